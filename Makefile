@@ -1,0 +1,127 @@
+# make demo      run the example programs with and without npaccel, print a table
+# make test      run the tests on the installed package: compiled, and the dispatch tests also with
+#                NumPy's loops, under check mode, without the guard, and with little address space
+# make test-all  the same, and all tests without the guard, with little address space, and the slow
+# make check     lint, formatting, types
+# make bench     run the benchmarks; results in .bench/
+# make sanitize  run the C tests under the address, undefined and thread sanitizers
+#
+# Each target works in a bare clone: it makes .venv, builds and installs npaccel there, and does
+# so again only when a source has changed. PYTHON=... picks the interpreter.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.npaccel-installed
+DEPENDENCIES := $(VENV)/.npaccel-dependencies
+EXTRAS := test,dev,demo,pocl
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+SOURCES := $(shell find npaccel -name '*.py' -o -name '*.pyi' -o -name 'py.typed' \
+	-o -name '*.c' -o -name '*.h') $(wildcard examples/*.py) pyproject.toml meson.build npaccel/meson.build
+
+# The tests must see what was installed, not the source tree in the working directory.
+SAFE := PYTHONSAFEPATH=1
+
+.PHONY: demo test modes test-all check bench conformance ecosystem sanitize clean FORCE
+
+demo: $(INSTALLED)
+	@$(SAFE) $(BIN)/npaccel demo $(ARGS)
+
+# The guard reserves address space, so it can't work under this limit (KiB). It is near what the
+# tests need.
+ADDRESS_SPACE := 4000000
+LIMITED := ulimit -v $(ADDRESS_SPACE);
+# What says most about results where nothing can stay pending.
+UNGUARDED := tests/dispatch tests/runtime tests/safety/test_life_cycle.py \
+  tests/safety/test_limits.py tests/safety/test_out_of_memory.py \
+  tests/safety/test_threads_and_processes.py
+
+# Two processes at a time: what the other modes say follows at the end.
+test: $(INSTALLED)
+	$(MAKE) -C tests/native check OUT="$(CURDIR)/build/native"
+	@$(MAKE) --no-print-directory modes > build/modes.log 2>&1 & modes=$$!; status=0; \
+	$(SAFE) $(BIN)/python -m pytest $(ARGS) || status=1; \
+	wait $$modes || status=1; cat build/modes.log; exit $$status
+
+modes: $(INSTALLED)
+	$(SAFE) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q tests/dispatch
+	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q tests/dispatch tests/test_examples.py
+	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q $(UNGUARDED) tests/test_examples.py
+	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q $(UNGUARDED)
+
+test-all: test
+	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q tests
+	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q tests
+	$(SAFE) $(BIN)/python -m pytest -q -m slow tests
+
+check: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.npaccel-bench
+	$(SAFE) $(BIN)/python bench/run_all.py $(ARGS)
+
+# Long, how long is not measured; see docs/conformance.md.
+conformance: $(INSTALLED)
+	$(SAFE) $(BIN)/python bench/conformance/judge.py $(ARGS)
+	$(SAFE) PYTHONPATH=bench/conformance $(BIN)/python bench/conformance/report.py
+
+ecosystem: $(INSTALLED)
+	$(PIP) install --quiet '.[ecosystem]'
+	$(SAFE) $(BIN)/python -m pytest -q -m 'slow or not slow' tests/ecosystem
+
+sanitize:
+	@$(require_compiler)
+	$(MAKE) -C tests/native sanitize OUT="$(CURDIR)/build/native"
+
+clean:
+	rm -rf build .bench $(INSTALLED) $(DEPENDENCIES) $(VENV)/.npaccel-bench
+
+define require_compiler
+command -v $${CC:-cc} >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || \
+  { echo "npaccel: no C compiler found (looked for $${CC:-cc}, gcc, clang); install one, e.g. 'apt install gcc'" >&2; exit 1; }
+endef
+
+define require_python
+test -n "$(PYTHON)" && "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+  { echo "npaccel: needs Python 3.11 or newer (found '$(PYTHON)'); name one with PYTHON=..." >&2; exit 1; }
+"$(PYTHON)" -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' || \
+  { echo "npaccel: Python.h is missing for '$(PYTHON)'; install its headers, e.g. 'apt install python3-dev'" >&2; exit 1; }
+endef
+
+$(BIN)/python:
+	@$(require_python)
+	"$(PYTHON)" -m venv $(VENV)
+
+# A source that was removed must also cause a new build.
+build/sources.list: FORCE
+	@mkdir -p build
+	@printf '%s\n' $(sort $(SOURCES)) | cmp -s - $@ || printf '%s\n' $(sort $(SOURCES)) > $@
+
+# First, and whenever pyproject.toml changes: as a user would install it, in pip's isolated build.
+# Otherwise only the package, with the build tools that are in the environment already.
+$(INSTALLED): $(SOURCES) build/sources.list | $(BIN)/python
+	@$(require_compiler)
+	@if [[ -e $(DEPENDENCIES) && ! pyproject.toml -nt $(DEPENDENCIES) ]]; then \
+	  echo 'building npaccel'; \
+	  PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --quiet --no-deps --force-reinstall --no-build-isolation \
+	    -Cbuild-dir=build/incremental . ; \
+	else \
+	  echo 'building npaccel and installing what it needs (a few minutes the first time)'; \
+	  $(PIP) install --quiet '.[$(EXTRAS)]'; \
+	  touch $(DEPENDENCIES); \
+	fi
+	@touch $@
+
+$(VENV)/.npaccel-bench: $(INSTALLED)
+	@if [[ ! -e $@ || pyproject.toml -nt $@ ]]; then $(PIP) install --quiet '.[bench]'; fi
+	@touch $@
+
+FORCE:

@@ -1,0 +1,99 @@
+"""Runs NumPy's installed tests with the plugin beside this file, file by file, in several modes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+PACKAGES = ("_core", "lib", "linalg", "fft", "random", "ma", "polynomial", "matrixlib")
+CRASHES = 20  # in one file; beyond it the file is given up
+
+
+def files(names: Sequence[str]) -> Iterator[str]:
+    """Test files of NumPy that one of `names` ("lib", "_core/tests/test_umath.py") is part of."""
+    root = Path(np.__file__).parent
+    for package in PACKAGES:
+        for path in sorted((root / package / "tests").glob("test_*.py")):
+            name = path.relative_to(root).as_posix()
+            if not names or any(part in name for part in names):
+                yield name
+
+
+def run(name: str, mode: str, folder: Path, seconds: int, extra: Sequence[str]) -> Path:
+    """The notes of one file in one mode, made anew; resumed after a crash."""
+    root = Path(np.__file__).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    notes = folder / (name.replace("/", ".") + ".jsonl")
+    notes.unlink(missing_ok=True)
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    environment = os.environ | {
+        "JUDGE_MODE": mode,
+        "JUDGE_NOTES": str(notes),
+        # Absolute, since the tests run in another folder.
+        "PYTHONPATH": os.pathsep.join([str(HERE), *map(os.path.abspath, filter(None, given))]),
+        "OMP_NUM_THREADS": "2",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "plugin", "-p", "no:cacheprovider"]
+    command += ["-c", os.devnull, f"--rootdir={root.parent}", f"--timeout={seconds}", *extra]
+    for _ in range(CRASHES):
+        done = subprocess.run(
+            [*command, str(root / name)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            check=False,
+        )
+        (folder / (notes.stem + ".log")).write_bytes(done.stdout)
+        if done.returncode in (0, 1, 2, 5):
+            break
+    return notes
+
+
+def outcomes(notes: Path) -> dict[str, str]:
+    """Test id to outcome; "crashed" for one that began and did not end."""
+    found: dict[str, str] = {}
+    if notes.exists():
+        for line in notes.read_text().splitlines():
+            entry = json.loads(line)
+            if entry["test"]:
+                worst = {"failed"} & {found.get(entry["test"])}
+                found[entry["test"]] = "failed" if worst else entry.get("outcome", "crashed")
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="parts of file names; none: all")
+    parser.add_argument("--modes", default="plain,subclass,npaccel")
+    parser.add_argument("--out", type=Path, default=Path(".conformance"))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=int, default=300, help="for one test")
+    parser.add_argument("-k", default="", help="as pytest's")
+    arguments = parser.parse_args()
+    extra = ["-k", arguments.k] if arguments.k else []
+    out = arguments.out.resolve()
+    tasks = [(n, mode) for n in files(arguments.names) for mode in arguments.modes.split(",")]
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for (name, mode), notes in zip(
+            tasks,
+            pool.map(lambda t: run(t[0], t[1], out / t[1], arguments.seconds, extra), tasks),
+            strict=True,
+        ):
+            found = list(outcomes(notes).values())
+            bad = {key: found.count(key) for key in ("failed", "crashed") if key in found}
+            print(f"{name} {mode}: {found.count('passed')} passed {bad or ''}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""Runs one contender in a fresh process and returns what that process says about itself."""
+
+import json
+import os
+import subprocess
+import sys
+
+from harness import ROOT, machine, parse
+
+__all__ = ["each", "own_peak_bytes", "report", "say"]
+
+
+def each(script, names, environment=None):
+    """What `python script --child name` said, by name; and the reasons where it failed."""
+    answers, skipped = {}, {}
+    only = parse(None, 1).only
+    for name in names:
+        if only and name not in only:
+            continue
+        done = subprocess.run(
+            [sys.executable, script, "--child", name],
+            env=os.environ | (environment or {}),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        if done.returncode == 0:
+            answers[name] = json.loads(done.stdout.splitlines()[-1])
+        else:
+            skipped[name] = (done.stderr.strip() or "no output").splitlines()[-1]
+    return answers, skipped
+
+
+def say(**facts):
+    """What a child process reports: one line of JSON, the last it prints."""
+    print(json.dumps(facts))
+
+
+def own_peak_bytes():
+    """The most memory this process has had at once (VmHWM; Linux only)."""
+    with open("/proc/self/status") as lines:
+        fields = dict(line.split(":", 1) for line in lines)
+    return int(fields["VmHWM"].split()[0]) * 1024
+
+
+def report(question, description, results, skipped):
+    """Print one row per contender and write .bench/<question>.json."""
+    print(f"{question}: {description.strip().splitlines()[0]}")
+    for name, facts in results.items():
+        print(f"  {name:18} " + "  ".join(f"{key} {value:,.1f}" for key, value in facts.items()))
+    for name, reason in skipped.items():
+        print(f"  {name:18} left out: {reason}")
+    path = ROOT / ".bench" / f"{question}.json"
+    path.parent.mkdir(exist_ok=True)
+    facts = {
+        "question": question,
+        "description": description.strip(),
+        "machine": machine(),
+        "results": results,
+        "skipped": skipped,
+    }
+    path.write_text(json.dumps(facts, indent=1) + "\n")

@@ -1,0 +1,470 @@
+"""The C core: slots of Array, request records, memory and guard, evaluator, worker pool.
+
+Knows bytes, pointers and threads; imports nothing and optimises nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+class ArrayBase(np.ndarray[Any, np.dtype[Any]]):
+    """Base of npaccel.Array. In C: number, comparison, in-place, subscript and buffer slots,
+    `__array_ufunc__`. All else is Python's (dispatch/)."""
+
+class Rule:
+    """How one combination of a function and operand types runs; interned, made once.
+
+    id: as a rule the same in every process (a hash of what the rule is). value_in_key: scalar
+    inputs join the trace's key by value; of floats only those that a rewrite may use.
+    """
+
+    id: int
+    name: str
+    kind: int
+    loop: tuple[str, ...]
+
+def install(
+    array_type: type[ArrayBase], hooks: dict[str, Callable[..., Any]], inside: tuple[str, ...]
+) -> None:
+    """Give the core the final Array type and its Python callbacks.
+
+    inside: path prefixes of code that is not the user's (NumPy's, ours).
+
+    hooks:
+      rule(ufunc, signature, out_dtype | None, in_place: bool) -> Rule | None
+          first meeting of a combination. signature: per operand a np.dtype, or the type int,
+          float or complex for a weak Python scalar. None: never recorded, NumPy does it.
+          May raise what NumPy raises (casting, no loop).
+      ufunc(ufunc, method, inputs, kwargs) -> object
+          `__array_ufunc__` for all that the C fast path does not take.
+      getitem(array, key), setitem(array, key, value)
+          subscripts that are not basic (or whose basic setitem needs more than a copy).
+      plan(key: bytes) -> Program | None      a flush with an unknown key; None: request by request.
+          The object also has before() -> state and after(state, contents), called
+          around a run in check mode; contents: bytes per buffer, None where nobody sees it.
+      warn(list of (kind_bits, rule, code, lasti, globals, errstate, scope)) -> None
+          floating-point flags to report, after evaluation; may raise (warnings as errors).
+      fallback(function_name: str, reason: str) -> None    something ran in NumPy instead.
+      filters() -> bool    whether RuntimeWarnings are errors now (called when filters changed).
+    """
+
+def rule(
+    name: str,
+    kind: int,
+    ufunc: np.ufunc | None,
+    loop: tuple[np.dtype[Any], ...],
+    result: tuple[np.dtype[Any], ...],
+    nin: int,
+    value_in_key: bool = False,
+    may_warn: bool = True,
+) -> Rule | None:
+    """Make a Rule. kind: ir.nodes.Kind. `loop`: dtypes of NumPy's inner loop, inputs then outputs.
+    `result`: dtypes of new outputs. `ufunc` None: name is one of "copy", "where", "iota",
+    "argmin", "argmax", which the core computes itself. None when the core finds no legacy
+    inner loop for these dtypes (the function is then never recorded)."""
+
+def wrap(array: np.ndarray[Any, Any]) -> ArrayBase:
+    """Array view of the same memory (zero copy); flags and strides as the argument's."""
+
+def plain(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Exact np.ndarray view after evaluating what is pending on its memory."""
+
+def view_plain(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Exact np.ndarray view; evaluates nothing."""
+
+def map(
+    rule: Rule,
+    inputs: tuple[object, ...],
+    out: np.ndarray[Any, Any] | tuple[np.ndarray[Any, Any] | None, ...] | None = None,
+    mask: np.ndarray[Any, Any] | None = None,
+    order: str = "K",
+) -> Any:
+    """Record a MAP. Inputs: arrays or scalars, broadcast as NumPy does. Without `out` new deferred
+    Arrays of the rule's result dtypes, laid out as NumPy would with `order`. `mask`: bool array."""
+
+def reduce(
+    rule: Rule,
+    array: np.ndarray[Any, Any],
+    axes: Sequence[int],
+    keepdims: bool = False,
+    out: np.ndarray[Any, Any] | None = None,
+    mask: np.ndarray[Any, Any] | None = None,
+    initial: object = None,
+) -> Any:
+    """Record a REDUCE or ARG over normalised `axes`. Returns an Array (0-d for all axes; the
+    caller evaluates and takes the scalar with `item`)."""
+
+def scan(
+    rule: Rule, array: np.ndarray[Any, Any], axis: int, out: np.ndarray[Any, Any] | None = None
+) -> Any:
+    """Record a SCAN (accumulate)."""
+
+def iota(rule: Rule, n: int, start: object, step: object) -> Any:
+    """Record a 1-d generator of the rule's result dtype."""
+
+def gather(
+    rule: Rule,
+    source: np.ndarray[Any, Any],
+    base: np.ndarray[Any, Any],
+    index: np.ndarray[Any, Any],
+    extent: int,
+    step: int,
+    out: np.ndarray[Any, Any],
+) -> Any:
+    """Record ``out[i] = base[i + index[i] * step]`` (step in elements); returns `out`, or None.
+    `base` shows the source's elements at index 0; it and `index` broadcast to `out`. The caller
+    has made sure that every index lies in [-extent, extent)."""
+
+def index_bounds(index: np.ndarray[Any, Any], extent: int) -> int:
+    """Where integers lie, after evaluating what is pending on them: 0 all in [0, extent), 1 some
+    negative but none below -extent, 2 some elsewhere, -1 not integers."""
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C") -> ArrayBase:
+    """A fresh Array in npaccel's memory, nothing recorded (content undefined)."""
+
+def wants(*operands: object) -> bool:
+    """Whether an operation on these would be recorded (one is pending, or large enough)."""
+
+def is_pending(array: np.ndarray[Any, Any]) -> bool:
+    """Whether a request that writes this array's memory has not run yet."""
+
+def direct(original: Any, slow: Callable[..., Any]) -> Any:
+    """A method: `original`, a method of ndarray, called on exact views where every array among the
+    arguments is small and evaluated; else `slow`. `original` None: an `__array_function__`."""
+
+def evaluate() -> None:
+    """Run everything pending."""
+
+def may_warn(without_scope: bool) -> bool:
+    """Whether something pending, or found and not yet issued, may warn; True: what has no scope."""
+
+def give_scope(scope: object) -> None:
+    """From now on what is pending and had none has this scope; the warn hook gets it back."""
+
+def touch(array: np.ndarray[Any, Any], write: bool = False) -> None:
+    """Evaluate what is pending on the memory of `array` (with write: also what reads it)."""
+
+def trace() -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """The pending requests as plain tuples.
+
+    buffers: (size_bytes, fresh, dead, owned, address)
+    requests: (rule_id, kind, shape, axes, errstate, inputs, outputs, mask); inputs/outputs/mask
+    are (buffer, offset_bytes, strides_bytes, dtype_char_code) or (scalar bytes, dtype code).
+    """
+
+def sites() -> list[tuple[Any, int, Any]]:
+    """(code, lasti, globals) per pending request."""
+
+class Program:
+    """Native form of a Plan: what a flush with a known key runs.
+
+    steps: (request, releases) to run that request with NumPy's inner loop, or (main, finish or 0,
+    words, (band, band_step, inner, inner_step, parts), scratch_bytes, partial_bytes, slots
+    (request index each), writes (buffers), releases, bytes_read, bytes_written, n_requests).
+    A last item (DeviceKernel, band_step, inner_step, scratch_bytes) has the step run there, and
+    on the host only if that fails. releases: dead buffers that no later step uses. words: int, or
+    (0, buffer, byte offset) for an address, (1, request, position) for a scalar (two words), (2,)
+    for the partials' address.
+    steps None: every request by itself with NumPy's loops (`single`).
+
+    timing: (runs, seconds of the best one, seconds of all). rival: seconds that NumPy's loops take
+    for the same, 0 if unknown; a program that is slower in each of its first runs becomes `single`.
+    """
+
+    info: Any
+    used: int  # number of the last flush that looked it up
+    timing: tuple[int, float, float]
+    rival: float
+    single: bool
+
+    def __init__(
+        self, steps: list[tuple[Any, ...]] | None, dropped: int, keep: object, info: object
+    ) -> None: ...
+
+class Code:
+    """Machine code of a relocatable ELF object, in executable memory; freed with this object.
+
+    Raises ValueError, with the reason, for an image that the core's small loader does not take.
+    """
+
+    addresses: tuple[int, ...]
+    size: int
+
+    def __init__(self, image: bytes, names: tuple[str, ...]) -> None: ...
+
+def rules() -> dict[int, Rule]:
+    """Every rule made so far, by id."""
+
+def cpu() -> tuple[str, int]:
+    """Text that tells processors apart that need different machine code, and the size of the
+    widest vector register in bytes."""
+
+def contents() -> list[bytes | None]:
+    """The bytes of every queued buffer as they are; zeros where it has no content yet."""
+
+def plans() -> dict[bytes, Any]:
+    """What is known per key, kept by the plan hook: a Program, None (request by request), or
+    (positions, {values: Program or None}) where positions (request, input, request, input ...)
+    name the scalars whose values, 16 bytes each, the plan depends on."""
+
+def values(positions: tuple[int, ...]) -> bytes:
+    """The values of those scalars of the pending requests, joined."""
+
+def serial(array: np.ndarray[Any, Any] | None) -> int | None:
+    """Number of the flush that made (will make) an array of ours; with None: the next one's.
+    A number above that: no flush made it."""
+
+def pending() -> int:
+    """How many requests are pending."""
+
+def outline() -> int:
+    """A hash of what is pending, sizes and places aside."""
+
+def history(serial: int) -> tuple[int, Program | None, list[tuple[str, Any, int]]] | None:
+    """(serial, Program, [(operation, code, lasti)]) of one of the last 16 flushes."""
+
+def guarded() -> bool:
+    """Whether results may stay pending past a call: the guard is on, and works here."""
+
+def configure(
+    *,
+    threshold_bytes: int = ...,
+    queue_limit: int = ...,
+    memory_limit: int = ...,
+    threads: int = ...,
+    nursery_bytes: int = ...,
+    guard: int = ...,
+    check: int = ...,
+) -> int:
+    """Change settings after running what is pending. Returns 0, or the errno that stops the
+    guard from working."""
+
+class DeviceKernel:
+    """A kernel that an OpenCL driver runs.
+
+    functions: addresses of clSetKernelArgSVMPointer, clEnqueueNDRangeKernel, clWaitForEvents,
+    clGetEventInfo, clReleaseEvent. queue, run, finish (or 0): the driver's objects, which the
+    caller keeps. rank, arrays, words: of the kernel's argument words. items: work items at most.
+    """
+
+    failed: bool
+
+    def __new__(
+        cls,
+        functions: tuple[int, int, int, int, int],
+        queue: int,
+        run: int,
+        finish: int,
+        rank: int,
+        arrays: int,
+        words: int,
+        items: int,
+    ) -> DeviceKernel: ...
+    def launch(
+        self, words: int, grid: tuple[int, int, int, int, int], partials: int, flags: int
+    ) -> int:
+        """Run once, outside the queue. grid: band, band_step, inner, inner_step, scratch_bytes."""
+
+def device_error() -> int | None:
+    """The driver's number of the last launch that failed, told once."""
+
+def device_inject(count: int) -> None:
+    """Tests: so many of the next launches fail."""
+
+def threads() -> int:
+    """How many threads run kernels."""
+
+def stats(reset: bool = False) -> dict[str, int]:
+    """requests, flushes, kernel_launches, native_requests, dead_requests, bytes_read,
+    bytes_written, guard_faults, ..."""
+
+class Block:
+    """A block of code in which plain arrays are taken; entered once, left from anywhere.
+
+    min_size : bytes from which they are, or -1; backend : its name, or None: as configured.
+    everywhere : also for threads and contexts that are in no block of their own.
+    """
+
+    open: bool
+    def __init__(
+        self, *, min_size: int = ..., backend: str | None = ..., everywhere: bool = ...
+    ) -> None: ...
+    def enter(self) -> None: ...
+    def leave(self) -> None: ...
+    def is_mine(self) -> bool:
+        """Whether this context is inside it."""
+
+def redirect(
+    function: object,
+    look: int,
+    taker: Callable[..., Any] | None,
+    name: str,
+    reason: str,
+    writes: bool,
+    adopts: int,
+    /,
+) -> bool:
+    """Enter a C function or method in the table of what is redirected while a block is open.
+
+    taker(*args, **kwargs) records the call; a string that it returns says why it could not.
+    writes : NumPy writes its operands. adopts : 1 where a large new result becomes an Array; 2
+    where, besides, a view of a whole Array is replaced by that Array.
+    False: it is none that can be redirected.
+    """
+
+def redirect_ufunc(ufunc: np.ufunc, /) -> bool:
+    """The same for a ufunc."""
+
+def settle_calls(kind: type, /) -> None:
+    """Evaluate, and open, everything whenever an object of this C class is called."""
+
+def redirect_taker(taker: Callable[..., Any], /) -> None:
+    """taker(ufunc, *args, **kwargs) for calls of ufuncs that the core does not record alone."""
+
+def redirected() -> list[int]:
+    """What each redirected slot holds now, as addresses."""
+
+def call_numpy(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call as if no block were open."""
+
+def prove(ufunc: np.ufunc, /) -> tuple[bool, bool, bool]:
+    """Whether calls of ufuncs, functions and methods can be redirected here; `ufunc`: one made
+    for this."""
+
+def any_block() -> bool:
+    """Whether a block is open in any thread."""
+
+def in_block() -> bool:
+    """Whether plain arrays are taken here."""
+
+def threshold() -> int:
+    """Bytes from which operations are recorded here: the block's, or as configured."""
+
+def block_backend() -> str | None:
+    """The backend that the innermost block names."""
+
+def times(on: bool, /) -> dict[str, float]:
+    """Seconds so far in recording, planning, kernels and numpy; whether to count from now on."""
+
+class Section:
+    """A macro section while its body runs for the first time, on placeholders without values."""
+
+    def __init__(self, stop: Callable[[str, str, int], None]) -> None:
+        """stop(kind, what, block) is called to raise. kind: "read", "write", "evaluate" (illegal),
+        "numpy" (NumPy would have to compute with a placeholder) or "refuse" (what says why)."""
+
+    def enter(self) -> None: ...
+    def leave(self) -> None: ...
+    def close(self) -> None:
+        """Its placeholders can't be used any more; what was recorded stays."""
+
+    def block(self, size: int) -> ArrayBase | None:
+        """A placeholder of so many bytes; None: there is no guarded memory."""
+
+    def view(
+        self,
+        block: ArrayBase,
+        offset: int,
+        dtype: np.dtype[Any],
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        writable: bool,
+    ) -> ArrayBase: ...
+    def place(self, array: object) -> tuple[int, int] | None:
+        """Number of the block that an array of the section lies in, and offset; None: another."""
+
+    def blocks(self) -> list[tuple[Any, ...]]:
+        """Per block (size, written, seen, read, owner, address, changed). seen: arrays show it.
+        read: raw, by a fault. owner: of an array from outside, and whether that changed."""
+
+    def requests(self) -> list[tuple[Any, ...]]:
+        """As in trace()."""
+
+    def sites(self) -> list[tuple[str, Any, int]]:
+        """(operation, code, lasti) per request."""
+
+    def bindings(self) -> list[tuple[int, int, int]]:
+        """(request, operand, slot) per use of a run-time number."""
+
+class Runtime:
+    """A Python number that a section takes anew at each call. slot: its position there."""
+
+    def __init__(self, value: float, slot: int) -> None: ...
+    @property
+    def _value(self) -> Any: ...
+    @property
+    def _slot(self) -> int: ...
+    def look(self) -> Any:
+        """Only of runtime.numbers.Number."""
+
+class Replay:
+    """One recorded variant of a macro section; what it is made of: native/macro.h."""
+
+    info: Any
+    program: Program
+    section: Section
+    used: int
+    hits: int
+
+    def __init__(
+        self,
+        *,
+        section: Section,
+        program: Program,
+        nargs: int,
+        names: tuple[str, ...],
+        inputs: list[tuple[Any, ...]],
+        members: list[tuple[int, int, int]],
+        numbers: list[tuple[str, int, int, float]],
+        uses: list[tuple[int, int, int]],
+        premises: list[tuple[Any, str, Any]],
+        blocks: list[tuple[Any, ...]],
+        roots: list[tuple[Any, ...]],
+        outputs: list[tuple[Any, ...]],
+        temporary_bytes: int,
+        errstate: int,
+        may_warn: bool,
+        heavy: bool,
+        info: object,
+    ) -> None: ...
+    def run(self, args: tuple[Any, ...], names: tuple[str, ...]) -> tuple[bool, Any]:
+        """(whether it could serve these arguments, result)."""
+
+class Macro:
+    """A function whose recorded runs are replayed; `miss(args, kwargs, why)` does the rest.
+    why: empty where no variant fits, else why the body must run."""
+
+    __wrapped__: Any
+    stats: Any
+    clear: Any
+    _section: Any
+
+    def __init__(self, miss: Callable[[tuple[Any, ...], dict[str, Any], str], Any]) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _add(self, replay: Replay) -> None: ...
+    def _drop(self, replay: Replay | None) -> None: ...
+    @property
+    def _variants(self) -> list[Replay]: ...
+
+def in_section(*arrays: object) -> bool:
+    """Whether one of these is a section's; without any, whether this thread records one."""
+
+def reading(array: np.ndarray[Any, Any], how: str) -> None:
+    """Raise SectionError where `array` is a section's and has no values."""
+
+def in_macro_block(
+    stop: Callable[[str, str, int], None] | None, /
+) -> Callable[[str, str, int], None] | None:
+    """From now on this thread records operations on npaccel arrays of any size, and calls
+    stop("read" or "evaluate", what, -1), which may raise, where a pending value is asked for.
+    Returns what was set before; None: as ever."""
+
+def refuse(why: str) -> None:
+    """Have the section that this thread records, if any, run without being recorded."""
+
+def evaluating() -> None:
+    """Raise SectionError inside a section."""
+
+def errstate() -> int:
+    """The errstate as requests have it; -1 where something else than ignore and warn is set."""

@@ -1,0 +1,228 @@
+"""The public functions, and the one engine of the process behind them."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+
+from npaccel import _native, dispatch
+from npaccel.blocks import Accelerate
+from npaccel.config import Config
+from npaccel.dispatch.array import Array
+from npaccel.dispatch.redirect import TABLE
+from npaccel.macros import MacroFactory, scalar
+from npaccel.observe.devices import Devices, find_devices
+from npaccel.observe.explain import Explanation
+from npaccel.observe.explain import explain as explain_run
+from npaccel.observe.usage import usage_text
+from npaccel.runtime import warn
+from npaccel.runtime.engine import Engine
+from npaccel.runtime.macro import Sections
+from npaccel.runtime.neighbours import watch_neighbours
+from npaccel.runtime.scopes import watch_scopes
+
+__all__ = [
+    "accelerate",
+    "asarray",
+    "backend",
+    "config",
+    "devices",
+    "evaluate",
+    "explain",
+    "macro",
+    "scalar",
+    "stats",
+]
+
+config: Final = Config()
+_engine: Final = Engine(config)
+macro: Final = MacroFactory(Sections(config, _engine.section))
+dispatch.install(
+    (os.path.dirname(np.__file__) + os.sep, os.path.dirname(__file__) + os.sep),
+    plan=_engine,
+    warn=warn.issue,
+    filters=warn.runtime_warnings_are_errors,
+)
+# What is pending may warn, and keeps the globals of the program alive, whose objects would not be
+# finalised.
+atexit.register(_engine.tiers.stop)  # the last of these
+atexit.register(_native.evaluate)
+watch_scopes()
+watch_neighbours()
+
+
+def asarray(x: Any) -> Array:
+    """Wrap `x` so that what is computed from it is recorded, fused and compiled.
+
+    Parameters
+    ----------
+    x : an ndarray, wrapped without copying: the result shares its memory, in both directions; or
+        anything `numpy.asarray` takes.
+
+    Returns
+    -------
+    Array
+        An `numpy.ndarray` (a subclass) of the same shape, strides and dtype. An Array is returned
+        as it is. Subclasses of ndarray (matrix, masked arrays) keep their own behaviour, so they
+        are not wrapped but taken as plain arrays, as `numpy.asarray` does.
+    """
+    if type(x) is Array:
+        return x
+    return _native.wrap(np.asarray(x))  # type: ignore[return-value]
+
+
+def accelerate(*, min_size: int | None = None, backend: str | None = None) -> Accelerate:
+    """Have plain ndarrays recorded too, in a ``with`` block or, as decorator, in a function.
+
+    Inside, NumPy's own functions, methods and operators record what they are asked to do with
+    large arrays, whoever calls them and however long ago they were imported. Results are npaccel
+    arrays; arrays that existed before stay what they are. It nests, holds in the thread (and the
+    asyncio task) that entered it, and on leaving NumPy is as it was; results stay usable.
+
+    Parameters
+    ----------
+    min_size : bytes of the largest operand from which operations are recorded inside; None: as
+        `npaccel.config.threshold` says.
+    backend : what runs inside; None: as `npaccel.config.backend` says.
+    """
+    return Accelerate(config, min_size, backend)
+
+
+def accelerate_everywhere(min_size: int | None, backend: str | None) -> Accelerate:
+    """A block that also holds in threads and contexts that have none of their own."""
+    return Accelerate(config, min_size, backend, everywhere=True)
+
+
+def watch_usage() -> Callable[[float], str]:
+    """Count time from now on; the result, given how long the program ran, tells where it went."""
+    _native.times(True)
+
+    def report(wall_s: float) -> str:
+        _native.evaluate()
+        times = _native.times(False)
+        return usage_text(wall_s, times, dispatch.FALLBACKS.counts(), dispatch.FALLBACKS.seconds())
+
+    return report
+
+
+@contextmanager
+def backend(name: str) -> Iterator[None]:
+    """Have what is computed inside the ``with`` block run on another backend.
+
+    It is a setting of the process, as `npaccel.config.backend`: other threads are in the block too.
+    What was pending before is computed before, and what is left of the block at its end.
+
+    Parameters
+    ----------
+    name : ``llvm``, ``numpy``, ``opencl``, or a device such as ``opencl:1``.
+
+    Raises
+    ------
+    ConfigError : there is no such backend.
+    BackendUnavailable : this machine lacks what it needs; there is no such device.
+    """
+    before = config.backend
+    config.setting("backend").check(name, "npaccel.backend")
+    _native.evaluate()
+    config.backend = name
+    try:
+        yield
+        _native.evaluate()
+    finally:
+        config.backend = before
+
+
+def evaluate(*values: Any, backend: str | None = None) -> Any:
+    """Compute everything pending, in as few programs as possible, and return the values.
+
+    Parameters
+    ----------
+    *values : arrays, scalars, or tuples, lists and dicts of them; anything else is left alone.
+    backend : what runs it, this time only; None: as `npaccel.config.backend` says.
+
+    Returns
+    -------
+    The one value, or the tuple of them. Arrays come back as the same objects, computed.
+    """
+    _native.evaluating()
+    before = config.backend
+    if backend is not None:
+        config.backend = backend
+    try:
+        _native.evaluate()
+    finally:
+        config.backend = before
+    return values[0] if len(values) == 1 else values
+
+
+def stats(reset: bool = False) -> Mapping[str, Any]:
+    """Counts since the start, or since they were last reset.
+
+    Parameters
+    ----------
+    reset : begin again at 0 after this. Also forgets the fallbacks that `explain` lists.
+
+    Returns
+    -------
+    Mapping[str, Any]
+        requests : operations recorded.
+        flushes : times that what was pending was run.
+        kernels : compiled kernels launched; `kernels_by_backend` has them by backend.
+        kernel_requests : operations that those kernels computed.
+        native_requests : recorded operations that NumPy's own loops computed one by one.
+        dead_requests : operations never computed, since nothing could see their results.
+        compiles : kernels compiled.
+        tier0_runs : runs with NumPy's loops because nothing was compiled yet.
+        kernels_loaded : kernels that the cache on disk had.
+        code_bytes : memory that machine code takes now, never reset.
+        fallbacks : calls handed to NumPy, not recorded; `explain` lists them with their reasons.
+        bytes_read, bytes_written : by kernels, what several views of an array share counted once.
+        plan_hits, plan_misses : runs whose program was known, sizes included; runs that needed one.
+        plans_moved : of the latter, those for which the plan of other sizes would do.
+        traces : programs that are known now.
+        guard_faults : reads of a pending array's memory that came unannounced.
+        fault_evaluations : of these, those that made what was pending run.
+        not_deferred : arrays computed at once for want of guarded memory.
+        snapshots, early_reads : what pending operations read of memory that others may write:
+            times that it was copied; times that they were run at once instead.
+        write_faults : writes to such memory, protected until then, that came unannounced.
+        armed_blocks, live_ranges, live_bytes, nursery_bytes, mappings : memory as it is now, never
+            reset: protected blocks of others, arrays of npaccel and their bytes, bytes of freed
+            memory kept for reuse, memory mappings.
+    """
+    fallbacks = dispatch.FALLBACKS.total()
+    if reset:
+        dispatch.FALLBACKS.clear()
+    return _engine.stats(reset=reset) | {"fallbacks": fallbacks}
+
+
+def explain(x: Any = None) -> Explanation:
+    """Tell which kernels ran, for which of your lines and on what, and what NumPy did instead.
+
+    Parameters
+    ----------
+    x : an array: the run that computed it, or, if it is pending, what would run; nothing is
+        evaluated. A macro section: its latest variant. None: the last run.
+
+    Returns
+    -------
+    Explanation
+        Print it, or read its attributes: steps, dropped, fused_away, fallbacks, ir.
+    """
+    return explain_run(x, _engine, dispatch.FALLBACKS.counts())
+
+
+def devices() -> Devices:
+    """Tell what npaccel can compute on here, whether pending memory is guarded, and the settings.
+
+    Returns
+    -------
+    Devices
+        Print it, or read its attributes: devices, guard, settings.
+    """
+    return find_devices(_engine, TABLE.describe())

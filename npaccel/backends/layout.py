@@ -1,0 +1,116 @@
+"""What kernels of all backends agree on: their argument words, and the order of sums in numbers.
+
+See Note [Reduction order] in ir/nodes.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from npaccel.ir.nodes import Fold, Kernel, Reduce
+from npaccel.ir.scalar import item_size
+
+__all__ = [
+    "BAND_BLOCK",
+    "BLOCK",
+    "CHUNK",
+    "LANES",
+    "PARTIAL_BYTES",
+    "Layout",
+    "identity_value",
+    "is_ordered",
+    "part_count",
+    "parts_of",
+    "reductions_of",
+]
+
+LANES = 32
+BLOCK = 512
+BAND_BLOCK = 16
+CHUNK = 32768
+PARTIAL_BYTES = 32
+_PARTS = {"c8": ("f4", "f4"), "c16": ("f8", "f8")}
+
+
+def parts_of(dtype: str) -> tuple[str, ...]:
+    """Dtypes of the values that carry a value of `dtype`: one, or two if it is complex."""
+    return _PARTS.get(dtype, (dtype,))
+
+
+def reductions_of(kernel: Kernel) -> list[Reduce]:
+    """Every Reduce of the kernel, by ordinal."""
+    return [e for leaf in kernel.leaves for e in leaf.effects if isinstance(e, Reduce)]
+
+
+def is_ordered(effect: Reduce) -> bool:
+    """Whether the fold's result depends on the order of its operands."""
+    return effect.fold in (Fold.SUM, Fold.PRODUCT) and effect.value.dtype[0] in "fc"
+
+
+def part_count(kernel: Kernel, extents: Sequence[int]) -> int:
+    """Parts per band point that a split kernel's finish function combines; 0 without one."""
+    if not (kernel.split and reductions_of(kernel)):
+        return 0
+    inner = extents[kernel.band_rank :]
+    return math.prod(inner[:-1]) if len(inner) > 1 else -(-inner[0] // CHUNK)
+
+
+def identity_value(fold: Fold, dtype: str) -> bool | int | float:
+    """The value that changes no result of `fold`."""
+    kind, bits = dtype[0], 8 * item_size(dtype)
+    match fold:
+        case Fold.SUM:
+            return 0
+        case Fold.PRODUCT:
+            return 1
+        case Fold.OR | Fold.XOR:
+            return False if kind == "b" else 0
+        case Fold.AND:
+            return True if kind == "b" else -1
+        case Fold.FMIN | Fold.FMAX if kind == "f":
+            return float("nan")
+    low = fold in (Fold.MIN, Fold.FMIN, Fold.ARGMIN)
+    if kind == "f":
+        return float("inf") if low else float("-inf")
+    if kind == "b":
+        return low
+    if kind == "u":
+        return (1 << bits) - 1 if low else 0
+    return (1 << (bits - 1)) - 1 if low else -(1 << (bits - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a kernel's arguments lie in `words`, counted in words of 8 bytes.
+
+    extent per domain axis; per array its address and a stride in bytes per domain axis; two
+    words per scalar; and, if parts are combined by the finish function, the partials' address
+    and the number of parts.
+    """
+
+    rank: int
+    arrays: int
+    scalars: int
+
+    @classmethod
+    def of(cls, kernel: Kernel) -> Layout:
+        rank = kernel.band_rank + kernel.inner_rank
+        return cls(rank, len(kernel.arrays), len(kernel.scalars))
+
+    def array(self, index: int) -> int:
+        """Address of array `index`; its strides follow."""
+        return self.rank + index * (self.rank + 1)
+
+    def scalar(self, index: int) -> int:
+        return self.array(self.arrays) + 2 * index
+
+    @property
+    def partials(self) -> int:
+        return self.scalar(self.scalars)
+
+    @property
+    def size(self) -> int:
+        """Words in all."""
+        return self.partials + 2

@@ -1,0 +1,85 @@
+"""An OpenCL device as a backend: what registry.py opens as ``opencl`` or ``opencl:0``."""
+
+from __future__ import annotations
+
+from npaccel.backends.base import Capabilities, Loaded
+from npaccel.backends.opencl.compile import emit_image, load_image
+from npaccel.backends.opencl.compiled import CompiledKernel, bind
+from npaccel.backends.opencl.emit import symbols_of
+from npaccel.backends.opencl.target import Target, find_devices
+from npaccel.ir.nodes import Kernel
+
+__all__ = ["OpenclBackend"]
+
+
+class OpenclBackend:
+    """Builds kernels with an OpenCL driver.
+
+    Parameters
+    ----------
+    number : of the device, as `npaccel.devices()` lists them
+
+    Raises
+    ------
+    BackendUnavailable : pyopencl is not installed, there is no driver, or no such device.
+    """
+
+    capabilities = Capabilities()
+
+    def __init__(self, number: str = "") -> None:
+        self.target = Target(int(number or 0))
+        self.name = f"opencl:{self.target.number}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Text that changes whenever stored code would not do any more."""
+        return self.target.identity
+
+    @property
+    def identity(self) -> str:
+        return self.target.identity
+
+    @property
+    def device(self) -> str:
+        """The device, as its driver names it."""
+        return self.target.name
+
+    @property
+    def vector_bytes(self) -> int:
+        return self.target.vector_bytes
+
+    def list_devices(self) -> list[tuple[str, str, str, int, int, int]]:
+        """Of every device: its name here, what it is, state, units, bytes of vectors and memory."""
+        rows = []
+        for found in find_devices():
+            target = self.target if found.number == self.target.number else Target(found.number)
+            what = f"{target.name}, {target.driver}"
+            what += "" if target.fp64 else ", no double precision"
+            state = "ready" if target.host_memory else "unavailable: it has memory of its own"
+            sizes = target.units, target.vector_bytes, target.memory_bytes
+            rows.append((f"opencl:{found.number}", what, state, *sizes))
+        return rows
+
+    def compile(self, kernel: Kernel) -> CompiledKernel:
+        """Build and load; raises CompileError."""
+        return self.link(kernel, self.emit_object(kernel))
+
+    def emit_object(self, kernel: Kernel) -> bytes:
+        """Code for `link`, here or where the fingerprint is the same."""
+        return emit_image(kernel, self.target)
+
+    def link(self, kernel: Kernel, image: bytes) -> CompiledKernel:
+        """Load code that `emit_object` made of the same kernel."""
+        return self.bind(kernel, self.load(image, self.symbols(kernel), self.vector_bytes))
+
+    def load(self, image: bytes, symbols: tuple[str, ...], vector_bytes: int) -> Loaded:
+        """Load code; raises CompileError."""
+        return load_image(image, symbols, self.target)
+
+    def symbols(self, kernel: Kernel) -> tuple[str, ...]:
+        """Functions that the code of `kernel` defines."""
+        return symbols_of(kernel)
+
+    def bind(self, kernel: Kernel, loaded: Loaded) -> CompiledKernel:
+        """What `loaded`, made of this very kernel, needs to know to be launched."""
+        return bind(kernel, loaded, self.target)

@@ -1,0 +1,77 @@
+"""Builds OpenCL programs in a process of its own, which can be killed.
+
+A driver's compiler may hang or crash; then only this process does. It is run as a file, without
+npaccel: ``python -P helper.py`` reads requests from its standard input and answers on its output,
+until the input ends. Each message is a JSON header with its length before it, then raw bytes.
+
+To have machine code in the result, not something to be compiled at the first launch, each
+function is launched once with nothing to do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+from typing import IO, Any
+
+import numpy as np
+
+__all__ = ["read_message", "write_message"]
+
+# band, band_step, inner, inner_step, scratch bytes: no tasks.
+NOTHING = (0, 1, 1, 1, 0)
+
+
+def write_message(stream: IO[bytes], header: dict[str, Any], body: bytes = b"") -> None:
+    """Send one message."""
+    text = json.dumps(header | {"bytes": len(body)}).encode()
+    stream.write(struct.pack("<I", len(text)) + text + body)
+    stream.flush()
+
+
+def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes]:
+    """Receive one message; raises EOFError at the end."""
+    head = stream.read(4)
+    if len(head) < 4:
+        raise EOFError
+    header: dict[str, Any] = json.loads(stream.read(struct.unpack("<I", head)[0]))
+    return header, stream.read(header["bytes"])
+
+
+def _build(cl: Any, request: dict[str, Any], source: str) -> bytes:
+    platform, device = request["device"]
+    chosen = cl.get_platforms()[platform].get_devices()[device]
+    context = cl.Context([chosen])
+    program = cl.Program(context, source).build(options=request["options"], devices=[chosen])
+    if request["host_memory"]:
+        queue = cl.CommandQueue(context)
+        words = np.zeros(request["words"] + len(NOTHING), "i8")
+        words[request["words"] :] = NOTHING
+        for name in request["symbols"]:
+            kernel = cl.Kernel(program, name)
+            for k in range(kernel.num_args):
+                kernel.set_arg(k, cl.SVM(words))
+            cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,)).wait()
+    return bytes(program.get_info(cl.program_info.BINARIES)[0])
+
+
+def main() -> None:
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a driver prints is no answer
+    try:
+        import pyopencl as cl
+
+        while True:
+            request, source = read_message(requests)
+            try:
+                write_message(answers, {"ok": True}, _build(cl, request, source.decode()))
+            except (cl.Error, RuntimeError) as error:
+                write_message(answers, {"ok": False, "error": str(error)})
+    except (EOFError, BrokenPipeError):
+        return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+"""An OpenCL device: what there is, what it can do, and how programs are built for it."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from npaccel import _native
+from npaccel.backends.opencl.helper import read_message, write_message
+from npaccel.config import driver_environment, set_driver_folder
+from npaccel.errors import BackendUnavailable, CompileError
+
+__all__ = ["BUILD_SECONDS", "Builder", "Target", "find_devices"]
+
+BUILD_SECONDS = 60.0
+# Wider vectors than the machine's make PoCL's compiler slow or hang.
+WIDEST_BYTES = 32
+_FUNCTIONS = (
+    "clSetKernelArgSVMPointer",
+    "clEnqueueNDRangeKernel",
+    "clWaitForEvents",
+    "clGetEventInfo",
+    "clReleaseEvent",
+)
+HOW_TO_GET = "install pyopencl, and a driver: pip install 'npaccel[pocl]' has one for processors"
+
+
+def _opencl() -> Any:
+    """The module pyopencl; PoCL's folder is this process's own, removed at its end.
+
+    PoCL's cache is not safe between processes, and pyopencl's would come between us and it.
+    """
+    if "pyopencl" not in sys.modules:
+        folder = tempfile.mkdtemp(prefix="npaccel-pocl-")
+        set_driver_folder(folder)
+        atexit.register(_remove, folder, os.getpid())
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import pyopencl
+    except ImportError as error:
+        raise BackendUnavailable(f"opencl: {error}; {HOW_TO_GET}") from error
+    return pyopencl
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A device as the drivers list it. number: as in ``opencl:0``; place: platform and device."""
+
+    number: int
+    place: tuple[int, int]
+    name: str
+    driver: str
+    device: Any
+
+
+def find_devices() -> list[Found]:
+    """Every OpenCL device; raises BackendUnavailable if there is none."""
+    cl = _opencl()
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error as error:
+        raise BackendUnavailable(f"opencl: no driver ({error}); {HOW_TO_GET}") from error
+    found: list[Found] = []
+    for i, platform in enumerate(platforms):
+        for j, device in enumerate(platform.get_devices()):
+            driver = f"{platform.name} {device.driver_version}"
+            found.append(Found(len(found), (i, j), device.name.strip(), driver, device))
+    if not found:
+        raise BackendUnavailable(f"opencl: the drivers have no device; {HOW_TO_GET}")
+    return found
+
+
+class Builder:
+    """Builds programs in the helper process, started when it is first needed."""
+
+    def __init__(self, seconds: float = BUILD_SECONDS, command: Sequence[str] = ()) -> None:
+        file = Path(__file__).with_name("helper.py")
+        self.seconds = seconds
+        self._command = list(command) or [sys.executable, "-P", str(file)]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+        self._folder = ""
+        self._lock = threading.Lock()
+
+    def build(self, header: dict[str, Any], source: str) -> bytes:
+        """The device's code.
+
+        Raises
+        ------
+        CompileError : the driver rejects the source, or takes too long, or crashes.
+        """
+        with self._lock:
+            process = self._running()
+            assert process.stdin is not None and process.stdout is not None
+            try:
+                write_message(process.stdin, header, source.encode())
+                if not _readable(process.stdout, self.seconds):
+                    self.stop()
+                    raise CompileError(f"opencl: a build took more than {self.seconds:g} s")
+                answer, image = read_message(process.stdout)
+            except (OSError, EOFError) as error:
+                self.stop()
+                raise CompileError("opencl: the driver's compiler crashed") from error
+        if not answer["ok"]:
+            lines = str(answer["error"]).strip().splitlines()
+            raise CompileError(f"opencl: a kernel was rejected: {' '.join(lines[:4])}")
+        return image
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._owner != os.getpid():
+            pipe = subprocess.PIPE
+            self._folder = tempfile.mkdtemp(prefix="npaccel-pocl-")
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=subprocess.DEVNULL,
+                env=driver_environment(self._folder),
+            )
+            self._owner = os.getpid()
+            atexit.register(self.stop)
+        return self._process
+
+    def stop(self) -> None:
+        """End the process; the next build starts another."""
+        process, self._process = self._process, None
+        if process is None or self._owner != os.getpid():
+            return
+        assert process.stdin is not None and process.stdout is not None
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        with suppress(OSError):
+            process.stdin.close()
+
+
+def _readable(stream: Any, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    ready, _, _ = select.select([stream], [], [], max(0.0, end - time.monotonic()))
+    return bool(ready)
+
+
+class Target:
+    """One device, its context and queue. Made once and kept.
+
+    Attributes
+    ----------
+    vector_bytes : of the vectors to write; 0: one element at a time
+    host_memory : whether kernels read and write the host's memory through its own addresses
+    """
+
+    def __init__(self, number: int = 0) -> None:
+        cl = self.cl = _opencl()
+        devices = find_devices()
+        if number >= len(devices):
+            known = ", ".join(f"opencl:{d.number} ({d.name})" for d in devices)
+            raise BackendUnavailable(f"there is no device opencl:{number}; there are: {known}")
+        found = self.found = devices[number]
+        device = self.device = found.device
+        self.number, self.name, self.driver = number, found.name, found.driver
+        self.processor = bool(device.type & cl.device_type.CPU)
+        self.fp64 = "cl_khr_fp64" in device.extensions
+        self.units = int(device.max_compute_units)
+        self.memory_bytes = int(device.global_mem_size)
+        self.host_memory = self._shares_memory()
+        self.vector_bytes = self._vector_bytes()
+        self.options = self._options()
+        self.context = cl.Context([device])
+        self.queue = cl.CommandQueue(self.context)
+        self.functions = self._functions()
+        self.builder = Builder()
+        self.identity = f"opencl {found.driver} {device.version} {device.name} {self.options}"
+
+    def _shares_memory(self) -> bool:
+        device, kinds = self.device, self.cl.device_svm_capabilities
+        try:
+            capabilities = int(device.svm_capabilities)
+        except self.cl.Error:
+            capabilities = 0
+        if capabilities & int(kinds.FINE_GRAIN_SYSTEM):
+            return True
+        # PoCL's kernels for processors are functions of this process, whatever it says.
+        return self.processor and "PoCL" in device.version
+
+    def _vector_bytes(self) -> int:
+        if not self.processor:
+            return 0
+        preferred = 8 * int(self.device.preferred_vector_width_double or 2)
+        return min(WIDEST_BYTES, preferred, max(16, int(_native.cpu()[1])))
+
+    def _options(self) -> str:
+        options = "-cl-std=CL1.2"
+        correct = int(self.cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT)
+        if int(self.device.single_fp_config) & correct:
+            options += " -cl-fp32-correctly-rounded-divide-sqrt"
+        return options
+
+    def _functions(self) -> tuple[int, int, int, int, int]:
+        # What pyopencl's module is linked with is found through its handle.
+        library = ctypes.CDLL(self.cl._cl.__file__)
+        addresses = [
+            ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in _FUNCTIONS
+        ]
+        a, b, c, d, e = (address or 0 for address in addresses)
+        return a, b, c, d, e
+
+    def build(self, source: str, symbols: tuple[str, ...], words: int) -> bytes:
+        """Code of a program with these kernel functions; raises CompileError."""
+        header = {
+            "device": self.found.place,
+            "options": self.options,
+            "symbols": symbols,
+            "words": words,
+            "host_memory": self.host_memory,
+        }
+        return self.builder.build(header, source)
+
+    def load(self, image: bytes, symbols: tuple[str, ...]) -> tuple[Any, ...]:
+        """The kernel functions in code that `build` made; raises CompileError."""
+        cl = self.cl
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                program = cl.Program(self.context, [self.device], [image]).build()
+                return tuple(cl.Kernel(program, symbol) for symbol in symbols)
+        except (cl.Error, RuntimeError) as error:
+            raise CompileError(f"opencl: code was not loaded: {error}") from error

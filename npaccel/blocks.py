@@ -1,0 +1,135 @@
+"""`accelerate`: a block of code, or a function, in which plain ndarrays are recorded too.
+
+Knows when a block begins and ends; what is redirected meanwhile is dispatch's table.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+from npaccel import _native
+from npaccel.config import Config
+from npaccel.dispatch.redirect import TABLE
+from npaccel.errors import ConfigError
+
+__all__ = ["Accelerate"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Accelerate:
+    """A context manager and decorator. Entered again, or by several threads, it opens a block
+    each time; see `npaccel.accelerate` for what it does."""
+
+    __slots__ = ("_blocks", "_everywhere", "_options")
+
+    def __init__(
+        self, config: Config, min_size: int | None, backend: str | None, everywhere: bool = False
+    ) -> None:
+        self._blocks: list[_native.Block] = []
+        self._everywhere = everywhere
+        self._options: dict[str, Any] = {}
+        if min_size is not None:
+            checked = config.setting("threshold").check(min_size, "accelerate(min_size=...)")
+            self._options["min_size"] = checked
+        if backend is not None:
+            self._options["backend"] = config.setting("backend").check(
+                backend, "accelerate(backend=...)"
+            )
+
+    def __enter__(self) -> Accelerate:
+        TABLE.prepare()
+        if "backend" in self._options:  # what is pending was asked of another one
+            _native.evaluate()
+        block = _native.Block(**self._options, everywhere=self._everywhere)
+        # Kept before it is open: an interrupt between the two leaves nothing open for good.
+        self._blocks.append(block)
+        block.enter()
+        TABLE.enter()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._blocks:
+            self._leave(self._mine())
+
+    def _mine(self) -> _native.Block:
+        """The newest block of this context, or, left from another one, the newest of all."""
+        mine = [block for block in self._blocks if block.is_mine()]
+        return (mine or self._blocks)[-1]
+
+    def _leave(self, block: _native.Block) -> None:
+        try:
+            if "backend" in self._options:
+                _native.evaluate()
+        finally:
+            block.leave()
+            self._blocks.remove(block)
+            TABLE.leave()
+
+    def __del__(self) -> None:
+        for block in self._blocks:
+            block.leave()
+        TABLE.leave()
+
+    def __call__(self, function: Function) -> Function:
+        if not callable(function):
+            raise ConfigError(
+                f"npaccel.accelerate() decorates a function, not {type(function).__name__}; "
+                "its options are min_size and backend"
+            )
+        return cast(Function, _decorated(self, function))
+
+
+def _decorated(block: Accelerate, function: Callable[..., Any]) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            with block:
+                return await function(*args, **kwargs)
+
+        return coroutine
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            return (yield from _driven(block, function(*args, **kwargs)))
+
+        return generator
+
+    @functools.wraps(function)
+    def plain(*args: Any, **kwargs: Any) -> Any:
+        with block:
+            return function(*args, **kwargs)
+
+    return plain
+
+
+def _driven(block: Accelerate, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Run a generator so that the block is open while it runs, not while it waits."""
+    advance: Callable[[], Any] = functools.partial(next, steps)
+    while True:
+        try:
+            with block:
+                value = advance()
+        except StopIteration as end:
+            return end.value
+        try:
+            sent = yield value
+        except GeneratorExit:
+            with block:
+                steps.close()
+            raise
+        except BaseException as error:
+            advance = functools.partial(steps.throw, error)
+        else:
+            advance = functools.partial(steps.send, sent)

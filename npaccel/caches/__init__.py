@@ -1,0 +1,4 @@
+"""Knows keys: what was compiled before, found again.
+
+Must not know back ends or what the values are.
+"""

@@ -1,0 +1,299 @@
+"""Machine code and programs on disk: content-addressed entries in one folder.
+
+An entry is one file, named by the digest of all that its content depends on. It is written under
+another name and renamed, so that readers see all of it or nothing; it holds its own key and a
+checksum, and what does not match is deleted and not used. Many processes may share the folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+__all__ = ["Entry", "Store", "digest"]
+
+# Magic, key, checksum of all that follows, length; then the content.
+MAGIC = b"npaccel\x01"
+HEAD = len(MAGIC) + 32 + 32 + 8
+SUFFIX = ".entry"
+# After so many entries written the folder's size is looked at.
+LOOK_AFTER = 64
+PRUNE_TO = 7 / 8
+# A file under a temporary name that is older was left behind by a process that was killed.
+LEFT_BEHIND_S = 3600.0
+MOST_HITS = 1 << 24
+
+
+def digest(*parts: str | bytes) -> str:
+    """Hexadecimal name for an entry that depends on these; where one ends matters."""
+    total = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        total.update(len(data).to_bytes(8, "little"))
+        total.update(data)
+    return total.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of the cache: its path, size in bytes, and when it was last used (seconds)."""
+
+    path: str
+    size: int
+    used: float
+
+
+class Store:
+    """Entries on disk.
+
+    Parameters
+    ----------
+    folder : made when it is first needed, for its owner alone.
+    limit : bytes that all entries may take; the least recently used go first.
+    warn : called with a sentence, at most once, when the folder can't be used.
+    """
+
+    def __init__(self, folder: str, limit: int, warn: Callable[[str], None]) -> None:
+        self.folder = folder
+        self.limit = limit
+        self._warn = warn
+        self._readable: bool | None = None
+        self._writable = True
+        self._written = 0
+        self._serial = 0
+
+    # Entries.
+
+    def get(self, key: str) -> bytes | None:
+        """The content under `key`; None: there is none (any more)."""
+        if not self.usable():
+            return None
+        path = self._path(key)
+        data = _read(path)
+        if data is None:
+            return None
+        content = _content(data, key)
+        if content is None:
+            _remove(path)
+            return None
+        self._note_use(path)
+        return content
+
+    def put(self, key: str, content: bytes) -> None:
+        """Keep `content` under `key`; what goes wrong is told once, and never raised."""
+        if not self.usable() or not self._writable:
+            return
+        self._serial += 1
+        temporary = f"{self._path(key)}.{os.getpid()}.{self._serial}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            descriptor = os.open(temporary, flags, 0o600)
+            try:
+                _write(descriptor, _head(key, content) + content)
+            finally:
+                os.close(descriptor)
+            os.replace(temporary, self._path(key))
+        except OSError as error:
+            _remove(temporary)
+            if error.errno not in (errno.ENOENT, errno.EEXIST):  # others may clear the folder
+                self._writable = False
+                self._complain(f"can't be written ({os.strerror(error.errno or 0)})")
+            elif error.errno == errno.ENOENT:
+                self._readable = None
+            return
+        if self._written % LOOK_AFTER == 0:
+            self.prune()
+        self._written += 1
+
+    def drop(self, key: str) -> None:
+        """Delete an entry that turned out not to be what it should."""
+        _remove(self._path(key))
+
+    # The folder.
+
+    def problem(self) -> str | None:
+        """Why the folder can't be trusted or used, in words that follow its name; None: it can."""
+        try:
+            os.makedirs(self.folder, 0o700, exist_ok=True)
+            about = os.stat(self.folder)
+            above = os.stat(os.path.dirname(os.path.realpath(self.folder)))
+        except OSError as error:
+            return f"can't be used ({os.strerror(error.errno or 0)})"
+        if not stat.S_ISDIR(about.st_mode):
+            return "is not a folder"
+        if about.st_uid != os.geteuid():
+            return "belongs to another user, and it holds machine code"
+        if about.st_mode & 0o022:
+            return "can be written by other users, and it holds machine code"
+        if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
+            return "lies in a folder that everybody can write, and it holds machine code"
+        return None
+
+    def entries(self) -> list[Entry]:
+        """All entries, the least recently used first."""
+        found = []
+        for item in _scan(self.folder):
+            if item.name.endswith(SUFFIX):
+                about = _about(item)
+                if about is not None:
+                    used = max(about.st_atime, about.st_mtime)
+                    found.append(Entry(item.path, about.st_size, used))
+        return sorted(found, key=lambda entry: entry.used)
+
+    def prune(self) -> int:
+        """Delete what is too much, and what killed processes left; return how many entries went."""
+        self._sweep(LEFT_BEHIND_S)
+        entries = self.entries()
+        total = sum(entry.size for entry in entries)
+        if total <= self.limit:
+            return 0
+        gone = 0
+        for entry in entries:
+            if total <= self.limit * PRUNE_TO:
+                break
+            _remove(entry.path)
+            total -= entry.size
+            gone += 1
+        return gone
+
+    def clear(self) -> int:
+        """Delete everything; return how many entries went."""
+        entries = self.entries()
+        for entry in entries:
+            _remove(entry.path)
+        self._sweep(0.0)
+        _remove(os.path.join(self.folder, "hits"))
+        return len(entries)
+
+    def verify(self) -> tuple[int, int]:
+        """Read every entry and delete damaged ones; return how many are good, and were not."""
+        good = bad = 0
+        for entry in self.entries():
+            data = _read(entry.path)
+            key = os.path.basename(entry.path).removesuffix(SUFFIX)
+            if data is not None and _content(data, key) is not None:
+                good += 1
+            else:
+                _remove(entry.path)
+                bad += 1
+        return good, bad
+
+    def hits(self) -> int:
+        """How often an entry was found, by any process, since the last `clear`."""
+        try:
+            return os.stat(os.path.join(self.folder, "hits")).st_size
+        except OSError:
+            return 0
+
+    # Parts.
+
+    def _path(self, key: str) -> str:
+        return os.path.join(self.folder, key + SUFFIX)
+
+    def usable(self) -> bool:
+        """Whether the folder is there and can be trusted; tells why not, once."""
+        if self._readable is None:
+            why = self.problem()
+            self._readable = why is None
+            if why is not None:
+                self._complain(why)
+        return self._readable
+
+    def _complain(self, why: str) -> None:
+        self._warn(
+            f"the cache folder {self.folder} {why}; compiled kernels are kept in memory only "
+            "(NPACCEL_CACHE_DIR names another folder, NPACCEL_CACHE=off needs none)"
+        )
+
+    def _note_use(self, path: str) -> None:
+        # One byte per hit: appending needs no lock, and the file's size is the count.
+        try:
+            os.utime(path)
+            name = os.path.join(self.folder, "hits")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = os.open(name, flags, 0o600)
+            try:
+                if os.fstat(descriptor).st_size < MOST_HITS:
+                    os.write(descriptor, b".")
+            finally:
+                os.close(descriptor)
+        except OSError:
+            pass  # a folder that can only be read: then nothing is noted
+
+    def _sweep(self, older_s: float) -> None:
+        limit = time.time() - older_s
+        for item in _scan(self.folder):
+            if item.name.endswith(".tmp"):
+                about = _about(item)
+                if about is not None and about.st_mtime <= limit:
+                    _remove(item.path)
+
+
+def _head(key: str, content: bytes) -> bytes:
+    length = len(content).to_bytes(8, "little")
+    name = bytes.fromhex(key)
+    checksum = hashlib.sha256(name + length + content).digest()
+    return MAGIC + name + checksum + length
+
+
+def _content(data: bytes, key: str) -> bytes | None:
+    """The content of a file's bytes; None unless they are the entry `key`, whole."""
+    content = data[HEAD:]
+    try:
+        good = data[:HEAD] == _head(key, content)
+    except ValueError:  # the file's name is not one of ours
+        return None
+    return content if good else None
+
+
+def _read(path: str) -> bytes | None:
+    """A file's bytes, if it is a plain file that only we can have written."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        about = os.fstat(descriptor)
+        mine = about.st_uid == os.geteuid() and not about.st_mode & 0o022
+        if not stat.S_ISREG(about.st_mode) or not mine:
+            return None
+        parts = []
+        while part := os.read(descriptor, 1 << 20):
+            parts.append(part)
+        return b"".join(parts)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):  # another process was faster, or the folder can only be read
+        os.unlink(path)
+
+
+def _scan(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as items:
+            return list(items)
+    except OSError:
+        return []
+
+
+def _about(item: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return item.stat(follow_symlinks=False)
+    except OSError:
+        return None

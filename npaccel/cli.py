@@ -1,0 +1,170 @@
+"""The command `npaccel`: run, demo, devices, cache, --version."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from rich.console import Console
+
+import npaccel
+from npaccel import demo
+from npaccel.caches.store import Store
+from npaccel.errors import ConfigError, NpaccelError
+from npaccel.launch import HELP, launch, parse
+
+__all__ = ["main"]
+
+PIPED_WIDTH = 100
+SAMPLE_ROWS = 20_000
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line `arguments` (default: the process's own); return the exit status."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == ["run"]:
+        return run_program(words[1:])
+    options = make_parser().parse_args(words)
+    width = None if sys.stdout.isatty() else PIPED_WIDTH
+    console = Console(width=width, highlight=False)
+    try:
+        return int(options.command(options, console))
+    except BrokenPipeError:
+        return 1
+    except (NpaccelError, OSError) as error:
+        print(f"npaccel: {error}", file=sys.stderr)
+        return 2
+
+
+def run_program(words: Sequence[str]) -> int:
+    """`npaccel run`: all that follows the program's name is the program's, so no parser sees it."""
+    try:
+        options = parse(words)
+    except ConfigError as error:
+        print(f"npaccel: {error}", file=sys.stderr)
+        return 2
+    if options is None:
+        print(HELP, end="")
+    else:
+        launch(options)
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="npaccel", description="NumPy programs, faster.")
+    parser.add_argument("--version", action="version", version=f"npaccel {version()}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser("demo", help="run the example programs with and without npaccel")
+    run.add_argument("names", nargs="*", metavar="EXAMPLE", help="which ones (default: all)")
+    run.add_argument("--file", type=Path, help="your own table: .csv, .txt or .npy")
+    run.add_argument("--repeats", type=positive, default=5, help="timed calls (default: 5)")
+    run.add_argument(
+        "--accelerate", action="store_true", help="in an accelerate() block, with plain arrays"
+    )
+    run.set_defaults(command=run_demo)
+    commands.add_parser("run", help="run a script or module with its arrays computed by npaccel")
+    devices = commands.add_parser("devices", help="what npaccel finds here, and its settings")
+    devices.set_defaults(command=show_devices)
+    cache = commands.add_parser("cache", help="what is kept on disk; or clear, prune, verify it")
+    cache.add_argument("action", nargs="?", choices=("show", "clear", "prune", "verify"))
+    cache.set_defaults(command=manage_cache)
+    return parser
+
+
+def version() -> str:
+    try:
+        return importlib.metadata.version("npaccel")
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed: run from its source tree)"
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
+    return number
+
+
+def run_demo(options: argparse.Namespace, console: Console) -> int:
+    # The table tells what compiled code does; a few calls would be over before it is there.
+    npaccel.config.tiering = "eager"
+    names = list(options.names)
+    if options.file is not None and names and "table" not in names:
+        names.append("table")
+    programs = demo.find_programs(names)
+    console.print(f"npaccel {version()}, {describe_machine()}")
+    arguments: dict[str, dict[str, Any]] = {}
+    if any(program.name == "table" for program in programs):
+        arguments["table"] = {"path": options.file or write_sample(programs, console)}
+    engine = cast(demo.Engine, npaccel)
+    outcomes, left_out = demo.run_all(
+        programs, engine, console, arguments, options.repeats, unchanged=options.accelerate
+    )
+    demo.show(outcomes, left_out, console)
+    return 0 if all(outcome.comparison.ok for outcome in outcomes) else 1
+
+
+def write_sample(programs: Sequence[demo.Program], console: Console) -> Path:
+    """A small table for the example that reads a file, when the user named none."""
+    path = Path(tempfile.mkdtemp(prefix="npaccel-demo-")) / "sample.csv"
+    table = next(program for program in programs if program.name == "table")
+    columns = table.inputs(SAMPLE_ROWS)["table"]
+    names = ",".join(f"column{i}" for i in range(columns.shape[1]))
+    np.savetxt(path, columns, fmt="%.6f", delimiter=",", header=names, comments="")
+    console.print(
+        f"The example 'table' reads a file; none was named with --file, so a sample of "
+        f"{SAMPLE_ROWS} rows was written:\n{path}",
+        markup=False,
+        soft_wrap=True,
+    )
+    return path
+
+
+def describe_machine() -> str:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"NumPy {np.__version__}, Python {platform.python_version()}, {cores} cores"
+
+
+def show_devices(options: argparse.Namespace, console: Console) -> int:
+    print(f"npaccel {version()}", npaccel.devices(), sep="\n")
+    return 0
+
+
+def manage_cache(options: argparse.Namespace, console: Console) -> int:
+    """Show or mend the cache folder that the settings name, also while they switch it off."""
+    config, problems = npaccel.config, list[str]()
+    store = Store(config.cache_dir, config.cache_limit, problems.append)
+    why = store.problem() if os.path.exists(store.folder) else None
+    if why is not None:
+        print(f"npaccel: the folder {store.folder} {why}", file=sys.stderr)
+        return 2
+    bad = 0
+    if options.action == "clear":
+        print(f"{count(store.clear(), 'entry', 'entries')} deleted")
+    elif options.action == "prune":
+        print(f"{count(store.prune(), 'entry', 'entries')} deleted")
+    elif options.action == "verify":
+        good, bad = store.verify()
+        print(f"{count(good, 'entry', 'entries')} good, {bad} damaged and deleted")
+    else:
+        entries = store.entries()
+        total = sum(entry.size for entry in entries)
+        state = "" if config.cache == "on" else " (switched off by config.cache)"
+        print(f"folder   {store.folder}{state}")
+        print(f"entries  {len(entries)}")
+        print(f"bytes    {total:,} of at most {store.limit:,}")
+        print(f"hits     {store.hits()}")
+    return 1 if bad else 0
+
+
+def count(number: int, singular: str, plural: str) -> str:
+    """ "1 entry", "2 entries"."""
+    return f"{number} {singular if number == 1 else plural}"

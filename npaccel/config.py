@@ -1,0 +1,269 @@
+"""The settings, and the only place that reads environment variables.
+
+`Config` is one object per process. A setting that is assigned is checked, kept, and told to those
+who subscribed (the runtime), so that it holds from the next operation on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from npaccel.errors import ConfigError
+
+__all__ = ["SETTINGS", "Config", "Setting", "driver_environment", "set_driver_folder"]
+
+
+class Setting:
+    """One setting: its default, what it may be, and the environment variable that sets it.
+
+    choices : the words allowed, or None for an integer of at least `minimum`.
+    folder : the value is the absolute path of a folder instead.
+    numbered : a choice that may have a number after it, as in opencl:1.
+    """
+
+    __slots__ = (
+        "choices",
+        "default",
+        "doc",
+        "folder",
+        "minimum",
+        "name",
+        "numbered",
+        "variable",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        default: str | int,
+        doc: str,
+        *,
+        choices: tuple[str, ...] | None = None,
+        minimum: int = 0,
+        variable: str = "",
+        folder: bool = False,
+        numbered: str = "",
+    ) -> None:
+        self.name = name
+        self.default = default
+        self.doc = doc
+        self.choices = choices
+        self.minimum = minimum
+        self.folder = folder
+        self.numbered = numbered
+        self.variable = variable or "NPACCEL_" + name.upper()
+
+    def check(self, value: Any, source: str) -> str | int:
+        """Return `value` as this setting keeps it, or raise ConfigError naming what is allowed."""
+        if self.folder:
+            return _absolute(value, source)
+        if self.choices is not None:
+            if isinstance(value, str) and value in self.choices:
+                return value
+            if self.numbered and isinstance(value, str) and self._is_numbered(value):
+                return value
+            allowed = ", ".join(map(repr, self.choices))
+            raise ConfigError(f"{source}: {value!r} is not allowed; it must be one of {allowed}")
+        try:
+            number = int(value)
+        except (TypeError, ValueError):
+            number = self.minimum - 1
+        if isinstance(value, float) or number < self.minimum:
+            raise ConfigError(
+                f"{source}: {value!r} is not allowed; it must be an integer of at least "
+                f"{self.minimum}"
+            )
+        return number
+
+    def _is_numbered(self, value: str) -> bool:
+        name, _, number = value.partition(":")
+        return name == self.numbered and number.isascii() and number.isdigit()
+
+
+SETTINGS: Final = (
+    Setting(
+        "backend",
+        "auto",
+        "what runs kernels: auto (the compiled one that is best), llvm, opencl or opencl:N (a "
+        "device), or numpy (NumPy's own loops, one request at a time)",
+        choices=("auto", "llvm", "numpy", "opencl"),
+        numbered="opencl",
+    ),
+    Setting(
+        "threshold",
+        1 << 18,
+        "bytes of the largest operand from which an operation is recorded; below it NumPy runs",
+    ),
+    Setting(
+        "threads",
+        0,
+        "threads that run kernels; 0: as many as the process may use",
+        variable="NPACCEL_NUM_THREADS",
+    ),
+    Setting(
+        "check",
+        "off",
+        "compute: run every request on the reference backend too and compare",
+        choices=("off", "compute"),
+    ),
+    Setting(
+        "guard",
+        "on",
+        "off: nothing stays pending past a call (slower, for debuggers and sanitizers)",
+        choices=("on", "off"),
+    ),
+    Setting("queue_limit", 4096, "requests that may be pending before they are run", minimum=1),
+    Setting(
+        "memory_limit",
+        1 << 30,
+        "bytes of results that may be pending before they are run",
+        minimum=1,
+    ),
+    Setting("trace_cache", 4096, "sequences of operations whose programs are kept", minimum=1),
+    Setting(
+        "trace_cache_bytes", 1 << 27, "bytes that these programs may take, about", minimum=1 << 16
+    ),
+    Setting("nursery", 1 << 30, "bytes of freed memory kept for reuse"),
+    Setting("macro_cache", 256, "recorded variants of macro sections that are kept", minimum=1),
+    Setting(
+        "tiering",
+        "adaptive",
+        "when kernels are compiled: adaptive (in a helper process, while NumPy's loops run), eager "
+        "(before the first run), or off (never)",
+        choices=("adaptive", "eager", "off"),
+    ),
+    Setting(
+        "cache",
+        "on",
+        "whether compiled kernels are kept on disk for other processes",
+        choices=("on", "off"),
+    ),
+    Setting(
+        "cache_dir",
+        "user",
+        "the folder where they are kept; user: npaccel in the user's cache folder",
+        folder=True,
+    ),
+    Setting("cache_limit", 1 << 28, "bytes that they may take on disk", minimum=1 << 16),
+    Setting("code_limit", 1 << 26, "bytes of machine code kept in memory", minimum=1 << 16),
+)
+
+
+class Config:
+    """Settings of npaccel; assign an attribute to change one.
+
+    Raises
+    ------
+    ConfigError : a value that is not allowed (the text lists what is), or an unknown setting.
+    """
+
+    __slots__ = ("_subscribers", "_values")
+
+    _values: dict[str, str | int]
+    _subscribers: list[Callable[[str, str | int], None]]
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        environment = os.environ if environment is None else environment
+        object.__setattr__(self, "_subscribers", [])
+        object.__setattr__(self, "_values", {})
+        known = {setting.variable for setting in SETTINGS}
+        for variable in sorted(environment):
+            if variable.startswith("NPACCEL_") and variable not in known:
+                raise ConfigError(
+                    f"unknown environment variable {variable}; known are {', '.join(sorted(known))}"
+                )
+        for setting in SETTINGS:
+            value: str | int = setting.default
+            if setting.variable in environment:
+                value = setting.check(environment[setting.variable], setting.variable)
+            elif setting.name == "threads":
+                value = _positive(environment.get("OMP_NUM_THREADS", ""))
+            if value == "user":
+                value = _user_cache(environment)
+            self._values[setting.name] = value
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            known = ", ".join(sorted(self._values))
+            raise AttributeError(f"npaccel has no setting {name!r}; it has {known}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setting = next((s for s in SETTINGS if s.name == name), None)
+        if setting is None:
+            known = ", ".join(sorted(self._values))
+            raise ConfigError(f"npaccel has no setting {name!r}; it has {known}")
+        checked = setting.check(value, f"npaccel.config.{name}")
+        if checked == self._values[name]:
+            return
+        before = self._values[name]
+        self._values[name] = checked
+        try:
+            for subscriber in self._subscribers:
+                subscriber(name, checked)
+        except BaseException:
+            self._values[name] = before
+            raise
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._values)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name} = {value!r}" for name, value in sorted(self._values.items()))
+
+    @staticmethod
+    def setting(name: str) -> Setting:
+        """What the setting of that name may be."""
+        return next(setting for setting in SETTINGS if setting.name == name)
+
+    def helper_environment(self) -> dict[str, str]:
+        """Environment of a process that compiles for this one: it defers nothing itself."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("NPACCEL_")}
+        return kept | {"NPACCEL_GUARD": "off", "NPACCEL_TIERING": "off"}
+
+    def subscribe(self, subscriber: Callable[[str, str | int], None]) -> None:
+        """Have `subscriber(name, value)` called after each change."""
+        self._subscribers.append(subscriber)
+
+
+def driver_environment(folder: str) -> dict[str, str]:
+    """The environment of a process whose OpenCL driver keeps its files in `folder`."""
+    return dict(os.environ) | {"POCL_CACHE_DIR": folder, "PYOPENCL_NO_CACHE": "1"}
+
+
+def set_driver_folder(folder: str) -> None:
+    """Have the OpenCL driver of this process, not loaded yet, keep its files in `folder`."""
+    os.environ["POCL_CACHE_DIR"] = folder
+
+
+def _positive(text: str) -> int:
+    # OMP_NUM_THREADS may be a list per nesting level; the first counts. Not ours: never an error.
+    first = text.split(",", maxsplit=1)[0].strip()
+    return int(first) if first.isdigit() else 0
+
+
+def _absolute(value: Any, source: str) -> str:
+    if value == "user":
+        return _user_cache(os.environ)
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        if isinstance(path, str) and os.path.isabs(path):
+            return path
+    raise ConfigError(f"{source}: {value!r} is not allowed; it must be an absolute path")
+
+
+def _user_cache(environment: Mapping[str, str]) -> str:
+    """Our folder in the user's cache folder."""
+    if sys.platform != "linux":
+        import platformdirs
+
+        return platformdirs.user_cache_dir("npaccel")
+    # As platformdirs has it; importing it takes as long as a quarter of our whole import may.
+    base = environment.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "npaccel")

@@ -1,0 +1,47 @@
+"""Knows NumPy: the class Array, typing of calls, what is recorded and what falls back.
+
+Must not know how anything is computed: it hands requests to the C core. `HOOKS` are the C core's
+callbacks that live here; `install` gives them to it together with those of the runtime.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from npaccel import _native
+from npaccel.dispatch import composed  # noqa: F401  registers its functions
+from npaccel.dispatch.array import Array
+from npaccel.dispatch.fallback import FALLBACKS, Fallbacks
+from npaccel.dispatch.function import COMPOSITES, IMPLEMENTED, METADATA
+from npaccel.dispatch.indexing import getitem, setitem
+from npaccel.dispatch.method import EVALUATED, RECORDED
+from npaccel.dispatch.rules import rule
+from npaccel.dispatch.ufunc import ufunc_hook
+
+__all__ = [
+    "COMPOSITES",
+    "EVALUATED",
+    "FALLBACKS",
+    "HOOKS",
+    "IMPLEMENTED",
+    "METADATA",
+    "RECORDED",
+    "Array",
+    "Fallbacks",
+    "install",
+]
+
+HOOKS: dict[str, Callable[..., Any]] = {
+    "rule": rule,
+    "ufunc": ufunc_hook,
+    "getitem": getitem,
+    "setitem": setitem,
+    "fallback": FALLBACKS.record,
+}
+
+
+def install(inside: tuple[str, ...], **runtime: Callable[..., Any]) -> None:
+    """Install `Array` and all callbacks in the C core; `runtime` holds plan, warn and filters.
+
+    inside: path prefixes of NumPy's code and ours, whose lines are not the user's.
+    """
+    _native.install(Array, HOOKS | runtime, inside)

@@ -1,0 +1,135 @@
+"""The class `Array`: a real ndarray whose data may come later.
+
+Its number, comparison and subscript slots are the C core's, its computing methods are in
+method.py; here is everything by which an array shows its values or its address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from npaccel import _native
+from npaccel.dispatch.fallback import at_user_line, run_exact
+from npaccel.dispatch.flat import Flat
+from npaccel.dispatch.function import array_function
+from npaccel.dispatch.method import Methods
+
+__all__ = ["Array"]
+
+# NumPy's own accessors, for the properties that replace them.
+_FLAT: Any = np.ndarray.flat
+_IMAG: Any = np.ndarray.imag
+_REAL: Any = np.ndarray.real
+
+
+def _read(array: np.ndarray[Any, Any], how: str) -> np.ndarray[Any, Any]:
+    """The evaluated memory; in a macro section there is none to read, and it says so."""
+    _native.reading(array, how)
+    return _native.plain(array)
+
+
+class Array(Methods):
+    """An ndarray that may be deferred; made by `npaccel.asarray` and by operations on one."""
+
+    __slots__ = ()
+
+    # What masked arrays of ours are made of, by their own account: their texts name it.
+    _baseclass = np.ndarray
+
+    __array_function__ = _native.direct(None, array_function)
+
+    # What shows the values as text.
+
+    def __repr__(self) -> str:
+        return repr(_read(self, "repr"))
+
+    def __str__(self) -> str:
+        return str(_read(self, "str"))
+
+    def __format__(self, spec: str) -> str:
+        return format(_read(self, "format"), spec)
+
+    # What takes the values out.
+
+    def __complex__(self) -> complex:
+        return complex(at_user_line(complex, (_read(self, "complex"),), {}))
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim <= 1:  # 0-d: NumPy's error
+            return iter(_read(self, "iteration"))
+        return (self[i] for i in range(len(self)))
+
+    def __reduce__(self) -> Any:
+        return _read(self, "pickling").__reduce__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _read(self, "pickling").__reduce_ex__(protocol)
+
+    def __setstate__(self, state: Any) -> None:
+        _native.touch(self, write=True)
+        np.ndarray.__setstate__(self, state)
+
+    # What gives the address away: whoever has it may write.
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return dict(self._exposed().__array_interface__)
+
+    @property
+    def __array_struct__(self) -> Any:
+        return self._exposed().__array_struct__
+
+    @property
+    def ctypes(self) -> Any:
+        return self._exposed().ctypes
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._exposed().__dlpack__(*args, **kwargs)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return run_exact(np.ndarray.__array__, (self, *args), kwargs, written=(0,))
+
+    def view(self, *args: Any, **kwargs: Any) -> Any:
+        result = np.ndarray.view(self, *args, **kwargs)
+        if not isinstance(result, _native.ArrayBase):
+            _native.touch(self, write=True)
+        return result
+
+    def _exposed(self) -> np.ndarray[Any, Any]:
+        _native.reading(self, "its address")
+        _native.touch(self, write=True)
+        return _native.plain(self)
+
+    # Attributes whose setters write.
+
+    @property
+    def flat(self) -> Any:
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        _native.touch(self, write=True)
+        source = _native.plain(value) if isinstance(value, _native.ArrayBase) else value
+        _FLAT.__set__(_native.plain(self), source)
+
+    @property
+    def real(self) -> Any:
+        return _REAL.__get__(self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> Any:
+        return _IMAG.__get__(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind == "c":
+            self.imag[...] = value
+        else:
+            _IMAG.__set__(_native.plain(self), value)

@@ -1,0 +1,245 @@
+"""Running NumPy instead: exact operands, the user's line, and a record of what and why.
+
+`FALLBACKS` is the record; `observe` and `runtime` read it.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from npaccel import _native
+
+__all__ = [
+    "FALLBACKS",
+    "Fallbacks",
+    "NotRecorded",
+    "at_user_line",
+    "exact",
+    "fallback",
+    "run_exact",
+]
+
+MAX_ENTRIES = 10_000  # distinct (function, reason, site); beyond it sites are merged
+
+
+class NotRecorded(Exception):
+    """Raised while a call is being recorded: NumPy does this one. Never seen by the user.
+
+    Parameters
+    ----------
+    reason : one short phrase for `npaccel.explain`; empty when it is not worth counting (a small
+        operand, a call that NumPy is about to reject).
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Fallbacks:
+    """How often which function ran in NumPy, why, and from which line of the user."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str, str], int] = {}
+        self._seconds: dict[tuple[str, str, str], float] = {}
+
+    def record(self, function: str | np.ufunc, reason: str, seconds: float = 0.0) -> None:
+        """Count one call that took so long; the site is the first caller outside NumPy and us."""
+        function = function if isinstance(function, str) else function.__name__
+        key = (function, reason, _site())
+        if key not in self._counts and len(self._counts) >= MAX_ENTRIES:
+            key = (function, reason, "elsewhere")
+        self._counts[key] = self._counts.get(key, 0) + 1
+        self._seconds[key] = self._seconds.get(key, 0.0) + seconds
+
+    def counts(self) -> Mapping[tuple[str, str, str], int]:
+        """(function, reason, "file:line") to number of calls, since the start or `clear`."""
+        return dict(self._counts)
+
+    def seconds(self) -> Mapping[tuple[str, str, str], float]:
+        """The same, to the time that those calls took; 0 where it was not measured."""
+        return dict(self._seconds)
+
+    def total(self) -> int:
+        return sum(self._counts.values())
+
+    def clear(self) -> None:
+        self._counts.clear()
+        self._seconds.clear()
+
+
+FALLBACKS = Fallbacks()
+
+
+def _inside(frame: types.FrameType, *packages: str) -> bool:
+    name = frame.f_globals.get("__name__")
+    return isinstance(name, str) and name.partition(".")[0] in packages
+
+
+def _site() -> str:
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and _inside(frame, "npaccel", "numpy"):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "unknown"
+
+
+def _call(function: Any, args: Any, kwargs: Any) -> Any: return function(*args, **kwargs)  # fmt: skip  # noqa: E501
+
+
+@functools.lru_cache(maxsize=1024)
+def _code_at(filename: str, line: int, name: str) -> types.CodeType:
+    return _call.__code__.replace(co_filename=filename, co_firstlineno=line, co_name=name)
+
+
+def at_user_line(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """Call `function` from a frame that looks like the caller of npaccel. See Note [Lines]."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and _inside(frame, "npaccel"):
+        frame = frame.f_back
+    if frame is None:
+        return function(*args, **kwargs)
+    code = _code_at(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+    return types.FunctionType(code, frame.f_globals)(function, args, kwargs)
+
+
+def exact(value: Any, *, write: bool = False) -> Any:
+    """Return `value` with every npaccel array in it as an evaluated exact view.
+
+    Looks into lists, tuples and dicts; what holds no npaccel array is returned as it is.
+    write: the memory is about to be written, so what is pending and reads it runs first.
+    """
+    kind = type(value)
+    if isinstance(value, _native.ArrayBase):
+        if write:
+            _native.touch(value, write=True)
+        return _native.plain(value)
+    # Recursive, for arguments are nested as deep as their author typed them.
+    if kind is tuple or kind is list:
+        items = [exact(item, write=write) for item in value]
+        if any(new is not old for new, old in zip(items, value, strict=True)):
+            return kind(items)
+    elif kind is dict:
+        pairs = {key: exact(item, write=write) for key, item in value.items()}
+        if any(pairs[key] is not value[key] for key in pairs):
+            return pairs
+    elif kind is np.ndarray:
+        # A plain view of memory that a pending request writes (or, with write, reads).
+        _native.touch(value, write=write)
+    return value
+
+
+def _outputs(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def run_exact(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    written: tuple[int, ...] = (),
+) -> Any:
+    """Run `function` in NumPy on exact evaluated operands; counts nothing.
+
+    written: positions of arguments that the function writes (``out=`` always counts as written).
+    An array of ours that comes back as the result is the object that was passed in; large new
+    results come back as npaccel arrays.
+    """
+    return fallback(function, args, kwargs, "", written=written)
+
+
+def fallback(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    reason: str,
+    *,
+    name: str = "",
+    written: tuple[int, ...] = (),
+) -> Any:
+    """`run_exact`, counted under `reason` (unless that is empty)."""
+    given: dict[int, Any] = {}
+    arguments, keywords = _settled(args, kwargs, written, given)
+    compiled = _is_compiled(function)
+    start = time.perf_counter()
+    try:
+        if compiled:  # or `accelerate` would take the call and be back here
+            result = at_user_line(_native.call_numpy, (function, *arguments), keywords)
+        else:
+            result = at_user_line(function, arguments, keywords)
+    finally:
+        if reason:
+            # In a block, what NumPy's Python code calls is timed by itself.
+            alone = compiled or not _native.in_block()
+            took = time.perf_counter() - start if alone else 0.0
+            FALLBACKS.record(name or getattr(function, "__name__", repr(function)), reason, took)
+    return _adopt(result, given)
+
+
+def _settled(
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    written: tuple[int, ...],
+    given: dict[int, Any],
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments as NumPy gets them; `given`: by their identities, what they stand for."""
+    arguments = []
+    for position, value in enumerate(args):
+        new = exact(value, write=position in written)
+        arguments.append(new)
+        _remember(new, value, given)
+    keywords = {}
+    for key, value in kwargs.items():
+        keywords[key] = exact(value, write=key == "out")
+        if key == "out":
+            pairs = zip(_outputs(keywords[key]), _outputs(value), strict=True)
+            given.update((id(new), old) for new, old in pairs)
+    return tuple(arguments), keywords
+
+
+def _remember(new: Any, old: Any, given: dict[int, Any]) -> None:
+    """That `new` stands for the caller's `old`, and so do the items of sequences."""
+    given[id(new)] = old
+    if new is not old and type(new) in (list, tuple):
+        for pair in zip(new, old, strict=True):
+            _remember(*pair, given)
+
+
+def _is_compiled(function: Any) -> bool:
+    return not hasattr(getattr(function, "_implementation", function), "__code__")
+
+
+def _adopt(result: Any, given: Mapping[int, Any]) -> Any:
+    """Give back the caller's own object for an operand, an npaccel array for a large new one."""
+    if type(result) is tuple:
+        return tuple(_adopt(item, given) for item in result)
+    if isinstance(result, tuple) and hasattr(type(result), "_make"):  # of linalg and unique_all
+        make: Callable[..., Any] = type(result)._make  # type: ignore[attr-defined]
+        return make(_adopt(item, given) for item in result)
+    if isinstance(result, np.ndarray):
+        original = given.get(id(result))
+        if isinstance(original, np.ndarray):
+            return original
+        if given.get(id(result.base)) is result.base is not None:
+            return result  # a view of a plain operand
+        numeric = result.dtype.kind in "biufc"  # the others are never recorded
+        if type(result) is np.ndarray and numeric and _native.wants(result):
+            return _native.wrap(result)
+    return result
+
+
+# Note [Lines]
+# NumPy's warnings name the Python frame that called it (or, through `stacklevel`, that frame's
+# callers), and file their "already shown" marks in that frame's globals. A function of ours
+# between the user and NumPy would be named instead. So NumPy is called from a one-line function
+# whose code object carries the caller's file name and line, and whose globals are the caller's.
+# The caller is the first frame outside npaccel: inside NumPy's own Python code that is NumPy's
+# line, as it is without npaccel.

@@ -1,0 +1,304 @@
+"""`__array_function__`: what each function of NumPy's namespaces does with npaccel arrays.
+
+Three ways, listed in the registries below: `IMPLEMENTED` (recorded by a function here),
+`COMPOSITES` (NumPy's own Python code runs on our arrays, and what it calls is recorded), and all
+others, which fall back. `METADATA` asks only for dtypes and shapes, and evaluates nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from npaccel import _native
+from npaccel.dispatch import gather
+from npaccel.dispatch.fallback import NotRecorded, at_user_line, fallback
+from npaccel.dispatch.operands import (
+    broadcast,
+    check_errstate,
+    common_order,
+    dtype_of,
+    fresh,
+    is_array,
+    scalar_for,
+    take_array,
+)
+from npaccel.dispatch.rules import copy_rule, where_rule
+
+__all__ = ["COMPOSITES", "IMPLEMENTED", "METADATA", "WRITERS", "array_function"]
+
+Array = np.ndarray[Any, Any]
+Function = Callable[..., Any]
+
+
+def _named(names: str) -> frozenset[Function]:
+    """Functions of the NumPy that is installed; older ones lack some."""
+    return frozenset(getattr(np, name) for name in names.split() if hasattr(np, name))
+
+
+# Their Python code only makes views, and calls ufuncs, methods and each other.
+COMPOSITES = _named(
+    """all allclose amax amin angle any append argmax argmin around array_split astype atleast_1d
+    atleast_2d atleast_3d average clip column_stack cumprod cumsum cumulative_prod
+    cumulative_sum diagonal diff dsplit dstack expand_dims fix flip fliplr flipud full_like
+    gradient hsplit hstack imag isclose iscomplex isneginf isposinf isreal matrix_transpose
+    max mean meshgrid min moveaxis ones_like outer permute_dims polyval prod ptp ravel real
+    reshape roll rollaxis rot90 round sinc split squeeze stack std sum swapaxes
+    take_along_axis tile trace transpose trapezoid tril triu unstack var vsplit vstack
+    zeros_like
+    """
+)
+
+# Asked about dtypes and addresses only.
+METADATA = _named(
+    """can_cast common_type iscomplexobj isrealobj may_share_memory min_scalar_type ndim
+    result_type shape shares_memory size"""
+)
+
+# Those that write (or may be told to write) their first argument.
+WRITERS = _named(
+    """copyto fill_diagonal median nan_to_num nanmedian nanpercentile nanquantile percentile place
+    put put_along_axis putmask quantile"""
+)
+
+IMPLEMENTED: dict[Function, Function] = {}
+
+
+def implements(function: Function) -> Callable[[Function], Function]:
+    """Register the decorated function as what `function` does; it may raise NotRecorded."""
+
+    def register(implementation: Function) -> Function:
+        IMPLEMENTED[function] = implementation
+        return implementation
+
+    return register
+
+
+def array_function(
+    self: Array,
+    func: Function,
+    types: Iterable[type],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """What `Array.__array_function__` does. Classes other than ndarray and ours always win."""
+    if any(t is not np.ndarray and not issubclass(t, _native.ArrayBase) for t in types):
+        return fallback(func, args, kwargs, "operand of another class")
+    try:
+        if func in IMPLEMENTED:
+            return IMPLEMENTED[func](*args, **kwargs)
+        if func in METADATA:
+            return func(*map(unevaluated, args), **kwargs)
+        if func in COMPOSITES:
+            return _compose(self, func, types, args, kwargs)
+        raise NotRecorded("not recorded")
+    except NotRecorded as cause:
+        reason = cause.reason
+    name = f"{func.__module__}.{func.__name__}".removeprefix("numpy.")
+    written = (*((0,) if func in WRITERS else ()), *_out_position(func))
+    return fallback(func, args, kwargs, reason, name=name, written=written)
+
+
+@functools.lru_cache(maxsize=1024)
+def _out_position(function: Function) -> tuple[int, ...]:
+    """Where `out` is among the positional parameters."""
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return ()
+    return (names.index("out"),) if "out" in names else ()
+
+
+def unevaluated(value: Any) -> Any:
+    return _native.view_plain(value) if isinstance(value, _native.ArrayBase) else value
+
+
+def _compose(
+    array: Array,
+    function: Function,
+    types: Iterable[type],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    # Empty arrays are where that code warns by its own line, and there is nothing to win.
+    if any(isinstance(x, np.ndarray) and x.size == 0 for x in args):
+        raise NotRecorded
+    return at_user_line(np.ndarray.__array_function__, (array, function, types, args, kwargs), {})
+
+
+def _record(rule: _native.Rule | None, *args: Any) -> Any:
+    if rule is None:
+        raise NotRecorded("no copy loop for these dtypes")
+    check_errstate()
+    result = _native.map(rule, *args)
+    if result is None:
+        raise NotRecorded("operands that cannot be recorded")
+    return result
+
+
+@implements(np.where)
+def where(condition: Any, *choices: Any) -> Any:
+    """Record the three-argument form."""
+    if len(choices) != 2:
+        raise NotRecorded("where with one argument")
+    x, y = choices
+    operands = (condition, x, y)
+    types = [dtype_of(value) for value in operands]
+    if not _native.wants(*operands):
+        raise NotRecorded
+    if not broadcast(*operands):
+        raise NotRecorded
+    result = _common_type(types[1:], choices)
+    for value, kind in zip(choices, types[1:], strict=True):
+        if not isinstance(kind, np.dtype) and scalar_for(value, result) is None:
+            raise NotRecorded  # a Python number that does not fit
+    return _record(where_rule(result), operands)
+
+
+def _common_type(types: Iterable[Any], values: Iterable[Any]) -> np.dtype[Any]:
+    """result_type of operands, Python scalars weak."""
+    try:
+        pairs = zip(types, values, strict=True)
+        return np.result_type(*(t if isinstance(t, np.dtype) else v for t, v in pairs))
+    except TypeError:
+        raise NotRecorded from None
+
+
+@implements(np.copyto)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Record a copy, perhaps masked, of an array or a number that fits."""
+    target = take_array(dst)
+    if not target.flags.writeable or not _native.wants(target, src):
+        raise NotRecorded
+    if where is not True and not (is_array(where) and where.dtype == np.bool_):
+        raise NotRecorded("where is not a bool array")
+    mask = None if where is True else take_array(where)
+    sources = (src,) if mask is None else (src, mask)
+    if is_array(src):
+        if not np.can_cast(take_array(src).dtype, target.dtype, casting):  # type: ignore[arg-type]
+            raise NotRecorded
+        rule = copy_rule(target.dtype, src.dtype)
+        value = src
+    else:
+        rule = copy_rule(target.dtype)
+        value = scalar_for(src, target.dtype) if casting in ("same_kind", "unsafe") else None
+        if value is None:
+            raise NotRecorded("value needs a conversion")
+    if broadcast(target, *sources) != target.shape:
+        raise NotRecorded
+    _record(rule, (value,), target, mask)
+
+
+@implements(np.take)
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
+    """Record a gather."""
+    return gather.take(take_array(a), indices, axis, out, mode)
+
+
+@implements(np.empty_like)
+def empty_like(
+    prototype: Any,
+    /,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
+    """Memory of npaccel for a large C or Fortran ordered prototype."""
+    if shape is not None or device is not None or not _native.wants(take_array(prototype)):
+        raise NotRecorded
+    new = np.dtype(prototype.dtype if dtype is None else dtype)
+    flags = prototype.flags
+    if order not in ("K", "A", "C", "F") or new.hasobject or new.subdtype is not None:
+        raise NotRecorded
+    if order in ("K", "A") and not flags.forc:
+        if order == "K":
+            raise NotRecorded("prototype in another memory order")
+        order = "C"
+    elif order in ("K", "A"):
+        order = "C" if flags.c_contiguous else "F"
+    return fresh(prototype.shape, new, order)
+
+
+@implements(np.copy)
+def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    """Record a copy; an npaccel array whatever `subok`, for it is an ndarray to every caller."""
+    return take_array(a).copy(order=order)  # type: ignore[arg-type]
+
+
+# A Python number in older NumPys, an intp in newer ones.
+_COUNT: type = type(np.count_nonzero(np.zeros(1)))
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """A sum of truth values, of the type that this NumPy gives."""
+    array = take_array(a)
+    if not _native.wants(array):
+        raise NotRecorded
+    truth = array if array.dtype == np.bool_ else array.astype(np.bool_)
+    total = truth.sum(axis=axis, dtype=np.intp, keepdims=keepdims)
+    return _COUNT(total) if axis is None and not keepdims else total
+
+
+@implements(np.broadcast_to)
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    """A view; nothing is evaluated."""
+    return _native.wrap(np.broadcast_to(unevaluated(array), shape))
+
+
+@implements(np.broadcast_arrays)
+def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
+    """Views; nothing is evaluated."""
+    views = np.broadcast_arrays(*map(unevaluated, args))
+    pairs = zip(views, args, strict=True)
+    return tuple(_native.wrap(v) if isinstance(a, _native.ArrayBase) else v for v, a in pairs)
+
+
+@implements(np.concatenate)
+def concatenate(
+    arrays: Any,
+    /,
+    axis: Any = 0,
+    out: Any = None,
+    *,
+    dtype: Any = None,
+    casting: str = "same_kind",
+) -> Any:
+    """Record one copy per part, where all lie in one order; NumPy chooses other orders itself."""
+    if out is not None or dtype is not None or not isinstance(arrays, list | tuple):
+        raise NotRecorded("concatenate with out or dtype")
+    parts = [take_array(part) for part in arrays]
+    if not parts or not isinstance(axis, int) or not _native.wants(*parts):
+        raise NotRecorded
+    first = parts[0]
+    if any(p.ndim != first.ndim for p in parts) or first.ndim == 0:
+        raise NotRecorded
+    order = common_order(parts)
+    if not order:
+        raise NotRecorded("parts in another memory order")
+    if not -first.ndim <= axis < first.ndim:
+        raise NotRecorded
+    axis = normalize_axis_index(axis, first.ndim)
+    if len({p.shape[:axis] + p.shape[axis + 1 :] for p in parts}) != 1:
+        raise NotRecorded
+    common = np.result_type(*(p.dtype for p in parts))
+    rules = [copy_rule(common, p.dtype) for p in parts]
+    if any(rule is None for rule in rules):
+        raise NotRecorded("no copy loop for these dtypes")
+    extent = sum(p.shape[axis] for p in parts)
+    result = fresh((*first.shape[:axis], extent, *first.shape[axis + 1 :]), common, order)
+    start = 0
+    for part, rule in zip(parts, rules, strict=True):
+        if part.size:
+            place = (slice(None),) * axis + (slice(start, start + part.shape[axis]),)
+            _record(rule, (part,), result[place])
+        start += part.shape[axis]
+    return result

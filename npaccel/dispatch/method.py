@@ -1,0 +1,361 @@
+"""Methods of ndarray on npaccel arrays: recorded, or run in NumPy on evaluated memory.
+
+Not here, because NumPy's own C methods already do the right thing on our class: conj and trace,
+which call ufuncs, and those that only make views (transpose swapaxes squeeze diagonal getfield).
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from npaccel import _native
+from npaccel.dispatch import gather
+from npaccel.dispatch.fallback import NotRecorded, at_user_line, fallback
+from npaccel.dispatch.operands import check_errstate, fresh, fresh_along, scalar_for, take_array
+from npaccel.dispatch.rules import arg_rule, copy_rule
+from npaccel.dispatch.ufunc import scalar_of
+
+__all__ = ["EVALUATED", "RECORDED", "Methods", "copied_in_order"]
+
+Array = np.ndarray[Any, Any]
+
+# Methods that NumPy runs on evaluated memory, with the reason that is counted; "" for those that
+# are there to read the values. `*`: the method writes the array.
+EVALUATED = {
+    "argpartition": "sorting",
+    "argsort": "sorting",
+    "byteswap": "*byteswap",
+    "choose": "integer array index",
+    "compress": "boolean mask",
+    "dot": "matrix product",
+    "dump": "",
+    "dumps": "",
+    "item": "",
+    "nonzero": "shape depends on values",
+    "partition": "*sorting",
+    "put": "*integer array index",
+    "searchsorted": "searching",
+    "setfield": "*field",
+    "sort": "*sorting",
+    "tobytes": "",
+    "tofile": "",
+    "tolist": "",
+}
+
+RECORDED: dict[str, Callable[..., Any]] = {}
+
+
+def _recorded(record: Callable[..., Any]) -> Any:
+    """Make the method that tries `record`; where that raises NotRecorded, NumPy's own runs."""
+    name = record.__name__
+    original = getattr(np.ndarray, name)
+    RECORDED[name] = record
+
+    @functools.wraps(original)
+    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return record(self, *args, **kwargs)
+        except NotRecorded as cause:
+            reason = cause.reason
+        except (TypeError, ValueError):  # a wrong call: NumPy's error, in NumPy's words
+            reason = ""
+        places = tuple(range(1, len(args) + 1))  # one of them may be `out`
+        return fallback(
+            original, (self, *args), kwargs, reason, name=f"ndarray.{name}", written=places
+        )
+
+    return _native.direct(original, method)
+
+
+def _evaluated(name: str) -> Any:
+    """Make the method that NumPy runs on evaluated memory."""
+    original = getattr(np.ndarray, name)
+    reason = EVALUATED[name].removeprefix("*")
+    first = 0 if EVALUATED[name].startswith("*") else 1
+
+    @functools.wraps(original)
+    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        if not reason:
+            _native.reading(self, name)
+        places = tuple(range(first, len(args) + 1))
+        return fallback(
+            original, (self, *args), kwargs, reason, name=f"ndarray.{name}", written=places
+        )
+
+    return _native.direct(original, method)
+
+
+def _numpys(name: str) -> Any:
+    """Make the method that is NumPy's own: Python code whose ufunc calls are recorded."""
+    original = getattr(np.ndarray, name)
+    return _native.direct(original, original)
+
+
+def _large(array: Array) -> Array:
+    """`array` if work on it is worth recording; raises NotRecorded."""
+    if not _native.wants(array) or array.size == 0:
+        raise NotRecorded
+    check_errstate()
+    return take_array(array)
+
+
+def _copied(array: Array, rule: _native.Rule | None, target: Array | None, order: str) -> Any:
+    if rule is None:
+        raise NotRecorded("no copy loop for these dtypes")
+    result = _native.map(rule, (array,), target, None, order)
+    if result is None:
+        raise NotRecorded("operands that cannot be recorded")
+    return result
+
+
+def _memory_order(array: Array, order: str | None) -> str:
+    """C or F for what `order` means for a copy of `array`; K when it is neither."""
+    flags = array.flags
+    if order in ("C", "F"):
+        return order
+    if order not in ("A", "K"):
+        raise NotRecorded
+    if order == "A" or flags.forc:
+        return "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+    return "K"
+
+
+def _new_like(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Fresh memory whose axes lie as in ``array.copy("K")``."""
+    strides = np.empty_like(_native.view_plain(array), order="K").strides
+    axes = sorted(range(array.ndim), key=lambda axis: (-strides[axis], axis))
+    return fresh_along(array.shape, dtype, axes)
+
+
+def copied_in_order(array: Array, dtype: np.dtype[Any], order: str | None) -> Any:
+    """Record a copy of `array` as `dtype`, its memory laid out as `order` says."""
+    _large(array)
+    rule = copy_rule(dtype, array.dtype)
+    if rule is None:
+        raise NotRecorded(f"no copy loop from {array.dtype} to {dtype}")
+    order = _memory_order(array, order)
+    strange = order == "K"
+    target = _new_like(array, dtype) if strange else fresh(array.shape, dtype, order)
+    _copied(array, rule, target, "K")
+    return target
+
+
+def _flattened(array: Array, order: str) -> Any:
+    _large(array)
+    order = _memory_order(array, order)
+    if order == "K":
+        raise NotRecorded("memory order")
+    flat = fresh((array.size,), array.dtype)
+    if order == "C":
+        target = np.ndarray.reshape(flat, array.shape)
+    else:
+        target = np.ndarray.reshape(flat, array.shape[::-1]).T
+    _copied(array, copy_rule(array.dtype), target, "K")
+    return flat
+
+
+class Methods(_native.ArrayBase):
+    """The methods that compute. See the module's docstring for those that are NumPy's own."""
+
+    __slots__ = ()
+
+    @_recorded
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: str = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> Any:
+        new = np.dtype(dtype)
+        if copy is not True and copy is not False:
+            raise NotRecorded
+        if not np.can_cast(self.dtype, new, casting):  # type: ignore[arg-type]
+            raise NotRecorded
+        if new == self.dtype and new is not self.dtype:
+            raise NotRecorded  # with metadata, which the result keeps
+        if not copy and new == self.dtype and _keeps_order(self, order):
+            return self
+        return copied_in_order(self, new, order)
+
+    @_recorded
+    def copy(self, order: str = "C") -> Any:
+        return copied_in_order(self, self.dtype, order)
+
+    @_recorded
+    def __copy__(self) -> Any:
+        return copied_in_order(self, self.dtype, "K")
+
+    @_recorded
+    def __deepcopy__(self, memo: Any) -> Any:
+        return copied_in_order(self, self.dtype, "K")
+
+    @_recorded
+    def flatten(self, order: str = "C") -> Any:
+        return _flattened(self, order)
+
+    @_recorded
+    def ravel(self, order: str = "C") -> Any:
+        flags = self.flags
+        if order == "K" and not flags.forc:
+            raise NotRecorded("memory order")
+        wanted = _memory_order(self, order)
+        if flags.c_contiguous if wanted == "C" else flags.f_contiguous:
+            return np.ndarray.ravel(self, order)  # type: ignore[arg-type]
+        return _flattened(self, wanted)
+
+    @_recorded
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+        if copy is not None:
+            raise NotRecorded("reshape with copy")
+        if self.flags.c_contiguous and order == "C":
+            return np.ndarray.reshape(self, *shape)
+        try:
+            return np.ndarray.reshape(self, *shape, order=order, copy=False)  # type: ignore[call-overload]
+        except ValueError:
+            flat = _flattened(self, _memory_order(self, order))
+        return np.ndarray.reshape(flat, *shape, order=order)  # type: ignore[call-overload]
+
+    @_recorded
+    def fill(self, value: Any) -> None:
+        number = scalar_for(value, _large(self).dtype)
+        if number is None or not self.flags.writeable:
+            raise NotRecorded("value needs a conversion")
+        rule = copy_rule(self.dtype)
+        if rule is None or _native.map(rule, (number,), self) is None:
+            raise NotRecorded("operands that cannot be recorded")
+
+    @_recorded
+    def round(self, decimals: int = 0, out: Any = None) -> Any:
+        if type(decimals) is not int or out is not None or self.dtype.kind != "f":
+            raise NotRecorded("round to another array, or of other dtypes")
+        _large(self)
+        if decimals == 0:
+            return np.rint(self)
+        # Powers of ten beyond are not exact; halves overflow in NumPy's two steps, or between.
+        if abs(decimals) > 22 or self.dtype.itemsize < 4:
+            raise NotRecorded("round to many decimals, or halves")
+        factor = 10.0 ** abs(decimals)
+        # NumPy's own result has one of these two orders, not the array's.
+        order: Any = "F" if self.flags.fnc else "C"
+        if decimals > 0:
+            return np.rint(np.multiply(self, factor, order=order)) / factor
+        return np.rint(np.divide(self, factor, order=order)) * factor
+
+    @_recorded
+    def repeat(self, repeats: Any, axis: Any = None) -> Any:
+        return repeated(_large(self), repeats, axis)
+
+    @_recorded
+    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
+        return _arg("argmin", self, axis, out, keepdims)
+
+    @_recorded
+    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
+        return _arg("argmax", self, axis, out, keepdims)
+
+    @_recorded
+    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        return _accumulated(np.add, self, axis, dtype, out)
+
+    @_recorded
+    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        return _accumulated(np.multiply, self, axis, dtype, out)
+
+    @_recorded
+    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
+        check_errstate()
+        return gather.take(self, indices, axis, out, mode)
+
+    def resize(self, *shape: Any, refcheck: Any = True) -> None:
+        """In place, on this very object; NumPy's count of references would include ours."""
+        refcheck = operator.index(refcheck)  # or NumPy's error, in its words
+        _native.touch(self, write=True)
+        if refcheck and sys.getrefcount(self) > 3:  # the caller's, ours, the argument
+            np.ndarray.resize(self, *shape)  # NumPy's error
+            return
+        np.ndarray.resize(self, *shape, refcheck=False)
+
+    all = _numpys("all")
+    any = _numpys("any")
+    clip = _numpys("clip")
+    max = _numpys("max")
+    mean = _numpys("mean")
+    min = _numpys("min")
+    prod = _numpys("prod")
+    std = _numpys("std")
+    sum = _numpys("sum")
+    var = _numpys("var")
+    argpartition = _evaluated("argpartition")
+    argsort = _evaluated("argsort")
+    byteswap = _evaluated("byteswap")
+    choose = _evaluated("choose")
+    compress = _evaluated("compress")
+    dot = _evaluated("dot")
+    dump = _evaluated("dump")
+    dumps = _evaluated("dumps")
+    item = _evaluated("item")
+    nonzero = _evaluated("nonzero")
+    partition = _evaluated("partition")
+    put = _evaluated("put")
+    searchsorted = _evaluated("searchsorted")
+    setfield = _evaluated("setfield")
+    sort = _evaluated("sort")
+    tobytes = _evaluated("tobytes")
+    tofile = _evaluated("tofile")
+    tolist = _evaluated("tolist")
+
+
+def repeated(array: Array, times: Any, axis: Any) -> Any:
+    """Each element `times` times along an axis: a copy of a broadcast view."""
+    if type(times) is not int or times < 1 or array.size == 0:
+        raise NotRecorded("counts that differ")
+    source: Any = _native.wrap(array)
+    if axis is None:
+        source, axis = source.ravel(), 0
+    if type(axis) is not int or not -source.ndim <= axis < source.ndim:
+        raise NotRecorded
+    before, after = source.shape[: axis % source.ndim + 1], source.shape[axis % source.ndim + 1 :]
+    spread = _native.view_plain(source).reshape(*before, 1, *after)
+    copied: Any = _native.wrap(np.broadcast_to(spread, (*before, times, *after))).copy()
+    return copied.reshape(*before[:-1], before[-1] * times, *after)
+
+
+def _keeps_order(array: Array, order: str) -> bool:
+    flags = array.flags
+    wanted = {"K": True, "C": flags.c_contiguous, "F": flags.f_contiguous, "A": flags.forc}
+    return wanted.get(order, False)
+
+
+def _arg(name: str, array: Array, axis: Any, out: Any, keepdims: bool) -> Any:
+    _large(array)
+    if out is not None or not isinstance(keepdims, bool):
+        raise NotRecorded("out")
+    if axis is None:
+        axes = tuple(range(array.ndim))
+    elif isinstance(axis, int) and -array.ndim <= axis < array.ndim:
+        axes = (axis % array.ndim,)
+    else:
+        raise NotRecorded
+    rule = arg_rule(name, array.dtype)
+    if rule is None or not axes:
+        raise NotRecorded(f"no kernel for {array.dtype}")
+    result = _native.reduce(rule, array, axes, keepdims)
+    if result is None:
+        raise NotRecorded("operands that cannot be recorded")
+    return scalar_of(result) if result.ndim == 0 else result
+
+
+def _accumulated(ufunc: np.ufunc, array: Array, axis: Any, dtype: Any, out: Any) -> Any:
+    if out is not None or not (axis is None or isinstance(axis, int)):
+        raise NotRecorded("out")
+    _large(array)
+    source = array if axis is not None or array.ndim == 1 else array.ravel()
+    return at_user_line(ufunc.accumulate, (source, 0 if axis is None else axis, dtype), {})

@@ -1,0 +1,153 @@
+"""What a call's operands are to a recording: dtypes, shapes, and values of scalars."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from npaccel import _native
+from npaccel.dispatch.fallback import NotRecorded
+from npaccel.dispatch.rules import recordable
+
+__all__ = [
+    "broadcast",
+    "check_errstate",
+    "common_order",
+    "dtype_of",
+    "flag",
+    "fresh",
+    "fresh_along",
+    "is_array",
+    "scalar_for",
+    "take_array",
+]
+
+WEAK = (int, float, complex)
+DEFERRABLE = frozenset({"ignore", "warn"})
+MAX_DIMENSIONS = 16
+RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def is_array(value: object) -> bool:
+    """Whether `value` is an npaccel array or an exact ndarray: no other class has a say."""
+    return isinstance(value, _native.ArrayBase) or type(value) is np.ndarray
+
+
+def take_array(value: Any) -> np.ndarray[Any, Any]:
+    """`value` if it is an array that can be recorded; raises NotRecorded."""
+    if not is_array(value):
+        raise NotRecorded(f"operand of type {type(value).__name__}")
+    array: np.ndarray[Any, Any] = value
+    if not recordable(array.dtype):
+        raise NotRecorded(f"dtype {array.dtype.name} has no kernel")
+    if not array.flags.aligned or array.ndim > MAX_DIMENSIONS:
+        raise NotRecorded("unaligned array" if array.ndim <= MAX_DIMENSIONS else "many dimensions")
+    return array
+
+
+def dtype_of(value: Any) -> np.dtype[Any] | type:
+    """The dtype of an operand, or the type int, float, complex of a weak Python scalar."""
+    kind: type = type(value)
+    if isinstance(value, _native.Runtime):
+        return type(value._value)
+    if kind in WEAK:
+        return kind
+    if kind is bool:
+        return np.dtype(np.bool_)
+    if isinstance(value, np.generic) and recordable(value.dtype):
+        dtype: np.dtype[Any] = value.dtype
+        return dtype
+    found: np.dtype[Any] = take_array(value).dtype
+    return found
+
+
+def scalar_for(value: Any, dtype: np.dtype[Any]) -> np.generic | None:
+    """`value` as a scalar of `dtype`; None when the conversion might fail, warn, or lose a part.
+
+    So only from a kind to itself or a wider one (bool < integer < real < complex), in range.
+    """
+    if isinstance(value, _native.Runtime):
+        value = value.look()  # a macro section that holds for this value only
+    if type(value) not in (bool, *WEAK) and not isinstance(value, np.generic):
+        return None
+    kind = np.asarray(value).dtype.kind
+    if kind not in RANK or dtype.kind not in RANK or RANK[kind] > RANK[dtype.kind]:
+        return None
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        if not int(info.min) <= int(value) <= int(info.max):
+            return None
+    elif dtype.kind in "fc" and not _fits(value, float(np.finfo(dtype).max)):
+        return None
+    result = dtype.type(value)
+    return result if isinstance(result, np.generic) else None
+
+
+def _fits(value: Any, largest: float) -> bool:
+    try:
+        parts = (complex(value).real, complex(value).imag)
+    except OverflowError:
+        return False
+    return all(abs(part) <= largest or not math.isfinite(part) for part in parts)
+
+
+def broadcast(*operands: Any) -> tuple[int, ...]:
+    """Common shape of arrays and scalars; raises NotRecorded where there is none."""
+    try:
+        return np.broadcast_shapes(*(np.shape(x) for x in operands if isinstance(x, np.ndarray)))
+    except ValueError:
+        raise NotRecorded from None
+
+
+def check_errstate() -> None:
+    """Raise NotRecorded where a floating-point error must raise, call or log at the call."""
+    if not DEFERRABLE.issuperset(np.geterr().values()):
+        raise NotRecorded("errstate")
+
+
+def flag(value: Any) -> bool:
+    """A keyword's truth when it is a plain bool; raises NotRecorded for what NumPy must judge."""
+    if value is True or value is False:
+        return bool(value)
+    raise NotRecorded
+
+
+def common_order(parts: Sequence[np.ndarray[Any, Any]]) -> str:
+    """C or F where the axes of all arrays lie in that order in memory; else empty."""
+    falls = rises = True
+    for outer, inner in itertools.combinations(range(parts[0].ndim), 2):
+        steps = [
+            (abs(part.strides[outer]), abs(part.strides[inner]))
+            for part in parts
+            if part.shape[outer] != 1 != part.shape[inner]
+        ]
+        if any(0 in pair for pair in steps):
+            return ""
+        falls = falls and all(a >= b for a, b in steps)
+        rises = rises and bool(steps) and all(a < b for a, b in steps)
+    return "C" if falls else "F" if rises else ""
+
+
+def fresh(shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C") -> np.ndarray[Any, Any]:
+    """Memory of npaccel's, its content undefined; raises NotRecorded where there is none."""
+    made = _native.empty(shape, dtype, order)
+    if made is None:
+        raise NotRecorded("no memory of npaccel's for this")
+    return made
+
+
+def fresh_along(
+    shape: tuple[int, ...], dtype: np.dtype[Any], axes: Sequence[int]
+) -> np.ndarray[Any, Any]:
+    """`fresh` memory in which the axes lie as `axes` says, outermost first."""
+    order = list(axes)
+    if order == sorted(order):
+        return fresh(shape, dtype)
+    if order == sorted(order, reverse=True):
+        return fresh(shape, dtype, "F")
+    base = fresh(tuple(shape[axis] for axis in order), dtype)
+    return np.ndarray.transpose(base, sorted(range(len(order)), key=order.__getitem__))

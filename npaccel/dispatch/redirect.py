@@ -1,0 +1,271 @@
+"""Which of NumPy's own callables are redirected while an `accelerate` block is open, and who
+records their calls with plain arrays. The redirecting itself is the C core's (native/redirect.c).
+
+Functions that NumPy writes in Python are not in the table: what they call is.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+
+from npaccel import _native
+from npaccel.dispatch.creation import CREATION
+from npaccel.dispatch.fallback import NotRecorded
+from npaccel.dispatch.function import IMPLEMENTED, WRITERS
+from npaccel.dispatch.method import EVALUATED, RECORDED
+from npaccel.dispatch.operands import take_array
+from npaccel.dispatch.ufunc import RECORDERS
+
+__all__ = ["TABLE", "Table"]
+
+
+class Look(enum.IntEnum):
+    """What of a call is looked at to see whether it is worth taking; redirect.c's `action`."""
+
+    ARGUMENTS = 0
+    SELF = 1
+    SHAPE = 2
+    RANGE = 3
+    RESULT = 4
+    STRIDED = 5
+
+
+# C functions that make arrays from something else than arrays: large results become ours.
+SOURCES = ("frombuffer", "fromfile", "fromiter", "fromstring", "from_dlpack")
+# C functions whose result may be the very array that they were given, or that an object's
+# __array__ gave them.
+CONVERTING = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray"})
+# C functions of large arrays that NumPy runs, with the reason that is counted.
+COMPUTED = {
+    "bincount": "histogram",
+    "c_einsum": "matrix product",
+    "correlate": "correlation",
+    "correlate2": "correlation",
+    "dot": "matrix product",
+    "inner": "matrix product",
+    "interp": "interpolation",
+    "interp_complex": "interpolation",
+    "lexsort": "sorting",
+    "packbits": "bits",
+    "putmask": "boolean mask",
+    "ravel_multi_index": "integer array index",
+    "unpackbits": "bits",
+    "unravel_index": "integer array index",
+    "vdot": "matrix product",
+    "_place": "boolean mask",
+}
+# The arguments after the array that is folded, in their order.
+FOLDS: dict[str, tuple[str, ...]] = {
+    "reduce": ("axis", "dtype", "out", "keepdims", "initial", "where"),
+    "accumulate": ("axis", "dtype", "out"),
+}
+# Recorded methods that call ufuncs, which are redirected.
+FORWARDING = frozenset({"cumprod", "cumsum", "round"})
+
+Taker = Callable[..., Any]
+
+# Where NumPy's C functions are, whatever its namespaces show.
+multiarray: Any = importlib.import_module("numpy._core._multiarray_umath")
+
+
+def _taker(record: Taker) -> Taker:
+    """`record`, but a string says why NumPy must run the call; empty when it isn't counted."""
+
+    @functools.wraps(record)
+    def taker(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return record(*args, **kwargs)
+        except NotRecorded as cause:
+            return cause.reason
+        except (TypeError, ValueError):  # a wrong call: NumPy's error, in NumPy's words
+            return ""
+
+    return taker
+
+
+def _record_call(ufunc: np.ufunc, *args: Any, **kwargs: Any) -> Any:
+    """A ufunc's call as __array_ufunc__ would be given it."""
+    inputs, outs = args[: ufunc.nin], args[ufunc.nin :]
+    if outs:
+        if "out" in kwargs:
+            raise NotRecorded
+        kwargs["out"] = outs + (None,) * (ufunc.nout - len(outs))
+    return RECORDERS["__call__"](ufunc, inputs, kwargs)
+
+
+def _record_method(method: str) -> Taker:
+    names = FOLDS.get(method)
+
+    def record(ufunc: np.ufunc, *args: Any, **kwargs: Any) -> Any:
+        inputs = args
+        if names is not None:
+            inputs, rest = args[:1], args[1:]
+            given = dict(zip(names, rest, strict=False))
+            if len(rest) > len(names) or given.keys() & kwargs.keys():
+                raise NotRecorded
+            kwargs = given | kwargs
+        return RECORDERS[method](ufunc, inputs, kwargs)
+
+    record.__name__ = method
+    return record
+
+
+def _count_nonzero(a: Any) -> Any:
+    return IMPLEMENTED[np.count_nonzero](_native.wrap(take_array(a)))
+
+
+def _rows() -> Iterator[tuple[Any, Look, Taker | None, str, str, bool, int]]:
+    """(callable, what to look at, recorder, name, reason, writes its operands, adopts results)."""
+    implemented = {function.__name__: taker for function, taker in IMPLEMENTED.items()}
+    implemented["count_nonzero"] = _count_nonzero
+    writers = {function.__name__ for function in WRITERS}
+    for name in SOURCES:
+        yield getattr(multiarray, name, None), Look.RESULT, None, name, "", False, True
+    for name, taker in CREATION.items():
+        look = {"arange": Look.RANGE, "empty": Look.SHAPE, "zeros": Look.SHAPE}.get(
+            name, Look.ARGUMENTS
+        )
+        adopts = 2 if name in CONVERTING else 1
+        yield getattr(multiarray, name), look, taker, name, "", False, adopts
+    for name in ("where", "copyto", "empty_like", "concatenate", "count_nonzero"):
+        function = getattr(multiarray, name)
+        yield function, Look.ARGUMENTS, implemented[name], name, "", name in writers, True
+    for name, reason in COMPUTED.items():
+        function = getattr(multiarray, name, None)
+        yield function, Look.ARGUMENTS, None, name.lstrip("_"), reason, name == "putmask", True
+    for name in sorted(RECORDED.keys() - FORWARDING):
+        method = getattr(np.ndarray, name)
+        writes = name == "fill"
+        look = Look.STRIDED if name in ("ravel", "reshape") else Look.SELF
+        yield method, look, RECORDED[name], f"ndarray.{name}", "", writes, True
+    for name, reason in EVALUATED.items():
+        words, writes = reason.removeprefix("*"), reason.startswith("*")
+        method = getattr(np.ndarray, name)
+        yield method, Look.SELF, None, f"ndarray.{name}", words, writes, True
+    for name in ("reduce", "accumulate", "outer"):
+        method = getattr(np.ufunc, name)
+        yield method, Look.ARGUMENTS, _record_method(name), f"ufunc.{name}", "", True, True
+    for name in ("reduceat", "at"):
+        method = getattr(np.ufunc, name)
+        yield method, Look.ARGUMENTS, None, f"ufunc.{name}", f"ufunc.{name}", True, True
+
+
+def _ufuncs() -> Iterator[np.ufunc]:
+    modules: list[ModuleType | None] = [multiarray]
+    modules += [sys.modules.get(name) for name in LATER if "random" not in name]
+    for module in modules:
+        if module is not None:
+            yield from (value for value in vars(module).values() if type(value) is np.ufunc)
+
+
+# Modules of NumPy that a program may never import.
+LATER = ("numpy.linalg._umath_linalg", "numpy.fft._pocketfft_umath", "numpy.random")
+
+
+class Table:
+    """What has been handed to the C core, and what could not be: `missing`, by name.
+
+    proofs : whether ufuncs, functions and methods can be redirected here.
+    """
+
+    def __init__(self, proofs: tuple[bool, bool, bool] | None = None) -> None:
+        self.missing: list[str] = []
+        self._proofs = proofs
+        self._names: dict[str, Any] = {}  # NumPy's own, while ours stand in their place
+        self._modules: frozenset[str] | None = None
+        self._ufuncs: set[np.ufunc] = set()
+
+    def prepare(self) -> None:
+        """Before the first block, and again when more of NumPy has been imported."""
+        modules = frozenset(name for name in LATER if name in sys.modules)
+        if modules == self._modules:
+            return
+        if self._proofs is None:
+            self._proofs = _native.prove(np.frompyfunc(lambda x: x, 1, 1))
+        if self._modules is None:
+            _native.redirect_taker(_taker(_record_call))
+            for function, look, taker, name, *rest in _rows():
+                wrapped = None if taker is None else _taker(taker)
+                self._enter(function, look, wrapped, name, *rest)
+        for ufunc in _ufuncs():
+            possible = self._proofs[0] and ufunc not in self._ufuncs
+            if ufunc not in self._ufuncs and not (possible and _native.redirect_ufunc(ufunc)):
+                self.missing.append(ufunc.__name__)
+            self._ufuncs.add(ufunc)
+        if "numpy.random" in modules:
+            self._random(vars(sys.modules["numpy.random"]))
+        self._modules = modules
+
+    def _enter(self, function: Any, look: Look, taker: Any, name: str, *rest: Any) -> None:
+        assert self._proofs is not None
+        possible = self._proofs[2 if "." in name else 1]
+        if function is None:  # this NumPy does not have it
+            return
+        if not (possible and _native.redirect(function, int(look), taker, name, *rest)):
+            self.missing.append(name)
+
+    def _random(self, names: Mapping[str, Any]) -> None:
+        for kind in ("Generator", "RandomState"):
+            for name, method in vars(names[kind]).items():
+                if not name.startswith("_") and "cython" in type(method).__name__:
+                    self._enter(method, Look.RESULT, None, f"{kind}.{name}", "", False, True)
+
+    # Where that is not possible: names instead of objects.
+
+    def enter(self) -> None:
+        """Have the names of what is missing show stand-ins. Seen by who looks them up from now
+        on, and through `numpy` only."""
+        for name in self.missing:
+            original = getattr(np, name, None)
+            if callable(original) and not isinstance(original, _StandIn):
+                self._names[name] = original
+                setattr(np, name, _StandIn(original))
+
+    def leave(self) -> None:
+        """Undo `enter`, when no block is open any more."""
+        if self._names and not _native.any_block():
+            for name, original in self._names.items():
+                setattr(np, name, original)
+            self._names.clear()
+
+    def describe(self) -> str:
+        """One line for `npaccel.devices`."""
+        self.prepare()
+        if not self.missing:
+            return "plain arrays are seen in whatever calls NumPy (redirected at the object)"
+        by_name = [name for name in self.missing if hasattr(np, name)]
+        return (
+            f"NumPy {np.__version__} on this Python does not allow to redirect "
+            f"{', '.join(self.missing)}; by name through numpy: {', '.join(by_name) or 'none'}"
+        )
+
+
+class _StandIn:
+    """A function of NumPy's whose large plain arguments are wrapped first; all else is its own."""
+
+    def __init__(self, original: Any) -> None:
+        self._original = original
+        functools.update_wrapper(self, original, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _native.in_block():
+            args = tuple(map(_wrapped, args))
+        return self._original(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+
+def _wrapped(value: Any) -> Any:
+    return _native.wrap(value) if type(value) is np.ndarray and _native.wants(value) else value
+
+
+TABLE: Final = Table()

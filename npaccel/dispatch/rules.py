@@ -1,0 +1,292 @@
+"""Typing of calls: which of them can be recorded, in which loop dtypes. All asked of NumPy.
+
+A rule is made once per combination and cached; None means that NumPy runs the call, which also
+covers every call that NumPy rejects: it then raises its own error.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy._core import umath
+
+from npaccel import _native
+from npaccel.ir.nodes import Kind
+from npaccel.ir.passes.rewrite import REQUEST_RULES
+
+__all__ = [
+    "FOLDING",
+    "arg_rule",
+    "call_rule",
+    "copy_rule",
+    "fold_rule",
+    "gather_rule",
+    "range_rule",
+    "recordable",
+    "rule",
+    "warns_on_cast",
+    "where_rule",
+]
+
+Dtype = np.dtype[Any]
+Operand = Dtype | type
+
+# Type characters of NumPy's numeric dtypes; longdouble and its complex are not among them.
+RECORDABLE = frozenset("?bhilqBHILQefdFD")
+
+# Reductions that may be regrouped. The others (subtract, power ...) run in NumPy.
+FOLDING = frozenset(
+    {
+        "add",
+        "multiply",
+        "minimum",
+        "maximum",
+        "fmin",
+        "fmax",
+        "logical_and",
+        "logical_or",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+    }
+)
+
+# Operations for which a scalar's value may make another plan.
+VALUED = frozenset(rule.op for rule in REQUEST_RULES)
+
+# Loops over real floats that never raise a floating-point flag; comparisons are quiet as well.
+QUIET = frozenset(
+    {
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "logical_not",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "signbit",
+        "negative",
+        "positive",
+        "absolute",
+        "fabs",
+        "copysign",
+        "conjugate",
+        "maximum",
+        "minimum",
+        "fmax",
+        "fmin",
+        "sign",
+    }
+)
+
+# Integer loops that warn about a zero divisor or the one quotient that does not fit.
+DIVIDING = frozenset({"floor_divide", "remainder", "fmod", "divmod", "reciprocal"})
+
+CACHE = functools.lru_cache(maxsize=8192)
+
+
+def recordable(dtype: Dtype) -> bool:
+    """Whether arrays of `dtype` can be operands of a recorded request."""
+    return dtype.char in RECORDABLE and dtype.isnative
+
+
+def _may_warn(ufunc: np.ufunc, loop: Sequence[Dtype]) -> bool:
+    kinds = {dtype.kind for dtype in loop}
+    if "c" in kinds:
+        return True
+    if "f" in kinds:
+        return ufunc.__name__ not in QUIET
+    return ufunc.__name__ in DIVIDING
+
+
+def _can_raise(ufunc: np.ufunc, loop: Sequence[Dtype]) -> bool:
+    # Integers to negative integer powers: the one numeric inner loop that raises.
+    return ufunc.__name__ == "power" and loop[1].kind == "i"
+
+
+def rule(
+    ufunc: np.ufunc | str,
+    signature: tuple[Operand, ...],
+    out_dtype: Dtype | None,
+    in_place: bool,
+) -> _native.Rule | None:
+    """First meeting of a combination: the C core's `rule` hook.
+
+    Parameters
+    ----------
+    ufunc : or "copy" for an assignment.
+    signature : per input its dtype, or the type int, float or complex for a weak Python scalar.
+    out_dtype : dtype of the array that is written, or None.
+    in_place : whether that array is the first input too; it types as any other.
+    """
+    if isinstance(ufunc, str):
+        source = _dtype_of(signature[0])
+        return None if out_dtype is None else copy_rule(out_dtype, source)
+    outs = (out_dtype,) + (None,) * (ufunc.nout - 1)
+    return call_rule(ufunc, tuple(signature), outs)
+
+
+def is_numpys(ufunc: np.ufunc) -> bool:
+    """Whether `ufunc` is one of NumPy's own.
+
+    Loops of other libraries (scipy.special, Numba, frompyfunc) may raise, warn in their own ways or
+    ask for the interpreter lock, so they never wait; and caches would keep made ones alive.
+    """
+    return getattr(umath, ufunc.__name__, None) is ufunc
+
+
+def call_rule(
+    ufunc: np.ufunc,
+    inputs: tuple[Operand, ...],
+    outs: tuple[Dtype | None, ...],
+    signature: tuple[Any, ...] | str | None = None,
+    casting: str = "same_kind",
+) -> _native.Rule | None:
+    """Rule of ``ufunc(*inputs, out=outs, signature=signature, casting=casting)``, or None."""
+    if not is_numpys(ufunc):
+        return None
+    return _call_rule(ufunc, inputs, outs, signature, casting)
+
+
+@CACHE
+def _call_rule(
+    ufunc: np.ufunc,
+    inputs: tuple[Operand, ...],
+    outs: tuple[Dtype | None, ...],
+    signature: tuple[Any, ...] | str | None,
+    casting: str,
+) -> _native.Rule | None:
+    if ufunc.signature is not None or len(inputs) != ufunc.nin:
+        return None
+    try:
+        given_signature: dict[str, Any] = {} if signature is None else {"signature": signature}
+        loop = ufunc.resolve_dtypes((*inputs, *outs), casting=casting, **given_signature)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None  # NumPy runs the call and raises it with its own words.
+    if not all(map(recordable, loop)) or _can_raise(ufunc, loop):
+        return None
+    given = [_dtype_of(operand) for operand in (*inputs, *outs)]
+    if not all(dtype is None or recordable(dtype) for dtype in given):
+        return None
+    casts_in = zip(given[: ufunc.nin], loop[: ufunc.nin], strict=True)
+    casts_out = zip(loop[ufunc.nin :], given[ufunc.nin :], strict=True)
+    lossy = False
+    for old, new in (*casts_in, *casts_out):
+        if old is None or new is None:
+            continue
+        if old.kind == "c" and new.kind not in "bc":
+            return None  # ComplexWarning
+        lossy = lossy or warns_on_cast(old, new)
+    return _native.rule(
+        ufunc.__name__,
+        int(Kind.MAP),
+        ufunc,
+        tuple(loop),
+        tuple(loop[ufunc.nin :]),
+        ufunc.nin,
+        value_in_key=ufunc.__name__ in VALUED,
+        may_warn=lossy or _may_warn(ufunc, loop),
+    )
+
+
+def _dtype_of(operand: Operand | None) -> Dtype | None:
+    return operand if isinstance(operand, np.dtype) else None
+
+
+def warns_on_cast(old: Dtype, new: Dtype) -> bool:
+    """Whether casting values from `old` to `new` can raise a floating-point flag."""
+    if new.kind == "b" or np.can_cast(old, new, "safe"):
+        return False
+    return old.kind in "fc" or new.char == "e"  # the one float too small for integers
+
+
+@CACHE
+def fold_rule(
+    kind: Kind,
+    ufunc: np.ufunc,
+    array: Dtype,
+    dtype: Dtype | None,
+    out: Dtype | None,
+) -> _native.Rule | None:
+    """Rule of ``ufunc.reduce`` (Kind.REDUCE) or ``ufunc.accumulate`` (Kind.SCAN), or None.
+
+    array : dtype of what is folded. dtype, out : the arguments of those names, None when not given.
+    """
+    if ufunc.__name__ not in FOLDING or not is_numpys(ufunc) or not recordable(array):
+        return None
+    try:
+        given: dict[str, Any] = {} if dtype is None else {"signature": (dtype, None, None)}
+        loop = ufunc.resolve_dtypes((out, array, None), reduction=True, **given)
+    except (TypeError, ValueError):
+        return None
+    if not all(map(recordable, loop)) or (out is not None and out != loop[-1]):
+        return None
+    if array.kind == "c" and loop[1].kind not in "bc":
+        return None
+    warns = warns_on_cast(array, loop[1]) or _may_warn(ufunc, loop)
+    return _native.rule(
+        ufunc.__name__, int(kind), ufunc, (loop[1], loop[2]), (loop[2],), 1, may_warn=warns
+    )
+
+
+@CACHE
+def arg_rule(name: str, dtype: Dtype) -> _native.Rule | None:
+    """Rule of ``argmin`` or ``argmax`` over elements of `dtype`, or None."""
+    if not recordable(dtype) or dtype.kind == "c":
+        return None
+    place = np.dtype(np.intp)
+    return _native.rule(name, int(Kind.ARG), None, (dtype, place), (place,), 1, may_warn=False)
+
+
+def copy_rule(dtype: Dtype, source: Dtype | None = None) -> _native.Rule | None:
+    """Rule of copying elements of `source` (None: of `dtype`) into an array of `dtype`, or None."""
+    return _copy_rule(dtype, dtype if source is None else source)
+
+
+@CACHE
+def _copy_rule(dtype: Dtype, source: Dtype) -> _native.Rule | None:
+    if not (recordable(dtype) and recordable(source)):
+        return None
+    if source.kind == "c" and dtype.kind not in "bc":
+        return None  # ComplexWarning
+    warns = warns_on_cast(source, dtype)
+    loop = (source, dtype)
+    return _native.rule("copy", int(Kind.MAP), None, loop, (dtype,), 1, may_warn=warns)
+
+
+@CACHE
+def range_rule(dtype: Dtype) -> _native.Rule | None:
+    """Rule of a range ``start + i * step`` of `dtype`, or None."""
+    if not recordable(dtype):
+        return None
+    return _native.rule("iota", int(Kind.IOTA), None, (dtype,) * 3, (dtype,), 2, may_warn=False)
+
+
+@CACHE
+def gather_rule(dtype: Dtype) -> _native.Rule | None:
+    """Rule of picking elements of `dtype` by indices, or None."""
+    if not recordable(dtype):
+        return None
+    place = np.dtype(np.intp)
+    loop = (dtype, place, place, place, dtype)  # source, indices, extent, step, result
+    return _native.rule(
+        "take", int(Kind.GATHER), None, loop, (dtype,), 4, value_in_key=True, may_warn=False
+    )
+
+
+@CACHE
+def where_rule(dtype: Dtype) -> _native.Rule | None:
+    """Rule of ``where(condition, x, y)`` with result `dtype`, or None."""
+    if not recordable(dtype):
+        return None
+    loop = (np.dtype(np.bool_), dtype, dtype, dtype)
+    return _native.rule("where", int(Kind.MAP), None, loop, (dtype,), 3, may_warn=False)

@@ -1,0 +1,5 @@
+"""What arrays and kernels are: requests over views of buffers, and the kernels they become.
+
+Knows: views, scalar expressions, the operation table, kernel trees, passes.
+Must not know: NumPy's objects at run time, back ends, memory, threads, configuration.
+"""

@@ -1,0 +1,151 @@
+"""Bodies of exp, exp2, expm1 and the hyperbolic functions, in f8.
+
+With n = rint(x / log 2) and r = x - n log 2, exp(x) = 2**n exp(r) and |r| <= log(2)/2.
+"""
+
+from __future__ import annotations
+
+from npaccel.ir import coefficients as c
+from npaccel.ir.precision import Pair, fast_two_sum, horner, keep_sign, two_sum
+from npaccel.ir.scalar import Core, Expr
+
+__all__ = [
+    "MAGIC",
+    "MAGIC_BITS",
+    "cosh",
+    "exp",
+    "exp2",
+    "exp2_reduced",
+    "exp_wide",
+    "expm1",
+    "scale",
+    "scale_far",
+    "sinh",
+    "tanh",
+]
+
+# Adding 1.5 * 2**52 rounds to an integer and leaves that integer in the low bits.
+MAGIC = 1.5 * 2.0**52
+MAGIC_BITS = 0x4338000000000000
+
+LOG2E = float.fromhex("0x1.71547652b82fep+0")
+# log 2 as a sum; the first has 11 zero bits at its end, so n times it is exact.
+LN2_HIGH = float.fromhex("0x1.62e42fefa3800p-1")
+LN2_LOW = float.fromhex("0x1.ef35793c76730p-45")
+
+# Beyond, 2**n is not a normal number.
+LARGE = 708.0
+
+
+def scale(p: Expr, marked: Expr) -> Expr:
+    """p * 2**n for normal p and result; `marked` is n + MAGIC."""
+    return (p.bitcast("i8") + marked.bitcast("i8").binary(Core.SHL, 52)).bitcast("f8")
+
+
+def scale_far(p: Expr, marked: Expr, more: int = 0) -> Expr:
+    """p * 2**(n + more) for |n| < 2000, rounded once where it is subnormal."""
+    n = marked.bitcast("i8") - (MAGIC_BITS - more)
+    half = n.binary(Core.ASHR, 1)
+    first, second = ((e + 1023).binary(Core.SHL, 52).bitcast("f8") for e in (half, n - half))
+    return p * first * second
+
+
+def clamp(x: Expr, low: float, high: float) -> Expr:
+    """`x` within limits; a NaN stays."""
+    x = (x > high).select(x.like(high), x)
+    return (x < low).select(x.like(low), x)
+
+
+def _reduce(x: Expr) -> tuple[Expr, Expr]:
+    marked = x.fma(LOG2E, MAGIC)
+    n = marked - MAGIC
+    return marked, (-n).fma(LN2_LOW, (-n).fma(LN2_HIGH, x))
+
+
+def _exp_reduced(r: Expr, *, fine: bool) -> Expr:
+    tail = horner(r, c.EXP_F8 if fine else c.EXP_F4)
+    return (r * r).fma(tail, r) + 1.0
+
+
+def _exp_near(x: Expr, *, fine: bool) -> Expr:
+    marked, r = _reduce(x)
+    return scale(_exp_reduced(r, fine=fine), marked)
+
+
+def exp_wide(x: Expr, *, fine: bool, more: int = 0) -> Expr:
+    """exp(x) * 2**more, `more` of -1, 0 or 1, for every x."""
+    marked, r = _reduce(clamp(x, -1000.0, 1000.0))
+    return scale_far(_exp_reduced(r, fine=fine), marked, more)
+
+
+def _large(x: Expr) -> Expr:
+    return ~(abs(x) < LARGE)
+
+
+def exp(x: Expr, *, fine: bool) -> Expr:
+    """e**x."""
+    return _large(x).rare(exp_wide(x, fine=fine), _exp_near(x, fine=fine))
+
+
+def exp2_reduced(r: Expr, *, fine: bool) -> Expr:
+    """2**r for |r| <= 1/2."""
+    return r.fma(horner(r, c.EXP2_F8 if fine else c.EXP2_F4), 1.0)
+
+
+def exp2(x: Expr, *, fine: bool) -> Expr:
+    """2**x."""
+    marked = x + MAGIC
+    near = scale(exp2_reduced(x - (marked - MAGIC), fine=fine), marked)
+    inside = clamp(x, -1500.0, 1500.0)
+    far = inside + MAGIC
+    wide = scale_far(exp2_reduced(inside - (far - MAGIC), fine=fine), far)
+    return (~(abs(x) < 1021.0)).rare(wide, near)
+
+
+def _expm1_near(x: Expr, *, fine: bool) -> Expr:
+    # s (exp(r) - 1) + (s - 1) with s = 2**n. The sum of the two large terms is kept exactly.
+    marked = x.fma(LOG2E, MAGIC)
+    n = marked - MAGIC
+    start = (-n).fma(LN2_HIGH, x)
+    r, rest = fast_two_sum(start, (-n) * LN2_LOW)
+    s = scale(x.like(1.0), marked)
+    tail = (r * r).fma(horner(r, c.EXP_F8 if fine else c.EXP_F4), rest.fma(r, rest))
+    high, low = two_sum(s - 1.0, s * r)
+    return x.eq(0.0).select(x, high + s.fma(tail, low))
+
+
+def expm1(x: Expr, *, fine: bool) -> Expr:
+    """e**x - 1."""
+    wide = (x < 0.0).select(x.like(-1.0), exp_wide(x, fine=fine))
+    return _large(x).rare(wide, _expm1_near(x, fine=fine))
+
+
+def sinh(x: Expr, *, fine: bool) -> Expr:
+    """Hyperbolic sine."""
+    a = abs(x)
+    t = _expm1_near(a, fine=fine)
+    near = (t + t / (t + 1.0)) * 0.5
+    return keep_sign(_large(x).rare(exp_wide(a, fine=fine, more=-1), near), x)
+
+
+def cosh(x: Expr, *, fine: bool) -> Expr:
+    """Hyperbolic cosine."""
+    a = abs(x)
+    t = _exp_near(a, fine=fine)
+    near = t.fma(0.5, t.like(0.5) / t)
+    return _large(x).rare(exp_wide(a, fine=fine, more=-1), near)
+
+
+def tanh(x: Expr, *, fine: bool) -> Expr:
+    """Hyperbolic tangent; 1 to the last bit from 20 on."""
+    a = abs(x)
+    a = (a > 20.0).select(a.like(20.0), a)
+    t = _expm1_near(a * 2.0, fine=fine)
+    return keep_sign(t / (t + 2.0), x)
+
+
+def exp2_of_pair(x: Pair, *, fine: bool) -> tuple[Expr, Expr]:
+    """(2**r, n + MAGIC) of x = n + r, for |x| < 2**40."""
+    high, low = x
+    marked = high + MAGIC
+    return exp2_reduced((high - (marked - MAGIC)) + low, fine=fine), marked

@@ -1,0 +1,148 @@
+"""Rows of the mathematical functions: not NumPy's bits, but within `ulp` of the exact result.
+
+f2, and f4 but for the functions of `singles`, are computed in f8 with shorter polynomials and
+rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+
+from npaccel.ir import conditions as when
+from npaccel.ir import exponentials, logarithms, powers, singles, trigonometry
+from npaccel.ir.nodes import FlagKind
+from npaccel.ir.operation import Body, FlagRule, GuardRule, Masks, Op, Operands
+from npaccel.ir.precision import Wide, by_f8
+from npaccel.ir.scalar import Core, Expr
+
+__all__ = ["MATHEMATICS", "WHOLE_POWER"]
+
+BOTH = (True, True)
+ONE = (True,)
+
+
+def _row(
+    name: str,
+    body: Wide,
+    ulp: int,
+    cost: int,
+    flags: FlagRule | None = None,
+    *,
+    propagates: tuple[bool, ...] = (),
+    nin: int = 1,
+    guard: GuardRule | None = None,
+    own_f4: bool = False,
+) -> Op:
+    chosen = body if own_f4 else by_f8(body)
+    return Op(name, nin, 1, "f", chosen, None, flags, guard, propagates, cost, ulp)
+
+
+def _pole(at: float) -> FlagRule:
+    """Of a logarithm with its pole at `at`: divide there, invalid below."""
+
+    def masks(operands: Operands, results: Operands) -> Masks:
+        (x,) = operands
+        return (FlagKind.DIVIDE, x.eq(at)), (FlagKind.INVALID, x < at)
+
+    return masks
+
+
+_infinite_invalid = when.one(FlagKind.INVALID, when.is_infinite)
+_outside_one_invalid = when.one(FlagKind.INVALID, lambda x: abs(x) > 1.0)
+_below_one_invalid = when.one(FlagKind.INVALID, lambda x: x < 1.0)
+
+
+def _difference_overflows(x: Expr, y: Expr) -> Expr:
+    if x.dtype == "f2":
+        return x.pool.const("b1", False)  # NumPy subtracts in f4
+    return when.is_infinite(x - y) & when.finite(x) & when.finite(y)
+
+
+def _sum_masks(operands: Operands, results: Operands) -> Masks:
+    # NumPy subtracts the operands and compares the difference, which complains of a NaN.
+    x, y = operands
+    return (
+        (FlagKind.OVER, _difference_overflows(x, y)),
+        (FlagKind.INVALID, x.isnan() | y.isnan()),
+    )
+
+
+def _sum_guard(operands: Operands, results: Operands) -> Expr:
+    return results[0].nonfinite() | _difference_overflows(*operands)
+
+
+def _arctanh_masks(operands: Operands, results: Operands) -> Masks:
+    a = abs(operands[0])
+    return (FlagKind.DIVIDE, a.eq(1.0)), (FlagKind.INVALID, a > 1.0)
+
+
+def _power_masks(operands: Operands, results: Operands) -> Masks:
+    x, y = operands
+    over = when.is_infinite(results[0]) & when.finite(x) & when.finite(y) & x.ne(0.0)
+    whole = y.unary(Core.RINT).eq(y)
+    # For infinite exponents NumPy's warnings depend on the machine; IEEE 754 has none there.
+    pole = x.eq(0.0) & (y < 0.0) & when.finite(y)
+    return (
+        (FlagKind.DIVIDE, pole),
+        (FlagKind.OVER, over),
+        (FlagKind.INVALID, (x < 0.0) & when.finite(x) & ~whole),
+    )
+
+
+def _ratio(over: float, under: float) -> Body:
+    """x * (over / under), the quotient rounded in the dtype of the computation, as NumPy's."""
+
+    def body(x: Expr) -> Expr:
+        wide = x.convert("f4") if x.dtype == "f2" else x
+        return (wide * (wide.like(over) / wide.like(under))).convert(x.dtype)
+
+    return body
+
+
+# What a power with a constant whole exponent becomes (rewrite.py); no name of NumPy's.
+WHOLE_POWER = Op(
+    "whole power", 2, 1, "f", powers.whole_power, None, _power_masks, propagates=BOTH, cost=8, ulp=1
+)
+
+_DEGREES, _RADIANS = _ratio(180.0, math.pi), _ratio(math.pi, 180.0)
+
+MATHEMATICS = (
+    _row("exp", singles.exp, 1, 20, when.overflow, own_f4=True),
+    _row("exp2", exponentials.exp2, 1, 20, when.overflow),
+    _row("expm1", singles.expm1, 2, 25, when.overflow, own_f4=True),
+    _row("log", singles.log, 1, 25, _pole(0.0), propagates=ONE, own_f4=True),
+    _row("log2", logarithms.log2, 1, 30, _pole(0.0), propagates=ONE),
+    _row("log10", logarithms.log10, 1, 30, _pole(0.0), propagates=ONE),
+    _row("log1p", logarithms.log1p, 1, 35, _pole(-1.0), propagates=ONE),
+    _row("sin", singles.sin, 1, 30, _infinite_invalid, propagates=ONE, own_f4=True),
+    _row("cos", singles.cos, 1, 30, _infinite_invalid, propagates=ONE, own_f4=True),
+    _row("tan", trigonometry.tan, 3, 35, _infinite_invalid, propagates=ONE),
+    _row("arcsin", trigonometry.arcsin, 2, 35, _outside_one_invalid, propagates=ONE),
+    _row("arccos", trigonometry.arccos, 2, 35, _outside_one_invalid, propagates=ONE),
+    _row("arctan", trigonometry.arctan, 2, 30),
+    _row("arctan2", trigonometry.arctan2, 2, 40, nin=2),
+    _row("sinh", exponentials.sinh, 3, 35, when.overflow, propagates=ONE),
+    _row("cosh", exponentials.cosh, 2, 30, when.overflow, propagates=ONE),
+    _row("tanh", singles.tanh, 3, 35, own_f4=True),
+    _row("arcsinh", logarithms.arcsinh, 2, 50, None, propagates=ONE),
+    _row("arccosh", logarithms.arccosh, 2, 50, _below_one_invalid, propagates=ONE),
+    _row("arctanh", logarithms.arctanh, 2, 55, _arctanh_masks, propagates=ONE),
+    _row("cbrt", powers.cbrt, 1, 40, None, propagates=ONE),
+    _row("power", powers.power, 1, 80, _power_masks, nin=2),
+    _row("float_power", powers.power, 1, 80, _power_masks, nin=2),
+    _row("hypot", powers.hypot, 1, 15, when.overflow, propagates=BOTH, nin=2),
+    _row("logaddexp", logarithms.logaddexp, 2, 60, _sum_masks, nin=2, guard=_sum_guard),
+    _row("logaddexp2", logarithms.logaddexp2, 3, 60, _sum_masks, nin=2, guard=_sum_guard),
+    Op("absolute", 1, 1, "c", lambda x: by_f8(powers.hypot)(x.real(), x.imag()), None,
+       when.overflow, propagates=ONE, cost=15, ulp=1),
+    Op("degrees", 1, 1, "f", _DEGREES, None, when.overflow, propagates=ONE),
+    Op("rad2deg", 1, 1, "f", _DEGREES, None, when.overflow, propagates=ONE),
+    Op("radians", 1, 1, "f", _RADIANS, propagates=ONE),
+    Op("deg2rad", 1, 1, "f", _RADIANS, propagates=ONE),
+    # NumPy's own complex functions, with all their branch cuts.
+    *(Op(name, 1, 1, "c", None, cost=60) for name in
+      ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan",
+       "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh")),
+    Op("power", 2, 1, "c", None, cost=100),
+    Op("float_power", 2, 1, "c", None, cost=100),
+)  # fmt: skip

@@ -1,0 +1,47 @@
+"""The operation table: everything the other rooms know about an operation, one row each.
+
+Bodies stand by subject: `exact` (arithmetic, comparison, bits), `pieces` (parts of floats),
+`remainders` (modulo), `copying` (casts), `mathematics` (transcendental functions).
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from npaccel.errors import InternalError
+from npaccel.ir.copying import COPIES
+from npaccel.ir.exact import EXACT
+from npaccel.ir.mathematics import MATHEMATICS
+from npaccel.ir.operation import Op
+from npaccel.ir.pieces import PIECES
+from npaccel.ir.remainders import REMAINDERS
+
+__all__ = ["OPS", "Op", "find"]
+
+OPS: tuple[Op, ...] = (*EXACT, *PIECES, *REMAINDERS, *MATHEMATICS, *COPIES.values())
+
+
+def _index() -> MappingProxyType[tuple[str, str], Op]:
+    table: dict[tuple[str, str], Op] = {}
+    for op in OPS:
+        for kind in op.kinds if op.name != "copy" else "":
+            if (op.name, kind) in table:
+                raise InternalError(f"two rows for {op.name} of kind {kind}")
+            table[op.name, kind] = op
+    return MappingProxyType(table)
+
+
+_TABLE = _index()
+
+
+def find(name: str, loop: tuple[str, ...]) -> Op | None:
+    """Return the row for operation `name` with this inner loop, or None.
+
+    Parameters
+    ----------
+    name : NumPy's name of the ufunc, or "copy", "where", "argmin", "argmax".
+    loop : dtypes of the inner loop, inputs then outputs; ("f8", "i4") for a copy.
+    """
+    if name == "copy":
+        return COPIES.get(loop[-1])
+    return _TABLE.get((name, loop[0][0]))

@@ -1,0 +1,47 @@
+"""From a trace to a plan: the passes as a plain list, in the order in which they run."""
+
+from __future__ import annotations
+
+from npaccel.errors import InternalError
+from npaccel.ir.nodes import Plan, Trace
+from npaccel.ir.passes.check import verify_draft
+from npaccel.ir.passes.draft import Draft, Limits, Pass
+from npaccel.ir.passes.facts import FACTS
+from npaccel.ir.passes.form import FORM
+from npaccel.ir.passes.group import GROUP
+from npaccel.ir.passes.liveness import LIVENESS
+from npaccel.ir.verify import verify_trace
+
+__all__ = ["DEFAULT_LIMITS", "PIPELINE", "Limits", "Pass", "plan"]
+
+PIPELINE: tuple[Pass, ...] = (FACTS, LIVENESS, GROUP, FORM)
+DEFAULT_LIMITS = Limits()
+
+
+def plan(
+    trace: Trace,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    check: bool = False,
+    pipeline: tuple[Pass, ...] = PIPELINE,
+) -> Plan:
+    """Return the kernels and single requests that compute what `trace` asks for.
+
+    Parameters
+    ----------
+    check : verify the trace, and what each pass made of it
+
+    Raises
+    ------
+    VerifyError : under `check`; names the pass
+    """
+    if check:
+        verify_trace(trace)
+    draft = Draft(trace, limits)
+    for step in pipeline:
+        draft = step.run(draft)
+        if check:
+            verify_draft(draft, step.name)
+    if draft.plan is None:
+        raise InternalError("the pipeline ended without a plan")
+    return draft.plan

@@ -1,0 +1,145 @@
+"""What the passes hand to each other: a trace and what is known of it so far."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from npaccel.ir.nodes import KernelStep, Plan, Request, RequestStep, Trace
+from npaccel.ir.operation import Op
+from npaccel.ir.views import Region
+
+__all__ = ["Access", "Draft", "Fact", "Group", "Limits", "Member", "Need", "Pass", "Role"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a kernel may become, and when rows are worth fusing.
+
+    nodes : operations of a kernel, about
+    arrays : array arguments of a kernel
+    scratch_bytes : row-local scratch of one row
+    recompute_cost : additions that may be computed again in a later leaf where no scratch fits
+    band_points, inner_points : rows are fused when there are at least `band_points` of them or
+        none is longer than `inner_points`; otherwise the reduction is split
+    column_points : the same for reductions over leading axes, whose rows are strided in memory
+    recent : how many of the latest kernels a request may join without depending on them
+    views : distinct views of one buffer that are told apart when looking for dependencies
+    """
+
+    nodes: int = 3000
+    arrays: int = 48
+    scratch_bytes: int = 256 * 1024
+    recompute_cost: int = 60
+    band_points: int = 64
+    inner_points: int = 1 << 16
+    column_points: int = 4096
+    recent: int = 8
+    views: int = 64
+
+
+class Need(enum.IntEnum):
+    """Why a request is computed."""
+
+    NOTHING = 0
+    FLAGS = 1  # nobody sees its results, but it may warn
+    VALUES = 2
+
+
+class Role(enum.Enum):
+    """How a request takes part in a kernel's loops."""
+
+    FULL = "full"  # a map over the whole domain
+    REDUCE = "reduce"  # from the whole domain to the band
+    ROW = "row"  # a map over the band
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One operand of a request as memory. position: of inputs; -1 - k for output k; None: mask.
+
+    strides: over the request's axes that are not 1. table: extent and step that an index moves
+    over, in a GATHER's source; else empty. region holds all of it.
+    """
+
+    buffer: int
+    dtype: str
+    offset: int
+    strides: tuple[int, ...]
+    region: Region
+    write: bool
+    position: int | None
+    table: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What the passes need to know of one request.
+
+    space : its shape without the axes of extent 1
+    axes : reduced axes of `space`
+    op : its row, or None where `reason` says why no kernel can compute it
+    may_warn : whether a recorded warning is asked for
+    size : operations of its body, about
+    """
+
+    request: Request
+    space: tuple[int, ...]
+    axes: tuple[int, ...]
+    accesses: tuple[Access, ...]
+    op: Op | None
+    reason: str | None
+    may_warn: bool
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A request in a group: when it runs (see Note [Times]) and in which role."""
+
+    request: int
+    time: int
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Requests that become one kernel, in program order; `axes` None: nothing is reduced.
+
+    space : the kernel's domain before its axes are ordered and collapsed
+    reason : why the one request in it runs as it is; None for a kernel
+    """
+
+    space: tuple[int, ...]
+    axes: tuple[int, ...] | None
+    members: tuple[Member, ...]
+    reason: str | None = None
+
+
+# Note [Times]
+# The leaves of a kernel alternate in time: row leaf 0, inner leaf 1, row leaf 2, inner leaf 3, ...
+# A map over the domain runs at an odd time, a map over the band at an even one. A reduction at
+# the odd time t has its result in the row leaf at t + 1.
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A trace on its way to a plan; each pass fills in what it finds."""
+
+    trace: Trace
+    limits: Limits
+    facts: tuple[Fact, ...] = ()
+    needs: tuple[Need, ...] = ()
+    groups: tuple[Group, ...] = ()
+    steps: tuple[KernelStep | RequestStep, ...] = ()
+    plan: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A step of a pipeline: a pure function from draft to draft."""
+
+    name: str
+    doc: str
+    run: Callable[[Draft], Draft]

@@ -1,0 +1,224 @@
+"""Pass `facts`: look each request up once, and decide whether a kernel can compute it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from npaccel.ir.nodes import FlagKind, Fold, Kind, Request, View
+from npaccel.ir.operation import Op
+from npaccel.ir.ops import find
+from npaccel.ir.passes.draft import Access, Draft, Fact, Pass
+from npaccel.ir.scalar import Pool, usual
+from npaccel.ir.views import Region, gathered, is_injective, overlaps, region, squeezed_axes
+
+__all__ = ["FACTS", "kinds_asked"]
+
+FLOATING = "fc"
+# What a sum or product may raise though no element was infinite or NaN.
+GROWTH = frozenset({FlagKind.OVER, FlagKind.INVALID})
+
+
+_ASKED = tuple(
+    tuple(kind for bit, kind in enumerate(FlagKind) if errstate >> (2 * bit) & 3)
+    for errstate in range(256)
+)
+
+
+def kinds_asked(errstate: int) -> tuple[FlagKind, ...]:
+    """The kinds of warning that an errstate does not ignore."""
+    return _ASKED[errstate]
+
+
+class _Looker:
+    """Makes facts; remembers bodies and regions that were seen before."""
+
+    def __init__(self) -> None:
+        self.bodies: dict[tuple[str, tuple[str, ...]], tuple[Op | None, int, frozenset[FlagKind]]]
+        self.bodies = {}
+        self.regions: dict[tuple[str, int, tuple[int, ...], tuple[int, ...]], Region] = {}
+        self.moving: dict[tuple[tuple[int, ...], ...], bool] = {}
+        self.casts: dict[tuple[str, str], frozenset[FlagKind]] = {}
+
+    def body(self, name: str, loop: tuple[str, ...]) -> tuple[Op | None, int, frozenset[FlagKind]]:
+        key = (name, loop)
+        if key not in self.bodies:
+            self.bodies[key] = _measure(name, loop)
+        return self.bodies[key]
+
+    def cast(self, source: str, target: str) -> frozenset[FlagKind]:
+        key = (source, target)
+        if key not in self.casts:
+            self.casts[key] = _measure("copy", key)[2]
+        return self.casts[key]
+
+    def region(self, view: View, shape: tuple[int, ...]) -> Region:
+        key = (view.dtype, view.offset, view.strides, shape)
+        found = self.regions.get(key)
+        if found is None:
+            found = self.regions[key] = region(view, shape)
+        return found
+
+    def access(
+        self, view: View, request: Request, kept: tuple[int, ...], position: int | None
+    ) -> Access:
+        write = position is not None and position < 0
+        shape, strides = request.shape, view.strides
+        if len(kept) != len(shape):
+            strides = tuple(strides[axis] for axis in kept)
+        whole = gathered(request) if position == 0 else None
+        found = self.region(view, shape) if whole is None else self.region(*whole)
+        table = () if whole is None else (whole[1][-1], whole[0].strides[-1])
+        return Access(view.buffer, view.dtype, view.offset, strides, found, write, position, table)
+
+    def written_by_empty(self, request: Request) -> tuple[Access, ...]:
+        """What a request over no elements writes: a reduction may still have results."""
+        axes = request.axes if request.kind is Kind.REDUCE else ()
+        shape = tuple(1 if axis in axes else n for axis, n in enumerate(request.shape))
+        if 0 in shape:
+            return ()
+        kept = squeezed_axes(shape)
+        whole = dataclasses.replace(request, shape=shape)
+        return tuple(
+            self.access(view, whole, kept, -1 - position)
+            for position, view in enumerate(request.outputs)
+        )
+
+    def fact(self, request: Request) -> Fact:
+        kept = squeezed_axes(request.shape)
+        space = tuple(request.shape[axis] for axis in kept)
+        axes = tuple(place for place, axis in enumerate(kept) if axis in request.axes)
+        if 0 in request.shape:
+            written = self.written_by_empty(request)
+            return Fact(request, space, axes, written, None, "empty", False, 0)
+        accesses = [
+            self.access(operand, request, kept, position)
+            for position, operand in enumerate(request.inputs)
+            if isinstance(operand, View)
+        ]
+        if request.mask is not None:
+            accesses.append(self.access(request.mask, request, kept, None))
+        for position, view in enumerate(request.outputs):
+            accesses.append(self.access(view, request, kept, -1 - position))
+        op, size, kinds = self.body(request.op, request.loop)
+        if request.kind is not Kind.MAP:
+            grows = op is not None and op.fold in (Fold.SUM, Fold.PRODUCT)
+            kinds = GROWTH if grows and request.loop[-1][0] in FLOATING else frozenset()
+        kinds = kinds.union(*(self.cast(a, b) for a, b in _casts(request)))
+        asked = kinds_asked(request.errstate)
+        reason = self.reason(request, op, asked, accesses)
+        # Nothing is known of the warnings of what NumPy computes.
+        may_warn = bool(asked) if reason is not None else not kinds.isdisjoint(asked)
+        size += len(request.loop)
+        found = None if reason is not None else op
+        return Fact(request, space, axes, tuple(accesses), found, reason, may_warn, size)
+
+    def reason(
+        self, request: Request, op: Op | None, asked: tuple[FlagKind, ...], accesses: list[Access]
+    ) -> str | None:
+        """Why no kernel can compute the request, or None."""
+        if FlagKind.UNDER in asked and _floating(request):
+            return "underflow is asked for"
+        reason = _reason_of_kind(request, op)
+        if reason is not None:
+            return reason
+        for access in accesses:
+            if access.write and any(_clash(access, other) for other in accesses):
+                return "result overlaps an operand"
+        if not all(self.moves(view, request) for view in request.outputs):
+            return "result overlaps itself"
+        return None
+
+    def moves(self, view: View, request: Request) -> bool:
+        """Whether the output's different indices are different elements."""
+        axes = request.axes if request.kind in (Kind.REDUCE, Kind.ARG) else ()
+        key = (view.strides, request.shape, axes)
+        found = self.moving.get(key)
+        if found is None:
+            found = self.moving[key] = _moves(view, request.shape, axes)
+        return found
+
+
+def _clash(access: Access, other: Access) -> bool:
+    """Whether a written view meets another operand otherwise than element by element."""
+    if other is access or other.buffer != access.buffer:
+        return False
+    same = (other.dtype, other.offset, other.strides, other.table) == (
+        access.dtype,
+        access.offset,
+        access.strides,
+        (),
+    )
+    return (not same or other.write) and overlaps(access.region, other.region)
+
+
+def _moves(view: View, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    if any(view.strides[axis] and shape[axis] != 1 for axis in axes):
+        return False
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    strides = tuple(view.strides[axis] for axis in kept)
+    part = View(view.buffer, view.dtype, view.offset, strides)
+    return is_injective(part, [shape[axis] for axis in kept])
+
+
+def _measure(name: str, loop: tuple[str, ...]) -> tuple[Op | None, int, frozenset[FlagKind]]:
+    op = find(name, loop)
+    if op is None or op.body is None:
+        return op, 1, frozenset()
+    pool = Pool()
+    operands = tuple(pool.load(dtype, i) for i, dtype in enumerate(loop[: op.nin]))
+    body = op.body(*operands)
+    results = body if isinstance(body, tuple) else (body,)
+    size = len(usual(results))
+    kinds = frozenset(kind for kind, _ in op.flags(operands, results)) if op.flags else frozenset()
+    return op, size, kinds
+
+
+def _casts(request: Request) -> list[tuple[str, str]]:
+    """Casts of array operands on the way into and out of the loop."""
+    if request.kind is Kind.IOTA:
+        return []
+    nin = len(request.loop) - len(request.outputs)
+    casts = [
+        (operand.dtype, dtype)
+        for operand, dtype in zip(request.inputs, request.loop[:nin], strict=False)
+        if isinstance(operand, View) and operand.dtype != dtype
+    ]
+    outputs = zip(request.loop[nin:], request.outputs, strict=True)
+    return casts + [(dtype, view.dtype) for dtype, view in outputs if dtype != view.dtype]
+
+
+def _floating(request: Request) -> bool:
+    dtypes = request.loop + tuple(view.dtype for view in request.outputs)
+    return any(dtype[0] in FLOATING for dtype in dtypes)
+
+
+def _reason_of_kind(request: Request, op: Op | None) -> str | None:
+    loop = ".".join(request.loop)
+    if request.kind is Kind.SCAN:
+        return "scan"
+    if request.kind is Kind.GATHER:
+        return None
+    if request.kind is Kind.IOTA:
+        return "complex iota" if request.loop[-1][0] == "c" else None
+    if request.kind is Kind.MAP:
+        if op is None or op.body is None:
+            return f"{request.op} has no scalar form for {loop}"
+        if len(request.inputs) != op.nin or len(request.outputs) != op.nout:
+            return f"{request.op} is called with an unusual number of operands"
+        return None
+    if op is None or op.fold is None:
+        return f"{request.op} has no fold for {loop}"
+    if len(request.inputs) > 1 and op.body is None:
+        return f"{request.op} cannot start from an initial value"
+    if request.mask is not None and all(request.shape[axis] == 1 for axis in request.axes):
+        return "masked reduction of single elements"
+    return None
+
+
+def _run(draft: Draft) -> Draft:
+    looker = _Looker()
+    facts = tuple(looker.fact(request) for request in draft.trace.requests)
+    return dataclasses.replace(draft, facts=facts)
+
+
+FACTS = Pass("facts", "what each request reads, writes, computes and may warn of", _run)

@@ -1,0 +1,113 @@
+"""The shape of a kernel's domain: order of axes, what collapses, where the lanes run."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from npaccel.ir.nodes import Stride
+from npaccel.ir.views import collapse_axes
+
+__all__ = ["Layout", "lay_out"]
+
+LANES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The domain: its extents (band first), and per array its strides in elements.
+
+    runs : per domain axis the axes of the space that it is made of
+    """
+
+    band_rank: int
+    extents: tuple[int, ...]
+    strides: tuple[tuple[int, ...], ...]
+    vector_band: bool
+    runs: tuple[tuple[int, ...], ...]
+
+    @property
+    def lanes(self) -> int:
+        """How many rows are worked on at a time."""
+        return LANES if self.vector_band else 1
+
+    @property
+    def band_points(self) -> int:
+        return math.prod(self.extents[: self.band_rank])
+
+    @property
+    def inner_points(self) -> int:
+        return math.prod(self.extents[self.band_rank :])
+
+    @property
+    def scratch_points(self) -> int:
+        """Elements of scratch per row that is worked on at a time."""
+        return self.inner_points * self.lanes
+
+    def vector_class(self, array: int) -> Stride:
+        axis = self.band_rank - 1 if self.vector_band else len(self.extents) - 1
+        step = self.strides[array][axis]
+        return {0: Stride.ZERO, 1: Stride.UNIT}.get(step, Stride.ANY)
+
+    def is_band_only(self, array: int) -> bool:
+        return not any(self.strides[array][self.band_rank :])
+
+
+def _in_memory_order(axes: Sequence[int], views: Sequence[Sequence[int]]) -> list[int]:
+    """Axes sorted so that the one along which most views move least is last; stable."""
+
+    def compare(i: int, j: int) -> int:
+        votes = 0
+        for view in views:
+            if view[i] and view[j]:
+                votes += (abs(view[i]) < abs(view[j])) - (abs(view[i]) > abs(view[j]))
+        return votes
+
+    return sorted(axes, key=functools.cmp_to_key(compare))
+
+
+def lay_out(
+    space: tuple[int, ...],
+    axes: tuple[int, ...] | None,
+    views: Sequence[tuple[int, ...]],
+    *,
+    written: frozenset[int],
+    keep_order: bool,
+) -> Layout:
+    """Choose the domain for `views` (strides over `space`) with `axes` reduced.
+
+    written : indices of views that are written; they count twice
+    keep_order : the reduced axes must stay in row-major order, as argmin needs
+    """
+    if not space:
+        return Layout(0, (1,), tuple((1,) for _ in views), False, ((),))
+    voters = [*views, *(views[index] for index in sorted(written))]
+    reduced = list(axes or ())
+    band = _in_memory_order([a for a in range(len(space)) if a not in reduced], voters)
+    inner = reduced if keep_order else _in_memory_order(reduced, voters)
+    order = [*band, *inner]
+    extents = [space[axis] for axis in order]
+    ordered = [[view[axis] for axis in order] for view in views]
+    fixed = frozenset({len(band)}) if axes else frozenset()
+    runs = collapse_axes(extents, ordered, fixed)
+    shape = tuple(math.prod(extents[axis] for axis in run) for run in runs)
+    strides = tuple(tuple(view[run[-1]] for run in runs) for view in ordered)
+    made_of = tuple(tuple(order[place] for place in run) for run in runs)
+    if not axes:
+        return Layout(len(runs) - 1, shape, strides, False, made_of)
+    band_rank = sum(run[0] < len(band) for run in runs)
+    lanes_on_band = _lanes_on_band(shape, strides, band_rank)
+    return Layout(band_rank, shape, strides, lanes_on_band, made_of)
+
+
+def _lanes_on_band(
+    shape: tuple[int, ...], strides: tuple[tuple[int, ...], ...], band_rank: int
+) -> bool:
+    if band_rank == 0 or shape[band_rank - 1] < LANES:
+        return False
+    moving = [view for view in strides if any(view[band_rank:])]
+    along_band = sum(view[band_rank - 1] == 1 for view in moving)
+    along_row = sum(view[-1] == 1 for view in moving)
+    return along_band > along_row

@@ -1,0 +1,184 @@
+"""Bodies of power, cbrt and hypot, in f8."""
+
+from __future__ import annotations
+
+from npaccel.ir import coefficients as c
+from npaccel.ir.exponentials import clamp, exp2_of_pair, scale, scale_far
+from npaccel.ir.logarithms import INV_LN2, TINY, split
+from npaccel.ir.pieces import split_exponent
+from npaccel.ir.precision import (
+    INF,
+    NAN,
+    Pair,
+    add_pairs,
+    fast_two_sum,
+    horner,
+    keep_sign,
+    multiply_pairs,
+    root,
+    two_product,
+    two_sum,
+)
+from npaccel.ir.scalar import Core, Expr
+
+__all__ = ["cbrt", "hypot", "is_odd", "power", "whole_power"]
+
+THIRD = (float.fromhex("0x1.5555555555555p-2"), float.fromhex("0x1.5555555555555p-56"))
+
+
+def _log2_pair(x: Expr, shift: Expr, *, fine: bool) -> Pair:
+    """log2 of normal positive x, plus shift: to about 2**-66 if `fine`.
+
+    log(m) = 2 s (1 + z (1/3 + z P(z))), s = (m - 1) / (m + 1), z = s*s.
+    """
+    k, m, _ = split(x)
+    k = k + shift
+    f = m - 1.0
+    if not fine:
+        s = f / (f + 2.0)
+        z = s * s
+        value = s * z.fma(z.fma(horner(z, c.ATANH_F4), THIRD[0]), 1.0)
+        return value.fma(2.0 * INV_LN2[0], k), k.like(0.0)
+    under, lost = fast_two_sum(f.like(2.0), f)
+    inverse = f.like(1.0) / under
+    s = f * inverse
+    s_low = ((-s).fma(under, f) - s * lost) * inverse
+    z, z_low = two_product(s, s)
+    z_low = s_low.fma(s + s, z_low)
+    tail = z * horner(z, c.ATANH_F8)
+    inner = fast_two_sum(tail.like(THIRD[0]), tail)
+    inner = inner[0], inner[1] + THIRD[1]
+    cube = multiply_pairs((s, s_low), (z, z_low))
+    total = add_pairs((s, s_low), multiply_pairs(cube, inner))
+    log = multiply_pairs(total, (s.like(2.0 * INV_LN2[0]), s.like(2.0 * INV_LN2[1])))
+    high, low = two_sum(k, log[0])
+    return fast_two_sum(high, low + log[1])
+
+
+def _times(y: Expr, log: Pair) -> Pair:
+    high, low = two_product(y, log[0])
+    return high, y.fma(log[1], low)
+
+
+def is_odd(y: Expr) -> Expr:
+    """Whether the f8 is an odd integer."""
+    half = y * 0.5
+    return y.unary(Core.RINT).eq(y) & half.unary(Core.RINT).ne(half)
+
+
+def _power_wide(x: Expr, y: Expr, *, fine: bool) -> Expr:
+    a = abs(x)
+    small = a < TINY
+    log = _log2_pair(small.select(a * 2.0**54, a), small.select(a.like(-54.0), 0.0), fine=fine)
+    high, low = _times(y, log)
+    far = ~(abs(high) < 1200.0)
+    value, marked = exp2_of_pair((clamp(high, -1200.0, 1200.0), far.select(y.like(0.0), low)),
+                                 fine=fine)  # fmt: skip
+    result = scale_far(value, marked)
+    # Where the logarithm of a means nothing: 0, infinity, and 1 to an infinite power.
+    grows = (a > 1.0).eq(y > 0.0)
+    edge = grows.select(a.like(INF), 0.0)
+    result = (a.eq(0.0) | a.eq(INF) | abs(y).eq(INF)).select(edge, result)
+    result = (a.eq(1.0) & abs(y).eq(INF)).select(a.like(1.0), result)
+    whole = y.unary(Core.RINT).eq(y)
+    negative = x.bitcast("i8") < 0
+    result = (negative & is_odd(y)).select(-result, result)
+    result = ((x < 0.0) & (a < INF) & ~whole).select(a.like(NAN), result)
+    result = (x.isnan() | y.isnan()).select(x + y, result)
+    return (y.eq(0.0) | x.eq(1.0)).select(a.like(1.0), result)
+
+
+def power(x: Expr, y: Expr, *, fine: bool) -> Expr:
+    """x**y."""
+    high, low = _times(y, _log2_pair(x, x.like(0.0), fine=fine))
+    value, marked = exp2_of_pair((high, low), fine=fine)
+    plain = (x >= TINY) & (x < INF) & (abs(high) < 1020.0)
+    return (~plain).rare(_power_wide(x, y, fine=fine), scale(value, marked))
+
+
+def whole_power(x: Expr, y: Expr) -> Expr:
+    """x**y for a constant whole y of at least 1, by squaring; below 1 ulp.
+
+    Products are kept as pairs, so that roundings do not add up: with e the unit roundoff, the
+    result is off by e plus a few e**2. f2 and f4 are squared in the next wider dtype instead.
+    """
+    assert y.op is Core.CONST and isinstance(y.attr, float)
+    exponent = int(y.attr)
+    if x.dtype != "f8":
+        wide = _by_squaring(x.convert("f8" if x.dtype == "f4" else "f4"), exponent)
+        return wide.convert(x.dtype)
+    if exponent == 2:
+        return x * x
+    high, low = _by_squaring_pairs(x, exponent)
+    # Where the high part overflowed the low one is NaN; where it is -0.0 the low one is 0.0.
+    return (high.nonfinite() | high.eq(0.0)).select(high, high + low)
+
+
+def _by_squaring(x: Expr, exponent: int) -> Expr:
+    result = None
+    while exponent:
+        if exponent & 1:
+            result = x if result is None else result * x
+        exponent >>= 1
+        x = x * x
+    assert result is not None
+    return result
+
+
+def _by_squaring_pairs(x: Expr, exponent: int) -> tuple[Expr, Expr]:
+    square: tuple[Expr, Expr] = (x, x.like(0.0))
+    result = None
+    while exponent:
+        if exponent & 1:
+            result = square if result is None else _pair_product(result, square)
+        exponent >>= 1
+        if exponent:
+            square = _pair_product(square, square)
+    assert result is not None
+    return result
+
+
+def _pair_product(a: tuple[Expr, Expr], b: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
+    high, low = two_product(a[0], b[0])
+    return high, a[0].fma(b[1], a[1].fma(b[0], low))
+
+
+def _cbrt_of(m: Expr, guess: Expr) -> Expr:
+    # Halley's step, then one of Newton's with the residue exact.
+    cube = guess * guess * guess
+    inverse = m.like(1.0) / (2.0 * cube + m)  # also 1 / (3 m), nearly
+    y = guess * (cube + 2.0 * m) * inverse
+    square, rest = two_product(y, y)
+    residue = square.fma(y, -m) + rest * y
+    return y - residue * (y * inverse)
+
+
+def cbrt(x: Expr, *, fine: bool) -> Expr:
+    """Cube root."""
+    m, e = split_exponent(abs(x))
+    third = ((e + 3072) * 21846).binary(Core.ASHR, 16) - 1024  # floor(e / 3)
+    left = e - third * 3
+    scaled = left.eq(1).select(m * 2.0, left.eq(2).select(m * 4.0, m))
+    factor = left.eq(1).select(
+        m.like(2.0 ** (1 / 3)), left.eq(2).select(m.like(4.0 ** (1 / 3)), 1.0)
+    )
+    guess = horner(m, c.CBRT) * factor
+    y = _cbrt_of(scaled, guess)
+    result = (y.bitcast("i8") + third.binary(Core.SHL, 52)).bitcast("f8")
+    plain = (abs(x) < INF) & x.ne(0.0)
+    return plain.select(keep_sign(result, x), x)
+
+
+def hypot(x: Expr, y: Expr, *, fine: bool) -> Expr:
+    """sqrt(x*x + y*y); infinite if either is, whatever the other."""
+    a, b = abs(x), abs(y)
+    large, small = (a < b).select(b, a), (a < b).select(a, b)
+    near = root(large.fma(large, small * small))
+    huge = large > 2.0**500
+    up = huge.select(large.like(2.0**-600), 2.0**600)
+    down = huge.select(large.like(2.0**600), 2.0**-600)
+    p, q = large * up, small * up
+    far = root(p.fma(p, q * q)) * down
+    far = (a.isnan() | b.isnan()).select(x + y, far)
+    far = (a.eq(INF) | b.eq(INF)).select(a.like(INF), far)
+    return (~((large < 2.0**500) & (large > 2.0**-450) & b.eq(b) & a.eq(a))).rare(far, near)

@@ -1,0 +1,204 @@
+"""Strided views: which bytes they touch, whether two may meet, and simpler forms of a domain.
+
+Views are (offset, strides) in elements over a shape that stands elsewhere (`nodes.View`);
+everything about memory, hence about two views of different dtypes, is in bytes (`Region`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from npaccel.ir.nodes import Kind, Request, ScalarOperand, View
+from npaccel.ir.scalar import item_size
+
+__all__ = [
+    "Region",
+    "collapse_axes",
+    "gathered",
+    "is_injective",
+    "overlaps",
+    "region",
+    "respread",
+    "squeezed_axes",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The bytes of a buffer that a view touches.
+
+    Attributes
+    ----------
+    low, high : first byte, and one past the last byte
+    item : bytes per element
+    terms : (extent, stride in bytes) per axis that moves, strides positive and falling; adjacent
+        axes that continue each other are one. Two views of the same elements in any order have
+        equal regions.
+    """
+
+    low: int
+    high: int
+    item: int
+    terms: tuple[tuple[int, int], ...]
+
+
+def region(view: View, shape: Sequence[int]) -> Region:
+    """Return what `view` touches over `shape`, which must have no extent 0."""
+    item = item_size(view.dtype)
+    low = view.offset * item
+    span = 0
+    moving: list[tuple[int, int]] = []
+    for extent, stride in zip(shape, view.strides, strict=True):
+        if extent == 1 or stride == 0:
+            continue
+        step = stride * item
+        if step < 0:
+            low += (extent - 1) * step
+            step = -step
+        span += (extent - 1) * step
+        moving.append((step, extent))
+    moving.sort(reverse=True)
+    terms: list[tuple[int, int]] = []
+    for step, extent in moving:
+        if terms and terms[-1][1] == step * extent:
+            terms[-1] = (terms[-1][0] * extent, step)
+        else:
+            terms.append((extent, step))
+    return Region(low, low + span + item, item, tuple(terms))
+
+
+def gathered(request: Request) -> tuple[View, tuple[int, ...]] | None:
+    """All that a GATHER may read of its source, as a view and its shape; None for other requests.
+
+    The last axis is the one along which indices move.
+    """
+    if request.kind is not Kind.GATHER or len(request.inputs) != 4:
+        return None
+    source, _, extent, step = request.inputs
+    if not (
+        isinstance(source, View)
+        and isinstance(extent, ScalarOperand)
+        and isinstance(step, ScalarOperand)
+    ):
+        return None
+    assert isinstance(extent.value, int) and isinstance(step.value, int)
+    strides = (*source.strides, step.value)
+    view = View(source.buffer, source.dtype, source.offset, strides)
+    return view, (*request.shape, extent.value)
+
+
+def overlaps(a: Region, b: Region) -> bool:
+    """Return whether two regions of one buffer may share a byte; False only when proved.
+
+    See Note [Overlap].
+    """
+    if a.high <= b.low or b.high <= a.low:
+        return False
+    periods = {step for _, step in a.terms} | {step for _, step in b.terms}
+    for period in periods:
+        inner_a = _span_below(a, period)
+        inner_b = _span_below(b, period)
+        if inner_a is None or inner_b is None:
+            continue
+        distance = (b.low - a.low) % period
+        if distance >= inner_a and distance + inner_b <= period:
+            return False
+    return True
+
+
+def _span_below(a: Region, period: int) -> int | None:
+    span = a.item
+    for extent, step in a.terms:
+        if step % period:
+            if step > period:
+                return None
+            span += (extent - 1) * step
+    return span
+
+
+# Note [Overlap]
+# Let P be a stride such that every stride of both regions is either a multiple of P or smaller
+# than P. Modulo P a region then lies in [low, low + span) with span made of the small strides
+# alone. If these two arcs of a circle of length P do not meet, the regions do not. With P the
+# common stride this is the test on residues (a[::2] against a[1::2]), with P a row it tells
+# blocks of columns apart. Whatever is not proved disjoint is taken to overlap.
+
+
+def is_injective(view: View, shape: Sequence[int]) -> bool:
+    """Return whether different indices are proved to be different, non-overlapping elements."""
+    steps = sorted(
+        (abs(stride), extent)
+        for extent, stride in zip(shape, view.strides, strict=True)
+        if extent != 1
+    )
+    span = 1
+    for step, extent in steps:
+        if step < span:
+            return False
+        span += (extent - 1) * step
+    return True
+
+
+def squeezed_axes(shape: Sequence[int]) -> tuple[int, ...]:
+    """Axes whose extent is not 1."""
+    return tuple(axis for axis, extent in enumerate(shape) if extent != 1)
+
+
+def collapse_axes(
+    extents: Sequence[int], strides: Sequence[Sequence[int]], fixed: frozenset[int] = frozenset()
+) -> list[list[int]]:
+    """Group adjacent axes that all views walk as one.
+
+    Parameters
+    ----------
+    extents : of the domain, none 1
+    strides : per view, its strides over the domain
+    fixed : axes that must not join the axis before them
+
+    Returns
+    -------
+    Runs of axes; a run's extent is the product, its stride that of its last axis.
+    """
+    runs: list[list[int]] = []
+    for axis in range(len(extents)):
+        joins = axis > 0 and axis not in fixed
+        if joins and all(s[axis - 1] == s[axis] * extents[axis] for s in strides):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    return runs
+
+
+def respread(
+    shape: Sequence[int], strides: Sequence[int], target: Sequence[int]
+) -> tuple[int, ...] | None:
+    """Return strides that show the same elements in the same C order over `target`.
+
+    Neither shape holds an extent of 1 or 0, and their products are equal. None when no strided
+    view does.
+    """
+    result = [0] * len(target)
+    axis = len(shape) - 1
+    position = len(target) - 1
+    while position >= 0:
+        # Take source axes until they make up a whole number of target axes, or the reverse.
+        source, want = shape[axis], target[position]
+        step = strides[axis]
+        result[position] = step
+        first = position
+        while source != want:
+            if source < want:
+                axis -= 1
+                if axis < 0 or strides[axis] != step * source:
+                    return None
+                source *= shape[axis]
+            else:
+                first -= 1
+                if first < 0:
+                    return None
+                result[first] = step * want
+                want *= target[first]
+        position = first - 1
+        axis -= 1
+    return tuple(result)

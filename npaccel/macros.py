@@ -1,0 +1,74 @@
+"""`npaccel.macro`: code that is recorded once and replayed, as a function or as a block."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from npaccel import _native
+from npaccel.errors import ConfigError
+from npaccel.runtime.macro import Sections
+from npaccel.runtime.sections import Block, Blocks
+
+__all__ = ["MacroFactory", "scalar"]
+
+
+class MacroFactory:
+    """What `npaccel.macro` is. See its `__call__`."""
+
+    def __init__(self, sections: Sections) -> None:
+        self._sections = sections
+        self._blocks = Blocks()
+
+    def __call__(
+        self, what: Any = None, *arrays: Any, control: Any = (), on_illegal: str = "raise"
+    ) -> Any:
+        """A section that is recorded once and then replayed.
+
+        ``@npaccel.macro`` or ``@npaccel.macro(on_illegal="warn")`` decorates a function: its body
+        runs once per signature. ``with npaccel.macro("name", *arrays, control=...) as m:`` is a
+        block: its body runs each time, operations on npaccel arrays of any size are recorded, and
+        what was recorded is run when the block is left; `m.arrays` has the arrays, plain ones
+        wrapped.
+
+        Parameters
+        ----------
+        what : the function, or the block's name.
+        control : of a block: hashable values on which the path through it depends.
+        on_illegal : "raise": SectionError where a section reads a value or evaluates; "warn": a
+            warning, once, and the function runs without recording, the block in parts.
+        """
+        if on_illegal not in ("raise", "warn"):
+            raise ConfigError(
+                f"macro(on_illegal={on_illegal!r}) is not allowed; it must be 'raise' or 'warn'"
+            )
+        if isinstance(what, str):
+            return Block(self._blocks, what, arrays, control, on_illegal)
+        if what is None:
+            return lambda function: self(function, on_illegal=on_illegal)
+        if not callable(what) or arrays:
+            raise ConfigError(
+                f"npaccel.macro() takes a function to decorate, or a block's name and its arrays, "
+                f"not {type(what).__name__}"
+            )
+        if inspect.iscoroutinefunction(what) or inspect.isgeneratorfunction(what):
+            raise ConfigError("npaccel.macro() decorates a function that returns, not a generator")
+        return self._sections.section(what, on_illegal)
+
+    def stats(self) -> dict[str, dict[str, Any]]:
+        """Per section: variants, replays, recordings, bodies run, and reasons for those."""
+        return self._sections.stats() | self._blocks.stats()
+
+    def clear(self) -> None:
+        """Forget all recordings; the next calls record anew."""
+        self._sections.clear()
+        self._blocks.clear()
+
+
+def scalar(value: Any) -> Any:
+    """Mark an int as a number that a macro section takes anew at each call.
+
+    Without it an int is a control value: each of its values is recorded by itself. Floats and
+    NumPy's inexact scalars are taken anew in any case and come back as they are.
+    """
+    return _native.Runtime(value, -1) if type(value) is int else value

@@ -1,0 +1,642 @@
+/* array.c: the slots of ArrayBase: operators, comparisons, subscripts, the buffer protocol and
+ * __array_ufunc__. Large or pending operands are recorded; all else is ndarray's own slot. */
+#include "record.h"
+
+enum operation {
+    OP_ADD, OP_SUBTRACT, OP_MULTIPLY, OP_TRUE_DIVIDE, OP_FLOOR_DIVIDE, OP_REMAINDER, OP_POWER,
+    OP_LEFT_SHIFT, OP_RIGHT_SHIFT, OP_BITWISE_AND, OP_BITWISE_OR, OP_BITWISE_XOR, OP_NEGATIVE,
+    OP_POSITIVE, OP_ABSOLUTE, OP_INVERT, OP_DIVMOD, OP_LESS, OP_LESS_EQUAL, OP_EQUAL, OP_NOT_EQUAL,
+    OP_GREATER, OP_GREATER_EQUAL, OP_SQUARE, OP_RECIPROCAL, OP_SQRT, OP_COUNT
+};
+static const char *const operation_names[OP_COUNT] = {
+    "add", "subtract", "multiply", "true_divide", "floor_divide", "remainder", "power",
+    "left_shift", "right_shift", "bitwise_and", "bitwise_or", "bitwise_xor", "negative",
+    "positive", "absolute", "invert", "divmod", "less", "less_equal", "equal", "not_equal",
+    "greater", "greater_equal", "square", "reciprocal", "sqrt"};
+static PyObject *operations[OP_COUNT];
+
+PyTypeObject *npa_array_type;
+size_t npa_threshold = 1 << 18;
+npa_slots npa_numpy;
+
+static bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
+
+/* An operand as ndarray's own slots take it: evaluated, exact. New reference. */
+static PyObject *settled(PyObject *o)
+{
+    if (PyArray_CheckExact(o) || ours(o)) {
+        if (npa_touch((PyArrayObject *)o, false) < 0) {
+            return NULL;
+        }
+        if (ours(o)) {
+            return npa_exact_view((PyArrayObject *)o);
+        }
+    }
+    return Py_NewRef(o);
+}
+
+static PyObject *binary_in_numpy(PyObject *a, PyObject *b, binaryfunc slot)
+{
+    PyObject *x = settled(a), *y = x != NULL ? settled(b) : NULL;
+    npa_suspended++;
+    PyObject *result = y != NULL ? slot(x, y) : NULL;
+    npa_suspended--;
+    Py_XDECREF(x), Py_XDECREF(y);
+    return result;
+}
+
+/* 0, or -1: a signal handler may raise where the hook runs. */
+static int note_fallback(PyObject *ufunc, const char *reason)
+{
+    PyObject *done = PyObject_CallFunction(npa_hook_fallback, "Os", ufunc, reason);
+    Py_XDECREF(done);
+    return done != NULL ? 0 : -1;
+}
+
+/* Record ufunc(values...): 1 done, 0 NumPy should do it, -1 error. */
+static int record(PyObject *ufunc, npa_value *values, int n, PyArrayObject *out, bool in_place,
+                  PyObject **results)
+{
+    int types[NPA_MAX_ARGS];
+    for (int k = 0; k < n; k++) {
+        types[k] = values[k].type;
+    }
+    npa_rule *rule = npa_find_rule(ufunc, types, n, out, in_place);
+    if (rule == NULL || rule->nin != n) {
+        if (rule == NULL && PyErr_Occurred()) {
+            return -1;
+        }
+        return note_fallback(ufunc, "these types have no kernel");
+    }
+    PyArrayObject *outs[NPA_MAX_ARGS] = {out};
+    int status = npa_record_map(rule, values, out != NULL ? outs : NULL, NULL, 'K', 0, results);
+    return status == 0 ? note_fallback(ufunc, "these operands can't be recorded") : status;
+}
+
+static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc slot)
+{
+    npa_value values[2];
+    PyObject *results[NPA_MAX_ARGS];
+    if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
+        /* Another class, a list ...: ndarray's rules about who goes first hold for us too. */
+        if (PyErr_Occurred()) {
+            return NULL;
+        }
+        return slot(a, b);
+    }
+    if (npa_wants(values, 2)) {
+        int status = record(operations[op], values, 2, NULL, false, results);
+        if (status > 0 && op == OP_DIVMOD) {
+            return Py_BuildValue("(NN)", results[0], results[1]);
+        }
+        if (status != 0) {
+            return status > 0 ? results[0] : NULL;
+        }
+    }
+    return binary_in_numpy(a, b, slot);
+}
+
+static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfunc slot)
+{
+    npa_value values[2];
+    PyObject *result;
+    if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
+        return PyErr_Occurred() || npa_touch((PyArrayObject *)a, true) < 0 ? NULL : slot(a, b);
+    }
+    if (npa_wants(values, 2)) {
+        int status = record(operations[op], values, 2, (PyArrayObject *)a, true, &result);
+        if (status != 0) {
+            return status > 0 ? result : NULL;
+        }
+    }
+    if (npa_touch((PyArrayObject *)a, true) < 0) {
+        return NULL;
+    }
+    result = binary_in_numpy(a, b, slot);
+    if (result == NULL || result == Py_NotImplemented) {
+        return result;
+    }
+    Py_DECREF(result); /* the exact view of `a`; the name must stay bound to `a` */
+    return Py_NewRef(a);
+}
+
+static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
+{
+    npa_value value;
+    PyObject *result;
+    if (npa_classify(a, &value) && npa_wants(&value, 1)) {
+        int status = record(operations[op], &value, 1, NULL, false, &result);
+        if (status != 0) {
+            return status > 0 ? result : NULL;
+        }
+    }
+    PyObject *x = PyErr_Occurred() ? NULL : settled(a);
+    npa_suspended++;
+    result = x != NULL ? slot(x) : NULL;
+    npa_suspended--;
+    Py_XDECREF(x);
+    return result;
+}
+
+#define NUMBER(slot) (npa_numpy.number.slot)
+#define BINARY(name, op)                                                                         \
+    static PyObject *array_##name(PyObject *a, PyObject *b)                                      \
+    {                                                                                            \
+        return binary(op, a, b, NUMBER(nb_##name));                                              \
+    }
+#define BOTH(name, op)                                                                           \
+    BINARY(name, op)                                                                             \
+    static PyObject *array_inplace_##name(PyObject *a, PyObject *b)                              \
+    {                                                                                            \
+        return in_place(op, a, b, NUMBER(nb_inplace_##name));                                    \
+    }
+#define UNARY(name, op)                                                                          \
+    static PyObject *array_##name(PyObject *a) { return unary(op, a, NUMBER(nb_##name)); }
+
+BOTH(add, OP_ADD)
+BOTH(subtract, OP_SUBTRACT)
+BOTH(multiply, OP_MULTIPLY)
+BOTH(true_divide, OP_TRUE_DIVIDE)
+BOTH(floor_divide, OP_FLOOR_DIVIDE)
+BOTH(remainder, OP_REMAINDER)
+BOTH(lshift, OP_LEFT_SHIFT)
+BOTH(rshift, OP_RIGHT_SHIFT)
+BOTH(and, OP_BITWISE_AND)
+BOTH(or, OP_BITWISE_OR)
+BOTH(xor, OP_BITWISE_XOR)
+BINARY(divmod, OP_DIVMOD)
+UNARY(negative, OP_NEGATIVE)
+UNARY(positive, OP_POSITIVE)
+UNARY(absolute, OP_ABSOLUTE)
+UNARY(invert, OP_INVERT)
+
+/* `**` with these exponents is another ufunc in NumPy too. */
+static enum operation fast_power(PyObject *a, PyObject *exponent)
+{
+    if (!PyArray_Check(a)) {
+        return OP_POWER;
+    }
+    int type = PyArray_TYPE((PyArrayObject *)a);
+    bool inexact = PyTypeNum_ISFLOAT(type) || PyTypeNum_ISCOMPLEX(type);
+    if (PyLong_CheckExact(exponent)) {
+        int overflow;
+        long e = PyLong_AsLongAndOverflow(exponent, &overflow);
+        if (e == 2 && !overflow && (inexact || PyTypeNum_ISINTEGER(type))) {
+            return OP_SQUARE;
+        }
+        if (e == -1 && !overflow && inexact) {
+            return OP_RECIPROCAL;
+        }
+    } else if (PyFloat_CheckExact(exponent) && inexact) {
+        double e = PyFloat_AS_DOUBLE(exponent);
+        return e == 0.5 ? OP_SQRT : OP_POWER;
+    }
+    return OP_POWER;
+}
+
+static PyObject *power_slot(PyObject *a, PyObject *b) { return NUMBER(nb_power)(a, b, Py_None); }
+static PyObject *inplace_power_slot(PyObject *a, PyObject *b)
+{
+    return NUMBER(nb_inplace_power)(a, b, Py_None);
+}
+
+static PyObject *any_power(PyObject *a, PyObject *b, PyObject *out)
+{
+    enum operation op = fast_power(a, b);
+    npa_value values[2];
+    PyObject *result;
+    if (op == OP_POWER || !npa_classify(a, &values[0]) || !npa_wants(values, 1)) {
+        return out != NULL ? in_place(OP_POWER, a, b, inplace_power_slot)
+                           : binary(OP_POWER, a, b, power_slot);
+    }
+    int status = record(operations[op], values, 1, (PyArrayObject *)out, out != NULL, &result);
+    if (status != 0) {
+        return status > 0 ? result : NULL;
+    }
+    return out != NULL ? in_place(OP_POWER, a, b, inplace_power_slot)
+                       : binary_in_numpy(a, b, power_slot);
+}
+
+static PyObject *array_power(PyObject *a, PyObject *b, PyObject *modulo)
+{
+    return modulo != Py_None ? Py_NewRef(Py_NotImplemented) : any_power(a, b, NULL);
+}
+
+static PyObject *array_inplace_power(PyObject *a, PyObject *b, PyObject *modulo)
+{
+    return modulo != Py_None ? Py_NewRef(Py_NotImplemented) : any_power(a, b, a);
+}
+
+static PyObject *array_compare(PyObject *a, PyObject *b, int how)
+{
+    static const enum operation map[] = {[Py_LT] = OP_LESS, [Py_LE] = OP_LESS_EQUAL,
+                                         [Py_EQ] = OP_EQUAL, [Py_NE] = OP_NOT_EQUAL,
+                                         [Py_GT] = OP_GREATER, [Py_GE] = OP_GREATER_EQUAL};
+    npa_value values[2];
+    PyObject *result;
+    if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
+        return PyErr_Occurred() ? NULL : npa_numpy.compare(a, b, how);
+    }
+    if (npa_wants(values, 2)) {
+        int status = record(operations[map[how]], values, 2, NULL, false, &result);
+        if (status != 0) {
+            return status > 0 ? result : NULL;
+        }
+    }
+    PyObject *x = settled(a), *y = x != NULL ? settled(b) : NULL;
+    npa_suspended++;
+    result = y != NULL ? npa_numpy.compare(x, y, how) : NULL;
+    npa_suspended--;
+    Py_XDECREF(x), Py_XDECREF(y);
+    return result;
+}
+
+/* ------------------------------------------------------------------ reading by other means */
+
+#define READ(name, type, failure)                                                                \
+    static type array_##name(PyObject *a)                                                        \
+    {                                                                                            \
+        return npa_section_stop((PyArrayObject *)a, #name) < 0 ||                                \
+                       npa_touch((PyArrayObject *)a, false) < 0                                  \
+                   ? (failure) : NUMBER(nb_##name)(a);                                           \
+    }
+READ(bool, int, -1)
+READ(int, PyObject *, NULL)
+READ(float, PyObject *, NULL)
+READ(index, PyObject *, NULL)
+
+static PyObject *array_matrix_multiply(PyObject *a, PyObject *b)
+{
+    return ours(a) || ours(b) ? binary_in_numpy(a, b, NUMBER(nb_matrix_multiply))
+                              : NUMBER(nb_matrix_multiply)(a, b);
+}
+
+static int array_getbuffer(PyObject *a, Py_buffer *view, int flags)
+{
+    if (npa_section_stop((PyArrayObject *)a, "a buffer") < 0 ||
+        npa_touch((PyArrayObject *)a, (flags & PyBUF_WRITABLE) != 0) < 0) {
+        view->obj = NULL;
+        return -1;
+    }
+    return PyArray_Type.tp_as_buffer->bf_getbuffer(a, view, flags);
+}
+
+/* 0: other; 1: basic, gives a view; 2: basic, names one element. */
+int npa_key_kind(PyArrayObject *a, PyObject *key)
+{
+    PyObject *single[1] = {key}, **items = single;
+    Py_ssize_t n = 1;
+    int integers = 0;
+    bool ellipsis = false;
+    if (PyTuple_CheckExact(key)) {
+        n = PyTuple_GET_SIZE(key);
+        items = n > 0 ? &PyTuple_GET_ITEM(key, 0) : single;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *k = items[i];
+        if (PyLong_CheckExact(k) || PyArray_IsScalar(k, Integer)) {
+            integers++;
+        } else if (k == Py_Ellipsis) {
+            ellipsis = true;
+        } else if (k != Py_None && !PySlice_Check(k)) {
+            return 0;
+        }
+    }
+    return integers == PyArray_NDIM(a) && !ellipsis ? 2 : 1;
+}
+
+/* Whether an array in a key is pending or large: a small table may have a large result. */
+static bool key_wants(PyObject *key)
+{
+    Py_ssize_t n = PyTuple_CheckExact(key) ? PyTuple_GET_SIZE(key) : 1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *part = PyTuple_CheckExact(key) ? PyTuple_GET_ITEM(key, i) : key;
+        npa_value v = {.array = PyArray_Check(part) ? (PyArrayObject *)part : NULL};
+        if (npa_wants(&v, 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One element in a section: a copy that stays deferred. NULL perhaps without error. */
+static PyObject *element(PyObject *a, PyObject *key)
+{
+    PyObject *whole = PyTuple_CheckExact(key) ? Py_NewRef(key) : PyTuple_Pack(1, key);
+    PyObject *rest = PyTuple_Pack(1, Py_Ellipsis), *longer = NULL, *view = NULL, *result = NULL;
+    npa_value value;
+    if (whole != NULL && rest != NULL && (longer = PySequence_Concat(whole, rest)) != NULL) {
+        view = npa_numpy.mapping.mp_subscript(a, longer);
+    }
+    if (view != NULL && npa_classify(view, &value)) {
+        npa_rule *copy = npa_find_rule(npa_copy_name, &value.type, 1, value.array, false);
+        if (copy == NULL || npa_record_map(copy, &value, NULL, NULL, 'K', 0, &result) <= 0) {
+            result = NULL;
+        }
+    }
+    Py_XDECREF(whole), Py_XDECREF(rest), Py_XDECREF(longer), Py_XDECREF(view);
+    return result;
+}
+
+/* The most bytes that picking by arrays of known integers can give; -1: other parts in the key. */
+static double picked_bytes(PyArrayObject *a, PyObject *key)
+{
+    double bytes = (double)PyArray_ITEMSIZE(a), indices = 1, largest = 0;
+    bool tuple = PyTuple_CheckExact(key), alike = true;
+    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(key) : 1;
+    int axis = 0, arrays = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *part = tuple ? PyTuple_GET_ITEM(key, i) : key;
+        if (part == Py_None) {
+            continue;
+        }
+        if (axis >= PyArray_NDIM(a)) {
+            return -1;
+        }
+        if (PySlice_Check(part)) {
+            bytes *= (double)PyArray_DIM(a, axis++);
+        } else if (PyArray_Check(part) && PyArray_ISINTEGER((PyArrayObject *)part) &&
+                   !npa_is_pending((PyArrayObject *)part)) {
+            double size = (double)PyArray_SIZE((PyArrayObject *)part);
+            alike &= PyArray_NDIM((PyArrayObject *)part) == 1 && (arrays == 0 || size == largest);
+            largest = size, indices *= size, arrays++, axis++;
+        } else if (PyLong_CheckExact(part) || PyArray_IsScalar(part, Integer)) {
+            axis++;
+        } else {
+            return -1;
+        }
+    }
+    for (; axis < PyArray_NDIM(a); axis++) {
+        bytes *= (double)PyArray_DIM(a, axis);
+    }
+    return arrays == 0 ? -1 : bytes * (alike ? largest : indices);
+}
+
+/* Whether `a[key]` is so little, and nothing waits for it, that NumPy has it before it is recorded. */
+static bool is_quick(PyArrayObject *a, PyObject *key)
+{
+    npa_buffer *b = npa_buffer_of(a);
+    if ((b != NULL && b->index >= 0) || npa_here != NULL) { /* a section looks at every key */
+        return false;
+    }
+    double bytes = picked_bytes(a, key), threshold = (double)npa_threshold_here();
+    return bytes >= 0 && bytes < 4 * threshold; /* dispatch/gather.py has the reason */
+}
+
+static PyObject *array_subscript(PyObject *a, PyObject *key)
+{
+    int kind = npa_key_kind((PyArrayObject *)a, key);
+    npa_value own = {.array = (PyArrayObject *)a};
+    if (npa_here != NULL && kind != 1 && npa_section_wants(&own, 1)) {
+        PyObject *result = kind == 2 ? element(a, key)
+            : PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
+        if (result != NULL || PyErr_Occurred()) {
+            return result;
+        }
+    }
+    if (kind == 0 && (npa_is_pending((PyArrayObject *)a) ||
+                      (size_t)PyArray_NBYTES((PyArrayObject *)a) >= npa_threshold_here() ||
+                      key_wants(key)) &&
+        !is_quick((PyArrayObject *)a, key)) {
+        int before = npa_now(NPA_RECORDING);
+        PyObject *result = PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
+        npa_now(before);
+        return result;
+    }
+    if (kind != 1 && npa_touch((PyArrayObject *)a, false) < 0) {
+        return NULL;
+    }
+    if (kind != 1) {
+        PyObject *x = npa_exact_view((PyArrayObject *)a), *result = NULL;
+        if (x != NULL) {
+            result = npa_numpy.mapping.mp_subscript(x, key);
+            Py_DECREF(x);
+        }
+        if (kind == 0 && result != NULL && PyArray_CheckExact(result) &&
+            (size_t)PyArray_NBYTES((PyArrayObject *)result) >= npa_threshold_here()) {
+            Py_SETREF(result, PyArray_View((PyArrayObject *)result, NULL, npa_array_type));
+        }
+        return result;
+    }
+    return npa_numpy.mapping.mp_subscript(a, key);
+}
+
+/* target[...] = value, recorded: 1 done, 0 NumPy should do it, -1 error. */
+static int assign(PyArrayObject *target, PyObject *value)
+{
+    npa_value v[2];
+    PyObject *result;
+    if (!npa_classify((PyObject *)target, &v[1]) || !npa_classify(value, &v[0]) ||
+        PyArray_NDIM(target) == 0 ||
+        (v[0].array != NULL && PyArray_NDIM(v[0].array) > PyArray_NDIM(target))) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    npa_rule *copy = npa_find_rule(npa_copy_name, &v[0].type, 1, target, false);
+    if (copy == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    int status = npa_record_map(copy, v, &target, NULL, 'K', 0, &result);
+    if (status > 0) {
+        Py_DECREF(result);
+    }
+    return status;
+}
+
+int npa_assign(PyObject *a, PyObject *key, PyObject *value)
+{
+    PyArrayObject *self = (PyArrayObject *)a;
+    if (value == NULL) {
+        return npa_numpy.mapping.mp_ass_subscript(a, key, value);
+    }
+    npa_value both[2] = {{.array = self}, {.array = NULL}};
+    if (PyArray_CheckExact(value) || ours(value)) {
+        both[1].array = (PyArrayObject *)value;
+    }
+    bool wanted = npa_wants(both, 2);
+    int kind = npa_key_kind(self, key);
+    if (wanted && kind == 0) {
+        int before = npa_now(NPA_RECORDING);
+        PyObject *done = PyObject_CallFunctionObjArgs(npa_hook_setitem, a, key, value, NULL);
+        npa_now(before);
+        Py_XDECREF(done);
+        return done == NULL ? -1 : 0;
+    }
+    if (wanted && kind == 1) {
+        PyObject *view = npa_numpy.mapping.mp_subscript(a, key);
+        if (view == NULL) {
+            return -1;
+        }
+        int status = PyArray_Check(view) ? assign((PyArrayObject *)view, value) : 0;
+        Py_DECREF(view);
+        if (status != 0) {
+            return status > 0 ? 0 : -1;
+        }
+    }
+    if (npa_touch(self, true) < 0) {
+        return -1;
+    }
+    PyObject *v = settled(value), *x = v != NULL ? npa_exact_view(self) : NULL;
+    int status = x != NULL ? npa_numpy.mapping.mp_ass_subscript(x, key, v) : -1;
+    Py_XDECREF(v), Py_XDECREF(x);
+    return status;
+}
+
+static PyObject *array_item(PyObject *a, Py_ssize_t i)
+{
+    if (PyArray_NDIM((PyArrayObject *)a) == 1 && npa_touch((PyArrayObject *)a, false) < 0) {
+        return NULL;
+    }
+    return npa_numpy.sequence.sq_item(a, i);
+}
+
+static int array_assign_item(PyObject *a, Py_ssize_t i, PyObject *value)
+{
+    PyObject *key = PyLong_FromSsize_t(i);
+    int status = key != NULL ? npa_assign(a, key, value) : -1;
+    Py_XDECREF(key);
+    return status;
+}
+
+/* --------------------------------------------------------------------------- __array_ufunc__ */
+
+static PyObject *ufunc_slowly(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)self;
+    PyObject *inputs = PyTuple_New(n - 2), *kwargs = PyDict_New(), *result = NULL;
+    for (Py_ssize_t i = 2; inputs != NULL && i < n; i++) {
+        PyTuple_SET_ITEM(inputs, i - 2, Py_NewRef(args[i]));
+    }
+    bool good = inputs != NULL && kwargs != NULL;
+    for (Py_ssize_t i = 0; good && names != NULL && i < PyTuple_GET_SIZE(names); i++) {
+        good = PyDict_SetItem(kwargs, PyTuple_GET_ITEM(names, i), args[n + i]) == 0;
+    }
+    if (good) {
+        int before = npa_now(NPA_RECORDING);
+        result = PyObject_CallFunctionObjArgs(npa_hook_ufunc, args[0], args[1], inputs, kwargs,
+                                              NULL);
+        npa_now(before);
+    }
+    Py_XDECREF(inputs), Py_XDECREF(kwargs);
+    return result;
+}
+
+/* Small arrays go straight to NumPy, all else to the hook. */
+static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize_t n,
+                                 PyObject *names)
+{
+    PyObject *method = PyObject_GetAttr(args[0], args[1]), *result = NULL;
+    if (method == NULL) {
+        return NULL;
+    }
+    bool at = PyUnicode_CompareWithASCIIString(args[1], "at") == 0;
+    int status = npa_direct_call(method, args + 2, n - 2, names, at, &result);
+    Py_DECREF(method);
+    return status != 0 ? result : ufunc_slowly(self, args, n, names);
+}
+
+/* ufunc(*values), recorded; `out`: NULL, or an array or NULL per output. *status as record_map's. */
+PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject **out,
+                         int *status)
+{
+    PyUFuncObject *u = (PyUFuncObject *)ufunc;
+    PyObject *results[NPA_MAX_ARGS];
+    npa_value in[NPA_MAX_ARGS];
+    int types[NPA_MAX_ARGS];
+    for (int k = 0; k < u->nin; k++) {
+        in[k] = values[k], types[k] = values[k].type;
+    }
+    npa_rule *rule = npa_find_rule(ufunc, types, u->nin, out != NULL ? out[0] : NULL, false);
+    *status = rule != NULL ? npa_record_map(rule, in, out, NULL, 'K', 0, results)
+              : PyErr_Occurred() ? -1 : 0;
+    if (*status <= 0) {
+        return NULL;
+    }
+    if (rule->nout == 1) {
+        return results[0];
+    }
+    PyObject *tuple = PyTuple_New(rule->nout);
+    for (int k = 0; k < rule->nout; k++) {
+        if (tuple != NULL) {
+            PyTuple_SET_ITEM(tuple, k, results[k]);
+        } else {
+            Py_DECREF(results[k]);
+        }
+    }
+    return tuple;
+}
+
+static PyObject *array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    npa_value values[NPA_MAX_ARGS];
+    if (n < 3) {
+        PyErr_SetString(PyExc_TypeError, "__array_ufunc__ requires at least 3 arguments");
+        return NULL;
+    }
+    bool plain_call = names == NULL && n <= 6 && PyUnicode_Check(args[1]) &&
+                      PyUnicode_CompareWithASCIIString(args[1], "__call__") == 0 &&
+                      PyObject_TypeCheck(args[0], &PyUFunc_Type) &&
+                      ((PyUFuncObject *)args[0])->nin == n - 2 &&
+                      ((PyUFuncObject *)args[0])->core_enabled == 0;
+    for (Py_ssize_t k = 0; plain_call && k < n - 2; k++) {
+        plain_call = npa_classify(args[2 + k], &values[k]);
+    }
+    if (!plain_call || !npa_wants(values, (int)n - 2)) {
+        return PyErr_Occurred() ? NULL : ufunc_elsewhere(self, args, n, names);
+    }
+    int status;
+    PyObject *result = npa_ufunc_call(args[0], values, NULL, &status);
+    return status != 0 || PyErr_Occurred() ? result : ufunc_slowly(self, args, n, names);
+}
+
+static PyMethodDef array_methods[] = {
+    {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc, METH_FASTCALL | METH_KEYWORDS,
+     "Record the call, or run it in NumPy."},
+    {NULL}};
+
+static PyType_Slot array_slots[] = {
+    {Py_nb_add, array_add}, {Py_nb_inplace_add, array_inplace_add},
+    {Py_nb_subtract, array_subtract}, {Py_nb_inplace_subtract, array_inplace_subtract},
+    {Py_nb_multiply, array_multiply}, {Py_nb_inplace_multiply, array_inplace_multiply},
+    {Py_nb_true_divide, array_true_divide}, {Py_nb_inplace_true_divide, array_inplace_true_divide},
+    {Py_nb_floor_divide, array_floor_divide},
+    {Py_nb_inplace_floor_divide, array_inplace_floor_divide},
+    {Py_nb_remainder, array_remainder}, {Py_nb_inplace_remainder, array_inplace_remainder},
+    {Py_nb_power, array_power}, {Py_nb_inplace_power, array_inplace_power},
+    {Py_nb_lshift, array_lshift}, {Py_nb_inplace_lshift, array_inplace_lshift},
+    {Py_nb_rshift, array_rshift}, {Py_nb_inplace_rshift, array_inplace_rshift},
+    {Py_nb_and, array_and}, {Py_nb_inplace_and, array_inplace_and},
+    {Py_nb_or, array_or}, {Py_nb_inplace_or, array_inplace_or},
+    {Py_nb_xor, array_xor}, {Py_nb_inplace_xor, array_inplace_xor},
+    {Py_nb_divmod, array_divmod}, {Py_nb_negative, array_negative},
+    {Py_nb_positive, array_positive}, {Py_nb_absolute, array_absolute},
+    {Py_nb_invert, array_invert}, {Py_nb_bool, array_bool}, {Py_nb_int, array_int},
+    {Py_nb_float, array_float}, {Py_nb_index, array_index},
+    {Py_nb_matrix_multiply, array_matrix_multiply},
+    {Py_tp_richcompare, array_compare}, {Py_mp_subscript, array_subscript},
+    {Py_mp_ass_subscript, npa_assign}, {Py_sq_item, array_item},
+    {Py_sq_ass_item, array_assign_item}, {Py_bf_getbuffer, array_getbuffer},
+    {Py_tp_methods, array_methods},
+    {Py_tp_doc, "Base of npaccel.Array: operators, comparisons, subscripts, buffers."},
+    {0, NULL}};
+
+static PyType_Spec array_spec = {
+    .name = "npaccel._native.ArrayBase",
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = array_slots,
+};
+
+PyObject *npa_array_base(void)
+{
+    PyObject *module = PyImport_ImportModule("numpy");
+    for (int i = 0; module != NULL && i < OP_COUNT; i++) {
+        operations[i] = PyObject_GetAttrString(module, operation_names[i]);
+        if (operations[i] == NULL) {
+            Py_CLEAR(module);
+        }
+    }
+    Py_XDECREF(module);
+    npa_numpy = (npa_slots){*PyArray_Type.tp_as_number, *PyArray_Type.tp_as_mapping,
+                            *PyArray_Type.tp_as_sequence, PyArray_Type.tp_richcompare};
+    return module == NULL ? NULL
+                          : PyType_FromSpecWithBases(&array_spec, (PyObject *)&PyArray_Type);
+}

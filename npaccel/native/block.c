@@ -1,0 +1,256 @@
+/* block.c: the blocks of code in which plain arrays are taken, see redirect.c.
+ *
+ * A block is open from enter to leave. A context variable names the innermost one, so each thread
+ * and each asyncio task has its own; a block that was closed from elsewhere (another thread's
+ * garbage collector, a generator closed by another task) is passed over where it is still named. */
+#include "record.h"
+
+#include <stddef.h>
+
+typedef struct npa_block npa_block;
+struct npa_block {
+    PyObject_HEAD
+    PyObject *outer;       /* the block around it, or NULL */
+    Py_ssize_t min_size;   /* bytes; -1: as configured */
+    PyObject *backend;     /* str, or None: as configured */
+    unsigned long thread;
+    bool open, everywhere; /* everywhere: for threads and contexts without a block of their own */
+    npa_block *previous, *next; /* among the open ones */
+};
+
+static PyObject *innermost; /* ContextVar */
+static npa_block *open_blocks, *everywhere;
+static int overrides; /* open blocks with a min_size of their own */
+static int named;     /* and those with a backend */
+size_t npa_least = SIZE_MAX;
+__thread int npa_suspended;
+
+/* What the smallest array is that any thread's operations are recorded for. */
+void npa_find_least(void)
+{
+    npa_least = open_blocks != NULL ? npa_threshold : SIZE_MAX;
+    for (npa_block *b = open_blocks; b != NULL; b = b->next) {
+        if (b->min_size >= 0 && (size_t)b->min_size < npa_least) {
+            npa_least = (size_t)b->min_size;
+        }
+    }
+}
+
+/* The innermost open block that this code runs in, borrowed, or NULL. */
+static npa_block *here(void)
+{
+    PyObject *now = NULL;
+    if (open_blocks == NULL) {
+        return NULL;
+    }
+    if (PyContextVar_Get(innermost, NULL, &now) < 0) {
+        PyErr_Clear();
+    }
+    npa_block *b = now != NULL && Py_IS_TYPE(now, &npa_block_type) ? (npa_block *)now : NULL;
+    Py_XDECREF(now); /* the context has it */
+    while (b != NULL && (!b->open || b->thread != PyThread_get_thread_ident())) {
+        b = (npa_block *)b->outer;
+    }
+    return b != NULL ? b : everywhere;
+}
+
+bool npa_in_block(void) { return here() != NULL; }
+
+size_t npa_threshold_here(void)
+{
+    npa_block *b = overrides > 0 ? here() : NULL;
+    return b != NULL && b->min_size >= 0 ? (size_t)b->min_size : npa_threshold;
+}
+
+static void link_block(npa_block *b)
+{
+    b->next = open_blocks, b->previous = NULL;
+    if (open_blocks != NULL) {
+        open_blocks->previous = b;
+    }
+    open_blocks = b;
+    overrides += b->min_size >= 0;
+    named += b->backend != Py_None;
+    if (b->everywhere) {
+        everywhere = b;
+    }
+}
+
+static void unlink_block(npa_block *b)
+{
+    *(b->previous != NULL ? &b->previous->next : &open_blocks) = b->next;
+    if (b->next != NULL) {
+        b->next->previous = b->previous;
+    }
+    overrides -= b->min_size >= 0;
+    named -= b->backend != Py_None;
+    everywhere = everywhere == b ? NULL : everywhere;
+}
+
+static void close_block(npa_block *b)
+{
+    if (b->open) {
+        b->open = false;
+        unlink_block(b);
+        npa_find_least();
+        if (open_blocks == NULL) {
+            npa_redirect_restore();
+        }
+    }
+}
+
+static PyObject *block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"min_size", "backend", "everywhere", NULL};
+    Py_ssize_t min_size = -1;
+    PyObject *backend = Py_None;
+    int all = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$nOp", names, &min_size, &backend, &all)) {
+        return NULL;
+    }
+    npa_block *b = (npa_block *)type->tp_alloc(type, 0);
+    if (b != NULL) {
+        b->min_size = min_size, b->backend = Py_NewRef(backend), b->everywhere = all;
+    }
+    return (PyObject *)b;
+}
+
+static PyObject *block_enter(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    npa_block *b = (npa_block *)self;
+    PyObject *outer = NULL;
+    if (b->open || b->outer != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "a block is entered once");
+        return NULL;
+    }
+    if (PyContextVar_Get(innermost, NULL, &outer) < 0) {
+        return NULL;
+    }
+    if (outer != NULL && !Py_IS_TYPE(outer, &npa_block_type)) {
+        Py_CLEAR(outer); /* None, after an earlier one */
+    }
+    while (outer != NULL && !((npa_block *)outer)->open) { /* or chains would grow */
+        Py_XSETREF(outer, Py_XNewRef(((npa_block *)outer)->outer));
+    }
+    b->outer = outer;
+    PyObject *token = PyContextVar_Set(innermost, self);
+    if (token == NULL) {
+        return NULL;
+    }
+    Py_DECREF(token);
+    b->thread = PyThread_get_thread_ident();
+    b->open = true;
+    bool first = open_blocks == NULL;
+    link_block(b);
+    npa_find_least();
+    if (first) {
+        npa_redirect_install();
+    }
+    Py_RETURN_NONE;
+}
+
+/* From anywhere; a second time is nothing. */
+static PyObject *block_leave(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    PyObject *now = NULL, *outer = ((npa_block *)self)->outer;
+    close_block((npa_block *)self);
+    if (PyContextVar_Get(innermost, NULL, &now) < 0) {
+        return NULL;
+    }
+    PyObject *token = NULL;
+    if (now == self && outer != NULL) {
+        token = PyContextVar_Set(innermost, outer);
+    } else if (now == self) {
+        token = PyContextVar_Set(innermost, Py_None);
+    }
+    Py_XDECREF(token), Py_XDECREF(now);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+static void block_free(PyObject *self)
+{
+    npa_block *b = (npa_block *)self;
+    close_block(b);
+    /* A loop, since each outer block may be the last reference to a long chain. */
+    PyObject *outer = b->outer;
+    b->outer = NULL;
+    Py_XDECREF(b->backend);
+    Py_TYPE(self)->tp_free(self);
+    Py_XDECREF(outer);
+}
+
+static PyObject *block_is_open(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((npa_block *)self)->open);
+}
+
+/* Whether leaving it here undoes entering it: the innermost open one of this context, or around. */
+static PyObject *block_is_mine(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    PyObject *now = NULL;
+    if (PyContextVar_Get(innermost, NULL, &now) < 0) {
+        return NULL;
+    }
+    PyObject *b = now != NULL && Py_IS_TYPE(now, &npa_block_type) ? now : NULL;
+    Py_XDECREF(now);
+    while (b != NULL && b != self) {
+        b = ((npa_block *)b)->outer;
+    }
+    return PyBool_FromLong(b != NULL && ((npa_block *)b)->open);
+}
+
+static PyMethodDef block_methods[] = {
+    {"is_mine", block_is_mine, METH_NOARGS, "Whether this context entered it, or was copied since."},
+    {"enter", block_enter, METH_NOARGS, "From now on, in this thread and task, arrays are taken."},
+    {"leave", block_leave, METH_NOARGS, "No longer. Harmless when repeated."},
+    {NULL}};
+static PyGetSetDef block_getset[] = {
+    {"open", block_is_open, NULL, "Between enter and leave.", NULL},
+    {NULL}};
+PyTypeObject npa_block_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Block",
+    .tp_basicsize = sizeof(npa_block),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = block_new,
+    .tp_dealloc = block_free,
+    .tp_methods = block_methods,
+    .tp_getset = block_getset,
+};
+
+static npa_block *that_names_backend(void)
+{
+    npa_block *b = named > 0 ? here() : NULL;
+    while (b != NULL && !(b->open && b->backend != Py_None)) {
+        b = (npa_block *)b->outer;
+    }
+    return b;
+}
+
+/* The backend that the innermost block names; new reference, None: it names none. */
+PyObject *npa_block_backend(void)
+{
+    npa_block *b = that_names_backend();
+    return Py_NewRef(b != NULL ? b->backend : Py_None);
+}
+
+/* The same in every process, since it is part of a plan's key. */
+uint64_t npa_backend_here(void)
+{
+    npa_block *b = that_names_backend();
+    const char *name = b != NULL ? PyUnicode_AsUTF8(b->backend) : "";
+    uint64_t hash = 0;
+    for (; name != NULL && *name; name++) {
+        hash = hash * 131 + (unsigned char)*name;
+    }
+    return hash;
+}
+
+int npa_block_init(void)
+{
+    innermost = PyContextVar_New("npaccel.block", NULL);
+    return innermost != NULL ? PyType_Ready(&npa_block_type) : -1;
+}

@@ -1,0 +1,155 @@
+/* boundary.c: a flush that a limit forces ends where a loop of the user's does, and the requests
+ * after it stay in the queue: every round of a long loop then runs the same program. */
+#include "record.h"
+
+#include <string.h>
+
+/* What a request looks like from outside: its line, its operation and its rank. */
+static uint64_t appearance(const npa_request *r)
+{
+    uint64_t h = (uint64_t)(uintptr_t)r->code;
+    h = (h ^ (uint32_t)r->lasti) * 0x9E3779B97F4A7C15u;
+    h = (h ^ r->rule->id ^ (uint64_t)r->ndim << 32 ^ (uint64_t)r->axes << 40) * 0x9E3779B97F4A7C15u;
+    return h ^ h >> 32;
+}
+
+/* seen[i] = how many of the items from i on are as those from 0 on (the "Z function"). */
+static void count_repeats(const uint64_t *items, int n, int *seen)
+{
+    seen[0] = n;
+    for (int i = 1, left = 0, right = 0; i < n; i++) {
+        int z = i < right && seen[i - left] < right - i ? seen[i - left] : i < right ? right - i : 0;
+        while (i + z < n && items[z] == items[i + z]) {
+            z++;
+        }
+        if (i + z > right) {
+            left = i, right = i + z;
+        }
+        seen[i] = z;
+    }
+}
+
+/* How many requests from the first on end with a whole round of the loop that the last ones are
+ * in; all of them where there is none. Of nested loops it is the one that goes back furthest. With
+ * the lock. Note [Boundaries] */
+int npa_loop_boundary(void)
+{
+    int n = npa_q.nrequests, period = 0, covered = 0;
+    uint64_t *items = malloc(sizeof *items * (size_t)(n + 1));
+    int *seen = malloc(sizeof *seen * (size_t)(n + 1));
+    if (items != NULL && seen != NULL && n > 1) {
+        for (int i = 0; i < n; i++) { /* from the last one on */
+            items[i] = appearance((npa_request *)(npa_q.arena + npa_q.at[n - 1 - i]));
+        }
+        count_repeats(items, n, seen);
+        for (int p = 1; 2 * p <= n; p++) {
+            if (seen[p] >= p && seen[p] + p > covered) {
+                period = p, covered = seen[p] + p;
+            }
+        }
+    }
+    free(items), free(seen);
+    return period > 0 ? n - covered % period : n;
+}
+
+/* Note which buffers the requests from `first` on use. With the lock. */
+void npa_mark_later(int first)
+{
+    for (int i = 0; i < npa_q.nbuffers; i++) {
+        npa_q.buffers[i]->later = false;
+    }
+    for (int i = first; i < npa_q.nrequests; i++) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
+        for (int k = 0; k < npa_operand_count(r); k++) {
+            int buffer = npa_operand_at(r, k)->buffer;
+            if (buffer >= 0) {
+                npa_q.buffers[buffer]->later = true;
+            }
+        }
+    }
+    /* A block of which one buffer stays must not be released by another. */
+    for (npa_buffer *b = npa_q.foreign; b != NULL; b = b->next) {
+        bool shares = b->later && b->watch != NULL;
+        for (npa_buffer *other = npa_q.foreign; shares && other != NULL; other = other->next) {
+            other->later |= other->watch == b->watch;
+        }
+    }
+}
+
+/* The first `done` requests have run: those after them become the whole queue, their buffers are
+ * numbered by first use, and `later` says which buffers those are. With the lock. */
+void npa_keep_rest(int done)
+{
+    int n = npa_q.nrequests - done, numbered = 0;
+    npa_mark_later(done);
+    for (int i = 0; i < npa_q.nbuffers; i++) {
+        npa_q.buffers[i]->index = -1;
+    }
+    for (int i = 0; i < n; i++) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[done + i]);
+        for (int k = 0; k < npa_operand_count(r); k++) {
+            npa_operand *o = npa_operand_at(r, k);
+            if (o->buffer >= 0) {
+                npa_buffer *b = npa_q.buffers[o->buffer];
+                b->index = b->index < 0 ? numbered++ : b->index;
+                o->buffer = b->index;
+            }
+        }
+    }
+    for (int i = 0; i < npa_q.nbuffers; i++) { /* those that stay for the sake of others */
+        npa_buffer *b = npa_q.buffers[i];
+        b->index = b->later && b->index < 0 ? numbered++ : b->index;
+    }
+    size_t gone = n > 0 ? npa_q.at[done] : npa_q.used;
+    memmove(npa_q.arena, npa_q.arena + gone, npa_q.used - gone);
+    for (int i = 0; i < n; i++) {
+        npa_q.at[i] = npa_q.at[done + i] - gone;
+    }
+    npa_q.nrequests = n, npa_q.used -= gone;
+    for (npa_buffer **at = &npa_q.foreign; *at != NULL;) {
+        npa_buffer *b = *at;
+        if (b->later) {
+            at = &b->next;
+        } else {
+            *at = b->next;
+            npa_q.copied_bytes -= b->source != NULL ? b->size : 0;
+        }
+    }
+}
+
+static bool is_written_by(const npa_request *r, int k) { return k >= r->nin && k < r->nin + r->nout; }
+
+/* The `n` buffers that stay are the first ones, in any order: put them in theirs, and note which the
+ * requests that are left write. With the lock. */
+void npa_rest_kept(int n)
+{
+    npa_q.nbuffers = n;
+    for (int i = 0; i < n; i++) {
+        while (npa_q.buffers[i]->index != i) {
+            npa_buffer *b = npa_q.buffers[i];
+            npa_q.buffers[i] = npa_q.buffers[b->index];
+            npa_q.buffers[b->index] = b;
+        }
+    }
+    for (int i = 0; i < npa_q.nrequests; i++) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
+        for (int k = 0; k < npa_operand_count(r); k++) {
+            if (is_written_by(r, k)) {
+                npa_q.buffers[npa_operand_at(r, k)->buffer]->pending = true;
+            }
+        }
+    }
+}
+
+/* Note [Boundaries]
+ *
+ * A loop of 37 requests under a limit of 1000 would be cut at 1000, 2000, ...: each time at another
+ * place of its body, and each such queue is another program. So the run ends after the last whole
+ * round, 999, and the next queue begins where this one began. The rounds are found in the queue
+ * itself: the shortest period with which its end repeats itself at least once. A loop inside
+ * another has a shorter period that reaches less far back, so the period that reaches furthest
+ * counts; only where rounds of the outer loop differ, or two of them do not fit in, is it the inner
+ * one.
+ *
+ * What is left may read what was just computed. Such results stay hidden, as if the requests had
+ * been recorded after the run: whoever looks at one makes the rest of the queue run. */

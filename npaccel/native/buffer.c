@@ -1,0 +1,253 @@
+/* buffer.c: the memory that requests name: our ranges, behind NumPy's memory handler. */
+#include "record.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+npa_queue npa_q;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int waiting; /* threads that want the mutex and the GIL */
+static _Atomic(npa_buffer *) dead_list;
+static PyObject *mem_handler;
+
+void npa_lock_native(void) { pthread_mutex_lock(&mutex); }
+void npa_unlock(void) { pthread_mutex_unlock(&mutex); }
+
+/* Others can work while we wait. The lock is never held while waiting for the GIL: its holder may be
+ * in a fault, which needs the lock, and a daemon thread that asks for the GIL when the interpreter
+ * ends is never seen again. So whoever waited may find the lock taken anew; lest a thread that
+ * evaluates all the time keeps it for ever, one that comes while others wait lets them go first. */
+void npa_lock(void)
+{
+    if (atomic_load(&waiting) == 0 && pthread_mutex_trylock(&mutex) == 0) {
+        return;
+    }
+    const struct timespec turn = {.tv_nsec = atomic_fetch_add(&waiting, 1) > 0 ? 50000 : 0};
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        pthread_mutex_lock(&mutex);
+        pthread_mutex_unlock(&mutex);
+        if (turn.tv_nsec > 0) {
+            nanosleep(&turn, NULL);
+        }
+        Py_END_ALLOW_THREADS
+    } while (pthread_mutex_trylock(&mutex) != 0);
+    atomic_fetch_sub(&waiting, 1);
+}
+
+/* ------------------------------------------------------------------------------ our memory */
+
+static void *handler_malloc(void *ctx, size_t n) { (void)ctx; return malloc(n ? n : 1); }
+static void *handler_calloc(void *ctx, size_t n, size_t size)
+{
+    (void)ctx;
+    return calloc(n ? n : 1, size ? size : 1);
+}
+
+/* The last header over this memory is gone: nobody can see the result any more. */
+static void handler_free(void *ctx, void *p, size_t size)
+{
+    (void)ctx, (void)size;
+    npa_range *range = npa_range_find(p);
+    if (range == NULL) {
+        free(p);
+        return;
+    }
+    npa_buffer *b = range->buffer;
+    atomic_store(&b->dead, true);
+    b->next = atomic_load(&dead_list);
+    while (!atomic_compare_exchange_weak(&dead_list, &b->next, b)) {
+    }
+}
+
+static void *handler_realloc(void *ctx, void *p, size_t n)
+{
+    npa_range *range = npa_range_find(p);
+    if (range == NULL) {
+        return realloc(p, n ? n : 1);
+    }
+    void *fresh = malloc(n ? n : 1); /* resize() evaluated before it came here */
+    if (fresh != NULL) {
+        memcpy(fresh, p, n < range->size ? n : range->size);
+        handler_free(ctx, p, 0);
+    }
+    return fresh;
+}
+
+static PyDataMem_Handler handler = {
+    "npaccel", 1, {NULL, handler_malloc, handler_calloc, handler_realloc, handler_free}};
+
+/* With the lock: its pages go back to the nursery. */
+void npa_release(npa_buffer *b)
+{
+    if (b->range != NULL) {
+        npa_range_free(b->range);
+    }
+    if (b->spot != NULL) {
+        npa_spot_gone(b->spot);
+    }
+    free(b);
+}
+
+/* With the lock: the last request that uses it has run. What nobody sees gives its pages back. */
+void npa_buffer_done(npa_buffer *b)
+{
+    if (b->range != NULL && b->next == b && !npa_q.repeatable) {
+        npa_range_free(b->range);
+        b->range = NULL;
+        b->gone = true;
+    }
+}
+
+/* With the lock: give back what died and is in no queue; what is in the queue waits for it. */
+void npa_collect_dead(void)
+{
+    npa_buffer *b = atomic_exchange(&dead_list, NULL);
+    while (b != NULL) {
+        npa_buffer *next = b->next;
+        b->next = b; /* mark: off the list */
+        if (b->index < 0) {
+            npa_release(b);
+        } else if (b->fresh) {
+            npa_q.fresh_bytes -= b->size;
+        }
+        b = next;
+    }
+}
+
+/* A new Array over a range without content. NULL without error set: no memory to defer into. */
+PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
+                        const npy_intp *strides)
+{
+    size_t bytes = (size_t)PyDataType_ELSIZE(descr);
+    for (int i = 0; i < ndim; i++) {
+        bytes *= (size_t)shape[i];
+    }
+    npa_buffer *b = calloc(1, sizeof *b);
+    if (b == NULL) {
+        return NULL;
+    }
+    b->serial = UINT64_MAX; /* no flush yet */
+    npa_lock();
+    if (atomic_load_explicit(&dead_list, memory_order_relaxed) != NULL) {
+        npa_collect_dead();
+    }
+    npa_range *range = npa_guard_on ? npa_range_new(bytes ? bytes : 1) : NULL;
+    npa_unlock();
+    if (range == NULL) {
+        free(b);
+        npa_count.not_deferred++;
+        return NULL;
+    }
+    b->base = range->home, b->size = bytes, b->range = range, b->index = -1, b->fresh = true;
+    range->buffer = b;
+    b->spot = npa_here != NULL ? npa_spot_new(bytes) : NULL;
+    Py_INCREF(descr);
+    PyObject *array = PyArray_NewFromDescr(npa_array_type, descr, ndim, shape, strides, range->home,
+                                           NPY_ARRAY_WRITEABLE, NULL);
+    if (array == NULL) {
+        npa_lock();
+        npa_release(b);
+        npa_unlock();
+        return NULL;
+    }
+    ((PyArrayObject_fields *)array)->mem_handler = Py_NewRef(mem_handler);
+    PyArray_ENABLEFLAGS((PyArrayObject *)array, NPY_ARRAY_OWNDATA);
+    return array;
+}
+
+PyObject *npa_exact_view(PyArrayObject *array)
+{
+    return PyArray_View(array, NULL, &PyArray_Type);
+}
+
+npa_buffer *npa_buffer_of(PyArrayObject *array)
+{
+    npa_range *range = npa_range_find(PyArray_DATA(array));
+    return range != NULL ? range->buffer : NULL;
+}
+
+bool npa_is_pending(PyArrayObject *array)
+{
+    npa_buffer *b = npa_buffer_of(array);
+    return b != NULL && b->pending;
+}
+
+
+/* ------------------------------------------------------------------------ where arrays lie */
+
+/* The bytes an array can reach: [low, high). */
+void npa_extent(PyArrayObject *a, char **low, char **high)
+{
+    *low = *high = PyArray_BYTES(a);
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        npy_intp reach = PyArray_STRIDE(a, i) * (PyArray_DIM(a, i) - 1);
+        *low += reach < 0 ? reach : 0;
+        *high += reach > 0 ? reach : 0;
+    }
+    *high += PyArray_ITEMSIZE(a);
+}
+
+/* Into the queue. False: out of memory. */
+static bool enqueue(npa_buffer *b)
+{
+    if (npa_q.nbuffers == npa_q.buffers_cap) {
+        int cap = npa_q.buffers_cap ? 2 * npa_q.buffers_cap : 64;
+        npa_buffer **grown = realloc(npa_q.buffers, sizeof *grown * (size_t)cap);
+        if (grown == NULL) {
+            return false;
+        }
+        npa_q.buffers = grown, npa_q.buffers_cap = cap;
+    }
+    b->index = npa_q.nbuffers;
+    npa_q.buffers[npa_q.nbuffers++] = b;
+    npa_q.fresh_bytes += b->fresh ? b->size : 0;
+    return true;
+}
+
+/* The memory an array lies in and how far into it, entered in the queue. `later`: it will be read,
+ * perhaps after the call. With the lock. NULL: the queue must run first (then ask again), or out of
+ * memory. */
+npa_buffer *npa_place(PyArrayObject *a, bool later, int64_t *offset)
+{
+    npa_range *range = npa_range_find(PyArray_DATA(a));
+    npa_buffer *b = range != NULL ? range->buffer : npa_foreign_block(a, later, enqueue);
+    if (b == NULL || (b->index < 0 && !enqueue(b))) {
+        return NULL;
+    }
+    *offset = PyArray_BYTES(a) - (b->source != NULL ? b->source : b->base);
+    return b;
+}
+
+/* -------------------------------------------------------------------------------- forks */
+
+static void before_fork(void)
+{
+    if (Py_IsInitialized() && PyGILState_Check()) {
+        npa_lock(); /* who holds it may be waiting for the GIL */
+    } else {
+        npa_lock_native();
+    }
+}
+
+static void after_fork_in_child(void)
+{
+    atomic_store(&waiting, 0); /* those threads are not here */
+    npa_unlock();
+}
+
+/* The queue is whole in the child. After the guard's own, since those run in reverse before a fork. */
+int npa_watch_forks(void)
+{
+    static bool done;
+    int error = done ? 0 : pthread_atfork(before_fork, npa_unlock, after_fork_in_child);
+    done = error == 0;
+    return error;
+}
+
+int npa_buffer_init(void)
+{
+    mem_handler = PyCapsule_New(&handler, "mem_handler", NULL);
+    return mem_handler != NULL ? 0 : -1;
+}

@@ -1,0 +1,105 @@
+/* cast.c: unsafe casts between the numeric types, as NumPy's: C's own conversions.
+ *
+ * for (i = 0; i < n; i++)  to[i * to_step] = (TO)from[i * from_step]
+ *
+ * Out-of-range floats give what the compiler's conversion instructions give, in NumPy too. */
+#include "record.h"
+
+#include <string.h>
+
+typedef _Float16 half;
+typedef void cast_function(const char *from, int64_t from_step, char *to, int64_t to_step,
+                           int64_t n);
+
+#define CONVERT(A, B, FROM, TO, EXPRESSION)                                                      \
+    static void cast_##A##_##B(const char *from, int64_t from_step, char *to, int64_t to_step,   \
+                               int64_t n)                                                        \
+    {                                                                                            \
+        for (int64_t i = 0; i < n; i++, from += from_step, to += to_step) {                      \
+            FROM x;                                                                              \
+            memcpy(&x, from, sizeof x);                                                          \
+            if (#A[0] == 'b') {                                                                  \
+                x = x != 0; /* memory seen as bools may hold anything */                         \
+            }                                                                                    \
+            TO y = EXPRESSION;                                                                   \
+            memcpy(to, &y, sizeof y);                                                            \
+        }                                                                                        \
+    }
+#define FROM(A, T)                                                                               \
+    CONVERT(A, b1, T, npy_bool, x != 0)                                                          \
+    CONVERT(A, i1, T, int8_t, (int8_t)x)                                                         \
+    CONVERT(A, u1, T, uint8_t, (uint8_t)x)                                                       \
+    CONVERT(A, i2, T, int16_t, (int16_t)x)                                                       \
+    CONVERT(A, u2, T, uint16_t, (uint16_t)x)                                                     \
+    CONVERT(A, i4, T, int32_t, (int32_t)x)                                                       \
+    CONVERT(A, u4, T, uint32_t, (uint32_t)x)                                                     \
+    CONVERT(A, i8, T, int64_t, (int64_t)x)                                                       \
+    CONVERT(A, u8, T, uint64_t, (uint64_t)x)                                                     \
+    CONVERT(A, f2, T, half, (half)x)                                                             \
+    CONVERT(A, f4, T, float, (float)x)                                                           \
+    CONVERT(A, f8, T, double, (double)x)                                                         \
+    static cast_function *const from_##A[] = {                                                   \
+        cast_##A##_b1, cast_##A##_i1, cast_##A##_u1, cast_##A##_i2, cast_##A##_u2,               \
+        cast_##A##_i4, cast_##A##_u4, cast_##A##_i8, cast_##A##_u8, cast_##A##_f2,               \
+        cast_##A##_f4, cast_##A##_f8};
+
+FROM(b1, npy_bool)
+FROM(i1, int8_t)
+FROM(u1, uint8_t)
+FROM(i2, int16_t)
+FROM(u2, uint16_t)
+FROM(i4, int32_t)
+FROM(u4, uint32_t)
+FROM(i8, int64_t)
+FROM(u8, uint64_t)
+FROM(f2, half)
+FROM(f4, float)
+FROM(f8, double)
+
+static cast_function *const *const table[] = {from_b1, from_i1, from_u1, from_i2, from_u2, from_i4,
+                                              from_u4, from_i8, from_u8, from_f2, from_f4, from_f8};
+
+/* Row and column of the table; a complex type counts as its parts. */
+static int column(int type)
+{
+    switch (type) {
+    case NPY_BOOL: return 0;
+    case NPY_BYTE: return 1;
+    case NPY_UBYTE: return 2;
+    case NPY_SHORT: return 3;
+    case NPY_USHORT: return 4;
+    case NPY_INT: return 5;
+    case NPY_UINT: return 6;
+    case NPY_LONG: return sizeof(long) == 8 ? 7 : 5;
+    case NPY_ULONG: return sizeof(long) == 8 ? 8 : 6;
+    case NPY_LONGLONG: return 7;
+    case NPY_ULONGLONG: return 8;
+    case NPY_HALF: return 9;
+    case NPY_FLOAT: case NPY_CFLOAT: return 10;
+    default: return 11;
+    }
+}
+
+/* Cast n elements; steps in bytes. */
+void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, char *to,
+              int64_t to_step, int64_t n)
+{
+    cast_function *cast = table[column(from_type)][column(to_type)];
+    int64_t from_part = from_type == NPY_CFLOAT ? 4 : 8, to_part = to_type == NPY_CFLOAT ? 4 : 8;
+    cast(from, from_step, to, to_step, n);
+    if (PyTypeNum_ISCOMPLEX(to_type)) {
+        if (PyTypeNum_ISCOMPLEX(from_type)) {
+            cast(from + from_part, from_step, to + to_part, to_step, n);
+        } else {
+            for (int64_t i = 0; i < n; i++) {
+                memset(to + i * to_step + to_part, 0, (size_t)to_part);
+            }
+        }
+    } else if (PyTypeNum_ISCOMPLEX(from_type) && to_type == NPY_BOOL) {
+        for (int64_t i = 0; i < n; i++) {
+            npy_bool imaginary;
+            cast(from + i * from_step + from_part, from_step, (char *)&imaginary, 1, 1);
+            to[i * to_step] |= (char)imaginary;
+        }
+    }
+}

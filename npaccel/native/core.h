@@ -1,0 +1,155 @@
+/* core.h: what the files of the C core promise each other. See docs/design.md.
+ *
+ * memory.c   reserved address space, guarded ranges, nursery of recycled pages
+ * guard.c    fault handler and evaluator thread
+ * pool.c     worker threads
+ * watch.c    foreign memory that pending requests read, write-protected
+ * loader.c   machine code of kernels, from object files into executable memory
+ * cpu.c      which processor this is
+ * (these six know nothing of Python; C tests of them run under sanitizers)
+ * evaluate.c runs requests with NumPy's inner loops, and Programs
+ * buffer.c   our memory behind NumPy's handler; foreign.c: arrays' own memory, and who may write it
+ * record.c   operands, requests, rules, the queue; flush.c: runs it; warn.c: what it found
+ * array.c    slots of Array; module.c: what Python sees
+ */
+#ifndef NPACCEL_CORE_H
+#define NPACCEL_CORE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ------------------------------------------------------------------------------- memory.c */
+
+typedef struct npa_range npa_range;
+struct npa_range {
+    char *home;    /* address that arrays show; PROT_NONE unless published */
+    char *work;    /* where its pages are: NULL none yet, == home published, else private pages */
+    size_t size;   /* bytes asked for */
+    size_t span;   /* bytes reserved at home, a multiple of its region's granule */
+    void *buffer;  /* record.c's own */
+    npa_range *next; /* free list */
+};
+
+typedef struct {
+    size_t reserved, live_ranges, live_bytes, nursery_bytes, mappings, mapping_budget;
+    size_t published, recycled, fresh;
+} npa_memory_stats;
+
+/* Reserve the address space. 0, or an errno: then ranges can't be had and nothing is deferred. */
+int npa_memory_init(void);
+/* A range with a guarded home and no pages; NULL when address space or the budget of mappings is
+ * spent. No system call in the common case. All calls below but find need the caller's lock. */
+npa_range *npa_range_new(size_t bytes);
+/* The live range whose home (its span) contains p, or NULL. Async-signal-safe, lock-free. */
+npa_range *npa_range_find(const void *p);
+/* Readable, writable private pages of at least `size` bytes to compute in, page-aligned (64-byte
+ * aligned at least): the range's own, from the nursery if it has some. Content undefined when new.
+ * NULL: out of memory. If the range is published its pages stay at home and home is returned. */
+char *npa_range_work(npa_range *range);
+/* The work pages appear at home, readable, writable and full, in one step. 0 or an errno. */
+int npa_range_publish(npa_range *range);
+/* A published range's pages leave home (guarded again) and become work pages. 0 or an errno. */
+int npa_range_withdraw(npa_range *range);
+/* `dead` is over, and its work pages, as they are, become those of `heir`, which has none yet. False:
+ * nothing happened, they are of different kinds. */
+bool npa_range_inherit(npa_range *heir, npa_range *dead);
+/* The range is over; its pages go to the nursery. */
+void npa_range_free(npa_range *range);
+void npa_nursery_limit(size_t bytes);
+void npa_nursery_trim(size_t keep_bytes);
+void npa_memory_read_stats(npa_memory_stats *out);
+
+/* -------------------------------------------------------------------------------- guard.c */
+
+/* Install the fault handler and start the evaluator thread at first fault. serve(range) runs on
+ * that thread, without the GIL; after it the range is published or the fault is a real one. */
+int npa_guard_install(void (*serve)(npa_range *range));
+/* Whether our handler is still the one in force (re-chains if it is not); cheap (one sigaction). */
+bool npa_guard_check(void);
+uint64_t npa_guard_faults(void);
+/* Faults outside the ranges: watched(address), in the handler, tells what to do; if requests
+ * read that memory, serve(address) runs on the evaluator's thread before the write is repeated. */
+enum { NPA_NOT_WATCHED, NPA_WATCH_RETRY, NPA_WATCH_PENDING };
+void npa_guard_watch(int (*watched)(const void *address), void (*serve)(const void *address));
+
+/* -------------------------------------------------------------------------------- watch.c */
+
+/* One block of somebody else's private, readable, writable memory. Its whole pages, or some, may
+ * be read-only: "armed". Calls need the GIL and the lock, except as noted. */
+typedef struct npa_watch npa_watch;
+struct npa_watch {
+    char *base; /* the block */
+    size_t size;
+    _Atomic(char *) low, high; /* the pages that are its alone */
+    atomic_int state;
+    char *armed_low, *armed_high;
+    char *ends; /* copy of the bytes before `low` and from `high` on, while held */
+    bool exported; /* somebody may write into it through a buffer, in a system call */
+    unsigned char caught; /* writes while requests were to read it */
+    npa_watch *next; /* of its bucket, or free */
+};
+typedef struct {
+    uint64_t faults;
+    size_t armed;
+} npa_watch_stats;
+
+npa_watch *npa_watch_find(const char *base); /* the block that begins there, or NULL; GIL alone */
+npa_watch *npa_watch_around(const char *low, const char *high); /* a block that contains these */
+npa_watch *npa_watch_new(char *base, size_t size); /* NULL: there are too many */
+void npa_watch_drop(npa_watch *w);
+/* From now on [low, high) of the block can't be changed unnoticed. False: can't be done, or costs
+ * more than reading `worth` bytes. */
+bool npa_watch_hold(npa_watch *w, const char *low, const char *high, size_t worth);
+bool npa_watch_held(npa_watch *w);
+/* Whether other memory shares a page with it and is therefore not protected. */
+bool npa_watch_has_ends(const npa_watch *w);
+/* Of a held block: whether its ends, which no page protects, are other than they were. */
+bool npa_watch_changed(const npa_watch *w);
+/* A copy of a held block as it was, in a new mapping of size w->size. NULL: out of memory. */
+char *npa_watch_copy(const npa_watch *w);
+void npa_watch_release(npa_watch *w); /* no longer held; stays armed. GIL not needed */
+void npa_watch_open(npa_watch *w);    /* writable, held or not. GIL not needed */
+void npa_watch_open_all(void);
+int npa_watch_fault(const void *address); /* for npa_guard_watch; async-signal-safe */
+void npa_watch_read_stats(npa_watch_stats *out);
+
+/* --------------------------------------------------------------------------------- pool.c */
+
+typedef void (*npa_task)(void *context, int64_t task, int worker);
+
+/* Run task(context, 0..tasks-1) on the caller and at most threads-1 workers; returns when every
+ * claimed task is done. Workers that have not started are not waited for. Nested and concurrent
+ * calls are allowed. When *cancel becomes nonzero no further task is claimed; then returns 1. */
+int npa_pool_run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel);
+/* Like npa_pool_run, but calls poll(arg) on the calling thread about every 20 ms while tasks are
+ * outstanding (also between its own tasks); poll returning nonzero cancels. */
+int npa_pool_run_polled(npa_task task, void *context, int64_t tasks, int (*poll)(void *), void *arg);
+void npa_pool_threads(int threads); /* 1: caller alone; 0: what affinity and quota allow */
+int npa_pool_size(void);
+bool npa_pool_on_worker(void); /* Whether this thread is one of the workers. Async-signal-safe. */
+/* At least `bytes` of 64-byte aligned scratch belonging to `worker` (0 = any caller's own slot,
+ * as passed to the task), kept between tasks; NULL: out of memory. */
+char *npa_pool_scratch(int worker, size_t bytes);
+
+/* ------------------------------------------------------------------------------- loader.c */
+
+/* Executable memory of one object, from a page boundary on. Calls need the GIL. */
+typedef struct { char *base; size_t size; } npa_code;
+/* Load a relocatable ELF object; addresses[k]: of its function names[k]. NULL, or why not (a
+ * constant string; then nothing is kept). Nothing in the image is believed. */
+const char *npa_code_load(const char *image, size_t size, const char *const *names, int n,
+                          uint64_t *addresses, npa_code *code);
+void npa_code_free(npa_code *code);
+size_t npa_code_bytes(void); /* of all objects that are loaded now */
+/* One relocation, of EM_X86_64 or EM_AARCH64; false: kind not known, or out of reach. */
+bool npa_relocate(int machine, char *at, uint32_t type, uint64_t place, uint64_t target);
+
+/* ---------------------------------------------------------------------------------- cpu.c */
+
+/* Text that tells processors apart that need different machine code; 0-terminated. */
+void npa_cpu_identity(char *out, size_t size);
+int npa_cpu_vector_bytes(void); /* size of the widest vector register that the system saves */
+
+#endif

@@ -1,0 +1,229 @@
+/* device.c: kernels that an OpenCL driver runs, launched without Python.
+ *
+ * The driver's functions come as addresses from Python, which loaded it: nothing here is linked
+ * with it. A launch runs one kernel over the whole domain and waits for it. The device sees the
+ * host's memory: arrays are passed as the host's pointers. */
+#include "record.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The parts of OpenCL's interface that are needed; see the specification for their meaning. */
+typedef int32_t set_pointer_function(void *kernel, uint32_t index, const void *pointer);
+typedef int32_t enqueue_function(void *queue, void *kernel, uint32_t rank, const size_t *offset,
+                                 const size_t *global, const size_t *local, uint32_t nevents,
+                                 void *const *events, void **event);
+typedef int32_t wait_function(uint32_t n, void *const *events);
+typedef int32_t event_info_function(void *event, uint32_t what, size_t size, void *value,
+                                    size_t *size_out);
+typedef int32_t release_function(void *object);
+
+enum { EXECUTION_STATUS = 0x11D3, FIXED_ARGUMENTS = 4, EXTRA_WORDS = 5 };
+enum { FORKED = -10001, NO_MEMORY = -10002, INJECTED = -10003 };
+
+typedef struct {
+    PyObject_HEAD
+    npa_device device;
+} device_object;
+
+static int inject;            /* tests: so many of the next launches fail */
+static npa_device *trouble;   /* the last whose launch failed; owned; told to Python soon */
+static uint64_t launches;
+
+static int32_t launch(npa_device *d, void *kernel, const int64_t *words, const void *scratch,
+                      const void *partials, const void *flags, char *const *arrays, size_t items)
+{
+    set_pointer_function *set = (set_pointer_function *)d->functions[0];
+    enqueue_function *enqueue = (enqueue_function *)d->functions[1];
+    wait_function *wait = (wait_function *)d->functions[2];
+    event_info_function *ask = (event_info_function *)d->functions[3];
+    release_function *release = (release_function *)d->functions[4];
+    const void *fixed[FIXED_ARGUMENTS] = {words, scratch, partials, flags};
+    int32_t error = 0, state = 0;
+    for (uint32_t k = 0; error == 0 && k < FIXED_ARGUMENTS; k++) {
+        error = set(kernel, k, fixed[k]);
+    }
+    for (int k = 0; error == 0 && k < d->narrays; k++) {
+        error = set(kernel, (uint32_t)(FIXED_ARGUMENTS + k), arrays[k]);
+    }
+    void *event = NULL;
+    size_t one = 1;
+    if (error == 0) {
+        error = enqueue(d->queue, kernel, 1, NULL, &items, &one, 0, NULL, &event);
+    }
+    if (error == 0) {
+        error = wait(1, &event);
+        if (ask(event, EXECUTION_STATUS, sizeof state, &state, NULL) == 0 && state < 0) {
+            error = state;
+        }
+        release(event);
+    }
+    return error;
+}
+
+static int32_t run(npa_device *d, const int64_t *words, const npa_device_grid *grid,
+                   char *partials, uint32_t *flags)
+{
+    if (d->pid != getpid()) {
+        return FORKED; /* the driver's threads are the parent's */
+    }
+    if (inject > 0) {
+        inject--;
+        return INJECTED;
+    }
+    int64_t *own = malloc(8 * (size_t)(d->nwords + EXTRA_WORDS));
+    char **arrays = malloc(sizeof *arrays * (size_t)(d->narrays + 1));
+    int64_t tasks = (grid->band + grid->band_step - 1) / grid->band_step *
+                    ((grid->inner + grid->inner_step - 1) / grid->inner_step);
+    int64_t items = tasks < d->items ? tasks : d->items;
+    char *scratch = aligned_alloc(64, (size_t)items * grid->scratch_bytes + 64);
+    int32_t error = NO_MEMORY;
+    if (own != NULL && arrays != NULL && scratch != NULL) {
+        memcpy(own, words, 8 * (size_t)d->nwords);
+        for (int k = 0; k < d->narrays; k++) {
+            int64_t *at = &own[d->rank + k * (d->rank + 1)];
+            arrays[k] = (char *)(intptr_t)*at;
+            *at = 0;
+        }
+        int64_t extra[EXTRA_WORDS] = {grid->band, grid->band_step, grid->inner, grid->inner_step,
+                                      (int64_t)grid->scratch_bytes};
+        memcpy(own + d->nwords, extra, sizeof extra);
+        const void *parts = partials != NULL ? partials : scratch;
+        error = launch(d, d->run, own, scratch, parts, flags, arrays, (size_t)items);
+        if (error == 0 && d->finish != NULL) {
+            items = grid->band < d->items ? grid->band : d->items;
+            own[d->nwords + 1] = (grid->band + items - 1) / items;
+            own[d->nwords + 2] = own[d->nwords + 3] = 1;
+            error = launch(d, d->finish, own, scratch, parts, flags, arrays, (size_t)items);
+        }
+    }
+    free(own), free(arrays), free(scratch);
+    return error;
+}
+
+int npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *grid,
+                   char *partials, uint32_t *flags)
+{
+    if (d->failed) {
+        return -1;
+    }
+    d->error = run(d, words, grid, partials, flags);
+    if (d->error == 0) {
+        launches++;
+        return 0;
+    }
+    d->failed = true;
+    trouble = d;
+    return -1;
+}
+
+bool npa_device_trouble(void) { return trouble != NULL; }
+
+uint64_t npa_device_launches(bool reset)
+{
+    uint64_t n = launches;
+    launches = reset ? 0 : n;
+    return n;
+}
+
+/* Names of the kernels' owners are Python's business: it gets the error's number, once. */
+PyObject *npa_device_errors(void)
+{
+    npa_device *d = trouble;
+    trouble = NULL;
+    return d == NULL ? Py_NewRef(Py_None) : PyLong_FromLong(d->error);
+}
+
+void npa_device_inject(int count) { inject = count; }
+
+npa_device *npa_device_of(PyObject *object)
+{
+    if (!Py_IS_TYPE(object, &npa_device_type)) {
+        PyErr_SetString(PyExc_TypeError, "a DeviceKernel is needed");
+        return NULL;
+    }
+    return &((device_object *)object)->device;
+}
+
+/* DeviceKernel(functions, queue, run, finish, rank, arrays, words, items) */
+static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    unsigned long long f[NPA_DEVICE_FUNCTIONS], queue, run_kernel, finish;
+    int rank, narrays, nwords;
+    long long items;
+    static char *names[] = {"functions", "queue", "run", "finish", "rank", "arrays", "words",
+                            "items", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKK)KKKiiiL", names, &f[0], &f[1], &f[2],
+                                     &f[3], &f[4], &queue, &run_kernel, &finish, &rank, &narrays,
+                                     &nwords, &items)) {
+        return NULL;
+    }
+    device_object *self = (device_object *)type->tp_alloc(type, 0);
+    if (self == NULL) {
+        return NULL;
+    }
+    npa_device *d = &self->device;
+    for (int i = 0; i < NPA_DEVICE_FUNCTIONS; i++) {
+        d->functions[i] = (void *)(uintptr_t)f[i];
+    }
+    d->queue = (void *)(uintptr_t)queue, d->run = (void *)(uintptr_t)run_kernel;
+    d->finish = (void *)(uintptr_t)finish;
+    d->rank = rank, d->narrays = narrays, d->nwords = nwords, d->items = items < 1 ? 1 : items;
+    d->pid = getpid();
+    return (PyObject *)self;
+}
+
+static void device_free(PyObject *self)
+{
+    if (trouble == &((device_object *)self)->device) {
+        trouble = NULL;
+    }
+    Py_TYPE(self)->tp_free(self);
+}
+
+/* launch(words, (band, band_step, inner, inner_step, scratch_bytes), partials, flags): addresses.
+ * Without the queue, for tests and measurements; the error's number, 0 if there was none. */
+static PyObject *device_launch(PyObject *self, PyObject *args)
+{
+    npa_device *d = &((device_object *)self)->device;
+    unsigned long long words, partials, flags;
+    long long band, band_step, inner, inner_step, scratch;
+    if (!PyArg_ParseTuple(args, "K(LLLLL)KK", &words, &band, &band_step, &inner, &inner_step,
+                          &scratch, &partials, &flags)) {
+        return NULL;
+    }
+    npa_device_grid grid = {band, band_step, inner, inner_step, (size_t)scratch};
+    int32_t error;
+    Py_BEGIN_ALLOW_THREADS
+    error = run(d, (const int64_t *)(uintptr_t)words, &grid, (char *)(uintptr_t)partials,
+                (uint32_t *)(uintptr_t)flags);
+    Py_END_ALLOW_THREADS
+    return PyLong_FromLong(error);
+}
+
+static PyObject *device_failed(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(((device_object *)self)->device.failed);
+}
+
+static PyMethodDef device_methods[] = {
+    {"launch", device_launch, METH_VARARGS, "Run once, outside the queue."}, {NULL}};
+
+static PyGetSetDef device_getset[] = {
+    {"failed", device_failed, NULL, "Whether a launch failed; it is not tried again.", NULL},
+    {NULL}};
+
+PyTypeObject npa_device_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.DeviceKernel",
+    .tp_basicsize = sizeof(device_object),
+    .tp_dealloc = device_free,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "A kernel that an OpenCL driver runs, with what a launch needs to know.",
+    .tp_methods = device_methods,
+    .tp_getset = device_getset,
+    .tp_new = device_new,
+};
+
+int npa_device_ready(void) { return PyType_Ready(&npa_device_type); }

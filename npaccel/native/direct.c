@@ -1,0 +1,230 @@
+/* direct.c: calls whose arrays are all small and evaluated. NumPy runs them at once on exact views,
+ * with no Python of ours in between: it costs little, and warnings name the caller's line. */
+#include "record.h"
+
+#include <stddef.h>
+
+enum { MOST = 32 };
+
+/* Arguments that were replaced by exact views, so that a result which is one can be given back. */
+typedef struct {
+    PyObject *given[MOST], *made[MOST];
+    int n;
+} swaps;
+
+static int settle(PyObject *o, bool inside, bool write, PyObject **out, swaps *s);
+
+static int settle_items(PyObject *o, bool write, PyObject **out, swaps *s)
+{
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    int before = s->n;
+    PyObject *list = PyList_New(n);
+    for (Py_ssize_t k = 0; list != NULL && k < n; k++) {
+        PyObject *item;
+        int status = settle(PySequence_Fast_GET_ITEM(o, k), true, write, &item, s);
+        if (status <= 0) {
+            Py_DECREF(list);
+            return status;
+        }
+        PyList_SET_ITEM(list, k, item);
+    }
+    if (list != NULL && s->n == before) {
+        Py_SETREF(list, Py_NewRef(o));
+    } else if (list != NULL && PyTuple_CheckExact(o)) {
+        Py_SETREF(list, PyList_AsTuple(list));
+    }
+    *out = list;
+    return list != NULL ? 1 : -1;
+}
+
+/* `o` as NumPy may have it. 1: a new reference in *out; 0: large, or too deep to look; -1: error. */
+static int settle(PyObject *o, bool inside, bool write, PyObject **out, swaps *s)
+{
+    if (Py_IS_TYPE(o, npa_array_type)) {
+        PyArrayObject *a = (PyArrayObject *)o;
+        npa_value value = {.array = a};
+        if (npa_wants(&value, 1) || s->n == MOST) {
+            return 0;
+        }
+        *out = npa_touch(a, write) < 0 ? NULL : npa_exact_view(a);
+        s->given[s->n] = o, s->made[s->n++] = *out;
+        return *out != NULL ? 1 : -1;
+    }
+    if (PyArray_CheckExact(o)) {
+        npa_value value = {.array = (PyArrayObject *)o};
+        if (npa_wants(&value, 1)) {
+            return 0;
+        }
+        *out = npa_touch((PyArrayObject *)o, write) < 0 ? NULL : Py_NewRef(o);
+        return *out != NULL ? 1 : -1;
+    }
+    if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
+        if (Py_SIZE(o) > MOST || (inside && Py_SIZE(o) > 0)) {
+            return 0;
+        }
+        return settle_items(o, write, out, s);
+    }
+    if (PyDict_CheckExact(o) && PyDict_GET_SIZE(o) > 0) {
+        return 0;
+    }
+    *out = Py_NewRef(o);
+    return 1;
+}
+
+static PyObject *given_back(PyObject *result, const swaps *s)
+{
+    for (int i = 0; result != NULL && i < s->n; i++) {
+        if (result == s->made[i]) {
+            Py_SETREF(result, Py_NewRef(s->given[i]));
+            return result;
+        }
+    }
+    if (result != NULL && PyTuple_CheckExact(result) && Py_REFCNT(result) == 1) {
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(result); k++) {
+            PyObject *item = PyTuple_GET_ITEM(result, k);
+            for (int i = 0; i < s->n; i++) {
+                if (item == s->made[i]) {
+                    PyTuple_SET_ITEM(result, k, Py_NewRef(s->given[i]));
+                    Py_DECREF(item);
+                    break;
+                }
+            }
+        }
+    }
+    return result;
+}
+
+/* Call function(args..., names...). 1: done, *result is new; 0: not for here; -1: error set.
+ * The first `written` arguments, and `out`, are touched for writing. */
+int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                    Py_ssize_t written, PyObject **result)
+{
+    PyObject *made[MOST];
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), k = 0;
+    swaps s = {.n = 0};
+    int status = all <= MOST;
+    for (; status > 0 && k < all; k++) {
+        bool out = k >= n && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k - n),
+                                                              "out") == 0;
+        status = settle(args[k], false, out || k < written, &made[k], &s);
+    }
+    if (status > 0) {
+        *result = given_back(PyObject_Vectorcall(function, made, (size_t)n, names), &s);
+        status = *result != NULL ? 1 : -1;
+    } else if (k > 0) {
+        k--; /* the one that failed made nothing */
+    }
+    for (Py_ssize_t i = 0; i < k; i++) {
+        Py_DECREF(made[i]);
+    }
+    return status;
+}
+
+/* -------------------------------------------------------------- methods and array functions */
+
+/* A method: NumPy's `original` called directly where that is possible, else ours, `slow`. Without
+ * `original` it is `__array_function__(self, function, types, args, kwargs)`. */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *original, *slow;
+} direct_method;
+
+/* function(*args, **kwargs), where all arrays in it are small. As npa_direct_call. */
+static int call_function(PyObject *const *args, PyObject **result)
+{
+    PyObject *given = args[3], *kwargs = args[4], *flat[MOST], *names = NULL;
+    if (!PyTuple_CheckExact(given) || !PyDict_CheckExact(kwargs) ||
+        PyTuple_GET_SIZE(given) + PyDict_GET_SIZE(kwargs) > MOST) {
+        return 0;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(given), position = 0, k = n;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        flat[i] = PyTuple_GET_ITEM(given, i);
+    }
+    if (PyDict_GET_SIZE(kwargs) > 0) {
+        PyObject *key, *value;
+        names = PyTuple_New(PyDict_GET_SIZE(kwargs));
+        while (names != NULL && PyDict_Next(kwargs, &position, &key, &value)) {
+            PyTuple_SET_ITEM(names, k - n, Py_NewRef(key));
+            flat[k++] = value;
+        }
+        if (names == NULL) {
+            return -1;
+        }
+    }
+    int status = npa_direct_call(args[1], flat, n, names, 0, result);
+    Py_XDECREF(names);
+    return status;
+}
+
+static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    direct_method *m = (direct_method *)self;
+    Py_ssize_t n = PyVectorcall_NARGS(nargs);
+    PyObject *result;
+    int status = 0;
+    if (m->original != Py_None && n > 0) {
+        status = npa_direct_call(m->original, args, n, names, 0, &result);
+    } else if (m->original == Py_None && n == 5 && names == NULL) {
+        status = call_function(args, &result);
+    }
+    if (status != 0) {
+        return status > 0 ? result : NULL;
+    }
+    int before = npa_now(NPA_RECORDING);
+    result = PyObject_Vectorcall(m->slow, args, (size_t)n, names);
+    npa_now(before);
+    return result;
+}
+
+static PyObject *direct_get(PyObject *self, PyObject *object, PyObject *type)
+{
+    (void)type;
+    return object == NULL || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
+}
+
+static void direct_free(PyObject *self)
+{
+    direct_method *m = (direct_method *)self;
+    Py_DECREF(m->original), Py_DECREF(m->slow);
+    PyObject_Free(self);
+}
+
+static PyObject *direct_attribute(PyObject *self, void *name)
+{
+    return PyObject_GetAttrString(((direct_method *)self)->slow, name);
+}
+
+static PyGetSetDef direct_getset[] = {
+    {"__name__", direct_attribute, NULL, NULL, "__name__"},
+    {"__qualname__", direct_attribute, NULL, NULL, "__qualname__"},
+    {"__doc__", direct_attribute, NULL, NULL, "__doc__"},
+    {"__module__", direct_attribute, NULL, NULL, "__module__"},
+    {NULL}};
+PyTypeObject npa_direct_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.direct",
+    .tp_basicsize = sizeof(direct_method),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_vectorcall_offset = offsetof(direct_method, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_descr_get = direct_get,
+    .tp_dealloc = direct_free,
+    .tp_getset = direct_getset,
+};
+
+/* direct(original, slow) -> method */
+PyObject *npa_direct_new(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *original, *slow;
+    if (!PyArg_ParseTuple(args, "OO", &original, &slow)) {
+        return NULL;
+    }
+    direct_method *m = PyObject_New(direct_method, &npa_direct_type);
+    if (m != NULL) {
+        m->call = direct_call;
+        m->original = Py_NewRef(original), m->slow = Py_NewRef(slow);
+    }
+    return (PyObject *)m;
+}

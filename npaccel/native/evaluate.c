@@ -1,0 +1,648 @@
+/* evaluate.c: runs one request as NumPy would, with NumPy's own inner loops and casts.
+ *
+ * for each line along the best axis:   loop(args, n, steps)       possibly in cast blocks
+ *
+ * No Python, no GIL; under the lock, so that the block buffers can be static. */
+#include "record.h"
+
+#include <fenv.h>
+#include <string.h>
+
+enum { BLOCK = 1024 };
+static char blocks[NPA_MAX_ARGS][BLOCK * 16] __attribute__((aligned(64)));
+
+static int item_size[NPY_NTYPES_LEGACY];
+
+int npa_evaluate_init(void)
+{
+    for (int type = 0; type < NPY_NTYPES_LEGACY; type++) {
+        PyArray_Descr *d = npa_type_known(type) ? PyArray_DescrFromType(type) : NULL;
+        item_size[type] = d != NULL ? (int)PyDataType_ELSIZE(d) : 0;
+        Py_XDECREF(d);
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* On every platform two integer types of one size are the same to us. */
+int npa_canonical(int type)
+{
+    if (type == NPY_LONGLONG && sizeof(long long) == sizeof(long)) {
+        return NPY_LONG;
+    }
+    if (type == NPY_ULONGLONG && sizeof(long long) == sizeof(long)) {
+        return NPY_ULONG;
+    }
+    return type;
+}
+
+static int raised(void)
+{
+    int flags = fetestexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID);
+    return (flags & FE_DIVBYZERO ? 1 : 0) | (flags & FE_OVERFLOW ? 2 : 0) |
+           (flags & FE_UNDERFLOW ? 4 : 0) | (flags & FE_INVALID ? 8 : 0);
+}
+
+int npa_cast_value(int from, const void *value, int to, void *out)
+{
+    char in[16] __attribute__((aligned(16))), result[16] __attribute__((aligned(16))) = {0};
+    from = npa_canonical(from), to = npa_canonical(to);
+    memcpy(in, value, (size_t)item_size[from]);
+    feclearexcept(FE_ALL_EXCEPT);
+    npa_cast(from, in, 0, to, result, 0, 1);
+    memcpy(out, result, (size_t)item_size[to]);
+    return raised() & ~4;
+}
+
+char *npa_buffer_address(npa_buffer *b)
+{
+    if (b->inherited != NULL) {
+        return b->inherited;
+    }
+    if (b->gone && b->range == NULL) { /* an earlier attempt ran out of memory further on */
+        b->range = npa_range_new(b->size);
+        if (b->range == NULL) {
+            return NULL;
+        }
+        b->range->buffer = b;
+    }
+    return b->range != NULL      ? npa_range_work(b->range)
+           : b->replaced != NULL ? b->replaced + (b->base - b->watch->base)
+                                 : b->base;
+}
+
+/* ---------------------------------------------------------------------------- strided moves */
+
+static void gather(char *to, const char *from, int64_t stride, int64_t n, int size)
+{
+    if (stride == size) {
+        memcpy(to, from, (size_t)(n * size));
+        return;
+    }
+#define MOVE(type)                                                          \
+    do {                                                                    \
+        for (int64_t i = 0; i < n; i++) {                                   \
+            memcpy(to + i * to_stride, from + i * stride, sizeof(type));    \
+        }                                                                   \
+    } while (0)
+#define MOVE_BY_SIZE                                                        \
+    switch (size) {                                                         \
+    case 1: MOVE(uint8_t); break;                                           \
+    case 2: MOVE(uint16_t); break;                                          \
+    case 4: MOVE(uint32_t); break;                                          \
+    case 8: MOVE(uint64_t); break;                                          \
+    default: MOVE(npy_cdouble);                                             \
+    }
+    const int64_t to_stride = size;
+    MOVE_BY_SIZE
+}
+
+static void scatter(char *to, int64_t to_stride, const char *from, int64_t n, int size)
+{
+    if (to_stride == size) {
+        memcpy(to, from, (size_t)(n * size));
+        return;
+    }
+    const int64_t stride = size;
+    MOVE_BY_SIZE
+}
+
+/* n <= BLOCK elements, cast, to a contiguous block. */
+static void load_block(char *to, int to_type, const char *from, int64_t stride, int from_type,
+                       int64_t n)
+{
+    if (from_type == to_type) {
+        gather(to, from, stride, n, item_size[from_type]);
+    } else {
+        npa_cast(from_type, from, stride, to_type, to, item_size[to_type], n);
+    }
+}
+
+static void store_block(char *to, int64_t stride, int to_type, const char *from, int from_type,
+                        int64_t n)
+{
+    if (from_type == to_type) {
+        scatter(to, stride, from, n, item_size[to_type]);
+    } else {
+        npa_cast(from_type, from, item_size[from_type], to_type, to, stride, n);
+    }
+}
+
+/* -------------------------------------------------------------------------------- one line */
+
+typedef struct {
+    npa_request *r;
+    npa_rule *rule;
+    int nargs;                /* operands without the mask */
+    bool cast[NPA_MAX_ARGS];
+    int type[NPA_MAX_ARGS];
+    bool fold;                /* REDUCE: args are (out, in, out) */
+} job;
+
+/* to[i] = which[i] ? a[i] : b[i]. Both are read, so that nothing branches on data. */
+static void select_line(char **p, int64_t n, const npy_intp *s, int size)
+{
+#define SELECT(type, a_step, b_step, to_step)                               \
+    for (int64_t i = 0; i < n; i++) {                                       \
+        type a, b;                                                          \
+        memcpy(&a, p[1] + i * (a_step), sizeof a);                          \
+        memcpy(&b, p[2] + i * (b_step), sizeof b);                          \
+        a = p[0][i * s[0]] ? a : b;                                         \
+        memcpy(p[3] + i * (to_step), &a, sizeof a);                         \
+    }
+#define SELECT_ANY(type)                                                    \
+    if (s[1] == (npy_intp)sizeof(type) && s[2] == s[1] && s[3] == s[1]) {   \
+        SELECT(type, (int64_t)sizeof(type), (int64_t)sizeof(type),          \
+               (int64_t)sizeof(type))                                       \
+    } else {                                                                \
+        SELECT(type, s[1], s[2], s[3])                                      \
+    }                                                                       \
+    break
+    switch (size) {
+    case 1: SELECT_ANY(uint8_t);
+    case 2: SELECT_ANY(uint16_t);
+    case 4: SELECT_ANY(uint32_t);
+    case 8: SELECT_ANY(uint64_t);
+    default:
+        for (int64_t i = 0; i < n; i++) {
+            const char *from = p[0][i * s[0]] ? p[1] + i * s[1] : p[2] + i * s[2];
+            memmove(p[3] + i * s[3], from, (size_t)size);
+        }
+    }
+}
+
+static void own_loop(const job *j, char **p, int64_t n, const npy_intp *s)
+{
+    int size = item_size[j->rule->loop_type[j->rule->nin]];
+    if (j->rule->own == NPA_WHERE) {
+        select_line(p, n, s, size);
+    } else if (s[1] == size) {
+        gather(p[1], p[0], s[0], n, size);
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            memcpy(p[1] + i * s[1], p[0] + i * s[0], (size_t)size);
+        }
+    }
+}
+
+static void call_loop(const job *j, char **p, int64_t n, const npy_intp *s)
+{
+    npy_intp count = n;
+    if (j->rule->own != NPA_UFUNC) {
+        own_loop(j, p, n, s);
+    } else if (j->fold) {
+        char *args[3] = {p[1], p[0], p[1]};
+        npy_intp steps[3] = {s[1], s[0], s[1]};
+        j->rule->loop(args, &count, steps, j->rule->loop_data);
+    } else {
+        char *args[NPA_MAX_ARGS];
+        memcpy(args, p, sizeof args);
+        j->rule->loop(args, &count, s, j->rule->loop_data);
+    }
+}
+
+static void run_line(const job *j, char **p, const int64_t *strides, int64_t n)
+{
+    bool any = false;
+    npy_intp steps[NPA_MAX_ARGS] = {0};
+    for (int k = 0; k < j->nargs; k++) {
+        any |= j->cast[k];
+        steps[k] = (npy_intp)strides[k];
+    }
+    if (!any) {
+        call_loop(j, p, n, steps);
+        return;
+    }
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        int64_t m = n - at < BLOCK ? n - at : BLOCK;
+        char *q[NPA_MAX_ARGS] = {NULL};
+        for (int k = 0; k < j->nargs; k++) {
+            q[k] = p[k] + at * strides[k];
+            if (j->cast[k]) {
+                if (k < j->r->nin) {
+                    load_block(blocks[k], j->rule->loop_type[k], q[k], strides[k], j->type[k], m);
+                }
+                q[k] = blocks[k];
+                steps[k] = item_size[j->rule->loop_type[k]];
+            }
+        }
+        call_loop(j, q, m, steps);
+        for (int k = j->r->nin; k < j->nargs; k++) {
+            if (j->cast[k]) {
+                store_block(p[k] + at * strides[k], strides[k], j->type[k], blocks[k],
+                            j->rule->loop_type[k], m);
+            }
+        }
+    }
+}
+
+/* Only where the mask (last operand) is true: line by line of true runs. */
+static void run_masked(const job *j, char **p, const int64_t *strides, int64_t n)
+{
+    const char *mask = p[j->nargs];
+    int64_t step = strides[j->nargs];
+    for (int64_t i = 0; i < n;) {
+        while (i < n && !mask[i * step]) {
+            i++;
+        }
+        int64_t from = i;
+        while (i < n && mask[i * step]) {
+            i++;
+        }
+        if (i > from) {
+            char *q[NPA_MAX_ARGS + 1];
+            for (int k = 0; k < j->nargs; k++) {
+                q[k] = p[k] + from * strides[k];
+            }
+            run_line(j, q, strides, i - from);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------- the space */
+
+typedef struct {
+    int ndim, n;
+    int64_t shape[NPA_MAX_DIMS];
+    char *p[NPA_MAX_ARGS + 1];
+    int64_t strides[NPA_MAX_DIMS][NPA_MAX_ARGS + 1];
+} space;
+
+static int lay_out(npa_queue *q, npa_request *r, space *s)
+{
+    s->ndim = r->ndim;
+    s->n = npa_operand_count(r);
+    for (int k = 0; k < s->n; k++) {
+        npa_operand *o = npa_operand_at(r, k);
+        if (o->buffer < 0) {
+            s->p[k] = (char *)o->at;
+        } else {
+            char *base = npa_buffer_address(q->buffers[o->buffer]);
+            if (base == NULL) {
+                return -1;
+            }
+            s->p[k] = base + o->offset;
+        }
+        for (int i = 0; i < r->ndim; i++) {
+            s->strides[i][k] = o->buffer < 0 ? 0 : o->at[i];
+        }
+    }
+    memcpy(s->shape, r->shape, sizeof(int64_t) * r->ndim);
+    return 0;
+}
+
+static void swap_axes(space *s, int a, int b)
+{
+    int64_t shape = s->shape[a], row[NPA_MAX_ARGS + 1];
+    s->shape[a] = s->shape[b], s->shape[b] = shape;
+    memcpy(row, s->strides[a], sizeof row);
+    memcpy(s->strides[a], s->strides[b], sizeof row);
+    memcpy(s->strides[b], row, sizeof row);
+}
+
+/* Axes by falling stride of operand `lead`, unit ones dropped, neighbours merged where every
+ * operand allows it. Inside a line order does not matter to a map. */
+static void simplify(space *s, int lead)
+{
+    int m = 0;
+    for (int i = 0; i < s->ndim; i++) {
+        if (s->shape[i] != 1) {
+            if (i != m) {
+                swap_axes(s, i, m);
+            }
+            m++;
+        }
+    }
+    for (int i = 1; i < m; i++) {
+        for (int j = i; j > 0 && llabs(s->strides[j - 1][lead]) < llabs(s->strides[j][lead]); j--) {
+            swap_axes(s, j, j - 1);
+        }
+    }
+    int out = 0;
+    for (int i = 1; i < m; i++) {
+        bool merge = true;
+        for (int k = 0; k < s->n; k++) {
+            merge &= s->strides[out][k] == s->strides[i][k] * s->shape[i];
+        }
+        if (merge) {
+            s->shape[out] *= s->shape[i];
+            memcpy(s->strides[out], s->strides[i], sizeof s->strides[i]);
+        } else if (++out != i) {
+            s->shape[out] = s->shape[i];
+            memcpy(s->strides[out], s->strides[i], sizeof s->strides[i]);
+        }
+    }
+    if (m == 0) {
+        s->shape[0] = 1;
+        memset(s->strides[0], 0, sizeof s->strides[0]);
+    }
+    s->ndim = m == 0 ? 1 : out + 1;
+}
+
+typedef void line_function(const job *j, char **p, const int64_t *strides, int64_t n);
+
+/* Call line() for every line along the last axis of the space. */
+static void each_line(const job *j, const space *s, line_function *line)
+{
+    int64_t index[NPA_MAX_DIMS] = {0};
+    char *p[NPA_MAX_ARGS + 1];
+    memcpy(p, s->p, sizeof p);
+    int last = s->ndim - 1;
+    for (;;) {
+        line(j, p, s->strides[last], s->shape[last]);
+        int i = last - 1;
+        for (; i >= 0; i--) {
+            for (int k = 0; k < s->n; k++) {
+                p[k] += s->strides[i][k];
+            }
+            if (++index[i] < s->shape[i]) {
+                break;
+            }
+            for (int k = 0; k < s->n; k++) {
+                p[k] -= s->strides[i][k] * s->shape[i];
+            }
+            index[i] = 0;
+        }
+        if (i < 0) {
+            return;
+        }
+    }
+}
+
+static int run_map(npa_queue *q, npa_request *r, job *j)
+{
+    space s;
+    if (lay_out(q, r, &s) < 0) {
+        return -1;
+    }
+    simplify(&s, r->nin);
+    each_line(j, &s, r->mask ? run_masked : run_line);
+    return 0;
+}
+
+/* -------------------------------------------------------------------------------- reductions */
+
+static void fill_line(const job *j, char **p, const int64_t *strides, int64_t n)
+{
+    (void)j;
+    int size = item_size[j->rule->loop_type[1]];
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(p[1] + i * strides[1], p[0], (size_t)size);
+    }
+}
+
+static void first_line(const job *j, char **p, const int64_t *strides, int64_t n)
+{
+    int to = j->rule->loop_type[1];
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        int64_t m = n - at < BLOCK ? n - at : BLOCK;
+        load_block(blocks[1], to, p[0] + at * strides[0], strides[0], j->type[0], m);
+        scatter(p[1] + at * strides[1], strides[1], blocks[1], m, item_size[to]);
+    }
+}
+
+static void identity_bytes(const npa_rule *rule, char *out)
+{
+    int to = rule->loop_type[1];
+    long long value = rule->identity;
+    memset(out, 0, 16);
+    npa_cast_value(NPY_LONGLONG, &value, to, out);
+}
+
+static int run_reduce(npa_queue *q, npa_request *r, job *j)
+{
+    space s, start;
+    char scalar[16] __attribute__((aligned(16)));
+    if (lay_out(q, r, &s) < 0) {
+        return -1;
+    }
+    if (r->initial) { /* operands were in, initial, out[, mask] */
+        memcpy(scalar, s.p[1], 16);
+        for (int k = 1; k + 1 < s.n; k++) {
+            s.p[k] = s.p[k + 1];
+            for (int i = 0; i < s.ndim; i++) {
+                s.strides[i][k] = s.strides[i][k + 1];
+            }
+        }
+        s.n--;
+    } else if (!j->rule->idempotent) {
+        identity_bytes(j->rule, scalar);
+    }
+    start = s;
+    for (int i = 0; i < start.ndim; i++) {
+        start.shape[i] = r->axes >> i & 1 ? 1 : start.shape[i];
+    }
+    if (r->initial || !j->rule->idempotent) {
+        start.p[0] = scalar;
+        for (int i = 0; i < start.ndim; i++) {
+            start.strides[i][0] = 0;
+        }
+        simplify(&start, 1);
+        each_line(j, &start, fill_line);
+    } else {
+        simplify(&start, 1);
+        each_line(j, &start, first_line);
+    }
+    simplify(&s, 0);
+    each_line(j, &s, r->mask ? run_masked : run_line);
+    return 0;
+}
+
+/* Bring the reduced (scanned) axes to the end, in order; returns how many elements they span. */
+static int64_t inner_last(space *s, uint32_t axes, int *inner)
+{
+    int64_t count = 1;
+    int kept = 0;
+    space old = *s;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < old.ndim; i++) {
+            if ((int)(axes >> i & 1) == pass) {
+                s->shape[kept] = old.shape[i];
+                memcpy(s->strides[kept++], old.strides[i], sizeof old.strides[i]);
+                count *= pass ? old.shape[i] : 1;
+            }
+        }
+        if (pass == 0) {
+            *inner = kept;
+        }
+    }
+    return count;
+}
+
+/* Every element of axes [inner, ndim) in row-major order, contiguous at `to`. */
+static void pack(const space *s, int inner, const char *from, char *to, int size)
+{
+    int64_t index[NPA_MAX_DIMS] = {0};
+    int last = s->ndim - 1;
+    for (;;) {
+        gather(to, from, s->strides[last][0], s->shape[last], size);
+        to += s->shape[last] * size;
+        int i = last - 1;
+        for (; i >= inner; i--) {
+            from += s->strides[i][0];
+            if (++index[i] < s->shape[i]) {
+                break;
+            }
+            from -= s->strides[i][0] * s->shape[i];
+            index[i] = 0;
+        }
+        if (i < inner) {
+            return;
+        }
+    }
+}
+
+/* out[0] = in[0]; out[i] = out[i - 1] op in[i] */
+static void scan(const npa_rule *rule, char *out, npy_intp out_step, char *in, npy_intp in_step,
+                 int64_t n, int size)
+{
+    npy_intp count = n - 1, steps[3] = {out_step, in_step, out_step};
+    char *args[3] = {out, in + in_step, out + out_step};
+    memmove(out, in, (size_t)size);
+    if (count > 0) {
+        rule->loop(args, &count, steps, rule->loop_data);
+    }
+}
+
+/* ARG and SCAN: each run along the inner axes, packed and cast first where it must be. */
+static int run_packed(npa_queue *q, npa_request *r, job *j)
+{
+    space s;
+    int inner = 0;
+    if (lay_out(q, r, &s) < 0) {
+        return -1;
+    }
+    int64_t n = inner_last(&s, r->axes, &inner), outer = 1, index[NPA_MAX_DIMS] = {0};
+    int type = j->type[0], loop = j->rule->loop_type[0], size = item_size[loop], last = s.ndim - 1;
+    bool direct = j->rule->kind == NPA_SCAN && type == loop && j->type[1] == loop;
+    size_t packed = ((size_t)n * (size_t)item_size[type] + 15) & ~(size_t)15;
+    char *run = malloc(direct ? 1 : packed + (size_t)n * (size_t)size);
+    if (run == NULL) {
+        return -1;
+    }
+    for (int i = 0; i < inner; i++) {
+        outer *= s.shape[i];
+    }
+    for (int64_t at = 0; at < outer; at++) {
+        char *in = s.p[0], *out = s.p[1];
+        npy_intp in_step = s.strides[last][0], out_step = s.strides[last][1], found = 0;
+        for (int i = 0; i < inner; i++) {
+            in += index[i] * s.strides[i][0];
+            out += index[i] * s.strides[i][1];
+        }
+        if (direct) {
+            scan(j->rule, out, out_step, in, in_step, n, size);
+        } else if (j->rule->kind == NPA_ARG) {
+            pack(&s, inner, in, run, item_size[type]);
+            ((PyArray_ArgFunc *)j->rule->argpick)(run, n, &found, NULL);
+            memcpy(out, &found, sizeof found);
+        } else {
+            char *values = run + packed;
+            pack(&s, inner, in, run, item_size[type]);
+            npa_cast(type, run, item_size[type], loop, values, size, n);
+            scan(j->rule, values, size, values, size, n, size);
+            for (int64_t i = 0; i < n; i += BLOCK) {
+                int64_t m = n - i < BLOCK ? n - i : BLOCK;
+                store_block(out + i * out_step, out_step, j->type[1], values + i * size, loop, m);
+            }
+        }
+        for (int i = inner - 1; i >= 0 && ++index[i] == s.shape[i]; i--) {
+            index[i] = 0;
+        }
+    }
+    free(run);
+    return 0;
+}
+
+static int run_iota(npa_queue *q, npa_request *r, job *j)
+{
+    space s;
+    if (lay_out(q, r, &s) < 0) {
+        return -1;
+    }
+    int type = j->rule->loop_type[2];
+    int64_t n = r->shape[0];
+    char *out = s.p[2];
+#define FILL(T) do { T start, step; memcpy(&start, s.p[0], sizeof(T)); \
+        memcpy(&step, s.p[1], sizeof(T)); \
+        for (int64_t i = 0; i < n; i++) ((T *)out)[i] = (T)(start + (T)i * step); } while (0)
+    switch (type) {
+    case NPY_INT: case NPY_UINT: FILL(uint32_t); break;
+    case NPY_LONG: case NPY_ULONG: FILL(uint64_t); break;
+    case NPY_SHORT: case NPY_USHORT: FILL(uint16_t); break;
+    case NPY_BYTE: case NPY_UBYTE: FILL(uint8_t); break;
+    case NPY_FLOAT: FILL(float); break;
+    case NPY_DOUBLE: FILL(double); break;
+    }
+    return 0;
+}
+
+/* out[i] = source[i + index[i] * step]. An index out of bounds, which somebody may write while this
+ * runs, counts as 0. */
+static void gather_line(const job *j, char **p, const int64_t *strides, int64_t n)
+{
+    int64_t extent, step, *wide = (int64_t *)blocks[1];
+    int size = item_size[j->type[0]];
+    memcpy(&extent, p[2], 8), memcpy(&step, p[3], 8);
+    step *= size;
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        int64_t m = n - at < BLOCK ? n - at : BLOCK;
+        load_block(blocks[1], NPY_LONG, p[1] + at * strides[1], strides[1], j->type[1], m);
+        for (int64_t i = 0; i < m; i++) {
+            int64_t k = wide[i] < 0 ? wide[i] + extent : wide[i];
+            wide[i] = (uint64_t)k < (uint64_t)extent ? k * step : 0;
+        }
+        const char *from = p[0] + at * strides[0];
+        char *to = p[4] + at * strides[4];
+        const int64_t stride = strides[0], to_stride = strides[4];
+#define TAKE(T)                                                                            \
+    for (int64_t i = 0; i < m; i++) {                                                      \
+        memcpy(to + i * to_stride, from + i * stride + wide[i], sizeof(T));                \
+    }                                                                                      \
+    break
+        switch (size) {
+        case 1: TAKE(uint8_t);
+        case 2: TAKE(uint16_t);
+        case 4: TAKE(uint32_t);
+        case 8: TAKE(uint64_t);
+        default: TAKE(npy_cdouble);
+        }
+    }
+}
+
+static int run_gather(npa_queue *q, npa_request *r, job *j)
+{
+    space s;
+    if (lay_out(q, r, &s) < 0) {
+        return -1;
+    }
+    simplify(&s, r->nin);
+    each_line(j, &s, gather_line);
+    return 0;
+}
+
+/* Run request `index`. Returns the floating-point kinds it raised, or -1: out of memory. */
+int npa_evaluate_request(npa_queue *q, int index)
+{
+    npa_request *r = (npa_request *)(q->arena + q->at[index]);
+    job j = {.r = r, .rule = r->rule, .nargs = r->nin + r->nout, .fold = r->rule->kind == NPA_REDUCE};
+    for (int k = 0; k < j.nargs; k++) {
+        j.type[k] = npa_operand_at(r, k)->type;
+    }
+    if (j.fold) {
+        j.type[1] = npa_operand_at(r, r->nin)->type;
+        j.nargs = 2;
+    }
+    for (int k = 0; k < j.nargs; k++) {
+        j.cast[k] = j.type[k] != j.rule->loop_type[k];
+    }
+    feclearexcept(FE_ALL_EXCEPT);
+    int status;
+    switch (r->rule->kind) {
+    case NPA_MAP: status = run_map(q, r, &j); break;
+    case NPA_REDUCE: status = run_reduce(q, r, &j); break;
+    case NPA_IOTA: status = run_iota(q, r, &j); break;
+    case NPA_GATHER: status = run_gather(q, r, &j); break;
+    default: status = run_packed(q, r, &j);
+    }
+    return status < 0 ? -1 : raised();
+}

@@ -1,0 +1,866 @@
+/* flush.c: from pending requests to results: key, plan, run, publish, warn. */
+#include "record.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+npa_counters npa_count;
+PyObject *npa_hook_rule, *npa_hook_ufunc, *npa_hook_getitem, *npa_hook_setitem, *npa_hook_plan,
+    *npa_hook_warn, *npa_hook_fallback, *npa_hook_filters;
+int npa_queue_limit = 4096;
+size_t npa_memory_limit = (size_t)1 << 30;
+bool npa_check_mode;
+__thread bool npa_planning;
+static __thread uint64_t planned; /* the generation that this thread's plan is for */
+static __thread int planned_requests; /* and how many of its requests */
+
+static PyObject *queue_changed; /* see npa_same_queue */
+static PyObject *plans; /* key bytes -> Program, or None: request by request */
+static uint64_t generation; /* changes with every append and clear */
+
+/* Other threads run and record while one plans; a plan must not be kept under the key of another
+ * queue. -1 with an exception that npa_flush knows. */
+int npa_same_queue(void)
+{
+    if (npa_planning && generation != planned) {
+        PyErr_SetNone(queue_changed);
+        return -1;
+    }
+    return 0;
+}
+
+/* With the lock: the request at the end of the arena counts from now on. */
+uint64_t npa_queue_commit(npa_request *r)
+{
+    npa_q.at[npa_q.nrequests++] = npa_q.used;
+    npa_q.used += r->size;
+    npa_count.requests++;
+    return ++generation;
+}
+
+/* --------------------------------------------------------------------------------- flush */
+
+int npa_planned_requests(void)
+{
+    bool part = npa_planning && generation == planned;
+    return part ? planned_requests : npa_q.nrequests;
+}
+
+int npa_buffers_of(int requests)
+{
+    int n = requests == npa_q.nrequests ? npa_q.nbuffers : 0;
+    for (int i = 0; i < requests && n < npa_q.nbuffers; i++) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
+        for (int k = 0; k < npa_operand_count(r); k++) {
+            int buffer = npa_operand_at(r, k)->buffer;
+            n = buffer >= n ? buffer + 1 : n;
+        }
+    }
+    return n;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x100000001b3u; }
+
+/* What is pending, sizes and places aside: which operations on which buffers, of which types. */
+uint64_t npa_outline(void)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    npa_lock();
+    int requests = npa_planned_requests();
+    for (int i = 0; i < requests; i++) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
+        hash = mix(mix(hash, r->rule->id), r->axes | (uint64_t)r->ndim << 32);
+        for (int k = 0; k < npa_operand_count(r); k++) {
+            npa_operand *o = npa_operand_at(r, k);
+            hash = mix(hash, (uint32_t)o->buffer | (uint64_t)o->type << 32);
+        }
+        hash ^= hash >> 29;
+    }
+    npa_unlock();
+    return hash;
+}
+
+/* A scalar's value; of a float only one that a rewrite may use, as x / 2**k and x ** n do
+ * (ir/passes/rewrite.py), else 0: all others are for one plan. More than are used do no harm. */
+static void put_value(const npa_operand *o, char *to)
+{
+    double value = 0;
+    float single = 0;
+    int exponent;
+    if (o->type == NPY_DOUBLE) {
+        memcpy(&value, o->at, sizeof value);
+    } else if (o->type == NPY_FLOAT) {
+        memcpy(&single, o->at, sizeof single);
+        value = single;
+    } else {
+        memcpy(to, o->at, 16);
+        return;
+    }
+    bool power_of_two = fabs(frexp(value, &exponent)) == 0.5;
+    bool small_whole = value >= 1 && value <= 8 && value == (int)value;
+    memset(to, 0, 16);
+    memcpy(to, &value, power_of_two || small_whole ? sizeof value : 0);
+}
+
+/* The key of the first `requests`: everything a plan depends on, nothing else.
+ * `backend`: which one is asked for. */
+static PyObject *make_key(int requests, uint64_t backend)
+{
+    size_t size = 8 + npa_q.used + 24u * (size_t)npa_q.nbuffers + 64u * (size_t)npa_q.nrequests;
+    char *key = malloc(size), *p = key;
+    if (key == NULL) {
+        return PyErr_NoMemory();
+    }
+    for (int i = 0; i < requests; i++) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
+        uint32_t head[4] = {r->rule->id, r->axes,
+                            (uint32_t)(r->ndim | r->nin << 8 | r->nout << 16 | r->mask << 24),
+                            (uint32_t)(r->errstate | r->initial << 16)};
+        memcpy(p, head, sizeof head), p += sizeof head;
+        memcpy(p, r->shape, 8u * r->ndim), p += 8u * r->ndim;
+        for (int k = 0; k < npa_operand_count(r); k++) {
+            npa_operand *o = npa_operand_at(r, k);
+            memcpy(p, o, sizeof *o), p += sizeof *o;
+            if (o->buffer >= 0) {
+                memcpy(p, o->at, 8u * r->ndim), p += 8u * r->ndim;
+            } else if (r->rule->value_in_key) {
+                put_value(o, p), p += 16;
+            }
+        }
+    }
+    npa_mark_later(requests);
+    for (int i = 0, n = npa_buffers_of(requests); i < n; i++) {
+        npa_buffer *b = npa_q.buffers[i];
+        b->key_dead = atomic_load(&b->dead) && !b->later;
+        uint64_t size_and_state = (uint64_t)b->size << 4 | (b->range != NULL) | b->fresh << 1 |
+                                  (b->key_dead ? 4u : 0);
+        memcpy(p, &size_and_state, 8), p += 8;
+    }
+    memcpy(p, &backend, 8), p += 8;
+    PyObject *bytes = PyBytes_FromStringAndSize(key, p - key);
+    free(key);
+    return bytes;
+}
+
+/* Sites of recent flushes, for explain(); replaced ones are released with the GIL. */
+typedef struct {
+    uint64_t serial;
+    PyObject *program;
+    int n;
+    struct site { npa_rule *rule; PyObject *code; int32_t lasti; } *sites;
+} npa_flush_record;
+#define HISTORY 16
+static npa_flush_record history[HISTORY];
+static PyObject **garbage; /* references to drop once the GIL is ours */
+static int ngarbage, garbage_cap;
+
+void npa_drop_later(PyObject *o)
+{
+    if (o == NULL) {
+        return;
+    }
+    if (ngarbage == garbage_cap) {
+        int cap = garbage_cap ? 2 * garbage_cap : 256;
+        PyObject **grown = realloc(garbage, sizeof *grown * (size_t)cap);
+        if (grown == NULL) {
+            return; /* leaks a reference rather than dropping it without the GIL */
+        }
+        garbage = grown, garbage_cap = cap;
+    }
+    garbage[ngarbage++] = o;
+}
+
+/* With the GIL, without the lock; objects may die, so anything may run. */
+void npa_drop_garbage(void)
+{
+    while (ngarbage > 0) {
+        npa_lock();
+        PyObject **mine = garbage;
+        int n = ngarbage;
+        garbage = NULL, ngarbage = garbage_cap = 0;
+        npa_unlock();
+        for (int i = 0; i < n; i++) {
+            Py_DECREF(mine[i]);
+        }
+        free(mine);
+    }
+}
+
+static bool unshown; /* a result was computed that could not be shown for want of memory */
+
+/* What explain() will ask of these requests; their references go, but for those it keeps. */
+static void remember(PyObject *program, int done)
+{
+    npa_flush_record *h = &history[npa_q.serial % HISTORY];
+    for (int i = 0; i < h->n; i++) {
+        npa_drop_later(h->sites[i].code);
+    }
+    npa_drop_later(h->program);
+    h->program = program;
+    h->serial = npa_q.serial;
+    struct site *sites = realloc(h->sites, sizeof *sites * (size_t)done + 1);
+    h->sites = sites != NULL ? sites : h->sites;
+    h->n = sites != NULL ? done : 0;
+    for (int i = 0; i < done; i++) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
+        if (i < h->n) {
+            h->sites[i] = (struct site){r->rule, r->code, r->lasti};
+        } else {
+            npa_drop_later(r->code);
+        }
+        npa_drop_later(r->globals);
+    }
+}
+
+/* The buffer leaves the queue; its results appear. 0, or -1 if they could not. */
+static int dequeue(npa_buffer *b)
+{
+    b->index = -1;
+    if (b->gone && b->range == NULL) {
+        free(b);
+    } else if (b->range == NULL) {
+        npa_drop_later(b->owner);
+        npa_foreign_end(b);
+    } else if (b->next == b) { /* dead and off the list */
+        npa_release(b);
+    } else {
+        b->fresh = b->range->work == NULL; /* read before anything was written to it */
+        if (!b->fresh && !atomic_load(&b->dead) && npa_range_publish(b->range) != 0) {
+            unshown = true;
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* The first `done` requests have run. Their results appear and they leave the queue, with all that
+ * no other one uses. With the lock, perhaps without the GIL. */
+static int finish_queue(PyObject *program, int done)
+{
+    int status = 0, kept = 0, before = npa_q.nbuffers;
+    npa_collect_dead();
+    remember(program, done);
+    npa_keep_rest(done);
+    npa_q.fresh_bytes = 0;
+    for (int i = 0; i < before; i++) {
+        npa_buffer *b = npa_q.buffers[i];
+        b->serial = b->pending ? npa_q.serial : b->serial;
+        b->pending = false;
+        if (!b->later) {
+            status |= dequeue(b);
+            continue;
+        }
+        b->fresh = b->range != NULL && b->range->work == NULL;
+        npa_q.fresh_bytes += b->fresh && b->next != b ? b->size : 0;
+        npa_q.buffers[kept++] = b;
+    }
+    npa_rest_kept(kept);
+    npa_end_scopes(done);
+    npa_q.urgent = npa_q.repeatable = false;
+    npa_q.serial++;
+    npa_count.flushes++;
+    generation++;
+    return status;
+}
+
+typedef int (*poll_function)(void *);
+
+/* The run at hand, or one that stopped, for want of memory or by an interrupt. It goes on where it
+ * stopped and is not begun anew: what it did may have overwritten what it read, or given back
+ * intermediate results. Until it is over nothing is recorded behind it. */
+static struct {
+    PyObject *program; /* owned; NULL: request by request */
+    int requests;      /* of the queue, that it is for */
+    int done;          /* of its steps, or requests */
+    bool stopped;
+} run;
+
+bool npa_run_stopped(void) { return run.stopped; }
+
+static bool same_place(const npa_request *r, npa_operand *a, npa_operand *b)
+{
+    return a->offset == b->offset && a->type == b->type &&
+           memcmp(a->at, b->at, 8u * r->ndim) == 0;
+}
+
+/* An input that nobody sees and no later request reads gives its memory to the output, element for
+ * element: a chain run request by request takes no second temporary. */
+static npa_buffer *inherit(npa_request *r, int index, const int *last)
+{
+    int n = r->nin + r->nout;
+    npa_operand *out = npa_operand_at(r, r->nin);
+    npa_buffer *heir = npa_q.buffers[out->buffer < 0 ? 0 : out->buffer];
+    if (r->rule->kind != NPA_MAP || r->axes || r->mask || r->nout != 1 || npa_q.repeatable ||
+        out->buffer < 0 || heir->range == NULL || heir->range->work != NULL) {
+        return NULL;
+    }
+    for (int k = 0; k < n; k++) {
+        if (npa_operand_at(r, k)->type != r->rule->loop_type[k]) {
+            return NULL; /* goes through a buffer, in an order of its own */
+        }
+    }
+    for (int k = 0; k < r->nin; k++) {
+        npa_operand *in = npa_operand_at(r, k);
+        npa_buffer *b = in->buffer >= 0 ? npa_q.buffers[in->buffer] : NULL;
+        bool fits = b != NULL && b->range != NULL && b->next == b && last[in->buffer] == index &&
+                    b->size == heir->size;
+        for (int other = 0; fits && other < r->nin; other++) {
+            npa_operand *o = npa_operand_at(r, other);
+            fits = o->buffer != in->buffer || same_place(r, o, out);
+        }
+        char *content = fits ? b->range->work : NULL;
+        if (content != NULL && npa_range_inherit(heir->range, b->range)) {
+            b->range = NULL;
+            b->gone = true;
+            b->inherited = content;
+            return b;
+        }
+    }
+    return NULL;
+}
+
+/* The run's requests with NumPy's inner loops. */
+static int run_once(uint8_t *kinds, poll_function poll, bool *interrupted)
+{
+    int *last = malloc(sizeof *last * (size_t)(npa_q.nbuffers + 1));
+    if (last == NULL) {
+        return -1;
+    }
+    for (int i = 0; i < npa_q.nrequests; i++) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
+        for (int k = 0; k < npa_operand_count(r); k++) {
+            int buffer = npa_operand_at(r, k)->buffer;
+            if (buffer >= 0) {
+                last[buffer] = i;
+            }
+        }
+    }
+    for (int i = run.done; i < run.requests; i++) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
+        run.done = i;
+        npa_buffer *dead = inherit(r, i, last);
+        int raised = npa_evaluate_request(&npa_q, i);
+        if (raised < 0) {
+            free(last);
+            return -1; /* `dead` may be set: nothing was written, and it is read there again */
+        }
+        if (dead != NULL) {
+            dead->inherited = NULL;
+        }
+        kinds[i] = (uint8_t)raised;
+        npa_count.native_requests++;
+        run.done = i + 1;
+        for (int k = 0; k < npa_operand_count(r); k++) {
+            int buffer = npa_operand_at(r, k)->buffer;
+            if (buffer >= 0 && last[buffer] == i) {
+                npa_buffer_done(npa_q.buffers[buffer]);
+            }
+        }
+        *interrupted = poll != NULL && poll(NULL);
+        if (*interrupted && run.done < run.requests) {
+            free(last);
+            return 1;
+        }
+    }
+    free(last);
+    return 0;
+}
+
+static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
+{
+    npa_program *program = (npa_program *)run.program;
+    struct timespec begin, end;
+    bool whole = run.done == 0;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    int status = npa_program_single(program)
+        ? run_once(kinds, poll, interrupted)
+        : npa_program_run(program, &npa_q, kinds, poll, NULL, interrupted, &run.done);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    if (whole && status == 0 && program != NULL) {
+        int64_t ns = 1000000000 * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec;
+        npa_program_note_time(program, (uint64_t)ns);
+    }
+    return status;
+}
+
+/* To the end, again if somebody wrote meanwhile into what it read. With the lock; needs no GIL.
+ * 0 done, -1 out of memory, 1 interrupted. */
+static int run_to_end(bool alone, poll_function poll, bool *interrupted)
+{
+    uint8_t *kinds = calloc((size_t)npa_q.nrequests + 1, 1);
+    int status = kinds == NULL || npa_foreign_settle(alone) < 0 ? -1
+                                                                : go_on(kinds, poll, interrupted);
+    if (status < 0 && kinds != NULL) {
+        npa_nursery_trim(0); /* memory that only we could use */
+        status = npa_foreign_settle(alone) < 0 ? -1 : go_on(kinds, poll, interrupted);
+    }
+    while (status == 0 && npa_foreign_disturbed()) {
+        npa_drop_later(run.program);
+        run.program = NULL, run.done = 0;
+        status = npa_foreign_settle(alone) < 0 ? -1 : run_once(kinds, NULL, interrupted);
+    }
+    if (kinds != NULL) {
+        npa_note_warnings(kinds);
+    }
+    free(kinds);
+    return status;
+}
+
+/* Run what is pending; `program` (the run's from here on) and the number of `requests` that it is
+ * for are those of a run that has not begun. As run_to_end; after 0, finish_run. */
+static int run_queue(PyObject *program, int requests, bool alone, poll_function poll,
+                     bool *interrupted)
+{
+    if (run.stopped) {
+        npa_drop_later(program);
+    } else {
+        run.program = program, run.requests = requests, run.done = 0;
+    }
+    int status = run_to_end(alone, poll, interrupted);
+    run.stopped = status != 0 && run.done > 0;
+    if (status != 0 && !run.stopped) {
+        npa_drop_later(run.program);
+        run.program = NULL;
+    }
+    return status;
+}
+
+static int finish_run(void)
+{
+    PyObject *program = run.program;
+    run.program = NULL;
+    return finish_queue(program, run.requests);
+}
+
+/* All that is pending: a run that stopped may have been for a part of it. Where there is no GIL, or
+ * may be none. False: out of memory. */
+static bool run_everything(void)
+{
+    bool interrupted = false;
+    npa_collect_dead(); /* their pages serve the results */
+    while (npa_q.nrequests > 0) {
+        if (run_queue(NULL, npa_q.nrequests, false, NULL, &interrupted) != 0) {
+            return false;
+        }
+        finish_run();
+    }
+    return true;
+}
+
+/* A touch can't be told: it is repeated, and after a while a crash. Others may free memory first. */
+static void no_memory(void)
+{
+    static const char text[] = "npaccel: out of memory while computing an array that is being read\n";
+    static bool told;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    if (!told && write(STDERR_FILENO, text, sizeof text - 1) >= 0) {
+        told = true;
+    }
+    nanosleep(&pause, NULL);
+}
+
+/* On the evaluator's thread: somebody touched a guarded page. */
+void npa_serve_fault(npa_range *range)
+{
+    npa_lock_native();
+    npa_buffer *b = range->buffer;
+    if (b != NULL && b->index >= 0 && npa_q.nrequests > 0) { /* written, or must not change */
+        npa_count.fault_evaluations++;
+        if (!run_everything()) {
+            no_memory();
+        }
+    } else if (b != NULL && range->work != range->home) {
+        /* Nothing was ever written to it, so any content will do; or it could not be shown. */
+        if (b->spot != NULL) {
+            npa_spot_read_raw(b->spot);
+        }
+        if (npa_range_work(range) != NULL && npa_range_publish(range) == 0) {
+            b->fresh = false;
+        } else {
+            no_memory();
+        }
+    }
+    npa_unlock();
+}
+
+/* On the evaluator's thread: somebody writes into watched memory that requests are to read. */
+void npa_serve_write(const void *address)
+{
+    npa_lock_native();
+    npa_watch *w = npa_watch_around(address, (const char *)address + 1);
+    if (w != NULL && npa_watch_held(w)) {
+        unsigned char caught = w->caught;
+        npa_count.fault_evaluations++;
+        if (run_everything()) {
+            w->caught = caught + 1; /* once, though its ends may have been found changed too */
+        } else {
+            no_memory();
+        }
+    }
+    if (w != NULL && !npa_watch_held(w)) {
+        npa_watch_open(w);
+    }
+    npa_unlock();
+}
+
+/* What it writes must not be looked at before it has run. */
+static void mark_pending(npa_request *r)
+{
+    for (int k = r->nin; k < r->nin + r->nout; k++) {
+        npa_q.buffers[npa_operand_at(r, k)->buffer]->pending = true;
+    }
+}
+
+/* Memory did not suffice for a request that must not wait: the exception says so, and it is over. */
+void npa_queue_withdraw(uint64_t serial)
+{
+    npa_lock();
+    int last = npa_q.nrequests - 1;
+    bool single = npa_program_single((npa_program *)run.program);
+    if (generation == serial && last >= 0 && !(run.stopped && (!single || run.done > last))) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[last]);
+        npa_q.nrequests = last, npa_q.used = npa_q.at[last];
+        run.requests = run.requests < last ? run.requests : last;
+        npa_trim_scopes();
+        npa_drop_later(r->code), npa_drop_later(r->globals);
+        for (int k = r->nin; k < r->nin + r->nout; k++) {
+            npa_q.buffers[npa_operand_at(r, k)->buffer]->pending = false;
+        }
+        for (int i = 0; i < last; i++) {
+            mark_pending((npa_request *)(npa_q.arena + npa_q.at[i]));
+        }
+        generation++;
+        if (last == 0) {
+            finish_queue(NULL, 0);
+        }
+    }
+    npa_unlock();
+}
+
+void npa_flush_natively(void)
+{
+    npa_lock();
+    run_everything();
+    npa_unlock();
+}
+
+/* No plan, an exception is set, and something must not wait: NumPy's loops do it. */
+static int fail(void)
+{
+    if (npa_q.urgent) {
+        PyObject *type, *error, *trace;
+        PyErr_Fetch(&type, &error, &trace);
+        npa_flush_natively();
+        PyErr_Restore(type, error, trace);
+    }
+    return -1;
+}
+
+/* The values of the scalars that a plan depends on. positions: request, input, request, input ... */
+PyObject *npa_consumed_values(PyObject *positions)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(positions) / 2;
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, 16 * n);
+    for (Py_ssize_t i = 0; bytes != NULL && i < n; i++) {
+        long request = PyLong_AsLong(PyTuple_GET_ITEM(positions, 2 * i));
+        long input = PyLong_AsLong(PyTuple_GET_ITEM(positions, 2 * i + 1));
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[request]);
+        memcpy(PyBytes_AS_STRING(bytes) + 16 * i, npa_operand_at(r, (int)input)->at, 16);
+    }
+    if (npa_same_queue() < 0) {
+        Py_CLEAR(bytes);
+    }
+    return bytes;
+}
+
+/* The Program (or None) under this key; NULL: not planned yet. A plan that used the values of
+ * scalars is kept as (positions, {values: Program}). Borrowed. */
+static PyObject *look_up(PyObject *key)
+{
+    PyObject *found = PyDict_GetItemWithError(plans, key);
+    if (found == NULL || !PyTuple_Check(found)) {
+        return found;
+    }
+    PyObject *values = npa_consumed_values(PyTuple_GET_ITEM(found, 0));
+    found = values != NULL ? PyDict_GetItemWithError(PyTuple_GET_ITEM(found, 1), values) : NULL;
+    Py_XDECREF(values);
+    return found;
+}
+
+int npa_flush_init(void)
+{
+    plans = PyDict_New();
+    queue_changed = PyErr_NewException("npaccel._native.QueueChanged", NULL, NULL);
+    return plans != NULL && queue_changed != NULL ? 0 : -1;
+}
+PyObject *npa_plans(void) { return plans; }
+
+/* In check mode: what buffers hold, before a run or after it. */
+typedef struct {
+    int n;
+    struct { char *bytes; size_t size; } *of;
+} contents;
+
+/* With the lock. After a run: of what it wrote, where somebody sees it. A copy that memory does not
+ * suffice for stays NULL. */
+static void copy_contents(contents *c, bool after)
+{
+    c->of = calloc((size_t)npa_q.nbuffers + 1, sizeof *c->of);
+    for (; c->of != NULL && c->n < npa_q.nbuffers; c->n++) {
+        npa_buffer *b = npa_q.buffers[c->n];
+        const char *from = b->range == NULL ? npa_buffer_address(b) : b->range->work;
+        bool wanted = !after || (b->pending && !atomic_load(&b->dead) && from != NULL);
+        c->of[c->n].bytes = wanted ? calloc(b->size, 1) : NULL;
+        c->of[c->n].size = b->size;
+        if (c->of[c->n].bytes != NULL && from != NULL && !(b->fresh && !after)) {
+            memcpy(c->of[c->n].bytes, from, b->size);
+        }
+    }
+}
+
+/* Bytes per buffer, None for one that is not compared. */
+static PyObject *contents_list(const contents *c)
+{
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list != NULL && i < c->n; i++) {
+        PyObject *item = c->of[i].bytes == NULL ? Py_NewRef(Py_None)
+            : PyBytes_FromStringAndSize(c->of[i].bytes, (Py_ssize_t)c->of[i].size);
+        if (item == NULL || PyList_Append(list, item) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static void drop_contents(contents *c)
+{
+    for (int i = 0; i < c->n; i++) {
+        free(c->of[i].bytes);
+    }
+    free(c->of);
+}
+
+PyObject *npa_pending_contents(void)
+{
+    contents c = {0};
+    npa_lock();
+    if (npa_same_queue() == 0 && npa_foreign_settle(false) == 0) {
+        copy_contents(&c, false);
+    }
+    npa_unlock();
+    PyObject *list = PyErr_Occurred() ? NULL : contents_list(&c);
+    drop_contents(&c);
+    return list;
+}
+
+/* The Program (or None) under a key; NULL: error set, perhaps that the queue changed meanwhile. */
+static PyObject *find_program(PyObject *key, uint64_t seen, int requests)
+{
+    PyObject *program = look_up(key);
+    if (program != NULL) {
+        npa_program_note_use(program);
+        npa_count.plan_hits++;
+        return Py_NewRef(program);
+    }
+    npa_count.plan_misses++;
+    int before = npa_now(NPA_PLANNING);
+    npa_planning = true, planned = seen, planned_requests = requests;
+    program = PyErr_Occurred() ? NULL : PyObject_CallOneArg(npa_hook_plan, key);
+    npa_planning = false;
+    npa_now(before);
+    return program;
+}
+
+static bool over_limit(void)
+{
+    return npa_q.nrequests >= npa_queue_limit || npa_q.fresh_bytes > npa_memory_limit;
+}
+
+/* How many requests run now. `rounds`: only whole rounds of a loop, if there is one. */
+static int next_to_run(bool rounds)
+{
+    bool whole = !rounds || npa_q.urgent || npa_check_mode || run.stopped;
+    return whole ? npa_q.nrequests : npa_loop_boundary();
+}
+
+static int flush_queue(bool rounds)
+{
+    while (npa_q.nrequests > 0 && (!rounds || over_limit())) {
+        uint64_t backend = npa_backend_here();
+        npa_lock();
+        if (npa_q.nrequests == 0) {
+            npa_unlock();
+            break;
+        }
+        npa_collect_dead();
+        uint64_t seen = generation;
+        bool going_on = run.stopped;
+        int requests = next_to_run(rounds);
+        PyObject *key = going_on ? NULL
+                        : npa_check_mode && npa_foreign_settle(false) < 0 ? PyErr_NoMemory()
+                                                                          : make_key(requests, backend);
+        npa_unlock();
+        if (key == NULL && !going_on) {
+            return fail();
+        }
+        PyObject *program = going_on ? Py_NewRef(Py_None) : find_program(key, seen, requests);
+        PyObject *checked = NULL;
+        Py_XDECREF(key);
+        if (program == NULL && PyErr_ExceptionMatches(queue_changed)) {
+            PyErr_Clear();
+            continue;
+        }
+        if (program == NULL) {
+            return fail();
+        }
+        if (program == Py_None) {
+            Py_CLEAR(program);
+        }
+        if (npa_check_mode && !going_on) {
+            npa_planning = true, planned = seen, planned_requests = requests;
+            checked = PyObject_CallMethod(npa_hook_plan, "before", NULL);
+            npa_planning = false;
+            if (checked == NULL && PyErr_ExceptionMatches(queue_changed)) {
+                PyErr_Clear();
+                Py_XDECREF(program);
+                continue;
+            }
+            if (checked == NULL) {
+                Py_XDECREF(program);
+                return fail();
+            }
+        }
+        npa_lock();
+        if (generation != seen) { /* somebody else ran or added requests meanwhile */
+            npa_unlock();
+            Py_XDECREF(program);
+            Py_XDECREF(checked);
+            continue;
+        }
+        bool interrupted = false;
+        bool alone = PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) ==
+                     NULL;
+        bool watched = npa_interrupts_begin();
+        PyThreadState *mine = PyEval_SaveThread();
+        int status = run_queue(program, requests, alone,
+                               watched && !npa_q.urgent ? npa_interrupted : NULL, &interrupted);
+        contents results = {0};
+        if (status == 0) {
+            if (checked != NULL) {
+                copy_contents(&results, true);
+            }
+            status = finish_run();
+        }
+        npa_unlock();
+        PyEval_RestoreThread(mine);
+        if (watched) {
+            npa_interrupts_end();
+        }
+        if (checked != NULL && status == 0) {
+            PyObject *list = contents_list(&results);
+            PyObject *verdict = list == NULL ? NULL
+                : PyObject_CallMethod(npa_hook_plan, "after", "OO", checked, list);
+            Py_XDECREF(list), Py_XDECREF(verdict);
+            status = verdict == NULL ? 1 : 0;
+        }
+        drop_contents(&results);
+        Py_XDECREF(checked);
+        npa_drop_garbage();
+        if (status < 0 && !PyErr_Occurred()) {
+            PyErr_NoMemory();
+        }
+        if (interrupted && !PyErr_Occurred() && PyErr_CheckSignals() == 0 && status == 1) {
+            continue; /* the handler raised nothing: the rest of the work is done after it */
+        }
+        if (PyErr_Occurred()) {
+            return -1; /* after an interrupt what was pending stays pending */
+        }
+    }
+    if (npa_device_trouble()) { /* its work was done on the host */
+        PyObject *told = PyObject_CallMethod(npa_hook_plan, "device_failed", NULL);
+        if (told == NULL) {
+            return -1;
+        }
+        Py_DECREF(told);
+    }
+    npa_drop_garbage(); /* of evaluations that faults began */
+    return npa_issue_warnings();
+}
+
+/* What runs here of Python is ours: its arrays are NumPy's. */
+static int suspended_flush(bool rounds)
+{
+    int before = npa_now(NPA_RUNNING);
+    npa_suspended++;
+    int status = flush_queue(rounds);
+    npa_suspended--;
+    npa_now(before);
+    return status;
+}
+
+int npa_flush(void) { return suspended_flush(false); }
+int npa_flush_rounds(void) { return over_limit() ? suspended_flush(true) : 0; }
+
+/* A result that could not be shown may be by now. */
+static int show(PyArrayObject *array)
+{
+    npa_lock();
+    npa_buffer *b = npa_buffer_of(array);
+    bool hidden = b != NULL && b->index < 0 && b->range->work != NULL;
+    int error = hidden ? npa_range_publish(b->range) : 0;
+    npa_unlock();
+    return error == 0 ? 0 : (PyErr_NoMemory(), -1);
+}
+
+int npa_touch(PyArrayObject *array, bool write)
+{
+    if (npa_sections > 0 && npa_section_stop(array, NULL) < 0) {
+        return -1;
+    }
+    if (unshown && show(array) < 0) {
+        return -1;
+    }
+    if (npa_q.nrequests == 0) {
+        return npa_warnings_found() ? npa_issue_warnings() : 0;
+    }
+    npa_buffer *b = npa_buffer_of(array);
+    if (b != NULL) {
+        bool hidden = b->range->work != b->range->home;
+        return b->pending || (b->index >= 0 && (write || hidden)) ? npa_flush() : 0;
+    }
+    if (!write) {
+        return 0;
+    }
+    npa_lock();
+    bool waits = npa_foreign_waits(array);
+    npa_unlock();
+    return waits ? npa_flush() : 0;
+}
+
+/* --------------------------------------------------------------------------- for Python */
+
+PyObject *npa_history_entry(uint64_t serial)
+{
+    npa_flush_record *h = &history[serial % HISTORY];
+    if (npa_q.serial == 0 || h->serial != serial || h->sites == NULL) {
+        Py_RETURN_NONE;
+    }
+    PyObject *sites = PyList_New(h->n);
+    for (int i = 0; sites != NULL && i < h->n; i++) {
+        struct site *s = &h->sites[i];
+        PyObject *item = Py_BuildValue("(OOi)", s->rule->name, s->code ? s->code : Py_None,
+                                       (int)s->lasti);
+        if (item == NULL) {
+            Py_CLEAR(sites);
+            break;
+        }
+        PyList_SET_ITEM(sites, i, item);
+    }
+    return sites == NULL ? NULL
+                         : Py_BuildValue("(KON)", (unsigned long long)h->serial,
+                                         h->program ? h->program : Py_None, sites);
+}
+

@@ -1,0 +1,405 @@
+/* foreign.c: memory that is not ours and that pending requests read. Nobody may change it unseen.
+ *
+ *   at most SMALL bytes                         copied when the request is recorded
+ *   NumPy's own (its default handler's)         write-protected, see watch.c
+ *   all else (files, shared memory, other libraries', exported as a writable buffer,
+ *   written twice while requests waited)        read before the call returns
+ *
+ * A system call that writes into protected pages fails instead of faulting, so writable buffers
+ * are noticed as they are handed out: ndarray's slot is ours. Memory that is watched has a NumPy
+ * memory handler that forgets it in time and then does what NumPy's own would. */
+#include "record.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum { SMALL = 64 << 10, MOST_COPIES = 16 << 20, MOST_CAUGHT = 2 };
+
+static getbufferproc numpy_getbuffer;
+static bool exports_unknown; /* one could not be noted */
+
+/* ------------------------------------------------------------------------ NumPy's handler */
+
+static PyDataMem_Handler *numpy_handler;
+static PyObject *watched_capsule;
+
+static void forget(void *p)
+{
+    npa_watch *w = npa_watch_find(p);
+    if (w == NULL) {
+        return;
+    }
+    if (npa_watch_held(w)) { /* resize without refcheck, a.data = ...: what waits keeps the array */
+        npa_flush_natively();
+    }
+    npa_lock();
+    for (npa_buffer *b = npa_q.foreign; b != NULL; b = b->next) {
+        b->watch = b->watch == w ? NULL : b->watch;
+    }
+    npa_watch_drop(w);
+    npa_unlock();
+}
+
+#define NUMPY(call) (numpy_handler->allocator.call)
+static void *watched_malloc(void *ctx, size_t n)
+{
+    (void)ctx;
+    return NUMPY(malloc)(NUMPY(ctx), n);
+}
+static void *watched_calloc(void *ctx, size_t n, size_t size)
+{
+    (void)ctx;
+    return NUMPY(calloc)(NUMPY(ctx), n, size);
+}
+static void *watched_realloc(void *ctx, void *p, size_t n)
+{
+    (void)ctx;
+    forget(p);
+    return NUMPY(realloc)(NUMPY(ctx), p, n);
+}
+static void watched_free(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    forget(p);
+    NUMPY(free)(NUMPY(ctx), p, size);
+}
+static PyDataMem_Handler watched_handler = {
+    "npaccel_watched", 1, {NULL, watched_malloc, watched_calloc, watched_realloc, watched_free}};
+
+/* Whether `root` owns memory that NumPy's default handler gave, and from now on tells us its end. */
+static bool adopt(PyArrayObject *root)
+{
+    PyArrayObject_fields *f = (PyArrayObject_fields *)root;
+    if (f->mem_handler == watched_capsule) {
+        return true;
+    }
+    if (!PyArray_CHKFLAGS(root, NPY_ARRAY_OWNDATA) || f->mem_handler == NULL ||
+        PyCapsule_GetPointer(f->mem_handler, "mem_handler") != numpy_handler) {
+        PyErr_Clear();
+        return false;
+    }
+    Py_SETREF(f->mem_handler, Py_NewRef(watched_capsule));
+    return true;
+}
+
+/* -------------------------------------------------------------------------------- blocks */
+
+static PyArrayObject *root_of(PyArrayObject *a)
+{
+    PyObject *base;
+    while ((base = PyArray_BASE(a)) != NULL && PyArray_Check(base)) {
+        a = (PyArrayObject *)base;
+    }
+    return a;
+}
+
+/* How the block of `root`, which covers [low, high), is watched. NULL: it can't be. */
+static npa_watch *watch_of(PyArrayObject *root, char *low, char *high)
+{
+    npa_watch *w = npa_watch_find(low);
+    if (w == NULL && PyArray_BASE(root) == NULL && PyArray_BYTES(root) == low && adopt(root)) {
+        w = npa_watch_new(low, (size_t)(high - low));
+        for (npa_buffer *b = npa_q.foreign; b != NULL; b = b->next) {
+            b->watch = b->watch == w ? NULL : b->watch; /* was given up, so it is open */
+        }
+    } else if (w == NULL) {
+        w = npa_watch_around(low, high); /* such as as_strided's, whose base is no array */
+    }
+    return w != NULL && high <= w->base + w->size ? w : NULL;
+}
+
+static bool is_copy_of(const npa_buffer *b, const char *low, size_t size)
+{
+    return b->source == low && b->size == size && memcmp(b->base, low, size) == 0;
+}
+
+/* A copy of what a small array can reach: as it is now. */
+static npa_buffer *copy_of(char *low, size_t size)
+{
+    int n = 0;
+    for (npa_buffer *b = npa_q.foreign; b != NULL && n < 16; b = b->next, n++) {
+        if (is_copy_of(b, low, size)) {
+            return b;
+        }
+    }
+    npa_buffer *b = npa_q.copied_bytes + size <= MOST_COPIES ? calloc(1, sizeof *b) : NULL;
+    if (b == NULL || (b->base = aligned_alloc(64, (size + 63) & ~(size_t)63)) == NULL) {
+        free(b);
+        return NULL;
+    }
+    memcpy(b->base, low, size);
+    b->source = low, b->size = size, b->index = -1;
+    npa_q.copied_bytes += size;
+    npa_count.snapshots++;
+    return b;
+}
+
+/* The block in the queue that contains these bytes; *clash: one that does in part. */
+static npa_buffer *block_in_queue(const char *low, const char *high, bool *clash)
+{
+    for (npa_buffer *b = npa_q.foreign; b != NULL; b = b->next) {
+        if (b->source == NULL && low < b->base + b->size && b->base < high) {
+            *clash = low < b->base || high > b->base + b->size;
+            return b;
+        }
+    }
+    return NULL;
+}
+
+static npa_buffer *new_block(PyArrayObject *root, char *low, char *high)
+{
+    npa_buffer *b = calloc(1, sizeof *b);
+    if (b != NULL) {
+        b->base = low, b->size = (size_t)(high - low), b->index = -1;
+        b->owner = Py_NewRef((PyObject *)root);
+        b->constant = PyArray_BASE(root) != NULL && PyBytes_CheckExact(PyArray_BASE(root));
+        b->watch = npa_guard_on && b->size > SMALL ? watch_of(root, low, high) : NULL;
+    }
+    return b;
+}
+
+/* A foreign array's block: what its root covers, or a copy of what it shows. NULL: the queue must
+ * run first, since blocks overlap in part or bytes changed that requests in it read. */
+npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_buffer *))
+{
+    char *low, *high;
+    bool clash = false;
+    PyArrayObject *root = root_of(a);
+    npa_buffer *b;
+    npa_extent(a, &low, &high);
+    bool small = high - low <= SMALL;
+    char *first = low, *last = high;
+    npa_extent(root, &low, &high);
+    if (later && small) {
+        bool whole = high - low <= SMALL; /* then its views are views of one block */
+        low = whole ? low : first, high = whole ? high : last;
+        b = copy_of(low, (size_t)(high - low));
+    } else {
+        b = block_in_queue(low, high, &clash);
+        if (b != NULL) {
+            bool stale = b->watch != NULL && npa_watch_held(b->watch) &&
+                         npa_watch_changed(b->watch);
+            return clash || stale ? NULL : b;
+        }
+        b = new_block(root, low, high);
+    }
+    if (b != NULL && b->index < 0) {
+        if (!enqueue(b)) {
+            npa_foreign_end(b);
+            return NULL;
+        }
+        b->next = npa_q.foreign, npa_q.foreign = b;
+    }
+    return b;
+}
+
+/* Whether a request in the queue names memory that `a` shows; copies don't count. With the lock. */
+bool npa_foreign_waits(PyArrayObject *a)
+{
+    char *low, *high;
+    npa_extent(a, &low, &high);
+    for (npa_buffer *b = npa_q.foreign; b != NULL; b = b->next) {
+        if (b->source == NULL && low < b->base + b->size && b->base < high) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --------------------------------------------------------------------------- while pending */
+
+bool npa_hold(npa_buffer *b, PyArrayObject *a)
+{
+    if (b->source != NULL || b->constant) {
+        return true;
+    }
+    if (b->range != NULL) { /* hidden again, so that any touch makes the request run */
+        return b->fresh || b->range->work != b->range->home ||
+               (!b->exported && npa_range_withdraw(b->range) == 0);
+    }
+    npa_watch *w = b->watch;
+    if (w == NULL || !npa_guard_on || w->exported || exports_unknown || w->caught >= MOST_CAUGHT) {
+        return false;
+    }
+    char *low, *high;
+    npa_extent(a, &low, &high);
+    return npa_watch_hold(w, low, high, (size_t)PyArray_NBYTES(a));
+}
+
+/* Whether a run changes what it may read, so that it can't be repeated. */
+static bool overwrites(void)
+{
+    for (int i = 0; i < npa_q.nbuffers; i++) {
+        if (npa_q.buffers[i]->pending && !npa_q.buffers[i]->fresh) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_as_it_was(const npa_buffer *b)
+{
+    return b->watch == NULL || b->pending || b->replaced != NULL || !npa_watch_held(b->watch) ||
+           !npa_watch_changed(b->watch);
+}
+
+bool npa_foreign_disturbed(void)
+{
+    bool as_it_was = true;
+    for (npa_buffer *b = npa_q.foreign; b != NULL && npa_q.repeatable; b = b->next) {
+        as_it_was &= is_as_it_was(b);
+    }
+    return !as_it_was;
+}
+
+int npa_foreign_settle(bool alone)
+{
+    bool only_once = !alone && overwrites();
+    npa_q.repeatable = false;
+    for (npa_buffer *b = npa_q.foreign; b != NULL; b = b->next) {
+        if (b->watch == NULL) {
+            continue;
+        }
+        if (b->pending) {
+            npa_watch_open(b->watch);
+            continue;
+        }
+        bool changed = !is_as_it_was(b);
+        if (changed || (only_once && b->replaced == NULL && npa_watch_held(b->watch) &&
+                        npa_watch_has_ends(b->watch))) {
+            char *copy = npa_watch_copy(b->watch);
+            if (copy == NULL) {
+                return -1;
+            }
+            b->replaced = copy;
+            b->watch->caught += changed;
+        } else if (!alone && b->replaced == NULL && npa_watch_has_ends(b->watch)) {
+            npa_q.repeatable |= npa_watch_held(b->watch);
+        }
+    }
+    return 0;
+}
+
+void npa_foreign_end(npa_buffer *b)
+{
+    if (b->source != NULL) {
+        free(b->base);
+    }
+    if (b->replaced != NULL) {
+        munmap(b->replaced, b->watch->size);
+    }
+    if (b->watch != NULL) {
+        npa_watch_release(b->watch);
+    }
+    free(b);
+}
+
+/* -------------------------------------------------------------------------------- exports */
+
+/* memoryview asks like this, without "writable", and can be written through all the same. */
+static bool may_write(PyArrayObject *a, int flags)
+{
+    return PyArray_ISWRITEABLE(a) &&
+           ((flags & PyBUF_WRITABLE) || (flags & PyBUF_INDIRECT) == PyBUF_INDIRECT);
+}
+
+static int export_own(PyArrayObject *a, npa_buffer *b, int flags)
+{
+    if (npa_touch(a, may_write(a, flags)) < 0) {
+        return -1;
+    }
+    b->exported = true;
+    return 0;
+}
+
+int npa_export(PyArrayObject *a, int flags)
+{
+    npa_buffer *own = npa_buffer_of(a);
+    if (own != NULL) {
+        return export_own(a, own, flags);
+    }
+    char *low, *high;
+    PyArrayObject *root = root_of(a);
+    npa_extent(root, &low, &high);
+    if (!npa_guard_on || high - low <= SMALL || !may_write(a, flags)) {
+        return 0;
+    }
+    npa_lock();
+    npa_watch *w = watch_of(root, low, high);
+    if (w == NULL) {
+        exports_unknown |= adopt(root);
+    } else {
+        w->exported = true;
+    }
+    npa_unlock();
+    if (w != NULL && npa_watch_held(w) && npa_flush() < 0) {
+        return -1;
+    }
+    if (w != NULL) {
+        npa_watch_open(w);
+    }
+    return 0;
+}
+
+static int plain_getbuffer(PyObject *a, Py_buffer *view, int flags)
+{
+    if (npa_export((PyArrayObject *)a, flags) < 0) {
+        view->obj = NULL;
+        return -1;
+    }
+    return numpy_getbuffer(a, view, flags);
+}
+
+/* Subclasses inherited the slot when they were made. */
+static int hook_exports(PyTypeObject *type)
+{
+    if (type->tp_as_buffer == NULL || type->tp_as_buffer->bf_getbuffer != numpy_getbuffer) {
+        return 0;
+    }
+    type->tp_as_buffer->bf_getbuffer = plain_getbuffer;
+    PyObject *below = PyObject_CallMethod((PyObject *)type, "__subclasses__", NULL);
+    int status = below != NULL ? 0 : -1;
+    for (Py_ssize_t i = 0; status == 0 && i < PyList_GET_SIZE(below); i++) {
+        status = hook_exports((PyTypeObject *)PyList_GET_ITEM(below, i));
+    }
+    Py_XDECREF(below);
+    return status;
+}
+
+/* tofile hands the address to a system call, which would fail on hidden memory. */
+static PyCFunctionWithKeywords numpy_tofile;
+static PyObject *tofile(PyObject *a, PyObject *args, PyObject *kwargs)
+{
+    return npa_touch((PyArrayObject *)a, false) < 0 ? NULL : numpy_tofile(a, args, kwargs);
+}
+
+static int hook_tofile(void)
+{
+    PyObject *method = PyObject_GetAttrString((PyObject *)&PyArray_Type, "tofile");
+    if (method == NULL || !Py_IS_TYPE(method, &PyMethodDescr_Type)) {
+        Py_XDECREF(method);
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    PyMethodDef *def = ((PyMethodDescrObject *)method)->d_method;
+    if (def->ml_flags == (METH_VARARGS | METH_KEYWORDS)) {
+        numpy_tofile = (PyCFunctionWithKeywords)(void (*)(void))def->ml_meth;
+        def->ml_meth = (PyCFunction)(void (*)(void))tofile;
+    }
+    Py_DECREF(method);
+    return 0;
+}
+
+/* The handler that arrays have by default, whatever is set at the moment. */
+static int find_numpy_handler(void)
+{
+    PyObject *capsule = PyDataMem_DefaultHandler;
+    numpy_handler = PyCapsule_GetPointer(capsule, "mem_handler");
+    watched_capsule = PyCapsule_New(&watched_handler, "mem_handler", NULL);
+    return numpy_handler != NULL && watched_capsule != NULL ? 0 : -1;
+}
+
+int npa_foreign_init(void)
+{
+    numpy_getbuffer = PyArray_Type.tp_as_buffer->bf_getbuffer;
+    return find_numpy_handler() < 0 || hook_tofile() < 0 ? -1 : hook_exports(&PyArray_Type);
+}

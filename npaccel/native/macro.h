@@ -1,0 +1,86 @@
+/* macro.h: what the files of the native replay of macro sections promise each other. */
+#ifndef NPACCEL_MACRO_H
+#define NPACCEL_MACRO_H
+
+#include "record.h"
+
+/* How an argument, or a part of one, must look; how a result is made. Preorder. */
+enum npa_node_kind {
+    NPA_IN_ARRAY, NPA_IN_NUMBER, NPA_IN_SCALAR, NPA_IN_CONTROL, NPA_TUPLE, NPA_LIST, NPA_DICT,
+    NPA_OUT_ROOT, NPA_OUT_INPUT, NPA_OUT_VIEW, NPA_OUT_SCALAR, NPA_OUT_NUMBER, NPA_OUT_CONSTANT,
+    NPA_OUT_COPY
+};
+typedef struct {
+    uint8_t kind;
+    bool flag;         /* IN_ARRAY: writable. OUT_VIEW: of an input, not of a root; writable: `n` */
+    int n;             /* children; dimensions; OUT_VIEW: 1 if writable */
+    int slot;          /* array, number, root, or block */
+    int type;          /* type number */
+    PyObject *object;  /* owned: the control value; keys; scalar's type; dtype; constant */
+    npy_intp offset;   /* OUT_VIEW: from its block's base */
+    npy_intp *lengths; /* shape, then strides */
+} npa_node;
+
+/* Where a block's memory is during a replay. */
+enum npa_block_kind {
+    NPA_BLOCK_INPUT, NPA_BLOCK_OUTSIDE, NPA_BLOCK_CELL, NPA_BLOCK_ROOT, NPA_BLOCK_TEMPORARY,
+    NPA_BLOCK_UNUSED
+};
+typedef struct {
+    uint8_t kind;
+    bool written;
+    int slot;         /* cell or root; INPUT: first member */
+    size_t size, at;  /* at: of a temporary in the frame's */
+    char *base;       /* OUTSIDE */
+    PyObject *owner;  /* OUTSIDE: borrowed from the section */
+} npa_block_spec;
+
+typedef struct {
+    int ndim;
+    bool contiguous, large;
+    PyArray_Descr *descr;
+    npy_intp *lengths;
+} npa_root;
+
+typedef struct { int32_t request, operand, slot; } npa_use;
+typedef struct { char op; int32_t a, b; double value; } npa_step_of_number;
+typedef struct { PyObject *where, *name, *object; } npa_premise; /* where: a dict, a cell, or an array */
+typedef struct { int32_t slot, block; npy_intp offset; } npa_member;
+
+typedef struct npa_frame npa_frame;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *section, *program, *names, *info; /* names: of keywords */
+    npa_node *in, *out;
+    int nin, nout, nargs;
+    npa_block_spec *blocks;
+    int nblocks, narrays, nnumbers, ncells, nroots;
+    npa_member *members;
+    int nmembers;
+    npa_root *roots;
+    npa_use *uses;
+    int nuses;
+    npa_step_of_number *numbers; /* the first `nleaves` are arguments */
+    int nleaves;
+    npa_premise *premises;
+    int npremises;
+    size_t temporary_bytes;
+    int errstate;
+    bool may_warn, writes, heavy;
+    uint64_t used, hits;
+    npa_frame *spare;
+} npa_replay;
+
+extern PyTypeObject npa_replay_type;
+int npa_replay_ready(void);
+/* 1: *result is new; 0: another signature; -1: error set; 2: the body must run, *why says why. */
+int npa_replay_try(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                   PyObject **result, const char **why);
+void npa_frame_free(npa_frame *f);
+npa_queue *npa_queue_of(PyObject *section);
+/* replay_make.c */
+PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
+void npa_replay_clear(npa_replay *r);
+
+#endif

@@ -1,0 +1,872 @@
+/* module.c: what Python sees of the core. */
+#define NPACCEL_IMPORT
+#include "record.h"
+
+#include <string.h>
+#include <unistd.h>
+
+PyObject *npa_array_base(void);
+bool npa_guard_on;
+
+static struct { const char *name; PyObject **slot; } hooks[] = {
+    {"rule", &npa_hook_rule}, {"ufunc", &npa_hook_ufunc}, {"getitem", &npa_hook_getitem},
+    {"setitem", &npa_hook_setitem}, {"plan", &npa_hook_plan}, {"warn", &npa_hook_warn},
+    {"fallback", &npa_hook_fallback}, {"filters", &npa_hook_filters}};
+
+static PyObject *evaluate_before_forks(PyObject *module)
+{
+    PyObject *os = PyImport_ImportModule("os"), *nothing = PyTuple_New(0), *done = NULL;
+    PyObject *evaluate = PyObject_GetAttrString(module, "evaluate");
+    PyObject *before = evaluate != NULL ? Py_BuildValue("{sO}", "before", evaluate) : NULL;
+    PyObject *call = os != NULL ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
+    if (call != NULL && before != NULL && nothing != NULL) {
+        done = PyObject_Call(call, nothing, before);
+    }
+    Py_XDECREF(os), Py_XDECREF(nothing), Py_XDECREF(evaluate), Py_XDECREF(before);
+    Py_XDECREF(call);
+    return done;
+}
+
+static PyObject *install(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *type, *table, *prefixes;
+    if (!PyArg_ParseTuple(args, "O!O!O!", &PyType_Type, &type, &PyDict_Type, &table, &PyTuple_Type,
+                          &prefixes)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++) {
+        PyObject *hook = PyDict_GetItemString(table, hooks[i].name);
+        if (hook == NULL) {
+            return PyErr_Format(PyExc_KeyError, "hook %s is missing", hooks[i].name);
+        }
+        Py_XSETREF(*hooks[i].slot, Py_NewRef(hook));
+    }
+    npa_internal_prefixes(prefixes);
+    Py_INCREF(type);
+    npa_array_type = (PyTypeObject *)type;
+    return evaluate_before_forks(self);
+}
+
+/* ----------------------------------------------------------------------------------- rules */
+
+static struct { const char *name; int identity; bool idempotent; } folds[] = {
+    {"add", 0, false}, {"multiply", 1, false}, {"logical_and", 1, false}, {"logical_or", 0, false},
+    {"logical_xor", 0, false}, {"bitwise_and", -1, false}, {"bitwise_or", 0, false},
+    {"bitwise_xor", 0, false}, {"maximum", 100, true}, {"minimum", 100, true},
+    {"fmax", 100, true}, {"fmin", 100, true}};
+
+/* NumPy's legacy inner loop for exactly these types; false: there is none. */
+static bool find_loop(npa_rule *r, PyUFuncObject *ufunc, const int *types)
+{
+    for (int i = 0; i < ufunc->ntypes; i++) {
+        bool same = true;
+        for (int k = 0; k < ufunc->nargs; k++) {
+            same &= npa_canonical(ufunc->types[i * ufunc->nargs + k]) == npa_canonical(types[k]);
+        }
+        if (same && ufunc->functions[i] != NULL) {
+            r->loop = ufunc->functions[i];
+            r->loop_data = ufunc->data != NULL ? ufunc->data[i] : NULL;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool set_own(npa_rule *r, const char *name)
+{
+    if (strcmp(name, "copy") == 0) {
+        r->own = NPA_COPY;
+        r->loop_type[0] = r->loop_type[1]; /* the value is cast on its way in */
+    } else if (strcmp(name, "where") == 0) {
+        r->own = NPA_WHERE;
+    } else if (strcmp(name, "iota") == 0) {
+        r->own = NPA_FILL_RANGE;
+    } else if (strcmp(name, "take") == 0) {
+        r->own = NPA_TAKE;
+    } else if (strcmp(name, "argmin") == 0 || strcmp(name, "argmax") == 0) {
+        PyArray_ArrFuncs *f = PyDataType_GetArrFuncs(r->loop_descr[0]);
+        r->own = NPA_ARGPICK;
+        r->argpick = name[3] == 'm' && name[4] == 'a' ? (void *)f->argmax : (void *)f->argmin;
+        return r->argpick != NULL;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool set_loop(npa_rule *r, PyObject *ufunc, const char *name)
+{
+    if (ufunc == Py_None) {
+        return set_own(r, name);
+    }
+    PyUFuncObject *u = (PyUFuncObject *)ufunc;
+    if (u->core_enabled || u->nargs > NPA_MAX_ARGS) {
+        return false;
+    }
+    if (r->kind == NPA_MAP) {
+        return u->nin == r->nin && u->nout == r->nout && find_loop(r, u, r->loop_type);
+    }
+    int types[3] = {r->loop_type[1], r->loop_type[0], r->loop_type[1]};
+    if (u->nin != 2 || u->nout != 1 || types[0] != types[1] || !find_loop(r, u, types)) {
+        return false;
+    }
+    for (size_t i = 0; r->kind == NPA_REDUCE && i < sizeof folds / sizeof *folds; i++) {
+        if (strcmp(folds[i].name, u->name) == 0) {
+            r->identity = (int8_t)folds[i].identity;
+            r->idempotent = folds[i].idempotent;
+            return true;
+        }
+    }
+    return r->kind == NPA_SCAN;
+}
+
+static PyObject *make_rule(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    (void)self;
+    static char *names[] = {"name", "kind", "ufunc", "loop", "result", "nin", "value_in_key",
+                            "may_warn", NULL};
+    PyObject *name, *ufunc, *loop, *result;
+    int kind, nin, value_in_key = 0, may_warn = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UiOO!O!i|pp", names, &name, &kind, &ufunc,
+                                     &PyTuple_Type, &loop, &PyTuple_Type, &result, &nin,
+                                     &value_in_key, &may_warn)) {
+        return NULL;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(loop), nout = n - nin;
+    if (n > NPA_MAX_ARGS || nin < 1 || nout < 1 || PyTuple_GET_SIZE(result) != nout ||
+        (ufunc != Py_None && !PyObject_TypeCheck(ufunc, &PyUFunc_Type)) || kind < NPA_MAP ||
+        kind > NPA_GATHER) {
+        PyErr_SetString(PyExc_ValueError, "rule: loop and result dtypes do not fit nin");
+        return NULL;
+    }
+    npa_rule *r = PyObject_New(npa_rule, &npa_rule_type);
+    if (r == NULL) {
+        return NULL;
+    }
+    memset((char *)r + sizeof(PyObject), 0, sizeof *r - sizeof(PyObject));
+    r->name = Py_NewRef(name);
+    r->kind = (uint8_t)kind, r->nin = (uint8_t)nin, r->nout = (uint8_t)nout;
+    r->value_in_key = value_in_key, r->may_warn = may_warn, r->identity = 100;
+    bool good = true;
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyObject *d = PyTuple_GET_ITEM(loop, k);
+        PyObject *made = k < nin ? d : PyTuple_GET_ITEM(result, k - nin);
+        if (!PyArray_DescrCheck(d) || !PyArray_DescrCheck(made)) {
+            good = false;
+            break;
+        }
+        r->loop_descr[k] = (PyArray_Descr *)Py_NewRef(d);
+        r->loop_type[k] = npa_canonical(r->loop_descr[k]->type_num);
+        good &= npa_type_known(r->loop_type[k]);
+        if (k >= nin) {
+            r->result[k - nin] = (PyArray_Descr *)Py_NewRef(made);
+        }
+    }
+    if (!good || !set_loop(r, ufunc, PyUnicode_AsUTF8(name))) {
+        Py_DECREF(r);
+        Py_RETURN_NONE;
+    }
+    if (npa_number_rule(r) < 0) {
+        Py_CLEAR(r);
+    }
+    return (PyObject *)r;
+}
+
+static PyObject *rule_get(PyObject *self, void *what)
+{
+    npa_rule *r = (npa_rule *)self;
+    const char *name = what;
+    if (strcmp(name, "name") == 0) {
+        return Py_NewRef(r->name);
+    }
+    if (strcmp(name, "loop") != 0) {
+        return PyLong_FromUnsignedLong(strcmp(name, "id") == 0 ? r->id : r->kind);
+    }
+    PyObject *codes = PyTuple_New(r->nin + r->nout);
+    for (int k = 0; codes != NULL && k < r->nin + r->nout; k++) {
+        PyArray_Descr *d = r->loop_descr[k];
+        PyObject *code = d->kind == 'b' ? PyUnicode_FromString("b1")
+            : PyUnicode_FromFormat("%c%d", d->kind, (int)PyDataType_ELSIZE(d));
+        PyTuple_SET_ITEM(codes, k, code);
+    }
+    return codes;
+}
+static PyGetSetDef rule_getset[] = {
+    {"id", rule_get, NULL, "Position in the core's table.", "id"},
+    {"name", rule_get, NULL, "The operation's name.", "name"},
+    {"kind", rule_get, NULL, "ir.nodes.Kind.", "kind"},
+    {"loop", rule_get, NULL, "Dtype codes of the inner loop, inputs then outputs.", "loop"},
+    {NULL}};
+PyTypeObject npa_rule_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Rule",
+    .tp_basicsize = sizeof(npa_rule),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "How one combination of a function and operand types runs.",
+    .tp_getset = rule_getset,
+};
+
+/* --------------------------------------------------------------------------------- recording */
+
+static PyObject *finish(int status, PyObject **results, int n)
+{
+    if (status < 0) {
+        return NULL;
+    }
+    if (status == 0) {
+        Py_RETURN_NONE;
+    }
+    if (n == 1) {
+        return results[0];
+    }
+    PyObject *tuple = PyTuple_New(n);
+    for (int k = 0; tuple != NULL && k < n; k++) {
+        PyTuple_SET_ITEM(tuple, k, results[k]);
+    }
+    return tuple;
+}
+
+static bool as_array(PyObject *o, PyArrayObject **out, const char *what)
+{
+    *out = NULL;
+    if (o == NULL || o == Py_None) {
+        return true;
+    }
+    if (!PyArray_CheckExact(o) && !Py_IS_TYPE(o, npa_array_type)) {
+        PyErr_Format(PyExc_TypeError, "%s must be an array", what);
+        return false;
+    }
+    *out = (PyArrayObject *)o;
+    return true;
+}
+
+static PyObject *py_map(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    (void)self;
+    static char *names[] = {"rule", "inputs", "out", "mask", "order", NULL};
+    npa_rule *rule;
+    PyObject *inputs, *out = Py_None, *mask_object = Py_None, *results[NPA_MAX_ARGS];
+    const char *order = "K";
+    PyArrayObject *mask, *outs[NPA_MAX_ARGS] = {NULL};
+    npa_value values[NPA_MAX_ARGS];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|OOs", names, &npa_rule_type, &rule,
+                                     &PyTuple_Type, &inputs, &out, &mask_object, &order) ||
+        !as_array(mask_object, &mask, "mask")) {
+        return NULL;
+    }
+    if (PyTuple_GET_SIZE(inputs) != rule->nin) {
+        PyErr_SetString(PyExc_ValueError, "map: as many inputs as the rule has are needed");
+        return NULL;
+    }
+    for (int k = 0; k < rule->nin; k++) {
+        if (!npa_classify(PyTuple_GET_ITEM(inputs, k), &values[k])) {
+            return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+        }
+    }
+    if (PyTuple_Check(out)) {
+        for (int k = 0; k < rule->nout && k < PyTuple_GET_SIZE(out); k++) {
+            if (!as_array(PyTuple_GET_ITEM(out, k), &outs[k], "out")) {
+                return NULL;
+            }
+        }
+    } else if (!as_array(out, &outs[0], "out")) {
+        return NULL;
+    }
+    char how = order[0] == 'A' ? 'K' : order[0];
+    int status = npa_record_map(rule, values, out != Py_None ? outs : NULL, mask, how, 0, results);
+    return finish(status, results, rule->nout);
+}
+
+static PyObject *py_reduce(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    (void)self;
+    static char *names[] = {"rule", "array", "axes", "keepdims", "out", "mask", "initial", NULL};
+    npa_rule *rule;
+    PyObject *array, *axes, *out = Py_None, *mask = Py_None, *initial = Py_None, *result;
+    PyArrayObject *in, *target, *where;
+    int keepdims = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OO|pOOO", names, &npa_rule_type, &rule,
+                                     &array, &axes, &keepdims, &out, &mask, &initial) ||
+        !as_array(array, &in, "array") || !as_array(out, &target, "out") ||
+        !as_array(mask, &where, "mask")) {
+        return NULL;
+    }
+    uint32_t bits = 0;
+    PyObject *fast = PySequence_Fast(axes, "axes must be a sequence");
+    for (Py_ssize_t i = 0; fast != NULL && i < PySequence_Fast_GET_SIZE(fast); i++) {
+        long axis = PyLong_AsLong(PySequence_Fast_GET_ITEM(fast, i));
+        if (axis < 0 || in == NULL || axis >= PyArray_NDIM(in)) {
+            PyErr_SetString(PyExc_ValueError, "axes must be normalised");
+        } else {
+            bits |= 1u << axis;
+        }
+    }
+    Py_XDECREF(fast);
+    if (PyErr_Occurred() || in == NULL) {
+        return NULL;
+    }
+    int status = npa_record_reduce(rule, in, bits, keepdims, target, where,
+                                   initial == Py_None ? NULL : initial, &result);
+    return finish(status, &result, 1);
+}
+
+static PyObject *py_scan(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    (void)self;
+    static char *names[] = {"rule", "array", "axis", "out", NULL};
+    npa_rule *rule;
+    PyObject *array, *out = Py_None, *result;
+    PyArrayObject *target;
+    npa_value value;
+    int axis;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!Oi|O", names, &npa_rule_type, &rule, &array,
+                                     &axis, &out) ||
+        !as_array(out, &target, "out")) {
+        return NULL;
+    }
+    if (!npa_classify(array, &value) || value.array == NULL || axis < 0 ||
+        axis >= PyArray_NDIM(value.array)) {
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    }
+    int status = npa_record_map(rule, &value, target != NULL ? &target : NULL, NULL, 'K',
+                                1u << axis, &result);
+    return finish(status, &result, 1);
+}
+
+static PyObject *py_iota(PyObject *self, PyObject *args)
+{
+    (void)self;
+    npa_rule *rule;
+    PyObject *start, *step, *result;
+    Py_ssize_t n;
+    if (!PyArg_ParseTuple(args, "O!nOO", &npa_rule_type, &rule, &n, &start, &step)) {
+        return NULL;
+    }
+    int status = npa_record_iota(rule, n, start, step, &result);
+    return finish(status, &result, 1);
+}
+
+static PyObject *py_gather(PyObject *self, PyObject *args)
+{
+    (void)self;
+    npa_rule *rule;
+    PyObject *objects[4], *result;
+    PyArrayObject *arrays[4];
+    Py_ssize_t extent, step;
+    if (!PyArg_ParseTuple(args, "O!OOOnnO", &npa_rule_type, &rule, &objects[0], &objects[1],
+                          &objects[2], &extent, &step, &objects[3])) {
+        return NULL;
+    }
+    for (int k = 0; k < 4; k++) {
+        if (!as_array(objects[k], &arrays[k], "a gather's operand") || arrays[k] == NULL) {
+            return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "an array is needed");
+        }
+    }
+    if (rule->kind != NPA_GATHER) {
+        return PyErr_Format(PyExc_ValueError, "gather: the rule is of another kind");
+    }
+    int status = npa_record_gather(rule, arrays[0], arrays[1], arrays[2], extent, step, arrays[3],
+                                   &result);
+    return finish(status, &result, 1);
+}
+
+static PyObject *py_index_bounds(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object;
+    PyArrayObject *index;
+    Py_ssize_t extent;
+    if (!PyArg_ParseTuple(args, "On", &object, &extent) || !as_array(object, &index, "index")) {
+        return NULL;
+    }
+    if (index == NULL || npa_touch(index, false) < 0) {
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "an array is needed");
+    }
+    return PyLong_FromLong(npa_index_bounds(index, extent));
+}
+
+static PyObject *py_empty(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *shape;
+    PyArray_Descr *descr;
+    const char *order = "C";
+    npy_intp dims[NPA_MAX_DIMS], strides[NPA_MAX_DIMS];
+    if (!PyArg_ParseTuple(args, "O!O!|s", &PyTuple_Type, &shape, &PyArrayDescr_Type, &descr,
+                          &order)) {
+        return NULL;
+    }
+    int n = (int)PyTuple_GET_SIZE(shape);
+    npy_intp stride = PyDataType_ELSIZE(descr);
+    if (n > NPA_MAX_DIMS || !npa_type_known(descr->type_num)) {
+        Py_RETURN_NONE;
+    }
+    for (int i = 0; i < n; i++) {
+        dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+    }
+    for (int i = 0; i < n; i++) {
+        int axis = order[0] == 'F' ? i : n - 1 - i;
+        strides[axis] = stride;
+        stride *= dims[axis] > 0 ? dims[axis] : 1;
+    }
+    PyObject *made = PyErr_Occurred() ? NULL : npa_new_array(descr, n, dims, strides);
+    return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
+}
+
+/* ----------------------------------------------------------------------------------- views */
+
+static PyArrayObject *need_array(PyObject *o)
+{
+    if (!PyArray_Check(o)) {
+        PyErr_Format(PyExc_TypeError, "an ndarray is needed, not %s", Py_TYPE(o)->tp_name);
+        return NULL;
+    }
+    return (PyArrayObject *)o;
+}
+
+static PyObject *py_wrap(PyObject *self, PyObject *o)
+{
+    (void)self;
+    PyArrayObject *a = need_array(o);
+    return a == NULL ? NULL : PyArray_View(a, NULL, npa_array_type);
+}
+
+static PyObject *py_view_plain(PyObject *self, PyObject *o)
+{
+    (void)self;
+    PyArrayObject *a = need_array(o);
+    return a == NULL ? NULL : npa_exact_view(a);
+}
+
+static PyObject *py_plain(PyObject *self, PyObject *o)
+{
+    (void)self;
+    PyArrayObject *a = need_array(o);
+    return a == NULL || npa_touch(a, false) < 0 ? NULL : npa_exact_view(a);
+}
+
+static PyObject *py_touch(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    (void)self;
+    static char *names[] = {"array", "write", NULL};
+    PyObject *o;
+    int write = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p", names, &o, &write)) {
+        return NULL;
+    }
+    PyArrayObject *a = need_array(o);
+    return a == NULL || npa_touch(a, write) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *py_wants(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    (void)self;
+    bool wanted = false;
+    for (Py_ssize_t i = 0; i < n && !wanted; i++) {
+        npa_value v = {.array = PyArray_Check(args[i]) ? (PyArrayObject *)args[i] : NULL};
+        wanted = npa_wants(&v, 1);
+    }
+    return PyBool_FromLong(wanted);
+}
+
+static PyObject *py_is_pending(PyObject *self, PyObject *o)
+{
+    (void)self;
+    PyArrayObject *a = need_array(o);
+    return a == NULL ? NULL : PyBool_FromLong(npa_is_pending(a));
+}
+
+static PyObject *py_evaluate(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return npa_flush() < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *py_may_warn(PyObject *self, PyObject *without_scope)
+{
+    (void)self;
+    return PyBool_FromLong(npa_may_warn(without_scope == Py_True));
+}
+
+static PyObject *py_give_scope(PyObject *self, PyObject *scope)
+{
+    (void)self;
+    return npa_give_scope(scope) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* ----------------------------------------------------------------------- what is pending */
+
+static PyObject *operand_tuple(npa_request *r, int k)
+{
+    npa_operand *o = npa_operand_at(r, k);
+    if (o->buffer < 0) {
+        return Py_BuildValue("(y#i)", (char *)o->at, (Py_ssize_t)16, (int)o->type);
+    }
+    PyObject *strides = PyTuple_New(r->ndim);
+    for (int i = 0; strides != NULL && i < r->ndim; i++) {
+        PyTuple_SET_ITEM(strides, i, PyLong_FromLongLong(o->at[i]));
+    }
+    return Py_BuildValue("(iLNi)", (int)o->buffer, (long long)o->offset, strides, (int)o->type);
+}
+
+PyObject *npa_request_tuple(npa_request *r)
+{
+    PyObject *shape = PyTuple_New(r->ndim), *axes = PyList_New(0);
+    PyObject *sides[3] = {PyTuple_New(r->nin), PyTuple_New(r->nout), NULL};
+    for (int i = 0; shape && axes && i < r->ndim; i++) {
+        PyTuple_SET_ITEM(shape, i, PyLong_FromLongLong(r->shape[i]));
+        if (r->axes >> i & 1) {
+            PyObject *axis = PyLong_FromLong(i);
+            PyList_Append(axes, axis);
+            Py_XDECREF(axis);
+        }
+    }
+    for (int k = 0; sides[0] && sides[1] && k < r->nin + r->nout; k++) {
+        PyTuple_SET_ITEM(sides[k >= r->nin], k - (k >= r->nin ? r->nin : 0), operand_tuple(r, k));
+    }
+    sides[2] = r->mask ? operand_tuple(r, r->nin + r->nout) : Py_NewRef(Py_None);
+    return Py_BuildValue("(ONNiNNNN)", r->rule, shape, axes, (int)r->errstate, sides[0], sides[1],
+                         sides[2], PyBool_FromLong(r->initial));
+}
+
+/* The queue as it is at one moment, with references of its own: the evaluator may run it and
+ * other threads may add to it while Python objects are made of it. */
+typedef struct {
+    npa_queue q;
+    npa_buffer *buffers;
+} picture;
+
+static npa_request *pictured(const picture *p, int i)
+{
+    return (npa_request *)(p->q.arena + p->q.at[i]);
+}
+
+static void drop_picture(picture *p)
+{
+    for (int i = 0; p->q.arena != NULL && i < p->q.nrequests; i++) {
+        Py_XDECREF(pictured(p, i)->code);
+        Py_XDECREF(pictured(p, i)->globals);
+    }
+    free(p->q.arena), free(p->q.at), free(p->buffers);
+}
+
+static int take_picture(picture *p)
+{
+    npa_lock();
+    p->q = npa_q;
+    p->q.nrequests = npa_planned_requests();
+    p->q.nbuffers = npa_buffers_of(p->q.nrequests);
+    p->q.arena = malloc(npa_q.used + 1);
+    p->q.at = malloc(sizeof(size_t) * (size_t)(npa_q.nrequests + 1));
+    p->buffers = malloc(sizeof(npa_buffer) * (size_t)(npa_q.nbuffers + 1));
+    bool good = p->q.arena != NULL && p->q.at != NULL && p->buffers != NULL;
+    if (good) {
+        memcpy(p->q.arena, npa_q.arena, npa_q.used);
+        memcpy(p->q.at, npa_q.at, sizeof(size_t) * (size_t)npa_q.nrequests);
+        for (int i = 0; i < npa_q.nbuffers; i++) {
+            p->buffers[i] = *npa_q.buffers[i];
+        }
+        for (int i = 0; i < p->q.nrequests; i++) {
+            Py_XINCREF(pictured(p, i)->code);
+            Py_XINCREF(pictured(p, i)->globals);
+        }
+    } else {
+        free(p->q.arena), free(p->q.at), free(p->buffers);
+    }
+    npa_unlock();
+    if (!good) {
+        PyErr_NoMemory();
+    } else if (npa_same_queue() < 0) {
+        drop_picture(p);
+        good = false;
+    }
+    return good ? 0 : -1;
+}
+
+/* Append a new reference; false with an error set. */
+static bool add(PyObject *list, PyObject *item)
+{
+    bool good = item != NULL && PyList_Append(list, item) == 0;
+    Py_XDECREF(item);
+    return good;
+}
+
+static PyObject *py_trace(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    picture p;
+    if (take_picture(&p) < 0) {
+        return NULL;
+    }
+    PyObject *buffers = PyList_New(0), *requests = PyList_New(0);
+    bool good = buffers != NULL && requests != NULL;
+    for (int i = 0; good && i < p.q.nbuffers; i++) {
+        npa_buffer *b = &p.buffers[i];
+        bool dead = npa_planning ? b->key_dead : b->dead; /* a plan is for its key */
+        good = add(buffers, Py_BuildValue("(KNNNK)", (unsigned long long)b->size,
+                                          PyBool_FromLong(b->fresh), PyBool_FromLong(dead),
+                                          PyBool_FromLong(b->range != NULL),
+                                          (unsigned long long)(uintptr_t)b->base));
+    }
+    for (int i = 0; good && i < p.q.nrequests; i++) {
+        good = add(requests, npa_request_tuple(pictured(&p, i)));
+    }
+    drop_picture(&p);
+    PyObject *both = good ? PyTuple_Pack(2, buffers, requests) : NULL;
+    Py_XDECREF(buffers), Py_XDECREF(requests);
+    return both;
+}
+
+static PyObject *py_sites(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    picture p;
+    if (take_picture(&p) < 0) {
+        return NULL;
+    }
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list != NULL && i < p.q.nrequests; i++) {
+        npa_request *r = pictured(&p, i);
+        if (!add(list, Py_BuildValue("(OiO)", r->code ? r->code : Py_None, (int)r->lasti,
+                                     r->globals ? r->globals : Py_None))) {
+            Py_CLEAR(list);
+        }
+    }
+    drop_picture(&p);
+    return list;
+}
+
+static PyObject *py_contents(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return npa_pending_contents();
+}
+
+static PyObject *py_plans(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return Py_NewRef(npa_plans());
+}
+
+static PyObject *py_values(PyObject *self, PyObject *positions)
+{
+    (void)self;
+    if (!PyTuple_Check(positions)) {
+        PyErr_SetString(PyExc_TypeError, "positions must be a tuple");
+        return NULL;
+    }
+    return npa_consumed_values(positions);
+}
+
+static PyObject *py_outline(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return PyLong_FromUnsignedLongLong(npa_outline());
+}
+
+static PyObject *py_pending(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return PyLong_FromLong(npa_planned_requests());
+}
+
+static PyObject *py_history(PyObject *self, PyObject *serial)
+{
+    (void)self;
+    unsigned long long n = PyLong_AsUnsignedLongLong(serial);
+    return PyErr_Occurred() ? NULL : npa_history_entry(n);
+}
+
+/* The number of the flush that computed an array, or that is to come; None: not ours. */
+static PyObject *py_serial(PyObject *self, PyObject *o)
+{
+    (void)self;
+    PyArrayObject *a = o == Py_None ? NULL : need_array(o);
+    if (a == NULL) {
+        return PyErr_Occurred() ? NULL : PyLong_FromUnsignedLongLong(npa_q.serial);
+    }
+    npa_buffer *b = npa_buffer_of(a);
+    return b == NULL ? Py_NewRef(Py_None)
+                     : PyLong_FromUnsignedLongLong(b->pending ? npa_q.serial : b->serial);
+}
+
+/* -------------------------------------------------------------------------------- settings */
+
+static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    (void)self;
+    static char *names[] = {"threshold_bytes", "queue_limit", "memory_limit", "threads",
+                            "nursery_bytes", "guard", "check", NULL};
+    long long threshold = -1, queue = -1, memory = -1, threads = -1, nursery = -1;
+    int guard = -1, check = -1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$LLLLLii", names, &threshold, &queue, &memory,
+                                     &threads, &nursery, &guard, &check) ||
+        npa_flush() < 0) {
+        return NULL;
+    }
+    npa_threshold = threshold >= 0 ? (size_t)threshold : npa_threshold;
+    npa_find_least();
+    npa_queue_limit = queue > 0 ? (int)queue : npa_queue_limit;
+    npa_memory_limit = memory > 0 ? (size_t)memory : npa_memory_limit;
+    npa_check_mode = check >= 0 ? check > 0 : npa_check_mode;
+    if (threads >= 0) {
+        npa_pool_threads((int)threads); /* 0: what affinity and quota allow */
+    }
+    npa_lock();
+    if (nursery >= 0) {
+        npa_nursery_limit((size_t)nursery);
+    }
+    if (guard == 0) {
+        npa_guard_on = false;
+        npa_watch_open_all();
+    } else if (guard > 0 && !npa_guard_on) {
+        int failed = npa_memory_init();
+        failed = failed ? failed : npa_guard_install(npa_serve_fault);
+        failed = failed ? failed : npa_watch_forks();
+        npa_guard_watch(npa_watch_fault, npa_serve_write);
+        npa_guard_on = failed == 0;
+        if (failed) {
+            npa_unlock();
+            return PyLong_FromLong(failed);
+        }
+    }
+    npa_unlock();
+    return PyLong_FromLong(0);
+}
+
+static PyObject *py_guarded(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return PyBool_FromLong(npa_guard_on);
+}
+
+static PyObject *py_threads(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return PyLong_FromLong(npa_pool_size());
+}
+
+static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    (void)self;
+    static char *names[] = {"reset", NULL};
+    int reset = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p", names, &reset)) {
+        return NULL;
+    }
+    npa_memory_stats m = {0};
+    npa_watch_stats w;
+    npa_lock();
+    npa_watch_read_stats(&w);
+    if (npa_guard_on) {
+        npa_memory_read_stats(&m);
+    }
+    npa_counters c = npa_count;
+    if (reset) {
+        npa_count = (npa_counters){0};
+    }
+    npa_unlock();
+    struct { const char *name; uint64_t value; } rows[] = {
+        {"requests", c.requests}, {"flushes", c.flushes}, {"kernels", c.kernel_launches},
+        {"device_launches", npa_device_launches(reset)},
+        {"kernel_requests", c.kernel_requests}, {"native_requests", c.native_requests},
+        {"dead_requests", c.dead_requests}, {"bytes_read", c.bytes_read},
+        {"bytes_written", c.bytes_written}, {"plan_hits", c.plan_hits},
+        {"plan_misses", c.plan_misses}, {"fault_evaluations", c.fault_evaluations},
+        {"snapshots", c.snapshots},
+        {"early_reads", c.early_reads}, {"write_faults", w.faults}, {"armed_blocks", w.armed},
+        {"guard_faults", npa_guard_on ? npa_guard_faults() : 0}, {"not_deferred", c.not_deferred},
+        {"live_ranges", m.live_ranges}, {"live_bytes", m.live_bytes},
+        {"nursery_bytes", m.nursery_bytes}, {"mappings", m.mappings},
+        {"code_bytes", npa_code_bytes()}};
+    PyObject *table = PyDict_New();
+    for (size_t i = 0; table != NULL && i < sizeof rows / sizeof *rows; i++) {
+        PyObject *value = PyLong_FromUnsignedLongLong(rows[i].value);
+        if (value == NULL || PyDict_SetItemString(table, rows[i].name, value) < 0) {
+            Py_CLEAR(table);
+        }
+        Py_XDECREF(value);
+    }
+    return table;
+}
+
+#define KEYWORDS(f) (PyCFunction)(void (*)(void))(f)
+static PyObject *py_device_error(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return npa_device_errors();
+}
+
+static PyObject *py_device_inject(PyObject *self, PyObject *count)
+{
+    (void)self;
+    npa_device_inject((int)PyLong_AsLong(count));
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+static PyMethodDef methods[] = {
+    {"install", install, METH_VARARGS, "Give the core the Array type and its hooks."},
+    {"rule", KEYWORDS(make_rule), METH_VARARGS | METH_KEYWORDS, "Make a Rule, or None."},
+    {"wrap", py_wrap, METH_O, "Array view of the same memory."},
+    {"plain", py_plain, METH_O, "Exact view after evaluating what is pending."},
+    {"view_plain", py_view_plain, METH_O, "Exact view; evaluates nothing."},
+    {"map", KEYWORDS(py_map), METH_VARARGS | METH_KEYWORDS, "Record a MAP; None: can't be."},
+    {"reduce", KEYWORDS(py_reduce), METH_VARARGS | METH_KEYWORDS, "Record a REDUCE or ARG."},
+    {"scan", KEYWORDS(py_scan), METH_VARARGS | METH_KEYWORDS, "Record a SCAN."},
+    {"iota", py_iota, METH_VARARGS, "Record a 1-d generator."},
+    {"gather", py_gather, METH_VARARGS, "Record a GATHER; None: can't be."},
+    {"index_bounds", py_index_bounds, METH_VARARGS, "Where indices lie."},
+    {"empty", py_empty, METH_VARARGS, "A fresh Array, nothing recorded."},
+    {"wants", KEYWORDS(py_wants), METH_FASTCALL, "Whether an operation would be recorded."},
+    {"is_pending", py_is_pending, METH_O, "Whether a request that writes it has not run yet."},
+    {"direct", npa_direct_new, METH_VARARGS, "A method that is NumPy's for small arrays."},
+    {"evaluate", py_evaluate, METH_NOARGS, "Run everything pending."},
+    {"touch", KEYWORDS(py_touch), METH_VARARGS | METH_KEYWORDS, "Evaluate before others look."},
+    {"may_warn", py_may_warn, METH_O, "Whether something pending may; True: without a scope."},
+    {"give_scope", py_give_scope, METH_O, "What is pending was recorded under these filters."},
+    {"trace", py_trace, METH_NOARGS, "The pending requests as plain tuples."},
+    {"sites", py_sites, METH_NOARGS, "(code, lasti, globals) per pending request."},
+    {"contents", py_contents, METH_NOARGS, "The bytes of every queued buffer."},
+    {"plans", py_plans, METH_NOARGS, "The dict of known keys."},
+    {"values", py_values, METH_O, "Values of scalars of the pending requests."},
+    {"pending", py_pending, METH_NOARGS, "How many requests are pending."},
+    {"outline", py_outline, METH_NOARGS, "A hash of the pending requests, sizes aside."},
+    {"history", py_history, METH_O, "(serial, Program, sites) of a recent flush."},
+    {"serial", py_serial, METH_O, "Number of the flush that made an array."},
+    {"configure", KEYWORDS(py_configure), METH_VARARGS | METH_KEYWORDS, "Settings."},
+    {"guarded", py_guarded, METH_NOARGS, "Whether results may stay pending past a call."},
+    {"rules", npa_rules_known, METH_NOARGS, "The rules by id."},
+    {"cpu", npa_cpu, METH_NOARGS, "(identity, vector bytes) of the processor."},
+    {"threads", py_threads, METH_NOARGS, "How many threads run kernels."},
+    {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
+    {"device_inject", py_device_inject, METH_O, "Tests: so many of the next launches fail."},
+    {"stats", KEYWORDS(py_stats), METH_VARARGS | METH_KEYWORDS, "Counters."},
+    {NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "_native", .m_doc = "The C core.", .m_size = -1,
+    .m_methods = methods};
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    import_array();
+    import_umath();
+    if (PyType_Ready(&npa_rule_type) < 0 || PyType_Ready(&npa_direct_type) < 0 || npa_program_ready() < 0 ||
+        PyType_Ready(&npa_code_type) < 0 || npa_device_ready() < 0 || npa_buffer_init() < 0 ||
+        npa_rules_init() < 0 || npa_flush_init() < 0 || npa_foreign_init() < 0 ||
+        npa_evaluate_init() < 0 || npa_intercept_init() < 0) {
+        return NULL;
+    }
+    PyObject *module = PyModule_Create(&definition), *base = npa_array_base();
+    if (module == NULL || base == NULL || PyModule_AddObject(module, "ArrayBase", base) < 0 ||
+        npa_redirect_init(module) < 0 || npa_section_init(module) < 0 ||
+        npa_macro_init(module) < 0 ||
+        PyModule_AddObjectRef(module, "Rule", (PyObject *)&npa_rule_type) < 0 ||
+        PyModule_AddObjectRef(module, "Program", (PyObject *)&npa_program_type) < 0 ||
+        PyModule_AddObjectRef(module, "DeviceKernel", (PyObject *)&npa_device_type) < 0 ||
+        PyModule_AddObjectRef(module, "Code", (PyObject *)&npa_code_type) < 0) {
+        Py_XDECREF(module);
+        return NULL;
+    }
+    return module;
+}

@@ -1,0 +1,413 @@
+/* program.c: the native form of a plan; running one needs no Python.
+ *
+ * for each step:  words <- template, addresses, scalars
+ *                 for each task of the grid (parallel):  main(words, range, scratch, flags)
+ *                 finish(words, range, scratch, flags)   for split reductions */
+#include "record.h"
+
+#include <pthread.h>
+#include <string.h>
+
+typedef void kernel_function(const int64_t *words, const int64_t *range, char *scratch,
+                             uint32_t *flags);
+
+enum patch_kind { PATCH_ADDRESS, PATCH_SCALAR, PATCH_PARTIALS };
+typedef struct {
+    int32_t word, kind, a; /* a: buffer, or request */
+    int64_t b;             /* byte offset, or input position */
+} patch;
+
+typedef struct {
+    int32_t request; /* >= 0: that request by NumPy's loop; else a kernel */
+    kernel_function *main, *finish;
+    int64_t *words;
+    patch *patches;
+    int nwords, npatches, nslots, nwrites, nreleases, nrequests;
+    int32_t *slots, *writes, *releases;
+    int64_t band, band_step, inner, inner_step, parts;
+    size_t scratch_bytes, partial_bytes, bytes_read, bytes_written;
+    npa_device *device; /* borrowed from `keep`; NULL: the host's code */
+    npa_device_grid device_grid;
+} step;
+
+struct npa_program {
+    PyObject_HEAD
+    step *steps;
+    int nsteps;
+    uint64_t dropped, used; /* used: number of the last flush that looked it up */
+    uint64_t runs, best_ns, total_ns; /* whole runs of it, and how long they took */
+    uint64_t rival_ns; /* the best time of NumPy's loops for the same; 0: not known */
+    bool single; /* request by request with NumPy's loops */
+    PyObject *keep, *info; /* compiled code; whatever Python wants to remember */
+};
+
+static void program_free(npa_program *p)
+{
+    for (int i = 0; i < p->nsteps; i++) {
+        free(p->steps[i].words), free(p->steps[i].patches);
+        free(p->steps[i].slots), free(p->steps[i].writes), free(p->steps[i].releases);
+    }
+    free(p->steps);
+    Py_XDECREF(p->keep), Py_XDECREF(p->info);
+    Py_TYPE(p)->tp_free((PyObject *)p);
+}
+
+static int parse_ints(PyObject *sequence, int32_t **out, int *n)
+{
+    PyObject *fast = PySequence_Fast(sequence, "a sequence of integers is needed");
+    if (fast == NULL) {
+        return -1;
+    }
+    *n = (int)PySequence_Fast_GET_SIZE(fast);
+    *out = calloc((size_t)*n + 1, sizeof **out);
+    for (int i = 0; *out != NULL && i < *n; i++) {
+        (*out)[i] = (int32_t)PyLong_AsLong(PySequence_Fast_GET_ITEM(fast, i));
+    }
+    Py_DECREF(fast);
+    return *out == NULL ? (PyErr_NoMemory(), -1) : PyErr_Occurred() ? -1 : 0;
+}
+
+static int parse_words(PyObject *words, step *s)
+{
+    PyObject *fast = PySequence_Fast(words, "words: a sequence is needed");
+    if (fast == NULL) {
+        return -1;
+    }
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
+    s->words = calloc(2 * (size_t)n + 1, 8);
+    s->patches = calloc((size_t)n + 1, sizeof *s->patches);
+    for (Py_ssize_t i = 0; s->words != NULL && s->patches != NULL && i < n; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(fast, i);
+        if (!PyTuple_Check(item)) {
+            s->words[s->nwords++] = PyLong_AsLongLong(item);
+            continue;
+        }
+        patch *p = &s->patches[s->npatches++];
+        int kind = 0, a = 0;
+        long long b = 0;
+        if (!PyArg_ParseTuple(item, "i|iL", &kind, &a, &b)) {
+            break;
+        }
+        *p = (patch){s->nwords, kind, a, b};
+        s->nwords += kind == PATCH_SCALAR ? 2 : 1;
+    }
+    Py_DECREF(fast);
+    return s->words == NULL || s->patches == NULL ? (PyErr_NoMemory(), -1)
+                                                  : PyErr_Occurred() ? -1 : 0;
+}
+
+/* (DeviceKernel, band_step, inner_step, scratch_bytes): the step runs there if it can. */
+static int parse_device(PyObject *item, step *s)
+{
+    PyObject *kernel;
+    long long band_step, inner_step, scratch;
+    if (!PyArg_ParseTuple(item, "OLLL;a device", &kernel, &band_step, &inner_step, &scratch)) {
+        return -1;
+    }
+    s->device_grid = (npa_device_grid){s->band, band_step, s->inner, inner_step, (size_t)scratch};
+    s->device = npa_device_of(kernel);
+    return s->device == NULL ? -1 : 0;
+}
+
+static int parse_step(PyObject *item, step *s)
+{
+    unsigned long long main, finish, scratch, partial, read, written;
+    PyObject *words, *slots, *writes, *releases, *device = NULL;
+    long long band, band_step, inner, inner_step, parts;
+    s->request = -1;
+    if (PyTuple_Check(item) && PyTuple_GET_SIZE(item) == 2) {
+        s->request = (int32_t)PyLong_AsLong(PyTuple_GET_ITEM(item, 0));
+        return PyErr_Occurred() ? -1 : parse_ints(PyTuple_GET_ITEM(item, 1), &s->releases,
+                                                  &s->nreleases);
+    }
+    if (!PyArg_ParseTuple(item, "KKO(LLLLL)KKOOOKKi|O;a kernel step", &main, &finish, &words, &band,
+                          &band_step, &inner, &inner_step, &parts, &scratch, &partial, &slots,
+                          &writes, &releases, &read, &written, &s->nrequests, &device)) {
+        return -1;
+    }
+    if (band < 1 || band_step < 1 || inner < 1 || inner_step < 1) {
+        PyErr_SetString(PyExc_ValueError, "a kernel's grid must be positive");
+        return -1;
+    }
+    s->main = (kernel_function *)(uintptr_t)main;
+    s->finish = (kernel_function *)(uintptr_t)finish;
+    s->band = band, s->band_step = band_step, s->inner = inner, s->inner_step = inner_step;
+    s->parts = parts, s->scratch_bytes = scratch, s->partial_bytes = partial;
+    s->bytes_read = read, s->bytes_written = written;
+    if (device != NULL && device != Py_None && parse_device(device, s) < 0) {
+        return -1;
+    }
+    return parse_words(words, s) < 0 || parse_ints(slots, &s->slots, &s->nslots) < 0 ||
+                   parse_ints(writes, &s->writes, &s->nwrites) < 0 ||
+                   parse_ints(releases, &s->releases, &s->nreleases) < 0 ? -1 : 0;
+}
+
+/* Program(steps, dropped, keep, info) */
+static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *steps, *keep, *info;
+    unsigned long long dropped;
+    static char *names[] = {"steps", "dropped", "keep", "info", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OKOO", names, &steps, &dropped, &keep, &info)) {
+        return NULL;
+    }
+    if (steps != Py_None && !PyList_Check(steps)) {
+        return PyErr_Format(PyExc_TypeError, "steps: a list is needed, or None");
+    }
+    npa_program *p = (npa_program *)type->tp_alloc(type, 0);
+    if (p == NULL) {
+        return NULL;
+    }
+    p->dropped = dropped, p->used = npa_q.serial, p->keep = Py_NewRef(keep), p->info = Py_NewRef(info);
+    p->single = steps == Py_None;
+    Py_ssize_t n = p->single ? 0 : PyList_GET_SIZE(steps);
+    p->steps = calloc((size_t)n + 1, sizeof *p->steps);
+    for (Py_ssize_t i = 0; p->steps != NULL && i < n; i++) {
+        p->nsteps++;
+        if (parse_step(PyList_GET_ITEM(steps, i), &p->steps[i]) < 0) {
+            break;
+        }
+    }
+    if (p->steps == NULL || PyErr_Occurred()) {
+        Py_DECREF(p);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    return (PyObject *)p;
+}
+
+static PyObject *program_info(PyObject *self, void *closure)
+{
+    (void)closure;
+    return Py_NewRef(((npa_program *)self)->info);
+}
+
+static PyObject *program_used(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromUnsignedLongLong(((npa_program *)self)->used);
+}
+
+static int program_set_info(PyObject *self, PyObject *value, void *closure)
+{
+    (void)closure;
+    Py_XSETREF(((npa_program *)self)->info, Py_NewRef(value != NULL ? value : Py_None));
+    return 0;
+}
+
+/* (runs, best seconds, all seconds) */
+static PyObject *program_timing(PyObject *self, void *closure)
+{
+    (void)closure;
+    npa_program *p = (npa_program *)self;
+    return Py_BuildValue("(Kdd)", (unsigned long long)p->runs, 1e-9 * (double)p->best_ns,
+                         1e-9 * (double)p->total_ns);
+}
+
+static PyObject *program_rival(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->rival_ns);
+}
+
+static int program_set_rival(PyObject *self, PyObject *value, void *closure)
+{
+    (void)closure;
+    double seconds = value != NULL ? PyFloat_AsDouble(value) : 0;
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    ((npa_program *)self)->rival_ns = (uint64_t)(1e9 * seconds);
+    return 0;
+}
+
+static PyObject *program_is_single(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(((npa_program *)self)->single);
+}
+
+static PyGetSetDef program_getset[] = {
+    {"used", program_used, NULL, "Number of the last flush that looked it up.", NULL},
+    {"info", program_info, program_set_info, "What the planner attached.", NULL},
+    {"timing", program_timing, NULL, "Whole runs, seconds of the best one, of all.", NULL},
+    {"rival", program_rival, program_set_rival, "Seconds that NumPy's loops take; 0: unknown.",
+     NULL},
+    {"single", program_is_single, NULL, "Whether it runs request by request.", NULL}, {NULL}};
+
+PyTypeObject npa_program_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Program",
+    .tp_basicsize = sizeof(npa_program),
+    .tp_dealloc = (destructor)program_free,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Native form of a Plan: what a flush with a known key runs.",
+    .tp_getset = program_getset,
+    .tp_new = program_new,
+};
+
+void npa_program_note_use(PyObject *program)
+{
+    if (Py_IS_TYPE(program, &npa_program_type)) {
+        ((npa_program *)program)->used = npa_q.serial;
+    }
+}
+
+bool npa_program_single(const npa_program *p) { return p == NULL || p->single; }
+
+/* Runs after which kernels that NumPy's loops beat in each of them are given up. */
+enum { TRIALS = 8 };
+
+void npa_program_note_time(npa_program *p, uint64_t ns)
+{
+    p->best_ns = p->runs == 0 || ns < p->best_ns ? ns : p->best_ns;
+    p->total_ns += ns;
+    p->runs++;
+    if (p->runs == TRIALS && p->rival_ns != 0 && p->best_ns > p->rival_ns) {
+        p->single = true;
+    }
+}
+
+int npa_program_ready(void) { return PyType_Ready(&npa_program_type); }
+
+/* --------------------------------------------------------------------------------- running */
+
+/* Scratch for a task that can't have its own: once a kernel has begun, it is carried to its end. Of
+ * the one evaluation there is at a time. */
+static struct {
+    pthread_mutex_t lock;
+    char *data;
+    size_t size;
+} spare = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool reserve_spare(size_t bytes)
+{
+    if (spare.size < bytes) {
+        free(spare.data);
+        spare.data = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+        spare.size = spare.data != NULL ? bytes : 0;
+    }
+    return spare.size >= bytes;
+}
+
+typedef struct {
+    const step *s;
+    const int64_t *words;
+    int64_t inner_tasks;
+    uint32_t *flags;
+} launch;
+
+static void run_task(void *context, int64_t task, int worker)
+{
+    launch *l = context;
+    const step *s = l->s;
+    int64_t b = task / l->inner_tasks * s->band_step, i = task % l->inner_tasks * s->inner_step;
+    int64_t range[4] = {b, b + s->band_step < s->band ? b + s->band_step : s->band, i,
+                        i + s->inner_step < s->inner ? i + s->inner_step : s->inner};
+    char *scratch = npa_pool_scratch(worker, s->scratch_bytes + 64);
+    if (scratch != NULL) {
+        s->main(l->words, range, scratch, l->flags);
+        return;
+    }
+    pthread_mutex_lock(&spare.lock);
+    s->main(l->words, range, spare.data, l->flags);
+    pthread_mutex_unlock(&spare.lock);
+}
+
+static int bind(const step *s, npa_queue *q, int64_t *words, char *partials)
+{
+    memcpy(words, s->words, 8 * (size_t)s->nwords);
+    for (int i = 0; i < s->npatches; i++) {
+        const patch *p = &s->patches[i];
+        if (p->kind == PATCH_ADDRESS) {
+            char *base = npa_buffer_address(q->buffers[p->a]);
+            if (base == NULL) {
+                return -1;
+            }
+            words[p->word] = (int64_t)(intptr_t)(base + p->b);
+        } else if (p->kind == PATCH_SCALAR) {
+            npa_request *r = (npa_request *)(q->arena + q->at[p->a]);
+            memcpy(words + p->word, npa_operand_at(r, (int)p->b)->at, 16);
+        } else {
+            words[p->word] = (int64_t)(intptr_t)partials;
+        }
+    }
+    return 0;
+}
+
+/* 0 done, -1 out of memory and nothing done, 1 cancelled. */
+static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(void *), void *arg)
+{
+    int64_t *words = malloc(8 * (size_t)(s->nwords + 2));
+    uint32_t *flags = calloc((size_t)s->nslots + 1, sizeof *flags);
+    char *partials = s->partial_bytes ? aligned_alloc(64, (s->partial_bytes + 63) & ~(size_t)63)
+                                      : NULL;
+    int status = -1;
+    if (words != NULL && flags != NULL && (partials != NULL || !s->partial_bytes) &&
+        reserve_spare(s->scratch_bytes + 64) && bind(s, q, words, partials) == 0) {
+        bool there = s->device != NULL &&
+                     npa_device_run(s->device, words, &s->device_grid, partials, flags) == 0;
+        launch l = {.s = s, .words = words, .flags = flags,
+                    .inner_tasks = (s->inner + s->inner_step - 1) / s->inner_step};
+        int64_t tasks = (s->band + s->band_step - 1) / s->band_step * l.inner_tasks;
+        status = there ? 0
+                 : poll != NULL ? npa_pool_run_polled(run_task, &l, tasks, poll, arg)
+                              : npa_pool_run(run_task, &l, tasks, NULL);
+        npa_count.kernel_launches++;
+        if (status == 0 && s->finish != NULL && !there) {
+            int64_t range[4] = {0, s->band, s->parts, 0};
+            s->finish(words, range, spare.data, flags);
+        }
+        for (int i = 0; i < s->nslots; i++) {
+            kinds[s->slots[i]] |= (uint8_t)flags[i];
+        }
+        npa_count.bytes_read += s->bytes_read;
+        npa_count.bytes_written += s->bytes_written;
+        npa_count.kernel_requests += (uint64_t)s->nrequests;
+    }
+    free(words), free(flags), free(partials);
+    return status;
+}
+
+static bool writes_content(const step *s, npa_queue *q)
+{
+    bool content = false;
+    for (int i = 0; i < s->nwrites; i++) {
+        content |= !q->buffers[s->writes[i]]->fresh;
+    }
+    return content;
+}
+
+int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),
+                    void *arg, bool *interrupted, int *done)
+{
+    for (int i = *done; i < program->nsteps; i++) {
+        const step *s = &program->steps[i];
+        *done = i;
+        int status;
+        if (s->request >= 0) {
+            status = npa_evaluate_request(q, s->request);
+            npa_count.native_requests++;
+            if (status > 0) {
+                kinds[s->request] |= (uint8_t)status;
+            }
+        } else { /* one that writes over what was there is carried to its end */
+            status = run_kernel(s, q, kinds, writes_content(s, q) ? NULL : poll, arg);
+            if (status == 1) {
+                *interrupted = true;
+                return 1;
+            }
+        }
+        if (status < 0) {
+            return -1;
+        }
+        for (int k = 0; k < s->nreleases; k++) {
+            npa_buffer_done(q->buffers[s->releases[k]]);
+        }
+        *done = i + 1;
+        *interrupted = poll != NULL && poll(arg);
+        if (*interrupted && *done < program->nsteps) {
+            return 1;
+        }
+    }
+    npa_count.dead_requests += program->dropped;
+    return 0;
+}

@@ -1,0 +1,377 @@
+/* record.h: buffers, rules, requests and the queue, for the files that know Python. */
+#ifndef NPACCEL_RECORD_H
+#define NPACCEL_RECORD_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL npaccel_array_api
+#define PY_UFUNC_UNIQUE_SYMBOL npaccel_ufunc_api
+#ifndef NPACCEL_IMPORT
+#define NO_IMPORT_ARRAY
+#define NO_IMPORT_UFUNC
+#endif
+#include <numpy/arrayobject.h>
+#include <numpy/ufuncobject.h>
+
+#include "core.h"
+
+#define NPA_MAX_DIMS 16 /* more dimensions: NumPy does it */
+#define NPA_MAX_ARGS 8  /* operands of one request, mask included */
+
+enum npa_kind { NPA_MAP, NPA_REDUCE, NPA_SCAN, NPA_ARG, NPA_IOTA, NPA_GATHER };
+enum npa_own { NPA_UFUNC, NPA_COPY, NPA_WHERE, NPA_FILL_RANGE, NPA_ARGPICK, NPA_TAKE };
+
+/* How one combination of function and operand types runs. Immortal once made. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *name;
+    uint32_t id;
+    uint8_t kind, own, nin, nout;
+    bool value_in_key; /* values of scalars are part of keys, of floats those that rewrites use */
+    bool may_warn, idempotent;
+    PyUFuncGenericFunction loop;
+    void *loop_data;
+    int8_t identity;                        /* 0, 1, -1 (all ones); 100: none */
+    int loop_type[NPA_MAX_ARGS];            /* NumPy type numbers, inputs then outputs */
+    PyArray_Descr *loop_descr[NPA_MAX_ARGS];
+    PyArray_Descr *result[NPA_MAX_ARGS];    /* dtypes of new outputs */
+    void *argpick;
+} npa_rule;
+
+/* A block of memory that requests name. Own ones live in a range; foreign ones keep `owner`, or
+ * are copies of a small `source`. */
+typedef struct npa_buffer {
+    char *base;
+    size_t size;
+    npa_range *range;
+    struct npa_spot *spot; /* of a section's array, which never gets content */
+    PyObject *owner;
+    npa_watch *watch; /* of a foreign block that can be protected */
+    bool constant;    /* a bytes object's: nobody writes it */
+    char *source;     /* of a copy: where the bytes came from; base is malloc's */
+    char *replaced;   /* a mapping with the watched block's bytes as they were when first read */
+    bool exported;    /* of a range: somebody may have a buffer on it */
+    int32_t index;   /* in the queue, -1 when not there */
+    bool fresh;      /* no content yet */
+    bool pending;    /* a queued request writes it */
+    _Atomic bool dead;
+    bool key_dead;   /* `dead` as the key of the flush at hand says */
+    bool later;      /* used after the requests that the flush at hand runs */
+    bool gone;       /* dead, and its range given back before the queue's end */
+    char *inherited; /* then: where its content lies while the request runs whose output took it */
+    uint64_t serial; /* flush that computed it */
+    struct npa_buffer *next; /* dead ones; foreign ones in the queue */
+} npa_buffer;
+
+/* Where one operand lies. Stride slots: `slots` per operand, the request's. */
+typedef struct {
+    int32_t buffer; /* -1: a scalar, its bytes in `at` */
+    int32_t type;   /* NumPy type number */
+    int64_t offset; /* bytes from the buffer's base */
+    int64_t at[];   /* strides in bytes, or a scalar's value (16 bytes) */
+} npa_operand;
+
+typedef struct {
+    npa_rule *rule;
+    PyObject *code, *globals; /* the user's line; owned */
+    int32_t lasti;
+    uint32_t axes; /* bit per axis */
+    uint16_t errstate;
+    uint8_t ndim, nin, nout, mask, initial, slots;
+    uint32_t size; /* bytes of the whole record */
+    int64_t shape[];
+} npa_request;
+
+static inline npa_operand *npa_operand_at(npa_request *r, int k)
+{
+    char *first = (char *)(r->shape + r->ndim);
+    return (npa_operand *)(first + (size_t)k * (sizeof(npa_operand) + 8 * r->slots));
+}
+static inline int npa_operand_count(const npa_request *r) { return r->nin + r->nout + r->mask; }
+
+typedef struct {
+    npa_buffer **buffers;
+    int nbuffers, buffers_cap;
+    char *arena;
+    size_t used, cap;
+    size_t *at; /* offset of each request */
+    int nrequests, requests_cap;
+    size_t fresh_bytes;
+    npa_buffer *foreign; /* blocks and copies, newest first */
+    size_t copied_bytes;
+    bool repeatable; /* the run may have to be repeated: it gives nothing back before its end */
+    bool urgent; /* a request reads or writes memory that others may change: run to the end */
+    uint64_t serial; /* of the flush to come */
+} npa_queue;
+
+typedef struct {
+    uint64_t requests, flushes, kernel_launches, native_requests, dead_requests, bytes_read,
+        bytes_written, plan_hits, plan_misses, kernel_requests, fault_evaluations, not_deferred,
+        snapshots, early_reads;
+} npa_counters;
+
+extern npa_queue npa_q;
+extern npa_counters npa_count;
+extern PyTypeObject *npa_array_type; /* npaccel.Array */
+extern PyTypeObject npa_rule_type, npa_program_type;
+extern PyObject *npa_hook_rule, *npa_hook_ufunc, *npa_hook_getitem, *npa_hook_setitem,
+    *npa_hook_plan, *npa_hook_warn, *npa_hook_fallback, *npa_hook_filters;
+extern size_t npa_threshold;
+extern int npa_queue_limit;
+extern size_t npa_memory_limit;
+extern bool npa_guard_on, npa_check_mode;
+extern __thread bool npa_planning; /* this thread is in the plan hook */
+
+/* An operand as the slots see it. */
+typedef struct {
+    PyArrayObject *array; /* borrowed; NULL: a scalar */
+    int type;             /* type number, or one of NPA_WEAK_* */
+    PyObject *object;     /* the scalar */
+} npa_value;
+
+/* The one lock over queue and memory. Taken with the GIL held; released while waiting for it. */
+void npa_lock(void);
+void npa_unlock(void);
+void npa_lock_native(void); /* from a thread without the GIL */
+
+/* buffer.c */
+int npa_buffer_init(void);
+int npa_watch_forks(void); /* 0 or an errno */
+/* A new Array over a range without content. NULL, perhaps without error: no memory to defer into. */
+PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
+                        const npy_intp *strides);
+PyObject *npa_exact_view(PyArrayObject *array);
+npa_buffer *npa_buffer_of(PyArrayObject *array); /* of its range; NULL: foreign */
+bool npa_is_pending(PyArrayObject *array);
+void npa_extent(PyArrayObject *array, char **low, char **high);
+npa_buffer *npa_place(PyArrayObject *array, bool later, int64_t *offset);
+void npa_release(npa_buffer *b);
+void npa_buffer_done(npa_buffer *b); /* no request to come uses it */
+void npa_collect_dead(void);
+
+/* block.c: all with the GIL */
+extern PyTypeObject npa_block_type;
+extern size_t npa_least;            /* no block takes arrays of fewer bytes */
+extern __thread int npa_suspended;  /* above 0, this thread's calls are NumPy's */
+int npa_block_init(void);
+bool npa_in_block(void);
+size_t npa_threshold_here(void);
+void npa_find_least(void);
+PyObject *npa_block_backend(void);
+uint64_t npa_backend_here(void); /* a number for that, 0 for none */
+
+PyObject *npa_prove(PyObject *module, PyObject *ufunc); /* prove.c */
+
+/* times.c */
+enum { NPA_USER, NPA_RECORDING, NPA_PLANNING, NPA_RUNNING, NPA_IN_NUMPY, NPA_ACTIVITIES };
+double npa_seconds(void);
+int npa_now(int activity);
+PyObject *npa_times(PyObject *module, PyObject *on);
+
+/* redirect.c */
+int npa_redirect_init(PyObject *module);
+void npa_redirect_install(void);
+void npa_redirect_restore(void);
+
+/* array.c: ndarray's slots as NumPy made them; plain ones may be redirected */
+typedef struct {
+    PyNumberMethods number;
+    PyMappingMethods mapping;
+    PySequenceMethods sequence;
+    richcmpfunc compare;
+} npa_slots;
+extern npa_slots npa_numpy;
+int npa_key_kind(PyArrayObject *a, PyObject *key);
+int npa_assign(PyObject *a, PyObject *key, PyObject *value);
+PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject **out,
+                         int *status);
+
+/* foreign.c: with the lock, except npa_export and init */
+int npa_foreign_init(void);
+npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_buffer *));
+/* From now on nobody changes unnoticed what `a`, in `b`, shows. False: read it before the call
+ * returns. */
+bool npa_hold(npa_buffer *b, PyArrayObject *a);
+/* Before a run: what it writes is writable, what it reads is as it was. alone: no other thread. */
+int npa_foreign_settle(bool alone);
+/* After one: somebody wrote meanwhile into bytes that it read. Settle, and run it again. */
+bool npa_foreign_disturbed(void);
+bool npa_foreign_waits(PyArrayObject *a); /* whether a request in the queue names its memory */
+void npa_foreign_end(npa_buffer *b); /* after it; frees b, not its owner */
+/* A buffer on `a` is about to be handed out. 0 or -1. */
+int npa_export(PyArrayObject *a, int flags);
+
+/* rules.c */
+int npa_rules_init(void);
+extern PyObject *npa_copy_name;
+/* `ufunc`: a ufunc, or the name of an operation of the core's own (str). NULL perhaps without
+ * error: never recorded. */
+npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject *out, bool in_place);
+int npa_number_rule(npa_rule *rule); /* gives it its id; 0 or -1 */
+PyObject *npa_rules_known(PyObject *self, PyObject *nothing);
+int npa_errstate(void); /* current errstate as 8 bits; -1: something else than ignore and warn */
+bool npa_warnings_are_errors(void);
+typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
+void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
+void npa_internal_prefixes(PyObject *tuple);
+
+/* record.c */
+enum { NPA_WEAK_INT = 100, NPA_WEAK_FLOAT, NPA_WEAK_COMPLEX };
+bool npa_classify(PyObject *object, npa_value *out);
+bool npa_wants(const npa_value *values, int n);
+bool npa_type_known(int type);
+/* Record; 1 done, 0 not recordable (NumPy should do it), -1 error set. New references in results.
+ * axes: 0, or for a scan the bit of its axis. */
+int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayObject *mask,
+                   char order, uint32_t axes, PyObject **results);
+int npa_record_copy(PyArrayObject *in, PyArrayObject *out, PyObject **result);
+int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool keepdims,
+                      PyArrayObject *out, PyArrayObject *mask, PyObject *initial, PyObject **result);
+/* out[i] = base[i + index[i] * step]; base: of source, at index 0, broadcasts to out. Indices were
+ * found to lie in [-extent, extent). */
+int npa_record_gather(npa_rule *rule, PyArrayObject *source, PyArrayObject *base,
+                      PyArrayObject *index, npy_intp extent, npy_intp step, PyArrayObject *out,
+                      PyObject **result);
+/* Where the indices lie: 0 in [0, extent), 1 some of them below but none below -extent, 2 elsewhere,
+ * -1 not integers. Nothing may be pending on them. */
+int npa_index_bounds(PyArrayObject *index, npy_intp extent);
+int npa_record_iota(npa_rule *rule, npy_intp n, PyObject *start, PyObject *step, PyObject **result);
+/* A scalar's value in the loop's dtype. 1, or 0: leave it to NumPy (range, error, warning). */
+int npa_scalar_value(const npa_value *v, int to, void *out);
+
+/* flush.c */
+int npa_flush_init(void);
+uint64_t npa_queue_commit(npa_request *r); /* its number */
+int npa_flush(void);
+int npa_flush_rounds(void); /* if a limit is reached; perhaps not the last ones, see boundary.c */
+int npa_planned_requests(void); /* how many of the queue the plan in the making is for */
+int npa_buffers_of(int requests); /* they are numbered by first use: how many the first ones have */
+void npa_drop_garbage(void); /* references that evaluations left */
+void npa_drop_later(PyObject *o); /* a reference to drop there; with the lock, GIL not needed */
+/* Run what must run before `array`'s memory is read (write: written) by others. 0 or -1. */
+int npa_touch(PyArrayObject *array, bool write);
+void npa_serve_fault(npa_range *range);
+void npa_serve_write(const void *address);
+bool npa_run_stopped(void); /* for want of memory or by an interrupt: run to its end, then record */
+void npa_queue_withdraw(uint64_t serial); /* what npa_queue_commit numbered so, as if never recorded */
+void npa_flush_natively(void); /* from where no exception may leave */
+PyObject *npa_plans(void);
+int npa_same_queue(void); /* while planning: 0, or -1 with an exception */
+PyObject *npa_consumed_values(PyObject *positions);
+PyObject *npa_history_entry(uint64_t serial);
+PyObject *npa_pending_contents(void);
+
+/* warn.c: floating-point warnings. kinds: raised, per request of the queue, which is over next. */
+void npa_note_warnings(const uint8_t *kinds);
+void npa_end_scopes(int done); /* the first requests are over */
+void npa_trim_scopes(void); /* it ends earlier */
+bool npa_warnings_found(void);
+int npa_issue_warnings(void); /* 0, or -1 with an exception */
+/* Whether something pending, or found and not issued, may be heard; or what has no scope yet. */
+bool npa_may_warn(bool without_scope);
+int npa_give_scope(PyObject *scope); /* to all that has none */
+/* boundary.c */
+int npa_loop_boundary(void);
+void npa_mark_later(int first);
+void npa_keep_rest(int done);
+void npa_rest_kept(int n);
+
+/* interrupt.c. begin: with the GIL; true: end must follow, and npa_interrupted says whether SIGINT
+ * came since. */
+bool npa_interrupts_begin(void);
+void npa_interrupts_end(void);
+int npa_interrupted(void *unused);
+
+int npa_intercept_init(void); /* intercept.c */
+PyObject *npa_settle_calls(PyObject *module, PyObject *type);
+
+/* evaluate.c: without the GIL, with the lock */
+int npa_evaluate_request(npa_queue *q, int index); /* returns FP kinds raised, -1: out of memory */
+char *npa_buffer_address(npa_buffer *b);
+int npa_evaluate_init(void);
+int npa_canonical(int type);
+void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, char *to,
+              int64_t to_step, int64_t n); /* cast.c; steps in bytes */
+int npa_cast_value(int from, const void *value, int to, void *out); /* 0, or FP kinds */
+
+/* program.c */
+typedef struct npa_program npa_program;
+int npa_program_ready(void);
+void npa_program_note_use(PyObject *program); /* for whoever drops the oldest ones */
+uint64_t npa_outline(void); /* a hash of what is pending, sizes aside */
+/* Whether it (or NULL) runs request by request, which flush.c does. */
+bool npa_program_single(const npa_program *program);
+void npa_program_note_time(npa_program *program, uint64_t ns); /* of a whole run */
+/* From step *done on. 0 done; -1 out of memory, 1 interrupted: *done steps are done, and to go on
+ * with the next is safe. Fills kinds[request]. Needs no GIL. */
+int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),
+                    void *arg, bool *interrupted, int *done);
+
+/* section.c: a macro section while its body runs */
+typedef struct npa_spot npa_spot;
+typedef struct {
+    PyObject_HEAD
+    PyObject *value; /* a float or an int */
+    int slot;
+} npa_runtime; /* a Python number that a section takes anew at each call */
+extern PyTypeObject npa_section_type, npa_runtime_type;
+extern __thread struct npa_section *npa_here; /* the section that this thread records, or NULL */
+extern int npa_sections; /* how many there are whose arrays may be seen */
+int npa_section_init(PyObject *module);
+/* `a` is a section's array, which has no values: an exception that says so, -1. Else 0.
+ * what: how it is read ("bool"); NULL: NumPy is to compute with it. */
+int npa_section_stop(PyArrayObject *a, const char *what);
+bool npa_section_wants(const npa_value *values, int n);
+bool npa_section_block_wants(const npa_value *values, int n); /* in a block: ours, of any size */
+npa_spot *npa_spot_new(size_t size);
+void npa_spot_gone(npa_spot *spot);     /* its memory is */
+void npa_spot_read_raw(npa_spot *spot); /* by a fault; from any thread */
+/* Which of the section's blocks `a` lies in, and how far. False: exception set. */
+bool npa_section_place(PyArrayObject *a, bool write, int32_t *block, int64_t *offset);
+npa_queue *npa_section_queue(void);
+bool npa_section_bind(int request, int operand, int slot);
+
+/* module.c */
+PyObject *npa_request_tuple(npa_request *r); /* as trace() has it */
+
+/* macro.c */
+int npa_macro_init(PyObject *module);
+/* device.c: kernels that an OpenCL driver runs. */
+enum { NPA_DEVICE_FUNCTIONS = 5 };
+typedef struct {
+    void *functions[NPA_DEVICE_FUNCTIONS]; /* clSetKernelArgSVMPointer, clEnqueueNDRangeKernel,
+                                              clWaitForEvents, clGetEventInfo, clReleaseEvent */
+    void *queue, *run, *finish;            /* finish NULL: without one */
+    int rank, narrays, nwords;
+    int64_t items; /* work items at most */
+    int pid;
+    int32_t error;
+    bool failed;
+} npa_device;
+typedef struct {
+    int64_t band, band_step, inner, inner_step;
+    size_t scratch_bytes;
+} npa_device_grid;
+extern PyTypeObject npa_device_type;
+int npa_device_ready(void);
+npa_device *npa_device_of(PyObject *object); /* borrowed; NULL with an exception */
+/* The whole step; 0, or -1: nothing was done. Needs no GIL. */
+int npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *grid,
+                   char *partials, uint32_t *flags);
+bool npa_device_trouble(void); /* a launch failed, and Python does not know yet */
+PyObject *npa_device_errors(void);
+void npa_device_inject(int count);
+uint64_t npa_device_launches(bool reset);
+
+/* direct.c */
+extern PyTypeObject npa_direct_type;
+int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                    Py_ssize_t written, PyObject **result);
+PyObject *npa_direct_new(PyObject *module, PyObject *args);
+/* code.c */
+extern PyTypeObject npa_code_type;
+PyObject *npa_cpu(PyObject *self, PyObject *nothing);
+
+#endif

@@ -1,0 +1,828 @@
+/* redirect.c: NumPy's own callables, redirected at the object while a block is open (block.c).
+ *
+ *   ufuncs                       the object's vectorcall slot; operators on plain arrays come here
+ *   C functions and methods      ml_meth of their method definitions
+ *   subscripts of plain arrays   ndarray's slots
+ *
+ * Every reference to such an object is redirected with it, whenever it was taken. A stub asks first
+ * whether any array in the call is large, then whether this code is in a block, and else calls what
+ * was there before. What it takes goes to the recorder; what can't be recorded runs in NumPy and
+ * is counted with its reason and its time. Which callables, and who takes them, is Python's table
+ * (dispatch/redirect.py). Stubs are part of this library: a call that is in one when the last block
+ * is left, or a class that inherited one, finds the original through it for ever. */
+#include "record.h"
+
+#include <string.h>
+
+/* What is looked at to see whether a call has an array worth taking. */
+enum action {
+    ARGUMENTS,  /* the arguments, and the items of lists and tuples among them */
+    SELF,       /* the array whose method it is */
+    SHAPE,      /* how many elements the first argument asks for */
+    RANGE,      /* how many elements a range has */
+    RESULT,     /* nothing: only the result is ours */
+    STRIDED,    /* the array whose method it is, unless it lies in C order */
+    ACTIONS
+};
+
+typedef struct {
+    PyMethodDef *definition;
+    PyCFunction original, stub;
+    enum action action;
+    int kind;               /* its calling convention, METH_... */
+    bool method, writes;
+    int adopts;             /* 2: also shows whole plain views of ours as what they are views of */
+    PyObject *taker;        /* NULL: NumPy runs it */
+    PyObject *name, *reason;
+} target;
+
+enum { MOST = 256, MOST_UFUNCS = 512, NESTED = 32 };
+static target targets[MOST];
+static int ntargets;
+static PyUFuncObject *ufuncs[MOST_UFUNCS];
+static vectorcallfunc ufunc_originals[MOST_UFUNCS];
+static int nufuncs;
+static vectorcallfunc numpy_ufunc_call; /* the one that they all have */
+static PyObject *ufunc_taker;
+static bool installed;
+
+/* ------------------------------------------------------------------------- is it worth it */
+
+static bool large(PyObject *o)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    return PyArray_NDIM(a) > 0 && ((size_t)PyArray_NBYTES(a) >= npa_least || npa_is_pending(a));
+}
+
+static bool plain(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
+static bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
+
+/* Whether these, or items of lists among them, are worth taking: a large array, or two small ones
+ * that broadcast to a large one (npa_wants has the last word). */
+static bool any_large(PyObject *const *args, Py_ssize_t n, bool nested)
+{
+    npa_value values[NPA_MAX_ARGS];
+    int arrays = 0, deep = 0;
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyObject *o = args[k];
+        if (plain(o) || ours(o)) {
+            if (large(o)) {
+                return true;
+            }
+            deep |= PyArray_NDIM((PyArrayObject *)o) > 1;
+            if (arrays < NPA_MAX_ARGS) {
+                values[arrays++].array = (PyArrayObject *)o;
+            }
+        } else if (nested && (PyTuple_CheckExact(o) || PyList_CheckExact(o)) && Py_SIZE(o) > 0) {
+            Py_ssize_t items = Py_SIZE(o) < NESTED ? Py_SIZE(o) : NESTED;
+            if (any_large(PySequence_Fast_ITEMS(o), items, false)) {
+                return true;
+            }
+        }
+    }
+    return arrays > 1 && deep && npa_wants(values, arrays);
+}
+
+static bool any_large_named(PyObject *dict)
+{
+    PyObject *values[NESTED], *value;
+    Py_ssize_t n = 0, at = 0;
+    while (n < NESTED && PyDict_Next(dict, &at, NULL, &value)) {
+        values[n++] = value;
+    }
+    return any_large(values, n, true);
+}
+
+/* At most `shape` elements' bytes, in items of 16; SIZE_MAX: unknown. */
+static size_t bytes_of_shape(PyObject *shape)
+{
+    PyObject *one[1] = {shape}, **items = one;
+    Py_ssize_t n = 1;
+    if (PyTuple_CheckExact(shape) || PyList_CheckExact(shape)) {
+        items = PySequence_Fast_ITEMS(shape), n = Py_SIZE(shape);
+    }
+    double bytes = 16;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (!PyIndex_Check(items[i]) || PyArray_Check(items[i])) {
+            return SIZE_MAX;
+        }
+        Py_ssize_t extent = PyNumber_AsSsize_t(items[i], NULL);
+        if (extent < 0) {
+            PyErr_Clear();
+            return 0; /* NumPy's error */
+        }
+        bytes *= (double)extent;
+    }
+    return bytes < 1e18 ? (size_t)bytes : SIZE_MAX;
+}
+
+static bool number(PyObject *o, double *out)
+{
+    if (PyFloat_CheckExact(o)) {
+        *out = PyFloat_AS_DOUBLE(o);
+        return true;
+    }
+    if (PyLong_CheckExact(o)) {
+        *out = PyLong_AsDouble(o);
+        if (*out == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return false;
+        }
+        return true;
+    }
+    return false;
+}
+
+static size_t bytes_of_range(PyObject *const *args, Py_ssize_t n)
+{
+    double v[3] = {0, 0, 1};
+    for (Py_ssize_t k = 0; k < n && k < 3; k++) {
+        if (!number(args[k], &v[k])) {
+            return SIZE_MAX;
+        }
+    }
+    if (n == 1) {
+        v[1] = v[0], v[0] = 0;
+    }
+    double count = (v[1] - v[0]) / v[2];
+    return count > 0 && count < 1e17 ? (size_t)(16 * (count + 1)) : count > 0 ? SIZE_MAX : 0;
+}
+
+static bool worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                  Py_ssize_t all)
+{
+    switch (t->action) {
+    case SELF: return plain(self) && large(self);
+    case STRIDED:
+        return plain(self) && large(self) && !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)self);
+    case SHAPE: return (n > 0 ? bytes_of_shape(args[0]) : all > 0 ? SIZE_MAX : 0) >= npa_least;
+    case RANGE: return (n > 0 ? bytes_of_range(args, n) : all > 0 ? SIZE_MAX : 0) >= npa_least;
+    case RESULT: return true;
+    default: return any_large(args, all, true);
+    }
+}
+
+/* ------------------------------------------------------------------------- run in NumPy */
+
+/* `result`, counted as NumPy's. A signal handler may raise where the hook runs: then that error. */
+static PyObject *count_fallback(PyObject *result, PyObject *name, PyObject *reason, double took)
+{
+    PyObject *type, *error, *trace;
+    PyErr_Fetch(&type, &error, &trace);
+    npa_suspended++;
+    PyObject *done = PyObject_CallFunction(npa_hook_fallback, "OOd", name, reason, took);
+    npa_suspended--;
+    if (done == NULL) {
+        Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
+        Py_XDECREF(result);
+        return NULL;
+    }
+    Py_DECREF(done);
+    PyErr_Restore(type, error, trace);
+    return result;
+}
+
+/* A large new plain array that nobody else has is replaced by one of ours, which owns its memory
+ * from then on. */
+static PyObject *adopted(PyObject *result)
+{
+    if (result == NULL || !plain(result) || Py_REFCNT(result) != 1) {
+        return result;
+    }
+    PyArrayObject *a = (PyArrayObject *)result;
+    PyArrayObject_fields *old = (PyArrayObject_fields *)result;
+    npa_value value = {.array = a};
+    if (!PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) || PyArray_BASE(a) != NULL ||
+        old->weakreflist != NULL || old->mem_handler == NULL ||
+        !npa_type_known(PyArray_TYPE(a)) || !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) ||
+        !npa_wants(&value, 1)) {
+        return result;
+    }
+    Py_INCREF(PyArray_DESCR(a));
+    PyObject *made = PyArray_NewFromDescr(npa_array_type, PyArray_DESCR(a), PyArray_NDIM(a),
+                                          PyArray_DIMS(a), PyArray_STRIDES(a), PyArray_DATA(a),
+                                          PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, NULL);
+    if (made != NULL) {
+        ((PyArrayObject_fields *)made)->mem_handler = Py_NewRef(old->mem_handler);
+        PyArray_ENABLEFLAGS((PyArrayObject *)made, NPY_ARRAY_OWNDATA);
+        PyArray_CLEARFLAGS(a, NPY_ARRAY_OWNDATA);
+        Py_DECREF(result);
+    }
+    return made;
+}
+
+/* np.array(a, copy=False) and the like give an ndarray itself but a view of any subclass's, so of
+ * ours, also where an object's __array__ gave it: that view is replaced by the array itself. */
+static PyObject *itself(PyObject *result)
+{
+    if (result == NULL || !plain(result) || Py_REFCNT(result) != 1) {
+        return result;
+    }
+    PyArrayObject *a = (PyArrayObject *)result, *b = (PyArrayObject *)PyArray_BASE(a);
+    if (b == NULL || !ours((PyObject *)b) || PyArray_DATA(a) != PyArray_DATA(b) ||
+        PyArray_DESCR(a) != PyArray_DESCR(b) || PyArray_NDIM(a) != PyArray_NDIM(b) ||
+        PyArray_ISWRITEABLE(a) != PyArray_ISWRITEABLE(b) ||
+        !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a)) ||
+        !PyArray_CompareLists(PyArray_STRIDES(a), PyArray_STRIDES(b), PyArray_NDIM(a))) {
+        return result;
+    }
+    Py_INCREF(b);
+    Py_DECREF(result);
+    return (PyObject *)b;
+}
+
+/* What is pending and shown by plain arrays is computed by kernels before NumPy reads it. */
+static int settle_all(PyObject *const *args, Py_ssize_t n, bool write, bool nested)
+{
+    for (Py_ssize_t k = 0; k < n && npa_q.nrequests > 0; k++) {
+        PyObject *o = args[k];
+        if (plain(o) || ours(o)) {
+            if (npa_touch((PyArrayObject *)o, write) < 0) {
+                return -1;
+            }
+        } else if (nested && (PyTuple_CheckExact(o) || PyList_CheckExact(o)) &&
+                   settle_all(PySequence_Fast_ITEMS(o), Py_SIZE(o), write, false) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------- ufuncs */
+
+/* Operands that are nobody else's: plain arrays, scalars, lists. */
+static bool only_plain(PyObject *const *args, Py_ssize_t n)
+{
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyObject *o = args[k];
+        npa_value value;
+        if (!plain(o) && o != Py_None && !PyList_CheckExact(o) && !PyTuple_CheckExact(o) &&
+            (PyArray_Check(o) || !npa_classify(o, &value))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The common form: all inputs in place, perhaps the outputs, no keyword. */
+static PyObject *take_fast(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, int *status)
+{
+    npa_value values[NPA_MAX_ARGS];
+    PyArrayObject *out[1] = {NULL};
+    *status = 0;
+    if (n > u->nin && args[n - 1] != Py_None) {
+        npa_value target;
+        if (!npa_classify(args[n - 1], &target) || target.array == NULL) {
+            return NULL;
+        }
+        out[0] = target.array;
+    }
+    for (int k = 0; k < u->nin; k++) {
+        if (!npa_classify(args[k], &values[k])) {
+            return NULL;
+        }
+    }
+    if (!npa_wants(values, u->nin) && !(out[0] != NULL && npa_is_pending(out[0]))) {
+        *status = 2; /* not counted */
+        return NULL;
+    }
+    return npa_ufunc_call((PyObject *)u, values, out[0] != NULL ? out : NULL, status);
+}
+
+/* Call `taker`; 1: *result is its (NULL: an error); 0: *reason, new, says why NumPy must. */
+static int ask(PyObject *taker, PyObject *const *args, size_t n, PyObject *names,
+               PyObject **result, PyObject **reason)
+{
+    npa_suspended++;
+    *result = PyObject_Vectorcall(taker, args, n, names);
+    npa_suspended--;
+    if (*result == NULL || !PyUnicode_CheckExact(*result)) {
+        return 1;
+    }
+    *reason = *result;
+    return 0;
+}
+
+static PyObject *run_ufunc(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names,
+                           PyObject *reason)
+{
+    Py_ssize_t all = PyVectorcall_NARGS(nargs) + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    PyObject *result = NULL;
+    if (settle_all(args, all, true, true) == 0) {
+        double start = npa_seconds();
+        int before = npa_now(NPA_IN_NUMPY);
+        result = numpy_ufunc_call(self, args, nargs, names);
+        npa_now(before);
+        if (PyUnicode_GetLength(reason) > 0) {
+            result = count_fallback(result, self, reason, npa_seconds() - start);
+        }
+    }
+    Py_DECREF(reason);
+    return adopted(result);
+}
+
+static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    PyUFuncObject *u = (PyUFuncObject *)self;
+    Py_ssize_t n = PyVectorcall_NARGS(nargs);
+    PyObject *result, *reason = NULL, *shifted[NESTED];
+    if (u->core_enabled) {
+        return only_plain(args, n)
+                   ? run_ufunc(self, args, nargs, names, PyUnicode_FromString("generalised ufunc"))
+                   : numpy_ufunc_call(self, args, nargs, names);
+    }
+    if (names == NULL && (n == u->nin || (n == u->nin + 1 && u->nout == 1))) {
+        int status;
+        npa_suspended++;
+        result = take_fast(u, args, n, &status);
+        npa_suspended--;
+        if (status == 1 || status == -1 || PyErr_Occurred()) {
+            return result;
+        }
+        if (status == 2) {
+            return numpy_ufunc_call(self, args, nargs, names);
+        }
+    }
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    if (!only_plain(args, n) || all >= NESTED) {
+        return PyErr_Occurred() ? NULL : numpy_ufunc_call(self, args, nargs, names);
+    }
+    shifted[0] = self;
+    memcpy(shifted + 1, args, sizeof *args * (size_t)all);
+    if (ask(ufunc_taker, shifted, (size_t)n + 1, names, &result, &reason)) {
+        return result;
+    }
+    return run_ufunc(self, args, nargs, names, reason);
+}
+
+/* Whether the call says out=..., "an array, also where it would be a scalar". NumPy does not pass
+ * that on to __array_ufunc__, so an operand of ours would hide it. */
+static bool wants_array(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    bool found = false, any = false;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
+        found |= args[n + k] == Py_Ellipsis;
+    }
+    for (Py_ssize_t k = 0; found && k < n; k++) {
+        any |= ours(args[k]);
+    }
+    return any;
+}
+
+static PyObject *run_on_views(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    Py_ssize_t all = n + PyTuple_GET_SIZE(names), k = 0;
+    PyObject *made[NESTED], *result = NULL;
+    for (; k < all && k < NESTED; k++) {
+        bool view = ours(args[k]) && npa_touch((PyArrayObject *)args[k], false) == 0;
+        made[k] = view ? npa_exact_view((PyArrayObject *)args[k]) : Py_NewRef(args[k]);
+        if (made[k] == NULL) {
+            break;
+        }
+    }
+    if (k == all && !PyErr_Occurred()) {
+        result = adopted(numpy_ufunc_call(self, made, (size_t)n, names));
+    } else if (!PyErr_Occurred()) {
+        PyErr_SetString(PyExc_TypeError, "too many arguments");
+    }
+    while (k-- > 0) {
+        Py_DECREF(made[k]);
+    }
+    return result;
+}
+
+/* np.maximum(a, b, out) and minimum: newer NumPy warns, as its authors often meant a third operand. */
+static bool out_is_deprecated(const PyUFuncObject *u, Py_ssize_t n)
+{
+    return n > 2 && u->nin == 2 && (strcmp(u->name, "maximum") == 0 || strcmp(u->name, "minimum") == 0);
+}
+
+static PyObject *ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    Py_ssize_t n = PyVectorcall_NARGS(nargs);
+    if (names != NULL && wants_array(args, n, names)) {
+        return run_on_views(self, args, n, names);
+    }
+    if (npa_suspended || !any_large(args, n, false) || !npa_in_block() ||
+        out_is_deprecated((PyUFuncObject *)self, n)) {
+        return numpy_ufunc_call(self, args, nargs, names);
+    }
+    int before = npa_now(NPA_RECORDING);
+    PyObject *result = take_ufunc(self, args, nargs, names);
+    npa_now(before);
+    return result;
+}
+
+/* ------------------------------------------------------------------- functions and methods */
+
+typedef struct {
+    const target *t;
+    PyObject *self;
+    PyObject *const *args;
+    Py_ssize_t n;
+    PyObject *names;        /* of a fastcall */
+    PyObject *tuple, *dict; /* of the other kind */
+} call;
+
+static PyObject *in_numpy(const call *c)
+{
+    void (*f)(void) = (void (*)(void))c->t->original;
+    switch (c->t->kind) {
+    case METH_VARARGS | METH_KEYWORDS:
+        return ((PyCFunctionWithKeywords)f)(c->self, c->tuple, c->dict);
+    case METH_FASTCALL | METH_KEYWORDS:
+        return ((_PyCFunctionFastWithKeywords)f)(c->self, c->args, c->n, c->names);
+    case METH_FASTCALL: return ((_PyCFunctionFast)f)(c->self, c->args, c->n);
+    default: return ((PyCFunction)f)(c->self, c->tuple); /* VARARGS, O, NOARGS */
+    }
+}
+
+static PyObject *counted(const call *c, PyObject *reason)
+{
+    const target *t = c->t;
+    PyObject *result = NULL;
+    if ((t->method && PyArray_Check(c->self) && npa_q.nrequests > 0 &&
+         npa_touch((PyArrayObject *)c->self, t->writes) < 0) ||
+        settle_all(c->args, c->n, t->writes, true) < 0) {
+        return NULL;
+    }
+    double start = npa_seconds();
+    int before = npa_now(NPA_IN_NUMPY);
+    result = in_numpy(c);
+    npa_now(before);
+    if (reason != NULL && PyUnicode_GetLength(reason) > 0) {
+        result = count_fallback(result, t->name, reason, npa_seconds() - start);
+    }
+    result = t->adopts > 1 ? itself(result) : result;
+    return t->adopts ? adopted(result) : result;
+}
+
+/* The taker's arguments: as the call's, after the array or ufunc whose method it is. */
+static int ask_target(const call *c, PyObject **result, PyObject **reason)
+{
+    Py_ssize_t all = c->n + (c->names != NULL ? PyTuple_GET_SIZE(c->names) : 0);
+    PyObject *shifted[NESTED];
+    if (c->dict != NULL && PyDict_GET_SIZE(c->dict) > 0) {
+        PyObject *tuple = PyTuple_New(c->n + c->t->method);
+        for (Py_ssize_t k = 0; tuple != NULL && k < c->n + c->t->method; k++) {
+            PyObject *o = k < c->t->method ? c->self : c->args[k - c->t->method];
+            PyTuple_SET_ITEM(tuple, k, Py_NewRef(o));
+        }
+        npa_suspended++;
+        *result = tuple != NULL ? PyObject_Call(c->t->taker, tuple, c->dict) : NULL;
+        npa_suspended--;
+        Py_XDECREF(tuple);
+        *reason = *result;
+        return *result == NULL || !PyUnicode_CheckExact(*result);
+    }
+    if (all + 1 >= NESTED) {
+        *reason = PyUnicode_FromString("");
+        return 0;
+    }
+    shifted[0] = c->self;
+    memcpy(shifted + c->t->method, c->args, sizeof *c->args * (size_t)all);
+    return ask(c->t->taker, shifted, (size_t)(c->n + c->t->method), c->names, result, reason);
+}
+
+static PyObject *take_it(const call *c)
+{
+    PyObject *result, *reason = NULL;
+    if (c->t->method && PyObject_TypeCheck(c->self, &PyUFunc_Type) && c->n > 0 &&
+        !only_plain(c->args, 1)) {
+        return in_numpy(c); /* other classes, and ours, have their say there */
+    }
+    if (ask_target(c, &result, &reason)) {
+        return result;
+    }
+    result = counted(c, reason);
+    Py_DECREF(reason);
+    return result;
+}
+
+static PyObject *take(const call *c)
+{
+    int before = npa_now(NPA_RECORDING);
+    PyObject *result = c->t->taker != NULL ? take_it(c) : counted(c, c->t->reason);
+    npa_now(before);
+    return result;
+}
+
+/* Something small, which may still have made something large. */
+static PyObject *not_taken(const call *c)
+{
+    PyObject *result = in_numpy(c);
+    if (result == NULL || !c->t->adopts || npa_suspended || !plain(result)) {
+        return result;
+    }
+    PyObject *base = c->t->adopts > 1 ? PyArray_BASE((PyArrayObject *)result) : NULL;
+    if (base != NULL && ours(base) && npa_in_block()) {
+        return itself(result);
+    }
+    return large(result) && npa_in_block() ? adopted(result) : result;
+}
+
+static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                      PyObject *names)
+{
+    call c = {.t = t, .self = self, .args = args, .n = n, .names = names};
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    if (npa_suspended || !worth(t, self, args, n, all) || !npa_in_block()) {
+        return not_taken(&c);
+    }
+    return take(&c);
+}
+
+static PyObject *packed(const target *t, PyObject *self, PyObject *args, PyObject *dict)
+{
+    call c = {.t = t, .self = self, .tuple = args, .dict = dict};
+    if (t->kind == METH_O) {
+        c.args = &c.tuple, c.n = 1;
+    } else if (t->kind != METH_NOARGS) {
+        c.args = &PyTuple_GET_ITEM(args, 0), c.n = PyTuple_GET_SIZE(args);
+    }
+    bool keywords = dict != NULL && PyDict_GET_SIZE(dict) > 0;
+    /* A shape or a range that is given by name makes up for there being no argument. */
+    if (npa_suspended || (!worth(t, self, c.args, c.n, t->action != ARGUMENTS && keywords
+                                                           ? c.n + (c.n == 0) : c.n) &&
+                          !(t->action == ARGUMENTS && keywords && any_large_named(dict))) ||
+        !npa_in_block()) {
+        return not_taken(&c);
+    }
+    return take(&c);
+}
+
+/* A stub is told the object but not which function it stands for: one of each kind per target. */
+#define STUB(i)                                                                                  \
+    static PyObject *fast_##i(PyObject *s, PyObject *const *a, Py_ssize_t n, PyObject *names)    \
+    {                                                                                            \
+        return fast(&targets[0x##i], s, a, n, names);                                            \
+    }                                                                                            \
+    static PyObject *bare_##i(PyObject *s, PyObject *const *a, Py_ssize_t n)                     \
+    {                                                                                            \
+        return fast(&targets[0x##i], s, a, n, NULL);                                             \
+    }                                                                                            \
+    static PyObject *packed_##i(PyObject *s, PyObject *a, PyObject *d)                           \
+    {                                                                                            \
+        return packed(&targets[0x##i], s, a, d);                                                 \
+    }                                                                                            \
+    static PyObject *one_##i(PyObject *s, PyObject *a)                                           \
+    {                                                                                            \
+        return packed(&targets[0x##i], s, a, NULL);                                              \
+    }
+#define STUBS(h)                                                                                 \
+    STUB(h##0) STUB(h##1) STUB(h##2) STUB(h##3) STUB(h##4) STUB(h##5) STUB(h##6) STUB(h##7)      \
+    STUB(h##8) STUB(h##9) STUB(h##a) STUB(h##b) STUB(h##c) STUB(h##d) STUB(h##e) STUB(h##f)
+STUBS(0) STUBS(1) STUBS(2) STUBS(3) STUBS(4) STUBS(5) STUBS(6) STUBS(7)
+STUBS(8) STUBS(9) STUBS(a) STUBS(b) STUBS(c) STUBS(d) STUBS(e) STUBS(f)
+#define ANY(f) ((PyCFunction)(void (*)(void))(f))
+#define ROW(i) {ANY(fast_##i), ANY(bare_##i), ANY(packed_##i), ANY(one_##i)},
+#define ROWS(h)                                                                                  \
+    ROW(h##0) ROW(h##1) ROW(h##2) ROW(h##3) ROW(h##4) ROW(h##5) ROW(h##6) ROW(h##7)              \
+    ROW(h##8) ROW(h##9) ROW(h##a) ROW(h##b) ROW(h##c) ROW(h##d) ROW(h##e) ROW(h##f)
+static const PyCFunction stubs[MOST][4] = {
+    ROWS(0) ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
+    ROWS(8) ROWS(9) ROWS(a) ROWS(b) ROWS(c) ROWS(d) ROWS(e) ROWS(f)};
+
+/* -------------------------------------------------------------------------------- subscripts */
+
+static PyObject *subscript_stub(PyObject *a, PyObject *key)
+{
+    if (npa_suspended || !plain(a) || !large(a) || !npa_in_block()) {
+        return npa_numpy.mapping.mp_subscript(a, key);
+    }
+    int kind = npa_key_kind((PyArrayObject *)a, key);
+    if (kind == 0) {
+        int before = npa_now(NPA_RECORDING);
+        npa_suspended++;
+        PyObject *result = PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
+        npa_suspended--;
+        npa_now(before);
+        return result;
+    }
+    if (kind == 2 && npa_touch((PyArrayObject *)a, false) < 0) {
+        return NULL;
+    }
+    return npa_numpy.mapping.mp_subscript(a, key);
+}
+
+static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
+{
+    if (npa_suspended || !plain(a) || value == NULL ||
+        !(large(a) || ((plain(value) || ours(value)) && large(value))) || !npa_in_block()) {
+        return npa_numpy.mapping.mp_ass_subscript(a, key, value);
+    }
+    if (npa_key_kind((PyArrayObject *)a, key) == 2) {
+        return npa_touch((PyArrayObject *)a, true) < 0 || settle_all(&value, 1, false, false) < 0
+                   ? -1 : npa_numpy.mapping.mp_ass_subscript(a, key, value);
+    }
+    int before = npa_now(NPA_RECORDING);
+    npa_suspended++;
+    int status = npa_assign(a, key, value);
+    npa_suspended--;
+    npa_now(before);
+    return status;
+}
+
+/* ----------------------------------------------------------------------- installing, restoring */
+
+void npa_redirect_install(void)
+{
+    for (int i = 0; i < ntargets; i++) {
+        targets[i].definition->ml_meth = targets[i].stub;
+    }
+    for (int i = 0; i < nufuncs; i++) {
+        ufuncs[i]->vectorcall = ufunc_stub;
+    }
+    PyArray_Type.tp_as_mapping->mp_subscript = subscript_stub;
+    PyArray_Type.tp_as_mapping->mp_ass_subscript = assign_stub;
+    PyType_Modified(&PyArray_Type);
+    installed = true;
+}
+
+void npa_redirect_restore(void)
+{
+    for (int i = 0; i < ntargets; i++) {
+        targets[i].definition->ml_meth = targets[i].original;
+    }
+    for (int i = 0; i < nufuncs; i++) {
+        ufuncs[i]->vectorcall = ufunc_originals[i];
+    }
+    PyArray_Type.tp_as_mapping->mp_subscript = npa_numpy.mapping.mp_subscript;
+    PyArray_Type.tp_as_mapping->mp_ass_subscript = npa_numpy.mapping.mp_ass_subscript;
+    PyType_Modified(&PyArray_Type);
+    installed = false;
+}
+
+/* The definition behind a builtin function, a method of a C class, or a compiled Cython function
+ * (which begins as a builtin function does). NULL without error: none of these. */
+static PyMethodDef *definition_of(PyObject *o)
+{
+    if (PyCFunction_Check(o)) {
+        return ((PyCFunctionObject *)o)->m_ml;
+    }
+    if (Py_IS_TYPE(o, &PyMethodDescr_Type)) {
+        return ((PyMethodDescrObject *)o)->d_method;
+    }
+    if (strstr(Py_TYPE(o)->tp_name, "cython_function_or_method") != NULL) {
+        return ((PyCFunctionObject *)o)->m_ml;
+    }
+    return NULL;
+}
+
+/* redirect(function, action, taker | None, name, reason, writes, adopts) -> bool */
+static PyObject *redirect_function(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *function, *taker, *name, *reason;
+    int action, writes, adopts;
+    if (!PyArg_ParseTuple(args, "OiOUUpi", &function, &action, &taker, &name, &reason, &writes,
+                          &adopts)) {
+        return NULL;
+    }
+    PyMethodDef *d = definition_of(function);
+    int kind = d != NULL ? d->ml_flags & ~(METH_CLASS | METH_STATIC | METH_COEXIST) : 0, row;
+    switch (kind) {
+    case METH_FASTCALL | METH_KEYWORDS: row = 0; break;
+    case METH_FASTCALL: row = 1; break;
+    case METH_VARARGS | METH_KEYWORDS: row = 2; break;
+    case METH_VARARGS: case METH_O: case METH_NOARGS: row = 3; break;
+    default: row = -1;
+    }
+    if (row < 0 || ntargets == MOST || action < 0 || action >= ACTIONS || installed) {
+        Py_RETURN_FALSE;
+    }
+    for (int i = 0; i < ntargets; i++) {
+        if (targets[i].definition == d) {
+            Py_RETURN_TRUE;
+        }
+    }
+    targets[ntargets] = (target){
+        .definition = d, .original = d->ml_meth, .stub = stubs[ntargets][row],
+        .action = (enum action)action, .kind = kind, .writes = writes, .adopts = adopts,
+        .method = !PyCFunction_Check(function) && action != RESULT,
+        .taker = taker != Py_None ? Py_NewRef(taker) : NULL,
+        .name = Py_NewRef(name), .reason = Py_NewRef(reason)};
+    ntargets++;
+    Py_RETURN_TRUE;
+}
+
+/* redirect_ufunc(ufunc) -> bool */
+static PyObject *redirect_ufunc(PyObject *module, PyObject *o)
+{
+    (void)module;
+    if (!Py_IS_TYPE(o, &PyUFunc_Type) || installed || nufuncs == MOST_UFUNCS ||
+        PyUFunc_Type.tp_vectorcall_offset != (Py_ssize_t)offsetof(PyUFuncObject, vectorcall)) {
+        Py_RETURN_FALSE;
+    }
+    PyUFuncObject *u = (PyUFuncObject *)o;
+    if (numpy_ufunc_call == NULL) {
+        numpy_ufunc_call = u->vectorcall;
+    }
+    if (u->vectorcall != numpy_ufunc_call || u->vectorcall == NULL) {
+        Py_RETURN_FALSE;
+    }
+    ufuncs[nufuncs] = (PyUFuncObject *)Py_NewRef(o);
+    ufunc_originals[nufuncs++] = u->vectorcall;
+    Py_RETURN_TRUE;
+}
+
+static PyObject *redirect_taker(PyObject *module, PyObject *taker)
+{
+    (void)module;
+    Py_XSETREF(ufunc_taker, Py_NewRef(taker));
+    Py_RETURN_NONE;
+}
+
+static PyObject *adopted_each(PyObject *result)
+{
+    for (Py_ssize_t k = 0; result != NULL && PyTuple_CheckExact(result) && Py_REFCNT(result) == 1 &&
+                           k < PyTuple_GET_SIZE(result); k++) {
+        PyObject *item = adopted(PyTuple_GET_ITEM(result, k));
+        PyTuple_SET_ITEM(result, k, item);
+        if (item == NULL) {
+            Py_CLEAR(result);
+        }
+    }
+    return adopted(result);
+}
+
+/* call_numpy(function, *args, **kwargs): as without any block, but large new results are ours. */
+static PyObject *call_numpy(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)module;
+    if (n < 1) {
+        PyErr_SetString(PyExc_TypeError, "call_numpy() needs a function");
+        return NULL;
+    }
+    int before = npa_now(NPA_IN_NUMPY);
+    npa_suspended++;
+    PyObject *result = PyObject_Vectorcall(args[0], args + 1, (size_t)n - 1, names);
+    npa_suspended--;
+    npa_now(before);
+    return adopted_each(result);
+}
+
+static PyObject *in_block(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    return PyBool_FromLong(npa_in_block());
+}
+
+static PyObject *any_block(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    return PyBool_FromLong(npa_least != SIZE_MAX);
+}
+
+/* Addresses of everything that is redirected, as it is now: for tests. */
+static PyObject *redirected(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list != NULL && i < ntargets + nufuncs + 2; i++) {
+        void *now = i < ntargets ? (void *)targets[i].definition->ml_meth
+                    : i < ntargets + nufuncs ? (void *)ufuncs[i - ntargets]->vectorcall
+                    : i == ntargets + nufuncs ? (void *)PyArray_Type.tp_as_mapping->mp_subscript
+                                              : (void *)PyArray_Type.tp_as_mapping->mp_ass_subscript;
+        PyObject *item = PyLong_FromVoidPtr(now);
+        if (item == NULL || PyList_Append(list, item) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static PyObject *threshold(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    return PyLong_FromSize_t(npa_threshold_here());
+}
+
+static PyObject *block_backend(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    return npa_block_backend();
+}
+
+static PyMethodDef functions[] = {
+    {"redirect", redirect_function, METH_VARARGS, "Enter a C function in the table."},
+    {"redirect_ufunc", redirect_ufunc, METH_O, "Enter a ufunc in the table."},
+    {"settle_calls", npa_settle_calls, METH_O, "Evaluate before objects of a class are called."},
+    {"redirect_taker", redirect_taker, METH_O, "Who records calls of ufuncs."},
+    {"redirected", redirected, METH_NOARGS, "What each entry's slot holds now."},
+    {"call_numpy", (PyCFunction)(void (*)(void))call_numpy, METH_FASTCALL | METH_KEYWORDS,
+     "Call as outside any block."},
+    {"prove", npa_prove, METH_O, "Which assumptions hold: ufuncs, functions, methods."},
+    {"times", npa_times, METH_O, "Seconds per activity so far; whether to count from now on."},
+    {"any_block", any_block, METH_NOARGS, "Whether a block is open anywhere."},
+    {"in_block", in_block, METH_NOARGS, "Whether plain arrays are taken here."},
+    {"threshold", threshold, METH_NOARGS, "Bytes from which operations are recorded here."},
+    {"block_backend", block_backend, METH_NOARGS, "The backend the innermost block names."},
+    {NULL}};
+
+int npa_redirect_init(PyObject *module)
+{
+    return npa_block_init() < 0 || PyModule_AddFunctions(module, functions) < 0
+               ? -1 : PyModule_AddObjectRef(module, "Block", (PyObject *)&npa_block_type);
+}

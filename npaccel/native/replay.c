@@ -1,0 +1,710 @@
+/* replay.c: one recorded variant of a macro section, run again on other arrays.
+ *
+ *   match the arguments  ->  where every block lies  ->  numbers into the requests
+ *   ->  allocate results  ->  run the Program  ->  warnings  ->  results as the body would return them
+ */
+#include "macro.h"
+
+#include <string.h>
+
+enum { CELL = 16, ALIGNMENT = 64, MOST_KEPT = 1 << 20, MOST_ARRAYS = 64 };
+
+/* What one call needs; the replay keeps one for the next. */
+struct npa_frame {
+    npa_queue q;
+    npa_buffer *buffers;
+    uint8_t *kinds;
+    PyArrayObject **arrays; /* arguments, borrowed */
+    PyObject **numbers;     /* arguments, borrowed */
+    PyObject **roots;       /* results, owned during the call */
+    double *values;
+    char *cells, *temporaries;
+    npa_range *large; /* temporaries that are not kept */
+};
+
+static uint64_t clock_of_uses;
+
+/* ---------------------------------------------------------------------------------- frames */
+
+void npa_frame_free(npa_frame *f)
+{
+    if (f != NULL) {
+        free(f->q.arena), free(f->q.buffers), free(f->buffers), free(f->kinds), free(f->arrays);
+        free(f->numbers), free(f->roots), free(f->values), free(f->cells), free(f->temporaries);
+        free(f);
+    }
+}
+
+static npa_frame *frame_new(const npa_replay *r)
+{
+    const npa_queue *q = npa_queue_of(r->section);
+    npa_frame *f = calloc(1, sizeof *f);
+    if (f == NULL) {
+        return NULL;
+    }
+    size_t nblocks = (size_t)r->nblocks + 1;
+    f->q.arena = malloc(q->used + 1);
+    f->q.at = q->at, f->q.nrequests = q->nrequests, f->q.used = q->used;
+    f->q.buffers = calloc(nblocks, sizeof *f->q.buffers), f->q.nbuffers = r->nblocks;
+    f->buffers = calloc(nblocks, sizeof *f->buffers);
+    f->kinds = calloc((size_t)q->nrequests + 1, 1);
+    f->arrays = calloc((size_t)r->narrays + 1, sizeof *f->arrays);
+    f->numbers = calloc((size_t)r->nnumbers + 1, sizeof *f->numbers);
+    f->values = calloc((size_t)r->nnumbers + 1, sizeof *f->values);
+    f->roots = calloc((size_t)r->nroots + 1, sizeof *f->roots);
+    f->cells = aligned_alloc(CELL, CELL * ((size_t)r->ncells + 1));
+    bool kept = r->temporary_bytes > 0 && r->temporary_bytes <= MOST_KEPT;
+    f->temporaries = kept ? aligned_alloc(ALIGNMENT, r->temporary_bytes) : NULL;
+    if (!f->q.arena || !f->q.buffers || !f->buffers || !f->kinds || !f->arrays || !f->numbers ||
+        !f->values || !f->roots || !f->cells || (kept && !f->temporaries)) {
+        npa_frame_free(f);
+        return NULL;
+    }
+    memcpy(f->q.arena, q->arena, q->used);
+    for (int i = 0; i < r->nblocks; i++) {
+        const npa_block_spec *b = &r->blocks[i];
+        f->q.buffers[i] = &f->buffers[i];
+        f->buffers[i].index = i, f->buffers[i].size = b->size;
+        f->buffers[i].base = b->kind == NPA_BLOCK_OUTSIDE ? b->base
+                             : b->kind == NPA_BLOCK_CELL ? f->cells + CELL * b->slot
+                             : kept ? f->temporaries + b->at : NULL;
+    }
+    return f;
+}
+
+/* -------------------------------------------------------------------------------- arguments */
+
+static bool same_value(PyObject *a, PyObject *b)
+{
+    if (a == b) {
+        return true;
+    }
+    if (Py_TYPE(a) != Py_TYPE(b) || PyArray_Check(a)) {
+        return false;
+    }
+    if (PyFloat_CheckExact(a)) { /* -0.0 is not 0.0 here, and a NaN is itself */
+        double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
+        return memcmp(&x, &y, sizeof x) == 0;
+    }
+    int same = PyObject_RichCompareBool(a, b, Py_EQ);
+    if (same < 0) {
+        PyErr_Clear();
+    }
+    return same > 0;
+}
+
+static bool same_array(const npa_node *node, PyObject *o)
+{
+    if (!PyArray_CheckExact(o) && !Py_IS_TYPE(o, npa_array_type)) {
+        return false;
+    }
+    PyArrayObject *a = (PyArrayObject *)o;
+    PyArray_Descr *d = PyArray_DESCR(a);
+    size_t bytes = sizeof(npy_intp) * (size_t)node->n;
+    return d->type_num == node->type && PyArray_ISNBO(d->byteorder) && PyArray_NDIM(a) == node->n &&
+           memcmp(PyArray_DIMS(a), node->lengths, bytes) == 0 &&
+           memcmp(PyArray_STRIDES(a), node->lengths + node->n, bytes) == 0 &&
+           ((uintptr_t)PyArray_DATA(a) & (uintptr_t)(PyDataType_ELSIZE(d) - 1)) == 0 &&
+           (bool)PyArray_ISWRITEABLE(a) == node->flag;
+}
+
+static bool match(const npa_node **at, PyObject *o, npa_frame *f);
+
+static bool match_items(const npa_node **at, PyObject *o, int n, npa_frame *f)
+{
+    if (PySequence_Fast_GET_SIZE(o) != n) {
+        return false;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!match(at, PySequence_Fast_GET_ITEM(o, i), f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool match_dict(const npa_node **at, const npa_node *node, PyObject *o, npa_frame *f)
+{
+    if (PyDict_GET_SIZE(o) != node->n) {
+        return false;
+    }
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    for (int i = 0; i < node->n; i++) { /* in the same order: the body may walk over it */
+        if (!PyDict_Next(o, &position, &key, &value) ||
+            !same_value(key, PyTuple_GET_ITEM(node->object, i)) || !match(at, value, f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether `o` looks as recorded; moves past its nodes. */
+static bool match(const npa_node **at, PyObject *o, npa_frame *f)
+{
+    const npa_node *node = (*at)++;
+    switch (node->kind) {
+    case NPA_IN_ARRAY:
+        f->arrays[node->slot] = (PyArrayObject *)o;
+        return same_array(node, o);
+    case NPA_IN_NUMBER:
+        /* flag: `object` is the value that the recording holds for, else the type */
+        if (!node->flag && !Py_IS_TYPE(o, (PyTypeObject *)node->object)) {
+            return false;
+        }
+        if (Py_IS_TYPE(o, &npa_runtime_type)) { /* what npaccel.scalar made */
+            o = ((npa_runtime *)o)->value;
+        }
+        f->numbers[node->slot] = o;
+        return !node->flag || same_value(o, node->object);
+    case NPA_IN_SCALAR:
+        if (!Py_IS_TYPE(o, (PyTypeObject *)node->object)) {
+            return false;
+        }
+        PyArray_ScalarAsCtype(o, f->cells + CELL * node->slot);
+        return true;
+    case NPA_IN_CONTROL: return same_value(o, node->object);
+    case NPA_TUPLE: return PyTuple_CheckExact(o) && match_items(at, o, node->n, f);
+    case NPA_LIST: return PyList_CheckExact(o) && match_items(at, o, node->n, f);
+    case NPA_DICT: return PyDict_CheckExact(o) && match_dict(at, node, o, f);
+    default: return false;
+    }
+}
+
+static bool match_all(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                      npa_frame *f)
+{
+    Py_ssize_t nnames = names != NULL ? PyTuple_GET_SIZE(names) : 0;
+    if (n != r->nargs || nnames != PyTuple_GET_SIZE(r->names)) {
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < nnames; i++) {
+        if (!same_value(PyTuple_GET_ITEM(names, i), PyTuple_GET_ITEM(r->names, i))) {
+            return false;
+        }
+    }
+    const npa_node *at = r->in;
+    for (Py_ssize_t i = 0; i < n + nnames; i++) {
+        if (!match(&at, args[i], f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* An array whose values the body may have used while it was recorded. */
+static bool same_content(PyObject *array, PyObject *bytes)
+{
+    PyArrayObject *a = (PyArrayObject *)array;
+    return PyArray_IS_C_CONTIGUOUS(a) && PyArray_NBYTES(a) == PyBytes_GET_SIZE(bytes) &&
+           npa_touch(a, false) == 0 &&
+           memcmp(PyArray_DATA(a), PyBytes_AS_STRING(bytes), (size_t)PyArray_NBYTES(a)) == 0;
+}
+
+/* What the body found under global names and in closures is what is there now. */
+static bool premises_hold(const npa_replay *r)
+{
+    for (int i = 0; i < r->npremises; i++) {
+        const npa_premise *p = &r->premises[i];
+        if (PyArray_Check(p->where)) {
+            if (!same_content(p->where, p->object)) {
+                return false;
+            }
+            continue;
+        }
+        PyObject *now = PyDict_Check(p->where) ? PyDict_GetItemWithError(p->where, p->name)
+                                               : PyCell_GET(p->where);
+        if (now == NULL || !same_value(now, p->object)) {
+            PyErr_Clear();
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --------------------------------------------------------------------------------- memory */
+
+static bool apart(const npa_buffer *a, const npa_buffer *b)
+{
+    return a->base + a->size <= b->base || b->base + b->size <= a->base;
+}
+
+/* Blocks of the arguments: those that lay in one still do, and what is written is nobody else's. */
+static bool place_inputs(const npa_replay *r, npa_frame *f)
+{
+    for (int i = 0; i < r->nmembers; i++) {
+        const npa_member *m = &r->members[i];
+        char *base = PyArray_BYTES(f->arrays[m->slot]) - m->offset;
+        npa_buffer *b = &f->buffers[m->block];
+        if (r->blocks[m->block].slot == m->slot) {
+            b->base = base;
+        } else if (b->base != base) {
+            return false;
+        }
+    }
+    for (int i = 0; r->writes && i < r->nblocks; i++) {
+        if (r->blocks[i].kind != NPA_BLOCK_INPUT || !r->blocks[i].written) {
+            continue;
+        }
+        for (int k = 0; k < r->nblocks; k++) {
+            if (k != i && r->blocks[k].kind <= NPA_BLOCK_OUTSIDE &&
+                !apart(&f->buffers[i], &f->buffers[k])) {
+                return false;
+            }
+        }
+    }
+    for (int i = 0; i < r->nblocks; i++) { /* an array may have been given other memory */
+        const npa_block_spec *b = &r->blocks[i];
+        if (b->kind == NPA_BLOCK_OUTSIDE) {
+            char *low, *high;
+            npa_extent((PyArrayObject *)b->owner, &low, &high);
+            if (low != b->base || (size_t)(high - low) != b->size) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Python numbers that the body computed from its arguments. False: it would have raised. */
+static bool compute_numbers(const npa_replay *r, npa_frame *f)
+{
+    for (int i = 0; i < r->nnumbers; i++) {
+        const npa_step_of_number *s = &r->numbers[i];
+        double a = s->op ? f->values[s->a] : 0, b = s->op ? f->values[s->b] : 0;
+        switch (s->op) {
+        case '\0':
+            f->values[i] = PyFloat_CheckExact(f->numbers[i]) ? PyFloat_AS_DOUBLE(f->numbers[i]) : 0;
+            break;
+        case '+': f->values[i] = a + b; break;
+        case '-': f->values[i] = a - b; break;
+        case '*': f->values[i] = a * b; break;
+        case '/':
+            if (b == 0) {
+                return false;
+            }
+            f->values[i] = a / b;
+            break;
+        default: f->values[i] = s->value;
+        }
+    }
+    return true;
+}
+
+/* Numbers in the requests. False: one does not fit, and NumPy has something to say about it. */
+static bool place_numbers(const npa_replay *r, npa_frame *f)
+{
+    if (!compute_numbers(r, f)) {
+        return false;
+    }
+    for (int i = 0; i < r->nuses; i++) {
+        const npa_use *u = &r->uses[i];
+        npa_request *q = (npa_request *)(f->q.arena + f->q.at[u->request]);
+        npa_operand *o = npa_operand_at(q, u->operand);
+        int to = q->rule->loop_type[u->operand];
+        if (q->initial) {
+            to = q->rule->loop_type[0];
+        }
+        PyObject *number = u->slot < r->nleaves ? f->numbers[u->slot] : NULL;
+        if (number != NULL && PyLong_CheckExact(number)) {
+            npa_value v = {.type = NPA_WEAK_INT, .object = number};
+            if (!npa_scalar_value(&v, to, o->at)) {
+                return false;
+            }
+        } else if (to == NPY_DOUBLE) {
+            memcpy(o->at, &f->values[u->slot], sizeof(double));
+        } else {
+            memset(o->at, 0, 16);
+            if (npa_cast_value(NPY_DOUBLE, &f->values[u->slot], to, o->at) != 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool make_roots(const npa_replay *r, npa_frame *f)
+{
+    for (int i = 0; i < r->nroots; i++) {
+        const npa_root *root = &r->roots[i];
+        const npy_intp *strides = root->lengths + root->ndim;
+        PyObject *made = root->large
+            ? npa_new_array(root->descr, root->ndim, root->lengths, strides)
+            : PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)Py_NewRef(root->descr),
+                                   root->ndim, root->lengths, root->contiguous ? NULL : strides,
+                                   NULL, 0, NULL);
+        if (made == NULL) {
+            return false;
+        }
+        f->roots[i] = made;
+    }
+    for (int i = 0; i < r->nblocks; i++) {
+        if (r->blocks[i].kind == NPA_BLOCK_ROOT) {
+            f->buffers[i].base = PyArray_BYTES((PyArrayObject *)f->roots[r->blocks[i].slot]);
+        }
+    }
+    return true;
+}
+
+static void drop_roots(const npa_replay *r, npa_frame *f)
+{
+    for (int i = 0; i < r->nroots; i++) {
+        Py_CLEAR(f->roots[i]);
+    }
+}
+
+/* With the lock. Own memory that nothing was ever written to appears. */
+static bool show(npa_range *range)
+{
+    npa_buffer *b = range->buffer;
+    if (npa_range_work(range) == NULL || npa_range_publish(range) != 0) {
+        return false;
+    }
+    b->fresh = false;
+    return true;
+}
+
+/* With the lock: 1 all arguments can be read, and written where they are; 0 what is pending must
+ * run first; -1 out of memory. */
+static int inputs_ready(const npa_replay *r, npa_frame *f)
+{
+    for (int i = 0; i < r->nblocks; i++) {
+        const npa_block_spec *b = &r->blocks[i];
+        if (b->kind > NPA_BLOCK_OUTSIDE) {
+            continue;
+        }
+        PyArrayObject *a = b->kind == NPA_BLOCK_INPUT ? f->arrays[b->slot]
+                                                      : (PyArrayObject *)b->owner;
+        npa_range *range = npa_range_find(PyArray_DATA(a));
+        npa_buffer *own = range != NULL ? range->buffer : NULL;
+        if (own == NULL) {
+            if (b->written && npa_q.nrequests > 0 && npa_foreign_waits(a)) {
+                return 0;
+            }
+        } else if (npa_q.nrequests > 0 && own->index >= 0) {
+            if (own->pending || b->written || range->work != range->home) {
+                return 0;
+            }
+        } else if (range->work != range->home && !show(range)) {
+            return -1;
+        }
+    }
+    return 1;
+}
+
+/* With the lock: pages for what is not small. */
+static bool take_pages(const npa_replay *r, npa_frame *f)
+{
+    for (int i = 0; i < r->nblocks; i++) {
+        npa_range *range = r->blocks[i].kind == NPA_BLOCK_ROOT ? npa_range_find(f->buffers[i].base)
+                                                               : NULL;
+        if (range != NULL && (f->buffers[i].base = npa_range_work(range)) == NULL) {
+            return false;
+        }
+    }
+    if (r->temporary_bytes <= MOST_KEPT) {
+        return true;
+    }
+    f->large = npa_guard_on ? npa_range_new(r->temporary_bytes) : NULL;
+    char *pages = f->large != NULL ? npa_range_work(f->large)
+                                   : aligned_alloc(4096, (r->temporary_bytes + 4095) & ~4095ul);
+    if (f->large == NULL) {
+        f->temporaries = pages;
+    }
+    for (int i = 0; pages != NULL && i < r->nblocks; i++) {
+        if (r->blocks[i].kind == NPA_BLOCK_TEMPORARY) {
+            f->buffers[i].base = pages + r->blocks[i].at;
+        }
+    }
+    return pages != NULL;
+}
+
+/* With the lock: temporaries go, results appear. */
+static bool give_pages(const npa_replay *r, npa_frame *f)
+{
+    bool good = true;
+    if (r->temporary_bytes > MOST_KEPT) {
+        if (f->large != NULL) {
+            npa_range_free(f->large);
+        } else {
+            free(f->temporaries);
+        }
+        f->large = NULL, f->temporaries = NULL;
+    }
+    for (int i = 0; i < r->nroots; i++) {
+        npa_range *range = npa_range_find(PyArray_DATA((PyArrayObject *)f->roots[i]));
+        good &= range == NULL || range->work == NULL || show(range);
+    }
+    return good;
+}
+
+/* -------------------------------------------------------------------------------- running */
+
+/* 0 done, -1 error set. */
+static int run(npa_replay *r, npa_frame *f)
+{
+    for (;;) {
+        if (npa_q.nrequests > 0) {
+            for (int i = 0; i < r->nmembers; i++) {
+                if (npa_touch(f->arrays[r->members[i].slot],
+                              r->blocks[r->members[i].block].written) < 0) {
+                    return -1;
+                }
+            }
+        }
+        npa_lock();
+        int ready = inputs_ready(r, f);
+        if (ready > 0) {
+            break;
+        }
+        npa_unlock();
+        if (ready < 0 || npa_flush() < 0) {
+            return PyErr_Occurred() ? -1 : (PyErr_NoMemory(), -1);
+        }
+    }
+    bool interrupted = false;
+    int status = -1, done = 0;
+    if (take_pages(r, f)) {
+        PyThreadState *mine = r->heavy ? PyEval_SaveThread() : NULL;
+        status = npa_program_run((npa_program *)r->program, &f->q, f->kinds, NULL, NULL,
+                                 &interrupted, &done);
+        status |= give_pages(r, f) ? 0 : -1;
+        npa_unlock();
+        if (mine != NULL) {
+            PyEval_RestoreThread(mine);
+        }
+    } else {
+        give_pages(r, f);
+        npa_unlock();
+    }
+    return status == 0 ? 0 : (PyErr_NoMemory(), -1);
+}
+
+static int heard(const npa_request *r, int kinds)
+{
+    int result = 0;
+    for (int i = 0; i < 4 && r->rule->may_warn; i++) {
+        result |= (r->errstate >> (2 * i) & 3) == 1 ? kinds & 1 << i : 0;
+    }
+    return result;
+}
+
+/* What the requests raised, as the warn hook takes it; NULL without error: nothing. */
+static PyObject *found(npa_frame *f)
+{
+    PyObject *list = NULL;
+    for (int i = 0; i < f->q.nrequests; i++) {
+        npa_request *q = (npa_request *)(f->q.arena + f->q.at[i]);
+        int kinds = f->kinds[i] ? heard(q, f->kinds[i]) : 0;
+        if (kinds == 0 || (list == NULL && (list = PyList_New(0)) == NULL)) {
+            continue;
+        }
+        PyObject *item = Py_BuildValue("(iOOiOiO)", kinds, (PyObject *)q->rule,
+                                       q->code ? q->code : Py_None, (int)q->lasti,
+                                       q->globals ? q->globals : Py_None, (int)q->errstate,
+                                       Py_None);
+        if (item == NULL || PyList_Append(list, item) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+/* -------------------------------------------------------------------------------- results */
+
+static PyObject *make_view(const npa_replay *r, const npa_node *node, npa_frame *f)
+{
+    PyObject *of = node->flag ? (PyObject *)f->arrays[node->slot] : f->roots[node->slot];
+    char *base = NULL;
+    for (int i = 0; node->flag && i < r->nmembers; i++) {
+        if (r->members[i].slot == node->slot) {
+            base = f->buffers[r->members[i].block].base;
+        }
+    }
+    base = node->flag ? base : PyArray_BYTES((PyArrayObject *)of);
+    PyObject *made = PyArray_NewFromDescr(
+        Py_TYPE(of), (PyArray_Descr *)Py_NewRef(node->object), node->n, node->lengths,
+        node->lengths + node->n, base + node->offset, node->type ? NPY_ARRAY_WRITEABLE : 0, NULL);
+    if (made != NULL && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef(of)) < 0) {
+        Py_CLEAR(made);
+    }
+    return made;
+}
+
+static PyObject *make(const npa_replay *r, const npa_node **at, npa_frame *f);
+
+static PyObject *make_items(const npa_replay *r, const npa_node **at, const npa_node *node,
+                            npa_frame *f)
+{
+    bool tuple = node->kind == NPA_TUPLE;
+    PyObject *made = tuple ? PyTuple_New(node->n) : PyList_New(node->n);
+    for (int i = 0; made != NULL && i < node->n; i++) {
+        PyObject *item = make(r, at, f);
+        if (item == NULL) {
+            Py_CLEAR(made);
+        } else if (tuple) {
+            PyTuple_SET_ITEM(made, i, item);
+        } else {
+            PyList_SET_ITEM(made, i, item);
+        }
+    }
+    return made;
+}
+
+static PyObject *make_dict(const npa_replay *r, const npa_node **at, const npa_node *node,
+                           npa_frame *f)
+{
+    PyObject *made = PyDict_New();
+    for (int i = 0; made != NULL && i < node->n; i++) {
+        PyObject *item = make(r, at, f);
+        if (item == NULL || PyDict_SetItem(made, PyTuple_GET_ITEM(node->object, i), item) < 0) {
+            Py_CLEAR(made);
+        }
+        Py_XDECREF(item);
+    }
+    return made;
+}
+
+static PyObject *make(const npa_replay *r, const npa_node **at, npa_frame *f)
+{
+    const npa_node *node = (*at)++;
+    switch (node->kind) {
+    case NPA_TUPLE: case NPA_LIST: return make_items(r, at, node, f);
+    case NPA_DICT: return make_dict(r, at, node, f);
+    case NPA_OUT_ROOT: return Py_NewRef(f->roots[node->slot]);
+    case NPA_OUT_INPUT: return Py_NewRef((PyObject *)f->arrays[node->slot]);
+    case NPA_OUT_VIEW: return make_view(r, node, f);
+    case NPA_OUT_SCALAR:
+        return PyArray_Scalar(f->cells + CELL * node->slot, (PyArray_Descr *)node->object, NULL);
+    case NPA_OUT_NUMBER:
+        return node->slot < r->nleaves ? Py_NewRef(f->numbers[node->slot])
+                                       : PyFloat_FromDouble(f->values[node->slot]);
+    case NPA_OUT_COPY: return PyArray_NewCopy((PyArrayObject *)node->object, NPY_KEEPORDER);
+    default: return Py_NewRef(node->object);
+    }
+}
+
+/* -------------------------------------------------------------------------------- the whole */
+
+/* As npa_replay_try, once the arguments are known to match. */
+static int go(npa_replay *r, npa_frame *f, bool strict, PyObject **result, const char **why)
+{
+    if (!place_numbers(r, f)) {
+        *why = "a number does not fit";
+        return 2;
+    }
+    memset(f->kinds, 0, (size_t)f->q.nrequests);
+    if (!make_roots(r, f)) {
+        *why = "no guarded memory is left";
+        return PyErr_Occurred() ? -1 : 2;
+    }
+    if (run(r, f) < 0) {
+        return -1;
+    }
+    PyObject *warnings = r->may_warn ? found(f) : NULL;
+    if (warnings != NULL && strict) { /* the body raises it at its line */
+        Py_DECREF(warnings);
+        *why = "a warning is an error";
+        return 2;
+    }
+    const npa_node *at = r->out;
+    *result = PyErr_Occurred() ? NULL : make(r, &at, f);
+    if (warnings != NULL) {
+        PyObject *done = PyObject_CallOneArg(npa_hook_warn, warnings);
+        Py_DECREF(warnings);
+        if (done == NULL) {
+            Py_CLEAR(*result);
+        }
+        Py_XDECREF(done);
+    }
+    return *result != NULL ? 1 : -1;
+}
+
+int npa_replay_try(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                   PyObject **result, const char **why)
+{
+    npa_frame *f = r->spare != NULL ? r->spare : frame_new(r);
+    if (f == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    r->spare = NULL;
+    int status = match_all(r, args, n, names, f) && premises_hold(r) && place_inputs(r, f);
+    int errstate = status ? npa_errstate() : 0;
+    if (status && errstate < 0) {
+        status = 2, *why = "errstate";
+    } else if (status && errstate != r->errstate) {
+        status = 0;
+    } else if (status) {
+        bool strict = r->may_warn && npa_warnings_are_errors();
+        if (strict && r->writes) {
+            status = 2, *why = "warnings are errors";
+        } else {
+            r->used = ++clock_of_uses;
+            status = go(r, f, strict, result, why);
+            r->hits += status == 1;
+            drop_roots(r, f);
+        }
+    }
+    if (r->spare == NULL) {
+        r->spare = f;
+    } else {
+        npa_frame_free(f);
+    }
+    return PyErr_Occurred() ? -1 : status;
+}
+
+/* run(args, names) -> (done, result); names: of the last arguments */
+static PyObject *replay_run(PyObject *self, PyObject *given)
+{
+    PyObject *args, *names, *result = NULL;
+    const char *why;
+    if (!PyArg_ParseTuple(given, "O!O!", &PyTuple_Type, &args, &PyTuple_Type, &names)) {
+        return NULL;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(args) - PyTuple_GET_SIZE(names);
+    int status = npa_replay_try((npa_replay *)self, &PyTuple_GET_ITEM(args, 0), n, names, &result,
+                                &why);
+    return status < 0 ? NULL
+           : Py_BuildValue("(NN)", PyBool_FromLong(status == 1),
+                           status == 1 ? result : Py_NewRef(Py_None));
+}
+static PyMethodDef replay_methods[] = {
+    {"run", replay_run, METH_VARARGS, "(done, result) of a call with these arguments."}, {NULL}};
+
+static void replay_free(PyObject *self)
+{
+    npa_replay_clear((npa_replay *)self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *replay_get(PyObject *self, void *what)
+{
+    npa_replay *r = (npa_replay *)self;
+    const char *name = what;
+    return strcmp(name, "info") == 0      ? Py_NewRef(r->info)
+           : strcmp(name, "program") == 0 ? Py_NewRef(r->program)
+           : strcmp(name, "section") == 0 ? Py_NewRef(r->section)
+           : PyLong_FromUnsignedLongLong(strcmp(name, "used") == 0 ? r->used : r->hits);
+}
+static PyGetSetDef replay_getset[] = {
+    {"info", replay_get, NULL, "Whatever Python wants to remember.", "info"},
+    {"program", replay_get, NULL, "The Program that it runs.", "program"},
+    {"section", replay_get, NULL, "The Section it was recorded in.", "section"},
+    {"used", replay_get, NULL, "The higher, the later it was used.", "used"},
+    {"hits", replay_get, NULL, "Calls that it served.", "hits"},
+    {NULL}};
+
+PyTypeObject npa_replay_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Replay",
+    .tp_basicsize = sizeof(npa_replay),
+    .tp_dealloc = replay_free,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "One recorded variant of a macro section.",
+    .tp_methods = replay_methods,
+    .tp_getset = replay_getset,
+    .tp_new = npa_replay_new,
+};
+
+int npa_replay_ready(void) { return PyType_Ready(&npa_replay_type); }

@@ -1,0 +1,277 @@
+/* rules.c: which rule a combination of operands has; what surrounds a request: errstate, filters, line. */
+#include "record.h"
+
+#include <string.h>
+
+PyObject *npa_copy_name;
+
+/* --------------------------------------------------------------------------------- rules */
+
+typedef struct {
+    PyObject *ufunc;
+    uint64_t signature;
+    npa_rule *rule; /* NULL: never recorded */
+} rule_slot;
+static rule_slot *rule_table;
+static size_t rule_cap, rule_count;
+static PyObject *rules_by_id;
+
+static size_t rule_hash(PyObject *ufunc, uint64_t signature)
+{
+    uint64_t h = ((uint64_t)(uintptr_t)ufunc >> 4) ^ (signature * 0x9E3779B97F4A7C15u);
+    return (size_t)(h ^ (h >> 29));
+}
+
+static rule_slot *rule_find_slot(PyObject *ufunc, uint64_t signature)
+{
+    size_t i = rule_hash(ufunc, signature) & (rule_cap - 1);
+    while (rule_table[i].ufunc != NULL &&
+           (rule_table[i].ufunc != ufunc || rule_table[i].signature != signature)) {
+        i = (i + 1) & (rule_cap - 1);
+    }
+    return &rule_table[i];
+}
+
+static int rule_grow(void)
+{
+    rule_slot *old = rule_table;
+    size_t n = rule_cap;
+    rule_slot *fresh = calloc(n ? 2 * n : 256, sizeof *fresh);
+    if (fresh == NULL) {
+        return -1;
+    }
+    rule_table = fresh, rule_cap = n ? 2 * n : 256;
+    for (size_t i = 0; i < n; i++) {
+        if (old[i].ufunc != NULL) {
+            *rule_find_slot(old[i].ufunc, old[i].signature) = old[i];
+        }
+    }
+    free(old);
+    return 0;
+}
+
+static PyObject *type_object(int type)
+{
+    switch (type) {
+    case NPA_WEAK_INT: return Py_NewRef((PyObject *)&PyLong_Type);
+    case NPA_WEAK_FLOAT: return Py_NewRef((PyObject *)&PyFloat_Type);
+    case NPA_WEAK_COMPLEX: return Py_NewRef((PyObject *)&PyComplex_Type);
+    default: return (PyObject *)PyArray_DescrFromType(type);
+    }
+}
+
+/* The rule for these operand types; NULL with or without error set. */
+npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject *out, bool in_place)
+{
+    uint64_t signature = (uint64_t)n | (in_place ? 8u : 0);
+    for (int k = 0; k < n; k++) {
+        signature |= (uint64_t)(uint8_t)types[k] << (8 + 8 * k);
+    }
+    signature |= (uint64_t)(uint8_t)(out != NULL ? PyArray_TYPE(out) : 255) << 56;
+    if (rule_cap != 0) {
+        rule_slot *slot = rule_find_slot(ufunc, signature);
+        if (slot->ufunc != NULL) {
+            return slot->rule;
+        }
+    }
+    if (Py_IS_TYPE(ufunc, &PyUFunc_Type) && ((PyUFuncObject *)ufunc)->obj != NULL) {
+        return NULL; /* of frompyfunc: the table would keep the function alive */
+    }
+    PyObject *kinds = PyTuple_New(n);
+    if (kinds == NULL) {
+        return NULL;
+    }
+    for (int k = 0; k < n; k++) {
+        PyTuple_SET_ITEM(kinds, k, type_object(types[k]));
+    }
+    PyObject *rule = PyObject_CallFunction(npa_hook_rule, "OOOO", ufunc, kinds,
+                                           out != NULL ? (PyObject *)PyArray_DESCR(out) : Py_None,
+                                           in_place ? Py_True : Py_False);
+    Py_DECREF(kinds);
+    if (rule == NULL) {
+        return NULL;
+    }
+    if (rule != Py_None && !Py_IS_TYPE(rule, &npa_rule_type)) {
+        PyErr_SetString(PyExc_TypeError, "the rule hook must return a Rule or None");
+        Py_DECREF(rule);
+        return NULL;
+    }
+    if (2 * (rule_count + 1) > rule_cap && rule_grow() < 0) {
+        Py_DECREF(rule);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    rule_slot *slot = rule_find_slot(ufunc, signature);
+    slot->ufunc = Py_NewRef(ufunc), slot->signature = signature;
+    slot->rule = rule == Py_None ? NULL : (npa_rule *)Py_NewRef(rule);
+    rule_count++;
+    Py_DECREF(rule);
+    return slot->rule;
+}
+
+/* An id that is the same in every process that has this rule, unless another one has taken it: a
+ * plan stored under a key lists its rules, so it is enough that this is rare. */
+int npa_number_rule(npa_rule *r)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    const unsigned char *name = (const unsigned char *)PyUnicode_AsUTF8(r->name);
+    for (; name != NULL && *name; name++) {
+        hash = (hash ^ *name) * 0x100000001b3u;
+    }
+    hash = (hash ^ (r->kind | r->nin << 8 | r->nout << 16)) * 0x100000001b3u;
+    for (int k = 0; k < r->nin + r->nout; k++) {
+        hash = (hash ^ (uint64_t)r->loop_type[k]) * 0x100000001b3u;
+        hash = (hash ^ (uint64_t)(k < r->nin ? 0 : r->result[k - r->nin]->type_num)) * 0x100000001b3u;
+    }
+    r->id = (uint32_t)(hash >> 32 ^ hash);
+    for (;; r->id++) {
+        PyObject *id = PyLong_FromUnsignedLong(r->id);
+        int taken = id == NULL ? -1 : PyDict_Contains(rules_by_id, id);
+        int status = taken == 0 ? PyDict_SetItem(rules_by_id, id, (PyObject *)r) : taken;
+        Py_XDECREF(id);
+        if (taken <= 0) {
+            return status;
+        }
+    }
+}
+
+PyObject *npa_rules_known(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return Py_NewRef(rules_by_id);
+}
+
+/* ---------------------------------------------------------------- what surrounds a request */
+
+static PyObject *extobj_var, *extobj_seen, *geterr, *warnings_dict, *filters_name;
+static int errstate_seen;
+
+/* NumPy's error state as it is now, without assuming the capsule's layout: ask geterr() when the
+ * capsule is another one. */
+int npa_errstate(void)
+{
+    PyObject *now;
+    if (PyContextVar_Get(extobj_var, NULL, &now) < 0 || now == NULL) {
+        PyErr_Clear();
+        return -1;
+    }
+    if (now == extobj_seen) {
+        Py_DECREF(now);
+        return errstate_seen;
+    }
+    PyObject *modes = PyObject_CallNoArgs(geterr);
+    if (modes == NULL) {
+        PyErr_Clear();
+        Py_DECREF(now);
+        return -1;
+    }
+    static const char *kinds[] = {"divide", "over", "under", "invalid"};
+    int state = 0;
+    for (int i = 0; i < 4 && state >= 0; i++) {
+        PyObject *mode = PyDict_GetItemString(modes, kinds[i]);
+        if (mode != NULL && PyUnicode_CompareWithASCIIString(mode, "warn") == 0) {
+            state |= 1 << (2 * i);
+        } else if (mode == NULL || PyUnicode_CompareWithASCIIString(mode, "ignore") != 0) {
+            state = -1;
+        }
+    }
+    Py_DECREF(modes);
+    Py_XSETREF(extobj_seen, now);
+    errstate_seen = state;
+    return state;
+}
+
+static PyObject *filters_seen, *filters_first;
+static Py_ssize_t filters_size = -1;
+static bool filters_error;
+
+/* Whether RuntimeWarning is an error by now; looks closer only when the filter list changed. */
+bool npa_warnings_are_errors(void)
+{
+    PyObject *list = PyDict_GetItemWithError(warnings_dict, filters_name);
+    if (list == NULL || !PyList_Check(list)) {
+        return true;
+    }
+    Py_ssize_t n = PyList_GET_SIZE(list);
+    PyObject *first = n > 0 ? PyList_GET_ITEM(list, 0) : NULL;
+    if (list == filters_seen && n == filters_size && first == filters_first) {
+        return filters_error;
+    }
+    Py_XSETREF(filters_seen, Py_NewRef(list));
+    Py_XSETREF(filters_first, Py_XNewRef(first));
+    filters_size = n;
+    PyObject *answer = PyObject_CallNoArgs(npa_hook_filters);
+    filters_error = answer == NULL || PyObject_IsTrue(answer) != 0;
+    if (answer == NULL) {
+        PyErr_Clear();
+    }
+    Py_XDECREF(answer);
+    return filters_error;
+}
+
+/* Code objects whose lines are NumPy's or ours: the user's line is further up. */
+static struct { PyObject *code; bool internal; } code_seen[256];
+static PyObject *internal_prefixes; /* tuple of str */
+
+static bool code_internal(PyCodeObject *code)
+{
+    size_t i = ((uintptr_t)code >> 5) & 255;
+    if (code_seen[i].code == (PyObject *)code) {
+        return code_seen[i].internal;
+    }
+    bool internal = false;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(internal_prefixes); k++) {
+        internal |= PyUnicode_Tailmatch(code->co_filename, PyTuple_GET_ITEM(internal_prefixes, k), 0,
+                                        PY_SSIZE_T_MAX, -1) > 0;
+    }
+    Py_XSETREF(code_seen[i].code, Py_NewRef((PyObject *)code));
+    code_seen[i].internal = internal;
+    return internal;
+}
+
+void npa_capture_site(npa_site *r)
+{
+    PyFrameObject *frame = PyEval_GetFrame();
+    r->code = r->globals = NULL;
+    r->lasti = -1;
+    if (frame == NULL) {
+        return;
+    }
+    Py_INCREF(frame);
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    while (code_internal(code)) {
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        if (back == NULL) {
+            break;
+        }
+        Py_SETREF(frame, back);
+        Py_SETREF(code, PyFrame_GetCode(frame));
+    }
+    r->code = (PyObject *)code;
+    r->globals = PyFrame_GetGlobals(frame);
+    r->lasti = PyFrame_GetLasti(frame);
+    Py_DECREF(frame);
+}
+
+
+int npa_rules_init(void)
+{
+    rules_by_id = PyDict_New();
+    if (rules_by_id == NULL) {
+        return -1;
+    }
+    PyObject *umath = PyImport_ImportModule("numpy._core.umath");
+    PyObject *numpy = PyImport_ImportModule("numpy"), *warnings = PyImport_ImportModule("warnings");
+    if (umath != NULL && numpy != NULL && warnings != NULL) {
+        extobj_var = PyObject_GetAttrString(umath, "_extobj_contextvar");
+        geterr = PyObject_GetAttrString(numpy, "geterr");
+        warnings_dict = Py_NewRef(PyModule_GetDict(warnings));
+        filters_name = PyUnicode_InternFromString("filters");
+        npa_copy_name = PyUnicode_InternFromString("copy");
+        internal_prefixes = PyTuple_New(0);
+    }
+    Py_XDECREF(umath), Py_XDECREF(numpy), Py_XDECREF(warnings);
+    return extobj_var && geterr && filters_name && npa_copy_name && internal_prefixes ? 0 : -1;
+}
+
+void npa_internal_prefixes(PyObject *tuple) { Py_SETREF(internal_prefixes, Py_NewRef(tuple)); }

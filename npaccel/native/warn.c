@@ -1,0 +1,216 @@
+/* warn.c: floating-point warnings that evaluation found, kept until Python may issue them.
+ *
+ * A warning belongs to the warning filters that were in force when its request was recorded. When
+ * the filters are about to change, requests that may still warn are given a scope (a Python object
+ * that remembers the filters), and go on waiting:
+ *
+ *     requests   0 ......... 11 12 ...... 30 31 ......... 40
+ *                   scope A        none      no scope yet
+ *                (may warn)    (can't warn)
+ */
+#include "record.h"
+
+#include <stdlib.h>
+
+/* Something to warn about. */
+typedef struct {
+    npa_rule *rule;
+    PyObject *code, *globals; /* owned */
+    PyObject *scope;          /* borrowed; NULL: the filters in force */
+    int32_t lasti;
+    int kinds;
+    uint16_t errstate;
+} warning;
+
+static struct {
+    warning *at; /* found while evaluating, issued at the next safe point */
+    int n, cap;
+} late;
+
+/* Scopes of late warnings whose requests are over. Owned. */
+static struct {
+    PyObject **at;
+    int n, cap;
+} held;
+
+/* Requests up to `end`, from the end of the mark before, have this scope. */
+typedef struct { int end; PyObject *scope; /* owned; NULL: they can't warn */ } mark;
+static struct {
+    mark *at;
+    int n, cap;
+} marks;
+
+/* Room for one more. False: out of memory. */
+static bool grow(void **at, int n, int *cap, size_t size)
+{
+    if (n < *cap) {
+        return true;
+    }
+    int more = *cap ? 2 * *cap : 16;
+    void *grown = realloc(*at, size * (size_t)more);
+    if (grown == NULL) {
+        return false;
+    }
+    *at = grown, *cap = more;
+    return true;
+}
+
+/* Which kinds the errstate at recording wants to hear of. */
+static int heard(const npa_request *r, int kinds)
+{
+    int result = 0;
+    for (int i = 0; i < 4 && r->rule->may_warn; i++) {
+        result |= (r->errstate >> (2 * i) & 3) == 1 ? kinds & 1 << i : 0;
+    }
+    return result;
+}
+
+static npa_request *request(int i) { return (npa_request *)(npa_q.arena + npa_q.at[i]); }
+
+/* With the lock, perhaps without the GIL: the queue's own references to code and globals pass to the
+ * warnings; scopes are borrowed until npa_end_scopes. */
+void npa_note_warnings(const uint8_t *kinds)
+{
+    for (int i = 0, m = 0; i < npa_q.nrequests; i++) {
+        while (m < marks.n && marks.at[m].end <= i) {
+            m++;
+        }
+        npa_request *r = request(i);
+        int wanted = kinds[i] ? heard(r, kinds[i]) : 0;
+        if (wanted && grow((void **)&late.at, late.n, &late.cap, sizeof *late.at)) {
+            late.at[late.n++] = (warning){
+                r->rule, r->code, r->globals, m < marks.n ? marks.at[m].scope : NULL, r->lasti,
+                wanted, r->errstate};
+            r->code = r->globals = NULL;
+        }
+    }
+}
+
+static void end_scope(PyObject *scope)
+{
+    if (scope == NULL) {
+        return;
+    }
+    if (late.n > 0 && grow((void **)&held.at, held.n, &held.cap, sizeof *held.at)) {
+        held.at[held.n++] = scope;
+    } else {
+        npa_drop_later(scope); /* out of memory: warnings in it lose their filters */
+    }
+}
+
+/* The first `done` requests are over; scopes live on with the warnings that were found in them. */
+void npa_end_scopes(int done)
+{
+    int kept = 0;
+    for (int m = 0; m < marks.n; m++) {
+        if (marks.at[m].end > done) {
+            marks.at[kept++] = (mark){marks.at[m].end - done, marks.at[m].scope};
+        } else {
+            end_scope(marks.at[m].scope);
+        }
+    }
+    marks.n = kept;
+}
+
+void npa_trim_scopes(void)
+{
+    for (int m = 0; m < marks.n; m++) {
+        marks.at[m].end = marks.at[m].end < npa_q.nrequests ? marks.at[m].end : npa_q.nrequests;
+    }
+}
+
+/* ----------------------------------------------------------------------------- with the GIL */
+
+bool npa_warnings_found(void) { return late.n > 0; }
+
+static PyObject *as_tuple(const warning *w)
+{
+    return Py_BuildValue("(iOOiOiO)", w->kinds, (PyObject *)w->rule, w->code ? w->code : Py_None,
+                         (int)w->lasti, w->globals ? w->globals : Py_None, (int)w->errstate,
+                         w->scope ? w->scope : Py_None);
+}
+
+/* Call the warn hook with what evaluation found; it may raise. */
+int npa_issue_warnings(void)
+{
+    if (late.n == 0) {
+        return 0;
+    }
+    npa_lock();
+    warning *mine = late.at;
+    PyObject **scopes = held.at;
+    int n = late.n, nscopes = held.n;
+    late.at = NULL, late.n = late.cap = 0;
+    held.at = NULL, held.n = held.cap = 0;
+    npa_unlock();
+    PyObject *list = PyList_New(0);
+    for (int i = 0; i < n; i++) {
+        PyObject *item = list == NULL ? NULL : as_tuple(&mine[i]);
+        if (item == NULL || PyList_Append(list, item) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(item);
+        Py_XDECREF(mine[i].code);
+        Py_XDECREF(mine[i].globals);
+    }
+    for (int i = 0; i < nscopes; i++) {
+        Py_DECREF(scopes[i]);
+    }
+    free(mine), free(scopes);
+    PyObject *done = list != NULL ? PyObject_CallOneArg(npa_hook_warn, list) : NULL;
+    Py_XDECREF(list);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+/* Whether requests from the first one on, or warnings that were found, may be heard. */
+static bool may_warn_from(int first)
+{
+    for (int i = first; i < npa_q.nrequests; i++) {
+        if (heard(request(i), 15)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int first_unmarked(void) { return marks.n > 0 ? marks.at[marks.n - 1].end : 0; }
+
+bool npa_may_warn(bool without_scope)
+{
+    npa_lock();
+    bool found = late.n > 0 && !without_scope;
+    for (int i = 0; i < late.n; i++) {
+        found |= late.at[i].scope == NULL;
+    }
+    found = found || may_warn_from(without_scope ? first_unmarked() : 0);
+    npa_unlock();
+    return found;
+}
+
+/* All that has none yet is given this scope. False: out of memory, and nothing was given it. */
+static bool give(PyObject *scope)
+{
+    int first = first_unmarked();
+    bool room = grow((void **)&marks.at, marks.n, &marks.cap, sizeof *marks.at) &&
+                grow((void **)&held.at, held.n, &held.cap, sizeof *held.at);
+    for (int i = 0; room && i < late.n; i++) {
+        late.at[i].scope = late.at[i].scope ? late.at[i].scope : scope;
+    }
+    if (room && late.n > 0) {
+        held.at[held.n++] = Py_NewRef(scope);
+    }
+    if (room && first < npa_q.nrequests) {
+        bool wanted = may_warn_from(first);
+        marks.at[marks.n++] = (mark){npa_q.nrequests, wanted ? Py_NewRef(scope) : NULL};
+    }
+    return room;
+}
+
+int npa_give_scope(PyObject *scope)
+{
+    npa_lock();
+    bool given = give(scope);
+    npa_unlock();
+    return given ? 0 : (PyErr_NoMemory(), -1);
+}

@@ -1,0 +1,171 @@
+"""What npaccel can compute on here, whether pending memory is guarded, and the settings."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from npaccel.config import SETTINGS
+from npaccel.errors import BackendUnavailable
+from npaccel.observe.report import bytes_text, row
+from npaccel.runtime.engine import Engine
+
+__all__ = ["Device", "Devices", "find_devices"]
+
+# What most often stops the guard, and what to do about it.
+REMEDIES = {
+    errno.ENOMEM: "the address space is limited; try ulimit -v unlimited",
+    errno.ENOSYS: "this system's memory pages are not of 4 KiB",
+    errno.EAGAIN: "no thread could be started, or another fault handler insists on being first",
+}
+UNGUARDED = "nothing stays pending past a call: slower, the results are the same"
+
+
+class Device(NamedTuple):
+    """A backend and the machine that it computes on.
+
+    state : "ready", or why it cannot be used.
+    vector_bytes, memory_bytes : 0 where nobody knows.
+    """
+
+    backend: str
+    name: str
+    state: str
+    threads: int
+    vector_bytes: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, repr=False)
+class Devices:
+    """What `npaccel.devices` found; `str()` is a table, the attributes are for programs.
+
+    Attributes
+    ----------
+    devices : one per backend and device; that in use comes first.
+    guarded : whether results may stay pending past a call. `guard` says so in words, and why not.
+    accelerate : what an `accelerate` block reaches here, in words.
+    settings : those of `npaccel.config` that are in force.
+    """
+
+    machine: str
+    devices: tuple[Device, ...]
+    guarded: bool
+    guard: str
+    accelerate: str
+    settings: Mapping[str, str | int]
+
+    def __str__(self) -> str:
+        lines = [self.machine, "", *_table(self.devices), ""]
+        lines += row("guard", self.guard)
+        lines += row("accelerate", self.accelerate)
+        lines += ["", "Settings (npaccel.config; the environment variables are in docs/usage.md)"]
+        lines += [f"  {name:26} {value}" for name, value in self.settings.items()]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def find_devices(engine: Engine, accelerate: str) -> Devices:
+    """Ask the backends, the engine and the settings; a backend's compiler is loaded for it.
+
+    accelerate : what a block reaches, as dispatch describes it.
+    """
+    memory = _memory_bytes()
+    found = [device for name in engine.backends() for device in _compiled(name, engine, memory)]
+    numpy = Device("numpy", f"NumPy {np.__version__}'s own loops", "ready", 1, 0, memory)
+    found.insert(0 if engine.config.backend == "numpy" else len(found), numpy)
+    guarded, guard = _guard(engine)
+    return Devices(
+        f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.platform()}",
+        tuple(found),
+        guarded,
+        guard,
+        accelerate,
+        {setting.name: getattr(engine.config, setting.name) for setting in SETTINGS},
+    )
+
+
+def _compiled(name: str, engine: Engine, memory: int) -> list[Device]:
+    try:
+        backend = engine.backend(name)
+    except BackendUnavailable as error:
+        return [Device(name, "", f"unavailable: {error}", 0, 0, 0)]
+    listed = getattr(backend, "list_devices", None)
+    if listed is not None:
+        return [Device(*fields) for fields in listed()]
+    machine = f"{_processor()} ({backend.device})"
+    return [Device(name, machine, "ready", engine.threads, backend.vector_bytes, memory)]
+
+
+def _guard(engine: Engine) -> tuple[bool, str]:
+    if engine.config.guard == "off":
+        return False, f"off, as set; {UNGUARDED}"
+    code = engine.guard_error
+    if code:
+        why = f"{errno.errorcode.get(code, code)}: {os.strerror(code)}"
+        remedy = REMEDIES.get(code)
+        return False, f"off, {why}{f' ({remedy})' if remedy else ''}; {UNGUARDED}"
+    return True, "on: memory of pending results is protected, and its first touch computes them"
+
+
+def _processor() -> str:
+    """The processor's name as its maker gives it, where the system tells."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                key, _, value = line.partition(":")
+                if key.strip() == "model name":
+                    return value.strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _memory_bytes() -> int:
+    """Memory of the machine, or of the control group if that is less."""
+    try:
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return 0
+    try:
+        with open("/sys/fs/cgroup/memory.max") as file:
+            limit = file.read().strip()
+    except OSError:
+        limit = "max"
+    return min(size, int(limit)) if limit.isdigit() else size
+
+
+# ------------------------------------------------------------------------------------------ table
+
+
+def _table(devices: Sequence[Device]) -> list[str]:
+    head = ("backend", "threads", "vectors", "memory", "device", "state")
+    rows = [head, *(_cells(device) for device in devices)]
+    # The last two columns are as long as they need to be.
+    widths = [max(len(cells[i]) for cells in rows) for i in range(4)]
+    lines: list[str] = []
+    for cells in rows:
+        start = "  ".join(f"{cell:{width}}" for cell, width in zip(cells, widths, strict=False))
+        if cells[5] in ("state", "ready"):
+            lines.append(f"  {start}  {cells[5]:7}{cells[4]}"[:100].rstrip())
+        else:
+            lines += [f"  {start}".rstrip(), *row("", cells[5])]
+    return lines
+
+
+def _cells(device: Device) -> tuple[str, ...]:
+    return (
+        device.backend,
+        str(device.threads or "-"),
+        f"{8 * device.vector_bytes} bit" if device.vector_bytes else "-",
+        bytes_text(device.memory_bytes) if device.memory_bytes else "-",
+        device.name,
+        device.state,
+    )

@@ -1,0 +1,325 @@
+"""What ran, as which kernels, from which lines; what will run; and what NumPy did instead."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from npaccel import _native
+from npaccel.ir.nodes import (
+    ArrayParam,
+    Binding,
+    Kernel,
+    KernelStep,
+    Kind,
+    Reduce,
+    Request,
+    Stride,
+    Trace,
+)
+from npaccel.ir.text import plan_text, trace_text
+from npaccel.observe import report
+from npaccel.runtime.engine import Engine
+from npaccel.runtime.program import PlanInfo, StepInfo
+from npaccel.runtime.warn import line_of
+
+__all__ = ["Access", "Explanation", "Fallback", "Operation", "Reduction", "Step", "explain"]
+
+# The C core's `history`.
+REMEMBERED_RUNS = 16
+READ_RAW = "its memory was read directly, not through npaccel, so NumPy's loops computed it"
+
+
+class Operation(NamedTuple):
+    """One recorded operation: NumPy's name, dtypes (inputs, then outputs), and the user's line."""
+
+    name: str
+    dtypes: tuple[str, ...] = ()
+    inputs: int = 0
+    file: str = ""
+    line: int = 0
+
+
+class Access(NamedTuple):
+    """An array that a step reads or writes. how: contiguous, strided, repeated, or streamed (a
+    contiguous store past the cache). The buffer's number is that of `Explanation.ir`."""
+
+    buffer: int
+    dtype: str
+    how: str
+
+
+class Reduction(NamedTuple):
+    """A fold inside a kernel ("sum", "max"), and the dtype of what it folds."""
+
+    fold: str
+    dtype: str
+
+
+class Step(NamedTuple):
+    """A kernel, or one operation by NumPy's own loop.
+
+    Attributes
+    ----------
+    kernel : its name; empty for NumPy's loop, then `reason` says why.
+    band, inner : extents of the kernel's parallel outer loop and of the loops inside it.
+    scratch : dtypes of row-local temporary arrays.
+    """
+
+    kernel: str
+    backend: str
+    operations: tuple[Operation, ...]
+    band: tuple[int, ...] = ()
+    inner: tuple[int, ...] = ()
+    loads: tuple[Access, ...] = ()
+    stores: tuple[Access, ...] = ()
+    reductions: tuple[Reduction, ...] = ()
+    scratch: tuple[str, ...] = ()
+    bytes_read: int = 0
+    bytes_written: int = 0
+    reason: str = ""
+
+
+class Fallback(NamedTuple):
+    """Calls that NumPy did instead: function, why, the user's "file:line", how many."""
+
+    function: str
+    reason: str
+    site: str
+    calls: int
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """What `npaccel.explain` found; `str()` is for reading, the attributes are for programs.
+
+    Attributes
+    ----------
+    heading : one sentence on what this is about.
+    run : number of the run, the first is 0; None when there is none to tell of.
+    pending : it has not run yet; the steps are those that would run now.
+    steps : in the order in which they run.
+    dropped : operations that were never computed, since nothing could see their results.
+    fused_away : how many temporary arrays never got any memory.
+    plan_known : whether an earlier run of the same operations had been planned; None: no plan.
+    fallbacks : since the start, or since ``npaccel.stats(reset=True)``; the most frequent first.
+    ir : text of the recorded operations and of the plan; empty when there is no plan.
+    """
+
+    heading: str
+    fallbacks: tuple[Fallback, ...]
+    run: int | None = None
+    pending: bool = False
+    steps: tuple[Step, ...] = ()
+    dropped: tuple[Operation, ...] = ()
+    fused_away: int = 0
+    plan_known: bool | None = None
+    ir: str = ""
+
+    def __str__(self) -> str:
+        return report.text(self)
+
+    __repr__ = __str__
+
+
+def explain(x: Any, engine: Engine, fallen: Mapping[tuple[str, str, str], int]) -> Explanation:
+    """Tell how `x` was or will be computed (None or a NumPy scalar: the last run).
+
+    fallen : (function, reason, site) to number of calls that NumPy did.
+    """
+    rows = sorted(fallen.items(), key=lambda item: -item[1])
+    fallbacks = tuple(Fallback(*key, times) for key, times in rows)
+    if isinstance(x, _native.Macro):
+        return _section(x, fallbacks)
+    if x is None or isinstance(x, np.generic):
+        return _last_run(fallbacks)
+    if not isinstance(x, np.ndarray):
+        raise TypeError(f"explain takes an array or nothing, not {type(x).__name__}")
+    if _native.is_pending(x):
+        return _pending(engine, fallbacks)
+    run, following = _native.serial(x), _native.serial(None)
+    if run is None or following is None or run > following:
+        return Explanation("The memory of this array was not computed by npaccel.", fallbacks)
+    return _run(run, fallbacks)
+
+
+# -------------------------------------------------------------------------------------- which run
+
+
+def _section(macro: _native.Macro, fallbacks: tuple[Fallback, ...]) -> Explanation:
+    """The latest variant of a macro section, and why bodies ran."""
+    counts = macro.stats()
+    reasons = "; ".join(counts["reasons"])
+    bodies = f"; {report.count(counts['bodies'], 'body')} run ({reasons})" if reasons else ""
+    heading = (
+        f"Macro section {macro._section.where}: {report.count(counts['variants'], 'variant')}, "
+        f"{report.count(counts['replays'], 'replay')}{bodies}"
+    )
+    variants = macro._variants
+    if not variants:
+        return Explanation(f"{heading}.", fallbacks)
+    sites = [(code, lasti) for _, code, lasti in variants[0].section.sites()]
+    heading += f". The latest variant: {report.count(len(sites), 'operation')} in"
+    return _planned(variants[0].program.info, sites, heading, fallbacks, None, pending=True)
+
+
+def _last_run(fallbacks: tuple[Fallback, ...]) -> Explanation:
+    following = _native.serial(None) or 0
+    if following == 0:
+        waiting = len(_native.sites())
+        more = f" {waiting} operations are pending." if waiting else ""
+        return Explanation(f"Nothing has run yet.{more}", fallbacks)
+    return _run(following - 1, fallbacks)
+
+
+def _pending(engine: Engine, fallbacks: tuple[Fallback, ...]) -> Explanation:
+    sites = [(code, lasti) for code, lasti, _ in _native.sites()]
+    heading = f"Not computed yet: {report.count(len(sites), 'operation')} pending, to run as"
+    return _planned(engine.preview(), sites, heading, fallbacks, _native.serial(None), pending=True)
+
+
+def _run(number: int, fallbacks: tuple[Fallback, ...]) -> Explanation:
+    found = _native.history(number)
+    if found is None:
+        text = f"Computed by run {number}, of which nothing is known any more"
+        text += f" (the last {REMEMBERED_RUNS} are remembered)."
+        return Explanation(text, fallbacks, run=number)
+    _, program, sites = found
+    heading = f"Run {number}: {report.count(len(sites), 'operation')} in"
+    reason = READ_RAW if program is None else _why_single(program)
+    if program is not None and not reason:
+        places = [(code, lasti) for _, code, lasti in sites]
+        return _planned(program.info.plan_info(), places, heading, fallbacks, number)
+    steps = tuple(
+        Step("", "numpy", (_at(Operation(name), code, lasti),), reason=reason)
+        for name, code, lasti in sites
+    )
+    return Explanation(heading, fallbacks, run=number, steps=steps)
+
+
+def _why_single(program: _native.Program) -> str:
+    """Why a Program runs its requests one by one; '' if it does not."""
+    if isinstance(program.info, str):
+        return program.info
+    if not program.single:
+        return ""
+    _, best_s, _ = program.timing
+    times = f"{best_s * 1e3:.3g} ms against {program.rival * 1e3:.3g} ms"
+    return f"its kernels were slower than NumPy's loops ({times})"
+
+
+def _planned(
+    info: PlanInfo,
+    sites: Sequence[tuple[Any, int]],
+    heading: str,
+    fallbacks: tuple[Fallback, ...],
+    run: int | None,
+    *,
+    pending: bool = False,
+) -> Explanation:
+    operations = [
+        _at(_operation(request), *site)
+        for request, site in zip(info.trace.requests, sites, strict=False)
+    ]
+    steps = zip(info.steps, info.plan.steps, strict=True)
+    return Explanation(
+        heading,
+        fallbacks,
+        run=run,
+        pending=pending,
+        steps=tuple(
+            _kernel_step(about, about.kernel, step, operations)
+            if isinstance(step, KernelStep) and about.kernel is not None
+            else _request_step(about, info.trace, operations)
+            for about, step in steps
+        ),
+        dropped=tuple(operations[index] for index in info.plan.dropped),
+        fused_away=_fused_away(info),
+        plan_known=None if pending else run != info.first_flush,
+        ir=trace_text(info.trace) + "\n" + plan_text(info.plan),
+    )
+
+
+# ------------------------------------------------------------------------------- parts of a plan
+
+
+def _operation(request: Request) -> Operation:
+    name = request.op
+    if request.kind is Kind.REDUCE:
+        name += ".reduce"
+    elif request.kind is Kind.SCAN:
+        name += ".accumulate"
+    elif request.kind is Kind.IOTA:
+        name = "arange"
+    elif name == "copy" and len(set(request.loop)) > 1:
+        name = "astype"
+    inputs = len(request.loop) - len(request.outputs)
+    return Operation(name, request.loop, inputs)
+
+
+def _at(operation: Operation, code: Any, lasti: int) -> Operation:
+    if code is None:
+        return operation
+    line = line_of(code, lasti)
+    return Operation(operation.name, operation.dtypes, operation.inputs, code.co_filename, line)
+
+
+def _request_step(about: StepInfo, trace: Trace, operations: Sequence[Operation]) -> Step:
+    (index,) = about.requests
+    request = trace.requests[index]
+    return Step(
+        "",
+        about.backend,
+        (operations[index],),
+        inner=request.shape,
+        bytes_read=about.bytes_read,
+        bytes_written=about.bytes_written,
+        reason=about.reason,
+    )
+
+
+def _kernel_step(
+    about: StepInfo, kernel: Kernel, step: KernelStep, operations: Sequence[Operation]
+) -> Step:
+    pairs = list(zip(kernel.arrays, step.arrays, strict=True))
+    effects = [effect for leaf in kernel.leaves for effect in leaf.effects]
+    return Step(
+        kernel.name,
+        about.backend,
+        tuple(operations[index] for index in about.requests),
+        band=about.extents[: kernel.band_rank],
+        inner=about.extents[kernel.band_rank :],
+        loads=tuple(_access(param, place) for param, place in pairs if param.read),
+        stores=tuple(_access(param, place) for param, place in pairs if param.written),
+        reductions=tuple(
+            Reduction(effect.fold.value, effect.value.dtype)
+            for effect in effects
+            if isinstance(effect, Reduce)
+        ),
+        scratch=kernel.scratch,
+        bytes_read=about.bytes_read,
+        bytes_written=about.bytes_written,
+        reason=about.reason,
+    )
+
+
+def _access(param: ArrayParam, place: Binding) -> Access:
+    how = {Stride.UNIT: "contiguous", Stride.ANY: "strided", Stride.ZERO: "repeated"}[param.vector]
+    return Access(place.buffer, param.dtype, "streamed" if param.nontemporal else how)
+
+
+def _fused_away(info: PlanInfo) -> int:
+    """Buffers that the operations which were computed would have filled, had they run alone."""
+    kept = set(info.plan.buffers)
+    dropped = set(info.plan.dropped)
+    written = Counter(
+        view.buffer
+        for request in info.trace.requests
+        if request.index not in dropped
+        for view in request.outputs
+    )
+    return sum(info.trace.buffers[buffer].fresh and buffer not in kept for buffer in written)

@@ -1,0 +1,196 @@
+"""An Explanation as plain text that reads well in a terminal of 100 columns."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from npaccel.observe.explain import Access, Explanation, Fallback, Operation, Step
+
+__all__ = ["bytes_text", "count", "row", "text"]
+
+COLUMNS = 100
+LABEL = 26  # width of the column with file names
+# What is shown of long lists; the attributes of an Explanation hold all.
+MOST_STEPS, MOST_LINES, MOST_FALLBACKS = 40, 40, 20
+MOST_OPERATIONS = 10  # of one line; more are counted instead
+
+
+def text(explanation: Explanation) -> str:
+    """The whole text of an Explanation, without a newline at its end."""
+    lines = [_heading(explanation)]
+    alike: dict[tuple[object, ...], list[Step]] = {}
+    for step in explanation.steps:
+        alike.setdefault(_likeness(step), []).append(step)
+    for steps in islice(alike.values(), MOST_STEPS):
+        lines += ["", *_step(steps[0], len(steps))]
+    if len(alike) > MOST_STEPS:
+        lines += ["", f"... and {len(alike) - MOST_STEPS} more steps"]
+    if explanation.dropped:
+        lines += ["", "Never computed, since nothing can see the results:"]
+        lines += _operations(explanation.dropped)
+    lines += ["", *_fallbacks(explanation.fallbacks)]
+    return "\n".join(lines)
+
+
+def count(number: int, noun: str) -> str:
+    """ "1 kernel", "2 kernels"."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def bytes_text(size: int) -> str:
+    """A number of bytes in its largest binary unit."""
+    if size < 1024:
+        return f"{size} B"
+    amount, units = size / 1024, ["KiB", "MiB", "GiB", "TiB"]
+    while amount >= 1024 and len(units) > 1:
+        amount /= 1024
+        units.pop(0)
+    return f"{amount:.1f} {units[0]}"
+
+
+def row(label: str, words: str) -> list[str]:
+    """`words` wrapped in a column of their own, `label` before it."""
+    start = f"  {label:{LABEL}}"
+    if len(label) > LABEL:
+        return [start, *row("", words)]
+    lines = textwrap.wrap(
+        words,
+        COLUMNS,
+        initial_indent=start + " ",
+        subsequent_indent=" " * (LABEL + 3),
+        break_on_hyphens=False,
+    )
+    return lines or [start.rstrip()]
+
+
+def _heading(explanation: Explanation) -> str:
+    if not explanation.steps and not explanation.dropped:
+        return explanation.heading
+    kernels = sum(bool(step.kernel) for step in explanation.steps)
+    single = len(explanation.steps) - kernels
+    parts = [count(kernels, "kernel")] if kernels or not single else []
+    if single:
+        parts.append(count(single, "single request") + " by NumPy's loops")
+    words = f"{explanation.heading} {' and '.join(parts)}"
+    if explanation.fused_away:
+        words += f"; {count(explanation.fused_away, 'temporary array')} fused away"
+    if explanation.plan_known is not None:
+        words += "; plan known from before" if explanation.plan_known else "; planned anew"
+    return "\n".join(textwrap.wrap(words + ".", COLUMNS))
+
+
+# ------------------------------------------------------------------------------------------ steps
+
+
+def _likeness(step: Step) -> tuple[object, ...]:
+    """What steps that are shown as one have in common: all but the arrays."""
+    space = (step.kernel, step.band, step.inner, step.reason)
+    return (*space, step.operations, step.bytes_read, step.bytes_written)
+
+
+def _step(step: Step, times: int) -> list[str]:
+    """A step that runs `times` times; then the arrays are not named, for they differ."""
+    title = _title(step) + (f", {times} times; each time" if times > 1 else "")
+    lines = [title, *_operations(step.operations)]
+    if step.bytes_read or step.loads:
+        words = _accesses(step.loads, named=times == 1)
+        lines += row("reads", bytes_text(step.bytes_read) + words)
+    if step.bytes_written or step.stores:
+        words = _accesses(step.stores, named=times == 1)
+        lines += row("writes", bytes_text(step.bytes_written) + words)
+    if step.reductions:
+        lines += row("reduces", _times(f"{r.fold} {r.dtype}" for r in step.reductions))
+    if step.scratch:
+        lines += row("scratch per row", _times(step.scratch))
+    if step.reason:
+        lines += row("why NumPy", step.reason)
+    return lines
+
+
+def _title(step: Step) -> str:
+    if not step.kernel:
+        space = f" over {_extents(step.inner)}" if step.bytes_written else ""
+        return f"By NumPy's loop{space}"
+    band = f"{_extents(step.band)} rows of " if step.band else ""
+    return f"Kernel {step.kernel} on {step.backend} over {band}{_extents(step.inner)}"
+
+
+def _extents(extents: Sequence[int]) -> str:
+    return " x ".join(map(str, extents)) or "1"
+
+
+def _times(words: Iterable[str]) -> str:
+    return ", ".join(
+        word if times == 1 else f"{word} ({times} times)" for word, times in Counter(words).items()
+    )
+
+
+def _accesses(accesses: Sequence[Access], *, named: bool) -> str:
+    words = _times(
+        f"b{access.buffer} {access.dtype} {access.how}" if named else f"{access.dtype} {access.how}"
+        for access in accesses
+    )
+    return f": {words}" if words else ""
+
+
+# ------------------------------------------------------------------------------------- operations
+
+
+def _operations(operations: Sequence[Operation]) -> list[str]:
+    """One row per line of the user, with what it asked for."""
+    places: dict[str, list[str]] = {}
+    for operation in operations:
+        places.setdefault(_place(operation), []).append(_signature(operation))
+    lines: list[str] = []
+    for place, names in islice(places.items(), MOST_LINES):
+        in_order = len(names) <= MOST_OPERATIONS
+        lines += row(place, ", ".join(names) if in_order else _times(names))
+    if len(places) > MOST_LINES:
+        lines.append(f"  ... and {len(places) - MOST_LINES} more lines")
+    return lines
+
+
+def _signature(operation: Operation) -> str:
+    dtypes = operation.dtypes
+    if len(set(dtypes)) <= 1:
+        return " ".join([operation.name, *dtypes[:1]])
+    inputs, outputs = dtypes[: operation.inputs], dtypes[operation.inputs :]
+    return f"{operation.name} {','.join(inputs)}->{','.join(outputs)}"
+
+
+def _place(operation: Operation) -> str:
+    if not operation.file:
+        return "(line unknown)"
+    return _short(f"{operation.file}:{operation.line}")
+
+
+def _short(site: str, width: int = LABEL) -> str:
+    """`site` relative to the working directory, and cut at the left at a folder's name."""
+    folder = os.getcwd() + os.sep
+    site = site.removeprefix(folder)
+    while len(site) > width and os.sep in site.removeprefix("..." + os.sep):
+        rest = site.removeprefix("..." + os.sep).partition(os.sep)[2]
+        site = f"...{os.sep}{rest}"
+    return site
+
+
+# -------------------------------------------------------------------------------------- fallbacks
+
+
+def _fallbacks(fallbacks: Sequence[Fallback]) -> list[str]:
+    if not fallbacks:
+        return ["No call was handed to NumPy."]
+    lines = ["Calls handed to NumPy:"]
+    for fallback in fallbacks[:MOST_FALLBACKS]:
+        words = f"{fallback.function}: {fallback.reason}"
+        times = count(fallback.calls, "time")
+        lines += row(_short(fallback.site), f"{words}, {times}")
+    if len(fallbacks) > MOST_FALLBACKS:
+        lines.append(f"  ... and {len(fallbacks) - MOST_FALLBACKS} more")
+    return lines

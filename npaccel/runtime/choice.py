@@ -1,0 +1,82 @@
+"""Which device a kernel runs on, and what is done when one fails.
+
+The host's code is compiled for every step, also for one that runs on a device: where a launch
+fails the core runs that instead, so nothing is lost (native/program.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from npaccel.backends.base import Backend, Compiled
+from npaccel.caches.store import Store
+from npaccel.errors import BackendUnavailable, CompileError
+from npaccel.ir.nodes import Kernel
+from npaccel.runtime.kernels import Kernels
+from npaccel.runtime.program import StepInfo
+
+__all__ = ["Device", "is_device"]
+
+# Launches of a device that may fail, each by another kernel, before nothing is tried on it again.
+PATIENCE = 3
+
+
+def is_device(backend: str) -> bool:
+    """Whether a setting names a device that is not the host's own code."""
+    return backend not in ("auto", "llvm", "numpy")
+
+
+class Device:
+    """A backend that the user chose, with the kernels compiled for it.
+
+    Parameters
+    ----------
+    name : as the user gave it.
+    tell : warns the user, once for each text.
+
+    Attributes
+    ----------
+    kernels : how many times kernels were built or loaded is counted there.
+    lost : why nothing runs there any more, or ''.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        backend: Callable[[], Backend],
+        store: Callable[[], Store | None],
+        identity: Callable[[], str],
+        limit: int,
+        tell: Callable[[str], None],
+    ) -> None:
+        self.name = name
+        self.lost = ""
+        self.kernels = Kernels(backend, store, identity, limit)
+        self._backend = backend
+        self._tell = tell
+        self._refused: dict[str, str] = {}
+        self._failures = 0
+
+    def place(self, kernel: Kernel, info: StepInfo) -> tuple[Compiled | None, str]:
+        """The kernel compiled for this device and its name; or None and why it runs elsewhere."""
+        if self.lost:
+            return None, self.lost
+        known = self._refused.get(kernel.name)
+        if known is not None:
+            return None, known
+        try:
+            return self.kernels.get(kernel)[1], self._backend().name
+        except BackendUnavailable as error:
+            self.lost = str(error)
+            self._tell(f"{error}; kernels run with llvm instead")
+        except CompileError as error:
+            self._refused[kernel.name] = str(error)
+            self._tell(f"{error}; the kernel runs with llvm instead")
+        return None, self.lost or self._refused[kernel.name]
+
+    def note_failure(self, error: int) -> None:
+        """A launch failed: the kernel is not tried again, after some not even the device."""
+        self._failures += 1
+        self._tell(f"{self.name}: a launch failed with error {error}; it ran with llvm instead")
+        if self._failures >= PATIENCE:
+            self.lost = f"{self.name}: {self._failures} launches failed"

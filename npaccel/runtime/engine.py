@@ -1,0 +1,378 @@
+"""Joins the IR, the caches and the backends behind the C core's queue.
+
+The C core calls `Engine.plan` when requests must run whose key it has not seen; the Program that
+comes back is kept under that key, and later flushes with it never meet Python.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from cachetools import LRUCache
+
+from npaccel import _native
+from npaccel.backends.base import Backend
+from npaccel.backends.registry import available, open_backend
+from npaccel.caches.identity import package_identity
+from npaccel.caches.store import Store
+from npaccel.caches.trace import TraceCache
+from npaccel.config import Config
+from npaccel.errors import BackendUnavailable, CompileError, NpaccelWarning
+from npaccel.ir import text
+from npaccel.ir.nodes import Plan, Trace
+from npaccel.ir.passes import plan
+from npaccel.runtime import check
+from npaccel.runtime.choice import Device, is_device
+from npaccel.runtime.cost import costs_of
+from npaccel.runtime.helper import Helper
+from npaccel.runtime.jobs import Job
+from npaccel.runtime.kernels import Kernels, MissingCode
+from npaccel.runtime.plans import Planner
+from npaccel.runtime.program import (
+    Compile,
+    PlanInfo,
+    Streams,
+    build,
+    describe,
+    one_by_one,
+    single_requests,
+)
+from npaccel.runtime.stored import Positions, StoredPrograms, outcome_of
+from npaccel.runtime.tiers import NEVER, Sequence, Tiers
+from npaccel.runtime.trace import decode, portable
+from npaccel.runtime.warn import warn_user
+
+__all__ = ["Engine"]
+
+# Different sequences of operations whose plans are kept to be moved to other sizes.
+PLANNED_SEQUENCES = 512
+FAULTS = ("guard_faults", "write_faults")  # counted by the core for good
+ONLY_NUMPY = "the setting backend is 'numpy'"
+
+
+class Engine:
+    """One per process: settings, backend, compiled kernels."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.guard_error = 0
+        self.kernels = Kernels(
+            lambda: self.backend("llvm"), lambda: self.store, self.identity, config.code_limit
+        )
+        self.stored = StoredPrograms(lambda: self.store, self._full_identity, self.kernels.find)
+        self.costs = costs_of(self._folder)
+        self.tiers = Tiers(self._helper, self.costs)
+        self._store: Store | None = None
+        self._identity = ""
+        self.planner = Planner(PLANNED_SEQUENCES)
+        self.traces = TraceCache(_native.plans(), config.trace_cache, config.trace_cache_bytes)
+        self._streams: Streams = LRUCache(PLANNED_SEQUENCES)
+        self._open: dict[str, Backend] = {}
+        self._devices: dict[str, Device] = {}
+        self._backend_in_force = config.backend
+        self._faults_before: dict[str, int] = {}
+        self._warned: set[str] = set()
+        config.subscribe(self._changed)
+        self._apply()
+
+    # What the C core calls.
+
+    def __call__(self, key: bytes) -> _native.Program:
+        """Choose how the pending requests run; a compiled Program is kept under their key."""
+        config = self.config
+        if self._backend_here() == "numpy":
+            program = one_by_one(decode(_native.trace()), ONLY_NUMPY)
+            self.traces.add(key, program)
+            return program
+        if is_device(config.backend):
+            return self._compile(key)
+        eager = config.tiering == "eager" or config.check == "compute"
+        if not eager:
+            self._take_replies()
+            known = self._known(key)
+            if known is not None:
+                return known
+        sequence = self.tiers.sequence()
+        if config.tiering == "off":
+            return self.tiers.single(sequence, key, NEVER)
+        if key not in sequence.programs and not sequence.planned:
+            stored = self.stored.find(key)
+            if stored is not None:
+                sequence.ready = True
+                return self._keep(key, *stored)
+        return self._compile(key) if eager else self._choose(key, sequence)
+
+    def _choose(self, key: bytes, sequence: Sequence) -> _native.Program:
+        """At once with NumPy's loops, unless there is code; and whether to have it compiled."""
+        tiers, requests = self.tiers, _native.pending()
+        missing = False
+        if sequence.ready and self.costs.plan_seconds(requests) <= sequence.seconds:
+            try:
+                return self._compile(key, self.kernels.known)
+            except MissingCode:
+                missing = True
+        if (
+            not tiers.busy
+            and (missing or tiers.pays(sequence))
+            and not tiers.ask(sequence, key, lambda number: self._job(number, key))
+        ):
+            return self._compile(key)
+        return tiers.single(sequence, key)
+
+    def _compile(self, key: bytes, kernel: Compile | None = None) -> _native.Program:
+        """Plan and compile now."""
+        raw = _native.trace()
+        trace = decode(raw)
+        moved = self.planner.moved
+        planned = self.planner.plan(trace)
+        device = self._device()
+        try:
+            recipe, program = build(
+                trace,
+                planned,
+                kernel or self.kernels.get,
+                self.threads,
+                self._streams,
+                device.place if device is not None else None,
+            )
+        except (CompileError, BackendUnavailable) as error:
+            self._warn_once(error, text.trace_text(trace) + "\n" + text.plan_text(planned))
+            return self._keep(key, (), b"", one_by_one(trace, f"not compiled: {error}"))
+        positions = tuple(number for pair in planned.consumed for number in pair)
+        # Those that were moved are as many as there are sizes.
+        if device is None and self.planner.moved == moved:
+            self.tiers.sequence().planned = True
+            self.stored.keep(key, outcome_of(raw, positions, recipe))
+        return self._keep(key, positions, _native.values(positions), program)
+
+    def _known(self, key: bytes) -> _native.Program | None:
+        found = _native.plans().get(key)
+        if isinstance(found, tuple):
+            positions, variants = found
+            found = variants.get(_native.values(positions))
+        return found
+
+    def _keep(
+        self, key: bytes, positions: Positions, values: bytes, program: _native.Program
+    ) -> _native.Program:
+        if not positions:
+            self.traces.add(key, program)
+            return program
+        known = _native.plans().get(key)
+        same = isinstance(known, tuple) and known[0] == positions
+        variants = known[1] if isinstance(known, tuple) and same else {}
+        variants[values] = program
+        self.traces.add(key, (positions, variants))
+        return program
+
+    def _job(self, number: int, key: bytes) -> Job:
+        trace, _ = portable(_native.trace())
+        return Job(number, key, trace, self.threads, self._folder(), self.config.cache_limit)
+
+    def _take_replies(self) -> None:
+        """Exchange what the helper has compiled for what ran with NumPy's loops."""
+        for asked, reply in self.tiers.listen():
+            if reply.outcome is None:
+                self._warn_once(CompileError(reply.error), reply.text)
+                continue
+            self.kernels.compiled += reply.compiled
+            self.costs.note_compile(reply.requests, reply.seconds)
+            try:
+                for name, image in reply.images.items():
+                    if not self.kernels.has(name):
+                        self.kernels.add(name, image)
+            except (CompileError, BackendUnavailable) as error:
+                asked.sequence.refused = f"not loaded: {error}"
+                continue
+            found = self.stored.program(reply.outcome)
+            if found is not None:
+                asked.sequence.ready = True
+                found[2].rival = self.tiers.rival_seconds(asked)
+                self._keep(asked.key, *found)
+
+    def section(self, trace: Trace, once: bool) -> tuple[_native.Program, Plan]:
+        """Plan and build a macro section. once: it runs once, so nothing is compiled."""
+        config = self.config
+        if once or config.backend == "numpy" or config.tiering == "off":
+            reason = ONLY_NUMPY if config.backend == "numpy" else NEVER
+            reason = "its section ended early" if once else reason
+            return one_by_one(trace, reason), single_requests(trace, reason)
+        planned = plan(trace)
+        try:
+            _, program = build(trace, planned, self.kernels.get, self.threads, self._streams)
+        except (CompileError, BackendUnavailable) as error:
+            self._warn_once(error, text.trace_text(trace) + "\n" + text.plan_text(planned))
+            reason = f"not compiled: {error}"
+            return one_by_one(trace, reason), single_requests(trace, reason)
+        return program, planned
+
+    def before(self) -> check.State:
+        """In check mode, before a run: what the requests will read."""
+        return check.snapshot()
+
+    def after(self, state: check.State, results: list[bytes | None]) -> None:
+        """In check mode, after a run: compare with the reference; raises CheckError."""
+        check.compare(state, results)
+
+    def preview(self) -> PlanInfo:
+        """What the pending requests would run as; compiles and runs nothing."""
+        trace = decode(_native.trace())
+        if self._backend_here() == "numpy":
+            return describe(trace, single_requests(trace, ONLY_NUMPY))
+        return describe(trace, plan(trace))
+
+    # Settings.
+
+    def _changed(self, name: str, value: str | int) -> None:
+        self._apply()
+        if name in ("cache", "cache_dir", "cache_limit"):
+            self._store = None
+        if name == "backend":
+            self._choose_backend(str(value))
+        if name in ("tiering", "threads"):  # plans hold tasks for threads
+            self.traces.clear()
+            self.tiers.forget()
+
+    def _choose_backend(self, name: str) -> None:
+        """Exchange the known programs for those of that backend; raises BackendUnavailable."""
+        if is_device(name):
+            self.backend(name)
+        self.traces.exchange(self._backend_in_force, name)
+        self._backend_in_force = name
+        self.tiers.forget()
+
+    def _apply(self) -> None:
+        config = self.config
+        self.traces.entries = config.trace_cache
+        self.traces.size_bytes = config.trace_cache_bytes
+        self.traces.shrink()
+        self.kernels.resize(config.code_limit)
+        self.guard_error = _native.configure(
+            threshold_bytes=config.threshold,
+            queue_limit=config.queue_limit,
+            memory_limit=config.memory_limit,
+            nursery_bytes=config.nursery,
+            threads=config.threads,
+            guard=int(config.guard == "on"),
+            check=int(config.check == "compute"),
+        )
+
+    @property
+    def threads(self) -> int:
+        """How many threads run kernels: the setting, or what affinity and quota allow."""
+        return _native.threads()
+
+    # Backends.
+
+    def _backend_here(self) -> str:
+        """What the innermost `accelerate` block asks for, or the setting. Part of the key."""
+        return _native.block_backend() or str(self.config.backend)
+
+    def backends(self) -> tuple[str, ...]:
+        """Names of the backends that compile, whether or not they work here."""
+        return available()
+
+    def backend(self, name: str) -> Backend:
+        """Open the backend, once; raises BackendUnavailable."""
+        if name not in self._open:
+            self._open[name] = open_backend(name)
+        return self._open[name]
+
+    def _device(self) -> Device | None:
+        """The device that the settings name, if it is not the host."""
+        name = self.config.backend
+        if not is_device(name):
+            return None
+        if name not in self._devices:
+            self._devices[name] = Device(
+                name,
+                lambda: self.backend(name),
+                lambda: self.store,
+                self.identity,
+                self.config.code_limit,
+                self._tell_once,
+            )
+        return self._devices[name]
+
+    def device_failed(self) -> None:
+        """What the C core calls after a run in which a launch on a device failed."""
+        error, device = _native.device_error(), self._device()
+        if error is not None and device is not None:
+            device.note_failure(error)
+
+    # What is stored on disk.
+
+    @property
+    def store(self) -> Store | None:
+        """The cache on disk; None when it is switched off."""
+        if self._store is None and self.config.cache == "on":
+            self._store = Store(self.config.cache_dir, self.config.cache_limit, self._tell)
+        return self._store
+
+    def identity(self) -> str:
+        """What all stored entries depend on; read from the disk when it is first needed."""
+        if not self._identity:
+            self._identity = package_identity(("llvmlite",))
+        return self._identity
+
+    def _full_identity(self) -> str:
+        return self.identity() + _native.cpu()[0]
+
+    def _folder(self) -> str:
+        """The cache folder; '' if there is none that can be used."""
+        store = self.store
+        return store.folder if store is not None and store.usable() else ""
+
+    def _helper(self) -> Helper:
+        return Helper(self.config.helper_environment(), self.identity())
+
+    def _tell(self, text: str) -> None:
+        # Nobody's results depend on a cache: a filter that makes warnings errors stops nothing.
+        with suppress(NpaccelWarning):
+            warn_user(text)
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            self._tell(text)
+
+    def _warn_once(self, error: Exception, dumped: str) -> None:
+        if str(error) in self._warned:
+            return
+        self._warned.add(str(error))
+        import tempfile  # with what it imports in turn, a tenth of the time of our whole import
+
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="npaccel-", suffix=".ir", delete=False
+        ) as dump:
+            dump.write(dumped)
+        warn_user(
+            f"{error}; the requests run with NumPy's own loops instead; their IR is in {dump.name}"
+        )
+
+    def stats(self, *, reset: bool = False) -> dict[str, Any]:
+        """Counters of the C core and of this engine."""
+        counts: dict[str, Any] = dict(_native.stats(reset))
+        faults = {name: counts[name] for name in FAULTS}
+        for name in FAULTS:
+            counts[name] -= self._faults_before.get(name, 0)
+        if reset:
+            self._faults_before = faults
+        there = counts.pop("device_launches")
+        by_backend = {"llvm": counts["kernels"] - there}
+        if there:  # whichever of them: one is in use at a time, as a rule
+            by_backend["opencl"] = there
+        counts["kernels_by_backend"] = by_backend
+        compilers = [self.kernels, *(device.kernels for device in self._devices.values())]
+        counts["compiles"] = sum(kernels.compiled for kernels in compilers)
+        counts["tier0_runs"] = self.tiers.runs
+        counts["kernels_loaded"] = sum(kernels.loaded for kernels in compilers)
+        counts["plans_moved"] = self.planner.moved
+        counts["traces"] = len(self.traces)
+        if reset:
+            self.tiers.runs = 0
+            for kernels in compilers:
+                kernels.compiled = kernels.loaded = 0
+            self.planner.moved = 0
+        return counts

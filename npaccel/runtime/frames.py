@@ -1,0 +1,37 @@
+"""Messages through a pipe: eight bytes of length, then a pickle."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+__all__ = ["Unpacker", "pack"]
+
+LENGTH_BYTES = 8
+
+
+def pack(message: Any) -> bytes:
+    """The bytes of one message."""
+    content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    return len(content).to_bytes(LENGTH_BYTES, "little") + content
+
+
+class Unpacker:
+    """Takes bytes as they come and gives whole messages."""
+
+    def __init__(self) -> None:
+        self._parts = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        self._parts += data
+
+    def take(self) -> Any:
+        """The next message; None while it is not whole."""
+        if len(self._parts) < LENGTH_BYTES:
+            return None
+        end = LENGTH_BYTES + int.from_bytes(self._parts[:LENGTH_BYTES], "little")
+        if len(self._parts) < end:
+            return None
+        content = bytes(self._parts[LENGTH_BYTES:end])
+        del self._parts[:end]
+        return pickle.loads(content)

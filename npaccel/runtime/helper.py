@@ -1,0 +1,223 @@
+"""The helper process as its parent sees it: asked without waiting, listened to without waiting.
+
+Nothing here blocks but the start of the process, which takes half a millisecond. There is no
+thread: whoever runs something at tier 0 listens on the way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from npaccel.runtime.frames import Unpacker, pack
+
+__all__ = ["Helper"]
+
+LIMIT_S = 60.0  # for one job; then the process is killed
+START_S = 60.0  # until it says that it is there
+FAILURES = 3  # in a row; then no more is started
+PIPE_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 16
+
+PROGRAM = "import sys; sys.path[:] = {path!r}; from npaccel.runtime.worker import main; main()"
+
+
+class Helper:
+    """One process, started at the first job.
+
+    Parameters
+    ----------
+    environment : of the process.
+    identity : what it must report; another one means that it is another version.
+
+    Attributes
+    ----------
+    broken : why no helper can be started, or ''.
+    restarts : how often one was started again.
+    """
+
+    def __init__(self, environment: Mapping[str, str], identity: str) -> None:
+        self._environment = dict(environment)
+        self._identity = identity
+        self._pid = 0
+        self._ended: list[int] = []  # processes to wait for, so that they are gone for good
+        self._to = self._from = -1
+        self._waiting: dict[int, bytes] = {}  # jobs by number, the first one is being done
+        self._unsent = b""
+        self._busy_since = 0.0
+        self._ready = False
+        self._unpacker = Unpacker()
+        self._failures = 0
+        self.broken = ""
+        self.restarts = -1
+        os.register_at_fork(after_in_child=self._forget)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._waiting)
+
+    @property
+    def pid(self) -> int:
+        """Of the process; 0: there is none now."""
+        return self._pid
+
+    def ask(self, number: int, job: Any) -> bool:
+        """Have a job done; False: no helper can be started."""
+        if self.broken:
+            return False
+        self._waiting[number] = pack(job)
+        if len(self._waiting) == 1:
+            self._begin()
+        return not self.broken
+
+    def listen(self) -> tuple[list[Any], list[int]]:
+        """Replies that have come, and numbers of jobs in which the process was lost."""
+        replies: list[Any] = []
+        if not self._pid:
+            return replies, []
+        if self._ended:
+            self._reap()
+        self._send()
+        ended = self._receive(replies)
+        for reply in replies:
+            self._failures = 0
+            self._waiting.pop(reply.number, None)
+        late = bool(self._waiting) and time.monotonic() - self._busy_since > LIMIT_S
+        if ended or late:
+            return replies, self._recover()
+        if replies and self._waiting:
+            self._begin()
+        return replies, []
+
+    def stop(self) -> None:
+        """End the process, if there is one; waits for nothing."""
+        if self._pid:
+            os.close(self._to)
+            os.close(self._from)
+            with contextlib.suppress(OSError):
+                os.kill(self._pid, signal.SIGKILL)
+            self._ended.append(self._pid)
+            self._pid = 0
+        self._reap()
+
+    def _recover(self) -> list[int]:
+        """After the end of the process: go on with the next job; the numbers of those given up."""
+        self.stop()
+        lost: list[int] = []
+        if self._waiting:
+            self._failures += 1
+            if self._ready:
+                lost = [next(iter(self._waiting))]
+                del self._waiting[lost[0]]
+        if self._failures >= FAILURES:
+            self.broken = self.broken or "the helper process failed several times in a row"
+        if self.broken:
+            lost += self._waiting
+            self._waiting.clear()
+        elif self._waiting:
+            self._begin()
+        return lost
+
+    def _reap(self) -> None:
+        left = []
+        for pid in self._ended:
+            with contextlib.suppress(OSError):  # somebody else may have waited for it
+                if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                    left.append(pid)
+        self._ended = left
+
+    # Parts.
+
+    def _begin(self) -> None:
+        """Send the first job that waits, to a new process if need be."""
+        if not self._pid:
+            self._start()
+        if self._pid:
+            self._unsent = next(iter(self._waiting.values()))
+            self._busy_since = time.monotonic()
+            self._send()
+
+    def _start(self) -> None:
+        if not os.path.basename(sys.executable or "").startswith("python"):
+            self.broken = f"there is no Python to start a helper process with ({sys.executable!r})"
+            return
+        self.restarts += 1
+        self._ready = False
+        self._unpacker = Unpacker()
+        theirs_in, self._to = os.pipe()
+        self._from, theirs_out = os.pipe()
+        for descriptor in (self._to, self._from):
+            os.set_blocking(descriptor, False)
+            _enlarge(descriptor)
+        try:
+            self._pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-I", "-c", PROGRAM.format(path=[str(p) for p in sys.path])],
+                self._environment,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, theirs_in, 0),
+                    (os.POSIX_SPAWN_DUP2, theirs_out, 1),
+                    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+                ],
+                # A session of its own: Ctrl-C is not for it.
+                setsid=True,
+            )
+        except (OSError, NotImplementedError) as error:
+            self.broken = f"no helper process can be started: {error}"
+            os.close(self._to)
+            os.close(self._from)
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+
+    def _send(self) -> None:
+        while self._unsent:
+            try:
+                written = os.write(self._to, self._unsent[:CHUNK_BYTES])
+            except BlockingIOError:
+                return
+            except OSError:
+                return  # it is gone, as reading will tell
+            self._unsent = self._unsent[written:]
+
+    def _receive(self, replies: list[Any]) -> bool:
+        """Take what has come; whether the process has ended."""
+        while True:
+            try:
+                data = os.read(self._from, CHUNK_BYTES)
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
+            if not data:
+                return True
+            self._unpacker.feed(data)
+            while (message := self._unpacker.take()) is not None:
+                if self._ready:
+                    replies.append(message)
+                elif message == self._identity:
+                    self._ready = True
+                else:
+                    self.broken = "the helper process found another version of npaccel"
+                    return True
+
+    def _forget(self) -> None:
+        """In a forked child: the process is the parent's."""
+        if self._pid:
+            os.close(self._to)
+            os.close(self._from)
+        self._pid = 0
+        self._ended.clear()
+        self._waiting.clear()
+        self._unsent = b""
+
+
+def _enlarge(descriptor: int) -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)

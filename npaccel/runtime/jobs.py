@@ -1,0 +1,42 @@
+"""What is asked of the helper process, and what it answers: plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from npaccel.runtime.kernels import Image
+from npaccel.runtime.stored import Outcome
+from npaccel.runtime.trace import RawTrace
+
+__all__ = ["Job", "Reply"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A trace to plan and compile. folder: the cache's, empty if there is none."""
+
+    number: int
+    key: bytes
+    trace: RawTrace
+    threads: int
+    folder: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of a job: an outcome and code by kernels' keys, or why there is none.
+
+    compiled : how many kernels were compiled, not found on disk.
+    seconds, requests : how long it took, for how many requests.
+    text : with an error, the trace and its plan to read.
+    """
+
+    number: int
+    outcome: Outcome | None
+    images: dict[str, Image]
+    compiled: int
+    seconds: float
+    requests: int
+    error: str = ""
+    text: str = ""

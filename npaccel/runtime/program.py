@@ -1,0 +1,348 @@
+"""From a Plan to the native Program: kernels compiled, arguments laid out, tasks cut."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from npaccel import _native
+from npaccel.ir.nodes import (
+    ArrayParam,
+    Binding,
+    Kernel,
+    KernelStep,
+    Plan,
+    RequestStep,
+    Stride,
+    Trace,
+    View,
+)
+from npaccel.ir.scalar import item_size
+from npaccel.ir.text import body_text, kernel_name
+
+__all__ = [
+    "Information",
+    "PlanInfo",
+    "Recipe",
+    "StepInfo",
+    "assemble",
+    "build",
+    "describe",
+    "draft",
+    "one_by_one",
+    "single_requests",
+]
+
+# The words of a step that the C core fills in at each run.
+ADDRESS, SCALAR, PARTIALS = 0, 1, 2
+# Where lines and vectors begin; non-temporal stores need it.
+LINE_BYTES: Final = 64
+# Results of which more than this is written at once do not stay in a core's own cache.
+STREAM_BYTES: Final = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class StepInfo:
+    """What explain() says of a step. `kernel` None: one request by NumPy's loop, with `reason`."""
+
+    requests: tuple[int, ...]
+    kernel: Kernel | None
+    extents: tuple[int, ...]
+    bytes_read: int
+    bytes_written: int
+    backend: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInfo:
+    """What a Program remembers of its plan.
+
+    steps : one per step of `plan`.
+    first_flush : number of the flush that it was planned for; later ones found it known.
+    """
+
+    trace: Trace
+    plan: Plan
+    steps: tuple[StepInfo, ...]
+    first_flush: int
+
+    def plan_info(self) -> PlanInfo:
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A Program but for the addresses of its code: plain data, for another process or the disk.
+
+    steps : as _native.Program takes them, but a kernel's begins with its place in `kernels`.
+    kernels : keys of their code.
+    """
+
+    steps: list[tuple[Any, ...]]
+    dropped: int
+    kernels: tuple[str, ...]
+
+
+class Information(Protocol):
+    """What a Program remembers of its plan, perhaps only how to make it again."""
+
+    def plan_info(self) -> PlanInfo: ...
+
+
+# Returns the key of a kernel and what is compiled of it.
+Compile = Callable[[Kernel], tuple[str, Any]]
+# What a device has compiled of a kernel and the device's name; or None and why it has not.
+Place = Callable[[Kernel, StepInfo], tuple[Any, str]]
+# (a kernel's name, which of its arrays bypass the cache) -> the kernel in which they do
+Streams = MutableMapping[tuple[str, tuple[bool, ...]], Kernel]
+
+
+def build(
+    trace: Trace,
+    plan: Plan,
+    compile_kernel: Compile,
+    threads: int,
+    streams: Streams,
+    place: Place | None = None,
+) -> tuple[Recipe, _native.Program]:
+    """Compile what the plan needs and return the Program that the C core runs, and its recipe.
+
+    Parameters
+    ----------
+    streams : kernels whose stores bypass the cache, kept between calls.
+    compile_kernel : returns what is compiled for a kernel (cached by the caller).
+    threads : how many threads the tasks of a kernel should keep busy.
+
+    Raises
+    ------
+    CompileError : a kernel was rejected.
+    """
+    recipe, compiled, infos = draft(trace, plan, compile_kernel, threads, streams)
+    if place is not None:
+        recipe, compiled, infos = _placed(recipe, compiled, infos, place, plan)
+    return recipe, assemble(recipe, compiled, _info(trace, plan, infos))
+
+
+def _placed(
+    recipe: Recipe, compiled: list[Any], infos: list[StepInfo], place: Place, plan: Plan
+) -> tuple[Recipe, list[Any], list[StepInfo]]:
+    """The same steps, those that `place` takes on its device; the host's code if that fails."""
+    steps, code, told = list(recipe.steps), list(compiled), list(infos)
+    for number, (step, info) in enumerate(zip(plan.steps, infos, strict=True)):
+        if info.kernel is None or not isinstance(step, KernelStep):
+            continue
+        found, name_or_reason = place(step.kernel, info)
+        if found is None:
+            told[number] = dataclasses.replace(info, reason=name_or_reason)
+            continue
+        grid = found.task_grid(step.extents, 1)
+        scratch = found.scratch_bytes(step.extents)
+        device = (found.launcher, grid.band_step, grid.inner_step, scratch)
+        steps[number] = (*steps[number], device)
+        code.append(found)
+        told[number] = dataclasses.replace(info, backend=name_or_reason)
+    return Recipe(steps, recipe.dropped, recipe.kernels), code, told
+
+
+def draft(
+    trace: Trace, plan: Plan, compile_kernel: Compile, threads: int, streams: Streams
+) -> tuple[Recipe, list[Any], list[StepInfo]]:
+    """Lay out the steps; return them with what was compiled, and what explain() says of each."""
+    steps: list[tuple[Any, ...]] = []
+    infos: list[StepInfo] = []
+    found: dict[str, Any] = {}
+    for step, releases in zip(plan.steps, _releases(trace, plan), strict=True):
+        if isinstance(step, RequestStep):
+            steps.append((step.request, releases))
+            infos.append(_request_info(trace, step))
+            continue
+        info = _kernel_info(step, trace, streams)
+        assert info.kernel is not None
+        key, compiled = compile_kernel(info.kernel)
+        place = list(found).index(key) if key in found else len(found)
+        found[key] = compiled
+        steps.append((place, *_kernel_step(step, info, releases, compiled, threads)))
+        infos.append(info)
+    return Recipe(steps, len(plan.dropped), tuple(found)), list(found.values()), infos
+
+
+def assemble(recipe: Recipe, code: Sequence[Any], info: object) -> _native.Program:
+    """Return the Program of `recipe`, with what has the addresses of its kernels' code."""
+    steps = [
+        step if len(step) == 2 else (code[step[0]].main, code[step[0]].finish, *step[1:])
+        for step in recipe.steps
+    ]
+    return _native.Program(steps, recipe.dropped, list(code), info)
+
+
+def one_by_one(trace: Trace, reason: str) -> _native.Program:
+    """Return a Program that runs each request by itself with NumPy's inner loop."""
+    plan = single_requests(trace, reason)
+    releases = _releases(trace, plan)
+    steps = [(request.index, done) for request, done in zip(trace.requests, releases, strict=True)]
+    return _native.Program(steps, 0, None, describe(trace, plan))
+
+
+def _releases(trace: Trace, plan: Plan) -> list[list[int]]:
+    """Per step the dead buffers that no later step uses: their memory serves the next ones."""
+    last: dict[int, int] = {}
+    for number, step in enumerate(plan.steps):
+        used: list[int] = []
+        if isinstance(step, KernelStep):
+            used = [binding.buffer for binding in step.arrays]
+        else:
+            request = trace.requests[step.request]
+            views = (*request.inputs, *request.outputs, request.mask)
+            used = [view.buffer for view in views if isinstance(view, View)]
+        last.update(dict.fromkeys(used, number))
+    releases: list[list[int]] = [[] for _ in plan.steps]
+    for buffer, number in last.items():
+        if trace.buffers[buffer].dead:
+            releases[number].append(buffer)
+    return releases
+
+
+def single_requests(trace: Trace, reason: str) -> Plan:
+    """Return the plan in which nothing is fused."""
+    return Plan(
+        steps=tuple(RequestStep(request.index, reason) for request in trace.requests),
+        buffers=tuple(buffer.index for buffer in trace.buffers),
+    )
+
+
+def describe(trace: Trace, plan: Plan) -> PlanInfo:
+    """Return what `build` would note of `plan`, compiling nothing."""
+    return _info(
+        trace,
+        plan,
+        [
+            _request_info(trace, step)
+            if isinstance(step, RequestStep)
+            else _kernel_info(step, trace, {})
+            for step in plan.steps
+        ],
+    )
+
+
+def _info(trace: Trace, plan: Plan, steps: list[StepInfo]) -> PlanInfo:
+    first_flush = _native.serial(None)
+    assert first_flush is not None  # there always is a next one
+    return PlanInfo(trace, plan, tuple(steps), first_flush)
+
+
+def _request_info(trace: Trace, step: RequestStep) -> StepInfo:
+    request = trace.requests[step.request]
+    inputs = [view for view in request.inputs if isinstance(view, View)]
+    read, written = _touched(inputs, request.shape), _touched(request.outputs, request.shape)
+    return StepInfo((step.request,), None, request.shape, read, written, "numpy", step.reason)
+
+
+def _kernel_info(step: KernelStep, trace: Trace, streams: Streams) -> StepInfo:
+    read, written = _traffic(step)
+    kernel = _streamed(step, trace, streams) if written > STREAM_BYTES else step.kernel
+    return StepInfo(step.requests, kernel, step.extents, read, written, "llvm")
+
+
+def _kernel_step(
+    step: KernelStep, info: StepInfo, releases: list[int], compiled: Any, threads: int
+) -> tuple[Any, ...]:
+    kernel = compiled.kernel
+    words: list[Any] = list(step.extents)
+    for param, binding in zip(kernel.arrays, step.arrays, strict=True):
+        size = item_size(param.dtype)
+        words.append((ADDRESS, binding.buffer, binding.offset * size))
+        words.extend(stride * size for stride in binding.strides)
+    words.extend((SCALAR, request, position) for request, position in step.scalars)
+    parts = compiled.parts(step.extents)
+    words.extend(((PARTIALS,), parts))
+    grid = compiled.task_grid(step.extents, threads)
+    writes = {b.buffer for p, b in zip(kernel.arrays, step.arrays, strict=True) if p.written}
+    return (
+        words,
+        (grid.n_band, grid.band_step, grid.n_inner, grid.inner_step, parts),
+        compiled.scratch_bytes(step.extents),
+        compiled.partial_bytes(step.extents),
+        step.slots,
+        sorted(writes),
+        releases,
+        info.bytes_read,
+        info.bytes_written,
+        len(step.requests),
+    )
+
+
+def _touched(views: Iterable[View], extents: tuple[int, ...]) -> int:
+    """Bytes that these views show, what several of them show counted once.
+
+    Exact for one view and for equal ones; else at most what lies between the first and last.
+    """
+    shown = set(views)
+    if len(shown) == 1:
+        (view,) = shown
+        moving = (n for n, step in zip(extents, view.strides, strict=True) if step)
+        return math.prod(moving) * item_size(view.dtype)
+    buffers: dict[int, list[tuple[int, int, int]]] = {}
+    for view in shown:
+        size = item_size(view.dtype)
+        ways = [(n, s) for n, s in zip(extents, view.strides, strict=True) if s]
+        reaches = [s * (n - 1) for n, s in ways]
+        low = view.offset + sum(reach for reach in reaches if reach < 0)
+        high = view.offset + sum(reach for reach in reaches if reach > 0) + 1
+        amount = math.prod(n for n, _ in ways)
+        buffers.setdefault(view.buffer, []).append((low * size, high * size, amount * size))
+    return sum(
+        min(max(high for _, high, _ in spans) - min(low for low, _, _ in spans), total)
+        for spans in buffers.values()
+        for total in [sum(amount for _, _, amount in spans)]
+    )
+
+
+def _traffic(step: KernelStep) -> tuple[int, int]:
+    """Bytes read and written."""
+    views = [
+        (param, View(place.buffer, param.dtype, place.offset, place.strides))
+        for param, place in zip(step.kernel.arrays, step.arrays, strict=True)
+    ]
+    loaded = (view for param, view in views if param.read and not param.gathered)
+    read = _touched(loaded, step.extents)
+    # Of what is gathered as many elements as there are indices; which ones is not known.
+    points = math.prod(step.extents)
+    read += sum(points * item_size(p.dtype) for p, _ in views if p.gathered)
+    return read, _touched((view for param, view in views if param.written), step.extents)
+
+
+def _streamed(step: KernelStep, trace: Trace, streams: Streams) -> Kernel:
+    """The kernel with stores past the cache: its results are too large to stay in it."""
+    kernel = step.kernel
+    past = tuple(
+        not kernel.vector_band and _can_stream(param, binding, trace)
+        for param, binding in zip(kernel.arrays, step.arrays, strict=True)
+    )
+    if not any(past):
+        return kernel
+    found = streams.get((kernel.name, past))
+    if found is None:
+        arrays = tuple(
+            dataclasses.replace(param, nontemporal=chosen)
+            for param, chosen in zip(kernel.arrays, past, strict=True)
+        )
+        found = dataclasses.replace(kernel, arrays=arrays)
+        found = dataclasses.replace(found, name=kernel_name(body_text(found)))
+        streams[kernel.name, past] = found
+    return found
+
+
+def _can_stream(param: ArrayParam, binding: Binding, trace: Trace) -> bool:
+    size = item_size(param.dtype)
+    return (
+        param.written
+        and not param.read
+        and param.vector is Stride.UNIT
+        and trace.buffers[binding.buffer].owned
+        and binding.offset * size % LINE_BYTES == 0
+        and all(stride * size % LINE_BYTES == 0 for stride in binding.strides[:-1])
+    )

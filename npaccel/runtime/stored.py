@@ -1,0 +1,135 @@
+"""Programs on disk: what a process that meets the same requests runs without planning them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from npaccel import _native
+from npaccel.backends.base import Loaded
+from npaccel.caches.store import Store, digest
+from npaccel.ir.passes import plan
+from npaccel.runtime.program import PlanInfo, Recipe, assemble, describe
+from npaccel.runtime.trace import RawTrace, RuleText, decode, portable
+
+__all__ = ["Outcome", "Planned", "Positions", "StoredPrograms", "outcome_of", "values_of"]
+
+# request, input, request, input ... of the scalars whose values a plan depends on.
+Positions = tuple[int, ...]
+# Entries larger than this are not written: plans of thousands of requests, which change with the
+# length of a loop.
+LARGEST_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What planning a trace came to, as plain data.
+
+    rules : those of the trace, by id: what its key means.
+    trace : the requests themselves, pickled, for explain().
+    """
+
+    positions: Positions
+    values: bytes
+    recipe: Recipe
+    rules: dict[int, RuleText]
+    trace: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """Stands for a PlanInfo that is made when somebody asks."""
+
+    trace: bytes
+    first_flush: int
+
+    def plan_info(self) -> PlanInfo:
+        """Plan again: the same requests have the same plan."""
+        made = decode(pickle.loads(self.trace))
+        info = describe(made, plan(made))
+        return PlanInfo(info.trace, info.plan, info.steps, self.first_flush)
+
+
+def values_of(raw: RawTrace, positions: Positions) -> bytes:
+    """As `_native.values`, of a raw trace."""
+    requests = raw[1]
+    pairs = zip(positions[::2], positions[1::2], strict=True)
+    return b"".join(requests[request][4][place][0] for request, place in pairs)
+
+
+def outcome_of(raw: RawTrace, positions: Positions, recipe: Recipe) -> Outcome:
+    """The Outcome of a trace whose plan was laid out as `recipe`."""
+    plain, rules = portable(raw)
+    trace = pickle.dumps(plain, pickle.HIGHEST_PROTOCOL)
+    return Outcome(positions, values_of(raw, positions), recipe, rules, trace)
+
+
+class StoredPrograms:
+    """Finds and keeps Programs on disk.
+
+    Parameters
+    ----------
+    store : the cache as it is now; None: there is none.
+    identity : what entries depend on besides requests.
+    code : finds the loaded code of a kernel by its key, or None.
+    """
+
+    def __init__(
+        self,
+        store: Callable[[], Store | None],
+        identity: Callable[[], str],
+        code: Callable[[str], Loaded | None],
+    ) -> None:
+        self._store = store
+        self._identity = identity
+        self._code = code
+
+    def find(self, key: bytes) -> tuple[Positions, bytes, _native.Program] | None:
+        """The Program for the pending requests with this key: the scalars that it depends on, their
+        values, and itself. None: it has to be planned, or a kernel is missing."""
+        store = self._store()
+        if store is None:
+            return None
+        name = self._name(key)
+        entry = store.get(name)
+        if entry is None:
+            return None
+        found = pickle.loads(entry)
+        if isinstance(found, tuple):  # one for each combination of scalars' values
+            entry = store.get(self._name(key, _native.values(found)))
+            if entry is None:
+                return None
+            found = pickle.loads(entry)
+        return self.program(found)
+
+    def program(self, found: Outcome) -> tuple[Positions, bytes, _native.Program] | None:
+        """The Program of an Outcome; None where its rules are not this process's, or code lacks."""
+        known = _native.rules()
+        for number, text in found.rules.items():
+            rule = known.get(number)
+            if rule is None or (number, rule.name, rule.kind, rule.loop) != text:
+                return None
+        code = [self._code(kernel) for kernel in found.recipe.kernels]
+        if not all(code):
+            return None
+        first_flush = _native.serial(None)
+        assert first_flush is not None  # there always is a next one
+        info: Any = Planned(found.trace, first_flush)
+        return found.positions, found.values, assemble(found.recipe, code, info)
+
+    def keep(self, key: bytes, made: Outcome) -> None:
+        """Store an Outcome under its key."""
+        store = self._store()
+        if store is None:
+            return
+        entry = pickle.dumps(made, pickle.HIGHEST_PROTOCOL)
+        if len(entry) > LARGEST_BYTES:
+            return
+        if made.positions:
+            store.put(self._name(key), pickle.dumps(made.positions))
+        store.put(self._name(key, made.values) if made.positions else self._name(key), entry)
+
+    def _name(self, key: bytes, values: bytes = b"") -> str:
+        return digest("program", self._identity(), str(_native.threads()), key, values)

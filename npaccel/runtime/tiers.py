@@ -1,0 +1,182 @@
+"""Which requests run with NumPy's loops, at once, and which are worth compiling; and when.
+
+Requests that no compiled program is known for run one by one, with NumPy's own loops and without
+being planned: tier 0. Such a program that comes again, and has taken long enough for compiling to
+pay, is sent to the helper process; it is exchanged when the code is there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cachetools import LRUCache
+
+from npaccel import _native
+from npaccel.runtime.cost import Costs
+from npaccel.runtime.helper import Helper
+
+__all__ = ["COMPILING", "Asked", "Sequence", "Tiers"]
+
+SEQUENCES = 4096
+# Sizes of one sequence of operations whose times are known.
+SIZES = 16
+COMPILING = "running with NumPy's loops while it compiles"
+NOT_YET = "running with NumPy's loops until it has run long enough for compiling to pay"
+NEVER = "running with NumPy's loops, as the setting tiering says"
+
+
+@dataclass(slots=True)
+class Sequence:
+    """Operations in order, whatever their sizes.
+
+    programs : tier 0, per key; they measure their time.
+    ready : code for these operations is there, for one size at least.
+    planned : they were planned here, and the plan is likely to do for other sizes.
+    refused : why they are never compiled, or ''.
+    """
+
+    programs: LRUCache[bytes, _native.Program] = field(default_factory=lambda: LRUCache(SIZES))
+    forgotten_s: float = 0.0  # what programs took that are no longer among them
+    runs: int = 0
+    asked: bool = False
+    ready: bool = False
+    planned: bool = False
+    refused: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """What tier 0 has taken."""
+        return self.forgotten_s + sum(program.timing[2] for program in self.programs.values())
+
+    def add(self, key: bytes, program: _native.Program) -> None:
+        """Keep a program of one more size; the oldest one goes if there are too many."""
+        if len(self.programs) >= SIZES:
+            self.forgotten_s += self.programs.popitem()[1].timing[2]
+        self.programs[key] = program
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A job that the helper has: for which key, and of which sequence."""
+
+    key: bytes
+    sequence: Sequence
+
+
+class Tiers:
+    """Chooses; one per engine.
+
+    Parameters
+    ----------
+    helper : makes the helper process when it is first needed.
+
+    Attributes
+    ----------
+    runs : how often tier 0 ran.
+    """
+
+    def __init__(self, helper: Callable[[], Helper], costs: Costs) -> None:
+        self._make_helper = helper
+        self._helper: Helper | None = None
+        self._costs = costs
+        self._sequences: LRUCache[int, Sequence] = LRUCache(SEQUENCES)
+        self._jobs: dict[int, Asked] = {}
+        self._number = 0
+        self.runs = 0
+        os.register_at_fork(after_in_child=self._forked)
+
+    def sequence(self) -> Sequence:
+        """That of the pending requests."""
+        outline = _native.outline()
+        found = self._sequences.get(outline)
+        if found is None:
+            found = self._sequences[outline] = Sequence()
+        return found
+
+    def single(self, sequence: Sequence, key: bytes, reason: str = "") -> _native.Program:
+        """The tier 0 program of this key, which is about to run."""
+        program = sequence.programs.get(key)
+        if program is None:
+            program = _native.Program(None, 0, None, "")
+            sequence.add(key, program)
+        reason = reason or sequence.refused or (COMPILING if sequence.asked else NOT_YET)
+        program.info = reason
+        sequence.runs += 1
+        self.runs += 1
+        return program
+
+    def pays(self, sequence: Sequence) -> bool:
+        """Whether compiling is worth its cost by now: what comes again will come as often again."""
+        if sequence.runs < 2 or sequence.asked or sequence.refused:
+            return False
+        return self._costs.compiling_pays(sequence.seconds, _native.pending())
+
+    def ask(self, sequence: Sequence, key: bytes, job: Callable[[int], Any]) -> bool:
+        """Have the pending requests compiled; False: there is no helper."""
+        if self._helper is None:
+            self._helper = self._make_helper()
+        self._number += 1
+        if not self._helper.ask(self._number, job(self._number)):
+            return False
+        self._jobs[self._number] = Asked(key, sequence)
+        sequence.asked = True
+        return True
+
+    def listen(self) -> list[tuple[Asked, Any]]:
+        """Replies of the helper that have come, with what they are about."""
+        if not self._jobs or self._helper is None:
+            return []
+        replies, lost = self._helper.listen()
+        for number in lost:
+            asked = self._jobs.pop(number)
+            asked.sequence.asked = False
+            if not self._helper.broken:
+                asked.sequence.refused = "not compiled: the helper process failed at it"
+        found = []
+        for reply in replies:
+            asked = self._jobs.pop(reply.number)
+            asked.sequence.asked = False
+            if reply.outcome is None:
+                asked.sequence.refused = f"not compiled: {reply.error}"
+            found.append((asked, reply))
+        return found
+
+    @property
+    def busy(self) -> bool:
+        """Whether the helper has enough to do: one job at a time, so that the next one to be chosen
+        is the one that matters most by then."""
+        return bool(self._jobs)
+
+    @property
+    def broken(self) -> str:
+        """Why there is no helper, or ''."""
+        return self._helper.broken if self._helper is not None else ""
+
+    @property
+    def helper(self) -> Helper | None:
+        """The helper, once one was needed."""
+        return self._helper
+
+    def rival_seconds(self, asked: Asked) -> float:
+        """The best time of tier 0 for what was asked; 0: it is not known any more."""
+        program = asked.sequence.programs.get(asked.key)
+        return 0.0 if program is None else program.timing[1]
+
+    def forget(self) -> None:
+        """After a change of settings: look at everything anew."""
+        self._sequences.clear()
+        self._jobs.clear()
+
+    def _forked(self) -> None:
+        # The helper is the parent's, and so are its answers.
+        for asked in self._jobs.values():
+            asked.sequence.asked = False
+        self._jobs.clear()
+
+    def stop(self) -> None:
+        """End the helper."""
+        if self._helper is not None:
+            self._helper.stop()

@@ -1,0 +1,90 @@
+"""Floating-point warnings that evaluation found, issued as NumPy would have at the user's line."""
+
+from __future__ import annotations
+
+import sys
+import types
+import warnings
+from typing import Any
+
+from npaccel.errors import NpaccelWarning
+from npaccel.ir.nodes import FlagKind, Kind
+
+__all__ = ["issue", "line_of", "runtime_warnings_are_errors", "warn_user"]
+
+# In the order in which NumPy reports several flags of one call.
+WORDS = (
+    (FlagKind.DIVIDE, "divide by zero"),
+    (FlagKind.OVER, "overflow"),
+    (FlagKind.UNDER, "underflow"),
+    (FlagKind.INVALID, "invalid value"),
+)
+NAMES = {Kind.REDUCE: "reduce", Kind.SCAN: "accumulate"}
+
+
+def line_of(code: types.CodeType, lasti: int) -> int:
+    """Line of the instruction at byte offset `lasti`."""
+    for start, end, line in code.co_lines():
+        if start <= lasti < end and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+def _operation(rule: Any) -> str:
+    if rule.name == "copy":
+        return "cast"
+    return NAMES.get(Kind(rule.kind), str(rule.name))
+
+
+def issue(found: list[tuple[int, Any, types.CodeType | None, int, Any, int, Any]]) -> None:
+    """The C core's `warn` hook.
+
+    Parameters
+    ----------
+    found : (kinds, rule, code, lasti, globals, errstate, scope) per request, in program order;
+        scope: the Scope it was recorded in if that is another one than is in force.
+
+    Raises
+    ------
+    RuntimeWarning : when the filters in force make it an error; later ones are then not issued,
+        as with NumPy, where the program would not have come to them.
+    """
+    for kinds, rule, code, lasti, variables, _errstate, scope in found:
+        warn_there = warnings.warn_explicit if scope is None else scope.warn
+        names = variables if isinstance(variables, dict) else {}
+        filename = code.co_filename if code is not None else "<unknown>"
+        line = line_of(code, lasti) if code is not None else 1
+        for kind, words in WORDS:
+            if kinds & kind:
+                warn_there(
+                    f"{words} encountered in {_operation(rule)}",
+                    RuntimeWarning,
+                    filename,
+                    line,
+                    module=names.get("__name__", "<unknown>"),
+                    registry=names.setdefault("__warningregistry__", {}),
+                )
+
+
+def runtime_warnings_are_errors() -> bool:
+    """The C core's `filters` hook: whether some RuntimeWarning would be raised as an error."""
+    for action, message, category, module, line in warnings.filters:
+        if not issubclass(RuntimeWarning, category):
+            continue
+        if action == "error":
+            return True
+        if message is None and module is None and line == 0:
+            return False
+    return False
+
+
+def warn_user(text: str) -> None:
+    """Issue an NpaccelWarning at the line of the first caller outside npaccel and NumPy."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and _is_internal(frame):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, NpaccelWarning, stacklevel=level)
+
+
+def _is_internal(frame: types.FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in ("npaccel", "numpy")

@@ -1,0 +1,135 @@
+"""The helper process: plans and compiles what it is sent, at low priority.
+
+It reads jobs from its standard input and writes replies to its standard output, and ends with its
+input, so that it never outlives its parent; and after a while without work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+import time
+import traceback
+from typing import Any
+
+from npaccel.backends.base import Backend, Compiled, Loaded
+from npaccel.backends.registry import open_backend
+from npaccel.caches.identity import package_identity
+from npaccel.caches.store import Store
+from npaccel.errors import NpaccelError
+from npaccel.ir import text
+from npaccel.ir.nodes import Kernel
+from npaccel.ir.passes import plan
+from npaccel.runtime.cost import costs_of
+from npaccel.runtime.frames import Unpacker, pack
+from npaccel.runtime.jobs import Job, Reply
+from npaccel.runtime.kernels import Image, kernel_key, pack_image, unpack_image
+from npaccel.runtime.program import Streams, draft
+from npaccel.runtime.stored import StoredPrograms, outcome_of
+from npaccel.runtime.trace import decode
+
+__all__ = ["IDLE_S", "main"]
+
+IDLE_S = 60.0
+# Without work for so long the processor may be measured.
+CALM_S = 2.0
+PRIORITY = 15
+
+
+class Worker:
+    """What stays between jobs."""
+
+    def __init__(self) -> None:
+        self.backend: Backend = open_backend("llvm")
+        self.identity = package_identity(("llvmlite",))
+        self._streams: Streams = {}
+        self._store: Store | None = None
+        self._known: dict[str, Image] = {}
+        self._compiled = 0
+
+    def reply(self, job: Job) -> Reply:
+        """Do one job; what a compiler may reject is told, all else ends the process."""
+        self._store = Store(job.folder, job.limit, lambda text: None) if job.folder else None
+        self._streams.clear()
+        self._known.clear()
+        self._compiled = 0
+        begin = time.monotonic()
+        trace = decode(job.trace)
+        planned = plan(trace)
+        count = len(trace.requests)
+        try:
+            recipe, _, _ = draft(trace, planned, self._kernel, job.threads, self._streams)
+        except NpaccelError as error:
+            dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
+            return Reply(job.number, None, {}, 0, 0.0, count, str(error), dump)
+        positions = tuple(number for pair in planned.consumed for number in pair)
+        outcome = outcome_of(job.trace, positions, recipe)
+        StoredPrograms(lambda: self._store, self._identity, lambda key: None).keep(job.key, outcome)
+        seconds = time.monotonic() - begin
+        return Reply(job.number, outcome, dict(self._known), self._compiled, seconds, count)
+
+    def _identity(self) -> str:
+        return self.identity + self.backend.identity
+
+    def _kernel(self, kernel: Kernel) -> tuple[str, Compiled]:
+        key = kernel_key(self.identity, self.backend, kernel)
+        image = self._known.get(key) or self._stored(key)
+        if image is None:
+            self._compiled += 1
+            code = self.backend.emit_object(kernel)
+            image = self.backend.symbols(kernel), self.backend.vector_bytes, code
+            if self._store is not None:
+                self._store.put(key, pack_image(image))
+        self._known[key] = image
+        # Nothing runs here, so nothing is loaded; whether there is a second function matters.
+        return key, self.backend.bind(kernel, Loaded(1, len(image[0]) - 1, image[1], 0, None))
+
+    def _stored(self, key: str) -> Image | None:
+        entry = self._store.get(key) if self._store is not None else None
+        return None if entry is None else unpack_image(entry)
+
+
+def _read_jobs(jobs: queue.SimpleQueue[Any]) -> None:
+    unpacker = Unpacker()
+    while data := os.read(0, 1 << 20):
+        unpacker.feed(data)
+        while (job := unpacker.take()) is not None:
+            jobs.put(job)
+    os._exit(0)  # the parent is gone, or wants no more; perhaps in the middle of a compilation
+
+
+def _next_job(jobs: queue.SimpleQueue[Job], folder: str) -> Job:
+    """The next job; ends the process when there is none. Measures the machine meanwhile."""
+    with contextlib.suppress(queue.Empty):
+        return jobs.get(timeout=CALM_S)
+    if folder:
+        costs_of(lambda: folder).measure()
+    with contextlib.suppress(queue.Empty):
+        return jobs.get(timeout=IDLE_S)
+    os._exit(0)
+
+
+def main() -> None:
+    """Serve until the input ends or nothing was asked for a while."""
+    with contextlib.suppress(OSError):
+        os.nice(PRIORITY)
+    out = os.dup(1)
+    os.dup2(2, 1)  # what libraries print is no reply
+    worker = Worker()
+    os.write(out, pack(worker.identity))
+    jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    threading.Thread(target=_read_jobs, args=(jobs,), daemon=True).start()
+    folder = ""
+    while True:
+        job = _next_job(jobs, folder)
+        folder = job.folder
+        try:
+            reply = worker.reply(job)
+        except Exception as error:  # told to the user, as everything that keeps code from running
+            words = f"internal error of the helper process: {error!r}"
+            reply = Reply(job.number, None, {}, 0, 0.0, 0, words, traceback.format_exc())
+        rest = memoryview(pack(reply))
+        while rest:
+            rest = rest[os.write(out, rest) :]

@@ -1,0 +1,35 @@
+import re
+
+import pytest
+
+from npaccel.backends.llvm.target import Host
+from npaccel.errors import BackendUnavailable
+
+from .support import Llvm, Opencl
+
+# An OpenCL driver takes a second for a kernel that LLVM takes 20 ms for: of the dtypes and folds
+# that differ in nothing but a name most are left for the slow tests, and tiles are LLVM's.
+LATER = re.compile(r"(i1|i2|i8|u1|u2|u4|u8|c8|f2|FMIN|FMAX|MAX|PRODUCT|AND|XOR)\b")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        name = re.sub("[-_.]", " ", item.name)
+        if "opencl" in name and (LATER.search(name) or "several tiles" in name):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def host():
+    return Host()
+
+
+@pytest.fixture(scope="session", params=["llvm", "opencl"])
+def machine(request, host):
+    """Each backend in turn: what they all must do."""
+    if request.param == "llvm":
+        return Llvm(host)
+    try:
+        return Opencl()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))

@@ -1,0 +1,24 @@
+"""For all rooms: settings of every test, and what is skipped without the guard."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+# Before npaccel is imported, and for the processes that tests start: a cache folder of their own,
+# unless the environment names one.
+if "NPACCEL_CACHE_DIR" not in os.environ:
+    _FOLDER = tempfile.TemporaryDirectory(prefix="npaccel-tests-")
+    os.environ["NPACCEL_CACHE_DIR"] = str(Path(_FOLDER.name) / "cache")
+# Kernels before the first run: what tests say of kernels does not depend on time then.
+os.environ.setdefault("NPACCEL_TIERING", "eager")
+
+
+@pytest.fixture(autouse=True)
+def skip_what_needs_pending(request: pytest.FixtureRequest) -> None:
+    """The guard may be switched off, or not work here (an address space that is limited)."""
+    from npaccel import _native  # now that the settings are there
+
+    if request.node.get_closest_marker("pending") and not _native.guarded():
+        pytest.skip("nothing stays pending without the guard")

@@ -1,0 +1,122 @@
+"""Subscripts: basic ones are views, others are NumPy's on evaluated memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .differential import check
+
+KEYS: dict[str, Any] = {
+    "integer": 1,
+    "negative": -1,
+    "numpy integer": np.int8(2),
+    "full": (1, 2),
+    "full array integer": (np.array(1), 2),
+    "slice": slice(1, 3),
+    "steps": (slice(None, None, -2), slice(4, 0, -1)),
+    "ellipsis": ...,
+    "ellipsis and integer": (..., 1),
+    "full and ellipsis": (1, 2, ...),
+    "new axis": (None, slice(None), None),
+    "empty tuple": (),
+    "list": [0, 2],
+    "lists": ([0, 2], [1, 1]),
+    "list and slice": ([0, 2], slice(1, 3)),
+    "empty list": [],
+    "integers": np.array([[0, 1], [2, 3]]),
+    "bool": True,
+    "no": np.array(False),
+    "mask of rows": np.array([True, False, True, False]),
+    "row list of bools": [True, False, True, False],
+    "mask": np.arange(20).reshape(4, 5) % 3 == 0,
+    "mask of wrong shape": np.array([True, False]),
+    "out of range": 9,
+    "out of range in a list": [0, 9],
+    "too many": (0, 0, 0),
+    "text": "name",
+    "float": 1.0,
+    "nothing": slice(2, 2),
+}
+VALUES: dict[str, Any] = {
+    "integer": 7,
+    "float": 2.5,
+    "numpy scalar": np.float32(3.5),
+    "complex": 1j,
+    "nan": float("nan"),
+    "large": 10**30,
+    "text": "no",
+    "list": [1],
+    "array": np.array([8]),
+    "array of complex": np.array([2j]),
+    "array that does not fit": np.arange(7),
+    "none": None,
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_get(name: str) -> None:
+    for dtype in ("d", "l", "?"):
+        check(lambda x: x[KEYS[name]], lambda d=dtype: (block(d),))
+        check(lambda x: x.T[::-1][KEYS[name]], lambda d=dtype: (block(d),))
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_set(name: str) -> None:
+    def assign(x: Any, value: Any) -> Any:
+        before = x + x
+        x[KEYS[name]] = value
+        return before, x + x
+
+    for dtype in ("d", "l", "b", "?", "D"):
+        for value in VALUES.values():
+            check(assign, lambda d=dtype, v=value: (block(d), v))
+
+
+def block(dtype: str) -> np.ndarray[Any, Any]:
+    return (np.arange(20) * 7 % 11).astype(dtype).reshape(4, 5)
+
+
+def masked(x: Any) -> Any:
+    y = x * 2
+    y[y > 10] = 0
+    y[y[:, 0] > 3] = -1
+    y[x == 2] += 5
+    return y, y.sum()
+
+
+def gather(x: Any) -> Any:
+    order = np.argsort(x[:, 0])
+    return x[order] * 2, x[order, ::2], x[x.argmax(axis=0), np.arange(5)]
+
+
+def aliases(x: Any) -> Any:
+    row = x[1]
+    x[0] = row
+    row[...] = 5
+    x[:, 1:] = x[:, :-1]
+    x[::-1] = x
+    return x, row
+
+
+def delete_item(x: Any) -> Any:
+    del x[0]
+
+
+@pytest.mark.parametrize("program", [masked, gather, aliases, delete_item])
+def test_program(program: Any) -> None:
+    for dtype in ("d", "l"):
+        check(program, lambda d=dtype: (block(d),))
+
+
+def test_fields() -> None:
+    record = np.zeros(4, dtype=[("a", "f8"), ("b", "i4")])
+
+    def use(x: Any) -> Any:
+        x["a"] = 2.5
+        x["b"] += 3
+        return x["a"] * 2, x[1], x[["b"]]
+
+    check(use, lambda: (record.copy(),), strides=False)

@@ -1,0 +1,152 @@
+"""Which calls are recorded, in which loop dtypes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+from npaccel import _native
+from npaccel.dispatch.rules import (
+    FOLDING,
+    arg_rule,
+    call_rule,
+    copy_rule,
+    fold_rule,
+    recordable,
+    rule,
+    warns_on_cast,
+    where_rule,
+)
+from npaccel.ir.nodes import Kind
+
+from .differential import DTYPES, FOREIGN
+
+
+def d(char: str) -> np.dtype[Any]:
+    return np.dtype(char)
+
+
+def test_the_fourteen_dtypes_are_recordable() -> None:
+    assert all(recordable(d(char)) for char in DTYPES)
+    assert not any(recordable(d(char)) for char in (*FOREIGN, "G", "U2", "m8[s]", "V4"))
+
+
+def test_loops_are_numpys() -> None:
+    for ufunc, signature, loop in (
+        (np.add, (d("f"), d("f")), ("f4", "f4", "f4")),
+        (np.add, (d("f"), float), ("f4", "f4", "f4")),
+        (np.add, (d("b"), int), ("i1", "i1", "i1")),
+        (np.add, (d("b"), d("H")), ("i4", "i4", "i4")),
+        (np.true_divide, (d("l"), int), ("f8", "f8", "f8")),
+        (np.less, (d("d"), d("f")), ("f8", "f8", "b1")),
+        (np.multiply, (d("f"), complex), ("c8", "c8", "c8")),
+        (np.frexp, (d("e"),), ("f2", "f2", "i4")),
+    ):
+        made = rule(ufunc, signature, None, False)
+        assert made is not None
+        assert (made.name, made.loop, made.kind) == (ufunc.__name__, loop, Kind.MAP)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        (np.add, (d("S3"), d("S3"))),
+        (np.add, (d("O"), d("d"))),
+        (np.add, (d("g"), d("d"))),
+        (np.add, (d(">f8"), d("d"))),
+        (np.add, (d("M8[s]"), d("m8[s]"))),
+        (np.bitwise_and, (d("d"), d("d"))),
+        (np.power, (d("l"), d("l"))),
+        (np.matmul, (d("d"), d("d"))),
+    ],
+)
+def test_what_is_never_recorded(call: Any) -> None:
+    assert rule(*call, None, False) is None
+
+
+def test_casts_to_outputs_follow_numpy() -> None:
+    assert rule(np.add, (d("d"), d("d")), d("f"), True) is not None
+    assert rule(np.add, (d("d"), d("d")), d("l"), True) is None
+    assert rule(np.add, (d("D"), d("D")), d("d"), False) is None
+    unsafe = call_rule(np.true_divide, (d("l"), d("l")), (d("l"),), None, "unsafe")
+    assert unsafe is not None
+
+
+def test_dtype_argument() -> None:
+    made = call_rule(np.add, (d("d"), d("d")), (None,), (None, None, d("f")))
+    assert made is not None
+    assert made.loop == ("f4", "f4", "f4")
+    assert call_rule(np.add, (d("d"), d("d")), (None,), (None, None, d("l"))) is None
+
+
+def test_folds_promote_as_numpy() -> None:
+    for name in sorted(FOLDING):
+        for char in DTYPES:
+            made = fold_rule(Kind.REDUCE, getattr(np, name), d(char), None, None)
+            try:
+                result = getattr(np, name).reduce(np.ones(2, char)).dtype
+            except TypeError:
+                assert made is None
+            else:
+                assert made is not None
+                assert d(made.loop[-1]) == result
+    assert fold_rule(Kind.REDUCE, np.subtract, d("d"), None, None) is None
+    assert fold_rule(Kind.REDUCE, np.add, d("D"), d("d"), None) is None
+
+
+def test_copies() -> None:
+    assert rule("copy", (d("d"),), d("f"), False) is copy_rule(d("f"), d("d"))
+    assert rule("copy", (float,), d("f"), False) is copy_rule(d("f"))
+    assert copy_rule(d("d"), d("D")) is None  # NumPy warns about the part that is lost
+    assert copy_rule(d("O")) is None
+    assert copy_rule(d("d"), d(">f8")) is None
+
+
+def test_other_rules() -> None:
+    assert where_rule(d("g")) is None
+    assert arg_rule("argmax", d("D")) is None
+    made = arg_rule("argmin", d("f"))
+    assert made is not None
+    assert made.loop == ("f4", "i8")
+
+
+def test_casts_that_can_warn() -> None:
+    for old in DTYPES:
+        for new in DTYPES:
+            values = {"?": [0, 1], "f": [1e38], "d": [1e300], "F": [1e38], "D": [1e300]}
+            info = np.iinfo(old) if d(old).kind in "iu" else None
+            extreme = values.get(old, [60000.0] if info is None else [info.min, info.max])
+            with np.errstate(all="raise"):
+                try:
+                    np.array(extreme, old).real.astype(d(new).type)
+                except FloatingPointError:
+                    assert warns_on_cast(d(old), d(new)), (old, new)
+    assert not warns_on_cast(d("l"), d("d"))
+    assert not warns_on_cast(d("d"), d("?"))
+
+
+def test_ufuncs_made_of_python_functions_are_not_kept() -> None:
+    def double(x: int) -> int:
+        return 2 * x
+
+    before = sys.getrefcount(double)
+    array = npaccel.asarray(np.arange(10))
+    for _ in range(5):
+        assert np.frompyfunc(double, 1, 1)(array).tolist() == list(range(0, 20, 2))
+        with npaccel.accelerate(min_size=0):
+            np.frompyfunc(double, 1, 1)(np.arange(10))
+    assert sys.getrefcount(double) == before
+
+
+def test_ufuncs_of_others_never_wait() -> None:
+    """Their loops may raise or want the interpreter lock, which a touch could not give them."""
+    special = pytest.importorskip("scipy.special")
+    x = npaccel.asarray(np.linspace(0.5, 3.0, 1000))
+    y = special.gamma(x)
+    assert not _native.is_pending(y)
+    assert any("gamma" in f.function for f in npaccel.explain().fallbacks)
+    np.testing.assert_array_equal(y, special.gamma(np.linspace(0.5, 3.0, 1000)))

@@ -1,0 +1,227 @@
+"""Keyword arguments of ufuncs, their methods, and other classes' operands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+
+from .differential import DTYPES, FOREIGN, check, edge_values, shapes
+
+
+def numbers(shape: tuple[int, ...] = (4, 5), dtype: str = "d") -> np.ndarray[Any, Any]:
+    size = int(np.prod(shape))
+    return (np.arange(size) * 7 % 11 + 1).astype(dtype).reshape(shape)
+
+
+CALLS = {
+    "out": lambda x, y, o: np.add(x, y, out=o),
+    "out positional": np.add,
+    "out tuple": lambda x, y, o: np.add(x, y, out=(o,)),
+    "out is returned": lambda x, y, o: np.add(x, y, out=o) is o,
+    "out aliases": lambda x, y, o: np.add(x, y, out=x),
+    "out strided": lambda x, y, o: np.add(x, y, out=o.T.reshape(5, 4).T),
+    "out broadcasts": lambda x, y, o: np.add(x[0], 1, out=o),
+    "out too small": lambda x, y, o: np.add(x, y, out=o[:2]),
+    "out of another dtype": lambda x, y, o: np.add(x, y, out=o.astype("f")),
+    "out that cannot hold it": lambda x, y, o: np.add(x, y, out=o.astype("l")),
+    "out is not an array": lambda x, y, o: np.add(x, y, out=[1]),
+    "out read only": lambda x, y, o: np.add(x, y, out=np.broadcast_to(o[0], (4, 5))),
+    "casting": lambda x, y, o: np.add(x, y, out=o.astype("l"), casting="unsafe"),
+    "casting no": lambda x, y, o: np.add(x, 1, dtype="f", casting="no"),
+    "dtype": lambda x, y, o: np.add(x, y, dtype="f"),
+    "dtype wrong": lambda x, y, o: np.add(x, y, dtype="no such"),
+    "dtype complex": lambda x, y, o: np.multiply(x, y, dtype=complex),
+    "signature": lambda x, y, o: np.add(x, y, signature="ff->f", casting="same_kind"),
+    "signature tuple": lambda x, y, o: np.add(x, y, sig=("D", "D", "D")),
+    "order": lambda x, y, o: np.add(x, y, order="F"),
+    "order C": lambda x, y, o: np.add(x.T, y.T, order="C"),
+    "order K": lambda x, y, o: np.add(x.T, y.T),
+    "subok": lambda x, y, o: np.add(x, y, subok=False),
+    "where": lambda x, y, o: np.add(x, y, out=o, where=x > y),
+    "where broadcast": lambda x, y, o: np.add(x, y, out=o, where=x[0] > 3),
+    "where scalar": lambda x, y, o: np.add(x, y, out=o, where=False),
+    "where not bool": lambda x, y, o: np.add(x, y, out=o, where=x),
+    "unknown keyword": lambda x, y, o: np.add(x, y, outt=o),
+    "too few": lambda x, y, o: np.add(x),
+    "too many": lambda x, y, o: np.add(x, y, o, o),
+    "two outputs": lambda x, y, o: np.modf(x / 3),
+    "two outputs, one given": lambda x, y, o: np.modf(x / 3, None, o),
+    "two outputs given": lambda x, y, o: np.divmod(x, 3, out=(o, y)),
+    "frexp": lambda x, y, o: np.frexp(x),
+    "clip": lambda x, y, o: np.clip(x, 3, 7),
+    "clip out": lambda x, y, o: np.clip(x, None, y - 2, out=o),
+    "matmul": lambda x, y, o: x @ y.T,
+    "vecdot": lambda x, y, o: np.vecdot(x, y),
+    "python object": lambda x, y, o: np.add(x, object()),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_call(name: str) -> None:
+    for dtype in ("d", "l", "f"):
+        check(
+            CALLS[name],
+            lambda d=dtype: (numbers(dtype=d), numbers(dtype=d)[::-1].copy(), np.zeros((4, 5), d)),
+            ulp=4 if name in ("matmul", "vecdot") else 0,
+        )
+
+
+FOLDS = """add multiply minimum maximum fmin fmax logical_and logical_or bitwise_and bitwise_or
+    bitwise_xor subtract power hypot logical_xor true_divide"""
+
+
+@pytest.mark.parametrize("name", FOLDS.split())
+def test_reduce_of_every_dtype(name: str) -> None:
+    ufunc = getattr(np, name)
+    foreign = FOREIGN if name != "power" else ()  # towers of Python integers
+    for dtype in (*DTYPES, *foreign):
+        arrays = (numbers((5, 7), "b").astype(dtype), edge_values(dtype))
+        # Where infinities meet a NaN too, it depends on the order whether they meet each other.
+        quirks = "invalid value" if dtype in tuple("efd") else None
+        for array in arrays:
+            check(ufunc.reduce, lambda a=array: (a,), ulp=64, quirks=quirks)
+        check(lambda x: ufunc.reduce(x, axis=None), lambda a=arrays[1]: (a,), ulp=64, quirks=quirks)
+        check(lambda x: ufunc.reduce(x, axis=1), lambda a=arrays[0]: (a,), ulp=64)
+        check(ufunc.accumulate, lambda a=arrays[1]: (a,))
+
+
+@pytest.mark.parametrize("dtype", ["e", "f", "d"])
+@pytest.mark.parametrize("values", [[np.inf, 1.0, -np.inf], [np.inf, 0.0, 1.0], [np.inf, 2.0]])
+@pytest.mark.parametrize("name", ["add", "multiply"])
+def test_warnings_of_reductions(name: str, values: list[float], dtype: str) -> None:
+    array = np.array(values * 3, dtype)
+    largest = np.full(40, np.finfo(dtype).max, dtype)
+    for operand in (array, largest):
+        check(getattr(np, name).reduce, lambda a=operand: (a,))
+
+
+REDUCTIONS = {
+    "axis": lambda x, o: np.add.reduce(x, axis=1),
+    "negative axis": lambda x, o: np.add.reduce(x, axis=-1),
+    "all axes": lambda x, o: np.add.reduce(x, axis=None),
+    "two axes": lambda x, o: np.add.reduce(x, axis=(0, 2)),
+    "no axis": lambda x, o: np.add.reduce(x, axis=()),
+    "axis twice": lambda x, o: np.add.reduce(x, axis=(0, 0)),
+    "axis out of range": lambda x, o: np.add.reduce(x, axis=5),
+    "axis of another kind": lambda x, o: np.add.reduce(x, axis=1.0),
+    "dtype": lambda x, o: np.add.reduce(x, dtype="f"),
+    "dtype integer": lambda x, o: np.add.reduce(x, dtype="h"),
+    "dtype complex": lambda x, o: np.multiply.reduce(x, axis=2, dtype=complex),
+    "keepdims": lambda x, o: np.maximum.reduce(x, axis=(0, 2), keepdims=True),
+    "keepdims all": lambda x, o: np.maximum.reduce(x, axis=None, keepdims=True),
+    "initial": lambda x, o: np.maximum.reduce(x, axis=1, initial=6),
+    "initial sum": lambda x, o: np.add.reduce(x, axis=None, initial=100),
+    "initial None": lambda x, o: np.add.reduce(x, axis=1, initial=None),
+    "initial wrong": lambda x, o: np.add.reduce(x, axis=1, initial="no"),
+    "where": lambda x, o: np.add.reduce(x, axis=1, where=x > 3),
+    "where broadcast": lambda x, o: np.add.reduce(x, axis=1, where=x[0] > 3),
+    "where without identity": lambda x, o: np.minimum.reduce(x, axis=1, where=x > 3),
+    "where with initial": lambda x, o: np.minimum.reduce(x, axis=1, where=x > 3, initial=9),
+    "out": lambda x, o: np.add.reduce(x, axis=0, out=o),
+    "out is returned": lambda x, o: np.add.reduce(x, axis=0, out=o) is o,
+    "out of another shape": lambda x, o: np.add.reduce(x, axis=1, out=o),
+    "out of another dtype": lambda x, o: np.add.reduce(x, axis=0, out=o.astype("f")),
+    "transposed": lambda x, o: np.add.reduce(x.T, axis=0),
+    "negative strides": lambda x, o: np.add.reduce(x[::-1, ::-2], axis=0),
+    "empty, identity": lambda x, o: np.add.reduce(x[:0]),
+    "empty, none": lambda x, o: np.minimum.reduce(x[:0]),
+    "several axes, order matters": lambda x, o: np.subtract.reduce(x, axis=(0, 1)),
+    "accumulate": lambda x, o: np.add.accumulate(x, axis=1),
+    "accumulate out": lambda x, o: np.add.accumulate(x, axis=0, out=np.zeros_like(x)),
+    "accumulate in place": lambda x, o: np.add.accumulate(x, axis=2, out=x),
+    "accumulate dtype": lambda x, o: np.multiply.accumulate(x, dtype=complex),
+    "accumulate axis None": lambda x, o: np.add.accumulate(x, axis=None),
+    "accumulate reversed": lambda x, o: np.maximum.accumulate(x[:, ::-1], axis=1),
+    "reduceat": lambda x, o: np.add.reduceat(x, [0, 2, 1], axis=1),
+    "outer": lambda x, o: np.multiply.outer(x[0], o),
+    "outer scalar": lambda x, o: np.add.outer(x[0], 2),
+    "outer out": lambda x, o: np.add.outer(x[0, 0], x[0, 1], out=np.zeros((4, 4))),
+    "at": lambda x, o: np.add.at(x, (0, [1, 1, 2]), 5),
+    "at alone": lambda x, o: np.negative.at(o, [0, 1]),
+    "reduce of a unary": lambda x, o: np.sin.reduce(x),
+    "reduce of a scalar": lambda x, o: np.add.reduce(x[0, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_method(name: str) -> None:
+    for dtype in ("d", "l", "h"):
+        check(
+            REDUCTIONS[name],
+            lambda d=dtype: (numbers((3, 5, 4), d), np.zeros((5, 4), np.result_type(d, "l"))),
+            ulp=64,
+        )
+
+
+def test_reduce_of_every_shape() -> None:
+    for array in shapes("d"):
+        finite = np.where(np.isfinite(array) & (abs(array) < 1e9), array, 1.0)
+        check(lambda x: np.add.reduce(x, axis=None), lambda a=finite: (a,), ulp=256)
+        check(lambda x: np.maximum.reduce(x, axis=-1), lambda a=array: (a,))
+
+
+class Owner:
+    """Has a say of its own in every ufunc."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return ufunc.__name__, method, [type(x).__name__ for x in inputs]
+
+
+class Deaf:
+    __array_ufunc__ = None
+
+    def __radd__(self, other: Any) -> str:
+        return "added"
+
+
+class Sub(np.ndarray[Any, Any]):
+    """An ordinary subclass."""
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_other_classes_win() -> None:
+    x = npaccel.asarray(numbers())
+    assert np.add(x, Owner()) == ("add", "__call__", ["ndarray", "Owner"])
+    assert x + Owner() == ("add", "__call__", ["ndarray", "Owner"])
+    assert x + Deaf() == "added"
+    with pytest.raises(TypeError, match="does not support ufuncs"):
+        np.add(x, Deaf())
+    for other in (np.matrix(numbers()), np.ma.array(numbers()), numbers().view(Sub)):
+        for sum_ in (x + other, other + x, np.add(x, other), np.add(other, x)):
+            assert type(sum_) is type(other)
+            assert np.array_equal(np.asarray(sum_), 2 * numbers())
+
+
+def test_a_raising_errstate_raises_at_the_call() -> None:
+    def divide(x: Any) -> Any:
+        with np.errstate(divide="raise"):
+            return np.divide(1.0, x)
+
+    def divide_loudly(x: Any) -> Any:
+        kinds: list[Any] = []
+        with np.errstate(divide="call", call=lambda *args: kinds.append(args)):
+            result = 1.0 / x
+        return result, kinds
+
+    check(divide, lambda: (np.array([1.0, 0.0]),))
+    check(divide_loudly, lambda: (np.array([1.0, 0.0]),))
+
+
+def test_warnings_name_the_users_line() -> None:
+    check(lambda x: 1 / x, lambda: (np.array([1.0, 0.0, np.inf]),))
+    check(np.log, lambda: (np.array([1.0, 0.0, -1.0]),))
+    check(lambda x: np.sqrt(x, out=x, where=x < 0), lambda: (np.array([1.0, 0.0, -1.0]),))
+    check(np.add.reduce, lambda: (np.array([1e308, 1e308]),))
+    check(lambda x: x.astype("i"), lambda: (np.array([1.0, np.nan]),))
+    check(lambda x: x.astype("f"), lambda: (np.array([1.0, 1e300]),))
+    check(lambda x: x.astype("d"), lambda: (np.array([1.0, 2j]),))
+    check(lambda x: np.add(x, x, where=x > 0), lambda: (np.array([-1.0, 2.0])[:0],))
+    check(float, lambda: (np.array([1.0]),))
+    check(lambda x: np.mean(x[:0]), lambda: (np.array([1.0]),))
+    check(lambda x: x[:0].mean(), lambda: (np.array([1.0]),))
+    check(lambda x: x.var(ddof=3), lambda: (np.array([1.0, 2.0]),))
+    check(lambda x: np.gradient(x / x), lambda: (np.array([0.0, 1.0, 2.0]),))

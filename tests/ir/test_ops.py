@@ -1,0 +1,70 @@
+"""Every exact row on edge values, against NumPy: bits and warnings."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from against_numpy import CODES, cases, check, ufunc
+from straight import Module, expressions
+
+from npaccel.ir.ops import OPS, find
+
+EXACT_CASES = cases(exact=True)
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    functions = {}
+    for index, case in enumerate(EXACT_CASES):
+        loads, roots, _, _ = expressions(case)
+        functions[f"k{index}"] = (loads, roots)
+    return Module(functions)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_values_and_flags(compiled):
+    wrong = []
+    for index, case in enumerate(EXACT_CASES):
+        wrong += check(case, compiled, f"k{index}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_one_row_per_name_and_kind():
+    seen = set()
+    for op in OPS:
+        for kind in op.kinds if op.name != "copy" else ():
+            assert (op.name, kind) not in seen
+            seen.add((op.name, kind))
+
+
+def test_every_ufunc_of_numbers_has_a_row():
+    generalised = {"matmul", "matvec", "vecdot", "vecmat"}
+    missing = set()
+    for module in (np, np._core.umath):
+        for function in vars(module).values():
+            if not isinstance(function, np.ufunc) or function.__name__ in generalised:
+                continue
+            for text in function.types:
+                codes = text.replace("->", "")
+                if set(codes) <= set(CODES):
+                    loop = tuple(CODES[c] for c in codes)
+                    if find(function.__name__, loop) is None:
+                        missing.add((function.__name__, loop[0][0]))
+    assert not missing
+
+
+def test_propagates():
+    """A claim that an infinity or a NaN always shows in the result."""
+    odd = {"f": [np.inf, -np.inf, np.nan], "c": [complex(np.inf, 1), complex(0, np.nan)]}
+    for op, kind in itertools.product(OPS, "fc"):
+        if kind not in op.kinds or not any(op.propagates) or op.name == "copy":
+            continue
+        dtype = {"f": "f8", "c": "c16"}[kind]
+        for position, claimed in enumerate(op.propagates):
+            for value in odd[kind] if claimed else ():
+                arrays = [np.array([0.0, 1, -2, np.inf, -np.inf], dtype) for _ in range(op.nin)]
+                arrays[position] = np.full(5, value, dtype)
+                with np.errstate(all="ignore"):
+                    assert not np.isfinite(ufunc(op.name)(*arrays)).any(), op.name

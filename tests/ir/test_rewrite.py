@@ -1,0 +1,91 @@
+"""Every rewrite gives the value it replaces, bit for bit; and some that must not be made."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from npaccel.backends.numpy.expressions import evaluate
+from npaccel.ir.passes.rewrite import RULES, RewritingPool, Rule
+from npaccel.ir.scalar import Core, Expr, Pool
+
+VALUES = {
+    "b": [False, True],
+    "i": [0, 1, -1, 5, -(2**31), 2**31 - 1],
+    "u": [0, 1, 7, 2**32 - 1],
+    "f": [0.0, -0.0, 1.0, -2.5, float("inf"), float("nan"), 1e-310],
+}
+DTYPES = {"b": "b1", "i": "i4", "u": "u4", "f": "f8"}
+
+
+def bits(node: Expr) -> bytes:
+    with np.errstate(all="ignore"):
+        value = np.asarray(evaluate([node], lambda _: np.zeros(()))[node])
+    return b"nan" if value.dtype.kind == "f" and np.isnan(value) else value.tobytes()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.op.value}-{rule.kinds}")
+def test_rule_keeps_the_value(rule: Rule) -> None:
+    applied = 0
+    for kind in rule.kinds.replace("c", ""):
+        dtype = DTYPES[kind]
+        arity = {Core.SELECT: 3, Core.NEG: 1, Core.NOT: 1, Core.ABS: 1, Core.CONVERT: 1}
+        for values in itertools.product(VALUES[kind], repeat=min(2, arity.get(rule.op, 2))):
+            applied += _applies(rule, dtype, values)
+    if rule.op not in (Core.REAL, Core.IMAG, Core.CONVERT, Core.ABS):
+        assert applied
+
+
+def _applies(rule: Rule, dtype: str, values: tuple[object, ...]) -> int:
+    plain, rewriting = Pool(), RewritingPool()
+    if rule.op is Core.DIV and dtype[0] != "f" and values[-1] in (0, -1):
+        return 0
+
+    def build(pool: Pool) -> list[Expr]:
+        nodes = [pool.const(dtype, value) for value in values]  # type: ignore[arg-type]
+        if rule.op in (Core.NEG, Core.NOT, Core.ABS):
+            inner = Core.NOT if rule.op is Core.NOT else Core.NEG
+            made = pool.make(inner, dtype, (nodes[0],))
+            return [pool.make(rule.op, dtype, (made,))]
+        if rule.op is Core.SELECT:
+            yes = pool.const("b1", True)
+            return [pool.make(Core.SELECT, dtype, (yes, nodes[0], nodes[1]))]
+        if rule.op in (Core.CONVERT, Core.REAL, Core.IMAG):
+            return []
+        return [pool.make(rule.op, dtype, tuple(nodes))]
+
+    for old, new in zip(build(plain), build(rewriting), strict=True):
+        assert bits(old) == bits(new), (rule.law, values)
+        if new.op is not rule.op:
+            return 1
+    return 0
+
+
+def test_adding_zero_to_a_float_is_not_nothing() -> None:
+    pool = RewritingPool()
+    x = pool.load("f8", 0)
+    assert (x + 0.0).op is Core.ADD
+    assert pool.load("i4", 0) + 0 is pool.load("i4", 0)
+
+
+def test_narrowing_a_widened_value() -> None:
+    pool = RewritingPool()
+    x = pool.load("f4", 0)
+    assert x.convert("f8").convert("f4") is x
+    y = pool.load("f8", 0)
+    assert y.convert("f4").convert("f8") is not y
+
+
+def test_magnitude_ignores_the_sign() -> None:
+    x = RewritingPool().load("f8", 0)
+    assert abs(-x) is abs(x)
+    assert abs(abs(x)) is abs(x)
+
+
+def test_parts_of_a_complex_value() -> None:
+    pool = RewritingPool()
+    x, y = pool.load("f8", 0), pool.load("f8", 1)
+    assert pool.complex(x, y).real() is x
+    assert pool.complex(x, y).imag() is y

@@ -1,0 +1,28 @@
+"""Powers with a whole exponent: by squaring, within power's bound, and every special value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import npaccel
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e300, -1e300, 1e-108, -1e-108, 5e-324, 1.0, -1.0]
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("exponent", [1, 2, 3, 4, 5, 6, 7, 8])
+def test_whole_powers(dtype: str, exponent: int) -> None:
+    rng = np.random.default_rng(exponent)
+    with np.errstate(all="ignore"):
+        x = np.concatenate([rng.normal(size=5000) * 10 ** rng.uniform(-40, 40, 5000), SPECIAL])
+        x = np.resize(x.astype(dtype), 1 << 18)
+        got = np.asarray(np.power(npaccel.asarray(x), x.dtype.type(exponent)))
+        exact = np.power(x.astype(np.longdouble), exponent)
+        expected = exact.astype(dtype)
+        ulp = np.abs(got.astype(np.longdouble) - exact) / np.spacing(np.abs(expected))
+    plain = np.isfinite(expected) & (expected != 0)
+    assert ulp[plain].max() <= 1
+    np.testing.assert_array_equal(got[~plain], expected[~plain])
+    signs = ~np.isnan(expected) & ~plain
+    np.testing.assert_array_equal(np.signbit(got[signs]), np.signbit(expected[signs]))

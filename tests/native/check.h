@@ -1,0 +1,51 @@
+/* check.h: what the C tests share. A failed check names its place and ends the program. */
+#ifndef NPA_CHECK_H
+#define NPA_CHECK_H
+
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <dirent.h>
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static inline double
+now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
+
+/* Threads of this process, counted as Python does before it warns about a fork. */
+static inline int
+count_threads(void)
+{
+    int n = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    CHECK(tasks);
+    for (const struct dirent *e; (e = readdir(tasks));) {
+        n += e->d_name[0] != '.';
+    }
+    closedir(tasks);
+    return n;
+}
+
+/* xorshift: the same numbers in each run */
+static inline unsigned long
+next_random(unsigned long *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+#endif

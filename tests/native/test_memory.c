@@ -1,0 +1,320 @@
+/* test_memory.c: ranges, their pages and the nursery, against npaccel/native/memory.c. */
+#include "check.h"
+
+#include "../../npaccel/native/core.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+
+static const size_t sizes[] = {1, 4 * KIB, 5000, 64 * KIB - 1, 64 * KIB, 256 * KIB, 700001,
+                               2 * MIB - 1, 2 * MIB, 2 * MIB + 1, 8 * MIB, 19 * MIB + 5};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+/* Whether a page may be read; asks the kernel, so nothing faults. */
+static bool
+readable(const void *p)
+{
+    static int pipes[2] = {-1, -1};
+    if (pipes[0] < 0) {
+        CHECK(pipe(pipes) == 0);
+    }
+    char c;
+    if (write(pipes[1], p, 1) != 1) {
+        CHECK(errno == EFAULT);
+        return false;
+    }
+    CHECK(read(pipes[0], &c, 1) == 1);
+    return true;
+}
+
+/* VMAs of this process, to hold against what the core counts. */
+static size_t
+count_maps(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    CHECK(maps);
+    size_t lines = 0;
+    for (int c; (c = getc(maps)) != EOF;) {
+        lines += c == '\n';
+    }
+    fclose(maps);
+    return lines;
+}
+
+static npa_memory_stats
+stats(void)
+{
+    npa_memory_stats now;
+    npa_memory_read_stats(&now);
+    return now;
+}
+
+static void
+test_life(void)
+{
+    for (int i = 0; i < SIZES; i++) {
+        size_t n = sizes[i];
+        npa_range *r = npa_range_new(n);
+        CHECK(r && r->size == n && r->span >= n && r->work == NULL);
+        CHECK(n < 2 * MIB || (uintptr_t)r->home % (2 * MIB) == 0);
+        CHECK(!readable(r->home) && !readable(r->home + r->span - 1));
+        CHECK(npa_range_find(r->home) == r && npa_range_find(r->home + r->span - 1) == r);
+        CHECK(npa_range_find(r->home - 1) != r && npa_range_find(r->home + r->span) != r);
+        CHECK(npa_range_publish(r) == EINVAL && npa_range_withdraw(r) == 0);
+        char *work = npa_range_work(r);
+        CHECK(work && work != r->home && (uintptr_t)work % 4096 == 0);
+        memset(work, 'a' + i, n);
+        CHECK(!readable(r->home));
+        CHECK(npa_range_publish(r) == 0 && r->work == r->home && npa_range_work(r) == r->home);
+        CHECK(r->home[0] == 'a' + i && r->home[n - 1] == 'a' + i);
+        CHECK(npa_range_publish(r) == 0);
+        for (int again = 0; again < 3; again++) {
+            CHECK(npa_range_withdraw(r) == 0 && r->work != r->home && !readable(r->home));
+            CHECK(r->work[0] == 'a' + i + again && r->work[n - 1] == 'a' + i + again);
+            memset(r->work, 'b' + i + again, n);
+            CHECK(npa_range_publish(r) == 0 && r->home[n / 2] == 'b' + i + again);
+        }
+        char *home = r->home;
+        npa_range_free(r);
+        CHECK(npa_range_find(home) == NULL);
+    }
+    CHECK(npa_range_find(NULL) == NULL && npa_range_find(sizes) == NULL);
+    CHECK(npa_range_new(SIZE_MAX) == NULL && npa_range_new((size_t)1 << 50) == NULL);
+    npa_nursery_trim(0);
+    CHECK(stats().nursery_bytes == 0 && stats().live_ranges == 0 && stats().live_bytes == 0);
+}
+
+/* Pages of a freed range serve the next, from any state, and are dropped past the limit. */
+static void
+test_nursery(void)
+{
+    for (int state = 0; state < 3; state++) {
+        npa_range *r = npa_range_new(8 * MIB);
+        memset(npa_range_work(r), 7, 8 * MIB);
+        CHECK(state == 0 || npa_range_publish(r) == 0);
+        CHECK(state != 2 || npa_range_withdraw(r) == 0);
+        npa_range_free(r);
+        CHECK(stats().nursery_bytes == 8 * MIB);
+        size_t recycled = stats().recycled;
+        npa_range *temporary = npa_range_new(8 * MIB), *next = npa_range_new(5 * MIB);
+        CHECK(!readable(next->home) && !readable(temporary->home));
+        char *work = npa_range_work(next);
+        CHECK(stats().recycled == recycled + 1 && stats().nursery_bytes == 0);
+        CHECK(work[0] == 7 && work[5 * MIB - 1] == 7); /* the same pages */
+        memset(work, 8, 5 * MIB);
+        npa_range_free(temporary);
+        CHECK(npa_range_publish(next) == 0 && next->home[5 * MIB - 1] == 8);
+        npa_range *fresh = npa_range_new(5 * MIB);
+        CHECK(npa_range_work(fresh)[0] == 0);
+        npa_range_free(fresh);
+        npa_range_free(next);
+        npa_nursery_trim(0);
+        CHECK(stats().nursery_bytes == 0);
+    }
+    /* An heir gets them as they are, whoever had lent them. */
+    for (int borrowed = 0; borrowed < 2; borrowed++) {
+        npa_range *dead = npa_range_new(8 * MIB), *heir = npa_range_new(8 * MIB);
+        npa_range *other = npa_range_new(3 * MIB);
+        char *work = npa_range_work(dead);
+        memset(work, 9, 8 * MIB);
+        CHECK(!npa_range_inherit(other, dead) && npa_range_inherit(heir, dead));
+        CHECK(heir->work == work && work[8 * MIB - 1] == 9 && stats().live_ranges == 2);
+        CHECK(npa_range_publish(heir) == 0 && heir->home[4 * MIB] == 9);
+        npa_range_free(heir);
+        npa_range_free(other);
+        CHECK(stats().live_ranges == 0); /* the next round's first range borrows warm pages */
+    }
+    npa_nursery_trim(0);
+    CHECK(stats().nursery_bytes == 0);
+    npa_nursery_limit(4 * MIB);
+    npa_range *r = npa_range_new(8 * MIB);
+    memset(npa_range_work(r), 7, 8 * MIB);
+    npa_range_free(r);
+    CHECK(stats().nursery_bytes == 0);
+    r = npa_range_new(8 * MIB);
+    CHECK(npa_range_work(r)[0] == 0);
+    npa_range_free(r);
+    npa_nursery_limit(256 * MIB);
+}
+
+/* Random life of many ranges; each content is checked when it is moved and when it ends. */
+static void
+test_random(int steps)
+{
+    enum { LIVE = 300 };
+    static struct {
+        npa_range *range;
+        unsigned long mark; /* 0: nothing written */
+    } live[LIVE];
+    unsigned long seed = 88172645463325252u;
+    for (int i = 0; i < steps; i++) {
+        unsigned long dice = next_random(&seed);
+        size_t k = dice % LIVE;
+        npa_range *r = live[k].range;
+        if (r == NULL) {
+            size_t bits = 3 + (dice >> 16) % 19;
+            live[k].range = npa_range_new(16 + ((dice >> 24) & (((size_t)1 << bits) - 1)));
+            live[k].mark = 0;
+            CHECK(live[k].range);
+            continue;
+        }
+        char *last = r->work ? r->work + r->size - 8 : NULL;
+        if (live[k].mark) {
+            CHECK(memcmp(last, &live[k].mark, 8) == 0 && memcmp(r->work, &live[k].mark, 8) == 0);
+        }
+        switch ((dice >> 40) % 5) {
+        case 0:
+            npa_range_free(r);
+            live[k].range = NULL;
+            break;
+        case 1:
+            CHECK(npa_range_withdraw(r) == 0 && (r->work != r->home));
+            break;
+        case 2:
+            CHECK(npa_range_publish(r) == (r->work ? 0 : EINVAL));
+            break;
+        default:
+            live[k].mark = dice | 1;
+            memcpy(npa_range_work(r), &live[k].mark, 8);
+            memcpy(r->work + r->size - 8, &live[k].mark, 8);
+            memcpy(r->work, &live[k].mark, 8);
+        }
+    }
+    npa_memory_stats now = stats();
+    CHECK(count_maps() < now.mappings + 200 && now.recycled > 0);
+    for (size_t k = 0; k < LIVE; k++) {
+        if (live[k].range) {
+            npa_range_free(live[k].range);
+            live[k].range = NULL;
+        }
+    }
+    npa_nursery_trim(0);
+    CHECK(stats().live_ranges == 0 && stats().live_bytes == 0 && stats().nursery_bytes == 0);
+    CHECK(stats().mappings < 100);
+}
+
+/* New ranges end at the budget, long before the kernel's limit, and can be had again after. */
+static void
+test_budget(void)
+{
+    enum { MANY = 40000 };
+    static npa_range *many[MANY];
+    int n = 0;
+    for (; n < MANY && (many[n] = npa_range_new(256 * KIB)); n++) {
+        *npa_range_work(many[n]) = 1;
+        CHECK(npa_range_publish(many[n]) == 0);
+    }
+    npa_memory_stats now = stats();
+    CHECK(n < MANY && now.mappings <= now.mapping_budget && count_maps() <= now.mappings + 200);
+    for (int i = 0; i < n; i += 2) {
+        npa_range_free(many[i]); /* every other one: nothing can merge */
+    }
+    CHECK(npa_range_new(256 * KIB) != NULL && stats().mappings <= now.mapping_budget);
+    for (int i = 1; i < n; i += 2) {
+        npa_range_free(many[i]);
+    }
+    npa_nursery_trim(0);
+    CHECK(stats().live_ranges == 1 && count_maps() < 200);
+}
+
+static atomic_bool stop;
+
+/* Another thread that maps and unmaps all the time must never be given a part of ours. */
+static void *
+map_around(void *unused)
+{
+    (void)unused;
+    unsigned long seed = 1234567;
+    while (!atomic_load(&stop)) {
+        size_t size = (next_random(&seed) % 64 + 1) * 64 * KIB;
+        char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(p != MAP_FAILED && npa_range_find(p) == NULL);
+        p[size / 2] = 'x';
+        munmap(p, size);
+    }
+    return NULL;
+}
+
+static void
+test_holes(int rounds)
+{
+    pthread_t other;
+    atomic_store(&stop, false);
+    CHECK(pthread_create(&other, NULL, map_around, NULL) == 0);
+    npa_range *r[2] = {npa_range_new(300 * KIB), npa_range_new(4 * MIB)};
+    for (int i = 0; i < rounds; i++) {
+        npa_range *s = r[i % 2];
+        *npa_range_work(s) = (char)i;
+        CHECK(npa_range_publish(s) == 0 && *s->home == (char)i && npa_range_withdraw(s) == 0);
+        CHECK(!readable(s->home));
+    }
+    atomic_store(&stop, true);
+    pthread_join(other, NULL);
+    npa_range_free(r[0]);
+    npa_range_free(r[1]);
+}
+
+/* Without address space nothing works, and says so. */
+static void
+test_no_space(void)
+{
+#ifdef NPA_SANITIZED
+    return; /* a sanitizer's shadow does not fit under the limit */
+#endif
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit limit = {256 * MIB, 256 * MIB};
+        setrlimit(RLIMIT_AS, &limit);
+        bool off = npa_memory_init() != 0 && npa_memory_init() != 0 && !npa_range_new(100) &&
+                   !npa_range_find(&limit);
+        _exit(off ? 0 : 1);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* A child owns copies: both sides go on, and neither sees the other's writes. */
+static void
+test_fork(void)
+{
+    npa_range *r = npa_range_new(1 * MIB);
+    *npa_range_work(r) = 1;
+    CHECK(npa_range_publish(r) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        bool good = npa_range_find(r->home) == r && *r->home == 1 && npa_range_withdraw(r) == 0;
+        *r->work = 2;
+        good = good && npa_range_publish(r) == 0 && *r->home == 2 && npa_range_new(1 * MIB);
+        _exit(good ? 0 : 1);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0 && *r->home == 1);
+    npa_range_free(r);
+}
+
+int
+main(void)
+{
+    test_no_space();
+    CHECK(npa_memory_init() == 0 && npa_memory_init() == 0);
+    test_life();
+    test_nursery();
+    test_random(200000);
+    test_holes(2000);
+    test_fork();
+    test_budget();
+    npa_memory_stats now = stats();
+    printf("memory: ok (published %zu, recycled %zu, fresh %zu)\n", now.published, now.recycled,
+           now.fresh);
+    return 0;
+}

@@ -1,0 +1,76 @@
+"""`npaccel.devices`: what there is, what is on, and why not."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import npaccel
+from npaccel import api
+from npaccel.backends.llvm.target import Host
+from npaccel.errors import BackendUnavailable
+from npaccel.runtime import engine
+
+
+def test_the_host(deferred) -> None:
+    found = npaccel.devices()
+    first, *others = found.devices
+    assert (first.backend, first.state) == ("llvm", "ready")
+    assert first.vector_bytes == Host().vector_bytes
+    assert first.threads == (npaccel.config.threads or len(os.sched_getaffinity(0)))
+    assert first.memory_bytes > 1 << 27
+    others = [device for device in others if not device.backend.startswith("opencl")]
+    assert [device.backend for device in others] == ["numpy"]
+    assert np.__version__ in others[0].name
+    assert max(map(len, str(found).splitlines())) <= 100
+
+
+def test_settings_in_force(deferred, setting) -> None:
+    setting("backend", "numpy")
+    setting("threads", 3)
+    found = npaccel.devices()
+    assert found.devices[0].backend == "numpy"
+    assert found.settings["threads"] == 3
+    threads = {d.backend: d.threads for d in found.devices if not d.backend.startswith("opencl")}
+    assert threads == {"numpy": 1, "llvm": 3}
+    assert ["threads", "3"] in [line.split() for line in str(found).splitlines()]
+
+
+def test_a_backend_that_does_not_work_says_why(deferred, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise BackendUnavailable(f"{name}: no such library")
+
+    monkeypatch.setattr(engine, "open_backend", fail)
+    monkeypatch.setattr(api._engine, "_open", {})
+    text = str(npaccel.devices())
+    assert "unavailable: llvm: no such library" in text
+
+
+def test_guard_that_failed_says_why(deferred, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert npaccel.devices().guarded
+    monkeypatch.setattr(api._engine, "guard_error", errno.ENOMEM)
+    found = npaccel.devices()
+    assert not found.guarded
+    assert found.guard.startswith("off, ENOMEM") and "ulimit -v" in found.guard
+
+
+@pytest.mark.parametrize("form", [["-m", "npaccel", "devices"]])
+def test_command_and_environment(form: list[str]) -> None:
+    environment = os.environ | {"NPACCEL_GUARD": "off", "NPACCEL_QUEUE_LIMIT": "77"}
+    done = subprocess.run(
+        [sys.executable, *form],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    words = [line.split() for line in done.stdout.splitlines()]
+    assert ["queue_limit", "77"] in words
+    assert ["guard", "off,", "as", "set;"] in [line[:4] for line in words]

@@ -1,0 +1,47 @@
+"""Every array in these tests is deferred, however small."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import npaccel
+from npaccel import _native
+
+sys.path.insert(0, str(Path(__file__).parent))
+from launches import launches
+
+__all__ = ["launches"]
+
+
+@pytest.fixture(autouse=True)
+def defer_everything() -> Iterator[None]:
+    before = npaccel.config.threshold
+    npaccel.config.threshold = 0
+    yield
+    npaccel.evaluate()
+    npaccel.config.threshold = before
+
+
+@pytest.fixture
+def setting() -> Iterator:
+    """Change a setting for the length of one test."""
+    before: dict[str, object] = {}
+
+    def change(name: str, value: object) -> None:
+        before.setdefault(name, getattr(npaccel.config, name))
+        setattr(npaccel.config, name, value)
+
+    yield change
+    for name, value in before.items():
+        setattr(npaccel.config, name, value)
+
+
+@pytest.fixture
+def deferred(setting) -> None:
+    """For tests of what is pending and compiled, whatever the environment has set."""
+    for name, value in (("guard", "on"), ("backend", "auto"), ("check", "off")):
+        setting(name, value)
+    if not _native.guarded():
+        pytest.skip("nothing can be pending: this process has no guarded memory")

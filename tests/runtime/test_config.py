@@ -1,0 +1,82 @@
+"""Settings: what is allowed is said when something else is given; variables are read once."""
+
+from __future__ import annotations
+
+import pytest
+
+import npaccel
+from npaccel.config import SETTINGS, Config
+from npaccel.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "allowed"),
+    [
+        ("NPACCEL_BACKEND", "cuda", "'auto', 'llvm', 'numpy'"),
+        ("NPACCEL_BACKEND", "", "'auto', 'llvm', 'numpy'"),
+        ("NPACCEL_CHECK", "yes", "'off', 'compute'"),
+        ("NPACCEL_GUARD", "1", "'on', 'off'"),
+        ("NPACCEL_THRESHOLD", "-1", "an integer of at least 0"),
+        ("NPACCEL_THRESHOLD", "1e6", "an integer of at least 0"),
+        ("NPACCEL_NUM_THREADS", "two", "an integer of at least 0"),
+        ("NPACCEL_QUEUE_LIMIT", "0", "an integer of at least 1"),
+        ("NPACCEL_CACHE", "maybe", "'on', 'off'"),
+        ("NPACCEL_CACHE_DIR", "here", "an absolute path"),
+        ("NPACCEL_CACHE_LIMIT", "0", "an integer of at least 65536"),
+    ],
+)
+def test_variables_that_are_not_allowed(variable: str, value: str, allowed: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        Config({variable: value})
+    assert variable in str(error.value) and repr(value) in str(error.value)
+    assert allowed in str(error.value)
+
+
+def test_unknown_names_list_what_is_known() -> None:
+    with pytest.raises(ConfigError, match=r"NPACCEL_THREADZ.*NPACCEL_BACKEND.*NPACCEL_CHECK"):
+        Config({"NPACCEL_THREADZ": "2"})
+    with pytest.raises(ConfigError, match=r"'speed'; it has backend, cache"):
+        npaccel.config.speed = 9
+    with pytest.raises(AttributeError, match=r"'speed'; it has backend, cache"):
+        _ = npaccel.config.speed
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("backend", "gpu"), ("threads", 1.5), ("threads", None), ("guard", True)]
+)
+def test_assignment_is_checked_and_changes_nothing(name: str, value: object) -> None:
+    before = getattr(npaccel.config, name)
+    with pytest.raises(ConfigError, match=f"npaccel.config.{name}: .* not allowed; it must be"):
+        setattr(npaccel.config, name, value)
+    assert getattr(npaccel.config, name) == before
+
+
+def test_values_of_the_environment() -> None:
+    config = Config({"NPACCEL_CHECK": "compute", "NPACCEL_THRESHOLD": "12", "OTHER": "x"})
+    assert (config.check, config.threshold, config.backend) == ("compute", 12, "auto")
+    assert config.cache_dir.endswith("/.cache/npaccel")
+    elsewhere = Config({"XDG_CACHE_HOME": "/there", "HOME": "/home/a"})
+    assert elsewhere.cache_dir == "/there/npaccel"
+    assert dir(config) == sorted(setting.name for setting in SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("ours", "openmp", "threads"),
+    [(None, "3", 3), ("2", "3", 2), (None, "4,2", 4), (None, "x", 0), (None, None, 0)],
+)
+def test_threads_follow_openmp_unless_ours_are_set(ours, openmp, threads) -> None:
+    environment = {"NPACCEL_NUM_THREADS": ours, "OMP_NUM_THREADS": openmp}
+    given = {name: value for name, value in environment.items() if value is not None}
+    assert Config(given).threads == threads
+
+
+def test_a_subscriber_that_refuses_undoes_the_change() -> None:
+    config = Config({})
+
+    def refuse(name: str, value: object) -> None:
+        raise ValueError(name)
+
+    config.subscribe(refuse)
+    with pytest.raises(ValueError, match="nursery"):
+        config.nursery = 5
+    assert config.nursery == 1 << 30

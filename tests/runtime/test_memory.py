@@ -1,0 +1,82 @@
+"""What a long chain of operations takes: its results, not its temporaries."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import npaccel
+
+CHAIN = """
+import sys
+import numpy as np
+import npaccel
+
+def peak():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) * 1024
+
+def chain(x, y):
+    z = x
+    for _ in range(10):
+        z = z * 0.5 + y
+    return z
+
+size = int(sys.argv[1])
+x, y = (npaccel.asarray(np.ones(size // 8)) for _ in range(2))
+before = peak()
+z = npaccel.evaluate(chain(x, y))
+print(peak() - before, z.nbytes)
+assert z[0] == z[-1] == 1 * 0.5**10 + sum(0.5**k for k in range(10))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/status")
+def test_twenty_operations_take_what_their_inputs_and_output_take(deferred, tmp_path) -> None:
+    """The first call in a process, as a user's: nothing is compiled yet, nor on disk."""
+    size = 48 << 20
+    command = [sys.executable, "-c", CHAIN, str(size)]
+    plain = {k: v for k, v in os.environ.items() if "NPACCEL_" not in k}
+    plain |= {"NPACCEL_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(
+        command, env=plain, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    more, result = map(int, done.stdout.split())
+    assert result == size
+    assert more <= result + 0.1 * 3 * size + (16 << 20)
+
+
+OPERATIONS = {
+    "once": lambda x, y: x * y,
+    "with itself": lambda x, y: x * x,
+    "a view of itself": lambda x, y: x + x[::-1],
+    "shifted": lambda x, y: x[1:] - x[:-1],
+    "another size": lambda x, y: x[:5] + 1.0,
+    "another type": lambda x, y: (x > 0.5) | (y > 0.5),
+    "cast": lambda x, y: x.astype("f4") + y,
+    "broadcast": lambda x, y: x + y[:1],
+    "masked": lambda x, y: np.add(x, y, where=y > 0.3, out=np.zeros(len(x))),
+    "summed": lambda x, y: np.add.accumulate(x) - x,
+    "reversed": lambda x, y: x[::-1] * 2.0,
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_dead_inputs_give_their_memory_to_outputs_without_changing_values(name) -> None:
+    """Request by request, in chains whose intermediate results nobody sees."""
+    step = OPERATIONS[name]
+    rng = np.random.default_rng(7)
+    x, y = rng.random(3000), rng.random(3000)
+    tiering, npaccel.config.tiering = npaccel.config.tiering, "off"
+    threshold, npaccel.config.threshold = npaccel.config.threshold, 0
+    try:
+        lazy = step(npaccel.asarray(x) + 0.5, npaccel.asarray(y) * 0.5)
+        result = np.array(lazy * 2.0 + 1.0)
+    finally:
+        npaccel.config.tiering, npaccel.config.threshold = tiering, threshold
+    np.testing.assert_array_equal(result, step(x + 0.5, y * 0.5) * 2.0 + 1.0)

@@ -1,0 +1,135 @@
+"""OpenCL chosen for the process, a block or one evaluation; failures; what is told."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import npaccel
+from npaccel import _native
+from npaccel.errors import BackendUnavailable, ConfigError
+
+pytest.importorskip("pyopencl")
+N = 1 << 17
+
+
+@pytest.fixture(autouse=True)
+def eager():
+    """Kernels from the first run on, whichever backend they are for."""
+    before = npaccel.config.tiering
+    npaccel.config.tiering = "eager"
+    npaccel.evaluate()
+    yield
+    npaccel.config.tiering = before
+
+
+def _launches(name):
+    return npaccel.stats()["kernels_by_backend"].get(name, 0)
+
+
+def _program(source):
+    x = npaccel.asarray(source)
+    y = x * 2.5 + 1.0
+    return npaccel.evaluate(y, (y * x).sum(), y.reshape(256, -1).max(axis=1), (x > 1).any())
+
+
+def _same(left, right):
+    for x, y in zip(left, right, strict=True):
+        assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
+
+
+@pytest.mark.pending
+def test_a_block_runs_on_the_device_with_the_same_bits():
+    source = np.random.default_rng(0).standard_normal(N)
+    with npaccel.backend("llvm"):
+        expected = _program(source)
+    before, host = _launches("opencl"), _launches("llvm")
+    with npaccel.backend("opencl"):
+        found = _program(source)
+        assert "opencl:0" in str(npaccel.explain())
+    assert _launches("opencl") > before
+    assert _launches("llvm") == host
+    _same(found, expected)
+    assert npaccel.config.backend == "auto"
+
+
+@pytest.mark.pending
+def test_one_evaluation():
+    x = npaccel.asarray(np.arange(float(N))) * 3.0
+    before = _launches("opencl")
+    assert npaccel.evaluate(x, backend="opencl:0") is x
+    assert _launches("opencl") == before + 1
+    assert npaccel.config.backend == "auto"
+    np.testing.assert_array_equal(np.asarray(x), np.arange(float(N)) * 3.0)
+
+
+def test_a_device_that_is_not_there_is_named_and_nothing_changes():
+    with pytest.raises(BackendUnavailable, match=r"no device opencl:77; there are: opencl:0"):
+        npaccel.config.backend = "opencl:77"
+    with pytest.raises(ConfigError, match="opencl"):
+        npaccel.config.backend = "opencl:x"
+    assert npaccel.config.backend == "auto"
+
+
+def test_warnings_name_the_line():
+    x = npaccel.asarray(np.arange(float(N)))
+    with npaccel.backend("opencl"), pytest.warns(RuntimeWarning, match="divide by zero") as seen:
+        y = npaccel.evaluate(1.0 / x)
+    assert [w.filename for w in seen] == [__file__]
+    assert y[0] == np.inf
+
+
+@pytest.mark.pending
+def test_a_failed_launch_is_done_on_the_host_and_told_once():
+    source = np.arange(float(N))
+    with npaccel.backend("opencl"):
+        x = npaccel.asarray(source)
+        npaccel.evaluate(x * 4.0 - 2.0)
+        _native.device_inject(1)
+        with pytest.warns(npaccel.errors.NpaccelWarning, match=r"launch failed .* ran with llvm"):
+            y = npaccel.evaluate(x * 4.0 - 2.0)
+        np.testing.assert_array_equal(np.asarray(y), source * 4.0 - 2.0)
+        before = _launches("llvm")
+        np.testing.assert_array_equal(np.asarray(npaccel.evaluate(x * 4.0 - 2.0)), y)
+        assert _launches("llvm") == before + 1, "a kernel that failed is not tried again"
+
+
+def test_without_a_driver_the_reason_says_what_to_do():
+    program = """
+import sys
+sys.modules["pyopencl"] = None
+import npaccel
+try:
+    npaccel.config.backend = "opencl"
+except npaccel.errors.BackendUnavailable as error:
+    print(error)
+print(npaccel.devices())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.count("pip install 'npaccel[pocl]'") == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_computes_on_the_host():
+    program = """
+import os, warnings
+import numpy as np, npaccel
+warnings.simplefilter("ignore")
+source = np.arange(float(1 << 17))
+npaccel.config.backend = "opencl"
+npaccel.evaluate(npaccel.asarray(source) * 2.0)
+child = os.fork()
+y = npaccel.evaluate(npaccel.asarray(source) * 2.0)
+good = bool((np.asarray(y) == source * 2.0).all())
+if child == 0:
+    os._exit(0 if good else 1)
+print(good, os.waitpid(child, 0)[1])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.split() == ["True", "0"]

@@ -1,0 +1,79 @@
+"""What the C core recorded, as the IR's Trace: elements instead of bytes, codes for dtypes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import npaccel
+from npaccel import _native
+from npaccel.ir.nodes import Kind, ScalarOperand, View
+from npaccel.ir.verify import verify_trace
+from npaccel.runtime.trace import decode
+
+pytestmark = pytest.mark.usefixtures("deferred")
+
+
+def recorded(*results):
+    """The Trace of what is pending; `results` are kept alive by the caller."""
+    trace = decode(_native.trace())
+    verify_trace(trace)
+    return trace
+
+
+def test_views_are_in_elements() -> None:
+    base = np.arange(60, dtype="f4").reshape(6, 10)
+    a = npaccel.evaluate(npaccel.asarray(base) * 1)  # in memory of npaccel's own
+    y = a[4:1:-1, 1::3] + a[:3, 2::3]
+    trace = recorded(y)
+    (request,) = trace.requests
+    first, second = request.inputs
+    assert (request.kind, request.op, request.shape) == (Kind.MAP, "add", (3, 3))
+    assert request.loop == ("f4", "f4", "f4")
+    assert (first.offset, first.strides) == (41, (-10, 3))
+    assert (second.offset, second.strides) == (2, (10, 3))
+    assert first.buffer == second.buffer  # two views of one array are one buffer
+    assert trace.buffers[first.buffer].size_bytes == base.nbytes
+    assert not trace.buffers[first.buffer].fresh and trace.buffers[first.buffer].owned
+    out = trace.buffers[request.outputs[0].buffer]
+    assert (out.fresh, out.dead, out.owned, out.size_bytes) == (True, False, True, 36)
+
+
+@pytest.mark.parametrize("scalar", [2.5, 3, True, np.float32(1.5), 1 + 2j])
+def test_scalars_are_in_the_loops_dtype(scalar) -> None:
+    a = npaccel.asarray(np.ones(100, "f8"))
+    y = a * scalar
+    (request,) = recorded(y).requests
+    operand = request.inputs[1]
+    assert isinstance(operand, ScalarOperand)
+    assert (operand.dtype, operand.position) == (request.loop[1], 1)
+    assert operand.value == scalar
+
+
+def test_reductions_masks_and_errstate() -> None:
+    a = npaccel.asarray(np.ones((4, 5, 6)))
+    mask = npaccel.asarray(np.arange(4 * 5 * 6).reshape(4, 5, 6) % 2 == 0)
+    target = npaccel.evaluate(a * 1)
+    with np.errstate(all="ignore"):
+        y = np.add.reduce(a, axis=(0, 2))
+    z = np.negative(a, where=mask, out=target)
+    w = np.cumsum(a, axis=1)
+    trace = recorded(y, z, w)
+    fold, masked, scan = trace.requests
+    assert (fold.kind, fold.axes, fold.shape, fold.errstate) == (Kind.REDUCE, (0, 2), (4, 5, 6), 0)
+    assert fold.outputs[0].strides == (0, 1, 0)
+    assert isinstance(masked.mask, View) and masked.mask.dtype == "b1"
+    assert masked.errstate & 0b11 == 1  # a division by zero warns
+    assert (scan.kind, scan.axes) == (Kind.SCAN, (1,))
+
+
+def test_dead_buffers_and_order() -> None:
+    a = npaccel.asarray(np.ones(100))
+    y = a + 1
+    z = y * 2
+    del y
+    trace = recorded(z)
+    assert [request.op for request in trace.requests] == ["add", "multiply"]
+    middle, last = (request.outputs[0].buffer for request in trace.requests)
+    assert trace.buffers[middle].dead and not trace.buffers[last].dead
+    assert trace.requests[1].inputs[0].buffer == middle

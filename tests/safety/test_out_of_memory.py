@@ -1,0 +1,223 @@
+"""Out of memory half-way: an exception, and what was done is not done again.
+
+The limit is on writable memory (RLIMIT_DATA), which the kernel refuses as it would at the end of a
+machine's own: at a moment that the program chooses, with the guard at work.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from . import foreign
+from .fresh import run, succeed
+
+BACKENDS = ["numpy", "llvm"]
+
+# `scarce()`: from now on at most a few MiB more; `plenty()`: as before.
+LIMIT = """
+import resource
+before = resource.getrlimit(resource.RLIMIT_DATA)
+def scarce(mib=8):
+    gc.collect()
+    status = open("/proc/self/status").read()
+    used = int(status.split("VmData:")[1].split()[0]) << 10
+    resource.setrlimit(resource.RLIMIT_DATA, (used + (mib << 20), before[1]))
+def plenty():
+    resource.setrlimit(resource.RLIMIT_DATA, before)
+def fails(action):
+    try:
+        action()
+    except MemoryError:
+        return True
+    return False
+npaccel.config.nursery = 0
+N = 1 << 20
+x = npaccel.asarray(np.arange(float(N))) + 0.0
+small = npaccel.asarray(np.arange(1000.0)) + 0.0
+npaccel.evaluate()
+def in_place():
+    global x
+    x += 1.0
+    x *= 2.0
+    return x
+def large_base(n):
+    return npaccel.asarray(np.arange(n * N, dtype="i4")[::2])
+npaccel.evaluate(in_place(), large_base(20)[::-1] + 1.0, np.cumsum(large_base(20), dtype=float))
+# From here on everything is planned, compiled and loaded.
+want = np.asarray(x).copy()
+def go_on(): return (want + 1.0) * 2.0
+"""
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_was_overwritten_is_not_overwritten_again(backend: str) -> None:
+    out = succeed(
+        LIMIT
+        + """
+base = large_base(20)
+in_place()
+y = np.cumsum(base, dtype=float)  # packed first, for which there is no room
+scarce()
+print(fails(npaccel.evaluate), fails(npaccel.evaluate), _native.is_pending(x))
+plenty()
+npaccel.evaluate()
+assert (np.asarray(x) == go_on()).all()
+assert y[1] == base[1] and y[-1] == base.sum()
+z = x + 1.0
+assert (np.asarray(z) == go_on() + 1.0).all()
+""",
+        env={"NPACCEL_BACKEND": backend},
+    )
+    assert out.split() == ["True", "True", "True"]
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_recording_behind_a_run_that_stopped(backend: str) -> None:
+    """The run is over before anything else is recorded; until then recording raises."""
+    out = succeed(
+        LIMIT
+        + """
+base = large_base(20)
+in_place()
+y = np.cumsum(base, dtype=float)  # packed first, for which there is no room
+scarce()
+print(fails(npaccel.evaluate))
+print(fails(lambda: x * 3.0))
+plenty()
+x += 5.0
+assert (np.asarray(npaccel.evaluate(x)) == go_on() + 5.0).all()
+assert y[2] == base[1] + base[2]
+""",
+        env={"NPACCEL_BACKEND": backend},
+    )
+    assert out.split() == ["True", "True"]
+
+
+LIFTED_LATER = """
+import ctypes, subprocess, tempfile
+source = '''
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+static void *lift(void *unused)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_DATA, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    usleep(100000);
+    setrlimit(RLIMIT_DATA, &limit);
+    return unused;
+}
+int later(void)
+{
+    pthread_t id;
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 65536);
+    return pthread_create(&id, &small, lift, 0);
+}
+'''
+with tempfile.TemporaryDirectory() as folder:
+    command = ["gcc", "-shared", "-fPIC", "-pthread", "-x", "c", "-", "-o", folder + "/later.so"]
+    subprocess.run(command, input=source, text=True, check=True)
+    library = ctypes.CDLL(folder + "/later.so")
+"""
+
+
+@pytest.mark.pending
+@pytest.mark.skipif(foreign.unmet("gcc"), reason="no gcc")
+def test_a_read_without_memory_goes_on_when_there_is_some() -> None:
+    """A touch can't raise; it is repeated for a second, here with the GIL held."""
+    succeed(
+        LIMIT
+        + LIFTED_LATER
+        + """
+base = large_base(20)
+in_place()
+y = np.cumsum(base, dtype=float)
+plain = np.asarray(x)
+scarce()
+assert library.later() == 0
+assert plain[3] == go_on()[3]
+plenty()
+assert (plain == go_on()).all() and y[1] == base[1]
+"""
+    )
+
+
+@pytest.mark.pending
+def test_a_result_that_can_not_be_shown() -> None:
+    """It was computed, but not even its pages can be moved: reads raise until they can."""
+    out = succeed(
+        LIMIT
+        + """
+base = large_base(20)
+y = base[::-1] + 1.0
+scarce()
+print(fails(npaccel.evaluate), fails(lambda: y[5]), fails(lambda: y.tobytes()))
+plenty()
+assert y[0] == base[-1] + 1.0 and y[-1] == 1.0
+"""
+    )
+    assert out.split() == ["True", "True", "True"]
+
+
+@pytest.mark.pending
+def test_a_read_without_memory_ends_in_a_crash_that_says_so() -> None:
+    done = run(
+        LIMIT
+        + """
+base = large_base(20)
+y = base[::-1] + 1.0
+plain = np.asarray(y)
+scarce()
+plain[3]
+"""
+    )
+    assert done.returncode == -11
+    assert "npaccel: out of memory" in done.stderr
+
+
+@pytest.mark.pending
+def test_a_write_without_memory_ends_in_a_crash_that_says_so() -> None:
+    """What was recorded reads the old values, and can't be computed before they are gone."""
+    done = run(
+        LIMIT
+        + """
+plain = np.arange(20 * N, dtype="i4")
+y = np.cumsum(npaccel.asarray(plain)[::2], dtype=float)
+assert _native.is_pending(y)
+scarce()
+plain[len(plain) // 2] = 1
+"""
+    )
+    assert done.returncode == -11
+    assert "npaccel: out of memory" in done.stderr
+
+
+@pytest.mark.parametrize("guard", ["on", "off"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_operation_that_raised_did_nothing(guard: str, backend: str) -> None:
+    """One that runs at its call, into plain memory: tried again, it is done once."""
+    out = succeed(
+        LIMIT
+        + """
+base = large_base(20)
+plain = np.arange(10.0 * N)
+total = npaccel.asarray(plain)
+npaccel.evaluate(np.cumsum(base, dtype=float, out=total.copy()))
+def step(): np.cumsum(base, dtype=float, out=total)
+plain[:] = 7.0
+scarce()
+print(fails(step), fails(step))
+plenty()
+npaccel.evaluate()
+assert (plain == 7.0).all()
+step()
+assert plain[2] == base[1] + base[2]
+""",
+        env={"NPACCEL_BACKEND": backend, "NPACCEL_GUARD": guard},
+    )
+    assert out.split() == ["True", "True"]

@@ -1,0 +1,252 @@
+"""Signals: other owners of SIGSEGV, real crashes, Ctrl-C, handlers that compute."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from .fresh import run, succeed
+
+FAULTHANDLER = ["never", "before", "after"]
+
+# What other people do to the handler of SIGSEGV while something is pending; then a touch.
+TAKEN = {
+    "enabled": "faulthandler.enable()",
+    "disabled": "faulthandler.disable()",
+    "cycled": """
+for _ in range(50):
+    faulthandler.enable()
+    y, held = pending(1 << 15 | 1)
+    assert (np.asarray(y) == held).all()
+    faulthandler.disable()
+""",
+    "default": "signal.signal(signal.SIGSEGV, signal.SIG_DFL)",
+    "replaced": "signal.signal(signal.SIGSEGV, lambda number, frame: None)",
+    "bound before": "enable(); disable(); enable()",
+}
+
+
+@pytest.mark.parametrize("faulthandler", FAULTHANDLER)
+def test_handlers_taken_while_something_is_pending(faulthandler: str) -> None:
+    program = "from faulthandler import enable, disable\n"
+    for name, deed in TAKEN.items():
+        program += f"x, want = pending()\n{deed}\n"
+        program += f"assert (np.asarray(x) == want).all(); print({name!r}, flush=True)\n"
+    out = succeed(program, env={"TEST_FAULTHANDLER": faulthandler})
+    assert out.splitlines() == list(TAKEN)
+
+
+CRASH = """
+import ctypes
+x, want = pending()
+assert (np.asarray(x) == want).all()
+y, want = pending()
+ctypes.string_at(8)
+"""
+
+
+@pytest.mark.parametrize("faulthandler", FAULTHANDLER)
+def test_a_crash_stays_a_crash(faulthandler: str) -> None:
+    done = run(CRASH, env={"TEST_FAULTHANDLER": faulthandler})
+    assert done.returncode == -signal.SIGSEGV
+    traced = "Segmentation fault" in done.stderr and "string_at" in done.stderr
+    assert traced == (faulthandler != "never"), done.stderr
+
+
+def test_a_crash_by_kill() -> None:
+    done = run("x, want = pending(); os.kill(os.getpid(), signal.SIGSEGV); time.sleep(5)")
+    assert done.returncode == -signal.SIGSEGV
+
+
+# One evaluation that takes long enough to be interrupted, however fast the machine, and what it
+# must give.
+LONG = """
+source = np.random.default_rng(0).standard_normal(1 << 21)
+def chain(x):
+    for _ in range(10): x = np.sin(x)
+    return x
+def interrupt_after(seconds):
+    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+def seconds():
+    npaccel.evaluate(chain(npaccel.asarray(source)))
+    began = time.process_time()  # of at most two threads; other processes cannot lengthen it
+    npaccel.evaluate(chain(npaccel.asarray(source)))
+    return (time.process_time() - began) / 2
+while seconds() < 0.25 and source.nbytes < 1 << 28:
+    source = np.concatenate([source, source])
+result = np.asarray(npaccel.evaluate(chain(npaccel.asarray(source))))
+def overwritten():
+    x = npaccel.asarray(source) * 1.0
+    npaccel.evaluate()
+    for _ in range(10): np.sin(x, out=x)
+    return x
+npaccel.evaluate(overwritten())  # compiled: from here on evaluations only compute
+def check(x): np.testing.assert_allclose(np.asarray(x), result, rtol=1e-12)
+"""
+
+
+@pytest.mark.pending
+def test_interrupt_of_an_evaluation() -> None:
+    out = succeed(
+        LONG
+        + """
+x = chain(npaccel.asarray(source))
+y, want = pending()
+interrupt_after(0.05)
+began = time.perf_counter()
+try:
+    npaccel.evaluate()
+    time.sleep(1)
+except KeyboardInterrupt:
+    print("interrupted", _native.is_pending(x))
+time.sleep(0.1)
+assert (np.asarray(y) == want).all()
+check(x)
+""",
+        env={"NPACCEL_NUM_THREADS": "2"},
+    )
+    assert out.splitlines() == ["interrupted True"]
+
+
+def test_interrupt_of_an_evaluation_that_overwrites() -> None:
+    """What was there is gone, so it is carried to its end, once; then the exception comes."""
+    out = succeed(
+        LONG
+        + """
+x = overwritten()
+interrupt_after(0.05)
+try:
+    npaccel.evaluate()
+    time.sleep(1)
+except KeyboardInterrupt:
+    print("interrupted", _native.is_pending(x))
+check(x)
+"""
+    )
+    assert out.splitlines() == ["interrupted False"]
+
+
+def test_interrupts_between_what_overwrites_and_what_does_not() -> None:
+    """Wherever one comes: what was done is not done again, and the rest is done later."""
+    succeed(
+        LONG
+        + """
+def work():
+    x = npaccel.asarray(source) * 1.0
+    y = npaccel.asarray(source[::-1]) * 1.0
+    npaccel.evaluate()
+    for _ in range(5): np.sin(x, out=x)  # over its own input
+    z = chain(y[5:])                     # of another length: a kernel of its own
+    for _ in range(5): np.sin(x, out=x)
+    return x, z
+npaccel.evaluate(work())
+began = time.perf_counter()
+npaccel.evaluate(work())
+duration = time.perf_counter() - began
+for part in range(1, 8):
+    x, z = work()
+    interrupt_after(duration * part / 10)
+    try:
+        npaccel.evaluate()
+        time.sleep(duration + 0.2)
+    except KeyboardInterrupt:
+        pass
+    check(x)
+    np.testing.assert_allclose(np.asarray(z), result[::-1][5:], rtol=1e-12)
+""",
+        watchdog_s=60.0,
+    )
+
+
+@pytest.mark.pending
+def test_interrupt_of_a_fault() -> None:
+    out = succeed(
+        LONG
+        + """
+x = chain(npaccel.asarray(source))
+plain = np.asarray(x)
+before = npaccel.stats()["native_requests"]
+interrupt_after(0.05)
+try:
+    plain[5]
+    time.sleep(1)
+except KeyboardInterrupt:
+    print("interrupted", _native.is_pending(x))
+assert npaccel.stats()["native_requests"] - before == 10
+check(x)
+"""
+    )
+    assert out.splitlines() == ["interrupted False"]
+
+
+def test_a_handler_of_sigint_that_raises_nothing() -> None:
+    out = succeed(
+        LONG
+        + """
+signal.signal(signal.SIGINT, lambda number, frame: print("noticed"))
+x = chain(npaccel.asarray(source))
+interrupt_after(0.05)
+npaccel.evaluate()
+assert not _native.is_pending(x)
+check(x)
+"""
+    )
+    assert out.splitlines() == ["noticed"]
+
+
+def test_a_handler_that_computes() -> None:
+    out = succeed(
+        LONG
+        + """
+count = 0
+def handler(number, frame):
+    global count
+    y, want = pending()
+    assert (y == want).all() and (np.asarray(y) == want).all()
+    count += 1
+    signal.setitimer(signal.ITIMER_REAL, 0.03)
+signal.signal(signal.SIGALRM, handler)
+def total(): return float(np.asarray(npaccel.evaluate(chain(npaccel.asarray(source)))).sum())
+want = total()
+signal.setitimer(signal.ITIMER_REAL, 0.03)
+for _ in range(5):
+    assert total() == want
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(count > 0)
+"""
+    )
+    assert out.splitlines() == ["True"]
+
+
+def test_a_reader_with_the_gil_during_an_evaluation_elsewhere() -> None:
+    """The evaluation must not want the GIL, which waits for it in the fault."""
+    succeed(
+        LONG
+        + """
+for seed in range(3):
+    x = chain(npaccel.asarray(source))
+    y, want = pending(seed=seed)
+    plain = np.asarray(y)
+    thread = threading.Thread(target=npaccel.evaluate)
+    thread.start()
+    time.sleep(0.02)
+    assert plain[5] == want[5]
+    thread.join()
+"""
+    )
+
+
+def test_long_kernels_that_overwrite_run_on_the_main_thread_and_on_others() -> None:
+    succeed(
+        LONG
+        + """
+def go():
+    check(npaccel.evaluate(overwritten()))
+go()
+thread = threading.Thread(target=go)
+thread.start()
+thread.join()
+""",
+        env={"NPACCEL_NUM_THREADS": "1"},
+    )

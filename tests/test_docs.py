@@ -1,0 +1,46 @@
+"""What README.md and docs/ say is so: the code runs, the settings exist, the files are there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from npaccel.config import SETTINGS
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+
+
+@pytest.mark.pending
+def test_the_tour_runs() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[0]) > 3
+
+
+def test_every_setting_is_documented_as_it_is() -> None:
+    table = re.findall(
+        r"^\| `(\w+)` \| `(\w+)` \| `(\w+)` \|", (ROOT / "docs/usage.md").read_text(), re.MULTILINE
+    )
+    assert table == [(s.name, s.variable, str(s.default)) for s in SETTINGS]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_benchmark_is_listed_and_run() -> None:
+    shared = {"harness", "contenders", "bandwidth", "fresh", "run_all", "soak_guard", "soak_cache"}
+    shared |= {"array_programs"}  # has no contenders but NumPy
+    questions = {path.stem for path in (ROOT / "bench").glob("*.py")} - shared
+    listed = re.findall(r"^\| `(\w+)\.py`", (ROOT / "docs/benchmarks.md").read_text(), re.MULTILINE)
+    runs = re.findall(r'^    "(\w+)",', (ROOT / "bench/run_all.py").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(runs) == sorted(questions)

@@ -1,0 +1,133 @@
+"""Makes npaccel/ir/coefficients.py: near-minimax polynomials of the mathematical functions.
+
+Run with mpmath installed: ``python tools/polynomials.py > npaccel/ir/coefficients.py``.
+
+Each polynomial interpolates its function at Chebyshev nodes with 60 digits. Its degree is the
+smallest one whose error, weighted as it enters the final result (relative), is below 2**-58 for
+f8 (F8), 2**-31 for f4 where the body computes in f8 and rounds once (F4), and 2**-28 for f4 where
+it computes in f4 (SHORT).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mpmath as mp
+
+mp.mp.dps = 60
+
+LN2 = mp.log(2)
+TARGETS = {"F8": mp.mpf(2) ** -58, "F4": mp.mpf(2) ** -31, "SHORT": mp.mpf(2) ** -28}
+# Functions with a body in f4.
+SHORT = ("EXP", "LOG", "SIN", "COS")
+Real = Callable[[mp.mpf], mp.mpf]
+
+
+def quotient(function: Real, limit: mp.mpf, power: int, leading: list[mp.mpf]) -> Real:
+    """(function - sum(leading[i] * x**i)) / x**power, by its Taylor series near 0."""
+    series = mp.taylor(function, 0, 40)
+
+    def value(x: mp.mpf) -> mp.mpf:
+        if abs(x) < limit / 50:
+            return mp.polyval(series[: power - 1 : -1], x)
+        return (function(x) - sum(c * x**i for i, c in enumerate(leading))) / x**power
+
+    return value
+
+
+def of_square(function: Real, limit: mp.mpf, power: int, leading: list[mp.mpf]) -> Real:
+    """The same as a function of z = x * x."""
+    inner = quotient(function, mp.sqrt(limit), power, leading)
+    return lambda z: inner(mp.sqrt(z))
+
+
+def interpolate(function: Real, low: mp.mpf, high: mp.mpf, degree: int) -> list[mp.mpf]:
+    """Coefficients from the lowest of the interpolation at Chebyshev nodes."""
+    n = degree + 1
+    nodes = [mp.cos(mp.pi * (2 * i + 1) / (2 * n)) for i in range(n)]
+    points = [(low + high) / 2 + (high - low) / 2 * t for t in nodes]
+    matrix = mp.matrix([[x**k for k in range(n)] for x in points])
+    return list(mp.lu_solve(matrix, mp.matrix([function(x) for x in points])))
+
+
+def fit(function: Real, low: mp.mpf, high: mp.mpf, weight: Real, target: mp.mpf) -> list[float]:
+    """Coefficients (rounded to f8) of the smallest degree that is good enough."""
+    grid = [low + (high - low) * i / 60 for i in range(61)]
+    values = [function(x) for x in grid]
+    for degree in range(2, 24):
+        exact = interpolate(function, low, high, degree)
+        error = max(
+            abs((mp.polyval(exact[::-1], x) - v) * weight(x))
+            for x, v in zip(grid, values, strict=True)
+        )
+        if error < target:
+            return [float(c) for c in exact]
+    raise ValueError("no degree is enough")
+
+
+H = LN2 / 2 + mp.mpf(2) ** -20
+Q = (mp.pi / 4 + mp.mpf(2) ** -20) ** 2
+S = mp.mpf("0.0296")  # ((sqrt(2) - 1) / (sqrt(2) + 1))**2
+T = mp.mpf("0.1717")  # tan(pi / 8)**2
+
+ROWS: dict[str, tuple[str, Real, mp.mpf, mp.mpf, Real]] = {
+    "EXP": (
+        "(exp(r) - 1 - r) / r**2, |r| <= log(2)/2",
+        quotient(mp.exp, H, 2, [1, 1]), -H, H, lambda r: r,
+    ),
+    "EXP2": (
+        "(2**r - 1) / r, |r| <= 1/2",
+        quotient(lambda r: mp.exp(r * LN2), mp.mpf(1), 1, [1]),
+        -mp.mpf(1) / 2, mp.mpf(1) / 2, lambda r: r,
+    ),
+    "LOG": (
+        "(log((1 + s) / (1 - s)) / s - 2) / z, z = s**2",
+        of_square(lambda s: mp.log((1 + s) / (1 - s)), S, 3, [0, 2]), mp.mpf(0), S, lambda z: z / 2,
+    ),
+    "ATANH": (
+        "(atanh(s) / s - 1 - z/3) / z**2, z = s**2; 1024 times better than the others",
+        of_square(mp.atanh, S, 5, [0, 1, 0, mp.mpf(1) / 3]), mp.mpf(0), S,
+        lambda z: z**2 * 2**10,
+    ),
+    "SIN": (
+        "(sin(r) - r) / r**3, of z = r**2, |r| <= pi/4",
+        of_square(mp.sin, Q, 3, [0, 1]), mp.mpf(0), Q, lambda z: z,
+    ),
+    "COS": (
+        "(cos(r) - 1 + z/2) / z**2, of z = r**2",
+        of_square(mp.cos, Q, 4, [1, 0, -mp.mpf(1) / 2]), mp.mpf(0), Q, lambda z: z**2,
+    ),
+    "ATAN": (
+        "(atan(t) - t) / t**3, of z = t**2, |t| <= tan(pi/8)",
+        of_square(mp.atan, T, 3, [0, 1]), mp.mpf(0), T, lambda z: z,
+    ),
+    "ASIN": (
+        "(asin(s) - s) / s**3, of z = s**2, |s| <= 1/2",
+        of_square(mp.asin, mp.mpf(1) / 4, 3, [0, 1]), mp.mpf(0), mp.mpf(1) / 4, lambda z: z,
+    ),
+}  # fmt: skip
+
+
+def text(name: str, about: str, coefficients: list[float]) -> str:
+    lines = "".join(f"    {c!r},\n" for c in coefficients)
+    return f"# {about}\n{name} = (\n{lines})\n"
+
+
+def sizes(name: str) -> list[str]:
+    return [size for size in TARGETS if size != "SHORT" or name in SHORT]
+
+
+def main() -> None:
+    print('"""Polynomials, lowest coefficient first. Made by tools/polynomials.py."""\n')
+    names = sorted([f"{name}_{size}" for name in ROWS for size in sizes(name)] + ["CBRT"])
+    print("__all__ = [\n" + "".join(f'    "{n}",\n' for n in names) + "]\n")
+    for name, (about, function, low, high, weight) in ROWS.items():
+        for size in sizes(name):
+            target = TARGETS[size]
+            print(text(f"{name}_{size}", about, fit(function, low, high, weight, target)))
+    one = interpolate(mp.cbrt, mp.mpf(1), mp.mpf(2), 6)
+    print(text("CBRT", "cbrt(m), 1 <= m <= 2; a first guess", [float(c) for c in one]))
+
+
+if __name__ == "__main__":
+    main()
