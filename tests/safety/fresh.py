@@ -12,11 +12,12 @@ import npaccel
 # Where the npaccel under test is, installed or in the source tree.
 PACKAGES = Path(npaccel.__file__).parents[1]
 HERE = Path(__file__).parent
-WATCHDOG_S = 20.0
+WATCHDOG_S = 60.0
 
 # What every program starts with. `pending(n)` gives a deferred array and what it must hold.
 PRELUDE = """
 import faulthandler, gc, os, signal, sys, threading, time, warnings
+faulthandler.dump_traceback_later(float(os.environ["TEST_WATCHDOG_S"]) * 0.8)
 if os.environ.get("TEST_FAULTHANDLER") == "before": faulthandler.enable()
 import numpy as np
 import npaccel
@@ -52,14 +53,18 @@ def run(
     command = [sys.executable, "-c", prelude + program]
     if limit_kib:
         command = ["bash", "-c", f'ulimit -v {limit_kib}; exec "$@"', "bash", *command]
-    return subprocess.run(
-        command,
-        env=environment(env),
-        capture_output=True,
-        text=True,
-        timeout=watchdog_s,
-        check=False,
-    )
+    try:
+        return subprocess.run(
+            command,
+            env=environment({"TEST_WATCHDOG_S": str(watchdog_s), **(env or {})}),
+            capture_output=True,
+            text=True,
+            timeout=watchdog_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as stuck:
+        where = (stuck.stderr or b"").decode(errors="replace")
+        raise AssertionError(f"not done after {watchdog_s} s:\n{where}") from None
 
 
 def succeed(program: str, **how: object) -> str:
