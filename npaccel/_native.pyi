@@ -345,7 +345,8 @@ def block_backend() -> str | None:
     """The backend that the innermost block names."""
 
 def times(on: bool, /) -> dict[str, float]:
-    """Seconds so far in recording, planning, kernels and numpy; whether to count from now on."""
+    """Seconds so far in recording, planning, kernels, loops, numpy and running (what a run does
+    besides); whether to count from now on."""
 
 class Section:
     """A macro section while its body runs for the first time, on placeholders without values."""

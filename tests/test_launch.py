@@ -193,13 +193,14 @@ def test_report_of_what_was_counted() -> None:
     entry, other = ("dot", "matrix product", "a.py:3"), ("sort", "sorting", "a.py:4")
     text = usage_text(
         2.0,
-        {"kernels": 1.0, "numpy": 0.5, "recording": 0.1},
+        {"kernels": 1.0, "numpy": 0.4, "loops": 0.1, "recording": 0.1},
         {entry: 3, other: 1},
         {entry: 0.1, other: 0.4},
     )
     lines = text.splitlines()
     assert "1.000 s   50 %  in kernels" in lines[1]
-    assert "0.400 s   20 %  unaccounted for" in lines[5]
+    assert "0.400 s   20 %  unaccounted for" in lines[7]
+    assert "67 % was in kernels" in lines[8]
     assert lines[-2].split() == ["0.400", "1", "sort:", "sorting,", "a.py:4"]
     assert lines[-1].split() == ["0.100", "3", "dot:", "matrix", "product,", "a.py:3"]
     many = {("f", "r", f"a.py:{i}"): 1 for i in range(100)}

@@ -35,20 +35,32 @@ static PyObject *settled(PyObject *o)
     return Py_NewRef(o);
 }
 
-static PyObject *binary_in_numpy(PyObject *a, PyObject *b, binaryfunc slot)
+/* *took, if it isn't NULL: the seconds that NumPy needs. */
+static PyObject *timed_in_numpy(PyObject *a, PyObject *b, binaryfunc slot, double *took)
 {
     PyObject *x = settled(a), *y = x != NULL ? settled(b) : NULL;
+    int before = npa_now(NPA_IN_NUMPY);
+    double start = took != NULL ? npa_seconds() : 0;
     npa_suspended++;
     PyObject *result = y != NULL ? slot(x, y) : NULL;
     npa_suspended--;
+    if (took != NULL) {
+        *took = npa_seconds() - start;
+    }
+    npa_now(before);
     Py_XDECREF(x), Py_XDECREF(y);
     return result;
 }
 
-/* 0, or -1: a signal handler may raise where the hook runs. */
-static int note_fallback(PyObject *ufunc, const char *reason)
+static PyObject *binary_in_numpy(PyObject *a, PyObject *b, binaryfunc slot)
 {
-    PyObject *done = PyObject_CallFunction(npa_hook_fallback, "Os", ufunc, reason);
+    return timed_in_numpy(a, b, slot, NULL);
+}
+
+/* 0, or -1: a signal handler may raise where the hook runs. */
+static int note_fallback(PyObject *name, const char *reason, double took)
+{
+    PyObject *done = PyObject_CallFunction(npa_hook_fallback, "Osd", name, reason, took);
     Py_XDECREF(done);
     return done != NULL ? 0 : -1;
 }
@@ -66,11 +78,11 @@ static int record(PyObject *ufunc, npa_value *values, int n, PyArrayObject *out,
         if (rule == NULL && PyErr_Occurred()) {
             return -1;
         }
-        return note_fallback(ufunc, "these types have no kernel");
+        return note_fallback(ufunc, "these types have no kernel", 0.0);
     }
     PyArrayObject *outs[NPA_MAX_ARGS] = {out};
     int status = npa_record_map(rule, values, out != NULL ? outs : NULL, NULL, 'K', 0, results);
-    return status == 0 ? note_fallback(ufunc, "these operands can't be recorded") : status;
+    return status == 0 ? note_fallback(ufunc, "these operands can't be recorded", 0.0) : status;
 }
 
 static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc slot)
@@ -267,8 +279,24 @@ READ(index, PyObject *, NULL)
 
 static PyObject *array_matrix_multiply(PyObject *a, PyObject *b)
 {
-    return ours(a) || ours(b) ? binary_in_numpy(a, b, NUMBER(nb_matrix_multiply))
-                              : NUMBER(nb_matrix_multiply)(a, b);
+    static PyObject *name;
+    npa_value values[2];
+    if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
+        return PyErr_Occurred() ? NULL
+               : ours(a) || ours(b) ? binary_in_numpy(a, b, NUMBER(nb_matrix_multiply))
+                                    : NUMBER(nb_matrix_multiply)(a, b);
+    }
+    double took;
+    PyObject *result = timed_in_numpy(a, b, NUMBER(nb_matrix_multiply), &took);
+    if (result == NULL || !npa_wants(values, 2)) {
+        return result;
+    }
+    if ((name == NULL && (name = PyUnicode_InternFromString("matmul")) == NULL) ||
+        note_fallback(name, "matrix product", took) < 0) {
+        Py_DECREF(result);
+        return NULL;
+    }
+    return npa_adopted(result);
 }
 
 static int array_getbuffer(PyObject *a, Py_buffer *view, int flags)

@@ -635,8 +635,8 @@ int npa_evaluate_request(npa_queue *q, int index)
     for (int k = 0; k < j.nargs; k++) {
         j.cast[k] = j.type[k] != j.rule->loop_type[k];
     }
+    int before = npa_now(NPA_IN_LOOPS), status;
     feclearexcept(FE_ALL_EXCEPT);
-    int status;
     switch (r->rule->kind) {
     case NPA_MAP: status = run_map(q, r, &j); break;
     case NPA_REDUCE: status = run_reduce(q, r, &j); break;
@@ -644,5 +644,6 @@ int npa_evaluate_request(npa_queue *q, int index)
     case NPA_GATHER: status = run_gather(q, r, &j); break;
     default: status = run_packed(q, r, &j);
     }
+    npa_now(before);
     return status < 0 ? -1 : raised();
 }

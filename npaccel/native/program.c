@@ -343,6 +343,7 @@ static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(v
     int status = -1;
     if (words != NULL && flags != NULL && (partials != NULL || !s->partial_bytes) &&
         reserve_spare(s->scratch_bytes + 64) && bind(s, q, words, partials) == 0) {
+        int before = npa_now(NPA_IN_KERNELS);
         bool there = s->device != NULL &&
                      npa_device_run(s->device, words, &s->device_grid, partials, flags) == 0;
         launch l = {.s = s, .words = words, .flags = flags,
@@ -356,6 +357,7 @@ static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(v
             int64_t range[4] = {0, s->band, s->parts, 0};
             s->finish(words, range, spare.data, flags);
         }
+        npa_now(before);
         for (int i = 0; i < s->nslots; i++) {
             kinds[s->slots[i]] |= (uint8_t)flags[i];
         }

@@ -165,7 +165,8 @@ uint64_t npa_backend_here(void); /* a number for that, 0 for none */
 PyObject *npa_prove(PyObject *module, PyObject *ufunc); /* prove.c */
 
 /* times.c */
-enum { NPA_USER, NPA_RECORDING, NPA_PLANNING, NPA_RUNNING, NPA_IN_NUMPY, NPA_ACTIVITIES };
+enum { NPA_USER, NPA_RECORDING, NPA_PLANNING, NPA_RUNNING, NPA_IN_KERNELS, NPA_IN_LOOPS, NPA_IN_NUMPY,
+       NPA_ACTIVITIES }; /* NPA_RUNNING: what a run does besides kernels and loops */
 double npa_seconds(void);
 int npa_now(int activity);
 PyObject *npa_times(PyObject *module, PyObject *on);
@@ -174,6 +175,7 @@ PyObject *npa_times(PyObject *module, PyObject *on);
 int npa_redirect_init(PyObject *module);
 void npa_redirect_install(void);
 void npa_redirect_restore(void);
+PyObject *npa_adopted(PyObject *result);
 
 /* array.c: ndarray's slots as NumPy made them; plain ones may be redirected */
 typedef struct {

@@ -184,7 +184,7 @@ static PyObject *count_fallback(PyObject *result, PyObject *name, PyObject *reas
 
 /* A large new plain array that nobody else has is replaced by one of ours, which owns its memory
  * from then on. */
-static PyObject *adopted(PyObject *result)
+PyObject *npa_adopted(PyObject *result)
 {
     if (result == NULL || !plain(result) || Py_REFCNT(result) != 1) {
         return result;
@@ -318,7 +318,7 @@ static PyObject *run_ufunc(PyObject *self, PyObject *const *args, size_t nargs, 
         }
     }
     Py_DECREF(reason);
-    return adopted(result);
+    return npa_adopted(result);
 }
 
 static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
@@ -381,7 +381,7 @@ static PyObject *run_on_views(PyObject *self, PyObject *const *args, Py_ssize_t 
         }
     }
     if (k == all && !PyErr_Occurred()) {
-        result = adopted(numpy_ufunc_call(self, made, (size_t)n, names));
+        result = npa_adopted(numpy_ufunc_call(self, made, (size_t)n, names));
     } else if (!PyErr_Occurred()) {
         PyErr_SetString(PyExc_TypeError, "too many arguments");
     }
@@ -454,7 +454,7 @@ static PyObject *counted(const call *c, PyObject *reason)
         result = count_fallback(result, t->name, reason, npa_seconds() - start);
     }
     result = t->adopts > 1 ? itself(result) : result;
-    return t->adopts ? adopted(result) : result;
+    return t->adopts ? npa_adopted(result) : result;
 }
 
 /* The taker's arguments: as the call's, after the array or ufunc whose method it is. */
@@ -518,7 +518,7 @@ static PyObject *not_taken(const call *c)
     if (base != NULL && ours(base) && npa_in_block()) {
         return itself(result);
     }
-    return large(result) && npa_in_block() ? adopted(result) : result;
+    return large(result) && npa_in_block() ? npa_adopted(result) : result;
 }
 
 static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
@@ -737,13 +737,13 @@ static PyObject *adopted_each(PyObject *result)
 {
     for (Py_ssize_t k = 0; result != NULL && PyTuple_CheckExact(result) && Py_REFCNT(result) == 1 &&
                            k < PyTuple_GET_SIZE(result); k++) {
-        PyObject *item = adopted(PyTuple_GET_ITEM(result, k));
+        PyObject *item = npa_adopted(PyTuple_GET_ITEM(result, k));
         PyTuple_SET_ITEM(result, k, item);
         if (item == NULL) {
             Py_CLEAR(result);
         }
     }
-    return adopted(result);
+    return npa_adopted(result);
 }
 
 /* call_numpy(function, *args, **kwargs): as without any block, but large new results are ours. */

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["usage_text"]
+__all__ = ["kernel_share", "usage_text"]
 
 Fallback = tuple[str, str, str]
 ACTIVITIES = {
     "kernels": "in kernels",
+    "loops": "in NumPy's loops, an operation at a time",
     "numpy": "in NumPy instead (below)",
     "recording": "recording",
     "planning": "planning and compiling",
+    "running": "memory and order of what runs",
 }
 MOST_ROWS = 30
+
+
+def kernel_share(activities_s: Mapping[str, float]) -> float:
+    """Which part of the time spent on arrays was spent in kernels; 1 where there was none."""
+    kernels = activities_s.get("kernels", 0.0)
+    arrays = kernels + activities_s.get("loops", 0.0) + activities_s.get("numpy", 0.0)
+    return kernels / arrays if arrays > 0 else 1.0
 
 
 def usage_text(
@@ -35,6 +44,8 @@ def usage_text(
     rows.append(("unaccounted for (Python, other libraries, small arrays)", rest))
     lines = [f"npaccel: {wall_s:.3f} s"]
     lines += [f"  {value:9.3f} s  {_percent(value, wall_s):>5}  {words}" for words, value in rows]
+    share = kernel_share(activities_s)
+    lines.append(f"  of the time on arrays, {_percent(share, 1.0)} was in kernels")
     if counts:
         lines += [
             "",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import npaccel
+from npaccel import _native
 from npaccel.dispatch.fallback import FALLBACKS, Fallbacks, at_user_line, exact
 
 
@@ -131,3 +132,33 @@ def test_an_operand_within_a_tuple_comes_back_as_itself() -> None:
 
     ours = npaccel.asarray(np.arange(5.0)) * 1
     assert recfunctions.stack_arrays((ours,)) is ours
+
+
+@pytest.mark.pending
+def test_products_of_the_operator_are_counted_and_ours() -> None:
+    x = npaccel.asarray(np.arange(6.0).reshape(2, 3)) + 1
+    product = x @ x.T
+    assert only()[:2] == ("matmul", "matrix product")
+    assert type(product) is npaccel.Array and product.flags.owndata
+    np.testing.assert_array_equal(product, [[14.0, 32.0], [32.0, 77.0]])
+    assert type(x[0] @ x[0]) is np.float64
+    with pytest.raises(ValueError, match="mismatch"):
+        x @ x
+
+
+@pytest.mark.pending
+def test_time_is_that_of_what_ran() -> None:
+    def spent() -> dict[str, float]:
+        x = npaccel.asarray(np.arange(50_000.0)) + 1
+        before = _native.times(True)
+        npaccel.evaluate(x * 2 + 1)
+        x.argsort()
+        after = _native.times(False)
+        return {name: after[name] - before[name] for name in after}
+
+    with npaccel.backend("numpy"):
+        seconds = spent()
+    assert seconds["loops"] > 0 and seconds["numpy"] > 0 and seconds["kernels"] == 0
+    seconds = spent()
+    assert seconds["recording"] > 0
+    assert (seconds["kernels"] > 0) == (npaccel.config.backend != "numpy")
