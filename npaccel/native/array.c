@@ -482,7 +482,7 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
     }
     bool wanted = npa_wants(both, 2);
     int kind = npa_key_kind(self, key);
-    if (wanted && kind == 0) {
+    if (kind == 0 && (wanted || key_wants(key))) {
         int before = npa_now(NPA_RECORDING);
         PyObject *done = PyObject_CallFunctionObjArgs(npa_hook_setitem, a, key, value, NULL);
         npa_now(before);

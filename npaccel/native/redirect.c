@@ -585,9 +585,18 @@ static const PyCFunction stubs[MOST][4] = {
 
 /* -------------------------------------------------------------------------------- subscripts */
 
+/* A small table picked from by large indices. */
+static bool large_key(PyObject *key)
+{
+    if (PyTuple_CheckExact(key)) {
+        return any_large(&PyTuple_GET_ITEM(key, 0), PyTuple_GET_SIZE(key), false);
+    }
+    return (plain(key) || ours(key)) && large(key);
+}
+
 static PyObject *subscript_stub(PyObject *a, PyObject *key)
 {
-    if (npa_suspended || !plain(a) || !large(a) || !npa_in_block()) {
+    if (npa_suspended || !plain(a) || !(large(a) || large_key(key)) || !npa_in_block()) {
         return npa_numpy.mapping.mp_subscript(a, key);
     }
     int kind = npa_key_kind((PyArrayObject *)a, key);
@@ -608,7 +617,8 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
 static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
 {
     if (npa_suspended || !plain(a) || value == NULL ||
-        !(large(a) || ((plain(value) || ours(value)) && large(value))) || !npa_in_block()) {
+        !(large(a) || ((plain(value) || ours(value)) && large(value)) || large_key(key)) ||
+        !npa_in_block()) {
         return npa_numpy.mapping.mp_ass_subscript(a, key, value);
     }
     if (npa_key_kind((PyArrayObject *)a, key) == 2) {

@@ -494,3 +494,19 @@ def test_views_of_fields_are_views_of_the_plain_array() -> None:
         assert records["a"].base is records
         records[["a", "c"]][:] = (4, 5)
         assert records[0].item() == (4, 1, 5)
+
+
+@pytest.mark.pending
+def test_small_tables_are_picked_from_by_large_indices_without_a_fault() -> None:
+    table = np.arange(5.0)
+    npaccel.stats(reset=True)
+    with npaccel.accelerate(min_size=4096):
+        index = np.arange(10_000) % 5
+        picked = table[index] + table[(index,)]
+        table[index] = 7.0
+        with pytest.raises(IndexError, match="out of bounds for axis 0 with size 5"):
+            table[index + 1]
+    assert type(picked) is npaccel.Array
+    np.testing.assert_array_equal(picked, np.arange(10_000) % 5 * 2.0)
+    np.testing.assert_array_equal(table, [7.0] * 5)
+    assert npaccel.stats()["fault_evaluations"] == 0

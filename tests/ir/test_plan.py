@@ -371,3 +371,13 @@ def test_plan_takes_linear_time() -> None:
     short, long = cpu_s(long_trace(750)), cpu_s(long_trace(3000))
     assert long < 8 * short
     assert long < 6
+
+
+@pytest.mark.parametrize(("dtype", "across"), [("u1", True), ("f8", False)])
+def test_short_rows_of_bytes_take_a_row_per_lane(dtype: str, across: bool) -> None:
+    r = Recorder()
+    shade = r.array(np.arange(20).astype(dtype))
+    colours = r.array(np.arange(60).reshape(20, 3).astype(dtype))
+    r.keep(r.map("add", colours, shade[:, None]))
+    (kernel,) = kernels(planned(r))
+    assert kernel.vector_band is across

@@ -29,9 +29,9 @@ from npaccel.ir.nodes import (
 )
 from npaccel.ir.passes.draft import Draft, Group, Limits, Member, Need, Pass, Role
 from npaccel.ir.passes.execute import Execution, Key, execute
-from npaccel.ir.passes.layout import Layout, lay_out
+from npaccel.ir.passes.layout import NARROW_BYTES, Layout, lay_out
 from npaccel.ir.passes.leaves import Rows, Unplaceable, make_leaves
-from npaccel.ir.scalar import Core, Expr, Pool, topological
+from npaccel.ir.scalar import Core, Expr, Pool, item_size, topological
 from npaccel.ir.text import body_text, kernel_name
 from npaccel.ir.views import squeezed_axes
 
@@ -236,7 +236,14 @@ def _layout(execution: Execution, group: Group, limits: Limits) -> Layout:
         for reduce in moment.reduces
     )
     views = [key[3] for key in execution.arrays]
-    return lay_out(group.space, group.axes, views, written=stored, keep_order=argument)
+    return lay_out(
+        group.space,
+        group.axes,
+        views,
+        written=stored,
+        keep_order=argument,
+        narrow=all(item_size(key[1]) <= NARROW_BYTES for key in execution.arrays),
+    )
 
 
 def is_split(

@@ -10,9 +10,14 @@ from dataclasses import dataclass
 from npaccel.ir.nodes import Stride
 from npaccel.ir.views import collapse_axes
 
-__all__ = ["Layout", "lay_out"]
+__all__ = ["NARROW_BYTES", "Layout", "lay_out"]
 
 LANES = 8
+# A map over rows shorter than this (three colours under a mask) takes a row per lane, if they are
+# many: a vector along the row would be nearly empty. It is slower for wider elements, whose vectors
+# are shorter and whose scattered stores cost more. Both are extents that structure.py tells apart.
+SHORT, LONG = 8, 16
+NARROW_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +80,13 @@ def lay_out(
     *,
     written: frozenset[int],
     keep_order: bool,
+    narrow: bool = False,
 ) -> Layout:
     """Choose the domain for `views` (strides over `space`) with `axes` reduced.
 
     written : indices of views that are written; they count twice
     keep_order : the reduced axes must stay in row-major order, as argmin needs
+    narrow : all elements have at most `NARROW_BYTES`
     """
     if not space:
         return Layout(0, (1,), tuple((1,) for _ in views), False, ((),))
@@ -96,7 +103,8 @@ def lay_out(
     strides = tuple(tuple(view[run[-1]] for run in runs) for view in ordered)
     made_of = tuple(tuple(order[place] for place in run) for run in runs)
     if not axes:
-        return Layout(len(runs) - 1, shape, strides, False, made_of)
+        across = narrow and len(shape) > 1 and shape[-1] < SHORT and shape[-2] >= LONG
+        return Layout(len(runs) - 1, shape, strides, across, made_of)
     band_rank = sum(run[0] < len(band) for run in runs)
     lanes_on_band = _lanes_on_band(shape, strides, band_rank)
     return Layout(band_rank, shape, strides, lanes_on_band, made_of)
