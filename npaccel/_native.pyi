@@ -162,8 +162,9 @@ class Program:
     steps: (request, releases) to run that request with NumPy's inner loop, or (main, finish or 0,
     words, (band, band_step, inner, inner_step, parts), scratch_bytes, partial_bytes, slots
     (request index each), writes (buffers), releases, bytes_read, bytes_written, n_requests).
-    A last item (DeviceKernel, band_step, inner_step, scratch_bytes) has the step run there, and
-    on the host only if that fails. releases: dead buffers that no later step uses. words: int, or
+    A last item (DeviceKernel, band_step, inner_step, scratch_bytes, owner) has the step run there,
+    and on the host only if that fails; (None, 0, 0, 0, owner) says whose code main and finish are.
+    releases: dead buffers that no later step uses. words: int, or
     (0, buffer, byte offset) for an address, (1, request, position) for a scalar (two words), (2,)
     for the partials' address.
     steps None: every request by itself with NumPy's loops (`single`).
@@ -275,9 +276,9 @@ def device_inject(count: int) -> None:
 def threads() -> int:
     """How many threads run kernels."""
 
-def stats(reset: bool = False) -> dict[str, int]:
-    """requests, flushes, kernel_launches, native_requests, dead_requests, bytes_read,
-    bytes_written, guard_faults, ..."""
+def stats(reset: bool = False) -> dict[str, Any]:
+    """requests, flushes, kernels, launches (a tuple: by whose code they are), native_requests,
+    dead_requests, bytes_read, bytes_written, guard_faults, ..."""
 
 class Block:
     """A block of code in which plain arrays are taken; entered once, left from anywhere.

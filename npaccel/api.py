@@ -21,6 +21,7 @@ from npaccel.observe.explain import Explanation
 from npaccel.observe.explain import explain as explain_run
 from npaccel.observe.usage import usage_text
 from npaccel.runtime import warn
+from npaccel.runtime.choice import is_device
 from npaccel.runtime.engine import Engine
 from npaccel.runtime.macro import Sections
 from npaccel.runtime.neighbours import watch_neighbours
@@ -90,12 +91,19 @@ def accelerate(*, min_size: int | None = None, backend: str | None = None) -> Ac
         `npaccel.config.threshold` says.
     backend : what runs inside; None: as `npaccel.config.backend` says.
     """
-    return Accelerate(config, min_size, backend)
+    return _accelerate(min_size, backend)
 
 
 def accelerate_everywhere(min_size: int | None, backend: str | None) -> Accelerate:
     """A block that also holds in threads and contexts that have none of their own."""
-    return Accelerate(config, min_size, backend, everywhere=True)
+    return _accelerate(min_size, backend, everywhere=True)
+
+
+def _accelerate(min_size: int | None, backend: str | None, everywhere: bool = False) -> Accelerate:
+    made = Accelerate(config, min_size, backend, everywhere)
+    if backend is not None and is_device(backend):
+        _engine.backend(backend)  # what is not there is told here
+    return made
 
 
 def watch_usage() -> Callable[[float], str]:

@@ -22,6 +22,7 @@ class Setting:
     choices : the words allowed, or None for an integer of at least `minimum`.
     folder : the value is the absolute path of a folder instead.
     numbered : a choice that may have a number after it, as in opencl:1.
+    group : names that other packages declare as entry points of this group are choices too.
     """
 
     __slots__ = (
@@ -29,6 +30,7 @@ class Setting:
         "default",
         "doc",
         "folder",
+        "group",
         "minimum",
         "name",
         "numbered",
@@ -46,6 +48,7 @@ class Setting:
         variable: str = "",
         folder: bool = False,
         numbered: str = "",
+        group: str = "",
     ) -> None:
         self.name = name
         self.default = default
@@ -54,6 +57,7 @@ class Setting:
         self.minimum = minimum
         self.folder = folder
         self.numbered = numbered
+        self.group = group
         self.variable = variable or "NPACCEL_" + name.upper()
 
     def check(self, value: Any, source: str) -> str | int:
@@ -65,7 +69,10 @@ class Setting:
                 return value
             if self.numbered and isinstance(value, str) and self._is_numbered(value):
                 return value
-            allowed = ", ".join(map(repr, self.choices))
+            others = self._declared()
+            if isinstance(value, str) and value.partition(":")[0] in others:
+                return value
+            allowed = ", ".join(map(repr, self.choices + others))
             raise ConfigError(f"{source}: {value!r} is not allowed; it must be one of {allowed}")
         try:
             number = int(value)
@@ -77,6 +84,14 @@ class Setting:
                 f"{self.minimum}"
             )
         return number
+
+    def _declared(self) -> tuple[str, ...]:
+        if not self.group:
+            return ()
+        from importlib.metadata import entry_points  # as costly as all the rest of our import
+
+        names = {entry.name for entry in entry_points(group=self.group)}
+        return tuple(sorted(names.difference(self.choices or ())))
 
     def _is_numbered(self, value: str) -> bool:
         name, _, number = value.partition(":")
@@ -91,6 +106,7 @@ SETTINGS: Final = (
         "device), or numpy (NumPy's own loops, one request at a time)",
         choices=("auto", "llvm", "numpy", "opencl"),
         numbered="opencl",
+        group="npaccel.backends",
     ),
     Setting(
         "threshold",

@@ -121,6 +121,8 @@ def problem(entry: Import) -> str | None:
     mine = room(entry.importer)
     # The registry imports a backend when it is first used: its compiler is large or missing.
     late = top in OPTIONAL or entry.importer == "backends.registry"
+    # What other packages declare is asked for when a name is none of ours: it is costly to import.
+    late = late or (entry.importer, entry.target) == ("config", "importlib.metadata")
     if entry.inside_function and not late:
         return f"{where} inside a function"
     if top in FOREIGN and not entry.for_types_only:

@@ -29,7 +29,6 @@ typedef struct {
 
 static int inject;            /* tests: so many of the next launches fail */
 static npa_device *trouble;   /* the last whose launch failed; owned; told to Python soon */
-static uint64_t launches;
 
 static int32_t launch(npa_device *d, void *kernel, const int64_t *words, const void *scratch,
                       const void *partials, const void *flags, char *const *arrays, size_t items)
@@ -110,7 +109,6 @@ int npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *g
     }
     d->error = run(d, words, grid, partials, flags);
     if (d->error == 0) {
-        launches++;
         return 0;
     }
     d->failed = true;
@@ -119,13 +117,6 @@ int npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *g
 }
 
 bool npa_device_trouble(void) { return trouble != NULL; }
-
-uint64_t npa_device_launches(bool reset)
-{
-    uint64_t n = launches;
-    launches = reset ? 0 : n;
-    return n;
-}
 
 /* Names of the kernels' owners are Python's business: it gets the error's number, once. */
 PyObject *npa_device_errors(void)

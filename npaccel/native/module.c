@@ -766,9 +766,23 @@ static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
         npa_count = (npa_counters){0};
     }
     npa_unlock();
+    uint64_t kernels = 0;
+    PyObject *table = PyDict_New(), *launches = PyTuple_New(NPA_OWNERS);
+    for (int i = 0; launches != NULL && i < NPA_OWNERS; i++) {
+        PyObject *value = PyLong_FromUnsignedLongLong(c.launches[i]);
+        if (value == NULL) {
+            Py_CLEAR(launches);
+            break;
+        }
+        PyTuple_SET_ITEM(launches, i, value);
+        kernels += c.launches[i];
+    }
+    if (table != NULL && (launches == NULL || PyDict_SetItemString(table, "launches", launches) < 0)) {
+        Py_CLEAR(table);
+    }
+    Py_XDECREF(launches);
     struct { const char *name; uint64_t value; } rows[] = {
-        {"requests", c.requests}, {"flushes", c.flushes}, {"kernels", c.kernel_launches},
-        {"device_launches", npa_device_launches(reset)},
+        {"requests", c.requests}, {"flushes", c.flushes}, {"kernels", kernels},
         {"kernel_requests", c.kernel_requests}, {"native_requests", c.native_requests},
         {"dead_requests", c.dead_requests}, {"bytes_read", c.bytes_read},
         {"bytes_written", c.bytes_written}, {"plan_hits", c.plan_hits},
@@ -779,7 +793,6 @@ static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
         {"live_ranges", m.live_ranges}, {"live_bytes", m.live_bytes},
         {"nursery_bytes", m.nursery_bytes}, {"mappings", m.mappings},
         {"code_bytes", npa_code_bytes()}};
-    PyObject *table = PyDict_New();
     for (size_t i = 0; table != NULL && i < sizeof rows / sizeof *rows; i++) {
         PyObject *value = PyLong_FromUnsignedLongLong(rows[i].value);
         if (value == NULL || PyDict_SetItemString(table, rows[i].name, value) < 0) {

@@ -27,6 +27,7 @@ typedef struct {
     int64_t band, band_step, inner, inner_step, parts;
     size_t scratch_bytes, partial_bytes, bytes_read, bytes_written;
     npa_device *device; /* borrowed from `keep`; NULL: the host's code */
+    int owner;          /* whose launches they are; 0: the host's own */
     npa_device_grid device_grid;
 } step;
 
@@ -96,13 +97,22 @@ static int parse_words(PyObject *words, step *s)
                                                   : PyErr_Occurred() ? -1 : 0;
 }
 
-/* (DeviceKernel, band_step, inner_step, scratch_bytes): the step runs there if it can. */
+/* (DeviceKernel, band_step, inner_step, scratch_bytes, owner): the step runs there if it can. None
+ * for the kernel: the step's own code is the owner's. */
 static int parse_device(PyObject *item, step *s)
 {
     PyObject *kernel;
     long long band_step, inner_step, scratch;
-    if (!PyArg_ParseTuple(item, "OLLL;a device", &kernel, &band_step, &inner_step, &scratch)) {
+    if (!PyArg_ParseTuple(item, "OLLLi;a device", &kernel, &band_step, &inner_step, &scratch,
+                          &s->owner)) {
         return -1;
+    }
+    if (s->owner < 0 || s->owner >= NPA_OWNERS) {
+        PyErr_Format(PyExc_ValueError, "owner %d: there are %d", s->owner, NPA_OWNERS);
+        return -1;
+    }
+    if (kernel == Py_None) {
+        return 0;
     }
     s->device_grid = (npa_device_grid){s->band, band_step, s->inner, inner_step, (size_t)scratch};
     s->device = npa_device_of(kernel);
@@ -352,7 +362,7 @@ static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(v
         status = there ? 0
                  : poll != NULL ? npa_pool_run_polled(run_task, &l, tasks, poll, arg)
                               : npa_pool_run(run_task, &l, tasks, NULL);
-        npa_count.kernel_launches++;
+        npa_count.launches[s->device == NULL || there ? s->owner : 0]++;
         if (status == 0 && s->finish != NULL && !there) {
             int64_t range[4] = {0, s->band, s->parts, 0};
             s->finish(words, range, spare.data, flags);

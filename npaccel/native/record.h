@@ -106,8 +106,10 @@ typedef struct {
     uint64_t serial; /* of the flush to come */
 } npa_queue;
 
+enum { NPA_OWNERS = 8 };
 typedef struct {
-    uint64_t requests, flushes, kernel_launches, native_requests, dead_requests, bytes_read,
+    uint64_t launches[NPA_OWNERS]; /* of kernels, by whose code they are; 0: the host's own */
+    uint64_t requests, flushes, native_requests, dead_requests, bytes_read,
         bytes_written, plan_hits, plan_misses, kernel_requests, fault_evaluations, not_deferred,
         snapshots, early_reads;
 } npa_counters;
@@ -365,7 +367,6 @@ int npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *g
 bool npa_device_trouble(void); /* a launch failed, and Python does not know yet */
 PyObject *npa_device_errors(void);
 void npa_device_inject(int count);
-uint64_t npa_device_launches(bool reset);
 
 /* direct.c */
 extern PyTypeObject npa_direct_type;

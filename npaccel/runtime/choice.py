@@ -32,6 +32,7 @@ class Device:
     Parameters
     ----------
     name : as the user gave it.
+    owner : its number among those whose launches the core counts.
     tell : warns the user, once for each text.
 
     Attributes
@@ -43,13 +44,14 @@ class Device:
     def __init__(
         self,
         name: str,
+        owner: int,
         backend: Callable[[], Backend],
         store: Callable[[], Store | None],
         identity: Callable[[], str],
         limit: int,
         tell: Callable[[str], None],
     ) -> None:
-        self.name = name
+        self.name, self.owner = name, owner
         self.lost = ""
         self.kernels = Kernels(backend, store, identity, limit)
         self._backend = backend

@@ -48,6 +48,7 @@ __all__ = ["Engine"]
 # Different sequences of operations whose plans are kept to be moved to other sizes.
 PLANNED_SEQUENCES = 512
 FAULTS = ("guard_faults", "write_faults")  # counted by the core for good
+OWNERS = 8  # of launches, that the core tells apart (NPA_OWNERS)
 ONLY_NUMPY = "the setting backend is 'numpy'"
 
 
@@ -85,7 +86,7 @@ class Engine:
             program = one_by_one(decode(_native.trace()), ONLY_NUMPY)
             self.traces.add(key, program)
             return program
-        if is_device(config.backend):
+        if is_device(self._backend_here()):
             return self._compile(key)
         eager = config.tiering == "eager" or config.check == "compute"
         if not eager:
@@ -134,7 +135,7 @@ class Engine:
                 kernel or self.kernels.get,
                 self.threads,
                 self._streams,
-                device.place if device is not None else None,
+                device,
             )
         except (CompileError, BackendUnavailable) as error:
             self._warn_once(error, text.trace_text(trace) + "\n" + text.plan_text(planned))
@@ -280,13 +281,14 @@ class Engine:
         return self._open[name]
 
     def _device(self) -> Device | None:
-        """The device that the settings name, if it is not the host."""
-        name = self.config.backend
+        """The device that the innermost block or the settings name, if it is not the host."""
+        name = self._backend_here()
         if not is_device(name):
             return None
         if name not in self._devices:
             self._devices[name] = Device(
                 name,
+                min(len(self._devices), OWNERS - 2) + 1,
                 lambda: self.backend(name),
                 lambda: self.store,
                 self.identity,
@@ -359,10 +361,12 @@ class Engine:
             counts[name] -= self._faults_before.get(name, 0)
         if reset:
             self._faults_before = faults
-        there = counts.pop("device_launches")
-        by_backend = {"llvm": counts["kernels"] - there}
-        if there:  # whichever of them: one is in use at a time, as a rule
-            by_backend["opencl"] = there
+        launches = counts.pop("launches")
+        by_backend = {"llvm": launches[0]}
+        for device in self._devices.values():
+            kind = device.name.partition(":")[0]
+            if launches[device.owner]:
+                by_backend[kind] = by_backend.get(kind, 0) + launches[device.owner]
         counts["kernels_by_backend"] = by_backend
         compilers = [self.kernels, *(device.kernels for device in self._devices.values())]
         counts["compiles"] = sum(kernels.compiled for kernels in compilers)

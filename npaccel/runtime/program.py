@@ -95,8 +95,20 @@ class Information(Protocol):
 
 # Returns the key of a kernel and what is compiled of it.
 Compile = Callable[[Kernel], tuple[str, Any]]
-# What a device has compiled of a kernel and the device's name; or None and why it has not.
-Place = Callable[[Kernel, StepInfo], tuple[Any, str]]
+
+
+class Place(Protocol):
+    """A backend other than the host's own, which kernels may run with.
+
+    owner : its number among those whose launches the core counts.
+    """
+
+    @property
+    def owner(self) -> int: ...
+    def place(self, kernel: Kernel, info: StepInfo) -> tuple[Any, str]:
+        """What it has compiled of a kernel and its name; or None and why it has not."""
+
+
 # (a kernel's name, which of its arrays bypass the cache) -> the kernel in which they do
 Streams = MutableMapping[tuple[str, tuple[bool, ...]], Kernel]
 
@@ -123,26 +135,41 @@ def build(
     """
     recipe, compiled, infos = draft(trace, plan, compile_kernel, threads, streams)
     if place is not None:
-        recipe, compiled, infos = _placed(recipe, compiled, infos, place, plan)
+        recipe, compiled, infos = _placed(recipe, compiled, infos, place, trace, plan, threads)
     return recipe, assemble(recipe, compiled, _info(trace, plan, infos))
 
 
 def _placed(
-    recipe: Recipe, compiled: list[Any], infos: list[StepInfo], place: Place, plan: Plan
+    recipe: Recipe,
+    compiled: list[Any],
+    infos: list[StepInfo],
+    place: Place,
+    trace: Trace,
+    plan: Plan,
+    threads: int,
 ) -> tuple[Recipe, list[Any], list[StepInfo]]:
-    """The same steps, those that `place` takes on its device; the host's code if that fails."""
+    """The same steps, those that `place` takes with its code.
+
+    On a device, and the host's code if that fails; or code of its own for the host.
+    """
     steps, code, told = list(recipe.steps), list(compiled), list(infos)
+    releases = _releases(trace, plan)
     for number, (step, info) in enumerate(zip(plan.steps, infos, strict=True)):
         if info.kernel is None or not isinstance(step, KernelStep):
             continue
-        found, name_or_reason = place(step.kernel, info)
+        found, name_or_reason = place.place(step.kernel, info)
         if found is None:
             told[number] = dataclasses.replace(info, reason=name_or_reason)
             continue
-        grid = found.task_grid(step.extents, 1)
-        scratch = found.scratch_bytes(step.extents)
-        device = (found.launcher, grid.band_step, grid.inner_step, scratch)
-        steps[number] = (*steps[number], device)
+        launcher = getattr(found, "launcher", None)
+        if launcher is not None:
+            grid = found.task_grid(step.extents, 1)
+            scratch = found.scratch_bytes(step.extents)
+            there = (launcher, grid.band_step, grid.inner_step, scratch, place.owner)
+            steps[number] = (*steps[number], there)
+        else:
+            words = _kernel_step(step, info, releases[number], found, threads)
+            steps[number] = (len(code), *words, (None, 0, 0, 0, place.owner))
         code.append(found)
         told[number] = dataclasses.replace(info, backend=name_or_reason)
     return Recipe(steps, recipe.dropped, recipe.kernels), code, told

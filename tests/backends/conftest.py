@@ -1,3 +1,6 @@
+"""The backends under test: TEST_BACKENDS names others, such as one of another package."""
+
+import os
 import re
 
 import pytest
@@ -5,7 +8,7 @@ import pytest
 from npaccel.backends.llvm.target import Host
 from npaccel.errors import BackendUnavailable
 
-from .support import Llvm, Opencl
+from .support import Declared, Llvm, Opencl
 
 # An OpenCL driver takes a second for a kernel that LLVM takes 20 ms for: of the dtypes and folds
 # that differ in nothing but a name most are left for the slow tests, and tiles are LLVM's.
@@ -24,12 +27,15 @@ def host():
     return Host()
 
 
-@pytest.fixture(scope="session", params=["llvm", "opencl"])
+MACHINES = os.environ.get("TEST_BACKENDS", "llvm opencl").split()
+
+
+@pytest.fixture(scope="session", params=MACHINES)
 def machine(request, host):
     """Each backend in turn: what they all must do."""
     if request.param == "llvm":
         return Llvm(host)
     try:
-        return Opencl()
+        return Opencl() if request.param == "opencl" else Declared(request.param)
     except BackendUnavailable as error:
         pytest.skip(str(error))

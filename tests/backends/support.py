@@ -5,6 +5,7 @@ import numpy as np
 from npaccel.backends.llvm import compile as llvm_compile
 from npaccel.backends.llvm import launch as llvm_launch
 from npaccel.backends.numpy.kernels import run_kernel
+from npaccel.backends.registry import open_backend
 from npaccel.ir.nodes import ArrayParam, Kernel, Stride
 
 
@@ -18,6 +19,19 @@ class Llvm:
 
     def compile(self, made):
         return llvm_compile.compile_kernel(made, self.host)
+
+    def run(self, compiled, extents, arrays, scalars=(), *, grid=None):
+        return llvm_launch.run_step(compiled, extents, arrays, scalars, grid=grid)
+
+
+class Declared:
+    """The same of a backend of another package whose code runs on the host."""
+
+    def __init__(self, name):
+        self.name, self._backend = name, open_backend(name)
+
+    def compile(self, made):
+        return self._backend.compile(made)
 
     def run(self, compiled, extents, arrays, scalars=(), *, grid=None):
         return llvm_launch.run_step(compiled, extents, arrays, scalars, grid=grid)
@@ -43,7 +57,7 @@ class Opencl:
 
 def compile_kernel(made, machine):
     """Compiled by the backend under test, which `run_step` then knows."""
-    if not isinstance(machine, Llvm | Opencl):
+    if not isinstance(machine, Llvm | Declared | Opencl):
         machine = Llvm(machine)
     compiled = machine.compile(made)
     _MACHINES[id(compiled)] = machine, compiled

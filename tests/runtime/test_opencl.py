@@ -133,3 +133,18 @@ print(good, os.waitpid(child, 0)[1])
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
     )
     assert done.stdout.split() == ["True", "0"]
+
+
+@pytest.mark.pending
+def test_an_accelerated_block_runs_on_the_device_it_names():
+    source = np.random.default_rng(0).standard_normal(N)
+    with npaccel.accelerate():
+        expected = npaccel.evaluate(np.sqrt(source * source + 1.0).sum())
+    before, host = _launches("opencl"), _launches("llvm")
+    with npaccel.accelerate(backend="opencl"):
+        found = npaccel.evaluate(np.sqrt(source * source + 1.0).sum())
+    assert _launches("opencl") > before
+    assert _launches("llvm") == host
+    assert float(found) == float(expected)
+    with pytest.raises(BackendUnavailable, match="opencl:77"):
+        npaccel.accelerate(backend="opencl:77")
