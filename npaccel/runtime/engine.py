@@ -65,7 +65,6 @@ class Engine:
         self.costs = costs_of(self._folder)
         self.tiers = Tiers(self._helper, self.costs)
         self._store: Store | None = None
-        self._identity = ""
         self.planner = Planner(PLANNED_SEQUENCES)
         self.traces = TraceCache(_native.plans(), config.trace_cache, config.trace_cache_bytes)
         self._streams: Streams = LRUCache(PLANNED_SEQUENCES)
@@ -76,6 +75,11 @@ class Engine:
         self._warned: set[str] = set()
         config.subscribe(self._changed)
         self._apply()
+        # The first call, which may be short, would wait for these two milliseconds; and by then the
+        # files may not be those any more that were imported.
+        self._identity = package_identity(("llvmlite",))
+        with suppress(BackendUnavailable):
+            self.backend("llvm")
 
     # What the C core calls.
 
@@ -313,9 +317,7 @@ class Engine:
         return self._store
 
     def identity(self) -> str:
-        """What all stored entries depend on; read from the disk when it is first needed."""
-        if not self._identity:
-            self._identity = package_identity(("llvmlite",))
+        """What all stored entries depend on."""
         return self._identity
 
     def _full_identity(self) -> str:

@@ -227,6 +227,63 @@ test_budget(void)
     CHECK(stats().live_ranges == 1 && count_maps() < 200);
 }
 
+/* Whether the kernel was advised to use huge pages at an address; -1: it does not say. */
+static int
+advised_huge(const char *p)
+{
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    char line[512];
+    bool here = false;
+    int huge = -1;
+    while (maps && huge < 0 && fgets(line, sizeof line, maps)) {
+        char *low, *high;
+        if (sscanf(line, "%p-%p ", (void **)&low, (void **)&high) == 2) {
+            here = p >= low && p < high;
+        }
+        else if (here && strncmp(line, "VmFlags:", 8) == 0) {
+            huge = strstr(line, " hg") != NULL;
+        }
+    }
+    if (maps) {
+        fclose(maps);
+    }
+    return huge;
+}
+
+/* Large ranges are in huge pages, wherever their pages come from; but the rest of the last one does
+ * not count if it is large. */
+static void
+test_huge(void)
+{
+    if (access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) != 0) {
+        return;
+    }
+    struct { size_t size; int huge; } cases[] = {
+        {8 * MIB, 1}, {2 * MIB, 1}, {2 * MIB + 1, 1}, {1 * MIB, 0}, {100, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int again = 0; again < 3; again++) { /* fresh pages; recycled ones; after withdrawing */
+            npa_range *r = npa_range_new(cases[i].size);
+            *npa_range_work(r) = 1;
+            CHECK(npa_range_publish(r) == 0);
+            if (again == 2) {
+                CHECK(npa_range_withdraw(r) == 0 && npa_range_publish(r) == 0);
+            }
+            int huge = advised_huge(r->home);
+            CHECK(huge < 0 || huge == cases[i].huge);
+            npa_range_free(r);
+        }
+    }
+    npa_nursery_trim(0);
+    npa_range *r = npa_range_new(4 * MIB + 1);
+    memset(npa_range_work(r), 1, 4 * MIB + 1);
+    CHECK(npa_range_publish(r) == 0);
+    unsigned char there[6 * MIB / 4096];
+    CHECK(mincore(r->home, 6 * MIB, there) == 0);
+    CHECK(there[4 * MIB / 4096] && !there[4 * MIB / 4096 + 1]);
+    npa_range_free(r);
+    npa_nursery_trim(0);
+}
+
 static atomic_bool stop;
 
 /* Another thread that maps and unmaps all the time must never be given a part of ours. */
@@ -311,6 +368,7 @@ main(void)
     test_nursery();
     test_random(200000);
     test_holes(2000);
+    test_huge();
     test_fork();
     test_budget();
     npa_memory_stats now = stats();
