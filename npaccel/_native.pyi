@@ -16,13 +16,15 @@ class Rule:
     """How one combination of a function and operand types runs; interned, made once.
 
     id: as a rule the same in every process (a hash of what the rule is). value_in_key: scalar
-    inputs join the trace's key by value; of floats only those that a rewrite may use.
+    inputs join the trace's key by value; of floats only those that a rewrite may use. counts:
+    requests recorded; of them run by NumPy's loops because the plan said so; and without a plan.
     """
 
     id: int
     name: str
     kind: int
     loop: tuple[str, ...]
+    counts: tuple[int, int, int]
 
 def install(
     array_type: type[ArrayBase], hooks: dict[str, Callable[..., Any]], inside: tuple[str, ...]

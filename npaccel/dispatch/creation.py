@@ -12,7 +12,7 @@ import numpy as np
 from npaccel import _native
 from npaccel.dispatch.fallback import NotRecorded
 from npaccel.dispatch.method import copied_in_order
-from npaccel.dispatch.operands import fresh, is_array
+from npaccel.dispatch.operands import asked_dtype, fresh, is_array
 from npaccel.dispatch.rules import copy_rule, range_rule, recordable
 
 __all__ = ["CREATION"]
@@ -39,7 +39,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 def _dtype(dtype: Any) -> np.dtype[Any]:
-    found = np.dtype(float if dtype is None else dtype)
+    found = asked_dtype(float if dtype is None else dtype)
     if not recordable(found):
         raise NotRecorded
     return found
@@ -131,7 +131,7 @@ def array(
     if not is_array(object) or like is not None or ndmin > object.ndim or ndmax:
         raise NotRecorded
     mode = _copy_mode(copy)
-    new = object.dtype if dtype is None else np.dtype(dtype)
+    new = object.dtype if dtype is None else asked_dtype(dtype)
     if new == object.dtype and new is not object.dtype:
         raise NotRecorded  # with metadata, which the result keeps
     order = "K" if order is None else order

@@ -19,6 +19,7 @@ from npaccel import _native
 from npaccel.dispatch import gather
 from npaccel.dispatch.fallback import NotRecorded, at_user_line, fallback
 from npaccel.dispatch.operands import (
+    asked_dtype,
     broadcast,
     check_errstate,
     common_order,
@@ -65,6 +66,9 @@ WRITERS = _named(
     """copyto fill_diagonal median nan_to_num nanmedian nanpercentile nanquantile percentile place
     put put_along_axis putmask quantile"""
 )
+
+# More NumPy does not take.
+MOST_PARTS = np.iinfo(np.intc).max
 
 IMPLEMENTED: dict[Function, Function] = {}
 
@@ -214,7 +218,7 @@ def empty_like(
     """Memory of npaccel for a large C or Fortran ordered prototype."""
     if shape is not None or device is not None or not _native.wants(take_array(prototype)):
         raise NotRecorded
-    new = np.dtype(prototype.dtype if dtype is None else dtype)
+    new = prototype.dtype if dtype is None else asked_dtype(dtype)
     flags = prototype.flags
     if order not in ("K", "A", "C", "F") or new.hasobject or new.subdtype is not None:
         raise NotRecorded
@@ -275,6 +279,8 @@ def concatenate(
     """Record one copy per part, where all lie in one order; NumPy chooses other orders itself."""
     if out is not None or dtype is not None or not isinstance(arrays, list | tuple):
         raise NotRecorded("concatenate with out or dtype")
+    if len(arrays) > MOST_PARTS:  # NumPy's error, before anybody looks at each of them
+        return np.concatenate._implementation(arrays, axis)  # type: ignore[attr-defined]
     parts = [take_array(part) for part in arrays]
     if not parts or not isinstance(axis, int) or not _native.wants(*parts):
         raise NotRecorded

@@ -17,7 +17,14 @@ import numpy as np
 from npaccel import _native
 from npaccel.dispatch import gather
 from npaccel.dispatch.fallback import NotRecorded, at_user_line, fallback
-from npaccel.dispatch.operands import check_errstate, fresh, fresh_along, scalar_for, take_array
+from npaccel.dispatch.operands import (
+    asked_dtype,
+    check_errstate,
+    fresh,
+    fresh_along,
+    scalar_for,
+    take_array,
+)
 from npaccel.dispatch.rules import arg_rule, copy_rule
 from npaccel.dispatch.ufunc import scalar_of
 
@@ -174,7 +181,7 @@ class Methods(_native.ArrayBase):
         subok: bool = True,
         copy: bool = True,
     ) -> Any:
-        new = np.dtype(dtype)
+        new = asked_dtype(dtype)
         if copy is not True and copy is not False:
             raise NotRecorded
         if not np.can_cast(self.dtype, new, casting):  # type: ignore[arg-type]

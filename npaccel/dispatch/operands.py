@@ -11,9 +11,10 @@ import numpy as np
 
 from npaccel import _native
 from npaccel.dispatch.fallback import NotRecorded
-from npaccel.dispatch.rules import recordable
+from npaccel.dispatch.rules import RECORDABLE, recordable
 
 __all__ = [
+    "asked_dtype",
     "broadcast",
     "check_errstate",
     "common_order",
@@ -29,6 +30,14 @@ __all__ = [
 WEAK = (int, float, complex)
 DEFERRABLE = frozenset({"ignore", "warn"})
 MAX_DIMENSIONS = 16
+# What names a dtype without a warning, to it. NumPy judges all else, once and by the user's line.
+NAMED = {
+    name: np.dtype(name) for name in (bool, int, float, complex, "bool", "int", "float", "complex")
+} | {
+    name: np.dtype(name)
+    for dtype in map(np.dtype, sorted(RECORDABLE))
+    for name in (dtype.type, dtype.char, dtype.name, dtype.str, dtype.str[1:])
+}
 RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
@@ -47,6 +56,15 @@ def take_array(value: Any) -> np.ndarray[Any, Any]:
     if not array.flags.aligned or array.ndim > MAX_DIMENSIONS:
         raise NotRecorded("unaligned array" if array.ndim <= MAX_DIMENSIONS else "many dimensions")
     return array
+
+
+def asked_dtype(dtype: Any) -> np.dtype[Any]:
+    """The dtype that a call names; raises NotRecorded for a name that might make NumPy warn."""
+    try:
+        found: np.dtype[Any] = dtype if isinstance(dtype, np.dtype) else NAMED[dtype]
+        return found
+    except (KeyError, TypeError):
+        raise NotRecorded("dtype has no kernel") from None
 
 
 def dtype_of(value: Any) -> np.dtype[Any] | type:
@@ -74,8 +92,8 @@ def scalar_for(value: Any, dtype: np.dtype[Any]) -> np.generic | None:
         value = value.look()  # a macro section that holds for this value only
     if type(value) not in (bool, *WEAK) and not isinstance(value, np.generic):
         return None
-    kind = np.asarray(value).dtype.kind
-    if kind not in RANK or dtype.kind not in RANK or RANK[kind] > RANK[dtype.kind]:
+    given = np.asarray(value).dtype
+    if not recordable(given) or not recordable(dtype) or RANK[given.kind] > RANK[dtype.kind]:
         return None
     if dtype.kind in "iu":
         info = np.iinfo(dtype)

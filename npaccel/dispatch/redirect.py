@@ -18,7 +18,7 @@ import numpy as np
 
 from npaccel import _native
 from npaccel.dispatch.creation import CREATION
-from npaccel.dispatch.fallback import NotRecorded
+from npaccel.dispatch.fallback import NotRecorded, fallback
 from npaccel.dispatch.function import IMPLEMENTED, WRITERS
 from npaccel.dispatch.method import EVALUATED, RECORDED
 from npaccel.dispatch.operands import take_array
@@ -62,6 +62,8 @@ COMPUTED = {
     "vdot": "matrix product",
     "_place": "boolean mask",
 }
+# Methods of random generators that refuse subclasses, or go through their elements in Python.
+EXACT = frozenset({"permuted", "shuffle"})
 # The arguments after the array that is folded, in their order.
 FOLDS: dict[str, tuple[str, ...]] = {
     "reduce": ("axis", "dtype", "out", "keepdims", "initial", "where"),
@@ -115,6 +117,19 @@ def _record_method(method: str) -> Taker:
         return RECORDERS[method](ufunc, inputs, kwargs)
 
     record.__name__ = method
+    return record
+
+
+def _on_memory(method: Any) -> Taker:
+    """Give NumPy the evaluated memory of what is ours among the arguments."""
+
+    @functools.wraps(method)
+    def record(generator: Any, *args: Any, **kwargs: Any) -> Any:
+        if not any(isinstance(x, _native.ArrayBase) for x in (*args, *kwargs.values())):
+            return ""
+        places = (1,)  # shuffle's; `out` is known by its name
+        return fallback(method, (generator, *args), kwargs, "random numbers", written=places)
+
     return record
 
 
@@ -216,7 +231,8 @@ class Table:
         for kind in ("Generator", "RandomState"):
             for name, method in vars(names[kind]).items():
                 if not name.startswith("_") and "cython" in type(method).__name__:
-                    self._enter(method, Look.RESULT, None, f"{kind}.{name}", "", False, True)
+                    taker = _on_memory(method) if name in EXACT else None
+                    self._enter(method, Look.RESULT, taker, f"{kind}.{name}", "", False, True)
 
     # Where that is not possible: names instead of objects.
 

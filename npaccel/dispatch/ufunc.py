@@ -11,6 +11,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from npaccel import _native
 from npaccel.dispatch.fallback import NotRecorded, fallback
 from npaccel.dispatch.operands import (
+    asked_dtype,
     broadcast,
     check_errstate,
     dtype_of,
@@ -129,10 +130,7 @@ def _signature(ufunc: np.ufunc, kwargs: Mapping[str, Any]) -> tuple[Any, ...] | 
     if dtype is not None:
         if signature is not None:
             raise NotRecorded
-        try:
-            return (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
-        except TypeError:
-            raise NotRecorded from None
+        return (None,) * ufunc.nin + (asked_dtype(dtype),) * ufunc.nout
     if signature is None or isinstance(signature, str):
         return signature
     if isinstance(signature, tuple):
@@ -240,10 +238,7 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def _dtype(dtype: Any) -> np.dtype[Any] | None:
-    try:
-        return None if dtype is None else np.dtype(dtype)
-    except TypeError:
-        raise NotRecorded from None
+    return None if dtype is None else asked_dtype(dtype)
 
 
 def _record_accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -519,10 +519,22 @@ static PyObject *array_item(PyObject *a, Py_ssize_t i)
 
 static int array_assign_item(PyObject *a, Py_ssize_t i, PyObject *value)
 {
+    if (PyArray_NDIM((PyArrayObject *)a) == 0) {
+        return npa_numpy.sequence.sq_ass_item(a, i, value); /* its error */
+    }
+    i -= i < 0 ? PyArray_DIM((PyArrayObject *)a, 0) : 0; /* as NumPy: Python has added the length */
     PyObject *key = PyLong_FromSsize_t(i);
     int status = key != NULL ? npa_assign(a, key, value) : -1;
     Py_XDECREF(key);
     return status;
+}
+
+/* Python derives a subclass's from __add__ and __getitem__, which ndarray's are not. */
+void npa_restore_sequence(PyTypeObject *type)
+{
+    type->tp_as_sequence->sq_concat = npa_numpy.sequence.sq_concat;
+    type->tp_as_sequence->sq_item = array_item;
+    type->tp_as_sequence->sq_ass_item = array_assign_item;
 }
 
 /* --------------------------------------------------------------------------- __array_ufunc__ */

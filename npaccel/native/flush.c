@@ -37,6 +37,7 @@ uint64_t npa_queue_commit(npa_request *r)
     npa_q.at[npa_q.nrequests++] = npa_q.used;
     npa_q.used += r->size;
     npa_count.requests++;
+    r->rule->recorded++;
     return ++generation;
 }
 
@@ -351,6 +352,7 @@ static int run_once(uint8_t *kinds, poll_function poll, bool *interrupted)
         }
         kinds[i] = (uint8_t)raised;
         npa_count.native_requests++;
+        r->rule->touched++;
         run.done = i + 1;
         for (int k = 0; k < npa_operand_count(r); k++) {
             int buffer = npa_operand_at(r, k)->buffer;

@@ -45,6 +45,7 @@ static PyObject *install(PyObject *self, PyObject *args)
     npa_internal_prefixes(prefixes);
     Py_INCREF(type);
     npa_array_type = (PyTypeObject *)type;
+    npa_restore_sequence(npa_array_type);
     return evaluate_before_forks(self);
 }
 
@@ -180,6 +181,10 @@ static PyObject *rule_get(PyObject *self, void *what)
     if (strcmp(name, "name") == 0) {
         return Py_NewRef(r->name);
     }
+    if (strcmp(name, "counts") == 0) {
+        return Py_BuildValue("KKK", (unsigned long long)r->recorded, (unsigned long long)r->looped,
+                             (unsigned long long)r->touched);
+    }
     if (strcmp(name, "loop") != 0) {
         return PyLong_FromUnsignedLong(strcmp(name, "id") == 0 ? r->id : r->kind);
     }
@@ -197,6 +202,7 @@ static PyGetSetDef rule_getset[] = {
     {"name", rule_get, NULL, "The operation's name.", "name"},
     {"kind", rule_get, NULL, "ir.nodes.Kind.", "kind"},
     {"loop", rule_get, NULL, "Dtype codes of the inner loop, inputs then outputs.", "loop"},
+    {"counts", rule_get, NULL, "Requests; those that loops ran, as planned and unplanned.", "counts"},
     {NULL}};
 PyTypeObject npa_rule_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Rule",

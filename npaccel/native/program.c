@@ -398,6 +398,7 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
         if (s->request >= 0) {
             status = npa_evaluate_request(q, s->request);
             npa_count.native_requests++;
+            ((npa_request *)(q->arena + q->at[s->request]))->rule->looped++;
             if (status > 0) {
                 kinds[s->request] |= (uint8_t)status;
             }

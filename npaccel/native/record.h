@@ -31,6 +31,7 @@ typedef struct {
     uint8_t kind, own, nin, nout;
     bool value_in_key; /* values of scalars are part of keys, of floats those that rewrites use */
     bool may_warn, idempotent;
+    uint64_t recorded, looped, touched; /* requests; run by loops: as planned, without a plan */
     PyUFuncGenericFunction loop;
     void *loop_data;
     int8_t identity;                        /* 0, 1, -1 (all ones); 100: none */
@@ -187,6 +188,7 @@ typedef struct {
     richcmpfunc compare;
 } npa_slots;
 extern npa_slots npa_numpy;
+void npa_restore_sequence(PyTypeObject *type);
 int npa_key_kind(PyArrayObject *a, PyObject *key);
 int npa_assign(PyObject *a, PyObject *key, PyObject *value);
 PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject **out,

@@ -3,6 +3,7 @@
  *   ufuncs                       the object's vectorcall slot; operators on plain arrays come here
  *   C functions and methods      ml_meth of their method definitions
  *   subscripts of plain arrays   ndarray's slots
+ *   hashes of C functions        as they were, see function_hash
  *
  * Every reference to such an object is redirected with it, whenever it was taken. A stub asks first
  * whether any array in the call is large, then whether this code is in a block, and else calls what
@@ -635,6 +636,24 @@ static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
 
 /* ----------------------------------------------------------------------- installing, restoring */
 
+static hashfunc python_hash;
+
+/* The hash of a C function is made of ml_meth: a dict that was made before must find it still. */
+static Py_hash_t function_hash(PyObject *f)
+{
+    PyMethodDef *d = ((PyCFunctionObject *)f)->m_ml;
+    for (int i = 0; i < ntargets; i++) {
+        if (targets[i].definition == d) {
+            PyCFunction now = d->ml_meth;
+            d->ml_meth = targets[i].original;
+            Py_hash_t hash = python_hash(f);
+            d->ml_meth = now;
+            return hash;
+        }
+    }
+    return python_hash(f);
+}
+
 void npa_redirect_install(void)
 {
     for (int i = 0; i < ntargets; i++) {
@@ -646,6 +665,10 @@ void npa_redirect_install(void)
     PyArray_Type.tp_as_mapping->mp_subscript = subscript_stub;
     PyArray_Type.tp_as_mapping->mp_ass_subscript = assign_stub;
     PyType_Modified(&PyArray_Type);
+    if (!installed) {
+        python_hash = PyCFunction_Type.tp_hash;
+        PyCFunction_Type.tp_hash = function_hash;
+    }
     installed = true;
 }
 
@@ -660,6 +683,9 @@ void npa_redirect_restore(void)
     PyArray_Type.tp_as_mapping->mp_subscript = npa_numpy.mapping.mp_subscript;
     PyArray_Type.tp_as_mapping->mp_ass_subscript = npa_numpy.mapping.mp_ass_subscript;
     PyType_Modified(&PyArray_Type);
+    if (installed) {
+        PyCFunction_Type.tp_hash = python_hash;
+    }
     installed = false;
 }
 
@@ -709,7 +735,7 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
     targets[ntargets] = (target){
         .definition = d, .original = d->ml_meth, .stub = stubs[ntargets][row],
         .action = (enum action)action, .kind = kind, .writes = writes, .adopts = adopts,
-        .method = !PyCFunction_Check(function) && action != RESULT,
+        .method = !PyCFunction_Check(function) && (action != RESULT || taker != Py_None),
         .taker = taker != Py_None ? Py_NewRef(taker) : NULL,
         .name = Py_NewRef(name), .reason = Py_NewRef(reason)};
     ntargets++;
@@ -789,11 +815,13 @@ static PyObject *redirected(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
     PyObject *list = PyList_New(0);
-    for (int i = 0; list != NULL && i < ntargets + nufuncs + 2; i++) {
+    for (int i = 0; list != NULL && i < ntargets + nufuncs + 3; i++) {
         void *now = i < ntargets ? (void *)targets[i].definition->ml_meth
                     : i < ntargets + nufuncs ? (void *)ufuncs[i - ntargets]->vectorcall
                     : i == ntargets + nufuncs ? (void *)PyArray_Type.tp_as_mapping->mp_subscript
-                                              : (void *)PyArray_Type.tp_as_mapping->mp_ass_subscript;
+                    : i == ntargets + nufuncs + 1
+                        ? (void *)PyArray_Type.tp_as_mapping->mp_ass_subscript
+                        : (void *)PyCFunction_Type.tp_hash;
         PyObject *item = PyLong_FromVoidPtr(now);
         if (item == NULL || PyList_Append(list, item) < 0) {
             Py_CLEAR(list);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Hashable
 from typing import Any
 
@@ -184,3 +185,25 @@ def delete_from_flat(x: Any) -> None:
 @pytest.mark.parametrize("shape", [(3,), (1,) * 32, (1,) * 64])
 def test_flat_rejects_what_numpy_rejects(function: Any, shape: tuple[int, ...]) -> None:
     check(function, lambda: (np.ones(shape),))
+
+
+@pytest.mark.parametrize("index", [0, 2, -1, -3, 3, -4])
+def test_items_by_the_sequence_protocol(index: int) -> None:
+    item = ctypes.pythonapi.PySequence_GetItem
+    item.argtypes, item.restype = [ctypes.py_object, ctypes.c_ssize_t], ctypes.py_object
+    store = ctypes.pythonapi.PySequence_SetItem
+    store.argtypes = [ctypes.py_object, ctypes.c_ssize_t, ctypes.py_object]
+
+    def both(x: Any) -> Any:
+        store(x, index, 7)
+        return item(x, index), x
+
+    check(both, lambda: (np.arange(3.0),))
+    check(both, lambda: (np.arange(6.0).reshape(3, 2),))
+    check(both, lambda: (np.array(1.0),))
+
+
+@pytest.mark.parametrize("value", [np.finfo(np.longdouble).max, np.longdouble(3)])
+def test_numbers_too_large_for_a_double_warn(value: Any) -> None:
+    check(lambda x: x.fill(value), lambda: (np.zeros(3),))
+    check(lambda x: np.copyto(x, value), lambda: (np.zeros(3),))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import operator
 import pickle
 import textwrap
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +18,7 @@ from numpy import add, concatenate, sin, where, zeros
 
 import npaccel
 from npaccel import _native
-from npaccel.dispatch import redirect
+from npaccel.dispatch import FALLBACKS, redirect
 
 N = 50
 WARM = 200
@@ -333,6 +336,7 @@ ERRORS: dict[str, Callable[[], Any]] = {
     "where": lambda: np.where(A, B),
     "concatenate": lambda: np.concatenate([A, A.reshape(5, 10)]),
     "copy": lambda: A.copy("Z"),
+    "sequence": lambda: operator.concat(A + 1, A + 1),
     "powers": lambda: I**-1,
 }
 
@@ -510,3 +514,60 @@ def test_small_tables_are_picked_from_by_large_indices_without_a_fault() -> None
     np.testing.assert_array_equal(picked, np.arange(10_000) % 5 * 2.0)
     np.testing.assert_array_equal(table, [7.0] * 5)
     assert npaccel.stats()["fault_evaluations"] == 0
+
+
+RANDOM: dict[str, Callable[[Any, Any], Any]] = {
+    "shuffle": lambda rng, x: rng.shuffle(x),
+    "shuffle an axis": lambda rng, x: rng.shuffle(x.reshape(7, 7), axis=1),
+    "permutation": lambda rng, x: x.__setitem__(slice(None), rng.permutation(x)),
+    "permuted": lambda rng, x: rng.permuted(x, out=x),
+    "permuted from": lambda rng, x: rng.permuted(np.arange(49.0), out=x),
+    "wrong": lambda rng, x: rng.permuted(x, out=x[:3]),
+    "no out": lambda rng, x: rng.permuted(x, out=None),
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_generators_get_exact_arrays(name: str) -> None:
+    """Some refuse subclasses, others go through their elements in Python."""
+
+    def result(x: Any) -> Any:
+        x += 1
+        try:
+            RANDOM[name](np.random.default_rng(8), x)
+        except ValueError as error:
+            return str(error)
+        return x
+
+    expected = result(np.arange(49.0))
+    npaccel.stats(reset=True)
+    with npaccel.accelerate():
+        ours = np.arange(49.0)
+        found = result(ours)
+        exact = "random numbers" in {reason for _, reason, _ in FALLBACKS.counts()}
+    assert type(ours) is npaccel.Array and exact
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_dicts_find_functions_in_a_block() -> None:
+    known = {np.zeros: 1, np.array: 2, np.frombuffer: 3, len: 4}
+    with npaccel.accelerate():
+        assert [known[f] for f in (np.zeros, np.array, np.frombuffer, len)] == [1, 2, 3, 4]
+        inside = {np.zeros: 1}
+    assert inside[np.zeros] == 1
+
+
+def test_deprecated_names_of_dtypes_warn_once_and_by_the_users_line() -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: A.astype("a5"),
+        lambda: np.zeros(N, "a5"),
+        lambda: np.array(A, "a5"),
+    ]
+    for call in calls:
+        shown = []
+        for block in (contextlib.nullcontext(), npaccel.accelerate()):
+            with block, warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                call()
+            shown.append([(str(w.message), w.filename, w.lineno) for w in caught])
+        assert shown[0] == shown[1] != []
