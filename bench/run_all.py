@@ -24,6 +24,7 @@ QUESTIONS = (
     "accelerate",
     "two_threads",
     "guard_costs",
+    "touched",
     "peak_memory",
     "first_call",
     "opencl",

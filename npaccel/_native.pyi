@@ -3,7 +3,7 @@
 Knows bytes, pointers and threads; imports nothing and optimises nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -206,10 +206,19 @@ def cpu() -> tuple[str, int]:
 def contents() -> list[bytes | None]:
     """The bytes of every queued buffer as they are; zeros where it has no content yet."""
 
-def plans() -> dict[bytes, Any]:
-    """What is known per key, kept by the plan hook: a Program, None (request by request), or
-    (positions, {values: Program or None}) where positions (request, input, request, input ...)
-    name the scalars whose values, 16 bytes each, the plan depends on."""
+class Plans(MutableMapping[bytes, Any]):
+    """What is known per key, kept by the plan hook: a Program, or (positions, {values: Program})
+    where positions (request, input, request, input ...) name the scalars whose values, 16 bytes
+    each, the plan depends on. A dict that is changed has to be set again."""
+
+    def __getitem__(self, key: bytes) -> Any: ...
+    def __setitem__(self, key: bytes, value: Any) -> None: ...
+    def __delitem__(self, key: bytes) -> None: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+    def __len__(self) -> int: ...
+
+def plans() -> Plans:
+    """The one table, in which the core looks keys up."""
 
 def values(positions: tuple[int, ...]) -> bytes:
     """The values of those scalars of the pending requests, joined."""

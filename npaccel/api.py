@@ -194,7 +194,9 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
         plans_moved : of the latter, those for which the plan of other sizes would do.
         traces : programs that are known now.
         guard_faults : reads of a pending array's memory that came unannounced.
-        fault_evaluations : of these, those that made what was pending run.
+        fault_evaluations : times that such a read, or a write into what a pending operation reads,
+            made what was pending run.
+        fault_programs : of these, runs whose program was known; the others ran NumPy's loops.
         not_deferred : arrays computed at once for want of guarded memory.
         snapshots, early_reads : what pending operations read of memory that others may write:
             times that it was copied; times that they were run at once instead.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from typing import Any
 
 __all__ = ["TraceCache"]
@@ -22,7 +23,7 @@ class TraceCache:
     entries, size_bytes : how many entries are kept, and about how large they may become.
     """
 
-    def __init__(self, table: dict[bytes, Any], entries: int, size_bytes: int) -> None:
+    def __init__(self, table: MutableMapping[bytes, Any], entries: int, size_bytes: int) -> None:
         self._table = table
         self.entries = entries
         self.size_bytes = size_bytes

@@ -69,6 +69,7 @@ int npa_guard_install(void (*serve)(npa_range *range));
 /* Whether our handler is still the one in force (re-chains if it is not); cheap (one sigaction). */
 bool npa_guard_check(void);
 uint64_t npa_guard_faults(void);
+bool npa_guard_evaluates(void); /* whether this thread is the evaluator */
 /* Faults outside the ranges: watched(address), in the handler, tells what to do; if requests
  * read that memory, serve(address) runs on the evaluator's thread before the write is repeated. */
 enum { NPA_NOT_WATCHED, NPA_WATCH_RETRY, NPA_WATCH_PENDING };

@@ -1,7 +1,6 @@
 /* flush.c: from pending requests to results: key, plan, run, publish, warn. */
 #include "record.h"
 
-#include <math.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,15 +15,16 @@ __thread bool npa_planning;
 static __thread uint64_t planned; /* the generation that this thread's plan is for */
 static __thread int planned_requests; /* and how many of its requests */
 
+static __thread const npa_queue *pictured;
+
 static PyObject *queue_changed; /* see npa_same_queue */
-static PyObject *plans; /* key bytes -> Program, or None: request by request */
 static uint64_t generation; /* changes with every append and clear */
 
 /* Other threads run and record while one plans; a plan must not be kept under the key of another
  * queue. -1 with an exception that npa_flush knows. */
 int npa_same_queue(void)
 {
-    if (npa_planning && generation != planned) {
+    if (npa_planning && pictured == NULL && generation != planned) {
         PyErr_SetNone(queue_changed);
         return -1;
     }
@@ -36,6 +36,7 @@ uint64_t npa_queue_commit(npa_request *r)
 {
     npa_q.at[npa_q.nrequests++] = npa_q.used;
     npa_q.used += r->size;
+    npa_q.backend = npa_backend_here();
     npa_count.requests++;
     r->rule->recorded++;
     return ++generation;
@@ -43,106 +44,13 @@ uint64_t npa_queue_commit(npa_request *r)
 
 /* --------------------------------------------------------------------------------- flush */
 
+/* While a thread plans what a touch ran, the queue is a copy of what was pending then. */
+const npa_queue *npa_planned_queue(void) { return pictured != NULL ? pictured : &npa_q; }
+
 int npa_planned_requests(void)
 {
-    bool part = npa_planning && generation == planned;
-    return part ? planned_requests : npa_q.nrequests;
-}
-
-int npa_buffers_of(int requests)
-{
-    int n = requests == npa_q.nrequests ? npa_q.nbuffers : 0;
-    for (int i = 0; i < requests && n < npa_q.nbuffers; i++) {
-        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
-        for (int k = 0; k < npa_operand_count(r); k++) {
-            int buffer = npa_operand_at(r, k)->buffer;
-            n = buffer >= n ? buffer + 1 : n;
-        }
-    }
-    return n;
-}
-
-static uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x100000001b3u; }
-
-/* What is pending, sizes and places aside: which operations on which buffers, of which types. */
-uint64_t npa_outline(void)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    npa_lock();
-    int requests = npa_planned_requests();
-    for (int i = 0; i < requests; i++) {
-        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
-        hash = mix(mix(hash, r->rule->id), r->axes | (uint64_t)r->ndim << 32);
-        for (int k = 0; k < npa_operand_count(r); k++) {
-            npa_operand *o = npa_operand_at(r, k);
-            hash = mix(hash, (uint32_t)o->buffer | (uint64_t)o->type << 32);
-        }
-        hash ^= hash >> 29;
-    }
-    npa_unlock();
-    return hash;
-}
-
-/* A scalar's value; of a float only one that a rewrite may use, as x / 2**k and x ** n do
- * (ir/passes/rewrite.py), else 0: all others are for one plan. More than are used do no harm. */
-static void put_value(const npa_operand *o, char *to)
-{
-    double value = 0;
-    float single = 0;
-    int exponent;
-    if (o->type == NPY_DOUBLE) {
-        memcpy(&value, o->at, sizeof value);
-    } else if (o->type == NPY_FLOAT) {
-        memcpy(&single, o->at, sizeof single);
-        value = single;
-    } else {
-        memcpy(to, o->at, 16);
-        return;
-    }
-    bool power_of_two = fabs(frexp(value, &exponent)) == 0.5;
-    bool small_whole = value >= 1 && value <= 8 && value == (int)value;
-    memset(to, 0, 16);
-    memcpy(to, &value, power_of_two || small_whole ? sizeof value : 0);
-}
-
-/* The key of the first `requests`: everything a plan depends on, nothing else.
- * `backend`: which one is asked for. */
-static PyObject *make_key(int requests, uint64_t backend)
-{
-    size_t size = 8 + npa_q.used + 24u * (size_t)npa_q.nbuffers + 64u * (size_t)npa_q.nrequests;
-    char *key = malloc(size), *p = key;
-    if (key == NULL) {
-        return PyErr_NoMemory();
-    }
-    for (int i = 0; i < requests; i++) {
-        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
-        uint32_t head[4] = {r->rule->id, r->axes,
-                            (uint32_t)(r->ndim | r->nin << 8 | r->nout << 16 | r->mask << 24),
-                            (uint32_t)(r->errstate | r->initial << 16)};
-        memcpy(p, head, sizeof head), p += sizeof head;
-        memcpy(p, r->shape, 8u * r->ndim), p += 8u * r->ndim;
-        for (int k = 0; k < npa_operand_count(r); k++) {
-            npa_operand *o = npa_operand_at(r, k);
-            memcpy(p, o, sizeof *o), p += sizeof *o;
-            if (o->buffer >= 0) {
-                memcpy(p, o->at, 8u * r->ndim), p += 8u * r->ndim;
-            } else if (r->rule->value_in_key) {
-                put_value(o, p), p += 16;
-            }
-        }
-    }
-    npa_mark_later(requests);
-    for (int i = 0, n = npa_buffers_of(requests); i < n; i++) {
-        npa_buffer *b = npa_q.buffers[i];
-        b->key_dead = atomic_load(&b->dead) && !b->later;
-        uint64_t size_and_state = (uint64_t)b->size << 4 | (b->range != NULL) | b->fresh << 1 |
-                                  (b->key_dead ? 4u : 0);
-        memcpy(p, &size_and_state, 8), p += 8;
-    }
-    memcpy(p, &backend, 8), p += 8;
-    PyObject *bytes = PyBytes_FromStringAndSize(key, p - key);
-    free(key);
-    return bytes;
+    bool part = npa_planning && pictured == NULL && generation == planned;
+    return part ? planned_requests : npa_planned_queue()->nrequests;
 }
 
 /* Sites of recent flushes, for explain(); replaced ones are released with the GIL. */
@@ -181,6 +89,9 @@ void npa_drop_garbage(void)
         PyObject **mine = garbage;
         int n = ngarbage;
         garbage = NULL, ngarbage = garbage_cap = 0;
+        for (int i = 0; i < n; i++) {
+            npa_program_settle(mine[i]);
+        }
         npa_unlock();
         for (int i = 0; i < n; i++) {
             Py_DECREF(mine[i]);
@@ -276,6 +187,7 @@ static struct {
     int requests;      /* of the queue, that it is for */
     int done;          /* of its steps, or requests */
     bool stopped;
+    uint64_t ns; /* that it took, if it ran in one go */
 } run;
 
 bool npa_run_stopped(void) { return run.stopped; }
@@ -380,9 +292,11 @@ static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
         ? run_once(kinds, poll, interrupted)
         : npa_program_run(program, &npa_q, kinds, poll, NULL, interrupted, &run.done);
     clock_gettime(CLOCK_MONOTONIC, &end);
-    if (whole && status == 0 && program != NULL) {
-        int64_t ns = 1000000000 * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec;
-        npa_program_note_time(program, (uint64_t)ns);
+    if (whole && status == 0) {
+        run.ns = (uint64_t)(1000000000 * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec);
+        if (program != NULL) {
+            npa_program_note_time(program, run.ns);
+        }
     }
     return status;
 }
@@ -436,19 +350,34 @@ static int finish_run(void)
     return finish_queue(program, run.requests);
 }
 
-/* All that is pending: a run that stopped may have been for a part of it. Where there is no GIL, or
- * may be none. False: out of memory. */
-static bool run_everything(void)
+/* All that is pending, a run that stopped may have been for a part of it. Where there is no GIL, or
+ * may be none. `program`: of a run that begins; NULL: NumPy's loops. False: out of memory. */
+static bool run_everything(npa_program *program)
 {
     bool interrupted = false;
     npa_collect_dead(); /* their pages serve the results */
     while (npa_q.nrequests > 0) {
-        if (run_queue(NULL, npa_q.nrequests, false, NULL, &interrupted) != 0) {
+        if (run_queue((PyObject *)program, npa_q.nrequests, false, NULL, &interrupted) != 0) {
             return false;
         }
         finish_run();
+        program = NULL;
     }
     return true;
+}
+
+/* On the evaluator's thread: what is pending, as a touch needs it; by its program where one is known,
+ * see touched.c. False: out of memory. */
+static bool run_touched(void)
+{
+    npa_count.fault_evaluations++;
+    npa_collect_dead(); /* the key says who is */
+    npa_program *program = run.stopped ? NULL : npa_touched_find();
+    bool begun = !run.stopped, done = run_everything(program);
+    if (done && begun) {
+        npa_touched_ran(program != NULL, run.ns);
+    }
+    return done;
 }
 
 /* A touch can't be told: it is repeated, and after a while a crash. Others may free memory first. */
@@ -469,8 +398,7 @@ void npa_serve_fault(npa_range *range)
     npa_lock_native();
     npa_buffer *b = range->buffer;
     if (b != NULL && b->index >= 0 && npa_q.nrequests > 0) { /* written, or must not change */
-        npa_count.fault_evaluations++;
-        if (!run_everything()) {
+        if (!run_touched()) {
             no_memory();
         }
     } else if (b != NULL && range->work != range->home) {
@@ -494,8 +422,7 @@ void npa_serve_write(const void *address)
     npa_watch *w = npa_watch_around(address, (const char *)address + 1);
     if (w != NULL && npa_watch_held(w)) {
         unsigned char caught = w->caught;
-        npa_count.fault_evaluations++;
-        if (run_everything()) {
+        if (run_touched()) {
             w->caught = caught + 1; /* once, though its ends may have been found changed too */
         } else {
             no_memory();
@@ -544,7 +471,7 @@ void npa_queue_withdraw(uint64_t serial)
 void npa_flush_natively(void)
 {
     npa_lock();
-    run_everything();
+    run_everything(NULL);
     npa_unlock();
 }
 
@@ -563,12 +490,13 @@ static int fail(void)
 /* The values of the scalars that a plan depends on. positions: request, input, request, input ... */
 PyObject *npa_consumed_values(PyObject *positions)
 {
+    const npa_queue *q = npa_planned_queue();
     Py_ssize_t n = PyTuple_GET_SIZE(positions) / 2;
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, 16 * n);
     for (Py_ssize_t i = 0; bytes != NULL && i < n; i++) {
         long request = PyLong_AsLong(PyTuple_GET_ITEM(positions, 2 * i));
         long input = PyLong_AsLong(PyTuple_GET_ITEM(positions, 2 * i + 1));
-        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[request]);
+        npa_request *r = (npa_request *)(q->arena + q->at[request]);
         memcpy(PyBytes_AS_STRING(bytes) + 16 * i, npa_operand_at(r, (int)input)->at, 16);
     }
     if (npa_same_queue() < 0) {
@@ -577,27 +505,11 @@ PyObject *npa_consumed_values(PyObject *positions)
     return bytes;
 }
 
-/* The Program (or None) under this key; NULL: not planned yet. A plan that used the values of
- * scalars is kept as (positions, {values: Program}). Borrowed. */
-static PyObject *look_up(PyObject *key)
-{
-    PyObject *found = PyDict_GetItemWithError(plans, key);
-    if (found == NULL || !PyTuple_Check(found)) {
-        return found;
-    }
-    PyObject *values = npa_consumed_values(PyTuple_GET_ITEM(found, 0));
-    found = values != NULL ? PyDict_GetItemWithError(PyTuple_GET_ITEM(found, 1), values) : NULL;
-    Py_XDECREF(values);
-    return found;
-}
-
 int npa_flush_init(void)
 {
-    plans = PyDict_New();
     queue_changed = PyErr_NewException("npaccel._native.QueueChanged", NULL, NULL);
-    return plans != NULL && queue_changed != NULL ? 0 : -1;
+    return queue_changed != NULL ? 0 : -1;
 }
-PyObject *npa_plans(void) { return plans; }
 
 /* In check mode: what buffers hold, before a run or after it. */
 typedef struct {
@@ -658,21 +570,24 @@ PyObject *npa_pending_contents(void)
     return list;
 }
 
-/* The Program (or None) under a key; NULL: error set, perhaps that the queue changed meanwhile. */
-static PyObject *find_program(PyObject *key, uint64_t seen, int requests)
+/* With the GIL, without the lock. `q`: a copy that the plan is for; NULL: the queue, as long as it is
+ * the one that `seen` numbers. */
+static PyObject *call_planner(PyObject *key, const npa_queue *q, uint64_t seen, int requests)
 {
-    PyObject *program = look_up(key);
-    if (program != NULL) {
-        npa_program_note_use(program);
-        npa_count.plan_hits++;
-        return Py_NewRef(program);
-    }
-    npa_count.plan_misses++;
     int before = npa_now(NPA_PLANNING);
-    npa_planning = true, planned = seen, planned_requests = requests;
-    program = PyErr_Occurred() ? NULL : PyObject_CallOneArg(npa_hook_plan, key);
-    npa_planning = false;
+    npa_planning = true, planned = seen, planned_requests = requests, pictured = q;
+    PyObject *program = q == NULL ? PyObject_CallOneArg(npa_hook_plan, key)
+                                  : PyObject_CallMethod(npa_hook_plan, "touched", "O", key);
+    npa_planning = false, pictured = NULL;
     npa_now(before);
+    return program;
+}
+
+PyObject *npa_plan_copy(PyObject *key, const npa_queue *q)
+{
+    npa_suspended++;
+    PyObject *program = call_planner(key, q, 0, q->nrequests);
+    npa_suspended--;
     return program;
 }
 
@@ -688,6 +603,26 @@ static int next_to_run(bool rounds)
     return whole ? npa_q.nrequests : npa_loop_boundary();
 }
 
+/* With the lock and the GIL: a new reference to the Program of the first requests, or, where none is
+ * known, to their key. Neither: error set. */
+static void find_program(int requests, uint64_t backend, PyObject **program, PyObject **bytes)
+{
+    npa_key key;
+    if ((npa_check_mode && npa_foreign_settle(false) < 0) ||
+        !npa_make_key(requests, backend, &key)) {
+        PyErr_NoMemory();
+        return;
+    }
+    *program = Py_XNewRef((PyObject *)npa_plans_find(&key));
+    if (*program != NULL) {
+        npa_program_note_use(*program);
+        npa_count.plan_hits++;
+    } else {
+        npa_count.plan_misses++;
+        *bytes = PyBytes_FromStringAndSize(key.bytes, (Py_ssize_t)key.size);
+    }
+}
+
 static int flush_queue(bool rounds)
 {
     while (npa_q.nrequests > 0 && (!rounds || over_limit())) {
@@ -701,15 +636,15 @@ static int flush_queue(bool rounds)
         uint64_t seen = generation;
         bool going_on = run.stopped;
         int requests = next_to_run(rounds);
-        PyObject *key = going_on ? NULL
-                        : npa_check_mode && npa_foreign_settle(false) < 0 ? PyErr_NoMemory()
-                                                                          : make_key(requests, backend);
+        PyObject *program = going_on ? Py_NewRef(Py_None) : NULL, *key = NULL, *checked = NULL;
+        if (!going_on) {
+            find_program(requests, backend, &program, &key);
+        }
         npa_unlock();
-        if (key == NULL && !going_on) {
+        if (program == NULL && key == NULL) {
             return fail();
         }
-        PyObject *program = going_on ? Py_NewRef(Py_None) : find_program(key, seen, requests);
-        PyObject *checked = NULL;
+        program = program != NULL ? program : call_planner(key, NULL, seen, requests);
         Py_XDECREF(key);
         if (program == NULL && PyErr_ExceptionMatches(queue_changed)) {
             PyErr_Clear();

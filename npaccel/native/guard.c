@@ -450,6 +450,12 @@ npa_guard_watch(int (*watched)(const void *address), void (*serve)(const void *a
     guard.watched = watched;
 }
 
+bool
+npa_guard_evaluates(void)
+{
+    return atomic_load(&guard.evaluator) == thread_id();
+}
+
 uint64_t
 npa_guard_faults(void)
 {

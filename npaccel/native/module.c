@@ -559,18 +559,19 @@ static void drop_picture(picture *p)
 static int take_picture(picture *p)
 {
     npa_lock();
-    p->q = npa_q;
+    const npa_queue *q = npa_planned_queue();
+    p->q = *q;
     p->q.nrequests = npa_planned_requests();
-    p->q.nbuffers = npa_buffers_of(p->q.nrequests);
-    p->q.arena = malloc(npa_q.used + 1);
-    p->q.at = malloc(sizeof(size_t) * (size_t)(npa_q.nrequests + 1));
-    p->buffers = malloc(sizeof(npa_buffer) * (size_t)(npa_q.nbuffers + 1));
+    p->q.nbuffers = npa_buffers_of(q, p->q.nrequests);
+    p->q.arena = malloc(q->used + 1);
+    p->q.at = malloc(sizeof(size_t) * (size_t)(q->nrequests + 1));
+    p->buffers = malloc(sizeof(npa_buffer) * (size_t)(q->nbuffers + 1));
     bool good = p->q.arena != NULL && p->q.at != NULL && p->buffers != NULL;
     if (good) {
-        memcpy(p->q.arena, npa_q.arena, npa_q.used);
-        memcpy(p->q.at, npa_q.at, sizeof(size_t) * (size_t)npa_q.nrequests);
-        for (int i = 0; i < npa_q.nbuffers; i++) {
-            p->buffers[i] = *npa_q.buffers[i];
+        memcpy(p->q.arena, q->arena, q->used);
+        memcpy(p->q.at, q->at, sizeof(size_t) * (size_t)q->nrequests);
+        for (int i = 0; i < q->nbuffers; i++) {
+            p->buffers[i] = *q->buffers[i];
         }
         for (int i = 0; i < p->q.nrequests; i++) {
             Py_XINCREF(pictured(p, i)->code);
@@ -710,6 +711,7 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
         npa_flush() < 0) {
         return NULL;
     }
+    npa_touched_forget(); /* it would be planned under other settings */
     npa_threshold = threshold >= 0 ? (size_t)threshold : npa_threshold;
     npa_find_least();
     npa_queue_limit = queue > 0 ? (int)queue : npa_queue_limit;
@@ -793,6 +795,7 @@ static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
         {"dead_requests", c.dead_requests}, {"bytes_read", c.bytes_read},
         {"bytes_written", c.bytes_written}, {"plan_hits", c.plan_hits},
         {"plan_misses", c.plan_misses}, {"fault_evaluations", c.fault_evaluations},
+        {"fault_programs", c.fault_programs}, {"fault_misses", c.fault_misses},
         {"snapshots", c.snapshots},
         {"early_reads", c.early_reads}, {"write_faults", w.faults}, {"armed_blocks", w.armed},
         {"guard_faults", npa_guard_on ? npa_guard_faults() : 0}, {"not_deferred", c.not_deferred},
@@ -846,7 +849,7 @@ static PyMethodDef methods[] = {
     {"trace", py_trace, METH_NOARGS, "The pending requests as plain tuples."},
     {"sites", py_sites, METH_NOARGS, "(code, lasti, globals) per pending request."},
     {"contents", py_contents, METH_NOARGS, "The bytes of every queued buffer."},
-    {"plans", py_plans, METH_NOARGS, "The dict of known keys."},
+    {"plans", py_plans, METH_NOARGS, "The programs of known keys."},
     {"values", py_values, METH_O, "Values of scalars of the pending requests."},
     {"pending", py_pending, METH_NOARGS, "How many requests are pending."},
     {"outline", py_outline, METH_NOARGS, "A hash of the pending requests, sizes aside."},
@@ -872,7 +875,7 @@ PyMODINIT_FUNC PyInit__native(void)
     import_umath();
     if (PyType_Ready(&npa_rule_type) < 0 || PyType_Ready(&npa_direct_type) < 0 || npa_program_ready() < 0 ||
         PyType_Ready(&npa_code_type) < 0 || npa_device_ready() < 0 || npa_buffer_init() < 0 ||
-        npa_rules_init() < 0 || npa_flush_init() < 0 || npa_foreign_init() < 0 ||
+        npa_rules_init() < 0 || npa_flush_init() < 0 || npa_plans_init() < 0 || npa_foreign_init() < 0 ||
         npa_evaluate_init() < 0 || npa_intercept_init() < 0) {
         return NULL;
     }

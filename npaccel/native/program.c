@@ -39,6 +39,8 @@ struct npa_program {
     uint64_t runs, best_ns, total_ns; /* whole runs of it, and how long they took */
     uint64_t rival_ns; /* the best time of NumPy's loops for the same; 0: not known */
     bool single; /* request by request with NumPy's loops */
+    bool foreign; /* has kernels for the host that are not of our making */
+    int lent;    /* references beyond those that Python counts */
     PyObject *keep, *info; /* compiled code; whatever Python wants to remember */
 };
 
@@ -177,6 +179,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
         if (parse_step(PyList_GET_ITEM(steps, i), &p->steps[i]) < 0) {
             break;
         }
+        p->foreign |= p->steps[i].owner != 0 && p->steps[i].device == NULL;
     }
     if (p->steps == NULL || PyErr_Occurred()) {
         Py_DECREF(p);
@@ -261,7 +264,25 @@ void npa_program_note_use(PyObject *program)
     }
 }
 
+npa_program *npa_program_lend(npa_program *program)
+{
+    program->lent++;
+    return program;
+}
+
+void npa_program_settle(PyObject *object)
+{
+    if (Py_IS_TYPE(object, &npa_program_type)) {
+        npa_program *program = (npa_program *)object;
+        for (; program->lent > 0; program->lent--) {
+            Py_INCREF(object);
+        }
+    }
+}
+
 bool npa_program_single(const npa_program *p) { return p == NULL || p->single; }
+
+bool npa_program_foreign(const npa_program *p) { return p->foreign; }
 
 /* Runs after which kernels that NumPy's loops beat in each of them are given up. */
 enum { TRIALS = 8 };
@@ -354,7 +375,7 @@ static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(v
     if (words != NULL && flags != NULL && (partials != NULL || !s->partial_bytes) &&
         reserve_spare(s->scratch_bytes + 64) && bind(s, q, words, partials) == 0) {
         int before = npa_now(NPA_IN_KERNELS);
-        bool there = s->device != NULL &&
+        bool there = s->device != NULL && !npa_guard_evaluates() &&
                      npa_device_run(s->device, words, &s->device_grid, partials, flags) == 0;
         launch l = {.s = s, .words = words, .flags = flags,
                     .inner_tasks = (s->inner + s->inner_step - 1) / s->inner_step};

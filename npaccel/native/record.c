@@ -375,6 +375,10 @@ static int enter_in_queue(draft *d, PyObject **results)
     }
     if (npa_q.nrequests == 0) {
         npa_drop_garbage(); /* programs may be evaluated by faults alone */
+        if (npa_touched_waits() && npa_touched_plan() < 0) {
+            draft_drop(d);
+            return -1;
+        }
     }
     /* faulthandler.enable() and the like take the signal: take it back before anything waits. */
     if (npa_q.nrequests == 0 && !npa_guard_check() && !npa_guard_check()) {
@@ -382,6 +386,11 @@ static int enter_in_queue(draft *d, PyObject **results)
         npa_watch_open_all();
         draft_drop(d);
         return 0;
+    }
+    int strict = d->rule->may_warn ? npa_warnings_are_errors() : 0;
+    if (strict < 0) {
+        draft_drop(d);
+        return -1;
     }
     npa_capture_site(&site);
     int status = place_all(d, buffers, offsets), n = d->nin + d->nout + d->masked;
@@ -425,7 +434,7 @@ static int enter_in_queue(draft *d, PyObject **results)
         results[k] = d->made[k] != NULL ? d->made[k] : Py_NewRef((PyObject *)d->arrays[d->nin + k]);
     }
     /* What must not stay pending runs before the call returns. */
-    if ((urgent || (d->rule->may_warn && npa_warnings_are_errors())) && npa_flush() < 0) {
+    if ((urgent || strict) && npa_flush() < 0) {
         if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
             npa_queue_withdraw(serial);
         }
@@ -599,7 +608,7 @@ int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayOb
 {
     draft d = {.rule = rule, .nin = rule->nin, .nout = rule->nout, .masked = mask != NULL,
                .errstate = npa_errstate(), .axes = axes};
-    int status = draft_inputs(&d, in), total = d.nin + d.nout;
+    int status = d.errstate < -1 ? -1 : draft_inputs(&d, in), total = d.nin + d.nout;
     if (status <= 0 || (d.errstate < 0 && rule->may_warn) ||
         (mask != NULL && (!array_known(mask) || !broadcast_into(mask, &d.ndim, d.shape)))) {
         return status < 0 ? -1 : 0;
@@ -684,6 +693,9 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
                .masked = mask != NULL, .initial = initial != NULL, .errstate = npa_errstate(),
                .axes = axes};
     npy_intp kept[NPA_MAX_DIMS], chosen[NPA_MAX_DIMS], reduced_strides[NPA_MAX_DIMS];
+    if (d.errstate < -1) {
+        return -1;
+    }
     if (!array_known(in) || ndim == 0 || (d.errstate < 0 && rule->may_warn)) {
         return 0;
     }

@@ -105,14 +105,15 @@ typedef struct {
     bool repeatable; /* the run may have to be repeated: it gives nothing back before its end */
     bool urgent; /* a request reads or writes memory that others may change: run to the end */
     uint64_t serial; /* of the flush to come */
+    uint64_t backend; /* that was asked for when the last request was recorded */
 } npa_queue;
 
 enum { NPA_OWNERS = 8 };
 typedef struct {
     uint64_t launches[NPA_OWNERS]; /* of kernels, by whose code they are; 0: the host's own */
     uint64_t requests, flushes, native_requests, dead_requests, bytes_read,
-        bytes_written, plan_hits, plan_misses, kernel_requests, fault_evaluations, not_deferred,
-        snapshots, early_reads;
+        bytes_written, plan_hits, plan_misses, kernel_requests, fault_evaluations, fault_programs,
+        fault_misses, not_deferred, snapshots, early_reads;
 } npa_counters;
 
 extern npa_queue npa_q;
@@ -217,8 +218,9 @@ extern PyObject *npa_copy_name;
 npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject *out, bool in_place);
 int npa_number_rule(npa_rule *rule); /* gives it its id; 0 or -1 */
 PyObject *npa_rules_known(PyObject *self, PyObject *nothing);
-int npa_errstate(void); /* current errstate as 8 bits; -1: something else than ignore and warn */
-bool npa_warnings_are_errors(void);
+/* The errstate as 8 bits; -1: something else than ignore and warn; -2: an exception is set. */
+int npa_errstate(void);
+int npa_warnings_are_errors(void); /* -1: an exception is set */
 typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
 void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
 void npa_internal_prefixes(PyObject *tuple);
@@ -252,8 +254,9 @@ int npa_flush_init(void);
 uint64_t npa_queue_commit(npa_request *r); /* its number */
 int npa_flush(void);
 int npa_flush_rounds(void); /* if a limit is reached; perhaps not the last ones, see boundary.c */
-int npa_planned_requests(void); /* how many of the queue the plan in the making is for */
-int npa_buffers_of(int requests); /* they are numbered by first use: how many the first ones have */
+const npa_queue *npa_planned_queue(void); /* that the plan in the making is for */
+int npa_planned_requests(void); /* and how many of its requests */
+PyObject *npa_plan_copy(PyObject *key, const npa_queue *q); /* of a queue that has run */
 void npa_drop_garbage(void); /* references that evaluations left */
 void npa_drop_later(PyObject *o); /* a reference to drop there; with the lock, GIL not needed */
 /* Run what must run before `array`'s memory is read (write: written) by others. 0 or -1. */
@@ -263,11 +266,33 @@ void npa_serve_write(const void *address);
 bool npa_run_stopped(void); /* for want of memory or by an interrupt: run to its end, then record */
 void npa_queue_withdraw(uint64_t serial); /* what npa_queue_commit numbered so, as if never recorded */
 void npa_flush_natively(void); /* from where no exception may leave */
-PyObject *npa_plans(void);
 int npa_same_queue(void); /* while planning: 0, or -1 with an exception */
 PyObject *npa_consumed_values(PyObject *positions);
 PyObject *npa_history_entry(uint64_t serial);
 PyObject *npa_pending_contents(void);
+
+/* key.c: with the lock, GIL not needed */
+typedef struct { const char *bytes; size_t size; uint64_t hash; } npa_key;
+uint64_t npa_hash(const char *bytes, size_t size);
+/* Of the first requests of the queue; valid while the lock is held. False: out of memory. */
+bool npa_make_key(int requests, uint64_t backend, npa_key *key);
+/* Buffers are numbered by first use: how many the first requests have. */
+int npa_buffers_of(const npa_queue *q, int requests);
+uint64_t npa_outline(void); /* with the GIL: a hash of what is pending, sizes aside */
+
+/* plans.c */
+typedef struct npa_program npa_program;
+int npa_plans_init(void);
+PyObject *npa_plans(void); /* the table as Python sees it */
+/* The program of the pending requests, which have this key; borrowed. With the lock. */
+npa_program *npa_plans_find(const npa_key *key);
+
+/* touched.c. find and ran: with the lock, on the evaluator's thread */
+npa_program *npa_touched_find(void); /* of what is pending; a reference. NULL: none is known */
+void npa_touched_ran(bool program, uint64_t ns);
+bool npa_touched_waits(void); /* something is to be planned */
+int npa_touched_plan(void);   /* with the GIL, without the lock. 0, or -1 with an exception */
+void npa_touched_forget(void); /* all that was touched so far */
 
 /* warn.c: floating-point warnings. kinds: raised, per request of the queue, which is over next. */
 void npa_note_warnings(const uint8_t *kinds);
@@ -303,12 +328,15 @@ void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, c
 int npa_cast_value(int from, const void *value, int to, void *out); /* 0, or FP kinds */
 
 /* program.c */
-typedef struct npa_program npa_program;
 int npa_program_ready(void);
 void npa_program_note_use(PyObject *program); /* for whoever drops the oldest ones */
-uint64_t npa_outline(void); /* a hash of what is pending, sizes aside */
+/* A reference without the GIL, to a program that somebody keeps alive: with the lock. Before he drops
+ * it, or it is dropped, whoever has both makes it a real one. */
+npa_program *npa_program_lend(npa_program *program);
+void npa_program_settle(PyObject *object); /* of any type */
 /* Whether it (or NULL) runs request by request, which flush.c does. */
 bool npa_program_single(const npa_program *program);
+bool npa_program_foreign(const npa_program *program); /* other packages' code may want the GIL */
 void npa_program_note_time(npa_program *program, uint64_t ns); /* of a whole run */
 /* From step *done on. 0 done; -1 out of memory, 1 interrupted: *done steps are done, and to go on
  * with the next is safe. Fills kinds[request]. Needs no GIL. */

@@ -632,20 +632,20 @@ int npa_replay_try(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject 
     r->spare = NULL;
     int status = match_all(r, args, n, names, f) && premises_hold(r) && place_inputs(r, f);
     int errstate = status ? npa_errstate() : 0;
-    if (status && errstate < 0) {
+    int strict = status && errstate >= 0 && r->may_warn ? npa_warnings_are_errors() : 0;
+    if (errstate < -1 || strict < 0) {
+        status = -1;
+    } else if (status && errstate < 0) {
         status = 2, *why = "errstate";
     } else if (status && errstate != r->errstate) {
         status = 0;
+    } else if (status && strict && r->writes) {
+        status = 2, *why = "warnings are errors";
     } else if (status) {
-        bool strict = r->may_warn && npa_warnings_are_errors();
-        if (strict && r->writes) {
-            status = 2, *why = "warnings are errors";
-        } else {
-            r->used = ++clock_of_uses;
-            status = go(r, f, strict, result, why);
-            r->hits += status == 1;
-            drop_roots(r, f);
-        }
+        r->used = ++clock_of_uses;
+        status = go(r, f, strict, result, why);
+        r->hits += status == 1;
+        drop_roots(r, f);
     }
     if (r->spare == NULL) {
         r->spare = f;

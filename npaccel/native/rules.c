@@ -147,12 +147,14 @@ static PyObject *extobj_var, *extobj_seen, *geterr, *warnings_dict, *filters_nam
 static int errstate_seen;
 
 /* NumPy's error state as it is now, without assuming the capsule's layout: ask geterr() when the
- * capsule is another one. */
+ * capsule is another one. That is Python, and Ctrl-C may come in it. */
 int npa_errstate(void)
 {
     PyObject *now;
-    if (PyContextVar_Get(extobj_var, NULL, &now) < 0 || now == NULL) {
-        PyErr_Clear();
+    if (PyContextVar_Get(extobj_var, NULL, &now) < 0) {
+        return -2;
+    }
+    if (now == NULL) {
         return -1;
     }
     if (now == extobj_seen) {
@@ -160,10 +162,9 @@ int npa_errstate(void)
         return errstate_seen;
     }
     PyObject *modes = PyObject_CallNoArgs(geterr);
-    if (modes == NULL) {
-        PyErr_Clear();
-        Py_DECREF(now);
-        return -1;
+    if (modes == NULL || !PyDict_Check(modes)) {
+        Py_XDECREF(modes), Py_DECREF(now);
+        return PyErr_Occurred() ? -2 : -1;
     }
     static const char *kinds[] = {"divide", "over", "under", "invalid"};
     int state = 0;
@@ -186,27 +187,30 @@ static Py_ssize_t filters_size = -1;
 static bool filters_error;
 
 /* Whether RuntimeWarning is an error by now; looks closer only when the filter list changed. */
-bool npa_warnings_are_errors(void)
+int npa_warnings_are_errors(void)
 {
     PyObject *list = PyDict_GetItemWithError(warnings_dict, filters_name);
     if (list == NULL || !PyList_Check(list)) {
-        return true;
+        return PyErr_Occurred() ? -1 : 1;
     }
     Py_ssize_t n = PyList_GET_SIZE(list);
     PyObject *first = n > 0 ? PyList_GET_ITEM(list, 0) : NULL;
     if (list == filters_seen && n == filters_size && first == filters_first) {
         return filters_error;
     }
-    Py_XSETREF(filters_seen, Py_NewRef(list));
-    Py_XSETREF(filters_first, Py_XNewRef(first));
-    filters_size = n;
+    Py_INCREF(list), Py_XINCREF(first); /* the hook is Python: they may be replaced meanwhile */
     PyObject *answer = PyObject_CallNoArgs(npa_hook_filters);
-    filters_error = answer == NULL || PyObject_IsTrue(answer) != 0;
-    if (answer == NULL) {
-        PyErr_Clear();
-    }
+    int error = answer != NULL ? PyObject_IsTrue(answer) : -1;
     Py_XDECREF(answer);
-    return filters_error;
+    if (error < 0) {
+        Py_DECREF(list), Py_XDECREF(first);
+        return -1;
+    }
+    Py_XSETREF(filters_seen, list);
+    Py_XSETREF(filters_first, first);
+    filters_size = n;
+    filters_error = error;
+    return error;
 }
 
 /* Code objects whose lines are NumPy's or ours: the user's line is further up. */

@@ -593,7 +593,8 @@ static PyObject *refuse(PyObject *module, PyObject *why)
 static PyObject *errstate(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
-    return PyLong_FromLong(npa_errstate());
+    int state = npa_errstate();
+    return state < -1 ? NULL : PyLong_FromLong(state);
 }
 
 static PyMethodDef functions[] = {

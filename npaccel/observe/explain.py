@@ -31,7 +31,9 @@ __all__ = ["Access", "Explanation", "Fallback", "Operation", "Reduction", "Step"
 
 # The C core's `history`.
 REMEMBERED_RUNS = 16
-READ_RAW = "its memory was read directly, not through npaccel, so NumPy's loops computed it"
+READ_RAW = (
+    "its memory was read directly, and no program was known yet, so NumPy's loops computed it"
+)
 
 
 class Operation(NamedTuple):

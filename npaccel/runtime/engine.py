@@ -49,6 +49,8 @@ __all__ = ["Engine"]
 PLANNED_SEQUENCES = 512
 FAULTS = ("guard_faults", "write_faults")  # counted by the core for good
 OWNERS = 8  # of launches, that the core tells apart (NPA_OWNERS)
+# Combinations of values that programs are kept for, where a plan depends on scalars' values.
+VARIANTS = 64
 ONLY_NUMPY = "the setting backend is 'numpy'"
 
 
@@ -107,6 +109,16 @@ class Engine:
                 sequence.ready = True
                 return self._keep(key, *stored)
         return self._compile(key) if eager else self._choose(key, sequence)
+
+    def touched(self, key: bytes) -> _native.Program:
+        """Plan what a touch ran with NumPy's loops, for the next one.
+
+        What `_native` says of the pending requests is said of a copy of those.
+        """
+        runs = self.tiers.runs
+        program = self(key)
+        self.tiers.runs = runs  # the core counts them
+        return program
 
     def _choose(self, key: bytes, sequence: Sequence) -> _native.Program:
         """At once with NumPy's loops, unless there is code; and whether to have it compiled."""
@@ -168,6 +180,8 @@ class Engine:
         same = isinstance(known, tuple) and known[0] == positions
         variants = known[1] if isinstance(known, tuple) and same else {}
         variants[values] = program
+        if len(variants) > VARIANTS:
+            del variants[next(iter(variants))]
         self.traces.add(key, (positions, variants))
         return program
 
@@ -372,7 +386,7 @@ class Engine:
         counts["kernels_by_backend"] = by_backend
         compilers = [self.kernels, *(device.kernels for device in self._devices.values())]
         counts["compiles"] = sum(kernels.compiled for kernels in compilers)
-        counts["tier0_runs"] = self.tiers.runs
+        counts["tier0_runs"] = self.tiers.runs + counts.pop("fault_misses")
         counts["kernels_loaded"] = sum(kernels.loaded for kernels in compilers)
         counts["plans_moved"] = self.planner.moved
         counts["traces"] = len(self.traces)

@@ -92,6 +92,23 @@ def test_numpy_s_loops_first_and_kernels_when_they_are_there() -> None:
 
 
 @pytest.mark.usefixtures("adaptive")
+def test_what_only_touches_begin_is_compiled_by_the_helper_too() -> None:
+    x = operand()
+    want = (np.asarray(x) * 2.0 + 1.0) / np.asarray(x)
+
+    def touched() -> bool:
+        y = (x * 2.0 + 1.0) / x
+        assert np.array_equal(np.asarray(y) * 1.0, want)  # read by NumPy, through its pointer
+        return npaccel.stats()["fault_programs"] > 0
+
+    times = until(touched)
+    counts = npaccel.stats()
+    assert (counts["compiles"], counts["kernels"]) == (1, 1)
+    assert counts["tier0_runs"] == times == counts["fault_evaluations"] - 1
+    assert [step.backend for step in npaccel.explain().steps] == ["llvm"]
+
+
+@pytest.mark.usefixtures("adaptive")
 def test_what_runs_once_is_never_compiled() -> None:
     x = operand()
     for i in range(8):

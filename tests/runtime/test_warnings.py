@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import operator
+import sys
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -184,3 +187,29 @@ def test_warning_of_a_raw_read_comes_at_the_next_safe_point() -> None:
     assert [(str(w.message), w.filename) for w in seen] == [
         ("divide by zero encountered in log", __file__)
     ]
+
+
+@pytest.mark.parametrize("hook", ["geterr", "runtime_warnings_are_errors"])
+def test_an_interrupt_in_what_the_core_asks_is_not_lost(hook: str) -> None:
+    """NumPy's errstate and the filters are asked for in Python, and there Ctrl-C may come."""
+    x = npaccel.asarray(np.full(1000, 8.0))
+    npaccel.evaluate(x / 2.0)
+
+    def interrupt(frame: types.FrameType, event: str, arg: object) -> None:
+        if event == "call" and frame.f_code.co_name == hook:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    with np.errstate(divide="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for interrupted in (lambda: x / 2.0, lambda: operator.itruediv(x, 2.0), x.sum):
+            before = npaccel.stats()["requests"]
+            sys.setprofile(interrupt)
+            try:
+                with pytest.raises(KeyboardInterrupt):
+                    interrupted()
+            finally:
+                sys.setprofile(None)
+            assert npaccel.stats()["requests"] == before
+        x /= 2.0  # and nothing is left of the interrupted ones
+        assert np.array_equal(x, np.full(1000, 4.0))

@@ -1,0 +1,131 @@
+/* key.c: what is pending as a plan sees it: its outline, and the key that its program is found by.
+ *
+ * key: per request   rule, axes, counts, errstate; shape; operands with their strides or value
+ *      per buffer    size, whether it is ours, fresh, dead
+ *      the backend that is asked for */
+#include "record.h"
+
+#include <math.h>
+#include <string.h>
+
+int npa_buffers_of(const npa_queue *q, int requests)
+{
+    int n = requests == q->nrequests ? q->nbuffers : 0;
+    for (int i = 0; i < requests && n < q->nbuffers; i++) {
+        npa_request *r = (npa_request *)(q->arena + q->at[i]);
+        for (int k = 0; k < npa_operand_count(r); k++) {
+            int buffer = npa_operand_at(r, k)->buffer;
+            n = buffer >= n ? buffer + 1 : n;
+        }
+    }
+    return n;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x100000001b3u; }
+
+/* What is pending, sizes and places aside: which operations on which buffers, of which types. */
+uint64_t npa_outline(void)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    npa_lock();
+    const npa_queue *q = npa_planned_queue();
+    int requests = npa_planned_requests();
+    for (int i = 0; i < requests; i++) {
+        npa_request *r = (npa_request *)(q->arena + q->at[i]);
+        hash = mix(mix(hash, r->rule->id), r->axes | (uint64_t)r->ndim << 32);
+        for (int k = 0; k < npa_operand_count(r); k++) {
+            npa_operand *o = npa_operand_at(r, k);
+            hash = mix(hash, (uint32_t)o->buffer | (uint64_t)o->type << 32);
+        }
+        hash ^= hash >> 29;
+    }
+    npa_unlock();
+    return hash;
+}
+
+/* A scalar's value; of a float only one that a rewrite may use, as x / 2**k and x ** n do
+ * (ir/passes/rewrite.py), else 0: all others are for one plan. More than are used do no harm. */
+static void put_value(const npa_operand *o, char *to)
+{
+    double value = 0;
+    float single = 0;
+    int exponent;
+    if (o->type == NPY_DOUBLE) {
+        memcpy(&value, o->at, sizeof value);
+    } else if (o->type == NPY_FLOAT) {
+        memcpy(&single, o->at, sizeof single);
+        value = single;
+    } else {
+        memcpy(to, o->at, 16);
+        return;
+    }
+    bool power_of_two = fabs(frexp(value, &exponent)) == 0.5;
+    bool small_whole = value >= 1 && value <= 8 && value == (int)value;
+    memset(to, 0, 16);
+    memcpy(to, &value, power_of_two || small_whole ? sizeof value : 0);
+}
+
+uint64_t npa_hash(const char *bytes, size_t size)
+{
+    uint64_t hash = 0xcbf29ce484222325u, word = 0;
+    for (; size >= 8; bytes += 8, size -= 8) {
+        memcpy(&word, bytes, 8);
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 32;
+    }
+    word = 0;
+    memcpy(&word, bytes, size);
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 32;
+}
+
+/* Room for a key, kept from one to the next; under the lock. */
+static struct { char *at; size_t size; } room;
+
+static char *key_room(size_t size)
+{
+    if (room.size < size) {
+        free(room.at);
+        room.at = malloc(2 * size);
+        room.size = room.at != NULL ? 2 * size : 0;
+    }
+    return room.at;
+}
+
+bool npa_make_key(int requests, uint64_t backend, npa_key *key)
+{
+    size_t size = 8 + npa_q.used + 24u * (size_t)npa_q.nbuffers + 64u * (size_t)npa_q.nrequests;
+    char *p = key_room(size);
+    if (p == NULL) {
+        return false;
+    }
+    for (int i = 0; i < requests; i++) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
+        uint32_t head[4] = {r->rule->id, r->axes,
+                            (uint32_t)(r->ndim | r->nin << 8 | r->nout << 16 | r->mask << 24),
+                            (uint32_t)(r->errstate | r->initial << 16)};
+        memcpy(p, head, sizeof head), p += sizeof head;
+        memcpy(p, r->shape, 8u * r->ndim), p += 8u * r->ndim;
+        for (int k = 0; k < npa_operand_count(r); k++) {
+            npa_operand *o = npa_operand_at(r, k);
+            memcpy(p, o, sizeof *o), p += sizeof *o;
+            if (o->buffer >= 0) {
+                memcpy(p, o->at, 8u * r->ndim), p += 8u * r->ndim;
+            } else if (r->rule->value_in_key) {
+                put_value(o, p), p += 16;
+            }
+        }
+    }
+    npa_mark_later(requests);
+    for (int i = 0, n = npa_buffers_of(&npa_q, requests); i < n; i++) {
+        npa_buffer *b = npa_q.buffers[i];
+        b->key_dead = atomic_load(&b->dead) && !b->later;
+        uint64_t size_and_state = (uint64_t)b->size << 4 | (b->range != NULL) | b->fresh << 1 |
+                                  (b->key_dead ? 4u : 0);
+        memcpy(p, &size_and_state, 8), p += 8;
+    }
+    memcpy(p, &backend, 8), p += 8;
+    key->bytes = room.at, key->size = (size_t)(p - room.at);
+    key->hash = npa_hash(key->bytes, key->size);
+    return true;
+}

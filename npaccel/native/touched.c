@@ -1,0 +1,145 @@
+/* touched.c: what a touch begins runs by its program; and gets one where none is known.
+ *
+ *     touch ──► key ──known──► program          (evaluator's thread, without Python)
+ *                │ unknown
+ *                ├── first time: NumPy's loops; its hash is kept
+ *                └── again: a copy of the requests is taken, then NumPy's loops
+ *                                   │
+ *     next recording ──► planned for the copy ──► found by the next touch    (user's thread)
+ *
+ * The copy is made before the run: who is dead and what is fresh is known then, and not later. */
+#include "record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HASHES = 256 };
+static uint64_t missed[HASHES]; /* hashes of keys, by their low bits */
+
+/* What is to be planned; one at a time. With the lock. */
+typedef struct {
+    npa_queue q; /* the copy; its lines are not kept */
+    npa_buffer *copies;
+    char *key; /* NULL: there is nothing */
+    size_t key_size;
+    uint64_t ns; /* that NumPy's loops took */
+} note;
+static note running;       /* of the run at hand */
+static note waiting;       /* of one that is over */
+static atomic_bool is_any; /* waiting is set */
+static bool looked;        /* for the program of the run at hand */
+
+static void drop(note *n)
+{
+    free(n->q.arena), free(n->q.at), free(n->q.buffers), free(n->copies), free(n->key);
+    *n = (note){0};
+}
+
+static void copy_queue(note *n, const npa_key *key)
+{
+    n->q = npa_q;
+    n->q.arena = malloc(npa_q.used);
+    n->q.at = malloc(sizeof *n->q.at * (size_t)npa_q.nrequests);
+    n->q.buffers = malloc(sizeof *n->q.buffers * (size_t)npa_q.nbuffers);
+    n->copies = malloc(sizeof *n->copies * (size_t)npa_q.nbuffers);
+    n->key = malloc(key->size);
+    n->key_size = key->size;
+    if (n->q.arena == NULL || n->q.at == NULL || n->q.buffers == NULL || n->copies == NULL ||
+        n->key == NULL) {
+        drop(n); /* some other time */
+        return;
+    }
+    memcpy(n->key, key->bytes, key->size);
+    memcpy(n->q.arena, npa_q.arena, npa_q.used);
+    memcpy(n->q.at, npa_q.at, sizeof *n->q.at * (size_t)npa_q.nrequests);
+    for (int i = 0; i < npa_q.nrequests; i++) {
+        npa_request *r = (npa_request *)(n->q.arena + n->q.at[i]);
+        r->code = r->globals = NULL;
+    }
+    for (int i = 0; i < npa_q.nbuffers; i++) {
+        n->copies[i] = *npa_q.buffers[i];
+        n->q.buffers[i] = &n->copies[i];
+    }
+}
+
+npa_program *npa_touched_find(void)
+{
+    npa_key key;
+    drop(&running); /* of a run that failed */
+    looked = false;
+    /* Elsewhere, after a fork, the stack may be a small one; check mode compares planned runs. */
+    if (npa_check_mode || !npa_guard_evaluates() ||
+        !npa_make_key(npa_q.nrequests, npa_q.backend, &key)) {
+        return NULL;
+    }
+    npa_program *program = npa_plans_find(&key);
+    if (program != NULL && npa_program_foreign(program)) {
+        return NULL;
+    }
+    looked = true;
+    uint64_t *seen = &missed[key.hash & (HASHES - 1)];
+    if (program != NULL) {
+        npa_program_note_use((PyObject *)program);
+        return npa_program_lend(program);
+    }
+    if (*seen == key.hash && waiting.key == NULL) {
+        copy_queue(&running, &key);
+    }
+    *seen = key.hash;
+    return NULL;
+}
+
+void npa_touched_ran(bool program, uint64_t ns)
+{
+    npa_count.fault_programs += program;
+    npa_count.plan_hits += program;
+    npa_count.plan_misses += looked && !program;
+    npa_count.fault_misses += looked && !program;
+    if (running.key != NULL) {
+        waiting = running;
+        waiting.ns = ns;
+        running = (note){0};
+        atomic_store(&is_any, true);
+    }
+}
+
+bool npa_touched_waits(void) { return atomic_load_explicit(&is_any, memory_order_relaxed); }
+
+static note take(void)
+{
+    npa_lock();
+    note mine = waiting;
+    waiting = (note){0};
+    atomic_store(&is_any, false);
+    npa_unlock();
+    return mine;
+}
+
+void npa_touched_forget(void)
+{
+    note mine = take();
+    drop(&mine);
+    npa_lock();
+    memset(missed, 0, sizeof missed);
+    npa_unlock();
+}
+
+int npa_touched_plan(void)
+{
+    note mine = take();
+    PyObject *key = NULL, *program = NULL;
+    bool here = mine.key != NULL && mine.q.backend == npa_backend_here(); /* the planner asks, too */
+    if (here) {
+        key = PyBytes_FromStringAndSize(mine.key, (Py_ssize_t)mine.key_size);
+        program = key != NULL ? npa_plan_copy(key, &mine.q) : NULL;
+    }
+    if (program != NULL && Py_IS_TYPE(program, &npa_program_type) &&
+        npa_program_single((npa_program *)program)) {
+        npa_lock();
+        npa_program_note_time((npa_program *)program, mine.ns);
+        npa_unlock();
+    }
+    drop(&mine);
+    Py_XDECREF(key), Py_XDECREF(program);
+    return here && program == NULL ? -1 : 0;
+}
