@@ -156,7 +156,7 @@ for part in range(1, 8):
     check(x)
     np.testing.assert_allclose(np.asarray(z), result[::-1][5:], rtol=1e-12)
 """,
-        watchdog_s=60.0,
+        watchdog_s=180.0,
     )
 
 
