@@ -155,6 +155,9 @@ def trace() -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     are (buffer, offset_bytes, strides_bytes, dtype_char_code) or (scalar bytes, dtype code).
     """
 
+def trace_words() -> tuple[bytes, dict[int, Rule]]:
+    """The same in words of eight bytes, which runtime/words.py reads, and the rules by id."""
+
 def sites() -> list[tuple[Any, int, Any]]:
     """(code, lasti, globals) per pending request."""
 

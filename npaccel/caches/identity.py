@@ -6,6 +6,7 @@ Read from files' names, sizes and times, for loading what they define would take
 from __future__ import annotations
 
 import os
+import sys
 from importlib.util import find_spec
 
 from npaccel.caches.store import digest
@@ -31,7 +32,8 @@ def file_stamps(folder: str) -> list[str]:
 
 def package_identity(libraries: tuple[str, ...]) -> str:
     """Digest that changes with the code of this package, or with one of `libraries`."""
-    stamps = file_stamps(os.path.dirname(os.path.dirname(__file__)))
+    stamps = [sys.implementation.cache_tag]
+    stamps += file_stamps(os.path.dirname(os.path.dirname(__file__)))
     for name in libraries:
         spec = find_spec(name)
         if spec is None or spec.origin is None:

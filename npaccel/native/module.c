@@ -502,147 +502,6 @@ static PyObject *py_give_scope(PyObject *self, PyObject *scope)
 
 /* ----------------------------------------------------------------------- what is pending */
 
-static PyObject *operand_tuple(npa_request *r, int k)
-{
-    npa_operand *o = npa_operand_at(r, k);
-    if (o->buffer < 0) {
-        return Py_BuildValue("(y#i)", (char *)o->at, (Py_ssize_t)16, (int)o->type);
-    }
-    PyObject *strides = PyTuple_New(r->ndim);
-    for (int i = 0; strides != NULL && i < r->ndim; i++) {
-        PyTuple_SET_ITEM(strides, i, PyLong_FromLongLong(o->at[i]));
-    }
-    return Py_BuildValue("(iLNi)", (int)o->buffer, (long long)o->offset, strides, (int)o->type);
-}
-
-PyObject *npa_request_tuple(npa_request *r)
-{
-    PyObject *shape = PyTuple_New(r->ndim), *axes = PyList_New(0);
-    PyObject *sides[3] = {PyTuple_New(r->nin), PyTuple_New(r->nout), NULL};
-    for (int i = 0; shape && axes && i < r->ndim; i++) {
-        PyTuple_SET_ITEM(shape, i, PyLong_FromLongLong(r->shape[i]));
-        if (r->axes >> i & 1) {
-            PyObject *axis = PyLong_FromLong(i);
-            PyList_Append(axes, axis);
-            Py_XDECREF(axis);
-        }
-    }
-    for (int k = 0; sides[0] && sides[1] && k < r->nin + r->nout; k++) {
-        PyTuple_SET_ITEM(sides[k >= r->nin], k - (k >= r->nin ? r->nin : 0), operand_tuple(r, k));
-    }
-    sides[2] = r->mask ? operand_tuple(r, r->nin + r->nout) : Py_NewRef(Py_None);
-    return Py_BuildValue("(ONNiNNNN)", r->rule, shape, axes, (int)r->errstate, sides[0], sides[1],
-                         sides[2], PyBool_FromLong(r->initial));
-}
-
-/* The queue as it is at one moment, with references of its own: the evaluator may run it and
- * other threads may add to it while Python objects are made of it. */
-typedef struct {
-    npa_queue q;
-    npa_buffer *buffers;
-} picture;
-
-static npa_request *pictured(const picture *p, int i)
-{
-    return (npa_request *)(p->q.arena + p->q.at[i]);
-}
-
-static void drop_picture(picture *p)
-{
-    for (int i = 0; p->q.arena != NULL && i < p->q.nrequests; i++) {
-        Py_XDECREF(pictured(p, i)->code);
-        Py_XDECREF(pictured(p, i)->globals);
-    }
-    free(p->q.arena), free(p->q.at), free(p->buffers);
-}
-
-static int take_picture(picture *p)
-{
-    npa_lock();
-    const npa_queue *q = npa_planned_queue();
-    p->q = *q;
-    p->q.nrequests = npa_planned_requests();
-    p->q.nbuffers = npa_buffers_of(q, p->q.nrequests);
-    p->q.arena = malloc(q->used + 1);
-    p->q.at = malloc(sizeof(size_t) * (size_t)(q->nrequests + 1));
-    p->buffers = malloc(sizeof(npa_buffer) * (size_t)(q->nbuffers + 1));
-    bool good = p->q.arena != NULL && p->q.at != NULL && p->buffers != NULL;
-    if (good) {
-        memcpy(p->q.arena, q->arena, q->used);
-        memcpy(p->q.at, q->at, sizeof(size_t) * (size_t)q->nrequests);
-        for (int i = 0; i < q->nbuffers; i++) {
-            p->buffers[i] = *q->buffers[i];
-        }
-        for (int i = 0; i < p->q.nrequests; i++) {
-            Py_XINCREF(pictured(p, i)->code);
-            Py_XINCREF(pictured(p, i)->globals);
-        }
-    } else {
-        free(p->q.arena), free(p->q.at), free(p->buffers);
-    }
-    npa_unlock();
-    if (!good) {
-        PyErr_NoMemory();
-    } else if (npa_same_queue() < 0) {
-        drop_picture(p);
-        good = false;
-    }
-    return good ? 0 : -1;
-}
-
-/* Append a new reference; false with an error set. */
-static bool add(PyObject *list, PyObject *item)
-{
-    bool good = item != NULL && PyList_Append(list, item) == 0;
-    Py_XDECREF(item);
-    return good;
-}
-
-static PyObject *py_trace(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    picture p;
-    if (take_picture(&p) < 0) {
-        return NULL;
-    }
-    PyObject *buffers = PyList_New(0), *requests = PyList_New(0);
-    bool good = buffers != NULL && requests != NULL;
-    for (int i = 0; good && i < p.q.nbuffers; i++) {
-        npa_buffer *b = &p.buffers[i];
-        bool dead = npa_planning ? b->key_dead : b->dead; /* a plan is for its key */
-        good = add(buffers, Py_BuildValue("(KNNNK)", (unsigned long long)b->size,
-                                          PyBool_FromLong(b->fresh), PyBool_FromLong(dead),
-                                          PyBool_FromLong(b->range != NULL),
-                                          (unsigned long long)(uintptr_t)b->base));
-    }
-    for (int i = 0; good && i < p.q.nrequests; i++) {
-        good = add(requests, npa_request_tuple(pictured(&p, i)));
-    }
-    drop_picture(&p);
-    PyObject *both = good ? PyTuple_Pack(2, buffers, requests) : NULL;
-    Py_XDECREF(buffers), Py_XDECREF(requests);
-    return both;
-}
-
-static PyObject *py_sites(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    picture p;
-    if (take_picture(&p) < 0) {
-        return NULL;
-    }
-    PyObject *list = PyList_New(0);
-    for (int i = 0; list != NULL && i < p.q.nrequests; i++) {
-        npa_request *r = pictured(&p, i);
-        if (!add(list, Py_BuildValue("(OiO)", r->code ? r->code : Py_None, (int)r->lasti,
-                                     r->globals ? r->globals : Py_None))) {
-            Py_CLEAR(list);
-        }
-    }
-    drop_picture(&p);
-    return list;
-}
-
 static PyObject *py_contents(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
@@ -846,8 +705,9 @@ static PyMethodDef methods[] = {
     {"touch", KEYWORDS(py_touch), METH_VARARGS | METH_KEYWORDS, "Evaluate before others look."},
     {"may_warn", py_may_warn, METH_O, "Whether something pending may; True: without a scope."},
     {"give_scope", py_give_scope, METH_O, "What is pending was recorded under these filters."},
-    {"trace", py_trace, METH_NOARGS, "The pending requests as plain tuples."},
-    {"sites", py_sites, METH_NOARGS, "(code, lasti, globals) per pending request."},
+    {"trace", npa_trace, METH_NOARGS, "The pending requests as plain tuples."},
+    {"trace_words", npa_trace_words, METH_NOARGS, "The same as bytes, and the rules by id."},
+    {"sites", npa_sites, METH_NOARGS, "(code, lasti, globals) per pending request."},
     {"contents", py_contents, METH_NOARGS, "The bytes of every queued buffer."},
     {"plans", py_plans, METH_NOARGS, "The programs of known keys."},
     {"values", py_values, METH_O, "Values of scalars of the pending requests."},

@@ -367,8 +367,11 @@ bool npa_section_place(PyArrayObject *a, bool write, int32_t *block, int64_t *of
 npa_queue *npa_section_queue(void);
 bool npa_section_bind(int request, int operand, int slot);
 
-/* module.c */
+/* picture.c */
 PyObject *npa_request_tuple(npa_request *r); /* as trace() has it */
+PyObject *npa_trace(PyObject *self, PyObject *nothing);
+PyObject *npa_trace_words(PyObject *self, PyObject *nothing);
+PyObject *npa_sites(PyObject *self, PyObject *nothing);
 
 /* macro.c */
 int npa_macro_init(PyObject *module);

@@ -24,6 +24,7 @@ from npaccel.ir.nodes import Plan, Trace
 from npaccel.ir.passes import plan
 from npaccel.runtime import check
 from npaccel.runtime.choice import Device, is_device
+from npaccel.runtime.collector import uncollected
 from npaccel.runtime.cost import costs_of
 from npaccel.runtime.helper import Helper
 from npaccel.runtime.jobs import Job
@@ -38,9 +39,9 @@ from npaccel.runtime.program import (
     one_by_one,
     single_requests,
 )
-from npaccel.runtime.stored import Positions, StoredPrograms, outcome_of
+from npaccel.runtime.stored import Positions, StoredPrograms, outcome_of, unpack_outcome
 from npaccel.runtime.tiers import NEVER, Sequence, Tiers
-from npaccel.runtime.trace import decode, portable
+from npaccel.runtime.trace import decode, rule_text
 from npaccel.runtime.warn import warn_user
 
 __all__ = ["Engine"]
@@ -96,7 +97,8 @@ class Engine:
             return self._compile(key)
         eager = config.tiering == "eager" or config.check == "compute"
         if not eager:
-            self._take_replies()
+            with uncollected():
+                self._take_replies()
             known = self._known(key)
             if known is not None:
                 return known
@@ -129,6 +131,7 @@ class Engine:
                 return self._compile(key, self.kernels.known)
             except MissingCode:
                 missing = True
+        tiers.expect(sequence)
         if (
             not tiers.busy
             and (missing or tiers.pays(sequence))
@@ -186,8 +189,9 @@ class Engine:
         return program
 
     def _job(self, number: int, key: bytes) -> Job:
-        trace, _ = portable(_native.trace())
-        return Job(number, key, trace, self.threads, self._folder(), self.config.cache_limit)
+        words, rules = _native.trace_words()
+        texts = {code: rule_text(rule) for code, rule in rules.items()}
+        return Job(number, key, words, texts, self.threads, self._folder(), self.config.cache_limit)
 
     def _take_replies(self) -> None:
         """Exchange what the helper has compiled for what ran with NumPy's loops."""
@@ -204,7 +208,7 @@ class Engine:
             except (CompileError, BackendUnavailable) as error:
                 asked.sequence.refused = f"not loaded: {error}"
                 continue
-            found = self.stored.program(reply.outcome)
+            found = self.stored.program(unpack_outcome(reply.outcome))
             if found is not None:
                 asked.sequence.ready = True
                 found[2].rival = self.tiers.rival_seconds(asked)

@@ -32,6 +32,7 @@ class Unpacker:
         end = LENGTH_BYTES + int.from_bytes(self._parts[:LENGTH_BYTES], "little")
         if len(self._parts) < end:
             return None
-        content = bytes(self._parts[LENGTH_BYTES:end])
+        with memoryview(self._parts) as parts, parts[LENGTH_BYTES:end] as content:
+            message = pickle.loads(content)
         del self._parts[:end]
-        return pickle.loads(content)
+        return message

@@ -67,8 +67,15 @@ class Helper:
         """Of the process; 0: there is none now."""
         return self._pid
 
+    def start(self) -> None:
+        """Start the process now, not at the first job."""
+        if not self._pid and not self.broken:
+            self._start()
+
     def ask(self, number: int, job: Any) -> bool:
         """Have a job done; False: no helper can be started."""
+        if self._pid and not self._waiting and self._receive([]):
+            self.stop()  # it had nothing to do for long
         if self.broken:
             return False
         self._waiting[number] = pack(job)

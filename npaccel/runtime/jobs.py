@@ -5,19 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from npaccel.runtime.kernels import Image
-from npaccel.runtime.stored import Outcome
-from npaccel.runtime.trace import RawTrace
+from npaccel.runtime.trace import RuleText
 
 __all__ = ["Job", "Reply"]
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A trace to plan and compile. folder: the cache's, empty if there is none."""
+    """A trace to plan and compile. folder: the cache's, empty if there is none.
+
+    words, rules : the trace, as words.py reads it.
+    """
 
     number: int
     key: bytes
-    trace: RawTrace
+    words: bytes
+    rules: dict[int, RuleText]
     threads: int
     folder: str
     limit: int
@@ -25,7 +28,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of a job: an outcome and code by kernels' keys, or why there is none.
+    """What came of a job: a packed Outcome and code by kernels' keys, or why there is none.
 
     compiled : how many kernels were compiled, not found on disk.
     seconds, requests : how long it took, for how many requests.
@@ -33,7 +36,7 @@ class Reply:
     """
 
     number: int
-    outcome: Outcome | None
+    outcome: bytes | None
     images: dict[str, Image]
     compiled: int
     seconds: float

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
 
 from cachetools import LRUCache
 
@@ -12,6 +10,7 @@ from npaccel.ir.nodes import Plan, Trace
 from npaccel.ir.passes import DEFAULT_LIMITS, plan
 from npaccel.ir.passes.move import move
 from npaccel.ir.passes.structure import Structure, structure
+from npaccel.runtime.collector import uncollected
 
 __all__ = ["Planner"]
 
@@ -37,19 +36,6 @@ class _Known:
         return move(self.plan, trace, DEFAULT_LIMITS) if self._structure == wanted else None
 
 
-@contextmanager
-def _uncollected(requests: int) -> Iterator[None]:
-    """Spare a long planning the garbage collector: it makes millions of objects that all stay."""
-    pause = requests > MANY and gc.isenabled()
-    if pause:
-        gc.disable()
-    try:
-        yield
-    finally:
-        if pause:
-            gc.enable()
-
-
 class Planner:
     """Makes plans; remembers those of the sequences of operations that were met last.
 
@@ -72,7 +58,7 @@ class Planner:
         if found is not None:
             self.moved += 1
             return found
-        with _uncollected(len(trace.requests)):
+        with uncollected(len(trace.requests) > MANY):
             planned = plan(trace)
         known.insert(0, _Known(trace, planned))
         del known[VARIANTS:]

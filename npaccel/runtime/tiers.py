@@ -114,6 +114,14 @@ class Tiers:
             return False
         return self._costs.compiling_pays(sequence.seconds, _native.pending())
 
+    def expect(self, sequence: Sequence) -> None:
+        """Start the helper one run before the first job: it takes as long as asking does."""
+        if self._helper is None and sequence.runs and not sequence.refused:
+            seconds = sequence.seconds * (sequence.runs + 1) / sequence.runs
+            if self._costs.compiling_pays(seconds, _native.pending()):
+                self._helper = self._make_helper()
+                self._helper.start()
+
     def ask(self, sequence: Sequence, key: bytes, job: Callable[[int], Any]) -> bool:
         """Have the pending requests compiled; False: there is no helper."""
         if self._helper is None:

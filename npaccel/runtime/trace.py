@@ -10,7 +10,7 @@ import numpy as np
 from npaccel.ir.nodes import BufferInfo, Kind, Request, ScalarOperand, Trace, View
 from npaccel.ir.scalar import Value
 
-__all__ = ["RawTrace", "decode", "portable"]
+__all__ = ["RawTrace", "RuleText", "decode", "portable", "rule_text"]
 
 # What `_native.trace()` returns.
 RawTrace = tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]
@@ -74,6 +74,11 @@ class RuleText(NamedTuple):
     loop: tuple[str, ...]
 
 
+def rule_text(rule: Any) -> RuleText:
+    """What a rule is, without the rule."""
+    return RuleText(rule.id, rule.name, rule.kind, rule.loop)
+
+
 def portable(raw: RawTrace) -> tuple[RawTrace, dict[int, RuleText]]:
     """A raw trace without objects of this process, and its rules by id."""
     buffers, requests = raw
@@ -83,7 +88,7 @@ def portable(raw: RawTrace) -> tuple[RawTrace, dict[int, RuleText]]:
         rule = request[0]
         text = rules.get(rule.id)
         if text is None:
-            text = rules[rule.id] = RuleText(rule.id, rule.name, rule.kind, rule.loop)
+            text = rules[rule.id] = rule_text(rule)
         plain.append((text, *request[1:]))
     return ([(*buffer[:4], 0) for buffer in buffers], plain), rules
 

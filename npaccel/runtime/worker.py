@@ -27,8 +27,9 @@ from npaccel.runtime.frames import Unpacker, pack
 from npaccel.runtime.jobs import Job, Reply
 from npaccel.runtime.kernels import Image, kernel_key, pack_image, unpack_image
 from npaccel.runtime.program import Streams, draft
-from npaccel.runtime.stored import StoredPrograms, outcome_of
+from npaccel.runtime.stored import StoredPrograms, outcome_of, pack_outcome
 from npaccel.runtime.trace import decode
+from npaccel.runtime.words import raw_trace
 
 __all__ = ["IDLE_S", "main"]
 
@@ -56,7 +57,8 @@ class Worker:
         self._known.clear()
         self._compiled = 0
         begin = time.monotonic()
-        trace = decode(job.trace)
+        raw = raw_trace(job.words, job.rules)
+        trace = decode(raw)
         planned = plan(trace)
         count = len(trace.requests)
         try:
@@ -65,10 +67,12 @@ class Worker:
             dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
             return Reply(job.number, None, {}, 0, 0.0, count, str(error), dump)
         positions = tuple(number for pair in planned.consumed for number in pair)
-        outcome = outcome_of(job.trace, positions, recipe)
+        outcome = outcome_of(raw, positions, recipe)
         StoredPrograms(lambda: self._store, self._identity, lambda key: None).keep(job.key, outcome)
         seconds = time.monotonic() - begin
-        return Reply(job.number, outcome, dict(self._known), self._compiled, seconds, count)
+        return Reply(
+            job.number, pack_outcome(outcome), dict(self._known), self._compiled, seconds, count
+        )
 
     def _identity(self) -> str:
         return self.identity + self.backend.identity

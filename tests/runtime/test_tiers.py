@@ -208,6 +208,17 @@ def test_a_killed_helper_is_started_again() -> None:
 
 
 @pytest.mark.usefixtures("adaptive")
+def test_a_helper_that_left_for_want_of_work_is_started_again() -> None:
+    x = operand()
+    until(lambda: runs_a_kernel(lambda: np.sqrt(x) * x + 2.0))
+    helper = api._engine.tiers.helper
+    assert helper is not None and not helper.busy
+    os.kill(helper.pid, signal.SIGKILL)
+    os.waitpid(helper.pid, 0)
+    until(lambda: runs_a_kernel(lambda: np.sqrt(x) * x - 3.0 * x))  # refused, if it counted as lost
+
+
+@pytest.mark.usefixtures("adaptive")
 def test_a_helper_that_never_works_leaves_compiling_to_us(monkeypatch) -> None:
     monkeypatch.setattr("npaccel.runtime.helper.PROGRAM", "import sys; sys.exit({path!r} == 1)")
     x = operand()

@@ -9,7 +9,8 @@ import npaccel
 from npaccel import _native
 from npaccel.ir.nodes import Kind, ScalarOperand, View
 from npaccel.ir.verify import verify_trace
-from npaccel.runtime.trace import decode
+from npaccel.runtime.trace import decode, portable, rule_text
+from npaccel.runtime.words import raw_trace
 
 pytestmark = pytest.mark.usefixtures("deferred")
 
@@ -77,3 +78,19 @@ def test_dead_buffers_and_order() -> None:
     middle, last = (request.outputs[0].buffer for request in trace.requests)
     assert trace.buffers[middle].dead and not trace.buffers[last].dead
     assert trace.requests[1].inputs[0].buffer == middle
+
+
+def test_words_say_the_same() -> None:
+    a = npaccel.evaluate(npaccel.asarray(np.arange(60, dtype="f4").reshape(6, 10)) * 1)
+    kept = [
+        a[4:1:-1, 1::3] + a[:3, 2::3],
+        np.add(a, np.float32(0.1), where=a > 3, out=a.copy()),
+        a.sum(axis=0),
+        np.where(a > 2, a, 1j),
+        a[np.array([5, 0, 1])] ** 2.5,
+        np.concatenate([a, a]),
+    ]
+    words, rules = _native.trace_words()
+    plain, texts = portable(_native.trace())
+    assert {number: rule_text(rule) for number, rule in rules.items()} == texts
+    assert raw_trace(words, texts) == plain and len(plain[1]) > len(kept) - 1
