@@ -192,6 +192,8 @@ def record_fold(
         start = scalar_for(initial, np.dtype(_result_dtype(ufunc, array, dtype, target)))
         if start is None:
             raise NotRecorded("initial needs a conversion")
+        if _absorbs(ufunc, start):
+            raise NotRecorded("initial is a zero that decides the result")
     mask = _mask(where)
     if mask is not None:
         mask = _mask_over(mask, array, ufunc, start)
@@ -201,6 +203,17 @@ def record_fold(
     if target is None and result.ndim == 0:
         return scalar_of(result)
     return result
+
+
+def _absorbs(ufunc: np.ufunc, start: np.generic) -> bool:
+    """Whether it matters that NumPy begins with `start`; kernels end with it.
+
+    A product of 0 and what has overflown is nan; partial sums begin with 0.0, which hides -0.0.
+    """
+    parts = (np.real(start), np.imag(start))
+    if ufunc.__name__ == "multiply":
+        return any(part == 0 for part in parts[: 1 + np.iscomplexobj(start)])
+    return ufunc.__name__ == "add" and any(part == 0 and np.signbit(part) for part in parts)
 
 
 def _result_dtype(ufunc: np.ufunc, array: Array, dtype: Any, out: Array | None) -> Any:

@@ -225,3 +225,20 @@ def test_warnings_name_the_users_line() -> None:
     check(lambda x: x[:0].mean(), lambda: (np.array([1.0]),))
     check(lambda x: x.var(ddof=3), lambda: (np.array([1.0, 2.0]),))
     check(lambda x: np.gradient(x / x), lambda: (np.array([0.0, 1.0, 2.0]),))
+
+
+@pytest.mark.parametrize("dtype", ["e", "d", "D"])
+@pytest.mark.parametrize("shape", [(1,), (40,), (3, 1), (2, 600)])
+def test_signs_of_zero_in_sums_and_products(
+    shape: tuple[int, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(npaccel.config, "tiering", "eager")
+    for value, ufunc in ((-0.0, np.add), (1.5, np.multiply)):
+        plain = np.full(shape, complex(value, value) if dtype == "D" else value, dtype)
+        for options in ({}, {"initial": -0.0}, {"initial": 0.0}, {"axis": 0}):
+            with np.errstate(all="ignore"):
+                expected = ufunc.reduce(plain, **options)  # type: ignore[call-overload]
+                result = npaccel.evaluate(ufunc.reduce(npaccel.asarray(plain), **options))
+            np.testing.assert_array_equal(result, expected)
+            for part in (np.real, np.imag):
+                np.testing.assert_array_equal(np.signbit(part(result)), np.signbit(part(expected)))

@@ -336,8 +336,13 @@ class Execution:
             result = self.fold(member.time, op.fold, value, inner.where)
             self._growth(op.fold, value, inner, result, call)
         else:
-            # Over axes of extent 1.
+            # Over axes of extent 1. A sum begins with 0, which -0.0 does not survive.
             result = self.pool.const("i8", 0) if request.kind is Kind.ARG else value
+            if op.fold is Fold.SUM and len(request.inputs) == 1 and result.dtype[0] in FLOATING:
+                assert op.body is not None
+                begun = op.body(result.like(0), result)
+                assert isinstance(begun, Expr)
+                result = begun
         if len(request.inputs) > 1:
             initial, _ = self._operand(1, call)
             (result,) = self._apply(op, (initial.convert(result.dtype), result), call)
