@@ -68,10 +68,10 @@ check: $(INSTALLED)
 bench: $(VENV)/.npaccel-bench
 	$(SAFE) $(BIN)/python bench/run_all.py $(ARGS)
 
-# Long, how long is not measured; see docs/conformance.md.
+# Hours; see docs/conformance.md, which it writes.
 conformance: $(INSTALLED)
 	$(SAFE) $(BIN)/python bench/conformance/judge.py $(ARGS)
-	$(SAFE) PYTHONPATH=bench/conformance $(BIN)/python bench/conformance/report.py
+	$(SAFE) PYTHONPATH=bench/conformance $(BIN)/python bench/conformance/report.py --page docs/conformance.md
 
 ecosystem: $(INSTALLED)
 	$(PIP) install --quiet '.[ecosystem]'

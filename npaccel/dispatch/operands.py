@@ -52,7 +52,10 @@ def take_array(value: Any) -> np.ndarray[Any, Any]:
         raise NotRecorded(f"operand of type {type(value).__name__}")
     array: np.ndarray[Any, Any] = value
     if not recordable(array.dtype):
-        raise NotRecorded(f"dtype {array.dtype.name} has no kernel")
+        name = array.dtype.name
+        raise NotRecorded(
+            f"dtype {name} has no kernel" if array.dtype.isnative else "swapped bytes"
+        )
     if not array.flags.aligned or array.ndim > MAX_DIMENSIONS:
         raise NotRecorded("unaligned array" if array.ndim <= MAX_DIMENSIONS else "many dimensions")
     return array
