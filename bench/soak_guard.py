@@ -124,6 +124,7 @@ def soak_faults(count: int, threads: int, seed: int) -> dict[str, object]:
         "faults": faults,
         "wall_s": round(wall_s, 1),
         "us_per_fault": round(wall_s / max(faults, 1) * 1e6, 1),
+        "by_known_programs": npaccel.stats()["fault_programs"],
         "wrong": len(readers.wrong) + died,
         "hung": sum(worker.is_alive() for worker in workers),
         "growth": growth(readings) if readings else {},
@@ -171,9 +172,10 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=0.0)
     parser.add_argument("--programs", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--backend", default="auto", help="what the faults run, once it is known")
     options = parser.parse_args()
     npaccel.config.threshold = 0
-    npaccel.config.backend = "numpy"  # what faults run; kernels take their turn in the programs
+    npaccel.config.backend = options.backend
     found = {}
     if options.faults:
         found["faults"] = soak_faults(options.faults, options.threads, options.seed)

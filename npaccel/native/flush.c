@@ -295,7 +295,7 @@ static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
     if (whole && status == 0) {
         run.ns = (uint64_t)(1000000000 * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec);
         if (program != NULL) {
-            npa_program_note_time(program, run.ns);
+            npa_program_note_time(program, run.ns, run.ns);
         }
     }
     return status;

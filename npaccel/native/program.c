@@ -287,10 +287,10 @@ bool npa_program_foreign(const npa_program *p) { return p->foreign; }
 /* Runs after which kernels that NumPy's loops beat in each of them are given up. */
 enum { TRIALS = 8 };
 
-void npa_program_note_time(npa_program *p, uint64_t ns)
+void npa_program_note_time(npa_program *p, uint64_t ns, uint64_t total_ns)
 {
     p->best_ns = p->runs == 0 || ns < p->best_ns ? ns : p->best_ns;
-    p->total_ns += ns;
+    p->total_ns += total_ns;
     p->runs++;
     if (p->runs == TRIALS && p->rival_ns != 0 && p->best_ns > p->rival_ns) {
         p->single = true;

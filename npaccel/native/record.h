@@ -337,7 +337,8 @@ void npa_program_settle(PyObject *object); /* of any type */
 /* Whether it (or NULL) runs request by request, which flush.c does. */
 bool npa_program_single(const npa_program *program);
 bool npa_program_foreign(const npa_program *program); /* other packages' code may want the GIL */
-void npa_program_note_time(npa_program *program, uint64_t ns); /* of a whole run */
+/* Of a whole run, and of all that were not noted yet. */
+void npa_program_note_time(npa_program *program, uint64_t ns, uint64_t total_ns);
 /* From step *done on. 0 done; -1 out of memory, 1 interrupted: *done steps are done, and to go on
  * with the next is safe. Fills kinds[request]. Needs no GIL. */
 int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),

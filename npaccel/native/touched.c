@@ -2,8 +2,8 @@
  *
  *     touch ──► key ──known──► program          (evaluator's thread, without Python)
  *                │ unknown
- *                ├── first time: NumPy's loops; its hash is kept
- *                └── again: a copy of the requests is taken, then NumPy's loops
+ *                ├── first time: its hash is kept; NumPy's loops
+ *                └── again: a copy of the requests is taken; NumPy's loops
  *                                   │
  *     next recording ──► planned for the copy ──► found by the next touch    (user's thread)
  *
@@ -13,8 +13,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HASHES = 256 };
-static uint64_t missed[HASHES]; /* hashes of keys, by their low bits */
+/* The keys that nothing was found for, the latest ones. Asking the planner costs some 15 us, so what
+ * is not compiled after FIRST times is asked for less often. */
+enum { KEYS = 256, FIRST = 8, PAUSE_NS = 500000 };
+typedef struct {
+    uint64_t hash;
+    uint64_t flush; /* the last one that missed it */
+    uint64_t times;
+    uint64_t ns; /* that NumPy's loops took since it was last planned */
+} miss;
+static miss misses[KEYS];
+static miss *here; /* of the run at hand; NULL: its program is known, or not to be looked for */
+
+static miss *miss_of(uint64_t hash)
+{
+    miss *oldest = misses;
+    for (miss *m = misses; m < misses + KEYS; m++) {
+        if (m->hash == hash) {
+            return m;
+        }
+        oldest = m->flush < oldest->flush ? m : oldest;
+    }
+    *oldest = (miss){.hash = hash};
+    return oldest;
+}
 
 /* What is to be planned; one at a time. With the lock. */
 typedef struct {
@@ -22,12 +44,11 @@ typedef struct {
     npa_buffer *copies;
     char *key; /* NULL: there is nothing */
     size_t key_size;
-    uint64_t ns; /* that NumPy's loops took */
+    uint64_t ns, total_ns; /* that NumPy's loops took: this time, and since it was last planned */
 } note;
 static note running;       /* of the run at hand */
 static note waiting;       /* of one that is over */
 static atomic_bool is_any; /* waiting is set */
-static bool looked;        /* for the program of the run at hand */
 
 static void drop(note *n)
 {
@@ -66,7 +87,7 @@ npa_program *npa_touched_find(void)
 {
     npa_key key;
     drop(&running); /* of a run that failed */
-    looked = false;
+    here = NULL;
     /* Elsewhere, after a fork, the stack may be a small one; check mode compares planned runs. */
     if (npa_check_mode || !npa_guard_evaluates() ||
         !npa_make_key(npa_q.nrequests, npa_q.backend, &key)) {
@@ -76,16 +97,17 @@ npa_program *npa_touched_find(void)
     if (program != NULL && npa_program_foreign(program)) {
         return NULL;
     }
-    looked = true;
-    uint64_t *seen = &missed[key.hash & (HASHES - 1)];
     if (program != NULL) {
         npa_program_note_use((PyObject *)program);
         return npa_program_lend(program);
     }
-    if (*seen == key.hash && waiting.key == NULL) {
+    here = miss_of(key.hash);
+    here->flush = npa_q.serial;
+    here->times++;
+    bool turn = here->times <= FIRST || here->times % FIRST == 0 || here->ns > PAUSE_NS;
+    if (here->times > 1 && turn && waiting.key == NULL) {
         copy_queue(&running, &key);
     }
-    *seen = key.hash;
     return NULL;
 }
 
@@ -93,11 +115,15 @@ void npa_touched_ran(bool program, uint64_t ns)
 {
     npa_count.fault_programs += program;
     npa_count.plan_hits += program;
-    npa_count.plan_misses += looked && !program;
-    npa_count.fault_misses += looked && !program;
+    if (here != NULL) {
+        npa_count.plan_misses++;
+        npa_count.fault_misses++;
+        here->ns += ns;
+    }
     if (running.key != NULL) {
         waiting = running;
-        waiting.ns = ns;
+        waiting.ns = ns, waiting.total_ns = here->ns;
+        here->ns = 0;
         running = (note){0};
         atomic_store(&is_any, true);
     }
@@ -120,7 +146,7 @@ void npa_touched_forget(void)
     note mine = take();
     drop(&mine);
     npa_lock();
-    memset(missed, 0, sizeof missed);
+    memset(misses, 0, sizeof misses);
     npa_unlock();
 }
 
@@ -136,7 +162,7 @@ int npa_touched_plan(void)
     if (program != NULL && Py_IS_TYPE(program, &npa_program_type) &&
         npa_program_single((npa_program *)program)) {
         npa_lock();
-        npa_program_note_time((npa_program *)program, mine.ns);
+        npa_program_note_time((npa_program *)program, mine.ns, mine.total_ns);
         npa_unlock();
     }
     drop(&mine);

@@ -117,6 +117,34 @@ def test_what_never_comes_again_is_not_planned() -> None:
     assert counts("fault_evaluations", "fault_programs", "traces") == (20, 0, 0)
 
 
+def test_many_programs_by_turns_are_all_planned(setting) -> None:
+    setting("backend", "numpy")  # as many kernels would take long to compile
+    npaccel.stats(reset=True)
+    source = plain()
+    x = npaccel.asarray(source)
+    for _ in range(3):
+        for length in range(1, 41):
+            y, want = x, source
+            for _ in range(length):
+                y, want = y + 1.5, want + 1.5
+            assert np.array_equal(touch(y), want)
+    assert counts("fault_evaluations", "fault_programs") == (120, 40)
+
+
+def test_what_is_not_compiled_yet_is_asked_for_again_and_again(monkeypatch) -> None:
+    asked = []
+
+    def touched(key: bytes) -> _native.Program:
+        asked.append(key)
+        return _native.Program(None, 0, None, "not now")
+
+    monkeypatch.setattr(api._engine, "touched", touched)
+    source = plain(1000)
+    x = npaccel.asarray(source)
+    rounds(lambda: x * 2.0 + 1.0, source * 2.0 + 1.0, 200)
+    assert len(asked) >= 7 + 200 // 8 - 2 and len(set(asked)) == 1
+
+
 def test_a_write_begins_the_known_program() -> None:
     for i in range(6):
         source = plain(1 << 16, seed=i)  # large enough to be protected and not copied
