@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 PACKAGES = ("_core", "lib", "linalg", "fft", "random", "ma", "polynomial", "matrixlib")
 # These first: they say most.
 FIRST = ("umath", "multiarray", "numeric", "ufunc", "indexing", "regression", "function_base")
+BAD = ("failed", "crashed", "slow")  # outcomes
 CRASHES = 20  # in one file; beyond it the file is given up
 # Every operation is compiled before its first run, so that kernels are what is judged.
 SETTINGS = {"NPACCEL_BACKEND": "llvm", "NPACCEL_TIERING": "eager", "OMP_NUM_THREADS": "2"}
@@ -38,16 +39,21 @@ def files(names: Sequence[str]) -> Iterator[str]:
 
 
 def run(
-    name: str, mode: str, folder: Path, seconds: int, extra: Sequence[str], resume: bool = False
+    name: str, mode: str, folder: Path, seconds: int, extra: Sequence[str], keep: str = ""
 ) -> Path:
-    """The notes of one file in one mode, made anew or completed; resumed after a crash."""
+    """The notes of one file in one mode; resumed after a crash.
+
+    keep : of an earlier run: nothing; "all", and what is missing is run; "passed", and what failed
+        is run again.
+    """
     root = Path(np.__file__).parent
     folder.mkdir(parents=True, exist_ok=True)
     notes = folder / (name.replace("/", ".") + ".jsonl")
-    if not resume:
+    if not keep:
         notes.unlink(missing_ok=True)
-    if has_ended(notes):
+    if ends(notes) and not (keep == "passed" and _forget_failures(notes)):
         return notes
+    before = ends(notes)
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     environment = (
         SETTINGS
@@ -63,10 +69,10 @@ def run(
     command += ["-c", os.devnull, f"--rootdir={root.parent}", f"--timeout={seconds}", *extra]
     for _ in range(CRASHES):
         status = _watched([*command, str(root / name)], environment, notes, 2 * seconds)
-        if has_ended(notes) and status < 0:
+        if ends(notes) > before and status < 0:
             with notes.open("a") as more:
                 more.write(json.dumps({"test": f"{name}::at_exit"}) + "\n")
-        if status in (0, 1, 2, 5) or has_ended(notes):
+        if status in (0, 1, 2, 5) or ends(notes) > before:
             break
     return notes
 
@@ -90,20 +96,31 @@ def _watched(
                     process.kill()
 
 
-def has_ended(notes: Path) -> bool:
-    """Whether a run reached the end of the file."""
-    return notes.exists() and '"ended": ' in notes.read_text()
+def ends(notes: Path) -> int:
+    """How many runs reached the end of the file."""
+    return notes.read_text().count('"ended": ') if notes.exists() else 0
+
+
+def _forget_failures(notes: Path) -> bool:
+    """Remove the notes of tests that did not pass; whether there are any."""
+    bad = {test for test, outcome in outcomes(notes).items() if outcome in BAD}
+    lines = notes.read_text().splitlines(keepends=True)
+    notes.write_text("".join(line for line in lines if json.loads(line)["test"] not in bad))
+    return bool(bad)
 
 
 def outcomes(notes: Path) -> dict[str, str]:
-    """Test id to outcome; "crashed" for one that began and did not end."""
+    """Test id to outcome; "crashed" for one that began and did not end, "slow" at the limit."""
     found: dict[str, str] = {}
     if notes.exists():
         for line in notes.read_text().splitlines():
             entry = json.loads(line)
             if entry["test"]:
+                outcome = entry.get("outcome", "crashed")
+                if outcome == "failed" and "Timeout (>" in entry["text"]:
+                    outcome = "slow"
                 worst = {"failed"} & {found.get(entry["test"])}
-                found[entry["test"]] = "failed" if worst else entry.get("outcome", "crashed")
+                found[entry["test"]] = "failed" if worst else outcome
     return found
 
 
@@ -114,7 +131,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path(".conformance"))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=int, default=120, help="for one test")
-    parser.add_argument("--resume", action="store_true", help="keep what an earlier run found")
+    parser.add_argument(
+        "--keep", choices=("all", "passed"), default="", help="of what an earlier run found"
+    )
     parser.add_argument("-k", default="", help="as pytest's")
     arguments = parser.parse_args()
     extra = ["-k", arguments.k] if arguments.k else []
@@ -124,7 +143,7 @@ def main() -> int:
         for (name, mode), notes in zip(
             tasks,
             pool.map(
-                lambda t: run(t[0], t[1], out / t[1], arguments.seconds, extra, arguments.resume),
+                lambda t: run(t[0], t[1], out / t[1], arguments.seconds, extra, arguments.keep),
                 tasks,
             ),
             strict=True,
