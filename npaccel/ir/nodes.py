@@ -288,8 +288,9 @@ class Kernel:
     at least 1. vector_band: lanes run along the last band axis instead of the last inner axis
     (reductions over leading axes of row-major data); it needs band_rank >= 1.
     split: the inner space may be cut into chunks that run in parallel: a single non-row leaf,
-    perhaps followed by row leaves. With Reduce in it, chunk partials are combined by the finish
-    function, which also runs the row leaves. A map (no Reduce) with inner_rank 1 may be split.
+    perhaps followed by row leaves, without SCAN. With Reduce in it, chunk partials are combined by
+    the finish function, which also runs the row leaves. A map (no Reduce) with inner_rank 1 may be
+    split.
     slots: how many requests can set flags.
     """
 

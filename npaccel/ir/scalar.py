@@ -16,12 +16,14 @@ from collections.abc import Iterable
 __all__ = [
     "BOOL",
     "DTYPES",
+    "SCANNED",
     "Core",
     "Expr",
     "Pool",
     "Value",
     "item_size",
     "rare_parts",
+    "scans",
     "topological",
     "usual",
 ]
@@ -51,6 +53,9 @@ class Core(enum.Enum):
     INDEX = "index"  # attr: axis of the kernel's domain (band axes first); current index, i8
     # attr: index into Kernel.arrays; operand i8: how many elements from the current index on.
     GATHER = "gather"
+    # Along the last inner axis of a leaf, see Note [Scan].
+    SCAN = "scan"  # attr: place of an operation in SCANNED; operand T: what is accumulated
+    BEFORE = "before"  # operand: a SCAN; what that one was at the index before
     # Arithmetic on i*, u* (wrapping) and f* (round to nearest even, no contraction).
     ADD = "add"
     SUB = "sub"
@@ -98,6 +103,18 @@ class Core(enum.Enum):
     REAL = "real"  # c* -> f*
     IMAG = "imag"  # c* -> f*
 
+
+# What a SCAN may accumulate by, as the operation table has it for the node's dtype (not complex).
+SCANNED = (
+    "add", "multiply", "maximum", "minimum", "fmax", "fmin", "bitwise_and", "bitwise_or",
+    "bitwise_xor", "logical_and", "logical_or", "logical_xor",
+)  # fmt: skip
+
+# Note [Scan]
+# SCAN is s[0] = x[0], s[i] = op(s[i - 1], x[i]) in this order, as NumPy's accumulate; BEFORE is
+# s[i - 1], and x[0] at the first index, where NumPy does nothing that could warn. Each leaf that
+# uses one runs it from the row's start, so a kernel with a SCAN is never split and has one inner
+# axis. Both are evaluated at every index, also where only a flag or a RARE part needs them.
 
 # Note [Casts]
 # b1 -> x: 0 or 1.  x -> b1: x != 0 (NaN is True; complex: either part != 0).
@@ -316,6 +333,12 @@ class Pool:
     def index(self, axis: int) -> Expr:
         return self.make(Core.INDEX, "i8", (), axis)
 
+    def scan(self, name: str, value: Expr) -> Expr:
+        return self.make(Core.SCAN, value.dtype, (value,), SCANNED.index(name))
+
+    def before(self, scan: Expr) -> Expr:
+        return self.make(Core.BEFORE, scan.dtype, (scan,))
+
     def complex(self, re: Expr, im: Expr) -> Expr:
         return self.make(Core.COMPLEX, "c8" if re.dtype == "f4" else "c16", (re, im))
 
@@ -327,6 +350,11 @@ def _attr_key(attr: Value) -> object:
     if isinstance(attr, complex):
         return ("c", struct.pack("<dd", attr.real, attr.imag))
     return (type(attr).__name__, attr)
+
+
+def scans(roots: Iterable[Expr]) -> list[Expr]:
+    """The SCAN and BEFORE nodes that the roots need, each after its operands."""
+    return [node for node in topological(roots) if node.op in (Core.SCAN, Core.BEFORE)]
 
 
 def usual(roots: Iterable[Expr]) -> set[Expr]:

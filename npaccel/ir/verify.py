@@ -106,7 +106,9 @@ def _well_typed(node: Expr) -> bool:
         return not dtypes and node.attr is not None
     if node.op is Core.GATHER:
         return dtypes == ("i8",) and node.attr is not None
-    if node.op in _UNARY:
+    if node.op is Core.BEFORE:
+        return dtypes == (node.dtype,) and node.args[0].op is Core.SCAN
+    if node.op in _UNARY or node.op is Core.SCAN:
         return dtypes == (node.dtype,)
     if node.op in _COMPARE:
         return node.dtype == "b1" and len(dtypes) == 2 and dtypes[0] == dtypes[1]
@@ -194,6 +196,9 @@ class _KernelCheck:
             must(same, "a gathered array is loaded, or the reverse")
             if leaf.row and array is not None:
                 must(array.band_only, "a row leaf loads a whole row")
+        elif node.op is Core.SCAN:
+            alone = self.kernel.inner_rank == 1 and not self.kernel.split and not leaf.row
+            must(alone, "a scan needs one inner axis, and all of it")
         elif node.op is Core.SCALAR and isinstance(at, int):
             must(self.kernel.scalars[at] == node.dtype, "a bad scalar")
         elif node.op is Core.ROW:

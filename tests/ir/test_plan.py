@@ -381,3 +381,53 @@ def test_short_rows_of_bytes_take_a_row_per_lane(dtype: str, across: bool) -> No
     r.keep(r.map("add", colours, shade[:, None]))
     (kernel,) = kernels(planned(r))
     assert kernel.vector_band is across
+
+
+def test_scans_along_rows_are_fused() -> None:
+    r = Recorder()
+    paths = r.scan("add", r.map("multiply", r.array(RNG.normal(size=(80, 30))), 0.1), 1)
+    prices = r.map("exp", paths)
+    peaks = r.scan("maximum", prices, 1)
+    falls = r.map("divide", r.map("subtract", peaks, prices), peaks)
+    r.keep(r.reduce("maximum", falls, 1), r.reduce("add", paths, 1))
+    (kernel,) = kernels(planned(r))
+    assert inner_leaves(kernel) == 1 and not kernel.split and not kernel.vector_band
+
+
+def test_scans_down_columns_have_a_column_per_lane() -> None:
+    r = Recorder()
+    x = r.array(RNG.normal(size=(30, 80)))
+    r.scan("add", x, 0, out=x)
+    r.keep(r.reduce("minimum", x, 0))
+    (kernel,) = kernels(planned(r))
+    assert kernel.vector_band and not kernel.split
+
+
+@pytest.mark.parametrize("scratch_bytes", [0, 1 << 18])
+def test_scans_in_several_loops_over_a_row(scratch_bytes: int) -> None:
+    r = Recorder()
+    x = r.array(RNG.normal(size=(80, 30)))
+    total = r.scan("add", r.map("exp", x), 1)
+    share = r.map("divide", total, r.reduce("add", r.map("sin", total), 1))
+    r.scan("multiply", share, 1, out=x)
+    r.keep(r.map("subtract", share, r.reduce("maximum", x, 1)))
+    limits = Limits(scratch_bytes=scratch_bytes, recompute_cost=60 if scratch_bytes else 1)
+    found = kernels(planned(r, limits=limits))
+    assert (len(found) == 1) == bool(scratch_bytes)
+
+
+def test_scans_warn_of_what_was_before() -> None:
+    big = np.full((70, 4), 1e308)
+    big[3] = [np.inf, 1.0, -np.inf, 1.0]
+    for values in (big, big[:3], np.full((70, 4), np.nan), big[4:] / 16):
+        r = Recorder()
+        r.keep(r.scan("add", r.array(np.tile(values, (1, 1))), 1))
+        planned(r)
+
+
+def test_a_scan_along_few_rows_is_numpys() -> None:
+    for shape, axis in (((1000,), 0), ((2, 1 << 16), 1)):
+        r = Recorder()
+        r.keep(r.scan("add", r.array(RNG.normal(size=shape)), axis))
+        (step,) = planned(r).steps
+        assert isinstance(step, RequestStep) and step.reason == "scan along few rows"

@@ -146,6 +146,13 @@ class Recorder:
         self._record(kind, op, array.shape, axes, inputs, (out,), loop, where)
         return out if keepdims else out.squeeze(axes)
 
+    def scan(self, op: str, array: Array, axis: int, out: Array | None = None) -> Array:
+        """``op.accumulate(array, axis)``, perhaps into `out`."""
+        out = self.empty(array.shape, array.dtype) if out is None else out
+        loop = (_code(array.dtype),) * 2
+        self._record(Kind.SCAN, op, array.shape, (axis,), (array,), (out,), loop)
+        return out
+
     def gather(self, array: Array, index: Array, axis: int, out: Array | None = None) -> Array:
         """``array.take(index, axis)``, perhaps into `out`."""
         extent, step = array.shape[axis], array.strides[axis] // array.itemsize

@@ -12,7 +12,12 @@ from npaccel.ir.scalar import Core, Expr, rare_parts
 
 __all__ = ["LEAVES", "both", "evaluate", "raise_flags"]
 
-LEAVES = frozenset({Core.LOAD, Core.GATHER, Core.SCALAR, Core.ROW, Core.SCRATCH, Core.INDEX})
+LEAVES = frozenset(
+    {
+        Core.LOAD, Core.GATHER, Core.SCALAR, Core.ROW, Core.SCRATCH, Core.INDEX, Core.SCAN,
+        Core.BEFORE,
+    }
+)  # fmt: skip
 # Fewer instructions than this are cheaper than a branch around them.
 RARE_BLOCK_NODES = 8
 

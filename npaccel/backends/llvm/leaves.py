@@ -27,7 +27,8 @@ from npaccel.backends.llvm.reduce import (
 from npaccel.backends.llvm.scalar import Value, llvm_type
 from npaccel.backends.llvm.widths import LARGE_BODY, has_plain_tail, node_count
 from npaccel.ir.nodes import Leaf, Reduce, Store, StoreRow, StoreScratch, Stride
-from npaccel.ir.scalar import Core, Expr, item_size, topological
+from npaccel.ir.ops import find
+from npaccel.ir.scalar import SCANNED, Core, Expr, Pool, item_size, scans, topological
 
 __all__ = ["LeafWriter", "Scope"]
 
@@ -71,6 +72,7 @@ class LeafWriter:
             for row in frame.kernel.rows
         ]
         self._scratch = frame.scratch_bases(width)
+        self._carries: dict[Expr, str] = {}  # per SCAN the result so far
         self._ordinals = {id(e): k for k, e in enumerate(reductions_of(frame.kernel))}
 
     # Values.
@@ -138,7 +140,14 @@ class LeafWriter:
     def _source(
         self, scope: Scope, width: int, hoisted: Mapping[int, Value]
     ) -> Callable[[Expr, Sequence[Value]], Value]:
+        before: dict[Expr, Value] = {}
+
         def value(node: Expr, operands: Sequence[Value]) -> Value:
+            if node.op is Core.SCAN:
+                result, before[node] = self._scan(node, operands[0], scope, width)
+                return result
+            if node.op is Core.BEFORE:
+                return before[node.args[0]]
             at = node.attr
             assert isinstance(at, int)
             match node.op:
@@ -159,6 +168,48 @@ class LeafWriter:
 
         return value
 
+    def _scan(self, node: Expr, value: Value, scope: Scope, width: int) -> tuple[Value, Value]:
+        """Accumulate `width` lanes, one after the other if they lie along the row; see Note [Scan].
+
+        Returns the results, and those of the index before.
+        """
+        code, (name,) = self.code, value_names(value)
+        lanes = 1 if self.banded else width
+        one, whole = llvm_type(node.dtype, width // lanes), llvm_type(node.dtype, width)
+        carry = self._carries.get(node)
+        if carry is None:
+            carry = self._carries[node] = code.variable(one)
+        last = code.get(one, carry)
+        first = code.emit(f"icmp eq i64 {scope.position}, 0")
+        results, before = "poison", "poison"
+        for lane in range(lanes):
+            x = name if lanes == 1 else code.emit(f"extractelement {whole} {name}, i64 {lane}")
+            if lane == 0:
+                last = code.emit(f"select i1 {first}, {one} {x}, {one} {last}")
+            result = self._accumulated(node, last, x, width // lanes)
+            if lane == 0:
+                result = code.emit(f"select i1 {first}, {one} {x}, {one} {result}")
+            if lanes == 1:
+                results, before = result, last
+            else:
+                at = f"i64 {lane}"
+                results = code.emit(f"insertelement {whole} {results}, {one} {result}, {at}")
+                before = code.emit(f"insertelement {whole} {before}, {one} {last}, {at}")
+            last = result
+        code.set(one, carry, last)
+        return results, before
+
+    def _accumulated(self, node: Expr, last: str, value: str, width: int) -> str:
+        """What the operation of a SCAN makes of the result so far and a value."""
+        op = find(SCANNED[int(str(node.attr))], (node.dtype,) * 3)
+        assert op is not None and op.body is not None
+        pool = Pool()
+        result = op.body(pool.scalar(node.dtype, 0), pool.scalar(node.dtype, 1))
+        assert isinstance(result, Expr)
+        given = (last, value)
+        values = evaluate(self.code, width, [result], lambda leaf, _: given[int(str(leaf.attr))])
+        return value_names(values[result])[0]
+
     def _gather(self, node: Expr, offset: str, scope: Scope, width: int) -> Value:
         code, place = self.code, self._place(int(str(node.attr)), scope)
         if width == 1 or not self._is_uniform(node.args[0]):
@@ -170,6 +221,7 @@ class LeafWriter:
 
     def _is_uniform(self, node: Expr) -> bool:
         """Whether a value is the same in all lanes."""
+        moving = {Core.SCRATCH, Core.SCAN, Core.BEFORE} | ({Core.ROW} if self.banded else set())
         for part in topological([node]):
             if part.op in (Core.LOAD, Core.GATHER):
                 assert isinstance(part.attr, int)
@@ -178,7 +230,7 @@ class LeafWriter:
             elif part.op is Core.INDEX:
                 if part.attr == self.frame.vector_axis:
                     return False
-            elif part.op is Core.SCRATCH or (part.op is Core.ROW and self.banded):
+            elif part.op in moving:
                 return False
         return True
 
@@ -193,7 +245,7 @@ class LeafWriter:
         reductions: Mapping[int, Reduction],
     ) -> None:
         source = self._source(scope, width, hoisted)
-        values = evaluate(self.code, width, leaf.roots, source)
+        values = evaluate(self.code, width, [*leaf.roots, *scans(leaf.all_roots)], source)
         raise_flags(self.code, width, scope.active, leaf, values=values, source=source)
         for effect in leaf.effects:
             value = values[effect.value]

@@ -28,7 +28,7 @@ from npaccel.backends.llvm.leaves import LINE_BYTES, LeafWriter, Reduction, Scop
 from npaccel.backends.llvm.reduce import Exact, Ordered
 from npaccel.backends.llvm.widths import kernel_width
 from npaccel.ir.nodes import Kernel, Leaf, Reduce, Stride
-from npaccel.ir.scalar import Core, item_size, topological
+from npaccel.ir.scalar import Core, item_size, scans, topological
 
 __all__ = ["is_tiled", "state_bytes", "tile_vectors", "write_tiled"]
 
@@ -46,6 +46,7 @@ def is_tiled(kernel: Kernel) -> bool:
         and not kernel.scratch
         and not leaf.row
         and all(row.row for row in rows)
+        and not scans(leaf.all_roots)
         and any(isinstance(effect, Reduce) for effect in leaf.effects)
     )
 

@@ -34,10 +34,12 @@ def evaluate(
     roots: Iterable[Expr],
     leaf: Callable[[Expr], Array],
     gather: Callable[[Expr, Array], Array] | None = None,
+    scan: Callable[[Expr, Array], Array] | None = None,
 ) -> dict[Expr, Array]:
     """Value of every node the roots need, unbroadcast; `leaf` gives those of LOAD, ROW, ...
 
     gather : value of a GATHER with these offsets
+    scan : value of a SCAN of these operands, over the whole domain
 
     Floating-point warnings are silenced; nothing is written.
     """
@@ -48,10 +50,18 @@ def evaluate(
                 values[node] = np.asarray(leaf(node))
             elif node.op is Core.GATHER and gather is not None:
                 values[node] = gather(node, values[node.args[0]])
+            elif node.op is Core.SCAN and scan is not None:
+                values[node] = scan(node, values[node.args[0]])
+            elif node.op is Core.BEFORE:
+                values[node] = _before(values[node.args[0]])
             else:
                 operands = [values[arg] for arg in node.args]
                 values[node] = np.asarray(_RULES[node.op](node, operands))
     return values
+
+
+def _before(scan: Array) -> Array:
+    return np.concatenate([scan[..., :1], scan[..., :-1]], axis=-1)
 
 
 def _unsigned(x: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from npaccel.backends.numpy.expressions import Array, constant, evaluate
 from npaccel.ir.nodes import Fold, Kernel, Leaf, Reduce, Store, StoreRow, StoreScratch
-from npaccel.ir.scalar import Core, Expr
+from npaccel.ir.scalar import SCANNED, Core, Expr
 
 __all__ = ["reduce_inner", "run_kernel"]
 
@@ -62,6 +62,7 @@ class _Run:
             leaf.all_roots,
             lambda node: self._value(node, row=leaf.row),
             lambda node, offset: self._gather(node, offset, row=leaf.row),
+            self._scan,
         )
         for flag in leaf.flags:
             # An empty domain raises nothing, not even where the mask is a constant.
@@ -86,6 +87,11 @@ class _Run:
                         self.kernel.inner_rank,
                         vector_band=self.kernel.vector_band,
                     ).astype(self.kernel.rows[effect.index].dtype)
+
+    def _scan(self, node: Expr, value: Array) -> Array:
+        whole = np.broadcast_to(value, self.extents)
+        accumulate = getattr(np, SCANNED[int(str(node.attr))]).accumulate
+        return np.asarray(accumulate(whole, axis=-1, dtype=node.dtype))
 
     def _array(self, index: int, *, row: bool) -> Array:
         array = self.arrays[index]

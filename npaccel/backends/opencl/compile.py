@@ -9,7 +9,7 @@ from npaccel.backends.opencl.emit import emit_kernel, symbols_of
 from npaccel.backends.opencl.target import Target
 from npaccel.errors import CompileError
 from npaccel.ir.nodes import Kernel
-from npaccel.ir.scalar import topological
+from npaccel.ir.scalar import scans, topological
 
 __all__ = ["compile_kernel", "emit_image", "load_image"]
 
@@ -25,6 +25,8 @@ def emit_image(kernel: Kernel, target: Target) -> bytes:
         raise CompileError(f"opencl: {target.name} has memory of its own")
     if not target.fp64 and _uses_doubles(kernel):
         raise CompileError(f"opencl: {target.name} has no double precision")
+    if any(scans(leaf.all_roots) for leaf in kernel.leaves):
+        raise CompileError("opencl: scans run on the host")
     source = emit_kernel(kernel, target.vector_bytes)
     return target.build(source, symbols_of(kernel), Layout.of(kernel).size)
 

@@ -218,6 +218,8 @@ class Execution:
             self._gather(call)
         elif fact.request.kind is Kind.MAP:
             self._map(call)
+        elif fact.request.kind is Kind.SCAN:
+            self._scan(call)
         else:
             self._reduce(call)
 
@@ -261,14 +263,21 @@ class Execution:
     def _apply(self, op: Op, operands: tuple[Expr, ...], call: _Call) -> tuple[Expr, ...]:
         """Results of the body, with its warnings noted in the call's watch."""
         assert op.body is not None
-        watch = call.watch
         body = op.body(*operands)
         results = body if isinstance(body, tuple) else (body,)
+        self._watch(op, operands, results, call)
+        return results
+
+    def _watch(
+        self, op: Op, operands: tuple[Expr, ...], results: tuple[Expr, ...], call: _Call
+    ) -> None:
+        """Note what the operation may warn of."""
+        watch = call.watch
         asked = kinds_asked(call.request.errstate)
         masks = op.flags(operands, results) if op.flags is not None and asked else ()
         masks = tuple((kind, mask) for kind, mask in masks if kind in asked)
         if not masks:
-            return results
+            return
         watch.masks.extend(masks)
         guard = None if op.guard is None else op.guard(operands, results)
         if guard is not None:
@@ -278,7 +287,6 @@ class Execution:
             watch.natural.extend(floats)
             if not floats:
                 watch.guards.extend(mask for _, mask in masks)
-        return results
 
     def _cast(self, value: Expr, dtype: str, call: _Call) -> Expr:
         if value.dtype == dtype:
@@ -320,6 +328,18 @@ class Execution:
             index = index * step
         array = self.array(self.key(access, call.member))
         self._put(call, call.accesses[-1], self.pool.gather(access.dtype, array, index))
+        self._note(call.watch)
+
+    def _scan(self, call: _Call) -> None:
+        op = call.fact.op
+        assert op is not None
+        value, _ = self._operand(0, call)
+        value = self._cast(value, call.request.loop[0], call)
+        result = value
+        if call.fact.axes:
+            result = self.pool.scan(op.name, value)
+            self._watch(op, (self.pool.before(result), value), (result,), call)
+        self._put(call, call.accesses[-1], result)
         self._note(call.watch)
 
     def _reduce(self, call: _Call) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from npaccel.ir.nodes import FlagKind, Fold, Kind, Request, View
 from npaccel.ir.operation import Op
 from npaccel.ir.ops import find
-from npaccel.ir.passes.draft import Access, Draft, Fact, Pass
-from npaccel.ir.scalar import Pool, usual
+from npaccel.ir.passes.draft import Access, Draft, Fact, Limits, Pass
+from npaccel.ir.scalar import SCANNED, Pool, usual
 from npaccel.ir.views import Region, gathered, is_injective, overlaps, region, squeezed_axes
 
 __all__ = ["FACTS", "kinds_asked"]
@@ -32,7 +33,8 @@ def kinds_asked(errstate: int) -> tuple[FlagKind, ...]:
 class _Looker:
     """Makes facts; remembers bodies and regions that were seen before."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
         self.bodies: dict[tuple[str, tuple[str, ...]], tuple[Op | None, int, frozenset[FlagKind]]]
         self.bodies = {}
         self.regions: dict[tuple[str, int, tuple[int, ...], tuple[int, ...]], Region] = {}
@@ -100,12 +102,14 @@ class _Looker:
         for position, view in enumerate(request.outputs):
             accesses.append(self.access(view, request, kept, -1 - position))
         op, size, kinds = self.body(request.op, request.loop)
-        if request.kind is not Kind.MAP:
+        if request.kind not in (Kind.MAP, Kind.SCAN):
             grows = op is not None and op.fold in (Fold.SUM, Fold.PRODUCT)
             kinds = GROWTH if grows and request.loop[-1][0] in FLOATING else frozenset()
         kinds = kinds.union(*(self.cast(a, b) for a, b in _casts(request)))
         asked = kinds_asked(request.errstate)
         reason = self.reason(request, op, asked, accesses)
+        if reason is None and request.kind is Kind.SCAN:
+            reason = _reason_of_rows(space, axes, self.limits)
         # Nothing is known of the warnings of what NumPy computes.
         may_warn = bool(asked) if reason is not None else not kinds.isdisjoint(asked)
         size += len(request.loop)
@@ -195,7 +199,10 @@ def _floating(request: Request) -> bool:
 def _reason_of_kind(request: Request, op: Op | None) -> str | None:
     loop = ".".join(request.loop)
     if request.kind is Kind.SCAN:
-        return "scan"
+        known = op is not None and op.body is not None and request.op in SCANNED
+        return (
+            None if known and request.loop[-1][0] != "c" else f"{request.op} has no scan for {loop}"
+        )
     if request.kind is Kind.GATHER:
         return None
     if request.kind is Kind.IOTA:
@@ -215,8 +222,18 @@ def _reason_of_kind(request: Request, op: Op | None) -> str | None:
     return None
 
 
+def _reason_of_rows(space: tuple[int, ...], axes: tuple[int, ...], limits: Limits) -> str | None:
+    """A scan goes through its rows one by one: there must be enough of them for all threads."""
+    if not axes:
+        return None
+    inner = math.prod(space[axis] for axis in axes)
+    long = inner >= limits.inner_points
+    few = long and math.prod(space) // inner < limits.band_points
+    return "scan along few rows" if few or len(space) == 1 else None
+
+
 def _run(draft: Draft) -> Draft:
-    looker = _Looker()
+    looker = _Looker(draft.limits)
     facts = tuple(looker.fact(request) for request in draft.trace.requests)
     return dataclasses.replace(draft, facts=facts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from npaccel.ir.nodes import (
     ArrayParam,
@@ -14,6 +14,7 @@ from npaccel.ir.nodes import (
     Fold,
     Kernel,
     KernelStep,
+    Kind,
     Leaf,
     Origin,
     Plan,
@@ -27,11 +28,11 @@ from npaccel.ir.nodes import (
     StoreScratch,
     View,
 )
-from npaccel.ir.passes.draft import Draft, Group, Limits, Member, Need, Pass, Role
+from npaccel.ir.passes.draft import Draft, Fact, Group, Limits, Member, Need, Pass, Role
 from npaccel.ir.passes.execute import Execution, Key, execute
 from npaccel.ir.passes.layout import NARROW_BYTES, Layout, lay_out
 from npaccel.ir.passes.leaves import Rows, Unplaceable, make_leaves
-from npaccel.ir.scalar import Core, Expr, Pool, item_size, topological
+from npaccel.ir.scalar import Core, Expr, Pool, item_size, scans, topological
 from npaccel.ir.text import body_text, kernel_name
 from npaccel.ir.views import squeezed_axes
 
@@ -60,7 +61,7 @@ def _shared(draft: Draft, groups: Iterable[Group]) -> set[int]:
     return shared
 
 
-def _by_level(group: Group) -> list[Group]:
+def _by_level(group: Group, facts: Sequence[Fact]) -> list[Group]:
     """The group cut after every inner leaf and the row leaf that follows it."""
     levels: dict[int, list[Member]] = {}
     for member in group.members:
@@ -69,7 +70,10 @@ def _by_level(group: Group) -> list[Group]:
         levels.setdefault(level, []).append(moved)
     groups: list[Group] = []
     for _, members in sorted(levels.items()):
-        flat = all(member.role is Role.FULL for member in members)
+        flat = all(
+            member.role is Role.FULL and facts[member.request].request.kind is not Kind.SCAN
+            for member in members
+        )
         groups.append(Group(group.space, None if flat else group.axes, tuple(members)))
     return groups
 
@@ -93,7 +97,7 @@ class _Former:
         try:
             self.kernel(group)
         except Unplaceable:
-            parts = _by_level(group)
+            parts = _by_level(group, self.draft.facts)
             self.shared |= _shared(self.draft, parts)
             for part in parts:
                 self.kernel(part)
@@ -255,7 +259,8 @@ def is_split(
     if len(extents) - band_rank > 1 and not _reduces(leaves[0]):
         return False
     few = math.prod(extents[:band_rank]) < limits.band_points
-    return band_rank == 0 or (few and math.prod(extents[band_rank:]) >= limits.inner_points)
+    long = few and math.prod(extents[band_rank:]) >= limits.inner_points
+    return (band_rank == 0 or long) and not scans(leaves[0].all_roots)
 
 
 def _reduces(leaf: Leaf) -> bool:

@@ -59,9 +59,9 @@ class _Open:
         if self.reason is not None or fact.reason is not None:
             return None
         if fact.space == self.space:
-            if fact.request.kind not in (Kind.REDUCE, Kind.ARG) or not fact.axes:
+            if not _along_rows(fact):
                 return Role.FULL
-            return Role.REDUCE if self.axes in (None, fact.axes) else None
+            return _role(fact) if self.axes in (None, fact.axes) else None
         if self.axes is None or fact.axes:
             return None
         axes = self.axes
@@ -113,13 +113,13 @@ class _Open:
         return earliest
 
     def _latest(self, fact: Fact, role: Role) -> int:
-        axes = fact.axes if role is Role.REDUCE and self.axes is None else self.axes
+        axes = fact.axes if _along_rows(fact) and self.axes is None else self.axes
         if axes is None or rows_fuse(self.space, axes, _reduced_inside(fact, axes), self.limits):
             return 31
         return 2 if role is Role.ROW else 1
 
     def join(self, place: int, fact: Fact, role: Role, time: int, need: Need) -> None:
-        if role is Role.REDUCE:
+        if _along_rows(fact):
             self.axes = fact.axes
         self.members.append(Member(place, time, role))
         self.size += fact.size
@@ -183,6 +183,16 @@ class _Open:
 
     def close(self) -> Group:
         return Group(self.space, self.axes, tuple(self.members), self.reason)
+
+
+def _along_rows(fact: Fact) -> bool:
+    """Whether the request says which axes make a row."""
+    return bool(fact.axes) and fact.request.kind in (Kind.REDUCE, Kind.ARG, Kind.SCAN)
+
+
+def _role(fact: Fact) -> Role:
+    """That of a request over the whole domain."""
+    return Role.REDUCE if _along_rows(fact) and fact.request.kind is not Kind.SCAN else Role.FULL
 
 
 def rows_fuse(space: tuple[int, ...], axes: tuple[int, ...], inside: bool, limits: Limits) -> bool:
@@ -290,10 +300,7 @@ class _Grouper:
         if group is None:
             group = _Open(len(self.groups), fact, self.limits, self.dead)
             self.groups.append(group)
-            role = Role.FULL
-            if fact.axes and fact.request.kind in (Kind.REDUCE, Kind.ARG):
-                role = Role.REDUCE
-            group.join(place, fact, role, 1, need)
+            group.join(place, fact, _role(fact), 1, need)
         self.index.record(group.index, accesses)
 
     def _host(self, place: int, fact: Fact, need: Need, last: int) -> _Open | None:

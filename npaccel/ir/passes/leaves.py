@@ -19,7 +19,7 @@ from npaccel.ir.scalar import Core, Expr, Pool, item_size, topological
 __all__ = ["Rows", "Unplaceable", "make_leaves"]
 
 FREE = (Core.CONST, Core.SCALAR, Core.ROW, Core.INDEX)
-SLOW = (Core.DIV, Core.SQRT, Core.REM, Core.GATHER)
+SLOW = (Core.DIV, Core.SQRT, Core.REM, Core.GATHER, Core.SCAN)
 CHEAP = 4
 
 

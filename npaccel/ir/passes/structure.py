@@ -142,8 +142,8 @@ class _Reader:
         return found
 
     def rows(self, request: Request) -> tuple[bool, ...]:
-        """How a reduction lies to the limits for fusing loops over its rows."""
-        if request.kind not in (Kind.REDUCE, Kind.ARG):
+        """How a reduction or scan lies to the limits for fusing loops over its rows."""
+        if request.kind not in (Kind.REDUCE, Kind.ARG, Kind.SCAN):
             return ()
         inner = math.prod(request.shape[axis] for axis in request.axes)
         band = math.prod(request.shape) // max(1, inner)

@@ -1,0 +1,73 @@
+"""Accumulating along rows and columns: recorded, computed by kernels, bit for bit NumPy's."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+
+Array = np.ndarray[Any, Any]
+CASES = [("add", kind) for kind in "?BhlLefd"]
+CASES += [("maximum", kind) for kind in "ied"]
+CASES += [("bitwise_xor", "i"), ("logical_or", "d"), ("multiply", "d"), ("fmin", "f")]
+
+
+def values(kind: str) -> Array:
+    rng = np.random.default_rng(2)
+    x = rng.normal(0.0, 3.0, (70, 9)) if kind in "efd" else rng.integers(0, 100, (70, 9))
+    x = x.astype(kind)
+    if kind in "efd":
+        x[3, 4], x[5, 0], x[6, 1], x[6, 5], x[7, 0] = np.nan, -0.0, np.inf, -np.inf, np.nan
+    return x
+
+
+def told(x: Array, op: str) -> tuple[list[Array], list[str]]:
+    """What is accumulated along either axis, alone and in company, and the warnings."""
+    ufunc = getattr(np, op)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = []
+        for axis in (0, 1):
+            rows = ufunc.accumulate(x, axis=axis)
+            found += [rows, ufunc.accumulate(x[::-1, ::-1], axis=axis)]
+            again = ufunc.accumulate(rows + x, axis=axis)
+            found += [rows[1:] == rows[:-1], again.max(axis=axis)]
+        npaccel.evaluate(*found)
+    return found, sorted({str(warning.message) for warning in caught})
+
+
+@pytest.mark.parametrize(("op", "kind"), CASES)
+def test_rows_and_columns(op: str, kind: str) -> None:
+    x = values(kind)
+    expected, warned = told(x, op)
+    npaccel.stats(reset=True)
+    results, noticed = told(npaccel.asarray(x), op)
+    for want, have in zip(expected, results, strict=True):
+        assert have.dtype == want.dtype
+        np.testing.assert_array_equal(np.asarray(have), want)
+        if kind in "efd" and op not in ("maximum", "minimum", "fmax", "fmin"):
+            known = ~np.isnan(want)
+            np.testing.assert_array_equal(np.signbit(have)[known], np.signbit(want)[known])
+    assert noticed == warned
+
+
+@pytest.mark.pending
+def test_scans_run_in_kernels() -> None:
+    if npaccel.config.backend == "numpy" or npaccel.config.check != "off":
+        pytest.skip("no kernels")
+    npaccel.stats(reset=True)
+    x = npaccel.asarray(values("l"))
+    npaccel.evaluate(np.cumsum(x, axis=1), np.cumsum(x, axis=0), np.maximum.accumulate(x * 2))
+    assert npaccel.stats()["native_requests"] == 0
+
+
+@pytest.mark.pending
+def test_sizes_of_one_structure() -> None:
+    for rows, columns in ((70, 9), (200, 33), (3, 40), (20, 3), (1, 50), (90, 1)):
+        x = np.arange(float(rows * columns)).reshape(rows, columns) % 7
+        total = np.cumsum(npaccel.asarray(x) * 2, axis=1) + 1
+        np.testing.assert_array_equal(np.asarray(total), np.cumsum(x * 2, axis=1) + 1)
