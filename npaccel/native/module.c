@@ -119,7 +119,11 @@ static bool set_loop(npa_rule *r, PyObject *ufunc, const char *name)
             return true;
         }
     }
-    return r->kind == NPA_SCAN;
+    if (r->kind != NPA_SCAN) {
+        return false;
+    }
+    r->loop = npa_scan_loop(u->name, types[0], r->loop);
+    return true;
 }
 
 static PyObject *make_rule(PyObject *self, PyObject *args, PyObject *kwargs)

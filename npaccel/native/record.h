@@ -168,6 +168,9 @@ uint64_t npa_backend_here(void); /* a number for that, 0 for none */
 
 PyObject *npa_prove(PyObject *module, PyObject *ufunc); /* prove.c */
 
+/* scan.c: a loop for accumulate by `op` that is faster than `numpys`, or that one */
+PyUFuncGenericFunction npa_scan_loop(const char *op, int type, PyUFuncGenericFunction numpys);
+
 /* times.c */
 enum { NPA_USER, NPA_RECORDING, NPA_PLANNING, NPA_RUNNING, NPA_IN_KERNELS, NPA_IN_LOOPS, NPA_IN_NUMPY,
        NPA_ACTIVITIES }; /* NPA_RUNNING: what a run does besides kernels and loops */

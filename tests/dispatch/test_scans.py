@@ -36,6 +36,7 @@ def told(x: Array, op: str) -> tuple[list[Array], list[str]]:
             found += [rows, ufunc.accumulate(x[::-1, ::-1], axis=axis)]
             again = ufunc.accumulate(rows + x, axis=axis)
             found += [rows[1:] == rows[:-1], again.max(axis=axis)]
+        found += [ufunc.accumulate(x.ravel()), ufunc.accumulate(x.ravel()[::-2])]
         npaccel.evaluate(*found)
     return found, sorted({str(warning.message) for warning in caught})
 
