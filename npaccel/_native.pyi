@@ -118,6 +118,9 @@ def gather(
     `base` shows the source's elements at index 0; it and `index` broadcast to `out`. The caller
     has made sure that every index lies in [-extent, extent)."""
 
+def pick(array: np.ndarray[Any, Any], mask: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any] | None:
+    """``array[mask]`` at once, for contiguous arrays; None where NumPy must do it."""
+
 def index_bounds(index: np.ndarray[Any, Any], extent: int) -> int:
     """Where integers lie, after evaluating what is pending on them: 0 all in [0, extent), 1 some
     negative but none below -extent, 2 some elsewhere, -1 not integers."""

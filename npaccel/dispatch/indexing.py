@@ -19,7 +19,12 @@ Array = np.ndarray[Any, Any]
 
 
 def getitem(array: Array, key: Any) -> Any:
-    """`array[key]`: recorded for integer arrays, else by NumPy on evaluated memory."""
+    """`array[key]`: recorded for integer arrays, at once for a mask, else by NumPy on evaluated
+    memory."""
+    if is_array(key) and key.dtype == np.bool_:
+        picked = _native.pick(array, key)
+        if picked is not None:
+            return picked
     reason = _describe(key) if _is_advanced(key) else ""
     if reason:
         try:

@@ -701,6 +701,7 @@ static PyMethodDef methods[] = {
     {"iota", py_iota, METH_VARARGS, "Record a 1-d generator."},
     {"gather", py_gather, METH_VARARGS, "Record a GATHER; None: can't be."},
     {"index_bounds", py_index_bounds, METH_VARARGS, "Where indices lie."},
+    {"pick", KEYWORDS(npa_pick), METH_FASTCALL, "array[mask], or None: NumPy must."},
     {"empty", py_empty, METH_VARARGS, "A fresh Array, nothing recorded."},
     {"wants", KEYWORDS(py_wants), METH_FASTCALL, "Whether an operation would be recorded."},
     {"is_pending", py_is_pending, METH_O, "Whether a request that writes it has not run yet."},

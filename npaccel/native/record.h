@@ -184,6 +184,8 @@ void npa_redirect_install(void);
 void npa_redirect_restore(void);
 PyObject *npa_adopted(PyObject *result);
 
+PyObject *npa_pick(PyObject *module, PyObject *const *args, Py_ssize_t nargs); /* pick.c */
+
 /* array.c: ndarray's slots as NumPy made them; plain ones may be redirected */
 typedef struct {
     PyNumberMethods number;

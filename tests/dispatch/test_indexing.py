@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import npaccel
+
 from .differential import check
 
 KEYS: dict[str, Any] = {
@@ -120,3 +122,28 @@ def test_fields() -> None:
         return x["a"] * 2, x[1], x[["b"]]
 
     check(use, lambda: (record.copy(),), strides=False)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.98, 1.0])
+@pytest.mark.parametrize("dtype", ["?", "i2", "f4", "f8", "c8", "c16"])
+def test_what_a_mask_picks(dtype: str, share: float) -> None:
+    rng = np.random.default_rng(4)
+    for shape, covered in (((1003,), 1), ((31, 7), 2), ((64, 3), 1), ((5, 6, 2), 2), ((16, 0), 1)):
+        x = rng.integers(0, 9, shape).astype(dtype)
+        mask = rng.random(shape[:covered]) < share
+        mask.flat[:8] = share > 0
+        for source in (x, x[::-1], np.asfortranarray(x)):
+            want = source[mask]
+            have = npaccel.asarray(source)[npaccel.asarray(mask)]
+            assert have.dtype == want.dtype and have.strides == want.strides
+            np.testing.assert_array_equal(np.asarray(have), want)
+            kept = have.copy()
+            have[...] = 1  # its own memory
+            np.testing.assert_array_equal(npaccel.asarray(source)[mask], kept)
+
+
+def test_masks_of_odd_bytes_pick_too() -> None:
+    mask = (np.arange(100, dtype="u1") % 3).view("?")  # 2 is true as well
+    np.testing.assert_array_equal(npaccel.asarray(np.arange(100.0))[mask], np.arange(100.0)[mask])
+    with pytest.raises(IndexError, match="boolean index did not match"):
+        npaccel.asarray(np.arange(100.0))[mask[1:]]
