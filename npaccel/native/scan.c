@@ -19,12 +19,12 @@
             memcpy(out, &last, sizeof last);                                                     \
         }                                                                                        \
     }
-/* NumPy's rule for NaN, without its comparisons' flags. */
+/* NumPy's rules for NaN and for zeros of two signs; comparisons that raise no flag. */
 #define REAL(type)                                                                               \
     LOOP(add, type, last + x)                                                                    \
     LOOP(multiply, type, last * x)                                                               \
-    LOOP(maximum, type, isgreaterequal(last, x) || isnan(last) ? last : x)                       \
-    LOOP(minimum, type, islessequal(last, x) || isnan(last) ? last : x)
+    LOOP(maximum, type, isgreater(last, x) || isnan(last) ? last : x)                            \
+    LOOP(minimum, type, isless(last, x) || isnan(last) ? last : x)
 #define SIGNED(type)                                                                             \
     LOOP(maximum, type, last >= x ? last : x)                                                    \
     LOOP(minimum, type, last <= x ? last : x)
