@@ -494,7 +494,10 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
         if (view == NULL) {
             return -1;
         }
-        int status = PyArray_Check(view) ? assign((PyArrayObject *)view, value) : 0;
+        npa_value small[2] = {{.array = PyArray_Check(view) ? (PyArrayObject *)view : NULL}, both[1]};
+        /* A few elements with nothing pending: to record them would cost a run. */
+        bool at_once = small[0].array == NULL || (npa_q.nrequests == 0 && !npa_wants(small, 2));
+        int status = at_once ? 0 : assign((PyArrayObject *)view, value);
         Py_DECREF(view);
         if (status != 0) {
             return status > 0 ? 0 : -1;

@@ -147,3 +147,17 @@ def test_masks_of_odd_bytes_pick_too() -> None:
     np.testing.assert_array_equal(npaccel.asarray(np.arange(100.0))[mask], np.arange(100.0)[mask])
     with pytest.raises(IndexError, match="boolean index did not match"):
         npaccel.asarray(np.arange(100.0))[mask[1:]]
+
+
+def test_a_few_elements_are_written_at_once_where_nothing_is_pending() -> None:
+    npaccel.config.threshold = 4096  # the fixture restores it
+    x = npaccel.asarray(np.arange(10_000.0)) * 1
+    npaccel.evaluate(x)
+    npaccel.stats(reset=True)
+    for k in range(20):
+        x[k : k + 1] = x[k + 1 : k + 2] * 2
+    assert npaccel.stats()["requests"] == 0
+    before = x + 0
+    x[3:4] = -1.0
+    np.testing.assert_array_equal(before[:5], [2.0, 4.0, 6.0, 8.0, 10.0])
+    np.testing.assert_array_equal(x[:5], [2.0, 4.0, 6.0, -1.0, 10.0])
