@@ -1,7 +1,8 @@
 """The first call of every example, in a fresh process: cold caches, then a warm disk.
 
 Medians of ROUNDS fresh processes each, NumPy and npaccel in turn. cold: an empty cache folder;
-warm: one that the process before filled; steady: later calls of that process. The delay is the
+warm: one that the process before filled; steady: later calls of that process; warm_speed: the first
+call's speed as a part of theirs. Memory that is free has been touched just before. The delay is the
 longest time that choosing, and looking after the helper, took in a flush.
 """
 
@@ -128,6 +129,7 @@ def main():
             "cold_ratio": median("cold", "first_ms") / numpy_ms,
             "warm_ms": median("warm", "first_ms"),
             "steady_ms": median("warm", "steady_ms"),
+            "warm_speed": median("warm", "steady_ms") / median("warm", "first_ms"),
             "delay_ms": max(row["delay_ms"] for row in rows["cold"]),
             "peak_ratio": median("cold", "peak_mib") / median("numpy", "peak_mib"),
             "tier0_runs": median("cold", "tier0_runs"),
