@@ -48,5 +48,6 @@ def arithmetic(rng, size):
         change,
         wide,
         frame,
-        xr.concat([field, field + 1], "run").quantile(0.3, "run"),
+        # One call of NumPy per point: of few, or this takes minutes without npaccel too.
+        xr.concat([field, field + 1], "run").isel(time=slice(10)).quantile(0.3, "run"),
     )
