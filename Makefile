@@ -42,14 +42,17 @@ UNGUARDED := tests/dispatch tests/runtime tests/safety/test_life_cycle.py \
   tests/safety/test_limits.py tests/safety/test_out_of_memory.py \
   tests/safety/test_threads_and_processes.py
 
-# Two processes at a time: what the other modes say follows at the end.
+# Two processes at a time, of about the same length: these tests run beside the others, with the other
+# modes. What they say follows at the end.
+ASIDE := tests/conformance tests/ecosystem tests/safety/test_readers_and_writers.py
 test: $(INSTALLED)
 	$(MAKE) -C tests/native check OUT="$(CURDIR)/build/native"
 	@$(MAKE) --no-print-directory modes > build/modes.log 2>&1 & modes=$$!; status=0; \
-	$(SAFE) $(BIN)/python -m pytest $(ARGS) || status=1; \
+	$(SAFE) $(BIN)/python -m pytest $(ASIDE:%=--ignore=%) $(ARGS) || status=1; \
 	wait $$modes || status=1; cat build/modes.log; exit $$status
 
 modes: $(INSTALLED)
+	$(SAFE) $(BIN)/python -m pytest -q $(ASIDE)
 	$(SAFE) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q tests/dispatch
 	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q tests/dispatch tests/test_examples.py
 	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q $(UNGUARDED) tests/test_examples.py

@@ -383,4 +383,5 @@ def test_random_bodies_again_and_again():
             found = _random_body(seed, arrays, number)
         for a, b in zip([*found, *arrays], [*wanted, *plain], strict=True):
             assert a.strides == b.strides and np.allclose(a, b, rtol=1e-12, atol=0)
-    assert sum(stats["matched"] for stats in npaccel.macro.stats().values()) > 300
+    blocks = (stats for name, stats in npaccel.macro.stats().items() if name.startswith("random "))
+    assert sum(stats["matched"] for stats in blocks) > 300
