@@ -14,6 +14,7 @@ bool npa_check_mode;
 __thread bool npa_planning;
 static __thread uint64_t planned; /* the generation that this thread's plan is for */
 static __thread int planned_requests; /* and how many of its requests */
+static __thread uint64_t planned_liveness; /* of the key that it will be kept under */
 
 static __thread const npa_queue *pictured;
 
@@ -32,6 +33,17 @@ int npa_same_queue(void)
 }
 
 /* With the lock: the request at the end of the arena counts from now on. */
+/* As npa_same_queue, and no other thread has made a key of the same requests, or of more of them, that
+ * takes other buffers for dead: a plan must take for dead what its own key does. */
+int npa_same_picture(void)
+{
+    if (npa_planning && pictured == NULL && npa_liveness != planned_liveness) {
+        PyErr_SetNone(queue_changed);
+        return -1;
+    }
+    return npa_same_queue();
+}
+
 uint64_t npa_queue_commit(npa_request *r)
 {
     npa_q.at[npa_q.nrequests++] = npa_q.used;
@@ -623,6 +635,7 @@ static void find_program(int requests, uint64_t backend, PyObject **program, PyO
         npa_count.plan_misses++;
         *bytes = PyBytes_FromStringAndSize(key.bytes, (Py_ssize_t)key.size);
     }
+    planned_liveness = npa_liveness;
 }
 
 static int flush_queue(bool rounds)

@@ -121,9 +121,13 @@ char *npa_key_request(npa_request *r, char *p)
     return p;
 }
 
+uint64_t npa_liveness;
+
 uint64_t npa_key_state(npa_buffer *b)
 {
-    b->key_dead = atomic_load(&b->dead) && !b->later;
+    bool dead = atomic_load(&b->dead) && !b->later;
+    npa_liveness += dead != b->key_dead;
+    b->key_dead = dead;
     return (uint64_t)b->size << 4 | (b->range != NULL) | b->fresh << 1 | (b->key_dead ? 4u : 0);
 }
 

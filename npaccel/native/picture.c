@@ -82,7 +82,7 @@ static int take_picture(picture *p)
     npa_unlock();
     if (!good) {
         PyErr_NoMemory();
-    } else if (npa_same_queue() < 0) {
+    } else if (npa_same_picture() < 0) {
         drop_picture(p);
         good = false;
     }

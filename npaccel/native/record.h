@@ -277,6 +277,7 @@ bool npa_run_stopped(void); /* for want of memory or by an interrupt: run to its
 void npa_queue_withdraw(uint64_t serial); /* what npa_queue_commit numbered so, as if never recorded */
 void npa_flush_natively(void); /* from where no exception may leave */
 int npa_same_queue(void); /* while planning: 0, or -1 with an exception */
+int npa_same_picture(void);
 PyObject *npa_consumed_values(PyObject *positions);
 PyObject *npa_history_entry(uint64_t serial);
 PyObject *npa_pending_contents(void);
@@ -292,6 +293,7 @@ uint64_t npa_outline(void); /* with the GIL: a hash of what is pending, sizes as
 size_t npa_key_size(npa_request *r); /* of what a key has of it */
 char *npa_key_request(npa_request *r, char *p); /* writes that; the end */
 void npa_key_value(int type, const void *value, char *to); /* of a scalar, 16 bytes */
+extern uint64_t npa_liveness; /* changes whenever a key says of a buffer what none before it said */
 uint64_t npa_key_state(npa_buffer *b); /* after npa_mark_later; notes key_dead */
 
 /* match.c: a block's requests, matched against those of earlier times. With the lock but for map,
