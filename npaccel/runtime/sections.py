@@ -1,7 +1,8 @@
-"""Macro sections as blocks: the body runs each time, its requests are matched against earlier ones.
+"""Macro sections as blocks: the body runs each time, what it records is found again.
 
-Requests of a block go to the queue as ever, those on small arrays too; leaving it runs them. The C
-core (match.c) compares each with those of an earlier time: what is the same costs little.
+Requests of a block go to the queue as ever, those on small arrays too; leaving it runs them. The
+trace cache knows the program of a sequence that it has met, so a block whose requests are those of
+an earlier time is run in one step; other requests only cost the planning.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import sys
 import threading
 import types
-from collections.abc import Callable
-from typing import Any
+from collections import Counter
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,78 +22,47 @@ from npaccel.runtime.warn import warn_user
 
 __all__ = ["Block", "Blocks"]
 
-
-class Entry:
-    """Blocks of one name and control value.
-
-    Attributes
-    ----------
-    recordings : what their requests were; filled by the C core.
-    replays, bodies : how often a block was left whose requests were all known; how often one was.
-    """
-
-    __slots__ = ("bodies", "recordings", "replays")
-
-    def __init__(self) -> None:
-        self.recordings = _native.Recordings()
-        self.replays = self.bodies = 0
+MOST_SIGNATURES: Final = 256
 
 
 class Blocks:
-    """All sections that are blocks, by name and control value; the least recently made go first.
+    """All sections that are blocks, by name.
 
-    Parameters
+    Attributes
     ----------
-    most : a function that tells how many are kept.
+    counts : per name how often it was entered, replayed (known when it was left) and recorded.
+    signatures : per name the signatures (arguments, control values) that were met.
     """
 
-    def __init__(self, most: Callable[[], int]) -> None:
+    def __init__(self) -> None:
         self.local = threading.local()
-        self._most = most
-        self._entries: dict[tuple[str, Any], Entry] = {}
+        self.counts: dict[str, Counter[str]] = {}
+        self.signatures: dict[str, dict[Any, None]] = {}
 
     @property
     def open(self) -> list[str]:
         """Names of the blocks that this thread is in, the innermost last."""
-        try:
-            return self.local.open  # type: ignore[no-any-return]
-        except AttributeError:
-            found: list[str] = []
-            self.local.open = found
-            return found
-
-    def entry(self, name: str, control: Any) -> Entry:
-        """What is known of the block."""
-        try:
-            found = self._entries.get((name, control))
-        except TypeError:  # not hashable
-            control = repr(control)
-            found = self._entries.get((name, control))
-        if found is None:
-            found = self._entries[name, control] = Entry()
-            while len(self._entries) > self._most():
-                del self._entries[next(iter(self._entries))]
+        found: list[str] = getattr(self.local, "open", [])
+        self.local.open = found
         return found
 
     def clear(self) -> None:
-        """Forget all recordings and counts."""
-        self._entries.clear()
+        """Forget the counts."""
+        self.counts.clear()
+        self.signatures.clear()
 
     def stats(self) -> dict[str, dict[str, Any]]:
         """Per name what `macro.stats` has."""
-        found: dict[str, dict[str, Any]] = {}
-        for (name, _), entry in list(self._entries.items()):
-            counts = found.setdefault(
-                name,
-                {"variants": 0, "replays": 0, "recordings": 0, "bodies": 0, "matched": 0}
-                | {"reasons": []},
-            )
-            counts["variants"] += entry.recordings.count
-            counts["recordings"] += entry.recordings.made
-            counts["replays"] += entry.replays
-            counts["matched"] += entry.recordings.matched
-            counts["bodies"] += entry.bodies
-        return found
+        return {
+            name: {
+                "variants": len(self.signatures.get(name, {})),
+                "replays": counts["replays"],
+                "recordings": counts["recordings"],
+                "bodies": counts["entered"],
+                "reasons": [],
+            }
+            for name, counts in self.counts.items()
+        }
 
 
 class Block:
@@ -104,31 +74,23 @@ class Block:
     ) -> None:
         self._blocks, self._name, self._on_illegal = blocks, name, on_illegal
         self._control = control
-        self.arrays = tuple([_native.wrap(a) if type(a) is np.ndarray else a for a in arrays])
-        self._entry: Entry | None = None  # of the outermost block only
-        self._made = 0
+        self.arrays = tuple(_native.wrap(a) if type(a) is np.ndarray else a for a in arrays)
         self._before: Any = None
-        self._line = ("", 0)
+        self._where = ""
         self._warned = False
 
     def __enter__(self) -> Block:
         blocks = self._blocks
-        frame = sys._getframe(1)
-        self._line = frame.f_code.co_filename, frame.f_lineno
-        outer = blocks.open
-        if self._name in outer:
+        self._where = f"{self._name!r} ({_user_line()})"
+        if self._name in blocks.open:
             raise SectionError(
                 f"the macro section {self._where} is entered again before it was left; "
                 "give the inner one another name"
             )
-        recordings = None
-        if not outer:
+        if not blocks.open:
             _native.evaluate()  # so that its requests are alone
-            self._entry = blocks.entry(self._name, self._control)
-            recordings = self._entry.recordings
-            self._made = recordings.made
-        self._before = _native.in_macro_block(self._stop, recordings)
-        outer.append(self._name)
+        self._before = _native.in_macro_block(self._stop)
+        blocks.open.append(self._name)
         return self
 
     def __exit__(
@@ -137,20 +99,28 @@ class Block:
         error: BaseException | None,
         trace: types.TracebackType | None,
     ) -> None:
-        self._blocks.open.remove(self._name)
-        entry = self._entry
-        try:
-            if entry is not None and kind is None:  # else part of an outer one, or it stays pending
-                _native.evaluate()
-        finally:
-            _native.in_macro_block(self._before, None)
-            if entry is not None:
-                entry.bodies += 1
-                entry.replays += kind is None and entry.recordings.made == self._made
+        blocks = self._blocks
+        blocks.open.remove(self._name)
+        _native.in_macro_block(self._before)
+        counts = blocks.counts.setdefault(self._name, Counter())
+        counts["entered"] += 1
+        if blocks.open or kind is not None:
+            return  # part of the outer one; or what is pending stays so
+        known = blocks.signatures.setdefault(self._name, {})
+        signature = self._signature()
+        counts["replays" if signature in known else "recordings"] += 1
+        known[signature] = None
+        if len(known) > MOST_SIGNATURES:
+            del known[next(iter(known))]
+        _native.evaluate()
 
-    @property
-    def _where(self) -> str:
-        return f"{self._name!r} ({self._line[0]}:{self._line[1]})"
+    def _signature(self) -> Any:
+        arrays = tuple((a.shape, a.strides, a.dtype.str) for a in self.arrays)
+        try:
+            hash(self._control)
+        except TypeError:
+            return arrays, repr(self._control)
+        return arrays, self._control
 
     def _stop(self, kind: str, what: str, block: int) -> None:
         """The C core asks about a read."""
