@@ -10,6 +10,7 @@ import pytest
 
 import npaccel
 from npaccel import _native
+from npaccel.runtime.engine import Engine
 
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 200
@@ -149,6 +150,39 @@ def test_threads_record_while_another_one_cuts(setting) -> None:
     assert len(results) == 4
     for found in results.values():
         assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
+
+
+def test_a_plan_of_a_part_while_another_thread_asks_for_all(setting, monkeypatch) -> None:
+    """What later requests read is dead for the key of all of them, and not for that of the part."""
+    setting("queue_limit", 50)
+    step = loop(6)
+    wanted = rounds(step, np.asarray, 10)
+    asked, planned = threading.Event(), threading.Event()
+    calls: list[int] = []
+    plan_now = Engine.__call__
+
+    def plan(engine: Engine, key: bytes) -> _native.Program:
+        calls.append(threading.get_ident())
+        if len(calls) == 1:
+            other.start()
+            assert asked.wait(30)
+            try:
+                return plan_now(engine, key)
+            finally:
+                planned.set()
+        if len(calls) == 2:
+            asked.set()
+            assert planned.wait(30)
+        return plan_now(engine, key)
+
+    other = threading.Thread(target=npaccel.evaluate)
+    _native.plans().clear()
+    monkeypatch.setattr(Engine, "__call__", plan)
+    found = npaccel.evaluate(*rounds(step, npaccel.asarray, 10))
+    other.join()
+    assert len(calls) > 2
+    assert calls[0] != calls[1]
+    assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
 
 
 def test_no_loop_no_cut(setting) -> None:
