@@ -1,8 +1,8 @@
 """What a call of a macro section costs on small arrays, beside NumPy, Numba and JAX.
 
-The same functions as plain NumPy, as macro sections, compiled by Numba (array expressions, no
-fastmath) and by JAX (double precision, its own arrays, waiting for the result). All take turns in
-every round; microseconds per call.
+The same functions as plain NumPy, as macro sections (functions and blocks), compiled by Numba
+(array expressions, no fastmath) and by JAX (double precision, its own arrays, waiting for the
+result). All take turns in every round; microseconds per call.
 """
 
 import sys
@@ -41,6 +41,20 @@ def with_macro(function, x, y):
     return lambda: section(x, y, 0.1)
 
 
+def with_block(function, x, y):
+    import npaccel as na
+
+    na.config.tiering = "eager"
+    a, b = na.asarray(x), na.asarray(y)
+
+    def call():
+        with na.macro(function.__name__, a, b):
+            return function(a, b, 0.1)
+
+    call()
+    return call
+
+
 def with_numba(function, x, y):
     import numba
 
@@ -58,7 +72,7 @@ def with_jax(function, x, y):
     return lambda: compiled(a, b, 0.1).block_until_ready()
 
 
-WAYS = {"macro": with_macro, "numba": with_numba, "jax": with_jax}
+WAYS = {"macro": with_macro, "block": with_block, "numba": with_numba, "jax": with_jax}
 
 
 def main():

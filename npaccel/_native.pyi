@@ -472,12 +472,24 @@ def in_section(*arrays: object) -> bool:
 def reading(array: np.ndarray[Any, Any], how: str) -> None:
     """Raise SectionError where `array` is a section's and has no values."""
 
+class Recordings:
+    """What the requests of one macro block were, at earlier times."""
+
+    hits: int
+    made: int
+    matched: int
+    count: int
+
 def in_macro_block(
-    stop: Callable[[str, str, int], None] | None, /
+    stop: Callable[[str, str, int], None] | None, recordings: Recordings | None, /
 ) -> Callable[[str, str, int], None] | None:
-    """From now on this thread records operations on npaccel arrays of any size, and calls
-    stop("read" or "evaluate", what, -1), which may raise, where a pending value is asked for.
-    Returns what was set before; None: as ever."""
+    """From now on this thread records operations on npaccel arrays of any size, matches them
+    against `recordings` (None: those that it matches already), and calls stop("read" or "evaluate",
+    what, -1), which may raise, where a pending value is asked for. Returns what was set before;
+    None: as ever."""
+
+def verify_matches(on: bool, /) -> int:
+    """For tests: from now on keys of matched requests are made as well. How many were others."""
 
 def refuse(why: str) -> None:
     """Have the section that this thread records, if any, run without being recorded."""

@@ -18,7 +18,7 @@ class MacroFactory:
 
     def __init__(self, sections: Sections) -> None:
         self._sections = sections
-        self._blocks = Blocks()
+        self._blocks = Blocks(lambda: int(sections.config.macro_cache))
 
     def __call__(
         self, what: Any = None, *arrays: Any, control: Any = (), on_illegal: str = "raise"

@@ -207,12 +207,16 @@ static bool enqueue(npa_buffer *b)
 }
 
 /* The memory an array lies in and how far into it, entered in the queue. `later`: it will be read,
- * perhaps after the call. With the lock. NULL: the queue must run first (then ask again), or out of
- * memory. */
-npa_buffer *npa_place(PyArrayObject *a, bool later, int64_t *offset)
+ * perhaps after the call; `read`: it is not written. With the lock. NULL: the queue must run first
+ * (then ask again), or out of memory. */
+npa_buffer *npa_place(PyArrayObject *a, bool later, bool read, int64_t *offset)
 {
     npa_range *range = npa_range_find(PyArray_DATA(a));
-    npa_buffer *b = range != NULL ? range->buffer : npa_foreign_block(a, later, enqueue);
+    npa_buffer *b = range == NULL ? npa_foreign_block(a, later, enqueue)
+                    : read        ? npa_own_copy(range->buffer, enqueue) : NULL;
+    if (b == NULL && range != NULL) {
+        b = range->buffer;
+    }
     if (b == NULL || (b->index < 0 && !enqueue(b))) {
         return NULL;
     }

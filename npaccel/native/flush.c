@@ -54,6 +54,8 @@ uint64_t npa_queue_commit(npa_request *r)
     return ++generation;
 }
 
+uint64_t npa_queue_generation(void) { return generation; }
+
 /* --------------------------------------------------------------------------------- flush */
 
 /* While a thread plans what a touch ran, the queue is a copy of what was pending then. */
@@ -603,7 +605,7 @@ PyObject *npa_plan_copy(PyObject *key, const npa_queue *q)
     return program;
 }
 
-static bool over_limit(void)
+bool npa_over_limit(void)
 {
     return npa_q.nrequests >= npa_queue_limit || npa_q.fresh_bytes > npa_memory_limit;
 }
@@ -638,7 +640,7 @@ static void find_program(int requests, uint64_t backend, PyObject **program, PyO
 
 static int flush_queue(bool rounds)
 {
-    while (npa_q.nrequests > 0 && (!rounds || over_limit())) {
+    while (npa_q.nrequests > 0 && (!rounds || npa_over_limit())) {
         uint64_t backend = npa_backend_here();
         npa_lock();
         if (npa_q.nrequests == 0) {
@@ -747,12 +749,13 @@ static int suspended_flush(bool rounds)
     npa_suspended++;
     int status = flush_queue(rounds);
     npa_suspended--;
+    npa_match_settle();
     npa_now(before);
     return status;
 }
 
 int npa_flush(void) { return suspended_flush(false); }
-int npa_flush_rounds(void) { return over_limit() ? suspended_flush(true) : 0; }
+int npa_flush_rounds(void) { return npa_over_limit() ? suspended_flush(true) : 0; }
 
 /* A result that could not be shown may be by now. */
 static int show(PyArrayObject *array)

@@ -1,6 +1,7 @@
 /* foreign.c: memory that is not ours and that pending requests read. Nobody may change it unseen.
  *
- *   at most SMALL bytes                         copied when the request is recorded
+ *   at most SMALL bytes                         copied when the request is recorded; our own results
+ *                                               too, if smaller still: hiding them costs more
  *   NumPy's own (its default handler's)         write-protected, see watch.c
  *   all else (files, shared memory, other libraries', exported as a writable buffer,
  *   written twice while requests waited)        read before the call returns
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { SMALL = 64 << 10, MOST_COPIES = 16 << 20, MOST_CAUGHT = 2 };
+enum { SMALL = 64 << 10, OWN_SMALL = 16 << 10, MOST_COPIES = 16 << 20, MOST_CAUGHT = 2 };
 
 static getbufferproc numpy_getbuffer;
 static bool exports_unknown; /* one could not be noted */
@@ -158,6 +159,25 @@ static npa_buffer *new_block(PyArrayObject *root, char *low, char *high)
     return b;
 }
 
+/* It is in the queue from now on, if it was not. */
+static npa_buffer *entered(npa_buffer *b, bool (*enqueue)(npa_buffer *))
+{
+    if (b != NULL && b->index < 0) {
+        if (!enqueue(b)) {
+            npa_foreign_end(b);
+            return NULL;
+        }
+        b->next = npa_q.foreign, npa_q.foreign = b;
+    }
+    return b;
+}
+
+npa_buffer *npa_own_copy(npa_buffer *own, bool (*enqueue)(npa_buffer *))
+{
+    bool shown = own->index < 0 && !own->fresh && own->range->work == own->range->home;
+    return shown && own->size <= OWN_SMALL ? entered(copy_of(own->base, own->size), enqueue) : NULL;
+}
+
 /* A foreign array's block: what its root covers, or a copy of what it shows. NULL: the queue must
  * run first, since blocks overlap in part or bytes changed that requests in it read. */
 npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_buffer *))
@@ -183,14 +203,7 @@ npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_
         }
         b = new_block(root, low, high);
     }
-    if (b != NULL && b->index < 0) {
-        if (!enqueue(b)) {
-            npa_foreign_end(b);
-            return NULL;
-        }
-        b->next = npa_q.foreign, npa_q.foreign = b;
-    }
-    return b;
+    return entered(b, enqueue);
 }
 
 /* Whether a request in the queue names memory that `a` shows; copies don't count. With the lock. */

@@ -45,18 +45,18 @@ uint64_t npa_outline(void)
 
 /* A scalar's value; of a float only one that a rewrite may use, as x / 2**k and x ** n do
  * (ir/passes/rewrite.py), else 0: all others are for one plan. More than are used do no harm. */
-static void put_value(const npa_operand *o, char *to)
+void npa_key_value(int type, const void *at, char *to)
 {
     double value = 0;
     float single = 0;
     int exponent;
-    if (o->type == NPY_DOUBLE) {
-        memcpy(&value, o->at, sizeof value);
-    } else if (o->type == NPY_FLOAT) {
-        memcpy(&single, o->at, sizeof single);
+    if (type == NPY_DOUBLE) {
+        memcpy(&value, at, sizeof value);
+    } else if (type == NPY_FLOAT) {
+        memcpy(&single, at, sizeof single);
         value = single;
     } else {
-        memcpy(to, o->at, 16);
+        memcpy(to, at, 16);
         return;
     }
     bool power_of_two = fabs(frexp(value, &exponent)) == 0.5;
@@ -92,44 +92,74 @@ static char *key_room(size_t size)
     return room.at;
 }
 
+size_t npa_key_size(npa_request *r)
+{
+    size_t size = 4 * sizeof(uint32_t) + 8u * r->ndim;
+    for (int k = 0; k < npa_operand_count(r); k++) {
+        bool scalar = npa_operand_at(r, k)->buffer < 0;
+        size += sizeof(npa_operand) + (!scalar ? 8u * r->ndim : r->rule->value_in_key ? 16 : 0);
+    }
+    return size;
+}
+
+char *npa_key_request(npa_request *r, char *p)
+{
+    uint32_t head[4] = {r->rule->id, r->axes,
+                        (uint32_t)(r->ndim | r->nin << 8 | r->nout << 16 | r->mask << 24),
+                        (uint32_t)(r->errstate | r->initial << 16)};
+    memcpy(p, head, sizeof head), p += sizeof head;
+    memcpy(p, r->shape, 8u * r->ndim), p += 8u * r->ndim;
+    for (int k = 0; k < npa_operand_count(r); k++) {
+        npa_operand *o = npa_operand_at(r, k);
+        memcpy(p, o, sizeof *o), p += sizeof *o;
+        if (o->buffer >= 0) {
+            memcpy(p, o->at, 8u * r->ndim), p += 8u * r->ndim;
+        } else if (r->rule->value_in_key) {
+            npa_key_value(o->type, o->at, p), p += 16;
+        }
+    }
+    return p;
+}
+
 uint64_t npa_liveness;
+
+uint64_t npa_key_state(npa_buffer *b)
+{
+    bool dead = atomic_load(&b->dead) && !b->later;
+    npa_liveness += dead != b->key_dead;
+    b->key_dead = dead;
+    return (uint64_t)b->size << 4 | (b->range != NULL) | b->fresh << 1 | (b->key_dead ? 4u : 0);
+}
 
 bool npa_make_key(int requests, uint64_t backend, npa_key *key)
 {
+    npa_key known;
+    npa_match_unseen();
+    bool matched = npa_match_key(requests, backend, &known);
+    if (matched && !npa_match_verify) {
+        *key = known;
+        return true;
+    }
     size_t size = 8 + npa_q.used + 24u * (size_t)npa_q.nbuffers + 64u * (size_t)npa_q.nrequests;
     char *p = key_room(size);
     if (p == NULL) {
         return false;
     }
     for (int i = 0; i < requests; i++) {
-        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
-        uint32_t head[4] = {r->rule->id, r->axes,
-                            (uint32_t)(r->ndim | r->nin << 8 | r->nout << 16 | r->mask << 24),
-                            (uint32_t)(r->errstate | r->initial << 16)};
-        memcpy(p, head, sizeof head), p += sizeof head;
-        memcpy(p, r->shape, 8u * r->ndim), p += 8u * r->ndim;
-        for (int k = 0; k < npa_operand_count(r); k++) {
-            npa_operand *o = npa_operand_at(r, k);
-            memcpy(p, o, sizeof *o), p += sizeof *o;
-            if (o->buffer >= 0) {
-                memcpy(p, o->at, 8u * r->ndim), p += 8u * r->ndim;
-            } else if (r->rule->value_in_key) {
-                put_value(o, p), p += 16;
-            }
-        }
+        p = npa_key_request((npa_request *)(npa_q.arena + npa_q.at[i]), p);
     }
     npa_mark_later(requests);
     for (int i = 0, n = npa_buffers_of(&npa_q, requests); i < n; i++) {
-        npa_buffer *b = npa_q.buffers[i];
-        bool dead = atomic_load(&b->dead) && !b->later;
-        npa_liveness += dead != b->key_dead;
-        b->key_dead = dead;
-        uint64_t size_and_state = (uint64_t)b->size << 4 | (b->range != NULL) | b->fresh << 1 |
-                                  (b->key_dead ? 4u : 0);
-        memcpy(p, &size_and_state, 8), p += 8;
+        uint64_t state = npa_key_state(npa_q.buffers[i]);
+        memcpy(p, &state, 8), p += 8;
     }
     memcpy(p, &backend, 8), p += 8;
     key->bytes = room.at, key->size = (size_t)(p - room.at);
     key->hash = npa_hash(key->bytes, key->size);
+    if (matched) {
+        npa_match_wrong += key->size != known.size || memcmp(key->bytes, known.bytes, known.size) != 0;
+    } else {
+        npa_match_remember(requests, backend, key);
+    }
     return true;
 }

@@ -174,6 +174,10 @@ int npa_scalar_value(const npa_value *v, int to, void *out)
         PyArray_ScalarAsCtype(v->object, raw);
     }
     memset(out, 0, 16);
+    if (from == to && from == NPY_DOUBLE) { /* casting takes care of flags, which takes longer */
+        memcpy(out, raw, sizeof(double));
+        return 1;
+    }
     return npa_cast_value(from, raw, to, out) == 0;
 }
 
@@ -192,6 +196,7 @@ typedef struct {
     PyObject *made[NPA_MAX_ARGS];            /* new outputs; owned until commit succeeds */
     char scalars[NPA_MAX_ARGS][16];
     int slots[NPA_MAX_ARGS];                 /* 1 + that of a run-time number; 0: none */
+    bool usual; /* a map whose outputs are laid out as NumPy does by itself */
     const npy_intp *reduced_strides; /* the output's, over all axes; NULL: as broadcast */
     PyArrayObject *base; /* GATHER: shows the source's elements at index 0, broadcast */
 } draft;
@@ -220,13 +225,9 @@ static int64_t stride_along(PyArrayObject *a, int ndim, const npy_intp *shape, i
     return k < 0 || PyArray_DIM(a, k) == 1 || shape[i] == 1 ? 0 : PyArray_STRIDE(a, k);
 }
 
-/* Space for the request in q; the caller holds the lock. One of no dimensions has one of 1. */
-static npa_request *append(npa_queue *q, const draft *d)
+/* Space for one more request at the end of q; the caller holds the lock. NULL: out of memory. */
+static npa_request *room(npa_queue *q, size_t size)
 {
-    int slots = d->ndim > 2 ? d->ndim : 2, ndim = d->ndim > 0 ? d->ndim : 1;
-    size_t size = sizeof(npa_request) + 8u * (size_t)ndim +
-                  (size_t)(d->nin + d->nout + d->masked) *
-                      (sizeof(npa_operand) + 8u * (size_t)slots);
     if (q->used + size > q->cap) {
         size_t cap = q->cap ? 2 * q->cap : 1 << 16;
         char *grown = realloc(q->arena, cap);
@@ -243,7 +244,22 @@ static npa_request *append(npa_queue *q, const draft *d)
         }
         q->at = grown, q->requests_cap = cap;
     }
-    npa_request *r = (npa_request *)(q->arena + q->used);
+    return (npa_request *)(q->arena + q->used);
+}
+
+npa_request *npa_queue_room(size_t size) { return room(&npa_q, size); }
+
+/* The request begins in q. One of no dimensions has one of 1. */
+static npa_request *append(npa_queue *q, const draft *d)
+{
+    int slots = d->ndim > 2 ? d->ndim : 2, ndim = d->ndim > 0 ? d->ndim : 1;
+    size_t size = sizeof(npa_request) + 8u * (size_t)ndim +
+                  (size_t)(d->nin + d->nout + d->masked) *
+                      (sizeof(npa_operand) + 8u * (size_t)slots);
+    npa_request *r = room(q, size);
+    if (r == NULL) {
+        return NULL;
+    }
     r->rule = d->rule;
     r->ndim = (uint8_t)ndim, r->nin = (uint8_t)d->nin, r->nout = (uint8_t)d->nout;
     r->mask = d->masked, r->initial = d->initial, r->slots = (uint8_t)slots;
@@ -262,6 +278,17 @@ static bool writes_foreign(const draft *d)
         }
     }
     return false;
+}
+
+/* Whether operand k is read and none of the outputs lies in the same memory. */
+static bool is_only_read(const draft *d, int k)
+{
+    npa_range *range = npa_range_find(PyArray_DATA(d->arrays[k]));
+    bool read = k < d->nin || k >= d->nin + d->nout;
+    for (int i = d->nin; read && range != NULL && i < d->nin + d->nout; i++) {
+        read = npa_range_find(PyArray_DATA(d->arrays[i])) != range;
+    }
+    return read;
 }
 
 /* Every array's buffer enters the queue; a foreign block that overlaps another in part makes the
@@ -283,7 +310,7 @@ static int place_all(draft *d, npa_buffer **buffers, int64_t *offsets)
         int k = 0;
         for (; k < n; k++) {
             if (d->arrays[k] != NULL &&
-                (buffers[k] = npa_place(d->arrays[k], later, &offsets[k])) == NULL) {
+                (buffers[k] = npa_place(d->arrays[k], later, is_only_read(d, k), &offsets[k])) == NULL) {
                 break;
             }
         }
@@ -428,7 +455,7 @@ static int enter_in_queue(draft *d, PyObject **results)
         indices[k] = d->arrays[k] != NULL ? buffers[k]->index : -1;
     }
     fill(d, r, indices, offsets);
-    uint64_t serial = npa_queue_commit(r);
+    uint64_t serial = npa_match_commit(r, d->usual ? d->made[0] : NULL);
     npa_unlock();
     for (int k = 0; k < d->nout; k++) {
         results[k] = d->made[k] != NULL ? d->made[k] : Py_NewRef((PyObject *)d->arrays[d->nin + k]);
@@ -606,8 +633,14 @@ static int draft_inputs(draft *d, npa_value *in)
 int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayObject *mask,
                    char order, uint32_t axes, PyObject **results)
 {
+    if (mask == NULL && axes == 0 && order == 'K' && npa_here == NULL) {
+        int status = npa_match_map(rule, in, out != NULL ? out[0] : NULL, results);
+        if (status != 0) {
+            return status;
+        }
+    }
     draft d = {.rule = rule, .nin = rule->nin, .nout = rule->nout, .masked = mask != NULL,
-               .errstate = npa_errstate(), .axes = axes};
+               .errstate = npa_errstate(), .axes = axes, .usual = order == 'K'};
     int status = d.errstate < -1 ? -1 : draft_inputs(&d, in), total = d.nin + d.nout;
     if (status <= 0 || (d.errstate < 0 && rule->may_warn) ||
         (mask != NULL && (!array_known(mask) || !broadcast_into(mask, &d.ndim, d.shape)))) {

@@ -150,7 +150,7 @@ PyObject *npa_exact_view(PyArrayObject *array);
 npa_buffer *npa_buffer_of(PyArrayObject *array); /* of its range; NULL: foreign */
 bool npa_is_pending(PyArrayObject *array);
 void npa_extent(PyArrayObject *array, char **low, char **high);
-npa_buffer *npa_place(PyArrayObject *array, bool later, int64_t *offset);
+npa_buffer *npa_place(PyArrayObject *array, bool later, bool read, int64_t *offset);
 void npa_release(npa_buffer *b);
 void npa_buffer_done(npa_buffer *b); /* no request to come uses it */
 void npa_collect_dead(void);
@@ -203,6 +203,8 @@ PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject
 /* foreign.c: with the lock, except npa_export and init */
 int npa_foreign_init(void);
 npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_buffer *));
+/* A copy of what our own published memory holds now; NULL: it is not small enough. */
+npa_buffer *npa_own_copy(npa_buffer *own, bool (*enqueue)(npa_buffer *));
 /* From now on nobody changes unnoticed what `a`, in `b`, shows. False: read it before the call
  * returns. */
 bool npa_hold(npa_buffer *b, PyArrayObject *a);
@@ -231,6 +233,7 @@ void npa_capture_site(npa_site *site); /* the user's line; new references or NUL
 void npa_internal_prefixes(PyObject *tuple);
 
 /* record.c */
+npa_request *npa_queue_room(size_t size); /* at the end of the queue, with the lock; NULL: no memory */
 enum { NPA_WEAK_INT = 100, NPA_WEAK_FLOAT, NPA_WEAK_COMPLEX };
 bool npa_classify(PyObject *object, npa_value *out);
 bool npa_wants(const npa_value *values, int n);
@@ -257,6 +260,8 @@ int npa_scalar_value(const npa_value *v, int to, void *out);
 /* flush.c */
 int npa_flush_init(void);
 uint64_t npa_queue_commit(npa_request *r); /* its number */
+uint64_t npa_queue_generation(void); /* the number of its latest change */
+bool npa_over_limit(void);           /* what is pending should run */
 int npa_flush(void);
 int npa_flush_rounds(void); /* if a limit is reached; perhaps not the last ones, see boundary.c */
 const npa_queue *npa_planned_queue(void); /* that the plan in the making is for */
@@ -285,7 +290,25 @@ bool npa_make_key(int requests, uint64_t backend, npa_key *key);
 /* Buffers are numbered by first use: how many the first requests have. */
 int npa_buffers_of(const npa_queue *q, int requests);
 uint64_t npa_outline(void); /* with the GIL: a hash of what is pending, sizes aside */
+size_t npa_key_size(npa_request *r); /* of what a key has of it */
+char *npa_key_request(npa_request *r, char *p); /* writes that; the end */
+void npa_key_value(int type, const void *value, char *to); /* of a scalar, 16 bytes */
 extern uint64_t npa_liveness; /* changes whenever a key says of a buffer what none before it said */
+uint64_t npa_key_state(npa_buffer *b); /* after npa_mark_later; notes key_dead */
+
+/* match.c: a block's requests, matched against those of earlier times. With the lock but for map,
+ * settle, begin and end */
+int npa_match_init(PyObject *module);
+PyObject *npa_match_begin(PyObject *recordings); /* borrowed; NULL: error set */
+void npa_match_end(void);
+int npa_match_map(npa_rule *rule, const npa_value *in, PyArrayObject *out, PyObject **results);
+uint64_t npa_match_commit(npa_request *r, PyObject *made); /* npa_queue_commit; made: its one result */
+void npa_match_unseen(void); /* results that only the block's recordings have are dead */
+bool npa_match_key(int requests, uint64_t backend, npa_key *key); /* false: not known */
+void npa_match_remember(int requests, uint64_t backend, const npa_key *key);
+void npa_match_settle(void); /* after a run */
+extern bool npa_match_verify; /* for tests: matched keys are made as well, and compared */
+extern int npa_match_wrong;   /* how many were others */
 
 /* plans.c */
 typedef struct npa_program npa_program;

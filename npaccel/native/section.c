@@ -569,10 +569,19 @@ static PyObject *evaluating(PyObject *module, PyObject *nothing)
                               : Py_NewRef(Py_None);
 }
 
-/* in_macro_block(stop or None) -> what it was: for this thread */
-static PyObject *in_macro_block(PyObject *module, PyObject *hook)
+/* in_macro_block(stop or None, recordings or None) -> what `stop` was: for this thread. None: no
+ * matching, or the one that goes on. */
+static PyObject *in_macro_block(PyObject *module, PyObject *args)
 {
     (void)module;
+    PyObject *hook, *recordings;
+    if (!PyArg_ParseTuple(args, "OO", &hook, &recordings) ||
+        (recordings != Py_None && npa_match_begin(recordings) == NULL)) {
+        return NULL;
+    }
+    if (hook == Py_None) {
+        npa_match_end();
+    }
     PyObject *before = block_stop != NULL ? block_stop : Py_NewRef(Py_None);
     block_stop = hook != Py_None ? Py_NewRef(hook) : NULL;
     return before;
@@ -598,7 +607,7 @@ static PyObject *errstate(PyObject *module, PyObject *nothing)
 }
 
 static PyMethodDef functions[] = {
-    {"in_macro_block", in_macro_block, METH_O, "Record arrays of any size in this thread."},
+    {"in_macro_block", in_macro_block, METH_VARARGS, "Record arrays of any size in this thread."},
     {"refuse", refuse, METH_O, "A section that this thread records can't be."},
     {"errstate", errstate, METH_NOARGS, "As in a request; -1: not only ignore and warn."},
     {"in_section", in_section, METH_VARARGS, "Whether an argument, or without any this thread, is in one."},

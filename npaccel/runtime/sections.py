@@ -1,8 +1,7 @@
-"""Macro sections as blocks: the body runs each time, what it records is found again.
+"""Macro sections as blocks: the body runs each time, its requests are matched against earlier ones.
 
-Requests of a block go to the queue as ever, those on small arrays too; leaving it runs them. The
-trace cache knows the program of a sequence that it has met, so a block whose requests are those of
-an earlier time is run in one step; other requests only cost the planning.
+Requests of a block go to the queue as ever, those on small arrays too; leaving it runs them. The C
+core (match.c) compares each with those of an earlier time: what is the same costs little.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 import sys
 import threading
 import types
-from collections import Counter
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -22,47 +21,78 @@ from npaccel.runtime.warn import warn_user
 
 __all__ = ["Block", "Blocks"]
 
-MOST_SIGNATURES: Final = 256
 
-
-class Blocks:
-    """All sections that are blocks, by name.
+class Entry:
+    """Blocks of one name and control value.
 
     Attributes
     ----------
-    counts : per name how often it was entered, replayed (known when it was left) and recorded.
-    signatures : per name the signatures (arguments, control values) that were met.
+    recordings : what their requests were; filled by the C core.
+    replays, bodies : how often a block was left whose requests were all known; how often one was.
     """
 
+    __slots__ = ("bodies", "recordings", "replays")
+
     def __init__(self) -> None:
+        self.recordings = _native.Recordings()
+        self.replays = self.bodies = 0
+
+
+class Blocks:
+    """All sections that are blocks, by name and control value; the least recently made go first.
+
+    Parameters
+    ----------
+    most : a function that tells how many are kept.
+    """
+
+    def __init__(self, most: Callable[[], int]) -> None:
         self.local = threading.local()
-        self.counts: dict[str, Counter[str]] = {}
-        self.signatures: dict[str, dict[Any, None]] = {}
+        self._most = most
+        self._entries: dict[tuple[str, Any], Entry] = {}
 
     @property
     def open(self) -> list[str]:
         """Names of the blocks that this thread is in, the innermost last."""
-        found: list[str] = getattr(self.local, "open", [])
-        self.local.open = found
+        try:
+            return self.local.open  # type: ignore[no-any-return]
+        except AttributeError:
+            found: list[str] = []
+            self.local.open = found
+            return found
+
+    def entry(self, name: str, control: Any) -> Entry:
+        """What is known of the block."""
+        try:
+            found = self._entries.get((name, control))
+        except TypeError:  # not hashable
+            control = repr(control)
+            found = self._entries.get((name, control))
+        if found is None:
+            found = self._entries[name, control] = Entry()
+            while len(self._entries) > self._most():
+                del self._entries[next(iter(self._entries))]
         return found
 
     def clear(self) -> None:
-        """Forget the counts."""
-        self.counts.clear()
-        self.signatures.clear()
+        """Forget all recordings and counts."""
+        self._entries.clear()
 
     def stats(self) -> dict[str, dict[str, Any]]:
         """Per name what `macro.stats` has."""
-        return {
-            name: {
-                "variants": len(self.signatures.get(name, {})),
-                "replays": counts["replays"],
-                "recordings": counts["recordings"],
-                "bodies": counts["entered"],
-                "reasons": [],
-            }
-            for name, counts in self.counts.items()
-        }
+        found: dict[str, dict[str, Any]] = {}
+        for (name, _), entry in list(self._entries.items()):
+            counts = found.setdefault(
+                name,
+                {"variants": 0, "replays": 0, "recordings": 0, "bodies": 0, "matched": 0}
+                | {"reasons": []},
+            )
+            counts["variants"] += entry.recordings.count
+            counts["recordings"] += entry.recordings.made
+            counts["replays"] += entry.replays
+            counts["matched"] += entry.recordings.matched
+            counts["bodies"] += entry.bodies
+        return found
 
 
 class Block:
@@ -74,23 +104,31 @@ class Block:
     ) -> None:
         self._blocks, self._name, self._on_illegal = blocks, name, on_illegal
         self._control = control
-        self.arrays = tuple(_native.wrap(a) if type(a) is np.ndarray else a for a in arrays)
+        self.arrays = tuple([_native.wrap(a) if type(a) is np.ndarray else a for a in arrays])
+        self._entry: Entry | None = None  # of the outermost block only
+        self._made = 0
         self._before: Any = None
-        self._where = ""
+        self._line = ("", 0)
         self._warned = False
 
     def __enter__(self) -> Block:
         blocks = self._blocks
-        self._where = f"{self._name!r} ({_user_line()})"
-        if self._name in blocks.open:
+        frame = sys._getframe(1)
+        self._line = frame.f_code.co_filename, frame.f_lineno
+        outer = blocks.open
+        if self._name in outer:
             raise SectionError(
                 f"the macro section {self._where} is entered again before it was left; "
                 "give the inner one another name"
             )
-        if not blocks.open:
+        recordings = None
+        if not outer:
             _native.evaluate()  # so that its requests are alone
-        self._before = _native.in_macro_block(self._stop)
-        blocks.open.append(self._name)
+            self._entry = blocks.entry(self._name, self._control)
+            recordings = self._entry.recordings
+            self._made = recordings.made
+        self._before = _native.in_macro_block(self._stop, recordings)
+        outer.append(self._name)
         return self
 
     def __exit__(
@@ -99,28 +137,20 @@ class Block:
         error: BaseException | None,
         trace: types.TracebackType | None,
     ) -> None:
-        blocks = self._blocks
-        blocks.open.remove(self._name)
-        _native.in_macro_block(self._before)
-        counts = blocks.counts.setdefault(self._name, Counter())
-        counts["entered"] += 1
-        if blocks.open or kind is not None:
-            return  # part of the outer one; or what is pending stays so
-        known = blocks.signatures.setdefault(self._name, {})
-        signature = self._signature()
-        counts["replays" if signature in known else "recordings"] += 1
-        known[signature] = None
-        if len(known) > MOST_SIGNATURES:
-            del known[next(iter(known))]
-        _native.evaluate()
-
-    def _signature(self) -> Any:
-        arrays = tuple((a.shape, a.strides, a.dtype.str) for a in self.arrays)
+        self._blocks.open.remove(self._name)
+        entry = self._entry
         try:
-            hash(self._control)
-        except TypeError:
-            return arrays, repr(self._control)
-        return arrays, self._control
+            if entry is not None and kind is None:  # else part of an outer one, or it stays pending
+                _native.evaluate()
+        finally:
+            _native.in_macro_block(self._before, None)
+            if entry is not None:
+                entry.bodies += 1
+                entry.replays += kind is None and entry.recordings.made == self._made
+
+    @property
+    def _where(self) -> str:
+        return f"{self._name!r} ({self._line[0]}:{self._line[1]})"
 
     def _stop(self, kind: str, what: str, block: int) -> None:
         """The C core asks about a read."""

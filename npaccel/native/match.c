@@ -1,0 +1,762 @@
+/* match.c: requests of a block (`with npaccel.macro(...)`), matched against those of earlier times.
+ *
+ *   recordings   of one block (a name and control values): sequences of requests that were run
+ *     recording    requests and their key; per request the header of its result and, between two
+ *                  uses, an array with that header, over guarded memory without content
+ *   following    where a thread that is in a block stands in a recording
+ *
+ * The requests of a block enter the queue like all others. But as long as they are those of a
+ * recording, an operation only shows that its operands lie where the recording's did: then its
+ * request is a copy of the recorded one, its result is an array that is there, and the key of the
+ * whole is known. See Note [Matching] at the end. */
+#include "record.h"
+
+#include <string.h>
+
+enum {
+    MOST_PER_BLOCK = 16,
+    MOST_REQUESTS = 4096,
+    MOST_BYTES = 16 << 20,  /* of all recordings */
+    MOST_SPARES = 1024,     /* arrays that are kept, in all */
+    LARGE = 1 << 20,        /* results of more bytes are not kept: making one costs nothing then */
+};
+
+typedef struct npa_recordings npa_recordings;
+
+typedef struct {
+    PyObject *spare;  /* owned; NULL: none */
+    npy_intp *header; /* shape, then strides; NULL: not known */
+    int ndim;
+} result;
+
+typedef struct recording {
+    struct recording *next; /* of all */
+    npa_recordings *owner;
+    int n, nbuffers, users; /* users: threads that follow it */
+    char *arena;            /* its requests, as in the queue */
+    size_t used, *at;
+    char *key;
+    size_t *key_at; /* where each request, and then the rest, begins in the key */
+    size_t key_size, bytes;
+    uint64_t key_hash, backend, last_use;
+    result *results; /* of each request; a header is known of those that made one array */
+} recording;
+
+struct npa_recordings {
+    PyObject_HEAD
+    recording *of[MOST_PER_BLOCK]; /* the latest used first */
+    int n;
+    uint64_t hits, made; /* runs of requests that were known; that were new */
+    uint64_t matched;    /* requests that were matched before they were recorded */
+};
+
+/* Where this thread is. */
+static __thread struct {
+    npa_recordings *block; /* owned; NULL: in no block */
+    recording *at;         /* the requests so far are its first ones; NULL: none's */
+    int n;                 /* how many; all that is pending, while `generation` is the queue's */
+    uint64_t generation;
+    PyObject **held; /* per request its result, if it is of a kind that is kept; owned */
+    int nheld, held_cap;
+} here;
+
+bool npa_match_verify;
+int npa_match_wrong;
+
+static recording *all;
+static size_t all_bytes;
+static int spares;
+static uint64_t clock_of_uses;
+
+/* -------------------------------------------------------------------------------- recordings */
+
+static void drop_spares(recording *r)
+{
+    for (int i = 0; i < r->n; i++) {
+        spares -= r->results[i].spare != NULL;
+        Py_CLEAR(r->results[i].spare);
+    }
+}
+
+/* It is in no list any more. */
+static void recording_free(recording *r)
+{
+    if (r->results != NULL) {
+        drop_spares(r);
+        for (int i = 0; i < r->n; i++) {
+            free(r->results[i].header);
+        }
+    }
+    free(r->arena), free(r->at), free(r->key), free(r->key_at), free(r->results);
+    free(r);
+}
+
+static void unlink_recording(recording *r)
+{
+    recording **at = &all;
+    while (*at != r) {
+        at = &(*at)->next;
+    }
+    *at = r->next;
+    all_bytes -= r->bytes;
+    npa_recordings *b = r->owner;
+    for (int i = 0, k = 0; i < b->n; i++) {
+        b->of[k] = b->of[i];
+        k += b->of[i] != r;
+    }
+    b->n--;
+}
+
+static bool has_spares(const recording *r)
+{
+    int i = 0;
+    while (i < r->n && r->results[i].spare == NULL) {
+        i++;
+    }
+    return i < r->n;
+}
+
+/* The one that nobody follows and that was used longest ago; of one block, or of all. */
+static recording *oldest(const npa_recordings *of, bool with_spares)
+{
+    recording *found = NULL;
+    for (recording *r = all; r != NULL; r = r->next) {
+        if (r->users == 0 && (of == NULL || r->owner == of) && (!with_spares || has_spares(r)) &&
+            (found == NULL || r->last_use < found->last_use)) {
+            found = r;
+        }
+    }
+    return found;
+}
+
+static bool forget_one(const npa_recordings *of)
+{
+    recording *r = oldest(of, false);
+    if (r != NULL) {
+        unlink_recording(r);
+        recording_free(r);
+    }
+    return r != NULL;
+}
+
+static void *copied(const void *from, size_t size)
+{
+    void *to = malloc(size + 1);
+    return to != NULL ? memcpy(to, from, size) : NULL;
+}
+
+static void follow(recording *r)
+{
+    if (here.at != NULL) {
+        here.at->users--;
+    }
+    here.at = r;
+    if (r != NULL) {
+        r->users++;
+    }
+}
+
+/* ------------------------------------------------------------------------- the way through one */
+
+/* With the lock: whether all that is pending is this thread's block's. */
+static bool is_alone(void)
+{
+    if (here.block == NULL) {
+        return false;
+    }
+    if (here.generation != npa_queue_generation()) {
+        follow(npa_q.nrequests == 0 && here.block->n > 0 ? here.block->of[0] : NULL);
+        here.n = 0;
+        here.generation = npa_queue_generation();
+        return npa_q.nrequests == 0;
+    }
+    return here.n == npa_q.nrequests;
+}
+
+static npa_request *recorded(const recording *r, int i)
+{
+    return (npa_request *)(r->arena + r->at[i]);
+}
+
+static bool continues(const recording *r, const char *segment, size_t size)
+{
+    int i = here.n;
+    return i < r->n && r->key_at[i + 1] - r->key_at[i] == size &&
+           memcmp(r->key + r->key_at[i], segment, size) == 0;
+}
+
+/* Another recording that begins like the one that is followed, and goes on with `segment`. */
+static recording *branch(const char *segment, size_t size)
+{
+    for (int i = 0; i < here.block->n; i++) {
+        recording *r = here.block->of[i];
+        size_t before = here.at->key_at[here.n];
+        if (r != here.at && continues(r, segment, size) && r->key_at[here.n] == before &&
+            memcmp(r->key, here.at->key, before) == 0) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/* Whether the array is nobody's but ours: then nobody can have it again. */
+static bool is_unseen(PyObject *o)
+{
+    return Py_REFCNT(o) == 1 && ((PyArrayObject_fields *)o)->weakreflist == NULL;
+}
+
+/* Keeps a result in sight until the requests have run. A reference more, or none without memory. */
+static void hold(int request, PyObject *o)
+{
+    if (request >= here.held_cap) {
+        int cap = request < 64 ? 64 : 2 * request;
+        PyObject **grown = realloc(here.held, sizeof *grown * (size_t)cap);
+        if (grown == NULL) {
+            return;
+        }
+        here.held = grown, here.held_cap = cap;
+    }
+    while (here.nheld <= request) {
+        here.held[here.nheld++] = NULL;
+    }
+    if (here.held[request] == NULL) {
+        here.held[request] = Py_NewRef(o);
+    }
+}
+
+uint64_t npa_match_commit(npa_request *r, PyObject *made)
+{
+    bool alone = is_alone();
+    uint64_t generation = npa_queue_commit(r);
+    if (!alone) {
+        return generation;
+    }
+    char small[512], *segment = small;
+    size_t size = npa_key_size(r);
+    if (size > sizeof small && (segment = malloc(size)) == NULL) {
+        return generation;
+    }
+    npa_key_request(r, segment);
+    if (here.at != NULL && !continues(here.at, segment, size)) {
+        follow(branch(segment, size));
+    }
+    if (segment != small) {
+        free(segment);
+    }
+    if (made != NULL && r->nout == 1 && PyArray_NBYTES((PyArrayObject *)made) <= LARGE) {
+        hold(here.n, made);
+    }
+    here.n++;
+    here.generation = generation;
+    return generation;
+}
+
+/* ------------------------------------------------------------- matching before it is recorded */
+
+/* Whether `a` is shown along the request's axes as operand `o` is; *covers: axes that it spans. */
+static bool is_shown_alike(const npa_request *e, const npa_operand *o, PyArrayObject *a,
+                           uint32_t *covers)
+{
+    int ndim = PyArray_NDIM(a), first = e->ndim - ndim;
+    if (first < 0 || npa_canonical(PyArray_TYPE(a)) != o->type) {
+        return false;
+    }
+    for (int i = 0; i < first; i++) {
+        if (o->at[i] != 0) {
+            return false;
+        }
+    }
+    for (int i = 0; i < ndim; i++) {
+        npy_intp extent = PyArray_DIM(a, i), wanted = e->shape[first + i];
+        bool moves = extent != 1 && wanted != 1;
+        if ((extent != wanted && extent != 1) ||
+            o->at[first + i] != (moves ? PyArray_STRIDE(a, i) : 0)) {
+            return false;
+        }
+        *covers |= (uint32_t)(extent == wanted) << (first + i);
+    }
+    return true;
+}
+
+/* An array of the result's header: one that is there, or a new one. NULL perhaps with an error. */
+static PyObject *take_result(const npa_rule *rule, result *of)
+{
+    PyObject *o = of->spare;
+    const npy_intp *strides = of->header + of->ndim;
+    size_t bytes = sizeof(npy_intp) * (size_t)of->ndim;
+    if (o == NULL) {
+        return npa_new_array(rule->result[0], of->ndim, of->header, strides);
+    }
+    of->spare = NULL;
+    spares--;
+    PyArrayObject *a = (PyArrayObject *)o;
+    npa_buffer *b = npa_buffer_of(a);
+    enum { FLAGS = NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED };
+    if (is_unseen(o) && b != NULL && b->index < 0 && b->fresh && b->range->work == NULL &&
+        PyArray_BYTES(a) == b->base && PyArray_DESCR(a) == rule->result[0] &&
+        PyArray_NDIM(a) == of->ndim && (PyArray_FLAGS(a) & FLAGS) == FLAGS &&
+        memcmp(PyArray_DIMS(a), of->header, bytes) == 0 &&
+        memcmp(PyArray_STRIDES(a), strides, bytes) == 0) {
+        return o;
+    }
+    Py_DECREF(o); /* somebody changed it, or has it in a way that references don't show */
+    return npa_new_array(rule->result[0], of->ndim, of->header, strides);
+}
+
+/* The recorded request that is to come, if it is such an operation, without what can't be here. */
+static npa_request *expected(const npa_rule *rule, PyArrayObject *out)
+{
+    if (here.at == NULL || here.n == 0 || here.n >= here.at->n || npa_check_mode) {
+        return NULL;
+    }
+    npa_request *e = recorded(here.at, here.n);
+    bool header = here.at->results[here.n].header != NULL;
+    return e->rule == rule && e->axes == 0 && !e->mask && rule->kind == NPA_MAP && rule->nout == 1 &&
+                   (out != NULL || header)
+               ? e : NULL;
+}
+
+/* With the lock: whether `a` is operand `k`. `read`: nothing that it shows is written. */
+static bool is_placed(npa_request *e, int k, PyArrayObject *a, bool read, uint32_t *covers)
+{
+    npa_operand *o = npa_operand_at(e, k);
+    int64_t offset;
+    if (o->buffer < 0 || !is_shown_alike(e, o, a, covers)) {
+        return false;
+    }
+    npa_buffer *b = npa_place(a, true, read, &offset);
+    return b != NULL && b->index == o->buffer && offset == o->offset && npa_hold(b, a);
+}
+
+/* With the lock: a given output, which must be ours and hidden already. */
+static bool is_target(npa_request *e, PyArrayObject *out)
+{
+    npa_operand *o = npa_operand_at(e, e->nin);
+    npa_buffer *b = npa_buffer_of(out);
+    uint32_t covers = 0;
+    int64_t offset;
+    if (b == NULL || b->exported || (!b->pending && !b->fresh) || !PyArray_ISWRITEABLE(out) ||
+        PyArray_NDIM(out) != e->ndim || !is_shown_alike(e, o, out, &covers) ||
+        memcmp(PyArray_DIMS(out), e->shape, sizeof(npy_intp) * e->ndim) != 0) {
+        return false;
+    }
+    return npa_place(out, true, false, &offset) == b && b->index == o->buffer &&
+           offset == o->offset;
+}
+
+/* Whether the operands are the recorded ones. With the lock. */
+static bool are_operands(npa_request *e, const npa_value *in, PyArrayObject *out)
+{
+    uint32_t axes = (1u << e->ndim) - 1, covers = out != NULL ? axes : 0;
+    int ndim = out != NULL ? e->ndim : 0; /* an output is of the whole shape, whatever is read */
+    npa_range *written = out != NULL ? npa_range_find(PyArray_DATA(out)) : NULL;
+    for (int k = 0; k < e->nin; k++) {
+        PyArrayObject *a = in[k].array;
+        if (a == NULL) {
+            continue;
+        }
+        bool apart = written == NULL || npa_range_find(PyArray_DATA(a)) != written;
+        if (!is_placed(e, k, a, apart, &covers)) {
+            return false;
+        }
+        ndim = PyArray_NDIM(a) > ndim ? PyArray_NDIM(a) : ndim;
+    }
+    return ndim == e->ndim && covers == axes;
+}
+
+/* Scalars in the loop's types; those that a plan depends on must be the recorded ones. */
+static bool are_scalars(npa_request *e, const npa_value *in, char (*scalars)[16])
+{
+    for (int k = 0; k < e->nin; k++) {
+        npa_operand *o = npa_operand_at(e, k);
+        if (in[k].array != NULL) {
+            if (o->buffer < 0 || PyArray_NDIM(in[k].array) == 0) {
+                return false;
+            }
+            continue;
+        }
+        char now[16], then[16];
+        if (o->buffer >= 0 || !npa_scalar_value(&in[k], e->rule->loop_type[k], scalars[k])) {
+            return false;
+        }
+        if (e->rule->value_in_key) {
+            npa_key_value(o->type, scalars[k], now), npa_key_value(o->type, o->at, then);
+            if (memcmp(now, then, sizeof now) != 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* With the lock, the operands being those of `e`: its copy is the queue's next one. */
+static bool append_copy(const npa_request *e, const npa_value *in, char (*scalars)[16],
+                        npa_site *site)
+{
+    npa_request *r = npa_queue_room(e->size);
+    if (r == NULL) {
+        return false;
+    }
+    memcpy(r, e, e->size);
+    for (int k = 0; k < r->nin; k++) {
+        if (in[k].array == NULL) {
+            memcpy(npa_operand_at(r, k)->at, scalars[k], 16);
+        }
+    }
+    r->code = site->code, r->globals = site->globals, r->lasti = site->lasti;
+    return true;
+}
+
+/* With the lock: the output's place in the queue, which is the recorded one. */
+static bool place_output(npa_request *e, PyArrayObject *out, PyObject *made)
+{
+    int64_t offset;
+    return out != NULL ? is_target(e, out)
+                       : npa_operand_at(e, e->nin)->buffer == npa_q.nbuffers &&
+                             npa_place((PyArrayObject *)made, true, false, &offset) != NULL;
+}
+
+/* Request `n` of what is followed, if the operands are the recorded ones: 1, else 0. */
+static int try_map(recording *followed, int n, const npa_value *in, PyArrayObject *out,
+                   PyObject *made, char (*scalars)[16])
+{
+    npa_request *e = recorded(followed, n);
+    npa_site site;
+    npa_capture_site(&site);
+    npa_lock();
+    bool done = is_alone() && here.at == followed && here.n == n && !npa_run_stopped() &&
+                !npa_over_limit() && are_operands(e, in, out) && place_output(e, out, made) &&
+                append_copy(e, in, scalars, &site);
+    if (done) {
+        npa_q.buffers[npa_operand_at(e, e->nin)->buffer]->pending = true;
+        here.generation = npa_queue_commit((npa_request *)(npa_q.arena + npa_q.used));
+        here.block->matched++;
+        if (made != NULL) {
+            hold(n, made);
+        }
+        here.n++;
+    }
+    npa_unlock();
+    if (!done) {
+        Py_XDECREF(site.code), Py_XDECREF(site.globals);
+    }
+    return done;
+}
+
+/* rule(in...), if it is the recorded request that is to come: 1 done, 0 record it, -1 error. `out`:
+ * NULL, or the output. */
+int npa_match_map(npa_rule *rule, const npa_value *in, PyArrayObject *out, PyObject **results)
+{
+    npa_request *e = here.block != NULL ? expected(rule, out) : NULL;
+    char scalars[NPA_MAX_ARGS][16];
+    if (e == NULL || !are_scalars(e, in, scalars)) {
+        return 0;
+    }
+    if (npa_errstate() != e->errstate || (rule->may_warn && npa_warnings_are_errors())) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    recording *followed = here.at;
+    int n = here.n;
+    followed->users++; /* what follows may run anything */
+    PyObject *made = out == NULL ? take_result(rule, &followed->results[n]) : NULL;
+    int status = made != NULL || out != NULL ? try_map(followed, n, in, out, made, scalars)
+                 : PyErr_Occurred() ? -1 : 0;
+    followed->users--;
+    if (status > 0) {
+        results[0] = made != NULL ? made : Py_NewRef((PyObject *)out);
+    } else {
+        Py_XDECREF(made);
+    }
+    return status;
+}
+
+/* -------------------------------------------------------------------------------- the whole */
+
+void npa_match_unseen(void)
+{
+    for (int i = 0; i < here.nheld; i++) {
+        npa_buffer *b = here.held[i] != NULL && is_unseen(here.held[i])
+                            ? npa_buffer_of((PyArrayObject *)here.held[i]) : NULL;
+        if (b != NULL) {
+            atomic_store(&b->dead, true);
+        }
+    }
+}
+
+/* Whether the buffers of the queue are in the state that the recording's key says. */
+static bool are_states(const recording *r)
+{
+    const char *p = r->key + r->key_at[r->n];
+    if (r->nbuffers != npa_q.nbuffers) {
+        return false;
+    }
+    for (int i = 0; i < r->nbuffers; i++, p += sizeof(uint64_t)) {
+        uint64_t wanted, state = npa_key_state(npa_q.buffers[i]);
+        memcpy(&wanted, p, sizeof wanted);
+        if (state != wanted) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_like(const recording *r, const recording *other)
+{
+    return r == other || (r->n == other->n && r->key_at[r->n] == other->key_at[r->n] &&
+                          memcmp(r->key, other->key, r->key_at[r->n]) == 0);
+}
+
+/* Whether the first `requests` of the queue are all of it, and the block's. */
+static bool is_whole(int requests)
+{
+    return here.block != NULL && here.generation == npa_queue_generation() &&
+           requests == here.n && requests == npa_q.nrequests;
+}
+
+static void use(recording *r, int place)
+{
+    npa_recordings *b = here.block;
+    memmove(b->of + 1, b->of, sizeof *b->of * (size_t)place);
+    b->of[0] = r;
+    r->last_use = ++clock_of_uses;
+    follow(r);
+}
+
+bool npa_match_key(int requests, uint64_t backend, npa_key *key)
+{
+    if (!is_whole(requests) || here.at == NULL || here.at->n != requests) {
+        return false;
+    }
+    npa_mark_later(requests);
+    for (int i = 0; i < here.block->n; i++) {
+        recording *r = here.block->of[i];
+        if (r->backend == backend && is_like(r, here.at) && are_states(r)) {
+            use(r, i);
+            here.block->hits++;
+            *key = (npa_key){r->key, r->key_size, r->key_hash};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the array is as request `i` made it: its header may have been changed since. */
+static bool is_as_made(int i, PyArrayObject *a)
+{
+    npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
+    const int64_t *strides = npa_operand_at(r, r->nin)->at;
+    bool same = PyArray_NDIM(a) == r->ndim;
+    for (int k = 0; same && k < r->ndim; k++) {
+        same = PyArray_DIM(a, k) == r->shape[k] &&
+               (PyArray_STRIDE(a, k) == strides[k] || r->shape[k] == 1);
+    }
+    return same;
+}
+
+static result *headers(void)
+{
+    result *results = calloc((size_t)here.n + 1, sizeof *results);
+    for (int i = 0; results != NULL && i < here.nheld; i++) {
+        PyArrayObject *a = (PyArrayObject *)here.held[i];
+        bool good = a != NULL && is_as_made(i, a);
+        size_t size = good ? sizeof(npy_intp) * (size_t)PyArray_NDIM(a) : 0;
+        npy_intp *header = good ? malloc(2 * size + 1) : NULL;
+        if (header != NULL) {
+            results[i].header = header, results[i].ndim = PyArray_NDIM(a);
+            memcpy(header, PyArray_DIMS(a), size);
+            memcpy(header + PyArray_NDIM(a), PyArray_STRIDES(a), size);
+        }
+    }
+    return results;
+}
+
+/* What is pending, as a recording. NULL: out of memory. */
+static recording *recording_new(uint64_t backend, const npa_key *key)
+{
+    recording *r = calloc(1, sizeof *r);
+    if (r == NULL) {
+        return NULL;
+    }
+    r->n = here.n, r->nbuffers = npa_q.nbuffers, r->used = npa_q.used, r->backend = backend;
+    r->arena = copied(npa_q.arena, npa_q.used);
+    r->at = copied(npa_q.at, sizeof *r->at * (size_t)r->n);
+    r->key = copied(key->bytes, key->size), r->key_size = key->size, r->key_hash = key->hash;
+    r->key_at = malloc(sizeof *r->key_at * ((size_t)r->n + 1));
+    r->results = headers();
+    r->bytes = r->used + r->key_size + (sizeof *r->results + 3 * sizeof *r->at) * (size_t)r->n;
+    if (!r->arena || !r->at || !r->key || !r->key_at || !r->results) {
+        recording_free(r);
+        return NULL;
+    }
+    size_t at = 0;
+    for (int i = 0; i <= r->n; i++) {
+        r->key_at[i] = at;
+        at += i < r->n ? npa_key_size(recorded(r, i)) : 0;
+    }
+    return r;
+}
+
+void npa_match_remember(int requests, uint64_t backend, const npa_key *key)
+{
+    npa_recordings *b = here.block;
+    if (!is_whole(requests) || requests > MOST_REQUESTS ||
+        (b->n == MOST_PER_BLOCK && !forget_one(b))) {
+        return;
+    }
+    recording *r = recording_new(backend, key);
+    if (r == NULL) {
+        return;
+    }
+    r->owner = b, r->next = all, all = r;
+    all_bytes += r->bytes;
+    b->made++;
+    use(r, b->n++);
+    while (all_bytes > MOST_BYTES && forget_one(NULL)) {
+    }
+}
+
+/* Whether `o` can be the result of request `i` again. */
+static bool is_spare(PyObject *o, const npa_buffer *b, int i)
+{
+    if (here.at == NULL || i >= here.at->n || !is_unseen(o) || !b->fresh || b->range->work != NULL ||
+        here.at->results[i].spare != NULL || here.at->results[i].header == NULL) {
+        return false;
+    }
+    recording *old = spares == MOST_SPARES ? oldest(NULL, true) : NULL;
+    if (old != NULL) {
+        drop_spares(old);
+    }
+    return spares < MOST_SPARES;
+}
+
+void npa_match_settle(void)
+{
+    int waiting = 0;
+    for (int i = 0; i < here.nheld; i++) {
+        PyObject *o = here.held[i];
+        npa_buffer *b = o != NULL ? npa_buffer_of((PyArrayObject *)o) : NULL;
+        if (b != NULL && b->index >= 0) {
+            waiting = i + 1; /* its request has not run */
+            continue;
+        }
+        here.held[i] = NULL;
+        if (b != NULL && is_spare(o, b, i)) {
+            atomic_store(&b->dead, false);
+            here.at->results[i].spare = o;
+            spares++;
+        } else {
+            Py_XDECREF(o);
+        }
+    }
+    here.nheld = waiting;
+}
+
+/* ------------------------------------------------------------------------------ for Python */
+
+static PyTypeObject recordings_type;
+
+PyObject *npa_match_begin(PyObject *recordings)
+{
+    if (!Py_IS_TYPE(recordings, &recordings_type)) {
+        PyErr_SetString(PyExc_TypeError, "Recordings are needed");
+        return NULL;
+    }
+    npa_match_end();
+    here.block = (npa_recordings *)Py_NewRef(recordings);
+    return recordings;
+}
+
+void npa_match_end(void)
+{
+    npa_recordings *before = here.block;
+    npa_match_settle();
+    PyObject **held = here.held;
+    int n = here.nheld;
+    follow(NULL);
+    here.block = NULL, here.held = NULL;
+    here.n = here.nheld = here.held_cap = 0, here.generation = UINT64_MAX;
+    for (int i = 0; i < n; i++) {
+        Py_XDECREF(held[i]);
+    }
+    free(held);
+    Py_XDECREF(before);
+}
+
+static PyObject *recordings_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {NULL};
+    return PyArg_ParseTupleAndKeywords(args, kwargs, "", names) ? type->tp_alloc(type, 0) : NULL;
+}
+
+static void recordings_free(PyObject *self)
+{
+    npa_recordings *b = (npa_recordings *)self;
+    while (b->n > 0) {
+        recording *r = b->of[0];
+        unlink_recording(r);
+        recording_free(r);
+    }
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *recordings_get(PyObject *self, void *name)
+{
+    npa_recordings *b = (npa_recordings *)self;
+    return PyLong_FromUnsignedLongLong(strcmp(name, "hits") == 0      ? b->hits
+                                       : strcmp(name, "made") == 0    ? b->made
+                                       : strcmp(name, "matched") == 0 ? b->matched
+                                                                      : (uint64_t)b->n);
+}
+static PyGetSetDef recordings_getset[] = {
+    {"hits", recordings_get, NULL, "Runs whose requests were known.", "hits"},
+    {"made", recordings_get, NULL, "Runs whose requests were new.", "made"},
+    {"matched", recordings_get, NULL, "Requests matched before they were recorded.", "matched"},
+    {"count", recordings_get, NULL, "How many are kept.", "count"},
+    {NULL}};
+
+static PyTypeObject recordings_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Recordings",
+    .tp_basicsize = sizeof(npa_recordings),
+    .tp_dealloc = recordings_free,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "What a block's requests were, at earlier times.",
+    .tp_getset = recordings_getset,
+    .tp_new = recordings_new,
+};
+
+/* verify_matches(on) -> how many keys of matched requests were others than they should be */
+static PyObject *verify_matches(PyObject *module, PyObject *on)
+{
+    (void)module;
+    npa_match_verify = on == Py_True;
+    return PyLong_FromLong(npa_match_wrong);
+}
+
+static PyMethodDef functions[] = {
+    {"verify_matches", verify_matches, METH_O, "For tests: make keys all the same, and compare."},
+    {NULL}};
+
+int npa_match_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions) < 0 || PyType_Ready(&recordings_type) < 0 ||
+                   PyModule_AddObjectRef(module, "Recordings", (PyObject *)&recordings_type) < 0
+               ? -1 : 0;
+}
+
+/* Note [Matching]
+ *
+ * A recording is never taken for what is pending: every request is in the queue, and equals the
+ * recorded one in all that a key says. Requests are compared in the ways below, so a block that
+ * takes another path at any place is only recorded as ever from there on.
+ *
+ *   - before it is recorded, where it is a map of one result (npa_match_map): same rule, operands in
+ *     the same buffers of the queue (they are numbered by first use), at the same offsets, with the
+ *     same strides along axes of the same extents. What makes recording slow is not done: strides of
+ *     the result, overlaps, a new array. All of it follows from what was compared.
+ *   - after it was recorded, for all others and for those that begin a block (npa_match_commit), by
+ *     the bytes that it has in a key; another recording with the same beginning may go on like that.
+ *
+ * A result that the program does not see again was never computed: its header and its guarded
+ * memory can serve the same request the next time. So results are held until the requests have run.
+ * Whoever else has one has a reference (views do) or, noticed here too, a weak one; an array without
+ * is "unseen": dead as far as the plan goes, since nobody can come to it any more. */
