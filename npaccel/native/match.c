@@ -158,13 +158,24 @@ static void follow(recording *r)
 
 /* ------------------------------------------------------------------------- the way through one */
 
-/* With the lock: whether all that is pending is this thread's block's. */
+/* With the lock: results of requests that a new count no longer numbers. */
+static void let_go(void)
+{
+    for (int i = 0; i < here.nheld; i++) {
+        npa_drop_later(here.held[i]);
+    }
+    here.nheld = 0;
+}
+
+/* With the lock and the GIL: whether all that is pending is this thread's block's. What another thread
+ * ran or recorded, or a touch ran, begins the count anew. */
 static bool is_alone(void)
 {
     if (here.block == NULL) {
         return false;
     }
     if (here.generation != npa_queue_generation()) {
+        let_go();
         follow(npa_q.nrequests == 0 && here.block->n > 0 ? here.block->of[0] : NULL);
         here.n = 0;
         here.generation = npa_queue_generation();
@@ -629,9 +640,14 @@ static bool is_spare(PyObject *o, const npa_buffer *b, int i)
     return spares < MOST_SPARES;
 }
 
+/* Under the lock: the evaluator may be running them. What goes may run anything, so it goes last. */
 void npa_match_settle(void)
 {
     int waiting = 0;
+    if (here.nheld == 0) {
+        return;
+    }
+    npa_lock();
     for (int i = 0; i < here.nheld; i++) {
         PyObject *o = here.held[i];
         npa_buffer *b = o != NULL ? npa_buffer_of((PyArrayObject *)o) : NULL;
@@ -645,10 +661,12 @@ void npa_match_settle(void)
             here.at->results[i].spare = o;
             spares++;
         } else {
-            Py_XDECREF(o);
+            npa_drop_later(o);
         }
     }
     here.nheld = waiting;
+    npa_unlock();
+    npa_drop_garbage();
 }
 
 /* ------------------------------------------------------------------------------ for Python */

@@ -70,8 +70,8 @@ class Blocks:
             found = self._entries.get((name, control))
         if found is None:
             found = self._entries[name, control] = Entry()
-            while len(self._entries) > self._most():
-                del self._entries[next(iter(self._entries))]
+            for oldest in list(self._entries)[: -self._most()]:
+                self._entries.pop(oldest, None)  # another thread may have forgotten it
         return found
 
     def clear(self) -> None:

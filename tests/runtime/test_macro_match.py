@@ -297,6 +297,53 @@ def test_other_threads_record_and_match_meanwhile():
     assert wrong == []
 
 
+def test_another_thread_runs_what_a_block_has_recorded():
+    """The block goes on with fewer requests than it had before, which are counted anew."""
+    x = own(8)
+    for _ in range(4):
+        with npaccel.macro("run by another", x):
+            results = [x + i for i in range(3000)]
+            other = threading.Thread(target=npaccel.evaluate)
+            other.start()
+            other.join()
+            y = results[-1] * 2 - 1
+        del results
+        assert np.array_equal(y, (rand(8) + 2999) * 2 - 1)
+    npaccel.macro.clear()
+
+
+def test_another_thread_records_in_between():
+    x = own(8)
+    for i in range(6):
+        with npaccel.macro("recorded in between", x):
+            y = (x + i) * 2
+            other = threading.Thread(target=lambda: other_result.append(x - 1))
+            other_result = []
+            other.start()
+            other.join()
+            z = (y - 3) * x
+        assert np.array_equal(z, ((rand(8) + i) * 2 - 3) * rand(8))
+        assert np.array_equal(other_result[0], rand(8) - 1)
+
+
+def test_what_dies_when_a_block_is_left_may_enter_another():
+    x, seen = own(8), []
+
+    def again(reference):
+        with npaccel.macro("in a callback", x):
+            seen.append(np.asarray((x + 1) * 2 - x))
+
+    for i in range(4):
+        with npaccel.macro("leaves", x):
+            a = x + i
+            kept = weakref.ref(a, again)
+            b = (a * 2 - 1) * a
+            del a
+        assert kept() is None
+        assert np.array_equal(b, ((rand(8) + i) * 2 - 1) * (rand(8) + i))
+    assert len(seen) == 4 and all(np.array_equal(s, (rand(8) + 1) * 2 - rand(8)) for s in seen)
+
+
 def test_recordings_are_bounded(setting):
     setting("macro_cache", 4)
     x = own(10)
