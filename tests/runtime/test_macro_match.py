@@ -313,17 +313,16 @@ def test_another_thread_runs_what_a_block_has_recorded():
 
 
 def test_another_thread_records_in_between():
-    x = own(8)
+    x, found = own(8), []
     for i in range(6):
         with npaccel.macro("recorded in between", x):
             y = (x + i) * 2
-            other = threading.Thread(target=lambda: other_result.append(x - 1))
-            other_result = []
+            other = threading.Thread(target=lambda: found.append(x - 1))
             other.start()
             other.join()
             z = (y - 3) * x
         assert np.array_equal(z, ((rand(8) + i) * 2 - 3) * rand(8))
-        assert np.array_equal(other_result[0], rand(8) - 1)
+        assert np.array_equal(found[i], rand(8) - 1)
 
 
 def test_what_dies_when_a_block_is_left_may_enter_another():
