@@ -92,6 +92,9 @@ def array_function(
 ) -> Any:
     """What `Array.__array_function__` does. Classes other than ndarray and ours always win."""
     if any(t is not np.ndarray and not issubclass(t, _native.ArrayBase) for t in types):
+        if not any(issubclass(t, _native.ArrayBase) for t in types):
+            # NumPy names our class when it asks; somebody asks an ndarray.
+            return np.ndarray.__array_function__(self, func, types, args, kwargs)
         return fallback(func, args, kwargs, "operand of another class")
     try:
         if func in IMPLEMENTED:

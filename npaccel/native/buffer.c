@@ -189,6 +189,23 @@ void npa_extent(PyArrayObject *a, char **low, char **high)
     *high += PyArray_ITEMSIZE(a);
 }
 
+/* The array whose memory `a` shows, perhaps itself. Not simply the last base: a base may be there for
+ * something else than its memory, such as to be written back to, or to stay alive. */
+PyArrayObject *npa_root_of(PyArrayObject *a)
+{
+    char *low, *high, *first, *last;
+    PyObject *base;
+    npa_extent(a, &low, &high);
+    while ((base = PyArray_BASE(a)) != NULL && PyArray_Check(base)) {
+        npa_extent((PyArrayObject *)base, &first, &last);
+        if (low < first || last < high) {
+            break;
+        }
+        a = (PyArrayObject *)base;
+    }
+    return a;
+}
+
 /* Into the queue. False: out of memory. */
 static bool enqueue(npa_buffer *b)
 {

@@ -85,15 +85,6 @@ static bool adopt(PyArrayObject *root)
 
 /* -------------------------------------------------------------------------------- blocks */
 
-static PyArrayObject *root_of(PyArrayObject *a)
-{
-    PyObject *base;
-    while ((base = PyArray_BASE(a)) != NULL && PyArray_Check(base)) {
-        a = (PyArrayObject *)base;
-    }
-    return a;
-}
-
 /* How the block of `root`, which covers [low, high), is watched. NULL: it can't be. */
 static npa_watch *watch_of(PyArrayObject *root, char *low, char *high)
 {
@@ -184,7 +175,7 @@ npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_
 {
     char *low, *high;
     bool clash = false;
-    PyArrayObject *root = root_of(a);
+    PyArrayObject *root = npa_root_of(a);
     npa_buffer *b;
     npa_extent(a, &low, &high);
     bool small = high - low <= SMALL;
@@ -332,7 +323,7 @@ int npa_export(PyArrayObject *a, int flags)
         return export_own(a, own, flags);
     }
     char *low, *high;
-    PyArrayObject *root = root_of(a);
+    PyArrayObject *root = npa_root_of(a);
     npa_extent(root, &low, &high);
     if (!npa_guard_on || high - low <= SMALL || !may_write(a, flags)) {
         return 0;

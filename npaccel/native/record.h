@@ -150,6 +150,7 @@ PyObject *npa_exact_view(PyArrayObject *array);
 npa_buffer *npa_buffer_of(PyArrayObject *array); /* of its range; NULL: foreign */
 bool npa_is_pending(PyArrayObject *array);
 void npa_extent(PyArrayObject *array, char **low, char **high);
+PyArrayObject *npa_root_of(PyArrayObject *array);
 npa_buffer *npa_place(PyArrayObject *array, bool later, bool read, int64_t *offset);
 void npa_release(npa_buffer *b);
 void npa_buffer_done(npa_buffer *b); /* no request to come uses it */

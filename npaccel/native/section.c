@@ -100,15 +100,6 @@ static npa_spot *spot_of(PyArrayObject *a)
     return b != NULL ? b->spot : NULL;
 }
 
-static PyArrayObject *root_of(PyArrayObject *a)
-{
-    PyObject *base;
-    while ((base = PyArray_BASE(a)) != NULL && PyArray_Check(base)) {
-        a = (PyArrayObject *)base;
-    }
-    return a;
-}
-
 static int index_of(const npa_section *s, const npa_spot *spot)
 {
     int i = s->nspots - 1;
@@ -124,7 +115,7 @@ enum { MOST_COPIED = 16 << 20 };
 /* The block of an array from outside, perhaps new. NULL: exception set. */
 static npa_spot *outside(npa_section *s, PyArrayObject *a)
 {
-    PyArrayObject *root = root_of(a);
+    PyArrayObject *root = npa_root_of(a);
     for (int i = 0; i < s->nspots; i++) {
         if (s->spots[i]->owner == (PyObject *)root) {
             return s->spots[i];
@@ -217,7 +208,7 @@ bool npa_section_place(PyArrayObject *a, bool write, int32_t *block, int64_t *of
     if (foreign) {
         if (write) {
             char which[24]; /* id() of the array that owns the memory */
-            PyOS_snprintf(which, sizeof which, "%lu", (unsigned long)(uintptr_t)root_of(a));
+            PyOS_snprintf(which, sizeof which, "%lu", (unsigned long)(uintptr_t)npa_root_of(a));
             stop(s, "write", which, -1);
             return false;
         }

@@ -240,6 +240,8 @@ def test_ducks_win() -> None:
     x = npaccel.asarray(block())
     assert np.concatenate([x, Duck()]) == np.concatenate([block(), Duck()])
     assert np.where(x > 0, x, Duck()) == ("duck", ["Duck", "ndarray"])
+    asked = x.__array_function__(np.concatenate, (np.ndarray, Duck), ([x, Duck()],), {})
+    assert asked is NotImplemented
 
 
 @pytest.mark.pending

@@ -551,6 +551,23 @@ def test_a_thread_writes_all_the_time() -> None:
     thread.join()
 
 
+@pytest.mark.parametrize("size", [SMALL, BIG])
+def test_a_base_that_is_no_owner_of_the_memory(size: int) -> None:
+    """nditer's copy, to be written back, has the array that it is a copy of as its base."""
+
+    def program(wrap: Wrap) -> list[Array]:
+        a = wrap(np.arange(float(size)).reshape(-1, 2).T)
+        with np.nditer(
+            [a], [], [["readwrite", "updateifcopy"]], casting="same_kind", op_dtypes=[np.float32]
+        ) as steps:
+            copied = steps.operands[0]
+            sums = [wrap(copied) + a, wrap(copied)[:, ::2] * 2]
+            copied[:, 1] = -12.5
+        return [*sums, a + 1]
+
+    agree(program)
+
+
 def test_threads_that_write_while_others_evaluate() -> None:
     """One queue for all: a thread's writes meet runs, and plans, that another thread began."""
     if npaccel.config.check != "off":
