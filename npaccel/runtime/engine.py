@@ -6,7 +6,10 @@ comes back is kept under that key, and later flushes with it never meet Python.
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+import sys
+import threading
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 from cachetools import LRUCache
@@ -59,6 +62,8 @@ class Engine:
     """One per process: settings, backend, compiled kernels."""
 
     def __init__(self, config: Config) -> None:
+        self._unlock()
+        os.register_at_fork(after_in_child=self._unlock)
         self.config = config
         self.guard_error = 0
         self.kernels = Kernels(
@@ -84,10 +89,24 @@ class Engine:
         with suppress(BackendUnavailable):
             self.backend("llvm")
 
+    # One thread at a time plans, changes settings and hears the helper. The core's lock is never
+    # held by who comes here, but may be taken inside.
+
+    def _alone(self) -> AbstractContextManager[object]:
+        # A thread that the interpreter's end stopped in here never leaves.
+        return nullcontext() if sys.is_finalizing() else self._lock
+
+    def _unlock(self) -> None:
+        self._lock = threading.RLock()  # warnings are issued inside: the user's code may come back
+
     # What the C core calls.
 
     def __call__(self, key: bytes) -> _native.Program:
         """Choose how the pending requests run; a compiled Program is kept under their key."""
+        with self._alone():
+            return self._program(key)
+
+    def _program(self, key: bytes) -> _native.Program:
         config = self.config
         if self._backend_here() == "numpy":
             program = one_by_one(decode(_native.trace()), ONLY_NUMPY)
@@ -117,10 +136,11 @@ class Engine:
 
         What `_native` says of the pending requests is said of a copy of those.
         """
-        runs = self.tiers.runs
-        program = self(key)
-        self.tiers.runs = runs  # the core counts them
-        return program
+        with self._alone():
+            runs = self.tiers.runs
+            program = self._program(key)
+            self.tiers.runs = runs  # the core counts them
+            return program
 
     def _choose(self, key: bytes, sequence: Sequence) -> _native.Program:
         """At once with NumPy's loops, unless there is code; and whether to have it compiled."""
@@ -223,7 +243,8 @@ class Engine:
             return one_by_one(trace, reason), single_requests(trace, reason)
         planned = plan(trace)
         try:
-            _, program = build(trace, planned, self.kernels.get, self.threads, self._streams)
+            with self._alone():
+                _, program = build(trace, planned, self.kernels.get, self.threads, self._streams)
         except (CompileError, BackendUnavailable) as error:
             self._warn_once(error, text.trace_text(trace) + "\n" + text.plan_text(planned))
             reason = f"not compiled: {error}"
@@ -248,6 +269,10 @@ class Engine:
     # Settings.
 
     def _changed(self, name: str, value: str | int) -> None:
+        with self._alone():
+            self._change(name, value)
+
+    def _change(self, name: str, value: str | int) -> None:
         self._apply()
         if name in ("cache", "cache_dir", "cache_limit"):
             self._store = None

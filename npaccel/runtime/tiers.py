@@ -139,13 +139,17 @@ class Tiers:
             return []
         replies, lost = self._helper.listen()
         for number in lost:
-            asked = self._jobs.pop(number)
+            asked = self._jobs.pop(number, None)
+            if asked is None:
+                continue  # of settings that are no longer in force
             asked.sequence.asked = False
             if not self._helper.broken:
                 asked.sequence.refused = "not compiled: the helper process failed at it"
         found = []
         for reply in replies:
-            asked = self._jobs.pop(reply.number)
+            asked = self._jobs.pop(reply.number, None)
+            if asked is None:
+                continue
             asked.sequence.asked = False
             if reply.outcome is None:
                 asked.sequence.refused = f"not compiled: {reply.error}"

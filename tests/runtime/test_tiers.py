@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -216,6 +217,39 @@ def test_a_helper_that_left_for_want_of_work_is_started_again() -> None:
     os.kill(helper.pid, signal.SIGKILL)
     os.waitpid(helper.pid, 0)
     until(lambda: runs_a_kernel(lambda: np.sqrt(x) * x - 3.0 * x))  # refused, if it counted as lost
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_an_answer_for_settings_of_before_is_passed_over(setting) -> None:
+    """The numbers of jobs go on; the helper does not know that nobody waits any more."""
+    x, tiers = operand(), api._engine.tiers
+    while not tiers._jobs:
+        npaccel.evaluate(x * 2.0 + 1.0)
+    setting("threads", 1)  # forgets them
+    assert until(lambda: runs_a_kernel(lambda: np.sqrt(x) * 3.0 + 1.0)) > 0
+
+
+def test_one_thread_at_a_time_plans(monkeypatch) -> None:
+    """A job of one thread was kept under the key of another one's: a kernel for other requests."""
+    engine, events, entered, leave = api._engine, [], threading.Event(), threading.Event()
+
+    def slow(key: bytes) -> bytes:
+        events.append(("in", key))
+        entered.set()
+        leave.wait(WAIT_S)
+        events.append(("out", key))
+        return key
+
+    monkeypatch.setattr(engine, "_program", slow)
+    threads = [threading.Thread(target=engine, args=(key,)) for key in (b"a", b"b")]
+    for thread in threads:
+        thread.start()
+    entered.wait(WAIT_S)
+    time.sleep(0.02)  # for the other one
+    leave.set()
+    for thread in threads:
+        thread.join(WAIT_S)
+    assert [what for what, _ in events] == ["in", "out"] * 2
 
 
 @pytest.mark.usefixtures("adaptive")
