@@ -134,9 +134,13 @@ def wants(*operands: object) -> bool:
 def is_pending(array: np.ndarray[Any, Any]) -> bool:
     """Whether a request that writes this array's memory has not run yet."""
 
-def direct(original: Any, slow: Callable[..., Any]) -> Any:
+def direct(original: Any, slow: Callable[..., Any], work: int = 0, writes: bool = False, /) -> Any:
     """A method: `original`, a method of ndarray, called on exact views where every array among the
-    arguments is small and evaluated; else `slow`. `original` None: an `__array_function__`."""
+    arguments is small and evaluated; else `slow`. `original` None: an `__array_function__`.
+
+    work : 1, and the array's own size does not matter; 2, as in `take` it is what is picked.
+    writes : it writes the array.
+    """
 
 def evaluate() -> None:
     """Run everything pending."""

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from npaccel import _native
-from npaccel.dispatch import gather
 from npaccel.dispatch.fallback import NotRecorded, at_user_line, fallback
 from npaccel.dispatch.operands import (
     asked_dtype,
@@ -203,8 +202,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 
 @implements(np.take)
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
-    """Record a gather."""
-    return gather.take(take_array(a), indices, axis, out, mode)
+    """As the method, which records a gather, or leaves a few elements to NumPy."""
+    return _native.wrap(take_array(a)).take(indices, axis, out, mode)
 
 
 @implements(np.empty_like)

@@ -55,6 +55,9 @@ EVALUATED = {
     "tolist": "",
 }
 
+# What the work of a call grows with, where that isn't the array; direct.c's `work`.
+WORK = {"item": 1, "put": 1, "searchsorted": 1, "take": 2}
+
 RECORDED: dict[str, Callable[..., Any]] = {}
 
 
@@ -77,7 +80,7 @@ def _recorded(record: Callable[..., Any]) -> Any:
             original, (self, *args), kwargs, reason, name=f"ndarray.{name}", written=places
         )
 
-    return _native.direct(original, method)
+    return _native.direct(original, method, WORK.get(name, 0))
 
 
 def _evaluated(name: str) -> Any:
@@ -95,7 +98,7 @@ def _evaluated(name: str) -> Any:
             original, (self, *args), kwargs, reason, name=f"ndarray.{name}", written=places
         )
 
-    return _native.direct(original, method)
+    return _native.direct(original, method, WORK.get(name, 0), first == 0)
 
 
 def _numpys(name: str) -> Any:

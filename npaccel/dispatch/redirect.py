@@ -36,6 +36,22 @@ class Look(enum.IntEnum):
     RANGE = 3
     RESULT = 4
     STRIDED = 5
+    CONVERTED = 6
+    CAST = 7
+    PICKED = 8
+    OTHERS = 9
+
+
+# All others: of functions their arguments, of methods the array.
+LOOKS = {
+    **dict.fromkeys(("arange",), Look.RANGE),
+    **dict.fromkeys(("empty", "zeros"), Look.SHAPE),
+    **dict.fromkeys(("array", "asarray", "asanyarray", "ascontiguousarray"), Look.CONVERTED),
+    **dict.fromkeys(("ravel", "reshape"), Look.STRIDED),
+    "astype": Look.CAST,
+    "take": Look.PICKED,
+    **dict.fromkeys(("at", "item", "put", "searchsorted"), Look.OTHERS),
+}
 
 
 # C functions that make arrays from something else than arrays: large results become ours.
@@ -145,9 +161,7 @@ def _rows() -> Iterator[tuple[Any, Look, Taker | None, str, str, bool, int]]:
     for name in SOURCES:
         yield getattr(multiarray, name, None), Look.RESULT, None, name, "", False, True
     for name, taker in CREATION.items():
-        look = {"arange": Look.RANGE, "empty": Look.SHAPE, "zeros": Look.SHAPE}.get(
-            name, Look.ARGUMENTS
-        )
+        look = LOOKS.get(name, Look.ARGUMENTS)
         adopts = 2 if name in CONVERTING else 1
         yield getattr(multiarray, name), look, taker, name, "", False, adopts
     for name in ("where", "copyto", "empty_like", "concatenate", "count_nonzero"):
@@ -159,18 +173,19 @@ def _rows() -> Iterator[tuple[Any, Look, Taker | None, str, str, bool, int]]:
     for name in sorted(RECORDED.keys() - FORWARDING):
         method = getattr(np.ndarray, name)
         writes = name == "fill"
-        look = Look.STRIDED if name in ("ravel", "reshape") else Look.SELF
+        look = LOOKS.get(name, Look.SELF)
         yield method, look, RECORDED[name], f"ndarray.{name}", "", writes, True
     for name, reason in EVALUATED.items():
         words, writes = reason.removeprefix("*"), reason.startswith("*")
         method = getattr(np.ndarray, name)
-        yield method, Look.SELF, None, f"ndarray.{name}", words, writes, True
+        yield method, LOOKS.get(name, Look.SELF), None, f"ndarray.{name}", words, writes, True
     for name in ("reduce", "accumulate", "outer"):
         method = getattr(np.ufunc, name)
         yield method, Look.ARGUMENTS, _record_method(name), f"ufunc.{name}", "", True, True
     for name in ("reduceat", "at"):
         method = getattr(np.ufunc, name)
-        yield method, Look.ARGUMENTS, None, f"ufunc.{name}", f"ufunc.{name}", True, True
+        look = LOOKS.get(name, Look.ARGUMENTS)
+        yield method, look, None, f"ufunc.{name}", f"ufunc.{name}", True, True
 
 
 def _ufuncs() -> Iterator[np.ufunc]:

@@ -366,51 +366,6 @@ static PyObject *element(PyObject *a, PyObject *key)
     return result;
 }
 
-/* The most bytes that picking by arrays of known integers can give; -1: other parts in the key. */
-static double picked_bytes(PyArrayObject *a, PyObject *key)
-{
-    double bytes = (double)PyArray_ITEMSIZE(a), indices = 1, largest = 0;
-    bool tuple = PyTuple_CheckExact(key), alike = true;
-    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(key) : 1;
-    int axis = 0, arrays = 0;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *part = tuple ? PyTuple_GET_ITEM(key, i) : key;
-        if (part == Py_None) {
-            continue;
-        }
-        if (axis >= PyArray_NDIM(a)) {
-            return -1;
-        }
-        if (PySlice_Check(part)) {
-            bytes *= (double)PyArray_DIM(a, axis++);
-        } else if (PyArray_Check(part) && PyArray_ISINTEGER((PyArrayObject *)part) &&
-                   !npa_is_pending((PyArrayObject *)part)) {
-            double size = (double)PyArray_SIZE((PyArrayObject *)part);
-            alike &= PyArray_NDIM((PyArrayObject *)part) == 1 && (arrays == 0 || size == largest);
-            largest = size, indices *= size, arrays++, axis++;
-        } else if (PyLong_CheckExact(part) || PyArray_IsScalar(part, Integer)) {
-            axis++;
-        } else {
-            return -1;
-        }
-    }
-    for (; axis < PyArray_NDIM(a); axis++) {
-        bytes *= (double)PyArray_DIM(a, axis);
-    }
-    return arrays == 0 ? -1 : bytes * (alike ? largest : indices);
-}
-
-/* Whether `a[key]` is so little, and nothing waits for it, that NumPy has it before it is recorded. */
-static bool is_quick(PyArrayObject *a, PyObject *key)
-{
-    npa_buffer *b = npa_buffer_of(a);
-    if ((b != NULL && b->index >= 0) || npa_here != NULL) { /* a section looks at every key */
-        return false;
-    }
-    double bytes = picked_bytes(a, key), threshold = (double)npa_threshold_here();
-    return bytes >= 0 && bytes < 4 * threshold; /* dispatch/gather.py has the reason */
-}
-
 static PyObject *array_subscript(PyObject *a, PyObject *key)
 {
     int kind = npa_key_kind((PyArrayObject *)a, key);
@@ -425,7 +380,7 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
     if (kind == 0 && (npa_is_pending((PyArrayObject *)a) ||
                       (size_t)PyArray_NBYTES((PyArrayObject *)a) >= npa_threshold_here() ||
                       key_wants(key)) &&
-        !is_quick((PyArrayObject *)a, key)) {
+        !npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ)) {
         int before = npa_now(NPA_RECORDING);
         PyObject *result = PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
         npa_now(before);
@@ -482,7 +437,7 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
     }
     bool wanted = npa_wants(both, 2);
     int kind = npa_key_kind(self, key);
-    if (kind == 0 && (wanted || key_wants(key))) {
+    if (kind == 0 && (wanted || key_wants(key)) && !npa_is_few(self, key, NPA_FEW_WRITTEN)) {
         int before = npa_now(NPA_RECORDING);
         PyObject *done = PyObject_CallFunctionObjArgs(npa_hook_setitem, a, key, value, NULL);
         npa_now(before);
@@ -572,7 +527,7 @@ static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize
         return NULL;
     }
     bool at = PyUnicode_CompareWithASCIIString(args[1], "at") == 0;
-    int status = npa_direct_call(method, args + 2, n - 2, names, at, &result);
+    int status = npa_direct_call(method, args + 2, n - 2, names, at, at, &result);
     Py_DECREF(method);
     return status != 0 ? result : ufunc_slowly(self, args, n, names);
 }

@@ -1,5 +1,6 @@
-/* direct.c: calls whose arrays are all small and evaluated. NumPy runs them at once on exact views,
- * with no Python of ours in between: it costs little, and warnings name the caller's line. */
+/* direct.c: calls whose arrays are all small and evaluated, or that do little with a large one. NumPy
+ * runs them at once on exact views, with no Python of ours in between: it costs little, and warnings
+ * name the caller's line. */
 #include "record.h"
 
 #include <stddef.h>
@@ -12,7 +13,7 @@ typedef struct {
     int n;
 } swaps;
 
-static int settle(PyObject *o, bool inside, bool write, PyObject **out, swaps *s);
+static int settle(PyObject *o, bool inside, bool write, bool any, PyObject **out, swaps *s);
 
 static int settle_items(PyObject *o, bool write, PyObject **out, swaps *s)
 {
@@ -21,7 +22,7 @@ static int settle_items(PyObject *o, bool write, PyObject **out, swaps *s)
     PyObject *list = PyList_New(n);
     for (Py_ssize_t k = 0; list != NULL && k < n; k++) {
         PyObject *item;
-        int status = settle(PySequence_Fast_GET_ITEM(o, k), true, write, &item, s);
+        int status = settle(PySequence_Fast_GET_ITEM(o, k), true, write, false, &item, s);
         if (status <= 0) {
             Py_DECREF(list);
             return status;
@@ -37,13 +38,14 @@ static int settle_items(PyObject *o, bool write, PyObject **out, swaps *s)
     return list != NULL ? 1 : -1;
 }
 
-/* `o` as NumPy may have it. 1: a new reference in *out; 0: large, or too deep to look; -1: error. */
-static int settle(PyObject *o, bool inside, bool write, PyObject **out, swaps *s)
+/* `o` as NumPy may have it. 1: a new reference in *out; 0: large (unless `any` size will do), or too
+ * deep to look; -1: error. */
+static int settle(PyObject *o, bool inside, bool write, bool any, PyObject **out, swaps *s)
 {
     if (Py_IS_TYPE(o, npa_array_type)) {
         PyArrayObject *a = (PyArrayObject *)o;
         npa_value value = {.array = a};
-        if (npa_wants(&value, 1) || s->n == MOST) {
+        if ((!any && npa_wants(&value, 1)) || s->n == MOST) {
             return 0;
         }
         *out = npa_touch(a, write) < 0 ? NULL : npa_exact_view(a);
@@ -52,7 +54,7 @@ static int settle(PyObject *o, bool inside, bool write, PyObject **out, swaps *s
     }
     if (PyArray_CheckExact(o)) {
         npa_value value = {.array = (PyArrayObject *)o};
-        if (npa_wants(&value, 1)) {
+        if (!any && npa_wants(&value, 1)) {
             return 0;
         }
         *out = npa_touch((PyArrayObject *)o, write) < 0 ? NULL : Py_NewRef(o);
@@ -95,18 +97,22 @@ static PyObject *given_back(PyObject *result, const swaps *s)
 }
 
 /* Call function(args..., names...). 1: done, *result is new; 0: not for here; -1: error set.
- * The first `written` arguments, and `out`, are touched for writing. */
+ * The first `written` arguments, and `out`, are touched for writing. The size of the first `any` does
+ * not matter while nothing is pending. */
 int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names,
-                    Py_ssize_t written, PyObject **result)
+                    Py_ssize_t written, Py_ssize_t any, PyObject **result)
 {
     PyObject *made[MOST];
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), k = 0;
     swaps s = {.n = 0};
     int status = all <= MOST;
+    if (npa_q.nrequests > 0 || npa_here != NULL || npa_threshold_here() == 0) {
+        any = 0;
+    }
     for (; status > 0 && k < all; k++) {
         bool out = k >= n && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k - n),
                                                               "out") == 0;
-        status = settle(args[k], false, out || k < written, &made[k], &s);
+        status = settle(args[k], false, out || k < written, k < any, &made[k], &s);
     }
     if (status > 0) {
         *result = given_back(PyObject_Vectorcall(function, made, (size_t)n, names), &s);
@@ -122,12 +128,15 @@ int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyO
 
 /* -------------------------------------------------------------- methods and array functions */
 
+enum work { ALL, ARGUMENTS, PICKED }; /* what of a call its work grows with; PICKED: as in take */
+
 /* A method: NumPy's `original` called directly where that is possible, else ours, `slow`. Without
  * `original` it is `__array_function__(self, function, types, args, kwargs)`. */
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *original, *slow;
+    int work, writes;
 } direct_method;
 
 /* function(*args, **kwargs), where all arrays in it are small. As npa_direct_call. */
@@ -153,7 +162,7 @@ static int call_function(PyObject *const *args, PyObject **result)
             return -1;
         }
     }
-    int status = npa_direct_call(args[1], flat, n, names, 0, result);
+    int status = npa_direct_call(args[1], flat, n, names, 0, 0, result);
     Py_XDECREF(names);
     return status;
 }
@@ -165,7 +174,10 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
     PyObject *result;
     int status = 0;
     if (m->original != Py_None && n > 0) {
-        status = npa_direct_call(m->original, args, n, names, 0, &result);
+        bool any = m->work == ARGUMENTS ||
+                   (m->work == PICKED && PyArray_Check(args[0]) &&
+                    npa_takes_few((PyArrayObject *)args[0], args + 1, n - 1, names));
+        status = npa_direct_call(m->original, args, n, names, m->writes, any, &result);
     } else if (m->original == Py_None && n == 5 && names == NULL) {
         status = call_function(args, &result);
     }
@@ -213,18 +225,20 @@ PyTypeObject npa_direct_type = {
     .tp_getset = direct_getset,
 };
 
-/* direct(original, slow) -> method */
+/* direct(original, slow, work, writes) -> method */
 PyObject *npa_direct_new(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *original, *slow;
-    if (!PyArg_ParseTuple(args, "OO", &original, &slow)) {
+    int work = ALL, writes = 0;
+    if (!PyArg_ParseTuple(args, "OO|ip", &original, &slow, &work, &writes)) {
         return NULL;
     }
     direct_method *m = PyObject_New(direct_method, &npa_direct_type);
     if (m != NULL) {
         m->call = direct_call;
         m->original = Py_NewRef(original), m->slow = Py_NewRef(slow);
+        m->work = work, m->writes = writes;
     }
     return (PyObject *)m;
 }

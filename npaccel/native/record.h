@@ -185,6 +185,12 @@ void npa_redirect_install(void);
 void npa_redirect_restore(void);
 PyObject *npa_adopted(PyObject *result);
 
+/* few.c: times the threshold of bytes below which NumPy picks, or assigns, at once; see Note
+ * [Worthwhile] in dispatch/gather.py */
+enum { NPA_FEW_READ = 4, NPA_FEW_WRITTEN = 1 };
+bool npa_is_few(PyArrayObject *a, PyObject *key, int times);
+bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
 PyObject *npa_pick(PyObject *module, PyObject *const *args, Py_ssize_t nargs); /* pick.c */
 
 /* array.c: ndarray's slots as NumPy made them; plain ones may be redirected */
@@ -436,7 +442,7 @@ void npa_device_inject(int count);
 /* direct.c */
 extern PyTypeObject npa_direct_type;
 int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names,
-                    Py_ssize_t written, PyObject **result);
+                    Py_ssize_t written, Py_ssize_t any, PyObject **result);
 PyObject *npa_direct_new(PyObject *module, PyObject *args);
 /* code.c */
 extern PyTypeObject npa_code_type;

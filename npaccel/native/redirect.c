@@ -23,6 +23,10 @@ enum action {
     RANGE,      /* how many elements a range has */
     RESULT,     /* nothing: only the result is ours */
     STRIDED,    /* the array whose method it is, unless it lies in C order */
+    CONVERTED,  /* the arguments, unless the first comes back as it is: asarray(a) */
+    CAST,       /* the array whose method it is, unless it comes back: a.astype(a.dtype, copy=False) */
+    PICKED,     /* the array whose method it is, unless few elements are picked: take */
+    OTHERS,     /* the arguments but for the array that is worked on, unless something is pending */
     ACTIONS
 };
 
@@ -31,7 +35,7 @@ typedef struct {
     PyCFunction original, stub;
     enum action action;
     int kind;               /* its calling convention, METH_... */
-    bool method, writes;
+    bool method, writes, copies, on_array; /* copies: unless it is told not to */
     int adopts;             /* 2: also shows whole plain views of ours as what they are views of */
     PyObject *taker;        /* NULL: NumPy runs it */
     PyObject *name, *reason;
@@ -153,13 +157,70 @@ static bool worth(const target *t, PyObject *self, PyObject *const *args, Py_ssi
                   Py_ssize_t all)
 {
     switch (t->action) {
-    case SELF: return plain(self) && large(self);
+    case SELF: case CAST: case PICKED: return plain(self) && large(self);
     case STRIDED:
         return plain(self) && large(self) && !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)self);
+    case OTHERS:
+        if (npa_q.nrequests > 0 || npa_least == 0) {
+            return t->on_array ? plain(self) && large(self) : any_large(args, all, true);
+        }
+        return t->on_array ? plain(self) && any_large(args, all, true)
+                           : all > 0 && any_large(args + 1, all - 1, true);
     case SHAPE: return (n > 0 ? bytes_of_shape(args[0]) : all > 0 ? SIZE_MAX : 0) >= npa_least;
     case RANGE: return (n > 0 ? bytes_of_range(args, n) : all > 0 ? SIZE_MAX : 0) >= npa_least;
     case RESULT: return true;
     default: return any_large(args, all, true);
+    }
+}
+
+static bool is_own_dtype(PyArrayObject *a, PyObject *dtype)
+{
+    PyArray_Descr *own = PyArray_DESCR(a);
+    if (dtype == Py_None || dtype == (PyObject *)own) {
+        return true;
+    }
+    bool named = (dtype == (PyObject *)own->typeobj && npa_type_known(own->type_num)) ||
+                 (dtype == (PyObject *)&PyFloat_Type && own->type_num == NPY_DOUBLE);
+    PyArray_Descr *usual = named ? PyArray_DescrFromType(own->type_num) : NULL;
+    Py_XDECREF(usual); /* it lives on in NumPy */
+    return named && usual == own; /* neither swapped bytes nor metadata */
+}
+
+/* Whether NumPy gives `a` back: the dtype asked for is its own, nothing else is asked for but,
+ * where that is needed, that there be no copy. */
+static bool comes_back(PyObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                       bool copies)
+{
+    if (!plain(a) || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)a) || n > 1) {
+        return false;
+    }
+    PyObject *dtype = n > 0 ? args[0] : Py_None;
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k), *value = args[n + k];
+        if (PyUnicode_CompareWithASCIIString(name, "copy") == 0) {
+            if (value != Py_False && value != Py_None) {
+                return false;
+            }
+            copies = false;
+        } else if (PyUnicode_CompareWithASCIIString(name, "dtype") == 0) {
+            dtype = value;
+        } else {
+            return false;
+        }
+    }
+    return !copies && is_own_dtype((PyArrayObject *)a, dtype);
+}
+
+/* Whether there is nothing to do for us in a call on large arrays. */
+static bool idle(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                 PyObject *names)
+{
+    switch (t->action) {
+    case CONVERTED:
+        return n > 0 && comes_back(args[0], args + 1, n - 1, names, t->copies);
+    case CAST: return comes_back(self, args, n, names, true);
+    case PICKED: return npa_takes_few((PyArrayObject *)self, args, n, names);
+    default: return false;
     }
 }
 
@@ -527,7 +588,8 @@ static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py
 {
     call c = {.t = t, .self = self, .args = args, .n = n, .names = names};
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
-    if (npa_suspended || !worth(t, self, args, n, all) || !npa_in_block()) {
+    if (npa_suspended || !worth(t, self, args, n, all) || idle(t, self, args, n, names) ||
+        !npa_in_block()) {
         return not_taken(&c);
     }
     return take(&c);
@@ -601,6 +663,10 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
         return npa_numpy.mapping.mp_subscript(a, key);
     }
     int kind = npa_key_kind((PyArrayObject *)a, key);
+    if (kind == 0 && npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ)) {
+        return npa_touch((PyArrayObject *)a, false) < 0
+                   ? NULL : npa_adopted(npa_numpy.mapping.mp_subscript(a, key));
+    }
     if (kind == 0) {
         int before = npa_now(NPA_RECORDING);
         npa_suspended++;
@@ -735,6 +801,9 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
     targets[ntargets] = (target){
         .definition = d, .original = d->ml_meth, .stub = stubs[ntargets][row],
         .action = (enum action)action, .kind = kind, .writes = writes, .adopts = adopts,
+        .copies = PyUnicode_CompareWithASCIIString(name, "array") == 0,
+        .on_array = Py_IS_TYPE(function, &PyMethodDescr_Type) &&
+                    PyDescr_TYPE(function) == &PyArray_Type,
         .method = !PyCFunction_Check(function) && (action != RESULT || taker != Py_None),
         .taker = taker != Py_None ? Py_NewRef(taker) : NULL,
         .name = Py_NewRef(name), .reason = Py_NewRef(reason)};

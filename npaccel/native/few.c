@@ -1,0 +1,121 @@
+/* few.c: subscripts and `take` with arrays that pick few elements; NumPy has them before they are
+ * recorded. */
+#include "record.h"
+
+enum { MOST_ITEMS = 256 };
+
+/* How many indices a list of plain integers holds; -1: something else, or many. */
+static Py_ssize_t listed(PyObject *list)
+{
+    Py_ssize_t n = PyList_GET_SIZE(list);
+    for (Py_ssize_t i = 0; i < n && i <= MOST_ITEMS; i++) {
+        if (!PyLong_CheckExact(PyList_GET_ITEM(list, i))) {
+            return -1;
+        }
+    }
+    return n <= MOST_ITEMS ? n : -1;
+}
+
+/* How many places known indices name, and how many axes they stand for; -1: not known at once. */
+static Py_ssize_t named(PyArrayObject *indices, int *axes)
+{
+    *axes = 1;
+    if (npa_is_pending(indices)) {
+        return -1;
+    }
+    if (PyArray_ISINTEGER(indices)) {
+        return PyArray_SIZE(indices);
+    }
+    *axes = PyArray_NDIM(indices);
+    if (!PyArray_ISBOOL(indices) || *axes == 0 ||
+        (size_t)PyArray_NBYTES(indices) >= npa_threshold_here()) {
+        return -1;
+    }
+    return PyArray_CountNonzero(indices);
+}
+
+/* The most bytes that a key with known integers and masks can pick; -1: other parts in it. */
+static double picked_bytes(PyArrayObject *a, PyObject *key)
+{
+    double bytes = (double)PyArray_ITEMSIZE(a), indices = 1, largest = 0;
+    bool tuple = PyTuple_CheckExact(key), alike = true;
+    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(key) : 1;
+    int axis = 0, arrays = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *part = tuple ? PyTuple_GET_ITEM(key, i) : key;
+        if (part == Py_None) {
+            continue;
+        }
+        if (axis >= PyArray_NDIM(a)) {
+            return -1;
+        }
+        if (PySlice_Check(part)) {
+            bytes *= (double)PyArray_DIM(a, axis++);
+        } else if (PyArray_Check(part) || PyList_CheckExact(part)) {
+            int axes = 1;
+            bool line = PyList_CheckExact(part);
+            Py_ssize_t size = line ? listed(part) : named((PyArrayObject *)part, &axes);
+            if (size < 0) {
+                return -1;
+            }
+            line |= PyArray_Check(part) && (PyArray_NDIM((PyArrayObject *)part) == 1 ||
+                                            PyArray_ISBOOL((PyArrayObject *)part));
+            alike &= line && (arrays == 0 || (double)size == largest);
+            largest = (double)size, indices *= (double)size, arrays++, axis += axes;
+        } else if (PyLong_CheckExact(part) || PyArray_IsScalar(part, Integer)) {
+            axis++;
+        } else {
+            return -1;
+        }
+    }
+    for (; axis < PyArray_NDIM(a); axis++) {
+        bytes *= (double)PyArray_DIM(a, axis);
+    }
+    return arrays == 0 ? -1 : bytes * (alike ? largest : indices);
+}
+
+/* Whether `a[key]` concerns less than so many times the threshold, and nothing waits for `a`. */
+bool npa_is_few(PyArrayObject *a, PyObject *key, int times)
+{
+    npa_buffer *b = npa_buffer_of(a);
+    if ((b != NULL && b->index >= 0) || npa_here != NULL) { /* a section looks at every key */
+        return false;
+    }
+    double bytes = picked_bytes(a, key);
+    return bytes >= 0 && bytes < (double)times * (double)npa_threshold_here();
+}
+
+/* The same for `a.take(indices, axis=None, out=None, mode="raise")`. */
+bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *axis = n > 1 ? args[1] : Py_None;
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k);
+        if (PyUnicode_CompareWithASCIIString(name, "axis") == 0) {
+            axis = args[n + k];
+        } else if (args[n + k] != Py_None && PyUnicode_CompareWithASCIIString(name, "mode") != 0) {
+            return false;
+        }
+    }
+    npa_buffer *b = npa_buffer_of(a);
+    if (n < 1 || n > 2 || (b != NULL && b->index >= 0) || npa_here != NULL ||
+        !(PyArray_Check(args[0]) || PyList_CheckExact(args[0]))) {
+        return false;
+    }
+    int axes = 1;
+    double bytes = (double)PyArray_ITEMSIZE(a);
+    bytes *= (double)(PyList_CheckExact(args[0]) ? listed(args[0])
+                                                 : named((PyArrayObject *)args[0], &axes));
+    if (axis != Py_None) {
+        int overflow;
+        long k = PyLong_CheckExact(axis) ? PyLong_AsLongAndOverflow(axis, &overflow) : NPY_MAXDIMS;
+        k += k < 0 ? PyArray_NDIM(a) : 0;
+        if (k < 0 || k >= PyArray_NDIM(a) || PyArray_DIM(a, k) == 0) {
+            return false;
+        }
+        bytes *= (double)PyArray_SIZE(a) / (double)PyArray_DIM(a, k);
+    } else if (!PyArray_IS_C_CONTIGUOUS(a)) {
+        return false;
+    }
+    return bytes >= 0 && bytes < NPA_FEW_READ * (double)npa_threshold_here();
+}
