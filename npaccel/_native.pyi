@@ -230,6 +230,13 @@ class Plans(MutableMapping[bytes, Any]):
 def plans() -> Plans:
     """The one table, in which the core looks keys up."""
 
+def rest(key: bytes, program: Program, seconds: float) -> None:
+    """Let `program`, which runs request by request, run what has this key until it has taken
+    `seconds` more; only then is the plan hook called again. A known program goes first."""
+
+def forget_rests() -> None:
+    """Call the plan hook again for whatever rests."""
+
 def values(positions: tuple[int, ...]) -> bytes:
     """The values of those scalars of the pending requests, joined."""
 

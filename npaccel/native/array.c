@@ -425,6 +425,23 @@ static int assign(PyArrayObject *target, PyObject *value)
     return status;
 }
 
+static const int WARN_ON_WRITE = (int)(1u << 31); /* NumPy's own, in no header: see broadcast_arrays */
+
+/* Whether `value` is what `view` shows, element by element: what `a[key] += x` assigns at its end. */
+static bool is_itself(PyArrayObject *view, PyObject *value)
+{
+    PyArrayObject *v = (PyArrayObject *)value;
+    int nd = PyArray_NDIM(view);
+    size_t bytes = sizeof(npy_intp) * (size_t)nd;
+    return (PyArray_CheckExact(value) || ours(value)) && PyArray_NDIM(v) == nd &&
+           PyArray_DATA(v) == PyArray_DATA(view) &&
+           memcmp(PyArray_DIMS(v), PyArray_DIMS(view), bytes) == 0 &&
+           memcmp(PyArray_STRIDES(v), PyArray_STRIDES(view), bytes) == 0 &&
+           PyArray_DESCR(v) == PyArray_DESCR(view) && !PyDataType_REFCHK(PyArray_DESCR(v)) &&
+           (PyArray_FLAGS(view) & (NPY_ARRAY_WRITEABLE | WARN_ON_WRITE)) ==
+               NPY_ARRAY_WRITEABLE;
+}
+
 int npa_assign(PyObject *a, PyObject *key, PyObject *value)
 {
     PyArrayObject *self = (PyArrayObject *)a;
@@ -448,6 +465,10 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
         PyObject *view = npa_numpy.mapping.mp_subscript(a, key);
         if (view == NULL) {
             return -1;
+        }
+        if (PyArray_Check(view) && is_itself((PyArrayObject *)view, value)) {
+            Py_DECREF(view);
+            return 0;
         }
         npa_value small[2] = {{.array = PyArray_Check(view) ? (PyArrayObject *)view : NULL}, both[1]};
         /* A few elements with nothing pending: to record them would cost a run. */

@@ -631,7 +631,7 @@ static void find_program(int requests, uint64_t backend, PyObject **program, PyO
     if (*program != NULL) {
         npa_program_note_use(*program);
         npa_count.plan_hits++;
-    } else {
+    } else if ((*program = npa_rests_find(key.hash)) == NULL) {
         npa_count.plan_misses++;
         *bytes = PyBytes_FromStringAndSize(key.bytes, (Py_ssize_t)key.size);
     }

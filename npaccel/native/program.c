@@ -37,6 +37,7 @@ struct npa_program {
     int nsteps;
     uint64_t dropped, used; /* used: number of the last flush that looked it up */
     uint64_t runs, best_ns, total_ns; /* whole runs of it, and how long they took */
+    uint64_t rest_ns; /* of total_ns: until then Python is not asked about it (rests.c) */
     uint64_t rival_ns; /* the best time of NumPy's loops for the same; 0: not known */
     bool single; /* request by request with NumPy's loops */
     bool foreign; /* has kernels for the host that are not of our making */
@@ -296,6 +297,13 @@ void npa_program_note_time(npa_program *p, uint64_t ns, uint64_t total_ns)
         p->single = true;
     }
 }
+
+void npa_program_rest(npa_program *p, double seconds)
+{
+    p->rest_ns = p->total_ns + (uint64_t)(seconds < 1e6 ? 1e9 * seconds : 1e15);
+}
+
+bool npa_program_rests(const npa_program *p) { return p->single && p->total_ns < p->rest_ns; }
 
 int npa_program_ready(void) { return PyType_Ready(&npa_program_type); }
 

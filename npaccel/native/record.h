@@ -113,7 +113,7 @@ typedef struct {
     uint64_t launches[NPA_OWNERS]; /* of kernels, by whose code they are; 0: the host's own */
     uint64_t requests, flushes, native_requests, dead_requests, bytes_read,
         bytes_written, plan_hits, plan_misses, kernel_requests, fault_evaluations, fault_programs,
-        fault_misses, not_deferred, snapshots, early_reads;
+        fault_misses, rests, not_deferred, snapshots, early_reads;
 } npa_counters;
 
 extern npa_queue npa_q;
@@ -324,6 +324,11 @@ PyObject *npa_plans(void); /* the table as Python sees it */
 /* The program of the pending requests, which have this key; borrowed. With the lock. */
 npa_program *npa_plans_find(const npa_key *key);
 
+/* rests.c. A new reference, or NULL. */
+PyObject *npa_rests_find(uint64_t hash);
+PyObject *npa_rest(PyObject *module, PyObject *args);
+PyObject *npa_forget_rests(PyObject *module, PyObject *nothing);
+
 /* touched.c. find and ran: with the lock, on the evaluator's thread */
 npa_program *npa_touched_find(void); /* of what is pending; a reference. NULL: none is known */
 void npa_touched_ran(bool program, uint64_t ns);
@@ -376,6 +381,9 @@ bool npa_program_single(const npa_program *program);
 bool npa_program_foreign(const npa_program *program); /* other packages' code may want the GIL */
 /* Of a whole run, and of all that were not noted yet. */
 void npa_program_note_time(npa_program *program, uint64_t ns, uint64_t total_ns);
+/* It runs NumPy's loops, and Python is not asked about it before it has taken so many seconds more. */
+void npa_program_rest(npa_program *program, double seconds);
+bool npa_program_rests(const npa_program *program);
 /* From step *done on. 0 done; -1 out of memory, 1 interrupted: *done steps are done, and to go on
  * with the next is safe. Fills kinds[request]. Needs no GIL. */
 int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),

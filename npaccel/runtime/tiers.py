@@ -25,6 +25,9 @@ SEQUENCES = 4096
 SIZES = 16
 COMPILING = "running with NumPy's loops while it compiles"
 NOT_YET = "running with NumPy's loops until it has run long enough for compiling to pay"
+# What a program with NumPy's loops takes until there is something new to choose: asking costs a
+# twentieth of a millisecond.
+REST_S = 1e-3
 NEVER = "running with NumPy's loops, as the setting tiering says"
 
 
@@ -40,7 +43,7 @@ class Sequence:
 
     programs: LRUCache[bytes, _native.Program] = field(default_factory=lambda: LRUCache(SIZES))
     forgotten_s: float = 0.0  # what programs took that are no longer among them
-    runs: int = 0
+    forgotten_runs: int = 0
     asked: bool = False
     ready: bool = False
     planned: bool = False
@@ -51,10 +54,17 @@ class Sequence:
         """What tier 0 has taken."""
         return self.forgotten_s + sum(program.timing[2] for program in self.programs.values())
 
+    @property
+    def runs(self) -> int:
+        """How often tier 0 has run it."""
+        return self.forgotten_runs + sum(p.timing[0] for p in self.programs.values())
+
     def add(self, key: bytes, program: _native.Program) -> None:
         """Keep a program of one more size; the oldest one goes if there are too many."""
         if len(self.programs) >= SIZES:
-            self.forgotten_s += self.programs.popitem()[1].timing[2]
+            runs, _, seconds = self.programs.popitem()[1].timing
+            self.forgotten_s += seconds
+            self.forgotten_runs += runs
         self.programs[key] = program
 
 
@@ -104,8 +114,8 @@ class Tiers:
             sequence.add(key, program)
         reason = reason or sequence.refused or (COMPILING if sequence.asked else NOT_YET)
         program.info = reason
-        sequence.runs += 1
         self.runs += 1
+        _native.rest(key, program, REST_S)
         return program
 
     def pays(self, sequence: Sequence) -> bool:
@@ -181,6 +191,7 @@ class Tiers:
         """After a change of settings: look at everything anew."""
         self._sequences.clear()
         self._jobs.clear()
+        _native.forget_rests()
 
     def _forked(self) -> None:
         # The helper is the parent's, and so are its answers.

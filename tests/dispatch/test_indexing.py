@@ -161,3 +161,31 @@ def test_a_few_elements_are_written_at_once_where_nothing_is_pending() -> None:
     x[3:4] = -1.0
     np.testing.assert_array_equal(before[:5], [2.0, 4.0, 6.0, 8.0, 10.0])
     np.testing.assert_array_equal(x[:5], [2.0, 4.0, 6.0, -1.0, 10.0])
+
+
+@pytest.mark.parametrize("wrap", [npaccel.asarray, np.asarray])
+def test_in_place_through_a_subscript_is_one_operation(wrap: Any) -> None:
+    """Its end, `a[key] = a[key]`, moves nothing."""
+    with npaccel.accelerate(min_size=0):
+        a = wrap(np.arange(24.0).reshape(4, 6))
+        npaccel.stats(reset=True)
+        a[1:, ::2] += 0.5
+        assert npaccel.stats()["requests"] == 1
+        a[::-1] = a
+        a[0] = a[0, ::-1]
+        assert npaccel.stats()["requests"] > 2
+        a[1:] = a[1:].view(np.int64)
+    expected = np.arange(24.0).reshape(4, 6)
+    expected[1:, ::2] += 0.5
+    expected[::-1] = expected
+    expected[0] = expected[0, ::-1]
+    expected[1:] = expected[1:].view(np.int64)
+    assert np.array_equal(a, expected)
+
+
+def test_what_is_read_only_stays_so_when_it_is_assigned_itself() -> None:
+    with npaccel.accelerate(min_size=0):
+        a = npaccel.asarray(np.arange(6.0))
+        a.flags.writeable = False
+        with pytest.raises(ValueError, match="assignment destination is read-only"):
+            a[1:] = a[1:]

@@ -28,7 +28,8 @@ WAIT_S = 60.0
 
 @pytest.fixture
 def adaptive(setting, tmp_path: Path, monkeypatch) -> Iterator[None]:
-    """Adaptive from a cold start; compiling always pays from the second run on."""
+    """Adaptive from a cold start; compiling always pays from the second run on, and each run asks."""
+    monkeypatch.setattr(tiers_module, "REST_S", 0.0)
     setting("cache_dir", str(tmp_path / "cache"))
     setting("tiering", "adaptive")
     monkeypatch.setattr(Costs, "compiling_pays", lambda self, spent_s, requests: True)
@@ -107,6 +108,26 @@ def test_what_only_touches_begin_is_compiled_by_the_helper_too() -> None:
     assert (counts["compiles"], counts["kernels"]) == (1, 1)
     assert counts["tier0_runs"] == times == counts["fault_evaluations"] - 1
     assert [step.backend for step in npaccel.explain().steps] == ["llvm"]
+
+
+def test_what_ran_a_moment_ago_does_not_ask_python_again(adaptive, monkeypatch) -> None:
+    monkeypatch.setattr(tiers_module, "REST_S", 1e6)
+    x = operand()
+    for _ in range(5):
+        npaccel.evaluate(x * 2 + 1)
+    assert npaccel.stats()["plan_misses"] == 1
+    assert npaccel.stats()["tier0_runs"] == 5
+    npaccel.config.tiering = "eager"  # a setting asks about everything anew
+    npaccel.evaluate(x * 2 + 1)
+    assert npaccel.stats()["compiles"] == 1
+
+
+def test_it_asks_again_when_it_has_taken_its_time(adaptive, monkeypatch) -> None:
+    monkeypatch.setattr(tiers_module, "REST_S", 1e-9)
+    x = operand()
+    for _ in range(3):
+        npaccel.evaluate(x * 2 + 1)
+    assert npaccel.stats()["plan_misses"] == 3
 
 
 @pytest.mark.usefixtures("adaptive")
@@ -304,8 +325,10 @@ import os, sys, time
 import numpy as np
 import npaccel
 from npaccel import api
+from npaccel.runtime import tiers
 from npaccel.runtime.cost import Costs
 Costs.compiling_pays = lambda self, spent_s, requests: True
+tiers.REST_S = 0.0
 npaccel.config.threshold = 0
 x = npaccel.asarray(np.linspace(0.1, 1.0, 5000))
 for _ in range(4):
