@@ -415,7 +415,8 @@ class Engine:
         counts["kernels_by_backend"] = by_backend
         compilers = [self.kernels, *(device.kernels for device in self._devices.values())]
         counts["compiles"] = sum(kernels.compiled for kernels in compilers)
-        counts["tier0_runs"] = sum((self.tiers.runs, counts.pop("fault_misses"), counts.pop("rests")))
+        unasked = counts.pop("fault_misses") + counts.pop("rests")
+        counts["tier0_runs"] = self.tiers.runs + unasked
         counts["kernels_loaded"] = sum(kernels.loaded for kernels in compilers)
         counts["plans_moved"] = self.planner.moved
         counts["traces"] = len(self.traces)

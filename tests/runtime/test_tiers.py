@@ -28,7 +28,7 @@ WAIT_S = 60.0
 
 @pytest.fixture
 def adaptive(setting, tmp_path: Path, monkeypatch) -> Iterator[None]:
-    """Adaptive from a cold start; compiling always pays from the second run on, and each run asks."""
+    """Adaptive from a cold start; compiling always pays from the second run on; each run asks."""
     monkeypatch.setattr(tiers_module, "REST_S", 0.0)
     setting("cache_dir", str(tmp_path / "cache"))
     setting("tiering", "adaptive")
