@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -49,10 +50,17 @@ dispatch.install(
     warn=warn.issue,
     filters=warn.runtime_warnings_are_errors,
 )
-# What is pending may warn, and keeps the globals of the program alive, whose objects would not be
-# finalised.
+
+
+def _finish() -> None:
+    """At exit: what is pending may warn, and keeps the globals of the program alive, whose objects
+    would not be finalised. Not after Ctrl-C, which is to stop the program, not to compile it."""
+    if getattr(sys, "last_type", None) is not KeyboardInterrupt or hasattr(sys, "ps1"):
+        _native.evaluate()
+
+
 atexit.register(_engine.tiers.stop)  # the last of these
-atexit.register(_native.evaluate)
+atexit.register(_finish)
 watch_scopes()
 watch_neighbours()
 

@@ -234,6 +234,22 @@ def test_ctrl_c_stops_at_once(write) -> None:
     assert errors.rstrip().endswith("KeyboardInterrupt") and "launch.py" not in errors
 
 
+@pytest.mark.pending
+@pytest.mark.parametrize(("end", "runs"), [("KeyboardInterrupt", 0), ("SystemExit", 1)])
+def test_what_is_pending_is_computed_at_exit_but_for_ctrl_c(write, end: str, runs: int) -> None:
+    source = f"""
+    import atexit
+    atexit.register(lambda: print(npaccel.stats()["flushes"]))  # runs after npaccel's own
+    import numpy as np
+    import npaccel
+    x = npaccel.asarray(np.zeros(1 << 17)) + 1
+    raise {end}
+    """
+    done = python("program.py", where=write(source))
+    assert done.stdout.split() == [str(runs)]
+    assert done.returncode == (-signal.SIGINT if end == "KeyboardInterrupt" else 0)
+
+
 @pytest.mark.parametrize(
     ("words", "options"),
     [
