@@ -8,6 +8,7 @@ import fnmatch
 import json
 import os
 import platform
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,7 @@ SLOW = (
     "not judged: passed the run's limit of seconds for one test, since each of very many small "
     "arrays is deferred"
 )
+NO_REASON = "NO REASON"
 
 
 def newly_failing(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
@@ -54,56 +56,110 @@ def ended(notes: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if '"ended": ' in line]
 
 
-def failures(folder: Path, mode: str) -> tuple[list[str], list[tuple[str, str, str]]]:
-    """Rows of the table of files; test, outcome and reason of what newly fails."""
-    rows, failing, known = [], [], load_known()
-    for notes in sorted((folder / mode).glob("*.jsonl")):
-        before = outcomes(folder / "plain" / notes.name)
+class Findings:
+    """What the page says of files and of their failures, of this run and of the page before it.
+
+    rows : of the table, by the file's name on the page.
+    failing : reason to the tests that newly fail for it, as they are shown, with how often.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[str, str] = {}
+        self.failing: dict[str, Counter[str]] = {}
+
+    def add(self, name: str, cells: Iterable[object], mark: str) -> None:
+        self.rows[name] = f"| {name} | {' | '.join(map(str, cells))} | {mark} |"
+
+    def fail(self, reason: str, shown: str, times: int = 1) -> None:
+        self.failing.setdefault(reason or NO_REASON, Counter())[shown] += times
+
+    def column(self, number: int) -> int:
+        """The sum of a column's numbers."""
+        cells = (row.split("|")[number].strip() for row in self.rows.values())
+        return sum(int(cell) for cell in cells if cell.isdigit())
+
+    def failures(self) -> list[str]:
+        """Failing tests under their reasons; parameters of one test on one line."""
+        lines = []
+        for reason, tests in sorted(self.failing.items()):
+            lines += ["", f"**{reason}**", ""]
+            lines += [f"- {t}" + (f" ({n} times)" if n > 1 else "") for t, n in tests.items()]
+        return lines
+
+
+def shown_name(file: str) -> str:
+    """`_core/test_umath` of "_core/tests/test_umath.py", "_core.tests.test_umath.py.jsonl"."""
+    return file.removesuffix(".jsonl").removesuffix(".py").replace(".", "/").replace("/tests/", "/")
+
+
+def kept(folders: Iterable[Path], mode: str) -> dict[str, Path]:
+    """The notes of each file by their name; the last complete ones, if there are any."""
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for notes in sorted((folder / mode).glob("*.jsonl")):
+            old = found.get(notes.name)
+            if old is None or _age(old) < _age(notes):
+                found[notes.name] = notes
+    return found
+
+
+def _age(notes: Path) -> tuple[bool, float]:
+    return bool(ended(notes)), notes.stat().st_mtime
+
+
+def judge(folders: Iterable[Path], mode: str) -> Findings:
+    """The findings of a run's notes, which may be in several folders."""
+    findings, known = Findings(), load_known()
+    for notes in sorted(kept(folders, mode).values(), key=lambda path: path.name):
+        before = outcomes(notes.parents[1] / "plain" / notes.name)
         after = outcomes(notes)
-        floor = outcomes(folder / "subclass" / notes.name)
+        floor = outcomes(notes.parents[1] / "subclass" / notes.name)
         new = newly_failing(before, after) if before else {}
         # Of a run that was stopped, only what it reached; it says so.
         cut = "" if ended(notes) and len(after) >= len(before) else ", stopped early"
+        day = datetime.date.fromtimestamp(notes.stat().st_mtime)
         passed = Counter(after.values())["passed"]
         least = len(newly_failing(before, floor)) if floor else "not run"
-        name = notes.stem.removesuffix(".py").replace(".tests.", "/")
-        rows.append(f"| {name}{cut} | {passed} | {least} | {len(new)} |")
-        failing += [
-            (test, outcome, SLOW if outcome == "slow" else reason_for(test, known))
-            for test, outcome in new.items()
-        ]
-    return rows, failing
+        count = len(new) if before else "not run"
+        findings.add(shown_name(notes.name), (passed, least, count), f"{day}{cut}")
+        for test, outcome in new.items():
+            name = test.removeprefix("numpy/").partition("[")[0]
+            crashed = " crashed" if outcome == "crashed" else ""
+            reason = SLOW if outcome == "slow" else reason_for(test, known)
+            findings.fail(reason, f"`{name}`{crashed}")
+    return findings
 
 
-def by_reason(failing: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Failing tests under their reasons; parameters of one test on one line."""
-    lines = []
-    grouped: dict[str, Counter[str]] = {}
-    for test, outcome, reason in failing:
-        name = test.removeprefix("numpy/").partition("[")[0]
-        name = f"`{name}`" + (f" {outcome}" if outcome == "crashed" else "")
-        grouped.setdefault(reason or "NO REASON", Counter())[name] += 1
-    for reason, tests in sorted(grouped.items()):
-        lines += ["", f"**{reason}**", ""]
-        lines += [f"- {name}" + (f" ({n} times)" if n > 1 else "") for name, n in tests.items()]
-    return lines
+def add_earlier(findings: Findings, page: str) -> None:
+    """What an earlier page said of files that `findings` has nothing of, marked as earlier."""
+    new = set(findings.rows)
+    for name, cells, mark in re.findall(r"^\| (\w+/\w+) \|((?: [\w ]+ \|){3})(.*)\|$", page, re.M):
+        if name not in new:
+            numbers = [cell.strip() for cell in cells.split("|")[:-1]]
+            findings.add(name, numbers, f"earlier, {mark.strip().removeprefix('earlier, ')}")
+    reason = ""
+    for line in page.splitlines():
+        if line.startswith("**") and line.endswith("**"):
+            reason = line.strip("*")
+        test = re.fullmatch(r"- (`(.+?)::.+`(?: crashed)?)(?: \((\d+) times\))?", line)
+        if test and shown_name(test[2]) not in new:
+            findings.fail(reason, test[1], int(test[3] or 1))
 
 
 # Why a plan leaves requests to NumPy's loops though the operation has kernels for other dtypes.
 NO_KERNEL = ("has no scalar form for", "has no fold for", "complex iota")
 
 
-def shares(folder: Path, mode: str) -> list[str]:
+def shares(notes: Iterable[Path]) -> list[str]:
     """Per operation and dtypes that were not all run by kernels: how many requests, and why."""
     counts: dict[tuple[str, str], list[int]] = {}
     why: dict[tuple[str, str], Counter[str]] = {}
-    for notes in (folder / mode).glob("*.jsonl"):
-        for end in ended(notes):
-            for name, types, *numbers in end["operations"]:
-                sums = counts.setdefault((name, types), [0, 0, 0])
-                sums[:] = [a + b for a, b in zip(sums, numbers, strict=True)]
-            for name, types, reason, _ in end["loops"]:
-                why.setdefault((name, types), Counter())[reason] += 1
+    for end in (end for path in notes for end in ended(path)):
+        for name, types, *numbers in end["operations"]:
+            sums = counts.setdefault((name, types), [0, 0, 0])
+            sums[:] = [a + b for a, b in zip(sums, numbers, strict=True)]
+        for name, types, reason, _ in end["loops"]:
+            why.setdefault((name, types), Counter())[reason] += 1
     total, planned, unplanned = (sum(sums[k] for sums in counts.values()) for k in range(3))
     if not total:
         return []
@@ -137,40 +193,45 @@ def _short(reason: str) -> str:
     return "no kernel for these dtypes" if any(text in reason for text in NO_KERNEL) else reason
 
 
-def report(folder: Path, mode: str) -> tuple[str, int]:
-    """The page in Markdown for what was run in `mode`, and how many failures have no reason."""
-    rows, failing = failures(folder, mode)
-    ends = [end for notes in (folder / mode).glob("*.jsonl") for end in ended(notes)]
+def report(folders: list[Path], mode: str, before: str = "") -> tuple[str, int]:
+    """The page in Markdown for what was run in `mode`, and how many failures have no reason.
+
+    before: the earlier page, which speaks for files that were not run this time.
+    """
+    findings = judge(folders, mode)
+    add_earlier(findings, before)
+    notes = kept(folders, mode).values()
+    ends = [end for path in notes for end in ended(path)]
     versions = {f"{k} {v}" for end in ends for k, v in end["ended"].items()}
     settings = {f"{k} {v}" for end in ends for k, v in end.get("settings", {}).items()}
-    names = {notes.name for notes in (folder / mode).glob("*.jsonl")}
-    left = [name for name in files([]) if name.replace("/", ".") + ".jsonl" not in names]
+    left = [name for name in files([]) if shown_name(name) not in findings.rows]
+    texts = {
+        "run": f"{datetime.date.today()}; {', '.join(sorted(versions))}; "
+        f"{', '.join(sorted(settings))}; {os.cpu_count()} cores, {platform.machine()}.",
+        "files": "\n".join(row for _, row in sorted(findings.rows.items())),
+        "passed": str(findings.column(2)),
+        "floor": str(findings.column(3)),
+        "new": str(sum(sum(tests.values()) for tests in findings.failing.values())),
+        "left": ", ".join(f"`{name}`" for name in left) or "none",
+        "failures": "\n".join(findings.failures()).strip() or "None.",
+        "shares": "\n".join(shares(notes)) or "Not counted.",
+    }
     text = (HERE / "page.md").read_text()
-    text = text.replace(
-        "@run@",
-        f"{datetime.date.today()}; {', '.join(sorted(versions))}; {', '.join(sorted(settings))}; "
-        f"{os.cpu_count()} cores, {platform.machine()}.",
-    )
-    text = text.replace("@files@", "\n".join(rows))
-    numbers = [
-        [int(cell) for cell in row.split("|")[2:-1] if cell.strip().isdigit()] for row in rows
-    ]
-    text = text.replace("@passed@", str(sum(row[0] for row in numbers)))
-    text = text.replace("@floor@", str(sum(row[1] for row in numbers if len(row) > 2)))
-    text = text.replace("@new@", str(len(failing)))
-    text = text.replace("@left@", ", ".join(f"`{name}`" for name in left) or "none")
-    text = text.replace("@failures@", "\n".join(by_reason(failing)).strip() or "None.")
-    text = text.replace("@shares@", "\n".join(shares(folder, mode)) or "Not counted.")
-    return text, sum(not reason for *_, reason in failing)
+    for name, words in texts.items():
+        text = text.replace(f"@{name}@", words)
+    return text, sum(findings.failing.get(NO_REASON, Counter()).values())
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path(".conformance"))
+    parser.add_argument("--out", type=Path, nargs="+", default=[Path(".conformance")])
     parser.add_argument("--mode", default="npaccel")
-    parser.add_argument("--page", type=Path, help="write it there; else it is printed")
+    parser.add_argument(
+        "--page", type=Path, help="write it there, keeping what it says of other files; else print"
+    )
     options = parser.parse_args()
-    text, unexplained = report(options.out, options.mode)
+    before = options.page.read_text() if options.page and options.page.exists() else ""
+    text, unexplained = report(options.out, options.mode, before)
     if options.page is None:
         print(text)
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +51,46 @@ def test_reasons_are_of_failures_only(tools: tuple[Any, Any]) -> None:
     known = [{"reason": "so", "tests": ["x.py::test_*"]}]
     assert report.reason_for("numpy/x.py::test_one[1]", known) == "so"
     assert report.reason_for("numpy/y.py::test_one", known) == ""
+
+
+END = {"test": "", "ended": {"numpy": "2"}, "settings": {}, "operations": [], "loops": []}
+
+
+def note(folder: Path, mode: str, file: str, **outcome_of: str) -> Path:
+    """Notes of a run of `file` that reached its end."""
+    path = folder / mode / f"{file.replace('/', '.')}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tests = [
+        {"test": f"numpy/{file}::{name}", "outcome": outcome, "text": ""}
+        for name, outcome in outcome_of.items()
+    ]
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in (*tests, END)))
+    return path
+
+
+def test_the_page_is_of_all_folders_and_keeps_what_was_not_run(
+    tools: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, report = tools
+    monkeypatch.setattr(report, "load_known", lambda: [{"reason": "so", "tests": ["*::test_a"]}])
+    one, two = tmp_path / "one", tmp_path / "two"
+    umath, einsum = "_core/tests/test_umath.py", "_core/tests/test_einsum.py"
+    for name in (umath, einsum):
+        note(one, "plain", name, test_a="passed", test_b="passed")
+        note(one, "npaccel", name, test_a="failed", test_b="failed")
+    page, unexplained = report.report([one], "npaccel")
+    assert unexplained == 2 and "- `_core/tests/test_umath.py::test_b`" in page
+    assert "| _core/test_umath | 0 | not run | 2 |" in page
+    # One of them again, elsewhere: its newest result counts, and the page speaks for the other.
+    note(two, "plain", umath, test_a="passed", test_b="passed")
+    again = note(two, "npaccel", umath, test_a="failed", test_b="passed")
+    os.utime(again, (4e9, 4e9))
+    (one / "npaccel" / f"{einsum.replace('/', '.')}.jsonl").unlink()
+    newer, unexplained = report.report([one, two], "npaccel", page)
+    assert unexplained == 1 and "- `_core/tests/test_umath.py::test_b`" not in newer
+    assert "| _core/test_umath | 1 | not run | 1 |" in newer
+    assert "| _core/test_einsum | 0 | not run | 2 | earlier, " in newer
+    assert "- `_core/tests/test_einsum.py::test_a`" in newer
+    assert newer.count("earlier, 2") == report.report([one, two], "npaccel", newer)[0].count(
+        "earlier, 2"
+    )
