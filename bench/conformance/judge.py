@@ -21,7 +21,8 @@ FIRST = ("umath", "multiarray", "numeric", "ufunc", "indexing", "regression", "f
 BAD = ("failed", "crashed", "slow")  # outcomes
 CRASHES = 20  # in one file; beyond it the file is given up
 # Every operation is compiled before its first run, so that kernels are what is judged.
-SETTINGS = {"NPACCEL_BACKEND": "llvm", "NPACCEL_TIERING": "eager", "OMP_NUM_THREADS": "2"}
+SETTINGS = {"NPACCEL_TIERING": "eager", "OMP_NUM_THREADS": "2"}
+BACKENDS = {"npaccel": "llvm", "opencl": "opencl"}  # of modes
 
 
 def files(names: Sequence[str]) -> Iterator[str]:
@@ -57,6 +58,7 @@ def run(
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     environment = (
         SETTINGS
+        | {"NPACCEL_BACKEND": BACKENDS.get(mode, "numpy")}
         | os.environ
         | {
             "JUDGE_MODE": mode,
@@ -127,10 +129,12 @@ def outcomes(notes: Path) -> dict[str, str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="parts of file names; none: all")
-    parser.add_argument("--modes", default="plain,subclass,npaccel")
+    parser.add_argument(
+        "--modes", default="plain,subclass,npaccel", help="separated by commas; also: opencl"
+    )
     parser.add_argument("--out", type=Path, default=Path(".conformance"))
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seconds", type=int, default=120, help="for one test")
+    parser.add_argument("--seconds", type=int, default=600, help="for one test")
     parser.add_argument(
         "--keep", choices=("all", "passed"), default="", help="of what an earlier run found"
     )

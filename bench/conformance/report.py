@@ -22,6 +22,8 @@ SLOW = (
     "arrays is deferred"
 )
 NO_REASON = "NO REASON"
+OPENCL = "\n## With OpenCL\n"  # where the page speaks of that backend
+TABLE_HEAD = "| file | passed | subclass | newly failing | judged |\n|---|---|---|---|---|"
 
 
 def newly_failing(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
@@ -77,6 +79,9 @@ class Findings:
         """The sum of a column's numbers."""
         cells = (row.split("|")[number].strip() for row in self.rows.values())
         return sum(int(cell) for cell in cells if cell.isdigit())
+
+    def table(self) -> str:
+        return "\n".join(row for _, row in sorted(self.rows.items()))
 
     def failures(self) -> list[str]:
         """Failing tests under their reasons; parameters of one test on one line."""
@@ -198,8 +203,10 @@ def report(folders: list[Path], mode: str, before: str = "") -> tuple[str, int]:
 
     before: the earlier page, which speaks for files that were not run this time.
     """
-    findings = judge(folders, mode)
+    before, _, before_opencl = before.partition(OPENCL)
+    findings, opencl = judge(folders, mode), judge(folders, "opencl")
     add_earlier(findings, before)
+    add_earlier(opencl, before_opencl)
     notes = kept(folders, mode).values()
     ends = [end for path in notes for end in ended(path)]
     versions = {f"{k} {v}" for end in ends for k, v in end["ended"].items()}
@@ -208,18 +215,19 @@ def report(folders: list[Path], mode: str, before: str = "") -> tuple[str, int]:
     texts = {
         "run": f"{datetime.date.today()}; {', '.join(sorted(versions))}; "
         f"{', '.join(sorted(settings))}; {os.cpu_count()} cores, {platform.machine()}.",
-        "files": "\n".join(row for _, row in sorted(findings.rows.items())),
+        "files": f"{TABLE_HEAD}\n{findings.table()}",
         "passed": str(findings.column(2)),
         "floor": str(findings.column(3)),
         "new": str(sum(sum(tests.values()) for tests in findings.failing.values())),
         "left": ", ".join(f"`{name}`" for name in left) or "none",
         "failures": "\n".join(findings.failures()).strip() or "None.",
+        "opencl": "\n".join((*opencl.failures(), "", TABLE_HEAD, opencl.table())).strip(),
         "shares": "\n".join(shares(notes)) or "Not counted.",
     }
     text = (HERE / "page.md").read_text()
     for name, words in texts.items():
         text = text.replace(f"@{name}@", words)
-    return text, sum(findings.failing.get(NO_REASON, Counter()).values())
+    return text, sum(sum(f.failing.get(NO_REASON, Counter()).values()) for f in (findings, opencl))
 
 
 def main() -> int:
