@@ -89,11 +89,12 @@ def _watched(
             command, env=environment, stdout=log, stderr=subprocess.STDOUT, cwd=notes.parent
         ) as process,
     ):
+        began = time.time()  # notes may be of an earlier run
         while True:
             try:
                 return process.wait(timeout=5)
             except subprocess.TimeoutExpired:
-                last = notes.stat().st_mtime if notes.exists() else time.time()
+                last = max(began, notes.stat().st_mtime if notes.exists() else began)
                 if time.time() - last > seconds:
                     process.kill()
 
