@@ -458,8 +458,9 @@ class Replay:
         heavy: bool,
         info: object,
     ) -> None: ...
-    def run(self, args: tuple[Any, ...], names: tuple[str, ...]) -> tuple[bool, Any]:
-        """(whether it could serve these arguments, result)."""
+    def run(self, args: tuple[Any, ...], names: tuple[str, ...]) -> tuple[int, Any]:
+        """(0, None) these arguments are of another signature; (1, result); (2, why the body must
+        run)."""
 
 class Macro:
     """A function whose recorded runs are replayed; `miss(args, kwargs, why)` does the rest.

@@ -43,7 +43,7 @@ __all__ = [
 
 config: Final = Config()
 _engine: Final = Engine(config)
-macro: Final = MacroFactory(Sections(config, _engine.section))
+macro: Final = MacroFactory(Sections(config, _engine.sections))
 dispatch.install(
     (os.path.dirname(np.__file__) + os.sep, os.path.dirname(__file__) + os.sep),
     plan=_engine,

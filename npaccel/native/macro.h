@@ -68,7 +68,7 @@ typedef struct {
     size_t temporary_bytes;
     int errstate;
     bool may_warn, writes, heavy;
-    uint64_t used, hits;
+    uint64_t used, hits, backend; /* backend: that its recording was asked for */
     npa_frame *spare;
 } npa_replay;
 

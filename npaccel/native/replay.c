@@ -637,7 +637,7 @@ int npa_replay_try(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject 
         status = -1;
     } else if (status && errstate < 0) {
         status = 2, *why = "errstate";
-    } else if (status && errstate != r->errstate) {
+    } else if (status && (errstate != r->errstate || r->backend != npa_backend_here())) {
         status = 0;
     } else if (status && strict && r->writes) {
         status = 2, *why = "warnings are errors";
@@ -655,23 +655,23 @@ int npa_replay_try(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject 
     return PyErr_Occurred() ? -1 : status;
 }
 
-/* run(args, names) -> (done, result); names: of the last arguments */
+/* run(args, names) -> (status, result, or why the body must run); names: of the last arguments */
 static PyObject *replay_run(PyObject *self, PyObject *given)
 {
     PyObject *args, *names, *result = NULL;
-    const char *why;
+    const char *why = NULL;
     if (!PyArg_ParseTuple(given, "O!O!", &PyTuple_Type, &args, &PyTuple_Type, &names)) {
         return NULL;
     }
     Py_ssize_t n = PyTuple_GET_SIZE(args) - PyTuple_GET_SIZE(names);
     int status = npa_replay_try((npa_replay *)self, &PyTuple_GET_ITEM(args, 0), n, names, &result,
                                 &why);
-    return status < 0 ? NULL
-           : Py_BuildValue("(NN)", PyBool_FromLong(status == 1),
-                           status == 1 ? result : Py_NewRef(Py_None));
+    return status < 0    ? NULL
+           : status == 1 ? Py_BuildValue("(iN)", status, result)
+                         : Py_BuildValue("(iz)", status, why);
 }
 static PyMethodDef replay_methods[] = {
-    {"run", replay_run, METH_VARARGS, "(done, result) of a call with these arguments."}, {NULL}};
+    {"run", replay_run, METH_VARARGS, "As npa_replay_try, of a call with these arguments."}, {NULL}};
 
 static void replay_free(PyObject *self)
 {

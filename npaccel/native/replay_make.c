@@ -181,6 +181,7 @@ PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     r->section = Py_NewRef(section), r->program = Py_NewRef(program), r->names = Py_NewRef(names);
     r->info = Py_NewRef(info), r->nargs = nargs, r->errstate = errstate;
+    r->backend = npa_backend_here();
     r->may_warn = may_warn, r->heavy = heavy, r->temporary_bytes = (size_t)temporary;
     if (!parse_nodes(in, &r->in, &r->nin) || !parse_nodes(out, &r->out, &r->nout) ||
         !parse_blocks(blocks, r) || !parse_roots(roots, r) ||

@@ -161,12 +161,15 @@ def _section(macro: _native.Macro, fallbacks: tuple[Fallback, ...]) -> Explanati
         f"Macro section {macro._section.where}: {report.count(counts['variants'], 'variant')}, "
         f"{report.count(counts['replays'], 'replay')}{bodies}"
     )
-    variants = macro._variants
+    variants = macro._section.variants
     if not variants:
         return Explanation(f"{heading}.", fallbacks)
     sites = [(code, lasti) for _, code, lasti in variants[0].section.sites()]
     heading += f". The latest variant: {report.count(len(sites), 'operation')} in"
-    return _planned(variants[0].program.info, sites, heading, fallbacks, None, pending=True)
+    info = variants[0].program.info
+    if isinstance(info, str):
+        return Explanation(f"{heading} NumPy's loops: {info}.", fallbacks)
+    return _planned(info.plan_info(), sites, heading, fallbacks, None, pending=True)
 
 
 def _last_run(fallbacks: tuple[Fallback, ...]) -> Explanation:

@@ -23,7 +23,6 @@ from npaccel.caches.trace import TraceCache
 from npaccel.config import Config
 from npaccel.errors import BackendUnavailable, CompileError, NpaccelWarning
 from npaccel.ir import text
-from npaccel.ir.nodes import Plan, Trace
 from npaccel.ir.passes import plan
 from npaccel.runtime import check
 from npaccel.runtime.choice import Device, is_device
@@ -42,6 +41,7 @@ from npaccel.runtime.program import (
     one_by_one,
     single_requests,
 )
+from npaccel.runtime.section_code import ONLY_NUMPY, SectionCode
 from npaccel.runtime.stored import Positions, StoredPrograms, outcome_of, unpack_outcome
 from npaccel.runtime.tiers import NEVER, Sequence, Tiers
 from npaccel.runtime.trace import decode, rule_text
@@ -55,7 +55,6 @@ FAULTS = ("guard_faults", "write_faults")  # counted by the core for good
 OWNERS = 8  # of launches, that the core tells apart (NPA_OWNERS)
 # Combinations of values that programs are kept for, where a plan depends on scalars' values.
 VARIANTS = 64
-ONLY_NUMPY = "the setting backend is 'numpy'"
 
 
 class Engine:
@@ -81,6 +80,7 @@ class Engine:
         self._backend_in_force = config.backend
         self._faults_before: dict[str, int] = {}
         self._warned: set[str] = set()
+        self.sections = SectionCode(self)
         config.subscribe(self._changed)
         self._apply()
         # The first call, which may be short, would wait for these two milliseconds; and by then the
@@ -128,7 +128,7 @@ class Engine:
             stored = self.stored.find(key)
             if stored is not None:
                 sequence.ready = True
-                return self._keep(key, *stored)
+                return self._keep(key, *stored[:3])
         return self._compile(key) if eager else self._choose(key, sequence)
 
     def touched(self, key: bytes) -> _native.Program:
@@ -229,27 +229,12 @@ class Engine:
                 asked.sequence.refused = f"not loaded: {error}"
                 continue
             found = self.stored.program(unpack_outcome(reply.outcome))
-            if found is not None:
+            if asked.section is not None:
+                asked.section.take(found)
+            elif found is not None:
                 asked.sequence.ready = True
                 found[2].rival = self.tiers.rival_seconds(asked)
-                self._keep(asked.key, *found)
-
-    def section(self, trace: Trace, once: bool) -> tuple[_native.Program, Plan]:
-        """Plan and build a macro section. once: it runs once, so nothing is compiled."""
-        config = self.config
-        if once or config.backend == "numpy" or config.tiering == "off":
-            reason = ONLY_NUMPY if config.backend == "numpy" else NEVER
-            reason = "its section ended early" if once else reason
-            return one_by_one(trace, reason), single_requests(trace, reason)
-        planned = plan(trace)
-        try:
-            with self._alone():
-                _, program = build(trace, planned, self.kernels.get, self.threads, self._streams)
-        except (CompileError, BackendUnavailable) as error:
-            self._warn_once(error, text.trace_text(trace) + "\n" + text.plan_text(planned))
-            reason = f"not compiled: {error}"
-            return one_by_one(trace, reason), single_requests(trace, reason)
-        return program, planned
+                self._keep(asked.key, *found[:3])
 
     def before(self) -> check.State:
         """In check mode, before a run: what the requests will read."""

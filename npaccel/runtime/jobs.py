@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from npaccel.runtime.kernels import Image
-from npaccel.runtime.trace import RuleText
+from npaccel.runtime.trace import RawTrace, RuleText
 
 __all__ = ["Job", "Reply"]
 
@@ -14,7 +14,8 @@ __all__ = ["Job", "Reply"]
 class Job:
     """A trace to plan and compile. folder: the cache's, empty if there is none.
 
-    words, rules : the trace, as words.py reads it.
+    words, rules : the trace, as words.py reads it; or
+    raw : the trace, as trace.portable makes it.
     """
 
     number: int
@@ -24,6 +25,7 @@ class Job:
     threads: int
     folder: str
     limit: int
+    raw: RawTrace | None = None
 
 
 @dataclass(frozen=True, slots=True)

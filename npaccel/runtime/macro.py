@@ -1,4 +1,8 @@
-"""Macro sections as functions: recorded once per signature, then replayed by the C core."""
+"""Macro sections as functions: recorded once per signature, then replayed by the C core.
+
+A variant that is to be compiled by the helper is *early* until its code is there: its calls come
+here, run with NumPy's loops, and look whether an answer has come.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,9 +20,9 @@ import numpy as np
 from npaccel import _native
 from npaccel.caches.macro import MacroCache
 from npaccel.errors import SectionError
-from npaccel.ir.nodes import Plan, Trace
 from npaccel.runtime.recording import Again, Recording, Refused
-from npaccel.runtime.replays import make_replay
+from npaccel.runtime.replays import make_replay, requests_of
+from npaccel.runtime.section_code import SectionCode, Waiting
 from npaccel.runtime.warn import warn_user
 
 __all__ = ["Section", "Sections"]
@@ -25,6 +30,10 @@ __all__ = ["Section", "Sections"]
 # Recordings in a row of which none was ever replayed; then only one call in so many records.
 PATIENCE: Final = 16
 RETRY_EVERY: Final = 64
+# Variants of one section that wait for their code; recorded again if there are more.
+MOST_EARLY: Final = 16
+# What a replay answers: another signature, done, the body must run.
+OTHER, DONE, BODY = range(3)
 CHECK_MODE: Final = "check mode runs every request by itself"
 
 
@@ -33,14 +42,12 @@ class Sections:
 
     Parameters
     ----------
-    compile_trace : plans and builds; see replays.Compile.
+    code : plans and builds.
     """
 
-    def __init__(
-        self, config: Any, compile_trace: Callable[[Trace, bool], tuple[_native.Program, Plan]]
-    ) -> None:
+    def __init__(self, config: Any, code: SectionCode) -> None:
         self.config = config
-        self.compile_trace = compile_trace
+        self.code = code
         self.cache = MacroCache(config.macro_cache)
         self.known: weakref.WeakSet[Section] = weakref.WeakSet()
         self.local = threading.local()
@@ -57,6 +64,7 @@ class Sections:
         self.cache.clear()
         for section in list(self.known):
             section.refused.clear()
+            section.early.clear()
 
     def stats(self) -> dict[str, dict[str, Any]]:
         """Per section what `Section.stats` has."""
@@ -65,7 +73,7 @@ class Sections:
     def _changed(self, name: str, value: str | int) -> None:
         self.cache.limit = self.config.macro_cache
         self.cache.shrink()
-        if name in ("backend", "threads", "threshold", "guard"):
+        if name in ("backend", "threads", "threshold", "guard", "tiering"):
             self.clear()
 
     @property
@@ -76,12 +84,24 @@ class Sections:
         return found
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Early:
+    """A variant that waits for its code, and what another replay of it is made of."""
+
+    replay: _native.Replay
+    waiting: Waiting
+    recording: Recording
+    names: tuple[str, ...]
+    count: int
+
+
 class Section:
     """One decorated function.
 
     Attributes
     ----------
     macro : what the user calls; replays known variants and comes to `_missed` for all else
+    early : variants that wait for their code
     refused : per outline of a signature, why it is not recorded
     """
 
@@ -92,6 +112,7 @@ class Section:
         line = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
         self.where = f"{name!r}{line}"
         self.refused: dict[Any, str] = {}
+        self.early: list[Early] = []
         self.counts: Counter[str] = Counter()
         self._hits_before = 0
         self._fruitless = 0
@@ -103,7 +124,7 @@ class Section:
 
     def stats(self) -> dict[str, Any]:
         """Calls replayed, recordings made, calls whose body ran, and why."""
-        variants = self.macro._variants
+        variants = self.variants
         return {
             "variants": len(variants),
             "replays": sum(variant.hits for variant in variants) + self.counts["replays"],
@@ -113,13 +134,19 @@ class Section:
         }
 
     @property
+    def variants(self) -> list[_native.Replay]:
+        """Replays, the latest first."""
+        return [*self.macro._variants, *[early.replay for early in self.early]]
+
+    @property
     def _reasons(self) -> list[str]:
         return [key.removeprefix("why ") for key in self.counts if key.startswith("why ")]
 
     def clear(self) -> None:
         """Forget the recordings of this section."""
-        self.counts["replays"] += sum(variant.hits for variant in self.macro._variants)
+        self.counts["replays"] += sum(variant.hits for variant in self.variants)
         self.sections.cache.forget(self.macro)
+        self.early.clear()
         self.refused.clear()
         self._fruitless = 0
 
@@ -134,6 +161,16 @@ class Section:
             return self._run_body(args, kwargs, CHECK_MODE)
         if self.sections.config.guard == "off":
             return self._run_body(args, kwargs, "the guard is off")
+        elsewhere = self.sections.code.elsewhere()
+        if elsewhere:
+            return self._run_body(args, kwargs, elsewhere)
+        for early in list(self.early):
+            status, result = early.replay.run((*args, *kwargs.values()), tuple(kwargs))
+            if status == BODY:
+                return self._run_body(args, kwargs, result)
+            if status == DONE:
+                self._attend(early)
+                return result
         outline = _outline(args, kwargs)
         if outline in self.refused:
             return self._run_body(args, kwargs, self.refused[outline])
@@ -172,29 +209,57 @@ class Section:
         self.counts[f"why {why}"] += 1
         return self.function(*_plain_numbers(args), **_plain_numbers(kwargs))
 
+    def _attend(self, early: Early) -> None:
+        """It has run: exchange it for what its code makes of it, if that is there."""
+        self._fruitless = 0
+        waiting = early.waiting
+        if not self.sections.code.attend(waiting):
+            return
+        try:
+            self.early.remove(early)
+        except ValueError:  # another thread did, or everything was forgotten
+            return
+        self.counts["replays"] += early.replay.hits
+        replay, threshold = early.replay, self.sections.config.threshold
+        try:
+            if waiting.code is None:
+                raise Refused(waiting.sequence.refused)
+            replay = make_replay(early.recording, early.names, early.count, waiting.code, threshold)
+        except Refused as refusal:
+            replay.program.info = refusal.reason
+        self._keep(replay)
+
+    def _keep(self, replay: _native.Replay) -> None:
+        self.macro._add(replay)
+        self.sections.cache.add(self.macro, replay)
+        self._hits_before = sum(variant.hits for variant in self.variants)
+
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         recording = self._run_recorded(args, kwargs)
-        names = tuple(kwargs)
+        names, count = tuple(kwargs), len(args)
         given = (*args, *kwargs.values())
-        compile_trace, threshold = self.sections.compile_trace, self.sections.config.threshold
+        code, threshold = self.sections.code, self.sections.config.threshold
         if recording.raised is not None:
             if any(block[1] for block in recording.section.blocks()):
                 # What it wrote before it raised is there, as after NumPy.
-                partial = make_replay(
-                    recording, names, len(args), compile_trace, threshold, once=True
-                )
-                partial.run(given, names)
+                once, _ = code.make(requests_of(recording, threshold), True)
+                make_replay(recording, names, count, once, threshold).run(given, names)
             raise recording.raised
-        replay = make_replay(recording, names, len(args), compile_trace, threshold)
-        done, result = replay.run(given, names)
-        if not done:
+        made, waiting = code.make(requests_of(recording, threshold), False)
+        replay = make_replay(recording, names, count, made, threshold)
+        status, result = replay.run(given, names)
+        if status != DONE:
             return self._run_body(args, kwargs, "the recording did not fit its own arguments")
         self.counts["recordings"] += 1
-        hits = sum(variant.hits for variant in self.macro._variants)
+        hits = sum(variant.hits for variant in self.variants)
         self._fruitless = self._fruitless + 1 if hits == self._hits_before else 0
-        self.macro._add(replay)
-        self.sections.cache.add(self.macro, replay)
-        self._hits_before = sum(variant.hits for variant in self.macro._variants)
+        if waiting is None:
+            self._keep(replay)
+        else:
+            recording.arrays.clear()
+            self.early.insert(0, Early(replay, waiting, recording, names, count))
+            del self.early[MOST_EARLY:]
+            self._hits_before = sum(variant.hits for variant in self.variants)
         return result
 
     def _run_recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recording:

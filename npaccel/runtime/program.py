@@ -80,11 +80,13 @@ class Recipe:
 
     steps : as _native.Program takes them, but a kernel's begins with its place in `kernels`.
     kernels : keys of their code.
+    buffers : those that need memory.
     """
 
     steps: list[tuple[Any, ...]]
     dropped: int
     kernels: tuple[str, ...]
+    buffers: tuple[int, ...]
 
 
 class Information(Protocol):
@@ -172,7 +174,7 @@ def _placed(
             steps[number] = (len(code), *words, (None, 0, 0, 0, place.owner))
         code.append(found)
         told[number] = dataclasses.replace(info, backend=name_or_reason)
-    return Recipe(steps, recipe.dropped, recipe.kernels), code, told
+    return dataclasses.replace(recipe, steps=steps), code, told
 
 
 def draft(
@@ -194,7 +196,8 @@ def draft(
         found[key] = compiled
         steps.append((place, *_kernel_step(step, info, releases, compiled, threads)))
         infos.append(info)
-    return Recipe(steps, len(plan.dropped), tuple(found)), list(found.values()), infos
+    recipe = Recipe(steps, len(plan.dropped), tuple(found), plan.buffers)
+    return recipe, list(found.values()), infos
 
 
 def assemble(recipe: Recipe, code: Sequence[Any], info: object) -> _native.Program:

@@ -2,44 +2,56 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable
 from typing import Any, Final
 
-from npaccel import _native
-from npaccel.ir.nodes import BufferInfo, Plan, Request, ScalarOperand, Trace
-from npaccel.runtime.recording import Recording, Refused
-from npaccel.runtime.trace import decode
+import numpy as np
 
-__all__ = ["Compile", "make_replay"]
+from npaccel import _native
+from npaccel.runtime.recording import Recording, Refused
+from npaccel.runtime.section_code import Code
+from npaccel.runtime.trace import RawTrace
+
+__all__ = ["make_replay", "requests_of"]
 
 # The C core's npa_block_kind.
 INPUT, OUTSIDE, CELL, ROOT, TEMPORARY, UNUSED = range(6)
 ALIGNMENT: Final = 64
-# Work of at least so many bytes runs without the interpreter's lock.
+# What uses so much memory runs without the interpreter's lock.
 HEAVY_BYTES: Final = 256 * 1024
+SCALAR_BYTES: Final = 16
+FLOATS: Final[dict[int, Any]] = {np.dtype(code).num: np.dtype(code) for code in "efd"}
 
-# Plans and builds; the flag: nothing need be fast, it runs once.
-Compile = Callable[[Trace, bool], tuple[_native.Program, Plan]]
+
+def requests_of(recording: Recording, threshold: int) -> RawTrace:
+    """What a program for the recording is made of; raises Refused.
+
+    threshold : bytes from which results are npaccel arrays
+    """
+    section = recording.section
+    blocks = section.blocks()
+    kinds = _kinds(recording, blocks)
+    _check_overlap(recording, blocks, kinds)
+    bound = {(request, operand) for request, operand, _ in section.bindings()}
+    buffers: list[tuple[Any, ...]] = []
+    for index, (block, kind) in enumerate(zip(blocks, kinds, strict=True)):
+        made = kind == CELL and index not in recording.argument_cells
+        fresh = kind in (ROOT, TEMPORARY) or made
+        aligned = kind == TEMPORARY or (kind == ROOT and block[0] >= threshold)
+        buffers.append((block[0], fresh, kind == TEMPORARY, aligned, 0))
+    requests = [_without_values(index, raw, bound) for index, raw in enumerate(section.requests())]
+    return buffers, requests
 
 
 def make_replay(
-    recording: Recording,
-    names: tuple[str, ...],
-    count: int,
-    compile_trace: Compile,
-    threshold: int,
-    *,
-    once: bool = False,
+    recording: Recording, names: tuple[str, ...], count: int, code: Code, threshold: int
 ) -> _native.Replay:
     """The Replay of what was recorded.
 
     Parameters
     ----------
     names : of the last arguments; count : of the arguments before them
-    threshold : bytes from which results are npaccel arrays
-    once : it is run once, for its writes to the arguments
+    threshold : as in `requests_of`
 
     Raises
     ------
@@ -47,19 +59,14 @@ def make_replay(
     """
     section = recording.section
     blocks = section.blocks()
-    kinds = [_kind(recording, index, block) for index, block in enumerate(blocks)]
-    _check_overlap(recording, blocks, kinds)
     bindings = section.bindings()
-    trace = _trace(recording, blocks, kinds, threshold, {(r, k) for r, k, _ in bindings})
-    program, plan = compile_trace(trace, once)
-    if any((request, operand) in plan.consumed for request, operand, _ in bindings):
+    if any((request, operand) in code.consumed for request, operand, _ in bindings):
         raise Refused("a rewrite used the value of a number")
-    needed = set(plan.buffers)
-    specs, size = _layout(recording, blocks, kinds, needed)
+    specs, size = _layout(recording, blocks, _kinds(recording, blocks), code.buffers)
     recording.numbers_looked_at()
     return _native.Replay(
         section=section,
-        program=program,
+        program=code.program,
         nargs=count,
         names=names,
         inputs=recording.inputs,
@@ -72,10 +79,14 @@ def make_replay(
         outputs=recording.outputs,
         temporary_bytes=size,
         errstate=recording.errstate,
-        may_warn=any(request.errstate for request in trace.requests),
-        heavy=_traffic(program) >= HEAVY_BYTES,
+        may_warn=any(request[3] for request in section.requests()),
+        heavy=sum(blocks[index][0] for index in code.buffers) >= HEAVY_BYTES,
         info=recording.where,
     )
+
+
+def _kinds(recording: Recording, blocks: list[tuple[Any, ...]]) -> list[int]:
+    return [_kind(recording, index, block) for index, block in enumerate(blocks)]
 
 
 def _kind(recording: Recording, index: int, block: tuple[Any, ...]) -> int:
@@ -97,41 +108,23 @@ def _check_overlap(recording: Recording, blocks: list[tuple[Any, ...]], kinds: l
                 raise Refused("an argument's memory is also reached by another name")
 
 
-def _trace(
-    recording: Recording,
-    blocks: list[tuple[Any, ...]],
-    kinds: list[int],
-    threshold: int,
-    bound: set[tuple[int, int]],
-) -> Trace:
-    argument_cells = recording.argument_cells
-    buffers: list[BufferInfo] = []
-    for index, (block, kind) in enumerate(zip(blocks, kinds, strict=True)):
-        size = block[0]
-        fresh = kind in (ROOT, TEMPORARY) or (kind == CELL and index not in argument_cells)
-        aligned = kind == TEMPORARY or (kind == ROOT and size >= threshold)
-        buffers.append(BufferInfo(index, size, fresh, kind == TEMPORARY, aligned))
-    raw = [(b.size_bytes, b.fresh, b.dead, b.owned, 0) for b in buffers]
-    trace = decode((raw, recording.section.requests()))
-    requests = tuple(_without_values(request, bound) for request in trace.requests)
-    return Trace(tuple(buffers), requests)
-
-
-def _without_values(request: Request, bound: set[tuple[int, int]]) -> Request:
-    """Numbers that change from call to call are unlike any that a rewrite knows."""
+def _without_values(index: int, raw: tuple[Any, ...], bound: set[tuple[int, int]]) -> Any:
+    """A request whose numbers that change from call to call are none that a rewrite knows."""
     inputs = tuple(
-        dataclasses.replace(operand, value=math.nan)
-        if isinstance(operand, ScalarOperand)
-        and (request.index, place) in bound
-        and operand.dtype[0] == "f"
+        (_not_a_number(operand[1]), operand[1])
+        if (index, place) in bound and isinstance(operand[0], bytes) and operand[1] in FLOATS
         else operand
-        for place, operand in enumerate(request.inputs)
+        for place, operand in enumerate(raw[4])
     )
-    return dataclasses.replace(request, inputs=inputs) if inputs != request.inputs else request
+    return (*raw[:4], inputs, *raw[5:])
+
+
+def _not_a_number(number: int) -> bytes:
+    return np.array(np.nan, FLOATS[number]).tobytes().ljust(SCALAR_BYTES, b"\0")
 
 
 def _layout(
-    recording: Recording, blocks: list[tuple[Any, ...]], kinds: list[int], needed: set[int]
+    recording: Recording, blocks: list[tuple[Any, ...]], kinds: list[int], needed: frozenset[int]
 ) -> tuple[list[tuple[Any, ...]], int]:
     """Per block (kind, written, slot, size, place, address, owner), and the temporaries' size."""
     first = {group.block: group.slots[0] for group in recording.groups}
@@ -160,7 +153,3 @@ def _roots(recording: Recording, threshold: int) -> list[tuple[Any, ...]]:
         size = math.prod(shape) * dtype.itemsize
         roots.append((dtype, shape, strides, contiguous, size >= max(threshold, 1)))
     return roots
-
-
-def _traffic(program: _native.Program) -> int:
-    return sum(step.bytes_read + step.bytes_written for step in program.info.steps)

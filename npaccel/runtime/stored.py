@@ -28,6 +28,8 @@ __all__ = [
 
 # request, input, request, input ... of the scalars whose values a plan depends on.
 Positions = tuple[int, ...]
+# Those, their values, the Program, the buffers that need memory.
+Found = tuple[Positions, bytes, _native.Program, tuple[int, ...]]
 # Entries larger than this are not written: plans of thousands of requests, which change with the
 # length of a loop.
 LARGEST_BYTES = 4 << 20
@@ -58,7 +60,7 @@ def pack_outcome(outcome: Outcome) -> bytes:
         (
             outcome.positions,
             outcome.values,
-            (recipe.steps, recipe.dropped, recipe.kernels),
+            (recipe.steps, recipe.dropped, recipe.kernels, recipe.buffers),
             rules,
             outcome.trace,
         )
@@ -120,9 +122,14 @@ class StoredPrograms:
         self._identity = identity
         self._code = code
 
-    def find(self, key: bytes) -> tuple[Positions, bytes, _native.Program] | None:
-        """The Program for the pending requests with this key: the scalars that it depends on, their
-        values, and itself. None: it has to be planned, or a kernel is missing."""
+    def find(
+        self, key: bytes, values: Callable[[Positions], bytes] = _native.values
+    ) -> Found | None:
+        """The Program for the requests with this key: the scalars that it depends on, their values,
+        itself, and the buffers that need memory. None: it has to be planned, or a kernel lacks.
+
+        values : of the requests' scalars; by default the pending ones'.
+        """
         store = self._store()
         if store is None:
             return None
@@ -132,12 +139,12 @@ class StoredPrograms:
             return None
         if entry.startswith(VARIANTS):  # one for each combination of scalars' values
             positions = tuple(map(int, entry.removeprefix(VARIANTS).split()))
-            entry = store.get(self._name(key, _native.values(positions)))
+            entry = store.get(self._name(key, values(positions)))
             if entry is None:
                 return None
         return self.program(unpack_outcome(entry))
 
-    def program(self, found: Outcome) -> tuple[Positions, bytes, _native.Program] | None:
+    def program(self, found: Outcome) -> Found | None:
         """The Program of an Outcome; None where its rules are not this process's, or code lacks."""
         known = _native.rules()
         for number, text in found.rules.items():
@@ -150,7 +157,8 @@ class StoredPrograms:
         first_flush = _native.serial(None)
         assert first_flush is not None  # there always is a next one
         info: Any = Planned(found.trace, first_flush)
-        return found.positions, found.values, assemble(found.recipe, code, info)
+        program = assemble(found.recipe, code, info)
+        return found.positions, found.values, program, found.recipe.buffers
 
     def keep(self, key: bytes, made: Outcome) -> None:
         """Store an Outcome under its key."""

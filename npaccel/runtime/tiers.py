@@ -70,10 +70,12 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A job that the helper has: for which key, and of which sequence."""
+    """A job that the helper has: for which key, and of which sequence; the macro section's
+    `Waiting`, if it is one's."""
 
     key: bytes
     sequence: Sequence
+    section: Any = None
 
 
 class Tiers:
@@ -132,14 +134,16 @@ class Tiers:
                 self._helper = self._make_helper()
                 self._helper.start()
 
-    def ask(self, sequence: Sequence, key: bytes, job: Callable[[int], Any]) -> bool:
+    def ask(
+        self, sequence: Sequence, key: bytes, job: Callable[[int], Any], section: Any = None
+    ) -> bool:
         """Have the pending requests compiled; False: there is no helper."""
         if self._helper is None:
             self._helper = self._make_helper()
         self._number += 1
         if not self._helper.ask(self._number, job(self._number)):
             return False
-        self._jobs[self._number] = Asked(key, sequence)
+        self._jobs[self._number] = Asked(key, sequence, section)
         sequence.asked = True
         return True
 
@@ -190,7 +194,7 @@ class Tiers:
     def forget(self) -> None:
         """After a change of settings: look at everything anew."""
         self._sequences.clear()
-        self._jobs.clear()
+        self._forked()
         _native.forget_rests()
 
     def _forked(self) -> None:

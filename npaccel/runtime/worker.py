@@ -57,7 +57,7 @@ class Worker:
         self._known.clear()
         self._compiled = 0
         begin = time.monotonic()
-        raw = raw_trace(job.words, job.rules)
+        raw = job.raw or raw_trace(job.words, job.rules)
         trace = decode(raw)
         planned = plan(trace)
         count = len(trace.requests)
