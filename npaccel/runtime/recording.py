@@ -270,6 +270,8 @@ class Recording:
             group = self.groups[-1]
             group.high = max(group.high, high)
             group.slots.append(slot)
+        # Not by address: the requests are the same in another process.
+        self.groups.sort(key=lambda group: min(group.slots))
 
     def _survey_array(self, array: Array) -> None:
         if type(array) is not np.ndarray and not isinstance(array, _native.ArrayBase):
