@@ -47,47 +47,59 @@ class Fallbacks:
     """How often which function ran in NumPy, why, and from which line of the user."""
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, str, str], int] = {}
-        self._seconds: dict[tuple[str, str, str], float] = {}
+        # (function, reason, file, line) to [number, seconds]: made for being counted quickly.
+        self._calls: dict[tuple[str, str, str, int], list[float]] = {}
 
     def record(self, function: str | np.ufunc, reason: str, seconds: float = 0.0) -> None:
         """Count one call that took so long; the site is the first caller outside NumPy and us."""
         function = function if isinstance(function, str) else function.__name__
-        key = (function, reason, _site())
-        if key not in self._counts and len(self._counts) >= MAX_ENTRIES:
-            key = (function, reason, "elsewhere")
-        self._counts[key] = self._counts.get(key, 0) + 1
-        self._seconds[key] = self._seconds.get(key, 0.0) + seconds
+        key = (function, reason, *_site())
+        entry = self._calls.get(key)
+        if entry is None:
+            if len(self._calls) >= MAX_ENTRIES:
+                key = (function, reason, "elsewhere", 0)
+            entry = self._calls.setdefault(key, [0, 0.0])
+        entry[0] += 1
+        entry[1] += seconds
 
     def counts(self) -> Mapping[tuple[str, str, str], int]:
         """(function, reason, "file:line") to number of calls, since the start or `clear`."""
-        return dict(self._counts)
+        return {_place(key): int(entry[0]) for key, entry in [*self._calls.items()]}
 
     def seconds(self) -> Mapping[tuple[str, str, str], float]:
         """The same, to the time that those calls took; 0 where it was not measured."""
-        return dict(self._seconds)
+        return {_place(key): entry[1] for key, entry in [*self._calls.items()]}
 
     def total(self) -> int:
-        return sum(self._counts.values())
+        return int(sum(entry[0] for entry in [*self._calls.values()]))
 
     def clear(self) -> None:
-        self._counts.clear()
-        self._seconds.clear()
+        self._calls.clear()
 
 
 FALLBACKS = Fallbacks()
 
 
+def _place(key: tuple[str, str, str, int]) -> tuple[str, str, str]:
+    function, reason, file, line = key
+    return function, reason, f"{file}:{line}" if line else file
+
+
+@functools.lru_cache(maxsize=4096)
+def _package(module: str) -> str:
+    return module.partition(".")[0]
+
+
 def _inside(frame: types.FrameType, *packages: str) -> bool:
     name = frame.f_globals.get("__name__")
-    return isinstance(name, str) and name.partition(".")[0] in packages
+    return isinstance(name, str) and _package(name) in packages
 
 
-def _site() -> str:
+def _site() -> tuple[str, int]:
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and _inside(frame, "npaccel", "numpy"):
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "unknown"
+    return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("unknown", 0)
 
 
 def _call(function: Any, args: Any, kwargs: Any) -> Any: return function(*args, **kwargs)  # fmt: skip  # noqa: E501

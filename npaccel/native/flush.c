@@ -169,7 +169,7 @@ static int finish_queue(PyObject *program, int done)
     npa_collect_dead();
     remember(program, done);
     npa_keep_rest(done);
-    npa_q.fresh_bytes = 0;
+    npa_q.fresh_bytes = 0, npa_q.small = 0;
     for (int i = 0; i < before; i++) {
         npa_buffer *b = npa_q.buffers[i];
         b->serial = b->pending ? npa_q.serial : b->serial;

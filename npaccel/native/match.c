@@ -68,6 +68,8 @@ static size_t all_bytes;
 static int spares;
 static uint64_t clock_of_uses;
 
+bool npa_match_inside(void) { return here.block != NULL; }
+
 /* -------------------------------------------------------------------------------- recordings */
 
 static void drop_spares(recording *r)

@@ -392,6 +392,21 @@ static int commit_in_section(draft *d, PyObject **results)
     return 1;
 }
 
+/* So many requests on small arrays in a row, recorded because they need what is pending, say that
+ * more are to come. NumPy does those in less time than they take here, once that is computed. */
+enum { MOST_SMALL = 32 };
+
+/* Whether it would not have been recorded, were not an operand pending. A block is one step. */
+static bool is_small(const draft *d)
+{
+    size_t threshold = npa_threshold_here();
+    bool small = threshold > 0 && !npa_match_inside();
+    for (int k = 0; small && k < d->nin + d->nout + d->masked; k++) {
+        small = d->arrays[k] == NULL || (size_t)PyArray_NBYTES(d->arrays[k]) < threshold;
+    }
+    return small;
+}
+
 static int enter_in_queue(draft *d, PyObject **results)
 {
     npa_buffer *buffers[NPA_MAX_ARGS + 1];
@@ -455,13 +470,14 @@ static int enter_in_queue(draft *d, PyObject **results)
         indices[k] = d->arrays[k] != NULL ? buffers[k]->index : -1;
     }
     fill(d, r, indices, offsets);
+    npa_q.small = is_small(d) ? npa_q.small + 1 : 0;
     uint64_t serial = npa_match_commit(r, d->usual ? d->made[0] : NULL);
     npa_unlock();
     for (int k = 0; k < d->nout; k++) {
         results[k] = d->made[k] != NULL ? d->made[k] : Py_NewRef((PyObject *)d->arrays[d->nin + k]);
     }
     /* What must not stay pending runs before the call returns. */
-    if ((urgent || strict) && npa_flush() < 0) {
+    if ((urgent || strict || npa_q.small >= MOST_SMALL) && npa_flush() < 0) {
         if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
             npa_queue_withdraw(serial);
         }

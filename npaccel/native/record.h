@@ -100,6 +100,7 @@ typedef struct {
     size_t *at; /* offset of each request */
     int nrequests, requests_cap;
     size_t fresh_bytes;
+    int small; /* how many of the last requests are on small arrays only */
     npa_buffer *foreign; /* blocks and copies, newest first */
     size_t copied_bytes;
     bool repeatable; /* the run may have to be repeated: it gives nothing back before its end */
@@ -309,6 +310,7 @@ int npa_match_init(PyObject *module);
 PyObject *npa_match_begin(PyObject *recordings); /* borrowed; NULL: error set */
 void npa_match_end(void);
 int npa_match_map(npa_rule *rule, const npa_value *in, PyArrayObject *out, PyObject **results);
+bool npa_match_inside(void); /* this thread is in a block */
 uint64_t npa_match_commit(npa_request *r, PyObject *made); /* npa_queue_commit; made: its one result */
 void npa_match_unseen(void); /* results that only the block's recordings have are dead */
 bool npa_match_key(int requests, uint64_t backend, npa_key *key); /* false: not known */

@@ -194,3 +194,34 @@ def test_no_loop_no_cut(setting) -> None:
     plain = step(np.ones(N), np.ones(N))
     assert np.array_equal(npaccel.evaluate(x), plain[0])
     assert np.array_equal(npaccel.evaluate(y), plain[1])
+
+
+def recurrence(y: np.ndarray) -> np.ndarray:
+    """Rows from the ones before: many small operations, all of which need `y`."""
+    z = y * 0.5 + 1.0
+    for i in range(2, len(z)):
+        z[i] = 0.25 * z[i - 1] - 0.5 * z[i - 2] + z[i]
+    return z
+
+
+def test_many_small_operations_on_something_pending_are_numpy_s(setting) -> None:
+    setting("threshold", 4096)
+    x = np.random.default_rng(3).random((300, 40))
+    npaccel.stats(reset=True)
+    z = recurrence(npaccel.asarray(x))
+    assert npaccel.stats()["requests"] < 50
+    assert np.array_equal(z, recurrence(x))
+
+
+def test_few_small_operations_between_large_ones_cut_nothing(setting) -> None:
+    setting("threshold", 4096)
+    x = np.random.default_rng(3).random((50, 40))
+    npaccel.stats(reset=True)
+    z, expected = npaccel.asarray(x), x
+    for _ in range(8):
+        z, expected = z * 0.5 + 1.0, expected * 0.5 + 1.0
+        for edge in (z, expected):
+            edge[0] = edge[1]
+            edge[-1] = 2.0 * edge[-2]
+    assert npaccel.stats()["flushes"] == 0
+    assert np.array_equal(z, expected)
