@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from cachetools import LRUCache
@@ -55,6 +56,7 @@ FAULTS = ("guard_faults", "write_faults")  # counted by the core for good
 OWNERS = 8  # of launches, that the core tells apart (NPA_OWNERS)
 # Combinations of values that programs are kept for, where a plan depends on scalars' values.
 VARIANTS = 64
+LONGEST_S = 10.0  # to wait for another thread's planning
 
 
 class Engine:
@@ -92,9 +94,18 @@ class Engine:
     # One thread at a time plans, changes settings and hears the helper. The core's lock is never
     # held by who comes here, but may be taken inside.
 
-    def _alone(self) -> AbstractContextManager[object]:
-        # A thread that the interpreter's end stopped in here never leaves.
-        return nullcontext() if sys.is_finalizing() else self._lock
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        lock = self._lock
+        # A thread that the interpreter's end stopped in here never leaves; and a finalizer that
+        # runs in here may wait for a lock of the user's whose holder waits for ours. Two at once
+        # mean only that something is planned twice.
+        ours = not sys.is_finalizing() and lock.acquire(timeout=LONGEST_S)
+        try:
+            yield
+        finally:
+            if ours:
+                lock.release()
 
     def _unlock(self) -> None:
         self._lock = threading.RLock()  # warnings are issued inside: the user's code may come back

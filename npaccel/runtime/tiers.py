@@ -141,9 +141,10 @@ class Tiers:
         if self._helper is None:
             self._helper = self._make_helper()
         self._number += 1
-        if not self._helper.ask(self._number, job(self._number)):
+        number = self._number
+        if not self._helper.ask(number, job(number)):
             return False
-        self._jobs[self._number] = Asked(key, sequence, section)
+        self._jobs[number] = Asked(key, sequence, section)
         sequence.asked = True
         return True
 
