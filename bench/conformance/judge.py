@@ -52,6 +52,7 @@ def run(
     notes = folder / (name.replace("/", ".") + ".jsonl")
     if not keep:
         notes.unlink(missing_ok=True)
+    _forget_unfinished(notes)
     if ends(notes) and not (keep == "passed" and _forget_failures(notes)):
         return notes
     before = ends(notes)
@@ -73,7 +74,7 @@ def run(
         status = _watched([*command, str(root / name)], environment, notes, 2 * seconds)
         if ends(notes) > before and status < 0:
             with notes.open("a") as more:
-                more.write(json.dumps({"test": f"{name}::at_exit"}) + "\n")
+                more.write(json.dumps({"test": f"{name}::at_exit", "outcome": "crashed"}) + "\n")
         if status in (0, 1, 2, 5) or ends(notes) > before:
             break
     return notes
@@ -104,6 +105,19 @@ def ends(notes: Path) -> int:
     return notes.read_text().count('"ended": ') if notes.exists() else 0
 
 
+def _forget_unfinished(notes: Path) -> None:
+    """Remove the note of a test that had begun when an earlier run was stopped."""
+    lines = notes.read_text().splitlines(keepends=True) if notes.exists() else []
+    if lines and _begun(lines[-1]):
+        notes.write_text("".join(lines[:-1]))
+
+
+def _begun(line: str) -> bool:
+    """Whether it notes the begin of a test. As the last line: of one that was stopped, or runs;
+    after a crash the next run's lines follow."""
+    return json.loads(line).keys() == {"test"}
+
+
 def _forget_failures(notes: Path) -> bool:
     """Remove the notes of tests that did not pass; whether there are any."""
     bad = {test for test, outcome in outcomes(notes).items() if outcome in BAD}
@@ -115,15 +129,17 @@ def _forget_failures(notes: Path) -> bool:
 def outcomes(notes: Path) -> dict[str, str]:
     """Test id to outcome; "crashed" for one that began and did not end, "slow" at the limit."""
     found: dict[str, str] = {}
-    if notes.exists():
-        for line in notes.read_text().splitlines():
-            entry = json.loads(line)
-            if entry["test"]:
-                outcome = entry.get("outcome", "crashed")
-                if outcome == "failed" and "Timeout (>" in entry["text"]:
-                    outcome = "slow"
-                worst = {"failed"} & {found.get(entry["test"])}
-                found[entry["test"]] = "failed" if worst else outcome
+    lines = notes.read_text().splitlines() if notes.exists() else []
+    if lines and _begun(lines[-1]):
+        lines.pop()
+    for line in lines:
+        entry = json.loads(line)
+        if entry["test"]:
+            outcome = entry.get("outcome", "crashed")
+            if outcome == "failed" and "Timeout (>" in entry["text"]:
+                outcome = "slow"
+            worst = {"failed"} & {found.get(entry["test"])}
+            found[entry["test"]] = "failed" if worst else outcome
     return found
 
 

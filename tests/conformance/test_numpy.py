@@ -94,3 +94,16 @@ def test_the_page_is_of_all_folders_and_keeps_what_was_not_run(
     assert newer.count("earlier, 2") == report.report([one, two], "npaccel", newer)[0].count(
         "earlier, 2"
     )
+
+
+def test_a_test_that_was_stopped_is_no_crash(tools: tuple[Any, Any], tmp_path: Path) -> None:
+    judge, _ = tools
+    notes = note(tmp_path, "plain", "a.py", one="passed")
+    begun = [json.dumps({"test": f"numpy/a.py::{name}"}) + "\n" for name in ("two", "three")]
+    notes.write_text("".join([*notes.read_text().splitlines(keepends=True)[:1], *begun]))
+    outcomes = {"numpy/a.py::one": "passed", "numpy/a.py::two": "crashed"}
+    assert judge.outcomes(notes) == outcomes
+    # Going on, what was stopped is run again.
+    judge._forget_unfinished(notes)
+    assert judge.outcomes(notes) == {"numpy/a.py::one": "passed"}
+    assert "three" not in notes.read_text()
