@@ -22,9 +22,11 @@ __all__ = ["Entry", "Store", "digest"]
 MAGIC = b"npaccel\x01"
 HEAD = len(MAGIC) + 32 + 32 + 8
 SUFFIX = ".entry"
-# After so many entries written the folder's size is looked at.
-LOOK_AFTER = 64
 PRUNE_TO = 7 / 8
+# The folder's size is looked at again when a process has written a part of what was left of the
+# limit, since others write too; or a part of the limit, by which it may be exceeded. Looking goes
+# through all entries.
+PART_OF_ROOM, PART_OF_LIMIT = 1 / 4, 1 / 64
 # A file under a temporary name that is older was left behind by a process that was killed.
 LEFT_BEHIND_S = 3600.0
 MOST_HITS = 1 << 24
@@ -65,7 +67,7 @@ class Store:
         self._warn = warn
         self._readable: bool | None = None
         self._writable = True
-        self._written = 0
+        self._unseen: float = 0  # bytes that may be written before the folder is looked at
         self._serial = 0
 
     # Entries.
@@ -107,9 +109,9 @@ class Store:
             elif error.errno == errno.ENOENT:
                 self._readable = None
             return
-        if self._written % LOOK_AFTER == 0:
+        self._unseen -= len(content)
+        if self._unseen <= 0:
             self.prune()
-        self._written += 1
 
     def drop(self, key: str) -> None:
         """Delete an entry that turned out not to be what it should."""
@@ -151,15 +153,13 @@ class Store:
         self._sweep(LEFT_BEHIND_S)
         entries = self.entries()
         total = sum(entry.size for entry in entries)
-        if total <= self.limit:
-            return 0
         gone = 0
-        for entry in entries:
-            if total <= self.limit * PRUNE_TO:
-                break
-            _remove(entry.path)
-            total -= entry.size
-            gone += 1
+        if total > self.limit:
+            while total > self.limit * PRUNE_TO:
+                _remove(entries[gone].path)
+                total -= entries[gone].size
+                gone += 1
+        self._unseen = max((self.limit - total) * PART_OF_ROOM, self.limit * PART_OF_LIMIT)
         return gone
 
     def clear(self) -> int:

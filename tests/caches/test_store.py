@@ -99,9 +99,21 @@ def test_writing_alone_keeps_within_the_limit(tmp_path: Path) -> None:
     store, _ = store_of(tmp_path / "cache", limit=100_000)
     for i in range(400):
         store.put(digest(str(i)), bytes(1000))
-    most = 100_000 + 64 * (1000 + HEAD)
-    assert sum(entry.size for entry in store.entries()) <= most
+        assert sum(entry.size for entry in store.entries()) <= 100_000 * 65 / 64 + 1000 + HEAD
     assert store.get(digest("399")) is not None
+
+
+def test_the_folder_is_seldom_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _ = store_of(tmp_path / "cache", limit=1_000_000)
+    looks = []
+    prune = store.prune
+    monkeypatch.setattr(store, "prune", lambda: looks.append(i) or prune())
+    for i in range(900):
+        store.put(digest(str(i)), bytes(1000))
+    assert 3 <= len(looks) <= 20
+    assert looks[0] == 0 and looks[1] > 200
 
 
 @pytest.mark.parametrize(
