@@ -289,14 +289,41 @@ class DeviceKernel:
         arrays: int,
         words: int,
         items: int,
+        memory: DeviceMemory,
+        host_memory: bool,
     ) -> DeviceKernel: ...
     def launch(
         self, words: int, grid: tuple[int, int, int, int, int], partials: int, flags: int
     ) -> int:
         """Run once, outside the queue. grid: band, band_step, inner, inner_step, scratch_bytes."""
 
-def device_error() -> int | None:
-    """The driver's number of the last launch that failed, told once."""
+class DeviceMemory:
+    """What lies on a device of which buffers; `name` is the device's. Never freed.
+
+    functions : addresses of clCreateBuffer, clReleaseMemObject, clEnqueueReadBuffer,
+        clEnqueueWriteBuffer, clSetKernelArg, clEnqueueNDRangeKernel, clFinish.
+    limit : bytes that may be used.
+    """
+
+    limit: int
+    @property
+    def used(self) -> int: ...
+    def __new__(
+        cls,
+        functions: tuple[int, int, int, int, int, int, int],
+        context: int,
+        queue: int,
+        name: str,
+        limit: int,
+    ) -> DeviceMemory: ...
+    def place(self, array: np.ndarray[Any, Any]) -> ArrayBase | None:
+        """An array with this content that is to live there; None: nothing can be hidden."""
+
+def placement() -> str | None:
+    """Name of the device whose data the pending requests use."""
+
+def device_error() -> tuple[int, str] | None:
+    """The driver's number of the last launch that failed and the device's name, told once."""
 
 def device_inject(count: int) -> None:
     """Tests: so many of the next launches fail."""

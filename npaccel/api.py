@@ -65,13 +65,20 @@ watch_scopes()
 watch_neighbours()
 
 
-def asarray(x: Any) -> Array:
+def asarray(x: Any, *, device: str | None = None) -> Array:
     """Wrap `x` so that what is computed from it is recorded, fused and compiled.
 
     Parameters
     ----------
     x : an ndarray, wrapped without copying: the result shares its memory, in both directions; or
         anything `numpy.asarray` takes.
+    device : where it is to live and what is computed from it is computed (``opencl:0``), unless a
+        setting or a block says otherwise. The result is a copy then, unless `x` is an Array in
+        npaccel's memory already. Whoever reads it gets it back, and it goes there again when used.
+
+    Raises
+    ------
+    BackendUnavailable : there is no such device; the text names those there are.
 
     Returns
     -------
@@ -80,6 +87,11 @@ def asarray(x: Any) -> Array:
         as it is. Subclasses of ndarray (matrix, masked arrays) keep their own behaviour, so they
         are not wrapped but taken as plain arrays, as `numpy.asarray` does.
     """
+    if device is not None:
+        config.setting("backend").check(device, "npaccel.asarray(device=...)")
+        placed = _engine.place(x if type(x) is Array else np.asarray(x), device)
+        if placed is not None:
+            return placed  # type: ignore[no-any-return]
     if type(x) is Array:
         return x
     return _native.wrap(np.asarray(x))  # type: ignore[return-value]
@@ -209,6 +221,9 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
         snapshots, early_reads : what pending operations read of memory that others may write:
             times that it was copied; times that they were run at once instead.
         write_faults : writes to such memory, protected until then, that came unannounced.
+        uploads, uploaded_bytes, downloads, downloaded_bytes : what moved to the memory of devices,
+            and back.
+        evictions : arrays that went back to the host to make room there.
         armed_blocks, live_ranges, live_bytes, nursery_bytes, mappings : memory as it is now, never
             reset: protected blocks of others, arrays of npaccel and their bytes, bytes of freed
             memory kept for reuse, memory mappings.

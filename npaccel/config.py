@@ -142,6 +142,12 @@ SETTINGS: Final = (
     Setting(
         "trace_cache_bytes", 1 << 27, "bytes that these programs may take, about", minimum=1 << 16
     ),
+    Setting(
+        "device_memory",
+        0,
+        "bytes of a device's memory that may be used; 0: nine tenths of it, and where a device "
+        "shares the host's memory nothing is moved. Otherwise it is treated as if it had its own",
+    ),
     Setting("nursery", 1 << 30, "bytes of freed memory kept for reuse"),
     Setting("macro_cache", 256, "recorded variants of macro sections that are kept", minimum=1),
     Setting(

@@ -81,6 +81,7 @@ static PyDataMem_Handler handler = {
 /* With the lock: its pages go back to the nursery. */
 void npa_release(npa_buffer *b)
 {
+    npa_copy_drop(b);
     if (b->range != NULL) {
         npa_range_free(b->range);
     }
@@ -94,6 +95,7 @@ void npa_release(npa_buffer *b)
 void npa_buffer_done(npa_buffer *b)
 {
     if (b->range != NULL && b->next == b && !npa_q.repeatable) {
+        npa_copy_drop(b);
         npa_range_free(b->range);
         b->range = NULL;
         b->gone = true;
@@ -250,6 +252,7 @@ static void before_fork(void)
     } else {
         npa_lock_native();
     }
+    npa_copies_home(); /* the child has no devices */
 }
 
 static void after_fork_in_child(void)

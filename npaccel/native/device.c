@@ -19,7 +19,7 @@ typedef int32_t event_info_function(void *event, uint32_t what, size_t size, voi
                                     size_t *size_out);
 typedef int32_t release_function(void *object);
 
-enum { EXECUTION_STATUS = 0x11D3, FIXED_ARGUMENTS = 4, EXTRA_WORDS = 5 };
+enum { EXECUTION_STATUS = 0x11D3, FIXED_ARGUMENTS = 4 };
 enum { FORKED = -10001, NO_MEMORY = -10002, INJECTED = -10003 };
 
 typedef struct {
@@ -61,40 +61,62 @@ static int32_t launch(npa_device *d, void *kernel, const int64_t *words, const v
     return error;
 }
 
+size_t npa_device_items(const npa_device *d, const npa_device_grid *grid)
+{
+    int64_t tasks = (grid->band + grid->band_step - 1) / grid->band_step *
+                    ((grid->inner + grid->inner_step - 1) / grid->inner_step);
+    return (size_t)(tasks < d->items ? tasks : d->items);
+}
+
+size_t npa_device_words(const npa_device *d, int64_t *own, const int64_t *words,
+                        const npa_device_grid *grid, bool finish)
+{
+    int64_t points = grid->band < d->items ? grid->band : d->items;
+    const int64_t of_run[NPA_DEVICE_WORDS] = {grid->band, grid->band_step, grid->inner,
+                                              grid->inner_step, (int64_t)grid->scratch_bytes};
+    const int64_t of_finish[NPA_DEVICE_WORDS] = {grid->band, (grid->band + points - 1) / points, 1,
+                                                 1, (int64_t)grid->scratch_bytes};
+    memcpy(own, words, 8 * (size_t)d->nwords);
+    memcpy(own + d->nwords, finish ? of_finish : of_run, sizeof of_run);
+    return (size_t)points;
+}
+
+int32_t npa_device_injected(void) { return inject > 0 ? (inject--, INJECTED) : 0; }
+
+/* The arrays' addresses, which are arguments here, out of their words. */
+static void take_addresses(const npa_device *d, int64_t *words, char **arrays)
+{
+    for (int k = 0; k < d->narrays; k++) {
+        int64_t *at = &words[d->rank + k * (d->rank + 1)];
+        arrays[k] = (char *)(intptr_t)*at;
+        *at = 0;
+    }
+}
+
 static int32_t run(npa_device *d, const int64_t *words, const npa_device_grid *grid,
                    char *partials, uint32_t *flags)
 {
     if (d->pid != getpid()) {
         return FORKED; /* the driver's threads are the parent's */
     }
-    if (inject > 0) {
-        inject--;
-        return INJECTED;
+    int32_t error = npa_device_injected();
+    if (error != 0) {
+        return error;
     }
-    int64_t *own = malloc(8 * (size_t)(d->nwords + EXTRA_WORDS));
+    int64_t *own = malloc(8 * (size_t)(d->nwords + NPA_DEVICE_WORDS));
     char **arrays = malloc(sizeof *arrays * (size_t)(d->narrays + 1));
-    int64_t tasks = (grid->band + grid->band_step - 1) / grid->band_step *
-                    ((grid->inner + grid->inner_step - 1) / grid->inner_step);
-    int64_t items = tasks < d->items ? tasks : d->items;
-    char *scratch = aligned_alloc(64, (size_t)items * grid->scratch_bytes + 64);
-    int32_t error = NO_MEMORY;
+    size_t items = npa_device_items(d, grid);
+    char *scratch = aligned_alloc(64, items * grid->scratch_bytes + 64);
+    error = NO_MEMORY;
     if (own != NULL && arrays != NULL && scratch != NULL) {
-        memcpy(own, words, 8 * (size_t)d->nwords);
-        for (int k = 0; k < d->narrays; k++) {
-            int64_t *at = &own[d->rank + k * (d->rank + 1)];
-            arrays[k] = (char *)(intptr_t)*at;
-            *at = 0;
-        }
-        int64_t extra[EXTRA_WORDS] = {grid->band, grid->band_step, grid->inner, grid->inner_step,
-                                      (int64_t)grid->scratch_bytes};
-        memcpy(own + d->nwords, extra, sizeof extra);
         const void *parts = partials != NULL ? partials : scratch;
-        error = launch(d, d->run, own, scratch, parts, flags, arrays, (size_t)items);
+        npa_device_words(d, own, words, grid, false);
+        take_addresses(d, own, arrays);
+        error = launch(d, d->run, own, scratch, parts, flags, arrays, items);
         if (error == 0 && d->finish != NULL) {
-            items = grid->band < d->items ? grid->band : d->items;
-            own[d->nwords + 1] = (grid->band + items - 1) / items;
-            own[d->nwords + 2] = own[d->nwords + 3] = 1;
-            error = launch(d, d->finish, own, scratch, parts, flags, arrays, (size_t)items);
+            items = npa_device_words(d, own, words, grid, true);
+            take_addresses(d, own, arrays);
+            error = launch(d, d->finish, own, scratch, parts, flags, arrays, items);
         }
     }
     free(own), free(arrays), free(scratch);
@@ -107,23 +129,30 @@ int npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *g
     if (d->failed) {
         return -1;
     }
-    d->error = run(d, words, grid, partials, flags);
-    if (d->error == 0) {
+    int32_t error = run(d, words, grid, partials, flags);
+    if (error == 0) {
         return 0;
     }
+    npa_device_note_failure(d, error);
+    return -1;
+}
+
+void npa_device_note_failure(npa_device *d, int32_t error)
+{
+    d->error = error;
     d->failed = true;
     trouble = d;
-    return -1;
 }
 
 bool npa_device_trouble(void) { return trouble != NULL; }
 
-/* Names of the kernels' owners are Python's business: it gets the error's number, once. */
+/* Once: (the error's number, the device's name), or None. */
 PyObject *npa_device_errors(void)
 {
     npa_device *d = trouble;
     trouble = NULL;
-    return d == NULL ? Py_NewRef(Py_None) : PyLong_FromLong(d->error);
+    return d == NULL ? Py_NewRef(Py_None)
+                     : Py_BuildValue("iN", (int)d->error, npa_store_name(d->store));
 }
 
 void npa_device_inject(int count) { inject = count; }
@@ -137,17 +166,20 @@ npa_device *npa_device_of(PyObject *object)
     return &((device_object *)object)->device;
 }
 
-/* DeviceKernel(functions, queue, run, finish, rank, arrays, words, items) */
+/* DeviceKernel(functions, queue, run, finish, rank, arrays, words, items, memory, host_memory). memory:
+ * the DeviceMemory of its device, used unless host_memory. */
 static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     unsigned long long f[NPA_DEVICE_FUNCTIONS], queue, run_kernel, finish;
-    int rank, narrays, nwords;
+    PyObject *memory;
+    int rank, narrays, nwords, host_memory;
     long long items;
     static char *names[] = {"functions", "queue", "run", "finish", "rank", "arrays", "words",
-                            "items", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKK)KKKiiiL", names, &f[0], &f[1], &f[2],
+                            "items", "memory", "host_memory", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKK)KKKiiiLO!p", names, &f[0], &f[1], &f[2],
                                      &f[3], &f[4], &queue, &run_kernel, &finish, &rank, &narrays,
-                                     &nwords, &items)) {
+                                     &nwords, &items, &npa_store_type, &memory,
+                                     &host_memory)) {
         return NULL;
     }
     device_object *self = (device_object *)type->tp_alloc(type, 0);
@@ -162,6 +194,8 @@ static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     d->finish = (void *)(uintptr_t)finish;
     d->rank = rank, d->narrays = narrays, d->nwords = nwords, d->items = items < 1 ? 1 : items;
     d->pid = getpid();
+    d->store = (npa_store *)memory; /* which lives for ever */
+    d->host_memory = host_memory;
     return (PyObject *)self;
 }
 
@@ -217,4 +251,7 @@ PyTypeObject npa_device_type = {
     .tp_new = device_new,
 };
 
-int npa_device_ready(void) { return PyType_Ready(&npa_device_type); }
+int npa_device_ready(void)
+{
+    return PyType_Ready(&npa_device_type) < 0 ? -1 : PyType_Ready(&npa_store_type);
+}

@@ -143,22 +143,31 @@ static void remember(PyObject *program, int done)
 /* The buffer leaves the queue; its results appear. 0, or -1 if they could not. */
 static int dequeue(npa_buffer *b)
 {
+    int status = 0;
     b->index = -1;
     if (b->gone && b->range == NULL) {
+        npa_copy_drop(b);
         free(b);
     } else if (b->range == NULL) {
+        if (!npa_copy_home(b)) {
+            npa_copy_drop(b);
+            status = -1;
+        }
         npa_drop_later(b->owner);
         npa_foreign_end(b);
     } else if (b->next == b) { /* dead and off the list */
         npa_release(b);
+    } else if (npa_copy_stays(b)) {
+        b->fresh = false;
     } else {
-        b->fresh = b->range->work == NULL; /* read before anything was written to it */
-        if (!b->fresh && !atomic_load(&b->dead) && npa_range_publish(b->range) != 0) {
+        bool home = npa_copy_home(b);
+        b->fresh = home && b->range->work == NULL; /* read before anything was written to it */
+        if (!b->fresh && !atomic_load(&b->dead) && !(home && npa_range_publish(b->range) == 0)) {
             unshown = true;
-            return -1;
+            status = -1;
         }
     }
-    return 0;
+    return status;
 }
 
 /* The first `done` requests have run. Their results appear and they leave the queue, with all that
@@ -178,7 +187,7 @@ static int finish_queue(PyObject *program, int done)
             status |= dequeue(b);
             continue;
         }
-        b->fresh = b->range != NULL && b->range->work == NULL;
+        b->fresh = b->range != NULL && b->range->work == NULL && b->copy == NULL;
         npa_q.fresh_bytes += b->fresh && b->next != b ? b->size : 0;
         npa_q.buffers[kept++] = b;
     }
@@ -232,7 +241,7 @@ static npa_buffer *inherit(npa_request *r, int index, const int *last)
         npa_operand *in = npa_operand_at(r, k);
         npa_buffer *b = in->buffer >= 0 ? npa_q.buffers[in->buffer] : NULL;
         bool fits = b != NULL && b->range != NULL && b->next == b && last[in->buffer] == index &&
-                    b->size == heir->size;
+                    b->size == heir->size && b->copy == NULL && heir->copy == NULL;
         for (int other = 0; fits && other < r->nin; other++) {
             npa_operand *o = npa_operand_at(r, other);
             fits = o->buffer != in->buffer || same_place(r, o, out);
@@ -406,6 +415,15 @@ static void no_memory(void)
     nanosleep(&pause, NULL);
 }
 
+/* What lay on a device alone can't be had any more. */
+static void lost_device(void)
+{
+    static const char text[] = "npaccel: an array that is being read was lost with its device\n";
+    if (write(STDERR_FILENO, text, sizeof text - 1) >= 0) {
+        abort();
+    }
+}
+
 /* On the evaluator's thread: somebody touched a guarded page. */
 void npa_serve_fault(npa_range *range)
 {
@@ -420,7 +438,11 @@ void npa_serve_fault(npa_range *range)
         if (b->spot != NULL) {
             npa_spot_read_raw(b->spot);
         }
-        if (npa_range_work(range) != NULL && npa_range_publish(range) == 0) {
+        if (npa_range_work(range) == NULL) {
+            no_memory();
+        } else if (!npa_copy_home(b)) {
+            lost_device();
+        } else if (npa_range_publish(range) == 0) {
             b->fresh = false;
         } else {
             no_memory();
@@ -538,6 +560,7 @@ static void copy_contents(contents *c, bool after)
     c->of = calloc((size_t)npa_q.nbuffers + 1, sizeof *c->of);
     for (; c->of != NULL && c->n < npa_q.nbuffers; c->n++) {
         npa_buffer *b = npa_q.buffers[c->n];
+        npa_copy_home(b);
         const char *from = b->range == NULL ? npa_buffer_address(b) : b->range->work;
         bool wanted = !after || (b->pending && !atomic_load(&b->dead) && from != NULL);
         c->of[c->n].bytes = wanted ? calloc(b->size, 1) : NULL;
@@ -622,6 +645,7 @@ static int next_to_run(bool rounds)
 static void find_program(int requests, uint64_t backend, PyObject **program, PyObject **bytes)
 {
     npa_key key;
+    backend ^= npa_place_number(npa_store_of(&npa_q, requests)) * 0x9e3779b97f4a7c15;
     if ((npa_check_mode && npa_foreign_settle(false) < 0) ||
         !npa_make_key(requests, backend, &key)) {
         PyErr_NoMemory();
@@ -636,6 +660,16 @@ static void find_program(int requests, uint64_t backend, PyObject **program, PyO
         *bytes = PyBytes_FromStringAndSize(key.bytes, (Py_ssize_t)key.size);
     }
     planned_liveness = npa_liveness;
+}
+
+/* A run ended for want of memory, or of a device that had the only copy of something. */
+static void set_error(void)
+{
+    if (npa_copy_lost()) {
+        PyErr_SetString(PyExc_RuntimeError, "data that lay on a device alone can't be brought back");
+    } else {
+        PyErr_NoMemory();
+    }
 }
 
 static int flush_queue(bool rounds)
@@ -722,7 +756,7 @@ static int flush_queue(bool rounds)
         Py_XDECREF(checked);
         npa_drop_garbage();
         if (status < 0 && !PyErr_Occurred()) {
-            PyErr_NoMemory();
+            set_error();
         }
         if (interrupted && !PyErr_Occurred() && PyErr_CheckSignals() == 0 && status == 1) {
             continue; /* the handler raised nothing: the rest of the work is done after it */
@@ -757,15 +791,22 @@ static int suspended_flush(bool rounds)
 int npa_flush(void) { return suspended_flush(false); }
 int npa_flush_rounds(void) { return npa_over_limit() ? suspended_flush(true) : 0; }
 
-/* A result that could not be shown may be by now. */
+/* A result that could not be shown may be by now; one that lies on a device comes back. */
 static int show(PyArrayObject *array)
 {
     npa_lock();
     npa_buffer *b = npa_buffer_of(array);
-    bool hidden = b != NULL && b->index < 0 && b->range->work != NULL;
-    int error = hidden ? npa_range_publish(b->range) : 0;
+    bool hidden = b != NULL && b->index < 0 && (b->range->work != NULL || b->copy != NULL);
+    bool shown = !hidden || (npa_range_work(b->range) != NULL && npa_copy_home(b) &&
+                             npa_range_publish(b->range) == 0);
     npa_unlock();
-    return error == 0 ? 0 : (PyErr_NoMemory(), -1);
+    return shown ? 0 : (set_error(), -1);
+}
+
+static bool away(PyArrayObject *array)
+{
+    npa_range *range = npa_stores != NULL ? npa_range_find(PyArray_DATA(array)) : NULL;
+    return unshown || (range != NULL && range->work != range->home);
 }
 
 int npa_touch(PyArrayObject *array, bool write)
@@ -773,7 +814,7 @@ int npa_touch(PyArrayObject *array, bool write)
     if (npa_sections > 0 && npa_section_stop(array, NULL) < 0) {
         return -1;
     }
-    if (unshown && show(array) < 0) {
+    if (away(array) && show(array) < 0) {
         return -1;
     }
     if (npa_q.nrequests == 0) {
@@ -782,7 +823,10 @@ int npa_touch(PyArrayObject *array, bool write)
     npa_buffer *b = npa_buffer_of(array);
     if (b != NULL) {
         bool hidden = b->range->work != b->range->home;
-        return b->pending || (b->index >= 0 && (write || hidden)) ? npa_flush() : 0;
+        if (!b->pending && (b->index < 0 || !(write || hidden))) {
+            return 0;
+        }
+        return npa_flush() < 0 || (away(array) && show(array) < 0) ? -1 : 0;
     }
     if (!write) {
         return 0;

@@ -664,7 +664,9 @@ static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
         {"guard_faults", npa_guard_on ? npa_guard_faults() : 0}, {"not_deferred", c.not_deferred},
         {"live_ranges", m.live_ranges}, {"live_bytes", m.live_bytes},
         {"nursery_bytes", m.nursery_bytes}, {"mappings", m.mappings},
-        {"code_bytes", npa_code_bytes()}};
+        {"code_bytes", npa_code_bytes()}, {"uploads", c.uploads}, {"downloads", c.downloads},
+        {"uploaded_bytes", c.bytes_up}, {"downloaded_bytes", c.bytes_down},
+        {"evictions", c.evictions}};
     for (size_t i = 0; table != NULL && i < sizeof rows / sizeof *rows; i++) {
         PyObject *value = PyLong_FromUnsignedLongLong(rows[i].value);
         if (value == NULL || PyDict_SetItemString(table, rows[i].name, value) < 0) {
@@ -729,6 +731,7 @@ static PyMethodDef methods[] = {
     {"threads", py_threads, METH_NOARGS, "How many threads run kernels."},
     {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
     {"device_inject", py_device_inject, METH_O, "Tests: so many of the next launches fail."},
+    {"placement", npa_placement, METH_NOARGS, "The device whose data the pending requests use."},
     {"stats", KEYWORDS(py_stats), METH_VARARGS | METH_KEYWORDS, "Counters."},
     {NULL}};
 
@@ -753,6 +756,7 @@ PyMODINIT_FUNC PyInit__native(void)
         PyModule_AddObjectRef(module, "Rule", (PyObject *)&npa_rule_type) < 0 ||
         PyModule_AddObjectRef(module, "Program", (PyObject *)&npa_program_type) < 0 ||
         PyModule_AddObjectRef(module, "DeviceKernel", (PyObject *)&npa_device_type) < 0 ||
+        PyModule_AddObjectRef(module, "DeviceMemory", (PyObject *)&npa_store_type) < 0 ||
         PyModule_AddObjectRef(module, "Code", (PyObject *)&npa_code_type) < 0) {
         Py_XDECREF(module);
         return NULL;

@@ -29,6 +29,7 @@ typedef struct {
     npa_device *device; /* borrowed from `keep`; NULL: the host's code */
     int owner;          /* whose launches they are; 0: the host's own */
     npa_device_grid device_grid;
+    npa_access *accesses; /* of the device's kernel, one per array */
 } step;
 
 struct npa_program {
@@ -48,7 +49,7 @@ struct npa_program {
 static void program_free(npa_program *p)
 {
     for (int i = 0; i < p->nsteps; i++) {
-        free(p->steps[i].words), free(p->steps[i].patches);
+        free(p->steps[i].words), free(p->steps[i].patches), free(p->steps[i].accesses);
         free(p->steps[i].slots), free(p->steps[i].writes), free(p->steps[i].releases);
     }
     free(p->steps);
@@ -100,14 +101,35 @@ static int parse_words(PyObject *words, step *s)
                                                   : PyErr_Occurred() ? -1 : 0;
 }
 
-/* (DeviceKernel, band_step, inner_step, scratch_bytes, owner): the step runs there if it can. None
- * for the kernel: the step's own code is the owner's. */
+/* A list of (buffer, written, low, high). */
+static int parse_accesses(PyObject *list, step *s)
+{
+    Py_ssize_t n = PyList_GET_SIZE(list);
+    s->accesses = calloc((size_t)n + 1, sizeof *s->accesses);
+    if (s->accesses == NULL) {
+        return PyErr_NoMemory(), -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int buffer, written;
+        long long low, high;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "ipLL;an access", &buffer, &written, &low,
+                              &high)) {
+            return -1;
+        }
+        s->accesses[i] = (npa_access){buffer, written, low, high};
+    }
+    return n == s->device->narrays ? 0
+                                   : (PyErr_Format(PyExc_ValueError, "%zd accesses", n), -1);
+}
+
+/* (DeviceKernel, band_step, inner_step, scratch_bytes, owner, accesses): the step runs there if it
+ * can. None for the kernel: the step's own code is the owner's. */
 static int parse_device(PyObject *item, step *s)
 {
-    PyObject *kernel;
+    PyObject *kernel, *accesses;
     long long band_step, inner_step, scratch;
-    if (!PyArg_ParseTuple(item, "OLLLi;a device", &kernel, &band_step, &inner_step, &scratch,
-                          &s->owner)) {
+    if (!PyArg_ParseTuple(item, "OLLLiO!;a device", &kernel, &band_step, &inner_step, &scratch,
+                          &s->owner, &PyList_Type, &accesses)) {
         return -1;
     }
     if (s->owner < 0 || s->owner >= NPA_OWNERS) {
@@ -119,7 +141,7 @@ static int parse_device(PyObject *item, step *s)
     }
     s->device_grid = (npa_device_grid){s->band, band_step, s->inner, inner_step, (size_t)scratch};
     s->device = npa_device_of(kernel);
-    return s->device == NULL ? -1 : 0;
+    return s->device == NULL ? -1 : parse_accesses(accesses, s);
 }
 
 static int parse_step(PyObject *item, step *s)
@@ -351,17 +373,18 @@ static void run_task(void *context, int64_t task, int worker)
     pthread_mutex_unlock(&spare.lock);
 }
 
-static int bind(const step *s, npa_queue *q, int64_t *words, char *partials)
+/* there: with offsets for addresses. */
+static int bind(const step *s, npa_queue *q, int64_t *words, char *partials, bool there)
 {
     memcpy(words, s->words, 8 * (size_t)s->nwords);
     for (int i = 0; i < s->npatches; i++) {
         const patch *p = &s->patches[i];
         if (p->kind == PATCH_ADDRESS) {
-            char *base = npa_buffer_address(q->buffers[p->a]);
-            if (base == NULL) {
+            char *base = there ? NULL : npa_buffer_address(q->buffers[p->a]);
+            if (base == NULL && !there) {
                 return -1;
             }
-            words[p->word] = (int64_t)(intptr_t)(base + p->b);
+            words[p->word] = (int64_t)(intptr_t)base + p->b;
         } else if (p->kind == PATCH_SCALAR) {
             npa_request *r = (npa_request *)(q->arena + q->at[p->a]);
             memcpy(words + p->word, npa_operand_at(r, (int)p->b)->at, 16);
@@ -372,6 +395,25 @@ static int bind(const step *s, npa_queue *q, int64_t *words, char *partials)
     return 0;
 }
 
+/* Whether the step's device did it; the evaluator's thread never asks. */
+static bool run_there(const step *s, npa_queue *q, int64_t *words, char *partials, uint32_t *flags)
+{
+    npa_device *d = npa_guard_evaluates() ? NULL : s->device;
+    if (d == NULL) {
+        return false;
+    }
+    bool there = !d->host_memory
+        ? bind(s, q, words, NULL, true) == 0 &&
+              npa_store_run(d, q, s->accesses, words, &s->device_grid, s->partial_bytes, flags,
+                            s->nslots) == 0
+        : bind(s, q, words, partials, false) == 0 &&
+              npa_device_run(d, words, &s->device_grid, partials, flags) == 0;
+    if (there) {
+        npa_spread_place(q, s->accesses, d->narrays);
+    }
+    return there;
+}
+
 /* 0 done, -1 out of memory and nothing done, 1 cancelled. */
 static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(void *), void *arg)
 {
@@ -379,12 +421,11 @@ static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(v
     uint32_t *flags = calloc((size_t)s->nslots + 1, sizeof *flags);
     char *partials = s->partial_bytes ? aligned_alloc(64, (s->partial_bytes + 63) & ~(size_t)63)
                                       : NULL;
-    int status = -1;
-    if (words != NULL && flags != NULL && (partials != NULL || !s->partial_bytes) &&
-        reserve_spare(s->scratch_bytes + 64) && bind(s, q, words, partials) == 0) {
-        int before = npa_now(NPA_IN_KERNELS);
-        bool there = s->device != NULL && !npa_guard_evaluates() &&
-                     npa_device_run(s->device, words, &s->device_grid, partials, flags) == 0;
+    int status = -1, before = npa_now(NPA_IN_KERNELS);
+    bool ready = words != NULL && flags != NULL && (partials != NULL || !s->partial_bytes) &&
+                 reserve_spare(s->scratch_bytes + 64);
+    bool there = ready && run_there(s, q, words, partials, flags);
+    if (there || (ready && bind(s, q, words, partials, false) == 0)) {
         launch l = {.s = s, .words = words, .flags = flags,
                     .inner_tasks = (s->inner + s->inner_step - 1) / s->inner_step};
         int64_t tasks = (s->band + s->band_step - 1) / s->band_step * l.inner_tasks;
@@ -396,7 +437,6 @@ static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(v
             int64_t range[4] = {0, s->band, s->parts, 0};
             s->finish(words, range, spare.data, flags);
         }
-        npa_now(before);
         for (int i = 0; i < s->nslots; i++) {
             kinds[s->slots[i]] |= (uint8_t)flags[i];
         }
@@ -404,6 +444,7 @@ static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(v
         npa_count.bytes_written += s->bytes_written;
         npa_count.kernel_requests += (uint64_t)s->nrequests;
     }
+    npa_now(before);
     free(words), free(flags), free(partials);
     return status;
 }

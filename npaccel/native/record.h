@@ -63,6 +63,8 @@ typedef struct npa_buffer {
     bool gone;       /* dead, and its range given back before the queue's end */
     char *inherited; /* then: where its content lies while the request runs whose output took it */
     uint64_t serial; /* flush that computed it */
+    struct npa_copy *copy;    /* what of it lies on a device, see resident.c */
+    struct npa_store *placed; /* where the user wants it to live; NULL: nowhere in particular */
     struct npa_buffer *next; /* dead ones; foreign ones in the queue */
 } npa_buffer;
 
@@ -114,7 +116,8 @@ typedef struct {
     uint64_t launches[NPA_OWNERS]; /* of kernels, by whose code they are; 0: the host's own */
     uint64_t requests, flushes, native_requests, dead_requests, bytes_read,
         bytes_written, plan_hits, plan_misses, kernel_requests, fault_evaluations, fault_programs,
-        fault_misses, rests, not_deferred, snapshots, early_reads;
+        fault_misses, rests, not_deferred, snapshots, early_reads, uploads, downloads, bytes_up,
+        bytes_down, evictions;
 } npa_counters;
 
 extern npa_queue npa_q;
@@ -364,7 +367,8 @@ PyObject *npa_settle_calls(PyObject *module, PyObject *type);
 
 /* evaluate.c: without the GIL, with the lock */
 int npa_evaluate_request(npa_queue *q, int index); /* returns FP kinds raised, -1: out of memory */
-char *npa_buffer_address(npa_buffer *b);
+char *npa_buffer_address(npa_buffer *b); /* for the host to read and write: no copy is elsewhere */
+char *npa_buffer_pages(npa_buffer *b);   /* the same place, whatever is there */
 int npa_evaluate_init(void);
 int npa_canonical(int type);
 void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, char *to,
@@ -424,11 +428,14 @@ PyObject *npa_sites(PyObject *self, PyObject *nothing);
 /* macro.c */
 int npa_macro_init(PyObject *module);
 /* device.c: kernels that an OpenCL driver runs. */
-enum { NPA_DEVICE_FUNCTIONS = 5 };
+enum { NPA_DEVICE_FUNCTIONS = 5, NPA_DEVICE_WORDS = 5 }; /* words beyond those of other backends */
+typedef struct npa_store npa_store;
 typedef struct {
     void *functions[NPA_DEVICE_FUNCTIONS]; /* clSetKernelArgSVMPointer, clEnqueueNDRangeKernel,
                                               clWaitForEvents, clGetEventInfo, clReleaseEvent */
     void *queue, *run, *finish;            /* finish NULL: without one */
+    npa_store *store;                      /* of its device */
+    bool host_memory;                      /* it is given the host's addresses, and nothing is moved */
     int rank, narrays, nwords;
     int64_t items; /* work items at most */
     int pid;
@@ -448,6 +455,36 @@ int npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *g
 bool npa_device_trouble(void); /* a launch failed, and Python does not know yet */
 PyObject *npa_device_errors(void);
 void npa_device_inject(int count);
+size_t npa_device_items(const npa_device *d, const npa_device_grid *grid);
+/* What only this backend's kernels know goes behind `words`. Work items of the finish function. */
+size_t npa_device_words(const npa_device *d, int64_t *own, const int64_t *words,
+                        const npa_device_grid *grid, bool finish);
+int32_t npa_device_injected(void); /* an error, when a test wants one; or 0 */
+void npa_device_note_failure(npa_device *d, int32_t error);
+
+/* resident.c: what of buffers lies in a device's own memory; with the lock, GIL not needed */
+typedef struct {
+    int32_t buffer; /* of the queue */
+    bool written;
+    int64_t low, high; /* bytes of it that are read or written; high < 0: to its end */
+} npa_access;
+extern PyTypeObject npa_store_type;
+extern npa_store *npa_stores; /* all there are */
+/* The step on its device, whose memory is not the host's; 0, or -1: nothing was done. words: as for
+ * npa_device_run, with offsets for addresses. */
+int npa_store_run(npa_device *d, npa_queue *q, const npa_access *accesses, const int64_t *words,
+                  const npa_device_grid *grid, size_t partial_bytes, uint32_t *flags, int nslots);
+bool npa_copy_home(npa_buffer *b);  /* all of it is on the host, and there alone; or the device is lost */
+void npa_copy_drop(npa_buffer *b);  /* nobody needs what is there */
+bool npa_copy_stays(npa_buffer *b); /* it may stay hidden after a run */
+void npa_copies_home(void);
+bool npa_copy_lost(void);           /* that could not be done for want of the device; told once */
+/* What is computed from data that lives somewhere lives there. */
+void npa_spread_place(npa_queue *q, const npa_access *accesses, int n);
+npa_store *npa_store_of(const npa_queue *q, int requests); /* where these are to run, or NULL */
+uint64_t npa_place_number(const npa_store *s);             /* 0 for NULL: part of keys */
+PyObject *npa_store_name(const npa_store *s); /* a new reference; None for NULL */
+PyObject *npa_placement(PyObject *self, PyObject *nothing);
 
 /* direct.c */
 extern PyTypeObject npa_direct_type;

@@ -357,7 +357,7 @@ static void drop_roots(const npa_replay *r, npa_frame *f)
 static bool show(npa_range *range)
 {
     npa_buffer *b = range->buffer;
-    if (npa_range_work(range) == NULL || npa_range_publish(range) != 0) {
+    if (npa_range_work(range) == NULL || !npa_copy_home(b) || npa_range_publish(range) != 0) {
         return false;
     }
     b->fresh = false;

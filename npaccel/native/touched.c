@@ -90,6 +90,7 @@ npa_program *npa_touched_find(void)
     here = NULL;
     /* Elsewhere, after a fork, the stack may be a small one; check mode compares planned runs. */
     if (npa_check_mode || !npa_guard_evaluates() ||
+        npa_store_of(&npa_q, npa_q.nrequests) != NULL ||
         !npa_make_key(npa_q.nrequests, npa_q.backend, &key)) {
         return NULL;
     }

@@ -274,6 +274,11 @@ class Engine:
             self._store = None
         if name == "backend":
             self._choose_backend(str(value))
+        if name == "device_memory":
+            _native.evaluate()
+            for opened in self._open.values():
+                self._limit_memory(opened)
+            self.traces.clear()
         if name in ("tiering", "threads"):  # plans hold tasks for threads
             self.traces.clear()
             self.tiers.forget()
@@ -310,8 +315,12 @@ class Engine:
     # Backends.
 
     def _backend_here(self) -> str:
-        """What the innermost `accelerate` block asks for, or the setting. Part of the key."""
-        return _native.block_backend() or str(self.config.backend)
+        """What the innermost `accelerate` block asks for, or the setting; `auto` follows the data.
+
+        Part of the key.
+        """
+        named = _native.block_backend() or str(self.config.backend)
+        return named if named != "auto" else _native.placement() or named
 
     def backends(self) -> tuple[str, ...]:
         """Names of the backends that compile, whether or not they work here."""
@@ -319,13 +328,25 @@ class Engine:
 
     def backend(self, name: str) -> Backend:
         """Open the backend, once; raises BackendUnavailable."""
+        name = _numbered(name)
         if name not in self._open:
-            self._open[name] = open_backend(name)
+            self._open[name] = opened = open_backend(name)
+            self._limit_memory(opened)
         return self._open[name]
+
+    def _limit_memory(self, backend: Backend) -> None:
+        limit = getattr(backend, "limit_memory", None)
+        if limit is not None:
+            limit(self.config.device_memory)
+
+    def place(self, array: Any, name: str) -> Any:
+        """An array with this content that lives on the device; raises BackendUnavailable."""
+        memory = getattr(self.backend(name), "memory", None)
+        return memory.place(array) if memory is not None else None
 
     def _device(self) -> Device | None:
         """The device that the innermost block or the settings name, if it is not the host."""
-        name = self._backend_here()
+        name = _numbered(self._backend_here())
         if not is_device(name):
             return None
         if name not in self._devices:
@@ -342,9 +363,10 @@ class Engine:
 
     def device_failed(self) -> None:
         """What the C core calls after a run in which a launch on a device failed."""
-        error, device = _native.device_error(), self._device()
-        if error is not None and device is not None:
-            device.note_failure(error)
+        failure = _native.device_error()
+        if failure is not None and failure[1] in self._devices:
+            error, name = failure
+            self._devices[name].note_failure(error)
 
     # What is stored on disk.
 
@@ -422,3 +444,8 @@ class Engine:
                 kernels.compiled = kernels.loaded = 0
             self.planner.moved = 0
         return counts
+
+
+def _numbered(name: str) -> str:
+    """The one name of a device that has two."""
+    return "opencl:0" if name == "opencl" else name

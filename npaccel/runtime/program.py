@@ -167,11 +167,12 @@ def _placed(
         if launcher is not None:
             grid = found.task_grid(step.extents, 1)
             scratch = found.scratch_bytes(step.extents)
-            there = (launcher, grid.band_step, grid.inner_step, scratch, place.owner)
+            steps_there = grid.band_step, grid.inner_step
+            there = (launcher, *steps_there, scratch, place.owner, _accesses(step))
             steps[number] = (*steps[number], there)
         else:
             words = _kernel_step(step, info, releases[number], found, threads)
-            steps[number] = (len(code), *words, (None, 0, 0, 0, place.owner))
+            steps[number] = (len(code), *words, (None, 0, 0, 0, place.owner, []))
         code.append(found)
         told[number] = dataclasses.replace(info, backend=name_or_reason)
     return dataclasses.replace(recipe, steps=steps), code, told
@@ -329,6 +330,26 @@ def _touched(views: Iterable[View], extents: tuple[int, ...]) -> int:
         for spans in buffers.values()
         for total in [sum(amount for _, _, amount in spans)]
     )
+
+
+def _accesses(step: KernelStep) -> list[tuple[int, bool, int, int]]:
+    """Per array its buffer, whether it is written, and between which of its bytes it lies.
+
+    Of what is gathered that is not known: to its end, -1.
+    """
+    accesses = []
+    for param, place in zip(step.kernel.arrays, step.arrays, strict=True):
+        size = item_size(param.dtype)
+        reaches = [s * (n - 1) for n, s in zip(step.extents, place.strides, strict=True)]
+        low = place.offset + sum(reach for reach in reaches if reach < 0)
+        high = place.offset + sum(reach for reach in reaches if reach > 0) + 1
+        if param.gathered:
+            accesses.append((place.buffer, param.written, 0, -1))
+        elif 0 in step.extents:
+            accesses.append((place.buffer, param.written, 0, 0))
+        else:
+            accesses.append((place.buffer, param.written, low * size, high * size))
+    return accesses
 
 
 def _traffic(step: KernelStep) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from npaccel import _native
 from npaccel.backends.base import Capabilities, Loaded
 from npaccel.backends.opencl.compile import emit_image, load_image
 from npaccel.backends.opencl.compiled import CompiledKernel, bind
@@ -48,6 +49,15 @@ class OpenclBackend:
     def vector_bytes(self) -> int:
         return self.target.vector_bytes
 
+    @property
+    def memory(self) -> _native.DeviceMemory:
+        """What lives there."""
+        return self.target.memory
+
+    def limit_memory(self, size_bytes: int) -> None:
+        """Use so many bytes of the device's memory; 0: what suits it."""
+        self.target.limit_memory(size_bytes)
+
     def list_devices(self) -> list[tuple[str, str, str, int, int, int]]:
         """Of every device: its name here, what it is, state, units, bytes of vectors and memory."""
         rows = []
@@ -55,9 +65,9 @@ class OpenclBackend:
             target = self.target if found.number == self.target.number else Target(found.number)
             what = f"{target.name}, {target.driver}"
             what += "" if target.fp64 else ", no double precision"
-            state = "ready" if target.host_memory else "unavailable: it has memory of its own"
+            what += "" if target.host_memory else ", memory of its own"
             sizes = target.units, target.vector_bytes, target.memory_bytes
-            rows.append((f"opencl:{found.number}", what, state, *sizes))
+            rows.append((f"opencl:{found.number}", what, "ready", *sizes))
         return rows
 
     def compile(self, kernel: Kernel) -> CompiledKernel:

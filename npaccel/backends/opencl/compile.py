@@ -21,8 +21,6 @@ def compile_kernel(kernel: Kernel, target: Target) -> CompiledKernel:
 
 def emit_image(kernel: Kernel, target: Target) -> bytes:
     """The device's code of `kernel`; raises CompileError, also where the device lacks a dtype."""
-    if not target.host_memory:
-        raise CompileError(f"opencl: {target.name} has memory of its own")
     if not target.fp64 and _uses_doubles(kernel):
         raise CompileError(f"opencl: {target.name} has no double precision")
     if any(scans(leaf.all_roots) for leaf in kernel.leaves):

@@ -93,5 +93,7 @@ def bind(kernel: Kernel, loaded: Loaded, target: Target) -> CompiledKernel:
         layout.arrays,
         layout.size,
         per_unit * target.units,
+        target.memory,
+        target.host_memory,
     )
     return CompiledKernel(kernel, launcher, loaded.vector_bytes, loaded)

@@ -29,12 +29,21 @@ __all__ = ["BUILD_SECONDS", "Builder", "Target", "find_devices"]
 BUILD_SECONDS = 60.0
 # Wider vectors than the machine's make PoCL's compiler slow or hang.
 WIDEST_BYTES = 32
-_FUNCTIONS = (
+_LAUNCH = (
     "clSetKernelArgSVMPointer",
     "clEnqueueNDRangeKernel",
     "clWaitForEvents",
     "clGetEventInfo",
     "clReleaseEvent",
+)
+_MEMORY = (
+    "clCreateBuffer",
+    "clReleaseMemObject",
+    "clEnqueueReadBuffer",
+    "clEnqueueWriteBuffer",
+    "clSetKernelArg",
+    "clEnqueueNDRangeKernel",
+    "clFinish",
 )
 HOW_TO_GET = "install pyopencl, and a driver: pip install 'npaccel[pocl]' has one for processors"
 
@@ -167,7 +176,9 @@ class Target:
     Attributes
     ----------
     vector_bytes : of the vectors to write; 0: one element at a time
-    host_memory : whether kernels read and write the host's memory through its own addresses
+    shares_memory : whether kernels can read and write the host's memory through its own addresses
+    memory : what lies in the device's own memory; used unless `host_memory`
+    host_memory : whether kernels are given the host's addresses; `limit_memory` may change it
     """
 
     def __init__(self, number: int = 0) -> None:
@@ -183,12 +194,19 @@ class Target:
         self.fp64 = "cl_khr_fp64" in device.extensions
         self.units = int(device.max_compute_units)
         self.memory_bytes = int(device.global_mem_size)
-        self.host_memory = self._shares_memory()
+        self.shares_memory = self.host_memory = self._shares_memory()
         self.vector_bytes = self._vector_bytes()
         self.options = self._options()
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
-        self.functions = self._functions()
+        self.functions = self._addresses(_LAUNCH)
+        self.memory = _native.DeviceMemory(
+            self._addresses(_MEMORY),
+            self.context.int_ptr,
+            self.queue.int_ptr,
+            f"opencl:{number}",
+            self._own_bytes,
+        )
         self.builder = Builder()
         self.identity = f"opencl {found.driver} {device.version} {device.name} {self.options}"
 
@@ -216,14 +234,20 @@ class Target:
             options += " -cl-fp32-correctly-rounded-divide-sqrt"
         return options
 
-    def _functions(self) -> tuple[int, int, int, int, int]:
+    def _addresses(self, names: tuple[str, ...]) -> tuple[Any, ...]:
         # What pyopencl's module is linked with is found through its handle.
         library = ctypes.CDLL(self.cl._cl.__file__)
-        addresses = [
-            ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in _FUNCTIONS
-        ]
-        a, b, c, d, e = (address or 0 for address in addresses)
-        return a, b, c, d, e
+        found = (ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names)
+        return tuple(address or 0 for address in found)
+
+    @property
+    def _own_bytes(self) -> int:
+        return self.memory_bytes // 10 * 9
+
+    def limit_memory(self, size_bytes: int) -> None:
+        """Use so many bytes of its memory, and not the host's; 0: what suits the device."""
+        self.memory.limit = size_bytes or self._own_bytes
+        self.host_memory = self.shares_memory and size_bytes == 0
 
     def build(self, source: str, symbols: tuple[str, ...], words: int) -> bytes:
         """Code of a program with these kernel functions; raises CompileError."""
@@ -232,7 +256,7 @@ class Target:
             "options": self.options,
             "symbols": symbols,
             "words": words,
-            "host_memory": self.host_memory,
+            "host_memory": self.shares_memory,
         }
         return self.builder.build(header, source)
 

@@ -1,0 +1,223 @@
+"""Data that lives on a device with memory of its own: what moves, when, and what is never lost.
+
+PoCL shares the host's memory; the setting `device_memory` has it treated as if it did not.
+"""
+
+import ctypes
+import os
+
+import numpy as np
+import pytest
+
+import npaccel
+from npaccel import _native
+from npaccel.api import _engine
+from npaccel.errors import BackendUnavailable, ConfigError
+
+pytest.importorskip("pyopencl")
+pytestmark = pytest.mark.pending
+N = 1 << 14
+LIMIT = 1 << 20
+ROOM = LIMIT // (8 * N)  # arrays
+
+
+@pytest.fixture(autouse=True)
+def own_memory():
+    """A device with memory of its own, few bytes of it, that runs whatever is asked of it."""
+    names = ("tiering", "threshold", "device_memory")
+    before = {name: getattr(npaccel.config, name) for name in names}
+    npaccel.evaluate()
+    npaccel.config.tiering, npaccel.config.threshold = "eager", 0
+    npaccel.config.device_memory = LIMIT
+    npaccel.stats(reset=True)
+    yield
+    npaccel.evaluate()
+    for name, value in before.items():
+        setattr(npaccel.config, name, value)
+
+
+def _source(seed=0, n=N):
+    return np.random.default_rng(seed).random(n)
+
+
+def _there(source):
+    return npaccel.asarray(source, device="opencl:0")
+
+
+def _moved():
+    counts = npaccel.stats()
+    names = ("uploads", "uploaded_bytes", "downloads", "downloaded_bytes")
+    return tuple(counts[name] for name in names)
+
+
+def _launches():
+    return npaccel.stats()["kernels_by_backend"].get("opencl", 0)
+
+
+def _step(x, y):
+    return x * 0.5 + y
+
+
+def test_a_chain_of_programs_moves_its_inputs_once_and_its_result_once():
+    a, b = _source(0), _source(1)
+    x, y, expected = _there(a), _there(b), a
+    for _ in range(20):
+        x, expected = npaccel.evaluate(_step(x, y)), _step(expected, b)
+    assert _launches() == 20
+    assert _moved() == (2, 2 * a.nbytes, 0, 0)
+    np.testing.assert_array_equal(np.asarray(x), expected)
+    assert _moved() == (2, 2 * a.nbytes, 1, a.nbytes)
+
+
+def test_of_a_view_that_was_written_there_only_the_written_range_moves():
+    a = _source()
+    x = _there(a)
+    part = x[1000:2000]
+    part *= 2.0
+    npaccel.evaluate()
+    assert _launches() == 1
+    assert _moved() == (1, 8000, 0, 0)
+    a[1000:2000] *= 2.0
+    np.testing.assert_array_equal(np.asarray(x), a)
+    assert _moved() == (1, 8000, 1, 8000)
+
+
+def test_what_does_not_fit_moves_out_and_in_again():
+    sources = [_source(k) for k in range(2 * ROOM)]
+    arrays = [_there(source) for source in sources]
+    for _ in range(2):
+        arrays = [npaccel.evaluate(_step(x, arrays[0])) for x in arrays]
+        sources = [_step(x, sources[0]) for x in sources]
+        assert _engine.backend("opencl").memory.used <= LIMIT
+    assert _launches() == 4 * ROOM
+    assert npaccel.stats()["evictions"] > 2 * ROOM
+    for x, source in zip(arrays, sources, strict=True):
+        np.testing.assert_array_equal(np.asarray(x), source)
+
+
+def test_a_kernel_that_needs_more_than_there_is_runs_on_the_host():
+    a = _source(0, N * ROOM)
+    x = _there(a)
+    np.testing.assert_array_equal(np.asarray(npaccel.evaluate(_step(x, x))), _step(a, a))
+    assert _launches() == 0
+
+
+def test_a_failed_launch_loses_nothing():
+    a, b = _source(0), _source(1)
+    x = npaccel.evaluate(_step(_there(a), _there(b)))
+    _native.device_inject(1)
+    with pytest.warns(npaccel.errors.NpaccelWarning, match="launch failed"):
+        y = npaccel.evaluate(_step(x, x))
+    expected = _step(a, b)
+    np.testing.assert_array_equal(np.asarray(y), _step(expected, expected))
+    np.testing.assert_array_equal(np.asarray(x), expected)
+
+
+def test_raw_readers_and_writers_find_it():
+    a, b = _source(0), _source(1)
+    expected = _step(a, b)
+    for look in (
+        lambda x: np.frombuffer(ctypes.string_at(x.ctypes.data, x.nbytes)),
+        lambda x: np.frombuffer(x.tobytes()),
+        lambda x: np.frombuffer(bytes(memoryview(x))),
+        lambda x: np.sort(x)[np.argsort(np.argsort(x))],
+        lambda x: np.array([float(value) for value in x[:100]] + x[100:].tolist()),
+    ):
+        x = npaccel.evaluate(_step(_there(a), _there(b)))
+        np.testing.assert_array_equal(look(x), expected)
+    x = npaccel.evaluate(_step(_there(a), _there(b)))
+    ctypes.memset(x.ctypes.data, 0, 80)  # and what is computed from it afterwards sees that
+    expected[:10] = 0
+    np.testing.assert_array_equal(np.asarray(_step(x, x)), _step(expected, expected))
+
+
+def test_requests_of_the_host_between_those_of_the_device():
+    a, b = _source(0), _source(1)
+    x, y = _there(a), _there(b)
+    found = npaccel.evaluate(_step(np.cumsum(_step(x, y)), y))
+    np.testing.assert_array_equal(np.asarray(found), _step(np.cumsum(_step(a, b)), b))
+
+
+def test_memory_of_others_is_read_and_written():
+    a, b, out = _source(0), _source(1), np.zeros(N)
+    with npaccel.backend("opencl"):
+        np.multiply(npaccel.asarray(a), b, out=out)
+    np.testing.assert_array_equal(out, a * b)
+    a[:] = 1.0  # what was read of it does not stay there
+    with npaccel.backend("opencl"):
+        np.multiply(npaccel.asarray(a), b, out=out)
+    np.testing.assert_array_equal(out, b)
+    assert _launches() == 2
+
+
+def test_the_users_choice_of_a_backend_comes_before_where_data_lies():
+    a, b = _source(0), _source(1)
+    x = npaccel.evaluate(_step(_there(a), _there(b)))
+    before = _launches()
+    with npaccel.backend("llvm"):
+        np.testing.assert_array_equal(np.asarray(_step(x, x)), _step(_step(a, b), _step(a, b)))
+    assert _launches() == before
+
+
+def test_a_macro_section_and_a_forked_process_find_it():
+    section = npaccel.macro(_step)
+    a, b = _source(0), _source(1)
+    x = npaccel.evaluate(_step(_there(a), _there(b)))
+    expected = _step(a, b)
+    np.testing.assert_array_equal(np.asarray(section(x, x)), _step(expected, expected))
+    x = npaccel.evaluate(_step(_there(a), _there(b)))
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(np.asarray(x), expected) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    np.testing.assert_array_equal(np.asarray(_step(x, x)), _step(expected, expected))
+
+
+def test_where_memory_is_shared_it_is_computed_there_and_nothing_moves():
+    npaccel.config.device_memory = 0
+    a, b = _source(0), _source(1)
+    x = _there(a)
+    for _ in range(2):
+        x, a = npaccel.evaluate(_step(x, b)), _step(a, b)
+    assert _launches() == 2
+    assert _moved() == (0, 0, 0, 0)
+    np.testing.assert_array_equal(np.asarray(x), a)
+
+
+def test_names_of_devices():
+    with pytest.raises(BackendUnavailable, match=r"no device opencl:7; there are: opencl:0"):
+        npaccel.asarray(_source(), device="opencl:7")
+    with pytest.raises(ConfigError, match="opencl"):
+        npaccel.asarray(_source(), device="moon")
+
+
+@pytest.mark.parametrize("fused", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_programs_of_random_views_are_numpys(fused):
+    """A little of everything on few arrays with little room: all orders of moving in and out."""
+    rng = np.random.default_rng(7)
+    theirs = [_source(k) for k in range(2 * ROOM)]
+    ours = [_there(source) for source in theirs]
+    for _ in range(150):
+        i, j = rng.integers(0, len(ours), 2)
+        low, n = int(rng.integers(0, N // 2)), int(rng.integers(1, N // 2))
+        what = rng.integers(0, 6)
+        for arrays in (theirs, ours):
+            if what < 2:
+                part = arrays[i][low : low + n]
+                part *= 0.5
+            elif what == 2:
+                arrays[i][low : low + n] = arrays[j][:n]
+            elif what == 3:
+                arrays[i] = _step(arrays[i], arrays[j])
+            elif what == 4:
+                arrays[i][::2] = arrays[j][1::2]
+            else:
+                arrays[i] = arrays[j][::-1] + 0.25
+        if rng.integers(0, 3) == 0:
+            k = rng.integers(0, len(ours))
+            assert float(ours[k][low]) == theirs[k][low]
+        elif not fused or rng.integers(0, 2) == 0:  # a driver takes its time for each new kernel
+            npaccel.evaluate()
+    for x, source in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(np.asarray(x), source)
+    assert _launches() > 20 and npaccel.stats()["evictions"] > 0
