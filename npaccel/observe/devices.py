@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +32,8 @@ class Device(NamedTuple):
 
     state : "ready", or why it cannot be used.
     vector_bytes, memory_bytes : 0 where nobody knows.
+    copy_bytes_s : bytes per second of a copy in its memory; transfer_bytes_s : from the host's to
+        it; launch_s : the smallest command. Measured once per machine; 0: not measured.
     """
 
     backend: str
@@ -40,6 +42,9 @@ class Device(NamedTuple):
     threads: int
     vector_bytes: int
     memory_bytes: int
+    copy_bytes_s: float = 0.0
+    transfer_bytes_s: float = 0.0
+    launch_s: float = 0.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,9 +104,26 @@ def _compiled(name: str, engine: Engine, memory: int) -> list[Device]:
         return [Device(name, "", f"unavailable: {error}", 0, 0, 0)]
     listed = getattr(backend, "list_devices", None)
     if listed is not None:
-        return [Device(*fields) for fields in listed()]
+        return [_measured(engine, *fields) for fields in listed()]
     machine = f"{_processor()} ({backend.device})"
-    return [Device(name, machine, "ready", engine.threads, backend.vector_bytes, memory)]
+    costs = engine.costs.measure()
+    times = costs.copy_bytes_s, 0.0, costs.launch_s
+    return [Device(name, machine, "ready", engine.threads, backend.vector_bytes, memory, *times)]
+
+
+def _measured(
+    engine: Engine,
+    name: str,
+    what: str,
+    state: str,
+    units: int,
+    vector_bytes: int,
+    memory_bytes: int,
+    identity: str,
+    measure: Callable[[], tuple[float, float, float]],
+) -> Device:
+    costs = engine.device_costs(identity, measure)
+    return Device(name, what, state, units, vector_bytes, memory_bytes, *astuple(costs))
 
 
 def _guard(engine: Engine) -> tuple[bool, str]:
@@ -146,17 +168,17 @@ def _memory_bytes() -> int:
 
 
 def _table(devices: Sequence[Device]) -> list[str]:
-    head = ("backend", "threads", "vectors", "memory", "device", "state")
+    head = ("backend", "threads", "vectors", "memory", "copies", "launch", "device", "state")
     rows = [head, *(_cells(device) for device in devices)]
     # The last two columns are as long as they need to be.
-    widths = [max(len(cells[i]) for cells in rows) for i in range(4)]
+    widths = [max(len(cells[i]) for cells in rows) for i in range(6)]
     lines: list[str] = []
     for cells in rows:
         start = "  ".join(f"{cell:{width}}" for cell, width in zip(cells, widths, strict=False))
-        if cells[5] in ("state", "ready"):
-            lines.append(f"  {start}  {cells[5]:7}{cells[4]}"[:100].rstrip())
+        if cells[7] in ("state", "ready"):
+            lines.append(f"  {start}  {cells[7]:7}{cells[6]}"[:100].rstrip())
         else:
-            lines += [f"  {start}".rstrip(), *row("", cells[5])]
+            lines += [f"  {start}".rstrip(), *row("", cells[7])]
     return lines
 
 
@@ -166,6 +188,8 @@ def _cells(device: Device) -> tuple[str, ...]:
         str(device.threads or "-"),
         f"{8 * device.vector_bytes} bit" if device.vector_bytes else "-",
         bytes_text(device.memory_bytes) if device.memory_bytes else "-",
+        f"{bytes_text(int(device.copy_bytes_s))}/s" if device.copy_bytes_s else "-",
+        f"{1e6 * device.launch_s:.0f} us" if device.launch_s else "-",
         device.name,
         device.state,
     )

@@ -11,13 +11,22 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from npaccel import _native
 
-__all__ = ["CostModel", "Costs", "HostCosts", "Work", "calibrate", "costs_of"]
+__all__ = [
+    "CostModel",
+    "Costs",
+    "DeviceCosts",
+    "HostCosts",
+    "Work",
+    "calibrate",
+    "costs_of",
+    "device_costs",
+]
 
 # Compiling, in the helper or here: a kernel and its requests. Scaled by how fast this machine is.
 COMPILE_S = 0.02
@@ -71,20 +80,33 @@ class HostCosts:
         return calls + max(moved / self.copy_bytes_s, arithmetic)
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceCosts:
+    """A device.
+
+    copy_bytes_s : bytes per second of a copy within its memory, read and written ones counted.
+    transfer_bytes_s : from the host's memory to it.
+    launch_s : the smallest command, from the call until its end is known.
+    """
+
+    copy_bytes_s: float
+    transfer_bytes_s: float
+    launch_s: float
+
+
 # A machine of 2020, until this one has been measured.
 USUAL = HostCosts(1e10, 1e-6, 5e-10, 5e-6)
 
 
 def _best(call: Callable[[], object], seconds: float) -> float:
-    """The shortest of repeated calls, within about `seconds`."""
-    best, end = math.inf, time.perf_counter() + seconds
-    while True:
+    """The shortest of repeated calls, within about `seconds`; of three if that takes longer."""
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < 3 or time.perf_counter() < end:
         begin = time.perf_counter()
         call()
-        now = time.perf_counter()
-        best = min(best, now - begin)
-        if now > end:
-            return best
+        times.append(time.perf_counter() - begin)
+    return min(times)
 
 
 def calibrate(budget_s: float = 0.2) -> HostCosts:
@@ -160,28 +182,51 @@ class Costs:
         return PLAN_REQUEST_S * requests
 
     def _read(self) -> HostCosts | None:
-        try:
-            with open(self._path()) as file:
-                machine, *lines = file.read().splitlines()
-            if machine != self._identity():
-                return None
-            facts = dict(line.split(" ") for line in lines)
-            costs = HostCosts(**{name: float(value) for name, value in facts.items()})
-        except (OSError, ValueError, TypeError):  # not there, or not as it was written
-            return None
-        good = all(math.isfinite(value) and value > 0 for value in asdict(costs).values())
-        return costs if good else None
+        return _read(self._path(), self._identity(), HostCosts)
 
     def _write(self, costs: HostCosts) -> None:
-        path = self._path()
-        if not path:
-            return
-        temporary = f"{path}.{os.getpid()}.tmp"
-        try:
-            with open(temporary, "w") as file:
-                print(self._identity(), file=file)
-                for name, value in asdict(costs).items():
-                    print(name, value, file=file)
-            os.replace(temporary, path)
-        except OSError:
-            return  # measured again next time
+        _write(self._path(), self._identity(), costs)
+
+
+def device_costs(
+    folder: str, identity: str, measure: Callable[[], tuple[float, float, float]]
+) -> DeviceCosts:
+    """From a file in `folder`, or measured now and kept there. identity: the device's digest."""
+    path = os.path.join(folder, f"costs-{identity[:16]}") if folder else ""
+    known = _read(path, identity, DeviceCosts)
+    if known is not None:
+        return known
+    costs = DeviceCosts(*measure())
+    _write(path, identity, costs)
+    return costs
+
+
+Kind = TypeVar("Kind", HostCosts, DeviceCosts)
+
+
+def _read(path: str, identity: str, kind: type[Kind]) -> Kind | None:
+    try:
+        with open(path) as file:
+            machine, *lines = file.read().splitlines()
+        if machine != identity:
+            return None
+        facts = dict(line.split(" ") for line in lines)
+        costs = kind(**{name: float(value) for name, value in facts.items()})
+    except (OSError, ValueError, TypeError):  # not there, or not as it was written
+        return None
+    good = all(math.isfinite(value) and value > 0 for value in asdict(costs).values())
+    return costs if good else None
+
+
+def _write(path: str, identity: str, costs: HostCosts | DeviceCosts) -> None:
+    if not path:
+        return
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "w") as file:
+            print(identity, file=file)
+            for name, value in asdict(costs).items():
+                print(name, value, file=file)
+        os.replace(temporary, path)
+    except OSError:
+        return  # measured again next time

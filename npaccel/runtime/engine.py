@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -19,7 +19,7 @@ from npaccel import _native
 from npaccel.backends.base import Backend
 from npaccel.backends.registry import available, open_backend
 from npaccel.caches.identity import package_identity
-from npaccel.caches.store import Store
+from npaccel.caches.store import Store, digest
 from npaccel.caches.trace import TraceCache
 from npaccel.config import Config
 from npaccel.errors import BackendUnavailable, CompileError, NpaccelWarning
@@ -28,7 +28,7 @@ from npaccel.ir.passes import plan
 from npaccel.runtime import check
 from npaccel.runtime.choice import Device, is_device
 from npaccel.runtime.collector import uncollected
-from npaccel.runtime.cost import costs_of
+from npaccel.runtime.cost import DeviceCosts, costs_of, device_costs
 from npaccel.runtime.helper import Helper
 from npaccel.runtime.jobs import Job
 from npaccel.runtime.kernels import Kernels, MissingCode
@@ -388,6 +388,12 @@ class Engine:
         """The cache folder; '' if there is none that can be used."""
         store = self.store
         return store.folder if store is not None and store.usable() else ""
+
+    def device_costs(
+        self, identity: str, measure: Callable[[], tuple[float, float, float]]
+    ) -> DeviceCosts:
+        """What a device costs: measured the first time that anybody asks on this machine."""
+        return device_costs(self._folder(), digest(self.identity(), identity), measure)
 
     def _helper(self) -> Helper:
         return Helper(self.config.helper_environment(), self.identity())

@@ -24,6 +24,10 @@ def test_the_host(deferred) -> None:
     assert first.vector_bytes == Host().vector_bytes
     assert first.threads == (npaccel.config.threads or len(os.sched_getaffinity(0)))
     assert first.memory_bytes > 1 << 27
+    assert first.copy_bytes_s > 0 and first.launch_s > 0
+    for device in others:
+        if device.backend.startswith("opencl") and device.state == "ready":
+            assert min(device.copy_bytes_s, device.transfer_bytes_s, device.launch_s) > 0
     others = [device for device in others if not device.backend.startswith("opencl")]
     assert [device.backend for device in others] == ["numpy"]
     assert np.__version__ in others[0].name

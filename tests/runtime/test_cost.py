@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from npaccel.runtime.cost import USUAL, Costs, HostCosts, Work, calibrate
+from npaccel.runtime.cost import (
+    USUAL,
+    Costs,
+    DeviceCosts,
+    HostCosts,
+    Work,
+    calibrate,
+    device_costs,
+)
 
 
 def costs(path: Path, machine: str = "this") -> Costs:
@@ -19,6 +27,15 @@ def test_measured_once_and_read_after_that(tmp_path: Path) -> None:
     assert costs(tmp_path / "costs").measure() == measured
     assert costs(tmp_path / "costs", "another").host == USUAL
     assert costs(tmp_path / "nowhere" / "costs").measure() != USUAL
+
+
+def test_a_device_is_measured_once(tmp_path: Path) -> None:
+    measured = iter([(1e10, 1e9, 1e-5), (2.0, 2.0, 2.0)])
+    costs = device_costs(str(tmp_path), "this", lambda: next(measured))
+    assert costs == DeviceCosts(1e10, 1e9, 1e-5)
+    assert device_costs(str(tmp_path), "this", lambda: next(measured)) == costs
+    assert device_costs(str(tmp_path), "another", lambda: next(measured)).launch_s == 2.0
+    assert device_costs("", "this", lambda: (3.0, 3.0, 3.0)).launch_s == 3.0
 
 
 def test_what_is_measured_is_sane() -> None:

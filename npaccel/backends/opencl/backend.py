@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from npaccel import _native
 from npaccel.backends.base import Capabilities, Loaded
 from npaccel.backends.opencl.compile import emit_image, load_image
@@ -58,16 +60,20 @@ class OpenclBackend:
         """Use so many bytes of the device's memory; 0: what suits it."""
         self.target.limit_memory(size_bytes)
 
-    def list_devices(self) -> list[tuple[str, str, str, int, int, int]]:
-        """Of every device: its name here, what it is, state, units, bytes of vectors and memory."""
-        rows = []
+    def list_devices(self) -> list[tuple[Any, ...]]:
+        """Of every device: its name here, what it is, state, units, bytes of vectors and memory.
+
+        And its identity, with what measures it.
+        """
+        rows: list[tuple[Any, ...]] = []
         for found in find_devices():
             target = self.target if found.number == self.target.number else Target(found.number)
             what = f"{target.name}, {target.driver}"
             what += "" if target.fp64 else ", no double precision"
             what += "" if target.host_memory else ", memory of its own"
             sizes = target.units, target.vector_bytes, target.memory_bytes
-            rows.append((f"opencl:{found.number}", what, "ready", *sizes))
+            measured = target.identity, target.measure
+            rows.append((f"opencl:{found.number}", what, "ready", *sizes, *measured))
         return rows
 
     def compile(self, kernel: Kernel) -> CompiledKernel:
