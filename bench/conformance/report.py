@@ -23,6 +23,8 @@ SLOW = (
 )
 NO_REASON = "NO REASON"
 OPENCL = "\n## With OpenCL\n"  # where the page speaks of that backend
+NOT_RUN = "not run"
+PASSED, SUBCLASS = 0, 1  # columns
 TABLE_HEAD = "| file | passed | subclass | newly failing | judged |\n|---|---|---|---|---|"
 
 
@@ -61,27 +63,27 @@ def ended(notes: Path) -> list[dict[str, Any]]:
 class Findings:
     """What the page says of files and of their failures, of this run and of the page before it.
 
-    rows : of the table, by the file's name on the page.
+    rows : cells of the table, by the file's name on the page.
     failing : reason to the tests that newly fail for it, as they are shown, with how often.
     """
 
     def __init__(self) -> None:
-        self.rows: dict[str, str] = {}
+        self.rows: dict[str, list[str]] = {}
         self.failing: dict[str, Counter[str]] = {}
 
     def add(self, name: str, cells: Iterable[object], mark: str) -> None:
-        self.rows[name] = f"| {name} | {' | '.join(map(str, cells))} | {mark} |"
+        self.rows[name] = [*map(str, cells), mark]
 
     def fail(self, reason: str, shown: str, times: int = 1) -> None:
         self.failing.setdefault(reason or NO_REASON, Counter())[shown] += times
 
     def column(self, number: int) -> int:
         """The sum of a column's numbers."""
-        cells = (row.split("|")[number].strip() for row in self.rows.values())
-        return sum(int(cell) for cell in cells if cell.isdigit())
+        return sum(int(row[number]) for row in self.rows.values() if row[number].isdigit())
 
     def table(self) -> str:
-        return "\n".join(row for _, row in sorted(self.rows.items()))
+        rows = ([name, *cells] for name, cells in sorted(self.rows.items()))
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
     def failures(self) -> list[str]:
         """Failing tests under their reasons; parameters of one test on one line."""
@@ -124,8 +126,8 @@ def judge(folders: Iterable[Path], mode: str) -> Findings:
         cut = "" if ended(notes) and len(after) >= len(before) else ", stopped early"
         day = datetime.date.fromtimestamp(notes.stat().st_mtime)
         passed = Counter(after.values())["passed"]
-        least = len(newly_failing(before, floor)) if floor else "not run"
-        count = len(new) if before else "not run"
+        least = len(newly_failing(before, floor)) if floor else NOT_RUN
+        count = len(new) if before else NOT_RUN
         findings.add(shown_name(notes.name), (passed, least, count), f"{day}{cut}")
         for test, outcome in new.items():
             name = test.removeprefix("numpy/").partition("[")[0]
@@ -139,8 +141,10 @@ def add_earlier(findings: Findings, page: str) -> None:
     """What an earlier page said of files that `findings` has nothing of, marked as earlier."""
     new = set(findings.rows)
     for name, cells, mark in re.findall(r"^\| (\w+/\w+) \|((?: [\w ]+ \|){3})(.*)\|$", page, re.M):
+        numbers = [cell.strip() for cell in cells.split("|")[:-1]]
+        if name in new and findings.rows[name][SUBCLASS] == NOT_RUN:
+            findings.rows[name][SUBCLASS] = numbers[SUBCLASS]  # it does not depend on npaccel
         if name not in new:
-            numbers = [cell.strip() for cell in cells.split("|")[:-1]]
             findings.add(name, numbers, f"earlier, {mark.strip().removeprefix('earlier, ')}")
     reason = ""
     for line in page.splitlines():
@@ -216,8 +220,8 @@ def report(folders: list[Path], mode: str, before: str = "") -> tuple[str, int]:
         "run": f"{datetime.date.today()}; {', '.join(sorted(versions))}; "
         f"{', '.join(sorted(settings))}; {os.cpu_count()} cores, {platform.machine()}.",
         "files": f"{TABLE_HEAD}\n{findings.table()}",
-        "passed": str(findings.column(2)),
-        "floor": str(findings.column(3)),
+        "passed": str(findings.column(PASSED)),
+        "floor": str(findings.column(SUBCLASS)),
         "new": str(sum(sum(tests.values()) for tests in findings.failing.values())),
         "left": ", ".join(f"`{name}`" for name in left) or "none",
         "failures": "\n".join(findings.failures()).strip() or "None.",
