@@ -729,7 +729,7 @@ static int flush_queue(bool rounds)
         bool interrupted = false;
         bool alone = PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) ==
                      NULL;
-        bool watched = npa_interrupts_begin();
+        bool watched = !npa_program_brief((npa_program *)program) && npa_interrupts_begin();
         PyThreadState *mine = PyEval_SaveThread();
         int status = run_queue(program, requests, alone,
                                watched && !npa_q.urgent ? npa_interrupted : NULL, &interrupted);

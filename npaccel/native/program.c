@@ -305,6 +305,13 @@ void npa_program_settle(PyObject *object)
 
 bool npa_program_single(const npa_program *p) { return p == NULL || p->single; }
 
+enum { BRIEF_NS = 500000 };
+
+bool npa_program_brief(const npa_program *p)
+{
+    return p != NULL && p->runs > 0 && p->best_ns < BRIEF_NS;
+}
+
 bool npa_program_foreign(const npa_program *p) { return p->foreign; }
 
 /* Runs after which kernels that NumPy's loops beat in each of them are given up. */

@@ -384,6 +384,8 @@ npa_program *npa_program_lend(npa_program *program);
 void npa_program_settle(PyObject *object); /* of any type */
 /* Whether it (or NULL) runs request by request, which flush.c does. */
 bool npa_program_single(const npa_program *program);
+/* It has run, so briefly that Ctrl-C may wait for its end. */
+bool npa_program_brief(const npa_program *program);
 bool npa_program_foreign(const npa_program *program); /* other packages' code may want the GIL */
 /* Of a whole run, and of all that were not noted yet. */
 void npa_program_note_time(npa_program *program, uint64_t ns, uint64_t total_ns);
