@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -75,7 +76,7 @@ def run(
         if ends(notes) > before and status < 0:
             with notes.open("a") as more:
                 more.write(json.dumps({"test": f"{name}::at_exit", "outcome": "crashed"}) + "\n")
-        if status in (0, 1, 2, 5) or ends(notes) > before:
+        if status in (0, 1, 2, 5, -signal.SIGINT) or ends(notes) > before:
             break
     return notes
 
@@ -161,17 +162,18 @@ def main() -> int:
     out = arguments.out.resolve()
     tasks = [(n, mode) for n in files(arguments.names) for mode in arguments.modes.split(",")]
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        for (name, mode), notes in zip(
-            tasks,
-            pool.map(
-                lambda t: run(t[0], t[1], out / t[1], arguments.seconds, extra, arguments.keep),
-                tasks,
-            ),
-            strict=True,
-        ):
-            found = list(outcomes(notes).values())
-            bad = {key: found.count(key) for key in ("failed", "crashed") if key in found}
-            print(f"{name} {mode}: {found.count('passed')} passed {bad or ''}", flush=True)
+        results = pool.map(
+            lambda t: run(t[0], t[1], out / t[1], arguments.seconds, extra, arguments.keep), tasks
+        )
+        try:
+            for (name, mode), notes in zip(tasks, results, strict=True):
+                found = list(outcomes(notes).values())
+                bad = {key: found.count(key) for key in ("failed", "crashed") if key in found}
+                print(f"{name} {mode}: {found.count('passed')} passed {bad or ''}", flush=True)
+        except KeyboardInterrupt:  # which the tests that run got as well
+            pool.shutdown(cancel_futures=True)
+            print("Stopped; --keep all goes on from here.", flush=True)
+            return 128 + signal.SIGINT
     return 0
 
 

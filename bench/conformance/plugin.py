@@ -143,7 +143,9 @@ if OURS:
     engine.build = _count_loops(engine.build)
 
 
-def pytest_sessionfinish() -> None:
+def pytest_sessionfinish(exitstatus: int) -> None:
+    if exitstatus == pytest.ExitCode.INTERRUPTED:
+        return  # it has not come to its end
     versions = {"numpy": np.__version__, "python": platform.python_version()}
     if not OURS:
         _note(test="", ended=versions)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,33 @@ def test_no_test_fails_that_numpy_passes(name: str, tools: tuple[Any, Any], tmp_
     assert {
         test: outcome for test, outcome in new.items() if not report.reason_for(test, known)
     } == {}
+
+
+def test_a_run_that_was_interrupted_goes_on_where_it_stopped(
+    tools: tuple[Any, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "test_it.py").write_text("""
+import os
+def test_first(): pass
+def test_second():
+    if "STOP" in os.environ:
+        raise KeyboardInterrupt
+def test_third(): pass
+""")
+    notes = tmp_path / "notes"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "plugin", "-p", "no:cacheprovider"]
+    environment = os.environ | {"PYTHONPATH": str(FOLDER), "JUDGE_NOTES": str(notes)}
+    ran = []
+    for more in ({"STOP": "1"}, {}):
+        subprocess.run(
+            command, cwd=tmp_path, env=environment | more, capture_output=True, check=False
+        )
+        tools[0]._forget_unfinished(notes)
+        ran.append([json.loads(line) for line in notes.read_text().splitlines()])
+    first, both = ([entry["test"] for entry in r if "outcome" in entry] for r in ran)
+    assert [name.partition("::")[2] for name in first] == ["test_first"]
+    assert [name.partition("::")[2] for name in both] == ["test_first", "test_second", "test_third"]
+    assert ["ended" in r[-1] for r in ran] == [False, True]
 
 
 def test_reasons_are_of_failures_only(tools: tuple[Any, Any]) -> None:
