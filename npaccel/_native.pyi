@@ -375,6 +375,10 @@ def redirect_ufunc(ufunc: np.ufunc, /) -> bool:
 def settle_calls(kind: type, /) -> None:
     """Evaluate, and open, everything whenever an object of this C class is called."""
 
+def redirect_whole(function: Callable[..., Any], name: str, reason: str, /) -> bool:
+    """Have a function that NumPy writes in Python run in NumPy as a whole, counted with `reason`,
+    while a block is open; False: it is none that NumPy dispatches."""
+
 def redirect_taker(taker: Callable[..., Any], /) -> None:
     """taker(ufunc, *args, **kwargs) for calls of ufuncs that the core does not record alone."""
 

@@ -19,7 +19,7 @@ import numpy as np
 from npaccel import _native
 from npaccel.dispatch.creation import CREATION
 from npaccel.dispatch.fallback import NotRecorded, fallback
-from npaccel.dispatch.function import IMPLEMENTED, WRITERS
+from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS
 from npaccel.dispatch.method import EVALUATED, RECORDED
 from npaccel.dispatch.operands import take_array
 from npaccel.dispatch.ufunc import RECORDERS
@@ -225,6 +225,8 @@ class Table:
             for function, look, taker, name, *rest in _rows():
                 wrapped = None if taker is None else _taker(taker)
                 self._enter(function, look, wrapped, name, *rest)
+            for function, reason in WHOLE.items():
+                _native.redirect_whole(function, function.__name__, reason)
         for ufunc in _ufuncs():
             possible = self._proofs[0] and ufunc not in self._ufuncs
             if ufunc not in self._ufuncs and not (possible and _native.redirect_ufunc(ufunc)):

@@ -2,6 +2,7 @@
  *
  *   ufuncs                       the object's vectorcall slot; operators on plain arrays come here
  *   C functions and methods      ml_meth of their method definitions
+ *   some Python functions        the vectorcall slot of their dispatcher; they run as one, in NumPy
  *   subscripts of plain arrays   ndarray's slots
  *   hashes of C functions        as they were, see function_hash
  *
@@ -41,12 +42,20 @@ typedef struct {
     PyObject *name, *reason;
 } target;
 
-enum { MOST = 256, MOST_UFUNCS = 512, NESTED = 32 };
+/* A function that NumPy writes in Python. */
+typedef struct {
+    PyObject *function, *name, *reason;
+    vectorcallfunc *slot, original;
+} whole;
+
+enum { MOST = 256, MOST_UFUNCS = 512, MOST_WHOLE = 8, NESTED = 32 };
 static target targets[MOST];
 static int ntargets;
 static PyUFuncObject *ufuncs[MOST_UFUNCS];
 static vectorcallfunc ufunc_originals[MOST_UFUNCS];
 static int nufuncs;
+static whole wholes[MOST_WHOLE];
+static int nwholes;
 static vectorcallfunc numpy_ufunc_call; /* the one that they all have */
 static PyObject *ufunc_taker;
 static bool installed;
@@ -646,6 +655,46 @@ static const PyCFunction stubs[MOST][4] = {
     ROWS(0) ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
     ROWS(8) ROWS(9) ROWS(a) ROWS(b) ROWS(c) ROWS(d) ROWS(e) ROWS(f)};
 
+static PyObject *adopted_each(PyObject *result)
+{
+    for (Py_ssize_t k = 0; result != NULL && PyTuple_CheckExact(result) && Py_REFCNT(result) == 1 &&
+                           k < PyTuple_GET_SIZE(result); k++) {
+        PyObject *item = npa_adopted(PyTuple_GET_ITEM(result, k));
+        PyTuple_SET_ITEM(result, k, item);
+        if (item == NULL) {
+            Py_CLEAR(result);
+        }
+    }
+    return npa_adopted(result);
+}
+
+static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    Py_ssize_t all = PyVectorcall_NARGS(nargs) + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    const whole *w = wholes;
+    while (w->function != self) {
+        w++;
+    }
+    if (npa_suspended || !any_large(args, all, true) || !npa_in_block()) {
+        return w->original(self, args, nargs, names);
+    }
+    for (Py_ssize_t k = 0; k < all; k++) {
+        if (ours(args[k])) { /* as outside a block, and back here with what is evaluated */
+            return w->original(self, args, nargs, names);
+        }
+    }
+    if (settle_all(args, all, false, true) < 0) {
+        return NULL;
+    }
+    double start = npa_seconds();
+    int before = npa_now(NPA_IN_NUMPY);
+    npa_suspended++;
+    PyObject *result = w->original(self, args, nargs, names);
+    npa_suspended--;
+    npa_now(before);
+    return adopted_each(count_fallback(result, w->name, w->reason, npa_seconds() - start));
+}
+
 /* -------------------------------------------------------------------------------- subscripts */
 
 /* A small table picked from by large indices. */
@@ -728,6 +777,9 @@ void npa_redirect_install(void)
     for (int i = 0; i < nufuncs; i++) {
         ufuncs[i]->vectorcall = ufunc_stub;
     }
+    for (int i = 0; i < nwholes; i++) {
+        *wholes[i].slot = whole_stub;
+    }
     PyArray_Type.tp_as_mapping->mp_subscript = subscript_stub;
     PyArray_Type.tp_as_mapping->mp_ass_subscript = assign_stub;
     PyType_Modified(&PyArray_Type);
@@ -745,6 +797,9 @@ void npa_redirect_restore(void)
     }
     for (int i = 0; i < nufuncs; i++) {
         ufuncs[i]->vectorcall = ufunc_originals[i];
+    }
+    for (int i = 0; i < nwholes; i++) {
+        *wholes[i].slot = wholes[i].original;
     }
     PyArray_Type.tp_as_mapping->mp_subscript = npa_numpy.mapping.mp_subscript;
     PyArray_Type.tp_as_mapping->mp_ass_subscript = npa_numpy.mapping.mp_ass_subscript;
@@ -831,24 +886,31 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *o)
     Py_RETURN_TRUE;
 }
 
+/* redirect_whole(function, name, reason) -> bool */
+static PyObject *redirect_whole(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *function, *name, *reason;
+    if (!PyArg_ParseTuple(args, "OUU", &function, &name, &reason)) {
+        return NULL;
+    }
+    Py_ssize_t offset = Py_TYPE(function)->tp_vectorcall_offset;
+    if (!PyType_HasFeature(Py_TYPE(function), Py_TPFLAGS_HAVE_VECTORCALL) || offset <= 0 ||
+        installed || nwholes == MOST_WHOLE ||
+        strstr(Py_TYPE(function)->tp_name, "_ArrayFunctionDispatcher") == NULL) {
+        Py_RETURN_FALSE;
+    }
+    vectorcallfunc *slot = (vectorcallfunc *)((char *)function + offset);
+    wholes[nwholes++] = (whole){.function = Py_NewRef(function), .name = Py_NewRef(name),
+                                .reason = Py_NewRef(reason), .slot = slot, .original = *slot};
+    Py_RETURN_TRUE;
+}
+
 static PyObject *redirect_taker(PyObject *module, PyObject *taker)
 {
     (void)module;
     Py_XSETREF(ufunc_taker, Py_NewRef(taker));
     Py_RETURN_NONE;
-}
-
-static PyObject *adopted_each(PyObject *result)
-{
-    for (Py_ssize_t k = 0; result != NULL && PyTuple_CheckExact(result) && Py_REFCNT(result) == 1 &&
-                           k < PyTuple_GET_SIZE(result); k++) {
-        PyObject *item = npa_adopted(PyTuple_GET_ITEM(result, k));
-        PyTuple_SET_ITEM(result, k, item);
-        if (item == NULL) {
-            Py_CLEAR(result);
-        }
-    }
-    return npa_adopted(result);
 }
 
 /* call_numpy(function, *args, **kwargs): as without any block, but large new results are ours. */
@@ -884,13 +946,14 @@ static PyObject *redirected(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
     PyObject *list = PyList_New(0);
-    for (int i = 0; list != NULL && i < ntargets + nufuncs + 3; i++) {
+    int slots = ntargets + nufuncs + nwholes;
+    for (int i = 0; list != NULL && i < slots + 3; i++) {
         void *now = i < ntargets ? (void *)targets[i].definition->ml_meth
                     : i < ntargets + nufuncs ? (void *)ufuncs[i - ntargets]->vectorcall
-                    : i == ntargets + nufuncs ? (void *)PyArray_Type.tp_as_mapping->mp_subscript
-                    : i == ntargets + nufuncs + 1
-                        ? (void *)PyArray_Type.tp_as_mapping->mp_ass_subscript
-                        : (void *)PyCFunction_Type.tp_hash;
+                    : i < slots ? (void *)*wholes[i - ntargets - nufuncs].slot
+                    : i == slots ? (void *)PyArray_Type.tp_as_mapping->mp_subscript
+                    : i == slots + 1 ? (void *)PyArray_Type.tp_as_mapping->mp_ass_subscript
+                                     : (void *)PyCFunction_Type.tp_hash;
         PyObject *item = PyLong_FromVoidPtr(now);
         if (item == NULL || PyList_Append(list, item) < 0) {
             Py_CLEAR(list);
@@ -915,6 +978,7 @@ static PyObject *block_backend(PyObject *module, PyObject *nothing)
 static PyMethodDef functions[] = {
     {"redirect", redirect_function, METH_VARARGS, "Enter a C function in the table."},
     {"redirect_ufunc", redirect_ufunc, METH_O, "Enter a ufunc in the table."},
+    {"redirect_whole", redirect_whole, METH_VARARGS, "Enter a Python function, to run as one."},
     {"settle_calls", npa_settle_calls, METH_O, "Evaluate before objects of a class are called."},
     {"redirect_taker", redirect_taker, METH_O, "Who records calls of ufuncs."},
     {"redirected", redirected, METH_NOARGS, "What each entry's slot holds now."},

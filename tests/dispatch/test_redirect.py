@@ -376,6 +376,24 @@ def test_what_numpy_computes_is_counted_with_its_time() -> None:
 # Where NumPy can't be redirected at the object.
 
 
+def test_histograms_are_numpys_as_a_whole() -> None:
+    edges = np.array([-1.0, 0.0, 0.5])
+    want = np.histogram(A, 7), np.histogram(A * 2, edges, weights=B), np.histogram(A.tolist(), 3)
+    FALLBACKS.clear()
+    with npaccel.accelerate():
+        before = npaccel.stats()["requests"]
+        counted = np.histogram(A, 7)
+        assert npaccel.stats()["requests"] == before
+        have = counted, np.histogram(A * 2, edges, weights=B), np.histogram(A.tolist(), 3)
+        with pytest.raises(ValueError, match="must be positive"):
+            np.histogram(A, 0)
+    for ours, numpys in zip(have, want, strict=True):
+        for x, y in zip(ours, numpys, strict=True):
+            np.testing.assert_array_equal(x, y)
+    found = [(why, n) for (name, why, _), n in FALLBACKS.counts().items() if name == "histogram"]
+    assert {why for why, _ in found} == {"in small blocks"} and sum(n for _, n in found) == 3
+
+
 def test_every_assumption_is_shown_to_hold_here() -> None:
     assert _native.prove(np.frompyfunc(abs, 1, 1)) == (True, True, True)
     assert "at the object" in npaccel.devices().accelerate
