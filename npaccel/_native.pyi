@@ -250,6 +250,9 @@ def pending() -> int:
 def outline() -> int:
     """A hash of what is pending, sizes and places aside."""
 
+def points() -> float:
+    """Elements that the pending requests run over, all of them together."""
+
 def history(serial: int) -> tuple[int, Program | None, list[tuple[str, Any, int]]] | None:
     """(serial, Program, [(operation, code, lasti)]) of one of the last 16 flushes."""
 

@@ -87,8 +87,11 @@ class Store:
         self._note_use(path)
         return content
 
-    def put(self, key: str, content: bytes) -> None:
-        """Keep `content` under `key`; what goes wrong is told once, and never raised."""
+    def put(self, key: str, content: bytes, *, tidy: bool = True) -> None:
+        """Keep `content` under `key`; what goes wrong is told once, and never raised.
+
+        tidy: look at the folder's size now and then, which takes as long as it has entries.
+        """
         if not self.usable() or not self._writable:
             return
         self._serial += 1
@@ -110,7 +113,7 @@ class Store:
                 self._readable = None
             return
         self._unseen -= len(content)
-        if self._unseen <= 0:
+        if tidy and self._unseen <= 0:
             self.prune()
 
     def drop(self, key: str) -> None:
@@ -122,8 +125,7 @@ class Store:
     def problem(self) -> str | None:
         """Why the folder can't be trusted or used, in words that follow its name; None: it can."""
         try:
-            os.makedirs(self.folder, 0o700, exist_ok=True)
-            about = os.stat(self.folder)
+            about = _stat_or_make(self.folder)
             above = os.stat(os.path.dirname(os.path.realpath(self.folder)))
         except OSError as error:
             return f"can't be used ({os.strerror(error.errno or 0)})"
@@ -139,8 +141,12 @@ class Store:
 
     def entries(self) -> list[Entry]:
         """All entries, the least recently used first."""
+        return self._entries(_scan(self.folder))
+
+    @staticmethod
+    def _entries(items: list[os.DirEntry[str]]) -> list[Entry]:
         found = []
-        for item in _scan(self.folder):
+        for item in items:
             if item.name.endswith(SUFFIX):
                 about = _about(item)
                 if about is not None:
@@ -150,8 +156,9 @@ class Store:
 
     def prune(self) -> int:
         """Delete what is too much, and what killed processes left; return how many entries went."""
-        self._sweep(LEFT_BEHIND_S)
-        entries = self.entries()
+        items = _scan(self.folder)
+        self._sweep(items, LEFT_BEHIND_S)
+        entries = self._entries(items)
         total = sum(entry.size for entry in entries)
         gone = 0
         if total > self.limit:
@@ -164,10 +171,11 @@ class Store:
 
     def clear(self) -> int:
         """Delete everything; return how many entries went."""
-        entries = self.entries()
+        items = _scan(self.folder)
+        entries = self._entries(items)
         for entry in entries:
             _remove(entry.path)
-        self._sweep(0.0)
+        self._sweep(items, 0.0)
         _remove(os.path.join(self.folder, "hits"))
         return len(entries)
 
@@ -226,9 +234,9 @@ class Store:
         except OSError:
             pass  # a folder that can only be read: then nothing is noted
 
-    def _sweep(self, older_s: float) -> None:
+    def _sweep(self, items: list[os.DirEntry[str]], older_s: float) -> None:
         limit = time.time() - older_s
-        for item in _scan(self.folder):
+        for item in items:
             if item.name.endswith(".tmp"):
                 about = _about(item)
                 if about is not None and about.st_mtime <= limit:
@@ -264,13 +272,22 @@ def _read(path: str) -> bytes | None:
         if not stat.S_ISREG(about.st_mode) or not mine:
             return None
         parts = []
-        while part := os.read(descriptor, 1 << 20):
+        # As much as there is, for a buffer of a mebibyte costs more than what is read into it.
+        while part := os.read(descriptor, about.st_size + 1):
             parts.append(part)
         return b"".join(parts)
     except OSError:
         return None
     finally:
         os.close(descriptor)
+
+
+def _stat_or_make(folder: str) -> os.stat_result:
+    """What the folder is; made, for its owner alone, if there is none."""
+    with suppress(FileNotFoundError):
+        return os.stat(folder)
+    os.makedirs(folder, 0o700, exist_ok=True)
+    return os.stat(folder)
 
 
 def _write(descriptor: int, data: bytes) -> None:

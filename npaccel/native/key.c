@@ -43,6 +43,23 @@ uint64_t npa_outline(void)
     return hash;
 }
 
+double npa_points(void)
+{
+    double points = 0;
+    npa_lock();
+    const npa_queue *q = npa_planned_queue();
+    for (int i = 0, n = npa_planned_requests(); i < n; i++) {
+        npa_request *r = (npa_request *)(q->arena + q->at[i]);
+        double of_request = 1;
+        for (int axis = 0; axis < r->ndim; axis++) {
+            of_request *= (double)r->shape[axis];
+        }
+        points += of_request;
+    }
+    npa_unlock();
+    return points;
+}
+
 /* A scalar's value; of a float only one that a rewrite may use, as x / 2**k and x ** n do
  * (ir/passes/rewrite.py), else 0: all others are for one plan. More than are used do no harm. */
 void npa_key_value(int type, const void *at, char *to)

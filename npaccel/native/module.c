@@ -534,6 +534,12 @@ static PyObject *py_outline(PyObject *self, PyObject *nothing)
     return PyLong_FromUnsignedLongLong(npa_outline());
 }
 
+static PyObject *py_points(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return PyFloat_FromDouble(npa_points());
+}
+
 static PyObject *py_pending(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
@@ -722,6 +728,7 @@ static PyMethodDef methods[] = {
     {"values", py_values, METH_O, "Values of scalars of the pending requests."},
     {"pending", py_pending, METH_NOARGS, "How many requests are pending."},
     {"outline", py_outline, METH_NOARGS, "A hash of the pending requests, sizes aside."},
+    {"points", py_points, METH_NOARGS, "Elements that the pending requests run over."},
     {"history", py_history, METH_O, "(serial, Program, sites) of a recent flush."},
     {"serial", py_serial, METH_O, "Number of the flush that made an array."},
     {"configure", KEYWORDS(py_configure), METH_VARARGS | METH_KEYWORDS, "Settings."},

@@ -301,6 +301,7 @@ bool npa_make_key(int requests, uint64_t backend, npa_key *key);
 /* Buffers are numbered by first use: how many the first requests have. */
 int npa_buffers_of(const npa_queue *q, int requests);
 uint64_t npa_outline(void); /* with the GIL: a hash of what is pending, sizes aside */
+double npa_points(void);    /* with the GIL: elements that it runs over, of all requests together */
 size_t npa_key_size(npa_request *r); /* of what a key has of it */
 char *npa_key_request(npa_request *r, char *p); /* writes that; the end */
 void npa_key_value(int type, const void *value, char *to); /* of a scalar, 16 bytes */

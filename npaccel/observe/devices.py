@@ -14,6 +14,7 @@ import numpy as np
 from npaccel.config import SETTINGS
 from npaccel.errors import BackendUnavailable
 from npaccel.observe.report import bytes_text, row
+from npaccel.runtime.cost import measure_host
 from npaccel.runtime.engine import Engine
 
 __all__ = ["Device", "Devices", "find_devices"]
@@ -106,7 +107,7 @@ def _compiled(name: str, engine: Engine, memory: int) -> list[Device]:
     if listed is not None:
         return [_measured(engine, *fields) for fields in listed()]
     machine = f"{_processor()} ({backend.device})"
-    costs = engine.costs.measure()
+    costs = engine.device_costs(backend.identity, measure_host)
     times = costs.copy_bytes_s, 0.0, costs.launch_s
     return [Device(name, machine, "ready", engine.threads, backend.vector_bytes, memory, *times)]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -28,7 +29,7 @@ from npaccel.ir.passes import plan
 from npaccel.runtime import check
 from npaccel.runtime.choice import Device, is_device
 from npaccel.runtime.collector import uncollected
-from npaccel.runtime.cost import DeviceCosts, costs_of, device_costs
+from npaccel.runtime.cost import Costs, DeviceCosts, device_costs
 from npaccel.runtime.helper import Helper
 from npaccel.runtime.jobs import Job
 from npaccel.runtime.kernels import Kernels, MissingCode
@@ -44,7 +45,7 @@ from npaccel.runtime.program import (
 )
 from npaccel.runtime.section_code import ONLY_NUMPY, SectionCode
 from npaccel.runtime.stored import Positions, StoredPrograms, outcome_of, unpack_outcome
-from npaccel.runtime.tiers import NEVER, Sequence, Tiers
+from npaccel.runtime.tiers import NEVER, TOO_LITTLE, Sequence, Tiers
 from npaccel.runtime.trace import decode, rule_text
 from npaccel.runtime.warn import warn_user
 
@@ -71,7 +72,7 @@ class Engine:
             lambda: self.backend("llvm"), lambda: self.store, self.identity, config.code_limit
         )
         self.stored = StoredPrograms(lambda: self.store, self._full_identity, self.kernels.find)
-        self.costs = costs_of(self._folder)
+        self.costs = Costs()
         self.tiers = Tiers(self._helper, self.costs)
         self._store: Store | None = None
         self.planner = Planner(PLANNED_SEQUENCES)
@@ -88,6 +89,7 @@ class Engine:
         # The first call, which may be short, would wait for these two milliseconds; and by then the
         # files may not be those any more that were imported.
         self._identity = package_identity(("llvmlite",))
+        self._processor = _native.cpu()[0]
         with suppress(BackendUnavailable):
             self.backend("llvm")
 
@@ -135,6 +137,8 @@ class Engine:
         sequence = self.tiers.sequence()
         if config.tiering == "off":
             return self.tiers.single(sequence, key, NEVER)
+        if sequence.ready and not eager and not self.tiers.planning_pays(sequence, key):
+            return self.tiers.single(sequence, key, TOO_LITTLE)
         if key not in sequence.programs and not sequence.planned:
             stored = self.stored.find(key)
             if stored is not None:
@@ -155,11 +159,13 @@ class Engine:
 
     def _choose(self, key: bytes, sequence: Sequence) -> _native.Program:
         """At once with NumPy's loops, unless there is code; and whether to have it compiled."""
-        tiers, requests = self.tiers, _native.pending()
-        missing = False
-        if sequence.ready and self.costs.plan_seconds(requests) <= sequence.seconds:
+        tiers, missing = self.tiers, False
+        if sequence.ready:
+            begin = time.monotonic()
             try:
-                return self._compile(key, self.kernels.known)
+                program = self._compile(key, self.kernels.known)
+                self.costs.note_plan(_native.pending(), time.monotonic() - begin)
+                return program
             except MissingCode:
                 missing = True
         tiers.expect(sequence)
@@ -194,7 +200,9 @@ class Engine:
         # Those that were moved are as many as there are sizes.
         if device is None and self.planner.moved == moved:
             self.tiers.sequence().planned = True
-            self.stored.keep(key, outcome_of(raw, positions, recipe))
+            # Where a kernel was compiled that was waited for anyway; else it would delay a flush.
+            outcome = outcome_of(raw, positions, recipe)
+            self.stored.keep(key, outcome, tidy=kernel is None)
         return self._keep(key, positions, _native.values(positions), program)
 
     def _known(self, key: bytes) -> _native.Program | None:
@@ -382,7 +390,7 @@ class Engine:
         return self._identity
 
     def _full_identity(self) -> str:
-        return self.identity() + _native.cpu()[0]
+        return self.identity() + self._processor
 
     def _folder(self) -> str:
         """The cache folder; '' if there is none that can be used."""

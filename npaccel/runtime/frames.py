@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from typing import Any
 
@@ -12,8 +13,13 @@ LENGTH_BYTES = 8
 
 def pack(message: Any) -> bytes:
     """The bytes of one message."""
-    content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    return len(content).to_bytes(LENGTH_BYTES, "little") + content
+    whole = io.BytesIO()
+    whole.write(bytes(LENGTH_BYTES))  # and not put in front later, for that would copy everything
+    pickle.dump(message, whole, pickle.HIGHEST_PROTOCOL)
+    length = whole.tell() - LENGTH_BYTES
+    whole.seek(0)
+    whole.write(length.to_bytes(LENGTH_BYTES, "little"))
+    return whole.getvalue()
 
 
 class Unpacker:

@@ -49,7 +49,7 @@ class Helper:
         self._ended: list[int] = []  # processes to wait for, so that they are gone for good
         self._to = self._from = -1
         self._waiting: dict[int, bytes] = {}  # jobs by number, the first one is being done
-        self._unsent = b""
+        self._unsent = memoryview(b"")
         self._busy_since = 0.0
         self._ready = False
         self._unpacker = Unpacker()
@@ -146,7 +146,7 @@ class Helper:
         if not self._pid:
             self._start()
         if self._pid:
-            self._unsent = next(iter(self._waiting.values()))
+            self._unsent = memoryview(next(iter(self._waiting.values())))
             self._busy_since = time.monotonic()
             self._send()
 
@@ -186,7 +186,7 @@ class Helper:
     def _send(self) -> None:
         while self._unsent:
             try:
-                written = os.write(self._to, self._unsent[:CHUNK_BYTES])
+                written = os.write(self._to, self._unsent)
             except BlockingIOError:
                 return
             except OSError:
@@ -222,7 +222,7 @@ class Helper:
         self._pid = 0
         self._ended.clear()
         self._waiting.clear()
-        self._unsent = b""
+        self._unsent = memoryview(b"")
 
 
 def _enlarge(descriptor: int) -> None:

@@ -20,7 +20,7 @@ from npaccel.ir.nodes import (
     Trace,
     View,
 )
-from npaccel.ir.scalar import item_size
+from npaccel.ir.scalar import item_size, usual
 from npaccel.ir.text import body_text, kernel_name
 
 __all__ = [
@@ -42,6 +42,9 @@ ADDRESS, SCALAR, PARTIALS = 0, 1, 2
 LINE_BYTES: Final = 64
 # Results of which more than this is written at once do not stay in a core's own cache.
 STREAM_BYTES: Final = 4 << 20
+# A vector that takes more nodes than this to compute waits for them, not for memory: storing it
+# past the cache wins nothing then, and takes longer where pages are new.
+STREAM_NODES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +370,8 @@ def _traffic(step: KernelStep) -> tuple[int, int]:
 
 
 def _streamed(step: KernelStep, trace: Trace, streams: Streams) -> Kernel:
-    """The kernel with stores past the cache: its results are too large to stay in it."""
+    """The kernel with stores past the cache, where memory is what it waits for: its results are too
+    large to stay in it."""
     kernel = step.kernel
     past = tuple(
         not kernel.vector_band and _can_stream(param, binding, trace)
@@ -377,14 +381,21 @@ def _streamed(step: KernelStep, trace: Trace, streams: Streams) -> Kernel:
         return kernel
     found = streams.get((kernel.name, past))
     if found is None:
-        arrays = tuple(
-            dataclasses.replace(param, nontemporal=chosen)
-            for param, chosen in zip(kernel.arrays, past, strict=True)
-        )
-        found = dataclasses.replace(kernel, arrays=arrays)
-        found = dataclasses.replace(found, name=kernel_name(body_text(found)))
-        streams[kernel.name, past] = found
+        found = streams[kernel.name, past] = _past_cache(kernel, past)
     return found
+
+
+def _past_cache(kernel: Kernel, past: tuple[bool, ...]) -> Kernel:
+    """`kernel` with those arrays stored past the cache, or as it is if it computes too much."""
+    nodes = sum(len(usual(leaf.roots)) for leaf in kernel.leaves)
+    if nodes > STREAM_NODES * sum(param.written for param in kernel.arrays):
+        return kernel
+    arrays = tuple(
+        dataclasses.replace(param, nontemporal=chosen)
+        for param, chosen in zip(kernel.arrays, past, strict=True)
+    )
+    found = dataclasses.replace(kernel, arrays=arrays)
+    return dataclasses.replace(found, name=kernel_name(body_text(found)))
 
 
 def _can_stream(param: ArrayParam, binding: Binding, trace: Trace) -> bool:

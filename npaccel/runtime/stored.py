@@ -160,8 +160,8 @@ class StoredPrograms:
         program = assemble(found.recipe, code, info)
         return found.positions, found.values, program, found.recipe.buffers
 
-    def keep(self, key: bytes, made: Outcome) -> None:
-        """Store an Outcome under its key."""
+    def keep(self, key: bytes, made: Outcome, *, tidy: bool = True) -> None:
+        """Store an Outcome under its key. tidy: as Store.put has it."""
         store = self._store()
         if store is None:
             return
@@ -169,8 +169,10 @@ class StoredPrograms:
         if len(entry) > LARGEST_BYTES:
             return
         if made.positions:
-            store.put(self._name(key), VARIANTS + " ".join(map(str, made.positions)).encode())
-        store.put(self._name(key, made.values) if made.positions else self._name(key), entry)
+            positions = VARIANTS + " ".join(map(str, made.positions)).encode()
+            store.put(self._name(key), positions, tidy=tidy)
+        name = self._name(key, made.values) if made.positions else self._name(key)
+        store.put(name, entry, tidy=tidy)
 
     def _name(self, key: bytes, values: bytes = b"") -> str:
         return digest("program", self._identity(), str(_native.threads()), key, values)

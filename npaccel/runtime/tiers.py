@@ -15,7 +15,7 @@ from typing import Any
 from cachetools import LRUCache
 
 from npaccel import _native
-from npaccel.runtime.cost import Costs
+from npaccel.runtime.cost import POINT_S, Costs
 from npaccel.runtime.helper import Helper
 
 __all__ = ["COMPILING", "Asked", "Sequence", "Tiers"]
@@ -25,6 +25,7 @@ SEQUENCES = 4096
 SIZES = 16
 COMPILING = "running with NumPy's loops while it compiles"
 NOT_YET = "running with NumPy's loops until it has run long enough for compiling to pay"
+TOO_LITTLE = "running with NumPy's loops: planning for a new size would take longer than they do"
 # What a program with NumPy's loops takes until there is something new to choose: asking costs a
 # twentieth of a millisecond.
 REST_S = 1e-3
@@ -38,10 +39,12 @@ class Sequence:
     programs : tier 0, per key; they measure their time.
     ready : code for these operations is there, for one size at least.
     planned : they were planned here, and the plan is likely to do for other sizes.
+    last : the last of `programs` to run, and how many elements it runs over.
     refused : why they are never compiled, or ''.
     """
 
     programs: LRUCache[bytes, _native.Program] = field(default_factory=lambda: LRUCache(SIZES))
+    last: tuple[_native.Program, float] | None = None
     forgotten_s: float = 0.0  # what programs took that are no longer among them
     forgotten_runs: int = 0
     asked: bool = False
@@ -58,6 +61,16 @@ class Sequence:
     def runs(self) -> int:
         """How often tier 0 has run it."""
         return self.forgotten_runs + sum(p.timing[0] for p in self.programs.values())
+
+    def spent(self, key: bytes, points: float) -> float:
+        """What tier 0 took for this size, and is expected to take for the run at hand."""
+        program = self.programs.get(key)
+        if program is not None:
+            runs, _, total = program.timing
+            return total * (runs + 1) / max(1, runs)
+        if self.last is not None and self.last[0].timing[0]:
+            return self.last[0].timing[1] / self.last[1] * points
+        return POINT_S * points
 
     def add(self, key: bytes, program: _native.Program) -> None:
         """Keep a program of one more size; the oldest one goes if there are too many."""
@@ -114,6 +127,7 @@ class Tiers:
         if program is None:
             program = _native.Program(None, 0, None, "")
             sequence.add(key, program)
+        sequence.last = program, max(1.0, _native.points())
         reason = reason or sequence.refused or (COMPILING if sequence.asked else NOT_YET)
         program.info = reason
         self.runs += 1
@@ -125,6 +139,11 @@ class Tiers:
         if sequence.runs < 2 or sequence.asked or sequence.refused:
             return False
         return self._costs.compiling_pays(sequence.seconds, _native.pending())
+
+    def planning_pays(self, sequence: Sequence, key: bytes) -> bool:
+        """Whether a new size of what has code already is worth planning for, by now."""
+        spent = sequence.spent(key, _native.points())
+        return self._costs.planning_pays(spent, _native.pending())
 
     def expect(self, sequence: Sequence) -> None:
         """Start the helper one run before the first job: it takes as long as asking does."""

@@ -22,7 +22,6 @@ from npaccel.errors import NpaccelError
 from npaccel.ir import text
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.passes import plan
-from npaccel.runtime.cost import costs_of
 from npaccel.runtime.frames import Unpacker, pack
 from npaccel.runtime.jobs import Job, Reply
 from npaccel.runtime.kernels import Image, kernel_key, pack_image, unpack_image
@@ -34,8 +33,6 @@ from npaccel.runtime.words import raw_trace
 __all__ = ["IDLE_S", "main"]
 
 IDLE_S = 60.0
-# Without work for so long the processor may be measured.
-CALM_S = 2.0
 PRIORITY = 15
 
 
@@ -52,7 +49,11 @@ class Worker:
 
     def reply(self, job: Job) -> Reply:
         """Do one job; what a compiler may reject is told, all else ends the process."""
-        self._store = Store(job.folder, job.limit, lambda text: None) if job.folder else None
+        if self._store is None or (self._store.folder, self._store.limit) != (
+            job.folder,
+            job.limit,
+        ):
+            self._store = Store(job.folder, job.limit, lambda text: None) if job.folder else None
         self._streams.clear()
         self._known.clear()
         self._compiled = 0
@@ -104,12 +105,8 @@ def _read_jobs(jobs: queue.SimpleQueue[Any]) -> None:
     os._exit(0)  # the parent is gone, or wants no more; perhaps in the middle of a compilation
 
 
-def _next_job(jobs: queue.SimpleQueue[Job], folder: str) -> Job:
-    """The next job; ends the process when there is none. Measures the machine meanwhile."""
-    with contextlib.suppress(queue.Empty):
-        return jobs.get(timeout=CALM_S)
-    if folder:
-        costs_of(lambda: folder).measure()
+def _next_job(jobs: queue.SimpleQueue[Job]) -> Job:
+    """The next job; ends the process when there is none."""
     with contextlib.suppress(queue.Empty):
         return jobs.get(timeout=IDLE_S)
     os._exit(0)
@@ -125,10 +122,8 @@ def main() -> None:
     os.write(out, pack(worker.identity))
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     threading.Thread(target=_read_jobs, args=(jobs,), daemon=True).start()
-    folder = ""
     while True:
-        job = _next_job(jobs, folder)
-        folder = job.folder
+        job = _next_job(jobs)
         try:
             reply = worker.reply(job)
         except Exception as error:  # told to the user, as everything that keeps code from running

@@ -158,7 +158,7 @@ def test_a_file_in_the_folder_s_place(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("in the way")
     store, said = store_of(tmp_path / "cache")
     store.put(KEY, b"content")
-    assert store.get(KEY) is None and len(said) == 1 and "can't be used" in said[0]
+    assert store.get(KEY) is None and len(said) == 1 and "is not a folder" in said[0]
 
 
 def test_a_full_disk_is_told_once_and_reading_goes_on(tmp_path: Path, monkeypatch) -> None:

@@ -75,7 +75,7 @@ def test_it_warns_once_at_the_user_s_line(tmp_path: Path, setting) -> None:
     a = npaccel.asarray(np.arange(3000.0))
     _native.plans().clear()
     api._engine.kernels.clear()
-    with pytest.warns(npaccel.errors.NpaccelWarning, match="can't be used") as seen:
+    with pytest.warns(npaccel.errors.NpaccelWarning, match="is not a folder") as seen:
         for i in range(3):
             npaccel.evaluate(a.reshape(3, -1) ** 2 * (i + 1.5) + a[: i + 1].sum())
     assert [warning.filename for warning in seen] == [__file__]
@@ -97,3 +97,12 @@ def test_memory_keeps_within_its_bound(setting) -> None:
     assert kernels.size_bytes <= 1 << 16
     # Programs, and the last runs that explain() remembers, keep a few more.
     assert _native.stats()["code_bytes"] - before <= (1 << 16) + 24 * 8192
+
+
+def test_results_pass_the_cache_by_where_memory_is_what_is_waited_for(deferred) -> None:
+    x = npaccel.asarray(np.ones(1 << 20))
+    npaccel.evaluate()
+    for made, passed in ((lambda: x * 2.5, True), (lambda: np.sin(x) * np.cos(x), False)):
+        result = made()
+        assert ("streamed" in str(npaccel.explain(result))) == passed
+        npaccel.evaluate(result)

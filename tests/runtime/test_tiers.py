@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,11 +29,13 @@ WAIT_S = 60.0
 
 @pytest.fixture
 def adaptive(setting, tmp_path: Path, monkeypatch) -> Iterator[None]:
-    """Adaptive from a cold start; compiling always pays from the second run on; each run asks."""
+    """Adaptive from a cold start; compiling always pays from the second run on, planning always;
+    each run asks."""
     monkeypatch.setattr(tiers_module, "REST_S", 0.0)
     setting("cache_dir", str(tmp_path / "cache"))
     setting("tiering", "adaptive")
     monkeypatch.setattr(Costs, "compiling_pays", lambda self, spent_s, requests: True)
+    monkeypatch.setattr(Costs, "planning_pays", lambda self, spent_s, requests: True)
     cold()
     yield
     engine = api._engine
@@ -155,6 +158,40 @@ def test_new_scalars_and_sizes_run_the_same_kernel() -> None:
         assert np.array_equal(y, np.asarray(x) * (0.5 + i) + 1.0)
     counts = npaccel.stats()
     assert (counts["tier0_runs"], counts["compiles"], counts["kernels"]) == (0, 0, 20)
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_a_new_size_is_planned_for_once_its_loops_have_taken_as_long(monkeypatch) -> None:
+    until(lambda: runs_a_kernel(lambda: operand() * 2.0 + 1.0))
+    spent: list[float] = []
+
+    def pays(self: Costs, spent_s: float, requests: int) -> bool:
+        spent.append(spent_s)
+        return len(spent) > 3
+
+    monkeypatch.setattr(Costs, "planning_pays", pays)
+    for run in range(4):
+        result = npaccel.evaluate(operand(N + 1) * 2.0 + 1.0)
+        assert np.array_equal(result, np.asarray(operand(N + 1)) * 2.0 + 1.0)
+        assert ("planning for a new size" in str(npaccel.explain())) == (run < 3)
+    assert len(spent) == 4 and 0 < spent[1] < spent[2] < spent[3]  # it adds up
+    spent.clear()
+    npaccel.evaluate(operand(10 * N) * 2.0 + 1.0)
+    assert spent[0] > 0  # of a size that never ran
+
+
+def test_time_expected_of_a_size_follows_that_of_another() -> None:
+    class Timed:
+        timing = (2, 0.5, 1.25)
+
+    sequence = tiers_module.Sequence()
+    unknown = sequence.spent(b"any", 1e9)
+    assert 0.1 < unknown < 10
+    timed: Any = Timed()
+    sequence.add(b"one", timed)
+    sequence.last = timed, 1000.0
+    assert sequence.spent(b"another", 3000.0) == 1.5
+    assert sequence.spent(b"one", 1000.0) == 1.25 * 3 / 2
 
 
 @pytest.mark.usefixtures("adaptive")
@@ -446,4 +483,5 @@ def test_kernels_that_win_stay() -> None:
 
 
 def test_reasons_are_words_for_the_user() -> None:
-    assert all("NumPy's loops" in words for words in (tiers_module.COMPILING, tiers_module.NEVER))
+    reasons = tiers_module.COMPILING, tiers_module.NEVER, tiers_module.TOO_LITTLE
+    assert all("NumPy's loops" in words for words in reasons)
