@@ -47,7 +47,20 @@ typedef struct { char op; int32_t a, b; double value; } npa_step_of_number;
 typedef struct { PyObject *where, *name, *object; } npa_premise; /* where: a dict, a cell, or an array */
 typedef struct { int32_t slot, block; npy_intp offset; } npa_member;
 
-typedef struct npa_frame npa_frame;
+enum { NPA_CELL = 16 }; /* bytes of a scalar in a frame */
+
+/* What one call needs; the replay keeps one for the next. */
+typedef struct npa_frame {
+    npa_queue q;
+    npa_buffer *buffers;
+    uint8_t *kinds;
+    PyArrayObject **arrays; /* arguments, borrowed */
+    PyObject **numbers;     /* arguments, borrowed */
+    PyObject **roots;       /* results, owned during the call */
+    double *values;
+    char *cells, *temporaries;
+    npa_range *large; /* temporaries that are not kept */
+} npa_frame;
 
 typedef struct {
     PyObject_HEAD
@@ -79,6 +92,12 @@ int npa_replay_try(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject 
                    PyObject **result, const char **why);
 void npa_frame_free(npa_frame *f);
 npa_queue *npa_queue_of(PyObject *section);
+/* replay_match.c */
+bool npa_replay_matches(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                        npa_frame *f);
+bool npa_replay_holds(const npa_replay *r); /* what the body found under names is there now */
+/* replay_result.c */
+PyObject *npa_replay_result(const npa_replay *r, npa_frame *f);
 /* replay_make.c */
 PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 void npa_replay_clear(npa_replay *r);

@@ -7,20 +7,7 @@
 
 #include <string.h>
 
-enum { CELL = 16, ALIGNMENT = 64, MOST_KEPT = 1 << 20, MOST_ARRAYS = 64 };
-
-/* What one call needs; the replay keeps one for the next. */
-struct npa_frame {
-    npa_queue q;
-    npa_buffer *buffers;
-    uint8_t *kinds;
-    PyArrayObject **arrays; /* arguments, borrowed */
-    PyObject **numbers;     /* arguments, borrowed */
-    PyObject **roots;       /* results, owned during the call */
-    double *values;
-    char *cells, *temporaries;
-    npa_range *large; /* temporaries that are not kept */
-};
+enum { ALIGNMENT = 64, MOST_KEPT = 1 << 20, MOST_ARRAYS = 64 };
 
 static uint64_t clock_of_uses;
 
@@ -52,7 +39,7 @@ static npa_frame *frame_new(const npa_replay *r)
     f->numbers = calloc((size_t)r->nnumbers + 1, sizeof *f->numbers);
     f->values = calloc((size_t)r->nnumbers + 1, sizeof *f->values);
     f->roots = calloc((size_t)r->nroots + 1, sizeof *f->roots);
-    f->cells = aligned_alloc(CELL, CELL * ((size_t)r->ncells + 1));
+    f->cells = aligned_alloc(NPA_CELL, NPA_CELL * ((size_t)r->ncells + 1));
     bool kept = r->temporary_bytes > 0 && r->temporary_bytes <= MOST_KEPT;
     f->temporaries = kept ? aligned_alloc(ALIGNMENT, r->temporary_bytes) : NULL;
     if (!f->q.arena || !f->q.buffers || !f->buffers || !f->kinds || !f->arrays || !f->numbers ||
@@ -66,160 +53,10 @@ static npa_frame *frame_new(const npa_replay *r)
         f->q.buffers[i] = &f->buffers[i];
         f->buffers[i].index = i, f->buffers[i].size = b->size;
         f->buffers[i].base = b->kind == NPA_BLOCK_OUTSIDE ? b->base
-                             : b->kind == NPA_BLOCK_CELL ? f->cells + CELL * b->slot
+                             : b->kind == NPA_BLOCK_CELL ? f->cells + NPA_CELL * b->slot
                              : kept ? f->temporaries + b->at : NULL;
     }
     return f;
-}
-
-/* -------------------------------------------------------------------------------- arguments */
-
-static bool same_value(PyObject *a, PyObject *b)
-{
-    if (a == b) {
-        return true;
-    }
-    if (Py_TYPE(a) != Py_TYPE(b) || PyArray_Check(a)) {
-        return false;
-    }
-    if (PyFloat_CheckExact(a)) { /* -0.0 is not 0.0 here, and a NaN is itself */
-        double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
-        return memcmp(&x, &y, sizeof x) == 0;
-    }
-    int same = PyObject_RichCompareBool(a, b, Py_EQ);
-    if (same < 0) {
-        PyErr_Clear();
-    }
-    return same > 0;
-}
-
-static bool same_array(const npa_node *node, PyObject *o)
-{
-    if (!PyArray_CheckExact(o) && !Py_IS_TYPE(o, npa_array_type)) {
-        return false;
-    }
-    PyArrayObject *a = (PyArrayObject *)o;
-    PyArray_Descr *d = PyArray_DESCR(a);
-    size_t bytes = sizeof(npy_intp) * (size_t)node->n;
-    return d->type_num == node->type && PyArray_ISNBO(d->byteorder) && PyArray_NDIM(a) == node->n &&
-           memcmp(PyArray_DIMS(a), node->lengths, bytes) == 0 &&
-           memcmp(PyArray_STRIDES(a), node->lengths + node->n, bytes) == 0 &&
-           ((uintptr_t)PyArray_DATA(a) & (uintptr_t)(PyDataType_ELSIZE(d) - 1)) == 0 &&
-           (bool)PyArray_ISWRITEABLE(a) == node->flag;
-}
-
-static bool match(const npa_node **at, PyObject *o, npa_frame *f);
-
-static bool match_items(const npa_node **at, PyObject *o, int n, npa_frame *f)
-{
-    if (PySequence_Fast_GET_SIZE(o) != n) {
-        return false;
-    }
-    for (int i = 0; i < n; i++) {
-        if (!match(at, PySequence_Fast_GET_ITEM(o, i), f)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool match_dict(const npa_node **at, const npa_node *node, PyObject *o, npa_frame *f)
-{
-    if (PyDict_GET_SIZE(o) != node->n) {
-        return false;
-    }
-    Py_ssize_t position = 0;
-    PyObject *key, *value;
-    for (int i = 0; i < node->n; i++) { /* in the same order: the body may walk over it */
-        if (!PyDict_Next(o, &position, &key, &value) ||
-            !same_value(key, PyTuple_GET_ITEM(node->object, i)) || !match(at, value, f)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Whether `o` looks as recorded; moves past its nodes. */
-static bool match(const npa_node **at, PyObject *o, npa_frame *f)
-{
-    const npa_node *node = (*at)++;
-    switch (node->kind) {
-    case NPA_IN_ARRAY:
-        f->arrays[node->slot] = (PyArrayObject *)o;
-        return same_array(node, o);
-    case NPA_IN_NUMBER:
-        /* flag: `object` is the value that the recording holds for, else the type */
-        if (!node->flag && !Py_IS_TYPE(o, (PyTypeObject *)node->object)) {
-            return false;
-        }
-        if (Py_IS_TYPE(o, &npa_runtime_type)) { /* what npaccel.scalar made */
-            o = ((npa_runtime *)o)->value;
-        }
-        f->numbers[node->slot] = o;
-        return !node->flag || same_value(o, node->object);
-    case NPA_IN_SCALAR:
-        if (!Py_IS_TYPE(o, (PyTypeObject *)node->object)) {
-            return false;
-        }
-        PyArray_ScalarAsCtype(o, f->cells + CELL * node->slot);
-        return true;
-    case NPA_IN_CONTROL: return same_value(o, node->object);
-    case NPA_TUPLE: return PyTuple_CheckExact(o) && match_items(at, o, node->n, f);
-    case NPA_LIST: return PyList_CheckExact(o) && match_items(at, o, node->n, f);
-    case NPA_DICT: return PyDict_CheckExact(o) && match_dict(at, node, o, f);
-    default: return false;
-    }
-}
-
-static bool match_all(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject *names,
-                      npa_frame *f)
-{
-    Py_ssize_t nnames = names != NULL ? PyTuple_GET_SIZE(names) : 0;
-    if (n != r->nargs || nnames != PyTuple_GET_SIZE(r->names)) {
-        return false;
-    }
-    for (Py_ssize_t i = 0; i < nnames; i++) {
-        if (!same_value(PyTuple_GET_ITEM(names, i), PyTuple_GET_ITEM(r->names, i))) {
-            return false;
-        }
-    }
-    const npa_node *at = r->in;
-    for (Py_ssize_t i = 0; i < n + nnames; i++) {
-        if (!match(&at, args[i], f)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* An array whose values the body may have used while it was recorded. */
-static bool same_content(PyObject *array, PyObject *bytes)
-{
-    PyArrayObject *a = (PyArrayObject *)array;
-    return PyArray_IS_C_CONTIGUOUS(a) && PyArray_NBYTES(a) == PyBytes_GET_SIZE(bytes) &&
-           npa_touch(a, false) == 0 &&
-           memcmp(PyArray_DATA(a), PyBytes_AS_STRING(bytes), (size_t)PyArray_NBYTES(a)) == 0;
-}
-
-/* What the body found under global names and in closures is what is there now. */
-static bool premises_hold(const npa_replay *r)
-{
-    for (int i = 0; i < r->npremises; i++) {
-        const npa_premise *p = &r->premises[i];
-        if (PyArray_Check(p->where)) {
-            if (!same_content(p->where, p->object)) {
-                return false;
-            }
-            continue;
-        }
-        PyObject *now = PyDict_Check(p->where) ? PyDict_GetItemWithError(p->where, p->name)
-                                               : PyCell_GET(p->where);
-        if (now == NULL || !same_value(now, p->object)) {
-            PyErr_Clear();
-            return false;
-        }
-    }
-    return true;
 }
 
 /* --------------------------------------------------------------------------------- memory */
@@ -511,80 +348,6 @@ static PyObject *found(npa_frame *f)
     return list;
 }
 
-/* -------------------------------------------------------------------------------- results */
-
-static PyObject *make_view(const npa_replay *r, const npa_node *node, npa_frame *f)
-{
-    PyObject *of = node->flag ? (PyObject *)f->arrays[node->slot] : f->roots[node->slot];
-    char *base = NULL;
-    for (int i = 0; node->flag && i < r->nmembers; i++) {
-        if (r->members[i].slot == node->slot) {
-            base = f->buffers[r->members[i].block].base;
-        }
-    }
-    base = node->flag ? base : PyArray_BYTES((PyArrayObject *)of);
-    PyObject *made = PyArray_NewFromDescr(
-        Py_TYPE(of), (PyArray_Descr *)Py_NewRef(node->object), node->n, node->lengths,
-        node->lengths + node->n, base + node->offset, node->type ? NPY_ARRAY_WRITEABLE : 0, NULL);
-    if (made != NULL && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef(of)) < 0) {
-        Py_CLEAR(made);
-    }
-    return made;
-}
-
-static PyObject *make(const npa_replay *r, const npa_node **at, npa_frame *f);
-
-static PyObject *make_items(const npa_replay *r, const npa_node **at, const npa_node *node,
-                            npa_frame *f)
-{
-    bool tuple = node->kind == NPA_TUPLE;
-    PyObject *made = tuple ? PyTuple_New(node->n) : PyList_New(node->n);
-    for (int i = 0; made != NULL && i < node->n; i++) {
-        PyObject *item = make(r, at, f);
-        if (item == NULL) {
-            Py_CLEAR(made);
-        } else if (tuple) {
-            PyTuple_SET_ITEM(made, i, item);
-        } else {
-            PyList_SET_ITEM(made, i, item);
-        }
-    }
-    return made;
-}
-
-static PyObject *make_dict(const npa_replay *r, const npa_node **at, const npa_node *node,
-                           npa_frame *f)
-{
-    PyObject *made = PyDict_New();
-    for (int i = 0; made != NULL && i < node->n; i++) {
-        PyObject *item = make(r, at, f);
-        if (item == NULL || PyDict_SetItem(made, PyTuple_GET_ITEM(node->object, i), item) < 0) {
-            Py_CLEAR(made);
-        }
-        Py_XDECREF(item);
-    }
-    return made;
-}
-
-static PyObject *make(const npa_replay *r, const npa_node **at, npa_frame *f)
-{
-    const npa_node *node = (*at)++;
-    switch (node->kind) {
-    case NPA_TUPLE: case NPA_LIST: return make_items(r, at, node, f);
-    case NPA_DICT: return make_dict(r, at, node, f);
-    case NPA_OUT_ROOT: return Py_NewRef(f->roots[node->slot]);
-    case NPA_OUT_INPUT: return Py_NewRef((PyObject *)f->arrays[node->slot]);
-    case NPA_OUT_VIEW: return make_view(r, node, f);
-    case NPA_OUT_SCALAR:
-        return PyArray_Scalar(f->cells + CELL * node->slot, (PyArray_Descr *)node->object, NULL);
-    case NPA_OUT_NUMBER:
-        return node->slot < r->nleaves ? Py_NewRef(f->numbers[node->slot])
-                                       : PyFloat_FromDouble(f->values[node->slot]);
-    case NPA_OUT_COPY: return PyArray_NewCopy((PyArrayObject *)node->object, NPY_KEEPORDER);
-    default: return Py_NewRef(node->object);
-    }
-}
-
 /* -------------------------------------------------------------------------------- the whole */
 
 /* As npa_replay_try, once the arguments are known to match. */
@@ -608,8 +371,7 @@ static int go(npa_replay *r, npa_frame *f, bool strict, PyObject **result, const
         *why = "a warning is an error";
         return 2;
     }
-    const npa_node *at = r->out;
-    *result = PyErr_Occurred() ? NULL : make(r, &at, f);
+    *result = PyErr_Occurred() ? NULL : npa_replay_result(r, f);
     if (warnings != NULL) {
         PyObject *done = PyObject_CallOneArg(npa_hook_warn, warnings);
         Py_DECREF(warnings);
@@ -630,7 +392,7 @@ int npa_replay_try(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject 
         return -1;
     }
     r->spare = NULL;
-    int status = match_all(r, args, n, names, f) && premises_hold(r) && place_inputs(r, f);
+    int status = npa_replay_matches(r, args, n, names, f) && npa_replay_holds(r) && place_inputs(r, f);
     int errstate = status ? npa_errstate() : 0;
     int strict = status && errstate >= 0 && r->may_warn ? npa_warnings_are_errors() : 0;
     if (errstate < -1 || strict < 0) {
