@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import npaccel
 from npaccel import _native
+from npaccel.backends.opencl import helper, target
 from npaccel.errors import BackendUnavailable, ConfigError
 
 pytest.importorskip("pyopencl")
@@ -148,3 +150,25 @@ def test_an_accelerated_block_runs_on_the_device_it_names():
     assert float(found) == float(expected)
     with pytest.raises(BackendUnavailable, match="opencl:77"):
         npaccel.accelerate(backend="opencl:77")
+
+
+ECHO = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from helper import read_message, write_message
+while True:
+    request, source = read_message(sys.stdin.buffer)
+    write_message(sys.stdout.buffer, {"ok": True}, source)
+"""
+
+
+def test_an_interrupted_build_does_not_answer_for_the_next(monkeypatch):
+    folder = os.path.dirname(helper.__file__)
+    builder = target.Builder(command=[sys.executable, "-c", ECHO, folder])
+    assert builder.build({}, "one") == b"one"
+    with monkeypatch.context() as patched:
+        patched.setattr(target, "_readable", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            builder.build({}, "two")
+    assert builder.build({}, "three") == b"three"
+    builder.stop()

@@ -133,6 +133,9 @@ class Builder:
             except (OSError, EOFError) as error:
                 self.stop()
                 raise CompileError("opencl: the driver's compiler crashed") from error
+            except BaseException:  # Ctrl-C: the answer to this would be taken for that to the next
+                self.stop()
+                raise
         if not answer["ok"]:
             lines = str(answer["error"]).strip().splitlines()
             raise CompileError(f"opencl: a kernel was rejected: {' '.join(lines[:4])}")
