@@ -54,7 +54,7 @@ def test_a_block_and_what_comes_after_it() -> None:
     with npaccel.accelerate():
         assert taken()
         result = A + B
-    assert _native.is_pending(result) or npaccel.config.guard == "off"
+    assert _native.is_pending(result) or not _native.guarded()
     assert not taken()
     assert np.array_equal(result, A + 1)
     assert type(A) is np.ndarray
@@ -280,7 +280,7 @@ def test_min_size_holds_inside_and_in_this_thread() -> None:
     assert not recorded()
 
 
-@pytest.mark.skipif(npaccel.config.guard == "off", reason="kernels need guarded memory")
+@pytest.mark.pending
 def test_the_backend_holds_inside() -> None:
     def kernels() -> int:
         npaccel.stats(reset=True)

@@ -120,6 +120,9 @@ static size_t bytes_of_shape(PyObject *shape)
         if (!PyIndex_Check(items[i]) || PyArray_Check(items[i])) {
             return SIZE_MAX;
         }
+        if (!PyLong_Check(items[i]) && !PyArray_IsScalar(items[i], Integer)) {
+            return 0; /* code of the user's, which NumPy calls, once */
+        }
         Py_ssize_t extent = PyNumber_AsSsize_t(items[i], NULL);
         if (extent < 0) {
             PyErr_Clear();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import resource
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -137,6 +138,8 @@ def test_far_too_much_is_numpys_to_refuse_or_to_give() -> None:
             np.zeros(1 << 60)
         with pytest.raises((MemoryError, ValueError)):
             np.arange(1 << 60)
+        if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+            return
         untouched = np.zeros(3 << 27)  # 3 GiB that cost nothing until used
         assert not _native.is_pending(untouched) and untouched[-1] == 0
 
@@ -183,3 +186,26 @@ def test_results_taken_over_are_freed_by_whoever_made_them() -> None:
             assert held.sum() == 37 * 40 * 2
         again = np.dot(held, ones)
         assert again.flags.owndata and again.base is None
+
+
+class Extent:
+    """A number by its `__index__`, which is the user's code."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.calls, self.error = 0, error
+
+    def __index__(self) -> int:
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
+        return 100_000
+
+
+def test_a_shape_s_own_code_runs_once_and_its_error_comes_out(monkeypatch) -> None:
+    monkeypatch.setattr(npaccel.config, "threshold", 1024)
+    extent, wrong = Extent(), Extent(LookupError("mine"))
+    with npaccel.accelerate():
+        made = np.zeros(extent)
+        with pytest.raises(LookupError, match="mine"):
+            np.ones((2, wrong))
+    assert made.shape == (100_000,) and (extent.calls, wrong.calls) == (1, 1)

@@ -50,7 +50,7 @@ def test_a_device_is_measured_once(tmp_path: Path) -> None:
 
 def test_what_is_measured_is_sane() -> None:
     copy_bytes_s, transfer_bytes_s, launch_s = measure_host(0.05)
-    assert 1e8 < copy_bytes_s == transfer_bytes_s < 1e13
+    assert 1e6 < copy_bytes_s == transfer_bytes_s < 1e13
     assert 1e-8 < launch_s < 1e-2
 
 

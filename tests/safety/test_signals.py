@@ -110,6 +110,7 @@ check(x)
     assert out.splitlines() == ["interrupted True"]
 
 
+@pytest.mark.pending
 def test_interrupt_of_an_evaluation_that_overwrites() -> None:
     """What was there is gone, so it is carried to its end, once; then the exception comes."""
     out = succeed(
@@ -128,6 +129,7 @@ check(x)
     assert out.splitlines() == ["interrupted False"]
 
 
+@pytest.mark.pending
 def test_interrupts_between_what_overwrites_and_what_does_not() -> None:
     """Wherever one comes: what was done is not done again, and the rest is done later."""
     succeed(
@@ -181,6 +183,7 @@ check(x)
     assert out.splitlines() == ["interrupted False"]
 
 
+@pytest.mark.pending
 def test_a_handler_of_sigint_that_raises_nothing() -> None:
     out = succeed(
         LONG
@@ -196,6 +199,7 @@ check(x)
     assert out.splitlines() == ["noticed"]
 
 
+@pytest.mark.pending
 def test_a_handler_that_computes() -> None:
     out = succeed(
         LONG
@@ -220,6 +224,7 @@ print(count > 0)
     assert out.splitlines() == ["True"]
 
 
+@pytest.mark.pending
 def test_a_reader_with_the_gil_during_an_evaluation_elsewhere() -> None:
     """The evaluation must not want the GIL, which waits for it in the fault."""
     succeed(
@@ -238,6 +243,7 @@ for seed in range(3):
     )
 
 
+@pytest.mark.pending
 def test_long_kernels_that_overwrite_run_on_the_main_thread_and_on_others() -> None:
     succeed(
         LONG
