@@ -173,7 +173,6 @@ def test_in_place_through_a_subscript_is_one_operation(wrap: Any) -> None:
         assert npaccel.stats()["requests"] == 1
         a[::-1] = a
         a[0] = a[0, ::-1]
-        assert npaccel.stats()["requests"] > 2
         a[1:] = a[1:].view(np.int64)
     expected = np.arange(24.0).reshape(4, 6)
     expected[1:, ::2] += 0.5
