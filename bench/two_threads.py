@@ -2,7 +2,7 @@
 
 Each does JOBS evaluations of an expression, on arrays of its own; "one thread" does both halves one
 after the other. Then how long a thread waits for a small result while another evaluates something
-long: with NumPy it waits for the GIL at most, with npaccel also for the other's evaluation.
+long: with NumPy it waits for the GIL at most, with npaccel perhaps for the other's evaluation.
 """
 
 import sys

@@ -213,6 +213,9 @@ def cpu() -> tuple[str, int]:
     """Text that tells processors apart that need different machine code, and the size of the
     widest vector register in bytes."""
 
+def turn_reason() -> str:
+    """Why this thread's last operation was left to NumPy, if for another thread; or ''."""
+
 def contents() -> list[bytes | None]:
     """The bytes of every queued buffer as they are; zeros where it has no content yet."""
 

@@ -82,7 +82,11 @@ static int record(PyObject *ufunc, npa_value *values, int n, PyArrayObject *out,
     }
     PyArrayObject *outs[NPA_MAX_ARGS] = {out};
     int status = npa_record_map(rule, values, out != NULL ? outs : NULL, NULL, 'K', 0, results);
-    return status == 0 ? note_fallback(ufunc, "these operands can't be recorded", 0.0) : status;
+    if (status != 0) {
+        return status;
+    }
+    const char *reason = npa_turn_reason();
+    return note_fallback(ufunc, reason != NULL ? reason : "these operands can't be recorded", 0.0);
 }
 
 static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc slot)
@@ -96,7 +100,8 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
         }
         return slot(a, b);
     }
-    if (npa_wants(values, 2)) {
+    bool wanted = npa_wants(values, 2);
+    if (wanted) {
         int status = record(operations[op], values, 2, NULL, false, results);
         if (status > 0 && op == OP_DIVMOD) {
             return Py_BuildValue("(NN)", results[0], results[1]);
@@ -105,7 +110,8 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
             return status > 0 ? results[0] : NULL;
         }
     }
-    return binary_in_numpy(a, b, slot);
+    PyObject *result = binary_in_numpy(a, b, slot);
+    return wanted ? npa_adopted(result) : result;
 }
 
 static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfunc slot)
@@ -136,7 +142,8 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
 {
     npa_value value;
     PyObject *result;
-    if (npa_classify(a, &value) && npa_wants(&value, 1)) {
+    bool wanted = npa_classify(a, &value) && npa_wants(&value, 1);
+    if (wanted) {
         int status = record(operations[op], &value, 1, NULL, false, &result);
         if (status != 0) {
             return status > 0 ? result : NULL;
@@ -147,7 +154,7 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
     result = x != NULL ? slot(x) : NULL;
     npa_suspended--;
     Py_XDECREF(x);
-    return result;
+    return wanted ? npa_adopted(result) : result;
 }
 
 #define NUMBER(slot) (npa_numpy.number.slot)
@@ -226,7 +233,7 @@ static PyObject *any_power(PyObject *a, PyObject *b, PyObject *out)
         return status > 0 ? result : NULL;
     }
     return out != NULL ? in_place(OP_POWER, a, b, inplace_power_slot)
-                       : binary_in_numpy(a, b, power_slot);
+                       : npa_adopted(binary_in_numpy(a, b, power_slot));
 }
 
 static PyObject *array_power(PyObject *a, PyObject *b, PyObject *modulo)
@@ -249,7 +256,8 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
     if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
         return PyErr_Occurred() ? NULL : npa_numpy.compare(a, b, how);
     }
-    if (npa_wants(values, 2)) {
+    bool wanted = npa_wants(values, 2);
+    if (wanted) {
         int status = record(operations[map[how]], values, 2, NULL, false, &result);
         if (status != 0) {
             return status > 0 ? result : NULL;
@@ -260,7 +268,7 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
     result = y != NULL ? npa_numpy.compare(x, y, how) : NULL;
     npa_suspended--;
     Py_XDECREF(x), Py_XDECREF(y);
-    return result;
+    return wanted ? npa_adopted(result) : result;
 }
 
 /* ------------------------------------------------------------------ reading by other means */

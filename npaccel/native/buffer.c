@@ -258,6 +258,7 @@ static void before_fork(void)
 static void after_fork_in_child(void)
 {
     atomic_store(&waiting, 0); /* those threads are not here */
+    npa_turn_forked();
     npa_unlock();
 }
 

@@ -9,7 +9,8 @@
  * (these six know nothing of Python; C tests of them run under sanitizers)
  * evaluate.c runs requests with NumPy's inner loops, and Programs
  * buffer.c   our memory behind NumPy's handler; foreign.c: arrays' own memory, and who may write it
- * record.c   operands, requests, rules, the queue; flush.c: runs it; warn.c: what it found
+ * record.c   operands, requests, rules, the queue; flush.c: runs it; warn.c: what it found;
+ *            turn.c: whose turn it is
  * array.c    slots of Array; module.c: what Python sees
  */
 #ifndef NPACCEL_CORE_H

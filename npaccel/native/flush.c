@@ -51,6 +51,7 @@ uint64_t npa_queue_commit(npa_request *r)
     npa_q.backend = npa_backend_here();
     npa_count.requests++;
     r->rule->recorded++;
+    npa_turn_recorded();
     return ++generation;
 }
 
@@ -357,6 +358,7 @@ static int run_queue(PyObject *program, int requests, bool alone, poll_function 
     } else {
         run.program = program, run.requests = requests, run.done = 0;
     }
+    npa_turn_expect(npa_program_expected((npa_program *)run.program));
     int status = run_to_end(alone, poll, interrupted);
     run.stopped = status != 0 && run.done > 0;
     if (status != 0 && !run.stopped) {
@@ -394,12 +396,14 @@ static bool run_everything(npa_program *program)
 static bool run_touched(void)
 {
     npa_count.fault_evaluations++;
+    npa_turn_begin();
     npa_collect_dead(); /* the key says who is */
     npa_program *program = run.stopped ? NULL : npa_touched_find();
     bool begun = !run.stopped, done = run_everything(program);
     if (done && begun) {
         npa_touched_ran(program != NULL, run.ns);
     }
+    npa_turn_end();
     return done;
 }
 
@@ -781,7 +785,9 @@ static int suspended_flush(bool rounds)
 {
     int before = npa_now(NPA_RUNNING);
     npa_suspended++;
+    npa_turn_begin();
     int status = flush_queue(rounds);
+    npa_turn_end();
     npa_suspended--;
     npa_match_settle();
     npa_now(before);

@@ -617,6 +617,13 @@ static PyObject *py_guarded(PyObject *self, PyObject *nothing)
     return PyBool_FromLong(npa_guard_on);
 }
 
+static PyObject *py_turn_reason(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    const char *reason = npa_turn_reason();
+    return PyUnicode_FromString(reason != NULL ? reason : "");
+}
+
 static PyObject *py_threads(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
@@ -735,6 +742,8 @@ static PyMethodDef methods[] = {
     {"guarded", py_guarded, METH_NOARGS, "Whether results may stay pending past a call."},
     {"rules", npa_rules_known, METH_NOARGS, "The rules by id."},
     {"cpu", npa_cpu, METH_NOARGS, "(identity, vector bytes) of the processor."},
+    {"turn_reason", py_turn_reason, METH_NOARGS,
+     "Why this thread's last operation was left to NumPy, if another thread was the cause; else ''."},
     {"threads", py_threads, METH_NOARGS, "How many threads run kernels."},
     {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
     {"device_inject", py_device_inject, METH_O, "Tests: so many of the next launches fail."},

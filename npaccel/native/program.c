@@ -312,6 +312,11 @@ bool npa_program_brief(const npa_program *p)
     return p != NULL && p->runs > 0 && p->best_ns < BRIEF_NS;
 }
 
+uint64_t npa_program_expected(const npa_program *p)
+{
+    return npa_program_single(p) ? 0 : p->best_ns;
+}
+
 bool npa_program_foreign(const npa_program *p) { return p->foreign; }
 
 /* Runs after which kernels that NumPy's loops beat in each of them are given up. */

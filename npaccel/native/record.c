@@ -671,6 +671,9 @@ int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayOb
     if (d.ndim == 0 && npa_here == NULL) {
         return 0;
     }
+    if (out == NULL && npa_turn_passes(d.arrays, d.nin)) {
+        return 0;
+    }
     for (int i = 0; i < d.ndim; i++) {
         if (d.shape[i] == 0) {
             return 0;
@@ -745,7 +748,8 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
     if (d.errstate < -1) {
         return -1;
     }
-    if (!array_known(in) || ndim == 0 || (d.errstate < 0 && rule->may_warn)) {
+    if (!array_known(in) || ndim == 0 || (d.errstate < 0 && rule->may_warn) ||
+        (out == NULL && mask == NULL && npa_turn_passes(&in, 1))) {
         return 0;
     }
     int64_t order[1][NPA_MAX_DIMS];

