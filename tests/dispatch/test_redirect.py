@@ -474,7 +474,7 @@ def test_converting_gives_what_an_object_gave(copy: Any, plain: bool) -> None:
         given = np.arange(10) + 1
         if plain:
             given = np.asarray(given.tolist()).view(np.ndarray)
-        assert type(given) is (np.ndarray if plain or not _native.guarded() else npaccel.Array)
+        assert type(given) is (np.ndarray if plain else npaccel.Array)
         assert np.array(Holder(given), copy=copy) is given
         assert np.asarray(Holder(given), copy=copy) is given
         other = np.array(Holder(given), ndmin=2)
