@@ -435,6 +435,7 @@ static int enter_in_queue(draft *d, PyObject **results)
         return -1;
     }
     npa_capture_site(&site);
+    bool small = is_small(d); /* before the lock: it asks which block is open */
     int status = place_all(d, buffers, offsets), n = d->nin + d->nout + d->masked;
     npa_request *r = status > 0 ? append(&npa_q, d) : NULL;
     bool urgent = false; /* reads or writes what others may change unseen */
@@ -470,7 +471,7 @@ static int enter_in_queue(draft *d, PyObject **results)
         indices[k] = d->arrays[k] != NULL ? buffers[k]->index : -1;
     }
     fill(d, r, indices, offsets);
-    npa_q.small = is_small(d) ? npa_q.small + 1 : 0;
+    npa_q.small = small ? npa_q.small + 1 : 0;
     uint64_t serial = npa_match_commit(r, d->usual ? d->made[0] : NULL);
     npa_unlock();
     for (int k = 0; k < d->nout; k++) {
