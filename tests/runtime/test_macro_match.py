@@ -211,6 +211,7 @@ def test_a_weak_reference_keeps_its_array_apart():
         assert np.array_equal(c, (rand(20) + i) * 2 - 1)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # from NumPy 2.5 on
 def test_a_header_that_was_changed_is_not_used_again():
     x = own(12)
     for i in range(5):
