@@ -47,7 +47,6 @@ def install(
           around a run in check mode; contents: bytes per buffer, None where nobody sees it.
       warn(list of (kind_bits, rule, code, lasti, globals, errstate, scope)) -> None
           floating-point flags to report, after evaluation; may raise (warnings as errors).
-      fallback(function_name: str, reason: str) -> None    something ran in NumPy instead.
       filters() -> bool    whether RuntimeWarnings are errors now (called when filters changed).
     """
 
@@ -118,12 +117,12 @@ def gather(
     `base` shows the source's elements at index 0; it and `index` broadcast to `out`. The caller
     has made sure that every index lies in [-extent, extent)."""
 
-def pick(array: np.ndarray[Any, Any], mask: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any] | None:
-    """``array[mask]`` at once, for contiguous arrays; None where NumPy must do it."""
-
 def index_bounds(index: np.ndarray[Any, Any], extent: int) -> int:
     """Where integers lie, after evaluating what is pending on them: 0 all in [0, extent), 1 some
     negative but none below -extent, 2 some elsewhere, -1 not integers."""
+
+def take_fallbacks() -> list[tuple[str, str, str, int, int, float]]:
+    """What the core left to NumPy, once: function, reason, file, line, calls, seconds."""
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C") -> ArrayBase:
     """A fresh Array in npaccel's memory, nothing recorded (content undefined)."""

@@ -39,7 +39,12 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_benchmark_is_listed_and_run() -> None:
     shared = {"harness", "contenders", "bandwidth", "fresh", "run_all", "soak_guard", "soak_cache"}
-    shared |= {"array_programs", "choice", "npbench"}  # have no contenders but NumPy
+    shared |= {
+        "array_programs",
+        "choice",
+        "npbench",
+        "single_calls",
+    }  # have no contenders but NumPy
     questions = {path.stem for path in (ROOT / "bench").glob("*.py")} - shared
     listed = re.findall(r"^\| `(\w+)\.py`", (ROOT / "docs/benchmarks.md").read_text(), re.MULTILINE)
     runs = re.findall(r'^    "(\w+)",', (ROOT / "bench/run_all.py").read_text(), re.MULTILINE)

@@ -35,7 +35,6 @@ HOOKS: dict[str, Callable[..., Any]] = {
     "ufunc": ufunc_hook,
     "getitem": getitem,
     "setitem": setitem,
-    "fallback": FALLBACKS.record,
 }
 
 

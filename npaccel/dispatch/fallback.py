@@ -44,40 +44,53 @@ class NotRecorded(Exception):
 
 
 class Fallbacks:
-    """How often which function ran in NumPy, why, and from which line of the user."""
+    """How often which function ran in NumPy, why, and from which line of the user.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    others : takes what was counted elsewhere, as `_native.take_fallbacks`.
+    """
+
+    def __init__(self, others: Callable[[], list[Any]] = list) -> None:
         # (function, reason, file, line) to [number, seconds]: made for being counted quickly.
         self._calls: dict[tuple[str, str, str, int], list[float]] = {}
+        self._others = others
 
-    def record(self, function: str | np.ufunc, reason: str, seconds: float = 0.0) -> None:
+    def record(self, function: str, reason: str, seconds: float = 0.0) -> None:
         """Count one call that took so long; the site is the first caller outside NumPy and us."""
-        function = function if isinstance(function, str) else function.__name__
-        key = (function, reason, *_site())
+        self._add((function, reason, *_site()), 1, seconds)
+
+    def _add(self, key: tuple[str, str, str, int], calls: int, seconds: float) -> None:
         entry = self._calls.get(key)
         if entry is None:
             if len(self._calls) >= MAX_ENTRIES:
-                key = (function, reason, "elsewhere", 0)
+                key = (key[0], key[1], "elsewhere", 0)
             entry = self._calls.setdefault(key, [0, 0.0])
-        entry[0] += 1
+        entry[0] += calls
         entry[1] += seconds
+
+    def _entries(self) -> list[tuple[tuple[str, str, str, int], list[float]]]:
+        for *key, calls, seconds in self._others():
+            self._add((key[0], key[1], key[2], key[3]), calls, seconds)
+        return [*self._calls.items()]
 
     def counts(self) -> Mapping[tuple[str, str, str], int]:
         """(function, reason, "file:line") to number of calls, since the start or `clear`."""
-        return {_place(key): int(entry[0]) for key, entry in [*self._calls.items()]}
+        return {_place(key): int(entry[0]) for key, entry in self._entries()}
 
     def seconds(self) -> Mapping[tuple[str, str, str], float]:
         """The same, to the time that those calls took; 0 where it was not measured."""
-        return {_place(key): entry[1] for key, entry in [*self._calls.items()]}
+        return {_place(key): entry[1] for key, entry in self._entries()}
 
     def total(self) -> int:
-        return int(sum(entry[0] for entry in [*self._calls.values()]))
+        return int(sum(entry[0] for _, entry in self._entries()))
 
     def clear(self) -> None:
+        self._others()
         self._calls.clear()
 
 
-FALLBACKS = Fallbacks()
+FALLBACKS = Fallbacks(_native.take_fallbacks)
 
 
 def _place(key: tuple[str, str, str, int]) -> tuple[str, str, str]:

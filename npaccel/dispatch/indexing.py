@@ -19,12 +19,8 @@ Array = np.ndarray[Any, Any]
 
 
 def getitem(array: Array, key: Any) -> Any:
-    """`array[key]`: recorded for integer arrays, at once for a mask, else by NumPy on evaluated
-    memory."""
-    if is_array(key) and key.dtype == np.bool_:
-        picked = _native.pick(array, key)
-        if picked is not None:
-            return picked
+    """`array[key]`: recorded for integer arrays, else by NumPy on evaluated memory; what the core
+    takes at once (native/pick.c) does not come here."""
     reason = _describe(key) if _is_advanced(key) else ""
     if reason:
         try:

@@ -22,7 +22,7 @@ npa_slots npa_numpy;
 static bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
 
 /* An operand as ndarray's own slots take it: evaluated, exact. New reference. */
-static PyObject *settled(PyObject *o)
+PyObject *npa_settled(PyObject *o)
 {
     if (PyArray_CheckExact(o) || ours(o)) {
         if (npa_touch((PyArrayObject *)o, false) < 0) {
@@ -38,7 +38,7 @@ static PyObject *settled(PyObject *o)
 /* *took, if it isn't NULL: the seconds that NumPy needs. */
 static PyObject *timed_in_numpy(PyObject *a, PyObject *b, binaryfunc slot, double *took)
 {
-    PyObject *x = settled(a), *y = x != NULL ? settled(b) : NULL;
+    PyObject *x = npa_settled(a), *y = x != NULL ? npa_settled(b) : NULL;
     int before = npa_now(NPA_IN_NUMPY);
     double start = took != NULL ? npa_seconds() : 0;
     npa_suspended++;
@@ -57,12 +57,16 @@ static PyObject *binary_in_numpy(PyObject *a, PyObject *b, binaryfunc slot)
     return timed_in_numpy(a, b, slot, NULL);
 }
 
-/* 0, or -1: a signal handler may raise where the hook runs. */
+/* 0, or -1 for want of memory. */
 static int note_fallback(PyObject *name, const char *reason, double took)
 {
-    PyObject *done = PyObject_CallFunction(npa_hook_fallback, "Osd", name, reason, took);
-    Py_XDECREF(done);
-    return done != NULL ? 0 : -1;
+    PyObject *text = PyUnicode_InternFromString(reason);
+    if (text == NULL) {
+        return -1;
+    }
+    npa_count_fallback(name, text, took);
+    Py_DECREF(text);
+    return 0;
 }
 
 /* Record ufunc(values...): 1 done, 0 NumPy should do it, -1 error. */
@@ -149,7 +153,7 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
             return status > 0 ? result : NULL;
         }
     }
-    PyObject *x = PyErr_Occurred() ? NULL : settled(a);
+    PyObject *x = PyErr_Occurred() ? NULL : npa_settled(a);
     npa_suspended++;
     result = x != NULL ? slot(x) : NULL;
     npa_suspended--;
@@ -263,7 +267,7 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
             return status > 0 ? result : NULL;
         }
     }
-    PyObject *x = settled(a), *y = x != NULL ? settled(b) : NULL;
+    PyObject *x = npa_settled(a), *y = x != NULL ? npa_settled(b) : NULL;
     npa_suspended++;
     result = y != NULL ? npa_numpy.compare(x, y, how) : NULL;
     npa_suspended--;
@@ -342,7 +346,7 @@ int npa_key_kind(PyArrayObject *a, PyObject *key)
 }
 
 /* Whether an array in a key is pending or large: a small table may have a large result. */
-static bool key_wants(PyObject *key)
+bool npa_key_wants(PyObject *key)
 {
     Py_ssize_t n = PyTuple_CheckExact(key) ? PyTuple_GET_SIZE(key) : 1;
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -385,10 +389,14 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
             return result;
         }
     }
-    if (kind == 0 && (npa_is_pending((PyArrayObject *)a) ||
-                      (size_t)PyArray_NBYTES((PyArrayObject *)a) >= npa_threshold_here() ||
-                      key_wants(key)) &&
-        !npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ)) {
+    bool large = kind == 0 && (npa_is_pending((PyArrayObject *)a) || npa_key_wants(key) ||
+                               (size_t)PyArray_NBYTES((PyArrayObject *)a) >= npa_threshold_here());
+    PyObject *picked;
+    int done = large && npa_here == NULL ? npa_pick((PyArrayObject *)a, key, &picked) : 0;
+    if (done != 0) {
+        return done > 0 ? picked : NULL;
+    }
+    if (large && !npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ)) {
         int before = npa_now(NPA_RECORDING);
         PyObject *result = PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
         npa_now(before);
@@ -410,90 +418,6 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
         return result;
     }
     return npa_numpy.mapping.mp_subscript(a, key);
-}
-
-/* target[...] = value, recorded: 1 done, 0 NumPy should do it, -1 error. */
-static int assign(PyArrayObject *target, PyObject *value)
-{
-    npa_value v[2];
-    PyObject *result;
-    if (!npa_classify((PyObject *)target, &v[1]) || !npa_classify(value, &v[0]) ||
-        PyArray_NDIM(target) == 0 ||
-        (v[0].array != NULL && PyArray_NDIM(v[0].array) > PyArray_NDIM(target))) {
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    npa_rule *copy = npa_find_rule(npa_copy_name, &v[0].type, 1, target, false);
-    if (copy == NULL) {
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    int status = npa_record_map(copy, v, &target, NULL, 'K', 0, &result);
-    if (status > 0) {
-        Py_DECREF(result);
-    }
-    return status;
-}
-
-static const int WARN_ON_WRITE = (int)(1u << 31); /* NumPy's own, in no header: see broadcast_arrays */
-
-/* Whether `value` is what `view` shows, element by element: what `a[key] += x` assigns at its end. */
-static bool is_itself(PyArrayObject *view, PyObject *value)
-{
-    PyArrayObject *v = (PyArrayObject *)value;
-    int nd = PyArray_NDIM(view);
-    size_t bytes = sizeof(npy_intp) * (size_t)nd;
-    return (PyArray_CheckExact(value) || ours(value)) && PyArray_NDIM(v) == nd &&
-           PyArray_DATA(v) == PyArray_DATA(view) &&
-           memcmp(PyArray_DIMS(v), PyArray_DIMS(view), bytes) == 0 &&
-           memcmp(PyArray_STRIDES(v), PyArray_STRIDES(view), bytes) == 0 &&
-           PyArray_DESCR(v) == PyArray_DESCR(view) && !PyDataType_REFCHK(PyArray_DESCR(v)) &&
-           (PyArray_FLAGS(view) & (NPY_ARRAY_WRITEABLE | WARN_ON_WRITE)) ==
-               NPY_ARRAY_WRITEABLE;
-}
-
-int npa_assign(PyObject *a, PyObject *key, PyObject *value)
-{
-    PyArrayObject *self = (PyArrayObject *)a;
-    if (value == NULL) {
-        return npa_numpy.mapping.mp_ass_subscript(a, key, value);
-    }
-    npa_value both[2] = {{.array = self}, {.array = NULL}};
-    if (PyArray_CheckExact(value) || ours(value)) {
-        both[1].array = (PyArrayObject *)value;
-    }
-    bool wanted = npa_wants(both, 2);
-    int kind = npa_key_kind(self, key);
-    if (kind == 0 && (wanted || key_wants(key)) && !npa_is_few(self, key, NPA_FEW_WRITTEN)) {
-        int before = npa_now(NPA_RECORDING);
-        PyObject *done = PyObject_CallFunctionObjArgs(npa_hook_setitem, a, key, value, NULL);
-        npa_now(before);
-        Py_XDECREF(done);
-        return done == NULL ? -1 : 0;
-    }
-    if (wanted && kind == 1) {
-        PyObject *view = npa_numpy.mapping.mp_subscript(a, key);
-        if (view == NULL) {
-            return -1;
-        }
-        if (PyArray_Check(view) && is_itself((PyArrayObject *)view, value)) {
-            Py_DECREF(view);
-            return 0;
-        }
-        npa_value small[2] = {{.array = PyArray_Check(view) ? (PyArrayObject *)view : NULL}, both[1]};
-        /* A few elements with nothing pending: to record them would cost a run. */
-        bool at_once = small[0].array == NULL || (npa_q.nrequests == 0 && !npa_wants(small, 2));
-        int status = at_once ? 0 : assign((PyArrayObject *)view, value);
-        Py_DECREF(view);
-        if (status != 0) {
-            return status > 0 ? 0 : -1;
-        }
-    }
-    if (npa_touch(self, true) < 0) {
-        return -1;
-    }
-    PyObject *v = settled(value), *x = v != NULL ? npa_exact_view(self) : NULL;
-    int status = x != NULL ? npa_numpy.mapping.mp_ass_subscript(x, key, v) : -1;
-    Py_XDECREF(v), Py_XDECREF(x);
-    return status;
 }
 
 static PyObject *array_item(PyObject *a, Py_ssize_t i)

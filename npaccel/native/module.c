@@ -11,7 +11,7 @@ bool npa_guard_on;
 static struct { const char *name; PyObject **slot; } hooks[] = {
     {"rule", &npa_hook_rule}, {"ufunc", &npa_hook_ufunc}, {"getitem", &npa_hook_getitem},
     {"setitem", &npa_hook_setitem}, {"plan", &npa_hook_plan}, {"warn", &npa_hook_warn},
-    {"fallback", &npa_hook_fallback}, {"filters", &npa_hook_filters}};
+    {"filters", &npa_hook_filters}};
 
 static PyObject *evaluate_before_forks(PyObject *module)
 {
@@ -716,7 +716,7 @@ static PyMethodDef methods[] = {
     {"iota", py_iota, METH_VARARGS, "Record a 1-d generator."},
     {"gather", py_gather, METH_VARARGS, "Record a GATHER; None: can't be."},
     {"index_bounds", py_index_bounds, METH_VARARGS, "Where indices lie."},
-    {"pick", KEYWORDS(npa_pick), METH_FASTCALL, "array[mask], or None: NumPy must."},
+    {"take_fallbacks", npa_take_fallbacks, METH_NOARGS, "What NumPy did, since the last time."},
     {"empty", py_empty, METH_VARARGS, "A fresh Array, nothing recorded."},
     {"wants", KEYWORDS(py_wants), METH_FASTCALL, "Whether an operation would be recorded."},
     {"is_pending", py_is_pending, METH_O, "Whether a request that writes it has not run yet."},

@@ -1,4 +1,5 @@
-/* pick.c: array[mask], at once; how many elements it has depends on values, so it can't wait.
+/* pick.c: array[mask], at once, for how many elements it has depends on values, so it can't wait; and
+ * array[mask] = values, whose number has to be looked at.
  *
  * Runs of eight that are all in or all out go as one; else each element is written and the place of
  * the next one moved only if it was in, for a branch would be guessed wrong. With the GIL. */
@@ -54,23 +55,85 @@ static bool is_line(PyArrayObject *a)
            npa_type_known(PyArray_TYPE(a)) && PyArray_NDIM(a) > 0 && PyArray_SIZE(a) > 0;
 }
 
-/* pick(array, mask): array[mask], or None where NumPy must do it. */
-PyObject *npa_pick(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+/* The reverse: eight elements at most, of which the bytes of `mask` that are not 0 are in. */
+static inline unsigned bits_of(const char *mask)
 {
-    (void)module;
-    if (nargs != 2 || !PyArray_Check(args[0]) || !PyArray_Check(args[1])) {
-        return PyErr_Format(PyExc_TypeError, "pick() needs two arrays");
+    uint64_t eight, low = 0x7f7f7f7f7f7f7f7f;
+    memcpy(&eight, mask, 8);
+    eight = ((((eight & low) + low) | eight) & ~low) >> 7;
+    return (unsigned)(eight * 0x0102040810204080 >> 56);
+}
+
+/* How many of the n elements are in, by eights, from here on: at least the first eight, at most `most`. */
+static int64_t run_of(const char *mask, int64_t n, int64_t most)
+{
+    int64_t run = 8, last = (n < most ? n : most) - 8;
+    while (run <= last && bits_of(mask + run) == 255) {
+        run += 8;
     }
-    PyArrayObject *a = (PyArrayObject *)args[0], *mask = (PyArrayObject *)args[1];
-    int covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a);
-    if (!is_line(a) || !is_line(mask) || PyArray_TYPE(mask) != NPY_BOOL || covered > ndim ||
-        !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(mask), covered)) {
-        Py_RETURN_NONE;
+    return run;
+}
+
+/* `from` holds as many elements as were in when they were counted; never more are read. */
+static void put_elements(char *to, const char *from, int64_t count, const char *mask, int64_t n,
+                         size_t size)
+{
+    const char *end = from + count * (int64_t)size;
+    int64_t i = 0;
+#define PUT(type)                                                                                \
+    for (; i + 8 <= n && from != end; i += 8) {                                                  \
+        unsigned bits = bits_of(mask + i);                                                       \
+        char *there = to + i * (int64_t)sizeof(type);                                            \
+        if (bits == 255 && end - from >= (int64_t)(8 * sizeof(type))) {                          \
+            int64_t run = run_of(mask + i, n - i, (end - from) / (int64_t)sizeof(type));         \
+            memcpy(there, from, (size_t)run * sizeof(type));                                     \
+            from += run * (int64_t)sizeof(type), i += run - 8, bits = 0;                         \
+        }                                                                                        \
+        for (; bits != 0 && from != end; bits &= bits - 1, from += sizeof(type)) {               \
+            memcpy(there + (size_t)__builtin_ctz(bits) * sizeof(type), from, sizeof(type));      \
+        }                                                                                        \
+    }                                                                                            \
+    break
+    switch (size) {
+    case 1: PUT(uint8_t);
+    case 2: PUT(uint16_t);
+    case 4: PUT(uint32_t);
+    case 8: PUT(uint64_t);
+    case 16: PUT(npy_cdouble);
+    default: break;
+    }
+    for (; i < n && from != end; i++) {
+        if (mask[i] != 0) {
+            memcpy(to + i * (int64_t)size, from, size);
+            from += size;
+        }
+    }
+}
+
+static bool is_mask(PyObject *key)
+{
+    return (PyArray_CheckExact(key) || Py_IS_TYPE(key, npa_array_type)) &&
+           PyArray_TYPE((PyArrayObject *)key) == NPY_BOOL;
+}
+
+/* Whether `mask`, in C order, covers the first axes of `a`, in C order. */
+static bool covers(PyArrayObject *mask, PyArrayObject *a)
+{
+    int covered = PyArray_NDIM(mask);
+    return is_line(a) && is_line(mask) && covered <= PyArray_NDIM(a) &&
+           PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(mask), covered);
+}
+
+int npa_pick(PyArrayObject *a, PyObject *key, PyObject **result)
+{
+    PyArrayObject *mask = (PyArrayObject *)key;
+    if (!is_mask(key) || !covers(mask, a)) {
+        return 0;
     }
     if (npa_touch(a, false) < 0 || npa_touch(mask, false) < 0) {
-        return NULL;
+        return -1;
     }
-    int before = npa_now(NPA_IN_KERNELS);
+    int before = npa_now(NPA_IN_KERNELS), covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a);
     npy_intp dims[NPY_MAXDIMS], n = PyArray_SIZE(mask);
     dims[0] = PyArray_CountNonzero(mask);
     for (int i = covered; i < ndim; i++) {
@@ -85,5 +148,40 @@ PyObject *npa_pick(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
                       PyArray_BYTES(mask), n, (size_t)(PyArray_NBYTES(a) / n));
     }
     npa_now(before);
-    return made != NULL ? npa_adopted(made) : NULL;
+    *result = npa_adopted(made);
+    return *result != NULL ? 1 : -1;
+}
+
+static bool apart(PyArrayObject *a, PyArrayObject *b)
+{
+    char *from = PyArray_BYTES(a), *other = PyArray_BYTES(b);
+    return from + PyArray_NBYTES(a) <= other || other + PyArray_NBYTES(b) <= from;
+}
+
+int npa_put(PyArrayObject *a, PyObject *key, PyObject *values)
+{
+    PyArrayObject *mask = (PyArrayObject *)key, *v = (PyArrayObject *)values;
+    if (!is_mask(key) || !(PyArray_CheckExact(values) || Py_IS_TYPE(values, npa_array_type)) ||
+        !covers(mask, a) || PyArray_TYPE(v) != PyArray_TYPE(a) || !is_line(v) ||
+        !PyArray_ISWRITEABLE(a) || (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || !apart(a, v) ||
+        !apart(a, mask)) {
+        return 0;
+    }
+    int covered = PyArray_NDIM(mask), rest = PyArray_NDIM(a) - covered;
+    if (PyArray_NDIM(v) != rest + 1 ||
+        !PyArray_CompareLists(PyArray_DIMS(v) + 1, PyArray_DIMS(a) + covered, rest)) {
+        return 0;
+    }
+    if (npa_touch(mask, false) < 0 || npa_touch(v, false) < 0 || npa_touch(a, true) < 0) {
+        return -1;
+    }
+    npy_intp n = PyArray_SIZE(mask), count = PyArray_CountNonzero(mask);
+    if (PyArray_DIM(v, 0) != count) {
+        return 0; /* one for all, or NumPy's error */
+    }
+    int before = npa_now(NPA_IN_KERNELS);
+    put_elements(PyArray_BYTES(a), PyArray_BYTES(v), count, PyArray_BYTES(mask), n,
+                 (size_t)(PyArray_NBYTES(a) / n));
+    npa_now(before);
+    return 1;
 }

@@ -125,12 +125,15 @@ extern npa_counters npa_count;
 extern PyTypeObject *npa_array_type; /* npaccel.Array */
 extern PyTypeObject npa_rule_type, npa_program_type;
 extern PyObject *npa_hook_rule, *npa_hook_ufunc, *npa_hook_getitem, *npa_hook_setitem,
-    *npa_hook_plan, *npa_hook_warn, *npa_hook_fallback, *npa_hook_filters;
+    *npa_hook_plan, *npa_hook_warn, *npa_hook_filters;
 extern size_t npa_threshold;
 extern int npa_queue_limit;
 extern size_t npa_memory_limit;
 extern bool npa_guard_on, npa_check_mode;
 extern __thread bool npa_planning; /* this thread is in the plan hook */
+
+/* A flag of NumPy's own, in no header: see broadcast_arrays. */
+#define NPA_WARN_ON_WRITE ((int)(1u << 31))
 
 /* An operand as the slots see it. */
 typedef struct {
@@ -183,6 +186,10 @@ double npa_seconds(void);
 int npa_now(int activity);
 PyObject *npa_times(PyObject *module, PyObject *on);
 
+/* fallbacks.c */
+void npa_count_fallback(PyObject *name, PyObject *reason, double seconds); /* name: or a ufunc */
+PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing);
+
 /* redirect.c */
 int npa_redirect_init(PyObject *module);
 void npa_redirect_install(void);
@@ -195,7 +202,9 @@ enum { NPA_FEW_READ = 4, NPA_FEW_WRITTEN = 1 };
 bool npa_is_few(PyArrayObject *a, PyObject *key, int times);
 bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names);
 
-PyObject *npa_pick(PyObject *module, PyObject *const *args, Py_ssize_t nargs); /* pick.c */
+/* pick.c: for a mask over contiguous arrays. 1 done; 0 NumPy must, or another way be found; -1 error */
+int npa_pick(PyArrayObject *a, PyObject *mask, PyObject **result);
+int npa_put(PyArrayObject *a, PyObject *mask, PyObject *values);
 
 /* array.c: ndarray's slots as NumPy made them; plain ones may be redirected */
 typedef struct {
@@ -207,7 +216,9 @@ typedef struct {
 extern npa_slots npa_numpy;
 void npa_restore_sequence(PyTypeObject *type);
 int npa_key_kind(PyArrayObject *a, PyObject *key);
-int npa_assign(PyObject *a, PyObject *key, PyObject *value);
+PyObject *npa_settled(PyObject *o); /* as ndarray's own slots take it: evaluated, exact; new */
+bool npa_key_wants(PyObject *key);
+int npa_assign(PyObject *a, PyObject *key, PyObject *value); /* assign.c */
 PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject **out,
                          int *status);
 

@@ -238,24 +238,6 @@ static bool idle(const target *t, PyObject *self, PyObject *const *args, Py_ssiz
 
 /* ------------------------------------------------------------------------- run in NumPy */
 
-/* `result`, counted as NumPy's. A signal handler may raise where the hook runs: then that error. */
-static PyObject *count_fallback(PyObject *result, PyObject *name, PyObject *reason, double took)
-{
-    PyObject *type, *error, *trace;
-    PyErr_Fetch(&type, &error, &trace);
-    npa_suspended++;
-    PyObject *done = PyObject_CallFunction(npa_hook_fallback, "OOd", name, reason, took);
-    npa_suspended--;
-    if (done == NULL) {
-        Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
-        Py_XDECREF(result);
-        return NULL;
-    }
-    Py_DECREF(done);
-    PyErr_Restore(type, error, trace);
-    return result;
-}
-
 /* A large new plain array that nobody else has is replaced by one of ours, which owns its memory
  * from then on. */
 PyObject *npa_adopted(PyObject *result)
@@ -388,7 +370,7 @@ static PyObject *run_ufunc(PyObject *self, PyObject *const *args, size_t nargs, 
         result = numpy_ufunc_call(self, args, nargs, names);
         npa_now(before);
         if (PyUnicode_GetLength(reason) > 0) {
-            result = count_fallback(result, self, reason, npa_seconds() - start);
+            npa_count_fallback(self, reason, npa_seconds() - start);
         }
     }
     Py_DECREF(reason);
@@ -525,7 +507,7 @@ static PyObject *counted(const call *c, PyObject *reason)
     result = in_numpy(c);
     npa_now(before);
     if (reason != NULL && PyUnicode_GetLength(reason) > 0) {
-        result = count_fallback(result, t->name, reason, npa_seconds() - start);
+        npa_count_fallback(t->name, reason, npa_seconds() - start);
     }
     result = t->adopts > 1 ? itself(result) : result;
     return t->adopts ? npa_adopted(result) : result;
@@ -695,7 +677,8 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
     PyObject *result = w->original(self, args, nargs, names);
     npa_suspended--;
     npa_now(before);
-    return adopted_each(count_fallback(result, w->name, w->reason, npa_seconds() - start));
+    npa_count_fallback(w->name, w->reason, npa_seconds() - start);
+    return adopted_each(result);
 }
 
 /* -------------------------------------------------------------------------------- subscripts */
@@ -715,17 +698,20 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
         return npa_numpy.mapping.mp_subscript(a, key);
     }
     int kind = npa_key_kind((PyArrayObject *)a, key);
-    if (kind == 0 && npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ)) {
-        return npa_touch((PyArrayObject *)a, false) < 0
-                   ? NULL : npa_adopted(npa_numpy.mapping.mp_subscript(a, key));
-    }
     if (kind == 0) {
+        PyObject *result;
         int before = npa_now(NPA_RECORDING);
         npa_suspended++;
-        PyObject *result = PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
+        int done = npa_pick((PyArrayObject *)a, key, &result);
+        if (done == 0 && npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ)) {
+            done = npa_touch((PyArrayObject *)a, false);
+            result = done == 0 ? npa_adopted(npa_numpy.mapping.mp_subscript(a, key)) : NULL;
+        } else if (done == 0) {
+            result = PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
+        }
         npa_suspended--;
         npa_now(before);
-        return result;
+        return done < 0 ? NULL : result;
     }
     if (kind == 2 && npa_touch((PyArrayObject *)a, false) < 0) {
         return NULL;

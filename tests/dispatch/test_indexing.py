@@ -188,3 +188,68 @@ def test_what_is_read_only_stays_so_when_it_is_assigned_itself() -> None:
         a.flags.writeable = False
         with pytest.raises(ValueError, match="assignment destination is read-only"):
             a[1:] = a[1:]
+
+
+@pytest.mark.parametrize("dtype", ["?", "i2", "f4", "f8", "c16"])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9, 1.0])
+def test_values_put_where_a_mask_says(dtype: str, share: float) -> None:
+    rng = np.random.default_rng(5)
+    for shape, covered in [((1000,), 1), ((7,), 1), ((40, 25), 2), ((40, 25), 1), ((40, 3), 1)]:
+        source = (rng.random(shape) * 100).astype(dtype)
+        mask = rng.random(shape[:covered]) < share
+        values = (rng.random((int(mask.sum()), *shape[covered:])) * 100).astype(dtype)
+        want = source.copy()
+        want[mask] = values
+        for wrap in (npaccel.asarray, np.asarray):
+            have = npaccel.asarray(source.copy())
+            have[wrap(mask)] = wrap(values)
+            np.testing.assert_array_equal(have, want)
+            have[wrap(mask)] += wrap(values)
+            np.testing.assert_array_equal(have, _added(want, mask, values))
+
+
+def _added(x: Any, mask: Any, values: Any) -> Any:
+    x = x.copy()
+    x[mask] += values
+    return x
+
+
+def test_what_can_not_be_put_at_once_is_numpys() -> None:
+    def overlapping(x: Any) -> Any:
+        x[x > 20] = x[: (x > 20).sum()]
+        return x
+
+    def own_mask(x: Any) -> Any:
+        truth = x > 20
+        truth[truth] = truth[truth[::-1]][: truth.sum()]
+        return truth
+
+    def wrong_number(x: Any) -> Any:
+        x[x > 20] = np.zeros(3)
+
+    def one_for_all(x: Any) -> Any:
+        x[x > 20] = np.array([5.0])
+        return x
+
+    def other_dtype(x: Any) -> Any:
+        x[x > 20] = np.arange((x > 20).sum())
+        return x
+
+    def read_only(x: Any) -> Any:
+        x.flags.writeable = False
+        x[x > 20] = x[x > 20]
+
+    def not_in_order(x: Any) -> Any:
+        x[::-2][x[::-2] > 20] = x[::-2][x[::-2] > 20] * 2
+        return x
+
+    for program in (overlapping, wrong_number, one_for_all, other_dtype, read_only, not_in_order):
+        check(program, lambda: (np.arange(100.0),))
+    check(own_mask, lambda: (np.arange(100.0),))
+
+
+def test_no_more_is_put_than_was_counted() -> None:
+    mask = (np.arange(100, dtype="u1") % 3).view("?")  # 2 is true as well
+    want, have = np.zeros(100), npaccel.asarray(np.zeros(100))
+    want[mask] = have[mask] = np.arange(66.0)
+    np.testing.assert_array_equal(have, want)

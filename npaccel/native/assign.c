@@ -1,0 +1,183 @@
+/* assign.c: array[key] = value. What is large is recorded where it can be; values for a mask, and integer
+ * indices, are for at once. */
+#include "record.h"
+
+#include <string.h>
+
+static bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
+
+/* target[...] = value, recorded: 1 done, 0 NumPy should do it, -1 error. */
+static int assign(PyArrayObject *target, PyObject *value)
+{
+    npa_value v[2];
+    PyObject *result;
+    if (!npa_classify((PyObject *)target, &v[1]) || !npa_classify(value, &v[0]) ||
+        PyArray_NDIM(target) == 0 ||
+        (v[0].array != NULL && PyArray_NDIM(v[0].array) > PyArray_NDIM(target))) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    npa_rule *copy = npa_find_rule(npa_copy_name, &v[0].type, 1, target, false);
+    if (copy == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    int status = npa_record_map(copy, v, &target, NULL, 'K', 0, &result);
+    if (status > 0) {
+        Py_DECREF(result);
+    }
+    return status;
+}
+
+/* Whether `value` is what `view` shows, element by element: what `a[key] += x` assigns at its end. */
+static bool is_itself(PyArrayObject *view, PyObject *value)
+{
+    PyArrayObject *v = (PyArrayObject *)value;
+    int nd = PyArray_NDIM(view);
+    size_t bytes = sizeof(npy_intp) * (size_t)nd;
+    return (PyArray_CheckExact(value) || ours(value)) && PyArray_NDIM(v) == nd &&
+           PyArray_DATA(v) == PyArray_DATA(view) &&
+           memcmp(PyArray_DIMS(v), PyArray_DIMS(view), bytes) == 0 &&
+           memcmp(PyArray_STRIDES(v), PyArray_STRIDES(view), bytes) == 0 &&
+           PyArray_DESCR(v) == PyArray_DESCR(view) && !PyDataType_REFCHK(PyArray_DESCR(v)) &&
+           (PyArray_FLAGS(view) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) ==
+               NPY_ARRAY_WRITEABLE;
+}
+
+/* target[mask] = number, for a mask of the target's shape, recorded. As assign. */
+static int assign_masked(PyArrayObject *target, PyObject *key, PyObject *value)
+{
+    PyArrayObject *mask = (PyArrayObject *)key;
+    npa_value v;
+    PyObject *result;
+    if (!(PyArray_CheckExact(key) || ours(key)) || PyArray_TYPE(mask) != NPY_BOOL ||
+        PyArray_NDIM(mask) == 0 || PyArray_NDIM(mask) != PyArray_NDIM(target) ||
+        !PyArray_CompareLists(PyArray_DIMS(mask), PyArray_DIMS(target), PyArray_NDIM(mask)) ||
+        (PyArray_FLAGS(target) & NPA_WARN_ON_WRITE) || !npa_classify(value, &v) ||
+        (v.array != NULL && PyArray_NDIM(v.array) > 0)) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    npa_rule *copy = npa_find_rule(npa_copy_name, &v.type, 1, target, false);
+    if (copy == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    int status = npa_record_map(copy, &v, &target, mask, 'K', 0, &result);
+    if (status > 0) {
+        Py_DECREF(result);
+    }
+    return status;
+}
+
+/* The key as NumPy may have it, if it picks by integer arrays: a new reference; NULL, perhaps without
+ * error: another kind. */
+static PyObject *settled_indices(PyObject *key)
+{
+    bool tuple = PyTuple_CheckExact(key), any = false;
+    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(key) : 1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *part = tuple ? PyTuple_GET_ITEM(key, i) : key;
+        bool indices = (PyArray_CheckExact(part) || ours(part)) &&
+                       PyArray_ISINTEGER((PyArrayObject *)part);
+        if (!indices && part != Py_None && part != Py_Ellipsis && !PySlice_Check(part) &&
+            !PyLong_CheckExact(part)) {
+            return NULL;
+        }
+        any |= indices;
+    }
+    if (!any || !tuple) {
+        return any ? npa_settled(key) : NULL;
+    }
+    PyObject *parts = PyTuple_New(n);
+    for (Py_ssize_t i = 0; parts != NULL && i < n; i++) {
+        PyObject *part = npa_settled(PyTuple_GET_ITEM(key, i));
+        if (part == NULL) {
+            Py_CLEAR(parts);
+        } else {
+            PyTuple_SET_ITEM(parts, i, part);
+        }
+    }
+    return parts;
+}
+
+/* target[key] = value by NumPy, at once, for a key with integer arrays. As assign. */
+static int assign_picked(PyArrayObject *target, PyObject *key, PyObject *value)
+{
+    static PyObject *name, *reason;
+    if ((name == NULL && (name = PyUnicode_InternFromString("setitem")) == NULL) ||
+        (reason == NULL && (reason = PyUnicode_InternFromString("integer array index")) == NULL)) {
+        return -1;
+    }
+    PyObject *indices = settled_indices(key), *x = NULL;
+    if (indices == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    PyObject *v = npa_settled(value);
+    if (v != NULL && npa_touch(target, true) == 0) {
+        x = npa_exact_view(target);
+    }
+    double start = npa_seconds();
+    int before = npa_now(NPA_IN_NUMPY);
+    npa_suspended++;
+    int status = x != NULL ? npa_numpy.mapping.mp_ass_subscript(x, indices, v) : -1;
+    npa_suspended--;
+    npa_now(before);
+    npa_count_fallback(name, reason, npa_seconds() - start);
+    Py_DECREF(indices), Py_XDECREF(v), Py_XDECREF(x);
+    return status < 0 ? -1 : 1;
+}
+
+int npa_assign(PyObject *a, PyObject *key, PyObject *value)
+{
+    PyArrayObject *self = (PyArrayObject *)a;
+    if (value == NULL) {
+        return npa_numpy.mapping.mp_ass_subscript(a, key, value);
+    }
+    npa_value both[2] = {{.array = self}, {.array = NULL}};
+    if (PyArray_CheckExact(value) || ours(value)) {
+        both[1].array = (PyArrayObject *)value;
+    }
+    bool wanted = npa_wants(both, 2);
+    int kind = npa_key_kind(self, key);
+    if (kind == 0 && (wanted || npa_key_wants(key))) {
+        int before = npa_now(NPA_RECORDING), status = npa_here == NULL ? npa_put(self, key, value) : 0;
+        bool few = status == 0 && npa_is_few(self, key, NPA_FEW_WRITTEN);
+        if (status == 0 && !few && npa_here == NULL) {
+            status = assign_masked(self, key, value);
+        }
+        if (status == 0 && !few && npa_here == NULL) {
+            status = assign_picked(self, key, value);
+        }
+        if (status == 0 && !few) {
+            PyObject *done = PyObject_CallFunctionObjArgs(npa_hook_setitem, a, key, value, NULL);
+            status = done != NULL ? 1 : -1;
+            Py_XDECREF(done);
+        }
+        npa_now(before);
+        if (status != 0) {
+            return status > 0 ? 0 : -1;
+        }
+    }
+    if (wanted && kind == 1) {
+        PyObject *view = npa_numpy.mapping.mp_subscript(a, key);
+        if (view == NULL) {
+            return -1;
+        }
+        if (PyArray_Check(view) && is_itself((PyArrayObject *)view, value)) {
+            Py_DECREF(view);
+            return 0;
+        }
+        npa_value small[2] = {{.array = PyArray_Check(view) ? (PyArrayObject *)view : NULL}, both[1]};
+        /* A few elements with nothing pending: to record them would cost a run. */
+        bool at_once = small[0].array == NULL || (npa_q.nrequests == 0 && !npa_wants(small, 2));
+        int status = at_once ? 0 : assign((PyArrayObject *)view, value);
+        Py_DECREF(view);
+        if (status != 0) {
+            return status > 0 ? 0 : -1;
+        }
+    }
+    if (npa_touch(self, true) < 0) {
+        return -1;
+    }
+    PyObject *v = npa_settled(value), *x = v != NULL ? npa_exact_view(self) : NULL;
+    int status = x != NULL ? npa_numpy.mapping.mp_ass_subscript(x, key, v) : -1;
+    Py_XDECREF(v), Py_XDECREF(x);
+    return status;
+}

@@ -1,0 +1,82 @@
+/* fallbacks.c: what NumPy did instead, counted by name, reason and the user's line, until
+ * dispatch/fallback.py asks. It runs no Python, so it can't fail: some programs hand over a product of
+ * matrices each microsecond. With the GIL. */
+#include "record.h"
+
+#include <string.h>
+
+/* Places beyond those that fit are one place. */
+enum { ENTRIES = 1024, MOST_ENTRIES = ENTRIES / 2, ELSEWHERE = -1 };
+
+typedef struct {
+    PyObject *name, *reason, *code; /* owned; name: a ufunc or a text; code: NULL: no user's line */
+    int32_t lasti;
+    uint64_t calls;
+    double seconds;
+} entry;
+static entry entries[ENTRIES];
+static int used;
+
+static entry *place(PyObject *name, PyObject *reason, PyObject *code, int32_t lasti)
+{
+    uint64_t h = ((uintptr_t)name >> 4) ^ ((uintptr_t)code >> 4) * 31 ^ (uint64_t)(uint32_t)lasti * 127;
+    for (size_t i = (size_t)(h * 0x9E3779B97F4A7C15u >> 32); ; i++) {
+        entry *e = &entries[i % ENTRIES];
+        if (e->name == NULL || (e->name == name && e->code == code && e->lasti == lasti &&
+                                PyUnicode_Compare(e->reason, reason) == 0)) {
+            return e;
+        }
+    }
+}
+
+void npa_count_fallback(PyObject *name, PyObject *reason, double seconds)
+{
+    npa_site site;
+    npa_capture_site(&site);
+    entry *e = place(name, reason, site.code, site.lasti);
+    if (site.code == NULL || (e->name == NULL && used >= MOST_ENTRIES)) {
+        Py_CLEAR(site.code);
+        e = place(name, reason, NULL, ELSEWHERE);
+    }
+    if (e->name == NULL && used < ENTRIES - 1) {
+        *e = (entry){.name = Py_NewRef(name), .reason = Py_NewRef(reason),
+                     .code = Py_XNewRef(site.code), .lasti = site.code != NULL ? site.lasti : ELSEWHERE};
+        used++;
+    }
+    if (e->name != NULL) {
+        e->calls++;
+        e->seconds += seconds;
+    }
+    Py_XDECREF(site.code), Py_XDECREF(site.globals);
+}
+
+/* take_fallbacks(): a list of (name, reason, file, line, calls, seconds), which are forgotten here. */
+PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list != NULL && i < ENTRIES; i++) {
+        entry e = entries[i];
+        if (e.name == NULL) {
+            continue;
+        }
+        memset(&entries[i], 0, sizeof entries[i]);
+        used--;
+        PyCodeObject *code = (PyCodeObject *)e.code;
+        PyObject *name = PyUnicode_Check(e.name) ? Py_NewRef(e.name)
+                                                 : PyObject_GetAttrString(e.name, "__name__");
+        PyObject *file = code != NULL ? Py_NewRef(code->co_filename)
+                                      : PyUnicode_FromString("elsewhere");
+        int line = code != NULL ? PyCode_Addr2Line(code, e.lasti) : 0;
+        PyObject *row = name != NULL && file != NULL
+            ? Py_BuildValue("(NONiKd)", name, e.reason, file, line, (unsigned long long)e.calls,
+                            e.seconds)
+            : NULL;
+        if (row == NULL || PyList_Append(list, row) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(row);
+        Py_DECREF(e.name), Py_DECREF(e.reason), Py_XDECREF(e.code);
+    }
+    return list;
+}
