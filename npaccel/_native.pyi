@@ -4,6 +4,7 @@ Knows bytes, pointers and threads; imports nothing and optimises nothing.
 """
 
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -416,9 +417,14 @@ def times(on: bool, /) -> dict[str, float]:
 class Section:
     """A macro section while its body runs for the first time, on placeholders without values."""
 
-    def __init__(self, stop: Callable[[str, str, int], None]) -> None:
+    def __init__(
+        self,
+        stop: Callable[[str, str, int], None],
+        called: Callable[[FrameType, Any], None],
+    ) -> None:
         """stop(kind, what, block) is called to raise. kind: "read", "write", "evaluate" (illegal),
-        "numpy" (NumPy would have to compute with a placeholder) or "refuse" (what says why)."""
+        "numpy" (NumPy would have to compute with a placeholder) or "refuse" (what says why).
+        called(frame, function or None) hears of code that is entered, and of C functions."""
 
     def enter(self) -> None: ...
     def leave(self) -> None: ...
@@ -513,6 +519,10 @@ class Macro:
     def _drop(self, replay: Replay | None) -> None: ...
     @property
     def _variants(self) -> list[Replay]: ...
+
+def premise_holds(where: Any, name: str, value: Any) -> bool:
+    """Whether `value` is under `name` in a dict, a cell or a class, or is an attribute; name "":
+    whether a list has these items, a dict these keys and values, an array these bytes."""
 
 def in_section(*arrays: object) -> bool:
     """Whether one of these is a section's; without any, whether this thread records one."""

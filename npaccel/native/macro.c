@@ -191,9 +191,13 @@ static PyTypeObject macro_type = {
     .tp_new = macro_new,
 };
 
+static PyMethodDef functions[] = {
+    {"premise_holds", npa_premise_holds, METH_VARARGS, "Whether a thing is where a body found it."},
+    {NULL}};
+
 int npa_macro_init(PyObject *module)
 {
-    return npa_replay_ready() < 0 || PyType_Ready(&macro_type) < 0 ||
+    return npa_replay_ready() < 0 || PyModule_AddFunctions(module, functions) < 0 || PyType_Ready(&macro_type) < 0 ||
                    PyModule_AddObjectRef(module, "Replay", (PyObject *)&npa_replay_type) < 0 ||
                    PyModule_AddObjectRef(module, "Macro", (PyObject *)&macro_type) < 0
                ? -1 : 0;

@@ -44,7 +44,9 @@ typedef struct {
 
 typedef struct { int32_t request, operand, slot; } npa_use;
 typedef struct { char op; int32_t a, b; double value; } npa_step_of_number;
-typedef struct { PyObject *where, *name, *object; } npa_premise; /* where: a dict, a cell, or an array */
+/* What is found there: under a name in a dict, of a class, or as an attribute; in a cell. Without a name:
+ * a list's items, a dict's keys and values, an array's bytes. */
+typedef struct { PyObject *where, *name, *object; } npa_premise;
 typedef struct { int32_t slot, block; npy_intp offset; } npa_member;
 
 enum { NPA_CELL = 16 }; /* bytes of a scalar in a frame */
@@ -96,6 +98,7 @@ npa_queue *npa_queue_of(PyObject *section);
 bool npa_replay_matches(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject *names,
                         npa_frame *f);
 bool npa_replay_holds(const npa_replay *r); /* what the body found under names is there now */
+PyObject *npa_premise_holds(PyObject *module, PyObject *args); /* (where, name, object) */
 /* replay_result.c */
 PyObject *npa_replay_result(const npa_replay *r, npa_frame *f);
 /* replay_make.c */

@@ -445,6 +445,11 @@ bool npa_section_place(PyArrayObject *a, bool write, int32_t *block, int64_t *of
 npa_queue *npa_section_queue(void);
 bool npa_section_bind(int request, int operand, int slot);
 
+/* calls.c: from now on this thread's hook(frame, function or None) hears of Python code that is entered
+ * and of C functions that it calls; an exception of its is raised there. 0 or -1 */
+int npa_calls_listen(PyObject *hook);
+void npa_calls_end(void);
+
 /* picture.c */
 PyObject *npa_request_tuple(npa_request *r); /* as trace() has it */
 PyObject *npa_trace(PyObject *self, PyObject *nothing);

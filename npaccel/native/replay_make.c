@@ -150,7 +150,7 @@ static bool parse_premises(PyObject *list, npa_replay *r)
     r->premises = room(list, &r->npremises, sizeof *r->premises);
     for (Py_ssize_t i = 0; r->premises != NULL && i < PyList_GET_SIZE(list); i++) {
         npa_premise *p = &r->premises[r->npremises];
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "OOO", &p->where, &p->name, &p->object)) {
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "OUO", &p->where, &p->name, &p->object)) {
             return false;
         }
         Py_INCREF(p->where), Py_INCREF(p->name), Py_INCREF(p->object);

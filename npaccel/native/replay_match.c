@@ -4,16 +4,54 @@
 
 #include <string.h>
 
+static bool same_value(PyObject *a, PyObject *b);
+
+static bool same_items(PyObject *a, PyObject *b)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(a), i = 0;
+    while (n == PyTuple_GET_SIZE(b) && i < n &&
+           same_value(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) {
+        i++;
+    }
+    return i == n && n == PyTuple_GET_SIZE(b);
+}
+
+static bool same_scalar(PyObject *a, PyObject *b)
+{
+    if (PyArray_IsScalar(a, Number) || PyArray_IsScalar(a, Bool)) {
+        char x[64] = {0}, y[64] = {0};
+        PyArray_ScalarAsCtype(a, x), PyArray_ScalarAsCtype(b, y);
+        return memcmp(x, y, sizeof x) == 0;
+    }
+    return PyUnicode_Check(a) && PyObject_RichCompareBool(a, b, Py_EQ) > 0;
+}
+
+/* Whether code that is given `a` does what it does with `b`: numbers have the same bits and type. What
+ * may change, or is of a class whose idea of equality is not known, is the same only if it is one. */
 static bool same_value(PyObject *a, PyObject *b)
 {
     if (a == b) {
         return true;
     }
-    if (Py_TYPE(a) != Py_TYPE(b) || PyArray_Check(a)) {
+    if (Py_TYPE(a) != Py_TYPE(b) || PyArray_Check(a) || PyList_Check(a) || PyDict_Check(a) ||
+        PyAnySet_Check(a)) {
         return false;
     }
-    if (PyFloat_CheckExact(a)) { /* -0.0 is not 0.0 here, and a NaN is itself */
+    if (PyTuple_Check(a)) {
+        return same_items(a, b);
+    }
+    if (PyArray_IsScalar(a, Generic)) {
+        return same_scalar(a, b);
+    }
+    if (Py_TYPE(a)->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+        return false;
+    }
+    if (PyFloat_Check(a)) { /* -0.0 is not 0.0 here, and a NaN is itself */
         double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
+        return memcmp(&x, &y, sizeof x) == 0;
+    }
+    if (PyComplex_Check(a)) {
+        Py_complex x = PyComplex_AsCComplex(a), y = PyComplex_AsCComplex(b);
         return memcmp(&x, &y, sizeof x) == 0;
     }
     int same = PyObject_RichCompareBool(a, b, Py_EQ);
@@ -131,23 +169,75 @@ static bool same_content(PyObject *array, PyObject *bytes)
            memcmp(PyArray_DATA(a), PyBytes_AS_STRING(bytes), (size_t)PyArray_NBYTES(a)) == 0;
 }
 
-/* What the body found under global names and in closures is what is there now. */
+static bool same_list(PyObject *list, PyObject *items)
+{
+    Py_ssize_t n = PyList_GET_SIZE(list), i = 0;
+    while (n == PyTuple_GET_SIZE(items) && i < n &&
+           same_value(PyList_GET_ITEM(list, i), PyTuple_GET_ITEM(items, i))) {
+        i++;
+    }
+    return i == n && n == PyTuple_GET_SIZE(items);
+}
+
+/* items: key, value, key, value ... */
+static bool same_dict(PyObject *dict, PyObject *items)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(items), i = 0, position = 0;
+    PyObject *key, *value;
+    while (2 * PyDict_GET_SIZE(dict) == n && i < n && PyDict_Next(dict, &position, &key, &value) &&
+           same_value(key, PyTuple_GET_ITEM(items, i)) &&
+           same_value(value, PyTuple_GET_ITEM(items, i + 1))) {
+        i += 2;
+    }
+    return i == n && 2 * PyDict_GET_SIZE(dict) == n;
+}
+
+/* Without a name: what is in it. */
+static bool same_inside(PyObject *where, PyObject *inside)
+{
+    return PyArray_Check(where)       ? same_content(where, inside)
+           : PyList_CheckExact(where) ? same_list(where, inside)
+           : PyDict_CheckExact(where) ? same_dict(where, inside)
+                                      : PyObject_RichCompareBool(where, inside, Py_EQ) > 0;
+}
+
+/* A new reference, or NULL perhaps with an error. */
+static PyObject *look_up(PyObject *where, PyObject *name)
+{
+    return PyDict_CheckExact(where) ? Py_XNewRef(PyDict_GetItemWithError(where, name))
+           : PyCell_Check(where)    ? Py_XNewRef(PyCell_GET(where))
+           : PyType_Check(where)    ? Py_XNewRef(_PyType_Lookup((PyTypeObject *)where, name))
+                                    : PyObject_GenericGetAttr(where, name);
+}
+
+static bool holds(const npa_premise *p)
+{
+    bool same;
+    if (PyUnicode_GET_LENGTH(p->name) == 0) {
+        same = same_inside(p->where, p->object);
+    } else {
+        PyObject *now = look_up(p->where, p->name);
+        same = now != NULL && same_value(now, p->object);
+        Py_XDECREF(now);
+    }
+    PyErr_Clear();
+    return same;
+}
+
+/* What the body found under names and in containers is what is there now. */
 bool npa_replay_holds(const npa_replay *r)
 {
-    for (int i = 0; i < r->npremises; i++) {
-        const npa_premise *p = &r->premises[i];
-        if (PyArray_Check(p->where)) {
-            if (!same_content(p->where, p->object)) {
-                return false;
-            }
-            continue;
-        }
-        PyObject *now = PyDict_Check(p->where) ? PyDict_GetItemWithError(p->where, p->name)
-                                               : PyCell_GET(p->where);
-        if (now == NULL || !same_value(now, p->object)) {
-            PyErr_Clear();
-            return false;
-        }
+    int i = 0;
+    while (i < r->npremises && holds(&r->premises[i])) {
+        i++;
     }
-    return true;
+    return i == r->npremises;
+}
+
+PyObject *npa_premise_holds(PyObject *module, PyObject *args)
+{
+    (void)module;
+    npa_premise p;
+    return PyArg_ParseTuple(args, "OUO", &p.where, &p.name, &p.object) ? PyBool_FromLong(holds(&p))
+                                                                     : NULL;
 }

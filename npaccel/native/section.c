@@ -26,6 +26,7 @@ typedef struct npa_section {
     PyObject_HEAD
     npa_queue q; /* its requests; no buffers */
     PyObject *stop; /* stop(kind, what, block): raises */
+    PyObject *called; /* see calls.c */
     npa_spot **spots;
     binding *bindings;
     int nspots, spots_cap, nbindings, bindings_cap;
@@ -249,14 +250,14 @@ static npa_request *request(npa_section *s, int i)
 
 static PyObject *section_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *hook;
-    static char *names[] = {"stop", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", names, &hook)) {
+    PyObject *hook, *called;
+    static char *names[] = {"stop", "called", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO", names, &hook, &called)) {
         return NULL;
     }
     npa_section *s = (npa_section *)type->tp_alloc(type, 0);
     if (s != NULL) {
-        s->stop = Py_NewRef(hook);
+        s->stop = Py_NewRef(hook), s->called = Py_NewRef(called);
         npa_sections++;
     }
     return (PyObject *)s;
@@ -275,6 +276,7 @@ static void close_section(npa_section *s)
     }
     s->closed = true;
     Py_CLEAR(s->stop);
+    Py_CLEAR(s->called);
 }
 
 static void section_free(PyObject *self)
@@ -301,13 +303,20 @@ static PyObject *section_enter(PyObject *self, PyObject *nothing)
         return NULL;
     }
     npa_here = (npa_section *)self;
+    if (npa_calls_listen(npa_here->called) < 0) {
+        npa_here = NULL;
+        return NULL;
+    }
     Py_RETURN_NONE;
 }
 
 static PyObject *section_leave(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
-    npa_here = npa_here == (npa_section *)self ? NULL : npa_here;
+    if (npa_here == (npa_section *)self) {
+        npa_calls_end();
+        npa_here = NULL;
+    }
     Py_RETURN_NONE;
 }
 

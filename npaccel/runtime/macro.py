@@ -279,11 +279,14 @@ class Section:
 
 
 def _plain_numbers(values: Any) -> Any:
-    """Arguments as the body takes them: without npaccel.scalar's mark."""
+    """Arguments as the body takes them, without npaccel.scalar's marks."""
     if type(values) is dict:
-        return {key: _plain_numbers(value) for key, value in values.items()}
+        plain = {key: _plain_numbers(value) for key, value in values.items()}
+        return plain if any(plain[key] is not value for key, value in values.items()) else values
     if type(values) in (tuple, list):
-        return type(values)(_plain_numbers(value) for value in values)
+        items = [_plain_numbers(value) for value in values]
+        same = all(one is other for one, other in zip(items, values, strict=True))
+        return values if same else type(values)(items)
     return values._value if type(values) is _native.Runtime else values
 
 

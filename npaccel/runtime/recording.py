@@ -14,8 +14,9 @@ from numpy.lib.array_utils import byte_bounds
 
 from npaccel import _native
 from npaccel.errors import SectionError
+from npaccel.runtime.collector import uncollected
 from npaccel.runtime.numbers import Number, Numbers
-from npaccel.runtime.premises import arrays_of, changed, generators_in, premises_of
+from npaccel.runtime.premises import Premises, Refused, root
 
 __all__ = ["Again", "Node", "Recording", "Refused", "is_internal"]
 
@@ -30,17 +31,7 @@ OUT_ROOT, OUT_INPUT, OUT_VIEW, OUT_SCALAR, OUT_NUMBER, OUT_CONSTANT, OUT_COPY = 
 DTYPES: Final = frozenset("?bhilqBHILQefdFD")
 # NumPy scalars that are taken anew at each call; others are control values, as Python's are.
 RUN_TIME_SCALARS: Final = frozenset(np.dtype(code).type for code in "efdFD")
-# Bytes of an array from outside that each replay compares.
-MOST_COMPARED: Final = 1 << 16
 CONSTANTS: Final = (type(None), bool, int, float, complex, str, bytes, np.generic)
-
-
-class Refused(BaseException):
-    """The section cannot be recorded for these arguments; its body runs. Never seen by the user."""
-
-    @property
-    def reason(self) -> str:
-        return str(self.args[0])
 
 
 class Again(BaseException):
@@ -107,7 +98,7 @@ class Recording:
 
     def __init__(self, function: Callable[..., Any], where: str, valued: frozenset[int]) -> None:
         self.function, self.where, self.valued = function, where, valued
-        self.section = _native.Section(self._stop)
+        self.section = _native.Section(self._stop, self._called)
         self.numbers = Numbers()
         self.stopped: BaseException | None = None
         self.inputs: list[Node] = []
@@ -117,7 +108,7 @@ class Recording:
         self.members: list[tuple[int, int, int]] = []
         self.cells: dict[int, int] = {}
         self.roots: dict[int, tuple[int, Header]] = {}
-        self.premises = premises_of(function)
+        self.premises: Premises | None = None
         self.raised: BaseException | None = None
         self.errstate = _native.errstate()
         self._scalars = 0
@@ -126,7 +117,7 @@ class Recording:
         self._queue: Iterator[Array] = iter(())
         self._number_nodes: list[int] = []
         self._placeholders: dict[int, Array] = {}
-        self._constants = {id(value) for _, _, value in self.premises}
+        self._containers: list[tuple[Any, list[Any]]] = []
 
     # What stops a recording.
 
@@ -138,8 +129,8 @@ class Recording:
             self.stopped = Again(frozenset(self._positions.values()))
         elif kind == "read":
             self.stopped = self.illegal(f"reads a value ({what})", line)
-        elif kind == "write" and int(what) not in map(id, map(_root, arrays_of(self.premises))):
-            self.stopped = Refused("it writes to an array that NumPy made, not to an argument's")
+        elif kind == "write" and int(what) not in map(id, map(root, self._known.named.values())):
+            self.stopped = Refused("it writes to an array that is not an argument's or npaccel's")
         elif kind == "write":
             self.stopped = self.illegal(
                 "writes to an array that is neither an argument nor made in the section", line
@@ -149,6 +140,19 @@ class Recording:
         else:
             self.stopped = Refused(what or f"NumPy has to compute a part of it, at {line}")
         raise self.stopped
+
+    def _called(self, frame: types.FrameType, function: Any) -> None:
+        """The C core's callback; raises."""
+        try:
+            self._known.called(frame, function)
+        except Refused as refusal:
+            self.stopped = refusal
+            raise
+
+    @property
+    def _known(self) -> Premises:
+        assert self.premises is not None
+        return self.premises
 
     def illegal(self, what: str, line: str) -> SectionError:
         """The error for an operation that a section may not hold."""
@@ -168,25 +172,32 @@ class Recording:
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Run the body; raises SectionError, Refused or Again. What the body itself raised is in
         `raised`."""
-        random = generators_in(self.function, (args, kwargs))
-        states = [generator.state for generator in random]
         self._survey((*args, *kwargs.values()))
-        section = self.section
-        section.enter()
-        try:
-            self._make_placeholders()
-            values = iter([self._substitute(value) for value in (*args, *kwargs.values())])
-            self._queue = iter(())
-            positional = [next(values) for _ in args]
-            result = self._call(positional, dict(zip(kwargs, values, strict=True)))
-            del positional, values
-            self._check(random, states)
-            self.outputs = list(self._output(result))
-            del result
-        finally:
-            section.leave()
+        self.premises = premises = Premises(self.function, (*args, *kwargs.values()))
+        section, good = self.section, False
+        with uncollected():  # else whatever ends meanwhile would count as the body's
+            section.enter()
+            try:
+                self._run_inside(args, kwargs)
+                good = True
+            finally:
+                section.leave()
+                if not good:
+                    premises.restore()
         self._placeholders.clear()
+        self._containers.clear()
+        premises.forget()
         self._check_kept()
+
+    def _run_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._make_placeholders()
+        values = iter([self._substitute(value) for value in (*args, *kwargs.values())])
+        self._queue = iter(())
+        positional = [next(values) for _ in args]
+        result = self._call(positional, dict(zip(kwargs, values, strict=True)))
+        del positional, values
+        self._check()
+        self.outputs = list(self._output(result))
 
     def _call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         try:
@@ -199,12 +210,8 @@ class Recording:
                 return None
             raise
 
-    def _check(self, random: list[Any], states: list[Any]) -> None:
+    def _check(self) -> None:
         """Raise what stopped the recording, though the body went on, and what nobody could stop."""
-        if any(not _equal(one.state, state) for one, state in zip(random, states, strict=True)):
-            for generator, state in zip(random, states, strict=True):
-                generator.state = state
-            raise Refused("it draws random numbers")
         if self.stopped is not None:
             raise self.stopped
         for _, _, _, read, owner, _, altered in self.section.blocks():
@@ -216,21 +223,13 @@ class Recording:
                     "made in the section",
                     self._last_line(),
                 )
-        name = changed(self.premises)
-        if name:
-            raise Refused(f"it changes {name!r}")
-        self._note_contents()
-
-    def _note_contents(self) -> None:
-        """Arrays from outside that no request reads: the body may have used their values."""
-        owners = {id(block[4]) for block in self.section.blocks() if block[4] is not None}
-        for array in arrays_of(self.premises):
-            if id(_root(array)) in owners or not array.size:
-                continue
-            if array.nbytes > MOST_COMPARED or not array.flags.c_contiguous:
-                raise Refused("it uses a large array otherwise than with its arguments")
-            content = _native.plain(array).tobytes()
-            self.premises.append((array, "", content))
+        change = self._known.changed()
+        if not change and not all(_same_inside(made, was) for made, was in self._containers):
+            change = "changes a list or dict among its arguments"
+        if change:
+            raise Refused(f"it {change}")
+        blocks = self.section.blocks()
+        self._known.note_contents({id(block[4]) for block in blocks if block[4] is not None})
 
     def _last_line(self) -> str:
         """Where the last recorded operation is: what C code did comes after some operation."""
@@ -342,10 +341,13 @@ class Recording:
     def _container(self, value: Any) -> Any:
         if type(value) is dict:
             self.inputs.append(_node(DICT, count=len(value), value=tuple(value)))
-            return {key: self._substitute(item) for key, item in value.items()}
+            made = {key: self._substitute(item) for key, item in value.items()}
+            self._containers.append((made, _inside(made)))
+            return made
         tuple_ = type(value) is tuple
         self.inputs.append(_node(TUPLE if tuple_ else LIST, count=len(value)))
         items = [self._substitute(item) for item in value]
+        self._containers.append((items, list(items)))
         return tuple(items) if tuple_ else items
 
     def _number(self, value: Any) -> Number:
@@ -425,10 +427,10 @@ class Recording:
         if value.ndim == 0 and (value.base is None or block in self.cells):
             cell = self.cells.setdefault(block, len(self.cells))
             return _node(OUT_SCALAR, slot=cell, value=value.dtype)
-        root = _root(value)
-        header = (root.dtype, root.shape, root.strides, bool(root.flags.c_contiguous))
+        owner = root(value)
+        header = (owner.dtype, owner.shape, owner.strides, bool(owner.flags.c_contiguous))
         number = self.roots.setdefault(block, (len(self.roots), header))[0]
-        if root is value:
+        if owner is value:
             return _node(OUT_ROOT, slot=number)
         return self._output_view(value, number, offset, of_input=False)
 
@@ -445,18 +447,11 @@ class Recording:
         )
 
     def _output_outside(self, value: Array) -> Node:
-        if id(value) in self._constants:
+        if self._known.has(value):
             return _node(OUT_CONSTANT, value=value)
         if type(value) is not np.ndarray or value.dtype.hasobject or value.base is not None:
             raise Refused(f"it returns a {type(value).__name__} that was not made in it")
         return _node(OUT_COPY, value=value.copy("K"))
-
-
-def _root(array: Array) -> Array:
-    """The array that owns the memory."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
 
 
 def address_of(array: Array) -> int:
@@ -468,7 +463,14 @@ def _same_header(a: Array, b: Array) -> bool:
     return a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype
 
 
-def _equal(a: Any, b: Any) -> bool:
-    if isinstance(a, dict):
-        return all(_equal(a[key], b[key]) for key in a)
-    return bool(np.array_equal(a, b))
+def _inside(container: Any) -> list[Any]:
+    return (
+        [part for pair in container.items() for part in pair]
+        if type(container) is dict
+        else container
+    )
+
+
+def _same_inside(container: Any, was: list[Any]) -> bool:
+    now = _inside(container)
+    return len(now) == len(was) and all(a is b for a, b in zip(now, was, strict=True))

@@ -73,7 +73,7 @@ def make_replay(
         members=recording.members,
         numbers=recording.numbers.steps,
         uses=bindings,
-        premises=recording.premises,
+        premises=recording.premises.found if recording.premises is not None else [],
         blocks=specs,
         roots=_roots(recording, threshold),
         outputs=recording.outputs,

@@ -7,7 +7,7 @@ import pytest
 
 import npaccel
 
-__all__ = ["Box", "plain_sizes", "rand", "replayed", "same"]
+__all__ = ["plain_sizes", "rand", "replayed", "same"]
 
 
 @pytest.fixture(autouse=True)
@@ -45,11 +45,6 @@ def replayed(section, *calls):
     after = section.stats()
     assert after["bodies"] == before["bodies"], after["reasons"]
     return after
-
-
-class Box:
-    def __init__(self, **values):
-        vars(self).update(values)
 
 
 def rand(*shape, seed=0):

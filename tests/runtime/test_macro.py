@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from macros import Box, plain_sizes, rand, replayed, same
+from macros import plain_sizes, rand, replayed, same
 
 import npaccel
 
@@ -29,17 +31,17 @@ def test_calls_with_the_same_signature_are_replayed():
     assert (stats["recordings"], stats["replays"], stats["variants"]) == (1, 6, 1)
 
 
-def test_the_body_runs_once():
-    runs = Box(count=0)
+def test_the_body_runs_once(monkeypatch):
+    monkeypatch.setattr(math, "runs", 0, raising=False)  # the modules of Python are not looked into
 
     @npaccel.macro
     def twice(x):
-        runs.count += 1
+        math.runs += 1
         return x * 2
 
     for i in range(4):
         same(twice(np.arange(5.0) + i), (np.arange(5.0) + i) * 2)
-    assert runs.count == 1
+    assert math.runs == 1
 
 
 def test_full_reductions_are_scalars_outside_and_deferred_inside():
