@@ -89,7 +89,7 @@ def _part_places(code: Code, place: Place) -> list[Place]:
 
 def _element(dtype: str, pointer: str, offset: str) -> str:
     where = pointer if offset == "0" else f"({pointer} + {offset})"
-    return f"(*(global {memory_type(dtype, 1)} *){where})"
+    return f"(*(global {memory_type(dtype, 1)}_at *){where})"
 
 
 def _splat(dtype: str, text: str, width: int) -> str:
@@ -152,7 +152,7 @@ def _lane_offset(place: Place, lane: int) -> str:
 def _whole_load(place: Place, width: int) -> str:
     dtype = place.dtype
     if place.vector is Stride.UNIT:
-        return f"vload{width}(0, (global {memory_type(dtype, 1)} *){place.pointer})"
+        return f"LOAD({memory_type(dtype, 1)}, {width}, {place.pointer})"
     every = [_element(dtype, place.pointer, _lane_offset(place, k)) for k in range(width)]
     return f"({memory_type(dtype, width)})({', '.join(every)})"
 
@@ -165,11 +165,11 @@ def _load_pairs(code: Code, place: Place, part: str, width: int, lanes: str | No
     if lanes is not None:
         return tuple(_load_lanes(code, p, width, lanes) for p in _part_places(code, place))
     kind, element = memory_type(part, width), memory_type(part, 1)
-    pointer = f"(global {element} *){place.pointer}"
-    low, high = (code.let(kind, f"vload{width}({k}, {pointer})") for k in range(2))
-    return tuple(
-        code.let(kind, f"({kind})({low}.{half}, {high}.{half})") for half in ("even", "odd")
+    half = width * item_size(part)
+    low, high = (
+        code.let(kind, f"LOAD({element}, {width}, {place.pointer} + {k * half})") for k in range(2)
     )
+    return tuple(code.let(kind, f"({kind})({low}.{of}, {high}.{of})") for of in ("even", "odd"))
 
 
 def _store_pairs(code: Code, place: Place, part: str, value: Value, width: int) -> None:
@@ -178,12 +178,12 @@ def _store_pairs(code: Code, place: Place, part: str, value: Value, width: int) 
     for k in range(2):
         lanes = range(k * width // 2, (k + 1) * width // 2)
         mixed = ", ".join(_lane(name, lane) for lane in lanes for name in (x, y))
-        pointer = f"(global {memory_type(part, 1)} *){place.pointer}"
-        code.do(f"vstore{width}(({kind})({mixed}), {k}, {pointer});")
+        pointer = f"{place.pointer} + {k * width * item_size(part)}"
+        code.do(f"STORE({memory_type(part, 1)}, {width}, (({kind})({mixed})), {pointer});")
 
 
 def _store_unit(code: Code, place: Place, name: str, width: int, lanes: str | None) -> None:
-    whole = f"vstore{width}({name}, 0, (global {memory_type(place.dtype, 1)} *){place.pointer});"
+    whole = f"STORE({memory_type(place.dtype, 1)}, {width}, {name}, {place.pointer});"
     if lanes is None:
         code.do(whole)
         return

@@ -25,7 +25,7 @@ def emit_image(kernel: Kernel, target: Target) -> bytes:
         raise CompileError(f"opencl: {target.name} has no double precision")
     if any(scans(leaf.all_roots) for leaf in kernel.leaves):
         raise CompileError("opencl: scans run on the host")
-    source = emit_kernel(kernel, target.vector_bytes)
+    source = emit_kernel(kernel, target.vector_bytes, target.features)
     return target.build(source, symbols_of(kernel), Layout.of(kernel).size)
 
 

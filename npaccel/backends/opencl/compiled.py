@@ -10,6 +10,7 @@ from npaccel import _native
 from npaccel.backends.base import Grid, Loaded
 from npaccel.backends.layout import CHUNK, PARTIAL_BYTES, Layout, part_count, reductions_of
 from npaccel.backends.opencl.target import Target
+from npaccel.backends.opencl.tiles import is_tiled, state_bytes, tile_vectors
 from npaccel.backends.opencl.widths import kernel_width, node_count
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.scalar import item_size
@@ -25,16 +26,22 @@ DEVICE_ITEMS_PER_UNIT = 1024
 
 @dataclass(frozen=True, slots=True)
 class CompiledKernel:
-    """A kernel in the device's code. launcher: what the C core calls; library keeps the code."""
+    """A kernel in the device's code. launcher: what the C core calls; library keeps the code.
+
+    units : that compute at the same time
+    """
 
     kernel: Kernel
     launcher: _native.DeviceKernel
     vector_bytes: int
     library: Loaded
+    units: int
 
     def scratch_bytes(self, extents: Sequence[int]) -> int:
         """Bytes of scratch that each work item needs, aligned to 64."""
         kernel = self.kernel
+        if is_tiled(kernel, self.vector_bytes):
+            return state_bytes(kernel, self.vector_bytes)
         width = kernel_width(kernel, self.vector_bytes) if kernel.vector_band else 1
         inner = math.prod(extents[kernel.band_rank :])
         return sum(-(-inner * item_size(d) * width // 64) * 64 for d in kernel.scratch)
@@ -55,7 +62,7 @@ class CompiledKernel:
         inner = extents[kernel.band_rank :]
         elements = max(1, TASK_BYTES // self._element_bytes())
         if not kernel.split:
-            return Grid(n_band, self._band_step(elements, math.prod(inner)), 1, 1)
+            return Grid(n_band, self._band_step(elements, math.prod(inner), n_band), 1, 1)
         if len(inner) > 1:
             n_inner, per_unit, granule = math.prod(inner[:-1]), max(1, inner[-1]), 1
         else:
@@ -63,13 +70,16 @@ class CompiledKernel:
             granule = CHUNK if reductions_of(kernel) else 64
         step = max(1, elements // per_unit // granule) * granule
         whole = math.prod(inner) if step >= n_inner else elements
-        return Grid(n_band, self._band_step(elements, whole), n_inner, step)
+        return Grid(n_band, self._band_step(elements, whole, n_band), n_inner, step)
 
-    def _band_step(self, elements: int, inner_total: int) -> int:
+    def _band_step(self, elements: int, inner_total: int, n_band: int) -> int:
         step = max(1, elements // max(1, inner_total))
         if not self.kernel.vector_band:
             return step
         width = kernel_width(self.kernel, self.vector_bytes)
+        if is_tiled(self.kernel, self.vector_bytes):
+            tile = width * tile_vectors(self.kernel, self.vector_bytes)
+            step = max(step, min(tile, -(-n_band // self.units)))
         return -(-step // width) * width
 
     def _element_bytes(self) -> int:
@@ -96,4 +106,4 @@ def bind(kernel: Kernel, loaded: Loaded, target: Target) -> CompiledKernel:
         target.memory,
         target.host_memory,
     )
-    return CompiledKernel(kernel, launcher, loaded.vector_bytes, loaded)
+    return CompiledKernel(kernel, launcher, loaded.vector_bytes, loaded, target.units)

@@ -15,16 +15,18 @@ and for lanes along the last band axis (vector_band)
         for each leaf:
             for each row r:  for (i = 0; i < n; i++)  x[i][p..p+W) = ...;
 
-A leaf with reductions cuts [lo, hi) into chunks and blocks, see reduce.py.
+or, where tiles.py can, several vectors of a row at a time. A leaf with reductions cuts [lo, hi)
+into chunks and blocks, see reduce.py.
 """
 
 from __future__ import annotations
 
 from npaccel.backends.layout import reductions_of
-from npaccel.backends.opencl.code import PREAMBLE, Code, half_functions
+from npaccel.backends.opencl.code import INSTRUCTIONS, PREAMBLE, Code, half_functions
 from npaccel.backends.opencl.finish import write_finish
 from npaccel.backends.opencl.frame import Frame, check
 from npaccel.backends.opencl.leaves import LeafWriter, Scope
+from npaccel.backends.opencl.tiles import is_tiled, write_tiled
 from npaccel.backends.opencl.widths import kernel_width, leaf_width
 from npaccel.ir.nodes import Kernel
 
@@ -37,12 +39,13 @@ def symbols_of(kernel: Kernel) -> tuple[str, ...]:
     return ("run", "finish") if finishes else ("run",)
 
 
-def emit_kernel(kernel: Kernel, vector_bytes: int) -> str:
+def emit_kernel(kernel: Kernel, vector_bytes: int, features: str = "") -> str:
     """Text of a program with kernel ``run`` and, if parts need combining, ``finish``.
 
     Parameters
     ----------
     vector_bytes : size of the vectors to write; 0: one element at a time
+    features : of the processor that its driver does not use unless told; see `PREAMBLE`
     """
     check(kernel)
     texts, halves = [], set[int]()
@@ -52,22 +55,38 @@ def emit_kernel(kernel: Kernel, vector_bytes: int) -> str:
             write_finish(kernel, code)
         else:
             _write_run(kernel, code, vector_bytes)
-        texts.append(code.text(_signature(name, kernel)))
+        texts.append(_with_body(name, kernel, code, apart=vector_bytes > 0))
         halves |= code.half_widths
-    return "\n".join([PREAMBLE, *(half_functions(width) for width in sorted(halves)), *texts])
+    preamble = [*([f'#define WIDE "{features}"'] if features else []), PREAMBLE]
+    preamble += [INSTRUCTIONS] if vector_bytes else []
+    return "\n".join([*preamble, *(half_functions(width) for width in sorted(halves)), *texts])
 
 
-def _signature(name: str, kernel: Kernel) -> str:
-    arguments = ["global const long *words", "global char *scratch", "global char *partials"]
-    arguments += ["global uint *flags"]
-    arguments += [f"global char *a{k}" for k in range(len(kernel.arrays))]
-    return f"kernel void {name}({', '.join(arguments)})"
+def _with_body(name: str, kernel: Kernel, code: Code, *, apart: bool) -> str:
+    """The kernel function; `apart`: its body is a function of its own.
+
+    A driver for processors copies a kernel function several times and compiles each copy.
+    """
+    types = ["global const long *", "global char *", "global char *", "global uint *"]
+    types += ["global char *"] * len(kernel.arrays)
+    names = ["words", "scratch", "partials", "flags"]
+    names += [f"a{k}" for k in range(len(kernel.arrays))]
+    arguments = ", ".join(kind + name for kind, name in zip(types, names, strict=True))
+    item = "const long item = get_global_id(0), items = get_global_size(0);"
+    if not apart:
+        return code.text(f"kernel void {name}({arguments})", item)
+    head = f"__attribute__((noinline)) FEATURES static void {name}_body"
+    body = code.text(f"{head}({arguments}, const long item, const long items)")
+    call = f"{name}_body({', '.join(names)}, item, items);"
+    return f"{body}kernel void {name}({arguments}) {{\n  {item}\n  {call}\n}}\n"
 
 
 def _write_run(kernel: Kernel, code: Code, vector_bytes: int) -> None:
     frame = Frame(code, kernel)
-    code.do(f"scratch += (long)get_global_id(0) * {frame.extra(4)};")
-    if kernel.vector_band:
+    code.do(f"scratch += item * {frame.extra(4)};")
+    if is_tiled(kernel, vector_bytes):
+        write_tiled(kernel, code, frame, vector_bytes)
+    elif kernel.vector_band:
         _write_tiles(kernel, code, frame, kernel_width(kernel, vector_bytes))
     else:
         _write_points(kernel, code, frame, vector_bytes)

@@ -125,7 +125,7 @@ class Frame:
         band, band_step, inner, inner_step = (self.extra(k) for k in range(4))
         inner_tasks = code.long(f"({inner} + {inner_step} - 1) / {inner_step}")
         tasks = code.long(f"({band} + {band_step} - 1) / {band_step} * {inner_tasks}")
-        with code.count("(long)get_global_id(0)", tasks, "(long)get_global_size(0)") as task:
+        with code.count("item", tasks, "items") as task:
             b = code.long(f"{task} / {inner_tasks} * {band_step}")
             i = code.long(f"{task} % {inner_tasks} * {inner_step}")
             band_end = code.minimum(code.long(f"{b} + {band_step}"), band)

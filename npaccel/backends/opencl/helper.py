@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import sys
 from typing import IO, Any
@@ -40,11 +41,26 @@ def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes]:
     return header, stream.read(header["bytes"])
 
 
+def _context(cl: Any, place: tuple[int, int]) -> tuple[Any, Any]:
+    """A device and a context of it, kept: PoCL reads its library of functions anew for each."""
+    if place not in _contexts:
+        platform, device = place
+        chosen = cl.get_platforms()[platform].get_devices()[device]
+        _contexts[place] = chosen, cl.Context([chosen])
+    return _contexts[place]
+
+
+_contexts: dict[tuple[int, int], tuple[Any, Any]] = {}
+
+
 def _build(cl: Any, request: dict[str, Any], source: str) -> bytes:
-    platform, device = request["device"]
-    chosen = cl.get_platforms()[platform].get_devices()[device]
-    context = cl.Context([chosen])
-    program = cl.Program(context, source).build(options=request["options"], devices=[chosen])
+    chosen, context = _context(cl, tuple(request["device"]))
+    program = cl.Program(context, source)
+    try:
+        program.build(options=request["options"], devices=[chosen])
+    except cl.Error as error:
+        log = str(program.get_build_info(chosen, cl.program_build_info.LOG))
+        raise RuntimeError("\n".join(re.findall(".*error.*", log)) or str(error)) from error
     if request["host_memory"]:
         queue = cl.CommandQueue(context)
         words = np.zeros(request["words"] + len(NOTHING), "i8")

@@ -40,24 +40,29 @@ class Counter:
     ) -> None:
         self._code, self._combiner, self._width, self._vectors = code, combiner, width, vectors
         kinds = combiner.kinds(width)
-        self._stacks = [code.variable(kind, levels, vectors) for kind in kinds]
+        self._stacks = [code.lasting(kind, levels, vectors) for kind in kinds]
         self.values = [code.variable(kind, vectors) for kind in kinds]
-        self._count = code.variable("long")
+        self._counts = code.lasting("long")
+
+    @property
+    def _count(self) -> str:
+        return f"{self._code.slot(self._counts)}[0]"
 
     def reset(self) -> None:
         self._code.set(self._count, "0")
 
     def push(self) -> None:
         """Count one more: what `values` holds."""
-        code, count = self._code, self._count
-        merges = code.long(f"(long)popcount((ulong)({count} ^ ({count} + 1))) - 1")
-        top = code.long(f"(long)popcount((ulong){count})")
+        code = self._code
+        count = code.long(self._count)
+        merges = code.long(f"(long)POPCOUNT((ulong)({count} ^ ({count} + 1))) - 1")
+        top = code.long(f"(long)POPCOUNT((ulong){count})")
         with code.count("0", merges) as k:
             self._merge(f"{top} - 1 - {k}")
         with code.count("0", str(self._vectors)) as j:
             for stack, value in zip(self._stacks, self.values, strict=True):
-                code.set(f"{stack}[{top} - {merges}][{j}]", f"{value}[{j}]")
-        code.set(count, f"{count} + 1")
+                code.set(f"{code.slot(stack, f'{top} - {merges}')}[{j}]", f"{value}[{j}]")
+        code.set(self._count, f"{count} + 1")
 
     def push_one(self, names: Sequence[str]) -> None:
         """Count one more value, of one vector."""
@@ -67,13 +72,13 @@ class Counter:
     def finish(self) -> None:
         """Put the combination of all that was pushed into `values`; the identity if nothing was."""
         code = self._code
-        top = code.long(f"(long)popcount((ulong){self._count})")
+        top = code.long(f"(long)POPCOUNT((ulong){self._count})")
         with code.count("0", str(self._vectors)) as j:
             self._set(j, self._combiner.identity(self._width), plain=True)
         with code.when(f"{top} != 0"):
             with code.count("0", str(self._vectors)) as j:
                 for stack, value in zip(self._stacks, self.values, strict=True):
-                    code.set(f"{value}[{j}]", f"{stack}[{top} - 1][{j}]")
+                    code.set(f"{value}[{j}]", f"{code.slot(stack, f'{top} - 1')}[{j}]")
             with code.count("1", top) as k:
                 self._merge(f"{top} - 1 - {k}")
 
@@ -94,7 +99,7 @@ class Counter:
         kinds = self._combiner.kinds(width)
         with code.count("0", str(self._vectors)) as j:
             pairs = zip(kinds, self._stacks, strict=True)
-            left = [code.let(kind, f"{stack}[{at}][{j}]") for kind, stack in pairs]
+            left = [code.let(kind, f"{code.slot(stack, at)}[{j}]") for kind, stack in pairs]
             left = self._combiner.read(left, width)
             self._set(j, self._combiner.combine(left, self.value(j), width))
 
@@ -111,7 +116,19 @@ class Exact:
         self.effect, self.width = effect, width
         self.combiner = Combiner(code, effect)
         self._code, self._banded = code, banded
-        self._lanes = [code.variable(kind) for kind in self.combiner.kinds(width)]
+        kinds = self.combiner.kinds(width)
+        self._lanes = [code.variable(kind) for kind in kinds]
+        self._kept = [code.lasting(kind) for kind in kinds] if banded else []
+
+    def resume(self) -> None:
+        """In a tile: go on where `pause` left off."""
+        for lanes, kept in zip(self._lanes, self._kept, strict=True):
+            self._code.set(lanes, f"{self._code.slot(kept)}[0]")
+
+    def pause(self) -> None:
+        """In a tile: another vector's turn."""
+        for lanes, kept in zip(self._lanes, self._kept, strict=True):
+            self._code.set(f"{self._code.slot(kept)}[0]", lanes)
 
     def begin(self) -> None:
         """A leaf begins, or a part of a split kernel, whose `end` is stored alone."""

@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 from npaccel.errors import InternalError
 from npaccel.ir.scalar import Core, Expr, item_size
 
-__all__ = ["SIGNED", "Mask", "Value", "Writer", "c_type", "carried_size"]
+__all__ = ["SIGNED", "WIDEST", "Mask", "Value", "Writer", "c_type", "carried_size"]
 
 Value = tuple[str, ...]
+# OpenCL has no vectors of more lanes.
+WIDEST = 16
 
 _FLOATS = {"f2": "float", "f4": "float", "f8": "double"}
 _UNSIGNED = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
@@ -30,7 +32,8 @@ _INTEGER_BINARY = {Core.ADD: "+", Core.SUB: "-", Core.MUL: "*"} | {
     Core.SHL: "<<",
     Core.LSHR: ">>",
 }
-_EXACT = {Core.FLOOR: "floor", Core.CEIL: "ceil", Core.TRUNC: "trunc", Core.RINT: "rint"}
+_BY_LANE = {Core.POPCOUNT: "POPCOUNT", Core.CLZ: "clz", Core.MULHI: "mul_hi"}
+_EXACT = {Core.FLOOR: "FLOOR", Core.CEIL: "CEIL", Core.TRUNC: "TRUNC", Core.RINT: "RINT"}
 _COMPARE = {
     Core.EQ: "==",
     Core.NE: "!=",
@@ -194,16 +197,27 @@ class Writer:
         if op is Core.NEG:
             return self._new(dtype, f"-{names[0]}")
         if op is Core.ABS:
-            return self._new(dtype, f"fabs({names[0]})")
+            return self._new(dtype, self._call("ABS", dtype, *names))
         if op is Core.COPYSIGN:
-            return self._new(dtype, f"copysign({names[0]}, {names[1]})")
+            return self._copysign(dtype, *names)
         if op is Core.FMA:
-            return self._rounded(dtype, f"fma({', '.join(names)})")
+            return self._rounded(dtype, self._call("FMA", dtype, *names))
         if op is Core.SQRT:
-            return self._rounded(dtype, f"sqrt({names[0]})")
+            return self._rounded(dtype, self._call("SQRT", dtype, *names))
         if op in _EXACT:
-            return self._new(dtype, f"{_EXACT[op]}({names[0]})")
+            return self._new(dtype, self._call(_EXACT[op], dtype, *names))
         raise InternalError(f"{op} has no meaning for {dtype}")
+
+    def _call(self, name: str, dtype: str, *names: str) -> str:
+        """Text of one of code.py's functions of floats."""
+        return f"{name}({c_type(dtype, self.width)}, {', '.join(names)})"
+
+    def _copysign(self, dtype: str, x: str, y: str) -> str:
+        bits = f"u{carried_size(dtype)}"
+        sign = self.literal(bits, 1 << 8 * carried_size(dtype) - 1)
+        kind = c_type(bits, self.width)
+        both = f"(as_{kind}({x}) & ~{sign}) | (as_{kind}({y}) & {sign})"
+        return self._new(dtype, f"as_{c_type(dtype, self.width)}({both})")
 
     # Integers and b1.
 
@@ -230,10 +244,8 @@ class Writer:
             return self._new(dtype, f"{self.literal(dtype, 0)} - {names[0]}")
         if op is Core.NOT:
             return self._new(dtype, f"~{names[0]}")
-        if op in (Core.POPCOUNT, Core.CLZ):
-            return self._new(dtype, f"{op.value}({names[0]})")
-        if op is Core.MULHI:
-            return self._new(dtype, f"mul_hi({names[0]}, {names[1]})")
+        if op in _BY_LANE:
+            return self._new(dtype, self._lanes(_BY_LANE[op], dtype, names))
         if op in (Core.DIV, Core.REM):
             sign = "/" if op is Core.DIV else "%"
             if dtype[0] == "u":
@@ -241,6 +253,13 @@ class Writer:
             x, y = (self.signed(dtype, name) for name in names)
             return self._from_signed(dtype, f"{x} {sign} {y}")
         raise InternalError(f"{op} has no meaning for {dtype}")
+
+    def _lanes(self, function: str, dtype: str, names: Sequence[str]) -> str:
+        """Text of a function of single elements, called for each lane."""
+        if self.width == 1:
+            return f"{function}({', '.join(names)})"
+        lanes = (", ".join(f"{name}.s{lane:x}" for name in names) for lane in range(self.width))
+        return f"({c_type(dtype, self.width)})({', '.join(f'{function}({x})' for x in lanes)})"
 
     def _from_signed(self, dtype: str, text: str) -> str:
         if self.width == 1:
@@ -327,7 +346,8 @@ class Writer:
         back = self._new("f8", self.wide(near, "double"))
         one, none = (Writer(width, self._let).literal("u4", k) for k in (1, 0))
         inexact = self.mask_as(self.mask(f"({back} < {x}) | ({back} > {x})", 8), 4)
-        above = self.mask_as(self.mask(f"fabs({back}) > fabs({x})", 8), 4)
+        larger = " > ".join(self._call("ABS", "f8", name) for name in (back, x))
+        above = self.mask_as(self.mask(larger, 8), 4)
         below = self._new("u4", f"{self._unsigned('f4', near)} - ({above} ? {one} : {none})")
         odd = self._new("u4", f"{below} | ({inexact} ? {one} : {none})")
         return self._rounded("f2", self._as_float("f4", odd))
@@ -353,7 +373,8 @@ class Writer:
         # That is also right for the one interval below -2**(bits-1) that the test leaves out.
         bits = 8 * item_size(target)
         inside = self.mask(
-            f"fabs({x}) < {self.literal(source, 2.0 ** (bits - 1))}", carried_size(source)
+            f"{self._call('ABS', source, x)} < {self.literal(source, 2.0 ** (bits - 1))}",
+            carried_size(source),
         )
         kept = self.choose(inside, source, x, self.literal(source, 0))
         wide = self.wide(kept, SIGNED[item_size(target)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import re
 import select
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +31,11 @@ __all__ = ["BUILD_SECONDS", "Builder", "Target", "find_devices"]
 
 BUILD_SECONDS = 60.0
 MEASURED_BYTES = 1 << 25
-# Wider vectors than the machine's make PoCL's compiler slow or hang.
+# Vectors wider than those of the processor that PoCL compiles for make its compiler slow or hang.
 WIDEST_BYTES = 32
+# What PoCL does not use where its LLVM is older than the processor; all are needed for WIDE_BYTES.
+WIDE_FEATURES = ("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl")
+WIDE_BYTES = 64
 _LAUNCH = (
     "clSetKernelArgSVMPointer",
     "clEnqueueNDRangeKernel",
@@ -170,6 +174,15 @@ class Builder:
             process.stdin.close()
 
 
+def _processor_has(features: Iterable[str]) -> bool:
+    """Whether Linux lists all of these for the first processor."""
+    try:
+        listed = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        return False
+    return listed is not None and set(features) <= set(listed[1].split())
+
+
 def _readable(stream: Any, seconds: float) -> bool:
     end = time.monotonic() + seconds
     ready, _, _ = select.select([stream], [], [], max(0.0, end - time.monotonic()))
@@ -181,6 +194,7 @@ class Target:
 
     Attributes
     ----------
+    features : of the processor that code is to use, whatever the driver believes; see `emit_kernel`
     vector_bytes : of the vectors to write; 0: one element at a time
     shares_memory : whether kernels can read and write the host's memory through its own addresses
     memory : what lies in the device's own memory; used unless `host_memory`
@@ -201,6 +215,7 @@ class Target:
         self.units = int(device.max_compute_units)
         self.memory_bytes = int(device.global_mem_size)
         self.shares_memory = self.host_memory = self._shares_memory()
+        self.features = self._features()
         self.vector_bytes = self._vector_bytes()
         self.options = self._options()
         self.context = cl.Context([device])
@@ -214,7 +229,8 @@ class Target:
             self._own_bytes,
         )
         self.builder = Builder()
-        self.identity = f"opencl {found.driver} {device.version} {device.name} {self.options}"
+        self.identity = f"opencl {found.driver} {device.version} {device.name}"
+        self.identity += f" {self.options} {self.features}"
 
     def _shares_memory(self) -> bool:
         device, kinds = self.device, self.cl.device_svm_capabilities
@@ -227,9 +243,15 @@ class Target:
         # PoCL's kernels for processors are functions of this process, whatever it says.
         return self.processor and "PoCL" in device.version
 
+    def _features(self) -> str:
+        pocl = self.processor and "PoCL" in self.device.version
+        return ",".join(WIDE_FEATURES) if pocl and _processor_has(WIDE_FEATURES) else ""
+
     def _vector_bytes(self) -> int:
         if not self.processor:
             return 0
+        if self.features:
+            return WIDE_BYTES
         preferred = 8 * int(self.device.preferred_vector_width_double or 2)
         return min(WIDEST_BYTES, preferred, max(16, int(_native.cpu()[1])))
 

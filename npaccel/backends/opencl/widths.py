@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from npaccel.backends.layout import parts_of
-from npaccel.backends.opencl.scalar import carried_size
+from npaccel.backends.opencl.scalar import WIDEST, carried_size
 from npaccel.ir.nodes import Fold, Kernel, Leaf, Reduce
 from npaccel.ir.scalar import Core, Expr, topological, usual
 
 __all__ = ["LARGE_BODY", "kernel_width", "leaf_width", "node_count"]
 
-# OpenCL has no vectors of more lanes.
-WIDEST = 16
 # Beyond so many nodes the last elements of a row share the loop's text, which checks for them.
 LARGE_BODY = 120
 _INDEXED = (Fold.ARGMIN, Fold.ARGMAX)  # their accumulators hold an i8
