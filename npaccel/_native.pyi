@@ -183,17 +183,23 @@ class Program:
 
     timing: (runs, seconds of the best one, seconds of all). rival: seconds that NumPy's loops take
     for the same, 0 if unknown; a program that is slower in each of its first runs becomes `single`.
+    home: seconds that bringing home took what runs had left on a device. due: by `review`; then the
+    plan hook is asked again, for a program that is known.
     """
 
     info: Any
     used: int  # number of the last flush that looked it up
     timing: tuple[int, float, float]
     rival: float
+    home: float
+    due: bool
     single: bool
 
     def __init__(
         self, steps: list[tuple[Any, ...]] | None, dropped: int, keep: object, info: object
     ) -> None: ...
+    def review(self, runs: int, seconds: float) -> None:
+        """Become `due` after so many runs more, and so many seconds more; (0, 0): never."""
 
 class Code:
     """Machine code of a relocatable ELF object, in executable memory; freed with this object.
@@ -256,8 +262,11 @@ def outline() -> int:
 def points() -> float:
     """Elements that the pending requests run over, all of them together."""
 
-def history(serial: int) -> tuple[int, Program | None, list[tuple[str, Any, int]]] | None:
-    """(serial, Program, [(operation, code, lasti)]) of one of the last 16 flushes."""
+def history(
+    serial: int,
+) -> tuple[int, Program | None, list[tuple[str, Any, int]], tuple[int, int]] | None:
+    """(serial, Program, [(operation, code, lasti)], bytes that moved (to devices, back)) of one of
+    the last 16 flushes."""
 
 def guarded() -> bool:
     """Whether results may stay pending past a call: the guard is on, and works here."""
@@ -326,7 +335,11 @@ class DeviceMemory:
         """An array with this content that is to live there; None: nothing can be hidden."""
 
 def placement() -> str | None:
-    """Name of the device whose data the pending requests use."""
+    """Name of the device that the user gave to data which the pending requests use."""
+
+def residence() -> list[tuple[int, str, int, int]]:
+    """Per buffer of theirs that lies on a device: (buffer, device, bytes that are right there, and
+    there alone)."""
 
 def device_error() -> tuple[int, str] | None:
     """The driver's number of the last launch that failed and the device's name, told once."""

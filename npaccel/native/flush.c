@@ -72,6 +72,7 @@ int npa_planned_requests(void)
 typedef struct {
     uint64_t serial;
     PyObject *program;
+    uint64_t bytes_up, bytes_down; /* that moved to devices and back for it */
     int n;
     struct site { npa_rule *rule; PyObject *code; int32_t lasti; } *sites;
 } npa_flush_record;
@@ -117,6 +118,18 @@ void npa_drop_garbage(void)
 
 static bool unshown; /* a result was computed that could not be shown for want of memory */
 
+/* The run at hand, or one that stopped, for want of memory or by an interrupt. It goes on where it
+ * stopped and is not begun anew: what it did may have overwritten what it read, or given back
+ * intermediate results. Until it is over nothing is recorded behind it. */
+static struct {
+    PyObject *program; /* owned; NULL: request by request */
+    int requests;      /* of the queue, that it is for */
+    int done;          /* of its steps, or requests */
+    bool stopped;
+    uint64_t ns; /* that it took, if it ran in one go */
+    uint64_t bytes_up, bytes_down; /* counts of what moved when it began */
+} run;
+
 /* What explain() will ask of these requests; their references go, but for those it keeps. */
 static void remember(PyObject *program, int done)
 {
@@ -127,6 +140,8 @@ static void remember(PyObject *program, int done)
     npa_drop_later(h->program);
     h->program = program;
     h->serial = npa_q.serial;
+    h->bytes_up = npa_count.bytes_up - run.bytes_up;
+    h->bytes_down = npa_count.bytes_down - run.bytes_down;
     struct site *sites = realloc(h->sites, sizeof *sites * (size_t)done + 1);
     h->sites = sites != NULL ? sites : h->sites;
     h->n = sites != NULL ? done : 0;
@@ -202,17 +217,6 @@ static int finish_queue(PyObject *program, int done)
 }
 
 typedef int (*poll_function)(void *);
-
-/* The run at hand, or one that stopped, for want of memory or by an interrupt. It goes on where it
- * stopped and is not begun anew: what it did may have overwritten what it read, or given back
- * intermediate results. Until it is over nothing is recorded behind it. */
-static struct {
-    PyObject *program; /* owned; NULL: request by request */
-    int requests;      /* of the queue, that it is for */
-    int done;          /* of its steps, or requests */
-    bool stopped;
-    uint64_t ns; /* that it took, if it ran in one go */
-} run;
 
 bool npa_run_stopped(void) { return run.stopped; }
 
@@ -357,6 +361,7 @@ static int run_queue(PyObject *program, int requests, bool alone, poll_function 
         npa_drop_later(program);
     } else {
         run.program = program, run.requests = requests, run.done = 0;
+        run.bytes_up = npa_count.bytes_up, run.bytes_down = npa_count.bytes_down;
     }
     npa_turn_expect(npa_program_expected((npa_program *)run.program));
     int status = run_to_end(alone, poll, interrupted);
@@ -655,11 +660,12 @@ static void find_program(int requests, uint64_t backend, PyObject **program, PyO
         PyErr_NoMemory();
         return;
     }
-    *program = Py_XNewRef((PyObject *)npa_plans_find(&key));
+    npa_program *found = npa_plans_find(&key);
+    *program = found != NULL && !npa_program_due(found) ? Py_NewRef((PyObject *)found) : NULL;
     if (*program != NULL) {
         npa_program_note_use(*program);
         npa_count.plan_hits++;
-    } else if ((*program = npa_rests_find(key.hash)) == NULL) {
+    } else if (found != NULL || (*program = npa_rests_find(key.hash)) == NULL) {
         npa_count.plan_misses++;
         *bytes = PyBytes_FromStringAndSize(key.bytes, (Py_ssize_t)key.size);
     }
@@ -845,6 +851,14 @@ int npa_touch(PyArrayObject *array, bool write)
 
 /* --------------------------------------------------------------------------- for Python */
 
+void npa_note_home(uint64_t serial, uint64_t ns)
+{
+    npa_flush_record *h = &history[serial % HISTORY];
+    if (h->serial == serial && h->program != NULL) {
+        npa_program_note_home((npa_program *)h->program, ns);
+    }
+}
+
 PyObject *npa_history_entry(uint64_t serial)
 {
     npa_flush_record *h = &history[serial % HISTORY];
@@ -863,7 +877,9 @@ PyObject *npa_history_entry(uint64_t serial)
         PyList_SET_ITEM(sites, i, item);
     }
     return sites == NULL ? NULL
-                         : Py_BuildValue("(KON)", (unsigned long long)h->serial,
-                                         h->program ? h->program : Py_None, sites);
+                         : Py_BuildValue("(KON(KK))", (unsigned long long)h->serial,
+                                         h->program ? h->program : Py_None, sites,
+                                         (unsigned long long)h->bytes_up,
+                                         (unsigned long long)h->bytes_down);
 }
 

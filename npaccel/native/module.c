@@ -747,7 +747,8 @@ static PyMethodDef methods[] = {
     {"threads", py_threads, METH_NOARGS, "How many threads run kernels."},
     {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
     {"device_inject", py_device_inject, METH_O, "Tests: so many of the next launches fail."},
-    {"placement", npa_placement, METH_NOARGS, "The device whose data the pending requests use."},
+    {"placement", npa_placement, METH_NOARGS, "The device that the data of what is pending was given."},
+    {"residence", npa_residence, METH_NOARGS, "What of that lies on devices."},
     {"stats", KEYWORDS(py_stats), METH_VARARGS | METH_KEYWORDS, "Counters."},
     {NULL}};
 

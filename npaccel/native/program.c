@@ -40,8 +40,11 @@ struct npa_program {
     uint64_t runs, best_ns, total_ns; /* whole runs of it, and how long they took */
     uint64_t rest_ns; /* of total_ns: until then Python is not asked about it (rests.c) */
     uint64_t rival_ns; /* the best time of NumPy's loops for the same; 0: not known */
+    uint64_t home_ns;  /* bringing home what it left on a device, of all runs */
+    uint64_t review_runs, review_ns; /* runs, and total_ns, from which it is reviewed; runs 0: never */
     bool single; /* request by request with NumPy's loops */
     bool foreign; /* has kernels for the host that are not of our making */
+    bool missed;  /* in the run at hand the host did what a device was to do */
     int lent;    /* references beyond those that Python counts */
     PyObject *keep, *info; /* compiled code; whatever Python wants to remember */
 };
@@ -256,6 +259,36 @@ static int program_set_rival(PyObject *self, PyObject *value, void *closure)
     return 0;
 }
 
+static PyObject *program_home(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->home_ns);
+}
+
+static PyObject *program_due(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(npa_program_due((npa_program *)self));
+}
+
+/* review(runs, seconds): Python is asked for another one after so many more of both; (0, 0): never. */
+static PyObject *program_review(PyObject *self, PyObject *args)
+{
+    npa_program *p = (npa_program *)self;
+    unsigned long long runs;
+    double seconds;
+    if (!PyArg_ParseTuple(args, "Kd", &runs, &seconds)) {
+        return NULL;
+    }
+    p->review_ns = p->total_ns + (uint64_t)(seconds > 0 ? 1e9 * seconds : 0);
+    p->review_runs = runs > 0 ? p->runs + runs : 0;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef program_methods[] = {
+    {"review", program_review, METH_VARARGS, "When to ask whether another one does it faster."},
+    {NULL}};
+
 static PyObject *program_is_single(PyObject *self, void *closure)
 {
     (void)closure;
@@ -268,6 +301,8 @@ static PyGetSetDef program_getset[] = {
     {"timing", program_timing, NULL, "Whole runs, seconds of the best one, of all.", NULL},
     {"rival", program_rival, program_set_rival, "Seconds that NumPy's loops take; 0: unknown.",
      NULL},
+    {"home", program_home, NULL, "Seconds that bringing its results home took, of all runs.", NULL},
+    {"due", program_due, NULL, "Whether it is to be reviewed.", NULL},
     {"single", program_is_single, NULL, "Whether it runs request by request.", NULL}, {NULL}};
 
 PyTypeObject npa_program_type = {
@@ -277,6 +312,7 @@ PyTypeObject npa_program_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "Native form of a Plan: what a flush with a known key runs.",
     .tp_getset = program_getset,
+    .tp_methods = program_methods,
     .tp_new = program_new,
 };
 
@@ -324,12 +360,23 @@ enum { TRIALS = 8 };
 
 void npa_program_note_time(npa_program *p, uint64_t ns, uint64_t total_ns)
 {
+    if (p->missed) { /* not the time of what it says it is */
+        p->missed = false;
+        return;
+    }
     p->best_ns = p->runs == 0 || ns < p->best_ns ? ns : p->best_ns;
     p->total_ns += total_ns;
     p->runs++;
     if (p->runs == TRIALS && p->rival_ns != 0 && p->best_ns > p->rival_ns) {
         p->single = true;
     }
+}
+
+void npa_program_note_home(npa_program *p, uint64_t ns) { p->home_ns += ns; }
+
+bool npa_program_due(const npa_program *p)
+{
+    return p->review_runs > 0 && p->runs >= p->review_runs && p->total_ns >= p->review_ns;
 }
 
 void npa_program_rest(npa_program *p, double seconds)
@@ -427,7 +474,8 @@ static bool run_there(const step *s, npa_queue *q, int64_t *words, char *partial
 }
 
 /* 0 done, -1 out of memory and nothing done, 1 cancelled. */
-static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(void *), void *arg)
+static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(void *), void *arg,
+                      bool *missed)
 {
     int64_t *words = malloc(8 * (size_t)(s->nwords + 2));
     uint32_t *flags = calloc((size_t)s->nslots + 1, sizeof *flags);
@@ -444,6 +492,7 @@ static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(v
         status = there ? 0
                  : poll != NULL ? npa_pool_run_polled(run_task, &l, tasks, poll, arg)
                               : npa_pool_run(run_task, &l, tasks, NULL);
+        *missed |= s->device != NULL && !there;
         npa_count.launches[s->device == NULL || there ? s->owner : 0]++;
         if (status == 0 && s->finish != NULL && !there) {
             int64_t range[4] = {0, s->band, s->parts, 0};
@@ -485,7 +534,8 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
                 kinds[s->request] |= (uint8_t)status;
             }
         } else { /* one that writes over what was there is carried to its end */
-            status = run_kernel(s, q, kinds, writes_content(s, q) ? NULL : poll, arg);
+            status = run_kernel(s, q, kinds, writes_content(s, q) ? NULL : poll, arg,
+                                &program->missed);
             if (status == 1) {
                 *interrupted = true;
                 return 1;

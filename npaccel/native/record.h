@@ -302,6 +302,7 @@ int npa_same_queue(void); /* while planning: 0, or -1 with an exception */
 int npa_same_picture(void);
 PyObject *npa_consumed_values(PyObject *positions);
 PyObject *npa_history_entry(uint64_t serial);
+void npa_note_home(uint64_t serial, uint64_t ns); /* bringing home a result of that flush took so long */
 PyObject *npa_pending_contents(void);
 
 /* key.c: with the lock, GIL not needed */
@@ -413,6 +414,8 @@ uint64_t npa_program_expected(const npa_program *program); /* ns that a run take
 bool npa_program_foreign(const npa_program *program); /* other packages' code may want the GIL */
 /* Of a whole run, and of all that were not noted yet. */
 void npa_program_note_time(npa_program *program, uint64_t ns, uint64_t total_ns);
+void npa_program_note_home(npa_program *program, uint64_t ns); /* its results came home */
+bool npa_program_due(const npa_program *program); /* Python is asked whether another one is faster */
 /* It runs NumPy's loops, and Python is not asked about it before it has taken so many seconds more. */
 void npa_program_rest(npa_program *program, double seconds);
 bool npa_program_rests(const npa_program *program);
@@ -516,6 +519,7 @@ npa_store *npa_store_of(const npa_queue *q, int requests); /* where these are to
 uint64_t npa_place_number(const npa_store *s);             /* 0 for NULL: part of keys */
 PyObject *npa_store_name(const npa_store *s); /* a new reference; None for NULL */
 PyObject *npa_placement(PyObject *self, PyObject *nothing);
+PyObject *npa_residence(PyObject *self, PyObject *nothing);
 
 /* direct.c */
 extern PyTypeObject npa_direct_type;

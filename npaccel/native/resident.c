@@ -63,6 +63,8 @@ npa_store *npa_stores;
 
 static bool empty(span s) { return s.low >= s.high; }
 
+static size_t length(span s) { return empty(s) ? 0 : s.high - s.low; }
+
 static span hull(span a, span b)
 {
     return empty(a)   ? b
@@ -216,6 +218,7 @@ bool npa_copy_home(npa_buffer *b)
         npa_store *s = c->store;
         char *host = npa_buffer_pages(b);
         lost = host != NULL;
+        double begin = npa_seconds();
         if (host == NULL || s->pid != getpid() ||
             ((read_function *)s->functions[READ])(s->queue, c->at.memory, 1, c->newer.low,
                                                   c->newer.high - c->newer.low,
@@ -225,6 +228,7 @@ bool npa_copy_home(npa_buffer *b)
         lost = false;
         npa_count.downloads++;
         npa_count.bytes_down += c->newer.high - c->newer.low;
+        npa_note_home(b->serial, (uint64_t)(1e9 * (npa_seconds() - begin)));
     }
     drop(c);
     return true;
@@ -418,14 +422,51 @@ uint64_t npa_place_number(const npa_store *s) { return s != NULL ? s->number : 0
 
 PyObject *npa_store_name(const npa_store *s) { return Py_NewRef(s != NULL ? s->name : Py_None); }
 
+/* The device that the user has given to the data of the requests that a plan is made for, or None. */
 PyObject *npa_placement(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
+    npa_store *place = NULL;
     npa_lock();
     const npa_queue *q = npa_planned_queue();
-    npa_store *s = q == &npa_q ? npa_store_of(q, npa_planned_requests()) : NULL;
+    int n = q == &npa_q && npa_stores != NULL ? npa_buffers_of(q, npa_planned_requests()) : 0;
+    for (int i = 0; i < n && place == NULL; i++) {
+        place = q->buffers[i]->fresh ? NULL : q->buffers[i]->placed;
+    }
     npa_unlock();
-    return npa_store_name(s);
+    return npa_store_name(place);
+}
+
+/* Of each of their buffers that lies on a device: (buffer, device, bytes right there, bytes right there
+ * alone). */
+PyObject *npa_residence(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    struct row { int buffer; npa_store *store; unsigned long long valid, newer; } *rows = NULL;
+    int nrows = 0;
+    npa_lock();
+    const npa_queue *q = npa_planned_queue();
+    int n = q == &npa_q && npa_stores != NULL ? npa_buffers_of(q, npa_planned_requests()) : 0;
+    rows = calloc((size_t)n + 1, sizeof *rows);
+    for (int i = 0; rows != NULL && i < n; i++) {
+        const struct npa_copy *c = q->buffers[i]->copy;
+        if (c != NULL) {
+            rows[nrows++] = (struct row){i, c->store, length(c->valid), length(c->newer)};
+        }
+    }
+    npa_unlock();
+    PyObject *list = rows != NULL ? PyList_New(nrows) : PyErr_NoMemory();
+    for (int i = 0; list != NULL && i < nrows; i++) {
+        PyObject *item = Py_BuildValue("(iOKK)", rows[i].buffer, rows[i].store->name, rows[i].valid,
+                                       rows[i].newer);
+        if (item == NULL) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyList_SET_ITEM(list, i, item);
+    }
+    free(rows);
+    return list;
 }
 
 /* An Array with the content of `a` in memory of ours, still hidden. NULL, perhaps without error: there

@@ -6,15 +6,15 @@ import errno
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from npaccel.config import SETTINGS
-from npaccel.errors import BackendUnavailable
+from npaccel.errors import BackendUnavailable, CompileError
 from npaccel.observe.report import bytes_text, row
-from npaccel.runtime.cost import measure_host
+from npaccel.runtime.cost import Speeds
 from npaccel.runtime.engine import Engine
 
 __all__ = ["Device", "Devices", "find_devices"]
@@ -84,7 +84,10 @@ def find_devices(engine: Engine, accelerate: str) -> Devices:
     accelerate : what a block reaches, as dispatch describes it.
     """
     memory = _memory_bytes()
-    found = [device for name in engine.backends() for device in _compiled(name, engine, memory)]
+    owned: dict[str, str] = {}
+    backends = engine.backends()
+    found = [device for name in backends for device in _compiled(name, engine, memory, owned)]
+    engine.note_devices(owned)
     numpy = Device("numpy", f"NumPy {np.__version__}'s own loops", "ready", 1, 0, memory)
     found.insert(0 if engine.config.backend == "numpy" else len(found), numpy)
     guarded, guard = _guard(engine)
@@ -98,22 +101,29 @@ def find_devices(engine: Engine, accelerate: str) -> Devices:
     )
 
 
-def _compiled(name: str, engine: Engine, memory: int) -> list[Device]:
+def _compiled(name: str, engine: Engine, memory: int, owned: dict[str, str]) -> list[Device]:
+    """Of a backend all devices, measured. owned: those that `auto` may choose by that are added, by
+    name their identity."""
     try:
         backend = engine.backend(name)
     except BackendUnavailable as error:
         return [Device(name, "", f"unavailable: {error}", 0, 0, 0)]
     listed = getattr(backend, "list_devices", None)
     if listed is not None:
-        return [_measured(engine, *fields) for fields in listed()]
+        return [_measured(engine, owned, *fields) for fields in listed()]
     machine = f"{_processor()} ({backend.device})"
-    costs = engine.device_costs(backend.identity, measure_host)
-    times = costs.copy_bytes_s, 0.0, costs.launch_s
-    return [Device(name, machine, "ready", engine.threads, backend.vector_bytes, memory, *times)]
+    row = Device(name, machine, "ready", engine.threads, backend.vector_bytes, memory)
+    measure = getattr(backend, "measure", None)
+    if measure is None:
+        return [row]
+    threads = engine.threads
+    speeds = engine.measured_speeds(engine.host_identity(backend), lambda: measure(threads))
+    return [row._replace(copy_bytes_s=speeds.copy_bytes_s, launch_s=speeds.launch_s)]
 
 
 def _measured(
     engine: Engine,
+    owned: dict[str, str],
     name: str,
     what: str,
     state: str,
@@ -121,10 +131,21 @@ def _measured(
     vector_bytes: int,
     memory_bytes: int,
     identity: str,
-    measure: Callable[[], tuple[float, float, float]],
+    measure: Callable[[], Speeds],
+    may_choose: bool,
 ) -> Device:
-    costs = engine.device_costs(identity, measure)
-    return Device(name, what, state, units, vector_bytes, memory_bytes, *astuple(costs))
+    row = Device(name, what, state, units, vector_bytes, memory_bytes)
+    try:
+        speeds = engine.measured_speeds(identity, measure)
+    except CompileError as error:
+        return row._replace(state=f"not measured: {error}")
+    if may_choose:
+        owned[name] = identity
+    return row._replace(
+        copy_bytes_s=speeds.copy_bytes_s,
+        transfer_bytes_s=speeds.transfer_bytes_s,
+        launch_s=speeds.launch_s,
+    )
 
 
 def _guard(engine: Engine) -> tuple[bool, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from npaccel.ir.nodes import (
 )
 from npaccel.ir.text import plan_text, trace_text
 from npaccel.observe import report
+from npaccel.runtime.auto import Estimate
 from npaccel.runtime.engine import Engine
 from npaccel.runtime.program import PlanInfo, StepInfo
 from npaccel.runtime.warn import line_of
@@ -110,6 +111,9 @@ class Explanation:
     plan_known : whether an earlier run of the same operations had been planned; None: no plan.
     fallbacks : since the start, or since ``npaccel.stats(reset=True)``; the most frequent first.
     ir : text of the recorded operations and of the plan; empty when there is no plan.
+    estimates : what a run takes on each backend of which that is known, measured or predicted;
+        of NumPy's loops only where measured.
+    moved : bytes that moved to devices for the run, and from them.
     """
 
     heading: str
@@ -121,6 +125,8 @@ class Explanation:
     fused_away: int = 0
     plan_known: bool | None = None
     ir: str = ""
+    estimates: tuple[Estimate, ...] = ()
+    moved: tuple[int, int] = (0, 0)
 
     def __str__(self) -> str:
         return report.text(self)
@@ -138,7 +144,7 @@ def explain(x: Any, engine: Engine, fallen: Mapping[tuple[str, str, str], int]) 
     if isinstance(x, _native.Macro):
         return _section(x, fallbacks)
     if x is None or isinstance(x, np.generic):
-        return _last_run(fallbacks)
+        return _last_run(fallbacks, engine)
     if not isinstance(x, np.ndarray):
         raise TypeError(f"explain takes an array or nothing, not {type(x).__name__}")
     if _native.is_pending(x):
@@ -146,7 +152,7 @@ def explain(x: Any, engine: Engine, fallen: Mapping[tuple[str, str, str], int]) 
     run, following = _native.serial(x), _native.serial(None)
     if run is None or following is None or run > following:
         return Explanation("The memory of this array was not computed by npaccel.", fallbacks)
-    return _run(run, fallbacks)
+    return _run(run, fallbacks, engine)
 
 
 # -------------------------------------------------------------------------------------- which run
@@ -172,33 +178,37 @@ def _section(macro: _native.Macro, fallbacks: tuple[Fallback, ...]) -> Explanati
     return _planned(info.plan_info(), sites, heading, fallbacks, None, pending=True)
 
 
-def _last_run(fallbacks: tuple[Fallback, ...]) -> Explanation:
+def _last_run(fallbacks: tuple[Fallback, ...], engine: Engine) -> Explanation:
     following = _native.serial(None) or 0
     if following == 0:
         waiting = len(_native.sites())
         more = f" {waiting} operations are pending." if waiting else ""
         return Explanation(f"Nothing has run yet.{more}", fallbacks)
-    return _run(following - 1, fallbacks)
+    return _run(following - 1, fallbacks, engine)
 
 
 def _pending(engine: Engine, fallbacks: tuple[Fallback, ...]) -> Explanation:
     sites = [(code, lasti) for code, lasti, _ in _native.sites()]
     heading = f"Not computed yet: {report.count(len(sites), 'operation')} pending, to run as"
-    return _planned(engine.preview(), sites, heading, fallbacks, _native.serial(None), pending=True)
+    info = engine.preview()
+    found = _planned(info, sites, heading, fallbacks, _native.serial(None), pending=True)
+    return replace(found, estimates=tuple(engine.estimates(info, None)))
 
 
-def _run(number: int, fallbacks: tuple[Fallback, ...]) -> Explanation:
+def _run(number: int, fallbacks: tuple[Fallback, ...], engine: Engine) -> Explanation:
     found = _native.history(number)
     if found is None:
         text = f"Computed by run {number}, of which nothing is known any more"
         text += f" (the last {REMEMBERED_RUNS} are remembered)."
         return Explanation(text, fallbacks, run=number)
-    _, program, sites = found
+    _, program, sites, moved = found
     heading = f"Run {number}: {report.count(len(sites), 'operation')} in"
     reason = READ_RAW if program is None else _why_single(program)
     if program is not None and not reason:
         places = [(code, lasti) for _, code, lasti in sites]
-        return _planned(program.info.plan_info(), places, heading, fallbacks, number)
+        info = program.info.plan_info()
+        told = _planned(info, places, heading, fallbacks, number)
+        return replace(told, estimates=tuple(engine.estimates(info, program)), moved=moved)
     steps = tuple(
         Step("", "numpy", (_at(Operation(name), code, lasti),), reason=reason)
         for name, code, lasti in sites

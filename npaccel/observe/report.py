@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from npaccel.observe.explain import Access, Explanation, Fallback, Operation, Step
+    from npaccel.runtime.auto import Estimate
 
 __all__ = ["bytes_text", "count", "row", "text"]
 
@@ -31,6 +32,7 @@ def text(explanation: Explanation) -> str:
         lines += ["", *_step(steps[0], len(steps))]
     if len(alike) > MOST_STEPS:
         lines += ["", f"... and {len(alike) - MOST_STEPS} more steps"]
+    lines += _choice(explanation)
     if explanation.dropped:
         lines += ["", "Never computed, since nothing can see the results:"]
         lines += _operations(explanation.dropped)
@@ -83,6 +85,34 @@ def _heading(explanation: Explanation) -> str:
     if explanation.plan_known is not None:
         words += "; plan known from before" if explanation.plan_known else "; planned anew"
     return "\n".join(textwrap.wrap(words + ".", COLUMNS))
+
+
+def _choice(explanation: Explanation) -> list[str]:
+    """What a run takes, where more than one backend is known; what moved."""
+    lines: list[str] = []
+    estimates = explanation.estimates
+    if len(estimates) > 1:
+        lines += ["", "What a run takes:"]
+        for estimate in estimates:
+            lines += row(estimate.backend, _estimate(estimate))
+    if any(explanation.moved):
+        up, down = map(bytes_text, explanation.moved)
+        lines += ["", f"Moved for it: {up} to devices, {down} back."]
+    return lines
+
+
+def _estimate(estimate: Estimate) -> str:
+    words = f"{1e3 * estimate.seconds:.3g} ms, "
+    if estimate.measured:
+        return words + "measured"
+    parts = {
+        "launches": estimate.launch_s,
+        "moving data": estimate.moving_s,
+        "memory": estimate.memory_s,
+        "arithmetic": estimate.arithmetic_s,
+    }
+    told = (f"{name} {1e3 * seconds:.3g}" for name, seconds in parts.items() if seconds)
+    return f"{words}predicted: {', '.join(told)}"
 
 
 # ------------------------------------------------------------------------------------------ steps

@@ -1,20 +1,22 @@
-"""What planning and compiling cost here, corrected by what they took; what devices are capable of.
+"""What planning and compiling cost here, corrected by what they took; speeds of devices, on disk.
 
-What a program itself costs is measured, not predicted: tier 0 and kernels each keep the times of
-their runs, and native/program.c gives kernels up that lose.
+What a program itself costs on the host is measured, not predicted: tier 0 and kernels each keep the
+times of their runs, and native/program.c gives kernels up that lose. What it would cost on a device
+is predicted, see choice.py.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 
-import numpy as np
+from npaccel.backends.speeds import Speeds
 
-__all__ = ["Costs", "DeviceCosts", "device_costs", "measure_host"]
+__all__ = ["Costs", "Speeds", "device_speeds", "note_devices", "noted_devices", "speeds_known"]
+
+DEVICES = "devices"  # a file in the cache's folder
 
 # Compiling, in the helper or here: a kernel and its requests.
 COMPILE_S = 0.02
@@ -57,76 +59,62 @@ class Costs:
         self._planning = min(seen, 1.1 * self._planning)
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceCosts:
-    """A device.
-
-    copy_bytes_s : bytes per second of a copy within its memory, read and written ones counted.
-    transfer_bytes_s : from the host's memory to it.
-    launch_s : the smallest command, from the call until its end is known.
-    """
-
-    copy_bytes_s: float
-    transfer_bytes_s: float
-    launch_s: float
+def speeds_known(folder: str, identity: str) -> Speeds | None:
+    """What was measured of a device, if anybody asked for it here. identity: its digest."""
+    return _read(os.path.join(folder, f"speeds-{identity[:16]}"), identity) if folder else None
 
 
-def _best(call: Callable[[], object], seconds: float) -> float:
-    """The shortest of repeated calls, within about `seconds`; of three if that takes longer."""
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(times) < 3 or time.perf_counter() < end:
-        begin = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begin)
-    return min(times)
-
-
-def measure_host(budget_s: float = 0.2) -> tuple[float, float, float]:
-    """As DeviceCosts, of the host itself; takes about `budget_s`."""
-    large = np.zeros(1 << 22)
-    target, little = np.empty_like(large), np.zeros(4)
-    copy = 2 * large.nbytes / _best(lambda: np.copyto(target, large), budget_s / 2)
-    tiny = _best(lambda: [np.add(little, little) for _ in range(100)], budget_s / 2) / 100
-    return copy, copy, max(2e-6, 2 * tiny)
-
-
-def device_costs(
-    folder: str, identity: str, measure: Callable[[], tuple[float, float, float]]
-) -> DeviceCosts:
-    """From a file in `folder`, or measured now and kept there. identity: the device's digest."""
-    path = os.path.join(folder, f"costs-{identity[:16]}") if folder else ""
-    known = _read(path, identity)
+def device_speeds(folder: str, identity: str, measure: Callable[[], Speeds]) -> Speeds:
+    """From a file in `folder`, or measured now and kept there."""
+    known = speeds_known(folder, identity)
     if known is not None:
         return known
-    costs = DeviceCosts(*measure())
-    _write(path, identity, costs)
-    return costs
+    speeds = measure()
+    lines = [identity, *(f"{name} {value}" for name, value in asdict(speeds).items())]
+    _write(folder, f"speeds-{identity[:16]}", lines)
+    return speeds
 
 
-def _read(path: str, identity: str) -> DeviceCosts | None:
+def note_devices(folder: str, identities: Mapping[str, str]) -> None:
+    """Keep which devices `auto` may choose by what was measured: their names and digests."""
+    _write(folder, DEVICES, [f"{name} {identity}" for name, identity in identities.items()])
+
+
+def noted_devices(folder: str) -> dict[str, str]:
+    """What `note_devices` kept."""
+    if not folder:
+        return {}
+    try:
+        with open(os.path.join(folder, DEVICES)) as file:
+            pairs = [line.split() for line in file]
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+
+
+def _read(path: str, identity: str) -> Speeds | None:
     try:
         with open(path) as file:
             machine, *lines = file.read().splitlines()
         if machine != identity:
             return None
         facts = dict(line.split(" ") for line in lines)
-        costs = DeviceCosts(**{name: float(value) for name, value in facts.items()})
+        speeds = Speeds(**{name: float(value) for name, value in facts.items()})
     except (OSError, ValueError, TypeError):  # not there, or not as it was written
         return None
-    good = all(math.isfinite(value) and value > 0 for value in asdict(costs).values())
-    return costs if good else None
+    times = speeds.copy_bytes_s, speeds.transfer_bytes_s, speeds.launch_s
+    good = all(math.isfinite(v) and v >= 0 for v in asdict(speeds).values()) and min(times) > 0
+    return speeds if good else None
 
 
-def _write(path: str, identity: str, costs: DeviceCosts) -> None:
-    if not path:
+def _write(folder: str, name: str, lines: Iterable[str]) -> None:
+    if not folder:
         return
+    path = os.path.join(folder, name)
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         with open(temporary, "w") as file:
-            print(identity, file=file)
-            for name, value in asdict(costs).items():
-                print(name, value, file=file)
+            file.writelines(f"{line}\n" for line in lines)
         os.replace(temporary, path)
     except OSError:
         return  # measured again next time

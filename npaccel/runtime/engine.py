@@ -19,6 +19,7 @@ from cachetools import LRUCache
 from npaccel import _native
 from npaccel.backends.base import Backend
 from npaccel.backends.registry import available, open_backend
+from npaccel.backends.speeds import Speeds
 from npaccel.caches.identity import package_identity
 from npaccel.caches.store import Store, digest
 from npaccel.caches.trace import TraceCache
@@ -27,9 +28,16 @@ from npaccel.errors import BackendUnavailable, CompileError, NpaccelWarning
 from npaccel.ir import text
 from npaccel.ir.passes import plan
 from npaccel.runtime import check
+from npaccel.runtime.auto import REVIEW_RUNS, REVIEW_S, TRIAL_RUNS, Auto, Estimate, Residence
 from npaccel.runtime.choice import Device, is_device
 from npaccel.runtime.collector import uncollected
-from npaccel.runtime.cost import Costs, DeviceCosts, device_costs
+from npaccel.runtime.cost import (
+    Costs,
+    device_speeds,
+    note_devices,
+    noted_devices,
+    speeds_known,
+)
 from npaccel.runtime.helper import Helper
 from npaccel.runtime.jobs import Job
 from npaccel.runtime.kernels import Kernels, MissingCode
@@ -80,6 +88,8 @@ class Engine:
         self._streams: Streams = LRUCache(PLANNED_SEQUENCES)
         self._open: dict[str, Backend] = {}
         self._devices: dict[str, Device] = {}
+        self._noted: dict[str, str] | None = None  # devices that were measured, when asked for
+        self.auto = Auto(self)
         self._backend_in_force = config.backend
         self._faults_before: dict[str, int] = {}
         self._warned: set[str] = set()
@@ -126,7 +136,15 @@ class Engine:
             self.traces.add(key, program)
             return program
         if is_device(self._backend_here()):
-            return self._compile(key)
+            return self._compile(key, device=self._device(self._backend_here()))
+        due = self._known(key)
+        if due is not None and due.due:
+            return self._review(key, due)
+        resident = _native.residence()
+        if resident and self._backend_here() == "auto":
+            there = self._there(key, resident)
+            if there is not None:
+                return there
         eager = config.tiering == "eager" or config.check == "compute"
         if not eager:
             with uncollected():
@@ -177,13 +195,45 @@ class Engine:
             return self._compile(key)
         return tiers.single(sequence, key)
 
-    def _compile(self, key: bytes, kernel: Compile | None = None) -> _native.Program:
+    def _review(self, key: bytes, program: _native.Program) -> _native.Program:
+        """Exchange a program that has run for a while for another backend's, if that takes less."""
+        here = _native.residence()
+        chosen = self.auto.review(key, here, program)
+        if chosen is None:
+            return program
+        known = self.auto.program(key, here, chosen)
+        if known is not None:
+            known.review(0, 0.0)
+        else:
+            try:
+                known = self._compile(key, device=self._device(chosen))
+            except BackendUnavailable as error:
+                self._tell_once(f"{error}; kernels run with llvm instead")
+                known = None
+            if known is None or not any(s.backend == chosen for s in known.info.plan_info().steps):
+                self.auto.refuse(chosen)
+                known = program
+            else:
+                known.review(TRIAL_RUNS, 0.0)
+        found = _native.plans().get(key)
+        positions = found[0] if isinstance(found, tuple) else ()
+        return self._keep(key, positions, _native.values(positions), known, review=False)
+
+    def _there(self, key: bytes, resident: Residence) -> _native.Program | None:
+        """For the device on which data lies, where nobody said so; None: the host's is wanted."""
+        trace = decode(_native.trace())
+        if not self.auto.stays(key, resident, describe(trace, self.planner.plan(trace))):
+            return None
+        return self._compile(key, device=self._device(resident[0][1]))
+
+    def _compile(
+        self, key: bytes, kernel: Compile | None = None, device: Device | None = None
+    ) -> _native.Program:
         """Plan and compile now."""
         raw = _native.trace()
         trace = decode(raw)
         moved = self.planner.moved
         planned = self.planner.plan(trace)
-        device = self._device()
         try:
             recipe, program = build(
                 trace,
@@ -203,6 +253,8 @@ class Engine:
             # Where a kernel was compiled that was waited for anyway; else it would delay a flush.
             outcome = outcome_of(raw, positions, recipe)
             self.stored.keep(key, outcome, tidy=kernel is None)
+        if device is not None:
+            self.auto.note(key, _native.residence(), device.name, program)
         return self._keep(key, positions, _native.values(positions), program)
 
     def _known(self, key: bytes) -> _native.Program | None:
@@ -213,8 +265,16 @@ class Engine:
         return found
 
     def _keep(
-        self, key: bytes, positions: Positions, values: bytes, program: _native.Program
+        self,
+        key: bytes,
+        positions: Positions,
+        values: bytes,
+        program: _native.Program,
+        *,
+        review: bool = True,
     ) -> _native.Program:
+        if review and self._backend_here() == "auto":
+            program.review(REVIEW_RUNS, REVIEW_S)
         if not positions:
             self.traces.add(key, program)
             return program
@@ -287,9 +347,11 @@ class Engine:
             for opened in self._open.values():
                 self._limit_memory(opened)
             self.traces.clear()
+            self.auto.forget()
         if name in ("tiering", "threads"):  # plans hold tasks for threads
             self.traces.clear()
             self.tiers.forget()
+            self.auto.forget()
 
     def _choose_backend(self, name: str) -> None:
         """Exchange the known programs for those of that backend; raises BackendUnavailable."""
@@ -352,11 +414,9 @@ class Engine:
         memory = getattr(self.backend(name), "memory", None)
         return memory.place(array) if memory is not None else None
 
-    def _device(self) -> Device | None:
-        """The device that the innermost block or the settings name, if it is not the host."""
-        name = _numbered(self._backend_here())
-        if not is_device(name):
-            return None
+    def _device(self, name: str) -> Device:
+        """The device of that name, whether or not it is there."""
+        name = _numbered(name)
         if name not in self._devices:
             self._devices[name] = Device(
                 name,
@@ -397,11 +457,46 @@ class Engine:
         store = self.store
         return store.folder if store is not None and store.usable() else ""
 
-    def device_costs(
-        self, identity: str, measure: Callable[[], tuple[float, float, float]]
-    ) -> DeviceCosts:
-        """What a device costs: measured the first time that anybody asks on this machine."""
-        return device_costs(self._folder(), digest(self.identity(), identity), measure)
+    def measured_speeds(self, identity: str, measure: Callable[[], Speeds]) -> Speeds:
+        """Of a device: measured the first time that anybody asks on this machine."""
+        return device_speeds(self._folder(), digest(self.identity(), identity), measure)
+
+    def note_devices(self, identities: dict[str, str]) -> None:
+        """These were measured, and `auto` may choose them by that. Their names and identities."""
+        self._noted = {n: digest(self.identity(), i) for n, i in identities.items()}
+        note_devices(self._folder(), self._noted)
+
+    # What `auto` asks.
+
+    def candidates(self) -> list[str]:
+        """Devices that it may choose by what is predicted: measured ones that are no processors."""
+        if self._noted is None:
+            self._noted = noted_devices(self._folder())
+        lost = {name for name, device in self._devices.items() if device.lost}
+        return [name for name in self._noted if name not in lost]
+
+    def speeds(self, name: str) -> Speeds | None:
+        """As `measured_speeds`, but measures nothing; None: it was not."""
+        opened = self._open.get(_numbered(name))
+        if opened is not None:
+            identity = opened.identity
+            if name == "llvm":
+                identity = self.host_identity(opened)
+            return speeds_known(self._folder(), digest(self.identity(), identity))
+        return speeds_known(self._folder(), (self._noted or {}).get(name, ""))
+
+    def host_identity(self, backend: Backend) -> str:
+        """What the host's speeds depend on."""
+        return f"{backend.identity} {self.threads}"
+
+    def moves(self, name: str) -> bool:
+        """Whether a device has memory of its own."""
+        opened = self._open.get(_numbered(name))
+        return opened is None or not getattr(opened, "host_memory", True)
+
+    def estimates(self, info: PlanInfo, program: _native.Program | None) -> list[Estimate]:
+        """What a run takes on each backend of which that is known."""
+        return self.auto.estimates(info, program)
 
     def _helper(self) -> Helper:
         return Helper(self.config.helper_environment(), self.identity())

@@ -28,6 +28,7 @@ __all__ = [
     "PlanInfo",
     "Recipe",
     "StepInfo",
+    "accesses",
     "assemble",
     "build",
     "describe",
@@ -171,7 +172,7 @@ def _placed(
             grid = found.task_grid(step.extents, 1)
             scratch = found.scratch_bytes(step.extents)
             steps_there = grid.band_step, grid.inner_step
-            there = (launcher, *steps_there, scratch, place.owner, _accesses(step))
+            there = (launcher, *steps_there, scratch, place.owner, accesses(step))
             steps[number] = (*steps[number], there)
         else:
             words = _kernel_step(step, info, releases[number], found, threads)
@@ -335,7 +336,7 @@ def _touched(views: Iterable[View], extents: tuple[int, ...]) -> int:
     )
 
 
-def _accesses(step: KernelStep) -> list[tuple[int, bool, int, int]]:
+def accesses(step: KernelStep) -> list[tuple[int, bool, int, int]]:
     """Per array its buffer, whether it is written, and between which of its bytes it lies.
 
     Of what is gathered that is not known: to its end, -1.

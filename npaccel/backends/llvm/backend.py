@@ -14,6 +14,7 @@ from typing import Any
 from npaccel import _native
 from npaccel.backends.base import Capabilities, Compiled, Loaded
 from npaccel.backends.llvm.loaded import load_image
+from npaccel.backends.speeds import Speeds
 from npaccel.errors import BackendUnavailable, CompileError
 from npaccel.ir.nodes import Kernel
 
@@ -103,6 +104,13 @@ class LlvmBackend:
         """What `loaded`, made of this very kernel, needs to know to be launched."""
         compiled: Compiled = self._kernels().bind(kernel, loaded)
         return compiled
+
+    def measure(self, threads: int) -> Speeds:
+        """How fast kernels run on so many threads."""
+        measured: Speeds = importlib.import_module("npaccel.backends.llvm.speeds").measure(
+            self, threads
+        )
+        return measured
 
     @staticmethod
     def _kernels() -> Any:

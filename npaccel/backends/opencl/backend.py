@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from npaccel import _native
@@ -9,6 +10,7 @@ from npaccel.backends.base import Capabilities, Loaded
 from npaccel.backends.opencl.compile import emit_image, load_image
 from npaccel.backends.opencl.compiled import CompiledKernel, bind
 from npaccel.backends.opencl.emit import symbols_of
+from npaccel.backends.opencl.speeds import measure
 from npaccel.backends.opencl.target import Target, find_devices
 from npaccel.ir.nodes import Kernel
 
@@ -56,6 +58,11 @@ class OpenclBackend:
         """What lives there."""
         return self.target.memory
 
+    @property
+    def host_memory(self) -> bool:
+        """Whether kernels use the host's memory, and nothing moves."""
+        return self.target.host_memory
+
     def limit_memory(self, size_bytes: int) -> None:
         """Use so many bytes of the device's memory; 0: what suits it."""
         self.target.limit_memory(size_bytes)
@@ -63,7 +70,7 @@ class OpenclBackend:
     def list_devices(self) -> list[tuple[Any, ...]]:
         """Of every device: its name here, what it is, state, units, bytes of vectors and memory.
 
-        And its identity, with what measures it.
+        And its identity, what measures it, and whether `auto` may choose it by that.
         """
         rows: list[tuple[Any, ...]] = []
         for found in find_devices():
@@ -72,7 +79,9 @@ class OpenclBackend:
             what += "" if target.fp64 else ", no double precision"
             what += "" if target.host_memory else ", memory of its own"
             sizes = target.units, target.vector_bytes, target.memory_bytes
-            measured = target.identity, target.measure
+            # A processor is never chosen by a prediction, and its compilers take their time.
+            measuring = partial(measure, target, kernels=not target.processor)
+            measured = target.identity, measuring, not target.processor
             rows.append((f"opencl:{found.number}", what, "ready", *sizes, *measured))
         return rows
 

@@ -15,7 +15,7 @@ from npaccel.backends.opencl.widths import kernel_width, node_count
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.scalar import item_size
 
-__all__ = ["CompiledKernel", "bind"]
+__all__ = ["CompiledKernel", "bind", "work_items"]
 
 # Memory traffic of a task, which stays in a core's second-level cache.
 TASK_BYTES = 256 * 1024
@@ -90,10 +90,14 @@ class CompiledKernel:
         return max(1, moved, nodes // 4)
 
 
+def work_items(target: Target) -> int:
+    """How many work items a launch has at most."""
+    return target.units * (ITEMS_PER_UNIT if target.processor else DEVICE_ITEMS_PER_UNIT)
+
+
 def bind(kernel: Kernel, loaded: Loaded, target: Target) -> CompiledKernel:
     """The kernel that `loaded` was made of, ready to be launched."""
     layout = Layout.of(kernel)
-    per_unit = ITEMS_PER_UNIT if target.processor else DEVICE_ITEMS_PER_UNIT
     launcher = _native.DeviceKernel(
         target.functions,
         target.queue.int_ptr,
@@ -102,7 +106,7 @@ def bind(kernel: Kernel, loaded: Loaded, target: Target) -> CompiledKernel:
         layout.rank,
         layout.arrays,
         layout.size,
-        per_unit * target.units,
+        work_items(target),
         target.memory,
         target.host_memory,
     )

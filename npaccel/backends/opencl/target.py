@@ -14,13 +14,11 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from npaccel import _native
 from npaccel.backends.opencl.helper import read_message, write_message
@@ -30,7 +28,6 @@ from npaccel.errors import BackendUnavailable, CompileError
 __all__ = ["BUILD_SECONDS", "Builder", "Target", "find_devices"]
 
 BUILD_SECONDS = 60.0
-MEASURED_BYTES = 1 << 25
 # Vectors wider than those of the processor that PoCL compiles for make its compiler slow or hang.
 WIDEST_BYTES = 32
 # What PoCL does not use where its LLVM is older than the processor; all are needed for WIDE_BYTES.
@@ -276,26 +273,6 @@ class Target:
         """Use so many bytes of its memory, and not the host's; 0: what suits the device."""
         self.memory.limit = size_bytes or self._own_bytes
         self.host_memory = self.shares_memory and size_bytes == 0
-
-    def measure(self) -> tuple[float, float, float]:
-        """Bytes per second of a copy there, and of one from the host; seconds of a command."""
-        cl, size = self.cl, min(MEASURED_BYTES, self.memory_bytes // 8)
-        source, target = (cl.Buffer(self.context, 0, size) for _ in range(2))
-        host = np.zeros(size, "u1")
-
-        def best(make: Callable[[], Any]) -> float:
-            times = []
-            for _ in range(5):
-                begin = time.perf_counter()
-                make().wait()
-                times.append(time.perf_counter() - begin)
-            return min(times)
-
-        queue = self.queue
-        moved = best(lambda: cl.enqueue_copy(queue, source, host))
-        copied = best(lambda: cl.enqueue_copy(queue, target, source, byte_count=size))
-        command = best(lambda: cl.enqueue_copy(queue, target, source, byte_count=4))
-        return 2 * size / copied, size / moved, command
 
     def build(self, source: str, symbols: tuple[str, ...], words: int) -> bytes:
         """Code of a program with these kernel functions; raises CompileError."""
