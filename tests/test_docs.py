@@ -41,6 +41,7 @@ def test_every_benchmark_is_listed_and_run() -> None:
     shared = {"harness", "contenders", "bandwidth", "fresh", "run_all", "soak_guard", "soak_cache"}
     shared |= {
         "array_programs",
+        "backends",
         "choice",
         "npbench",
         "single_calls",
