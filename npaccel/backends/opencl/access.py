@@ -113,7 +113,7 @@ def _to_memory(code: Code, dtype: str, name: str, width: int) -> str:
         if width == 1:
             return code.let("uchar", f"(uchar){name}")
         mask = code.writer(width).mask_as(name, 1)
-        return code.let(f"uchar{width}", f"as_uchar{width}({mask}) & (uchar{width})(1)")
+        return code.let(f"uchar{width}", f"AS(uchar{width}, {mask}) & (uchar{width})(1)")
     if dtype == "f2":
         code.half_widths.add(width)
         return code.let(c_type("u2", width), f"bits_f2_{width}({name})")

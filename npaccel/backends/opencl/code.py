@@ -14,7 +14,29 @@ from npaccel.backends.opencl.scalar import SIGNED, WIDEST, Mask, Writer, c_type
 __all__ = ["INSTRUCTIONS", "PREAMBLE", "Code", "half_functions", "memory_type"]
 
 # WIDE: features of the processor that the driver does not use unless told, as Clang names them.
+# BARE: there are no declarations but these; see Note [Builds].
 PREAMBLE = """\
+#ifdef BARE
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
+typedef ulong size_t;
+#define VECTOR(T, n) typedef T T##n __attribute__((ext_vector_type(n)));
+#define VECTORS(T) VECTOR(T, 2) VECTOR(T, 4) VECTOR(T, 8) VECTOR(T, 16)
+VECTORS(char) VECTORS(short) VECTORS(int) VECTORS(long) VECTORS(float) VECTORS(double)
+VECTORS(uchar) VECTORS(ushort) VECTORS(uint) VECTORS(ulong)
+#define DECLARED __attribute__((overloadable))
+size_t DECLARED get_global_id(uint);
+size_t DECLARED get_global_size(uint);
+uint DECLARED atomic_or(volatile global uint *, uint);
+uchar DECLARED clz(uchar);
+ushort DECLARED clz(ushort);
+uint DECLARED clz(uint);
+ulong DECLARED clz(ulong);
+uint DECLARED mul_hi(uint, uint);
+ulong DECLARED mul_hi(ulong, ulong);
+#endif
 #pragma OPENCL FP_CONTRACT OFF
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -24,12 +46,14 @@ PREAMBLE = """\
 #endif
 #if __has_builtin(__builtin_convertvector)
 #define CONVERT(T, x) __builtin_convertvector(x, T)
+#define AS(T, x) __builtin_astype(x, T)
 #define AT(T, n) typedef T##n T##n##_at __attribute__((aligned(sizeof(T)), may_alias));
 #define ALL(T) AT(T,) AT(T, 2) AT(T, 4) AT(T, 8) AT(T, 16)
 #define LOAD(T, n, p) (*(global const T##n##_at *)(p))
 #define STORE(T, n, x, p) *(global T##n##_at *)(p) = x
 #else
 #define CONVERT(T, x) convert_##T(x)
+#define AS(T, x) as_##T(x)
 #define ALL(T) typedef T T##_at;
 #define LOAD(T, n, p) vload##n(0, (global const T *)(p))
 #define STORE(T, n, x, p) vstore##n(x, 0, (global T *)(p))
@@ -110,11 +134,11 @@ FEATURES static float{v} load_f2_{w}(ushort{v} x) {{
   uint{v} h = {to_uint}, m = h & 0x7fffU, s = (h & 0x8000U) << 16;
   float{v} tiny = {m_to_float} * 0x1p-24f;
   uint{v} a = (m << 13) + ((m >= 0x7c00U) ? (uint{v})(224U << 23) : (uint{v})(112U << 23));
-  return as_float{v}(((m < 0x0400U) ? as_uint{v}(tiny) : a) | s);
+  return AS(float{v}, ((m < 0x0400U) ? AS(uint{v}, tiny) : a) | s);
 }}
 FEATURES static ushort{v} bits_f2_{w}(float{v} x) {{
-  uint{v} b = as_uint{v}(x), a = b & 0x7fffffffU, s = (b >> 16) & 0x8000U;
-  uint{v} scaled = as_uint{v}(as_float{v}(a) * 0x1p24f + 8388608.0f) & 0x007fffffU;
+  uint{v} b = AS(uint{v}, x), a = b & 0x7fffffffU, s = (b >> 16) & 0x8000U;
+  uint{v} scaled = AS(uint{v}, AS(float{v}, a) * 0x1p24f + 8388608.0f) & 0x007fffffU;
   uint{v} nan = 0x7c00U | ((a >> 13) & 0x3ffU);
   nan = nan | (((a > 0x7f800000U) & (nan == 0x7c00U)) ? (uint{v})(0x200U) : (uint{v})(0U));
   uint{v} h = (a < 0x38800000U) ? scaled : (a >> 13) - (112U << 10);
@@ -122,12 +146,12 @@ FEATURES static ushort{v} bits_f2_{w}(float{v} x) {{
   return {to_ushort};
 }}
 FEATURES static float{v} round_f2_{w}(float{v} x) {{
-  uint{v} b = as_uint{v}(x), a = b & 0x7fffffffU, s = b & 0x80000000U;
+  uint{v} b = AS(uint{v}, x), a = b & 0x7fffffffU, s = b & 0x80000000U;
   uint{v} near = (a + 0xfffU + ((a >> 13) & 1U)) & ~(uint{v})(0x1fffU);
   near = (near >= 0x47800000U) ? (uint{v})(0x7f800000U) : near;
-  uint{v} tiny = as_uint{v}((as_float{v}(a) + 0.75f) - 0.75f);
+  uint{v} tiny = AS(uint{v}, (AS(float{v}, a) + 0.75f) - 0.75f);
   uint{v} r = (a < 0x38800000U) ? tiny : near;
-  return as_float{v}(((a > 0x7f800000U) ? a : r) | s);
+  return AS(float{v}, ((a > 0x7f800000U) ? a : r) | s);
 }}
 """
 
@@ -240,8 +264,8 @@ class Code:
             return mask
         bytes_ = self.writer(width).mask_as(mask, 1)
         if width < WIDEST:
-            return f"(as_{SIGNED[width]}({bytes_}) != 0)"
-        return f"((as_long2({bytes_}).x | as_long2({bytes_}).y) != 0)"
+            return f"(AS({SIGNED[width]}, {bytes_}) != 0)"
+        return f"((AS(long2, {bytes_}).x | AS(long2, {bytes_}).y) != 0)"
 
     # Variables.
 
@@ -316,3 +340,8 @@ class Code:
 # loads, stores, tests and the functions of floats are the compiler's own operators, where it is
 # Clang and the processor has the instructions: they are exact there. Elements are read and written
 # as any type (may_alias), since views of one array may have several.
+
+# Note [Builds]
+# PoCL's compiler reads a megabyte of declarations for each program, half of the time that a build
+# takes. It leaves them out where their guard is defined already, as by `target.BARE`. A driver that
+# has no such guard rejects the program, and it is built again as usual.

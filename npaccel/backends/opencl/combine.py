@@ -187,7 +187,7 @@ class Combiner:
     def _as_byte(self, writer: Writer, mask: str) -> str:
         mask = writer.mask_as(mask, 1)
         width = writer.width
-        return f"(uchar){mask}" if width == 1 else f"as_uchar{width}({mask}) & (uchar{width})(1)"
+        return f"(uchar){mask}" if width == 1 else f"AS(uchar{width}, {mask}) & (uchar{width})(1)"
 
     def _better(self, writer: Writer, dtype: str, y: str, x: str) -> tuple[Mask, Mask]:
         """Whether y comes before x, and whether neither does."""

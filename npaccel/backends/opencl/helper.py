@@ -55,12 +55,15 @@ _contexts: dict[tuple[int, int], tuple[Any, Any]] = {}
 
 def _build(cl: Any, request: dict[str, Any], source: str) -> bytes:
     chosen, context = _context(cl, tuple(request["device"]))
-    program = cl.Program(context, source)
-    try:
-        program.build(options=request["options"], devices=[chosen])
-    except cl.Error as error:
-        log = str(program.get_build_info(chosen, cl.program_build_info.LOG))
-        raise RuntimeError("\n".join(re.findall(".*error.*", log)) or str(error)) from error
+    for options in request["options"]:
+        program = cl.Program(context, source)
+        try:
+            program.build(options=options, devices=[chosen])
+            break
+        except cl.Error as error:
+            if options == request["options"][-1]:
+                log = str(program.get_build_info(chosen, cl.program_build_info.LOG))
+                raise RuntimeError("\n".join(re.findall(".*error.*", log)) or str(error)) from error
     if request["host_memory"]:
         queue = cl.CommandQueue(context)
         words = np.zeros(request["words"] + len(NOTHING), "i8")

@@ -72,11 +72,11 @@ def c_type(dtype: str, width: int) -> str:
 def _float_text(dtype: str, value: float) -> str:
     if dtype == "f8":
         bits = struct.unpack("<Q", struct.pack("<d", value))[0]
-        return f"as_double(0x{bits:016X}UL)"
+        return f"AS(double, 0x{bits:016X}UL)"
     if dtype == "f2":
         value = struct.unpack("<e", _pack("<e", value))[0]
     bits = struct.unpack("<I", _pack("<f", value))[0]
-    return f"as_float(0x{bits:08X}U)"
+    return f"AS(float, 0x{bits:08X}U)"
 
 
 def _pack(code: str, value: float) -> bytes:
@@ -176,11 +176,11 @@ class Writer:
 
     def signed(self, dtype: str, name: str) -> str:
         kind = SIGNED[item_size(dtype)]
-        return f"as_{kind}{self.width if self.width > 1 else ''}({name})"
+        return f"AS({kind}{self.width if self.width > 1 else ''}, {name})"
 
     def _unsigned(self, dtype: str, name: str) -> str:
         kind = _UNSIGNED[item_size(dtype)]
-        return f"as_{kind}{self.width if self.width > 1 else ''}({name})"
+        return f"AS({kind}{self.width if self.width > 1 else ''}, {name})"
 
     def _rounded(self, dtype: str, text: str) -> str:
         """A new float; f2 is rounded to what f2 has."""
@@ -216,8 +216,8 @@ class Writer:
         bits = f"u{carried_size(dtype)}"
         sign = self.literal(bits, 1 << 8 * carried_size(dtype) - 1)
         kind = c_type(bits, self.width)
-        both = f"(as_{kind}({x}) & ~{sign}) | (as_{kind}({y}) & {sign})"
-        return self._new(dtype, f"as_{c_type(dtype, self.width)}({both})")
+        both = f"(AS({kind}, {x}) & ~{sign}) | (AS({kind}, {y}) & {sign})"
+        return self._new(dtype, f"AS({c_type(dtype, self.width)}, {both})")
 
     # Integers and b1.
 
@@ -353,7 +353,7 @@ class Writer:
         return self._rounded("f2", self._as_float("f4", odd))
 
     def _as_float(self, dtype: str, name: str) -> str:
-        return f"as_{c_type(dtype, self.width)}({name})"
+        return f"AS({c_type(dtype, self.width)}, {name})"
 
     def _float_to_integer(self, x: str, source: str, target: str) -> str:
         source = "f4" if source == "f2" else source
@@ -389,7 +389,7 @@ class Writer:
             return self._new(target, f"load_f2_{self.width}({x})")
         if (source[0] == "f") == (target[0] == "f"):
             return x
-        return self._new(target, f"as_{c_type(target, self.width)}({x})")
+        return self._new(target, f"AS({c_type(target, self.width)}, {x})")
 
 
 def single(value: Value) -> str:

@@ -33,6 +33,8 @@ WIDEST_BYTES = 32
 # What PoCL does not use where its LLVM is older than the processor; all are needed for WIDE_BYTES.
 WIDE_FEATURES = ("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl")
 WIDE_BYTES = 64
+# For PoCL; see Note [Builds] of code.py.
+BARE = "-D_OPENCL_H_ -DBARE"
 _LAUNCH = (
     "clSetKernelArgSVMPointer",
     "clEnqueueNDRangeKernel",
@@ -191,6 +193,7 @@ class Target:
 
     Attributes
     ----------
+    pocl : whether the driver is PoCL, for this machine's processor
     features : of the processor that code is to use, whatever the driver believes; see `emit_kernel`
     vector_bytes : of the vectors to write; 0: one element at a time
     shares_memory : whether kernels can read and write the host's memory through its own addresses
@@ -208,6 +211,7 @@ class Target:
         device = self.device = found.device
         self.number, self.name, self.driver = number, found.name, found.driver
         self.processor = bool(device.type & cl.device_type.CPU)
+        self.pocl = self.processor and "PoCL" in device.version
         self.fp64 = "cl_khr_fp64" in device.extensions
         self.units = int(device.max_compute_units)
         self.memory_bytes = int(device.global_mem_size)
@@ -238,11 +242,10 @@ class Target:
         if capabilities & int(kinds.FINE_GRAIN_SYSTEM):
             return True
         # PoCL's kernels for processors are functions of this process, whatever it says.
-        return self.processor and "PoCL" in device.version
+        return self.pocl
 
     def _features(self) -> str:
-        pocl = self.processor and "PoCL" in self.device.version
-        return ",".join(WIDE_FEATURES) if pocl and _processor_has(WIDE_FEATURES) else ""
+        return ",".join(WIDE_FEATURES) if self.pocl and _processor_has(WIDE_FEATURES) else ""
 
     def _vector_bytes(self) -> int:
         if not self.processor:
@@ -278,12 +281,17 @@ class Target:
         """Code of a program with these kernel functions; raises CompileError."""
         header = {
             "device": self.found.place,
-            "options": self.options,
+            "options": self._alternatives(),
             "symbols": symbols,
             "words": words,
             "host_memory": self.shares_memory,
         }
         return self.builder.build(header, source)
+
+    def _alternatives(self) -> list[str]:
+        """Options for a build, each for when those before it fail."""
+        bare = [f"{self.options} {BARE}"] if self.pocl else []
+        return [*bare, self.options]
 
     def load(self, image: bytes, symbols: tuple[str, ...]) -> tuple[Any, ...]:
         """The kernel functions in code that `build` made; raises CompileError."""
