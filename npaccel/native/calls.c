@@ -47,8 +47,10 @@ static int tell(PyObject *unused, PyFrameObject *frame, int what, PyObject *func
     if (is_internal(frame) && !(calls && opens_file(function))) {
         return 0;
     }
+    npa_suspended++;
     PyObject *done = PyObject_CallFunctionObjArgs(listener.hook, (PyObject *)frame,
                                                   calls ? function : Py_None, NULL);
+    npa_suspended--;
     Py_XDECREF(done);
     return done != NULL ? 0 : -1;
 }

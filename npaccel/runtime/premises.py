@@ -415,4 +415,4 @@ def _same_bytes(array: Array, kept: bytes) -> bool:
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, dict):
         return all(_equal(a[key], b[key]) for key in a)
-    return bool(np.array_equal(a, b))
+    return a.tobytes() == b.tobytes() if isinstance(a, np.ndarray) else bool(a == b)

@@ -196,6 +196,7 @@ class Recording:
         positional = [next(values) for _ in args]
         result = self._call(positional, dict(zip(kwargs, values, strict=True)))
         del positional, values
+        self.section.leave()
         self._check()
         self.outputs = list(self._output(result))
 

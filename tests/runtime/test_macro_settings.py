@@ -113,6 +113,21 @@ def test_settings_under_which_bodies_run(setting, name, value):
     assert step.stats()["bodies"] == 2
 
 
+def test_a_section_that_is_first_called_in_a_block(setting):
+    setting("threshold", 0)
+    generator = np.random.default_rng(1)
+
+    @npaccel.macro
+    def step(x, unused):
+        return np.sqrt(x * x) + 1, x.sum()
+
+    with npaccel.accelerate():
+        for i in range(3):
+            y, total = step(np.arange(4.0) + i, generator)
+            assert np.array_equal(y, np.arange(4.0) + i + 1) and total == 6.0 + 4 * i
+    assert step.stats()["recordings"] == 1 and step.stats()["bodies"] == 0
+
+
 def test_the_reference_backend(setting):
     setting("backend", "numpy")
 
