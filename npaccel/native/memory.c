@@ -29,6 +29,7 @@
 
 enum { BIG, SMALL, TINY, REGIONS };
 enum { CLASSES = 160 };
+enum { MOST_OPEN = 64 };
 enum { ANONYMOUS = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 enum { RW = PROT_READ | PROT_WRITE };
 
@@ -84,6 +85,8 @@ static struct {
     list by_age;
     slot *spare; /* structs not yet used */
     size_t spares, islands;
+    slot *open[MOST_OPEN]; /* small ones whose pages have moved on from their home, still mapped */
+    int nopen;
     npa_memory_stats stats;
 } space;
 
@@ -241,6 +244,34 @@ discard(slot *s)
     return true;
 }
 
+static int
+by_address(const void *a, const void *b)
+{
+    const slot *x = *(slot *const *)a, *y = *(slot *const *)b;
+    return (x->range.home > y->range.home) - (x->range.home < y->range.home);
+}
+
+/* Guard the homes that are open: neighbours, which most are, in one step. */
+static void
+close_open(void)
+{
+    int n = space.nopen;
+    qsort(space.open, (size_t)n, sizeof *space.open, by_address);
+    for (int first = 0, next; first < n; first = next) {
+        char *low = space.open[first]->range.home, *high = low;
+        for (next = first; next < n && space.open[next]->range.home == high; next++) {
+            high += space.open[next]->range.span;
+        }
+        if (map_over(low, (size_t)(high - low), PROT_NONE)) {
+            for (int i = first; i < next; i++) {
+                make_cold(space.open[i]);
+            }
+        }
+    }
+    space.islands -= (size_t)n;
+    space.nopen = 0;
+}
+
 static void
 release(slot *s)
 {
@@ -368,6 +399,10 @@ within_budget(void)
 {
     while (count_mappings() + 2 > space.stats.mapping_budget) {
         slot *old = space.by_age.oldest;
+        if (space.nopen > 0) {
+            close_open();
+            continue;
+        }
         if (old == NULL) {
             return false;
         }
@@ -574,6 +609,13 @@ empty_lender(slot *s)
     s->lender = NULL;
     s->filled = lender->filled > s->filled ? lender->filled : s->filled;
     s->filled = s->filled > s->range.span ? s->range.span : s->filled;
+    if (lender->pages == AT_HOME && lender->region == TINY && !lender->twin_island) {
+        space.open[space.nopen++] = lender; /* still an island */
+        if (space.nopen == MOST_OPEN) {
+            close_open();
+        }
+        return;
+    }
     space.islands -= lender->pages == AT_HOME;
     bool moved_all = lender->pages == AT_TWIN && lender->filled <= s->range.span;
     if ((moved_all && !lender->twin_island) || discard(lender)) {
@@ -716,6 +758,9 @@ npa_nursery_limit(size_t bytes)
 void
 npa_nursery_trim(size_t keep_bytes)
 {
+    if (keep_bytes == 0) {
+        close_open();
+    }
     while (space.stats.nursery_bytes > keep_bytes) {
         release(space.by_age.oldest);
     }
@@ -738,7 +783,8 @@ npa_memory_read_stats(npa_memory_stats *out)
  *
  * A free slot keeps its pages where they are ("warm"), even at home. They are lent to the next
  * range of the class that asks for work pages, and move to its home when it is published; only
- * then are they taken from the lender, whose home is mapped over with guarded memory. New ranges
+ * then are they taken from the lender, whose home is mapped over with guarded memory (homes of a few
+ * pages many at a time: nobody shows them, so what they hold until then is no matter). New ranges
  * get cold homes, since most are temporaries that are fused away and never need pages.
  *
  * Withdrawing is harder. DONTUNMAP would leave a readable home full of zeros; closing the home
