@@ -259,6 +259,14 @@ def pending() -> int:
 def outline() -> int:
     """A hash of what is pending, sizes and places aside."""
 
+def structure(band_points: int, inner_points: int, column_points: int) -> bytes | None:
+    """What the plan of the pending requests depends on, sizes aside, under these limits; None where
+    that is not known here. See ir/passes/structure.py."""
+
+def numbers(places: bytes) -> list[int]:
+    """Numbers of the pending requests. places: (request, operand, axis) as 32-bit words; of operand
+    -1 it is an extent, of axis -1 an offset, else a stride, both in bytes."""
+
 def points() -> float:
     """Elements that the pending requests run over, all of them together."""
 

@@ -23,6 +23,7 @@ __all__ = [
     "is_ordered",
     "part_count",
     "parts_of",
+    "parts_of_inner",
     "reductions_of",
 ]
 
@@ -53,7 +54,11 @@ def part_count(kernel: Kernel, extents: Sequence[int]) -> int:
     """Parts per band point that a split kernel's finish function combines; 0 without one."""
     if not (kernel.split and reductions_of(kernel)):
         return 0
-    inner = extents[kernel.band_rank :]
+    return parts_of_inner(extents[kernel.band_rank :])
+
+
+def parts_of_inner(inner: Sequence[int]) -> int:
+    """Parts that an inner space of a split kernel is cut into."""
     return math.prod(inner[:-1]) if len(inner) > 1 else -(-inner[0] // CHUNK)
 
 

@@ -735,6 +735,8 @@ static PyMethodDef methods[] = {
     {"values", py_values, METH_O, "Values of scalars of the pending requests."},
     {"pending", py_pending, METH_NOARGS, "How many requests are pending."},
     {"outline", py_outline, METH_NOARGS, "A hash of the pending requests, sizes aside."},
+    {"structure", npa_structure, METH_VARARGS, "What their plan depends on, sizes aside; or None."},
+    {"numbers", npa_numbers, METH_O, "Extents, offsets and strides of the pending requests."},
     {"points", py_points, METH_NOARGS, "Elements that the pending requests run over."},
     {"history", py_history, METH_O, "(serial, Program, sites) of a recent flush."},
     {"serial", py_serial, METH_O, "Number of the flush that made an array."},

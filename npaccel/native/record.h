@@ -459,6 +459,10 @@ PyObject *npa_trace(PyObject *self, PyObject *nothing);
 PyObject *npa_trace_words(PyObject *self, PyObject *nothing);
 PyObject *npa_sites(PyObject *self, PyObject *nothing);
 
+/* structure.c */
+PyObject *npa_structure(PyObject *module, PyObject *args);
+PyObject *npa_numbers(PyObject *module, PyObject *wanted);
+
 /* macro.c */
 int npa_macro_init(PyObject *module);
 /* device.c: kernels that an OpenCL driver runs. */

@@ -41,20 +41,28 @@ from npaccel.runtime.cost import (
 from npaccel.runtime.helper import Helper
 from npaccel.runtime.jobs import Job
 from npaccel.runtime.kernels import Kernels, MissingCode
+from npaccel.runtime.patterns import Patterns, pattern_of, unpack_pattern
 from npaccel.runtime.plans import Planner
 from npaccel.runtime.program import (
     Compile,
     PlanInfo,
     Streams,
+    assemble,
     build,
     describe,
     one_by_one,
     single_requests,
 )
 from npaccel.runtime.section_code import ONLY_NUMPY, SectionCode
-from npaccel.runtime.stored import Positions, StoredPrograms, outcome_of, unpack_outcome
+from npaccel.runtime.stored import (
+    PlannedWords,
+    Positions,
+    StoredPrograms,
+    outcome_of,
+    unpack_outcome,
+)
 from npaccel.runtime.tiers import NEVER, TOO_LITTLE, Sequence, Tiers
-from npaccel.runtime.trace import decode, rule_text
+from npaccel.runtime.trace import decode, portable, rule_text
 from npaccel.runtime.warn import warn_user
 
 __all__ = ["Engine"]
@@ -65,6 +73,8 @@ FAULTS = ("guard_faults", "write_faults")  # counted by the core for good
 OWNERS = 8  # of launches, that the core tells apart (NPA_OWNERS)
 # Combinations of values that programs are kept for, where a plan depends on scalars' values.
 VARIANTS = 64
+# How often the helper is asked about sizes that no known pattern fits; then they are planned here.
+UNLIKE = 4
 LONGEST_S = 10.0  # to wait for another thread's planning
 
 
@@ -84,6 +94,8 @@ class Engine:
         self.tiers = Tiers(self._helper, self.costs)
         self._store: Store | None = None
         self.planner = Planner(PLANNED_SEQUENCES)
+        self.patterns = Patterns(PLANNED_SEQUENCES, lambda: self.store, self._full_identity)
+        self.filled = 0
         self.traces = TraceCache(_native.plans(), config.trace_cache, config.trace_cache_bytes)
         self._streams: Streams = LRUCache(PLANNED_SEQUENCES)
         self._open: dict[str, Backend] = {}
@@ -157,12 +169,14 @@ class Engine:
             return self.tiers.single(sequence, key, NEVER)
         if sequence.ready and not eager and not self.tiers.planning_pays(sequence, key):
             return self.tiers.single(sequence, key, TOO_LITTLE)
-        if key not in sequence.programs and not sequence.planned:
+        name = self.patterns.name()
+        if not (key in sequence.programs or sequence.planned or self.patterns.known(name)):
             stored = self.stored.find(key)
             if stored is not None:
                 sequence.ready = True
                 return self._keep(key, *stored[:3])
-        return self._compile(key) if eager else self._choose(key, sequence)
+            sequence.ready = self.patterns.load(name) or sequence.ready
+        return self._compile(key, name) if eager else self._choose(key, name, sequence)
 
     def touched(self, key: bytes) -> _native.Program:
         """Plan what a touch ran with NumPy's loops, for the next one.
@@ -175,25 +189,50 @@ class Engine:
             self.tiers.runs = runs  # the core counts them
             return program
 
-    def _choose(self, key: bytes, sequence: Sequence) -> _native.Program:
+    def _choose(self, key: bytes, name: str, sequence: Sequence) -> _native.Program:
         """At once with NumPy's loops, unless there is code; and whether to have it compiled."""
         tiers, missing = self.tiers, False
         if sequence.ready:
             begin = time.monotonic()
-            try:
-                program = self._compile(key, self.kernels.known)
+            program = self._for_size(key, name, sequence)
+            if program is not None:
                 self.costs.note_plan(_native.pending(), time.monotonic() - begin)
                 return program
-            except MissingCode:
-                missing = True
+            missing = True
         tiers.expect(sequence)
-        if (
-            not tiers.busy
-            and (missing or tiers.pays(sequence))
-            and not tiers.ask(sequence, key, lambda number: self._job(number, key))
-        ):
-            return self._compile(key)
+        if not tiers.busy and (missing or tiers.pays(sequence)):
+            sequence.unlike += missing
+            if not tiers.ask(sequence, key, lambda number: self._job(number, key, name)):
+                return self._compile(key, name)
         return tiers.single(sequence, key)
+
+    def _for_size(self, key: bytes, name: str, sequence: Sequence) -> _native.Program | None:
+        """By code for other sizes; None where some lacks, or planning would delay the flush."""
+        if name:
+            found = self._fill(key, name)
+            if found is not None or sequence.unlike < UNLIKE:
+                return found
+        try:
+            return self._compile(key, name, self.kernels.known)
+        except MissingCode:
+            return None
+
+    def _fill(self, key: bytes, name: str) -> _native.Program | None:
+        """The Program by a pattern of what is pending; None: none is known, fits and has code."""
+        for pattern in self.patterns.known(name):
+            if _native.values(pattern.positions) != pattern.values:
+                continue
+            recipe = pattern.recipe(self.threads)
+            code = [self.kernels.find(kernel) for kernel in recipe.kernels] if recipe else [None]
+            if recipe is None or not all(code):
+                continue
+            self.filled += 1
+            flush = _native.serial(None)
+            assert flush is not None  # there always is a next one
+            info = PlannedWords(*_native.trace_words(), flush)
+            program = assemble(recipe, code, info)
+            return self._keep(key, pattern.positions, pattern.values, program)
+        return None
 
     def _review(self, key: bytes, program: _native.Program) -> _native.Program:
         """Exchange a program that has run for a while for another backend's, if that takes less."""
@@ -227,15 +266,23 @@ class Engine:
         return self._compile(key, device=self._device(resident[0][1]))
 
     def _compile(
-        self, key: bytes, kernel: Compile | None = None, device: Device | None = None
+        self,
+        key: bytes,
+        name: str = "",
+        kernel: Compile | None = None,
+        device: Device | None = None,
     ) -> _native.Program:
-        """Plan and compile now."""
+        """Plan and compile now, unless a pattern fits. name: of the structure's patterns, which are
+        the host's; or ''."""
+        found = self._fill(key, name) if kernel is None and name else None
+        if found is not None:
+            return found
         raw = _native.trace()
         trace = decode(raw)
         moved = self.planner.moved
         planned = self.planner.plan(trace)
         try:
-            recipe, program = build(
+            recipe, compiled, program = build(
                 trace,
                 planned,
                 kernel or self.kernels.get,
@@ -247,15 +294,22 @@ class Engine:
             self._warn_once(error, text.trace_text(trace) + "\n" + text.plan_text(planned))
             return self._keep(key, (), b"", one_by_one(trace, f"not compiled: {error}"))
         positions = tuple(number for pair in planned.consumed for number in pair)
-        # Those that were moved are as many as there are sizes.
-        if device is None and self.planner.moved == moved:
-            self.tiers.sequence().planned = True
-            # Where a kernel was compiled that was waited for anyway; else it would delay a flush.
-            outcome = outcome_of(raw, positions, recipe)
-            self.stored.keep(key, outcome, tidy=kernel is None)
-        if device is not None:
+        values = _native.values(positions)
+        if device is None:
+            # Those that were moved are as many as there are sizes.
+            if self.planner.moved == moved:
+                self.tiers.sequence().planned = True
+                # Where a kernel was compiled that was waited for anyway; else it delays a flush.
+                outcome = outcome_of(raw, positions, recipe)
+                self.stored.keep(key, outcome, tidy=kernel is None)
+            rules = list(portable(raw)[1].values())
+            pattern = name and pattern_of(trace, planned, recipe, compiled, values, rules)
+            if pattern:
+                self.patterns.add(name, pattern)
+                self.patterns.keep(name, pattern)
+        else:
             self.auto.note(key, _native.residence(), device.name, program)
-        return self._keep(key, positions, _native.values(positions), program)
+        return self._keep(key, positions, values, program)
 
     def _known(self, key: bytes) -> _native.Program | None:
         found = _native.plans().get(key)
@@ -287,10 +341,11 @@ class Engine:
         self.traces.add(key, (positions, variants))
         return program
 
-    def _job(self, number: int, key: bytes) -> Job:
+    def _job(self, number: int, key: bytes, name: str) -> Job:
         words, rules = _native.trace_words()
         texts = {code: rule_text(rule) for code, rule in rules.items()}
-        return Job(number, key, words, texts, self.threads, self._folder(), self.config.cache_limit)
+        folder, limit = self._folder(), int(self.config.cache_limit)
+        return Job(number, key, words, texts, self.threads, folder, limit, pattern=name)
 
     def _take_replies(self) -> None:
         """Exchange what the helper has compiled for what ran with NumPy's loops."""
@@ -308,6 +363,9 @@ class Engine:
                 asked.sequence.refused = f"not loaded: {error}"
                 continue
             found = self.stored.program(unpack_outcome(reply.outcome))
+            if reply.pattern is not None:
+                name, packed = reply.pattern
+                self.patterns.add(name, unpack_pattern(packed))
             if asked.section is not None:
                 asked.section.take(found)
             elif found is not None:
@@ -545,13 +603,13 @@ class Engine:
         unasked = counts.pop("fault_misses") + counts.pop("rests")
         counts["tier0_runs"] = self.tiers.runs + unasked
         counts["kernels_loaded"] = sum(kernels.loaded for kernels in compilers)
-        counts["plans_moved"] = self.planner.moved
+        counts["plans_moved"] = self.planner.moved + self.filled
         counts["traces"] = len(self.traces)
         if reset:
             self.tiers.runs = 0
             for kernels in compilers:
                 kernels.compiled = kernels.loaded = 0
-            self.planner.moved = 0
+            self.planner.moved = self.filled = 0
         return counts
 
 

@@ -14,6 +14,8 @@ __all__ = ["Job", "Reply"]
 class Job:
     """A trace to plan and compile. folder: the cache's, empty if there is none.
 
+    pattern : the name of its structure's patterns; '' where it has none.
+
     words, rules : the trace, as words.py reads it; or
     raw : the trace, as trace.portable makes it.
     """
@@ -26,6 +28,7 @@ class Job:
     folder: str
     limit: int
     raw: RawTrace | None = None
+    pattern: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class Reply:
     compiled : how many kernels were compiled, not found on disk.
     seconds, requests : how long it took, for how many requests.
     text : with an error, the trace and its plan to read.
+    pattern : a packed Pattern of it and its structure's name, if there is one.
     """
 
     number: int
@@ -45,3 +49,4 @@ class Reply:
     requests: int
     error: str = ""
     text: str = ""
+    pattern: tuple[str, bytes] | None = None

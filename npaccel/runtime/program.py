@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from npaccel import _native
 from npaccel.ir.nodes import (
     ArrayParam,
-    Binding,
+    BufferInfo,
     Kernel,
     KernelStep,
     Plan,
@@ -99,6 +99,8 @@ class Information(Protocol):
     def plan_info(self) -> PlanInfo: ...
 
 
+# A view as buffer, offset and strides in bytes, and the size of an element.
+Touch = tuple[int, int, tuple[int, ...], int]
 # Returns the key of a kernel and what is compiled of it.
 Compile = Callable[[Kernel], tuple[str, Any]]
 
@@ -126,8 +128,9 @@ def build(
     threads: int,
     streams: Streams,
     place: Place | None = None,
-) -> tuple[Recipe, _native.Program]:
-    """Compile what the plan needs and return the Program that the C core runs, and its recipe.
+) -> tuple[Recipe, list[Any], _native.Program]:
+    """Compile what the plan needs and return the Program that the C core runs; before it its recipe
+    and what was compiled.
 
     Parameters
     ----------
@@ -142,7 +145,7 @@ def build(
     recipe, compiled, infos = draft(trace, plan, compile_kernel, threads, streams)
     if place is not None:
         recipe, compiled, infos = _placed(recipe, compiled, infos, place, trace, plan, threads)
-    return recipe, assemble(recipe, compiled, _info(trace, plan, infos))
+    return recipe, compiled, assemble(recipe, compiled, _info(trace, plan, infos))
 
 
 def _placed(
@@ -311,24 +314,31 @@ def _kernel_step(
 
 
 def _touched(views: Iterable[View], extents: tuple[int, ...]) -> int:
-    """Bytes that these views show, what several of them show counted once.
+    """As touched_bytes, of views in elements."""
+    shown = set()
+    for view in views:
+        size = item_size(view.dtype)
+        strides = tuple(stride * size for stride in view.strides)
+        shown.add((view.buffer, view.offset * size, strides, size))
+    return touched_bytes(shown, extents)
+
+
+def touched_bytes(shown: set[Touch], extents: tuple[int, ...]) -> int:
+    """Bytes that these show, what several of them show counted once.
 
     Exact for one view and for equal ones; else at most what lies between the first and last.
     """
-    shown = set(views)
     if len(shown) == 1:
-        (view,) = shown
-        moving = (n for n, step in zip(extents, view.strides, strict=True) if step)
-        return math.prod(moving) * item_size(view.dtype)
+        ((_, _, strides, size),) = shown
+        return size * math.prod([n for n, step in zip(extents, strides, strict=True) if step])
     buffers: dict[int, list[tuple[int, int, int]]] = {}
-    for view in shown:
-        size = item_size(view.dtype)
-        ways = [(n, s) for n, s in zip(extents, view.strides, strict=True) if s]
+    for buffer, offset, strides, size in shown:
+        ways = [(n, s) for n, s in zip(extents, strides, strict=True) if s]
         reaches = [s * (n - 1) for n, s in ways]
-        low = view.offset + sum(reach for reach in reaches if reach < 0)
-        high = view.offset + sum(reach for reach in reaches if reach > 0) + 1
-        amount = math.prod(n for n, _ in ways)
-        buffers.setdefault(view.buffer, []).append((low * size, high * size, amount * size))
+        low = offset + sum([reach for reach in reaches if reach < 0])
+        high = offset + sum([reach for reach in reaches if reach > 0]) + size
+        amount = size * math.prod([n for n, _ in ways])
+        buffers.setdefault(buffer, []).append((low, high, amount))
     return sum(
         min(max(high for _, high, _ in spans) - min(low for low, _, _ in spans), total)
         for spans in buffers.values()
@@ -375,7 +385,11 @@ def _streamed(step: KernelStep, trace: Trace, streams: Streams) -> Kernel:
     large to stay in it."""
     kernel = step.kernel
     past = tuple(
-        not kernel.vector_band and _can_stream(param, binding, trace)
+        may_stream(kernel, param, trace.buffers[binding.buffer])
+        and is_aligned(
+            binding.offset * item_size(param.dtype),
+            [stride * item_size(param.dtype) for stride in binding.strides],
+        )
         for param, binding in zip(kernel.arrays, step.arrays, strict=True)
     )
     if not any(past):
@@ -399,13 +413,12 @@ def _past_cache(kernel: Kernel, past: tuple[bool, ...]) -> Kernel:
     return dataclasses.replace(found, name=kernel_name(body_text(found)))
 
 
-def _can_stream(param: ArrayParam, binding: Binding, trace: Trace) -> bool:
-    size = item_size(param.dtype)
-    return (
-        param.written
-        and not param.read
-        and param.vector is Stride.UNIT
-        and trace.buffers[binding.buffer].owned
-        and binding.offset * size % LINE_BYTES == 0
-        and all(stride * size % LINE_BYTES == 0 for stride in binding.strides[:-1])
-    )
+def may_stream(kernel: Kernel, param: ArrayParam, buffer: BufferInfo) -> bool:
+    """Whether stores to this array can go past the cache, if they are aligned."""
+    written = param.written and not param.read and param.vector is Stride.UNIT
+    return written and buffer.owned and not kernel.vector_band
+
+
+def is_aligned(offset: int, strides: Sequence[int]) -> bool:
+    """Whether each row begins with a line; both in bytes."""
+    return not any(place % LINE_BYTES for place in (offset, *strides[:-1]))

@@ -114,7 +114,7 @@ class SectionCode:
         engine, trace = self._engine, decode(raw)
         planned = plan(trace)
         try:
-            recipe, program = build(
+            recipe, _, program = build(
                 trace, planned, engine.kernels.get, engine.threads, engine._streams
             )
         except (CompileError, BackendUnavailable) as error:

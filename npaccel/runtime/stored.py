@@ -14,10 +14,12 @@ from npaccel.caches.store import Store, digest
 from npaccel.ir.passes import plan
 from npaccel.runtime.program import PlanInfo, Recipe, assemble, describe
 from npaccel.runtime.trace import RawTrace, RuleText, decode, portable
+from npaccel.runtime.words import raw_trace
 
 __all__ = [
     "Outcome",
     "Planned",
+    "PlannedWords",
     "Positions",
     "StoredPrograms",
     "outcome_of",
@@ -84,6 +86,21 @@ class Planned:
     def plan_info(self) -> PlanInfo:
         """Plan again: the same requests have the same plan."""
         made = decode(pickle.loads(self.trace))
+        info = describe(made, plan(made))
+        return PlanInfo(info.trace, info.plan, info.steps, self.first_flush)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWords:
+    """As Planned, of requests of this process as `_native.trace_words` tells them."""
+
+    words: bytes
+    rules: dict[int, Any]
+    first_flush: int
+
+    def plan_info(self) -> PlanInfo:
+        """Plan them: what a pattern was filled for has the plan that it would have got."""
+        made = decode(raw_trace(self.words, self.rules))
         info = describe(made, plan(made))
         return PlanInfo(info.trace, info.plan, info.steps, self.first_flush)
 

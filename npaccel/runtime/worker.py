@@ -20,13 +20,14 @@ from npaccel.caches.identity import package_identity
 from npaccel.caches.store import Store
 from npaccel.errors import NpaccelError
 from npaccel.ir import text
-from npaccel.ir.nodes import Kernel
+from npaccel.ir.nodes import Kernel, Plan, Trace
 from npaccel.ir.passes import plan
 from npaccel.runtime.frames import Unpacker, pack
 from npaccel.runtime.jobs import Job, Reply
 from npaccel.runtime.kernels import Image, kernel_key, pack_image, unpack_image
-from npaccel.runtime.program import Streams, draft
-from npaccel.runtime.stored import StoredPrograms, outcome_of, pack_outcome
+from npaccel.runtime.patterns import pack_pattern, pattern_of
+from npaccel.runtime.program import Recipe, Streams, draft
+from npaccel.runtime.stored import Outcome, StoredPrograms, outcome_of, pack_outcome
 from npaccel.runtime.trace import decode
 from npaccel.runtime.words import raw_trace
 
@@ -63,17 +64,44 @@ class Worker:
         planned = plan(trace)
         count = len(trace.requests)
         try:
-            recipe, _, _ = draft(trace, planned, self._kernel, job.threads, self._streams)
+            recipe, compiled, _ = draft(trace, planned, self._kernel, job.threads, self._streams)
         except NpaccelError as error:
             dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
             return Reply(job.number, None, {}, 0, 0.0, count, str(error), dump)
         positions = tuple(number for pair in planned.consumed for number in pair)
         outcome = outcome_of(raw, positions, recipe)
         StoredPrograms(lambda: self._store, self._identity, lambda key: None).keep(job.key, outcome)
+        pattern = self._pattern(job, trace, planned, recipe, compiled, outcome)
         seconds = time.monotonic() - begin
         return Reply(
-            job.number, pack_outcome(outcome), dict(self._known), self._compiled, seconds, count
+            job.number,
+            pack_outcome(outcome),
+            dict(self._known),
+            self._compiled,
+            seconds,
+            count,
+            pattern=pattern,
         )
+
+    def _pattern(
+        self,
+        job: Job,
+        trace: Trace,
+        planned: Plan,
+        recipe: Recipe,
+        compiled: list[Compiled],
+        outcome: Outcome,
+    ) -> tuple[str, bytes] | None:
+        """For other sizes, on disk as well; with its structure's name."""
+        rules = tuple(outcome.rules.values())
+        values = outcome.values
+        made = job.pattern and pattern_of(trace, planned, recipe, compiled, values, rules)
+        if not made:
+            return None
+        packed = pack_pattern(made)
+        if self._store is not None:
+            self._store.put(job.pattern, packed)
+        return job.pattern, packed
 
     def _identity(self) -> str:
         return self.identity + self.backend.identity

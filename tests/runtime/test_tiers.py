@@ -50,6 +50,7 @@ def cold() -> None:
     engine.traces.clear()
     engine.kernels.clear()
     engine.planner.clear()
+    engine.patterns.clear()
     engine.tiers.forget()
     npaccel.stats(reset=True)
 

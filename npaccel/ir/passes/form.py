@@ -254,13 +254,24 @@ def is_split(
     leaves: tuple[Leaf, ...], extents: tuple[int, ...], band_rank: int, limits: Limits
 ) -> bool:
     """Whether the inner space of a kernel with these leaves is cut into chunks."""
+    inner_rank = len(extents) - band_rank
+    return may_be_split(leaves, inner_rank) and worth_splitting(extents, band_rank, limits)
+
+
+def may_be_split(leaves: tuple[Leaf, ...], inner_rank: int) -> bool:
+    """Whether the inner space of these leaves can be cut, whatever its extents."""
     if leaves[0].row or any(not leaf.row for leaf in leaves[1:]):
         return False
-    if len(extents) - band_rank > 1 and not _reduces(leaves[0]):
+    if inner_rank > 1 and not _reduces(leaves[0]):
         return False
+    return not scans(leaves[0].all_roots)
+
+
+def worth_splitting(extents: tuple[int, ...], band_rank: int, limits: Limits) -> bool:
+    """Whether the band is too short to keep threads busy and rows are long."""
     few = math.prod(extents[:band_rank]) < limits.band_points
     long = few and math.prod(extents[band_rank:]) >= limits.inner_points
-    return (band_rank == 0 or long) and not scans(leaves[0].all_roots)
+    return band_rank == 0 or long
 
 
 def _reduces(leaf: Leaf) -> bool:

@@ -1,0 +1,84 @@
+"""How the host's kernels are cut into tasks: numbers of a kernel, and from them those of a launch.
+
+To run stored code over other sizes no more is needed: neither the kernel nor what emits it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from npaccel.backends.base import Grid
+from npaccel.backends.layout import CHUNK, PARTIAL_BYTES, parts_of_inner
+
+__all__ = ["Tasks"]
+
+# Memory traffic of a task: small enough to stay in a core's second-level cache and to spread
+# over threads, large enough that claiming it costs nothing. Alone, tasks only let signals in.
+TASK_BYTES = 128 * 1024
+LONE_TASK_BYTES = 8 * 1024 * 1024
+# So little is done before a second thread has woken up.
+ALONE_BYTES = 768 * 1024
+
+
+class Tasks(NamedTuple):
+    """What a kernel's tasks depend on, besides extents and threads.
+
+    reductions : how many there are.
+    weight : bytes that an element of the domain counts for.
+    width : lanes along the band, 0 where they lie along the row.
+    tile : columns that go through the rows together, 0 for none.
+    scratch : bytes of scratch per inner element, for each array of scratch; per task, of a tile.
+    """
+
+    band_rank: int
+    split: bool
+    reductions: int
+    weight: int
+    width: int
+    tile: int
+    scratch: tuple[int, ...]
+
+    def scratch_bytes(self, extents: Sequence[int]) -> int:
+        """Bytes of scratch that each running task needs, aligned to 64."""
+        inner = 1 if self.tile else math.prod(extents[self.band_rank :])
+        return sum([-(-inner * size // 64) * 64 for size in self.scratch])
+
+    def parts(self, extents: Sequence[int]) -> int:
+        """Parts per band point that the finish function combines; 0 without one."""
+        if not (self.split and self.reductions):
+            return 0
+        return parts_of_inner(extents[self.band_rank :])
+
+    def partial_bytes(self, extents: Sequence[int]) -> int:
+        """Bytes of partial results that a launch needs, aligned to 64."""
+        points = math.prod(extents[: self.band_rank]) * self.parts(extents)
+        return PARTIAL_BYTES * points * self.reductions
+
+    def grid(self, extents: Sequence[int], threads: int) -> Grid:
+        """How to cut the domain into tasks; results never depend on it."""
+        n_band = math.prod(extents[: self.band_rank])
+        inner = extents[self.band_rank :]
+        alone = threads == 1 or self.weight * math.prod(extents) <= ALONE_BYTES
+        target = LONE_TASK_BYTES if alone else TASK_BYTES
+        elements = max(1, target // self.weight)
+        if not self.split:
+            return Grid(n_band, self._band_step(elements, math.prod(inner), n_band, threads), 1, 1)
+        if len(inner) > 1:
+            n_inner, per_unit, granule = math.prod(inner[:-1]), max(1, inner[-1]), 1
+        else:
+            n_inner, per_unit = inner[0], 1
+            granule = CHUNK if self.reductions else 64
+        step = max(1, elements // per_unit // granule) * granule
+        whole = math.prod(inner) if step >= n_inner else elements
+        band_step = self._band_step(elements, whole, n_band, threads)
+        return Grid(n_band, band_step, n_inner, step)
+
+    def _band_step(self, elements: int, inner_total: int, n_band: int, threads: int) -> int:
+        step = max(1, elements // max(1, inner_total))
+        if not self.width:
+            return step
+        if self.tile:
+            step = max(step, min(self.tile, -(-n_band // threads)))
+        return -(-step // self.width) * self.width

@@ -1,0 +1,379 @@
+/* structure.c: what the plan of the pending requests depends on, sizes aside, as bytes; and numbers of
+ * theirs, to be put into a plan of the same structure.
+ *
+ * ir/passes/structure.py does the same for a Trace and says why it is enough (Note [Structure]). Equal
+ * bytes here mean equal structures there, which a test holds against each other; requests that gather
+ * have none here. */
+#include "record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LITERAL = 16, VIEWS = 48, NUMBERS = 512 };
+
+typedef struct { int64_t step, extent; } term;
+typedef struct {
+    int64_t low, high;
+    int32_t item, nterms;
+    term terms[NPA_MAX_DIMS]; /* the rest is 0 */
+} region;
+
+typedef struct {
+    int n;
+    region *of; /* VIEWS of them; NULL: none yet */
+    uint64_t writes; /* a bit per region */
+} regions;
+
+typedef struct { int n; int64_t of[NUMBERS]; } numbering;
+
+typedef struct {
+    char *at;
+    size_t size, cap;
+    bool failed;
+    const int64_t *limits; /* band_points, inner_points, column_points */
+    numbering extents, strides, offsets;
+    regions *buffers;
+} writer;
+
+static void put(writer *w, const void *bytes, size_t size)
+{
+    if (w->size + size > w->cap) {
+        size_t cap = 2 * (w->cap + size) + 1024;
+        char *grown = realloc(w->at, cap);
+        if (grown == NULL) {
+            w->failed = true;
+            return;
+        }
+        w->at = grown, w->cap = cap;
+    }
+    memcpy(w->at + w->size, bytes, size);
+    w->size += size;
+}
+
+static void put_word(writer *w, int64_t word) { put(w, &word, sizeof word); }
+
+/* The place of `value` among those met so far. */
+static int number(writer *w, numbering *known, int64_t value)
+{
+    int i = 0;
+    while (i < known->n && known->of[i] != value) {
+        i++;
+    }
+    if (i == NUMBERS) {
+        w->failed = true;
+        return 0;
+    }
+    known->of[i] = value;
+    known->n += i == known->n;
+    return i;
+}
+
+static void put_extent(writer *w, int64_t n)
+{
+    put_word(w, n < LITERAL ? n : LITERAL + number(w, &w->extents, n));
+}
+
+static int64_t item_bytes(int type)
+{
+    PyArray_Descr *descr = PyArray_DescrFromType(type);
+    int64_t bytes = descr != NULL ? (int64_t)PyDataType_ELSIZE(descr) : 0;
+    Py_XDECREF(descr);
+    return bytes;
+}
+
+/* As ir/views.py has it: steps positive and falling, axes that continue each other are one. */
+static region region_of(const npa_request *r, const npa_operand *o, int64_t item)
+{
+    term moving[NPA_MAX_DIMS];
+    int n = 0;
+    int64_t low = o->offset, span = 0;
+    for (int axis = 0; axis < r->ndim; axis++) {
+        int64_t extent = r->shape[axis], step = o->at[axis];
+        if (extent == 1 || step == 0) {
+            continue;
+        }
+        low += step < 0 ? (extent - 1) * step : 0;
+        step = step < 0 ? -step : step;
+        span += (extent - 1) * step;
+        int i = n++;
+        for (; i > 0 && (moving[i - 1].step < step ||
+                         (moving[i - 1].step == step && moving[i - 1].extent < extent)); i--) {
+            moving[i] = moving[i - 1];
+        }
+        moving[i] = (term){step, extent};
+    }
+    region found;
+    memset(&found, 0, sizeof found);
+    found.low = low, found.high = low + span + item, found.item = (int32_t)item;
+    for (int i = 0; i < n; i++) {
+        term *last = found.nterms > 0 ? &found.terms[found.nterms - 1] : NULL;
+        if (last != NULL && last->step == moving[i].step * moving[i].extent) {
+            *last = (term){moving[i].step, last->extent * moving[i].extent};
+        } else {
+            found.terms[found.nterms++] = moving[i];
+        }
+    }
+    return found;
+}
+
+/* Bytes of the region's parts within one period; -1: the period does not cut it into any. */
+static int64_t span_below(const region *a, int64_t period)
+{
+    int64_t span = a->item;
+    for (int i = 0; i < a->nterms; i++) {
+        if (a->terms[i].step % period != 0) {
+            if (a->terms[i].step > period) {
+                return -1;
+            }
+            span += (a->terms[i].extent - 1) * a->terms[i].step;
+        }
+    }
+    return span;
+}
+
+static bool apart(const region *a, const region *b, int64_t period)
+{
+    int64_t inner_a = span_below(a, period), inner_b = span_below(b, period);
+    int64_t distance = ((b->low - a->low) % period + period) % period;
+    return inner_a >= 0 && inner_b >= 0 && distance >= inner_a && distance + inner_b <= period;
+}
+
+/* Note [Overlap] in ir/views.py */
+static bool overlap(const region *a, const region *b)
+{
+    bool disjoint = a->high <= b->low || b->high <= a->low;
+    for (int i = 0; i < a->nterms && !disjoint; i++) {
+        disjoint = apart(a, b, a->terms[i].step);
+    }
+    for (int i = 0; i < b->nterms && !disjoint; i++) {
+        disjoint = apart(a, b, b->terms[i].step);
+    }
+    return !disjoint;
+}
+
+static int place_of(writer *w, int buffer, const region *wanted, bool write)
+{
+    regions *known = &w->buffers[buffer];
+    known->of = known->of != NULL ? known->of : malloc(VIEWS * sizeof *known->of);
+    int i = 0;
+    while (known->of != NULL && i < known->n &&
+           memcmp(&known->of[i], wanted, sizeof *wanted) != 0) {
+        i++;
+    }
+    if (known->of == NULL || i == VIEWS) {
+        w->failed = true;
+        return 0;
+    }
+    known->of[i] = *wanted;
+    known->n += i == known->n;
+    known->writes |= (uint64_t)write << i;
+    return i;
+}
+
+/* Which stride of two axes is larger, and whether one axis continues the other. */
+static void put_relations(writer *w, const npa_request *r, const npa_operand *o)
+{
+    for (int j = 1; j < r->ndim; j++) {
+        for (int i = 0; i < j; i++) {
+            int64_t a = o->at[i], b = o->at[j], size_a = a < 0 ? -a : a, size_b = b < 0 ? -b : b;
+            put_word(w, (size_a > size_b) | (size_a < size_b) << 1 | (a == b * r->shape[j]) << 2 |
+                            (b == a * r->shape[i]) << 3);
+        }
+    }
+}
+
+static void put_view(writer *w, const npa_request *r, const npa_operand *o, bool write)
+{
+    int64_t item = item_bytes(o->type);
+    region lies = region_of(r, o, item);
+    /* Of two buffers offsets that are equal have one number: that tells more apart, not less. */
+    put_word(w, number(w, &w->offsets, o->offset));
+    put_word(w, place_of(w, o->buffer, &lies, write));
+    for (int axis = 0; axis < r->ndim; axis++) {
+        int64_t step = o->at[axis];
+        put_word(w, step == 0 ? 0 : step == item ? 1 : 2 + number(w, &w->strides, step));
+    }
+    put_relations(w, r, o);
+}
+
+/* Whether different indices are different elements, along the axes that are not among `axes`. */
+static bool injective(const npa_request *r, const npa_operand *o, uint32_t axes)
+{
+    term steps[NPA_MAX_DIMS];
+    int n = 0;
+    for (int axis = 0; axis < r->ndim; axis++) {
+        if (r->shape[axis] == 1 || axes >> axis & 1) {
+            continue;
+        }
+        term here = {o->at[axis] < 0 ? -o->at[axis] : o->at[axis], r->shape[axis]};
+        int i = n++;
+        for (; i > 0 && (steps[i - 1].step > here.step ||
+                         (steps[i - 1].step == here.step && steps[i - 1].extent > here.extent)); i--) {
+            steps[i] = steps[i - 1];
+        }
+        steps[i] = here;
+    }
+    int64_t span = item_bytes(o->type);
+    for (int i = 0; i < n; i++) {
+        if (steps[i].step < span) {
+            return false;
+        }
+        span += (steps[i].extent - 1) * steps[i].step;
+    }
+    return true;
+}
+
+/* How the rows of a reduction or scan lie to the limits for fusing loops over them. */
+static void put_rows(writer *w, const npa_request *r)
+{
+    int64_t inner = 1, all = 1;
+    for (int axis = 0; axis < r->ndim; axis++) {
+        inner *= r->axes >> axis & 1 ? r->shape[axis] : 1;
+        all *= r->shape[axis];
+    }
+    put_word(w, (all / inner >= w->limits[0]) | (inner < w->limits[1]) << 1 |
+                    (inner > w->limits[2]) << 2);
+}
+
+static void put_structure(writer *w, npa_request *r)
+{
+    int64_t head[7] = {r->rule->id, r->axes, r->ndim, r->nin | r->nout << 8 | r->mask << 16,
+                       r->errstate, r->initial, r->rule->kind};
+    put(w, head, sizeof head);
+    for (int axis = 0; axis < r->ndim; axis++) {
+        w->failed |= r->shape[axis] == 0;
+        put_extent(w, r->shape[axis]);
+    }
+    w->failed |= r->rule->kind == NPA_GATHER;
+    for (int k = 0; k < npa_operand_count(r) && !w->failed; k++) {
+        npa_operand *o = npa_operand_at(r, k);
+        bool output = k >= r->nin && k < r->nin + r->nout;
+        char value[16] = "";
+        put_word(w, o->buffer), put_word(w, o->type);
+        if (o->buffer >= 0) {
+            put_view(w, r, o, output);
+        } else if (r->rule->value_in_key) {
+            npa_key_value(o->type, o->at, value);
+            put(w, value, sizeof value);
+        }
+        if (output) {
+            bool reduced = r->rule->kind == NPA_REDUCE || r->rule->kind == NPA_ARG;
+            put_word(w, injective(r, o, reduced ? r->axes : 0));
+        }
+    }
+    if (!w->failed && r->rule->kind != NPA_MAP) {
+        put_rows(w, r);
+    }
+}
+
+/* Per pair of regions of a buffer, one of them written, whether they may meet. */
+static void put_overlaps(writer *w, int buffer)
+{
+    const regions *known = &w->buffers[buffer];
+    for (int i = 0; i < known->n && known->writes != 0; i++) {
+        for (int j = 0; j < i; j++) {
+            if ((known->writes >> i | known->writes >> j) & 1 &&
+                overlap(&known->of[i], &known->of[j])) {
+                put_word(w, buffer), put_word(w, i), put_word(w, j);
+            }
+        }
+    }
+}
+
+static void write_structure(writer *w, const npa_queue *q, int requests)
+{
+    int nbuffers = npa_buffers_of(q, requests);
+    w->buffers = calloc((size_t)nbuffers + 1, sizeof *w->buffers);
+    w->failed = w->buffers == NULL;
+    put_word(w, requests), put_word(w, nbuffers);
+    for (int i = 0; i < nbuffers; i++) {
+        npa_buffer *b = q->buffers[i];
+        bool dead = npa_planning ? b->key_dead : atomic_load(&b->dead);
+        put_word(w, b->fresh | dead << 1 | (b->range != NULL) << 2);
+    }
+    for (int i = 0; i < requests && !w->failed; i++) {
+        put_structure(w, (npa_request *)(q->arena + q->at[i]));
+    }
+    for (int i = 0; i < nbuffers && !w->failed; i++) {
+        put_overlaps(w, i);
+    }
+    for (int i = 0; i < nbuffers && w->buffers != NULL; i++) {
+        free(w->buffers[i].of);
+    }
+    free(w->buffers);
+}
+
+/* Bytes, or None: it has to be planned. args: three limits of ir/passes. */
+PyObject *npa_structure(PyObject *module, PyObject *args)
+{
+    (void)module;
+    long long limits[3];
+    if (!PyArg_ParseTuple(args, "LLL", &limits[0], &limits[1], &limits[2])) {
+        return NULL;
+    }
+    int64_t bounds[3] = {limits[0], limits[1], limits[2]};
+    writer *w = calloc(1, sizeof *w);
+    if (w == NULL) {
+        return PyErr_NoMemory();
+    }
+    w->limits = bounds;
+    npa_lock();
+    write_structure(w, npa_planned_queue(), npa_planned_requests());
+    npa_unlock();
+    PyObject *found = npa_same_picture() < 0 ? NULL
+        : w->failed ? Py_NewRef(Py_None)
+                    : PyBytes_FromStringAndSize(w->at, (Py_ssize_t)w->size);
+    free(w->at), free(w);
+    return found;
+}
+
+typedef struct { int32_t request, operand, axis; } place;
+
+static bool find_number(const npa_queue *q, int requests, place at, int64_t *found)
+{
+    npa_request *r = at.request >= 0 && at.request < requests
+        ? (npa_request *)(q->arena + q->at[at.request]) : NULL;
+    if (r == NULL || at.axis >= r->ndim || at.operand >= npa_operand_count(r)) {
+        return false;
+    }
+    npa_operand *o = at.operand < 0 ? NULL : npa_operand_at(r, at.operand);
+    if ((o == NULL && at.axis < 0) || (o != NULL && o->buffer < 0)) {
+        return false;
+    }
+    *found = o == NULL ? r->shape[at.axis] : at.axis < 0 ? o->offset : o->at[at.axis];
+    return true;
+}
+
+/* (request, operand, axis) as words of 32 bits -> numbers: of operand -1 extents; of axis -1 offsets,
+ * else strides, both in bytes. */
+PyObject *npa_numbers(PyObject *module, PyObject *wanted)
+{
+    (void)module;
+    if (!PyBytes_Check(wanted) || PyBytes_GET_SIZE(wanted) % (Py_ssize_t)sizeof(place) != 0) {
+        return PyErr_Format(PyExc_ValueError, "numbers: places are needed");
+    }
+    size_t n = (size_t)PyBytes_GET_SIZE(wanted) / sizeof(place);
+    int64_t *found = malloc((n + 1) * sizeof *found);
+    if (found == NULL) {
+        return PyErr_NoMemory();
+    }
+    bool good = true;
+    npa_lock();
+    const npa_queue *q = npa_planned_queue();
+    for (size_t i = 0; i < n && good; i++) {
+        place at;
+        memcpy(&at, PyBytes_AS_STRING(wanted) + i * sizeof at, sizeof at);
+        good = find_number(q, npa_planned_requests(), at, &found[i]);
+    }
+    npa_unlock();
+    PyObject *list = NULL;
+    if (npa_same_queue() == 0) {
+        list = good ? PyList_New((Py_ssize_t)n)
+                    : PyErr_Format(PyExc_IndexError, "numbers: there is no such place");
+    }
+    for (size_t i = 0; list != NULL && i < n; i++) {
+        PyList_SET_ITEM(list, (Py_ssize_t)i, PyLong_FromLongLong(found[i]));
+    }
+    free(found);
+    return list;
+}

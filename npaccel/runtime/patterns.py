@@ -1,0 +1,356 @@
+"""Programs for any size: what planning came to, as plain data, into which a size's numbers are put.
+
+The passes' own way to other sizes (ir/passes/move.py) needs the plan, hence the planner, in this
+process. A pattern comes from the helper, or from disk, and is filled in a tenth of a millisecond.
+"""
+
+from __future__ import annotations
+
+import marshal
+import math
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from cachetools import LRUCache
+
+from npaccel import _native
+from npaccel.backends.tasks import Tasks
+from npaccel.caches.store import Store, digest
+from npaccel.ir.nodes import KernelStep, Plan, Request, Trace
+from npaccel.ir.passes import DEFAULT_LIMITS
+from npaccel.ir.passes.form import may_be_split, worth_splitting
+from npaccel.ir.scalar import item_size
+from npaccel.runtime.program import (
+    ADDRESS,
+    PARTIALS,
+    SCALAR,
+    STREAM_BYTES,
+    Recipe,
+    Touch,
+    is_aligned,
+    may_stream,
+    touched_bytes,
+)
+from npaccel.runtime.trace import RuleText, rule_text
+
+__all__ = ["Pattern", "Patterns", "pack_pattern", "pattern_of", "unpack_pattern"]
+
+# Patterns of one structure: which one fits depends on sizes.
+VARIANTS = 4
+_PLACE = struct.Struct("=3i")
+
+
+class _Array(NamedTuple):
+    """An argument of a kernel. offset, strides: places of numbers, which are in bytes."""
+
+    buffer: int
+    offset: int
+    strides: tuple[int, ...]
+    item: int
+    read: bool
+    written: bool
+    may_stream: bool
+
+
+class _Step(NamedTuple):
+    """A kernel's step. extents: per axis the places of the numbers whose product it is.
+
+    past : which arrays are stored past the cache; other sizes that want others need another kernel.
+    """
+
+    kernel: int
+    may_be_split: bool
+    extents: tuple[tuple[int, ...], ...]
+    arrays: tuple[_Array, ...]
+    past: tuple[int, ...]
+    scalars: tuple[tuple[int, int], ...]
+    tasks: Tasks
+    slots: tuple[int, ...]
+    writes: list[int]
+    releases: list[int]
+    requests: int
+
+
+class Pattern(NamedTuple):
+    """A Program for all traces of one structure.
+
+    Parameters
+    ----------
+    places : of the numbers, as `_native.numbers` takes them; `constants` follow.
+    positions, values : scalars, and their values, for which alone it holds.
+    ranges : places whose numbers' product, times lanes, lies in [low, high).
+    steps : (request, releases), or a kernel's.
+    kernels : keys of their code.
+    rules : what the structure means.
+    """
+
+    places: bytes
+    constants: tuple[int, ...]
+    positions: tuple[int, ...]
+    values: bytes
+    ranges: tuple[tuple[tuple[int, ...], int, int, int], ...]
+    steps: tuple[tuple[Any, ...], ...]
+    dropped: int
+    kernels: tuple[str, ...]
+    buffers: tuple[int, ...]
+    rules: tuple[RuleText, ...]
+
+    def recipe(self, threads: int) -> Recipe | None:
+        """Filled for the pending requests, whose structure it is for; None: it does not fit."""
+        numbers = _native.numbers(self.places)
+        numbers += self.constants
+        for axes, lanes, low, high in self.ranges:
+            if not low <= math.prod([numbers[axis] for axis in axes]) * lanes < high:
+                return None
+        steps: list[tuple[Any, ...]] = []
+        for step in self.steps:
+            filled = _fill(step, numbers, threads) if isinstance(step, _Step) else step
+            if filled is None:
+                return None
+            steps.append(filled)
+        return Recipe(steps, self.dropped, self.kernels, self.buffers)
+
+
+def _fill(step: _Step, numbers: list[int], threads: int) -> tuple[Any, ...] | None:
+    """The step as a Recipe has it."""
+    extents = tuple([math.prod([numbers[i] for i in axes]) for axes in step.extents])
+    tasks = step.tasks
+    split = step.may_be_split and worth_splitting(extents, tasks.band_rank, DEFAULT_LIMITS)
+    if split is not tasks.split:
+        return None
+    words: list[Any] = list(extents)
+    reads: set[Touch] = set()
+    writes: set[Touch] = set()
+    past = []
+    for place, (buffer, at, axes, item, read, written, streams) in enumerate(step.arrays):
+        offset, strides = numbers[at], tuple([numbers[axis] for axis in axes])
+        words.append((ADDRESS, buffer, offset))
+        words += strides
+        touch = buffer, offset, strides, item
+        if read:
+            reads.add(touch)
+        if written:
+            writes.add(touch)
+        if streams and is_aligned(offset, strides):
+            past.append(place)
+    bytes_written = touched_bytes(writes, extents)
+    if step.past != (tuple(past) if bytes_written > STREAM_BYTES else ()):
+        return None
+    words += [(SCALAR, request, position) for request, position in step.scalars]
+    parts = tasks.parts(extents)
+    words += ((PARTIALS,), parts)
+    grid = tasks.grid(extents, threads)
+    return (
+        step.kernel,
+        words,
+        (grid.n_band, grid.band_step, grid.n_inner, grid.inner_step, parts),
+        tasks.scratch_bytes(extents),
+        tasks.partial_bytes(extents),
+        step.slots,
+        step.writes,
+        step.releases,
+        touched_bytes(reads, extents),
+        bytes_written,
+        step.requests,
+    )
+
+
+class _Numbers:
+    """Gives numbers their places; constants come behind them."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, int, int], int] = {}
+        self.constants: list[int] = []
+
+    def extents(self, request: int, axes: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self.place(request, -1, axis) for axis in axes)
+
+    def place(self, request: int, operand: int, axis: int) -> int:
+        return self.known.setdefault((request, operand, axis), len(self.known))
+
+
+def _operand(request: Request, position: int | None) -> int:
+    """The core's number of an operand: inputs, outputs, mask."""
+    if position is None:
+        return len(request.inputs) + len(request.outputs)
+    return position if position >= 0 else len(request.inputs) - 1 - position
+
+
+def pattern_of(
+    trace: Trace,
+    planned: Plan,
+    recipe: Recipe,
+    compiled: Sequence[Any],
+    values: bytes,
+    rules: Sequence[RuleText],
+) -> Pattern | None:
+    """The pattern of a plan that was laid out as `recipe` with these compiled kernels of the host.
+
+    None where a kernel gathers: such requests have no structure in the core.
+    """
+    numbers = _Numbers()
+    steps: list[tuple[Any, ...]] = []
+    for step, laid_out in zip(planned.steps, recipe.steps, strict=True):
+        if not isinstance(step, KernelStep):
+            steps.append(laid_out)
+            continue
+        if any(param.gathered for param in step.kernel.arrays):
+            return None
+        made = _step(step, laid_out, trace, numbers, compiled[laid_out[0]].tasks)
+        steps.append(made)
+    ranges = tuple(
+        (numbers.extents(bounds.request, bounds.extents), bounds.lanes, bounds.low, bounds.high)
+        for bounds in planned.ranges
+    )
+    # Constants stand behind the numbers, however many those have become.
+    count = len(numbers.known)
+    steps = [_settle(step, count) if isinstance(step, _Step) else step for step in steps]
+    return Pattern(
+        b"".join([_PLACE.pack(*place) for place in numbers.known]),
+        tuple(numbers.constants),
+        tuple(number for pair in planned.consumed for number in pair),
+        values,
+        ranges,
+        tuple(steps),
+        recipe.dropped,
+        recipe.kernels,
+        recipe.buffers,
+        tuple(rules),
+    )
+
+
+def _step(
+    step: KernelStep,
+    laid_out: tuple[Any, ...],
+    trace: Trace,
+    numbers: _Numbers,
+    tasks: Tasks,
+) -> _Step:
+    kernel, origin = step.kernel, step.origin
+    arrays, past = [], []
+    for place, (param, binding, source) in enumerate(
+        zip(kernel.arrays, step.arrays, origin.arrays, strict=True)
+    ):
+        item = item_size(param.dtype)
+        operand = _operand(trace.requests[source.request], source.position)
+        strides = []
+        for axis, stride in zip(source.axes, binding.strides, strict=True):
+            if axis is None:  # -1, -2 ...: constants, until it is known how many numbers there are
+                numbers.constants.append(stride * item)
+                strides.append(-len(numbers.constants))
+            else:
+                strides.append(numbers.place(source.request, operand, axis))
+        streams = may_stream(kernel, param, trace.buffers[binding.buffer])
+        if streams and is_aligned(binding.offset * item, [s * item for s in binding.strides]):
+            past.append(place)
+        offset = numbers.place(source.request, operand, -1)
+        arrays.append(
+            _Array(binding.buffer, offset, tuple(strides), item, param.read, param.written, streams)
+        )
+    _, _, _, _, _, slots, writes, releases, _, written, requests = laid_out
+    return _Step(
+        laid_out[0],
+        may_be_split(kernel.leaves, kernel.inner_rank),
+        tuple(numbers.extents(origin.request, axes) for axes in origin.extents),
+        tuple(arrays),
+        tuple(past) if written > STREAM_BYTES else (),
+        step.scalars,
+        tasks,
+        slots,
+        writes,
+        releases,
+        requests,
+    )
+
+
+def _settle(step: _Step, count: int) -> _Step:
+    def placed(axes: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(axis if axis >= 0 else count - 1 - axis for axis in axes)
+
+    arrays = tuple(array._replace(strides=placed(array.strides)) for array in step.arrays)
+    return step._replace(arrays=arrays)
+
+
+# ----------------------------------------------------------------------------------- kept as bytes
+
+
+def pack_pattern(pattern: Pattern) -> bytes:
+    """The bytes of a Pattern."""
+    steps = tuple(map(_plain, pattern.steps))
+    return marshal.dumps(tuple(pattern._replace(steps=steps, rules=_plain(pattern.rules))))
+
+
+def _plain(value: Any) -> Any:
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
+
+
+def unpack_pattern(packed: bytes) -> Pattern:
+    """What `pack_pattern` packed."""
+    found = Pattern(*marshal.loads(packed))
+    steps = tuple(step if len(step) == 2 else _kernel_step(*step) for step in found.steps)
+    return found._replace(steps=steps, rules=tuple(RuleText(*rule) for rule in found.rules))
+
+
+def _kernel_step(*fields: Any) -> _Step:
+    step = _Step(*fields)
+    arrays = tuple(_Array(*array) for array in step.arrays)
+    return step._replace(arrays=arrays, tasks=Tasks(*step.tasks))
+
+
+class Patterns:
+    """Known patterns by structure, in memory and on disk.
+
+    Parameters
+    ----------
+    limit : structures that are kept in memory.
+    store : the cache on disk as it is now; None: there is none.
+    identity : what entries depend on besides the structure.
+    """
+
+    def __init__(
+        self, limit: int, store: Callable[[], Store | None], identity: Callable[[], str]
+    ) -> None:
+        self._known: LRUCache[str, list[Pattern]] = LRUCache(limit)
+        self._store = store
+        self._identity = identity
+
+    def name(self) -> str:
+        """Of the structure of the pending requests; '' where they have none."""
+        limits = DEFAULT_LIMITS
+        found = _native.structure(limits.band_points, limits.inner_points, limits.column_points)
+        return "" if found is None else digest("pattern", self._identity(), found)
+
+    def known(self, name: str) -> list[Pattern]:
+        """Those in memory; the one that was met last is the first."""
+        found: list[Pattern] = self._known.get(name, [])
+        return found
+
+    def load(self, name: str) -> bool:
+        """Bring those on disk into memory; whether there are any."""
+        store = self._store()
+        entry = store.get(name) if store is not None and name else None
+        return entry is not None and self.add(name, unpack_pattern(entry))
+
+    def add(self, name: str, pattern: Pattern) -> bool:
+        """Keep one in memory; False where its rules are not this process's."""
+        known = _native.rules()
+        for text in pattern.rules:
+            rule = known.get(text.id)
+            if rule is None or rule_text(rule) != text:
+                return False
+        found = self._known.setdefault(name, [])
+        if pattern not in found:
+            found.insert(0, pattern)
+            del found[VARIANTS:]
+        return True
+
+    def keep(self, name: str, pattern: Pattern) -> None:
+        """Store one on disk, if there is a cache."""
+        store = self._store()
+        if store is not None:
+            store.put(name, pack_pattern(pattern), tidy=False)
+
+    def clear(self) -> None:
+        """Forget those in memory."""
+        self._known.clear()

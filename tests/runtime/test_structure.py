@@ -1,0 +1,86 @@
+"""The core's structure of what is pending tells at least as much apart as ir/passes/structure.py."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from authors import Author
+
+import npaccel
+from npaccel import _native
+from npaccel.ir.nodes import ScalarOperand, Trace, View
+from npaccel.ir.passes.draft import Limits
+from npaccel.ir.passes.structure import Structure, structure
+from npaccel.runtime.trace import decode
+
+pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("deferred")]
+
+NEAR = Limits(band_points=24, inner_points=30, column_points=26)
+
+
+def pictures(seed: int, sizes: tuple[int, int, int], limits: Limits) -> tuple[Any, Any]:
+    """Of one program: the core's structure and the one of its trace."""
+    npaccel.evaluate()
+    author = Author(seed, sizes)
+    given = _native.structure(limits.band_points, limits.inner_points, limits.column_points)
+    found = structure(decode(_native.trace()), limits)
+    npaccel.evaluate(*author.pool)
+    return given, found
+
+
+@pytest.mark.parametrize("limits", [Limits(), NEAR], ids=["usual", "near"])
+def test_equal_bytes_are_equal_structures(limits: Limits, monkeypatch, setting) -> None:
+    setting("tiering", "off")  # nothing needs compiling here
+    draw = random.Random(11)
+    equal = 0
+    with np.errstate(all="ignore"):
+        for seed in range(120):
+            by_bytes: dict[bytes, set[Structure]] = defaultdict(set)
+            for _ in range(4):
+                sizes = tuple(
+                    draw.randint(low, high) for low, high in ((16, 40), (16, 40), (16, 20))
+                )
+                given, found = pictures(seed, sizes, limits)
+                assert (given is None) is (found is None)
+                if given is not None:
+                    equal += found in by_bytes[given]
+                    by_bytes[given].add(found)
+            assert all(len(found) == 1 for found in by_bytes.values())
+    assert equal > 60, "the property is worth nothing where structures are never equal"
+
+
+def test_numbers_are_those_of_the_trace() -> None:
+    x = npaccel.asarray(np.ones((6, 8)))
+    y = x[1:, ::2] * x[:-1, 1::2]
+    trace = decode(_native.trace())
+    assert isinstance(trace, Trace)
+    places, wanted = [], []
+    for number, request in enumerate(trace.requests):
+        for axis, extent in enumerate(request.shape):
+            places += [number, -1, axis]
+            wanted.append(extent)
+        for operand, view in enumerate((*request.inputs, *request.outputs)):
+            assert isinstance(view, View) and not isinstance(view, ScalarOperand)
+            places += [number, operand, -1]
+            wanted.append(view.offset * 8)
+            for axis, stride in enumerate(view.strides):
+                places += [number, operand, axis]
+                wanted.append(stride * 8)
+    assert _native.numbers(np.array(places, "i4").tobytes()) == wanted
+    with pytest.raises(IndexError, match="no such place"):
+        _native.numbers(np.array([99, 0, 0], "i4").tobytes())
+    with pytest.raises(ValueError, match="places are needed"):
+        _native.numbers(b"1")
+    assert y.shape == (5, 4)
+
+
+def test_what_gathers_or_is_empty_has_none() -> None:
+    x = npaccel.asarray(np.ones(50))
+    kept = [np.take(x, np.arange(30) % 7) + 1]
+    limits = Limits()
+    assert _native.structure(limits.band_points, limits.inner_points, limits.column_points) is None
+    npaccel.evaluate(*kept)
