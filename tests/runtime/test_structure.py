@@ -1,4 +1,4 @@
-"""The core's structure of what is pending tells at least as much apart as ir/passes/structure.py."""
+"""The structure that the core tells of what is pending, against ir/passes/structure.py."""
 
 from __future__ import annotations
 
