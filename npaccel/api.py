@@ -60,6 +60,7 @@ def _finish() -> None:
 
 
 atexit.register(_engine.tiers.stop)  # the last of these
+atexit.register(_engine.note_hits)
 atexit.register(_finish)
 watch_scopes()
 watch_neighbours()

@@ -69,6 +69,7 @@ class Store:
         self._writable = True
         self._unseen: float = 0  # bytes that may be written before the folder is looked at
         self._serial = 0
+        self._hits = 0  # that are not on disk yet
 
     # Entries.
 
@@ -86,6 +87,26 @@ class Store:
             return None
         self._note_use(path)
         return content
+
+    def note_hits(self) -> None:
+        """Count on disk what was found: at the process's end, or when somebody asks."""
+        # One byte per hit: appending needs no lock, and the file's size is the count.
+        hits, self._hits = self._hits, 0
+        if hits == 0 or not self.usable():
+            return
+        name = os.path.join(self.folder, "hits")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        with suppress(OSError):  # a folder that can only be read: then nothing is noted
+            descriptor = os.open(name, flags, 0o600)
+            try:
+                if os.fstat(descriptor).st_size < MOST_HITS:
+                    os.write(descriptor, b"." * hits)
+            finally:
+                os.close(descriptor)
+
+    def forget_hits(self) -> None:
+        """Count nothing of what was found so far."""
+        self._hits = 0
 
     def put(self, key: str, content: bytes, *, tidy: bool = True) -> None:
         """Keep `content` under `key`; what goes wrong is told once, and never raised.
@@ -173,6 +194,7 @@ class Store:
         """Delete everything; return how many entries went."""
         items = _scan(self.folder)
         entries = self._entries(items)
+        self.forget_hits()
         for entry in entries:
             _remove(entry.path)
         self._sweep(items, 0.0)
@@ -193,7 +215,8 @@ class Store:
         return good, bad
 
     def hits(self) -> int:
-        """How often an entry was found, by any process, since the last `clear`."""
+        """How often an entry was found, by processes that have ended or by us, since `clear`."""
+        self.note_hits()
         try:
             return os.stat(os.path.join(self.folder, "hits")).st_size
         except OSError:
@@ -220,19 +243,9 @@ class Store:
         )
 
     def _note_use(self, path: str) -> None:
-        # One byte per hit: appending needs no lock, and the file's size is the count.
-        try:
+        self._hits += 1
+        with suppress(OSError):  # a folder that can only be read: then nothing is noted
             os.utime(path)
-            name = os.path.join(self.folder, "hits")
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = os.open(name, flags, 0o600)
-            try:
-                if os.fstat(descriptor).st_size < MOST_HITS:
-                    os.write(descriptor, b".")
-            finally:
-                os.close(descriptor)
-        except OSError:
-            pass  # a folder that can only be read: then nothing is noted
 
     def _sweep(self, items: list[os.DirEntry[str]], older_s: float) -> None:
         limit = time.time() - older_s

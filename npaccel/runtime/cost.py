@@ -22,8 +22,8 @@ DEVICES = "devices"  # a file in the cache's folder
 COMPILE_S = 0.02
 COMPILE_REQUEST_S = 0.001
 # Planning known requests for another size, here.
-PLAN_S = 0.0001
-PLAN_REQUEST_S = 0.00003
+PLAN_S = 0.00006
+PLAN_REQUEST_S = 0.00001
 # What NumPy's loops take for an element, where they have not been measured.
 POINT_S = 5e-10
 # A kernel saves at least this part of the time of NumPy's loops, where it is worth anything.

@@ -83,7 +83,7 @@ class Engine:
 
     def __init__(self, config: Config) -> None:
         self._unlock()
-        os.register_at_fork(after_in_child=self._unlock)
+        os.register_at_fork(after_in_child=self._forked)
         self.config = config
         self.guard_error = 0
         self.kernels = Kernels(
@@ -133,6 +133,11 @@ class Engine:
 
     def _unlock(self) -> None:
         self._lock = threading.RLock()  # warnings are issued inside: the user's code may come back
+
+    def _forked(self) -> None:
+        self._unlock()
+        if self._store is not None:
+            self._store.forget_hits()  # they are the parent's
 
     # What the C core calls.
 
@@ -397,6 +402,7 @@ class Engine:
     def _change(self, name: str, value: str | int) -> None:
         self._apply()
         if name in ("cache", "cache_dir", "cache_limit"):
+            self.note_hits()
             self._store = None
         if name == "backend":
             self._choose_backend(str(value))
@@ -495,6 +501,11 @@ class Engine:
             self._devices[name].note_failure(error)
 
     # What is stored on disk.
+
+    def note_hits(self) -> None:
+        """Count on disk what was found there."""
+        if self._store is not None:
+            self._store.note_hits()
 
     @property
     def store(self) -> Store | None:
