@@ -138,7 +138,8 @@ def direct(original: Any, slow: Callable[..., Any], work: int = 0, writes: bool 
     """A method: `original`, a method of ndarray, called on exact views where every array among the
     arguments is small and evaluated; else `slow`. `original` None: an `__array_function__`.
 
-    work : 1, and the array's own size does not matter; 2, as in `take` it is what is picked.
+    work : 1, and the array's own size does not matter; 2, as in `take` it is what is picked; 3, as
+        in `argmin` a full one may be NumPy's; 4, as in `var` any may be.
     writes : it writes the array.
     """
 
@@ -402,9 +403,11 @@ def redirect_ufunc(ufunc: np.ufunc, /) -> bool:
 def settle_calls(kind: type, /) -> None:
     """Evaluate, and open, everything whenever an object of this C class is called."""
 
-def redirect_whole(function: Callable[..., Any], name: str, reason: str, /) -> bool:
-    """Have a function that NumPy writes in Python run in NumPy as a whole, counted with `reason`,
-    while a block is open; False: it is none that NumPy dispatches."""
+def redirect_whole(
+    function: Callable[..., Any], name: str, reason: str, most_bytes: int, /
+) -> bool:
+    """Have a function that NumPy writes in Python run in NumPy as a whole while a block is open,
+    counted with `reason`, or on so many bytes at most. False: it is none that NumPy dispatches."""
 
 def redirect_taker(taker: Callable[..., Any], /) -> None:
     """taker(ufunc, *args, **kwargs) for calls of ufuncs that the core does not record alone."""

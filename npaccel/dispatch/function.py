@@ -66,9 +66,22 @@ WRITERS = _named(
     put put_along_axis putmask quantile"""
 )
 
-# Their Python code goes through a large array in blocks that are too small to gain, so all of it is
-# NumPy's in a block of `accelerate` too; counted there, with this reason.
-WHOLE: dict[Function, str] = {np.histogram: "in small blocks"}
+# Functions that run as one in a block of `accelerate`. Some go through a large array in blocks that
+# are too small to gain, so all of it is NumPy's, and counted with this reason. The others do many
+# small steps, which cost more to record than they win up to so many bytes of arrays; where more is
+# given, or something waits for it, what they call is recorded.
+WHOLE: dict[Function, tuple[str, int]] = {np.histogram: ("in small blocks", 0)}
+_STEPS = {  # by MiB, as measured by bench/single_calls.py
+    1: "nan_to_num",
+    2: """append array_equal average column_stack concatenate cross dstack ediff1d fix hstack
+    nanargmax nanargmin nanmax nanmean nanmin nansum pad repeat roll stack take_along_axis tril
+    triu vstack""",
+    4: "isin nanstd nanvar ptp std var",
+    8: """delete diag insert intersect1d median nanmedian nanpercentile nanquantile percentile
+    quantile setdiff1d union1d unique""",
+}
+for _mib, _names in _STEPS.items():
+    WHOLE |= dict.fromkeys(_named(_names), ("", _mib << 20))
 
 # More NumPy does not take.
 MOST_PARTS = np.iinfo(np.intc).max
@@ -106,7 +119,8 @@ def array_function(
             return func(*map(unevaluated, args), **kwargs)
         if func in COMPOSITES:
             return _compose(self, func, types, args, kwargs)
-        raise NotRecorded("" if func in WHOLE and _native.in_block() else "not recorded")
+        alone = func in WHOLE and WHOLE[func][1] == 0 and _native.in_block()
+        raise NotRecorded("" if alone else "not recorded")
     except NotRecorded as cause:
         reason = cause.reason
     name = f"{func.__module__}.{func.__name__}".removeprefix("numpy.")

@@ -56,7 +56,16 @@ EVALUATED = {
 }
 
 # What the work of a call grows with, where that isn't the array; direct.c's `work`.
-WORK = {"item": 1, "put": 1, "searchsorted": 1, "take": 2}
+WORK = {
+    "item": 1,
+    "put": 1,
+    "searchsorted": 1,
+    "take": 2,
+    "argmin": 3,
+    "argmax": 3,
+    "std": 4,
+    "var": 4,
+}
 
 RECORDED: dict[str, Callable[..., Any]] = {}
 
@@ -104,7 +113,7 @@ def _evaluated(name: str) -> Any:
 def _numpys(name: str) -> Any:
     """Make the method that is NumPy's own: Python code whose ufunc calls are recorded."""
     original = getattr(np.ndarray, name)
-    return _native.direct(original, original)
+    return _native.direct(original, original, WORK.get(name, 0))
 
 
 def _large(array: Array) -> Array:

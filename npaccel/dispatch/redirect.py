@@ -40,6 +40,9 @@ class Look(enum.IntEnum):
     CAST = 7
     PICKED = 8
     OTHERS = 9
+    REDUCED = 10
+    PICKED_ONE = 11
+    STEPS = 12
 
 
 # All others: of functions their arguments, of methods the array.
@@ -51,6 +54,8 @@ LOOKS = {
     "astype": Look.CAST,
     "take": Look.PICKED,
     **dict.fromkeys(("at", "item", "put", "searchsorted"), Look.OTHERS),
+    "reduce": Look.REDUCED,
+    **dict.fromkeys(("argmin", "argmax"), Look.PICKED_ONE),
 }
 
 
@@ -179,9 +184,12 @@ def _rows() -> Iterator[tuple[Any, Look, Taker | None, str, str, bool, int]]:
         words, writes = reason.removeprefix("*"), reason.startswith("*")
         method = getattr(np.ndarray, name)
         yield method, LOOKS.get(name, Look.SELF), None, f"ndarray.{name}", words, writes, True
+    for name in ("std", "var"):
+        yield getattr(np.ndarray, name), Look.STEPS, None, f"ndarray.{name}", "", False, True
     for name in ("reduce", "accumulate", "outer"):
         method = getattr(np.ufunc, name)
-        yield method, Look.ARGUMENTS, _record_method(name), f"ufunc.{name}", "", True, True
+        look = LOOKS.get(name, Look.ARGUMENTS)
+        yield method, look, _record_method(name), f"ufunc.{name}", "", True, True
     for name in ("reduceat", "at"):
         method = getattr(np.ufunc, name)
         look = LOOKS.get(name, Look.ARGUMENTS)
@@ -225,8 +233,8 @@ class Table:
             for function, look, taker, name, *rest in _rows():
                 wrapped = None if taker is None else _taker(taker)
                 self._enter(function, look, wrapped, name, *rest)
-            for function, reason in WHOLE.items():
-                _native.redirect_whole(function, function.__name__, reason)
+            for function, (reason, most) in WHOLE.items():
+                _native.redirect_whole(function, function.__name__, reason, most)
         for ufunc in _ufuncs():
             possible = self._proofs[0] and ufunc not in self._ufuncs
             if ufunc not in self._ufuncs and not (possible and _native.redirect_ufunc(ufunc)):

@@ -471,7 +471,7 @@ static PyObject *ufunc_slowly(PyObject *self, PyObject *const *args, Py_ssize_t 
     return result;
 }
 
-/* Small arrays go straight to NumPy, all else to the hook. */
+/* Small arrays, and what is done at once, go straight to NumPy, all else to the hook. */
 static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize_t n,
                                  PyObject *names)
 {
@@ -480,7 +480,12 @@ static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize
         return NULL;
     }
     bool at = PyUnicode_CompareWithASCIIString(args[1], "at") == 0;
-    int status = npa_direct_call(method, args + 2, n - 2, names, at, at, &result);
+    bool fold = PyUnicode_CompareWithASCIIString(args[1], "reduce") == 0 &&
+                PyObject_TypeCheck(args[0], &PyUFunc_Type) &&
+                npa_folds_at_once(((PyUFuncObject *)args[0])->name, args + 2, n - 2, names, 3,
+                                  true);
+    int status = npa_direct_call(method, args + 2, n - 2, names, at, fold ? NPA_ANY_SIZE : at,
+                                 &result);
     Py_DECREF(method);
     return status != 0 ? result : ufunc_slowly(self, args, n, names);
 }

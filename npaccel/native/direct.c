@@ -15,14 +15,14 @@ typedef struct {
 
 static int settle(PyObject *o, bool inside, bool write, bool any, PyObject **out, swaps *s);
 
-static int settle_items(PyObject *o, bool write, PyObject **out, swaps *s)
+static int settle_items(PyObject *o, bool write, bool any, PyObject **out, swaps *s)
 {
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
     int before = s->n;
     PyObject *list = PyList_New(n);
     for (Py_ssize_t k = 0; list != NULL && k < n; k++) {
         PyObject *item;
-        int status = settle(PySequence_Fast_GET_ITEM(o, k), true, write, false, &item, s);
+        int status = settle(PySequence_Fast_GET_ITEM(o, k), true, write, any, &item, s);
         if (status <= 0) {
             Py_DECREF(list);
             return status;
@@ -64,7 +64,7 @@ static int settle(PyObject *o, bool inside, bool write, bool any, PyObject **out
         if (Py_SIZE(o) > MOST || (inside && Py_SIZE(o) > 0)) {
             return 0;
         }
-        return settle_items(o, write, out, s);
+        return settle_items(o, write, any, out, s);
     }
     if (PyDict_CheckExact(o) && PyDict_GET_SIZE(o) > 0) {
         return 0;
@@ -98,7 +98,7 @@ static PyObject *given_back(PyObject *result, const swaps *s)
 
 /* Call function(args..., names...). 1: done, *result is new; 0: not for here; -1: error set.
  * The first `written` arguments, and `out`, are touched for writing. The size of the first `any` does
- * not matter while nothing is pending. */
+ * not matter while nothing is pending; NPA_ANY_SIZE: of none, as was found before. */
 int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names,
                     Py_ssize_t written, Py_ssize_t any, PyObject **result)
 {
@@ -106,7 +106,8 @@ int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyO
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), k = 0;
     swaps s = {.n = 0};
     int status = all <= MOST;
-    if (npa_q.nrequests > 0 || npa_here != NULL || npa_threshold_here() == 0) {
+    if (any != NPA_ANY_SIZE &&
+        (npa_q.nrequests > 0 || npa_here != NULL || npa_threshold_here() == 0)) {
         any = 0;
     }
     for (; status > 0 && k < all; k++) {
@@ -128,7 +129,9 @@ int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyO
 
 /* -------------------------------------------------------------- methods and array functions */
 
-enum work { ALL, ARGUMENTS, PICKED }; /* what of a call its work grows with; PICKED: as in take */
+/* What of a call its work grows with. PICKED: as in take. FOLDED: argmin and argmax. STEPS: many small
+ * ones, see at_once.c. */
+enum work { ALL, ARGUMENTS, PICKED, FOLDED, STEPS };
 
 /* A method: NumPy's `original` called directly where that is possible, else ours, `slow`. Without
  * `original` it is `__array_function__(self, function, types, args, kwargs)`. */
@@ -162,9 +165,21 @@ static int call_function(PyObject *const *args, PyObject **result)
             return -1;
         }
     }
-    int status = npa_direct_call(args[1], flat, n, names, 0, 0, result);
+    size_t most = npa_most_whole(args[1]);
+    bool whole = most > 0 && npa_at_once(flat, k, most);
+    npa_suspended += whole;
+    int status = npa_direct_call(args[1], flat, n, names, whole ? n : 0, whole ? NPA_ANY_SIZE : 0,
+                                 result);
+    npa_suspended -= whole;
+    *result = whole && status > 0 ? npa_adopted(*result) : *result;
     Py_XDECREF(names);
-    return status;
+    return status > 0 && *result == NULL ? -1 : status;
+}
+
+static const char *name_of(PyObject *method)
+{
+    bool known = Py_IS_TYPE(method, &PyMethodDescr_Type);
+    return known ? ((PyMethodDescrObject *)method)->d_method->ml_name : "";
 }
 
 static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
@@ -174,10 +189,19 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
     PyObject *result;
     int status = 0;
     if (m->original != Py_None && n > 0) {
-        bool any = m->work == ARGUMENTS ||
+        Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), any = 0;
+        bool steps = m->work == STEPS && npa_at_once(args, all, NPA_WHOLE_BYTES);
+        if (steps || (m->work == FOLDED && npa_folds_at_once(name_of(m->original), args, n, names, 2,
+                                                             false))) {
+            any = NPA_ANY_SIZE;
+        } else if (m->work == ARGUMENTS ||
                    (m->work == PICKED && PyArray_Check(args[0]) &&
-                    npa_takes_few((PyArrayObject *)args[0], args + 1, n - 1, names));
+                    npa_takes_few((PyArrayObject *)args[0], args + 1, n - 1, names))) {
+            any = 1;
+        }
+        npa_suspended += steps;
         status = npa_direct_call(m->original, args, n, names, m->writes, any, &result);
+        npa_suspended -= steps;
     } else if (m->original == Py_None && n == 5 && names == NULL) {
         status = call_function(args, &result);
     }

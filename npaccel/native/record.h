@@ -190,7 +190,16 @@ PyObject *npa_times(PyObject *module, PyObject *on);
 void npa_count_fallback(PyObject *name, PyObject *reason, double seconds); /* name: or a ufunc */
 PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing);
 
+/* at_once.c */
+bool npa_waits(PyArrayObject *a);
+/* Whether NumPy may have a call on these, of at most so many bytes, at once. */
+bool npa_at_once(PyObject *const *args, Py_ssize_t n, size_t most);
+bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                       Py_ssize_t out_place, bool first);
+enum { NPA_WHOLE_BYTES = 4 << 20 }; /* of methods that are many small steps */
+
 /* redirect.c */
+size_t npa_most_whole(PyObject *function); /* bytes up to which it runs as one; 0: not known */
 int npa_redirect_init(PyObject *module);
 void npa_redirect_install(void);
 void npa_redirect_restore(void);
@@ -527,6 +536,7 @@ PyObject *npa_residence(PyObject *self, PyObject *nothing);
 
 /* direct.c */
 extern PyTypeObject npa_direct_type;
+#define NPA_ANY_SIZE PY_SSIZE_T_MAX
 int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names,
                     Py_ssize_t written, Py_ssize_t any, PyObject **result);
 PyObject *npa_direct_new(PyObject *module, PyObject *args);

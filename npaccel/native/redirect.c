@@ -28,6 +28,9 @@ enum action {
     CAST,       /* the array whose method it is, unless it comes back: a.astype(a.dtype, copy=False) */
     PICKED,     /* the array whose method it is, unless few elements are picked: take */
     OTHERS,     /* the arguments but for the array that is worked on, unless something is pending */
+    REDUCED,    /* the arguments, unless a full reduction is done at once: ufunc.reduce */
+    PICKED_ONE, /* the array whose method it is, likewise: argmin, argmax */
+    STEPS,      /* the array whose method it is, unless all of it is NumPy's: var, std */
     ACTIONS
 };
 
@@ -42,19 +45,22 @@ typedef struct {
     PyObject *name, *reason;
 } target;
 
-/* A function that NumPy writes in Python. */
+/* A function that NumPy writes in Python. most: bytes of arrays up to which it runs as one; 0: always,
+ * and is counted. */
 typedef struct {
     PyObject *function, *name, *reason;
     vectorcallfunc *slot, original;
+    size_t most;
 } whole;
 
-enum { MOST = 256, MOST_UFUNCS = 512, MOST_WHOLE = 8, NESTED = 32 };
+enum { MOST = 256, MOST_UFUNCS = 512, MOST_WHOLE = 64, NESTED = 32 };
 static target targets[MOST];
 static int ntargets;
 static PyUFuncObject *ufuncs[MOST_UFUNCS];
 static vectorcallfunc ufunc_originals[MOST_UFUNCS];
 static int nufuncs;
 static whole wholes[MOST_WHOLE];
+static uint8_t whole_places[4 * MOST_WHOLE]; /* 1 + the index of a function, by its address */
 static int nwholes;
 static vectorcallfunc numpy_ufunc_call; /* the one that they all have */
 static PyObject *ufunc_taker;
@@ -169,7 +175,7 @@ static bool worth(const target *t, PyObject *self, PyObject *const *args, Py_ssi
                   Py_ssize_t all)
 {
     switch (t->action) {
-    case SELF: case CAST: case PICKED: return plain(self) && large(self);
+    case SELF: case CAST: case PICKED: case PICKED_ONE: case STEPS: return plain(self) && large(self);
     case STRIDED:
         return plain(self) && large(self) && !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)self);
     case OTHERS:
@@ -223,6 +229,18 @@ static bool comes_back(PyObject *a, PyObject *const *args, Py_ssize_t n, PyObjec
     return !copies && is_own_dtype((PyArrayObject *)a, dtype);
 }
 
+static bool picks_at_once(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                          PyObject *names)
+{
+    PyObject *shifted[NESTED] = {self};
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    if (all + 1 >= NESTED) {
+        return false;
+    }
+    memcpy(shifted + 1, args, sizeof *args * (size_t)all);
+    return npa_folds_at_once(t->definition->ml_name, shifted, n + 1, names, 2, false);
+}
+
 /* Whether there is nothing to do for us in a call on large arrays. */
 static bool idle(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
                  PyObject *names)
@@ -232,6 +250,10 @@ static bool idle(const target *t, PyObject *self, PyObject *const *args, Py_ssiz
         return n > 0 && comes_back(args[0], args + 1, n - 1, names, t->copies);
     case CAST: return comes_back(self, args, n, names, true);
     case PICKED: return npa_takes_few((PyArrayObject *)self, args, n, names);
+    case REDUCED:
+        return PyObject_TypeCheck(self, &PyUFunc_Type) &&
+               npa_folds_at_once(((PyUFuncObject *)self)->name, args, n, names, 3, true);
+    case PICKED_ONE: return picks_at_once(t, self, args, n, names);
     default: return false;
     }
 }
@@ -577,11 +599,26 @@ static PyObject *not_taken(const call *c)
     return large(result) && npa_in_block() ? npa_adopted(result) : result;
 }
 
+/* NumPy's Python code, which may call what is redirected; not where that costs more than it wins. */
+static PyObject *in_steps(const call *c, Py_ssize_t all)
+{
+    bool whole = !npa_suspended && worth(c->t, c->self, c->args, c->n, all) && npa_in_block() &&
+                 npa_at_once(&c->self, 1, NPA_WHOLE_BYTES) &&
+                 npa_at_once(c->args, all, NPA_WHOLE_BYTES);
+    npa_suspended += whole;
+    PyObject *result = in_numpy(c);
+    npa_suspended -= whole;
+    return whole ? npa_adopted(result) : result;
+}
+
 static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
                       PyObject *names)
 {
     call c = {.t = t, .self = self, .args = args, .n = n, .names = names};
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    if (t->action == STEPS) {
+        return in_steps(&c, all);
+    }
     if (npa_suspended || !worth(t, self, args, n, all) || idle(t, self, args, n, names) ||
         !npa_in_block()) {
         return not_taken(&c);
@@ -653,15 +690,51 @@ static PyObject *adopted_each(PyObject *result)
     return npa_adopted(result);
 }
 
+/* Where a function's index is, or is to be. */
+static uint8_t *whole_place(PyObject *function)
+{
+    size_t i = (uintptr_t)function >> 4;
+    for (;; i++) {
+        uint8_t *place = &whole_places[i % (4 * MOST_WHOLE)];
+        if (*place == 0 || wholes[*place - 1].function == function) {
+            return place;
+        }
+    }
+}
+
+size_t npa_most_whole(PyObject *function)
+{
+    uint8_t *place = whole_place(function);
+    return *place != 0 ? wholes[*place - 1].most : 0;
+}
+
+/* Where nothing waits for its arrays, and they are not so large. As npa_direct_call. */
+static int run_whole(const whole *w, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                     PyObject **result)
+{
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    if (!npa_at_once(args, all, w->most)) {
+        return 0;
+    }
+    npa_suspended++;
+    int status = npa_direct_call(w->function, args, n, names, n, NPA_ANY_SIZE, result);
+    npa_suspended--;
+    *result = status > 0 ? adopted_each(*result) : NULL;
+    return status;
+}
+
 static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
 {
-    Py_ssize_t all = PyVectorcall_NARGS(nargs) + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
-    const whole *w = wholes;
-    while (w->function != self) {
-        w++;
-    }
+    Py_ssize_t n = PyVectorcall_NARGS(nargs);
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    const whole *w = &wholes[*whole_place(self) - 1];
+    PyObject *result;
     if (npa_suspended || !any_large(args, all, true) || !npa_in_block()) {
         return w->original(self, args, nargs, names);
+    }
+    if (w->most > 0) {
+        return run_whole(w, args, n, names, &result) != 0 ? result
+                                                          : w->original(self, args, nargs, names);
     }
     for (Py_ssize_t k = 0; k < all; k++) {
         if (ours(args[k])) { /* as outside a block, and back here with what is evaluated */
@@ -674,7 +747,7 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
     double start = npa_seconds();
     int before = npa_now(NPA_IN_NUMPY);
     npa_suspended++;
-    PyObject *result = w->original(self, args, nargs, names);
+    result = w->original(self, args, nargs, names);
     npa_suspended--;
     npa_now(before);
     npa_count_fallback(w->name, w->reason, npa_seconds() - start);
@@ -875,12 +948,13 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *o)
     Py_RETURN_TRUE;
 }
 
-/* redirect_whole(function, name, reason) -> bool */
+/* redirect_whole(function, name, reason, most) -> bool */
 static PyObject *redirect_whole(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *function, *name, *reason;
-    if (!PyArg_ParseTuple(args, "OUU", &function, &name, &reason)) {
+    Py_ssize_t most;
+    if (!PyArg_ParseTuple(args, "OUUn", &function, &name, &reason, &most)) {
         return NULL;
     }
     Py_ssize_t offset = Py_TYPE(function)->tp_vectorcall_offset;
@@ -890,8 +964,10 @@ static PyObject *redirect_whole(PyObject *module, PyObject *args)
         Py_RETURN_FALSE;
     }
     vectorcallfunc *slot = (vectorcallfunc *)((char *)function + offset);
+    *whole_place(function) = (uint8_t)(nwholes + 1);
     wholes[nwholes++] = (whole){.function = Py_NewRef(function), .name = Py_NewRef(name),
-                                .reason = Py_NewRef(reason), .slot = slot, .original = *slot};
+                                .reason = Py_NewRef(reason), .slot = slot, .original = *slot,
+                                .most = (size_t)most};
     Py_RETURN_TRUE;
 }
 

@@ -57,14 +57,6 @@ const char *npa_turn_reason(void)
     return was ? "another thread was evaluating" : NULL;
 }
 
-/* Whether it waits in the queue, or is hidden for what does; or a block records all that is ours. */
-static bool needs_queue(PyArrayObject *a)
-{
-    npa_buffer *b = npa_buffer_of(a);
-    npa_value value = {.array = a};
-    return (b != NULL && (b->pending || b->index >= 0)) || npa_section_block_wants(&value, 1);
-}
-
 /* Another thread's requests are in the queue, and it is about to add to them. */
 static bool unfinished(void)
 {
@@ -81,7 +73,7 @@ bool npa_turn_passes(PyArrayObject *const *inputs, int n)
         return false;
     }
     for (int k = 0; k < n; k++) {
-        if (inputs[k] != NULL && needs_queue(inputs[k])) {
+        if (inputs[k] != NULL && npa_waits(inputs[k])) {
             return false;
         }
         bytes += inputs[k] != NULL ? (size_t)PyArray_NBYTES(inputs[k]) : 0;

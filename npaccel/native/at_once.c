@@ -1,0 +1,96 @@
+/* at_once.c: calls on arrays that nothing waits for, of a size at which NumPy is done before recording
+ * would be: full reductions, and functions that NumPy writes in Python as many small steps. The sizes
+ * were measured; they do not depend on what was run before, so neither do sums' last places. */
+#include "record.h"
+
+#include <string.h>
+
+enum { MiB = 1 << 20 };
+
+/* Whether it waits in the queue, or is hidden for what does; or a block records all that is ours. */
+bool npa_waits(PyArrayObject *a)
+{
+    npa_buffer *b = npa_buffer_of(a);
+    npa_value value = {.array = a};
+    return (b != NULL && (b->pending || b->index >= 0)) || npa_section_block_wants(&value, 1);
+}
+
+static bool is_array(PyObject *o) { return PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type); }
+
+/* Whether every array among these, and in lists and tuples among them, waits for nothing, and all of
+ * them have at most so many bytes. */
+static bool all_idle(PyObject *const *args, Py_ssize_t n, bool nested, size_t *most)
+{
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyObject *o = args[k];
+        if (is_array(o)) {
+            size_t bytes = (size_t)PyArray_NBYTES((PyArrayObject *)o);
+            if (bytes > *most || npa_waits((PyArrayObject *)o)) {
+                return false;
+            }
+            *most -= bytes;
+        } else if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) {
+            if (!nested || !all_idle(PySequence_Fast_ITEMS(o), Py_SIZE(o), false, most)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool npa_at_once(PyObject *const *args, Py_ssize_t n, size_t most)
+{
+    return npa_here == NULL && npa_threshold_here() > 0 && all_idle(args, n, true, &most);
+}
+
+/* Bytes up to which NumPy folds an array to one number at least as fast. 0: never. */
+static size_t most_folded(const char *name, PyArrayObject *a)
+{
+    int type = PyArray_TYPE(a);
+    bool wide = PyArray_ITEMSIZE(a) >= 8; /* others are added with a cast */
+    if (strcmp(name, "add") == 0) {
+        return type == NPY_FLOAT ? MiB : wide ? 2 * MiB : 0;
+    }
+    if (strcmp(name, "maximum") == 0 || strcmp(name, "minimum") == 0 ||
+        strcmp(name, "fmax") == 0 || strcmp(name, "fmin") == 0) {
+        return PyTypeNum_ISCOMPLEX(type) || type == NPY_HALF ? 0 : 4 * MiB;
+    }
+    if (strcmp(name, "logical_or") == 0 || strcmp(name, "logical_and") == 0) {
+        return type == NPY_BOOL ? SIZE_MAX : 0; /* it stops where the answer is known */
+    }
+    if (strncmp(name, "bitwise_", 8) == 0) {
+        return 2 * MiB;
+    }
+    if (strcmp(name, "argmax") == 0 || strcmp(name, "argmin") == 0) {
+        return PyTypeNum_ISCOMPLEX(type) || type == NPY_HALF ? 0 : 32 * MiB;
+    }
+    return 0;
+}
+
+/* The argument at `place` or of this name; NULL: not given. */
+static PyObject *given(PyObject *const *args, Py_ssize_t n, PyObject *names, Py_ssize_t place,
+                       const char *name)
+{
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), name) == 0) {
+            return args[n + k];
+        }
+    }
+    return place < n ? args[place] : NULL;
+}
+
+/* fold(array, axis, ...), where `out` is at that place. first: without an axis it is the first one. */
+bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                       Py_ssize_t out_place, bool first)
+{
+    if (n < 1 || !is_array(args[0])) {
+        return false;
+    }
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    PyObject *axis = given(args, n, names, 1, "axis"), *out = given(args, n, names, out_place, "out");
+    bool line = PyArray_NDIM(a) == 1, full = axis == Py_None || (axis == NULL && !first) ||
+                (line && (axis == NULL || (PyLong_CheckExact(axis) && Py_SIZE(axis) == 0)));
+    size_t most = full && (out == NULL || out == Py_None) ? most_folded(fold, a) : 0;
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    return most > 0 && PyArray_SIZE(a) > 0 && npa_at_once(args, all, most);
+}

@@ -1,0 +1,149 @@
+"""Calls that NumPy does at once up to a size, while nothing waits for their arrays."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+
+N = 40_000  # 320 KB; `many` are 32 times as much
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda x: x.sum(),
+    "mean": np.mean,
+    "max": lambda x: x.max(),
+    "minimum.reduce": lambda x: np.minimum.reduce(x.reshape(-1)),
+    "both axes": lambda x: np.add.reduce(x, axis=None, keepdims=True),
+    "argmin": lambda x: x.argmin(),
+    "argmax": lambda x: np.argmax(x, keepdims=True),
+    "var": lambda x: x.var(),
+    "std": lambda x: np.std(x, axis=0, ddof=1),
+    "nanmean": np.nanmean,
+    "nanstd": lambda x: np.nanstd(x, axis=0),
+    "concatenate": lambda x: np.concatenate((x, x)),
+    "stack": lambda x: np.stack([x, x], -1),
+    "tril": np.tril,
+    "insert": lambda x: np.insert(x.reshape(-1), 3, 1.0),
+    "isin": lambda x: np.isin(x, [0.25, 0.5]),
+    "median": np.median,
+    "unique": lambda x: np.unique(x, return_counts=True),
+}
+
+
+@pytest.fixture(autouse=True)
+def usual_threshold() -> Iterator[None]:
+    before = npaccel.config.threshold
+    npaccel.config.threshold = 1 << 18
+    yield
+    npaccel.evaluate()
+    npaccel.config.threshold = before
+
+
+def square(count: int = N) -> np.ndarray[Any, Any]:
+    return np.sin(np.arange(float(count))).reshape(200, -1)
+
+
+def same(have: Any, want: Any) -> None:
+    if isinstance(want, tuple):
+        for one, other in zip(have, want, strict=True):
+            same(one, other)
+        return
+    assert np.asarray(have).dtype == np.asarray(want).dtype
+    np.testing.assert_array_equal(have, want)
+
+
+def same_but_for_rounding(have: Any, want: Any) -> None:
+    if isinstance(want, tuple):
+        for one, other in zip(have, want, strict=True):
+            same_but_for_rounding(one, other)
+        return
+    np.testing.assert_allclose(have, want, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_nothing_is_recorded(name: str) -> None:
+    plain, want = square(), CALLS[name](square())
+    with npaccel.accelerate():
+        for x in (plain, npaccel.asarray(plain)):
+            before = npaccel.stats()["requests"]
+            have = CALLS[name](x)
+            assert npaccel.stats()["requests"] == before
+            same(have, want)
+            if isinstance(have, np.ndarray) and have.nbytes >= 1 << 18:
+                assert type(have) is npaccel.Array
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("name", CALLS)
+def test_what_waits_is_not_evaluated_before(name: str) -> None:
+    x, want = square(), CALLS[name](square() * 2)
+    with npaccel.accelerate():
+        y = x * 2
+        before = npaccel.stats()["requests"]
+        have = CALLS[name](y)
+        if name in ("sum", "max", "argmin", "concatenate", "stack"):
+            assert npaccel.stats()["requests"] > before
+        same_but_for_rounding(have, want)
+
+
+@pytest.mark.pending
+def test_what_is_large_is_recorded() -> None:
+    x = square(32 * N)
+    with npaccel.accelerate():
+        for name in ("sum", "max", "var", "nanmean", "concatenate"):
+            before = npaccel.stats()["requests"]
+            have = CALLS[name](x)
+            assert npaccel.stats()["requests"] > before, name
+            np.testing.assert_allclose(have, CALLS[name](x), rtol=1e-12)
+
+
+@pytest.mark.pending
+def test_what_is_written_is_read_before() -> None:
+    x, other, want = square(), square(), square() + 1
+    with npaccel.accelerate():
+        y = x + 1  # pending; reads x
+        np.nanmean(other, axis=0, out=x[0])
+        z = x * 2
+        np.median(x, axis=0, overwrite_input=True)
+    np.testing.assert_array_equal(y, want)
+    np.testing.assert_array_equal(z[0], np.nanmean(other, axis=0) * 2)
+    np.testing.assert_array_equal(z[1:], other[1:] * 2)
+
+
+def test_an_argument_that_comes_back_is_the_callers() -> None:
+    plain = square()
+    with npaccel.accelerate():
+        for x in (plain, npaccel.asarray(plain)):
+            assert np.nan_to_num(x, copy=False) is x
+            out = np.empty(200)
+            assert np.nanmean(x, axis=0, out=out) is out
+
+
+def test_warnings_name_the_callers_line() -> None:
+    plain = square() * np.nan
+    with npaccel.accelerate(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for x in (plain, npaccel.asarray(plain)):
+            line = sys._getframe().f_lineno + 1
+            np.nanmean(x)
+            assert (caught[-1].filename, caught[-1].lineno) == (__file__, line)
+    assert len(caught) == 2
+
+
+def test_errors_are_numpys() -> None:
+    plain = square()
+    with npaccel.accelerate():
+        for x in (plain, npaccel.asarray(plain)):
+            with pytest.raises(np.exceptions.AxisError):
+                np.nanmean(x, axis=5)
+            with pytest.raises(TypeError):
+                x.var(3, 4, 5, 6, 7, 8, 9)
+            with pytest.raises(TypeError):
+                np.add.reduce(x, axis=None, nonsense=3)
+            with pytest.raises(ValueError, match=r"same shape|must match"):
+                np.stack([x, x[:3]])
