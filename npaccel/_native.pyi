@@ -353,8 +353,8 @@ def residence() -> list[tuple[int, str, int, int]]:
 def device_error() -> tuple[int, str] | None:
     """The driver's number of the last launch that failed and the device's name, told once."""
 
-def device_inject(count: int) -> None:
-    """Tests: so many of the next launches fail."""
+def device_inject(launches: int, reads: int = 0) -> None:
+    """Tests: so many of the next launches, and transfers back to the host, fail."""
 
 def threads() -> int:
     """How many threads run kernels."""

@@ -27,7 +27,7 @@ typedef struct {
     npa_device device;
 } device_object;
 
-static int inject;            /* tests: so many of the next launches fail */
+static int inject, inject_reads; /* tests: so many of the next launches, and transfers home, fail */
 static npa_device *trouble;   /* the last whose launch failed; owned; told to Python soon */
 
 static int32_t launch(npa_device *d, void *kernel, const int64_t *words, const void *scratch,
@@ -82,6 +82,7 @@ size_t npa_device_words(const npa_device *d, int64_t *own, const int64_t *words,
 }
 
 int32_t npa_device_injected(void) { return inject > 0 ? (inject--, INJECTED) : 0; }
+int32_t npa_device_injected_read(void) { return inject_reads > 0 ? (inject_reads--, INJECTED) : 0; }
 
 /* The arrays' addresses, which are arguments here, out of their words. */
 static void take_addresses(const npa_device *d, int64_t *words, char **arrays)
@@ -155,7 +156,7 @@ PyObject *npa_device_errors(void)
                      : Py_BuildValue("iN", (int)d->error, npa_store_name(d->store));
 }
 
-void npa_device_inject(int count) { inject = count; }
+void npa_device_inject(int launches, int reads) { inject = launches, inject_reads = reads; }
 
 npa_device *npa_device_of(PyObject *object)
 {

@@ -55,7 +55,8 @@ int npa_cast_value(int from, const void *value, int to, void *out)
 
 char *npa_buffer_address(npa_buffer *b)
 {
-    return b->copy == NULL || npa_copy_home(b) ? npa_buffer_pages(b) : NULL;
+    bool here = b->copy == NULL && b->lost == NULL;
+    return here || npa_copy_home(b) ? npa_buffer_pages(b) : NULL;
 }
 
 char *npa_buffer_pages(npa_buffer *b)

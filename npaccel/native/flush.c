@@ -156,6 +156,15 @@ static void remember(PyObject *program, int done)
     }
 }
 
+/* What lay on a device alone can't be had any more. */
+static void lost_device(void)
+{
+    static const char text[] = "npaccel: an array that is being read was lost with its device\n";
+    if (write(STDERR_FILENO, text, sizeof text - 1) >= 0) {
+        abort();
+    }
+}
+
 /* The buffer leaves the queue; its results appear. 0, or -1 if they could not. */
 static int dequeue(npa_buffer *b)
 {
@@ -167,12 +176,17 @@ static int dequeue(npa_buffer *b)
     } else if (b->range == NULL) {
         if (!npa_copy_home(b)) {
             npa_copy_drop(b);
+            b->lost = NULL; /* told now; nobody can be kept from looking */
             status = -1;
         }
         npa_drop_later(b->owner);
         npa_foreign_end(b);
     } else if (b->next == b) { /* dead and off the list */
         npa_release(b);
+    } else if (b->lost != NULL) {
+        if (!npa_lost_hide(b)) {
+            lost_device();
+        }
     } else if (npa_copy_stays(b)) {
         b->fresh = false;
     } else {
@@ -281,8 +295,9 @@ static int run_once(uint8_t *kinds, poll_function poll, bool *interrupted)
     for (int i = run.done; i < run.requests; i++) {
         npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
         run.done = i;
-        npa_buffer *dead = inherit(r, i, last);
-        int raised = npa_evaluate_request(&npa_q, i);
+        bool lost = npa_losses && npa_lost_request(&npa_q, i);
+        npa_buffer *dead = lost ? NULL : inherit(r, i, last);
+        int raised = lost ? 0 : npa_evaluate_request(&npa_q, i);
         if (raised < 0) {
             free(last);
             return -1; /* `dead` may be set: nothing was written, and it is read there again */
@@ -329,16 +344,30 @@ static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
     return status;
 }
 
+/* The run, which has not begun, goes request by request. */
+static void one_by_one(void)
+{
+    npa_drop_later(run.program);
+    run.program = NULL;
+}
+
 /* To the end, again if somebody wrote meanwhile into what it read. With the lock; needs no GIL.
  * 0 done, -1 out of memory, 1 interrupted. */
 static int run_to_end(bool alone, poll_function poll, bool *interrupted)
 {
     uint8_t *kinds = calloc((size_t)npa_q.nrequests + 1, 1);
+    npa_copy_lost(); /* what was not told was not needed */
     int status = kinds == NULL || npa_foreign_settle(alone) < 0 ? -1
                                                                 : go_on(kinds, poll, interrupted);
-    if (status < 0 && kinds != NULL) {
+    if (status < 0 && kinds != NULL && !npa_copy_is_lost()) {
         npa_nursery_trim(0); /* memory that only we could use */
         status = npa_foreign_settle(alone) < 0 ? -1 : go_on(kinds, poll, interrupted);
+    }
+    while (status < 0 && npa_copy_lost()) { /* what does not need it runs */
+        if (run.done == 0) {
+            one_by_one();
+        }
+        status = go_on(kinds, poll, interrupted);
     }
     while (status == 0 && npa_foreign_disturbed()) {
         npa_drop_later(run.program);
@@ -362,6 +391,9 @@ static int run_queue(PyObject *program, int requests, bool alone, poll_function 
     } else {
         run.program = program, run.requests = requests, run.done = 0;
         run.bytes_up = npa_count.bytes_up, run.bytes_down = npa_count.bytes_down;
+        if (npa_losses && npa_lost_pending()) {
+            one_by_one(); /* of requests that share a kernel some may need it */
+        }
     }
     npa_turn_expect(npa_program_expected((npa_program *)run.program));
     int status = run_to_end(alone, poll, interrupted);
@@ -424,15 +456,6 @@ static void no_memory(void)
     nanosleep(&pause, NULL);
 }
 
-/* What lay on a device alone can't be had any more. */
-static void lost_device(void)
-{
-    static const char text[] = "npaccel: an array that is being read was lost with its device\n";
-    if (write(STDERR_FILENO, text, sizeof text - 1) >= 0) {
-        abort();
-    }
-}
-
 /* On the evaluator's thread: somebody touched a guarded page. */
 void npa_serve_fault(npa_range *range)
 {
@@ -449,7 +472,7 @@ void npa_serve_fault(npa_range *range)
         }
         if (npa_range_work(range) == NULL) {
             no_memory();
-        } else if (!npa_copy_home(b)) {
+        } else if (!npa_copy_home(b)) { /* or `lost` */
             lost_device();
         } else if (npa_range_publish(range) == 0) {
             b->fresh = false;
@@ -809,10 +832,13 @@ static int show(PyArrayObject *array)
     npa_lock();
     npa_buffer *b = npa_buffer_of(array);
     bool hidden = b != NULL && b->index < 0 && (b->range->work != NULL || b->copy != NULL);
-    bool shown = !hidden || (npa_range_work(b->range) != NULL && npa_copy_home(b) &&
-                             npa_range_publish(b->range) == 0);
+    bool there = b == NULL || b->lost == NULL;
+    npa_copy_lost(); /* of something else */
+    bool shown = there && (!hidden || (npa_range_work(b->range) != NULL && npa_copy_home(b) &&
+                                       npa_range_publish(b->range) == 0));
+    bool lost = !shown && (!there || npa_copy_lost());
     npa_unlock();
-    return shown ? 0 : (set_error(), -1);
+    return shown ? 0 : lost ? npa_lost_error(array, b) : (PyErr_NoMemory(), -1);
 }
 
 static bool away(PyArrayObject *array)

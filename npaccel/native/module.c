@@ -697,11 +697,15 @@ static PyObject *py_device_error(PyObject *self, PyObject *nothing)
     return npa_device_errors();
 }
 
-static PyObject *py_device_inject(PyObject *self, PyObject *count)
+static PyObject *py_device_inject(PyObject *self, PyObject *args)
 {
     (void)self;
-    npa_device_inject((int)PyLong_AsLong(count));
-    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    int launches, reads = 0;
+    if (!PyArg_ParseTuple(args, "i|i", &launches, &reads)) {
+        return NULL;
+    }
+    npa_device_inject(launches, reads);
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef methods[] = {
@@ -748,7 +752,7 @@ static PyMethodDef methods[] = {
      "Why this thread's last operation was left to NumPy, if another thread was the cause; else ''."},
     {"threads", py_threads, METH_NOARGS, "How many threads run kernels."},
     {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
-    {"device_inject", py_device_inject, METH_O, "Tests: so many of the next launches fail."},
+    {"device_inject", py_device_inject, METH_VARARGS, "Tests: so many launches, and reads, fail."},
     {"placement", npa_placement, METH_NOARGS, "The device that the data of what is pending was given."},
     {"residence", npa_residence, METH_NOARGS, "What of that lies on devices."},
     {"stats", KEYWORDS(py_stats), METH_VARARGS | METH_KEYWORDS, "Counters."},

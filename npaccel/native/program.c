@@ -510,6 +510,21 @@ static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(v
     return status;
 }
 
+/* Whether it needs what was lost with a device. Then all that it writes is: what is fused with such a
+ * request can't be computed alone any more. */
+static bool step_is_lost(const step *s, npa_queue *q)
+{
+    if (s->request >= 0) {
+        return npa_lost_request(q, s->request);
+    }
+    bool lost = false;
+    for (int i = 0; i < s->npatches && !lost; i++) {
+        lost = s->patches[i].kind == PATCH_ADDRESS &&
+               npa_lost_step(q, &s->patches[i].a, 1, s->writes, s->nwrites);
+    }
+    return lost;
+}
+
 static bool writes_content(const step *s, npa_queue *q)
 {
     bool content = false;
@@ -525,8 +540,10 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
     for (int i = *done; i < program->nsteps; i++) {
         const step *s = &program->steps[i];
         *done = i;
-        int status;
-        if (s->request >= 0) {
+        int status = 0;
+        if (npa_losses && step_is_lost(s, q)) {
+            /* what it writes is lost, too */
+        } else if (s->request >= 0) {
             status = npa_evaluate_request(q, s->request);
             npa_count.native_requests++;
             ((npa_request *)(q->arena + q->at[s->request]))->rule->looped++;

@@ -64,6 +64,8 @@ typedef struct npa_buffer {
     char *inherited; /* then: where its content lies while the request runs whose output took it */
     uint64_t serial; /* flush that computed it */
     struct npa_copy *copy;    /* what of it lies on a device, see resident.c */
+    struct npa_store *lost;   /* the device that failed with what it was to be computed from */
+    bool unreachable;         /* its device did not give it back when last asked */
     struct npa_store *placed; /* where the user wants it to live; NULL: nowhere in particular */
     struct npa_buffer *next; /* dead ones; foreign ones in the queue */
 } npa_buffer;
@@ -501,12 +503,13 @@ int npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *g
                    char *partials, uint32_t *flags);
 bool npa_device_trouble(void); /* a launch failed, and Python does not know yet */
 PyObject *npa_device_errors(void);
-void npa_device_inject(int count);
+void npa_device_inject(int launches, int reads);
 size_t npa_device_items(const npa_device *d, const npa_device_grid *grid);
 /* What only this backend's kernels know goes behind `words`. Work items of the finish function. */
 size_t npa_device_words(const npa_device *d, int64_t *own, const int64_t *words,
                         const npa_device_grid *grid, bool finish);
 int32_t npa_device_injected(void); /* an error, when a test wants one; or 0 */
+int32_t npa_device_injected_read(void);
 void npa_device_note_failure(npa_device *d, int32_t error);
 
 /* resident.c: what of buffers lies in a device's own memory; with the lock, GIL not needed */
@@ -526,6 +529,8 @@ void npa_copy_drop(npa_buffer *b);  /* nobody needs what is there */
 bool npa_copy_stays(npa_buffer *b); /* it may stay hidden after a run */
 void npa_copies_home(void);
 bool npa_copy_lost(void);           /* that could not be done for want of the device; told once */
+bool npa_copy_is_lost(void);        /* the same, still to be told */
+npa_store *npa_copy_store(const npa_buffer *b); /* where it has a copy, or NULL */
 /* What is computed from data that lives somewhere lives there. */
 void npa_spread_place(npa_queue *q, const npa_access *accesses, int n);
 npa_store *npa_store_of(const npa_queue *q, int requests); /* where these are to run, or NULL */
@@ -533,6 +538,15 @@ uint64_t npa_place_number(const npa_store *s);             /* 0 for NULL: part o
 PyObject *npa_store_name(const npa_store *s); /* a new reference; None for NULL */
 PyObject *npa_placement(PyObject *self, PyObject *nothing);
 PyObject *npa_residence(PyObject *self, PyObject *nothing);
+
+/* lost.c: with the lock but for error */
+extern bool npa_losses; /* something was lost with a device, ever */
+bool npa_lost_pending(void); /* something in the queue is; the devices are asked again */
+/* Whether a request, or a step with such buffers, needs what is lost; then so is what it writes. */
+bool npa_lost_request(npa_queue *q, int index);
+bool npa_lost_step(npa_queue *q, const int32_t *used, int nused, const int32_t *written, int nwritten);
+bool npa_lost_hide(npa_buffer *b); /* after the run; false: it can't be */
+int npa_lost_error(PyArrayObject *array, const npa_buffer *b); /* -1 */
 
 /* direct.c */
 extern PyTypeObject npa_direct_type;

@@ -201,6 +201,8 @@ static bool bring(struct npa_copy *c, span need)
 
 static bool lost; /* the last one that was to come home could not */
 
+bool npa_copy_is_lost(void) { return lost; }
+
 bool npa_copy_lost(void)
 {
     bool was = lost;
@@ -208,29 +210,44 @@ bool npa_copy_lost(void)
     return was;
 }
 
+npa_store *npa_copy_store(const npa_buffer *b) { return b->copy != NULL ? b->copy->store : NULL; }
+
+static int32_t read_home(struct npa_copy *c, char *host)
+{
+    npa_store *s = c->store;
+    int32_t error = npa_device_injected_read();
+    return error != 0 ? error
+                      : ((read_function *)s->functions[READ])(s->queue, c->at.memory, 1,
+                                                              c->newer.low, length(c->newer),
+                                                              host + c->newer.low, 0, NULL, NULL);
+}
+
 bool npa_copy_home(npa_buffer *b)
 {
     struct npa_copy *c = b->copy;
+    if (b->lost != NULL) {
+        lost = true;
+        return false;
+    }
     if (c == NULL) {
         return true;
     }
     if (!empty(c->newer)) {
-        npa_store *s = c->store;
         char *host = npa_buffer_pages(b);
-        lost = host != NULL;
         double begin = npa_seconds();
-        if (host == NULL || s->pid != getpid() ||
-            ((read_function *)s->functions[READ])(s->queue, c->at.memory, 1, c->newer.low,
-                                                  c->newer.high - c->newer.low,
-                                                  host + c->newer.low, 0, NULL, NULL) != 0) {
+        if (host == NULL) {
             return false;
         }
-        lost = false;
+        if (c->store->pid != getpid() || read_home(c, host) != 0) {
+            lost = npa_losses = b->unreachable = true;
+            return false;
+        }
         npa_count.downloads++;
-        npa_count.bytes_down += c->newer.high - c->newer.low;
+        npa_count.bytes_down += length(c->newer);
         npa_note_home(b->serial, (uint64_t)(1e9 * (npa_seconds() - begin)));
     }
     drop(c);
+    b->unreachable = false;
     return true;
 }
 
@@ -239,6 +256,7 @@ void npa_copy_drop(npa_buffer *b)
     if (b->copy != NULL) {
         drop(b->copy);
     }
+    b->unreachable = false;
 }
 
 bool npa_copy_stays(npa_buffer *b)
@@ -259,7 +277,7 @@ void npa_copies_home(void)
 
 static struct npa_copy *copy_of(npa_store *s, npa_buffer *b)
 {
-    if (b->copy != NULL && b->copy->store != s && !npa_copy_home(b)) {
+    if (b->lost != NULL || (b->copy != NULL && b->copy->store != s && !npa_copy_home(b))) {
         return NULL;
     }
     if (b->copy == NULL) {

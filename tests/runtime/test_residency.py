@@ -114,6 +114,73 @@ def test_a_failed_launch_loses_nothing(monkeypatch):
     np.testing.assert_array_equal(np.asarray(x), expected)
 
 
+@pytest.fixture
+def failing():
+    """A function after which the device gives nothing back, nor launches anything."""
+    yield lambda: _native.device_inject(1000, 1000)
+    _native.device_inject(0, 0)
+
+
+def _lost(x):
+    with pytest.raises(RuntimeError, match=r"shape \(.*float64.* opencl:0 alone, which failed"):
+        x.tolist()
+    return True
+
+
+@pytest.mark.filterwarnings("ignore::npaccel.errors.NpaccelWarning")
+def test_what_needs_lost_data_fails_and_all_else_goes_on(failing):
+    a, b = _source(0), _source(1)
+    x = npaccel.evaluate(_step(_there(a), _there(b)))
+    plain = npaccel.asarray(b)
+    y, z, w = _step(x, x), plain * 2.0, plain + 3.0
+    u, v = np.sqrt(y), w * z
+    failing()
+    np.testing.assert_array_equal(np.asarray(z), b * 2.0)
+    np.testing.assert_array_equal(np.asarray(v), (b + 3.0) * (b * 2.0))
+    assert _lost(y) and _lost(u) and _lost(u)
+    with pytest.raises(RuntimeError, match="lies on opencl:0 alone, which does not give it back"):
+        x.tolist()
+    t = x * 3.0  # recorded as ever
+    np.testing.assert_array_equal(np.asarray(plain - 1.0), b - 1.0)
+    assert _lost(t) and _lost(t[1:5] + 1.0)
+    with pytest.raises(RuntimeError, match="opencl:0"):
+        float(y.sum())
+    _native.device_inject(0, 0)
+    np.testing.assert_array_equal(np.asarray(x), _step(a, b))  # it was not given up
+    assert _lost(y)
+
+
+@pytest.mark.filterwarnings("ignore::npaccel.errors.NpaccelWarning")
+def test_of_requests_that_share_a_kernel_only_those_that_need_it_are_lost(failing):
+    a, b = _source(0), _source(1)
+    x = npaccel.evaluate(_step(_there(a), _there(b)))
+    plain = npaccel.asarray(b)
+    with npaccel.backend("llvm"):  # one kernel for both
+        y, z = x * 2.0, plain * 2.0
+        failing()
+        npaccel.evaluate()
+        np.testing.assert_array_equal(np.asarray(z), b * 2.0)
+        assert _lost(y)
+
+
+@pytest.mark.filterwarnings("ignore::npaccel.errors.NpaccelWarning")
+def test_what_was_to_be_written_over_with_lost_data_is_not_shown(failing):
+    a, b = _source(0), _source(1)
+    x = npaccel.evaluate(_step(_there(a), _there(b)))
+    out, mine, foreign = npaccel.evaluate(npaccel.asarray(b) * 1.0), np.zeros(N), np.zeros(N)
+    np.asarray(out)
+    out += x
+    part = out[:10]
+    failing()
+    assert _lost(out) and _lost(part)
+    with pytest.raises(RuntimeError, match="opencl:0|on a device alone"):
+        np.add(x, b, out=foreign)
+        np.asarray(foreign)
+    with pytest.raises(RuntimeError, match="opencl:0|on a device alone"):
+        npaccel.asarray(mine)[:] = x
+    assert not mine.any()
+
+
 def test_raw_readers_and_writers_find_it():
     a, b = _source(0), _source(1)
     expected = _step(a, b)
