@@ -173,10 +173,10 @@ def test_what_was_to_be_written_over_with_lost_data_is_not_shown(failing):
     part = out[:10]
     failing()
     assert _lost(out) and _lost(part)
-    with pytest.raises(RuntimeError, match="opencl:0|on a device alone"):
+    with pytest.raises(RuntimeError, match=r"opencl:0|on a device alone"):
         np.add(x, b, out=foreign)
         np.asarray(foreign)
-    with pytest.raises(RuntimeError, match="opencl:0|on a device alone"):
+    with pytest.raises(RuntimeError, match=r"opencl:0|on a device alone"):
         npaccel.asarray(mine)[:] = x
     assert not mine.any()
 
