@@ -480,6 +480,9 @@ class Section:
     def sites(self) -> list[tuple[str, Any, int]]:
         """(operation, code, lasti) per request."""
 
+    def checks(self) -> list[tuple[int, int]]:
+        """Of indices: their block and -1, or the blocks of the smallest and the largest."""
+
     def bindings(self) -> list[tuple[int, int, int]]:
         """(request, operand, slot) per use of a run-time number."""
 
@@ -547,6 +550,12 @@ class Macro:
 def premise_holds(where: Any, name: str, value: Any) -> bool:
     """Whether `value` is under `name` in a dict, a cell or a class, or is an attribute; name "":
     whether a list has these items, a dict these keys and values, an array these bytes."""
+
+def check_index(index: np.ndarray[Any, Any], extent: int) -> bool:
+    """In a section: have each replay look whether these are in bounds. False: it computes them."""
+
+def check_extremes(least: np.ndarray[Any, Any], most: np.ndarray[Any, Any], extent: int) -> None:
+    """The same, of what the section computes: int64 without dimensions."""
 
 def in_section(*arrays: object) -> bool:
     """Whether one of these is a section's; without any, whether this thread records one."""

@@ -48,8 +48,8 @@ def _indices(value: Any) -> Array:
     return take_array(index)
 
 
-def _extremes(index: Array) -> tuple[int, int]:
-    """The smallest and the largest of pending indices, computed in one run with them."""
+def _extremes(index: Array) -> list[Array]:
+    """The smallest and the largest of indices, recorded."""
     axes = tuple(range(index.ndim))
     found = []
     for fold in (np.minimum, np.maximum):
@@ -58,14 +58,26 @@ def _extremes(index: Array) -> tuple[int, int]:
         if result is None:
             raise NotRecorded("operands that cannot be recorded")
         found.append(result)
-    low, high = (int(_native.plain(result)[()]) for result in found)
-    return low, high
+    return found
+
+
+def _check_at_replays(index: Array, extent: int) -> None:
+    """In a macro section: replays look whether the indices are in bounds; else the body runs."""
+    if not _native.check_index(index, extent):
+        if index.dtype == np.uint64:
+            _native.refuse("it picks elements by unsigned indices that it computes")
+        least, most = _extremes(_native.wrap(index).astype(INDEX))
+        _native.check_extremes(least, most, extent)
 
 
 def _has_negative(index: Array, extent: int) -> bool:
-    """Whether indices count from the end; NumPy raises its error if one is out of bounds."""
+    """Whether indices may count from the end; NumPy raises its error if one is out of bounds."""
+    if _native.in_section():
+        _check_at_replays(index, extent)
+        return True
     if _native.is_pending(index):
-        low, high = _extremes(index)
+        # In one run with them.
+        low, high = (int(_native.plain(found)[()]) for found in _extremes(index))
         if low < -extent or high >= extent:
             raise NotRecorded
         return low < 0
@@ -116,7 +128,7 @@ class _Gather:
     def is_worthwhile(self, *indices: Array) -> bool:
         """Something is pending, or the result is large: see Note [Worthwhile]."""
         if any(map(_native.in_section, (self.source, *indices))):
-            _native.refuse("it picks elements by an array of indices, whose values must be known")
+            return True
         if any(map(_native.is_pending, (self.source, *indices))):
             return True
         times = ROWS_TIMES if self.picks_rows() else TIMES

@@ -94,6 +94,9 @@ int npa_replay_try(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject 
                    PyObject **result, const char **why);
 void npa_frame_free(npa_frame *f);
 npa_queue *npa_queue_of(PyObject *section);
+/* Whether the indices of gathers are in bounds: those that are there before the run, or, computed, those
+ * that it made. */
+bool npa_section_indices_fit(PyObject *section, const npa_buffer *buffers, bool computed);
 /* replay_match.c */
 bool npa_replay_matches(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject *names,
                         npa_frame *f);

@@ -13,7 +13,7 @@ bool npa_type_known(int type)
 
 /* Views are in elements: strides and addresses must be whole ones, which alignment promises for no
  * complex dtype (a field of a record may lie 24 bytes apart). */
-static bool array_known(PyArrayObject *a)
+bool npa_array_known(PyArrayObject *a)
 {
     PyArray_Descr *d = PyArray_DESCR(a);
     if (!npa_type_known(d->type_num) || !PyArray_ISNBO(d->byteorder) || !PyArray_ISALIGNED(a) ||
@@ -35,7 +35,7 @@ bool npa_classify(PyObject *object, npa_value *out)
     out->array = NULL;
     if (type == npa_array_type || type == &PyArray_Type) {
         PyArrayObject *a = (PyArrayObject *)object;
-        if (!array_known(a)) {
+        if (!npa_array_known(a)) {
             return false;
         }
         out->type = PyArray_TYPE(a);
@@ -584,7 +584,7 @@ static bool broadcast_into(PyArrayObject *a, int *ndim, npy_intp *shape)
 /* Whether NumPy would write into `a` as it is, exactly of this shape. */
 static bool is_target(PyArrayObject *a, int ndim, const npy_intp *shape)
 {
-    if (!array_known(a) || !PyArray_ISWRITEABLE(a) || PyArray_NDIM(a) != ndim) {
+    if (!npa_array_known(a) || !PyArray_ISWRITEABLE(a) || PyArray_NDIM(a) != ndim) {
         return false;
     }
     for (int i = 0; i < ndim; i++) {
@@ -660,12 +660,12 @@ int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayOb
                .errstate = npa_errstate(), .axes = axes, .usual = order == 'K'};
     int status = d.errstate < -1 ? -1 : draft_inputs(&d, in), total = d.nin + d.nout;
     if (status <= 0 || (d.errstate < 0 && rule->may_warn) ||
-        (mask != NULL && (!array_known(mask) || !broadcast_into(mask, &d.ndim, d.shape)))) {
+        (mask != NULL && (!npa_array_known(mask) || !broadcast_into(mask, &d.ndim, d.shape)))) {
         return status < 0 ? -1 : 0;
     }
     for (int k = 0; out != NULL && k < d.nout; k++) { /* outputs take part in broadcasting */
         if (out[k] != NULL &&
-            (!array_known(out[k]) || !broadcast_into(out[k], &d.ndim, d.shape))) {
+            (!npa_array_known(out[k]) || !broadcast_into(out[k], &d.ndim, d.shape))) {
             return 0;
         }
     }
@@ -749,7 +749,7 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
     if (d.errstate < -1) {
         return -1;
     }
-    if (!array_known(in) || ndim == 0 || (d.errstate < 0 && rule->may_warn) ||
+    if (!npa_array_known(in) || ndim == 0 || (d.errstate < 0 && rule->may_warn) ||
         (out == NULL && mask == NULL && npa_turn_passes(&in, 1))) {
         return 0;
     }
@@ -769,7 +769,7 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
         npy_intp grown[NPA_MAX_DIMS];
         int n = ndim;
         memcpy(grown, d.shape, sizeof grown);
-        if (!array_known(mask) || !broadcast_into(mask, &n, grown) || n != ndim ||
+        if (!npa_array_known(mask) || !broadcast_into(mask, &n, grown) || n != ndim ||
             memcmp(grown, d.shape, sizeof(npy_intp) * (size_t)n) != 0) {
             return 0;
         }
@@ -843,7 +843,7 @@ int npa_record_gather(npa_rule *rule, PyArrayObject *source, PyArrayObject *base
 {
     draft d = {.rule = rule, .ndim = PyArray_NDIM(out), .nin = 4, .nout = 1, .base = base};
     int64_t numbers[2] = {extent, step};
-    if (!array_known(source) || !array_known(index) || d.ndim == 0 || d.ndim > NPA_MAX_DIMS ||
+    if (!npa_array_known(source) || !npa_array_known(index) || d.ndim == 0 || d.ndim > NPA_MAX_DIMS ||
         PyArray_SIZE(out) == 0 || extent < 1 || !fits(base, out) || !fits(index, out) ||
         !is_target(out, d.ndim, PyArray_DIMS(out)) || PyArray_DATA(base) != PyArray_DATA(source) ||
         !overlap_is_safe(source, out) || !overlap_is_safe(index, out)) {
@@ -853,87 +853,4 @@ int npa_record_gather(npa_rule *rule, PyArrayObject *source, PyArrayObject *base
     d.arrays[0] = source, d.arrays[1] = index, d.arrays[4] = out;
     memcpy(d.scalars[2], &numbers[0], 8), memcpy(d.scalars[3], &numbers[1], 8);
     return commit(&d, result);
-}
-
-/* Signs tell: of i where one is negative; of i + extent or extent - 1 - i where one is outside. The
- * sums wrap, and do so only for an i that is outside anyway. */
-#define SIGNS(T, U)                                                                     \
-    do {                                                                                \
-        U below = 0, outside = 0, n = (U)extent;                                        \
-        for (npy_intp i = 0; i < count; i++) {                                          \
-            T value;                                                                    \
-            memcpy(&value, p + i * stride, sizeof value);                               \
-            U u = (U)value;                                                             \
-            below |= u, outside |= (u + n) | (n - 1 - u);                               \
-        }                                                                               \
-        return (outside >> (8 * sizeof(U) - 1)) ? 2 : (below >> (8 * sizeof(U) - 1)) ? 1 : 0; \
-    } while (0)
-
-__attribute__((optimize("O3"))) static int line_of_longs(const char *p, npy_intp stride,
-                                                         npy_intp count, npy_intp extent)
-{
-    if (stride == 8) {
-        stride = 8; /* a loop of its own: its loads are next to each other */
-        SIGNS(int64_t, uint64_t);
-    }
-    SIGNS(int64_t, uint64_t);
-}
-
-__attribute__((optimize("O3"))) static int line_of_ints(const char *p, npy_intp stride,
-                                                        npy_intp count, npy_intp extent)
-{
-    if (stride == 4) {
-        stride = 4;
-        SIGNS(int32_t, uint32_t);
-    }
-    SIGNS(int32_t, uint32_t);
-}
-
-/* Of any other type: widened first. */
-static int line_of_others(int type, const char *p, npy_intp stride, npy_intp count,
-                          npy_intp extent)
-{
-    enum { MANY = 512 };
-    int64_t wide[MANY];
-    int worst = 0;
-    for (npy_intp at = 0; at < count && worst < 2; at += MANY) {
-        npy_intp n = count - at < MANY ? count - at : MANY;
-        npa_cast(type, p + at * stride, stride, NPY_LONG, (char *)wide, 8, n);
-        int found = line_of_longs((const char *)wide, 8, n, extent);
-        worst = found > worst ? found : worst;
-    }
-    return worst;
-}
-
-int npa_index_bounds(PyArrayObject *index, npy_intp extent)
-{
-    int type = npa_canonical(PyArray_TYPE(index)), ndim = PyArray_NDIM(index), worst = 0;
-    if (!PyTypeNum_ISINTEGER(type) || !array_known(index)) {
-        return -1;
-    }
-    npy_intp at[NPA_MAX_DIMS] = {0};
-    const char *p = PyArray_BYTES(index);
-    bool line = PyArray_IS_C_CONTIGUOUS(index) || ndim == 0;
-    npy_intp count = line ? PyArray_SIZE(index) : PyArray_DIM(index, ndim - 1);
-    npy_intp stride = line ? PyArray_ITEMSIZE(index) : PyArray_STRIDE(index, ndim - 1);
-    int last = line ? 0 : ndim - 1;
-    if (PyArray_SIZE(index) == 0) {
-        return 0;
-    }
-    for (npy_intp rows = PyArray_SIZE(index) / count; rows > 0 && worst < 2; rows--) {
-        int found = type == NPY_LONG ? line_of_longs(p, stride, count, extent)
-                    : type == NPY_INT && extent <= 0x40000000
-                        ? line_of_ints(p, stride, count, extent)
-                        : line_of_others(type, p, stride, count, extent);
-        worst = found > worst ? found : worst;
-        for (int i = last - 1; i >= 0; i--) {
-            p += PyArray_STRIDE(index, i);
-            if (++at[i] < PyArray_DIM(index, i)) {
-                break;
-            }
-            p -= PyArray_STRIDE(index, i) * at[i];
-            at[i] = 0;
-        }
-    }
-    return worst;
 }

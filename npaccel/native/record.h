@@ -271,6 +271,7 @@ enum { NPA_WEAK_INT = 100, NPA_WEAK_FLOAT, NPA_WEAK_COMPLEX };
 bool npa_classify(PyObject *object, npa_value *out);
 bool npa_wants(const npa_value *values, int n);
 bool npa_type_known(int type);
+bool npa_array_known(PyArrayObject *a);
 /* Record; 1 done, 0 not recordable (NumPy should do it), -1 error set. New references in results.
  * axes: 0, or for a scan the bit of its axis. */
 int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayObject *mask,
@@ -283,12 +284,21 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
 int npa_record_gather(npa_rule *rule, PyArrayObject *source, PyArrayObject *base,
                       PyArrayObject *index, npy_intp extent, npy_intp step, PyArrayObject *out,
                       PyObject **result);
-/* Where the indices lie: 0 in [0, extent), 1 some of them below but none below -extent, 2 elsewhere,
- * -1 not integers. Nothing may be pending on them. */
-int npa_index_bounds(PyArrayObject *index, npy_intp extent);
 int npa_record_iota(npa_rule *rule, npy_intp n, PyObject *start, PyObject *step, PyObject **result);
 /* A scalar's value in the loop's dtype. 1, or 0: leave it to NumPy (range, error, warning). */
 int npa_scalar_value(const npa_value *v, int to, void *out);
+
+/* index.c */
+typedef struct {
+    int type, size, ndim; /* canonical; bytes of an element */
+    npy_intp extent;
+    npy_intp lengths[2 * NPA_MAX_DIMS]; /* shape, then strides */
+} npa_indices;
+bool npa_indices_of(PyArrayObject *index, npy_intp extent, npa_indices *of); /* false: not integers */
+/* Where the indices lie: 0 in [0, extent), 1 some of them below but none below -extent, 2 elsewhere,
+ * -1 not integers. Nothing may be pending on them. */
+int npa_bounds_of(const npa_indices *of, const char *first);
+int npa_index_bounds(PyArrayObject *index, npy_intp extent);
 
 /* flush.c */
 int npa_flush_init(void);

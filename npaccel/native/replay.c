@@ -277,7 +277,7 @@ static bool give_pages(const npa_replay *r, npa_frame *f)
 
 /* -------------------------------------------------------------------------------- running */
 
-/* 0 done, -1 error set. */
+/* 0 done, -1 error set, 2 an index is out of bounds, and nothing was done. */
 static int run(npa_replay *r, npa_frame *f)
 {
     for (;;) {
@@ -301,6 +301,10 @@ static int run(npa_replay *r, npa_frame *f)
     }
     bool interrupted = false;
     int status = -1, done = 0;
+    if (!npa_section_indices_fit(r->section, f->buffers, false)) {
+        npa_unlock();
+        return 2;
+    }
     if (take_pages(r, f)) {
         PyThreadState *mine = r->heavy ? PyEval_SaveThread() : NULL;
         status = npa_program_run((npa_program *)r->program, &f->q, f->kinds, NULL, NULL,
@@ -362,8 +366,13 @@ static int go(npa_replay *r, npa_frame *f, bool strict, PyObject **result, const
         *why = "no guarded memory is left";
         return PyErr_Occurred() ? -1 : 2;
     }
-    if (run(r, f) < 0) {
+    int ran = run(r, f);
+    if (ran < 0) {
         return -1;
+    }
+    if (ran > 0 || !npa_section_indices_fit(r->section, f->buffers, true)) {
+        *why = "an index is out of bounds";
+        return 2;
     }
     PyObject *warnings = r->may_warn ? found(f) : NULL;
     if (warnings != NULL && strict) { /* the body raises it at its line */

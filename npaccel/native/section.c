@@ -22,6 +22,14 @@ struct npa_spot {
 
 typedef struct { int32_t request, operand, slot; } binding;
 
+/* Indices that each replay looks through: as they are at its begin, in a block; or their extremes, which
+ * it computes, in two. */
+typedef struct {
+    int32_t block, last; /* last: of the largest; -1: `block` has them all */
+    int64_t offset;
+    npa_indices of;
+} check;
+
 typedef struct npa_section {
     PyObject_HEAD
     npa_queue q; /* its requests; no buffers */
@@ -29,7 +37,8 @@ typedef struct npa_section {
     PyObject *called; /* see calls.c */
     npa_spot **spots;
     binding *bindings;
-    int nspots, spots_cap, nbindings, bindings_cap;
+    check *checks;
+    int nspots, spots_cap, nbindings, bindings_cap, nchecks, checks_cap;
     bool closed;
 } npa_section;
 
@@ -291,7 +300,7 @@ static void section_free(PyObject *self)
         Py_CLEAR(s->spots[i]->owner);
         spot_leave(s->spots[i]);
     }
-    free(s->spots), free(s->bindings), free(s->q.arena), free(s->q.at);
+    free(s->spots), free(s->bindings), free(s->checks), free(s->q.arena), free(s->q.at);
     Py_TYPE(self)->tp_free(self);
 }
 
@@ -459,6 +468,41 @@ static PyObject *section_bindings(PyObject *self, PyObject *nothing)
     return list;
 }
 
+/* Of indices that a gather has: (block, block of the largest or -1). */
+static PyObject *section_checks(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    npa_section *s = (npa_section *)self;
+    PyObject *list = PyList_New(s->nchecks);
+    for (int i = 0; list != NULL && i < s->nchecks; i++) {
+        PyObject *item = Py_BuildValue("(ii)", (int)s->checks[i].block, (int)s->checks[i].last);
+        if (item == NULL) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyList_SET_ITEM(list, i, item);
+    }
+    return list;
+}
+
+bool npa_section_indices_fit(PyObject *section, const npa_buffer *buffers, bool computed)
+{
+    npa_section *s = (npa_section *)section;
+    bool fit = true;
+    for (int i = 0; i < s->nchecks && fit; i++) {
+        const check *c = &s->checks[i];
+        if (!computed && c->last < 0) {
+            fit = npa_bounds_of(&c->of, buffers[c->block].base + c->offset) < 2;
+        } else if (computed && c->last >= 0) {
+            int64_t least, most;
+            memcpy(&least, buffers[c->block].base, sizeof least);
+            memcpy(&most, buffers[c->last].base, sizeof most);
+            fit = least >= -c->of.extent && most < c->of.extent;
+        }
+    }
+    return fit;
+}
+
 npa_queue *npa_queue_of(PyObject *section) { return &((npa_section *)section)->q; }
 
 static PyMethodDef section_methods[] = {
@@ -472,6 +516,7 @@ static PyMethodDef section_methods[] = {
     {"requests", section_requests, METH_NOARGS, "As in trace()."},
     {"sites", section_sites, METH_NOARGS, "As in history()."},
     {"bindings", section_bindings, METH_NOARGS, "Uses of run-time numbers."},
+    {"checks", section_checks, METH_NOARGS, "Of indices."},
     {NULL}};
 
 PyTypeObject npa_section_type = {
@@ -484,52 +529,7 @@ PyTypeObject npa_section_type = {
     .tp_new = section_new,
 };
 
-/* ------------------------------------------------------------------------- run-time numbers */
-
-static PyObject *runtime_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    PyObject *value;
-    int slot;
-    static char *names[] = {"value", "slot", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oi", names, &value, &slot)) {
-        return NULL;
-    }
-    if (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value)) {
-        PyErr_SetString(PyExc_TypeError, "a float or an int is needed");
-        return NULL;
-    }
-    npa_runtime *r = (npa_runtime *)type->tp_alloc(type, 0);
-    if (r != NULL) {
-        r->value = Py_NewRef(value), r->slot = slot;
-    }
-    return (PyObject *)r;
-}
-
-static void runtime_free(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    Py_XDECREF(((npa_runtime *)self)->value);
-    type->tp_free(self);
-}
-
-static PyObject *runtime_get(PyObject *self, void *name)
-{
-    npa_runtime *r = (npa_runtime *)self;
-    return name == NULL ? Py_NewRef(r->value) : PyLong_FromLong(r->slot);
-}
-static PyGetSetDef runtime_getset[] = {
-    {"_value", runtime_get, NULL, "What it is in this call.", NULL},
-    {"_slot", runtime_get, NULL, "Which number of the section it is.", "slot"}, {NULL}};
-
-PyTypeObject npa_runtime_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Runtime",
-    .tp_basicsize = sizeof(npa_runtime),
-    .tp_dealloc = runtime_free,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .tp_doc = "A Python number that a section takes anew at each call.",
-    .tp_getset = runtime_getset,
-    .tp_new = runtime_new,
-};
+/* ------------------------------------------------------------------------- for all of Python */
 
 static PyObject *in_section(PyObject *module, PyObject *args)
 {
@@ -599,6 +599,50 @@ static PyObject *refuse(PyObject *module, PyObject *why)
     return text != NULL ? Py_NewRef(Py_None) : NULL;
 }
 
+static bool add_check(check c)
+{
+    npa_section *s = npa_here;
+    if (!grow(&s->checks, s->nchecks, &s->checks_cap, sizeof *s->checks)) {
+        PyErr_NoMemory();
+        return false;
+    }
+    s->checks[s->nchecks++] = c;
+    return true;
+}
+
+/* check_index(index, extent) -> whether each replay will look whether indices are in bounds; False: they
+ * are computed in the section, so their extremes must be. */
+static PyObject *check_index(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyArrayObject *index;
+    Py_ssize_t extent;
+    check c = {.last = -1};
+    if (!PyArg_ParseTuple(args, "O!n", &PyArray_Type, &index, &extent) ||
+        !npa_section_place(index, false, &c.block, &c.offset)) {
+        return NULL;
+    }
+    if (npa_here->spots[c.block]->written || !npa_indices_of(index, extent, &c.of)) {
+        Py_RETURN_FALSE;
+    }
+    return add_check(c) ? Py_NewRef(Py_True) : NULL;
+}
+
+/* check_extremes(least, most, extent): int64 without dimensions, computed in the section. */
+static PyObject *check_extremes(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyArrayObject *least, *most;
+    check c = {.last = -1};
+    if (!PyArg_ParseTuple(args, "O!O!n", &PyArray_Type, &least, &PyArray_Type, &most,
+                          &c.of.extent) ||
+        !npa_section_place(least, false, &c.block, &c.offset) ||
+        !npa_section_place(most, false, &c.last, &c.offset) || !add_check(c)) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *errstate(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
@@ -609,6 +653,8 @@ static PyObject *errstate(PyObject *module, PyObject *nothing)
 static PyMethodDef functions[] = {
     {"in_macro_block", in_macro_block, METH_VARARGS, "Record arrays of any size in this thread."},
     {"refuse", refuse, METH_O, "A section that this thread records can't be."},
+    {"check_index", check_index, METH_VARARGS, "Have replays look whether indices are in bounds."},
+    {"check_extremes", check_extremes, METH_VARARGS, "The same of what a section computes."},
     {"errstate", errstate, METH_NOARGS, "As in a request; -1: not only ignore and warn."},
     {"in_section", in_section, METH_VARARGS, "Whether an argument, or without any this thread, is in one."},
     {"reading", reading, METH_VARARGS, "Raise where an array is a section's."},

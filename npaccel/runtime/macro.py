@@ -34,6 +34,7 @@ RETRY_EVERY: Final = 64
 MOST_EARLY: Final = 16
 # What a replay answers: another signature, done, the body must run.
 OTHER, DONE, BODY = range(3)
+UNFIT: Final = "the recording did not fit its own arguments"
 CHECK_MODE: Final = "check mode runs every request by itself"
 
 
@@ -243,13 +244,15 @@ class Section:
             if any(block[1] for block in recording.section.blocks()):
                 # What it wrote before it raised is there, as after NumPy.
                 once, _ = code.make(requests_of(recording, threshold), True)
-                make_replay(recording, names, count, once, threshold).run(given, names)
+                replay = make_replay(recording, names, count, once, threshold)
+                if replay.run(given, names)[0] != DONE:
+                    return self._run_body(args, kwargs, UNFIT)
             raise recording.raised
         made, waiting = code.make(requests_of(recording, threshold), False)
         replay = make_replay(recording, names, count, made, threshold)
         status, result = replay.run(given, names)
         if status != DONE:
-            return self._run_body(args, kwargs, "the recording did not fit its own arguments")
+            return self._run_body(args, kwargs, UNFIT)
         self.counts["recordings"] += 1
         hits = sum(variant.hits for variant in self.variants)
         self._fruitless = self._fruitless + 1 if hits == self._hits_before else 0

@@ -198,6 +198,9 @@ class Recording:
         del positional, values
         self.section.leave()
         self._check()
+        for block, last in self.section.checks():
+            for extreme in (block, last) if last >= 0 else ():
+                self.cells.setdefault(extreme, len(self.cells))
         self.outputs = list(self._output(result))
 
     def _call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -32,6 +32,7 @@ def requests_of(recording: Recording, threshold: int) -> RawTrace:
     blocks = section.blocks()
     kinds = _kinds(recording, blocks)
     _check_overlap(recording, blocks, kinds)
+    _check_indices(recording, blocks, kinds)
     bound = {(request, operand) for request, operand, _ in section.bindings()}
     buffers: list[tuple[Any, ...]] = []
     for index, (block, kind) in enumerate(zip(blocks, kinds, strict=True)):
@@ -106,6 +107,18 @@ def _check_overlap(recording: Recording, blocks: list[tuple[Any, ...]], kinds: l
             low, high = block[5], block[5] + block[0]
             if any(group.low < high and low < group.high for group in recording.groups):
                 raise Refused("an argument's memory is also reached by another name")
+
+
+def _check_indices(recording: Recording, blocks: list[tuple[Any, ...]], kinds: list[int]) -> None:
+    """Indices must be there when a replay begins; if it computes them, it must write nothing."""
+    writes = any(kind == INPUT and block[1] for block, kind in zip(blocks, kinds, strict=True))
+    for block, last in recording.section.checks():
+        if last < 0 and kinds[block] not in (INPUT, OUTSIDE):
+            raise Refused("it picks elements by indices without values")
+        if last >= 0 and writes:
+            raise Refused(
+                "it picks elements by indices that it computes, and writes to an argument"
+            )
 
 
 def _without_values(index: int, raw: tuple[Any, ...], bound: set[tuple[int, int]]) -> Any:
