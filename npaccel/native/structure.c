@@ -19,8 +19,8 @@ typedef struct {
 } region;
 
 typedef struct {
-    int n;
-    region *of; /* VIEWS of them; NULL: none yet */
+    int n, room;
+    region *of;
     uint64_t writes; /* a bit per region */
 } regions;
 
@@ -154,15 +154,18 @@ static bool overlap(const region *a, const region *b)
 static int place_of(writer *w, int buffer, const region *wanted, bool write)
 {
     regions *known = &w->buffers[buffer];
-    known->of = known->of != NULL ? known->of : malloc(VIEWS * sizeof *known->of);
     int i = 0;
-    while (known->of != NULL && i < known->n &&
-           memcmp(&known->of[i], wanted, sizeof *wanted) != 0) {
+    while (i < known->n && memcmp(&known->of[i], wanted, sizeof *wanted) != 0) {
         i++;
     }
-    if (known->of == NULL || i == VIEWS) {
-        w->failed = true;
-        return 0;
+    if (i == known->room) {
+        int room = known->room > 0 ? 4 * known->room : 3;
+        region *grown = room <= VIEWS ? realloc(known->of, (size_t)room * sizeof *grown) : NULL;
+        if (grown == NULL) {
+            w->failed = true;
+            return 0;
+        }
+        known->of = grown, known->room = room;
     }
     known->of[i] = *wanted;
     known->n += i == known->n;

@@ -41,7 +41,7 @@ from npaccel.runtime.cost import (
 from npaccel.runtime.helper import Helper
 from npaccel.runtime.jobs import Job
 from npaccel.runtime.kernels import Kernels, MissingCode
-from npaccel.runtime.patterns import Patterns, pattern_of, unpack_pattern
+from npaccel.runtime.patterns import Patterns, pattern_of
 from npaccel.runtime.plans import Planner
 from npaccel.runtime.program import (
     Compile,
@@ -174,14 +174,16 @@ class Engine:
             return self.tiers.single(sequence, key, NEVER)
         if sequence.ready and not eager and not self.tiers.planning_pays(sequence, key):
             return self.tiers.single(sequence, key, TOO_LITTLE)
-        name = self.patterns.name()
-        if not (key in sequence.programs or sequence.planned or self.patterns.known(name)):
+        name = self.patterns.name() if sequence.ready or eager else None
+        fits = name is not None and bool(self.patterns.known(name))
+        if not (key in sequence.programs or sequence.planned or fits):
             stored = self.stored.find(key)
             if stored is not None:
                 sequence.ready = True
                 return self._keep(key, *stored[:3])
+            name = self.patterns.name() if name is None else name
             sequence.ready = self.patterns.load(name) or sequence.ready
-        return self._compile(key, name) if eager else self._choose(key, name, sequence)
+        return self._compile(key, name or "") if eager else self._choose(key, name, sequence)
 
     def touched(self, key: bytes) -> _native.Program:
         """Plan what a touch ran with NumPy's loops, for the next one.
@@ -194,12 +196,13 @@ class Engine:
             self.tiers.runs = runs  # the core counts them
             return program
 
-    def _choose(self, key: bytes, name: str, sequence: Sequence) -> _native.Program:
-        """At once with NumPy's loops, unless there is code; and whether to have it compiled."""
+    def _choose(self, key: bytes, name: str | None, sequence: Sequence) -> _native.Program:
+        """At once with NumPy's loops, unless there is code; whether to have it compiled. name: of
+        the structure's patterns; None: there is no code, and nobody has asked."""
         tiers, missing = self.tiers, False
         if sequence.ready:
             begin = time.monotonic()
-            program = self._for_size(key, name, sequence)
+            program = self._for_size(key, name or "", sequence)
             if program is not None:
                 self.costs.note_plan(_native.pending(), time.monotonic() - begin)
                 return program
@@ -207,8 +210,9 @@ class Engine:
         tiers.expect(sequence)
         if not tiers.busy and (missing or tiers.pays(sequence)):
             sequence.unlike += missing
-            if not tiers.ask(sequence, key, lambda number: self._job(number, key, name)):
-                return self._compile(key, name)
+            named = self.patterns.name() if name is None else name
+            if not tiers.ask(sequence, key, lambda number: self._job(number, key, named)):
+                return self._compile(key, named)
         return tiers.single(sequence, key)
 
     def _for_size(self, key: bytes, name: str, sequence: Sequence) -> _native.Program | None:
@@ -369,8 +373,7 @@ class Engine:
                 continue
             found = self.stored.program(unpack_outcome(reply.outcome))
             if reply.pattern is not None:
-                name, packed = reply.pattern
-                self.patterns.add(name, unpack_pattern(packed))
+                self.patterns.add_packed(*reply.pattern)
             if asked.section is not None:
                 asked.section.take(found)
             elif found is not None:

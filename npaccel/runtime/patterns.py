@@ -10,6 +10,7 @@ import marshal
 import math
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from cachetools import LRUCache
@@ -298,6 +299,14 @@ def _kernel_step(*fields: Any) -> _Step:
     return step._replace(arrays=arrays, tasks=Tasks(*step.tasks))
 
 
+@dataclass(slots=True)
+class _Known:
+    """packed: one more, as the helper sent it."""
+
+    patterns: list[Pattern]
+    packed: bytes | None = None
+
+
 class Patterns:
     """Known patterns by structure, in memory and on disk.
 
@@ -311,7 +320,7 @@ class Patterns:
     def __init__(
         self, limit: int, store: Callable[[], Store | None], identity: Callable[[], str]
     ) -> None:
-        self._known: LRUCache[str, list[Pattern]] = LRUCache(limit)
+        self._known: LRUCache[str, _Known] = LRUCache(limit)
         self._store = store
         self._identity = identity
 
@@ -322,9 +331,14 @@ class Patterns:
         return "" if found is None else digest("pattern", self._identity(), found)
 
     def known(self, name: str) -> list[Pattern]:
-        """Those in memory; the one that was met last is the first."""
-        found: list[Pattern] = self._known.get(name, [])
-        return found
+        """Those in memory; the latest one is the first."""
+        found = self._known.get(name)
+        if found is None:
+            return []
+        if found.packed is not None:
+            packed, found.packed = found.packed, None
+            self.add(name, unpack_pattern(packed))
+        return found.patterns
 
     def load(self, name: str) -> bool:
         """Bring those on disk into memory; whether there are any."""
@@ -334,16 +348,20 @@ class Patterns:
 
     def add(self, name: str, pattern: Pattern) -> bool:
         """Keep one in memory; False where its rules are not this process's."""
-        known = _native.rules()
+        rules = _native.rules()
         for text in pattern.rules:
-            rule = known.get(text.id)
+            rule = rules.get(text.id)
             if rule is None or rule_text(rule) != text:
                 return False
-        found = self._known.setdefault(name, [])
-        if pattern not in found:
-            found.insert(0, pattern)
-            del found[VARIANTS:]
+        known = self._known.setdefault(name, _Known([])).patterns
+        if pattern not in known:
+            known.insert(0, pattern)
+            del known[VARIANTS:]
         return True
+
+    def add_packed(self, name: str, packed: bytes) -> None:
+        """Keep one in memory, for when somebody asks."""
+        self._known.setdefault(name, _Known([])).packed = packed
 
     def keep(self, name: str, pattern: Pattern) -> None:
         """Store one on disk, if there is a cache."""
