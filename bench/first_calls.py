@@ -5,7 +5,7 @@ warm: one that the process before filled; steady: later calls of that process; w
 call's speed as a part of theirs. floor: later calls too, with no memory kept from the one before:
 all is known, but results have new pages, as NumPy's have at each call; floor_speed: the first
 call's speed as a part of those. Memory that is free has been touched just before. The delay is the
-longest time that choosing, and looking after the helper, took in a flush.
+longest processor time that choosing, and looking after the helper, took in a flush.
 """
 
 import os
@@ -59,11 +59,11 @@ def child(name):
 
     def measured(method):
         def call(*args):
-            start = time.perf_counter()
+            start = time.thread_time()
             try:
                 return method(*args)
             finally:
-                delays.append((time.perf_counter() - start) * 1e3)
+                delays.append((time.thread_time() - start) * 1e3)
 
         return call
 

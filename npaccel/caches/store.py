@@ -147,11 +147,11 @@ class Store:
         """Why the folder can't be trusted or used, in words that follow its name; None: it can."""
         try:
             about = _stat_or_make(self.folder)
-            above = os.stat(os.path.dirname(os.path.realpath(self.folder)))
+            if not stat.S_ISDIR(about.st_mode):
+                return "is not a folder"
+            above = os.stat(os.path.join(self.folder, os.pardir))  # of where a link leads
         except OSError as error:
             return f"can't be used ({os.strerror(error.errno or 0)})"
-        if not stat.S_ISDIR(about.st_mode):
-            return "is not a folder"
         if about.st_uid != os.geteuid():
             return "belongs to another user, and it holds machine code"
         if about.st_mode & 0o022:
