@@ -23,6 +23,10 @@ class CompileError(NpaccelError):
     """A kernel was rejected by a compiler."""
 
 
+class Unsupported(CompileError):
+    """A kernel needs what a device does not have, so it runs on the host; not a failure."""
+
+
 class BackendUnavailable(NpaccelError):
     """A backend cannot be used on this machine; the text says why."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from npaccel.backends.base import Backend, Compiled
 from npaccel.caches.store import Store
-from npaccel.errors import BackendUnavailable, CompileError
+from npaccel.errors import BackendUnavailable, CompileError, Unsupported
 from npaccel.ir.nodes import Kernel
 from npaccel.runtime.kernels import Kernels
 from npaccel.runtime.program import StepInfo
@@ -71,6 +71,8 @@ class Device:
         except BackendUnavailable as error:
             self.lost = str(error)
             self._tell(f"{error}; kernels run with llvm instead")
+        except Unsupported as error:
+            self._refused[kernel.name] = str(error)
         except CompileError as error:
             self._refused[kernel.name] = str(error)
             self._tell(f"{error}; the kernel runs with llvm instead")

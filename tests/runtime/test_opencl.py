@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 from unittest.mock import Mock
 
 import numpy as np
@@ -96,6 +97,17 @@ def test_a_failed_launch_is_done_on_the_host_and_told_once():
         before = _launches("llvm")
         np.testing.assert_array_equal(np.asarray(npaccel.evaluate(x * 4.0 - 2.0)), y)
         assert _launches("llvm") == before + 1, "a kernel that failed is not tried again"
+
+
+@pytest.mark.pending
+def test_what_a_device_cannot_do_is_explained_and_no_failure():
+    source = np.arange(float(N)).reshape(-1, 4)
+    with npaccel.backend("opencl"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = npaccel.asarray(source)
+        y = npaccel.evaluate((x + 1.0).cumsum(axis=1))
+        assert "scans run on the host" in str(npaccel.explain())
+    np.testing.assert_array_equal(np.asarray(y), (source + 1.0).cumsum(axis=1))
 
 
 def test_without_a_driver_the_reason_says_what_to_do():

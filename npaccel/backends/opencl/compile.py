@@ -7,7 +7,7 @@ from npaccel.backends.layout import Layout
 from npaccel.backends.opencl.compiled import CompiledKernel, bind
 from npaccel.backends.opencl.emit import emit_kernel, symbols_of
 from npaccel.backends.opencl.target import Target
-from npaccel.errors import CompileError
+from npaccel.errors import Unsupported
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.scalar import scans, topological
 
@@ -20,18 +20,20 @@ def compile_kernel(kernel: Kernel, target: Target) -> CompiledKernel:
 
 
 def emit_image(kernel: Kernel, target: Target) -> bytes:
-    """The device's code of `kernel`; raises CompileError, also where the device lacks a dtype."""
-    if not target.fp64 and _uses_doubles(kernel):
-        raise CompileError(f"opencl: {target.name} has no double precision")
+    """The device's code of `kernel`; raises CompileError, or Unsupported."""
+    if not target.fp64 and _uses(kernel, ("f8", "c16")):
+        raise Unsupported(f"opencl: {target.name} has no double precision")
+    if not target.exact_singles and _uses(kernel, ("f2", "f4", "c8")):
+        raise Unsupported(f"opencl: {target.name} rounds single precision otherwise")
     if any(scans(leaf.all_roots) for leaf in kernel.leaves):
-        raise CompileError("opencl: scans run on the host")
+        raise Unsupported("opencl: scans run on the host")
     source = emit_kernel(kernel, target.vector_bytes, target.features)
     return target.build(source, symbols_of(kernel), Layout.of(kernel).size)
 
 
-def _uses_doubles(kernel: Kernel) -> bool:
+def _uses(kernel: Kernel, dtypes: tuple[str, ...]) -> bool:
     nodes = (node for leaf in kernel.leaves for node in topological(leaf.all_roots))
-    return any(node.dtype in ("f8", "c16") for node in nodes)
+    return any(node.dtype in dtypes for node in nodes)
 
 
 def load_image(image: bytes, symbols: tuple[str, ...], target: Target) -> Loaded:

@@ -246,13 +246,36 @@ class Writer:
             return self._new(dtype, f"~{names[0]}")
         if op in _BY_LANE:
             return self._new(dtype, self._lanes(_BY_LANE[op], dtype, names))
-        if op in (Core.DIV, Core.REM):
-            sign = "/" if op is Core.DIV else "%"
-            if dtype[0] == "u":
-                return self._new(dtype, f"{names[0]} {sign} {names[1]}")
-            x, y = (self.signed(dtype, name) for name in names)
-            return self._from_signed(dtype, f"{x} {sign} {y}")
+        if op is Core.DIV:
+            return self._quotient(dtype, *names)
+        if op is Core.REM:
+            return self._remainder(dtype, *names)
         raise InternalError(f"{op} has no meaning for {dtype}")
+
+    def _quotient(self, dtype: str, x: str, y: str) -> str:
+        if self.width == 1 or item_size(dtype) == 8:
+            return self._divided("/", dtype, x, y)
+        # No vector unit divides integers, but one divides floats twice as precise, whose quotient
+        # truncates to the same integer: |x / y| lies at least 1 / |y| below the next one.
+        real = "f8" if item_size(dtype) == 4 else "f4"
+        parts = [self.signed(dtype, name) if dtype[0] == "i" else name for name in (x, y)]
+        floats = [self._new(real, self.wide(part, _FLOATS[real])) for part in parts]
+        quotient = self._new(real, " / ".join(floats))
+        if dtype == "u4":
+            return self._new(dtype, self.wide(quotient, "uint"))
+        whole = self._new("i4", self._unsigned("i4", self.wide(quotient, "int")))
+        return self.convert_real(whole, "i4", dtype)
+
+    def _remainder(self, dtype: str, x: str, y: str) -> str:
+        if self.width == 1 or item_size(dtype) == 8:
+            return self._divided("%", dtype, x, y)
+        return self._new(dtype, f"{x} - {self._quotient(dtype, x, y)} * {y}")
+
+    def _divided(self, sign: str, dtype: str, x: str, y: str) -> str:
+        if dtype[0] == "u":
+            return self._new(dtype, f"{x} {sign} {y}")
+        parts = [self.signed(dtype, name) for name in (x, y)]
+        return self._from_signed(dtype, f" {sign} ".join(parts))
 
     def _lanes(self, function: str, dtype: str, names: Sequence[str]) -> str:
         """Text of a function of single elements, called for each lane."""

@@ -193,6 +193,7 @@ class Target:
 
     Attributes
     ----------
+    exact_singles : whether what is computed in f4 has IEEE's bits
     pocl : whether the driver is PoCL, for this machine's processor
     features : of the processor that code is to use, whatever the driver believes; see `emit_kernel`
     vector_bytes : of the vectors to write; 0: one element at a time
@@ -212,6 +213,7 @@ class Target:
         self.number, self.name, self.driver = number, found.name, found.driver
         self.processor = bool(device.type & cl.device_type.CPU)
         self.pocl = self.processor and "PoCL" in device.version
+        self.exact_singles = self._has_exact_singles()
         self.fp64 = "cl_khr_fp64" in device.extensions
         self.units = int(device.max_compute_units)
         self.memory_bytes = int(device.global_mem_size)
@@ -244,6 +246,13 @@ class Target:
         # PoCL's kernels for processors are functions of this process, whatever it says.
         return self.pocl
 
+    def _has_exact_singles(self) -> bool:
+        """Whether f4 is IEEE's, subnormal numbers, divisions and square roots included."""
+        kinds = self.cl.device_fp_config
+        needed = kinds.CORRECTLY_ROUNDED_DIVIDE_SQRT | kinds.DENORM | kinds.INF_NAN
+        needed |= kinds.ROUND_TO_NEAREST
+        return int(self.device.single_fp_config) & int(needed) == int(needed)
+
     def _features(self) -> str:
         return ",".join(WIDE_FEATURES) if self.pocl and _processor_has(WIDE_FEATURES) else ""
 
@@ -256,11 +265,8 @@ class Target:
         return min(WIDEST_BYTES, preferred, max(16, int(_native.cpu()[1])))
 
     def _options(self) -> str:
-        options = "-cl-std=CL1.2"
-        correct = int(self.cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT)
-        if int(self.device.single_fp_config) & correct:
-            options += " -cl-fp32-correctly-rounded-divide-sqrt"
-        return options
+        exact = " -cl-fp32-correctly-rounded-divide-sqrt" if self.exact_singles else ""
+        return f"-cl-std=CL1.2{exact}"
 
     def _addresses(self, names: tuple[str, ...]) -> tuple[Any, ...]:
         # What pyopencl's module is linked with is found through its handle.

@@ -1,0 +1,118 @@
+"""What the OpenCL backend writes for other devices than this one, and how programs are built."""
+
+import numpy as np
+import pytest
+
+from npaccel.backends.opencl import helper, target
+from npaccel.backends.opencl.emit import emit_kernel
+from npaccel.errors import CompileError, Unsupported
+from npaccel.ir.nodes import Fold, Leaf, Reduce, RowParam, Store
+from npaccel.ir.scalar import Core, Pool
+
+from .support import Opencl, check, edge_values, kernel, param
+
+pytest.importorskip("pyopencl")
+# A device that is no processor has no vectors; a processor need not have wide ones.
+OTHERS = (0, 32)
+N = 333
+
+
+@pytest.fixture(scope="module", params=[None, *OTHERS], ids=["own", "none", "narrow"])
+def device(request):
+    machine = Opencl()
+    if request.param is not None:
+        there = machine._backend.target
+        there.vector_bytes, there.features = request.param, ""
+    yield machine
+    machine._backend.target.builder.stop()
+
+
+def _floats(dtype):
+    pool = Pool()
+    x, y = (pool.load(dtype, k) for k in range(2))
+    values = [x.fma(y, x), abs(x).unary(Core.SQRT), x.binary(Core.COPYSIGN, y)]
+    rounded = [Core.FLOOR, Core.CEIL, Core.TRUNC, Core.RINT]
+    values.append(sum((x.unary(op) * k for k, op in enumerate(rounded, 2)), x))
+    return _map(dtype, values)
+
+
+def _integers(dtype):
+    pool = Pool()
+    x, y = (pool.load(dtype, k) for k in range(2))
+    divisor = (y & 77) | 1
+    values = [x.binary(Core.DIV, divisor), x.binary(Core.REM, divisor)]
+    return _map(dtype, [*values, x.unary(Core.POPCOUNT), x.unary(Core.CLZ)])
+
+
+def _map(dtype, values):
+    """A kernel that stores these values, and data for it."""
+    arrays = [param(dtype), param(dtype), *(param(dtype, out=True) for _ in values)]
+    stores = tuple(Store(k, value) for k, value in enumerate(values, 2))
+    data = [edge_values(dtype, N, k) for k in range(len(arrays))]
+    return kernel(arrays, [Leaf(False, stores)], split=True), data
+
+
+@pytest.mark.parametrize("make", [_floats, _integers])
+def test_functions_of_other_devices_are_the_same(device, make):
+    made, data = make("f8" if make is _floats else "i4")
+    check(device, made, (N,), data)
+
+
+def test_columns_on_other_devices(device):
+    pool = Pool()
+    sums = Leaf(False, (Reduce(0, Fold.SUM, pool.load("f8", 0)),))
+    store = Leaf(True, (Store(1, pool.row("f8", 0)),))
+    arrays = [param("f8"), param("f8", out=True, band_only=True)]
+    made = kernel(arrays, [sums, store], band_rank=1, vector_band=True, rows=(RowParam("f8"),))
+    data = np.random.default_rng(0).standard_normal((40, 600)).T
+    out = np.lib.stride_tricks.as_strided(np.zeros(600), (600, 40), (8, 0))
+    check(device, made, (600, 40), [data, out])
+
+
+def test_code_for_other_devices_has_no_processors_instructions():
+    made, _ = _floats("f8")
+    text = emit_kernel(made, 0)
+    assert "__builtin_ia32" not in text and "noinline" not in text
+    assert "WIDE" not in emit_kernel(made, 32).splitlines()[0]
+    assert 'WIDE "avx512f"' in emit_kernel(made, 64, "avx512f")
+
+
+def test_what_a_device_rounds_otherwise_is_refused():
+    machine = Opencl()
+    machine._backend.target.exact_singles = False
+    with pytest.raises(Unsupported, match="rounds single precision otherwise"):
+        machine.compile(_floats("f4")[0])
+    machine._backend.target.fp64 = False
+    with pytest.raises(Unsupported, match="no double precision"):
+        machine.compile(_floats("f8")[0])
+
+
+def test_options_are_tried_in_turn_and_the_last_ones_errors_told():
+    there = target.Target()
+    needs = "#ifndef GOOD\n#error not this way\n#endif\nkernel void run() {}\n"
+    header = {"device": there.found.place, "symbols": (), "words": 0, "host_memory": False}
+    try:
+        assert there.builder.build(header | {"options": ["-DBAD", "-DGOOD"]}, needs)
+        with pytest.raises(CompileError, match="not this way"):
+            there.builder.build(header | {"options": ["-DGOOD -DOTHER(", "-DBAD"]}, needs)
+    finally:
+        there.builder.stop()
+
+
+def test_a_device_has_one_context_for_all_builds(monkeypatch):
+    made = []
+
+    class Driver:
+        def get_platforms(self):
+            return [self]
+
+        def get_devices(self):
+            return ["device"]
+
+        def Context(self, devices):  # noqa: N802
+            made.append(devices)
+            return object()
+
+    monkeypatch.setattr(helper, "_contexts", {})
+    assert helper._context(Driver(), (0, 0)) is helper._context(Driver(), (0, 0))
+    assert made == [["device"]]
