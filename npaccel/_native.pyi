@@ -523,6 +523,8 @@ class Replay:
         outputs: list[tuple[Any, ...]],
         temporary_bytes: int,
         errstate: int,
+        draws: Any,
+        drawn: list[Any],
         may_warn: bool,
         heavy: bool,
         info: object,
@@ -556,6 +558,9 @@ def check_index(index: np.ndarray[Any, Any], extent: int) -> bool:
 
 def check_extremes(least: np.ndarray[Any, Any], most: np.ndarray[Any, Any], extent: int) -> None:
     """The same, of what the section computes: int64 without dimensions."""
+
+def plainly(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Its result, whatever it calls being NumPy's, also in a block."""
 
 def in_section(*arrays: object) -> bool:
     """Whether one of these is a section's; without any, whether this thread records one."""

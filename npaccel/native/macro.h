@@ -8,7 +8,7 @@
 enum npa_node_kind {
     NPA_IN_ARRAY, NPA_IN_NUMBER, NPA_IN_SCALAR, NPA_IN_CONTROL, NPA_TUPLE, NPA_LIST, NPA_DICT,
     NPA_OUT_ROOT, NPA_OUT_INPUT, NPA_OUT_VIEW, NPA_OUT_SCALAR, NPA_OUT_NUMBER, NPA_OUT_CONSTANT,
-    NPA_OUT_COPY
+    NPA_OUT_COPY, NPA_IN_GENERATOR
 };
 typedef struct {
     uint8_t kind;
@@ -58,6 +58,8 @@ typedef struct npa_frame {
     uint8_t *kinds;
     PyArrayObject **arrays; /* arguments, borrowed */
     PyObject **numbers;     /* arguments, borrowed */
+    PyObject **generators;  /* the same */
+    PyObject *drawn;        /* (arrays, states before them): owned during the call */
     PyObject **roots;       /* results, owned during the call */
     double *values;
     char *cells, *temporaries;
@@ -67,8 +69,9 @@ typedef struct npa_frame {
 typedef struct {
     PyObject_HEAD
     PyObject *section, *program, *names, *info; /* names: of keywords */
-    npa_node *in, *out;
-    int nin, nout, nargs;
+    npa_node *in, *out, *drawn; /* drawn: arrays that generators among the arguments give */
+    int nin, nout, nargs, ndrawn, ngenerators;
+    PyObject *draws; /* draw(generators), undo(states); NULL: nothing is drawn */
     npa_block_spec *blocks;
     int nblocks, narrays, nnumbers, ncells, nroots;
     npa_member *members;
@@ -102,6 +105,10 @@ bool npa_replay_matches(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyOb
                         npa_frame *f);
 bool npa_replay_holds(const npa_replay *r); /* what the body found under names is there now */
 PyObject *npa_premise_holds(PyObject *module, PyObject *args); /* (where, name, object) */
+bool npa_same_array(const npa_node *node, PyObject *o);
+/* replay_draw.c: 1 drawn, into f->arrays; 2 the body must run; -1 error set. */
+int npa_replay_draw(const npa_replay *r, npa_frame *f);
+void npa_replay_undraw(const npa_replay *r, npa_frame *f); /* as if it had not been */
 /* replay_result.c */
 PyObject *npa_replay_result(const npa_replay *r, npa_frame *f);
 /* replay_make.c */

@@ -17,7 +17,7 @@ void npa_frame_free(npa_frame *f)
 {
     if (f != NULL) {
         free(f->q.arena), free(f->q.buffers), free(f->buffers), free(f->kinds), free(f->arrays);
-        free(f->numbers), free(f->roots), free(f->values), free(f->cells), free(f->temporaries);
+        free(f->numbers), free(f->generators), free(f->roots), free(f->values), free(f->cells), free(f->temporaries);
         free(f);
     }
 }
@@ -37,12 +37,13 @@ static npa_frame *frame_new(const npa_replay *r)
     f->kinds = calloc((size_t)q->nrequests + 1, 1);
     f->arrays = calloc((size_t)r->narrays + 1, sizeof *f->arrays);
     f->numbers = calloc((size_t)r->nnumbers + 1, sizeof *f->numbers);
+    f->generators = calloc((size_t)r->ngenerators + 1, sizeof *f->generators);
     f->values = calloc((size_t)r->nnumbers + 1, sizeof *f->values);
     f->roots = calloc((size_t)r->nroots + 1, sizeof *f->roots);
     f->cells = aligned_alloc(NPA_CELL, NPA_CELL * ((size_t)r->ncells + 1));
     bool kept = r->temporary_bytes > 0 && r->temporary_bytes <= MOST_KEPT;
     f->temporaries = kept ? aligned_alloc(ALIGNMENT, r->temporary_bytes) : NULL;
-    if (!f->q.arena || !f->q.buffers || !f->buffers || !f->kinds || !f->arrays || !f->numbers ||
+    if (!f->q.arena || !f->q.buffers || !f->buffers || !f->kinds || !f->arrays || !f->numbers || !f->generators ||
         !f->values || !f->roots || !f->cells || (kept && !f->temporaries)) {
         npa_frame_free(f);
         return NULL;
@@ -392,6 +393,35 @@ static int go(npa_replay *r, npa_frame *f, bool strict, PyObject **result, const
     return *result != NULL ? 1 : -1;
 }
 
+/* As npa_replay_try, of arguments that look as recorded. */
+static int try_placed(npa_replay *r, npa_frame *f, PyObject **result, const char **why)
+{
+    if (!place_inputs(r, f)) {
+        return 0;
+    }
+    int errstate = npa_errstate();
+    int strict = errstate >= 0 && r->may_warn ? npa_warnings_are_errors() : 0;
+    if (errstate < -1 || strict < 0) {
+        return -1;
+    }
+    if (errstate < 0) {
+        *why = "errstate";
+        return 2;
+    }
+    if (errstate != r->errstate || r->backend != npa_backend_here()) {
+        return 0;
+    }
+    if (strict && r->writes) {
+        *why = "warnings are errors";
+        return 2;
+    }
+    r->used = ++clock_of_uses;
+    int status = go(r, f, strict, result, why);
+    r->hits += status == 1;
+    drop_roots(r, f);
+    return status;
+}
+
 int npa_replay_try(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject *names,
                    PyObject **result, const char **why)
 {
@@ -401,23 +431,17 @@ int npa_replay_try(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject 
         return -1;
     }
     r->spare = NULL;
-    int status = npa_replay_matches(r, args, n, names, f) && npa_replay_holds(r) && place_inputs(r, f);
-    int errstate = status ? npa_errstate() : 0;
-    int strict = status && errstate >= 0 && r->may_warn ? npa_warnings_are_errors() : 0;
-    if (errstate < -1 || strict < 0) {
-        status = -1;
-    } else if (status && errstate < 0) {
-        status = 2, *why = "errstate";
-    } else if (status && (errstate != r->errstate || r->backend != npa_backend_here())) {
-        status = 0;
-    } else if (status && strict && r->writes) {
-        status = 2, *why = "warnings are errors";
-    } else if (status) {
-        r->used = ++clock_of_uses;
-        status = go(r, f, strict, result, why);
-        r->hits += status == 1;
-        drop_roots(r, f);
+    int status = npa_replay_matches(r, args, n, names, f) && npa_replay_holds(r);
+    if (status && r->draws != NULL && (status = npa_replay_draw(r, f)) == 2) {
+        *why = "other random numbers are drawn";
     }
+    if (status == 1) {
+        status = try_placed(r, f, result, why);
+    }
+    if (f->drawn != NULL && (status == 0 || status == 2)) {
+        npa_replay_undraw(r, f); /* the body, or another variant, draws them */
+    }
+    Py_CLEAR(f->drawn);
     if (r->spare == NULL) {
         r->spare = f;
     } else {

@@ -163,15 +163,15 @@ PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *keys[] = {"section", "program", "nargs", "names", "inputs", "members", "numbers",
                            "uses", "premises", "blocks", "roots", "outputs", "temporary_bytes",
-                           "errstate", "may_warn", "heavy", "info", NULL};
+                           "errstate", "draws", "drawn", "may_warn", "heavy", "info", NULL};
     PyObject *section, *program, *names, *in, *members, *numbers, *uses, *premises, *blocks,
-        *roots, *out, *info;
+        *roots, *out, *draws, *drawn, *info;
     int nargs, errstate, may_warn, heavy;
     Py_ssize_t temporary;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!iO!OOOOOOOOnippO", keys,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!iO!OOOOOOOOniOOppO", keys,
                                      &npa_section_type, &section, &npa_program_type, &program,
                                      &nargs, &PyTuple_Type, &names, &in, &members, &numbers, &uses,
-                                     &premises, &blocks, &roots, &out, &temporary, &errstate,
+                                     &premises, &blocks, &roots, &out, &temporary, &errstate, &draws, &drawn,
                                      &may_warn, &heavy, &info)) {
         return NULL;
     }
@@ -183,12 +183,16 @@ PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     r->info = Py_NewRef(info), r->nargs = nargs, r->errstate = errstate;
     r->backend = npa_backend_here();
     r->may_warn = may_warn, r->heavy = heavy, r->temporary_bytes = (size_t)temporary;
-    if (!parse_nodes(in, &r->in, &r->nin) || !parse_nodes(out, &r->out, &r->nout) ||
+    r->draws = draws != Py_None ? Py_NewRef(draws) : NULL;
+    if (!parse_nodes(in, &r->in, &r->nin) || !parse_nodes(drawn, &r->drawn, &r->ndrawn) || !parse_nodes(out, &r->out, &r->nout) ||
         !parse_blocks(blocks, r) || !parse_roots(roots, r) ||
         !parse_triples(members, uses, r) || !parse_numbers(numbers, r) ||
         !parse_premises(premises, r)) {
         Py_DECREF(r);
         return NULL;
+    }
+    for (int i = 0; i < r->nin; i++) {
+        r->ngenerators += r->in[i].kind == NPA_IN_GENERATOR;
     }
     return (PyObject *)r;
 }
@@ -205,7 +209,8 @@ static void drop_nodes(npa_node *nodes, int n)
 void npa_replay_clear(npa_replay *r)
 {
     npa_frame_free(r->spare);
-    drop_nodes(r->in, r->nin), drop_nodes(r->out, r->nout);
+    drop_nodes(r->in, r->nin), drop_nodes(r->out, r->nout), drop_nodes(r->drawn, r->ndrawn);
+    Py_XDECREF(r->draws);
     for (int i = 0; i < r->nroots; i++) {
         Py_XDECREF(r->roots[i].descr);
         free(r->roots[i].lengths);

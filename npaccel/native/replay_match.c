@@ -61,7 +61,7 @@ static bool same_value(PyObject *a, PyObject *b)
     return same > 0;
 }
 
-static bool same_array(const npa_node *node, PyObject *o)
+bool npa_same_array(const npa_node *node, PyObject *o)
 {
     if (!PyArray_CheckExact(o) && !Py_IS_TYPE(o, npa_array_type)) {
         return false;
@@ -114,7 +114,7 @@ static bool match(const npa_node **at, PyObject *o, npa_frame *f)
     switch (node->kind) {
     case NPA_IN_ARRAY:
         f->arrays[node->slot] = (PyArrayObject *)o;
-        return same_array(node, o);
+        return npa_same_array(node, o);
     case NPA_IN_NUMBER:
         /* flag: `object` is the value that the recording holds for, else the type */
         if (!node->flag && !Py_IS_TYPE(o, (PyTypeObject *)node->object)) {
@@ -132,6 +132,9 @@ static bool match(const npa_node **at, PyObject *o, npa_frame *f)
         PyArray_ScalarAsCtype(o, f->cells + NPA_CELL * node->slot);
         return true;
     case NPA_IN_CONTROL: return same_value(o, node->object);
+    case NPA_IN_GENERATOR:
+        f->generators[node->slot] = o;
+        return Py_IS_TYPE(o, (PyTypeObject *)node->object);
     case NPA_TUPLE: return PyTuple_CheckExact(o) && match_items(at, o, node->n, f);
     case NPA_LIST: return PyList_CheckExact(o) && match_items(at, o, node->n, f);
     case NPA_DICT: return PyDict_CheckExact(o) && match_dict(at, node, o, f);

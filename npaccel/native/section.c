@@ -643,6 +643,20 @@ static PyObject *check_extremes(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* plainly(function, args, kwargs): its result, whatever it calls being NumPy's. */
+static PyObject *plainly(PyObject *module, PyObject *given)
+{
+    (void)module;
+    PyObject *function, *args, *kwargs;
+    if (!PyArg_ParseTuple(given, "OO!O!", &function, &PyTuple_Type, &args, &PyDict_Type, &kwargs)) {
+        return NULL;
+    }
+    npa_suspended++;
+    PyObject *result = PyObject_Call(function, args, kwargs);
+    npa_suspended--;
+    return result;
+}
+
 static PyObject *errstate(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
@@ -655,6 +669,7 @@ static PyMethodDef functions[] = {
     {"refuse", refuse, METH_O, "A section that this thread records can't be."},
     {"check_index", check_index, METH_VARARGS, "Have replays look whether indices are in bounds."},
     {"check_extremes", check_extremes, METH_VARARGS, "The same of what a section computes."},
+    {"plainly", plainly, METH_VARARGS, "Call a function; what it calls is NumPy's."},
     {"errstate", errstate, METH_NOARGS, "As in a request; -1: not only ignore and warn."},
     {"in_section", in_section, METH_VARARGS, "Whether an argument, or without any this thread, is in one."},
     {"reading", reading, METH_VARARGS, "Raise where an array is a section's."},

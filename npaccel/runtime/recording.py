@@ -15,6 +15,7 @@ from numpy.lib.array_utils import byte_bounds
 from npaccel import _native
 from npaccel.errors import SectionError
 from npaccel.runtime.collector import uncollected
+from npaccel.runtime.draws import Draws, StandIn
 from npaccel.runtime.numbers import Number, Numbers
 from npaccel.runtime.premises import Premises, Refused, root
 
@@ -26,6 +27,7 @@ Node = tuple[int, bool, int, int, int, Any, int, tuple[int, ...], tuple[int, ...
 
 # The C core's npa_node_kind.
 IN_ARRAY, IN_NUMBER, IN_SCALAR, IN_CONTROL, TUPLE, LIST, DICT = range(7)
+IN_GENERATOR: Final = 14
 OUT_ROOT, OUT_INPUT, OUT_VIEW, OUT_SCALAR, OUT_NUMBER, OUT_CONSTANT, OUT_COPY = range(7, 14)
 
 DTYPES: Final = frozenset("?bhilqBHILQefdFD")
@@ -91,6 +93,7 @@ class Recording:
     Attributes
     ----------
     inputs, outputs : nodes in preorder
+    draws, drawn : of random generators among the arguments; a node per array
     members : per array argument (slot, block, offset)
     cells : per block that is a scalar, its cell
     roots : per array that is returned (or that a returned view shows), its block and its header
@@ -118,6 +121,9 @@ class Recording:
         self._number_nodes: list[int] = []
         self._placeholders: dict[int, Array] = {}
         self._containers: list[tuple[Any, list[Any]]] = []
+        self.draws = Draws()
+        self.drawn: list[Node] = []
+        self._generators = 0
 
     # What stops a recording.
 
@@ -227,6 +233,8 @@ class Recording:
                     "made in the section",
                     self._last_line(),
                 )
+        if self.raised is not None and self.draws.calls:
+            raise Refused("it draws random numbers and raises an exception")
         change = self._known.changed()
         if not change and not all(_same_inside(made, was) for made, was in self._containers):
             change = "changes a list or dict among its arguments"
@@ -335,6 +343,8 @@ class Recording:
             return self._scalar(value)
         if kind in (tuple, list, dict):
             return self._container(value)
+        if kind is np.random.Generator:
+            return self._generator(value)
         try:
             hash(value)
         except TypeError:
@@ -376,6 +386,33 @@ class Recording:
         cell = self.cells[place[0]] = len(self.cells)
         self.inputs.append(_node(IN_SCALAR, slot=cell, value=type(value)))
         return self.section.view(base, 0, value.dtype, (), (), False)
+
+    def _generator(self, value: np.random.Generator) -> StandIn:
+        number = self._generators
+        self._generators += 1
+        self.inputs.append(_node(IN_GENERATOR, slot=number, value=np.random.Generator))
+        return StandIn(number, value, self._drawn, _native.refuse)
+
+    def _drawn(self, call: tuple[int, str, tuple[Any, ...], dict[str, Any]], array: Array) -> Array:
+        """What the body gets for an array that was drawn: an argument like others."""
+        if array.dtype.char not in DTYPES:
+            _native.refuse(f"it draws an array of dtype {array.dtype}")
+        slot = len(self.arrays)
+        low, high = byte_bounds(array)
+        base = self._block(high - low)
+        place = self.section.place(base)
+        assert place is not None
+        view = self.section.view(base, 0, array.dtype, array.shape, array.strides, True)
+        self.arrays.append(array)
+        self.groups.append(Group(low, high, [slot], place[0]))
+        self.members.append((slot, place[0], 0))
+        self.draws.calls.append(call)
+        self._placeholders[slot] = view
+        number, shape, strides = array.dtype.num, array.shape, array.strides
+        self.drawn.append(
+            _node(IN_ARRAY, flag=True, slot=slot, number=number, shape=shape, strides=strides)
+        )
+        return view
 
     @property
     def argument_cells(self) -> set[int]:

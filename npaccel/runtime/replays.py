@@ -80,6 +80,8 @@ def make_replay(
         outputs=recording.outputs,
         temporary_bytes=size,
         errstate=recording.errstate,
+        draws=recording.draws if recording.drawn else None,
+        drawn=recording.drawn,
         may_warn=any(request[3] for request in section.requests()),
         heavy=sum(blocks[index][0] for index in code.buffers) >= HEAVY_BYTES,
         info=recording.where,
