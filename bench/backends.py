@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 BACKENDS = ("numpy", "llvm", "opencl", "auto")
-WARM, CALLS = 5, 7
+WARM, CALLS = 10, 7
 
 
 def child(path: Path) -> None:
@@ -36,7 +36,7 @@ def child(path: Path) -> None:
             accelerated(module.main, arrays)
             warm_up(module.main, arrays)
             # `auto` looks at a program after a quarter of a second.
-            end = time.perf_counter() + (2.0 if backend == "auto" else 0.0)
+            end = time.perf_counter() + (4.0 if backend == "auto" else 0.0)
             for _ in range(WARM):
                 accelerated(module.main, arrays)
             while time.perf_counter() < end:

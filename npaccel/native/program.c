@@ -17,6 +17,8 @@ typedef struct {
     int64_t b;             /* byte offset, or input position */
 } patch;
 
+enum { DONE_THERE, NO_ROOM, LAUNCH_FAILED, WAS_TOUCHED }; /* why a device did not do it */
+
 typedef struct {
     int32_t request; /* >= 0: that request by NumPy's loop; else a kernel */
     kernel_function *main, *finish;
@@ -27,6 +29,7 @@ typedef struct {
     int64_t band, band_step, inner, inner_step, parts;
     size_t scratch_bytes, partial_bytes, bytes_read, bytes_written;
     npa_device *device; /* borrowed from `keep`; NULL: the host's code */
+    uint8_t missed;     /* why the host did it in the last run */
     int owner;          /* whose launches they are; 0: the host's own */
     npa_device_grid device_grid;
     npa_access *accesses; /* of the device's kernel, one per array */
@@ -265,6 +268,23 @@ static PyObject *program_home(PyObject *self, void *closure)
     return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->home_ns);
 }
 
+/* Per step why its device did not run it the last time; 0: it did, or there is none. */
+static PyObject *program_missed(PyObject *self, void *closure)
+{
+    (void)closure;
+    const npa_program *p = (npa_program *)self;
+    PyObject *all = PyTuple_New(p->nsteps);
+    for (int i = 0; all != NULL && i < p->nsteps; i++) {
+        PyObject *why = PyLong_FromLong(p->steps[i].missed);
+        if (why == NULL) {
+            Py_CLEAR(all);
+            break;
+        }
+        PyTuple_SET_ITEM(all, i, why);
+    }
+    return all;
+}
+
 static PyObject *program_due(PyObject *self, void *closure)
 {
     (void)closure;
@@ -302,6 +322,7 @@ static PyGetSetDef program_getset[] = {
     {"rival", program_rival, program_set_rival, "Seconds that NumPy's loops take; 0: unknown.",
      NULL},
     {"home", program_home, NULL, "Seconds that bringing its results home took, of all runs.", NULL},
+    {"missed", program_missed, NULL, "Per step why its device did not run it.", NULL},
     {"due", program_due, NULL, "Whether it is to be reviewed.", NULL},
     {"single", program_is_single, NULL, "Whether it runs request by request.", NULL}, {NULL}};
 
@@ -551,8 +572,12 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
                 kinds[s->request] |= (uint8_t)status;
             }
         } else { /* one that writes over what was there is carried to its end */
-            status = run_kernel(s, q, kinds, writes_content(s, q) ? NULL : poll, arg,
-                                &program->missed);
+            bool missed = false;
+            status = run_kernel(s, q, kinds, writes_content(s, q) ? NULL : poll, arg, &missed);
+            program->missed |= missed;
+            program->steps[i].missed = !missed               ? DONE_THERE
+                                       : npa_guard_evaluates() ? WAS_TOUCHED
+                                       : s->device->failed     ? LAUNCH_FAILED : NO_ROOM;
             if (status == 1) {
                 *interrupted = true;
                 return 1;

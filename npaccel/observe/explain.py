@@ -37,6 +37,14 @@ READ_RAW = (
 )
 
 
+# Program.missed
+MISSED = {
+    1: "there was no room for what it reads and writes",
+    2: "a launch failed",
+    3: "its result's memory was touched",
+}
+
+
 class Operation(NamedTuple):
     """One recorded operation: NumPy's name, dtypes (inputs, then outputs), and the user's line."""
 
@@ -208,12 +216,23 @@ def _run(number: int, fallbacks: tuple[Fallback, ...], engine: Engine) -> Explan
         places = [(code, lasti) for _, code, lasti in sites]
         info = program.info.plan_info()
         told = _planned(info, places, heading, fallbacks, number)
-        return replace(told, estimates=tuple(engine.estimates(info, program)), moved=moved)
+        estimates = tuple(engine.estimates(info, program))
+        return replace(told, steps=_missed(told, program), estimates=estimates, moved=moved)
     steps = tuple(
         Step("", "numpy", (_at(Operation(name), code, lasti),), reason=reason)
         for name, code, lasti in sites
     )
     return Explanation(heading, fallbacks, run=number, steps=steps)
+
+
+def _missed(told: Explanation, program: _native.Program) -> tuple[Step, ...]:
+    """The steps, those that the host did instead of a device with the reason."""
+    return tuple(
+        step._replace(backend="llvm", reason=f"{step.backend}: {MISSED[why]}; the host did it")
+        if why
+        else step
+        for step, why in zip(told.steps, program.missed, strict=True)
+    )
 
 
 def _why_single(program: _native.Program) -> str:

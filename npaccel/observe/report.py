@@ -139,7 +139,7 @@ def _step(step: Step, times: int) -> list[str]:
     if step.scratch:
         lines += row("scratch per row", _times(step.scratch))
     if step.reason:
-        lines += row("why NumPy", step.reason)
+        lines += row("why NumPy" if not step.kernel else "why here", step.reason)
     return lines
 
 

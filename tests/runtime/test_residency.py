@@ -100,6 +100,8 @@ def test_a_kernel_that_needs_more_than_there_is_runs_on_the_host():
     x = _there(a)
     np.testing.assert_array_equal(np.asarray(npaccel.evaluate(_step(x, x))), _step(a, a))
     assert _launches() == 0
+    (step,) = npaccel.explain().steps
+    assert step.backend == "llvm" and "no room" in step.reason
 
 
 def test_a_failed_launch_loses_nothing(monkeypatch):
