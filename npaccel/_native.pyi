@@ -186,7 +186,7 @@ class Program:
     for the same, 0 if unknown; a program that is slower in each of its first runs becomes `single`.
     home: seconds that bringing home took what runs had left on a device. due: by `review`; then the
     plan hook is asked again, for a program that is known. missed: per step why the host did in the
-    last run what a device was to do: 1 no room there, 2 a launch failed, 3 it was touched into being.
+    last run what a device was to do: 1 no room there, 2 a launch failed, 3 it was touched.
     """
 
     info: Any
@@ -327,7 +327,8 @@ class DeviceMemory:
     """What lies on a device of which buffers; `name` is the device's. Never freed.
 
     functions : addresses of clCreateBuffer, clReleaseMemObject, clEnqueueReadBuffer,
-        clEnqueueWriteBuffer, clSetKernelArg, clEnqueueNDRangeKernel, clFinish.
+        clEnqueueWriteBuffer, clSetKernelArg, clEnqueueNDRangeKernel, clFinish, clFlush.
+    queue, transfers : for kernels, and for what moves beside them.
     limit : bytes that may be used.
     """
 
@@ -336,9 +337,10 @@ class DeviceMemory:
     def used(self) -> int: ...
     def __new__(
         cls,
-        functions: tuple[int, int, int, int, int, int, int],
+        functions: tuple[int, int, int, int, int, int, int, int],
         context: int,
         queue: int,
+        transfers: int,
         name: str,
         limit: int,
     ) -> DeviceMemory: ...

@@ -223,7 +223,7 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
             times that it was copied; times that they were run at once instead.
         write_faults : writes to such memory, protected until then, that came unannounced.
         uploads, uploaded_bytes, downloads, downloaded_bytes : what moved to the memory of devices,
-            and back.
+            and back; uploads_ahead : of these, while a kernel ran.
         evictions : arrays that went back to the host to make room there.
         armed_blocks, live_ranges, live_bytes, nursery_bytes, mappings : memory as it is now, never
             reset: protected blocks of others, arrays of npaccel and their bytes, bytes of freed

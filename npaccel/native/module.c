@@ -677,7 +677,8 @@ static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
         {"guard_faults", npa_guard_on ? npa_guard_faults() : 0}, {"not_deferred", c.not_deferred},
         {"live_ranges", m.live_ranges}, {"live_bytes", m.live_bytes},
         {"nursery_bytes", m.nursery_bytes}, {"mappings", m.mappings},
-        {"code_bytes", npa_code_bytes()}, {"uploads", c.uploads}, {"downloads", c.downloads},
+        {"code_bytes", npa_code_bytes()}, {"uploads", c.uploads},
+        {"uploads_ahead", c.uploads_ahead}, {"downloads", c.downloads},
         {"uploaded_bytes", c.bytes_up}, {"downloaded_bytes", c.bytes_down},
         {"evictions", c.evictions}};
     for (size_t i = 0; table != NULL && i < sizeof rows / sizeof *rows; i++) {

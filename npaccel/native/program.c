@@ -476,16 +476,20 @@ static int bind(const step *s, npa_queue *q, int64_t *words, char *partials, boo
 }
 
 /* Whether the step's device did it; the evaluator's thread never asks. */
-static bool run_there(const step *s, npa_queue *q, int64_t *words, char *partials, uint32_t *flags)
+static bool run_there(const step *s, const step *next, npa_queue *q, int64_t *words, char *partials,
+                      uint32_t *flags)
 {
     npa_device *d = npa_guard_evaluates() ? NULL : s->device;
     if (d == NULL) {
         return false;
     }
+    const npa_device *after = next != NULL ? next->device : NULL;
+    bool same = after != NULL && after->store == d->store && !after->failed;
     bool there = !d->host_memory
         ? bind(s, q, words, NULL, true) == 0 &&
               npa_store_run(d, q, s->accesses, words, &s->device_grid, s->partial_bytes, flags,
-                            s->nslots) == 0
+                            s->nslots, same ? next->accesses : NULL,
+                            same ? after->narrays : 0) == 0
         : bind(s, q, words, partials, false) == 0 &&
               npa_device_run(d, words, &s->device_grid, partials, flags) == 0;
     if (there) {
@@ -495,8 +499,8 @@ static bool run_there(const step *s, npa_queue *q, int64_t *words, char *partial
 }
 
 /* 0 done, -1 out of memory and nothing done, 1 cancelled. */
-static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(void *), void *arg,
-                      bool *missed)
+static int run_kernel(const step *s, const step *next, npa_queue *q, uint8_t *kinds,
+                      int (*poll)(void *), void *arg, bool *missed)
 {
     int64_t *words = malloc(8 * (size_t)(s->nwords + 2));
     uint32_t *flags = calloc((size_t)s->nslots + 1, sizeof *flags);
@@ -505,7 +509,7 @@ static int run_kernel(const step *s, npa_queue *q, uint8_t *kinds, int (*poll)(v
     int status = -1, before = npa_now(NPA_IN_KERNELS);
     bool ready = words != NULL && flags != NULL && (partials != NULL || !s->partial_bytes) &&
                  reserve_spare(s->scratch_bytes + 64);
-    bool there = ready && run_there(s, q, words, partials, flags);
+    bool there = ready && run_there(s, next, q, words, partials, flags);
     if (there || (ready && bind(s, q, words, partials, false) == 0)) {
         launch l = {.s = s, .words = words, .flags = flags,
                     .inner_tasks = (s->inner + s->inner_step - 1) / s->inner_step};
@@ -573,7 +577,9 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
             }
         } else { /* one that writes over what was there is carried to its end */
             bool missed = false;
-            status = run_kernel(s, q, kinds, writes_content(s, q) ? NULL : poll, arg, &missed);
+            const step *next = i + 1 < program->nsteps ? s + 1 : NULL;
+            status = run_kernel(s, next, q, kinds, writes_content(s, q) ? NULL : poll, arg,
+                                &missed);
             program->missed |= missed;
             program->steps[i].missed = !missed               ? DONE_THERE
                                        : npa_guard_evaluates() ? WAS_TOUCHED

@@ -118,7 +118,7 @@ typedef struct {
     uint64_t launches[NPA_OWNERS]; /* of kernels, by whose code they are; 0: the host's own */
     uint64_t requests, flushes, native_requests, dead_requests, bytes_read,
         bytes_written, plan_hits, plan_misses, kernel_requests, fault_evaluations, fault_programs,
-        fault_misses, rests, not_deferred, snapshots, early_reads, uploads, downloads, bytes_up,
+        fault_misses, rests, not_deferred, snapshots, early_reads, uploads, uploads_ahead, downloads, bytes_up,
         bytes_down, evictions;
 } npa_counters;
 
@@ -531,9 +531,10 @@ typedef struct {
 extern PyTypeObject npa_store_type;
 extern npa_store *npa_stores; /* all there are */
 /* The step on its device, whose memory is not the host's; 0, or -1: nothing was done. words: as for
- * npa_device_run, with offsets for addresses. */
+ * npa_device_run, with offsets for addresses. ahead: what the next step uses, which may move meanwhile. */
 int npa_store_run(npa_device *d, npa_queue *q, const npa_access *accesses, const int64_t *words,
-                  const npa_device_grid *grid, size_t partial_bytes, uint32_t *flags, int nslots);
+                  const npa_device_grid *grid, size_t partial_bytes, uint32_t *flags, int nslots,
+                  const npa_access *ahead, int nahead);
 bool npa_copy_home(npa_buffer *b);  /* all of it is on the host, and there alone; or the device is lost */
 void npa_copy_drop(npa_buffer *b);  /* nobody needs what is there */
 bool npa_copy_stays(npa_buffer *b); /* it may stay hidden after a run */

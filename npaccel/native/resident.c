@@ -27,7 +27,7 @@ typedef int32_t enqueue_function(void *queue, void *kernel, uint32_t rank, const
                                  void *const *events, void **event);
 typedef int32_t finish_function(void *queue);
 
-enum { CREATE, RELEASE, READ, WRITE, SET, ENQUEUE, FINISH, FUNCTIONS };
+enum { CREATE, RELEASE, READ, WRITE, SET, ENQUEUE, FINISH, FLUSH, FUNCTIONS };
 enum { READ_WRITE = 1 };
 enum { WORDS, SCRATCH, PARTIALS, FLAGS, AUXILIARY }; /* a launch's own memory, in argument order */
 /* Freed memory serves what is nearly as large; sizes are multiples of a page. */
@@ -39,7 +39,7 @@ typedef struct { void *memory; size_t size; } piece;
 struct npa_store {
     PyObject_HEAD
     void *functions[FUNCTIONS];
-    void *context, *queue;
+    void *context, *queue, *transfers; /* queues: of kernels; of data that moves */
     size_t limit, used; /* bytes: that may be used; that are, those of `free` included */
     int pid;
     uint64_t launches, number;
@@ -169,7 +169,7 @@ static bool upload(struct npa_copy *c, size_t low, size_t high)
     char *host = npa_buffer_pages(c->buffer);
     npa_store *s = c->store;
     if (host == NULL ||
-        ((write_function *)s->functions[WRITE])(s->queue, c->at.memory, 1, low, high - low,
+        ((write_function *)s->functions[WRITE])(s->transfers, c->at.memory, 1, low, high - low,
                                                 host + low, 0, NULL, NULL) != 0) {
         return false;
     }
@@ -217,7 +217,7 @@ static int32_t read_home(struct npa_copy *c, char *host)
     npa_store *s = c->store;
     int32_t error = npa_device_injected_read();
     return error != 0 ? error
-                      : ((read_function *)s->functions[READ])(s->queue, c->at.memory, 1,
+                      : ((read_function *)s->functions[READ])(s->transfers, c->at.memory, 1,
                                                               c->newer.low, length(c->newer),
                                                               host + c->newer.low, 0, NULL, NULL);
 }
@@ -323,6 +323,37 @@ static bool bring_all(npa_store *s, npa_queue *q, const npa_access *accesses, in
     return true;
 }
 
+static bool uses(const npa_access *accesses, int n, int32_t buffer)
+{
+    for (int k = 0; k < n; k++) {
+        if (accesses[k].buffer == buffer) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* While a kernel runs: what the next one reads and this one does not use moves there, if there is room
+ * anyway. */
+static void bring_ahead(npa_store *s, npa_queue *q, const npa_access *accesses, int n,
+                        const npa_access *ahead, int nahead)
+{
+    for (int k = 0; k < nahead; k++) {
+        npa_buffer *b = q->buffers[ahead[k].buffer];
+        span need = span_of(&ahead[k], b);
+        bool elsewhere = b->copy != NULL ? b->copy->store != s : s->used + b->size + GRAIN > s->limit;
+        if (elsewhere || b->inherited != NULL || b->gone || b->lost != NULL || !host_has(b) ||
+            uses(accesses, n, ahead[k].buffer)) {
+            continue;
+        }
+        uint64_t before = npa_count.uploads;
+        struct npa_copy *c = copy_of(s, b);
+        if (c != NULL && bring(c, need)) {
+            npa_count.uploads_ahead += npa_count.uploads - before;
+        }
+    }
+}
+
 static bool own_memory(npa_store *s, const size_t *sizes)
 {
     for (int k = 0; k < AUXILIARY; k++) {
@@ -365,7 +396,8 @@ static int32_t launch(npa_device *d, void *kernel, npa_queue *q, const npa_acces
 }
 
 int npa_store_run(npa_device *d, npa_queue *q, const npa_access *accesses, const int64_t *words,
-                  const npa_device_grid *grid, size_t partial_bytes, uint32_t *flags, int nslots)
+                  const npa_device_grid *grid, size_t partial_bytes, uint32_t *flags, int nslots,
+                  const npa_access *ahead, int nahead)
 {
     npa_store *s = d->store;
     if (d->failed || s->pid != getpid() || !bring_all(s, q, accesses, d->narrays)) {
@@ -388,6 +420,9 @@ int npa_store_run(npa_device *d, npa_queue *q, const npa_access *accesses, const
     if (error == 0 && d->finish != NULL) {
         size_t points = npa_device_words(d, own, words, grid, true);
         error = launch(d, d->finish, q, accesses, own, points);
+    }
+    if (error == 0 && nahead > 0 && ((finish_function *)s->functions[FLUSH])(s->queue) == 0) {
+        bring_ahead(s, q, accesses, d->narrays, ahead, nahead);
     }
     int32_t over = ((finish_function *)s->functions[FINISH])(s->queue);
     error = error != 0 ? error : over;
@@ -538,14 +573,15 @@ static PyObject *store_place(PyObject *self, PyObject *object)
     return placed;
 }
 
-/* DeviceMemory(functions, context, queue, name, limit). Lives as long as the process: buffers name it. */
+/* DeviceMemory(functions, context, queue, transfers, name, limit). Lives as long as the process: buffers name it. */
 static PyObject *store_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    unsigned long long f[FUNCTIONS], context, queue, limit;
+    unsigned long long f[FUNCTIONS], context, queue, transfers, limit;
     PyObject *name;
-    static char *names[] = {"functions", "context", "queue", "name", "limit", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKKKK)KKUK", names, &f[0], &f[1], &f[2], &f[3],
-                                     &f[4], &f[5], &f[6], &context, &queue, &name, &limit)) {
+    static char *names[] = {"functions", "context", "queue", "transfers", "name", "limit", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKKKKK)KKKUK", names, &f[0], &f[1], &f[2], &f[3],
+                                     &f[4], &f[5], &f[6], &f[7], &context, &queue, &transfers,
+                                     &name, &limit)) {
         return NULL;
     }
     npa_store *s = (npa_store *)type->tp_alloc(type, 0);
@@ -556,6 +592,7 @@ static PyObject *store_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         s->functions[i] = (void *)(uintptr_t)f[i];
     }
     s->context = (void *)(uintptr_t)context, s->queue = (void *)(uintptr_t)queue;
+    s->transfers = (void *)(uintptr_t)transfers;
     s->name = Py_NewRef(name), s->limit = limit, s->pid = getpid();
     npa_lock();
     s->number = npa_stores != NULL ? npa_stores->number + 1 : 1;

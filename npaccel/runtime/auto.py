@@ -32,7 +32,7 @@ __all__ = [
 
 PROGRAMS = 512
 # When a program is looked at; runs of one that was put on another backend by prediction, and from
-# which on a time counts as measured: on a loaded machine the best of three may be ten times the best.
+# which on a time counts as measured: under a load the best of three may be ten times the best.
 REVIEW_RUNS, REVIEW_S = 8, 0.25
 TRIAL_RUNS = MEASURED_RUNS = 8
 # Another backend must take so much less, predicted or measured: or data would go to and fro.

@@ -82,6 +82,18 @@ def test_of_a_view_that_was_written_there_only_the_written_range_moves():
     assert _moved() == (1, 8000, 1, 8000)
 
 
+def test_what_the_next_kernel_reads_moves_while_one_runs():
+    a, b, c = _source(0), _source(1), _source(2, N // 2)
+    with npaccel.backend("opencl"):
+        x, y = npaccel.asarray(a) * 2.0, npaccel.asarray(b)
+        z = _step(npaccel.asarray(c), y[: N // 2])  # of another shape: a kernel of its own
+        npaccel.evaluate(x, z)
+    assert _launches() == 2
+    assert npaccel.stats()["uploads_ahead"] == 2 and npaccel.stats()["uploads"] == 3
+    np.testing.assert_array_equal(np.asarray(z), _step(c, b[: N // 2]))
+    np.testing.assert_array_equal(np.asarray(x), a * 2.0)
+
+
 def test_what_does_not_fit_moves_out_and_in_again():
     sources = [_source(k) for k in range(2 * ROOM)]
     arrays = [_there(source) for source in sources]

@@ -50,6 +50,7 @@ _MEMORY = (
     "clSetKernelArg",
     "clEnqueueNDRangeKernel",
     "clFinish",
+    "clFlush",
 )
 HOW_TO_GET = "install pyopencl, and a driver: pip install 'npaccel[pocl]' has one for processors"
 
@@ -223,11 +224,13 @@ class Target:
         self.options = self._options()
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
+        self.transfers = cl.CommandQueue(self.context)  # of data, while kernels run
         self.functions = self._addresses(_LAUNCH)
         self.memory = _native.DeviceMemory(
             self._addresses(_MEMORY),
             self.context.int_ptr,
             self.queue.int_ptr,
+            self.transfers.int_ptr,
             f"opencl:{number}",
             self._own_bytes,
         )
