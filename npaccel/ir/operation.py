@@ -24,6 +24,7 @@ class Op:
     name : NumPy's name; also "copy" (a cast), "where", "argmin", "argmax".
     nin, nout : number of loop inputs and outputs.
     kinds : kinds of the first loop input (of ``b i u f c``) for which this row holds.
+    without : dtypes of the first loop input for which NumPy's own loop computes it all the same.
     body : operands in the loop's input dtypes to results in its output dtypes. None: there is no
         scalar form, NumPy's own loop computes it.
     fold : how a reduction by it combines; None: reductions are not for kernels. The values folded
@@ -52,3 +53,4 @@ class Op:
     propagates: tuple[bool, ...] = ()
     cost: int = 1
     ulp: int = 0
+    without: tuple[str, ...] = ()

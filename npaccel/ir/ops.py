@@ -44,4 +44,5 @@ def find(name: str, loop: tuple[str, ...]) -> Op | None:
     """
     if name == "copy":
         return COPIES.get(loop[-1])
-    return _TABLE.get((name, loop[0][0]))
+    found = _TABLE.get((name, loop[0][0]))
+    return None if found is None or loop[0] in found.without else found
