@@ -43,6 +43,7 @@ class Look(enum.IntEnum):
     REDUCED = 10
     PICKED_ONE = 11
     STEPS = 12
+    COUNTED = 13
 
 
 # All others: of functions their arguments, of methods the array.
@@ -55,6 +56,7 @@ LOOKS = {
     "take": Look.PICKED,
     **dict.fromkeys(("at", "item", "put", "searchsorted"), Look.OTHERS),
     "reduce": Look.REDUCED,
+    "count_nonzero": Look.COUNTED,
     **dict.fromkeys(("argmin", "argmax"), Look.PICKED_ONE),
 }
 
@@ -171,7 +173,8 @@ def _rows() -> Iterator[tuple[Any, Look, Taker | None, str, str, bool, int]]:
         yield getattr(multiarray, name), look, taker, name, "", False, adopts
     for name in ("where", "copyto", "empty_like", "concatenate", "count_nonzero"):
         function = getattr(multiarray, name)
-        yield function, Look.ARGUMENTS, implemented[name], name, "", name in writers, True
+        look = LOOKS.get(name, Look.ARGUMENTS)
+        yield function, look, implemented[name], name, "", name in writers, True
     for name, reason in COMPUTED.items():
         function = getattr(multiarray, name, None)
         yield function, Look.ARGUMENTS, None, name.lstrip("_"), reason, name == "putmask", True

@@ -1,5 +1,5 @@
 /* at_once.c: calls on arrays that nothing waits for, of a size at which NumPy is done before recording
- * would be: full reductions, and functions that NumPy writes in Python as many small steps. The sizes
+ * would be: reductions, and functions that NumPy writes in Python as many small steps. The sizes
  * were measured; they do not depend on what was run before, so neither do sums' last places. */
 #include "record.h"
 
@@ -79,18 +79,36 @@ static PyObject *given(PyObject *const *args, Py_ssize_t n, PyObject *names, Py_
     return place < n ? args[place] : NULL;
 }
 
+/* Bytes up to which a fold along some axes is NumPy's. Short rows are slow there, and what keeps the axes
+ * is to meet the array again, in one kernel. */
+static size_t most_along(PyArrayObject *a, size_t most, PyObject *axis, PyObject *keepdims)
+{
+    enum { LONG = 32 };
+    int last = PyArray_NDIM(a) - 1;
+    if (!PyArray_IS_C_CONTIGUOUS(a) || PyArray_DIM(a, last) < LONG ||
+        !(keepdims == NULL || keepdims == Py_False)) {
+        return 0;
+    }
+    int overflow;
+    long k = axis != NULL && PyLong_CheckExact(axis) ? PyLong_AsLongAndOverflow(axis, &overflow) : 0;
+    return (k == -1 || k == last) && most > 4 * MiB ? most : most < MiB ? most : MiB;
+}
+
 /* fold(array, axis, ...), where `out` is at that place. first: without an axis it is the first one. */
 bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
                        Py_ssize_t out_place, bool first)
 {
-    if (n < 1 || !is_array(args[0])) {
+    if (n < 1 || !is_array(args[0]) || PyArray_NDIM((PyArrayObject *)args[0]) == 0) {
         return false;
     }
     PyArrayObject *a = (PyArrayObject *)args[0];
     PyObject *axis = given(args, n, names, 1, "axis"), *out = given(args, n, names, out_place, "out");
     bool line = PyArray_NDIM(a) == 1, full = axis == Py_None || (axis == NULL && !first) ||
                 (line && (axis == NULL || (PyLong_CheckExact(axis) && Py_SIZE(axis) == 0)));
-    size_t most = full && (out == NULL || out == Py_None) ? most_folded(fold, a) : 0;
+    size_t most = out == NULL || out == Py_None ? most_folded(fold, a) : 0;
+    if (!full) {
+        most = most_along(a, most, axis, given(args, n, names, out_place + 1, "keepdims"));
+    }
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     return most > 0 && PyArray_SIZE(a) > 0 && npa_at_once(args, all, most);
 }

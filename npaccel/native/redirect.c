@@ -31,6 +31,7 @@ enum action {
     REDUCED,    /* the arguments, unless a full reduction is done at once: ufunc.reduce */
     PICKED_ONE, /* the array whose method it is, likewise: argmin, argmax */
     STEPS,      /* the array whose method it is, unless all of it is NumPy's: var, std */
+    COUNTED,    /* the arguments, unless truth values are counted at once: count_nonzero */
     ACTIONS
 };
 
@@ -229,6 +230,12 @@ static bool comes_back(PyObject *a, PyObject *const *args, Py_ssize_t n, PyObjec
     return !copies && is_own_dtype((PyArrayObject *)a, dtype);
 }
 
+static bool counts_at_once(PyObject *o)
+{
+    enum { MOST_COUNTED = 16 << 20 };
+    return PyArray_ISBOOL((PyArrayObject *)o) && npa_at_once(&o, 1, MOST_COUNTED);
+}
+
 static bool picks_at_once(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
                           PyObject *names)
 {
@@ -254,6 +261,7 @@ static bool idle(const target *t, PyObject *self, PyObject *const *args, Py_ssiz
         return PyObject_TypeCheck(self, &PyUFunc_Type) &&
                npa_folds_at_once(((PyUFuncObject *)self)->name, args, n, names, 3, true);
     case PICKED_ONE: return picks_at_once(t, self, args, n, names);
+    case COUNTED: return n == 1 && plain(args[0]) && counts_at_once(args[0]);
     default: return false;
     }
 }
