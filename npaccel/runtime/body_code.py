@@ -30,7 +30,7 @@ HARMLESS: Final = frozenset(
 )
 # Functions of `builtins` whose results depend on more than their arguments, or that do more.
 TELLING: Final = frozenset(
-    ("breakpoint", "compile", "eval", "exec", "globals", "input", "locals", "open", "print")
+    ("breakpoint", "compile", "eval", "exec", "globals", "id", "input", "locals", "open", "print")
 )
 WRITING: Final = frozenset(("dump", "fromfile", "tofile"))  # of NumPy
 # Names by which any attribute may be read.
@@ -74,6 +74,7 @@ class Names(NamedTuple):
     """Global names and attributes in the instructions of some code.
 
     dynamic : attributes are also used by names that are computed
+    imported : modules, each with the dots before its name
     """
 
     read: frozenset[str]
@@ -81,14 +82,22 @@ class Names(NamedTuple):
     used: frozenset[str]
     stored: frozenset[str]
     dynamic: bool
+    imported: frozenset[str]
 
 
 @functools.lru_cache(maxsize=256)
 def names_of(code: types.CodeType) -> Names:
     """Without those of functions that it makes."""
     names: set[tuple[str, str]] = set()
+    constants: list[Any] = [0, 0]  # the last two: before an import, its dots and what it names
     for step in dis.get_instructions(code):
         action, _, what = step.opname.partition("_")
+        if step.opname == "LOAD_CONST":
+            constants = [constants[-1], step.argval]
+        elif step.opname == "IMPORT_NAME":
+            names.add(("imported", "." * constants[0] + step.argval))
+        elif step.opname == "IMPORT_FROM":
+            names.add(("attribute", step.argval))
         if what in ("GLOBAL", "NAME", "ATTR", "METHOD"):
             kind = "global" if what in ("GLOBAL", "NAME") else "attribute"
             names.add((kind, step.argval))
@@ -100,4 +109,4 @@ def names_of(code: types.CodeType) -> Names:
 
     read, used = of("global"), of("attribute")
     dynamic = not DYNAMIC.isdisjoint(read | used)
-    return Names(read, of("global written"), used, of("attribute written"), dynamic)
+    return Names(read, of("global written"), used, of("attribute written"), dynamic, of("imported"))

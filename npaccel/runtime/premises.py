@@ -15,6 +15,7 @@ import decimal
 import enum
 import fractions
 import functools
+import importlib.util
 import pathlib
 import re
 import sys
@@ -150,11 +151,28 @@ class Premises:
             if name in names:
                 self._note(names, name, names[name], named=True)
         self._absent += [(names, name) for name in its.written if name not in names]
+        for name in its.imported:
+            self._import(name, names)
+        if "super" in its.read:
+            for holder in [holder for holder in self._holders if isinstance(holder, type)]:
+                for base in holder.__mro__:
+                    self._take(base, "a class")
         new = (its.used | {"__dict__"} if its.dynamic else its.used) - self._attributes
         self._attributes |= new
         self._stored |= its.stored
         for holder in list(self._holders):
             self._note_attributes(holder, new | its.stored)
+
+    def _import(self, name: str, names: dict[str, Any]) -> None:
+        """A module that the code imports: what it takes from there are attributes."""
+        if name.startswith("."):
+            name = importlib.util.resolve_name(name, str(names.get("__package__")))
+        if name.partition(".")[0] in (*LIBRARIES, *HARMLESS):
+            return
+        if name not in sys.modules and name.partition(".")[0] not in sys.stdlib_module_names:
+            raise Refused(f"it imports {name}")
+        for part in (name, name.partition(".")[0]):
+            self._take(sys.modules.get(part), "a module")
 
     def _note_cells(self, function: types.FunctionType) -> None:
         names = function.__code__.co_freevars
@@ -196,8 +214,11 @@ class Premises:
             if kind is holder or _runs_code(of_class):
                 if of_class is not None:
                     self._note(kind, name, of_class)
-                if kind is not holder and type(inside) is dict and name in inside:
-                    self._note(inside, name, inside[name])
+                if kind is not holder and type(inside) is dict:
+                    if name in inside:
+                        self._note(inside, name, inside[name])
+                    elif isinstance(of_class, functools.cached_property):
+                        self._absent.append((inside, name))
                 continue
             try:
                 value = object.__getattribute__(holder, name)
@@ -244,6 +265,8 @@ class Premises:
                 inner = getattr(value, name, None)
                 if not isinstance(inner, types.ModuleType):
                     self._take(inner, what)
+            if _is_users(value) and hasattr(value, "__dict__") and not isinstance(value, enum.Enum):
+                self._hold(value)  # a subclass
         elif _is_users(value) or kind is types.SimpleNamespace:
             self._hold(value)
         else:

@@ -7,6 +7,7 @@ import functools
 import itertools
 import os
 import random
+import sys
 import time
 import types
 from dataclasses import dataclass
@@ -53,6 +54,26 @@ class Model(Base):
         return x * self.rate
 
 
+class Derived(Model):
+    shared = 1.0
+
+    def both(self):
+        return self.shared * super().shared
+
+
+class Named(str):
+    rate = 2.0
+
+
+class Lazy:
+    def __init__(self):
+        self.rate = 2.0
+
+    @functools.cached_property
+    def cached(self):
+        return self.rate
+
+
 class Slots:
     __slots__ = ("rate",)
 
@@ -71,7 +92,14 @@ def put(where, name, value):
         setattr(where, name, value)
 
 
-model, slots = Model(), Slots()
+def imports(x):
+    from parameters_of_tests import rate
+
+    return x * rate
+
+
+sys.modules["parameters_of_tests"] = module
+model, slots, derived, lazy, named = Model(), Slots(), Derived(), Lazy(), Named("n")
 # The body, and how what it finds is set to a number.
 FOUND = {
     "attribute": (lambda x: x * model.rate, lambda v: put(model, "rate", v)),
@@ -91,6 +119,10 @@ FOUND = {
     "slot": (lambda x: x * slots.rate, lambda v: put(slots, "rate", v)),
     "by its name": (lambda x: x * getattr(model, "rate"), lambda v: put(model, "rate", v)),  # noqa: B009
     "module": (lambda x: x * module.rate, lambda v: put(module, "rate", v)),
+    "by an import": (imports, lambda v: put(module, "rate", v)),
+    "of a base": (lambda x: x * derived.both(), lambda v: put(Base, "shared", v)),
+    "of a string": (lambda x: x * named.rate, lambda v: put(named, "rate", v)),
+    "cached property": (lambda x: x * lazy.cached, lambda v: put(lazy, "cached", v)),
     "list in a dict": (lambda x: x * table["rate"][0], lambda v: put(table["rate"], 0, v)),
     "default": (defaults, lambda v: put(defaults.__defaults__[0], 0, v)),
     "callable object": (model, lambda v: put(model, "rate", v)),
@@ -151,7 +183,7 @@ class Frozen:
     rate: float
 
 
-class Named:
+class Alike:
     """Equal to others of its name, whatever else they hold."""
 
     def __init__(self, rate):
@@ -164,7 +196,7 @@ class Named:
         return 1
 
 
-@pytest.mark.parametrize("kind", [Frozen, Named, Pair])
+@pytest.mark.parametrize("kind", [Frozen, Alike, Pair])
 def test_equal_arguments_that_are_others(kind):
     section = npaccel.macro(lambda x, parameters: x * parameters.rate)
     for value in (2, 2.0, 3.0):
