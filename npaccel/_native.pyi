@@ -279,6 +279,9 @@ def history(
     """(serial, Program, [(operation, code, lasti)], bytes that moved (to devices, back)) of one of
     the last 16 flushes."""
 
+def checks() -> bool:
+    """The setting: indices are looked through, and integers divided by 0 are told."""
+
 def guarded() -> bool:
     """Whether results may stay pending past a call: the guard is on, and works here."""
 
@@ -291,6 +294,7 @@ def configure(
     nursery_bytes: int = ...,
     guard: int = ...,
     check: int = ...,
+    checks: int = ...,
 ) -> int:
     """Change settings after running what is pending. Returns 0, or the errno that stops the
     guard from working."""

@@ -126,6 +126,13 @@ SETTINGS: Final = (
         choices=("off", "compute"),
     ),
     Setting(
+        "checks",
+        "on",
+        "off: indices are not looked through (one out of bounds picks element 0), and integers "
+        "divided by 0 are not told",
+        choices=("on", "off"),
+    ),
+    Setting(
         "guard",
         "on",
         "off: nothing stays pending past a call (slower, for debuggers and sanitizers)",

@@ -465,7 +465,7 @@ int npa_match_map(npa_rule *rule, const npa_value *in, PyArrayObject *out, PyObj
     if (e == NULL || !are_scalars(e, in, scalars)) {
         return 0;
     }
-    if (npa_errstate() != e->errstate || (rule->may_warn && npa_warnings_are_errors())) {
+    if (npa_errstate_of(rule) != e->errstate || (rule->may_warn && npa_warnings_are_errors())) {
         return PyErr_Occurred() ? -1 : 0;
     }
     recording *followed = here.at;

@@ -572,11 +572,11 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)self;
     static char *names[] = {"threshold_bytes", "queue_limit", "memory_limit", "threads",
-                            "nursery_bytes", "guard", "check", NULL};
+                            "nursery_bytes", "guard", "check", "checks", NULL};
     long long threshold = -1, queue = -1, memory = -1, threads = -1, nursery = -1;
-    int guard = -1, check = -1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$LLLLLii", names, &threshold, &queue, &memory,
-                                     &threads, &nursery, &guard, &check) ||
+    int guard = -1, check = -1, checks = -1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$LLLLLiii", names, &threshold, &queue, &memory,
+                                     &threads, &nursery, &guard, &check, &checks) ||
         npa_flush() < 0) {
         return NULL;
     }
@@ -586,6 +586,7 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     npa_queue_limit = queue > 0 ? (int)queue : npa_queue_limit;
     npa_memory_limit = memory > 0 ? (size_t)memory : npa_memory_limit;
     npa_check_mode = check >= 0 ? check > 0 : npa_check_mode;
+    npa_checks = checks >= 0 ? checks > 0 : npa_checks;
     if (threads >= 0) {
         npa_pool_threads((int)threads); /* 0: what affinity and quota allow */
     }
@@ -609,6 +610,12 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     }
     npa_unlock();
     return PyLong_FromLong(0);
+}
+
+static PyObject *py_checks(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return PyBool_FromLong(npa_checks);
 }
 
 static PyObject *py_guarded(PyObject *self, PyObject *nothing)
@@ -746,6 +753,7 @@ static PyMethodDef methods[] = {
     {"history", py_history, METH_O, "(serial, Program, sites) of a recent flush."},
     {"serial", py_serial, METH_O, "Number of the flush that made an array."},
     {"configure", KEYWORDS(py_configure), METH_VARARGS | METH_KEYWORDS, "Settings."},
+    {"checks", py_checks, METH_NOARGS, "Whether indices are looked through."},
     {"guarded", py_guarded, METH_NOARGS, "Whether results may stay pending past a call."},
     {"rules", npa_rules_known, METH_NOARGS, "The rules by id."},
     {"cpu", npa_cpu, METH_NOARGS, "(identity, vector bytes) of the processor."},

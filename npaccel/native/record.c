@@ -657,7 +657,7 @@ int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayOb
         }
     }
     draft d = {.rule = rule, .nin = rule->nin, .nout = rule->nout, .masked = mask != NULL,
-               .errstate = npa_errstate(), .axes = axes, .usual = order == 'K'};
+               .errstate = npa_errstate_of(rule), .axes = axes, .usual = order == 'K'};
     int status = d.errstate < -1 ? -1 : draft_inputs(&d, in), total = d.nin + d.nout;
     if (status <= 0 || (d.errstate < 0 && rule->may_warn) ||
         (mask != NULL && (!npa_array_known(mask) || !broadcast_into(mask, &d.ndim, d.shape)))) {
@@ -743,7 +743,7 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
 {
     int ndim = PyArray_NDIM(in), nkept = 0;
     draft d = {.rule = rule, .ndim = ndim, .nin = initial != NULL ? 2 : 1, .nout = 1,
-               .masked = mask != NULL, .initial = initial != NULL, .errstate = npa_errstate(),
+               .masked = mask != NULL, .initial = initial != NULL, .errstate = npa_errstate_of(rule),
                .axes = axes};
     npy_intp kept[NPA_MAX_DIMS], chosen[NPA_MAX_DIMS], reduced_strides[NPA_MAX_DIMS];
     if (d.errstate < -1) {

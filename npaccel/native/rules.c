@@ -182,6 +182,25 @@ int npa_errstate(void)
     return state;
 }
 
+bool npa_checks = true;
+
+/* What is told of integers is a division by 0, and what can't be represented. */
+static bool of_integers(const npa_rule *rule)
+{
+    for (int k = 0; k < rule->nin; k++) {
+        if (!PyTypeNum_ISINTEGER(rule->loop_type[k]) && !PyTypeNum_ISBOOL(rule->loop_type[k])) {
+            return false;
+        }
+    }
+    return rule->may_warn;
+}
+
+int npa_errstate_of(const npa_rule *rule)
+{
+    int state = npa_errstate();
+    return !npa_checks && state >= -1 && of_integers(rule) ? 0 : state;
+}
+
 static PyObject *filters_seen, *filters_first;
 static Py_ssize_t filters_size = -1;
 static bool filters_error;

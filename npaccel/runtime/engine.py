@@ -442,6 +442,7 @@ class Engine:
             threads=config.threads,
             guard=int(config.guard == "on"),
             check=int(config.check == "compute"),
+            checks=int(config.checks == "on"),
         )
 
     @property

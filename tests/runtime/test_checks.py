@@ -1,0 +1,52 @@
+"""Indices out of bounds and integers divided by 0: told as NumPy does on each backend, or not."""
+
+import numpy as np
+import pytest
+
+import npaccel
+
+pytestmark = pytest.mark.pending
+N = 1 << 14
+
+
+@pytest.fixture(params=["llvm", "opencl"])
+def backend(request, deferred, setting):
+    setting("tiering", "eager")
+    if request.param == "opencl":
+        pytest.importorskip("pyopencl")
+    with npaccel.backend(request.param):
+        yield request.param
+
+
+def test_an_index_out_of_bounds_raises_at_the_call(backend):
+    x = npaccel.asarray(np.arange(float(N)))
+    index = npaccel.asarray(np.arange(N)) + 1
+    with pytest.raises(IndexError, match=f"index {N} is out of bounds"):
+        x[index]
+    with pytest.raises(IndexError, match="is out of bounds for axis 0"):
+        x[-index - 1]
+
+
+def test_integers_divided_by_zero_warn_at_the_line(backend):
+    x = npaccel.asarray(np.arange(N))
+    with pytest.warns(RuntimeWarning, match="divide by zero") as seen:
+        y = npaccel.evaluate(7 // x)
+    assert [w.filename for w in seen] == [__file__] and y[1] == 7 and y[0] == 0
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        npaccel.evaluate(7 // x)
+
+
+def test_off(backend, setting):
+    setting("checks", "off")
+    source = np.arange(float(N))
+    x, step = npaccel.asarray(source), npaccel.asarray(np.arange(N))
+    y = x[step - 5] * 2.0
+    assert npaccel.explain(y).pending, "nothing was looked through"
+    np.testing.assert_array_equal(np.asarray(y), source[np.arange(N) - 5] * 2.0)
+    z = npaccel.evaluate(x[step + 1])
+    np.testing.assert_array_equal(np.asarray(z)[:-1], source[1:])
+    assert z[-1] == source[0]
+    w = npaccel.evaluate(7 // step)  # warnings are errors here
+    assert w[0] == 0 and w[7] == 1
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        npaccel.evaluate(7.0 / step)
