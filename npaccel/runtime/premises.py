@@ -11,12 +11,9 @@ functions that it calls. Names are those in its instructions: a superset of what
 from __future__ import annotations
 
 import datetime
-import decimal
 import enum
-import fractions
 import functools
 import importlib.util
-import pathlib
 import re
 import sys
 import types
@@ -62,9 +59,13 @@ STEADY: Final[tuple[type, ...]] = (
     *(types.MethodDescriptorType, types.MemberDescriptorType, types.GetSetDescriptorType),
     *(types.WrapperDescriptorType, types.GenericAlias, types.UnionType),
     *(np.dtype, np.ufunc, np.iinfo, np.finfo, type(np.sum), functools.partial, enum.Enum),
-    *(decimal.Decimal, fractions.Fraction, datetime.date, datetime.time, datetime.timedelta),
-    *(pathlib.PurePath, re.Pattern, property, staticmethod, classmethod, functools.cached_property),
+    *(datetime.date, datetime.time, datetime.timedelta, re.Pattern, property),
+    *(staticmethod, classmethod, functools.cached_property),
     *(types.MethodType, type(functools.lru_cache(len)), _native.Runtime, _native.Macro),
+)
+# The same, of modules that would have to be imported for it.
+STEADY_NAMES: Final = frozenset(
+    ("decimal.Decimal", "fractions.Fraction", "pathlib.PosixPath", "pathlib.PurePosixPath")
 )
 MOST: Final = 256  # premises, and things to look into
 MOST_ITEMS: Final = 1024  # in a container
@@ -269,7 +270,7 @@ class Premises:
                 self._hold(value)  # a subclass
         elif _is_users(value) or kind is types.SimpleNamespace:
             self._hold(value)
-        else:
+        elif f"{kind.__module__}.{kind.__name__}" not in STEADY_NAMES:
             raise Refused(f"it uses {what}, of class {kind.__name__}, which may change unseen")
 
     def _hold(self, value: Any) -> None:

@@ -290,14 +290,17 @@ def test_what_is_new_at_each_call_runs(name, capsys):
 
 
 def test_functions_of_pythons_that_only_compute_are_recorded():
+    import decimal
     import math
+
+    half = decimal.Decimal("0.5")
 
     @functools.lru_cache
     def factor(n):
         return math.factorial(n)
 
     def body(x, names):
-        scale = sum(len(name) for name in sorted(names)) + max(1, 2) + factor(3)
+        scale = sum(len(name) for name in sorted(names)) + max(1, 2) + factor(3) + float(half)
         return {name: x * scale + len(name) for name in names}
 
     step = npaccel.macro(body)
