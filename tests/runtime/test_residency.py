@@ -24,10 +24,11 @@ ROOM = LIMIT // (8 * N)  # arrays
 @pytest.fixture(autouse=True)
 def own_memory():
     """A device with memory of its own, few bytes of it, that runs whatever is asked of it."""
-    names = ("tiering", "threshold", "device_memory")
+    names = ("tiering", "threshold", "device_memory", "backend", "check")
     before = {name: getattr(npaccel.config, name) for name in names}
     npaccel.evaluate()
     npaccel.config.tiering, npaccel.config.threshold = "eager", 0
+    npaccel.config.backend, npaccel.config.check = "auto", "off"
     npaccel.config.device_memory = LIMIT
     npaccel.stats(reset=True)
     yield
