@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy._core import umath
 
 import npaccel
 from npaccel import _native
@@ -312,3 +313,25 @@ def test_without_parentheses() -> None:
         decorate(taken)
     with pytest.raises(ConfigError, match="decorates a function"):
         npaccel.accelerate()(3)  # type: ignore[type-var]
+
+
+def test_numpys_context_variables_stay_as_they_are() -> None:
+    variable = umath._extobj_contextvar
+
+    def inside() -> None:
+        before = np.geterr()
+        with npaccel.accelerate(), np.errstate(divide="raise"):
+            assert np.geterr()["divide"] == "raise"
+        with npaccel.accelerate():
+            assert np.geterr() == before
+            assert variable in contextvars.copy_context()  # found at once, see native/block.c
+        assert np.geterr() == before
+
+    contextvars.Context().run(inside)
+
+
+def test_small_arrays_that_broadcast_to_a_large_one() -> None:
+    column, row = np.ones((400, 1)), np.ones((1, 400))
+    with npaccel.accelerate():
+        assert type(column * row) is npaccel.Array
+        assert type(column * column) is np.ndarray

@@ -115,6 +115,25 @@ static PyObject *block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)b;
 }
 
+/* NumPy looks up two context variables per operation. What is set is found in a cache; what is not
+ * is looked for each time, once the context holds anything: so their values are set, as they are. */
+static int set_as_it_is(void)
+{
+    PyObject *errstate = NULL, *memory = PyDataMem_GetHandler(), *token = NULL;
+    int status = memory == NULL ? -1 : PyContextVar_Get(npa_errstate_var, NULL, &errstate);
+    if (status == 0 && errstate != NULL) {
+        token = PyContextVar_Set(npa_errstate_var, errstate);
+        status = token != NULL ? 0 : -1;
+    }
+    if (status == 0) {
+        PyObject *before = PyDataMem_SetHandler(memory);
+        status = before != NULL ? 0 : -1;
+        Py_XDECREF(before);
+    }
+    Py_XDECREF(errstate), Py_XDECREF(memory), Py_XDECREF(token);
+    return status;
+}
+
 static PyObject *block_enter(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
@@ -139,6 +158,9 @@ static PyObject *block_enter(PyObject *self, PyObject *nothing)
         return NULL;
     }
     Py_DECREF(token);
+    if (set_as_it_is() < 0) {
+        return NULL;
+    }
     b->thread = PyThread_get_thread_ident();
     b->open = true;
     bool first = open_blocks == NULL;

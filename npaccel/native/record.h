@@ -260,6 +260,7 @@ int npa_number_rule(npa_rule *rule); /* gives it its id; 0 or -1 */
 PyObject *npa_rules_known(PyObject *self, PyObject *nothing);
 /* The errstate as 8 bits; -1: something else than ignore and warn; -2: an exception is set. */
 int npa_errstate(void);
+extern PyObject *npa_errstate_var; /* NumPy's context variable */
 int npa_errstate_of(const npa_rule *rule); /* with the setting `checks` */
 extern bool npa_checks; /* indices out of bounds, and integers divided by 0, are told */
 int npa_warnings_are_errors(void); /* -1: an exception is set */

@@ -69,21 +69,36 @@ static bool installed;
 
 /* ------------------------------------------------------------------------- is it worth it */
 
-static bool large(PyObject *o)
+static inline bool large(PyObject *o)
 {
     PyArrayObject *a = (PyArrayObject *)o;
-    return PyArray_NDIM(a) > 0 && ((size_t)PyArray_NBYTES(a) >= npa_least || npa_is_pending(a));
+    size_t bytes = (size_t)PyArray_ITEMSIZE(a);
+    int ndim = PyArray_NDIM(a);
+    for (int i = 0; i < ndim; i++) {
+        bytes *= (size_t)PyArray_DIM(a, i);
+    }
+    return ndim > 0 && (bytes >= npa_least || npa_is_pending(a));
 }
 
-static bool plain(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
-static bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
+static inline bool plain(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
+static inline bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
+
+static bool same_shape(PyArrayObject *a, PyArrayObject *b)
+{
+    int i = 0, ndim = PyArray_NDIM(a);
+    while (i < ndim && ndim == PyArray_NDIM(b) && PyArray_DIM(a, i) == PyArray_DIM(b, i)) {
+        i++;
+    }
+    return i == ndim && ndim == PyArray_NDIM(b);
+}
 
 /* Whether these, or items of lists among them, are worth taking: a large array, or two small ones
  * that broadcast to a large one (npa_wants has the last word). */
 static bool any_large(PyObject *const *args, Py_ssize_t n, bool nested)
 {
     npa_value values[NPA_MAX_ARGS];
-    int arrays = 0, deep = 0;
+    int arrays = 0;
+    bool deep = false, differ = false; /* equal shapes broadcast to nothing larger */
     for (Py_ssize_t k = 0; k < n; k++) {
         PyObject *o = args[k];
         if (plain(o) || ours(o)) {
@@ -91,6 +106,7 @@ static bool any_large(PyObject *const *args, Py_ssize_t n, bool nested)
                 return true;
             }
             deep |= PyArray_NDIM((PyArrayObject *)o) > 1;
+            differ |= arrays > 0 && (ours(o) || !same_shape(values[0].array, (PyArrayObject *)o));
             if (arrays < NPA_MAX_ARGS) {
                 values[arrays++].array = (PyArrayObject *)o;
             }
@@ -101,7 +117,7 @@ static bool any_large(PyObject *const *args, Py_ssize_t n, bool nested)
             }
         }
     }
-    return arrays > 1 && deep && npa_wants(values, arrays);
+    return deep && differ && npa_wants(values, arrays); /* ours count in a section, of any size */
 }
 
 static bool any_large_named(PyObject *dict)
@@ -489,7 +505,7 @@ static PyObject *ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs,
     if (names != NULL && wants_array(args, n, names)) {
         return run_on_views(self, args, n, names);
     }
-    if (npa_suspended || !any_large(args, n, false) || !npa_in_block() ||
+    if (!any_large(args, n, false) || npa_suspended || !npa_in_block() ||
         out_is_deprecated((PyUFuncObject *)self, n)) {
         return numpy_ufunc_call(self, args, nargs, names);
     }
@@ -765,20 +781,27 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
 /* -------------------------------------------------------------------------------- subscripts */
 
 /* A small table picked from by large indices. */
-static bool large_key(PyObject *key)
+static inline bool large_key(PyObject *key)
 {
     if (PyTuple_CheckExact(key)) {
-        return any_large(&PyTuple_GET_ITEM(key, 0), PyTuple_GET_SIZE(key), false);
+        Py_ssize_t n = PyTuple_GET_SIZE(key), k = 0;
+        while (k < n && !plain(PyTuple_GET_ITEM(key, k)) && !ours(PyTuple_GET_ITEM(key, k))) {
+            k++;
+        }
+        return k < n && any_large(&PyTuple_GET_ITEM(key, 0), n, false);
     }
     return (plain(key) || ours(key)) && large(key);
 }
 
 static PyObject *subscript_stub(PyObject *a, PyObject *key)
 {
-    if (npa_suspended || !plain(a) || !(large(a) || large_key(key)) || !npa_in_block()) {
+    if (!plain(a) || !(large(a) || large_key(key))) {
         return npa_numpy.mapping.mp_subscript(a, key);
     }
     int kind = npa_key_kind((PyArrayObject *)a, key);
+    if (kind == 1 || npa_suspended || !npa_in_block()) {
+        return npa_numpy.mapping.mp_subscript(a, key);
+    }
     if (kind == 0) {
         PyObject *result;
         int before = npa_now(NPA_RECORDING);
@@ -802,9 +825,9 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
 
 static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
 {
-    if (npa_suspended || !plain(a) || value == NULL ||
+    if (!plain(a) || value == NULL ||
         !(large(a) || ((plain(value) || ours(value)) && large(value)) || large_key(key)) ||
-        !npa_in_block()) {
+        npa_suspended || !npa_in_block()) {
         return npa_numpy.mapping.mp_ass_subscript(a, key, value);
     }
     if (npa_key_kind((PyArrayObject *)a, key) == 2) {

@@ -143,7 +143,8 @@ PyObject *npa_rules_known(PyObject *self, PyObject *nothing)
 
 /* ---------------------------------------------------------------- what surrounds a request */
 
-static PyObject *extobj_var, *extobj_seen, *geterr, *warnings_dict, *filters_name;
+PyObject *npa_errstate_var;
+static PyObject *extobj_seen, *geterr, *warnings_dict, *filters_name;
 static int errstate_seen;
 
 /* NumPy's error state as it is now, without assuming the capsule's layout: ask geterr() when the
@@ -151,7 +152,7 @@ static int errstate_seen;
 int npa_errstate(void)
 {
     PyObject *now;
-    if (PyContextVar_Get(extobj_var, NULL, &now) < 0) {
+    if (PyContextVar_Get(npa_errstate_var, NULL, &now) < 0) {
         return -2;
     }
     if (now == NULL) {
@@ -286,7 +287,7 @@ int npa_rules_init(void)
     PyObject *umath = PyImport_ImportModule("numpy._core.umath");
     PyObject *numpy = PyImport_ImportModule("numpy"), *warnings = PyImport_ImportModule("warnings");
     if (umath != NULL && numpy != NULL && warnings != NULL) {
-        extobj_var = PyObject_GetAttrString(umath, "_extobj_contextvar");
+        npa_errstate_var = PyObject_GetAttrString(umath, "_extobj_contextvar");
         geterr = PyObject_GetAttrString(numpy, "geterr");
         warnings_dict = Py_NewRef(PyModule_GetDict(warnings));
         filters_name = PyUnicode_InternFromString("filters");
@@ -294,7 +295,7 @@ int npa_rules_init(void)
         internal_prefixes = PyTuple_New(0);
     }
     Py_XDECREF(umath), Py_XDECREF(numpy), Py_XDECREF(warnings);
-    return extobj_var && geterr && filters_name && npa_copy_name && internal_prefixes ? 0 : -1;
+    return npa_errstate_var && geterr && filters_name && npa_copy_name && internal_prefixes ? 0 : -1;
 }
 
 void npa_internal_prefixes(PyObject *tuple) { Py_SETREF(internal_prefixes, Py_NewRef(tuple)); }
