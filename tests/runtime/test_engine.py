@@ -180,6 +180,9 @@ class Refusing:
     def emit_object(self, kernel) -> bytes:
         raise self.error
 
+    def load(self, *code) -> None:
+        raise self.error
+
 
 @pytest.mark.parametrize("kind", [CompileError, BackendUnavailable])
 def test_what_cannot_be_compiled_runs_in_numpy_with_one_warning(kind, monkeypatch) -> None:
