@@ -249,6 +249,10 @@ def rest(key: bytes, program: Program, seconds: float) -> None:
 def forget_rests() -> None:
     """Call the plan hook again for whatever rests."""
 
+def trials(on: bool, recorded_ns: int = 0, numpys_ns: int = 0, /) -> None:
+    """Whether blocks compare recording with NumPy, by turns; forget what they have found. The times
+    are for tests: rounds are said to take so long."""
+
 def values(positions: tuple[int, ...]) -> bytes:
     """The values of those scalars of the pending requests, joined."""
 
@@ -395,6 +399,7 @@ def redirect(
     reason: str,
     writes: bool,
     adopts: int,
+    moves: bool,
     /,
 ) -> bool:
     """Enter a C function or method in the table of what is redirected while a block is open.
@@ -402,11 +407,12 @@ def redirect(
     taker(*args, **kwargs) records the call; a string that it returns says why it could not.
     writes : NumPy writes its operands. adopts : 1 where a large new result becomes an Array; 2
     where, besides, a view of a whole Array is replaced by that Array.
+    moves : the result has the same bits, whoever computes it.
     False: it is none that can be redirected.
     """
 
-def redirect_ufunc(ufunc: np.ufunc, /) -> bool:
-    """The same for a ufunc."""
+def redirect_ufunc(ufunc: np.ufunc, exact: bool, /) -> bool:
+    """The same for a ufunc; exact: its results have the same bits, whoever computes them."""
 
 def settle_calls(kind: type, /) -> None:
     """Evaluate, and open, everything whenever an object of this C class is called."""

@@ -23,6 +23,7 @@ from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS
 from npaccel.dispatch.method import EVALUATED, RECORDED
 from npaccel.dispatch.operands import take_array
 from npaccel.dispatch.ufunc import RECORDERS
+from npaccel.ir.ops import SAME_BITS
 
 __all__ = ["TABLE", "Table"]
 
@@ -160,6 +161,13 @@ def _count_nonzero(a: Any) -> Any:
     return IMPLEMENTED[np.count_nonzero](_native.wrap(take_array(a)))
 
 
+# Recorded functions and methods whose results have the same bits, whoever computes them.
+MOVES = frozenset({"concatenate", "copyto", "empty", "empty_like", "where", "zeros"}) | {
+    f"ndarray.{name}"
+    for name in ("astype", "copy", "fill", "flatten", "ravel", "repeat", "reshape")
+}
+
+
 def _rows() -> Iterator[tuple[Any, Look, Taker | None, str, str, bool, int]]:
     """(callable, what to look at, recorder, name, reason, writes its operands, adopts results)."""
     implemented = {function.__name__: taker for function, taker in IMPLEMENTED.items()}
@@ -240,7 +248,10 @@ class Table:
                 _native.redirect_whole(function, function.__name__, reason, most)
         for ufunc in _ufuncs():
             possible = self._proofs[0] and ufunc not in self._ufuncs
-            if ufunc not in self._ufuncs and not (possible and _native.redirect_ufunc(ufunc)):
+            exact = ufunc.__name__ in SAME_BITS
+            if ufunc not in self._ufuncs and not (
+                possible and _native.redirect_ufunc(ufunc, exact)
+            ):
                 self.missing.append(ufunc.__name__)
             self._ufuncs.add(ufunc)
         if "numpy.random" in modules:
@@ -250,9 +261,10 @@ class Table:
     def _enter(self, function: Any, look: Look, taker: Any, name: str, *rest: Any) -> None:
         assert self._proofs is not None
         possible = self._proofs[2 if "." in name else 1]
+        row = (*rest, taker is not None and name in MOVES)
         if function is None:  # this NumPy does not have it
             return
-        if not (possible and _native.redirect(function, int(look), taker, name, *rest)):
+        if not (possible and _native.redirect(function, int(look), taker, name, *row)):
             self.missing.append(name)
 
     def _random(self, names: Mapping[str, Any]) -> None:

@@ -69,6 +69,19 @@ static int note_fallback(PyObject *name, const char *reason, double took)
     return 0;
 }
 
+/* Whether NumPy does it at once, in a block; see trial.c. */
+static bool passes(enum operation op, const npa_value *values, int n)
+{
+    size_t most = 0;
+    for (int k = 0; k < n; k++) {
+        size_t bytes = values[k].array != NULL ? (size_t)PyArray_NBYTES(values[k].array) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    bool exact = op != OP_POWER && op != OP_ABSOLUTE; /* of complex numbers the latter is not */
+    return npa_trials_on && exact && npa_in_block() &&
+           npa_trial_passes(operations[op], most, true);
+}
+
 /* Record ufunc(values...): 1 done, 0 NumPy should do it, -1 error. */
 static int record(PyObject *ufunc, npa_value *values, int n, PyArrayObject *out, bool in_place,
                   PyObject **results)
@@ -105,7 +118,7 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
         return slot(a, b);
     }
     bool wanted = npa_wants(values, 2);
-    if (wanted) {
+    if (wanted && !passes(op, values, 2)) {
         int status = record(operations[op], values, 2, NULL, false, results);
         if (status > 0 && op == OP_DIVMOD) {
             return Py_BuildValue("(NN)", results[0], results[1]);
@@ -125,7 +138,7 @@ static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfun
     if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
         return PyErr_Occurred() || npa_touch((PyArrayObject *)a, true) < 0 ? NULL : slot(a, b);
     }
-    if (npa_wants(values, 2)) {
+    if (npa_wants(values, 2) && !passes(op, values, 2)) {
         int status = record(operations[op], values, 2, (PyArrayObject *)a, true, &result);
         if (status != 0) {
             return status > 0 ? result : NULL;
@@ -147,7 +160,7 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
     npa_value value;
     PyObject *result;
     bool wanted = npa_classify(a, &value) && npa_wants(&value, 1);
-    if (wanted) {
+    if (wanted && !passes(op, &value, 1)) {
         int status = record(operations[op], &value, 1, NULL, false, &result);
         if (status != 0) {
             return status > 0 ? result : NULL;
@@ -261,7 +274,7 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
         return PyErr_Occurred() ? NULL : npa_numpy.compare(a, b, how);
     }
     bool wanted = npa_wants(values, 2);
-    if (wanted) {
+    if (wanted && !passes(map[how], values, 2)) {
         int status = record(operations[map[how]], values, 2, NULL, false, &result);
         if (status != 0) {
             return status > 0 ? result : NULL;
@@ -378,6 +391,23 @@ static PyObject *element(PyObject *a, PyObject *key)
     return result;
 }
 
+/* In a block, a few elements that nothing waits for are shown by a plain array, as a small result is
+ * one: operations on it are NumPy's, at NumPy's price. New reference; NULL perhaps without error. */
+static PyObject *small_view(PyArrayObject *a, PyObject *key)
+{
+    npa_buffer *b = npa_buffer_of(a);
+    npa_value own = {.array = a};
+    bool shown = b == NULL || (b->index < 0 && b->copy == NULL && b->range->work == b->range->home);
+    if (!shown || npa_view_bytes(a, key) >= npa_threshold_here() || npa_suspended ||
+        npa_here != NULL || npa_section_block_wants(&own, 1) || !npa_in_block()) {
+        return NULL;
+    }
+    PyObject *whole = npa_exact_view(a);
+    PyObject *view = whole != NULL ? npa_numpy.mapping.mp_subscript(whole, key) : NULL;
+    Py_XDECREF(whole);
+    return view;
+}
+
 static PyObject *array_subscript(PyObject *a, PyObject *key)
 {
     int kind = npa_key_kind((PyArrayObject *)a, key);
@@ -404,6 +434,12 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
     }
     if (kind != 1 && npa_touch((PyArrayObject *)a, false) < 0) {
         return NULL;
+    }
+    if (kind == 1 && npa_least != SIZE_MAX) {
+        PyObject *view = small_view((PyArrayObject *)a, key);
+        if (view != NULL || PyErr_Occurred()) {
+            return view;
+        }
     }
     if (kind != 1) {
         PyObject *x = npa_exact_view((PyArrayObject *)a), *result = NULL;

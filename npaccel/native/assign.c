@@ -155,7 +155,11 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
             return status > 0 ? 0 : -1;
         }
     }
-    if (wanted && kind == 1) {
+    /* A few elements with nothing pending: to record them would cost a run. */
+    bool few = kind == 1 && npa_q.nrequests == 0 && npa_here == NULL &&
+               npa_view_bytes(self, key) < npa_threshold_here() && !npa_wants(both + 1, 1) &&
+               !npa_section_block_wants(both, 2);
+    if (wanted && kind == 1 && !few) {
         PyObject *view = npa_numpy.mapping.mp_subscript(a, key);
         if (view == NULL) {
             return -1;
@@ -165,8 +169,11 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
             return 0;
         }
         npa_value small[2] = {{.array = PyArray_Check(view) ? (PyArrayObject *)view : NULL}, both[1]};
-        /* A few elements with nothing pending: to record them would cost a run. */
         bool at_once = small[0].array == NULL || (npa_q.nrequests == 0 && !npa_wants(small, 2));
+        if (!at_once && npa_trials_on && npa_in_block()) {
+            size_t bytes = (size_t)PyArray_NBYTES(small[0].array);
+            at_once = npa_trial_passes(npa_copy_name, bytes, true);
+        }
         int status = at_once ? 0 : assign((PyArrayObject *)view, value);
         Py_DECREF(view);
         if (status != 0) {

@@ -1,8 +1,37 @@
-/* few.c: subscripts and `take` with arrays that pick few elements; NumPy has them before they are
- * recorded. */
+/* few.c: subscripts, and `take` with arrays, that concern few elements; NumPy has them before they
+ * are recorded. */
 #include "record.h"
 
 enum { MOST_ITEMS = 256 };
+
+static bool exact_number(PyObject *o) { return o == Py_None || PyLong_CheckExact(o); }
+
+/* How many bytes a view that integers and slices name shows; SIZE_MAX: other parts in the key. */
+size_t npa_view_bytes(PyArrayObject *a, PyObject *key)
+{
+    size_t bytes = (size_t)PyArray_ITEMSIZE(a);
+    bool tuple = PyTuple_CheckExact(key);
+    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(key) : 1, i = 0;
+    int ndim = PyArray_NDIM(a);
+    for (; i < n && i < ndim; i++) {
+        PyObject *part = tuple ? PyTuple_GET_ITEM(key, i) : key;
+        if (PySlice_Check(part)) {
+            PySliceObject *s = (PySliceObject *)part;
+            Py_ssize_t start, stop, step;
+            if (!exact_number(s->start) || !exact_number(s->stop) || !exact_number(s->step) ||
+                PySlice_Unpack(part, &start, &stop, &step) < 0) {
+                return PyErr_Clear(), SIZE_MAX;
+            }
+            bytes *= (size_t)PySlice_AdjustIndices(PyArray_DIM(a, i), &start, &stop, step);
+        } else if (!PyLong_CheckExact(part) && !PyArray_IsScalar(part, Integer)) {
+            return SIZE_MAX;
+        }
+    }
+    for (; i < ndim; i++) {
+        bytes *= (size_t)PyArray_DIM(a, i);
+    }
+    return n <= ndim ? bytes : SIZE_MAX;
+}
 
 /* How many indices a list of plain integers holds; -1: something else, or many. */
 static Py_ssize_t listed(PyObject *list)

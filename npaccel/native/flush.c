@@ -338,8 +338,10 @@ static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
     if (whole && status == 0) {
         run.ns = (uint64_t)(1000000000 * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec);
         if (program != NULL) {
-            npa_program_note_time(program, run.ns, run.ns);
+            npa_program_note_time(program, run.ns, run.ns * npa_trial_weight());
         }
+        npa_trial_ran((uint64_t)run.requests, run.ns, npa_program_single(program),
+                      program != NULL ? npa_program_rival(program) : 0);
     }
     return status;
 }

@@ -374,6 +374,8 @@ uint64_t npa_program_expected(const npa_program *p)
     return npa_program_single(p) ? 0 : p->best_ns;
 }
 
+uint64_t npa_program_rival(const npa_program *p) { return p->rival_ns; }
+
 bool npa_program_foreign(const npa_program *p) { return p->foreign; }
 
 /* Runs after which kernels that NumPy's loops beat in each of them are given up. */

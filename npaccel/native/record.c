@@ -437,6 +437,7 @@ static int enter_in_queue(draft *d, PyObject **results)
     npa_capture_site(&site);
     bool small = is_small(d); /* before the lock: it asks which block is open */
     int status = place_all(d, buffers, offsets), n = d->nin + d->nout + d->masked;
+    bool first = npa_q.nrequests == 0;
     npa_request *r = status > 0 ? append(&npa_q, d) : NULL;
     bool urgent = false; /* reads or writes what others may change unseen */
     for (int k = d->nin; status > 0 && r != NULL && k < d->nin + d->nout; k++) {
@@ -474,6 +475,7 @@ static int enter_in_queue(draft *d, PyObject **results)
     npa_q.small = small ? npa_q.small + 1 : 0;
     uint64_t serial = npa_match_commit(r, d->usual ? d->made[0] : NULL);
     npa_unlock();
+    npa_trial_recorded(first);
     for (int k = 0; k < d->nout; k++) {
         results[k] = d->made[k] != NULL ? d->made[k] : Py_NewRef((PyObject *)d->arrays[d->nin + k]);
     }

@@ -118,8 +118,8 @@ typedef struct {
     uint64_t launches[NPA_OWNERS]; /* of kernels, by whose code they are; 0: the host's own */
     uint64_t requests, flushes, native_requests, dead_requests, bytes_read,
         bytes_written, plan_hits, plan_misses, kernel_requests, fault_evaluations, fault_programs,
-        fault_misses, rests, not_deferred, snapshots, early_reads, uploads, uploads_ahead, downloads, bytes_up,
-        bytes_down, evictions;
+        fault_misses, rests, passed, not_deferred, snapshots, early_reads, uploads, uploads_ahead,
+        downloads, bytes_up, bytes_down, evictions;
 } npa_counters;
 
 extern npa_queue npa_q;
@@ -210,6 +210,7 @@ PyObject *npa_adopted(PyObject *result);
 /* few.c: times the threshold of bytes below which NumPy picks, or assigns, at once; see Note
  * [Worthwhile] in dispatch/gather.py */
 enum { NPA_FEW_READ = 4, NPA_FEW_WRITTEN = 1 };
+size_t npa_view_bytes(PyArrayObject *a, PyObject *key);
 bool npa_is_few(PyArrayObject *a, PyObject *key, int times);
 bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names);
 
@@ -263,6 +264,7 @@ int npa_errstate(void);
 extern PyObject *npa_errstate_var; /* NumPy's context variable */
 int npa_errstate_of(const npa_rule *rule); /* with the setting `checks` */
 extern bool npa_checks; /* indices out of bounds, and integers divided by 0, are told */
+extern PyObject *npa_errstate_var; /* NumPy's context variable */
 int npa_warnings_are_errors(void); /* -1: an exception is set */
 typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
 void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
@@ -410,6 +412,17 @@ void npa_turn_forked(void);
 bool npa_turn_passes(PyArrayObject *const *inputs, int n);
 const char *npa_turn_reason(void); /* why, if that was so just now; else NULL */
 
+/* trial.c: with the GIL, but for ran */
+extern bool npa_trials_on;
+/* Whether NumPy is to do `what` on operands of at most so many bytes. It would be recorded, and its
+ * result has the same bits either way. may: it could be done so. */
+bool npa_trial_passes(const void *what, size_t bytes, bool may);
+void npa_trial_recorded(bool first);
+/* With the lock, after a run; loops_ns: what NumPy's loops take for it, 0: not known. */
+void npa_trial_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_ns);
+uint64_t npa_trial_weight(void);
+PyObject *npa_trials(PyObject *module, PyObject *args);
+
 int npa_intercept_init(void); /* intercept.c */
 PyObject *npa_settle_calls(PyObject *module, PyObject *type);
 
@@ -435,6 +448,7 @@ bool npa_program_single(const npa_program *program);
 /* It has run, so briefly that Ctrl-C may wait for its end. */
 bool npa_program_brief(const npa_program *program);
 uint64_t npa_program_expected(const npa_program *program); /* ns that a run takes; 0: not known */
+uint64_t npa_program_rival(const npa_program *program); /* ns of NumPy's loops; 0: not known */
 bool npa_program_foreign(const npa_program *program); /* other packages' code may want the GIL */
 /* Of a whole run, and of all that were not noted yet. */
 void npa_program_note_time(npa_program *program, uint64_t ns, uint64_t total_ns);

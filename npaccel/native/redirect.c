@@ -41,6 +41,7 @@ typedef struct {
     enum action action;
     int kind;               /* its calling convention, METH_... */
     bool method, writes, copies, on_array; /* copies: unless it is told not to */
+    bool moves;             /* its result has the same bits, whoever computes it */
     int adopts;             /* 2: also shows whole plain views of ours as what they are views of */
     PyObject *taker;        /* NULL: NumPy runs it */
     PyObject *name, *reason;
@@ -59,6 +60,7 @@ static target targets[MOST];
 static int ntargets;
 static PyUFuncObject *ufuncs[MOST_UFUNCS];
 static vectorcallfunc ufunc_originals[MOST_UFUNCS];
+static bool ufunc_exact[MOST_UFUNCS];
 static int nufuncs;
 static whole wholes[MOST_WHOLE];
 static uint8_t whole_places[4 * MOST_WHOLE]; /* 1 + the index of a function, by its address */
@@ -77,7 +79,7 @@ static inline bool large(PyObject *o)
     for (int i = 0; i < ndim; i++) {
         bytes *= (size_t)PyArray_DIM(a, i);
     }
-    return ndim > 0 && (bytes >= npa_least || npa_is_pending(a));
+    return ndim > 0 && (bytes >= npa_least || (npa_q.nrequests > 0 && npa_is_pending(a)));
 }
 
 static inline bool plain(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
@@ -282,6 +284,20 @@ static bool idle(const target *t, PyObject *self, PyObject *const *args, Py_ssiz
     }
 }
 
+/* The bytes of the largest array; 0: there is none. *mine: whether any is ours. */
+static size_t most_bytes(PyObject *const *args, Py_ssize_t n, bool *mine)
+{
+    size_t most = 0;
+    for (Py_ssize_t k = 0; k < n; k++) {
+        *mine |= ours(args[k]);
+        if (plain(args[k]) || ours(args[k])) {
+            size_t bytes = (size_t)PyArray_NBYTES((PyArrayObject *)args[k]);
+            most = bytes > most ? bytes : most;
+        }
+    }
+    return most;
+}
+
 /* ------------------------------------------------------------------------- run in NumPy */
 
 /* A large new plain array that nobody else has is replaced by one of ours, which owns its memory
@@ -473,7 +489,7 @@ static bool wants_array(PyObject *const *args, Py_ssize_t n, PyObject *names)
 
 static PyObject *run_on_views(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    Py_ssize_t all = n + PyTuple_GET_SIZE(names), k = 0;
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), k = 0;
     PyObject *made[NESTED], *result = NULL;
     for (; k < all && k < NESTED; k++) {
         bool view = ours(args[k]) && npa_touch((PyArrayObject *)args[k], false) == 0;
@@ -499,20 +515,52 @@ static bool out_is_deprecated(const PyUFuncObject *u, Py_ssize_t n)
     return n > 2 && u->nin == 2 && (strcmp(u->name, "maximum") == 0 || strcmp(u->name, "minimum") == 0);
 }
 
-static PyObject *ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+/* Whether NumPy does it at once, see trial.c; *mine: on views of what is ours. */
+static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                         bool *mine)
+{
+    bool target = false;
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    Py_ssize_t nin = ((PyUFuncObject *)self)->nin;
+    size_t bytes = most_bytes(args, all, mine);
+    if (*mine) {
+        most_bytes(args + nin, all - nin, &target);
+    }
+    return npa_trial_passes(self, bytes, !*mine || (names == NULL && !target));
+}
+
+static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
+                                         PyObject *names, bool exact)
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
     if (names != NULL && wants_array(args, n, names)) {
         return run_on_views(self, args, n, names);
     }
-    if (!any_large(args, n, false) || npa_suspended || !npa_in_block() ||
+    bool mine = false;
+    if (__builtin_expect(!any_large(args, n, false), true) || npa_suspended || !npa_in_block() ||
         out_is_deprecated((PyUFuncObject *)self, n)) {
         return numpy_ufunc_call(self, args, nargs, names);
+    }
+    if (exact && npa_trials_on && ufunc_passes(self, args, n, names, &mine)) {
+        return mine ? run_on_views(self, args, n, names)
+                    : numpy_ufunc_call(self, args, nargs, names);
     }
     int before = npa_now(NPA_RECORDING);
     PyObject *result = take_ufunc(self, args, nargs, names);
     npa_now(before);
     return result;
+}
+
+static PyObject *ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    return redirected_ufunc(self, args, nargs, names, false);
+}
+
+/* Of a ufunc whose results have the same bits, whoever computes them. */
+static PyObject *exact_ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs,
+                                  PyObject *names)
+{
+    return redirected_ufunc(self, args, nargs, names, true);
 }
 
 /* ------------------------------------------------------------------- functions and methods */
@@ -635,6 +683,15 @@ static PyObject *in_steps(const call *c, Py_ssize_t all)
     return whole ? npa_adopted(result) : result;
 }
 
+/* As ufunc_passes. */
+static bool target_passes(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    bool mine = self != NULL && ours(self);
+    size_t bytes = most_bytes(args, n, &mine);
+    size_t own = self != NULL && plain(self) ? (size_t)PyArray_NBYTES((PyArrayObject *)self) : 0;
+    return npa_trial_passes(t, own > bytes ? own : bytes, !mine);
+}
+
 static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
                       PyObject *names)
 {
@@ -647,7 +704,7 @@ static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py
         !npa_in_block()) {
         return not_taken(&c);
     }
-    return take(&c);
+    return t->moves && target_passes(t, self, args, all) ? in_numpy(&c) : take(&c);
 }
 
 static PyObject *packed(const target *t, PyObject *self, PyObject *args, PyObject *dict)
@@ -666,7 +723,7 @@ static PyObject *packed(const target *t, PyObject *self, PyObject *args, PyObjec
         !npa_in_block()) {
         return not_taken(&c);
     }
-    return take(&c);
+    return t->moves && target_passes(t, self, c.args, c.n) ? in_numpy(&c) : take(&c);
 }
 
 /* A stub is told the object but not which function it stands for: one of each kind per target. */
@@ -793,13 +850,19 @@ static inline bool large_key(PyObject *key)
     return (plain(key) || ours(key)) && large(key);
 }
 
+/* Whether nothing is to be seen to before NumPy reads or writes a plain array. */
+static inline bool quiet(void)
+{
+    return npa_q.nrequests == 0 && npa_sections == 0 && !npa_warnings_found();
+}
+
 static PyObject *subscript_stub(PyObject *a, PyObject *key)
 {
     if (!plain(a) || !(large(a) || large_key(key))) {
         return npa_numpy.mapping.mp_subscript(a, key);
     }
     int kind = npa_key_kind((PyArrayObject *)a, key);
-    if (kind == 1 || npa_suspended || !npa_in_block()) {
+    if (kind == 1 || (kind == 2 && quiet()) || npa_suspended || !npa_in_block()) {
         return npa_numpy.mapping.mp_subscript(a, key);
     }
     if (kind == 0) {
@@ -825,12 +888,25 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
 
 static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
 {
-    if (!plain(a) || value == NULL ||
-        !(large(a) || ((plain(value) || ours(value)) && large(value)) || large_key(key)) ||
+    if (!plain(a) || value == NULL) {
+        return npa_numpy.mapping.mp_ass_subscript(a, key, value);
+    }
+    bool large_value = (plain(value) || ours(value)) && large(value);
+    if (!(large(a) || large_value || large_key(key)) ||
+        (!large_value && !ours(value) && quiet() &&
+         npa_view_bytes((PyArrayObject *)a, key) < npa_least) ||
         npa_suspended || !npa_in_block()) {
         return npa_numpy.mapping.mp_ass_subscript(a, key, value);
     }
-    if (npa_key_kind((PyArrayObject *)a, key) == 2) {
+    int kind = npa_key_kind((PyArrayObject *)a, key);
+    if (kind == 1 && npa_trials_on) {
+        size_t bytes = npa_view_bytes((PyArrayObject *)a, key);
+        bytes = bytes == SIZE_MAX ? (size_t)PyArray_NBYTES((PyArrayObject *)a) : bytes;
+        if (npa_trial_passes(npa_copy_name, bytes, true)) {
+            return npa_numpy.mapping.mp_ass_subscript(a, key, value);
+        }
+    }
+    if (kind == 2) {
         return npa_touch((PyArrayObject *)a, true) < 0 || settle_all(&value, 1, false, false) < 0
                    ? -1 : npa_numpy.mapping.mp_ass_subscript(a, key, value);
     }
@@ -868,7 +944,7 @@ void npa_redirect_install(void)
         targets[i].definition->ml_meth = targets[i].stub;
     }
     for (int i = 0; i < nufuncs; i++) {
-        ufuncs[i]->vectorcall = ufunc_stub;
+        ufuncs[i]->vectorcall = ufunc_exact[i] ? exact_ufunc_stub : ufunc_stub;
     }
     for (int i = 0; i < nwholes; i++) {
         *wholes[i].slot = whole_stub;
@@ -919,14 +995,14 @@ static PyMethodDef *definition_of(PyObject *o)
     return NULL;
 }
 
-/* redirect(function, action, taker | None, name, reason, writes, adopts) -> bool */
+/* redirect(function, action, taker | None, name, reason, writes, adopts, moves) -> bool */
 static PyObject *redirect_function(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *function, *taker, *name, *reason;
-    int action, writes, adopts;
-    if (!PyArg_ParseTuple(args, "OiOUUpi", &function, &action, &taker, &name, &reason, &writes,
-                          &adopts)) {
+    int action, writes, adopts, moves;
+    if (!PyArg_ParseTuple(args, "OiOUUpip", &function, &action, &taker, &name, &reason, &writes,
+                          &adopts, &moves)) {
         return NULL;
     }
     PyMethodDef *d = definition_of(function);
@@ -948,7 +1024,7 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
     }
     targets[ntargets] = (target){
         .definition = d, .original = d->ml_meth, .stub = stubs[ntargets][row],
-        .action = (enum action)action, .kind = kind, .writes = writes, .adopts = adopts,
+        .action = (enum action)action, .kind = kind, .writes = writes, .adopts = adopts, .moves = moves,
         .copies = PyUnicode_CompareWithASCIIString(name, "array") == 0,
         .on_array = Py_IS_TYPE(function, &PyMethodDescr_Type) &&
                     PyDescr_TYPE(function) == &PyArray_Type,
@@ -959,10 +1035,15 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
     Py_RETURN_TRUE;
 }
 
-/* redirect_ufunc(ufunc) -> bool */
-static PyObject *redirect_ufunc(PyObject *module, PyObject *o)
+/* redirect_ufunc(ufunc, exact) -> bool */
+static PyObject *redirect_ufunc(PyObject *module, PyObject *args)
 {
     (void)module;
+    PyObject *o;
+    int exact;
+    if (!PyArg_ParseTuple(args, "Op", &o, &exact)) {
+        return NULL;
+    }
     if (!Py_IS_TYPE(o, &PyUFunc_Type) || installed || nufuncs == MOST_UFUNCS ||
         PyUFunc_Type.tp_vectorcall_offset != (Py_ssize_t)offsetof(PyUFuncObject, vectorcall)) {
         Py_RETURN_FALSE;
@@ -974,7 +1055,7 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *o)
     if (u->vectorcall != numpy_ufunc_call || u->vectorcall == NULL) {
         Py_RETURN_FALSE;
     }
-    ufuncs[nufuncs] = (PyUFuncObject *)Py_NewRef(o);
+    ufuncs[nufuncs] = (PyUFuncObject *)Py_NewRef(o), ufunc_exact[nufuncs] = exact;
     ufunc_originals[nufuncs++] = u->vectorcall;
     Py_RETURN_TRUE;
 }
@@ -1073,7 +1154,7 @@ static PyObject *block_backend(PyObject *module, PyObject *nothing)
 
 static PyMethodDef functions[] = {
     {"redirect", redirect_function, METH_VARARGS, "Enter a C function in the table."},
-    {"redirect_ufunc", redirect_ufunc, METH_O, "Enter a ufunc in the table."},
+    {"redirect_ufunc", redirect_ufunc, METH_VARARGS, "Enter a ufunc in the table."},
     {"redirect_whole", redirect_whole, METH_VARARGS, "Enter a Python function, to run as one."},
     {"settle_calls", npa_settle_calls, METH_O, "Evaluate before objects of a class are called."},
     {"redirect_taker", redirect_taker, METH_O, "Who records calls of ufuncs."},

@@ -444,6 +444,7 @@ class Engine:
             check=int(config.check == "compute"),
             checks=int(config.checks == "on"),
         )
+        _native.trials(config.tiering == "adaptive")
 
     @property
     def threads(self) -> int:

@@ -400,7 +400,7 @@ def test_every_assumption_is_shown_to_hold_here() -> None:
 
 
 def test_names_stand_in_where_objects_cannot_be_redirected(monkeypatch: Any) -> None:
-    monkeypatch.setattr(_native, "redirect_ufunc", lambda ufunc: False)
+    monkeypatch.setattr(_native, "redirect_ufunc", lambda ufunc, exact: False)
     monkeypatch.setattr(_native, "redirect_taker", lambda taker: None)
     monkeypatch.setattr(_native, "redirect", lambda *row: row[3] != "where")
     table = redirect.Table((False, True, True))
@@ -420,7 +420,7 @@ def test_names_stand_in_where_objects_cannot_be_redirected(monkeypatch: Any) -> 
 
 def test_nothing_is_redirected_that_could_not_be_shown_to_work(monkeypatch: Any) -> None:
     entered: list[str] = []
-    monkeypatch.setattr(_native, "redirect_ufunc", lambda ufunc: entered.append("ufunc"))
+    monkeypatch.setattr(_native, "redirect_ufunc", lambda ufunc, exact: entered.append("ufunc"))
     monkeypatch.setattr(_native, "redirect_taker", lambda taker: None)
     monkeypatch.setattr(_native, "redirect", lambda *row: entered.append(row[3]))
     redirect.Table((False, False, False)).prepare()

@@ -1,0 +1,238 @@
+/* trial.c: in a block, whether NumPy is to do at once what would be recorded, since that takes less
+ * time, as was measured by turns. Note [Trials] */
+#include "record.h"
+
+#include <stdatomic.h>
+
+enum way { RECORDED, NUMPYS };
+
+/* An operation at a line, on operands of about one size. What comes after `loops` is of those that
+ * begin rounds: they found nothing pending, and come again before anything else does twice. */
+typedef struct {
+    uint64_t key;     /* 0: free */
+    uint64_t head;    /* what began the round that it was last met in */
+    uint64_t round;   /* the number of the round in which it found nothing pending, last */
+    bool begins;      /* it found nothing pending, and was recorded */
+    bool loops;
+    bool on_trial;
+    enum way way;     /* the latest decision */
+    uint32_t left;    /* rounds until there is something to decide */
+    uint32_t chosen;  /* rounds that the latest decision was for */
+    uint32_t skipped; /* rounds that were NumPy's since one was recorded */
+    uint64_t path;    /* of the latest round that was recorded */
+    uint64_t best[2]; /* ns, of the trial at hand */
+} place;
+
+enum {
+    PLACES = 1024,
+    FIRST_ROUNDS = 16,  /* recorded before anything is decided */
+    TURN = 4, TRIAL_ROUNDS = 5 * TURN - 1, /* in turns of so many, recorded ones first */
+    NUMPYS_ROUNDS = 256,
+    MOST_ROUNDS = 8192,
+    MARGIN = 32,        /* part by which the other way has to win */
+    RUN_NS = 20000, REQUEST_NS = 1000, /* what recording costs at most, about */
+    LARGE = 4 << 20,    /* bytes from which it costs nothing in comparison */
+};
+
+/* What runs took; where twice that, with what recording costs, is less than clear_ns, they win. */
+typedef struct { uint64_t runs, requests, ns, clear_ns; } spending;
+static struct { _Atomic uint64_t runs, requests, ns, clear_ns; } spent;
+static _Atomic uint64_t weight = 1;
+
+bool npa_trials_on;
+static uint64_t paces[2]; /* for tests: ns that a round is said to take; 0: as long as it does */
+static place places[PLACES];
+static uint64_t rounds; /* the number of the latest one */
+static __thread uint64_t arrived; /* the operation that this thread is about to record */
+static __thread struct {
+    uint64_t head; /* 0: none */
+    uint64_t number, begun, path;
+    enum way way;
+    bool mixed; /* begun by NumPy, and recorded from something new on */
+    spending before;
+} current;
+
+static spending spent_so_far(void)
+{
+    return (spending){atomic_load(&spent.runs), atomic_load(&spent.requests),
+                      atomic_load(&spent.ns), atomic_load(&spent.clear_ns)};
+}
+
+void npa_trial_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_ns)
+{
+    atomic_fetch_add(&spent.runs, 1), atomic_fetch_add(&spent.requests, requests);
+    atomic_fetch_add(&spent.ns, ns);
+    atomic_fetch_add(&spent.clear_ns, single ? 2 * ns + ns / 8 : loops_ns ? loops_ns : 2 * ns + ns / 2);
+}
+
+/* How many rounds a run stands for, where those between were NumPy's. */
+uint64_t npa_trial_weight(void) { return atomic_load(&weight); }
+
+static uint64_t now(void) { return (uint64_t)(1e9 * npa_seconds()); }
+
+static place *at(uint64_t key) { return &places[key % PLACES]; }
+
+static void begin(place *p)
+{
+    p->left = p->left > 0 ? p->left : FIRST_ROUNDS;
+    p->loops = true;
+    current.head = p->head = p->key;
+    current.number = p->round = ++rounds;
+    current.path = 0, current.mixed = false;
+    current.way = p->on_trial ? (enum way)(p->left / TURN & 1) : p->way;
+    atomic_store(&weight, current.way == RECORDED ? 1 + p->skipped : 1);
+    p->skipped = current.way == RECORDED ? 0 : p->skipped + 1;
+    current.before = spent_so_far();
+    current.begun = now();
+}
+
+/* Whether NumPy might do in less time what was recorded in this round: else there is no trial. */
+static bool may_lose(void)
+{
+    spending after = spent_so_far(), before = current.before;
+    uint64_t runs = after.runs - before.runs, requests = after.requests - before.requests;
+    uint64_t ours = after.ns - before.ns + runs * RUN_NS + requests * REQUEST_NS;
+    return runs > 0 && 2 * ours > after.clear_ns - before.clear_ns;
+}
+
+static void decide(place *p)
+{
+    if (!p->on_trial) {
+        p->on_trial = p->way == NUMPYS || may_lose();
+        p->left = p->on_trial ? TRIAL_ROUNDS : FIRST_ROUNDS;
+        p->best[RECORDED] = p->best[NUMPYS] = UINT64_MAX;
+        return;
+    }
+    uint64_t numpys = p->best[NUMPYS], recorded = p->best[RECORDED];
+    uint64_t *better = p->way == NUMPYS ? &recorded : &numpys; /* it has to be, by a margin */
+    bool both = numpys != UINT64_MAX && recorded != UINT64_MAX;
+    *better += both ? *better / MARGIN : 0;
+    enum way way = both && numpys < recorded ? NUMPYS : RECORDED;
+    bool again = way == p->way && way == RECORDED;
+    p->chosen = !again || p->chosen == 0 ? NUMPYS_ROUNDS
+                : p->chosen < MOST_ROUNDS ? 2 * p->chosen : MOST_ROUNDS;
+    p->way = way, p->left = p->chosen, p->on_trial = false;
+}
+
+/* The round is over. One that went another way through the program is not compared. */
+static void end(place *p)
+{
+    uint64_t ns = paces[current.way] != 0 ? paces[current.way] : now() - current.begun;
+    bool alike = p->path == current.path && !current.mixed, numpys = current.way == NUMPYS;
+    p->path = numpys || current.mixed ? p->path : current.path;
+    uint64_t *best = &p->best[current.way];
+    *best = alike && ns < *best ? ns : *best;
+    bool hopeless = p->on_trial && numpys && p->left % 2 == 0 && *best != UINT64_MAX && *best / 2 > p->best[RECORDED];
+    p->left = hopeless || p->left == 0 ? 0 : p->left - 1;
+    if (p->left == 0) {
+        decide(p);
+    }
+}
+
+static bool possible(size_t bytes)
+{
+    return npa_trials_on && bytes <= LARGE && npa_suspended == 0 && npa_here == NULL &&
+           !npa_match_inside() && npa_stores == NULL && npa_sections == 0 && !npa_check_mode &&
+           npa_guard_on && !npa_run_stopped();
+}
+
+static uint64_t key_of(const void *what, size_t bytes)
+{
+    npa_site site;
+    npa_capture_site(&site);
+    uint64_t key = (uint64_t)(uintptr_t)site.code ^ (uint64_t)(uintptr_t)what << 16;
+    key = (key ^ (uint32_t)site.lasti) * 0x9E3779B97F4A7C15u;
+    key = (key ^ key >> 32 ^ (uint64_t)(bytes != 0 ? 64 - __builtin_clzll(bytes) : 0)) *
+          0x9E3779B97F4A7C15u;
+    Py_XDECREF(site.code), Py_XDECREF(site.globals); /* the frame has them */
+    return (key ^ key >> 32) | 1;
+}
+
+bool npa_trial_passes(const void *what, size_t bytes, bool may)
+{
+    arrived = 0;
+    if (!possible(bytes)) {
+        return false;
+    }
+    uint64_t key = arrived = key_of(what, bytes);
+    place *p = at(key);
+    bool idle = npa_q.nrequests == 0, known = p->key == key;
+    if (idle && known && p->begins) {
+        if (key == current.head) {
+            end(p);
+            begin(p);
+        } else if (current.head == 0 || p->round == current.number ||
+                   (current.way == NUMPYS && p->loops && p->head != current.head)) {
+            at(current.head)->loops &= p->round != current.number; /* it did not come again */
+            begin(p);
+        }
+        p->round = current.number;
+    }
+    if (current.head == 0) {
+        return false;
+    }
+    if (current.way == RECORDED && key != current.head) {
+        *p = known ? *p : (place){.key = key};
+        p->head = current.head;
+    }
+    current.path = (current.path ^ key) * 0x9E3779B97F4A7C15u;
+    bool passes = may && idle && current.way == NUMPYS && p->key == key && p->head == current.head;
+    npa_count.passed += passes;
+    return passes;
+}
+
+/* A request was recorded; first: nothing was pending before it. With the GIL. */
+void npa_trial_recorded(bool first)
+{
+    uint64_t key = arrived;
+    place *p = at(key);
+    arrived = 0;
+    if (first && current.way == NUMPYS) { /* something new */
+        current.way = RECORDED, current.mixed = true;
+        atomic_store(&weight, 1);
+    }
+    if (!first || key == 0) {
+        return;
+    }
+    *p = p->key == key ? *p : (place){.key = key};
+    p->begins = true;
+    if (current.head == 0) {
+        begin(p);
+    } else if (key != current.head) {
+        p->head = current.head, p->round = current.number;
+    }
+}
+
+/* trials(on, recorded_ns=0, numpys_ns=0): begin anew. */
+PyObject *npa_trials(PyObject *module, PyObject *args)
+{
+    (void)module;
+    int on;
+    unsigned long long recorded = 0, numpys = 0;
+    if (!PyArg_ParseTuple(args, "p|KK", &on, &recorded, &numpys)) {
+        return NULL;
+    }
+    npa_trials_on = on;
+    paces[RECORDED] = recorded, paces[NUMPYS] = numpys;
+    memset(places, 0, sizeof places);
+    current.head = 0, current.way = RECORDED;
+    Py_RETURN_NONE;
+}
+
+/* Note [Trials]
+ *
+ * To record an operation, find the program and show what it made costs some 20 µs a run and a few
+ * hundred ns an operation. NumPy does an operation on 300 KiB in 20 to 100 µs, so where little is
+ * fused, or what is fused runs from the cache anyway, recording may lose, and by how much depends on
+ * what the caches hold, on what NumPy would have reused in place, on what lies between. So it is
+ * measured as a whole, in rounds: from an operation that finds nothing pending until it comes again.
+ * Where another one comes twice before that, as in a loop inside, the rounds are that one's. A loop
+ * in which recording may lose at all (may_lose) has a trial: a few rounds of it are recorded and a few
+ * NumPy's by turns, and the way with the better best time is kept for a while, then tried again. By
+ * turns, since many loops work on less and less; of a few, since the first round of either finds the
+ * caches and the allocator as the other left them.
+ *
+ * Only operations take part whose results have the same bits either way. One that does not, or was
+ * not met before in that loop, is recorded; a round of NumPy's ends there and is not compared.
+ *
+ * Rounds of NumPy's would put off compiling, so a recorded round counts for them too (weight). */
