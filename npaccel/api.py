@@ -209,6 +209,8 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
         tier0_runs : runs with NumPy's loops because nothing was compiled yet.
         kernels_loaded : kernels that the cache on disk had.
         code_bytes : memory that machine code takes now, never reset.
+        left_to_numpy : operations in blocks that NumPy did at once, since recording them was found,
+            by trial, to take longer.
         fallbacks : calls handed to NumPy, not recorded; `explain` lists them with their reasons.
         bytes_read, bytes_written : by kernels, what several views of an array share counted once.
         plan_hits, plan_misses : runs whose program was known, sizes included; runs that needed one.
@@ -248,7 +250,11 @@ def explain(x: Any = None) -> Explanation:
     Explanation
         Print it, or read its attributes: steps, dropped, fused_away, fallbacks, ir.
     """
-    return explain_run(x, _engine, dispatch.FALLBACKS.counts())
+    counts = dict(dispatch.FALLBACKS.counts())
+    left = _engine.stats(reset=False)["left_to_numpy"]
+    if left:
+        counts["operations", "recording them takes longer, by trial", "in blocks"] = left
+    return explain_run(x, _engine, counts)
 
 
 def devices() -> Devices:
