@@ -308,7 +308,8 @@ class DeviceKernel:
 
     functions: addresses of clSetKernelArgSVMPointer, clEnqueueNDRangeKernel, clWaitForEvents,
     clGetEventInfo, clReleaseEvent. queue, run, finish (or 0): the driver's objects, which the
-    caller keeps. rank, arrays, words: of the kernel's argument words. items: work items at most.
+    caller keeps. rank, arrays, words: of the kernel's argument words. groups: work groups at most,
+    group_size: work items of each.
     """
 
     failed: bool
@@ -322,7 +323,8 @@ class DeviceKernel:
         rank: int,
         arrays: int,
         words: int,
-        items: int,
+        groups: int,
+        group_size: int,
         memory: DeviceMemory,
         host_memory: bool,
     ) -> DeviceKernel: ...

@@ -31,7 +31,7 @@ static int inject, inject_reads; /* tests: so many of the next launches, and tra
 static npa_device *trouble;   /* the last whose launch failed; owned; told to Python soon */
 
 static int32_t launch(npa_device *d, void *kernel, const int64_t *words, const void *scratch,
-                      const void *partials, const void *flags, char *const *arrays, size_t items)
+                      const void *partials, const void *flags, char *const *arrays, size_t groups)
 {
     set_pointer_function *set = (set_pointer_function *)d->functions[0];
     enqueue_function *enqueue = (enqueue_function *)d->functions[1];
@@ -47,9 +47,9 @@ static int32_t launch(npa_device *d, void *kernel, const int64_t *words, const v
         error = set(kernel, (uint32_t)(FIXED_ARGUMENTS + k), arrays[k]);
     }
     void *event = NULL;
-    size_t one = 1;
+    size_t items = groups * d->group_size;
     if (error == 0) {
-        error = enqueue(d->queue, kernel, 1, NULL, &items, &one, 0, NULL, &event);
+        error = enqueue(d->queue, kernel, 1, NULL, &items, &d->group_size, 0, NULL, &event);
     }
     if (error == 0) {
         error = wait(1, &event);
@@ -61,17 +61,17 @@ static int32_t launch(npa_device *d, void *kernel, const int64_t *words, const v
     return error;
 }
 
-size_t npa_device_items(const npa_device *d, const npa_device_grid *grid)
+size_t npa_device_groups(const npa_device *d, const npa_device_grid *grid)
 {
     int64_t tasks = (grid->band + grid->band_step - 1) / grid->band_step *
                     ((grid->inner + grid->inner_step - 1) / grid->inner_step);
-    return (size_t)(tasks < d->items ? tasks : d->items);
+    return (size_t)(tasks < d->groups ? tasks : d->groups);
 }
 
 size_t npa_device_words(const npa_device *d, int64_t *own, const int64_t *words,
                         const npa_device_grid *grid, bool finish)
 {
-    int64_t points = grid->band < d->items ? grid->band : d->items;
+    int64_t points = grid->band < d->groups ? grid->band : d->groups;
     const int64_t of_run[NPA_DEVICE_WORDS] = {grid->band, grid->band_step, grid->inner,
                                               grid->inner_step, (int64_t)grid->scratch_bytes};
     const int64_t of_finish[NPA_DEVICE_WORDS] = {grid->band, (grid->band + points - 1) / points, 1,
@@ -106,18 +106,18 @@ static int32_t run(npa_device *d, const int64_t *words, const npa_device_grid *g
     }
     int64_t *own = malloc(8 * (size_t)(d->nwords + NPA_DEVICE_WORDS));
     char **arrays = malloc(sizeof *arrays * (size_t)(d->narrays + 1));
-    size_t items = npa_device_items(d, grid);
-    char *scratch = aligned_alloc(64, items * grid->scratch_bytes + 64);
+    size_t groups = npa_device_groups(d, grid);
+    char *scratch = aligned_alloc(64, groups * grid->scratch_bytes + 64);
     error = NO_MEMORY;
     if (own != NULL && arrays != NULL && scratch != NULL) {
         const void *parts = partials != NULL ? partials : scratch;
         npa_device_words(d, own, words, grid, false);
         take_addresses(d, own, arrays);
-        error = launch(d, d->run, own, scratch, parts, flags, arrays, items);
+        error = launch(d, d->run, own, scratch, parts, flags, arrays, groups);
         if (error == 0 && d->finish != NULL) {
-            items = npa_device_words(d, own, words, grid, true);
+            groups = npa_device_words(d, own, words, grid, true);
             take_addresses(d, own, arrays);
-            error = launch(d, d->finish, own, scratch, parts, flags, arrays, items);
+            error = launch(d, d->finish, own, scratch, parts, flags, arrays, groups);
         }
     }
     free(own), free(arrays), free(scratch);
@@ -167,19 +167,19 @@ npa_device *npa_device_of(PyObject *object)
     return &((device_object *)object)->device;
 }
 
-/* DeviceKernel(functions, queue, run, finish, rank, arrays, words, items, memory, host_memory). memory:
- * the DeviceMemory of its device, used unless host_memory. */
+/* DeviceKernel(functions, queue, run, finish, rank, arrays, words, groups, group_size, memory,
+ * host_memory). memory: the DeviceMemory of its device, used unless host_memory. */
 static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     unsigned long long f[NPA_DEVICE_FUNCTIONS], queue, run_kernel, finish;
     PyObject *memory;
     int rank, narrays, nwords, host_memory;
-    long long items;
+    long long groups, group_size;
     static char *names[] = {"functions", "queue", "run", "finish", "rank", "arrays", "words",
-                            "items", "memory", "host_memory", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKK)KKKiiiLO!p", names, &f[0], &f[1], &f[2],
+                            "groups", "group_size", "memory", "host_memory", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKK)KKKiiiLLO!p", names, &f[0], &f[1], &f[2],
                                      &f[3], &f[4], &queue, &run_kernel, &finish, &rank, &narrays,
-                                     &nwords, &items, &npa_store_type, &memory,
+                                     &nwords, &groups, &group_size, &npa_store_type, &memory,
                                      &host_memory)) {
         return NULL;
     }
@@ -193,7 +193,8 @@ static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     }
     d->queue = (void *)(uintptr_t)queue, d->run = (void *)(uintptr_t)run_kernel;
     d->finish = (void *)(uintptr_t)finish;
-    d->rank = rank, d->narrays = narrays, d->nwords = nwords, d->items = items < 1 ? 1 : items;
+    d->rank = rank, d->narrays = narrays, d->nwords = nwords;
+    d->groups = groups < 1 ? 1 : groups, d->group_size = group_size < 1 ? 1 : (size_t)group_size;
     d->pid = getpid();
     d->store = (npa_store *)memory; /* which lives for ever */
     d->host_memory = host_memory;

@@ -513,7 +513,8 @@ typedef struct {
     npa_store *store;                      /* of its device */
     bool host_memory;                      /* it is given the host's addresses, and nothing is moved */
     int rank, narrays, nwords;
-    int64_t items; /* work items at most */
+    int64_t groups;    /* work groups at most */
+    size_t group_size; /* work items of each */
     int pid;
     int32_t error;
     bool failed;
@@ -531,8 +532,8 @@ int npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *g
 bool npa_device_trouble(void); /* a launch failed, and Python does not know yet */
 PyObject *npa_device_errors(void);
 void npa_device_inject(int launches, int reads);
-size_t npa_device_items(const npa_device *d, const npa_device_grid *grid);
-/* What only this backend's kernels know goes behind `words`. Work items of the finish function. */
+size_t npa_device_groups(const npa_device *d, const npa_device_grid *grid);
+/* What only this backend's kernels know goes behind `words`. Work groups of the finish function. */
 size_t npa_device_words(const npa_device *d, int64_t *own, const int64_t *words,
                         const npa_device_grid *grid, bool finish);
 int32_t npa_device_injected(void); /* an error, when a test wants one; or 0 */

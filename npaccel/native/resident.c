@@ -377,7 +377,7 @@ static int32_t write_own(npa_store *s, int which, const void *data, size_t size)
 }
 
 static int32_t launch(npa_device *d, void *kernel, npa_queue *q, const npa_access *accesses,
-                      const int64_t *words, size_t items)
+                      const int64_t *words, size_t groups)
 {
     npa_store *s = d->store;
     set_function *set = (set_function *)s->functions[SET];
@@ -389,10 +389,10 @@ static int32_t launch(npa_device *d, void *kernel, npa_queue *q, const npa_acces
         npa_buffer *b = q->buffers[accesses[k].buffer];
         error = set(kernel, (uint32_t)(AUXILIARY + k), sizeof(void *), &b->copy->at.memory);
     }
-    size_t one = 1;
+    size_t items = groups * d->group_size;
     return error != 0 ? error
                       : ((enqueue_function *)s->functions[ENQUEUE])(s->queue, kernel, 1, NULL,
-                                                                    &items, &one, 0, NULL, NULL);
+                                                                    &items, &d->group_size, 0, NULL, NULL);
 }
 
 int npa_store_run(npa_device *d, npa_queue *q, const npa_access *accesses, const int64_t *words,
@@ -403,9 +403,9 @@ int npa_store_run(npa_device *d, npa_queue *q, const npa_access *accesses, const
     if (d->failed || s->pid != getpid() || !bring_all(s, q, accesses, d->narrays)) {
         return -1;
     }
-    size_t items = npa_device_items(d, grid), flag_bytes = sizeof *flags * (size_t)nslots;
+    size_t groups = npa_device_groups(d, grid), flag_bytes = sizeof *flags * (size_t)nslots;
     const size_t sizes[AUXILIARY] = {8 * (size_t)(d->nwords + NPA_DEVICE_WORDS),
-                                     items * grid->scratch_bytes, partial_bytes, flag_bytes};
+                                     groups * grid->scratch_bytes, partial_bytes, flag_bytes};
     int64_t *own = malloc(sizes[WORDS]);
     if (own == NULL || !own_memory(s, sizes)) {
         free(own);
@@ -415,7 +415,7 @@ int npa_store_run(npa_device *d, npa_queue *q, const npa_access *accesses, const
     error = error != 0 ? error : write_own(s, FLAGS, flags, flag_bytes);
     if (error == 0) {
         npa_device_words(d, own, words, grid, false);
-        error = launch(d, d->run, q, accesses, own, items);
+        error = launch(d, d->run, q, accesses, own, groups);
     }
     if (error == 0 && d->finish != NULL) {
         size_t points = npa_device_words(d, own, words, grid, true);

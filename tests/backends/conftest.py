@@ -1,4 +1,7 @@
-"""The backends under test: TEST_BACKENDS names others, such as one of another package."""
+"""The backends under test: TEST_BACKENDS names others, such as one of another package.
+
+``groups``: OpenCL's code for devices that are no processors, run by the device that there is.
+"""
 
 import os
 import re
@@ -36,6 +39,8 @@ def machine(request, host):
     if request.param == "llvm":
         return Llvm(host)
     try:
+        if request.param == "groups":
+            return Opencl.of_groups()
         return Opencl() if request.param == "opencl" else Declared(request.param)
     except BackendUnavailable as error:
         pytest.skip(str(error))

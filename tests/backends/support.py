@@ -40,13 +40,22 @@ class Declared:
 class Opencl:
     """The same of an OpenCL device."""
 
-    name = "opencl"
-
-    def __init__(self):
+    def __init__(self, name="opencl"):
         from npaccel.backends.opencl.backend import OpenclBackend
         from npaccel.backends.opencl.launch import run_step
 
-        self._backend, self._run = OpenclBackend(), run_step
+        self.name, self._backend, self._run = name, OpenclBackend(), run_step
+
+    @classmethod
+    def of_groups(cls):
+        """The device with code for those that are no processors: no vectors, work groups."""
+        from npaccel.backends.opencl.target import GROUP_SIZE
+
+        made = cls("groups")
+        there = made._backend.target
+        there.vector_bytes, there.features, there.group_size = 0, "", GROUP_SIZE
+        there.options += " -cl-opt-disable"  # or PoCL takes ten seconds for loops with barriers
+        return made
 
     def compile(self, made):
         return self._backend.compile(made)

@@ -1,15 +1,17 @@
 """What the OpenCL backend writes for other devices than this one, and how programs are built."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from npaccel.backends.opencl import helper, target
 from npaccel.backends.opencl.emit import emit_kernel
 from npaccel.errors import CompileError, Unsupported
-from npaccel.ir.nodes import Fold, Leaf, Reduce, RowParam, Store
+from npaccel.ir.nodes import Fold, Leaf, Reduce, RowParam, Store, StoreRow, StoreScratch
 from npaccel.ir.scalar import Core, Pool
 
-from .support import Opencl, check, edge_values, kernel, param
+from .support import Opencl, S, Z, check, compile_kernel, edge_values, kernel, param
 
 pytest.importorskip("pyopencl")
 # A device that is no processor has no vectors; a processor need not have wide ones.
@@ -23,6 +25,14 @@ def device(request):
     if request.param is not None:
         there = machine._backend.target
         there.vector_bytes, there.features = request.param, ""
+    yield machine
+    machine._backend.target.builder.stop()
+
+
+@pytest.fixture(scope="module")
+def groups():
+    """All of the kernels' tests run there with TEST_BACKENDS=groups."""
+    machine = Opencl.of_groups()
     yield machine
     machine._backend.target.builder.stop()
 
@@ -67,6 +77,80 @@ def test_columns_on_other_devices(device):
     data = np.random.default_rng(0).standard_normal((40, 600)).T
     out = np.lib.stride_tricks.as_strided(np.zeros(600), (600, 40), (8, 0))
     check(device, made, (600, 40), [data, out])
+
+
+def _store_sum(pool, **fields):
+    arrays = [param("f8"), param("f8", Z, out=True, band_only=True)]
+    leaves = [
+        Leaf(False, (Reduce(0, Fold.SUM, pool.load("f8", 0)),)),
+        Leaf(True, (Store(1, pool.row("f8", 0)),)),
+    ]
+    return kernel(arrays, leaves, rows=(RowParam("f8"),), **fields)
+
+
+def test_items_of_a_group_keep_the_order_of_sums(groups):
+    """Lanes, blocks, teams that have less or nothing, chunks, and parts beyond the group's size."""
+    made = _store_sum(Pool(), split=True)
+    compiled = compile_kernel(made, groups)
+    rng = np.random.default_rng(0)
+    for n in (1, 33, 513, 5 * 512 + 7, 37 * 512, 32769, 100_003, 131 * 32768 + 5):
+        out = np.lib.stride_tricks.as_strided(np.zeros(1), (n,), (0,))
+        check(groups, made, (n,), [1 + rng.standard_normal(n) / 8, out], compiled=compiled)
+
+
+def test_items_of_a_group_wait_for_each_other_between_leaves(groups):
+    """A row's sum, overwritten where it is read; what all items left in scratch memory; rows."""
+    pool = Pool()
+    x, total, old = pool.load("f8", 0), pool.row("f8", 0), pool.row("f8", 1)
+    leaves = [
+        Leaf(False, (StoreScratch(0, x * 3.0), Reduce(0, Fold.SUM, x))),
+        Leaf(True, (StoreRow(1, pool.load("f8", 1) + total), Store(1, total))),
+        Leaf(False, (Store(2, pool.scratch("f8", 0) * old),)),
+    ]
+    arrays = [param("f8"), param("f8", S, read=True, out=True, band_only=True)]
+    arrays.append(param("f8", out=True))
+    rows = (RowParam("f8"),) * 2
+    made = kernel(arrays, leaves, band_rank=1, rows=rows, scratch=("f8",))
+    data = np.random.default_rng(0).standard_normal((20, 700))
+    once = np.lib.stride_tricks.as_strided(np.arange(20.0), (20, 700), (8, 0))
+    check(groups, made, (20, 700), [data, once, np.zeros((20, 700))])
+
+
+@pytest.mark.parametrize("shape", [(7, 5, 3), (3, 2, 300)])
+@pytest.mark.parametrize("band_rank", [0, 2])
+def test_groups_take_several_short_rows(groups, shape, band_rank):
+    pool = Pool()
+    values = pool.load("i4", 0) + pool.index(0).convert("i4") * 7 + pool.index(1).convert("i4")
+    arrays = [param("i4"), param("i4", out=True)]
+    leaves = [Leaf(False, (Store(1, values),))]
+    made = kernel(arrays, leaves, band_rank=band_rank, inner_rank=3 - band_rank)
+    data = edge_values("i4", int(np.prod(shape))).reshape(shape)
+    check(groups, made, shape, [data[:, ::-1], np.zeros(shape, "i4")])
+
+
+def test_each_item_of_a_group_has_columns_of_its_own(groups):
+    pool = Pool()
+    sums = Leaf(False, (Reduce(0, Fold.SUM, pool.load("f8", 0)),))
+    store = Leaf(True, (Store(1, pool.row("f8", 0)),))
+    arrays = [param("f8"), param("f8", out=True, band_only=True)]
+    fields = {"band_rank": 1, "vector_band": True, "split": True, "rows": (RowParam("f8"),)}
+    made = kernel(arrays, [sums, store], **fields)
+    data = np.random.default_rng(0).standard_normal((40, 600)).T
+    out = np.lib.stride_tricks.as_strided(np.zeros(600), (600, 40), (8, 0))
+    check(groups, made, (600, 40), [data, out])
+
+
+def test_groups_are_of_what_the_device_allows():
+    def size(items, local_bytes=1 << 15):
+        limits = {"max_work_group_size": items, "max_work_item_sizes": [items, 1, 1]}
+        device = SimpleNamespace(local_mem_size=local_bytes, **limits)
+        return target.Target._group_size(SimpleNamespace(device=device))
+
+    assert [size(n) for n in (1, 31, 32, 100, 1024)] == [1, 1, 32, 64, 128]
+    assert size(1024, 1024) == 1
+    made = _store_sum(Pool())
+    assert "barrier(" not in emit_kernel(made, 0) + emit_kernel(made, 32)
+    assert "reqd_work_group_size(64, 1, 1)" in emit_kernel(made, 0, group_size=64)
 
 
 def test_code_for_other_devices_has_no_processors_instructions():

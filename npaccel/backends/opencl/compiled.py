@@ -15,13 +15,15 @@ from npaccel.backends.opencl.widths import kernel_width, node_count
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.scalar import item_size
 
-__all__ = ["CompiledKernel", "bind", "work_items"]
+__all__ = ["CompiledKernel", "bind", "work_groups"]
 
 # Memory traffic of a task, which stays in a core's second-level cache.
 TASK_BYTES = 256 * 1024
-# Work items per unit: enough to balance, few enough that their scratch memory is small.
-ITEMS_PER_UNIT = 8
-DEVICE_ITEMS_PER_UNIT = 1024
+# And of one that a work group shares: some elements for each item.
+GROUP_TASK_BYTES = 16 * 1024
+# Work groups per unit: enough to balance, few enough that their scratch memory is small.
+GROUPS_PER_UNIT = 8
+DEVICE_GROUPS_PER_UNIT = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class CompiledKernel:
     """A kernel in the device's code. launcher: what the C core calls; library keeps the code.
 
     units : that compute at the same time
+    group_size : work items that share a task
     """
 
     kernel: Kernel
@@ -36,15 +39,17 @@ class CompiledKernel:
     vector_bytes: int
     library: Loaded
     units: int
+    group_size: int = 1
 
     def scratch_bytes(self, extents: Sequence[int]) -> int:
-        """Bytes of scratch that each work item needs, aligned to 64."""
+        """Bytes of scratch that each work group needs, aligned to 64."""
         kernel = self.kernel
         if is_tiled(kernel, self.vector_bytes):
             return state_bytes(kernel, self.vector_bytes)
         width = kernel_width(kernel, self.vector_bytes) if kernel.vector_band else 1
         inner = math.prod(extents[kernel.band_rank :])
-        return sum(-(-inner * item_size(d) * width // 64) * 64 for d in kernel.scratch)
+        points = self.group_size if kernel.vector_band else 1
+        return points * sum(-(-inner * item_size(d) * width // 64) * 64 for d in kernel.scratch)
 
     def parts(self, extents: Sequence[int]) -> int:
         """Parts per band point that the finish function combines; 0 without one."""
@@ -60,14 +65,15 @@ class CompiledKernel:
         kernel = self.kernel
         n_band = math.prod(extents[: kernel.band_rank])
         inner = extents[kernel.band_rank :]
-        elements = max(1, TASK_BYTES // self._element_bytes())
+        task_bytes = TASK_BYTES if self.group_size == 1 else GROUP_TASK_BYTES
+        elements = max(self.group_size, task_bytes // self._element_bytes())
         if not kernel.split:
             return Grid(n_band, self._band_step(elements, math.prod(inner), n_band), 1, 1)
         if len(inner) > 1:
             n_inner, per_unit, granule = math.prod(inner[:-1]), max(1, inner[-1]), 1
         else:
             n_inner, per_unit = inner[0], 1
-            granule = CHUNK if reductions_of(kernel) else 64
+            granule = CHUNK if reductions_of(kernel) else max(64, self.group_size)
         step = max(1, elements // per_unit // granule) * granule
         whole = math.prod(inner) if step >= n_inner else elements
         return Grid(n_band, self._band_step(elements, whole, n_band), n_inner, step)
@@ -76,7 +82,7 @@ class CompiledKernel:
         step = max(1, elements // max(1, inner_total))
         if not self.kernel.vector_band:
             return step
-        width = kernel_width(self.kernel, self.vector_bytes)
+        width = kernel_width(self.kernel, self.vector_bytes) * self.group_size
         if is_tiled(self.kernel, self.vector_bytes):
             tile = width * tile_vectors(self.kernel, self.vector_bytes)
             step = max(step, min(tile, -(-n_band // self.units)))
@@ -90,9 +96,9 @@ class CompiledKernel:
         return max(1, moved, nodes // 4)
 
 
-def work_items(target: Target) -> int:
-    """How many work items a launch has at most."""
-    return target.units * (ITEMS_PER_UNIT if target.processor else DEVICE_ITEMS_PER_UNIT)
+def work_groups(target: Target) -> int:
+    """How many work groups a launch has at most."""
+    return target.units * (GROUPS_PER_UNIT if target.processor else DEVICE_GROUPS_PER_UNIT)
 
 
 def bind(kernel: Kernel, loaded: Loaded, target: Target) -> CompiledKernel:
@@ -106,8 +112,10 @@ def bind(kernel: Kernel, loaded: Loaded, target: Target) -> CompiledKernel:
         layout.rank,
         layout.arrays,
         layout.size,
-        work_items(target),
+        work_groups(target),
+        target.group_size,
         target.memory,
         target.host_memory,
     )
-    return CompiledKernel(kernel, launcher, loaded.vector_bytes, loaded, target.units)
+    units, group_size = target.units, target.group_size
+    return CompiledKernel(kernel, launcher, loaded.vector_bytes, loaded, units, group_size)

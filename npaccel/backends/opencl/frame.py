@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from npaccel.backends.layout import Layout, parts_of, reductions_of
 from npaccel.backends.opencl.code import Code
+from npaccel.backends.opencl.groups import Group
 from npaccel.backends.opencl.scalar import Mask, Value, c_type
 from npaccel.errors import InternalError
 from npaccel.ir.nodes import Kernel, Stride
@@ -19,10 +20,16 @@ EXTRA_WORDS = 5
 
 
 class Frame:
-    """The arguments of one function, read at its start."""
+    """The arguments of one function, read at its start.
 
-    def __init__(self, code: Code, kernel: Kernel) -> None:
-        self.code, self.kernel = code, kernel
+    group_size : work items of a group, which runs a task; 1 on processors
+    group : those of them that share a point; None where each item has points of its own
+    """
+
+    def __init__(self, code: Code, kernel: Kernel, group_size: int = 1) -> None:
+        self.code, self.kernel, self.group_size = code, kernel, group_size
+        shared = group_size > 1 and not kernel.vector_band
+        self.group = Group(code, group_size) if shared else None
         self._layout = layout = Layout.of(kernel)
         self.rank = layout.rank
         self.vector_axis = kernel.band_rank - 1 if kernel.vector_band else layout.rank - 1
@@ -120,7 +127,7 @@ class Frame:
 
     @contextmanager
     def tasks(self) -> Iterator[None]:
-        """Run over the tasks that are this work item's; sets `range`."""
+        """Run over the tasks that are this work item's, or group's; sets `range`."""
         code = self.code
         band, band_step, inner, inner_step = (self.extra(k) for k in range(4))
         inner_tasks = code.long(f"({inner} + {inner_step} - 1) / {inner_step}")
@@ -149,6 +156,19 @@ class Frame:
             at = [code.long(variable) for variable in variables]
             yield flat, at
             self.advance(axes, variables, at, "1")
+
+    @contextmanager
+    def spread(
+        self, axes: Sequence[int], low: str, high: str, step: str
+    ) -> Iterator[tuple[str, list[str]]]:
+        """As `points`, of every `step`-th index: divisions for each of them."""
+        code = self.code
+        with code.count(low, high, step) as flat:
+            rest, at = flat, list[str]()
+            for axis in reversed(axes[1:]):
+                at.append(code.long(f"{rest} % {self.extents[axis]}"))
+                rest = code.long(f"{rest} / {self.extents[axis]}")
+            yield flat, [rest, *reversed(at)][: len(axes)]
 
     def unravel(self, axes: Sequence[int], flat: str, high: str) -> list[str]:
         """Variables with the coordinates of `flat`; 0 unless flat < high."""

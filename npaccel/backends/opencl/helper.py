@@ -72,7 +72,8 @@ def _build(cl: Any, request: dict[str, Any], source: str) -> bytes:
             kernel = cl.Kernel(program, name)
             for k in range(kernel.num_args):
                 kernel.set_arg(k, cl.SVM(words))
-            cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,)).wait()
+            group = (request["group_size"],)
+            cl.enqueue_nd_range_kernel(queue, kernel, group, group).wait()
     return bytes(program.get_info(cl.program_info.BINARIES)[0])
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from npaccel.backends.layout import (
     BAND_BLOCK,
     BLOCK,
     CHUNK,
+    LANES,
     is_ordered,
     parts_of,
     reductions_of,
@@ -63,6 +64,26 @@ class LeafWriter:
         ]
         self._scratch = frame.scratch_bases(width if self.banded else 1)
         self._ordinals = {id(e): k for k, e in enumerate(reductions_of(frame.kernel))}
+        # Of a group's items: where each begins along a row and among rows, and its steps.
+        self._along = ("lane", str(frame.group_size))
+        self._down = ("0", "1")
+
+    def share_rows(self) -> tuple[str, str]:
+        """Have a group take several rows at a time where they are short; without barriers.
+
+        Where an item begins among the band points, and its steps: its rows, if there is a band.
+        """
+        code, size = self.code, self.frame.group_size
+        columns = code.variable("long")
+        most = code.minimum(self.frame.extents[self.frame.rank - 1], str(size))
+        code.do(f"for ({columns} = 1; {columns} < {most}; {columns} *= 2) {{}}")
+        step = code.long(columns)
+        self._along = code.long(f"lane & ({step} - 1)"), step
+        down = code.long(f"lane / {step}"), code.long(f"{size} / {step}")
+        if self.kernel.band_rank:
+            return down
+        self._down = down
+        return "0", "1"
 
     # Values.
 
@@ -157,6 +178,9 @@ class LeafWriter:
         code, source = self.code, self._source(scope, width, hoisted)
         values = evaluate(code, width, leaf.roots, source)
         raise_flags(code, width, scope.active, leaf, values=values, source=source)
+        sharing = self.frame.group if leaf.row else None
+        if sharing is not None and any(isinstance(effect, Store) for effect in leaf.effects):
+            sharing.barrier()  # all items have loaded what the first one overwrites
         for effect in leaf.effects:
             value = values[effect.value]
             match effect:
@@ -165,6 +189,8 @@ class LeafWriter:
                     place = self._place(effect.array, scope)
                     if width == 1:
                         mask = both(code, mask, scope.active, 1)
+                    if sharing is not None:
+                        mask = both(code, mask, Mask("(lane == 0)", 0), 1)
                     store(code, place, value, width, scope.lanes, mask)
                 case StoreScratch():
                     lanes = None if self.banded else scope.lanes
@@ -195,7 +221,7 @@ class LeafWriter:
         low, high = ("0", frame.row_count) if several else ("0", "1")
         if several and splitting:
             low, high = frame.range[2], frame.range[3]
-        with frame.points(frame.inner_axes[:-1], low, high) as (row, at):
+        with self._each_row(low, high) as (row, at):
             pointers = frame.move(scope.pointers, frame.inner_axes[:-1], at)
             there = replace(scope, at=[*scope.at, *at], pointers=pointers, row=row)
             start, stop = "0", frame.extents[frame.rank - 1]
@@ -207,15 +233,33 @@ class LeafWriter:
                 value = reduction.combiner.result(reduction.end(), self.width)
                 self.set_row(reduction.effect.index, value)
 
+    @contextmanager
+    def _each_row(self, low: str, high: str) -> Iterator[tuple[str, list[str]]]:
+        """Run over flattened rows [low, high) of the inner space, or over this item's of them."""
+        axes, (first, step) = self.frame.inner_axes[:-1], self._down
+        if step == "1" or not axes:
+            with self.frame.points(axes, low, high) as (row, at):
+                yield row, at
+            return
+        with self.frame.spread(axes, self.code.add(low, first), high, step) as (row, at):
+            yield row, at
+
     def _reductions(self, leaf: Leaf, width: int, *, several_rows: bool) -> dict[int, Reduction]:
         made: dict[int, Reduction] = {}
         for effect in leaf.effects:
             if isinstance(effect, Reduce) and is_ordered(effect):
                 made[id(effect)] = Ordered(
-                    self.code, effect, width, banded=self.banded, several_rows=several_rows
+                    self.code,
+                    effect,
+                    width,
+                    self.frame.group,
+                    banded=self.banded,
+                    several_rows=several_rows,
                 )
             elif isinstance(effect, Reduce):
-                made[id(effect)] = Exact(self.code, effect, width, banded=self.banded)
+                made[id(effect)] = Exact(
+                    self.code, effect, width, self.frame.group, banded=self.banded
+                )
         return made
 
     def _one_row(
@@ -247,14 +291,17 @@ class LeafWriter:
     @contextmanager
     def _chunks(
         self, scope: Scope, bounds: tuple[str, str], reductions: Mapping[int, Reduction]
-    ) -> Iterator[tuple[str, str]]:
-        """Cut `bounds` into chunks and blocks as far as the reductions ask for it."""
-        code = self.code
+    ) -> Iterator[tuple[str, str, str]]:
+        """Cut `bounds` into chunks and blocks as far as the reductions ask for it.
+
+        Yields the bounds of a loop, and a step: of a group's item, else 1.
+        """
+        code, group = self.code, self.frame.group
         ordered = [r for r in reductions.values() if isinstance(r, Ordered)]
         exact = [r for r in reductions.values() if isinstance(r, Exact)]
         chunk_parts = self.frame.split_sums and len(self.frame.inner_axes) == 1
         if not ordered and not (exact and chunk_parts):
-            yield bounds
+            yield self._items_bounds(*bounds)
             return
         with code.count(*bounds, str(CHUNK)) as chunk:
             chunk_end = code.minimum(code.add(chunk, str(CHUNK)), bounds[1])
@@ -263,19 +310,27 @@ class LeafWriter:
             if chunk_parts:
                 for whole in exact:
                     whole.begin()
+            teams = "1"
             if ordered:
                 step = str(BAND_BLOCK if self.banded else BLOCK)
-                with code.count(chunk, chunk_end, step) as block:
+                first, last = chunk, chunk_end
+                if group is not None:
+                    first, last, teams = group.cut_chunk(chunk, chunk_end)
+                with code.count(first, last, step) as block:
                     for reduction in ordered:
                         reduction.begin_block()
-                    yield block, code.minimum(code.add(block, step), chunk_end)
+                    block_end = code.minimum(code.add(block, step), chunk_end)
+                    if group is None:
+                        yield block, block_end, "1"
+                    else:
+                        yield code.long(f"{block} + lane % {LANES}"), block_end, str(LANES)
                     for reduction in ordered:
                         reduction.end_block()
             else:
-                yield chunk, chunk_end
+                yield self._items_bounds(chunk, chunk_end)
             part = code.long(f"{chunk} / {CHUNK}")
             for reduction in ordered:
-                names = reduction.end_chunk()
+                names = reduction.end_chunk(teams)
                 if chunk_parts:
                     self._store_part(reduction, names, scope, part)
                 else:
@@ -284,19 +339,26 @@ class LeafWriter:
                 for whole in exact:
                     self._store_part(whole, whole.end(), scope, part)
 
+    def _items_bounds(self, low: str, high: str) -> tuple[str, str, str]:
+        """Those of a loop over [low, high), and its step."""
+        if self.frame.group is None:
+            return low, high, "1"
+        first, step = self._along
+        return self.code.add(low, first), high, step
+
     def _vectors(
         self,
         leaf: Leaf,
         scope: Scope,
         width: int,
-        bounds: tuple[str, str],
+        bounds: tuple[str, str, str],
         *,
         hoisted: Mapping[int, Value],
         reductions: Mapping[int, Reduction],
     ) -> None:
-        code, (low, high) = self.code, bounds
+        code, (low, high, step) = self.code, bounds
         if self.banded or width == 1:
-            with code.count(low, high) as i:
+            with code.count(low, high, step) as i:
                 self._effects(leaf, self._at(scope, i), width, hoisted, reductions)
             return
         if node_count(leaf) <= LARGE_BODY:
@@ -335,7 +397,9 @@ class LeafWriter:
         ordinal = self._ordinals[id(reduction.effect)]
         combiner = reduction.combiner
         if self.width == 1:
-            store_partial(code, combiner, names, frame.partial(scope.flat, part, ordinal))
+            pointer = frame.partial(scope.flat, part, ordinal)
+            with code.when("lane == 0") if frame.group is not None else nullcontext():
+                store_partial(code, combiner, names, pointer)
             return
         writer = code.writer(self.width)
         for lane in range(self.width):

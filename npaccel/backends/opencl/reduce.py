@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from npaccel.backends.layout import LANES
 from npaccel.backends.opencl.code import Code, memory_type
 from npaccel.backends.opencl.combine import Combiner
+from npaccel.backends.opencl.groups import Group
 from npaccel.backends.opencl.scalar import Mask, Value
 from npaccel.ir.nodes import Reduce
 
@@ -110,10 +111,15 @@ class Counter:
 
 
 class Exact:
-    """A fold that any order leaves the same. `banded`: each lane is a band point of its own."""
+    """A fold that any order leaves the same. `banded`: each lane is a band point of its own.
 
-    def __init__(self, code: Code, effect: Reduce, width: int, *, banded: bool) -> None:
-        self.effect, self.width = effect, width
+    group : whose items take elements of one point, or None
+    """
+
+    def __init__(
+        self, code: Code, effect: Reduce, width: int, group: Group | None, *, banded: bool
+    ) -> None:
+        self.effect, self.width, self._group = effect, width, group
         self.combiner = Combiner(code, effect)
         self._code, self._banded = code, banded
         kinds = self.combiner.kinds(width)
@@ -144,19 +150,31 @@ class Exact:
 
     def end(self) -> list[str]:
         names = self.combiner.read(self._lanes, self.width)
+        if self._group is not None:
+            return self._group.fold(self.combiner, names)
         return names if self._banded else self.combiner.fold_lanes(names, self.width)
 
 
 class Ordered:
-    """A float sum or product: 32 lanes, or in a banded loop one per band point."""
+    """A float sum or product: 32 lanes, or in a banded loop one per band point.
+
+    group : of items, each of which is one of the 32 lanes and has some of a chunk's blocks; or None
+    """
 
     def __init__(
-        self, code: Code, effect: Reduce, width: int, *, banded: bool, several_rows: bool
+        self,
+        code: Code,
+        effect: Reduce,
+        width: int,
+        group: Group | None,
+        *,
+        banded: bool,
+        several_rows: bool,
     ) -> None:
-        self.effect, self.width = effect, width
+        self.effect, self.width, self._group = effect, width, group
         self.combiner = Combiner(code, effect)
         self._code, self._banded = code, banded
-        self._vectors = 1 if banded else LANES // width
+        self._vectors = 1 if banded or group is not None else LANES // width
         kinds = self.combiner.kinds(width)
         self._lanes = [code.variable(kind, self._vectors) for kind in kinds]
         single = width if banded else 1
@@ -198,10 +216,12 @@ class Ordered:
                 self._code.set(f"{value}[{j}]", f"{lanes}[{j}]")
         self._blocks.push()
 
-    def end_chunk(self) -> list[str]:
-        """The chunk's result."""
+    def end_chunk(self, teams: str = "1") -> list[str]:
+        """The chunk's result; `teams` of a group have blocks of it."""
         self._blocks.finish()
         vectors = [self._blocks.value(str(j)) for j in range(self._vectors)]
+        if self._group is not None:
+            return self._group.fold_chunk(self.combiner, vectors[0], teams)
         while len(vectors) > 1:
             half = len(vectors) // 2
             pairs = zip(vectors[:half], vectors[half:], strict=True)

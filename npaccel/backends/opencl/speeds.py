@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from npaccel.backends.opencl.compile import compile_kernel
-from npaccel.backends.opencl.compiled import work_items
+from npaccel.backends.opencl.compiled import work_groups
 from npaccel.backends.opencl.target import Target
 from npaccel.backends.samples import SAMPLE_ELEMENTS, best_time, measure_rates
 from npaccel.backends.speeds import Speeds
@@ -59,10 +59,10 @@ def _seconds(target: Target, kernel: Kernel, arrays: tuple[Any, Any], size: int,
     block = cl.Buffer(target.context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.array(words, "i8"))
     for k, argument in enumerate((block, block, block, block, *arrays)):
         run.set_arg(k, argument)
-    items = min(tasks, work_items(target))
+    groups, size = min(tasks, work_groups(target)), target.group_size
 
     def launch() -> None:
-        cl.enqueue_nd_range_kernel(target.queue, run, (items,), (1,)).wait()
+        cl.enqueue_nd_range_kernel(target.queue, run, (groups * size,), (size,)).wait()
 
     begin = time.perf_counter()
     launch()

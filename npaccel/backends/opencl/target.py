@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from npaccel import _native
+from npaccel.backends.layout import LANES
 from npaccel.backends.opencl.helper import read_message, write_message
 from npaccel.config import driver_environment, set_driver_folder
 from npaccel.errors import BackendUnavailable, CompileError
@@ -33,6 +34,9 @@ WIDEST_BYTES = 32
 # What PoCL does not use where its LLVM is older than the processor; all are needed for WIDE_BYTES.
 WIDE_FEATURES = ("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl")
 WIDE_BYTES = 64
+# Work items of a group: several warps or wavefronts, and small enough for any register use.
+GROUP_SIZE = 128
+GROUP_MEMORY_BYTES = 16 * GROUP_SIZE
 # For PoCL; see Note [Builds] of code.py.
 BARE = "-D_OPENCL_H_ -DBARE"
 _LAUNCH = (
@@ -198,6 +202,7 @@ class Target:
     pocl : whether the driver is PoCL, for this machine's processor
     features : of the processor that code is to use, whatever the driver believes; see `emit_kernel`
     vector_bytes : of the vectors to write; 0: one element at a time
+    group_size : work items that share a task; 1 on processors
     shares_memory : whether kernels can read and write the host's memory through its own addresses
     memory : what lies in the device's own memory; used unless `host_memory`
     host_memory : whether kernels are given the host's addresses; `limit_memory` may change it
@@ -221,6 +226,7 @@ class Target:
         self.shares_memory = self.host_memory = self._shares_memory()
         self.features = self._features()
         self.vector_bytes = self._vector_bytes()
+        self.group_size = 1 if self.processor else self._group_size()
         self.options = self._options()
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
@@ -237,6 +243,7 @@ class Target:
         self.builder = Builder()
         self.identity = f"opencl {found.driver} {device.version} {device.name}"
         self.identity += f" {self.options} {self.features}"
+        self.identity += f" groups of {self.group_size}" if self.group_size > 1 else ""
 
     def _shares_memory(self) -> bool:
         device, kinds = self.device, self.cl.device_svm_capabilities
@@ -267,6 +274,14 @@ class Target:
         preferred = 8 * int(self.device.preferred_vector_width_double or 2)
         return min(WIDEST_BYTES, preferred, max(16, int(_native.cpu()[1])))
 
+    def _group_size(self) -> int:
+        """The largest power of two that suits; 1 where groups can't hold the lanes of a sum."""
+        device = self.device
+        most = min(GROUP_SIZE, int(device.max_work_group_size), int(device.max_work_item_sizes[0]))
+        if most < LANES or int(device.local_mem_size) < GROUP_MEMORY_BYTES:
+            return 1
+        return 1 << (most.bit_length() - 1)
+
     def _options(self) -> str:
         exact = " -cl-fp32-correctly-rounded-divide-sqrt" if self.exact_singles else ""
         return f"-cl-std=CL1.2{exact}"
@@ -294,6 +309,7 @@ class Target:
             "symbols": symbols,
             "words": words,
             "host_memory": self.shares_memory,
+            "group_size": self.group_size,
         }
         return self.builder.build(header, source)
 
