@@ -103,7 +103,8 @@ def test_items_of_a_group_wait_for_each_other_between_leaves(groups):
     pool = Pool()
     x, total, old = pool.load("f8", 0), pool.row("f8", 0), pool.row("f8", 1)
     leaves = [
-        Leaf(False, (StoreScratch(0, x * 3.0), Reduce(0, Fold.SUM, x))),
+        Leaf(False, (StoreScratch(0, x * 3.0),)),
+        Leaf(False, (Reduce(0, Fold.SUM, pool.scratch("f8", 0)),)),
         Leaf(True, (StoreRow(1, pool.load("f8", 1) + total), Store(1, total))),
         Leaf(False, (Store(2, pool.scratch("f8", 0) * old),)),
     ]
