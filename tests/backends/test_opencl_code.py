@@ -115,6 +115,9 @@ def test_items_of_a_group_wait_for_each_other_between_leaves(groups):
     data = np.random.default_rng(0).standard_normal((20, 700))
     once = np.lib.stride_tricks.as_strided(np.arange(20.0), (20, 700), (8, 0))
     check(groups, made, (20, 700), [data, once, np.zeros((20, 700))])
+    # PoCL waits before loops that hold a barrier, whether it is told to or not.
+    maps = kernel(arrays, [leaves[0], Leaf(False, (Store(2, x),))], band_rank=1, scratch=("f8",))
+    assert emit_kernel(maps, 0, group_size=64).count("barrier(CLK") == len(maps.leaves)
 
 
 @pytest.mark.parametrize("shape", [(7, 5, 3), (3, 2, 300)])
