@@ -548,6 +548,9 @@ typedef struct {
 } npa_access;
 extern PyTypeObject npa_store_type;
 extern npa_store *npa_stores; /* all there are */
+
+/* Whether a device holds data of any array; a hint, without the lock. */
+bool npa_copies_exist(void);
 /* The step on its device, whose memory is not the host's; 0, or -1: nothing was done. words: as for
  * npa_device_run, with offsets for addresses. ahead: what the next step uses, which may move meanwhile. */
 int npa_store_run(npa_device *d, npa_queue *q, const npa_access *accesses, const int64_t *words,

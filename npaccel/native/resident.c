@@ -72,6 +72,15 @@ static span hull(span a, span b)
                       : (span){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
 }
 
+bool npa_copies_exist(void)
+{
+    const npa_store *s = npa_stores;
+    while (s != NULL && s->copies == NULL) {
+        s = s->next;
+    }
+    return s != NULL;
+}
+
 /* --------------------------------------------------------------------------------- memory there */
 
 static void release(npa_store *s, piece p)

@@ -89,6 +89,9 @@ static void begin(place *p)
 /* Whether NumPy might do in less time what was recorded in this round: else there is no trial. */
 static bool may_lose(void)
 {
+    if (paces[NUMPYS] != 0) {
+        return true;
+    }
     spending after = spent_so_far(), before = current.before;
     uint64_t runs = after.runs - before.runs, requests = after.requests - before.requests;
     uint64_t ours = after.ns - before.ns + runs * RUN_NS + requests * REQUEST_NS;
@@ -132,7 +135,7 @@ static void end(place *p)
 static bool possible(size_t bytes)
 {
     return npa_trials_on && bytes <= LARGE && npa_suspended == 0 && npa_here == NULL &&
-           !npa_match_inside() && npa_stores == NULL && npa_sections == 0 && !npa_check_mode &&
+           !npa_match_inside() && !npa_copies_exist() && npa_sections == 0 && !npa_check_mode &&
            npa_guard_on && !npa_run_stopped();
 }
 
