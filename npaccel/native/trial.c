@@ -24,7 +24,7 @@ typedef struct {
 } place;
 
 enum {
-    PLACES = 1024,
+    PLACES = 2048, NEIGHBOURS = 4,
     FIRST_ROUNDS = 16,  /* recorded before anything is decided */
     TURN = 4, TRIAL_ROUNDS = 5 * TURN - 1, /* in turns of so many, recorded ones first */
     NUMPYS_ROUNDS = 256,
@@ -70,7 +70,19 @@ uint64_t npa_trial_weight(void) { return atomic_load(&weight); }
 
 static uint64_t now(void) { return (uint64_t)(1e9 * npa_seconds()); }
 
-static place *at(uint64_t key) { return &places[key % PLACES]; }
+/* Where an operation is, or may be put: in one of a few neighbours. */
+static place *at(uint64_t key)
+{
+    place *free = NULL;
+    for (uint64_t i = 0; i < NEIGHBOURS; i++) {
+        place *p = &places[(key + i) % PLACES];
+        if (p->key == key) {
+            return p;
+        }
+        free = free == NULL && p->key == 0 ? p : free;
+    }
+    return free != NULL ? free : &places[key % PLACES];
+}
 
 static void begin(place *p)
 {
