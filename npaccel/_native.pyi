@@ -186,7 +186,8 @@ class Program:
     for the same, 0 if unknown; a program that is slower in each of its first runs becomes `single`.
     home: seconds that bringing home took what runs had left on a device. due: by `review`; then the
     plan hook is asked again, for a program that is known. missed: per step why the host did in the
-    last run what a device was to do: 1 no room there, 2 a launch failed, 3 it was touched.
+    last run what a device was to do: 1 no room there, 2 a launch failed, 3 it was touched;
+    4 it ran there in parts.
     """
 
     info: Any
@@ -284,7 +285,10 @@ def history(
     the last 16 flushes."""
 
 def checks() -> bool:
-    """The setting: indices are looked through, and integers divided by 0 are told."""
+    """Whether indices are looked through, and integers divided by 0 are told."""
+
+def checks_here(value: int) -> int:
+    """The same for this thread from now on; -1: as the setting says. Returns what it was."""
 
 def guarded() -> bool:
     """Whether results may stay pending past a call: the guard is on, and works here."""
@@ -367,8 +371,9 @@ def residence() -> list[tuple[int, str, int, int]]:
 def device_error() -> tuple[int, str] | None:
     """The driver's number of the last launch that failed and the device's name, told once."""
 
-def device_inject(launches: int, reads: int = 0) -> None:
-    """Tests: so many of the next launches, and transfers back to the host, fail."""
+def device_inject(launches: int, reads: int = 0, midway: int = 0, after: int = 0) -> None:
+    """Tests: so many of the next launches, and transfers back to the host, fail; and launches, when
+    they have done their work. after: launches that go well before the first that fails."""
 
 def threads() -> int:
     """How many threads run kernels."""

@@ -21,7 +21,12 @@ class MacroFactory:
         self._blocks = Blocks(lambda: int(sections.config.macro_cache))
 
     def __call__(
-        self, what: Any = None, *arrays: Any, control: Any = (), on_illegal: str = "raise"
+        self,
+        what: Any = None,
+        *arrays: Any,
+        control: Any = (),
+        on_illegal: str = "raise",
+        checks: str | None = None,
     ) -> Any:
         """A section that is recorded once and then replayed.
 
@@ -37,15 +42,19 @@ class MacroFactory:
         control : of a block: hashable values on which the path through it depends.
         on_illegal : "raise": SectionError where a section reads a value or evaluates; "warn": a
             warning, once, and the function runs without recording, the block in parts.
+        checks : "on" or "off", inside in place of the setting `checks`: whether indices out of
+            bounds, and integers divided by 0, are told; None: as outside.
         """
         if on_illegal not in ("raise", "warn"):
             raise ConfigError(
                 f"macro(on_illegal={on_illegal!r}) is not allowed; it must be 'raise' or 'warn'"
             )
+        if checks is not None:
+            self._sections.config.setting("checks").check(checks, "macro(checks=...)")
         if isinstance(what, str):
-            return Block(self._blocks, what, arrays, control, on_illegal)
+            return Block(self._blocks, what, arrays, control, on_illegal, checks)
         if what is None:
-            return lambda function: self(function, on_illegal=on_illegal)
+            return lambda function: self(function, on_illegal=on_illegal, checks=checks)
         if not callable(what) or arrays:
             raise ConfigError(
                 f"npaccel.macro() takes a function to decorate, or a block's name and its arrays, "
@@ -53,7 +62,7 @@ class MacroFactory:
             )
         if inspect.iscoroutinefunction(what) or inspect.isgeneratorfunction(what):
             raise ConfigError("npaccel.macro() decorates a function that returns, not a generator")
-        return self._sections.section(what, on_illegal)
+        return self._sections.section(what, on_illegal, checks)
 
     def stats(self) -> dict[str, dict[str, Any]]:
         """Per section: variants, replays, recordings, bodies run, and reasons for those."""

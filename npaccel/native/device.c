@@ -27,11 +27,14 @@ typedef struct {
     npa_device device;
 } device_object;
 
-static int inject, inject_reads; /* tests: so many of the next launches, and transfers home, fail */
+/* Tests: so many of the next launches, of transfers home, and of launches that are through fail; of
+ * launches after so many that do not. */
+static int inject, inject_reads, inject_midway, inject_after;
 static npa_device *trouble;   /* the last whose launch failed; owned; told to Python soon */
 
 static int32_t launch(npa_device *d, void *kernel, const int64_t *words, const void *scratch,
-                      const void *partials, const void *flags, char *const *arrays, size_t groups)
+                      const void *partials, const void *flags, char *const *arrays, size_t groups,
+                      bool *begun)
 {
     set_pointer_function *set = (set_pointer_function *)d->functions[0];
     enqueue_function *enqueue = (enqueue_function *)d->functions[1];
@@ -52,6 +55,7 @@ static int32_t launch(npa_device *d, void *kernel, const int64_t *words, const v
         error = enqueue(d->queue, kernel, 1, NULL, &items, &d->group_size, 0, NULL, &event);
     }
     if (error == 0) {
+        *begun = true;
         error = wait(1, &event);
         if (ask(event, EXECUTION_STATUS, sizeof state, &state, NULL) == 0 && state < 0) {
             error = state;
@@ -81,8 +85,18 @@ size_t npa_device_words(const npa_device *d, int64_t *own, const int64_t *words,
     return (size_t)points;
 }
 
-int32_t npa_device_injected(void) { return inject > 0 ? (inject--, INJECTED) : 0; }
+int32_t npa_device_injected(void)
+{
+    int *count = inject_after > 0 ? &inject_after : &inject;
+    int32_t error = count == &inject && inject > 0 ? INJECTED : 0;
+    *count -= *count > 0;
+    return error;
+}
 int32_t npa_device_injected_read(void) { return inject_reads > 0 ? (inject_reads--, INJECTED) : 0; }
+int32_t npa_device_injected_midway(void)
+{
+    return inject_midway > 0 ? (inject_midway--, INJECTED) : 0;
+}
 
 /* The arrays' addresses, which are arguments here, out of their words. */
 static void take_addresses(const npa_device *d, int64_t *words, char **arrays)
@@ -95,7 +109,7 @@ static void take_addresses(const npa_device *d, int64_t *words, char **arrays)
 }
 
 static int32_t run(npa_device *d, const int64_t *words, const npa_device_grid *grid,
-                   char *partials, uint32_t *flags)
+                   char *partials, uint32_t *flags, bool *begun)
 {
     if (d->pid != getpid()) {
         return FORKED; /* the driver's threads are the parent's */
@@ -113,29 +127,28 @@ static int32_t run(npa_device *d, const int64_t *words, const npa_device_grid *g
         const void *parts = partials != NULL ? partials : scratch;
         npa_device_words(d, own, words, grid, false);
         take_addresses(d, own, arrays);
-        error = launch(d, d->run, own, scratch, parts, flags, arrays, groups);
+        error = launch(d, d->run, own, scratch, parts, flags, arrays, groups, begun);
         if (error == 0 && d->finish != NULL) {
             groups = npa_device_words(d, own, words, grid, true);
             take_addresses(d, own, arrays);
-            error = launch(d, d->finish, own, scratch, parts, flags, arrays, groups);
+            error = launch(d, d->finish, own, scratch, parts, flags, arrays, groups, begun);
         }
     }
     free(own), free(arrays), free(scratch);
-    return error;
+    return error != 0 ? error : npa_device_injected_midway();
 }
 
-int npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *grid,
-                   char *partials, uint32_t *flags)
+int32_t npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *grid,
+                       char *partials, uint32_t *flags, bool *begun)
 {
     if (d->failed) {
-        return -1;
+        return d->error;
     }
-    int32_t error = run(d, words, grid, partials, flags);
-    if (error == 0) {
-        return 0;
+    int32_t error = run(d, words, grid, partials, flags, begun);
+    if (error != 0) {
+        npa_device_note_failure(d, error);
     }
-    npa_device_note_failure(d, error);
-    return -1;
+    return error;
 }
 
 void npa_device_note_failure(npa_device *d, int32_t error)
@@ -156,7 +169,10 @@ PyObject *npa_device_errors(void)
                      : Py_BuildValue("iN", (int)d->error, npa_store_name(d->store));
 }
 
-void npa_device_inject(int launches, int reads) { inject = launches, inject_reads = reads; }
+void npa_device_inject(int launches, int reads, int midway, int after)
+{
+    inject = launches, inject_reads = reads, inject_midway = midway, inject_after = after;
+}
 
 npa_device *npa_device_of(PyObject *object)
 {
@@ -222,9 +238,10 @@ static PyObject *device_launch(PyObject *self, PyObject *args)
     }
     npa_device_grid grid = {band, band_step, inner, inner_step, (size_t)scratch};
     int32_t error;
+    bool begun = false;
     Py_BEGIN_ALLOW_THREADS
     error = run(d, (const int64_t *)(uintptr_t)words, &grid, (char *)(uintptr_t)partials,
-                (uint32_t *)(uintptr_t)flags);
+                (uint32_t *)(uintptr_t)flags, &begun);
     Py_END_ALLOW_THREADS
     return PyLong_FromLong(error);
 }

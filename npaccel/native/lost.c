@@ -73,6 +73,18 @@ bool npa_lost_request(npa_queue *q, int index)
     return true;
 }
 
+void npa_lost_results(npa_queue *q, const npa_access *accesses, int n, npa_store *s)
+{
+    for (int k = 0; k < n; k++) {
+        npa_buffer *b = q->buffers[accesses[k].buffer];
+        if (accesses[k].written) {
+            npa_copy_drop(b);
+            b->lost = s;
+        }
+    }
+    npa_losses = true;
+}
+
 bool npa_lost_hide(npa_buffer *b)
 {
     npa_copy_drop(b);

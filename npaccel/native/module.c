@@ -615,7 +615,18 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
 static PyObject *py_checks(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
-    return PyBool_FromLong(npa_checks);
+    return PyBool_FromLong(npa_checks_now());
+}
+
+static PyObject *py_checks_here(PyObject *self, PyObject *value)
+{
+    (void)self;
+    long now = PyLong_AsLong(value), before = npa_checks_here;
+    if (now == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    npa_checks_here = (signed char)(now < 0 ? -1 : now > 0);
+    return PyLong_FromLong(before);
 }
 
 static PyObject *py_guarded(PyObject *self, PyObject *nothing)
@@ -708,11 +719,11 @@ static PyObject *py_device_error(PyObject *self, PyObject *nothing)
 static PyObject *py_device_inject(PyObject *self, PyObject *args)
 {
     (void)self;
-    int launches, reads = 0;
-    if (!PyArg_ParseTuple(args, "i|i", &launches, &reads)) {
+    int launches, reads = 0, midway = 0, after = 0;
+    if (!PyArg_ParseTuple(args, "i|iii", &launches, &reads, &midway, &after)) {
         return NULL;
     }
-    npa_device_inject(launches, reads);
+    npa_device_inject(launches, reads, midway, after);
     Py_RETURN_NONE;
 }
 
@@ -755,6 +766,7 @@ static PyMethodDef methods[] = {
     {"serial", py_serial, METH_O, "Number of the flush that made an array."},
     {"configure", KEYWORDS(py_configure), METH_VARARGS | METH_KEYWORDS, "Settings."},
     {"checks", py_checks, METH_NOARGS, "Whether indices are looked through."},
+    {"checks_here", py_checks_here, METH_O, "The same for this thread; -1: the setting. What it was."},
     {"guarded", py_guarded, METH_NOARGS, "Whether results may stay pending past a call."},
     {"rules", npa_rules_known, METH_NOARGS, "The rules by id."},
     {"cpu", npa_cpu, METH_NOARGS, "(identity, vector bytes) of the processor."},

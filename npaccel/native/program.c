@@ -17,7 +17,8 @@ typedef struct {
     int64_t b;             /* byte offset, or input position */
 } patch;
 
-enum { DONE_THERE, NO_ROOM, LAUNCH_FAILED, WAS_TOUCHED }; /* why a device did not do it */
+/* Why a device did not do it; IN_PARTS: it did. */
+enum { DONE_THERE, NO_ROOM, LAUNCH_FAILED, WAS_TOUCHED, IN_PARTS };
 
 typedef struct {
     int32_t request; /* >= 0: that request by NumPy's loop; else a kernel */
@@ -29,10 +30,11 @@ typedef struct {
     int64_t band, band_step, inner, inner_step, parts;
     size_t scratch_bytes, partial_bytes, bytes_read, bytes_written;
     npa_device *device; /* borrowed from `keep`; NULL: the host's code */
-    uint8_t missed;     /* why the host did it in the last run */
+    uint8_t missed;     /* why the host did it in the last run, or how the device did */
     int owner;          /* whose launches they are; 0: the host's own */
     npa_device_grid device_grid;
     npa_access *accesses; /* of the device's kernel, one per array */
+    npa_cut may_cut;
 } step;
 
 struct npa_program {
@@ -107,7 +109,7 @@ static int parse_words(PyObject *words, step *s)
                                                   : PyErr_Occurred() ? -1 : 0;
 }
 
-/* A list of (buffer, written, low, high). */
+/* A list of (buffer, read, written, low, high). */
 static int parse_accesses(PyObject *list, step *s)
 {
     Py_ssize_t n = PyList_GET_SIZE(list);
@@ -116,26 +118,27 @@ static int parse_accesses(PyObject *list, step *s)
         return PyErr_NoMemory(), -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        int buffer, written;
+        int buffer, read, written;
         long long low, high;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "ipLL;an access", &buffer, &written, &low,
-                              &high)) {
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "ippLL;an access", &buffer, &read,
+                              &written, &low, &high)) {
             return -1;
         }
-        s->accesses[i] = (npa_access){buffer, written, low, high};
+        s->accesses[i] = (npa_access){buffer, read, written, low, high};
     }
     return n == s->device->narrays ? 0
                                    : (PyErr_Format(PyExc_ValueError, "%zd accesses", n), -1);
 }
 
-/* (DeviceKernel, band_step, inner_step, scratch_bytes, owner, accesses): the step runs there if it
- * can. None for the kernel: the step's own code is the owner's. */
+/* (DeviceKernel, band_step, inner_step, scratch_bytes, owner, accesses, (band's axes, axes that may be
+ * cut)): the step runs there if it can. None for the kernel: the step's own code is the owner's. */
 static int parse_device(PyObject *item, step *s)
 {
     PyObject *kernel, *accesses;
     long long band_step, inner_step, scratch;
-    if (!PyArg_ParseTuple(item, "OLLLiO!;a device", &kernel, &band_step, &inner_step, &scratch,
-                          &s->owner, &PyList_Type, &accesses)) {
+    if (!PyArg_ParseTuple(item, "OLLLiO!(ii);a device", &kernel, &band_step, &inner_step,
+                          &scratch, &s->owner, &PyList_Type, &accesses, &s->may_cut.band_rank,
+                          &s->may_cut.axes)) {
         return -1;
     }
     if (s->owner < 0 || s->owner >= NPA_OWNERS) {
@@ -477,32 +480,82 @@ static int bind(const step *s, npa_queue *q, int64_t *words, char *partials, boo
     return 0;
 }
 
-/* Whether the step's device did it; the evaluator's thread never asks. */
-static bool run_there(const step *s, const step *next, npa_queue *q, int64_t *words, char *partials,
-                      uint32_t *flags)
+/* The host's code: 0, or 1 if it was cancelled. */
+static int run_here(const step *s, int64_t *words, uint32_t *flags, int (*poll)(void *), void *arg)
+{
+    launch l = {.s = s, .words = words, .flags = flags,
+                .inner_tasks = (s->inner + s->inner_step - 1) / s->inner_step};
+    int64_t tasks = (s->band + s->band_step - 1) / s->band_step * l.inner_tasks;
+    int status = poll != NULL ? npa_pool_run_polled(run_task, &l, tasks, poll, arg)
+                              : npa_pool_run(run_task, &l, tasks, NULL);
+    if (status == 0 && s->finish != NULL) {
+        int64_t range[4] = {0, s->band, s->parts, 0};
+        s->finish(words, range, spare.data, flags);
+    }
+    return status;
+}
+
+typedef struct {
+    const step *s;
+    uint32_t *flags;
+} part_run;
+
+static void run_part_here(void *context, int64_t *words, int64_t band, int64_t inner)
+{
+    part_run *r = context;
+    step part = *r->s;
+    part.band = band, part.inner = inner;
+    run_here(&part, words, r->flags, NULL, NULL);
+}
+
+/* With the host's memory. */
+static enum npa_ran run_shared(const step *s, npa_queue *q, int64_t *words, char *partials,
+                               uint32_t *flags)
+{
+    npa_device *d = s->device;
+    bool begun = false;
+    if (bind(s, q, words, partials, false) == 0 &&
+        npa_device_run(d, words, &s->device_grid, partials, flags, &begun) == 0) {
+        return NPA_THERE;
+    }
+    if (begun && npa_writes_over(q, s->accesses, d->narrays)) {
+        npa_lost_results(q, s->accesses, d->narrays, d->store);
+        return NPA_LOST;
+    }
+    return NPA_HOST_MUST;
+}
+
+/* On the step's device; the evaluator's thread never asks. */
+static enum npa_ran run_there(const step *s, const step *next, npa_queue *q, int64_t *words,
+                              char *partials, uint32_t *flags)
 {
     npa_device *d = npa_guard_evaluates() ? NULL : s->device;
     if (d == NULL) {
-        return false;
+        return NPA_HOST_MUST;
     }
     const npa_device *after = next != NULL ? next->device : NULL;
     bool same = after != NULL && after->store == d->store && !after->failed;
-    bool there = !d->host_memory
-        ? bind(s, q, words, NULL, true) == 0 &&
-              npa_store_run(d, q, s->accesses, words, &s->device_grid, s->partial_bytes, flags,
-                            s->nslots, same ? next->accesses : NULL,
-                            same ? after->narrays : 0) == 0
-        : bind(s, q, words, partials, false) == 0 &&
-              npa_device_run(d, words, &s->device_grid, partials, flags) == 0;
-    if (there) {
+    enum npa_ran ran;
+    if (d->host_memory) {
+        ran = run_shared(s, q, words, partials, flags);
+    } else {
+        npa_launch l = {.q = q, .accesses = s->accesses, .words = words, .grid = s->device_grid,
+                        .partial_bytes = s->partial_bytes, .flags = flags, .nslots = s->nslots,
+                        .ahead = same ? next->accesses : NULL, .nahead = same ? after->narrays : 0};
+        part_run here = {s, flags};
+        bind(s, q, words, partials, true);
+        ran = npa_store_run(d, &l);
+        ran = ran == NPA_HOST_MUST ? npa_cut_run(d, &l, s->may_cut, run_part_here, &here) : ran;
+    }
+    if (ran != NPA_HOST_MUST) {
         npa_spread_place(q, s->accesses, d->narrays);
     }
-    return there;
+    return ran;
 }
 
 /* 0 done, -1 out of memory and nothing done, 1 cancelled. */
 static int run_kernel(const step *s, const step *next, npa_queue *q, uint8_t *kinds,
-                      int (*poll)(void *), void *arg, bool *missed)
+                      int (*poll)(void *), void *arg, enum npa_ran *ran)
 {
     int64_t *words = malloc(8 * (size_t)(s->nwords + 2));
     uint32_t *flags = calloc((size_t)s->nslots + 1, sizeof *flags);
@@ -511,20 +564,11 @@ static int run_kernel(const step *s, const step *next, npa_queue *q, uint8_t *ki
     int status = -1, before = npa_now(NPA_IN_KERNELS);
     bool ready = words != NULL && flags != NULL && (partials != NULL || !s->partial_bytes) &&
                  reserve_spare(s->scratch_bytes + 64);
-    bool there = ready && run_there(s, next, q, words, partials, flags);
+    *ran = ready ? run_there(s, next, q, words, partials, flags) : NPA_HOST_MUST;
+    bool there = *ran != NPA_HOST_MUST;
     if (there || (ready && bind(s, q, words, partials, false) == 0)) {
-        launch l = {.s = s, .words = words, .flags = flags,
-                    .inner_tasks = (s->inner + s->inner_step - 1) / s->inner_step};
-        int64_t tasks = (s->band + s->band_step - 1) / s->band_step * l.inner_tasks;
-        status = there ? 0
-                 : poll != NULL ? npa_pool_run_polled(run_task, &l, tasks, poll, arg)
-                              : npa_pool_run(run_task, &l, tasks, NULL);
-        *missed |= s->device != NULL && !there;
+        status = there ? 0 : run_here(s, words, flags, poll, arg);
         npa_count.launches[s->device == NULL || there ? s->owner : 0]++;
-        if (status == 0 && s->finish != NULL && !there) {
-            int64_t range[4] = {0, s->band, s->parts, 0};
-            s->finish(words, range, spare.data, flags);
-        }
         for (int i = 0; i < s->nslots; i++) {
             kinds[s->slots[i]] |= (uint8_t)flags[i];
         }
@@ -535,6 +579,16 @@ static int run_kernel(const step *s, const step *next, npa_queue *q, uint8_t *ki
     npa_now(before);
     free(words), free(flags), free(partials);
     return status;
+}
+
+/* What explain() says of how the step ran. */
+static uint8_t told(const step *s, enum npa_ran ran)
+{
+    return s->device == NULL || ran == NPA_THERE ? DONE_THERE
+           : ran == NPA_IN_PARTS                 ? IN_PARTS
+           : npa_guard_evaluates()               ? WAS_TOUCHED
+           : s->device->failed                   ? LAUNCH_FAILED
+                                                 : NO_ROOM;
 }
 
 /* Whether it needs what was lost with a device. Then all that it writes is: what is fused with such a
@@ -578,14 +632,12 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
                 kinds[s->request] |= (uint8_t)status;
             }
         } else { /* one that writes over what was there is carried to its end */
-            bool missed = false;
+            enum npa_ran ran = NPA_HOST_MUST;
             const step *next = i + 1 < program->nsteps ? s + 1 : NULL;
             status = run_kernel(s, next, q, kinds, writes_content(s, q) ? NULL : poll, arg,
-                                &missed);
-            program->missed |= missed;
-            program->steps[i].missed = !missed               ? DONE_THERE
-                                       : npa_guard_evaluates() ? WAS_TOUCHED
-                                       : s->device->failed     ? LAUNCH_FAILED : NO_ROOM;
+                                &ran);
+            program->steps[i].missed = told(s, ran);
+            program->missed |= s->missed != DONE_THERE && s->missed != IN_PARTS;
             if (status == 1) {
                 *interrupted = true;
                 return 1;

@@ -263,7 +263,10 @@ PyObject *npa_rules_known(PyObject *self, PyObject *nothing);
 int npa_errstate(void);
 extern PyObject *npa_errstate_var; /* NumPy's context variable */
 int npa_errstate_of(const npa_rule *rule); /* with the setting `checks` */
-extern bool npa_checks; /* indices out of bounds, and integers divided by 0, are told */
+extern bool npa_checks; /* the setting: indices out of bounds, and integers divided by 0, are told */
+extern __thread signed char npa_checks_here; /* the same in a section of this thread; -1: the setting */
+bool npa_checks_now(void);
+int npa_checked_errstate(void); /* npa_errstate, and a bit for whether checks are off */
 extern PyObject *npa_errstate_var; /* NumPy's context variable */
 int npa_warnings_are_errors(void); /* -1: an exception is set */
 typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
@@ -526,36 +529,52 @@ typedef struct {
 extern PyTypeObject npa_device_type;
 int npa_device_ready(void);
 npa_device *npa_device_of(PyObject *object); /* borrowed; NULL with an exception */
-/* The whole step; 0, or -1: nothing was done. Needs no GIL. */
-int npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *grid,
-                   char *partials, uint32_t *flags);
+/* The whole step; 0, or the error's number. begun: it may have written. Needs no GIL. */
+int32_t npa_device_run(npa_device *d, const int64_t *words, const npa_device_grid *grid,
+                       char *partials, uint32_t *flags, bool *begun);
 bool npa_device_trouble(void); /* a launch failed, and Python does not know yet */
 PyObject *npa_device_errors(void);
-void npa_device_inject(int launches, int reads);
+void npa_device_inject(int launches, int reads, int midway, int after);
 size_t npa_device_groups(const npa_device *d, const npa_device_grid *grid);
 /* What only this backend's kernels know goes behind `words`. Work groups of the finish function. */
 size_t npa_device_words(const npa_device *d, int64_t *own, const int64_t *words,
                         const npa_device_grid *grid, bool finish);
 int32_t npa_device_injected(void); /* an error, when a test wants one; or 0 */
 int32_t npa_device_injected_read(void);
+int32_t npa_device_injected_midway(void);
 void npa_device_note_failure(npa_device *d, int32_t error);
 
 /* resident.c: what of buffers lies in a device's own memory; with the lock, GIL not needed */
 typedef struct {
     int32_t buffer; /* of the queue */
-    bool written;
+    bool read, written;
     int64_t low, high; /* bytes of it that are read or written; high < 0: to its end */
 } npa_access;
+
+/* A step as its device gets it. words: as for npa_device_run, with offsets for addresses. ahead: what the
+ * next step uses, which may move meanwhile. */
+typedef struct {
+    npa_queue *q;
+    const npa_access *accesses; /* one per array */
+    const int64_t *words;
+    npa_device_grid grid;
+    size_t partial_bytes;
+    uint32_t *flags;
+    int nslots;
+    const npa_access *ahead;
+    int nahead;
+} npa_launch;
+
+/* HOST_MUST: nothing was done. PARTLY: it is done, the host helped. LOST: a launch failed when it had
+ * written over what it reads; its results are lost. */
+enum npa_ran { NPA_HOST_MUST, NPA_THERE, NPA_IN_PARTS, NPA_PARTLY, NPA_LOST };
 extern PyTypeObject npa_store_type;
 extern npa_store *npa_stores; /* all there are */
 
 /* Whether a device holds data of any array; a hint, without the lock. */
 bool npa_copies_exist(void);
-/* The step on its device, whose memory is not the host's; 0, or -1: nothing was done. words: as for
- * npa_device_run, with offsets for addresses. ahead: what the next step uses, which may move meanwhile. */
-int npa_store_run(npa_device *d, npa_queue *q, const npa_access *accesses, const int64_t *words,
-                  const npa_device_grid *grid, size_t partial_bytes, uint32_t *flags, int nslots,
-                  const npa_access *ahead, int nahead);
+/* The step on its device, whose memory is not the host's. */
+enum npa_ran npa_store_run(npa_device *d, const npa_launch *l);
 bool npa_copy_home(npa_buffer *b);  /* all of it is on the host, and there alone; or the device is lost */
 void npa_copy_drop(npa_buffer *b);  /* nobody needs what is there */
 bool npa_copy_stays(npa_buffer *b); /* it may stay hidden after a run */
@@ -571,12 +590,23 @@ PyObject *npa_store_name(const npa_store *s); /* a new reference; None for NULL 
 PyObject *npa_placement(PyObject *self, PyObject *nothing);
 PyObject *npa_residence(PyObject *self, PyObject *nothing);
 
+/* cut.c: a step whose operands do not fit, in parts that do. axes: so many of the domain's first axes may
+ * be cut; band_rank of them are the band's. here: runs a part with the host's code. */
+typedef struct { int band_rank, axes; } npa_cut;
+typedef void npa_run_here(void *context, int64_t *words, int64_t band, int64_t inner);
+enum npa_ran npa_cut_run(npa_device *d, const npa_launch *l, npa_cut may, npa_run_here *here,
+                         void *context);
+/* Whether it reads bytes that it writes, perhaps. */
+bool npa_writes_over(const npa_queue *q, const npa_access *accesses, int n);
+
 /* lost.c: with the lock but for error */
 extern bool npa_losses; /* something was lost with a device, ever */
 bool npa_lost_pending(void); /* something in the queue is; the devices are asked again */
 /* Whether a request, or a step with such buffers, needs what is lost; then so is what it writes. */
 bool npa_lost_request(npa_queue *q, int index);
 bool npa_lost_step(npa_queue *q, const int32_t *used, int nused, const int32_t *written, int nwritten);
+/* A kernel with these accesses failed there, and can't be repeated: what it writes is lost. */
+void npa_lost_results(npa_queue *q, const npa_access *accesses, int n, npa_store *s);
 bool npa_lost_hide(npa_buffer *b); /* after the run; false: it can't be */
 int npa_lost_error(PyArrayObject *array, const npa_buffer *b); /* -1 */
 

@@ -399,7 +399,7 @@ static int try_placed(npa_replay *r, npa_frame *f, PyObject **result, const char
     if (!place_inputs(r, f)) {
         return 0;
     }
-    int errstate = npa_errstate();
+    int errstate = npa_checked_errstate();
     int strict = errstate >= 0 && r->may_warn ? npa_warnings_are_errors() : 0;
     if (errstate < -1 || strict < 0) {
         return -1;

@@ -7,53 +7,18 @@
  * them brought back, natively. A run moves what its kernels use there and leaves it there; the host's
  * code for a buffer (npa_buffer_address) brings it back first. What is shown to anybody has no copy on a
  * device, since it could be written unseen. All with the lock. */
-#include "record.h"
+#include "store.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The parts of OpenCL's interface that are needed; see the specification for their meaning. */
-typedef void *create_function(void *context, uint64_t flags, size_t size, void *host, int32_t *error);
-typedef int32_t release_function(void *object);
-typedef int32_t read_function(void *queue, void *memory, uint32_t wait, size_t offset, size_t size,
-                              void *host, uint32_t nevents, void *const *events, void **event);
-typedef int32_t write_function(void *queue, void *memory, uint32_t wait, size_t offset, size_t size,
-                               const void *host, uint32_t nevents, void *const *events,
-                               void **event);
-typedef int32_t set_function(void *kernel, uint32_t index, size_t size, const void *value);
-typedef int32_t enqueue_function(void *queue, void *kernel, uint32_t rank, const size_t *offset,
-                                 const size_t *global, const size_t *local, uint32_t nevents,
-                                 void *const *events, void **event);
-typedef int32_t finish_function(void *queue);
-
-enum { CREATE, RELEASE, READ, WRITE, SET, ENQUEUE, FINISH, FLUSH, FUNCTIONS };
-enum { READ_WRITE = 1 };
-enum { WORDS, SCRATCH, PARTIALS, FLAGS, AUXILIARY }; /* a launch's own memory, in argument order */
-/* Freed memory serves what is nearly as large; sizes are multiples of a page. */
-enum { GRAIN = 4096, SLACK = 8, MOST_FREE = 64 };
-
 typedef struct { size_t low, high; } span;
-typedef struct { void *memory; size_t size; } piece;
-
-struct npa_store {
-    PyObject_HEAD
-    void *functions[FUNCTIONS];
-    void *context, *queue, *transfers; /* queues: of kernels; of data that moves */
-    size_t limit, used; /* bytes: that may be used; that are, those of `free` included */
-    int pid;
-    uint64_t launches, number;
-    PyObject *name;
-    piece free[MOST_FREE], own[AUXILIARY];
-    int nfree;
-    struct npa_copy *copies;
-    npa_store *next;
-};
 
 struct npa_copy {
     npa_store *store;
     npa_buffer *buffer;
-    piece at;
+    npa_piece at;
     span valid, newer;
     uint64_t used; /* the last launch that needed it */
     struct npa_copy *before, *after;
@@ -83,13 +48,13 @@ bool npa_copies_exist(void)
 
 /* --------------------------------------------------------------------------------- memory there */
 
-static void release(npa_store *s, piece p)
+static void release(npa_store *s, npa_piece p)
 {
     ((release_function *)s->functions[RELEASE])(p.memory);
     s->used -= p.size;
 }
 
-static void give(npa_store *s, piece p)
+void npa_piece_give(npa_store *s, npa_piece p)
 {
     if (p.memory == NULL || s->pid != getpid()) {
         return;
@@ -103,7 +68,7 @@ static void give(npa_store *s, piece p)
 
 static void drop(struct npa_copy *c)
 {
-    give(c->store, c->at);
+    npa_piece_give(c->store, c->at);
     *(c->before != NULL ? &c->before->after : &c->store->copies) = c->after;
     if (c->after != NULL) {
         c->after->before = c->before;
@@ -137,7 +102,7 @@ static bool make_room(npa_store *s)
     return evict(s);
 }
 
-static bool reuse(npa_store *s, piece *p)
+static bool reuse(npa_store *s, npa_piece *p)
 {
     for (int i = s->nfree; i-- > 0;) {
         if (s->free[i].size >= p->size && s->free[i].size - p->size <= p->size / SLACK) {
@@ -149,10 +114,9 @@ static bool reuse(npa_store *s, piece *p)
     return false;
 }
 
-/* memory NULL: there is not enough. */
-static piece take(npa_store *s, size_t size)
+npa_piece npa_piece_take(npa_store *s, size_t size)
 {
-    piece p = {NULL, (size + GRAIN - 1) / GRAIN * GRAIN};
+    npa_piece p = {NULL, npa_piece_size(size)};
     while (p.size <= s->limit && !reuse(s, &p)) {
         int32_t error = -1;
         if (s->used + p.size <= s->limit) {
@@ -187,15 +151,13 @@ static bool upload(struct npa_copy *c, size_t low, size_t high)
     return true;
 }
 
-/* Whether the host has anything that the device may need: a new array's pages are made when first
- * written. */
-static bool host_has(npa_buffer *b) { return b->range == NULL || b->range->work != NULL; }
+bool npa_host_has(const npa_buffer *b) { return b->range == NULL || b->range->work != NULL; }
 
 /* `need` becomes right on the device; and what lies between it and what was. */
 static bool bring(struct npa_copy *c, span need)
 {
     span all = hull(c->valid, need), old = c->valid;
-    if (host_has(c->buffer)) {
+    if (npa_host_has(c->buffer)) {
         if (empty(old)) {
             old = (span){all.high, all.high};
         }
@@ -291,7 +253,7 @@ static struct npa_copy *copy_of(npa_store *s, npa_buffer *b)
     }
     if (b->copy == NULL) {
         struct npa_copy *c = calloc(1, sizeof *c);
-        piece p = c != NULL ? take(s, b->size ? b->size : 1) : (piece){NULL, 0};
+        npa_piece p = c != NULL ? npa_piece_take(s, b->size) : (npa_piece){NULL, 0};
         if (p.memory == NULL) {
             free(c);
             return NULL;
@@ -351,7 +313,7 @@ static void bring_ahead(npa_store *s, npa_queue *q, const npa_access *accesses, 
         npa_buffer *b = q->buffers[ahead[k].buffer];
         span need = span_of(&ahead[k], b);
         bool elsewhere = b->copy != NULL ? b->copy->store != s : s->used + b->size + GRAIN > s->limit;
-        if (elsewhere || b->inherited != NULL || b->gone || b->lost != NULL || !host_has(b) ||
+        if (elsewhere || b->inherited != NULL || b->gone || b->lost != NULL || !npa_host_has(b) ||
             uses(accesses, n, ahead[k].buffer)) {
             continue;
         }
@@ -367,8 +329,8 @@ static bool own_memory(npa_store *s, const size_t *sizes)
 {
     for (int k = 0; k < AUXILIARY; k++) {
         if (s->own[k].size < sizes[k] || s->own[k].memory == NULL) {
-            give(s, s->own[k]);
-            s->own[k] = take(s, sizes[k] ? sizes[k] : 1);
+            npa_piece_give(s, s->own[k]);
+            s->own[k] = npa_piece_take(s, sizes[k]);
             if (s->own[k].memory == NULL) {
                 s->own[k].size = 0;
                 return false;
@@ -385,8 +347,8 @@ static int32_t write_own(npa_store *s, int which, const void *data, size_t size)
                                                                size, data, 0, NULL, NULL);
 }
 
-static int32_t launch(npa_device *d, void *kernel, npa_queue *q, const npa_access *accesses,
-                      const int64_t *words, size_t groups)
+static int32_t launch(npa_device *d, void *kernel, void *const *memories, const int64_t *words,
+                      size_t groups)
 {
     npa_store *s = d->store;
     set_function *set = (set_function *)s->functions[SET];
@@ -395,8 +357,7 @@ static int32_t launch(npa_device *d, void *kernel, npa_queue *q, const npa_acces
         error = set(kernel, k, sizeof(void *), &s->own[k].memory);
     }
     for (int k = 0; error == 0 && k < d->narrays; k++) {
-        npa_buffer *b = q->buffers[accesses[k].buffer];
-        error = set(kernel, (uint32_t)(AUXILIARY + k), sizeof(void *), &b->copy->at.memory);
+        error = set(kernel, (uint32_t)(AUXILIARY + k), sizeof(void *), &memories[k]);
     }
     size_t items = groups * d->group_size;
     return error != 0 ? error
@@ -404,55 +365,137 @@ static int32_t launch(npa_device *d, void *kernel, npa_queue *q, const npa_acces
                                                                     &items, &d->group_size, 0, NULL, NULL);
 }
 
-int npa_store_run(npa_device *d, npa_queue *q, const npa_access *accesses, const int64_t *words,
-                  const npa_device_grid *grid, size_t partial_bytes, uint32_t *flags, int nslots,
-                  const npa_access *ahead, int nahead)
+static void own_sizes(const npa_device *d, const npa_launch *l, size_t *sizes)
+{
+    sizes[WORDS] = 8 * (size_t)(d->nwords + NPA_DEVICE_WORDS);
+    sizes[SCRATCH] = npa_device_groups(d, &l->grid) * l->grid.scratch_bytes;
+    sizes[PARTIALS] = l->partial_bytes, sizes[FLAGS] = sizeof *l->flags * (size_t)l->nslots;
+}
+
+size_t npa_store_own(const npa_device *d, const npa_launch *l)
+{
+    size_t sizes[AUXILIARY], all = 0;
+    own_sizes(d, l, sizes);
+    for (int k = 0; k < AUXILIARY; k++) {
+        size_t needed = npa_piece_size(sizes[k]);
+        all += needed > d->store->own[k].size ? needed : d->store->own[k].size;
+    }
+    return all;
+}
+
+int32_t npa_store_compute(npa_device *d, const npa_launch *l, void *const *memories, bool *begun)
 {
     npa_store *s = d->store;
-    if (d->failed || s->pid != getpid() || !bring_all(s, q, accesses, d->narrays)) {
-        return -1;
-    }
-    size_t groups = npa_device_groups(d, grid), flag_bytes = sizeof *flags * (size_t)nslots;
-    const size_t sizes[AUXILIARY] = {8 * (size_t)(d->nwords + NPA_DEVICE_WORDS),
-                                     groups * grid->scratch_bytes, partial_bytes, flag_bytes};
-    int64_t *own = malloc(sizes[WORDS]);
+    size_t sizes[AUXILIARY], groups = npa_device_groups(d, &l->grid);
+    own_sizes(d, l, sizes);
+    int64_t *own = malloc(sizes[WORDS] + sizes[FLAGS]);
     if (own == NULL || !own_memory(s, sizes)) {
         free(own);
-        return -1;
+        return NPA_NO_ROOM;
     }
     int32_t error = npa_device_injected();
-    error = error != 0 ? error : write_own(s, FLAGS, flags, flag_bytes);
+    error = error != 0 ? error : write_own(s, FLAGS, l->flags, sizes[FLAGS]);
     if (error == 0) {
-        npa_device_words(d, own, words, grid, false);
-        error = launch(d, d->run, q, accesses, own, groups);
+        npa_device_words(d, own, l->words, &l->grid, false);
+        error = launch(d, d->run, memories, own, groups);
+        *begun = error == 0;
     }
     if (error == 0 && d->finish != NULL) {
-        size_t points = npa_device_words(d, own, words, grid, true);
-        error = launch(d, d->finish, q, accesses, own, points);
+        size_t points = npa_device_words(d, own, l->words, &l->grid, true);
+        error = launch(d, d->finish, memories, own, points);
     }
-    if (error == 0 && nahead > 0 && ((finish_function *)s->functions[FLUSH])(s->queue) == 0) {
-        bring_ahead(s, q, accesses, d->narrays, ahead, nahead);
+    if (error == 0 && l->nahead > 0 && ((finish_function *)s->functions[FLUSH])(s->queue) == 0) {
+        bring_ahead(s, l->q, l->accesses, d->narrays, l->ahead, l->nahead);
     }
     int32_t over = ((finish_function *)s->functions[FINISH])(s->queue);
-    error = error != 0 ? error : over;
-    if (error == 0 && nslots > 0) {
+    error = error != 0 ? error : over != 0 ? over : npa_device_injected_midway();
+    if (error == 0 && l->nslots > 0) {
         error = ((read_function *)s->functions[READ])(s->queue, s->own[FLAGS].memory, 1, 0,
-                                                      flag_bytes, flags, 0, NULL, NULL);
+                                                      sizes[FLAGS], own, 0, NULL, NULL);
+    }
+    if (error == 0) {
+        memcpy(l->flags, own, sizes[FLAGS]);
     }
     free(own);
-    for (int k = 0; k < d->narrays; k++) {
-        npa_buffer *b = q->buffers[accesses[k].buffer];
-        if (error == 0 && accesses[k].written) {
-            b->copy->newer = hull(b->copy->newer, span_of(&accesses[k], b));
-        } else if (accesses[k].written && b->copy != NULL && empty(b->copy->newer)) {
-            drop(b->copy); /* nobody knows what is there; the host does */
+    return error;
+}
+
+/* Whether the kernel reads any of these bytes. */
+static bool reads(const npa_launch *l, int n, int32_t buffer, span of)
+{
+    for (int k = 0; k < n; k++) {
+        span read = span_of(&l->accesses[k], l->q->buffers[buffer]);
+        if (l->accesses[k].read && l->accesses[k].buffer == buffer &&
+            read.low < of.high && of.low < read.high) {
+            return true;
         }
+    }
+    return false;
+}
+
+/* Of a kernel that may have begun: whether it may have written over what it reads, where that is nowhere
+ * else. */
+static bool spoiled(const npa_launch *l, int n)
+{
+    bool found = false;
+    for (int k = 0; k < n && !found; k++) {
+        npa_buffer *b = l->q->buffers[l->accesses[k].buffer];
+        span to = span_of(&l->accesses[k], b);
+        if (l->accesses[k].written && b->copy != NULL) {
+            span newer = b->copy->newer;
+            span both = {to.low > newer.low ? to.low : newer.low,
+                         to.high < newer.high ? to.high : newer.high};
+            found = !empty(both) && reads(l, n, l->accesses[k].buffer, both);
+        }
+    }
+    return found;
+}
+
+/* Whether all the buffers fit, whatever else would have to leave. */
+static bool fits(const npa_device *d, const npa_launch *l)
+{
+    size_t all = npa_store_own(d, l);
+    for (int k = 0; k < d->narrays; k++) {
+        if (!uses(l->accesses, k, l->accesses[k].buffer)) {
+            all += npa_piece_size(l->q->buffers[l->accesses[k].buffer]->size);
+        }
+    }
+    return all <= d->store->limit;
+}
+
+enum npa_ran npa_store_run(npa_device *d, const npa_launch *l)
+{
+    npa_store *s = d->store;
+    void **memories = malloc(sizeof *memories * (size_t)(d->narrays + 1));
+    int32_t error = NPA_NO_ROOM;
+    bool begun = false;
+    if (memories != NULL && !d->failed && s->pid == getpid() && fits(d, l) &&
+        bring_all(s, l->q, l->accesses, d->narrays)) {
+        for (int k = 0; k < d->narrays; k++) {
+            memories[k] = l->q->buffers[l->accesses[k].buffer]->copy->at.memory;
+        }
+        error = npa_store_compute(d, l, memories, &begun);
+    }
+    free(memories);
+    if (error == NPA_NO_ROOM) {
+        return NPA_HOST_MUST;
     }
     if (error != 0) {
         npa_device_note_failure(d, error);
-        memset(flags, 0, flag_bytes);
+        if (begun && spoiled(l, d->narrays)) {
+            npa_lost_results(l->q, l->accesses, d->narrays, s);
+            return NPA_LOST;
+        }
     }
-    return error == 0 ? 0 : -1;
+    for (int k = 0; k < d->narrays; k++) {
+        npa_buffer *b = l->q->buffers[l->accesses[k].buffer];
+        if (error == 0 && l->accesses[k].written) {
+            b->copy->newer = hull(b->copy->newer, span_of(&l->accesses[k], b));
+        } else if (l->accesses[k].written && b->copy != NULL && empty(b->copy->newer)) {
+            drop(b->copy); /* nobody knows what is there; the host does */
+        }
+    }
+    return error == 0 ? NPA_THERE : NPA_HOST_MUST;
 }
 
 /* --------------------------------------------------------------------------------- placement */

@@ -184,6 +184,15 @@ int npa_errstate(void)
 }
 
 bool npa_checks = true;
+__thread signed char npa_checks_here = -1;
+
+bool npa_checks_now(void) { return npa_checks_here >= 0 ? npa_checks_here > 0 : npa_checks; }
+
+int npa_checked_errstate(void)
+{
+    int state = npa_errstate();
+    return state < 0 || npa_checks_now() ? state : state | 1 << 16;
+}
 
 /* What is told of integers is a division by 0, and what can't be represented. */
 static bool of_integers(const npa_rule *rule)
@@ -199,7 +208,7 @@ static bool of_integers(const npa_rule *rule)
 int npa_errstate_of(const npa_rule *rule)
 {
     int state = npa_errstate();
-    return !npa_checks && state >= -1 && of_integers(rule) ? 0 : state;
+    return !npa_checks_now() && state >= -1 && of_integers(rule) ? 0 : state;
 }
 
 static PyObject *filters_seen, *filters_first;

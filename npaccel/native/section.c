@@ -660,7 +660,7 @@ static PyObject *plainly(PyObject *module, PyObject *given)
 static PyObject *errstate(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
-    int state = npa_errstate();
+    int state = npa_checked_errstate();
     return state < -1 ? NULL : PyLong_FromLong(state);
 }
 
@@ -670,7 +670,7 @@ static PyMethodDef functions[] = {
     {"check_index", check_index, METH_VARARGS, "Have replays look whether indices are in bounds."},
     {"check_extremes", check_extremes, METH_VARARGS, "The same of what a section computes."},
     {"plainly", plainly, METH_VARARGS, "Call a function; what it calls is NumPy's."},
-    {"errstate", errstate, METH_NOARGS, "As in a request; -1: not only ignore and warn."},
+    {"errstate", errstate, METH_NOARGS, "As in a request, and whether checks are on; -1: not only ignore and warn."},
     {"in_section", in_section, METH_VARARGS, "Whether an argument, or without any this thread, is in one."},
     {"reading", reading, METH_VARARGS, "Raise where an array is a section's."},
     {"evaluating", evaluating, METH_NOARGS, "Raise inside a section."},

@@ -43,6 +43,7 @@ MISSED = {
     2: "a launch failed",
     3: "its result's memory was touched",
 }
+IN_PARTS = 4
 
 
 class Operation(NamedTuple):
@@ -227,12 +228,16 @@ def _run(number: int, fallbacks: tuple[Fallback, ...], engine: Engine) -> Explan
 
 def _missed(told: Explanation, program: _native.Program) -> tuple[Step, ...]:
     """The steps, those that the host did instead of a device with the reason."""
-    return tuple(
-        step._replace(backend="llvm", reason=f"{step.backend}: {MISSED[why]}; the host did it")
-        if why
-        else step
-        for step, why in zip(told.steps, program.missed, strict=True)
-    )
+    return tuple(_ran(step, why) for step, why in zip(told.steps, program.missed, strict=True))
+
+
+def _ran(step: Step, why: int) -> Step:
+    if why == IN_PARTS:
+        return step._replace(reason="there was no room for all that it uses: it ran in parts")
+    if why:
+        reason = f"{step.backend}: {MISSED[why]}; the host did it"
+        return step._replace(backend="llvm", reason=reason)
+    return step
 
 
 def _why_single(program: _native.Program) -> str:

@@ -23,6 +23,7 @@ from npaccel.errors import SectionError
 from npaccel.runtime.recording import Again, Recording, Refused
 from npaccel.runtime.replays import make_replay, requests_of
 from npaccel.runtime.section_code import SectionCode, Waiting
+from npaccel.runtime.sections import checked
 from npaccel.runtime.warn import warn_user
 
 __all__ = ["Section", "Sections"]
@@ -54,9 +55,11 @@ class Sections:
         self.local = threading.local()
         config.subscribe(self._changed)
 
-    def section(self, function: Callable[..., Any], on_illegal: str) -> _native.Macro:
+    def section(
+        self, function: Callable[..., Any], on_illegal: str, checks: str | None
+    ) -> _native.Macro:
         """The callable that stands for `function`."""
-        made = Section(self, function, on_illegal)
+        made = Section(self, function, on_illegal, checks)
         self.known.add(made)
         return made.macro
 
@@ -106,8 +109,15 @@ class Section:
     refused : per outline of a signature, why it is not recorded
     """
 
-    def __init__(self, sections: Sections, function: Callable[..., Any], on_illegal: str) -> None:
+    def __init__(
+        self,
+        sections: Sections,
+        function: Callable[..., Any],
+        on_illegal: str,
+        checks: str | None = None,
+    ) -> None:
         self.sections, self.function, self.on_illegal = sections, function, on_illegal
+        self.checks = checks
         code = getattr(inspect.unwrap(function), "__code__", None)
         name = getattr(function, "__qualname__", repr(function))
         line = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
@@ -201,14 +211,16 @@ class Section:
             active[0][1].stop(f"enters {self.where} again")
         active.append((self, active[0][1]))
         try:
-            return self.function(*_plain_numbers(args), **_plain_numbers(kwargs))
+            with checked(self.checks):
+                return self.function(*_plain_numbers(args), **_plain_numbers(kwargs))
         finally:
             active.pop()
 
     def _run_body(self, args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> Any:
         self.counts["bodies"] += 1
         self.counts[f"why {why}"] += 1
-        return self.function(*_plain_numbers(args), **_plain_numbers(kwargs))
+        with checked(self.checks):
+            return self.function(*_plain_numbers(args), **_plain_numbers(kwargs))
 
     def _attend(self, early: Early) -> None:
         """It has run: exchange it for what its code makes of it, if that is there."""
@@ -272,7 +284,8 @@ class Section:
             active = self.sections.active
             active.append((self, recording))
             try:
-                recording.run(args, kwargs)
+                with checked(self.checks):
+                    recording.run(args, kwargs)
                 return recording
             except Again as again:
                 valued |= again.positions

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from npaccel import _native
 from npaccel.ir.nodes import (
@@ -15,12 +15,13 @@ from npaccel.ir.nodes import (
     Kernel,
     KernelStep,
     Plan,
+    Reduce,
     RequestStep,
     Stride,
     Trace,
     View,
 )
-from npaccel.ir.scalar import item_size, usual
+from npaccel.ir.scalar import Core, item_size, topological, usual
 from npaccel.ir.text import body_text, kernel_name
 
 __all__ = [
@@ -175,11 +176,12 @@ def _placed(
             grid = found.task_grid(step.extents, 1)
             scratch = found.scratch_bytes(step.extents)
             steps_there = grid.band_step, grid.inner_step
-            there = (launcher, *steps_there, scratch, place.owner, accesses(step))
+            may_cut = step.kernel.band_rank, cut_axes(step.kernel)
+            there = (launcher, *steps_there, scratch, place.owner, accesses(step), may_cut)
             steps[number] = (*steps[number], there)
         else:
             words = _kernel_step(step, info, releases[number], found, threads)
-            steps[number] = (len(code), *words, (None, 0, 0, 0, place.owner, []))
+            steps[number] = (len(code), *words, (None, 0, 0, 0, place.owner, [], (0, 0)))
         code.append(found)
         told[number] = dataclasses.replace(info, backend=name_or_reason)
     return dataclasses.replace(recipe, steps=steps), code, told
@@ -346,8 +348,8 @@ def touched_bytes(shown: set[Touch], extents: tuple[int, ...]) -> int:
     )
 
 
-def accesses(step: KernelStep) -> list[tuple[int, bool, int, int]]:
-    """Per array its buffer, whether it is written, and between which of its bytes it lies.
+def accesses(step: KernelStep) -> list[tuple[int, bool, bool, int, int]]:
+    """Per array its buffer, whether it is read, and written, and from where to where it lies.
 
     Of what is gathered that is not known: to its end, -1.
     """
@@ -357,13 +359,26 @@ def accesses(step: KernelStep) -> list[tuple[int, bool, int, int]]:
         reaches = [s * (n - 1) for n, s in zip(step.extents, place.strides, strict=True)]
         low = place.offset + sum(reach for reach in reaches if reach < 0)
         high = place.offset + sum(reach for reach in reaches if reach > 0) + 1
+        span = low * size, high * size
         if param.gathered:
-            accesses.append((place.buffer, param.written, 0, -1))
+            span = 0, -1
         elif 0 in step.extents:
-            accesses.append((place.buffer, param.written, 0, 0))
-        else:
-            accesses.append((place.buffer, param.written, low * size, high * size))
+            span = 0, 0
+        accesses.append((place.buffer, param.read, param.written, *span))
     return accesses
+
+
+def cut_axes(kernel: Kernel) -> int:
+    """How many of the domain's first axes may be cut, and each part computed by itself.
+
+    The band's, and the inner one of a map that is split; before any whose index is a value.
+    """
+    leaf = kernel.leaves[0]
+    only_map = len(kernel.leaves) == 1 and not any(isinstance(e, Reduce) for e in leaf.effects)
+    free = kernel.band_rank + int(kernel.split and kernel.inner_rank == 1 and only_map)
+    nodes = (node for leaf in kernel.leaves for node in topological(leaf.all_roots))
+    valued = [cast(int, node.attr) for node in nodes if node.op is Core.INDEX]
+    return min([free, *valued])
 
 
 def _traffic(step: KernelStep) -> tuple[int, int]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,20 @@ from npaccel.errors import SectionError
 from npaccel.runtime.recording import is_internal
 from npaccel.runtime.warn import warn_user
 
-__all__ = ["Block", "Blocks"]
+__all__ = ["Block", "Blocks", "checked"]
+
+
+@contextmanager
+def checked(checks: str | None) -> Iterator[None]:
+    """Inside, this thread looks at indices and divisors ("on") or does not; None: as outside."""
+    if checks is None:
+        yield
+        return
+    before = _native.checks_here(int(checks == "on"))
+    try:
+        yield
+    finally:
+        _native.checks_here(before)
 
 
 class Entry:
@@ -100,9 +114,16 @@ class Block:
     npaccel takes them."""
 
     def __init__(
-        self, blocks: Blocks, name: str, arrays: tuple[Any, ...], control: Any, on_illegal: str
+        self,
+        blocks: Blocks,
+        name: str,
+        arrays: tuple[Any, ...],
+        control: Any,
+        on_illegal: str,
+        checks: str | None,
     ) -> None:
         self._blocks, self._name, self._on_illegal = blocks, name, on_illegal
+        self._checks, self._checks_before = checks, -1
         self._control = control
         self.arrays = tuple([_native.wrap(a) if type(a) is np.ndarray else a for a in arrays])
         self._entry: Entry | None = None  # of the outermost block only
@@ -128,6 +149,8 @@ class Block:
             recordings = self._entry.recordings
             self._made = recordings.made
         self._before = _native.in_macro_block(self._stop, recordings)
+        if self._checks is not None:
+            self._checks_before = _native.checks_here(int(self._checks == "on"))
         outer.append(self._name)
         return self
 
@@ -138,6 +161,8 @@ class Block:
         trace: types.TracebackType | None,
     ) -> None:
         self._blocks.open.remove(self._name)
+        if self._checks is not None:
+            _native.checks_here(self._checks_before)
         entry = self._entry
         try:
             if entry is not None and kind is None:  # else part of an outer one, or it stays pending

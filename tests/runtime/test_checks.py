@@ -50,3 +50,45 @@ def test_off(backend, setting):
     assert w[0] == 0 and w[7] == 1
     with pytest.warns(RuntimeWarning, match="divide by zero"):
         npaccel.evaluate(7.0 / step)
+
+
+def _pick(x, index):
+    return x[index + 1] * 2.0
+
+
+def test_off_in_a_section(backend):
+    x, step = npaccel.asarray(np.arange(float(N))), npaccel.asarray(np.arange(N))
+    expected = np.append(np.arange(1.0, N), 0.0) * 2.0
+    section = npaccel.macro(_pick, checks="off")
+    for _ in range(2):
+        np.testing.assert_array_equal(np.asarray(section(x, step)), expected)
+    with pytest.raises(IndexError, match=f"index {N} is out of bounds"):
+        npaccel.macro(_pick)(x, step)
+    with npaccel.macro("unchecked", checks="off"):
+        y = 7 // step  # warnings are errors here
+        z = x[step + 1] * 2.0
+    assert y[0] == 0 and y[7] == 1
+    np.testing.assert_array_equal(np.asarray(z), expected)
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        npaccel.evaluate(7 // step)
+
+
+def test_a_section_that_was_recorded_without_checks_is_recorded_again(deferred, setting):
+    setting("tiering", "eager")
+    x, step = npaccel.asarray(np.arange(float(N))), npaccel.asarray(np.arange(N))
+    section = npaccel.macro(_pick)
+    outer = npaccel.macro(section, checks="off")
+    with npaccel.macro("unchecked", checks="off"):
+        section(x, step)
+    setting("checks", "off")
+    section(x, step)
+    setting("checks", "on")
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            section(x, step)
+        assert outer(x, step)[-1] == 0.0
+    inner = npaccel.macro(_pick, checks="on")
+    with npaccel.macro("unchecked", checks="off"), pytest.raises(IndexError):
+        inner(x, step)
+    with pytest.raises(npaccel.errors.ConfigError, match="'on', 'off'"):
+        npaccel.macro(_pick, checks="no")

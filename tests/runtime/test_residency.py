@@ -108,13 +108,106 @@ def test_what_does_not_fit_moves_out_and_in_again():
         np.testing.assert_array_equal(np.asarray(x), source)
 
 
-def test_a_kernel_that_needs_more_than_there_is_runs_on_the_host():
-    a = _source(0, N * ROOM)
+def test_a_kernel_whose_operands_do_not_fit_runs_in_parts():
+    a = _source(0, 4 * N * ROOM)
+    expected = _step(a, a[::-1])
     x = _there(a)
-    np.testing.assert_array_equal(np.asarray(npaccel.evaluate(_step(x, x))), _step(a, a))
-    assert _launches() == 0
+    y = npaccel.evaluate(_step(x, x[::-1]))
     (step,) = npaccel.explain().steps
-    assert step.backend == "llvm" and "no room" in step.reason
+    assert step.backend == "opencl:0" and "in parts" in step.reason
+    np.testing.assert_array_equal(np.asarray(y), expected)
+    x += y  # over what it reads
+    npaccel.evaluate()
+    assert _launches() == 2
+    assert _engine.backend("opencl").memory.used <= LIMIT
+    np.testing.assert_array_equal(np.asarray(x), a + expected)
+
+
+def test_parts_move_what_they_use_once():
+    a, row = _source(0, 4 * N * ROOM).reshape(-1, 256), _source(1, 256)
+    x = _there(a)
+    y = npaccel.evaluate(_step(x, npaccel.asarray(row)))
+    assert _moved()[1::2] == (a.nbytes + row.nbytes, a.nbytes)
+    z = npaccel.evaluate(_step(x[::4, 3:], row[3:]))  # of 2 MiB, a quarter of which is read
+    assert _launches() == 2
+    np.testing.assert_array_equal(np.asarray(y), _step(a, row))
+    np.testing.assert_array_equal(np.asarray(z), _step(a[::4, 3:], row[3:]))
+
+
+def _scaled(x):
+    x[:, 1::2] = x[:, ::2] - x.max(axis=1, keepdims=True)
+    return x
+
+
+def test_rows_and_strides_in_parts():
+    """Elements that a part does not write lie between those that it does, and go to and fro."""
+    a = _source(0, 4 * N * ROOM)
+    for source in (a.reshape(-1, 256), a.reshape(256, -1).T):
+        x = _there(source)
+        found = npaccel.evaluate(_scaled(x))
+        np.testing.assert_array_equal(np.asarray(found), _scaled(source.copy()))
+    assert _launches() > 0
+
+
+def test_what_can_not_be_cut_runs_on_the_host():
+    a = _source(0, 4 * N * ROOM)
+    x = _there(a)
+    with npaccel.accelerate():
+        moved = npaccel.evaluate(x + np.arange(a.size))  # an index is a value
+    largest = npaccel.evaluate((x * 0.5).max())
+    for found, expected in (
+        (moved, a + np.arange(a.size)),
+        (largest, (a * 0.5).max()),
+    ):
+        np.testing.assert_array_equal(np.asarray(found), expected)
+        (step,) = npaccel.explain(found).steps
+        assert step.backend == "llvm" and "no room" in step.reason
+    assert _launches() == 0
+
+
+@pytest.mark.parametrize("failed", [(1, 0, 0, 2), (0, 1), (0, 0, 1)])
+@pytest.mark.filterwarnings("ignore::npaccel.errors.NpaccelWarning")
+def test_parts_that_a_device_does_not_do_are_the_hosts(failing, failed):
+    a = _source(0, 4 * N * ROOM)
+    x = _there(a)
+    _native.device_inject(*failed)
+    y = npaccel.evaluate(_step(x, x))
+    np.testing.assert_array_equal(np.asarray(y), _step(a, a))
+    (step,) = npaccel.explain().steps
+    assert step.backend == "llvm" and "a launch failed" in step.reason
+
+
+@pytest.mark.filterwarnings("ignore::npaccel.errors.NpaccelWarning")
+def test_parts_over_what_they_read_go_on_where_the_device_failed(failing):
+    a = _source(0, 4 * N * ROOM)
+    x = npaccel.evaluate(_there(a) * 2.0)
+    _native.device_inject(1, 0, 0, 2)
+    x *= 0.25
+    npaccel.evaluate()
+    np.testing.assert_array_equal(np.asarray(x), a * 2.0 * 0.25)
+    _native.device_inject(0, 1)
+    _engine.traces.clear()
+    x *= 0.25  # a part's result came home in part
+    with pytest.raises(RuntimeError, match="opencl:0"):
+        npaccel.evaluate(x)
+        x.tolist()
+
+
+@pytest.mark.parametrize("limit", [LIMIT, 0])
+@pytest.mark.filterwarnings("ignore::npaccel.errors.NpaccelWarning")
+def test_a_kernel_that_failed_when_it_had_begun_is_not_run_on_what_it_left(failing, limit):
+    npaccel.config.device_memory = limit
+    a, b = _source(0), _source(1)
+    x, y = npaccel.evaluate(_step(_there(a), _there(b))), _there(b)
+    _native.device_inject(0, 0, 1)
+    z = npaccel.evaluate(_step(y, y))  # over nothing
+    np.testing.assert_array_equal(np.asarray(z), _step(b, b))
+    _engine.traces.clear()
+    _native.device_inject(0, 0, 1)
+    x *= 0.5
+    assert _lost(x)
+    np.testing.assert_array_equal(np.asarray(_step(y, z)), _step(b, _step(b, b)))
+    assert _lost(x)
 
 
 def test_a_failed_launch_loses_nothing(monkeypatch):
@@ -135,7 +228,7 @@ def failing(monkeypatch):
     monkeypatch.setattr(_engine, "_devices", {})
     monkeypatch.setattr(_engine, "_warned", set())
     yield lambda: _native.device_inject(1000, 1000)
-    _native.device_inject(0, 0)
+    _native.device_inject(0)
     _engine.traces.clear()
 
 

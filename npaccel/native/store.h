@@ -1,0 +1,60 @@
+/* store.h: a device's own memory, for the files that use it. */
+#ifndef NPACCEL_STORE_H
+#define NPACCEL_STORE_H
+
+#include "record.h"
+
+/* The parts of OpenCL's interface that are needed; see the specification for their meaning. */
+typedef void *create_function(void *context, uint64_t flags, size_t size, void *host, int32_t *error);
+typedef int32_t release_function(void *object);
+typedef int32_t read_function(void *queue, void *memory, uint32_t wait, size_t offset, size_t size,
+                              void *host, uint32_t nevents, void *const *events, void **event);
+typedef int32_t write_function(void *queue, void *memory, uint32_t wait, size_t offset, size_t size,
+                               const void *host, uint32_t nevents, void *const *events,
+                               void **event);
+typedef int32_t set_function(void *kernel, uint32_t index, size_t size, const void *value);
+typedef int32_t enqueue_function(void *queue, void *kernel, uint32_t rank, const size_t *offset,
+                                 const size_t *global, const size_t *local, uint32_t nevents,
+                                 void *const *events, void **event);
+typedef int32_t finish_function(void *queue);
+
+enum { CREATE, RELEASE, READ, WRITE, SET, ENQUEUE, FINISH, FLUSH, FUNCTIONS };
+enum { READ_WRITE = 1 };
+enum { WORDS, SCRATCH, PARTIALS, FLAGS, AUXILIARY }; /* a launch's own memory, in argument order */
+/* Freed memory serves what is nearly as large; sizes are multiples of a page. */
+enum { GRAIN = 4096, SLACK = 8, MOST_FREE = 64 };
+enum { NPA_NO_ROOM = -10002 }; /* beside the driver's errors */
+
+typedef struct { void *memory; size_t size; } npa_piece;
+
+struct npa_store {
+    PyObject_HEAD
+    void *functions[FUNCTIONS];
+    void *context, *queue, *transfers; /* queues: of kernels; of data that moves */
+    size_t limit, used; /* bytes: that may be used; that are, those of `free` included */
+    int pid;
+    uint64_t launches, number;
+    PyObject *name;
+    npa_piece free[MOST_FREE], own[AUXILIARY];
+    int nfree;
+    struct npa_copy *copies;
+    npa_store *next;
+};
+
+/* What a piece of so many bytes takes. */
+static inline size_t npa_piece_size(size_t size)
+{
+    return size == 0 ? GRAIN : (size + GRAIN - 1) / GRAIN * GRAIN;
+}
+
+npa_piece npa_piece_take(npa_store *s, size_t size); /* memory NULL: there is not enough */
+void npa_piece_give(npa_store *s, npa_piece p);      /* or NULL */
+size_t npa_store_own(const npa_device *d, const npa_launch *l); /* bytes that a launch needs besides */
+/* The kernel on these memories, to its end: 0, NPA_NO_ROOM, or the driver's error. begun: it may have
+ * written. Flags are only touched where it is 0. */
+int32_t npa_store_compute(npa_device *d, const npa_launch *l, void *const *memories, bool *begun);
+/* Whether the host has anything that the device may need: a new array's pages are made when first
+ * written. */
+bool npa_host_has(const npa_buffer *b);
+
+#endif
