@@ -7,6 +7,7 @@ are computed together with them.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -174,9 +175,21 @@ def _step(source: Array, axis: int) -> int:
     return step
 
 
+@functools.cache
+def _takes_unsigned() -> bool:
+    """Whether this NumPy's `take` casts uint64; 2.0 raises TypeError, as it is no safe cast."""
+    try:
+        np.zeros(1).take(np.zeros(1, np.uint64))
+    except TypeError:
+        return False
+    return True
+
+
 def take(source: Array, indices: Any, axis: Any, out: Any, mode: Any) -> Any:
     """What ``source.take(indices, axis, out, mode)`` gives, or NotRecorded."""
     index = _indices(indices)
+    if index.dtype == np.uint64 and not _takes_unsigned():
+        raise NotRecorded
     _check(source)
     if mode not in ("raise", "wrap", "clip"):
         raise NotRecorded

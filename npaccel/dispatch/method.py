@@ -179,6 +179,25 @@ def _flattened(array: Array, order: str) -> Any:
     return flat
 
 
+RESHAPE_MAY_COPY = np.lib.NumpyVersion(np.__version__) < "2.1.0"  # and can't be told not to
+
+
+def _reshaped_view(array: Array, shape: tuple[Any, ...], order: str) -> Any:
+    """``array.reshape(*shape, order=order, copy=False)``; ValueError if that needs a copy."""
+    if not RESHAPE_MAY_COPY:
+        return np.ndarray.reshape(array, *shape, order=order, copy=False)  # type: ignore[call-overload]
+    if order not in ("C", "F", "A"):
+        raise ValueError
+    turned = _memory_order(array, order) == "F"
+    extents = shape[0] if len(shape) == 1 else shape
+    view = np.ndarray.view(array.T if turned else array)
+    try:
+        view.shape = extents[::-1] if turned and type(extents) in (tuple, list) else extents
+    except (AttributeError, TypeError) as error:
+        raise ValueError from error
+    return view.T if turned else view
+
+
 class Methods(_native.ArrayBase):
     """The methods that compute. See the module's docstring for those that are NumPy's own."""
 
@@ -237,7 +256,7 @@ class Methods(_native.ArrayBase):
         if self.flags.c_contiguous and order == "C":
             return np.ndarray.reshape(self, *shape)
         try:
-            return np.ndarray.reshape(self, *shape, order=order, copy=False)  # type: ignore[call-overload]
+            return _reshaped_view(self, shape, order)
         except ValueError:
             flat = _flattened(self, _memory_order(self, order))
         return np.ndarray.reshape(flat, *shape, order=order)  # type: ignore[call-overload]
@@ -295,7 +314,8 @@ class Methods(_native.ArrayBase):
 
     def resize(self, *shape: Any, refcheck: Any = True) -> None:
         """In place, on this very object; NumPy's count of references would include ours."""
-        refcheck = operator.index(refcheck)  # or NumPy's error, in its words
+        # Or NumPy's error, in its words.
+        refcheck = at_user_line(operator.index, (refcheck,), {})
         _native.touch(self, write=True)
         if refcheck and sys.getrefcount(self) > 3:  # the caller's, ours, the argument
             np.ndarray.resize(self, *shape)  # NumPy's error

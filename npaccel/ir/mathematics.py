@@ -104,6 +104,13 @@ WHOLE_POWER = Op(
     "whole power", 2, 1, "f", powers.whole_power, None, _power_masks, propagates=BOTH, cost=8, ulp=1
 )
 
+# What a power with the exponent 0.5 becomes where NumPy's loop takes a root: unlike a power's,
+# that of -0.0 is -0.0, and that of -inf a NaN.
+HALF_POWER = Op(
+    "half power", 2, 1, "f", lambda x, _: x.unary(Core.SQRT), None,
+    when.one(FlagKind.INVALID, lambda x, _: x < 0.0), propagates=BOTH, cost=7,
+)  # fmt: skip
+
 _DEGREES, _RADIANS = _ratio(180.0, math.pi), _ratio(math.pi, 180.0)
 
 MATHEMATICS = (

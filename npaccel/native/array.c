@@ -131,6 +131,19 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
     return wanted ? npa_adopted(result) : result;
 }
 
+static PyObject *in_place_in_numpy(PyObject *a, PyObject *b, binaryfunc slot)
+{
+    if (npa_touch((PyArrayObject *)a, true) < 0) {
+        return NULL;
+    }
+    PyObject *result = binary_in_numpy(a, b, slot);
+    if (result == NULL || result == Py_NotImplemented) {
+        return result;
+    }
+    Py_DECREF(result); /* the exact view of `a`; the name must stay bound to `a` */
+    return Py_NewRef(a);
+}
+
 static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfunc slot)
 {
     npa_value values[2];
@@ -144,15 +157,7 @@ static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfun
             return status > 0 ? result : NULL;
         }
     }
-    if (npa_touch((PyArrayObject *)a, true) < 0) {
-        return NULL;
-    }
-    result = binary_in_numpy(a, b, slot);
-    if (result == NULL || result == Py_NotImplemented) {
-        return result;
-    }
-    Py_DECREF(result); /* the exact view of `a`; the name must stay bound to `a` */
-    return Py_NewRef(a);
+    return in_place_in_numpy(a, b, slot);
 }
 
 static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
@@ -206,6 +211,10 @@ UNARY(positive, OP_POSITIVE)
 UNARY(absolute, OP_ABSOLUTE)
 UNARY(invert, OP_INVERT)
 
+/* Before NumPy 2.3 `**` looked at the value of any exponent of one element (2, 0.5 ...) and did not
+ * let it take part in the result's dtype. */
+static bool by_value;
+
 /* `**` with these exponents is another ufunc in NumPy too. */
 static enum operation fast_power(PyObject *a, PyObject *exponent)
 {
@@ -225,9 +234,37 @@ static enum operation fast_power(PyObject *a, PyObject *exponent)
         }
     } else if (PyFloat_CheckExact(exponent) && inexact) {
         double e = PyFloat_AS_DOUBLE(exponent);
-        return e == 0.5 ? OP_SQRT : OP_POWER;
+        return e == 0.5               ? OP_SQRT
+               : by_value && e == 2.0 ? OP_SQUARE
+               : by_value && e == -1.0 ? OP_RECIPROCAL
+                                       : OP_POWER;
     }
     return OP_POWER;
+}
+
+static bool is_by_value(PyObject *a, PyObject *exponent)
+{
+    if (!by_value || PyLong_CheckExact(exponent) || !PyArray_Check(a)) {
+        return false;
+    }
+    if (PyFloat_CheckExact(exponent)) {
+        return PyArray_ISINTEGER((PyArrayObject *)a) || PyArray_ISBOOL((PyArrayObject *)a);
+    }
+    return PyArray_CheckAnyScalar(exponent) || PyIndex_Check(exponent);
+}
+
+/* As it shows in the dtype of a bool to the power of 2.0. */
+static int ask_by_value(void)
+{
+    npy_intp one = 1;
+    PyObject *a = PyArray_ZEROS(1, &one, NPY_BOOL, 0), *two = PyFloat_FromDouble(2.0);
+    PyObject *power = a && two ? npa_numpy.number.nb_power(a, two, Py_None) : NULL;
+    if (power != NULL) {
+        by_value = PyArray_TYPE((PyArrayObject *)power) != NPY_DOUBLE;
+    }
+    Py_XDECREF(a), Py_XDECREF(two);
+    Py_XDECREF(power);
+    return power != NULL ? 0 : -1;
 }
 
 static PyObject *power_slot(PyObject *a, PyObject *b) { return NUMBER(nb_power)(a, b, Py_None); }
@@ -238,6 +275,10 @@ static PyObject *inplace_power_slot(PyObject *a, PyObject *b)
 
 static PyObject *any_power(PyObject *a, PyObject *b, PyObject *out)
 {
+    if (is_by_value(a, b)) {
+        return out != NULL ? in_place_in_numpy(a, b, inplace_power_slot)
+                           : npa_adopted(binary_in_numpy(a, b, power_slot));
+    }
     enum operation op = fast_power(a, b);
     npa_value values[2];
     PyObject *result;
@@ -629,6 +670,7 @@ PyObject *npa_array_base(void)
     Py_XDECREF(module);
     npa_numpy = (npa_slots){*PyArray_Type.tp_as_number, *PyArray_Type.tp_as_mapping,
                             *PyArray_Type.tp_as_sequence, PyArray_Type.tp_richcompare};
-    return module == NULL ? NULL
-                          : PyType_FromSpecWithBases(&array_spec, (PyObject *)&PyArray_Type);
+    return module == NULL || ask_by_value() < 0
+               ? NULL
+               : PyType_FromSpecWithBases(&array_spec, (PyObject *)&PyArray_Type);
 }

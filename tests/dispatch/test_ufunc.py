@@ -114,6 +114,20 @@ OPERATORS = {
 }
 
 
+def powered(x: Any, y: Any) -> Any:
+    x **= y
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["?", "b", "l", "L", "e", "f", "d", "F"])
+def test_powers_by_one_value(dtype: str) -> None:
+    """The dtype and the ufunc depend on the exponent's value, in ways that changed in NumPy 2.3."""
+    line = edge_values(dtype)
+    for function in (OPERATORS["**"], powered):
+        for other in (2.0, np.float64(2), np.int64(2), np.float32(0.5), np.array(2.0), np.array(1)):
+            check(function, lambda x=line, y=other: (x.copy(), y), ulp=4, modes=(PENDING,))
+
+
 @pytest.mark.parametrize("symbol", OPERATORS)
 def test_operator(symbol: str) -> None:
     operator, ulp = OPERATORS[symbol], 4 if symbol == "**" else 0

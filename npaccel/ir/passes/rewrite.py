@@ -6,11 +6,14 @@ rewritten as they are made (`RewritingPool`), so a rule sees operands that are a
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from npaccel.ir.mathematics import WHOLE_POWER
+import numpy as np
+
+from npaccel.ir.mathematics import HALF_POWER, WHOLE_POWER
 from npaccel.ir.nodes import Kind, Request, ScalarOperand
 from npaccel.ir.operation import Op
 from npaccel.ir.ops import find
@@ -222,11 +225,22 @@ def _whole(dtype: str, value: Value) -> Value | None:
     return value if 1 <= value <= 8 else None
 
 
+@functools.cache
+def _half_is_root() -> bool:
+    """Whether this NumPy's loop takes a square root for the exponent 0.5, as from 2.3 on."""
+    return bool(np.signbit(np.power(np.float64(-0.0), 0.5)))
+
+
+def _half(dtype: str, value: Value) -> Value | None:
+    return value if dtype in ("f4", "f8") and value == 0.5 and _half_is_root() else None
+
+
 REQUEST_RULES: tuple[RequestRule, ...] = (
     RequestRule(
         "x ** n = x * x * ... with whole n, within power's ulp", "power", 1, WHOLE_POWER, _whole
     ),
-    RequestRule("the same", "float_power", 1, WHOLE_POWER, _whole),
+    RequestRule("x ** 0.5 = sqrt(x)", "power", 1, HALF_POWER, _half),
+    RequestRule("x ** n = x * x * ...", "float_power", 1, WHOLE_POWER, _whole),
     RequestRule("x / 2**k = x * 2**-k", "divide", 1, "multiply", _reciprocal),
     RequestRule("x / 2**k = x * 2**-k", "true_divide", 1, "multiply", _reciprocal),
 )
