@@ -28,7 +28,7 @@ from npaccel.errors import BackendUnavailable, CompileError, NpaccelWarning
 from npaccel.ir import text
 from npaccel.ir.passes import plan
 from npaccel.runtime import check
-from npaccel.runtime.auto import REVIEW_RUNS, REVIEW_S, TRIAL_RUNS, Auto, Estimate, Residence
+from npaccel.runtime.auto import REVIEW_RUNS, REVIEW_S, Auto, Estimate, Residence
 from npaccel.runtime.choice import Device, is_device
 from npaccel.runtime.collector import uncollected
 from npaccel.runtime.cost import (
@@ -152,11 +152,11 @@ class Engine:
             program = one_by_one(decode(_native.trace()), ONLY_NUMPY)
             self.traces.add(key, program)
             return program
-        if is_device(self._backend_here()):
-            return self._compile(key, device=self._device(self._backend_here()))
         due = self._known(key)
         if due is not None and due.due:
             return self._review(key, due)
+        if is_device(self._backend_here()):
+            return self._compile(key, device=self._device(self._backend_here()))
         resident = _native.residence()
         if resident and self._backend_here() == "auto":
             there = self._there(key, resident)
@@ -245,14 +245,15 @@ class Engine:
 
     def _review(self, key: bytes, program: _native.Program) -> _native.Program:
         """Exchange a program that has run for a while for another backend's, if that takes less."""
+        if self._backend_here() != "auto":
+            program.review(REVIEW_RUNS, REVIEW_S)  # later: `auto` may run it, too
+            return program
         here = _native.residence()
         chosen = self.auto.review(key, here, program)
         if chosen is None:
             return program
         known = self.auto.program(key, here, chosen)
-        if known is not None:
-            known.review(0, 0.0)
-        else:
+        if known is None:
             try:
                 known = self._compile(key, device=self._device(chosen))
             except BackendUnavailable as error:
@@ -262,7 +263,7 @@ class Engine:
                 self.auto.refuse(chosen)
                 known = program
             else:
-                known.review(TRIAL_RUNS, 0.0)
+                self.auto.built(key, here, chosen, program)
         found = _native.plans().get(key)
         positions = found[0] if isinstance(found, tuple) else ()
         return self._keep(key, positions, _native.values(positions), known, review=False)
@@ -567,6 +568,30 @@ class Engine:
         """Whether a device has memory of its own."""
         opened = self._open.get(_numbered(name))
         return opened is None or not getattr(opened, "host_memory", True)
+
+    def recall(self, key: bytes) -> str:
+        """The backend that an earlier process has decided for, for the pending requests; or ''."""
+        store = self.store
+        found = store.get(self._decision(key)) if store is not None else None
+        name, _, identity = (found or b"").decode().partition(" ")
+        if is_device(name):
+            with suppress(BackendUnavailable):
+                return name if self.backend(name).identity == identity else ""
+            return ""
+        return name
+
+    def keep(self, key: bytes, name: str) -> None:
+        """What this one has decided for them."""
+        if self.store is not None:
+            self.store.put(self._decision(key), f"{name} {self.backend(name).identity}".encode())
+
+    def _decision(self, key: bytes) -> str:
+        """The name on disk of what is decided for the pending requests: whatever it depends on but
+        the identity of what was chosen."""
+        _, rules = _native.trace_words()
+        texts = sorted((code, rule_text(rule)) for code, rule in rules.items())
+        asked = f"{self.threads} {sorted((self._noted or {}).items())} {texts}"
+        return digest("auto", self._full_identity(), asked, key)
 
     def estimates(self, info: PlanInfo, program: _native.Program | None) -> list[Estimate]:
         """What a run takes on each backend of which that is known."""
