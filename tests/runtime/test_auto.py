@@ -11,7 +11,7 @@ from npaccel import _native
 from npaccel.api import _engine
 from npaccel.backends.speeds import Speeds, Work
 from npaccel.errors import BackendUnavailable
-from npaccel.runtime import auto, engine
+from npaccel.runtime import auto, engine, machines
 from npaccel.runtime.program import PlanInfo
 from npaccel.runtime.stored import Planned, PlannedWords
 
@@ -32,7 +32,7 @@ def reviewed_at_once(monkeypatch, deferred, setting):
     setting("cache", "off")
     monkeypatch.setattr(auto, "MEASURED_RUNS", 1)
     monkeypatch.setattr(auto, "BUILD_S", 0.0)
-    monkeypatch.setattr(_engine, "auto", auto.Auto(_engine))
+    monkeypatch.setattr(_engine, "auto", auto.Auto(_engine.machines))
     _engine.traces.clear()
     yield
     npaccel.evaluate()
@@ -44,8 +44,8 @@ def device(monkeypatch):
     """A device that may be chosen by its speeds, and the host's, as a test sets them."""
     pytest.importorskip("pyopencl")
     known = {"llvm": SLOW, "opencl:0": FAST}
-    monkeypatch.setattr(_engine, "candidates", lambda: ["opencl:0"])
-    monkeypatch.setattr(_engine, "speeds", known.get)
+    monkeypatch.setattr(_engine.machines, "candidates", lambda: ["opencl:0"])
+    monkeypatch.setattr(_engine.machines, "speeds", known.get)
     return known
 
 
@@ -115,9 +115,9 @@ def test_a_device_that_is_not_there_any_more_changes_nothing(device, monkeypatch
     def fail(name):
         raise BackendUnavailable(f"{name}: gone")
 
-    monkeypatch.setattr(_engine, "_devices", {})
-    monkeypatch.setattr(_engine, "_open", {"llvm": _engine.backend("llvm")})
-    monkeypatch.setattr(engine, "open_backend", fail)
+    monkeypatch.setattr(_engine.machines, "_devices", {})
+    monkeypatch.setattr(_engine.machines, "_open", {"llvm": _engine.backend("llvm")})
+    monkeypatch.setattr(machines, "open_backend", fail)
     monkeypatch.setattr(_engine, "_warned", set())
     with pytest.warns(npaccel.errors.NpaccelWarning, match="gone"):
         assert _run(4) == ["llvm"] * 4
@@ -220,7 +220,7 @@ def test_comparing_again_costs_at_most_a_hundredth(device, measured, monkeypatch
     asked = []
     monkeypatch.setattr(auto.Auto, "_compare", lambda *_: asked.append(1))
     measured.update({"llvm": 1.0, "opencl:0": 3.0})
-    chooser, key = auto.Auto(_engine), bytes(16)
+    chooser, key = auto.Auto(_engine.machines), bytes(16)
     programs = {name: _native.Program(None, 0, None, "") for name in measured}
     for name, program in programs.items():
         chooser.note(key, (), name, program)
@@ -241,7 +241,7 @@ def decisions(setting, tmp_path):
 
     def next_process():
         _engine.traces.clear()
-        _engine.auto = auto.Auto(_engine)
+        _engine.auto = auto.Auto(_engine.machines)
 
     setting("cache_dir", str(tmp_path))
     setting("cache", "on")
