@@ -90,7 +90,7 @@ def asarray(x: Any, *, device: str | None = None) -> Array:
     """
     if device is not None:
         config.setting("backend").check(device, "npaccel.asarray(device=...)")
-        placed = _engine.machines.place(x if type(x) is Array else np.asarray(x), device)
+        placed = _engine.place(x if type(x) is Array else np.asarray(x), device)
         if placed is not None:
             return placed  # type: ignore[no-any-return]
     if type(x) is Array:
@@ -209,8 +209,8 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
         tier0_runs : runs with NumPy's loops because nothing was compiled yet.
         kernels_loaded : kernels that the cache on disk had.
         code_bytes : memory that machine code takes now, never reset.
-        left_to_numpy : operations in blocks that NumPy did at once, since recording them was found,
-            by trial, to take longer.
+        left_to_numpy : operations in blocks that NumPy did at once, since they were new, or
+            recording them was found, by trial, to take longer.
         fallbacks : calls handed to NumPy, not recorded; `explain` lists them with their reasons.
         bytes_read, bytes_written : by kernels, what several views of an array share counted once.
         plan_hits, plan_misses : runs whose program was known, sizes included; runs that needed one.
@@ -253,7 +253,7 @@ def explain(x: Any = None) -> Explanation:
     counts = dict(dispatch.FALLBACKS.counts())
     left = _engine.stats(reset=False)["left_to_numpy"]
     if left:
-        counts["operations", "recording them takes longer, by trial", "in blocks"] = left
+        counts["operations", "new, or by trial slower when recorded", "in blocks"] = left
     return explain_run(x, _engine, counts)
 
 

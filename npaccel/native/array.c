@@ -78,8 +78,8 @@ static bool passes(enum operation op, const npa_value *values, int n)
         most = bytes > most ? bytes : most;
     }
     bool exact = op != OP_POWER && op != OP_ABSOLUTE; /* of complex numbers the latter is not */
-    return npa_trials_on && exact && npa_in_block() &&
-           npa_trial_passes(operations[op], most, true);
+    return npa_trials_on && npa_in_block() &&
+           npa_trial_passes(operations[op], most, exact ? NPA_ANY_TIME : NPA_WHILE_NEW);
 }
 
 /* Record ufunc(values...): 1 done, 0 NumPy should do it, -1 error. */

@@ -172,7 +172,7 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
         bool at_once = small[0].array == NULL || (npa_q.nrequests == 0 && !npa_wants(small, 2));
         if (!at_once && npa_trials_on && npa_in_block()) {
             size_t bytes = (size_t)PyArray_NBYTES(small[0].array);
-            at_once = npa_trial_passes(npa_copy_name, bytes, true);
+            at_once = npa_trial_passes(npa_copy_name, bytes, NPA_ANY_TIME);
         }
         int status = at_once ? 0 : assign((PyArrayObject *)view, value);
         Py_DECREF(view);

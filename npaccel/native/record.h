@@ -419,7 +419,9 @@ const char *npa_turn_reason(void); /* why, if that was so just now; else NULL */
 extern bool npa_trials_on;
 /* Whether NumPy is to do `what` on operands of at most so many bytes. It would be recorded, and its
  * result has the same bits either way. may: it could be done so. */
-bool npa_trial_passes(const void *what, size_t bytes, bool may);
+/* Whether NumPy may do it at once: only while it is new, as results may have other bits. */
+typedef enum { NPA_NEVER, NPA_WHILE_NEW, NPA_ANY_TIME } npa_passing;
+bool npa_trial_passes(const void *what, size_t bytes, npa_passing may);
 void npa_trial_recorded(bool first);
 /* With the lock, after a run; loops_ns: what NumPy's loops take for it, 0: not known. */
 void npa_trial_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_ns);

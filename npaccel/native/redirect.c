@@ -517,7 +517,7 @@ static bool out_is_deprecated(const PyUFuncObject *u, Py_ssize_t n)
 
 /* Whether NumPy does it at once, see trial.c; *mine: on views of what is ours. */
 static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names,
-                         bool *mine)
+                         bool exact, bool *mine)
 {
     bool target = false;
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
@@ -526,7 +526,9 @@ static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
     if (*mine) {
         most_bytes(args + nin, all - nin, &target);
     }
-    return npa_trial_passes(self, bytes, !*mine || (names == NULL && !target));
+    bool possible = !*mine || (names == NULL && !target);
+    return exact ? npa_trial_passes(self, bytes, possible ? NPA_ANY_TIME : NPA_NEVER)
+                 : possible && npa_trial_passes(self, bytes, NPA_WHILE_NEW);
 }
 
 static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
@@ -541,7 +543,7 @@ static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, 
         out_is_deprecated((PyUFuncObject *)self, n)) {
         return numpy_ufunc_call(self, args, nargs, names);
     }
-    if (exact && npa_trials_on && ufunc_passes(self, args, n, names, &mine)) {
+    if (npa_trials_on && ufunc_passes(self, args, n, names, exact, &mine)) {
         return mine ? run_on_views(self, args, n, names)
                     : numpy_ufunc_call(self, args, nargs, names);
     }
@@ -684,12 +686,33 @@ static PyObject *in_steps(const call *c, Py_ssize_t all)
 }
 
 /* As ufunc_passes. */
-static bool target_passes(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n)
+static bool target_passes(const call *c, Py_ssize_t all)
 {
-    bool mine = self != NULL && ours(self);
-    size_t bytes = most_bytes(args, n, &mine);
-    size_t own = self != NULL && plain(self) ? (size_t)PyArray_NBYTES((PyArrayObject *)self) : 0;
-    return npa_trial_passes(t, own > bytes ? own : bytes, !mine);
+    const target *t = c->t;
+    bool mine = c->self != NULL && ours(c->self);
+    size_t bytes = most_bytes(c->args, all, &mine);
+    size_t own = c->self != NULL && plain(c->self)
+               ? (size_t)PyArray_NBYTES((PyArrayObject *)c->self) : 0;
+    size_t made = c->n == 0 ? 0 : t->action == SHAPE ? bytes_of_shape(c->args[0]) / 2
+                  : t->action == RANGE ? bytes_of_range(c->args, c->n) / 2 : 0; /* items of 8 */
+    PyObject *value;
+    Py_ssize_t position = 0;
+    while (c->dict != NULL && PyDict_Next(c->dict, &position, NULL, &value)) {
+        mine |= ours(value);
+    }
+    bytes = own > bytes ? own : bytes;
+    bytes = made > bytes ? made : bytes;
+    return t->moves ? npa_trial_passes(t, bytes, mine ? NPA_NEVER : NPA_ANY_TIME)
+                    : !mine && npa_trial_passes(t, bytes, NPA_WHILE_NEW);
+}
+
+static PyObject *taken_or_passed(const call *c, Py_ssize_t all)
+{
+    if (!npa_trials_on || c->t->taker == NULL || !target_passes(c, all)) {
+        return take(c);
+    }
+    PyObject *result = in_numpy(c);
+    return c->t->adopts > 1 ? itself(result) : result;
 }
 
 static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
@@ -704,7 +727,7 @@ static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py
         !npa_in_block()) {
         return not_taken(&c);
     }
-    return t->moves && target_passes(t, self, args, all) ? in_numpy(&c) : take(&c);
+    return taken_or_passed(&c, all);
 }
 
 static PyObject *packed(const target *t, PyObject *self, PyObject *args, PyObject *dict)
@@ -723,7 +746,7 @@ static PyObject *packed(const target *t, PyObject *self, PyObject *args, PyObjec
         !npa_in_block()) {
         return not_taken(&c);
     }
-    return t->moves && target_passes(t, self, c.args, c.n) ? in_numpy(&c) : take(&c);
+    return taken_or_passed(&c, c.n);
 }
 
 /* A stub is told the object but not which function it stands for: one of each kind per target. */
@@ -902,7 +925,7 @@ static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
     if (kind == 1 && npa_trials_on) {
         size_t bytes = npa_view_bytes((PyArrayObject *)a, key);
         bytes = bytes == SIZE_MAX ? (size_t)PyArray_NBYTES((PyArrayObject *)a) : bytes;
-        if (npa_trial_passes(npa_copy_name, bytes, true)) {
+        if (npa_trial_passes(npa_copy_name, bytes, NPA_ANY_TIME)) {
             return npa_numpy.mapping.mp_ass_subscript(a, key, value);
         }
     }

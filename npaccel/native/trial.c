@@ -32,6 +32,9 @@ enum {
     MARGIN = 32,        /* part by which the other way has to win */
     RUN_NS = 20000, REQUEST_NS = 1000, /* what recording costs at most, about */
     LARGE = 4 << 20,    /* bytes from which it costs nothing in comparison */
+    MET = 4096,
+    WORTH = 32 << 20,   /* bytes that NumPy works on in about the time that something new costs */
+    INEXACT = 8,        /* operations that take so many times as long */
 };
 
 /* What runs took; where twice that, with what recording costs, is less than clear_ns, they win. */
@@ -42,6 +45,8 @@ static _Atomic uint64_t weight = 1;
 bool npa_trials_on;
 static uint64_t paces[2]; /* for tests: ns that a round is said to take; 0: as long as it does */
 static place places[PLACES];
+static struct { uint64_t key, since; } met[MET]; /* left_to_numpy when it was first met */
+static uint64_t left_to_numpy, worth = WORTH; /* bytes */
 static uint64_t rounds; /* the number of the latest one */
 static __thread uint64_t arrived; /* the operation that this thread is about to record */
 static __thread struct {
@@ -163,15 +168,41 @@ static uint64_t key_of(const void *what, size_t bytes)
     return (key ^ key >> 32) | 1;
 }
 
-bool npa_trial_passes(const void *what, size_t bytes, bool may)
+/* Whether too little was left to NumPy since this was first met; no, where there is no place for it.
+ * Note [New operations] */
+static bool is_new(uint64_t key, size_t bytes)
+{
+    uint64_t i = (key >> 1) % MET, end = i + NEIGHBOURS;
+    while (i < end && met[i % MET].key != 0 && met[i % MET].key != key) {
+        i++;
+    }
+    if (i < end && met[i % MET].key == 0) {
+        met[i % MET].key = key, met[i % MET].since = left_to_numpy;
+    }
+    bool new = i < end && left_to_numpy - met[i % MET].since < worth;
+    left_to_numpy += new ? bytes : 0;
+    return new;
+}
+
+bool npa_trial_passes(const void *what, size_t bytes, npa_passing may)
 {
     arrived = 0;
     if (!possible(bytes)) {
         return false;
     }
-    uint64_t key = arrived = key_of(what, bytes);
-    place *p = at(key);
-    bool idle = npa_q.nrequests == 0, known = p->key == key;
+    uint64_t key = key_of(what, bytes);
+    bool idle = npa_q.nrequests == 0;
+    if (idle && may != NPA_NEVER && npa_threshold_here() > 0 &&
+        is_new(key, may == NPA_WHILE_NEW ? INEXACT * bytes : bytes)) {
+        current.path = (current.path ^ ~key) * 0x9E3779B97F4A7C15u;
+        npa_count.passed++;
+        return true;
+    }
+    if (may == NPA_WHILE_NEW) {
+        return false;
+    }
+    place *p = at(arrived = key);
+    bool known = p->key == key;
     if (idle && known && p->begins) {
         if (key == current.head) {
             end(p);
@@ -191,7 +222,7 @@ bool npa_trial_passes(const void *what, size_t bytes, bool may)
         p->head = current.head;
     }
     current.path = (current.path ^ key) * 0x9E3779B97F4A7C15u;
-    bool passes = may && idle && current.way == NUMPYS && p->key == key && p->head == current.head;
+    bool passes = may == NPA_ANY_TIME && idle && current.way == NUMPYS && p->key == key && p->head == current.head;
     npa_count.passed += passes;
     return passes;
 }
@@ -218,18 +249,19 @@ void npa_trial_recorded(bool first)
     }
 }
 
-/* trials(on, recorded_ns=0, numpys_ns=0): begin anew. */
+/* trials(on, recorded_ns=0, numpys_ns=0, worth=WORTH): begin anew. */
 PyObject *npa_trials(PyObject *module, PyObject *args)
 {
     (void)module;
     int on;
-    unsigned long long recorded = 0, numpys = 0;
-    if (!PyArg_ParseTuple(args, "p|KK", &on, &recorded, &numpys)) {
+    unsigned long long recorded = 0, numpys = 0, bytes = WORTH;
+    if (!PyArg_ParseTuple(args, "p|KKK", &on, &recorded, &numpys, &bytes)) {
         return NULL;
     }
     npa_trials_on = on;
     paces[RECORDED] = recorded, paces[NUMPYS] = numpys;
-    memset(places, 0, sizeof places);
+    memset(places, 0, sizeof places), memset(met, 0, sizeof met);
+    left_to_numpy = 0, worth = bytes;
     current.head = 0, current.way = RECORDED;
     Py_RETURN_NONE;
 }
@@ -251,3 +283,16 @@ PyObject *npa_trials(PyObject *module, PyObject *args)
  * not met before in that loop, is recorded; a round of NumPy's ends there and is not compared.
  *
  * Rounds of NumPy's would put off compiling, so a recorded round counts for them too (weight). */
+
+/* Note [New operations]
+ *
+ * What is recorded for the first time costs a millisecond or two: its rule, its key, Python that chooses,
+ * NumPy's loops in new pages, the helper. An operation on 800 KB takes NumPy 25 to 100 µs, and most operations of a
+ * program never come again. So what is met with nothing pending is NumPy's until NumPy has done as
+ * much new work since the first time as recording it costs: in a loop of one operation at the fortieth
+ * round, of ten at the fourth. At worst that doubles what was there to lose. An operation that
+ * finds something pending is recorded with it, so a chain is begun by its first operation.
+ *
+ * Bytes stand for time, since they do not depend on what else the machine does: what may have other
+ * bits later (the mathematics, as long as nothing is compiled it is NumPy's as well) is left to NumPy
+ * as often in each run of a program. */

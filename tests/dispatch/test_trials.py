@@ -22,7 +22,7 @@ def trials() -> Iterator[Callable[[tuple[int, int]], None]]:
     if npaccel.config.check != "off":
         pytest.skip("everything is recorded, to be compared")
     npaccel.evaluate()
-    yield lambda paces: _native.trials(True, *paces)
+    yield lambda paces: _native.trials(True, *paces, 0)
     _native.trials(npaccel.config.tiering == "adaptive")
 
 
@@ -146,3 +146,72 @@ def test_nothing_is_left_outside_a_block_or_when_compiling_is_eager() -> None:
     finally:
         npaccel.config.tiering = tiering
     assert npaccel.stats()["left_to_numpy"] == before
+
+
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
+def test_what_is_new_is_numpys_until_it_is_worth_recording() -> None:
+    """The first `rounds` of a loop, by the bytes that NumPy worked on."""
+    a, b, c = arrays()
+    rounds = 5
+    _native.trials(True, 1, 1000, 2 * rounds * a.nbytes)
+
+    def program() -> None:
+        a[:] = b * 2 + c  # two operations; the assignment finds the sum, as it would be recorded
+        npaccel.evaluate(a)
+
+    with npaccel.accelerate(min_size=1 << 10):
+        for t in range(2 * rounds):
+            before = npaccel.stats()
+            program()
+            after = npaccel.stats()
+            recorded, left = (after[k] - before[k] for k in ("requests", "left_to_numpy"))
+            assert (recorded == 0) == (t * 3 < 2 * rounds)
+            assert (left > 0) == (recorded == 0)
+    assert np.array_equal(a, b * 2 + c)
+
+
+@pytest.mark.parametrize("worth", [1 << 20, 1 << 40])
+def test_values_of_what_is_new(worth: int) -> None:
+    """Functions that may have other bits too, creation, reductions, ours among the operands."""
+
+    def program(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> list[np.ndarray]:
+        results = []
+        for t in range(4):
+            d = np.zeros(SHAPE)
+            d += np.exp(a) ** 0.5
+            e = np.full(SHAPE, 2.0) - np.eye(*SHAPE) + np.arange(SHAPE[1] * 1.0)
+            np.maximum(d, e, out=d)
+            d[1:] += d[:-1]
+            own = npaccel.asarray(b) if t % 2 else b
+            results += [d, np.sqrt(own), own**2, abs(own - 1), np.array(own, "f4")]
+            results += [np.cumsum(own, axis=1), own.sum(axis=0), np.add.outer(own[0], own[1])]
+            results += [
+                np.clip(c, min=own.min(), max=own),
+                own.repeat(2, 0),
+                np.where(c > own, c, t),
+            ]
+            results += [np.concatenate([own, c]), np.logical_and.reduce(own > c, axis=1)]
+            c *= own
+        return results
+
+    mine, numpys = arrays(), arrays()
+    expected = program(*numpys)
+    _native.trials(True, 0, 0, worth)
+    with npaccel.accelerate(min_size=1 << 10):
+        got = program(*mine)
+    for x, y in zip([*got, *mine], [*expected, *numpys], strict=True):
+        assert x.dtype == y.dtype
+        assert x.shape == y.shape
+        assert np.allclose(x, y, rtol=1e-6 if x.dtype == "f4" else 1e-13)
+
+
+def test_warnings_of_what_is_new_are_numpys() -> None:
+    a, b, _ = arrays()
+    b[3, 4] = 0.0
+    _native.trials(True, 0, 0, 1 << 40)
+    with npaccel.accelerate(min_size=1 << 10):
+        with pytest.warns(RuntimeWarning, match="divide by zero encountered in divide") as caught:
+            a / b
+        assert caught[0].filename == __file__
+        with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+            np.log(b)
