@@ -182,8 +182,9 @@ class Program:
     for the partials' address.
     steps None: every request by itself with NumPy's loops (`single`).
 
-    timing: (runs, seconds of the best one, seconds of all). rival: seconds that NumPy's loops take
-    for the same, 0 if unknown; a program that is slower in each of its first runs becomes `single`.
+    timing: (runs, seconds of the best one, seconds of all). last: seconds of the last one. rival:
+    seconds that NumPy's loops take for the same, 0 if unknown; a program that is slower in each of
+    its first runs becomes `single`.
     home: seconds that bringing home took what runs had left on a device. due: by `review`; then the
     plan hook is asked again, for a program that is known. missed: per step why the host did in the
     last run what a device was to do: 1 no room there, 2 a launch failed, 3 it was touched;
@@ -193,6 +194,7 @@ class Program:
     info: Any
     used: int  # number of the last flush that looked it up
     timing: tuple[int, float, float]
+    last: float
     rival: float
     home: float
     missed: tuple[int, ...]

@@ -90,7 +90,7 @@ def asarray(x: Any, *, device: str | None = None) -> Array:
     """
     if device is not None:
         config.setting("backend").check(device, "npaccel.asarray(device=...)")
-        placed = _engine.place(x if type(x) is Array else np.asarray(x), device)
+        placed = _engine.machines.place(x if type(x) is Array else np.asarray(x), device)
         if placed is not None:
             return placed  # type: ignore[no-any-return]
     if type(x) is Array:

@@ -42,7 +42,7 @@ struct npa_program {
     step *steps;
     int nsteps;
     uint64_t dropped, used; /* used: number of the last flush that looked it up */
-    uint64_t runs, best_ns, total_ns; /* whole runs of it, and how long they took */
+    uint64_t runs, best_ns, last_ns, total_ns; /* whole runs of it, and how long they took */
     uint64_t rest_ns; /* of total_ns: until then Python is not asked about it (rests.c) */
     uint64_t rival_ns; /* the best time of NumPy's loops for the same; 0: not known */
     uint64_t home_ns;  /* bringing home what it left on a device, of all runs */
@@ -248,6 +248,12 @@ static PyObject *program_timing(PyObject *self, void *closure)
                          1e-9 * (double)p->total_ns);
 }
 
+static PyObject *program_last(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->last_ns);
+}
+
 static PyObject *program_rival(PyObject *self, void *closure)
 {
     (void)closure;
@@ -322,6 +328,7 @@ static PyGetSetDef program_getset[] = {
     {"used", program_used, NULL, "Number of the last flush that looked it up.", NULL},
     {"info", program_info, program_set_info, "What the planner attached.", NULL},
     {"timing", program_timing, NULL, "Whole runs, seconds of the best one, of all.", NULL},
+    {"last", program_last, NULL, "Seconds of the last whole run.", NULL},
     {"rival", program_rival, program_set_rival, "Seconds that NumPy's loops take; 0: unknown.",
      NULL},
     {"home", program_home, NULL, "Seconds that bringing its results home took, of all runs.", NULL},
@@ -391,6 +398,7 @@ void npa_program_note_time(npa_program *p, uint64_t ns, uint64_t total_ns)
         return;
     }
     p->best_ns = p->runs == 0 || ns < p->best_ns ? ns : p->best_ns;
+    p->last_ns = ns;
     p->total_ns += total_ns;
     p->runs++;
     if (p->runs == TRIALS && p->rival_ns != 0 && p->best_ns > p->rival_ns) {

@@ -85,9 +85,9 @@ def find_devices(engine: Engine, accelerate: str) -> Devices:
     """
     memory = _memory_bytes()
     owned: dict[str, str] = {}
-    backends = engine.backends()
+    backends = engine.machines.names()
     found = [device for name in backends for device in _compiled(name, engine, memory, owned)]
-    engine.note_devices(owned)
+    engine.machines.note_measured(owned)
     numpy = Device("numpy", f"NumPy {np.__version__}'s own loops", "ready", 1, 0, memory)
     found.insert(0 if engine.config.backend == "numpy" else len(found), numpy)
     guarded, guard = _guard(engine)
@@ -116,8 +116,8 @@ def _compiled(name: str, engine: Engine, memory: int, owned: dict[str, str]) -> 
     measure = getattr(backend, "measure", None)
     if measure is None:
         return [row]
-    threads = engine.threads
-    speeds = engine.measured_speeds(engine.host_identity(backend), lambda: measure(threads))
+    machines, threads = engine.machines, engine.threads
+    speeds = machines.measured_speeds(machines.host_identity(backend), lambda: measure(threads))
     return [row._replace(copy_bytes_s=speeds.copy_bytes_s, launch_s=speeds.launch_s)]
 
 
@@ -136,7 +136,7 @@ def _measured(
 ) -> Device:
     row = Device(name, what, state, units, vector_bytes, memory_bytes)
     try:
-        speeds = engine.measured_speeds(identity, measure)
+        speeds = engine.machines.measured_speeds(identity, measure)
     except CompileError as error:
         return row._replace(state=f"not measured: {error}")
     if may_choose:

@@ -1,8 +1,8 @@
 """Which backend runs a program under `auto`: by what a run takes, measured or else predicted.
 
-Programs begin on the host. One that has run for a while is reviewed: a backend that is known to
-take less, or predicted to take so much less that building for it pays, runs it from then on, and
-what it takes there is measured in turn. Where nothing but the host is known, nothing is asked.
+Programs begin on the host. One that has run for a while is reviewed: where it has run on another
+backend too, or is predicted to take so much less there that building for it pays, both run it by
+turns, and the faster one from then on. Where nothing but the host is known, nothing is asked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from npaccel.runtime.program import Information, PlanInfo, StepInfo, accesses
 __all__ = [
     "REVIEW_RUNS",
     "REVIEW_S",
-    "TRIAL_RUNS",
     "Auto",
     "Estimate",
     "Machines",
@@ -31,10 +30,20 @@ __all__ = [
 ]
 
 PROGRAMS = 512
-# When a program is looked at; runs of one that was put on another backend by prediction, and from
-# which on a time counts as measured: under a load the best of three may be ten times the best.
+# When a program is looked at, and the runs from which on a time counts as measured: under a load
+# the best of three may be ten times the best.
 REVIEW_RUNS, REVIEW_S = 8, 0.25
-TRIAL_RUNS = MEASURED_RUNS = 8
+MEASURED_RUNS = 8
+# Runs of each of two backends, by turns, that decide between them; twice as many the next time, up
+# to the second number. The shortest part of them counts: what else the machine does makes runs
+# longer, and never shorter.
+TURNS, MOST_TURNS, SHORTEST = 8, 64, 0.25
+# Fewer turns do, and of two whose best times differ by even more none.
+CLEAR_TURNS, CLEAR, NEVER_BETTER = 3, 1.5, 3.0
+# What comparing again costs beyond the faster one's runs: at most this part of what these take.
+COMPARING = 0.01
+# A decision of an earlier process is not looked at before.
+RECALLED_S = 30.0
 # Another backend must take so much less, predicted or measured: or data would go to and fro.
 MARGIN, MEASURED_MARGIN = 1.25, 1.05
 # What a driver's compiler takes for a kernel.
@@ -73,6 +82,13 @@ class Machines(Protocol):
 
     def moves(self, name: str) -> bool:
         """Whether the backend has memory of its own."""
+
+    def recall(self, key: bytes) -> str:
+        """The backend that an earlier process has decided for, for the pending requests; or ''.
+        key: theirs, without their place."""
+
+    def keep(self, key: bytes, name: str) -> None:
+        """What this one has decided for them."""
 
 
 def predict(
@@ -131,18 +147,76 @@ def moved_bytes(info: PlanInfo, name: str, here: Residence) -> int:
 
 
 @dataclass(slots=True)
+class _Turns:
+    """Two backends that run a program by turns; the first is the one that stays if they are alike.
+
+    seconds : of their runs.
+    wanted : runs of each, unless it is clear before.
+    next_s : seconds of runs after which they are compared again.
+    """
+
+    seconds: dict[str, list[float]]
+    wanted: int
+    next_s: float
+
+    def over(self) -> bool:
+        first, second = self.seconds.values()
+        number = min(len(first), len(second))
+        if number < min(self.wanted, CLEAR_TURNS):
+            return False
+        shorter, longer = sorted((min(first), min(second)))
+        return number >= self.wanted or longer > CLEAR * shorter
+
+    def taken(self, name: str) -> float:
+        """What a run takes there."""
+        times = sorted(self.seconds[name])
+        shortest = times[: max(1, int(SHORTEST * len(times)))]
+        return sum(shortest) / len(shortest)
+
+
+@dataclass(slots=True)
 class _Record:
-    """Programs for the same requests on data in the same places, by their backend."""
+    """Programs for the same requests on data in the same places, by their backend.
+
+    turns : the comparison that is under way, or was the last.
+    decided : what is known on disk; None: nobody has looked yet.
+    """
 
     programs: dict[str, _native.Program] = field(default_factory=dict)
+    turns: _Turns | None = None
+    decided: str | None = None
 
     def seconds(self, name: str) -> float | None:
         """What a run takes there, bringing results home included; None: it has not run enough."""
+        if self.turns is not None and self.turns.over() and name in self.turns.seconds:
+            return self.turns.taken(name)
         program = self.programs.get(name)
         if program is None or program.timing[0] < MEASURED_RUNS:
             return None
-        runs, best_s, _ = program.timing
-        return best_s + program.home / runs
+        return program.timing[1] + _home_s(program)
+
+    def ran(self, name: str) -> bool:
+        """Whether it ran there at all."""
+        return self.programs[name].timing[0] > 0
+
+    def last_s(self, name: str) -> float:
+        """What the last run took there."""
+        program = self.programs[name]
+        return program.last + _home_s(program)
+
+
+def _home_s(program: _native.Program) -> float:
+    runs = program.timing[0]
+    return program.home / runs if runs else 0.0
+
+
+def _anywhere(key: bytes) -> bytes:
+    # The last word of a key is the backend that is asked for, and where the data lies.
+    return key[:-8]
+
+
+def _seconds(estimate: Estimate) -> float:
+    return estimate.seconds
 
 
 class Auto:
@@ -154,8 +228,7 @@ class Auto:
         self._refused: set[str] = set()
 
     def _record(self, key: bytes, here: Residence) -> _Record:
-        # The last word of a key is the backend that is asked for, and where the data lies.
-        name = key[:-8] + (here[0][1].encode() if here else b"")
+        name = _anywhere(key) + (here[0][1].encode() if here else b"")
         found = self._records.get(name)
         if found is None:
             found = self._records[name] = _Record()
@@ -163,9 +236,10 @@ class Auto:
 
     def note(self, key: bytes, here: Residence, backend: str, program: _native.Program) -> None:
         """A program was built for a backend; those of others are looked at once it has run."""
-        programs = self._record(key, here).programs
-        programs[backend] = program
-        for name, other in programs.items():
+        record = self._record(key, here)
+        record.programs[backend] = program
+        record.turns = None
+        for name, other in record.programs.items():
             if name != backend:
                 other.review(MEASURED_RUNS, 0.0)
 
@@ -186,29 +260,93 @@ class Auto:
         record = self._record(key, here)
         current = next((n for n, p in record.programs.items() if p is program), HOST)
         record.programs[current] = program
+        program.review(0, 0.0)
+        turns = record.turns
+        if turns is not None and not turns.over() and current in turns.seconds:
+            return self._turn(record, turns, current, key if not here else None)
+        if record.decided is None and not here:
+            record.decided = self._machines.recall(_anywhere(key))
+            if record.decided and record.decided not in self._refused:
+                program.review(TURNS, RECALLED_S)
+                return record.decided if record.decided != current else None
+        return self._compare(record, current, here)
+
+    def built(self, key: bytes, here: Residence, backend: str, instead_of: _native.Program) -> None:
+        """What `review` chose has been built."""
+        record = self._record(key, here)
+        program = record.programs[backend]
+        if backend == record.decided:
+            program.review(TURNS, RECALLED_S)
+            return
+        current = next((n for n, p in record.programs.items() if p is instead_of), HOST)
+        record.turns = _Turns({current: [], backend: []}, TURNS, REVIEW_S)
+        program.review(1, 0.0)
+
+    def _compare(self, record: _Record, current: str, here: Residence) -> str | None:
+        """Whether another backend may take less, and so runs it next."""
+        program = record.programs[current]
         candidates = [name for name in self._machines.candidates() if name not in self._refused]
         others = {*candidates, *record.programs} - {current} - self._refused
-        program.review(0, 0.0)
         if not others or isinstance(program.info, str):
             return None
-        mine = record.seconds(current)
-        if mine is None or any(n in record.programs and record.seconds(n) is None for n in others):
-            program.review(2 * MEASURED_RUNS, 0.0)
+        before, mine = record.turns, record.seconds(current)
         if mine is None:
+            program.review(MEASURED_RUNS, 0.0)
+            return None
+        unknown = others.difference(record.programs)
+        chosen = self._worth_building(record, program, here, unknown, mine) if unknown else None
+        if chosen is not None:
+            return chosen
+        rivals = {n: record.programs[n].timing[1] for n in others - unknown if record.ran(n)}
+        if len(rivals) < len(others):
+            program.review(REVIEW_RUNS, program.timing[2])
+        rival = min(rivals, key=rivals.__getitem__, default=None)
+        if rival is None or rivals[rival] > NEVER_BETTER * mine:
+            return None
+        wanted = min(2 * before.wanted, MOST_TURNS) if before is not None else TURNS
+        next_s = 2 * before.next_s if before is not None else REVIEW_S
+        record.turns = _Turns({current: [], rival: []}, wanted, next_s)
+        record.programs[rival].review(1, 0.0)
+        return rival
+
+    def _worth_building(
+        self,
+        record: _Record,
+        program: _native.Program,
+        here: Residence,
+        names: Iterable[str],
+        mine: float,
+    ) -> str | None:
+        # The plan is made again for this: only where there is something to predict.
+        info: Information = program.info
+        plan = info.plan_info()
+        best = min(self._estimates(record, plan, here, names), key=_seconds, default=None)
+        if best is None or best.seconds * MARGIN >= mine:
             return None
         total_s = program.timing[2]
-        info: Information = program.info
-        found = self._estimates(record, info.plan_info(), here, others)
-        best = min(found, key=lambda estimate: estimate.seconds, default=None)
-        if best is None or best.seconds * (MEASURED_MARGIN if best.measured else MARGIN) >= mine:
-            return None
-        if best.measured:
-            return best.backend
-        building_s = BUILD_S * sum(step.kernel is not None for step in info.plan_info().steps)
+        building_s = BUILD_S * sum(step.kernel is not None for step in plan.steps)
         if total_s * (1 - best.seconds / mine) < building_s:
             program.review(REVIEW_RUNS, total_s)
             return None
         return best.backend
+
+    def _turn(self, record: _Record, turns: _Turns, current: str, key: bytes | None) -> str | None:
+        """After a run by turns: who runs next. key: what is decided is kept under."""
+        turns.seconds[current].append(record.last_s(current))
+        first, second = turns.seconds
+        other = second if current == first else first
+        if not turns.over():
+            record.programs[other].review(1, 0.0)
+            return other
+        changes = turns.taken(second) * MEASURED_MARGIN < turns.taken(first)
+        faster, slower = (second, first) if changes else (first, second)
+        lost_s = len(turns.seconds[slower]) * (turns.taken(slower) - turns.taken(faster))
+        turns.next_s = max(turns.next_s, lost_s / COMPARING)
+        record.programs[faster].review(TURNS, turns.next_s)
+        if key is not None and record.decided != faster:
+            record.decided = faster
+            self._machines.keep(_anywhere(key), faster)
+        return faster if faster != current else None
 
     def stays(self, key: bytes, here: Residence, info: PlanInfo) -> bool:
         """Whether requests on data that lies on a device run there. Where nothing says what they
@@ -245,13 +383,17 @@ class Auto:
     ) -> list[Estimate]:
         found = []
         for name in names:
-            seconds = record.seconds(name)
-            if seconds is not None:
-                found.append(Estimate(name, seconds, True))
+            measured = self._measured(record, [name])
+            if measured:
+                found += measured
             elif name not in record.programs or name == HOST:
                 predicted = self._predicted(name, info, here)
                 found += [predicted] if predicted is not None else []
         return found
+
+    def _measured(self, record: _Record, names: Iterable[str]) -> list[Estimate]:
+        times = ((name, record.seconds(name)) for name in names)
+        return [Estimate(name, seconds, True) for name, seconds in times if seconds is not None]
 
     def _predicted(self, name: str, info: PlanInfo, here: Residence) -> Estimate | None:
         speeds = self._machines.speeds(name)

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -18,29 +18,22 @@ from cachetools import LRUCache
 
 from npaccel import _native
 from npaccel.backends.base import Backend
-from npaccel.backends.registry import available, open_backend
-from npaccel.backends.speeds import Speeds
 from npaccel.caches.identity import package_identity
-from npaccel.caches.store import Store, digest
+from npaccel.caches.store import Store
 from npaccel.caches.trace import TraceCache
 from npaccel.config import Config
 from npaccel.errors import BackendUnavailable, CompileError, NpaccelWarning
 from npaccel.ir import text
 from npaccel.ir.passes import plan
 from npaccel.runtime import check
-from npaccel.runtime.auto import REVIEW_RUNS, REVIEW_S, TRIAL_RUNS, Auto, Estimate, Residence
+from npaccel.runtime.auto import REVIEW_RUNS, REVIEW_S, Auto, Estimate, Residence
 from npaccel.runtime.choice import Device, is_device
 from npaccel.runtime.collector import uncollected
-from npaccel.runtime.cost import (
-    Costs,
-    device_speeds,
-    note_devices,
-    noted_devices,
-    speeds_known,
-)
+from npaccel.runtime.cost import Costs
 from npaccel.runtime.helper import Helper
 from npaccel.runtime.jobs import Job
 from npaccel.runtime.kernels import Kernels, MissingCode
+from npaccel.runtime.machines import Machines
 from npaccel.runtime.patterns import Patterns, pattern_of
 from npaccel.runtime.plans import Planner
 from npaccel.runtime.program import (
@@ -70,7 +63,6 @@ __all__ = ["Engine"]
 # Different sequences of operations whose plans are kept to be moved to other sizes.
 PLANNED_SEQUENCES = 512
 FAULTS = ("guard_faults", "write_faults")  # counted by the core for good
-OWNERS = 8  # of launches, that the core tells apart (NPA_OWNERS)
 # Combinations of values that programs are kept for, where a plan depends on scalars' values.
 VARIANTS = 64
 # How often the helper is asked about sizes that no known pattern fits; then they are planned here.
@@ -98,10 +90,15 @@ class Engine:
         self.filled = 0
         self.traces = TraceCache(_native.plans(), config.trace_cache, config.trace_cache_bytes)
         self._streams: Streams = LRUCache(PLANNED_SEQUENCES)
-        self._open: dict[str, Backend] = {}
-        self._devices: dict[str, Device] = {}
-        self._noted: dict[str, str] | None = None  # devices that were measured, when asked for
-        self.auto = Auto(self)
+        self.machines = Machines(
+            config,
+            lambda: self.store,
+            self._folder,
+            self.identity,
+            lambda: self._processor,
+            self._tell_once,
+        )
+        self.auto = Auto(self.machines)
         self._backend_in_force = config.backend
         self._faults_before: dict[str, int] = {}
         self._warned: set[str] = set()
@@ -152,11 +149,11 @@ class Engine:
             program = one_by_one(decode(_native.trace()), ONLY_NUMPY)
             self.traces.add(key, program)
             return program
-        if is_device(self._backend_here()):
-            return self._compile(key, device=self._device(self._backend_here()))
         due = self._known(key)
         if due is not None and due.due:
             return self._review(key, due)
+        if is_device(self._backend_here()):
+            return self._compile(key, device=self.machines.device(self._backend_here()))
         resident = _native.residence()
         if resident and self._backend_here() == "auto":
             there = self._there(key, resident)
@@ -245,16 +242,17 @@ class Engine:
 
     def _review(self, key: bytes, program: _native.Program) -> _native.Program:
         """Exchange a program that has run for a while for another backend's, if that takes less."""
+        if self._backend_here() != "auto":
+            program.review(REVIEW_RUNS, REVIEW_S)  # later: `auto` may run it, too
+            return program
         here = _native.residence()
         chosen = self.auto.review(key, here, program)
         if chosen is None:
             return program
         known = self.auto.program(key, here, chosen)
-        if known is not None:
-            known.review(0, 0.0)
-        else:
+        if known is None:
             try:
-                known = self._compile(key, device=self._device(chosen))
+                known = self._compile(key, device=self.machines.device(chosen))
             except BackendUnavailable as error:
                 self._tell_once(f"{error}; kernels run with llvm instead")
                 known = None
@@ -262,7 +260,7 @@ class Engine:
                 self.auto.refuse(chosen)
                 known = program
             else:
-                known.review(TRIAL_RUNS, 0.0)
+                self.auto.built(key, here, chosen, program)
         found = _native.plans().get(key)
         positions = found[0] if isinstance(found, tuple) else ()
         return self._keep(key, positions, _native.values(positions), known, review=False)
@@ -272,7 +270,7 @@ class Engine:
         trace = decode(_native.trace())
         if not self.auto.stays(key, resident, describe(trace, self.planner.plan(trace))):
             return None
-        return self._compile(key, device=self._device(resident[0][1]))
+        return self._compile(key, device=self.machines.device(resident[0][1]))
 
     def _compile(
         self,
@@ -411,8 +409,7 @@ class Engine:
             self._choose_backend(str(value))
         if name == "device_memory":
             _native.evaluate()
-            for opened in self._open.values():
-                self._limit_memory(opened)
+            self.machines.limit_memory()
             self.traces.clear()
             self.auto.forget()
         if name in ("tiering", "threads"):  # plans hold tasks for threads
@@ -461,49 +458,13 @@ class Engine:
         named = _native.block_backend() or str(self.config.backend)
         return named if named != "auto" else _native.placement() or named
 
-    def backends(self) -> tuple[str, ...]:
-        """Names of the backends that compile, whether or not they work here."""
-        return available()
-
     def backend(self, name: str) -> Backend:
         """Open the backend, once; raises BackendUnavailable."""
-        name = _numbered(name)
-        if name not in self._open:
-            self._open[name] = opened = open_backend(name)
-            self._limit_memory(opened)
-        return self._open[name]
-
-    def _limit_memory(self, backend: Backend) -> None:
-        limit = getattr(backend, "limit_memory", None)
-        if limit is not None:
-            limit(self.config.device_memory)
-
-    def place(self, array: Any, name: str) -> Any:
-        """An array with this content that lives on the device; raises BackendUnavailable."""
-        memory = getattr(self.backend(name), "memory", None)
-        return memory.place(array) if memory is not None else None
-
-    def _device(self, name: str) -> Device:
-        """The device of that name, whether or not it is there."""
-        name = _numbered(name)
-        if name not in self._devices:
-            self._devices[name] = Device(
-                name,
-                min(len(self._devices), OWNERS - 2) + 1,
-                lambda: self.backend(name),
-                lambda: self.store,
-                self.identity,
-                self.config.code_limit,
-                self._tell_once,
-            )
-        return self._devices[name]
+        return self.machines.backend(name)
 
     def device_failed(self) -> None:
         """What the C core calls after a run in which a launch on a device failed."""
-        failure = _native.device_error()
-        if failure is not None and failure[1] in self._devices:
-            error, name = failure
-            self._devices[name].note_failure(error)
+        self.machines.note_failure()
 
     # What is stored on disk.
 
@@ -530,43 +491,6 @@ class Engine:
         """The cache folder; '' if there is none that can be used."""
         store = self.store
         return store.folder if store is not None and store.usable() else ""
-
-    def measured_speeds(self, identity: str, measure: Callable[[], Speeds]) -> Speeds:
-        """Of a device: measured the first time that anybody asks on this machine."""
-        return device_speeds(self._folder(), digest(self.identity(), identity), measure)
-
-    def note_devices(self, identities: dict[str, str]) -> None:
-        """These were measured, and `auto` may choose them by that. Their names and identities."""
-        self._noted = {n: digest(self.identity(), i) for n, i in identities.items()}
-        note_devices(self._folder(), self._noted)
-
-    # What `auto` asks.
-
-    def candidates(self) -> list[str]:
-        """Devices that it may choose by what is predicted: measured ones that are no processors."""
-        if self._noted is None:
-            self._noted = noted_devices(self._folder())
-        lost = {name for name, device in self._devices.items() if device.lost}
-        return [name for name in self._noted if name not in lost]
-
-    def speeds(self, name: str) -> Speeds | None:
-        """As `measured_speeds`, but measures nothing; None: it was not."""
-        opened = self._open.get(_numbered(name))
-        if opened is not None:
-            identity = opened.identity
-            if name == "llvm":
-                identity = self.host_identity(opened)
-            return speeds_known(self._folder(), digest(self.identity(), identity))
-        return speeds_known(self._folder(), (self._noted or {}).get(name, ""))
-
-    def host_identity(self, backend: Backend) -> str:
-        """What the host's speeds depend on."""
-        return f"{backend.identity} {self.threads}"
-
-    def moves(self, name: str) -> bool:
-        """Whether a device has memory of its own."""
-        opened = self._open.get(_numbered(name))
-        return opened is None or not getattr(opened, "host_memory", True)
 
     def estimates(self, info: PlanInfo, program: _native.Program | None) -> list[Estimate]:
         """What a run takes on each backend of which that is known."""
@@ -609,12 +533,12 @@ class Engine:
             self._faults_before = faults
         launches = counts.pop("launches")
         by_backend = {"llvm": launches[0]}
-        for device in self._devices.values():
+        for device in self.machines.devices:
             kind = device.name.partition(":")[0]
             if launches[device.owner]:
                 by_backend[kind] = by_backend.get(kind, 0) + launches[device.owner]
         counts["kernels_by_backend"] = by_backend
-        compilers = [self.kernels, *(device.kernels for device in self._devices.values())]
+        compilers = [self.kernels, *(device.kernels for device in self.machines.devices)]
         counts["compiles"] = sum(kernels.compiled for kernels in compilers)
         unasked = counts.pop("fault_misses") + counts.pop("rests")
         counts["tier0_runs"] = self.tiers.runs + unasked
@@ -627,8 +551,3 @@ class Engine:
                 kernels.compiled = kernels.loaded = 0
             self.planner.moved = self.filled = 0
         return counts
-
-
-def _numbered(name: str) -> str:
-    """The one name of a device that has two."""
-    return "opencl:0" if name == "opencl" else name

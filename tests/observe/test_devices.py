@@ -14,7 +14,7 @@ import npaccel
 from npaccel import api
 from npaccel.backends.llvm.target import Host
 from npaccel.errors import BackendUnavailable
-from npaccel.runtime import engine
+from npaccel.runtime import machines
 
 
 def test_the_host(deferred) -> None:
@@ -49,8 +49,8 @@ def test_a_backend_that_does_not_work_says_why(deferred, monkeypatch: pytest.Mon
     def fail(name: str) -> None:
         raise BackendUnavailable(f"{name}: no such library")
 
-    monkeypatch.setattr(engine, "open_backend", fail)
-    monkeypatch.setattr(api._engine, "_open", {})
+    monkeypatch.setattr(machines, "open_backend", fail)
+    monkeypatch.setattr(api._engine.machines, "_open", {})
     text = str(npaccel.devices())
     assert "unavailable: llvm: no such library" in text
 

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 import npaccel
+from npaccel import _native
 from npaccel.api import _engine
 from npaccel.backends.speeds import Speeds, Work
 from npaccel.errors import BackendUnavailable
-from npaccel.runtime import auto, engine
+from npaccel.runtime import auto, engine, machines
+from npaccel.runtime.program import PlanInfo
+from npaccel.runtime.stored import Planned, PlannedWords
 
 pytestmark = pytest.mark.pending
 N = 1 << 14
@@ -24,10 +27,12 @@ def reviewed_at_once(monkeypatch, deferred, setting):
     setting("tiering", "eager")
     monkeypatch.setattr(engine, "REVIEW_RUNS", 1)
     monkeypatch.setattr(engine, "REVIEW_S", 0.0)
-    monkeypatch.setattr(engine, "TRIAL_RUNS", 1)
+    monkeypatch.setattr(auto, "TURNS", 1)
+    monkeypatch.setattr(auto, "REVIEW_S", 0.0)
+    setting("cache", "off")
     monkeypatch.setattr(auto, "MEASURED_RUNS", 1)
     monkeypatch.setattr(auto, "BUILD_S", 0.0)
-    monkeypatch.setattr(_engine, "auto", auto.Auto(_engine))
+    monkeypatch.setattr(_engine, "auto", auto.Auto(_engine.machines))
     _engine.traces.clear()
     yield
     npaccel.evaluate()
@@ -39,8 +44,8 @@ def device(monkeypatch):
     """A device that may be chosen by its speeds, and the host's, as a test sets them."""
     pytest.importorskip("pyopencl")
     known = {"llvm": SLOW, "opencl:0": FAST}
-    monkeypatch.setattr(_engine, "candidates", lambda: ["opencl:0"])
-    monkeypatch.setattr(_engine, "speeds", known.get)
+    monkeypatch.setattr(_engine.machines, "candidates", lambda: ["opencl:0"])
+    monkeypatch.setattr(_engine.machines, "speeds", known.get)
     return known
 
 
@@ -54,6 +59,7 @@ def measured(monkeypatch):
         "seconds",
         lambda self, name: known.get(name, 1.0) if real(self, name) is not None else None,
     )
+    monkeypatch.setattr(auto._Record, "last_s", lambda self, name: known.get(name, 1.0))
     return known
 
 
@@ -75,7 +81,7 @@ def test_without_another_backend_nothing_is_asked():
 
 def test_a_device_that_is_predicted_to_be_faster_is_chosen_and_told(device, measured):
     measured["opencl:0"] = 0.0
-    assert _run(5) == ["llvm"] + ["opencl:0"] * 4
+    assert _run(5) == ["llvm", "opencl:0", "llvm"] + ["opencl:0"] * 2
     text = str(npaccel.explain())
     assert "What a run takes:" in text and "opencl:0" in text
     found = {estimate.backend: estimate for estimate in npaccel.explain().estimates}
@@ -109,9 +115,9 @@ def test_a_device_that_is_not_there_any_more_changes_nothing(device, monkeypatch
     def fail(name):
         raise BackendUnavailable(f"{name}: gone")
 
-    monkeypatch.setattr(_engine, "_devices", {})
-    monkeypatch.setattr(_engine, "_open", {"llvm": _engine.backend("llvm")})
-    monkeypatch.setattr(engine, "open_backend", fail)
+    monkeypatch.setattr(_engine.machines, "_devices", {})
+    monkeypatch.setattr(_engine.machines, "_open", {"llvm": _engine.backend("llvm")})
+    monkeypatch.setattr(machines, "open_backend", fail)
     monkeypatch.setattr(_engine, "_warned", set())
     with pytest.warns(npaccel.errors.NpaccelWarning, match="gone"):
         assert _run(4) == ["llvm"] * 4
@@ -192,3 +198,103 @@ print("pyopencl" in sys.modules)
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.split() == ["False"]
+
+
+def _turns(first, second, wanted=8):
+    return auto._Turns({"llvm": first, "opencl:0": second}, wanted, 0.25)
+
+
+def test_the_shortest_runs_decide():
+    busy = _turns([1.0, 9.0] * 4, [2.0, 1.2, 1.3] + [1.4] * 5)
+    assert busy.over()
+    assert (busy.taken("llvm"), busy.taken("opencl:0")) == (1.0, 1.25)
+
+
+def test_what_is_clear_needs_few_turns():
+    assert _turns([1.0, 5.0, 1.1], [2.0, 3.0, 2.5]).over()
+    assert not _turns([1.0, 5.0, 1.1], [1.4, 3.0, 2.5]).over()
+    assert not _turns([1.0, 1.0], [9.0, 9.0]).over()
+
+
+def test_comparing_again_costs_at_most_a_hundredth(device, measured, monkeypatch):
+    asked = []
+    monkeypatch.setattr(auto.Auto, "_compare", lambda *_: asked.append(1))
+    measured.update({"llvm": 1.0, "opencl:0": 3.0})
+    chooser, key = auto.Auto(_engine.machines), bytes(16)
+    programs = {name: _native.Program(None, 0, None, "") for name in measured}
+    for name, program in programs.items():
+        chooser.note(key, (), name, program)
+    record = chooser._record(key, ())
+    record.decided, record.turns = "", _turns([], [], 3)
+    current = "llvm"
+    for _ in range(6):
+        current = chooser.review(key, (), programs[current]) or current
+    assert current == "llvm"
+    assert record.turns.next_s == pytest.approx(3 * (3.0 - 1.0) / 0.01)
+    chooser.review(key, (), programs[current])
+    assert asked
+
+
+@pytest.fixture
+def decisions(setting, tmp_path):
+    """A folder of their own for what is decided, which the next process finds."""
+
+    def next_process():
+        _engine.traces.clear()
+        _engine.auto = auto.Auto(_engine.machines)
+
+    setting("cache_dir", str(tmp_path))
+    setting("cache", "on")
+    return next_process
+
+
+def test_the_next_process_decides_likewise(device, measured, decisions):
+    measured["opencl:0"] = 0.0
+    assert _run(5) == ["llvm", "opencl:0", "llvm"] + ["opencl:0"] * 2
+    decisions()
+    assert _run(4) == ["llvm"] + ["opencl:0"] * 3
+
+
+def test_what_lost_is_not_built_again_by_the_next_process(device, measured, decisions):
+    measured["opencl:0"] = 2.0
+    assert _run(5) == ["llvm", "opencl:0"] + ["llvm"] * 3
+    decisions()
+    assert _run(4) == ["llvm"] * 4
+
+
+def test_what_was_decided_with_another_driver_does_not_count(
+    device, measured, decisions, monkeypatch
+):
+    measured["opencl:0"] = 0.0
+    _run(5)
+    decisions()
+    device["opencl:0"], measured["llvm"] = SLOW, 1e-3  # it would not be chosen anew
+    monkeypatch.setattr(type(_engine.backend("opencl")), "identity", "another driver")
+    assert _run(4) == ["llvm"] * 4
+
+
+def test_what_has_run_on_both_is_compared_without_a_plan(measured, monkeypatch):
+    pytest.importorskip("pyopencl")
+    with npaccel.backend("opencl"):
+        _run(2)
+    x = npaccel.asarray(np.arange(float(N)))
+    npaccel.evaluate(x * 2.5 + 1.0)
+    for kind in (PlanInfo, Planned, PlannedWords):
+        monkeypatch.setattr(kind, "plan_info", lambda self: pytest.fail("planned again"))
+    npaccel.stats(reset=True)
+    for _ in range(4):
+        npaccel.evaluate(x * 2.5 + 1.0)
+    assert npaccel.stats()["kernels_by_backend"]["opencl"] >= 1
+
+
+def test_a_block_that_names_a_backend_is_not_planned_again(measured):
+    pytest.importorskip("pyopencl")
+    with npaccel.backend("opencl"):
+        _run(2)
+    _run(1)
+    (key,) = _engine.traces._table
+    program = _engine.auto.program(key, (), "opencl:0")
+    program.review(1, 0.0)
+    with npaccel.backend("opencl"):
+        _run(3)
+        assert _engine._known(key) is program

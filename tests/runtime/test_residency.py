@@ -225,7 +225,7 @@ def test_a_failed_launch_loses_nothing(monkeypatch):
 @pytest.fixture
 def failing(monkeypatch):
     """A function after which the device gives nothing back, nor launches anything."""
-    monkeypatch.setattr(_engine, "_devices", {})
+    monkeypatch.setattr(_engine.machines, "_devices", {})
     monkeypatch.setattr(_engine, "_warned", set())
     yield lambda: _native.device_inject(1000, 1000)
     _native.device_inject(0)
