@@ -122,6 +122,7 @@ class Explanation:
     ir : text of the recorded operations and of the plan; empty when there is no plan.
     estimates : what a run takes on each backend of which that is known, measured or predicted;
         of NumPy's loops only where measured.
+    choice : why `auto` runs it there; empty where nothing has been decided.
     moved : bytes that moved to devices for the run, and from them.
     """
 
@@ -135,6 +136,7 @@ class Explanation:
     plan_known: bool | None = None
     ir: str = ""
     estimates: tuple[Estimate, ...] = ()
+    choice: str = ""
     moved: tuple[int, int] = (0, 0)
 
     def __str__(self) -> str:
@@ -218,7 +220,9 @@ def _run(number: int, fallbacks: tuple[Fallback, ...], engine: Engine) -> Explan
         info = program.info.plan_info()
         told = _planned(info, places, heading, fallbacks, number)
         estimates = tuple(engine.estimates(info, program))
-        return replace(told, steps=_missed(told, program), estimates=estimates, moved=moved)
+        choice = engine.auto.reason(program)
+        steps = _missed(told, program)
+        return replace(told, steps=steps, estimates=estimates, choice=choice, moved=moved)
     steps = tuple(
         Step("", "numpy", (_at(Operation(name), code, lasti),), reason=reason)
         for name, code, lasti in sites

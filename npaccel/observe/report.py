@@ -95,6 +95,7 @@ def _choice(explanation: Explanation) -> list[str]:
         lines += ["", "What a run takes:"]
         for estimate in estimates:
             lines += row(estimate.backend, _estimate(estimate))
+        lines += row("choice", explanation.choice) if explanation.choice else []
     if any(explanation.moved):
         up, down = map(bytes_text, explanation.moved)
         lines += ["", f"Moved for it: {up} to devices, {down} back."]
@@ -104,7 +105,8 @@ def _choice(explanation: Explanation) -> list[str]:
 def _estimate(estimate: Estimate) -> str:
     words = f"{1e3 * estimate.seconds:.3g} ms, "
     if estimate.measured:
-        return words + "measured"
+        runs = f" (the shortest of {estimate.runs} runs)" if estimate.runs > 1 else ""
+        return f"{words}measured{runs}"
     parts = {
         "launches": estimate.launch_s,
         "moving data": estimate.moving_s,

@@ -38,7 +38,8 @@ MEASURED_RUNS = 8
 # to the second number. The shortest part of them counts: what else the machine does makes runs
 # longer, and never shorter.
 TURNS, MOST_TURNS, SHORTEST = 8, 64, 0.25
-# Fewer turns do, and of two whose best times differ by even more none.
+# Fewer do where each run of one takes so much longer than any of the other; and none where the best
+# times differ by even more.
 CLEAR_TURNS, CLEAR, NEVER_BETTER = 3, 1.5, 3.0
 # What comparing again costs beyond the faster one's runs: at most this part of what these take.
 COMPARING = 0.01
@@ -58,8 +59,8 @@ Residence = Sequence[tuple[int, str, int, int]]
 class Estimate:
     """What a run takes on a backend, in seconds.
 
-    measured : it ran there. Else predicted, of these parts: of a kernel the longer of memory and
-        arithmetic counts.
+    measured : it ran there, `runs` times; the shortest ones count. Else predicted, of these parts:
+        of a kernel the longer of memory and arithmetic counts.
     """
 
     backend: str
@@ -69,6 +70,7 @@ class Estimate:
     moving_s: float = 0.0
     memory_s: float = 0.0
     arithmetic_s: float = 0.0
+    runs: int = 0
 
 
 class Machines(Protocol):
@@ -164,8 +166,8 @@ class _Turns:
         number = min(len(first), len(second))
         if number < min(self.wanted, CLEAR_TURNS):
             return False
-        shorter, longer = sorted((min(first), min(second)))
-        return number >= self.wanted or longer > CLEAR * shorter
+        clear = min(first) > CLEAR * max(second) or min(second) > CLEAR * max(first)
+        return number >= self.wanted or clear
 
     def taken(self, name: str) -> float:
         """What a run takes there."""
@@ -361,10 +363,27 @@ class Auto:
             return not there or there[0].seconds <= MARGIN * (measured + moving)
         return not there or host is None or there[0].seconds <= MARGIN * host.seconds
 
+    def _known(self, program: _native.Program | None) -> _Record | None:
+        known = (r for r in self._records.values() if program in r.programs.values())
+        return next(known, None) if program is not None else None
+
+    def reason(self, program: _native.Program) -> str:
+        """Why it runs where it does; '' where nothing has been decided."""
+        record = self._known(program)
+        if record is None:
+            return ""
+        if record.turns is None:
+            name = next(n for n, p in record.programs.items() if p is program)
+            return "an earlier process has compared" if name == record.decided else ""
+        both = " and ".join(record.turns.seconds)
+        if not record.turns.over():
+            return f"{both} run it by turns, until it is known which takes less"
+        number = min(map(len, record.turns.seconds.values()))
+        return f"{both} ran it by turns, {number} times each; the first is left for a twentieth less"
+
     def estimates(self, info: PlanInfo, program: _native.Program | None) -> list[Estimate]:
         """What a run takes on each backend of which that is known; the host first."""
-        known = (r for r in self._records.values() if program in r.programs.values())
-        record = next(known, _Record()) if program is not None else _Record()
+        record = self._known(program) or _Record()
         if program is not None and not record.programs:
             used = {step.backend for step in info.steps if step.kernel is not None}
             record = _Record({used.pop() if len(used) == 1 else HOST: program})
@@ -393,7 +412,11 @@ class Auto:
 
     def _measured(self, record: _Record, names: Iterable[str]) -> list[Estimate]:
         times = ((name, record.seconds(name)) for name in names)
-        return [Estimate(name, seconds, True) for name, seconds in times if seconds is not None]
+        return [
+            Estimate(name, seconds, True, runs=record.programs[name].timing[0])
+            for name, seconds in times
+            if seconds is not None
+        ]
 
     def _predicted(self, name: str, info: PlanInfo, here: Residence) -> Estimate | None:
         speeds = self._machines.speeds(name)
