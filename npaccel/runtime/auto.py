@@ -379,7 +379,9 @@ class Auto:
         if not record.turns.over():
             return f"{both} run it by turns, until it is known which takes less"
         number = min(map(len, record.turns.seconds.values()))
-        return f"{both} ran it by turns, {number} times each; the first is left for a twentieth less"
+        return (
+            f"{both} ran it by turns, {number} times each; the first is left for a twentieth less"
+        )
 
     def estimates(self, info: PlanInfo, program: _native.Program | None) -> list[Estimate]:
         """What a run takes on each backend of which that is known; the host first."""
