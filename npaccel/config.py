@@ -72,7 +72,8 @@ class Setting:
             others = self._declared()
             if isinstance(value, str) and value.partition(":")[0] in others:
                 return value
-            allowed = ", ".join(map(repr, self.choices + others))
+            numbered = (f"{self.numbered}:N",) if self.numbered else ()
+            allowed = ", ".join(map(repr, self.choices + numbered + others))
             raise ConfigError(f"{source}: {value!r} is not allowed; it must be one of {allowed}")
         try:
             number = int(value)

@@ -401,12 +401,12 @@ class Engine:
             self._change(name, value)
 
     def _change(self, name: str, value: str | int) -> None:
+        if name == "backend":  # first, since it may fail, and what is pending may run below
+            self._choose_backend(str(value))
         self._apply()
         if name in ("cache", "cache_dir", "cache_limit"):
             self.note_hits()
             self._store = None
-        if name == "backend":
-            self._choose_backend(str(value))
         if name == "device_memory":
             _native.evaluate()
             self.machines.limit_memory()

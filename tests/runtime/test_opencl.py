@@ -124,7 +124,21 @@ print(npaccel.devices())
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
     )
-    assert done.stdout.count("pip install 'npaccel[pocl]'") == 2
+    assert done.stdout.count("pip install 'pyopencl[pocl]'") == 2
+
+
+@pytest.mark.pending
+def test_a_device_that_is_not_there_leaves_what_is_pending_as_it_was():
+    x = npaccel.asarray(np.arange(float(N))) * 2.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(npaccel.errors.BackendUnavailable, match="there are: opencl:0"):
+            npaccel.evaluate(x, backend="opencl:7")
+        assert npaccel.explain(x).pending
+        npaccel.evaluate(x)
+        assert "opencl:7" not in str(npaccel.explain(x))
+    with pytest.raises(npaccel.errors.ConfigError, match="'opencl:N'"):
+        npaccel.config.backend = "opencl:x"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -7,10 +7,8 @@ import ctypes
 import os
 import re
 import select
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import warnings
@@ -22,6 +20,7 @@ from typing import Any
 
 from npaccel import _native
 from npaccel.backends.layout import LANES
+from npaccel.backends.opencl.folders import Folder
 from npaccel.backends.opencl.helper import read_message, write_message
 from npaccel.config import driver_environment, set_driver_folder
 from npaccel.errors import BackendUnavailable, CompileError
@@ -56,7 +55,7 @@ _MEMORY = (
     "clFinish",
     "clFlush",
 )
-HOW_TO_GET = "install pyopencl, and a driver: pip install 'npaccel[pocl]' has one for processors"
+HOW_TO_GET = "pip install 'pyopencl[pocl]' gets both, with a driver for processors (PoCL)"
 
 
 def _opencl() -> Any:
@@ -64,22 +63,20 @@ def _opencl() -> Any:
 
     PoCL's cache is not safe between processes, and pyopencl's would come between us and it.
     """
-    if "pyopencl" not in sys.modules:
-        folder = tempfile.mkdtemp(prefix="npaccel-pocl-")
-        set_driver_folder(folder)
-        atexit.register(_remove, folder, os.getpid())
+    folder = Folder() if "pyopencl" not in sys.modules else None
+    if folder is not None:
+        set_driver_folder(folder.path)
+        atexit.register(folder.remove)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import pyopencl
     except ImportError as error:
-        raise BackendUnavailable(f"opencl: {error}; {HOW_TO_GET}") from error
+        if folder is not None:
+            folder.remove()
+        what = f"it needs pyopencl and a driver ({error})"
+        raise BackendUnavailable(f"opencl: {what}; {HOW_TO_GET}") from error
     return pyopencl
-
-
-def _remove(folder: str, owner: int) -> None:
-    if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +96,7 @@ def find_devices() -> list[Found]:
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:
-        raise BackendUnavailable(f"opencl: no driver ({error}); {HOW_TO_GET}") from error
+        raise BackendUnavailable(f"opencl: there is no driver ({error}); {HOW_TO_GET}") from error
     found: list[Found] = []
     for i, platform in enumerate(platforms):
         for j, device in enumerate(platform.get_devices()):
@@ -119,7 +116,7 @@ class Builder:
         self._command = list(command) or [sys.executable, "-P", str(file)]
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
-        self._folder = ""
+        self._folder: Folder | None = None
         self._lock = threading.Lock()
 
     def build(self, header: dict[str, Any], source: str) -> bytes:
@@ -152,13 +149,13 @@ class Builder:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._owner != os.getpid():
             pipe = subprocess.PIPE
-            self._folder = tempfile.mkdtemp(prefix="npaccel-pocl-")
+            self._folder = Folder()
             self._process = subprocess.Popen(
                 self._command,
                 stdin=pipe,
                 stdout=pipe,
                 stderr=subprocess.DEVNULL,
-                env=driver_environment(self._folder),
+                env=driver_environment(self._folder.path),
             )
             self._owner = os.getpid()
             atexit.register(self.stop)
@@ -173,7 +170,8 @@ class Builder:
         process.kill()
         process.wait()
         process.stdout.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._folder is not None:
+            self._folder.remove()
         with suppress(OSError):
             process.stdin.close()
 

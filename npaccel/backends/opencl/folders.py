@@ -1,0 +1,65 @@
+"""Folders that PoCL keeps its files in while a process runs.
+
+Each has a file that its owner keeps locked, so whoever finds it unlocked knows that the owner was
+killed, or it would have removed the folder, and removes it. Locks hold between containers,
+where numbers of processes say nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from contextlib import suppress
+
+__all__ = ["Folder", "remove_abandoned"]
+
+PREFIX = "npaccel-pocl-"
+LOCK = "in-use"
+# A folder may be so old before it has its lock.
+YOUNG_SECONDS = 600.0
+
+
+class Folder:
+    """A new folder, for as long as this process lives or until it is removed."""
+
+    def __init__(self) -> None:
+        remove_abandoned(tempfile.gettempdir())
+        self.path = tempfile.mkdtemp(prefix=PREFIX)
+        self._owner = os.getpid()
+        self._lock = os.open(os.path.join(self.path, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def remove(self) -> None:
+        """Remove it, unless this is a fork of the process that made it."""
+        if self._lock >= 0 and os.getpid() == self._owner:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
+
+
+def remove_abandoned(place: str) -> None:
+    """Remove this user's folders in `place` whose processes were killed."""
+    with suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            if entry.name.startswith(PREFIX):
+                with suppress(OSError):  # its owner is removing it, or another process is
+                    _remove_if_abandoned(entry)
+
+
+def _remove_if_abandoned(entry: os.DirEntry[str]) -> None:
+    state = entry.stat(follow_symlinks=False)
+    mine = entry.is_dir(follow_symlinks=False) and state.st_uid == os.getuid()
+    if not mine or time.time() - state.st_mtime < YOUNG_SECONDS:
+        return
+    with suppress(FileNotFoundError):  # made by an older version, or killed before it had one
+        lock = os.open(os.path.join(entry.path, LOCK), os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        finally:
+            os.close(lock)
+    shutil.rmtree(entry.path, ignore_errors=True)
