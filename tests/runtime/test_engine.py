@@ -190,7 +190,9 @@ def test_what_cannot_be_compiled_runs_in_numpy_with_one_warning(kind, monkeypatc
     _native.evaluate()
     _native.plans().clear()
     engine.kernels.clear()
-    monkeypatch.setattr(engine, "_open", {"llvm": Refusing(kind(f"llvm: no {kind.__name__}"))})
+    monkeypatch.setattr(
+        engine.machines, "_open", {"llvm": Refusing(kind(f"llvm: no {kind.__name__}"))}
+    )
     monkeypatch.setattr(engine, "_warned", set())
     a = wrapped(N)
     with warnings.catch_warnings(record=True) as seen:
