@@ -161,7 +161,8 @@ def test_time_is_that_of_what_ran() -> None:
     assert seconds["loops"] > 0 and seconds["numpy"] > 0 and seconds["kernels"] == 0
     seconds = spent()
     assert seconds["recording"] > 0
-    assert (seconds["kernels"] > 0) == (npaccel.config.backend != "numpy")
+    if npaccel.config.tiering == "eager":  # or it depends on what ran before
+        assert (seconds["kernels"] > 0) == (npaccel.config.backend != "numpy")
 
 
 def test_calls_that_the_core_leaves_to_numpy_are_counted_by_line() -> None:
