@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextvars
-
 import numpy as np
-from numpy._core import umath
 
 import npaccel
 
@@ -78,18 +75,3 @@ def test_errors_are_numpys() -> None:
                     seen.append((type(error), str(error)))
         assert len(seen) == 3
         assert seen[0] == seen[1]
-
-
-def test_numpys_context_variables_stay_as_they_are() -> None:
-    variable = umath._extobj_contextvar
-
-    def inside() -> None:
-        before = np.geterr()
-        with npaccel.accelerate(), np.errstate(divide="raise"):
-            assert np.geterr()["divide"] == "raise"
-        with npaccel.accelerate():
-            assert np.geterr() == before
-            assert variable in contextvars.copy_context()  # found at once, see native/block.c
-        assert np.geterr() == before
-
-    contextvars.Context().run(inside)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from npaccel.backends.base import Grid, Loaded
 from npaccel.backends.layout import reductions_of
-from npaccel.backends.llvm.tiles import is_tiled, state_bytes, tile_vectors
+from npaccel.backends.llvm.tiles import state_bytes
 from npaccel.backends.llvm.widths import kernel_width, node_count
 from npaccel.backends.tasks import Tasks
+from npaccel.backends.tiles import is_tiled, tile_vectors
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.scalar import item_size
 
@@ -74,7 +75,7 @@ def _tasks(kernel: Kernel, vector_bytes: int) -> Tasks:
         width = kernel_width(kernel, vector_bytes)
         scratch = tuple(size * width for size in scratch)
     if is_tiled(kernel):
-        tile = width * tile_vectors(kernel, vector_bytes)
+        tile = width * tile_vectors(kernel, width)
         scratch = (state_bytes(kernel, vector_bytes),)
     reductions = len(reductions_of(kernel))
     weight = _element_bytes(kernel)

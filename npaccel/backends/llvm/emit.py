@@ -25,8 +25,9 @@ from npaccel.backends.llvm.code import Code
 from npaccel.backends.llvm.finish import write_finish
 from npaccel.backends.llvm.frame import Frame, check
 from npaccel.backends.llvm.leaves import LeafWriter, Scope
-from npaccel.backends.llvm.tiles import is_tiled, write_tiled
+from npaccel.backends.llvm.tiles import write_tiled
 from npaccel.backends.llvm.widths import kernel_width, leaf_width
+from npaccel.backends.tiles import is_tiled
 from npaccel.ir.nodes import Kernel
 
 __all__ = ["emit_kernel"]

@@ -26,6 +26,7 @@ from npaccel.backends.llvm.reduce import (
 )
 from npaccel.backends.llvm.scalar import Value, llvm_type
 from npaccel.backends.llvm.widths import LARGE_BODY, has_plain_tail, node_count
+from npaccel.backends.tiles import LINE_BYTES
 from npaccel.ir.nodes import Leaf, Reduce, Store, StoreRow, StoreScratch, Stride
 from npaccel.ir.ops import find
 from npaccel.ir.scalar import SCANNED, Core, Expr, Pool, item_size, scans, topological
@@ -33,7 +34,6 @@ from npaccel.ir.scalar import SCANNED, Core, Expr, Pool, item_size, scans, topol
 __all__ = ["LeafWriter", "Scope"]
 
 Reduction = Exact | Ordered
-LINE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,38 +24,14 @@ from dataclasses import replace
 from npaccel.backends.layout import BAND_BLOCK, CHUNK
 from npaccel.backends.llvm.code import Code
 from npaccel.backends.llvm.frame import Frame
-from npaccel.backends.llvm.leaves import LINE_BYTES, LeafWriter, Reduction, Scope
+from npaccel.backends.llvm.leaves import LeafWriter, Reduction, Scope
 from npaccel.backends.llvm.reduce import Exact, Ordered
 from npaccel.backends.llvm.widths import kernel_width
-from npaccel.ir.nodes import Kernel, Leaf, Reduce, Stride
-from npaccel.ir.scalar import Core, item_size, scans, topological
+from npaccel.backends.tiles import LINE_BYTES, tile_vectors
+from npaccel.ir.nodes import Kernel, Leaf, Stride
+from npaccel.ir.scalar import Core, item_size, topological
 
-__all__ = ["is_tiled", "state_bytes", "tile_vectors", "write_tiled"]
-
-# Bytes of a row that a tile reads at once. Shorter ones are slow to fetch; longer ones would leave
-# less of the second-level cache to the next block's rows.
-TILE_BYTES = 4096
-
-
-def is_tiled(kernel: Kernel) -> bool:
-    """Whether `write_tiled` writes this kernel: one loop that reduces a matrix's columns."""
-    leaf, *rows = kernel.leaves
-    return (
-        kernel.vector_band
-        and kernel.inner_rank == 1
-        and not kernel.scratch
-        and not leaf.row
-        and all(row.row for row in rows)
-        and not scans(leaf.all_roots)
-        and any(isinstance(effect, Reduce) for effect in leaf.effects)
-    )
-
-
-def tile_vectors(kernel: Kernel, vector_bytes: int) -> int:
-    """How many vectors of columns go through the rows together."""
-    moving = [item_size(array.dtype) for array in kernel.arrays if not array.band_only]
-    width_bytes = kernel_width(kernel, vector_bytes) * max(moving, default=8)
-    return max(1, TILE_BYTES // width_bytes)
+__all__ = ["state_bytes", "write_tiled"]
 
 
 def state_bytes(kernel: Kernel, vector_bytes: int) -> int:
@@ -82,7 +58,7 @@ def write_tiled(kernel: Kernel, code: Code, frame: Frame, vector_bytes: int) -> 
         at = [code.get("i64", variable) for variable in variables]
         left = code.emit(f"sub i64 {high}, {flat}")
         row_left = code.emit(f"sub i64 {frame.extents[band[-1]]}, {at[-1]}")
-        most = str(width * tile_vectors(kernel, vector_bytes))
+        most = str(width * tile_vectors(kernel, width))
         columns = code.minimum(code.minimum(left, row_left), most)
         scope = Scope(flat, at, frame.move(frame.bases, band, at), None)
         writer.tile(scope, columns, reductions)
@@ -93,7 +69,7 @@ def write_tiled(kernel: Kernel, code: Code, frame: Frame, vector_bytes: int) -> 
 class _TileWriter(LeafWriter):
     def begin(self, leaf: Leaf) -> dict[int, Reduction]:
         """Make the leaf's reductions, which last for each vector of a tile."""
-        self.code.begin_state(tile_vectors(self.kernel, self.vector_bytes))
+        self.code.begin_state(tile_vectors(self.kernel, self.width))
         return self._reductions(leaf, self.width, several_rows=False)
 
     @contextmanager

@@ -10,8 +10,9 @@ from npaccel import _native
 from npaccel.backends.base import Grid, Loaded
 from npaccel.backends.layout import CHUNK, PARTIAL_BYTES, Layout, part_count, reductions_of
 from npaccel.backends.opencl.target import Target
-from npaccel.backends.opencl.tiles import is_tiled, state_bytes, tile_vectors
+from npaccel.backends.opencl.tiles import state_bytes
 from npaccel.backends.opencl.widths import kernel_width, node_count
+from npaccel.backends.tiles import is_tiled, tile_vectors
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.scalar import item_size
 
@@ -44,7 +45,7 @@ class CompiledKernel:
     def scratch_bytes(self, extents: Sequence[int]) -> int:
         """Bytes of scratch that each work group needs, aligned to 64."""
         kernel = self.kernel
-        if is_tiled(kernel, self.vector_bytes):
+        if self.vector_bytes > 0 and is_tiled(kernel):
             return state_bytes(kernel, self.vector_bytes)
         width = kernel_width(kernel, self.vector_bytes) if kernel.vector_band else 1
         inner = math.prod(extents[kernel.band_rank :])
@@ -82,9 +83,10 @@ class CompiledKernel:
         step = max(1, elements // max(1, inner_total))
         if not self.kernel.vector_band:
             return step
-        width = kernel_width(self.kernel, self.vector_bytes) * self.group_size
-        if is_tiled(self.kernel, self.vector_bytes):
-            tile = width * tile_vectors(self.kernel, self.vector_bytes)
+        vector = kernel_width(self.kernel, self.vector_bytes)
+        width = vector * self.group_size
+        if self.vector_bytes > 0 and is_tiled(self.kernel):
+            tile = width * tile_vectors(self.kernel, vector)
             step = max(step, min(tile, -(-n_band // self.units)))
         return -(-step // width) * width
 

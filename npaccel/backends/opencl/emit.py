@@ -32,8 +32,9 @@ from npaccel.backends.opencl.finish import write_finish
 from npaccel.backends.opencl.frame import Frame, check
 from npaccel.backends.opencl.groups import DECLARATIONS
 from npaccel.backends.opencl.leaves import LeafWriter, Scope
-from npaccel.backends.opencl.tiles import is_tiled, write_tiled
+from npaccel.backends.opencl.tiles import write_tiled
 from npaccel.backends.opencl.widths import kernel_width, leaf_width
+from npaccel.backends.tiles import is_tiled
 from npaccel.ir.nodes import Kernel, Reduce
 
 __all__ = ["emit_kernel", "symbols_of"]
@@ -99,7 +100,7 @@ def _write_run(kernel: Kernel, code: Code, vector_bytes: int, group_size: int) -
     code.do(f"scratch += item * {frame.extra(4)};")
     if group_size > 1 and frame.group is None:
         code.do(f"scratch += lane * ({frame.extra(4)} / {group_size});")
-    if is_tiled(kernel, vector_bytes):
+    if vector_bytes > 0 and is_tiled(kernel):
         write_tiled(kernel, code, frame, vector_bytes)
     elif kernel.vector_band and group_size > 1:
         _write_columns(kernel, code, frame)

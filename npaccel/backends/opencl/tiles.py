@@ -25,35 +25,11 @@ from npaccel.backends.opencl.frame import Frame
 from npaccel.backends.opencl.leaves import LeafWriter, Reduction, Scope
 from npaccel.backends.opencl.reduce import Exact, Ordered
 from npaccel.backends.opencl.widths import kernel_width
-from npaccel.ir.nodes import Kernel, Leaf, Reduce, Stride
+from npaccel.backends.tiles import LINE_BYTES, tile_vectors
+from npaccel.ir.nodes import Kernel, Leaf, Stride
 from npaccel.ir.scalar import Core, item_size, topological
 
-__all__ = ["is_tiled", "state_bytes", "tile_vectors", "write_tiled"]
-
-# Bytes of a row that a tile reads at once.
-TILE_BYTES = 4096
-LINE_BYTES = 64
-
-
-def is_tiled(kernel: Kernel, vector_bytes: int) -> bool:
-    """Whether `write_tiled` writes this kernel: one loop that reduces a matrix's columns."""
-    leaf, *rows = kernel.leaves
-    return (
-        vector_bytes > 0
-        and kernel.vector_band
-        and kernel.inner_rank == 1
-        and not kernel.scratch
-        and not leaf.row
-        and all(row.row for row in rows)
-        and any(isinstance(effect, Reduce) for effect in leaf.effects)
-    )
-
-
-def tile_vectors(kernel: Kernel, vector_bytes: int) -> int:
-    """How many vectors of columns go through the rows together."""
-    moving = [item_size(array.dtype) for array in kernel.arrays if not array.band_only]
-    width_bytes = kernel_width(kernel, vector_bytes) * max(moving, default=8)
-    return max(1, TILE_BYTES // width_bytes)
+__all__ = ["state_bytes", "write_tiled"]
 
 
 def state_bytes(kernel: Kernel, vector_bytes: int) -> int:
@@ -78,7 +54,7 @@ def write_tiled(kernel: Kernel, code: Code, frame: Frame, vector_bytes: int) -> 
             at = [code.long(variable) for variable in variables]
             row_left = code.long(f"{frame.extents[band[-1]]} - {at[-1]}")
             left = code.minimum(code.long(f"{high} - {flat}"), row_left)
-            columns = code.minimum(left, str(width * tile_vectors(kernel, vector_bytes)))
+            columns = code.minimum(left, str(width * tile_vectors(kernel, width)))
             here = code.long(flat)
             scope = Scope(here, at, frame.move(frame.bases, band, at), None, None)
             writer.tile(scope, columns, reductions)
@@ -89,7 +65,7 @@ def write_tiled(kernel: Kernel, code: Code, frame: Frame, vector_bytes: int) -> 
 class _TileWriter(LeafWriter):
     def begin(self, leaf: Leaf, vector_bytes: int) -> dict[int, Reduction]:
         """Make the leaf's reductions, which last for each vector of a tile."""
-        self.code.begin_state(tile_vectors(self.kernel, vector_bytes))
+        self.code.begin_state(tile_vectors(self.kernel, self.width))
         return self._reductions(leaf, self.width, several_rows=False)
 
     @contextmanager
