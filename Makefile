@@ -2,6 +2,7 @@
 # make test      run the tests on the installed package: compiled, and the dispatch tests also with
 #                NumPy's loops, under check mode, without the guard, and with little address space
 # make test-all  the same, and all tests without the guard, with little address space, and the slow
+# make differential  the tests that compare with NumPy, on the backend BACKEND=opencl: an hour
 # make check     lint, formatting, types
 # make bench     run the benchmarks; results in .bench/
 # make sanitize  run the C tests under the address, undefined and thread sanitizers
@@ -28,7 +29,7 @@ SOURCES := $(shell find npaccel -name '*.py' -o -name '*.pyi' -o -name 'py.typed
 # The tests must see what was installed, not the source tree in the working directory.
 SAFE := PYTHONSAFEPATH=1
 
-.PHONY: demo test modes test-all check bench conformance ecosystem sanitize clean FORCE
+.PHONY: demo test modes test-all differential check bench conformance ecosystem sanitize clean FORCE
 
 demo: $(INSTALLED)
 	@$(SAFE) $(BIN)/npaccel demo $(ARGS)
@@ -62,6 +63,14 @@ test-all: test
 	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q tests
 	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q tests
 	$(SAFE) $(BIN)/python -m pytest -q -m slow tests
+
+# Code of an earlier run is used again, and PoCL builds no second variant of each kernel. ARGS="-k ..." or
+# ARGS="--lf" (what failed the last time) run some.
+BACKEND ?= opencl
+differential: $(INSTALLED)
+	$(SAFE) NPACCEL_BACKEND=$(BACKEND) NPACCEL_CACHE_DIR="$(CURDIR)/build/cache" \
+	  NPACCEL_CACHE_LIMIT=8000000000 \
+	  POCL_WORK_GROUP_SPECIALIZATION=0 $(BIN)/python -m pytest -v tests/dispatch $(ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The parts of OpenCL's interface that are needed; see the specification for their meaning. */
 typedef int32_t set_pointer_function(void *kernel, uint32_t index, const void *pointer);
@@ -111,9 +110,6 @@ static void take_addresses(const npa_device *d, int64_t *words, char **arrays)
 static int32_t run(npa_device *d, const int64_t *words, const npa_device_grid *grid,
                    char *partials, uint32_t *flags, bool *begun)
 {
-    if (d->pid != getpid()) {
-        return FORKED; /* the driver's threads are the parent's */
-    }
     int32_t error = npa_device_injected();
     if (error != 0) {
         return error;
@@ -143,6 +139,9 @@ int32_t npa_device_run(npa_device *d, const int64_t *words, const npa_device_gri
 {
     if (d->failed) {
         return d->error;
+    }
+    if (!npa_store_here(d->store)) {
+        return FORKED; /* no failure of the device's */
     }
     int32_t error = run(d, words, grid, partials, flags, begun);
     if (error != 0) {
@@ -211,7 +210,6 @@ static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     d->finish = (void *)(uintptr_t)finish;
     d->rank = rank, d->narrays = narrays, d->nwords = nwords;
     d->groups = groups < 1 ? 1 : groups, d->group_size = group_size < 1 ? 1 : (size_t)group_size;
-    d->pid = getpid();
     d->store = (npa_store *)memory; /* which lives for ever */
     d->host_memory = host_memory;
     return (PyObject *)self;

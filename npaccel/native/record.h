@@ -520,7 +520,6 @@ typedef struct {
     int rank, narrays, nwords;
     int64_t groups;    /* work groups at most */
     size_t group_size; /* work items of each */
-    int pid;
     int32_t error;
     bool failed;
 } npa_device;
@@ -588,6 +587,7 @@ npa_store *npa_copy_store(const npa_buffer *b); /* where it has a copy, or NULL 
 void npa_spread_place(npa_queue *q, const npa_access *accesses, int n);
 npa_store *npa_store_of(const npa_queue *q, int requests); /* where these are to run, or NULL */
 uint64_t npa_place_number(const npa_store *s);             /* 0 for NULL: part of keys */
+bool npa_store_here(const npa_store *s); /* not in a forked process, which lacks the driver's threads */
 PyObject *npa_store_name(const npa_store *s); /* a new reference; None for NULL */
 PyObject *npa_placement(PyObject *self, PyObject *nothing);
 PyObject *npa_residence(PyObject *self, PyObject *nothing);

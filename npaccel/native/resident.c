@@ -56,7 +56,7 @@ static void release(npa_store *s, npa_piece p)
 
 void npa_piece_give(npa_store *s, npa_piece p)
 {
-    if (p.memory == NULL || s->pid != getpid()) {
+    if (p.memory == NULL || !npa_store_here(s)) {
         return;
     }
     if (s->nfree == MOST_FREE) {
@@ -209,7 +209,7 @@ bool npa_copy_home(npa_buffer *b)
         if (host == NULL) {
             return false;
         }
-        if (c->store->pid != getpid() || read_home(c, host) != 0) {
+        if (!npa_store_here(c->store) || read_home(c, host) != 0) {
             lost = npa_losses = b->unreachable = true;
             return false;
         }
@@ -469,7 +469,7 @@ enum npa_ran npa_store_run(npa_device *d, const npa_launch *l)
     void **memories = malloc(sizeof *memories * (size_t)(d->narrays + 1));
     int32_t error = NPA_NO_ROOM;
     bool begun = false;
-    if (memories != NULL && !d->failed && s->pid == getpid() && fits(d, l) &&
+    if (memories != NULL && !d->failed && npa_store_here(s) && fits(d, l) &&
         bring_all(s, l->q, l->accesses, d->narrays)) {
         for (int k = 0; k < d->narrays; k++) {
             memories[k] = l->q->buffers[l->accesses[k].buffer]->copy->at.memory;
@@ -524,6 +524,8 @@ npa_store *npa_store_of(const npa_queue *q, int requests)
 }
 
 uint64_t npa_place_number(const npa_store *s) { return s != NULL ? s->number : 0; }
+
+bool npa_store_here(const npa_store *s) { return s->pid == getpid(); }
 
 PyObject *npa_store_name(const npa_store *s) { return Py_NewRef(s != NULL ? s->name : Py_None); }
 

@@ -9,7 +9,7 @@ from cachetools import LRUCache
 from npaccel.backends.base import Backend, Compiled, Loaded
 from npaccel.caches.program import KernelCache
 from npaccel.caches.store import Store, digest
-from npaccel.errors import CompileError
+from npaccel.errors import CompileError, Unsupported
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.text import body_text
 
@@ -109,6 +109,8 @@ class Kernels:
             return None
         try:
             found = self.add(key, unpack_image(entry))
+        except Unsupported:  # of this process, not of the code
+            raise
         except (CompileError, ValueError):  # not damaged, but not made by us either
             store.drop(key)
             return None

@@ -146,16 +146,25 @@ def test_a_forked_process_computes_on_the_host():
     program = """
 import os, warnings
 import numpy as np, npaccel
-warnings.simplefilter("ignore")
+warnings.simplefilter("error")
 source = np.arange(float(1 << 17))
-npaccel.config.backend = "opencl"
+npaccel.config.tiering, npaccel.config.backend = "eager", "opencl"
 npaccel.evaluate(npaccel.asarray(source) * 2.0)
-child = os.fork()
-y = npaccel.evaluate(npaccel.asarray(source) * 2.0)
-good = bool((np.asarray(y) == source * 2.0).all())
+
+def count():
+    return npaccel.stats()["kernels_by_backend"].get("opencl", 0)
+
+before, child = count(), os.fork()
+# A program that is known, a new one of a kernel that is, and one of a new kernel.
+x = npaccel.asarray(source)
+y = npaccel.evaluate(x * 2.0)
+z = npaccel.evaluate(x[1:] * 2.0, x[:9] * 2.0)
+w = npaccel.evaluate(x * 2.0 - 1.0)
+good = all(bool((np.asarray(i) == j).all()) for i, j in zip(
+    (y, *z, w), (source * 2, source[1:] * 2, source[:9] * 2, source * 2 - 1), strict=True))
 if child == 0:
-    os._exit(0 if good else 1)
-print(good, os.waitpid(child, 0)[1])
+    os._exit(0 if good and count() == before else 1)
+print(good and count() > before, os.waitpid(child, 0)[1])
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120

@@ -23,7 +23,7 @@ from npaccel.backends.layout import LANES
 from npaccel.backends.opencl.folders import Folder
 from npaccel.backends.opencl.helper import read_message, write_message
 from npaccel.config import driver_environment, set_driver_folder
-from npaccel.errors import BackendUnavailable, CompileError
+from npaccel.errors import BackendUnavailable, CompileError, Unsupported
 
 __all__ = ["BUILD_SECONDS", "Builder", "Target", "find_devices"]
 
@@ -239,6 +239,7 @@ class Target:
             self._own_bytes,
         )
         self.builder = Builder()
+        self._process = os.getpid()
         self.identity = f"opencl {found.driver} {device.version} {device.name}"
         self.identity += f" {self.options} {self.features}"
         self.identity += f" groups of {self.group_size}" if self.group_size > 1 else ""
@@ -300,7 +301,8 @@ class Target:
         self.host_memory = self.shares_memory and size_bytes == 0
 
     def build(self, source: str, symbols: tuple[str, ...], words: int) -> bytes:
-        """Code of a program with these kernel functions; raises CompileError."""
+        """Code of a program with these kernel functions; raises CompileError, or Unsupported."""
+        self._check_process()
         header = {
             "device": self.found.place,
             "options": self._alternatives(),
@@ -311,13 +313,19 @@ class Target:
         }
         return self.builder.build(header, source)
 
+    def _check_process(self) -> None:
+        # The driver's threads, and those that hold its locks, are the parent's.
+        if os.getpid() != self._process:
+            raise Unsupported("opencl: a forked process computes on the host")
+
     def _alternatives(self) -> list[str]:
         """Options for a build, each for when those before it fail."""
         bare = [f"{self.options} {BARE}"] if self.pocl else []
         return [*bare, self.options]
 
     def load(self, image: bytes, symbols: tuple[str, ...]) -> tuple[Any, ...]:
-        """The kernel functions in code that `build` made; raises CompileError."""
+        """The kernel functions in code that `build` made; raises CompileError, or Unsupported."""
+        self._check_process()
         cl = self.cl
         try:
             with warnings.catch_warnings():
