@@ -83,7 +83,7 @@ static PyObject *given(PyObject *const *args, Py_ssize_t n, PyObject *names, Py_
  * is to meet the array again, in one kernel. */
 static size_t most_along(PyArrayObject *a, size_t most, PyObject *axis, PyObject *keepdims)
 {
-    enum { LONG = 32 };
+    enum { LONG = 32, VERY_LONG = 256 };
     int last = PyArray_NDIM(a) - 1;
     if (!PyArray_IS_C_CONTIGUOUS(a) || PyArray_DIM(a, last) < LONG ||
         !(keepdims == NULL || keepdims == Py_False)) {
@@ -91,7 +91,11 @@ static size_t most_along(PyArrayObject *a, size_t most, PyObject *axis, PyObject
     }
     int overflow;
     long k = axis != NULL && PyLong_CheckExact(axis) ? PyLong_AsLongAndOverflow(axis, &overflow) : 0;
-    return (k == -1 || k == last) && most > 4 * MiB ? most : most < MiB ? most : MiB;
+    if ((k == -1 || k == last) && most > 4 * MiB) {
+        return most;
+    }
+    size_t along = PyArray_DIM(a, last) >= VERY_LONG && PyArray_ITEMSIZE(a) >= 8 ? 4 * MiB : MiB;
+    return most < MiB ? most : along;
 }
 
 /* fold(array, axis, ...), where `out` is at that place. first: without an axis it is the first one. */

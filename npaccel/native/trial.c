@@ -184,6 +184,21 @@ static bool is_new(uint64_t key, size_t bytes)
     return new;
 }
 
+/* Whether an operation that came twice before the round's beginning came again belongs to a loop that is
+ * NumPy's: then only this round was another, as where a loop ends and is begun anew. */
+static bool resumes(place *p)
+{
+    place *loop = at(current.head);
+    if (loop->key != current.head || p->head != current.head || p->loops || loop->way != NUMPYS ||
+        loop->on_trial || loop->left == 0) {
+        return false;
+    }
+    loop->left--, loop->skipped++;
+    current.number = loop->round = ++rounds;
+    current.way = NUMPYS, current.mixed = true;
+    return true;
+}
+
 bool npa_trial_passes(const void *what, size_t bytes, npa_passing may)
 {
     arrived = 0;
@@ -207,7 +222,7 @@ bool npa_trial_passes(const void *what, size_t bytes, npa_passing may)
         if (key == current.head) {
             end(p);
             begin(p);
-        } else if (current.head == 0 || p->round == current.number ||
+        } else if (current.head == 0 || (p->round == current.number && !resumes(p)) ||
                    (current.way == NUMPYS && p->loops && p->head != current.head)) {
             at(current.head)->loops &= p->round != current.number; /* it did not come again */
             begin(p);

@@ -26,6 +26,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "argmin of rows": lambda x: np.argmin(x, axis=1),
     "argmax": lambda x: np.argmax(x, keepdims=True),
     "var": lambda x: x.var(),
+    "cov": np.cov,
+    "corrcoef": lambda x: np.corrcoef(x, rowvar=False),
     "std": lambda x: np.std(x, axis=0, ddof=1),
     "nanmean": np.nanmean,
     "nanstd": lambda x: np.nanstd(x, axis=0),
@@ -103,6 +105,18 @@ def test_truth_values_are_counted_at_once() -> None:
         assert np.count_nonzero(mask) == want
         assert npaccel.stats()["requests"] == before
         assert np.count_nonzero(x > 0.5) == want
+
+
+@pytest.mark.pending
+def test_long_rows_are_folded_at_once_where_short_ones_are_not() -> None:
+    x = square(8 * N)
+    want = x.sum(axis=0)
+    with npaccel.accelerate():
+        before = npaccel.stats()["requests"]
+        same(x.sum(axis=0), want)
+        assert npaccel.stats()["requests"] == before
+        x.reshape(-1, 40).sum(axis=0)
+        assert npaccel.stats()["requests"] > before
 
 
 @pytest.mark.pending

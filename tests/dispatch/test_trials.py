@@ -133,6 +133,29 @@ def test_inner_and_outer_loops(trials: Callable[[tuple[int, int]], None]) -> Non
         assert np.array_equal(a, b)
 
 
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
+def test_a_loop_that_is_begun_anew_stays_numpys(
+    trials: Callable[[tuple[int, int]], None],
+) -> None:
+    """In the rounds at its ends something else waits, so they begin with another operation."""
+    a, b, c = arrays()
+    small = np.ones((2, SHAPE[0]))
+
+    def program(times: int, *waiting: int) -> None:
+        for _ in range(times):
+            for t in range(12):
+                waits = np.exp(a) if t in waiting else None
+                d = b * 0.5
+                small @ d  # NumPy's: nothing waits from here on
+                c[:] = -d
+                del waits
+
+    trials(NUMPY_WINS)
+    counts(lambda: program(4))  # until it is decided
+    recorded, left = counts(lambda: program(4, 0, 10, 11))
+    assert recorded < left / 4
+
+
 def test_nothing_is_left_outside_a_block_or_when_compiling_is_eager() -> None:
     before = npaccel.stats()["left_to_numpy"]
     with npaccel.accelerate():
