@@ -65,12 +65,12 @@ test-all: test
 	$(SAFE) $(BIN)/python -m pytest -q -m slow tests
 
 # Code of an earlier run is used again, and PoCL builds no second variant of each kernel. ARGS="-k ..." or
-# ARGS="--lf" (what failed the last time) run some.
+# ARGS="--lf" (what failed the last time) run some. A test may build hundreds of kernels.
 BACKEND ?= opencl
 differential: $(INSTALLED)
 	$(SAFE) NPACCEL_BACKEND=$(BACKEND) NPACCEL_CACHE_DIR="$(CURDIR)/build/cache" \
 	  NPACCEL_CACHE_LIMIT=8000000000 \
-	  POCL_WORK_GROUP_SPECIALIZATION=0 $(BIN)/python -m pytest -v tests/dispatch $(ARGS)
+	  POCL_WORK_GROUP_SPECIALIZATION=0 $(BIN)/python -m pytest -v --timeout=3000 tests/dispatch $(ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
