@@ -62,7 +62,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="npaccel", description="NumPy programs, faster.")
     parser.add_argument("--version", action="version", version=f"npaccel {version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    run = commands.add_parser("demo", help="run the example programs with and without npaccel")
+    run = add_command(commands, "demo", "run the example programs with and without npaccel")
     run.add_argument("names", nargs="*", metavar="EXAMPLE", help="which ones (default: all)")
     run.add_argument("--file", type=Path, help="your own table: .csv, .txt or .npy")
     run.add_argument("--repeats", type=positive, default=5, help="timed calls (default: 5)")
@@ -70,12 +70,25 @@ def make_parser() -> argparse.ArgumentParser:
         "--accelerate", action="store_true", help="in an accelerate() block, with plain arrays"
     )
     run.set_defaults(command=run_demo)
-    commands.add_parser("run", help="run a script or module with its arrays computed by npaccel")
-    devices = commands.add_parser("devices", help="what npaccel finds here, and its settings")
+    add_command(commands, "run", "run a script or module with its arrays computed by npaccel")
+    devices = add_command(commands, "devices", "what npaccel finds here, and its settings")
     devices.set_defaults(command=show_devices)
-    cache = commands.add_parser("cache", help="what is kept on disk; or clear, prune, verify it")
-    cache.add_argument("action", nargs="?", choices=("show", "clear", "prune", "verify"))
+    cache = add_command(commands, "cache", "what is kept on disk; or clear, prune, verify it")
+    cache.add_argument(
+        "action",
+        nargs="?",
+        choices=("show", "clear", "prune", "verify"),
+        help="show (the default): where it is and what it holds; clear: delete all; prune: delete "
+        "the least recently used beyond the limit; verify: read all, delete what is damaged",
+    )
     cache.set_defaults(command=manage_cache)
+    return parser
+
+
+def add_command(commands: Any, name: str, purpose: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}."
+    )
     return parser
 
 
