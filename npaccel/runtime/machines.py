@@ -154,7 +154,9 @@ class Machines:
         """The backend that an earlier process has decided for, for the pending requests; or ''."""
         store = self._store()
         found = store.get(self._decision(key)) if store is not None else None
-        name, _, identity = (found or b"").decode().partition(" ")
+        if found is None:
+            return ""
+        name, _, identity = found.decode().partition(" ")
         with suppress(BackendUnavailable):
             if name == "llvm" or (is_device(name) and self.backend(name).identity == identity):
                 return name

@@ -275,6 +275,12 @@ def test_what_was_decided_with_another_driver_does_not_count(
     assert _run(4) == ["llvm"] * 4
 
 
+def test_where_nothing_was_decided_no_backend_is_opened(decisions, monkeypatch):
+    _run(1)
+    monkeypatch.setattr(machines, "open_backend", lambda name: pytest.fail(f"{name!r} was opened"))
+    assert _run(3) == ["llvm"] * 3
+
+
 def test_what_has_run_on_both_is_compared_without_a_plan(measured, monkeypatch):
     pytest.importorskip("pyopencl")
     with npaccel.backend("opencl"):
