@@ -245,7 +245,9 @@ class Table:
                 wrapped = None if taker is None else _taker(taker)
                 self._enter(function, look, wrapped, name, *rest)
             for function, (reason, most) in WHOLE.items():
-                _native.redirect_whole(function, function.__name__, reason, most)
+                _native.redirect_whole(
+                    function, function.__name__, reason, most, function is np.copyto
+                )
         for ufunc in _ufuncs():
             possible = self._proofs[0] and ufunc not in self._ufuncs
             exact = ufunc.__name__ in SAME_BITS

@@ -14,6 +14,7 @@ static const char *const operation_names[OP_COUNT] = {
     "positive", "absolute", "invert", "divmod", "less", "less_equal", "equal", "not_equal",
     "greater", "greater_equal", "square", "reciprocal", "sqrt"};
 static PyObject *operations[OP_COUNT];
+static bool exact[OP_COUNT]; /* the same bits, whoever computes them; once a block was open */
 
 PyTypeObject *npa_array_type;
 size_t npa_threshold = 1 << 18;
@@ -69,6 +70,13 @@ static int note_fallback(PyObject *name, const char *reason, double took)
     return 0;
 }
 
+void npa_operator_is_exact(PyObject *ufunc)
+{
+    for (int op = 0; op < OP_COUNT; op++) {
+        exact[op] |= operations[op] == ufunc;
+    }
+}
+
 /* Whether NumPy does it at once, in a block; see trial.c. */
 static bool passes(enum operation op, const npa_value *values, int n)
 {
@@ -77,9 +85,8 @@ static bool passes(enum operation op, const npa_value *values, int n)
         size_t bytes = values[k].array != NULL ? (size_t)PyArray_NBYTES(values[k].array) : 0;
         most = bytes > most ? bytes : most;
     }
-    bool exact = op != OP_POWER && op != OP_ABSOLUTE; /* of complex numbers the latter is not */
     return npa_trials_on && npa_in_block() &&
-           npa_trial_passes(operations[op], most, exact ? NPA_ANY_TIME : NPA_WHILE_NEW);
+           npa_trial_passes(operations[op], most, exact[op] ? NPA_ANY_TIME : NPA_WHILE_NEW);
 }
 
 /* Record ufunc(values...): 1 done, 0 NumPy should do it, -1 error. */

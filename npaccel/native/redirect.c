@@ -53,6 +53,7 @@ typedef struct {
     PyObject *function, *name, *reason;
     vectorcallfunc *slot, original;
     size_t most;
+    bool fills; /* copyto: only where one value is put everywhere */
 } whole;
 
 enum { MOST = 256, MOST_UFUNCS = 512, MOST_WHOLE = 64, NESTED = 32 };
@@ -806,10 +807,22 @@ static uint8_t *whole_place(PyObject *function)
     }
 }
 
-size_t npa_most_whole(PyObject *function)
+/* copyto(array, one value): as np.full and np.zeros_like end. */
+static bool fills(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    bool everywhere = n == 2 || n == 3;
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        everywhere &= PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), "casting") == 0;
+    }
+    return everywhere && npa_in_block() &&
+           (!PyArray_Check(args[1]) || PyArray_SIZE((PyArrayObject *)args[1]) == 1);
+}
+
+size_t npa_most_whole(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     uint8_t *place = whole_place(function);
-    return *place != 0 ? wholes[*place - 1].most : 0;
+    const whole *w = *place != 0 ? &wholes[*place - 1] : NULL;
+    return w != NULL && (!w->fills || fills(args, n, names)) ? w->most : 0;
 }
 
 /* Where nothing waits for its arrays, and they are not so large. As npa_direct_call. */
@@ -833,7 +846,8 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     const whole *w = &wholes[*whole_place(self) - 1];
     PyObject *result;
-    if (npa_suspended || !any_large(args, all, true) || !npa_in_block()) {
+    if (npa_suspended || !any_large(args, all, true) || !npa_in_block() ||
+        (w->fills && !fills(args, n, names))) {
         return w->original(self, args, nargs, names);
     }
     if (w->most > 0) {
@@ -1080,16 +1094,20 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *args)
     }
     ufuncs[nufuncs] = (PyUFuncObject *)Py_NewRef(o), ufunc_exact[nufuncs] = exact;
     ufunc_originals[nufuncs++] = u->vectorcall;
+    if (exact) {
+        npa_operator_is_exact(o);
+    }
     Py_RETURN_TRUE;
 }
 
-/* redirect_whole(function, name, reason, most) -> bool */
+/* redirect_whole(function, name, reason, most, fills) -> bool */
 static PyObject *redirect_whole(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *function, *name, *reason;
     Py_ssize_t most;
-    if (!PyArg_ParseTuple(args, "OUUn", &function, &name, &reason, &most)) {
+    int fill;
+    if (!PyArg_ParseTuple(args, "OUUnp", &function, &name, &reason, &most, &fill)) {
         return NULL;
     }
     Py_ssize_t offset = Py_TYPE(function)->tp_vectorcall_offset;
@@ -1102,7 +1120,7 @@ static PyObject *redirect_whole(PyObject *module, PyObject *args)
     *whole_place(function) = (uint8_t)(nwholes + 1);
     wholes[nwholes++] = (whole){.function = Py_NewRef(function), .name = Py_NewRef(name),
                                 .reason = Py_NewRef(reason), .slot = slot, .original = *slot,
-                                .most = (size_t)most};
+                                .most = (size_t)most, .fills = fill};
     Py_RETURN_TRUE;
 }
 

@@ -185,3 +185,42 @@ def test_errors_are_numpys() -> None:
                 np.add.reduce(x, axis=None, nonsense=3)
             with pytest.raises(ValueError, match=r"same shape|must match"):
                 np.stack([x, x[:3]])
+
+
+FILLED: dict[str, Callable[[Any], Any]] = {
+    "full": lambda x: np.full(x.shape, 2.5),
+    "ones": lambda x: np.ones(x.shape, "i4"),
+    "zeros_like": np.zeros_like,
+    "full_like": lambda x: np.full_like(x, True),
+    "overflow": lambda x: np.full(x.shape, 1e300, "f4"),
+}
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_what_is_made_is_filled_at_once(name: str) -> None:
+    x = np.arange(N * 1.0).reshape(200, -1)
+    make = FILLED[name]
+    with warnings.catch_warnings(record=True) as expected:
+        warnings.simplefilter("always")
+        plain = make(x)
+    with warnings.catch_warnings(record=True) as found, npaccel.accelerate(min_size=1 << 17):
+        warnings.simplefilter("always")
+        before = npaccel.stats()["requests"]
+        made = make(x)
+        assert npaccel.stats()["requests"] == before
+    assert [str(w.message) for w in found] == [str(w.message) for w in expected]
+    assert made.dtype == plain.dtype
+    assert np.array_equal(made, plain)
+
+
+@pytest.mark.pending
+def test_what_waits_is_filled_after_what_reads_it() -> None:
+    x = np.arange(N * 1.0)
+    with npaccel.accelerate(min_size=1 << 18):
+        a = np.multiply(x, 2.0)
+        b = a + 1
+        np.copyto(a, 7)
+        np.copyto(x, 3.0)
+        c = a + x
+    assert np.array_equal(b, np.arange(N) * 2.0 + 1)
+    assert np.array_equal(c, np.full(N, 10.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import npaccel
 from npaccel import _native
+from npaccel.ir.ops import SAME_BITS
 
 SHAPE = (200, 220)  # more than the threshold
 ROUNDS = 80
@@ -238,3 +240,20 @@ def test_warnings_of_what_is_new_are_numpys() -> None:
         assert caught[0].filename == __file__
         with np.errstate(all="raise"), pytest.raises(FloatingPointError):
             np.log(b)
+
+
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
+@pytest.mark.parametrize("name", ["add", "floordiv", "lt", "invert", "pow", "abs"])
+def test_operators_of_ours_pass_where_their_ufuncs_do(name: str) -> None:
+    """`ir.ops.SAME_BITS` says so for both."""
+    ufunc = {"floordiv": "floor_divide", "lt": "less", "pow": "power", "abs": "absolute"}
+    exact = ufunc.get(name, name) in SAME_BITS
+    a = npaccel.asarray(np.arange(1, 40_001))
+    operands = (a, a) if name in ("add", "floordiv", "lt", "pow") else (a,)
+
+    def program() -> None:
+        for _ in range(30):
+            npaccel.evaluate(getattr(operator, name)(*operands))
+
+    _native.trials(True, *NUMPY_WINS, 0)
+    assert (counts(program)[1] > 0) == exact
