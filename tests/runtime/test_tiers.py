@@ -447,6 +447,24 @@ def test_a_forked_child_has_a_helper_of_its_own(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_the_helper_yields_to_the_program_in_a_session_of_its_own() -> None:
+    if not Path("/proc/self/autogroup").exists():
+        pytest.skip("this kernel has no scheduling groups of sessions")
+    code = (
+        "import os; from npaccel.runtime.worker import lower_priority; lower_priority();"
+        "print(os.nice(0), open('/proc/self/autogroup').read().split()[-1])"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        start_new_session=True,
+    )
+    assert said.stdout.split() == ["15", "10"]
+
+
 def test_a_helper_of_another_version_is_not_used() -> None:
     helper = Helper(npaccel.config.helper_environment(), "another")
     assert helper.ask(1, None)
