@@ -54,6 +54,12 @@ COMPOSITES = _named(
     """
 )
 
+# Those of them that only make a view of one array: they record nothing and warn of nothing, so
+# they need no line of the user's.
+VIEWS = _named(
+    """expand_dims matrix_transpose moveaxis permute_dims rollaxis squeeze swapaxes transpose"""
+)
+
 # Asked about dtypes and addresses only.
 METADATA = _named(
     """can_cast common_type iscomplexobj isrealobj may_share_memory min_scalar_type ndim
@@ -114,6 +120,8 @@ def array_function(
             # NumPy names our class when it asks; somebody asks an ndarray.
             return np.ndarray.__array_function__(self, func, types, args, kwargs)
         return fallback(func, args, kwargs, "operand of another class")
+    if _only_views(self, func, args, kwargs):
+        return np.ndarray.__array_function__(self, func, types, args, kwargs)
     try:
         if func in IMPLEMENTED:
             return IMPLEMENTED[func](*args, **kwargs)
@@ -128,6 +136,15 @@ def array_function(
     name = f"{func.__module__}.{func.__name__}".removeprefix("numpy.")
     written = (*((0,) if func in WRITERS else ()), *_out_position(func))
     return fallback(func, args, kwargs, reason, name=name, written=written)
+
+
+def _only_views(
+    array: Array, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> bool:
+    if function in VIEWS:
+        return True
+    plain_call = function is np.reshape and len(args) == 2 and not kwargs
+    return plain_call and args[0] is array and array.flags.c_contiguous
 
 
 @functools.lru_cache(maxsize=1024)

@@ -9,6 +9,7 @@ import pytest
 
 import npaccel
 from npaccel.dispatch import COMPOSITES, IMPLEMENTED, METADATA
+from npaccel.dispatch.function import VIEWS
 
 from .differential import check, edge_values, shapes
 
@@ -251,7 +252,32 @@ def test_composites_stay_recorded() -> None:
         assert type(call(x)) is npaccel.Array
 
 
+@pytest.mark.pending
+def test_functions_that_make_views_leave_what_waits() -> None:
+    x, like = npaccel.asarray(block()) * 2, block() * 2
+    flushes = npaccel.stats()["flushes"]
+    for call in (
+        np.transpose,
+        np.squeeze,
+        lambda a: np.swapaxes(a, 0, 1),
+        lambda a: np.moveaxis(a, 0, -1),
+        lambda a: np.expand_dims(a, 1),
+        lambda a: np.rollaxis(a, 1),
+        lambda a: np.reshape(a, (6, 5)),
+    ):
+        view, want = call(x), call(like)
+        assert type(view) is npaccel.Array
+        assert view.strides == want.strides
+        assert npaccel.stats()["flushes"] == flushes
+        view += 1
+        want += 1
+    assert np.array_equal(x, like)
+    with pytest.raises(ValueError, match="cannot reshape"):
+        np.reshape(x, (7, 5))
+
+
 def test_registries_do_not_overlap() -> None:
     assert not COMPOSITES & METADATA
+    assert VIEWS <= COMPOSITES
     assert not COMPOSITES & set(IMPLEMENTED)
     assert len(COMPOSITES) > 60
