@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import os
+import platform
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -335,3 +339,25 @@ def test_small_arrays_that_broadcast_to_a_large_one() -> None:
     with npaccel.accelerate():
         assert type(column * row) is npaccel.Array
         assert type(column * column) is np.ndarray
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="this is about glibc's malloc")
+def test_memory_of_numpys_arrays_stays_warm() -> None:
+    program = """
+import resource
+import numpy as np, npaccel
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        arrays = [np.ones(size) for size in (30_000, 25_000, 28_000)]
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+with npaccel.accelerate(min_size=1 << 30):
+    faults()
+    print(faults())
+"""
+    setting = {key: value for key, value in os.environ.items() if not key.startswith("MALLOC_")}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=setting, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 100  # 1,200 with pages that are new each time

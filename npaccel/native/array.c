@@ -80,13 +80,9 @@ void npa_operator_is_exact(PyObject *ufunc)
 /* Whether NumPy does it at once, in a block; see trial.c. */
 static bool passes(enum operation op, const npa_value *values, int n)
 {
-    size_t most = 0;
-    for (int k = 0; k < n; k++) {
-        size_t bytes = values[k].array != NULL ? (size_t)PyArray_NBYTES(values[k].array) : 0;
-        most = bytes > most ? bytes : most;
-    }
     return npa_trials_on && npa_in_block() &&
-           npa_trial_passes(operations[op], most, exact[op] ? NPA_ANY_TIME : NPA_WHILE_NEW);
+           npa_trial_passes(operations[op], npa_broadcast_bytes(values, n),
+                            exact[op] ? NPA_ANY_TIME : NPA_WHILE_NEW);
 }
 
 /* Record ufunc(values...): 1 done, 0 NumPy should do it, -1 error. */

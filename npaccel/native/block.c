@@ -134,6 +134,19 @@ static int set_as_it_is(void)
     return status;
 }
 
+/* glibc gives memory of arrays above 128 KiB back as they die, and the next ones touch new pages: that
+ * may take as long as computing them. Once a large piece has been freed it has learnt better, and keeps as
+ * much (mallopt(3), M_MMAP_THRESHOLD, of which 32 MiB is the most). So one is, untouched. */
+static void teach_malloc(void)
+{
+    static bool done;
+    if (!done) {
+        done = true;
+        void *volatile piece = malloc((32u << 20) - (16u << 10)); /* volatile: lest both be left out */
+        free(piece);
+    }
+}
+
 static PyObject *block_enter(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
@@ -168,6 +181,7 @@ static PyObject *block_enter(PyObject *self, PyObject *nothing)
     npa_find_least();
     if (first) {
         npa_redirect_install();
+        teach_malloc();
     }
     Py_RETURN_NONE;
 }

@@ -70,9 +70,7 @@ bool npa_classify(PyObject *object, npa_value *out)
     return true;
 }
 
-/* Bytes (in the widest operand's items) of what small operands broadcast to; an outer product of
- * two small vectors is large. */
-static size_t broadcast_bytes(const npa_value *values, int n)
+size_t npa_broadcast_bytes(const npa_value *values, int n)
 {
     npy_intp item = 0;
     size_t count = 1;
@@ -118,7 +116,7 @@ bool npa_wants(const npa_value *values, int n)
         arrays++;
         deep |= PyArray_NDIM(a) > 1;
     }
-    return arrays > 1 && deep && broadcast_bytes(values, n) >= threshold;
+    return arrays > 1 && deep && npa_broadcast_bytes(values, n) >= threshold;
 }
 
 int npa_scalar_value(const npa_value *v, int to, void *out)

@@ -280,6 +280,9 @@ void npa_internal_prefixes(PyObject *tuple);
 npa_request *npa_queue_room(size_t size); /* at the end of the queue, with the lock; NULL: no memory */
 enum { NPA_WEAK_INT = 100, NPA_WEAK_FLOAT, NPA_WEAK_COMPLEX };
 bool npa_classify(PyObject *object, npa_value *out);
+/* Bytes (in the widest operand's items) of what operands broadcast to; an outer product of two small
+ * vectors is large. */
+size_t npa_broadcast_bytes(const npa_value *values, int n);
 bool npa_wants(const npa_value *values, int n);
 bool npa_type_known(int type);
 bool npa_array_known(PyArrayObject *a);

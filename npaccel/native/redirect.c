@@ -523,10 +523,13 @@ static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
     bool target = false;
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     Py_ssize_t nin = ((PyUFuncObject *)self)->nin;
-    size_t bytes = most_bytes(args, all, mine);
-    if (*mine) {
-        most_bytes(args + nin, all - nin, &target);
+    npa_value values[NPA_MAX_ARGS] = {0};
+    for (Py_ssize_t k = 0; k < all && k < NPA_MAX_ARGS; k++) {
+        *mine |= ours(args[k]);
+        target |= k >= nin && ours(args[k]);
+        values[k].array = plain(args[k]) || ours(args[k]) ? (PyArrayObject *)args[k] : NULL;
     }
+    size_t bytes = npa_broadcast_bytes(values, all < NPA_MAX_ARGS ? (int)all : NPA_MAX_ARGS);
     bool possible = !*mine || (names == NULL && !target);
     return exact ? npa_trial_passes(self, bytes, possible ? NPA_ANY_TIME : NPA_NEVER)
                  : possible && npa_trial_passes(self, bytes, NPA_WHILE_NEW);

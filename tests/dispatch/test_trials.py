@@ -195,6 +195,17 @@ def test_what_is_new_is_numpys_until_it_is_worth_recording() -> None:
     assert np.array_equal(a, b * 2 + c)
 
 
+def test_what_is_new_is_as_large_as_its_result() -> None:
+    """Small operands that make something large: recorded at once."""
+    column, row = np.ones((1200, 1)), np.ones(1100)
+    _native.trials(True, 1, 1000, 1 << 40)
+    with npaccel.accelerate(min_size=1 << 10):
+        before = npaccel.stats()["requests"]
+        results = np.multiply(column, row), npaccel.asarray(column) + row
+        assert npaccel.stats()["requests"] == before + 2
+    assert all(np.asarray(result).shape == (1200, 1100) for result in results)
+
+
 @pytest.mark.parametrize("worth", [1 << 20, 1 << 40])
 def test_values_of_what_is_new(worth: int) -> None:
     """Functions that may have other bits too, creation, reductions, ours among the operands."""
