@@ -15,7 +15,7 @@ from npaccel.ir.operation import Body, FlagRule, GuardRule, Masks, Op, Operands
 from npaccel.ir.precision import Wide, by_f8
 from npaccel.ir.scalar import Core, Expr
 
-__all__ = ["MATHEMATICS", "WHOLE_POWER"]
+__all__ = ["HALF_POWER", "MATHEMATICS", "SINGLE_POWER", "WHOLE_POWER"]
 
 BOTH = (True, True)
 ONE = (True,)
@@ -110,6 +110,21 @@ HALF_POWER = Op(
     "half power", 2, 1, "f", lambda x, _: x.unary(Core.SQRT), None,
     when.one(FlagKind.INVALID, lambda x, _: x < 0.0), propagates=BOTH, cost=7,
 )  # fmt: skip
+
+
+def _single_power(x: Expr, y: Expr, *, fine: bool) -> Expr:
+    return y.eq(0.5).select(x.unary(Core.SQRT), powers.power(x, y, fine=fine))
+
+
+def _single_power_masks(operands: Operands, results: Operands) -> Masks:
+    x, y = operands
+    return *_power_masks(operands, results), (FlagKind.INVALID, y.eq(0.5) & x.eq(-math.inf))
+
+
+# The same where the exponent is one number, but known only when the kernel runs.
+SINGLE_POWER = _row(
+    "single power", _single_power, 1, 81, _single_power_masks, propagates=BOTH, nin=2
+)
 
 _DEGREES, _RADIANS = _ratio(180.0, math.pi), _ratio(math.pi, 180.0)
 

@@ -38,3 +38,14 @@ def test_half_powers(dtype: str) -> None:
             np.testing.assert_allclose(got, expected, rtol=2 * np.finfo(dtype).eps)
             signs = ~np.isnan(expected)
             np.testing.assert_array_equal(np.signbit(got[signs]), np.signbit(expected[signs]))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_exponent_that_a_section_takes_anew() -> None:
+    x = np.resize(SPECIAL, 5000)
+    section = npaccel.macro(lambda x, p: np.power(x * 1, p))
+    for exponent in (0.3, 0.5, 2.0, -1.5, 0.5, 0.3):
+        got, expected = np.asarray(section(x, exponent)), np.power(x, exponent)
+        np.testing.assert_allclose(got, expected, rtol=1e-15)
+        signs = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(got[signs]), np.signbit(expected[signs]))

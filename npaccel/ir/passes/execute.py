@@ -23,7 +23,7 @@ from npaccel.ir.operation import Op
 from npaccel.ir.ops import find
 from npaccel.ir.passes.draft import Access, Draft, Fact, Group, Member, Need, Role
 from npaccel.ir.passes.facts import FLOATING, kinds_asked
-from npaccel.ir.passes.rewrite import RewritingPool, substitute
+from npaccel.ir.passes.rewrite import RewritingPool, refined, substitute
 from npaccel.ir.scalar import Core, Expr, item_size
 
 __all__ = ["Execution", "Key", "Moment", "execute"]
@@ -238,6 +238,8 @@ class Execution:
             op = replaced[0]
             assert op is not None
             self.consumed.append((request.index, replaced[1]))
+        else:
+            op = refined(request, op)
         operands: list[Expr] = []
         for position, dtype in enumerate(request.loop[: op.nin]):
             if replaced is not None and position == replaced[1]:

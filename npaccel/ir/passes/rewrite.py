@@ -13,13 +13,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from npaccel.ir.mathematics import HALF_POWER, WHOLE_POWER
+from npaccel.ir.mathematics import HALF_POWER, SINGLE_POWER, WHOLE_POWER
 from npaccel.ir.nodes import Kind, Request, ScalarOperand
 from npaccel.ir.operation import Op
 from npaccel.ir.ops import find
 from npaccel.ir.scalar import Core, Expr, Pool, Value, item_size
 
-__all__ = ["REQUEST_RULES", "RULES", "RequestRule", "RewritingPool", "Rule", "substitute"]
+__all__ = [
+    "REQUEST_RULES",
+    "RULES",
+    "RequestRule",
+    "RewritingPool",
+    "Rule",
+    "refined",
+    "substitute",
+]
 
 Args = tuple[Expr, ...]
 
@@ -225,6 +233,9 @@ def _whole(dtype: str, value: Value) -> Value | None:
     return value if 1 <= value <= 8 else None
 
 
+_ROOTS = ("f4", "f8")  # dtypes whose loop may do so
+
+
 @functools.cache
 def _half_is_root() -> bool:
     """Whether this NumPy's loop takes a square root for the exponent 0.5, as from 2.3 on."""
@@ -232,7 +243,13 @@ def _half_is_root() -> bool:
 
 
 def _half(dtype: str, value: Value) -> Value | None:
-    return value if dtype in ("f4", "f8") and value == 0.5 and _half_is_root() else None
+    return value if dtype in _ROOTS and value == 0.5 and _half_is_root() else None
+
+
+def refined(request: Request, op: Op) -> Op:
+    """The operation, or another that does what NumPy's loop does with a single number."""
+    single = op.name == "power" and isinstance(request.inputs[1], ScalarOperand)
+    return SINGLE_POWER if single and request.loop[0] in _ROOTS and _half_is_root() else op
 
 
 REQUEST_RULES: tuple[RequestRule, ...] = (
