@@ -195,6 +195,7 @@ def test_what_is_new_is_numpys_until_it_is_worth_recording() -> None:
     assert np.array_equal(a, b * 2 + c)
 
 
+@pytest.mark.pending
 def test_what_is_new_is_as_large_as_its_result() -> None:
     """Small operands that make something large: recorded at once."""
     column, row = np.ones((1200, 1)), np.ones(1100)
