@@ -22,3 +22,15 @@ def skip_what_needs_pending(request: pytest.FixtureRequest) -> None:
 
     if request.node.get_closest_marker("pending") and not _native.guarded():
         pytest.skip("nothing stays pending without the guard")
+
+
+@pytest.fixture(scope="session")
+def opencl() -> None:
+    """An OpenCL device: skips without pyopencl, and where the driver of the wheel is older than the
+    processor. Whatever else is wrong with a driver fails."""
+    pytest.importorskip("pyopencl")
+    from npaccel.backends.opencl.target import list_devices
+
+    reasons = {device.unusable for device in list_devices()}
+    if "" not in reasons:
+        pytest.skip("; ".join(sorted(reasons)))

@@ -131,10 +131,12 @@ def _measured(
     vector_bytes: int,
     memory_bytes: int,
     identity: str,
-    measure: Callable[[], Speeds],
+    measure: Callable[[], Speeds] | None,
     may_choose: bool,
 ) -> Device:
     row = Device(name, what, state, units, vector_bytes, memory_bytes)
+    if measure is None:
+        return row
     try:
         speeds = engine.machines.measured_speeds(identity, measure)
     except CompileError as error:

@@ -13,7 +13,7 @@ from npaccel.ir.scalar import Core, Pool
 
 from .support import Opencl, S, Z, check, compile_kernel, edge_values, kernel, param
 
-pytest.importorskip("pyopencl")
+pytestmark = pytest.mark.usefixtures("opencl")
 # A device that is no processor has no vectors; a processor need not have wide ones.
 OTHERS = (0, 32)
 N = 333

@@ -12,7 +12,7 @@ import npaccel
 
 from .differential import PENDING, check, edge_values
 
-pytest.importorskip("pyopencl")
+pytestmark = pytest.mark.usefixtures("opencl")
 # Builds take a driver a quarter of a second: once, in the plain run of the tests, is enough.
 MODES = {"NPACCEL_BACKEND", "NPACCEL_CHECK"}
 

@@ -13,6 +13,7 @@ import pytest
 import npaccel
 from npaccel import api
 from npaccel.backends.llvm.target import Host
+from npaccel.backends.opencl import target
 from npaccel.errors import BackendUnavailable
 from npaccel.runtime import machines
 
@@ -53,6 +54,22 @@ def test_a_backend_that_does_not_work_says_why(deferred, monkeypatch: pytest.Mon
     monkeypatch.setattr(api._engine.machines, "_open", {})
     text = str(npaccel.devices())
     assert "unavailable: llvm: no such library" in text
+
+
+def test_a_driver_that_rejects_every_kernel_says_why(
+    deferred, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyopencl")
+    monkeypatch.setattr(target, "_pocls_processor", lambda: target.UNKNOWN)
+    monkeypatch.setattr(api._engine.machines, "_open", {})
+    found = target.list_devices()
+    if not any("Portable Computing" in device.driver for device in found):
+        pytest.skip("there is no PoCL here")
+    table = " ".join(str(npaccel.devices()).split())
+    assert "does not know this processor" in table and "a newer PoCL does" in table
+    if all(device.unusable for device in found):
+        with pytest.raises(BackendUnavailable, match="does not know this processor"):
+            npaccel.backend("opencl").__enter__()
 
 
 def test_guard_that_failed_says_why(deferred, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,9 +40,8 @@ def reviewed_at_once(monkeypatch, deferred, setting):
 
 
 @pytest.fixture
-def device(monkeypatch):
+def device(monkeypatch, opencl):
     """A device that may be chosen by its speeds, and the host's, as a test sets them."""
-    pytest.importorskip("pyopencl")
     known = {"llvm": SLOW, "opencl:0": FAST}
     monkeypatch.setattr(_engine.machines, "candidates", lambda: ["opencl:0"])
     monkeypatch.setattr(_engine.machines, "speeds", known.get)
@@ -103,8 +102,7 @@ def test_a_device_that_is_predicted_to_be_slower_is_not_tried(device):
     assert "predicted: launches" in str(npaccel.explain(pending))
 
 
-def test_a_processors_driver_needs_a_measurement(measured):
-    pytest.importorskip("pyopencl")
+def test_a_processors_driver_needs_a_measurement(measured, opencl):
     assert _run(2) == ["llvm"] * 2
     measured["opencl:0"] = 0.0
     with npaccel.backend("opencl"):
@@ -281,8 +279,7 @@ def test_where_nothing_was_decided_no_backend_is_opened(decisions, monkeypatch):
     assert _run(3) == ["llvm"] * 3
 
 
-def test_what_has_run_on_both_is_compared_without_a_plan(measured, monkeypatch):
-    pytest.importorskip("pyopencl")
+def test_what_has_run_on_both_is_compared_without_a_plan(measured, monkeypatch, opencl):
     with npaccel.backend("opencl"):
         _run(2)
     x = npaccel.asarray(np.arange(float(N)))
@@ -295,8 +292,7 @@ def test_what_has_run_on_both_is_compared_without_a_plan(measured, monkeypatch):
     assert npaccel.stats()["kernels_by_backend"]["opencl"] >= 1
 
 
-def test_a_block_that_names_a_backend_is_not_planned_again(measured):
-    pytest.importorskip("pyopencl")
+def test_a_block_that_names_a_backend_is_not_planned_again(measured, opencl):
     with npaccel.backend("opencl"):
         _run(2)
     _run(1)

@@ -13,7 +13,7 @@ N = 1 << 14
 def backend(request, deferred, setting):
     setting("tiering", "eager")
     if request.param == "opencl":
-        pytest.importorskip("pyopencl")
+        request.getfixturevalue("opencl")
     with npaccel.backend(request.param):
         yield request.param
 

@@ -79,8 +79,8 @@ def test_what_is_measured_is_sane() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("opencl")
 def test_what_is_measured_of_a_device_is_sane() -> None:
-    pytest.importorskip("pyopencl")
     speeds = measure(Target(0))
     assert 1e-8 < speeds.launch_s < 1
     assert 1e6 < min(speeds.sums_f8_s, speeds.sums_f4_s, speeds.others_f8_s) < 1e15

@@ -14,7 +14,7 @@ from npaccel import _native
 from npaccel.backends.opencl import helper, target
 from npaccel.errors import BackendUnavailable, ConfigError
 
-pytest.importorskip("pyopencl")
+pytestmark = pytest.mark.usefixtures("opencl")
 N = 1 << 17
 
 

@@ -14,8 +14,7 @@ from npaccel import _native
 from npaccel.api import _engine
 from npaccel.errors import BackendUnavailable, ConfigError
 
-pytest.importorskip("pyopencl")
-pytestmark = pytest.mark.pending
+pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("opencl")]
 N = 1 << 14
 LIMIT = 1 << 20
 ROOM = LIMIT // (8 * N)  # arrays

@@ -11,7 +11,7 @@ from npaccel.backends.opencl.compile import emit_image, load_image
 from npaccel.backends.opencl.compiled import CompiledKernel, bind
 from npaccel.backends.opencl.emit import symbols_of
 from npaccel.backends.opencl.speeds import measure
-from npaccel.backends.opencl.target import Target, find_devices
+from npaccel.backends.opencl.target import Target, list_devices
 from npaccel.ir.nodes import Kernel
 
 __all__ = ["OpenclBackend"]
@@ -70,10 +70,16 @@ class OpenclBackend:
     def list_devices(self) -> list[tuple[Any, ...]]:
         """Of every device: its name here, what it is, state, units, bytes of vectors and memory.
 
-        And its identity, what measures it, and whether `auto` may choose it by that.
+        And its identity, what measures it, and whether `auto` may choose it by that; of those that
+        can't be used only what they are and why.
         """
         rows: list[tuple[Any, ...]] = []
-        for found in find_devices():
+        for found in list_devices():
+            if found.unusable:
+                what = f"{found.name}, {found.driver}"
+                state = f"unavailable: {found.unusable}"
+                rows.append(("opencl", what, state, 0, 0, 0, "", None, False))
+                continue
             target = self.target if found.number == self.target.number else Target(found.number)
             what = f"{target.name}, {target.driver}"
             what += "" if target.fp64 else ", no double precision"

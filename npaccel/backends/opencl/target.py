@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import platform
 import re
 import select
 import subprocess
@@ -25,7 +26,7 @@ from npaccel.backends.opencl.helper import read_message, write_message
 from npaccel.config import driver_environment, set_driver_folder
 from npaccel.errors import BackendUnavailable, CompileError, Unsupported
 
-__all__ = ["BUILD_SECONDS", "Builder", "Target", "find_devices"]
+__all__ = ["BUILD_SECONDS", "Builder", "Target", "find_devices", "list_devices"]
 
 BUILD_SECONDS = 60.0
 # Vectors wider than those of the processor that PoCL compiles for make its compiler slow or hang.
@@ -56,6 +57,8 @@ _MEMORY = (
     "clFlush",
 )
 HOW_TO_GET = "pip install 'pyopencl[pocl]' gets both, with a driver for processors (PoCL)"
+# What LLVM calls a processor that it does not know.
+UNKNOWN = b"generic"
 
 
 def _opencl() -> Any:
@@ -81,30 +84,79 @@ def _opencl() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A device as the drivers list it. number: as in ``opencl:0``; place: platform and device."""
+    """A device as the drivers list it.
+
+    number : as in ``opencl:0``; of those that can be used.
+    place : platform and device.
+    unusable : why it can't be used, or ''.
+    """
 
     number: int
     place: tuple[int, int]
     name: str
     driver: str
     device: Any
+    unusable: str
 
 
 def find_devices() -> list[Found]:
-    """Every OpenCL device; raises BackendUnavailable if there is none."""
+    """Every OpenCL device; raises BackendUnavailable if there is none that can be used."""
+    found = list_devices()
+    usable = [device for device in found if not device.unusable]
+    if not usable:
+        why = "; ".join(dict.fromkeys(device.unusable for device in found))
+        raise BackendUnavailable(f"opencl: {why}")
+    return usable
+
+
+def list_devices() -> list[Found]:
+    """The same with those that can't be used; raises BackendUnavailable if there is none."""
     cl = _opencl()
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:
         raise BackendUnavailable(f"opencl: there is no driver ({error}); {HOW_TO_GET}") from error
     found: list[Found] = []
-    for i, platform in enumerate(platforms):
-        for j, device in enumerate(platform.get_devices()):
-            driver = f"{platform.name} {device.driver_version}"
-            found.append(Found(len(found), (i, j), device.name.strip(), driver, device))
+    number = 0
+    for i, its in enumerate(platforms):
+        for j, device in enumerate(its.get_devices()):
+            driver = f"{its.name} {device.driver_version}"
+            unusable = _unusable(cl, device, driver)
+            found.append(Found(number, (i, j), device.name.strip(), driver, device, unusable))
+            number += not unusable
     if not found:
         raise BackendUnavailable(f"opencl: the drivers have no device; {HOW_TO_GET}")
     return found
+
+
+def _unusable(cl: Any, device: Any, driver: str) -> str:
+    """Why a driver that lists the device builds nothing for it, or ''.
+
+    PoCL tells its Clang the processor's name, which rejects every source for an x86 that the LLVM
+    inside does not know: PoCL 3.0 of the wheel for AMD's since 2024.
+    """
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    if not (x86 and _is_pocl(cl, device) and _pocls_processor() == UNKNOWN):
+        return ""
+    what = f"the compiler of {driver} does not know this processor ({device.name.strip()})"
+    return f"{what} and rejects every kernel; a newer PoCL does, for example conda-forge's"
+
+
+def _is_pocl(cl: Any, device: Any) -> bool:
+    """Whether it is this machine's processor through PoCL."""
+    return bool(device.type & cl.device_type.CPU) and "PoCL" in device.version
+
+
+def _pocls_processor() -> bytes:
+    """What PoCL's LLVM calls this machine's processor, or b'' where it does not tell."""
+    try:
+        mapped = Path("/proc/self/maps").read_bytes()
+        path = re.search(rb"/.*/libpocl[^/\n]*\.so[^/\n]*$", mapped, re.MULTILINE)
+        name = ctypes.CDLL(os.fsdecode(path[0]) if path else "").pocl_get_llvm_cpu_name
+    except (OSError, AttributeError):
+        return b""
+    name.restype = ctypes.c_char_p
+    return name() or b""
 
 
 class Builder:
@@ -216,7 +268,7 @@ class Target:
         device = self.device = found.device
         self.number, self.name, self.driver = number, found.name, found.driver
         self.processor = bool(device.type & cl.device_type.CPU)
-        self.pocl = self.processor and "PoCL" in device.version
+        self.pocl = _is_pocl(cl, device)
         self.exact_singles = self._has_exact_singles()
         self.fp64 = "cl_khr_fp64" in device.extensions
         self.units = int(device.max_compute_units)
