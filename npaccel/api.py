@@ -13,7 +13,7 @@ import numpy as np
 
 from npaccel import _native, dispatch
 from npaccel.blocks import Accelerate
-from npaccel.config import Config
+from npaccel.config import process_settings
 from npaccel.dispatch.array import Array
 from npaccel.dispatch.redirect import TABLE
 from npaccel.macros import MacroFactory, scalar
@@ -41,7 +41,7 @@ __all__ = [
     "stats",
 ]
 
-config: Final = Config()
+config: Final = process_settings()
 _engine: Final = Engine(config)
 macro: Final = MacroFactory(Sections(config, _engine.sections))
 dispatch.install(

@@ -13,7 +13,14 @@ from typing import Any, Final
 
 from npaccel.errors import ConfigError
 
-__all__ = ["SETTINGS", "Config", "Setting", "driver_environment", "set_driver_folder"]
+__all__ = [
+    "SETTINGS",
+    "Config",
+    "Setting",
+    "driver_environment",
+    "process_settings",
+    "set_driver_folder",
+]
 
 
 class Setting:
@@ -258,6 +265,28 @@ class Config:
     def subscribe(self, subscriber: Callable[[str, str | int], None]) -> None:
         """Have `subscriber(name, value)` called after each change."""
         self._subscribers.append(subscriber)
+
+
+def process_settings() -> Config:
+    """The settings of this process; a program that imports us gets the exception.
+
+    The command `npaccel`, whose first import this is in, ends with a line instead.
+    """
+    try:
+        return Config()
+    except ConfigError as error:
+        if not _is_command():
+            raise
+        print(f"npaccel: {error}", file=sys.stderr)
+        raise SystemExit(2) from error
+
+
+def _is_command() -> bool:
+    """Whether this is `npaccel` or `python -m npaccel`, before its code is reached."""
+    words = sys.orig_argv
+    if sys.argv[:1] == ["-m"]:
+        return words[words.index("-m") + 1 :][:1] == ["npaccel"] if "-m" in words else False
+    return os.path.basename(sys.argv[0]) == "npaccel" if sys.argv else False
 
 
 def driver_environment(folder: str) -> dict[str, str]:

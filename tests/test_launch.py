@@ -36,11 +36,13 @@ HERE = str(Path(npaccel.__file__).parent.parent)
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"} | {"PYTHONPATH": HERE}
 
 
-def python(*words: str, where: Path, **options: object) -> subprocess.CompletedProcess[str]:
+def python(
+    *words: str, where: Path, variables: dict[str, str] | None = None, **options: object
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *words],
         cwd=where,
-        env=ENVIRONMENT,
+        env=ENVIRONMENT | (variables or {}),
         capture_output=True,
         text=True,
         timeout=120,
@@ -270,6 +272,23 @@ def test_command_lines(words: list[str], options: Options | None) -> None:
 def test_wrong_command_lines(words: list[str]) -> None:
     with pytest.raises(ConfigError):
         parse(words)
+
+
+@pytest.mark.parametrize("variable", ["NPACCEL_FOO", "NPACCEL_THRESHOLD"])
+def test_a_wrong_variable_is_a_line_of_the_command_and_an_exception_of_programs(
+    write, variable: str
+) -> None:
+    where, wrong = write("import npaccel"), {variable: "few"}
+    script = where / "npaccel"  # as it is installed
+    script.write_text("from npaccel.cli import main\nraise SystemExit(main())\n")
+    for words in (["-m", "npaccel", "devices"], [str(script), "run", "program.py"]):
+        done = python(*words, where=where, variables=wrong)
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("npaccel: ") and variable in line
+    done = python("program.py", where=where, variables=wrong)
+    assert done.returncode == 1 and "Traceback" in done.stderr
+    assert "ConfigError" in done.stderr.splitlines()[-1] and variable in done.stderr
 
 
 def test_help(write) -> None:
