@@ -105,7 +105,7 @@ def _choice(explanation: Explanation) -> list[str]:
 def _estimate(estimate: Estimate) -> str:
     words = f"{1e3 * estimate.seconds:.3g} ms, "
     if estimate.measured:
-        runs = f" (the shortest of {estimate.runs} runs)" if estimate.runs > 1 else ""
+        runs = f" (of {estimate.runs} runs)" if estimate.runs > 1 else ""
         return f"{words}measured{runs}"
     parts = {
         "launches": estimate.launch_s,

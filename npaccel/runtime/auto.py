@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Protocol
 
 from cachetools import LRUCache
@@ -35,9 +36,9 @@ PROGRAMS = 512
 REVIEW_RUNS, REVIEW_S = 8, 0.25
 MEASURED_RUNS = 8
 # Runs of each of two backends, by turns, that decide between them; twice as many the next time, up
-# to the second number. The shortest part of them counts: what else the machine does makes runs
-# longer, and never shorter.
-TURNS, MOST_TURNS, SHORTEST = 8, 64, 0.25
+# to the second number. Their median counts: by its shortest runs a driver wins whose threads wait
+# for one another in most.
+TURNS, MOST_TURNS = 12, 96
 # Fewer do where each run of one takes so much longer than any of the other; and none where the best
 # times differ by even more.
 CLEAR_TURNS, CLEAR, NEVER_BETTER = 3, 1.5, 3.0
@@ -59,8 +60,8 @@ Residence = Sequence[tuple[int, str, int, int]]
 class Estimate:
     """What a run takes on a backend, in seconds.
 
-    measured : it ran there, `runs` times; the shortest ones count. Else predicted, of these parts:
-        of a kernel the longer of memory and arithmetic counts.
+    measured : it ran there, `runs` times: the median of those by turns, or the shortest. Else
+        predicted, of these parts: of a kernel the longer of memory and arithmetic counts.
     """
 
     backend: str
@@ -171,9 +172,7 @@ class _Turns:
 
     def taken(self, name: str) -> float:
         """What a run takes there."""
-        times = sorted(self.seconds[name])
-        shortest = times[: max(1, int(SHORTEST * len(times)))]
-        return sum(shortest) / len(shortest)
+        return median(self.seconds[name])
 
 
 @dataclass(slots=True)
@@ -281,8 +280,17 @@ class Auto:
             program.review(TURNS, RECALLED_S)
             return
         current = next((n for n, p in record.programs.items() if p is instead_of), HOST)
-        record.turns = _Turns({current: [], backend: []}, TURNS, REVIEW_S)
+        record.turns = self._turns(current, backend, TURNS, REVIEW_S)
         program.review(1, 0.0)
+
+    def _turns(self, current: str, rival: str, wanted: int, next_s: float) -> _Turns:
+        """Two that are to run by turns. The one that runs now stays if they are alike, since data
+        lies there; where none has memory of its own the host does, whose threads the others share.
+        """
+        names = [current, rival]
+        if HOST in names and not any(self._machines.moves(n) for n in names if n != HOST):
+            names.sort(key=HOST.__ne__)
+        return _Turns({name: [] for name in names}, wanted, next_s)
 
     def _compare(self, record: _Record, current: str, here: Residence) -> str | None:
         """Whether another backend may take less, and so runs it next."""
@@ -307,7 +315,7 @@ class Auto:
             return None
         wanted = min(2 * before.wanted, MOST_TURNS) if before is not None else TURNS
         next_s = 2 * before.next_s if before is not None else REVIEW_S
-        record.turns = _Turns({current: [], rival: []}, wanted, next_s)
+        record.turns = self._turns(current, rival, wanted, next_s)
         record.programs[rival].review(1, 0.0)
         return rival
 

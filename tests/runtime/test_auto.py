@@ -203,10 +203,20 @@ def _turns(first, second, wanted=8):
     return auto._Turns({"llvm": first, "opencl:0": second}, wanted, 0.25)
 
 
-def test_the_shortest_runs_decide():
-    busy = _turns([1.0, 9.0] * 4, [2.0, 1.2, 1.3] + [1.4] * 5)
+def test_runs_as_they_mostly_are_decide():
+    busy = _turns([2.0, 2.1, 2.2, 9.0, 9.0], [1.0, 1.0, 3.0, 3.1, 3.2], 5)
     assert busy.over()
-    assert (busy.taken("llvm"), busy.taken("opencl:0")) == (1.0, 1.25)
+    assert (busy.taken("llvm"), busy.taken("opencl:0")) == (2.2, 3.0)
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_which_stays_if_they_are_alike(measured, monkeypatch, moves):
+    monkeypatch.setattr(_engine.machines, "moves", lambda name: moves)
+    chooser = auto.Auto(_engine.machines)
+    assert next(iter(chooser._turns("opencl:0", "llvm", 8, 0.25).seconds)) == (
+        "opencl:0" if moves else "llvm"
+    )
+    assert next(iter(chooser._turns("llvm", "opencl:0", 8, 0.25).seconds)) == "llvm"
 
 
 def test_what_is_clear_needs_few_turns():
