@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from npaccel.ir import conditions as when
 from npaccel.ir.nodes import FlagKind, Fold
 from npaccel.ir.operation import Masks, Op, Operands
@@ -110,11 +112,24 @@ def _ordered(strict: Core, last: Core) -> Callable[[Expr, Expr], Expr]:
     return compare
 
 
+def _real_parts_first() -> bool:
+    """Whether NumPy compares real parts before it looks for NaN in imaginary ones; 2.0 does not."""
+    seen: list[str] = []
+    with np.errstate(invalid="call", call=lambda text, _: seen.append(text)):
+        np.less(np.array([complex(np.nan, np.nan)]), 1)
+    return bool(seen)
+
+
+_REAL_PARTS_FIRST = _real_parts_first()  # asked here, where no block is open
+
+
 def _order_flags(operands: Operands, results: Operands) -> Masks:
     # C's < and > complain of a NaN, wherever NumPy's comparison gets to use them.
     a, b, c, d = (part for x in operands for part in when.parts(x))
-    invalid = a.isnan() | c.isnan() | (a.eq(c) & (b.isnan() | d.isnan()))
-    return ((FlagKind.INVALID, invalid),)
+    first, last = a.isnan() | c.isnan(), b.isnan() | d.isnan()
+    if not _REAL_PARTS_FIRST:
+        first = first & ~last
+    return ((FlagKind.INVALID, first | (a.eq(c) & last)),)
 
 
 def _order_guard(operands: Operands, results: Operands) -> Expr:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import numpy as np
 from cachetools import LRUCache
 
 from npaccel import _native
@@ -107,7 +108,7 @@ class Engine:
         self._apply()
         # The first call, which may be short, would wait for these two milliseconds; and by then the
         # files may not be those any more that were imported.
-        self._identity = package_identity(("llvmlite",))
+        self._identity = package_identity(("llvmlite",), np.__version__)
         self._processor = _native.cpu()[0]
         with suppress(BackendUnavailable):
             self.backend("llvm")

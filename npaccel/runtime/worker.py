@@ -14,6 +14,8 @@ import time
 import traceback
 from typing import Any
 
+import numpy as np
+
 from npaccel.backends.base import Backend, Compiled, Loaded
 from npaccel.backends.registry import open_backend
 from npaccel.caches.identity import package_identity
@@ -45,7 +47,7 @@ class Worker:
 
     def __init__(self) -> None:
         self.backend: Backend = open_backend("llvm")
-        self.identity = package_identity(("llvmlite",))
+        self.identity = package_identity(("llvmlite",), np.__version__)
         self._streams: Streams = {}
         self._store: Store | None = None
         self._known: dict[str, Image] = {}
