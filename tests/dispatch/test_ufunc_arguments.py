@@ -242,3 +242,30 @@ def test_signs_of_zero_in_sums_and_products(
             np.testing.assert_array_equal(result, expected)
             for part in (np.real, np.imag):
                 np.testing.assert_array_equal(np.signbit(part(result)), np.signbit(part(expected)))
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("shape", [(40,), (3, 50), (3, 1)])
+@pytest.mark.parametrize("exponent", [(), (1,), (1, 1), "pending", "pending (1,)", "broadcast"])
+def test_a_single_exponent_of_a_half(
+    exponent: Any, shape: tuple[int, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(npaccel.config, "tiering", "eager")
+    plain = np.resize(np.array([-0.0, -np.inf, 0.0, 2.0, np.inf, -1.0, np.nan], dtype), shape)
+    x = npaccel.asarray(plain)
+    if isinstance(exponent, tuple):
+        half = lent = np.full(exponent, 0.5, dtype)
+    elif exponent == "broadcast":
+        half = lent = np.broadcast_to(np.array([0.5], dtype), shape)
+    else:
+        half = np.full(() if exponent == "pending" else 1, 0.5, dtype)
+        ones = npaccel.asarray(np.full(4, 0.125, dtype))
+        lent = ones.sum() if exponent == "pending" else ones.sum(keepdims=True)
+    with np.errstate(all="ignore"):
+        for found, expected in (
+            (npaccel.evaluate(np.power(x, lent)), np.power(plain, half)),
+            (npaccel.evaluate(np.power(x * 1, lent) * 1), np.power(plain * 1, half) * 1),
+        ):
+            known = ~np.isnan(expected)
+            np.testing.assert_array_equal(np.asarray(found), expected)
+            np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(expected)[known])

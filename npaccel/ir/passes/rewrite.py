@@ -248,8 +248,11 @@ def _half(dtype: str, value: Value) -> Value | None:
 
 def refined(request: Request, op: Op) -> Op:
     """The operation, or another that does what NumPy's loop does with a single number."""
-    single = op.name == "power" and isinstance(request.inputs[1], ScalarOperand)
-    return SINGLE_POWER if single and request.loop[0] in _ROOTS and _half_is_root() else op
+    if op.name != "power" or request.loop[0] not in _ROOTS:
+        return op
+    exponent = request.inputs[1]
+    single = isinstance(exponent, ScalarOperand) or not any(exponent.strides)
+    return SINGLE_POWER if single and _half_is_root() else op
 
 
 REQUEST_RULES: tuple[RequestRule, ...] = (
