@@ -1,6 +1,7 @@
 """For all rooms: settings of every test, and what is skipped without the guard."""
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -13,6 +14,9 @@ if "NPACCEL_CACHE_DIR" not in os.environ:
     os.environ["NPACCEL_CACHE_DIR"] = str(Path(_FOLDER.name) / "cache")
 # Kernels before the first run: what tests say of kernels does not depend on time then.
 os.environ.setdefault("NPACCEL_TIERING", "eager")
+# Shells have background jobs ignore Ctrl-C, which programs that tests interrupt would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
