@@ -196,6 +196,7 @@ static int32_t transfer(cut *c, const group *g, bool up)
     npa_store *s = c->d->store;
     size_t size = (size_t)(g->high - g->low);
     char *host = NULL;
+    s->moving |= up;
     for (int k = 0; host == NULL; k++) {
         host = c->l->accesses[k].buffer == g->buffer ? c->bases[k] + g->low : NULL;
     }

@@ -53,6 +53,7 @@ typedef struct {
     PyObject *function, *name, *reason;
     vectorcallfunc *slot, original;
     size_t most;
+    bool fills; /* copyto: only where one value is put everywhere */
 } whole;
 
 enum { MOST = 256, MOST_UFUNCS = 512, MOST_WHOLE = 64, NESTED = 32 };
@@ -60,7 +61,7 @@ static target targets[MOST];
 static int ntargets;
 static PyUFuncObject *ufuncs[MOST_UFUNCS];
 static vectorcallfunc ufunc_originals[MOST_UFUNCS];
-static npa_exactness ufunc_exact[MOST_UFUNCS];
+static bool ufunc_exact[MOST_UFUNCS];
 static int nufuncs;
 static whole wholes[MOST_WHOLE];
 static uint8_t whole_places[4 * MOST_WHOLE]; /* 1 + the index of a function, by its address */
@@ -517,7 +518,7 @@ static bool out_is_deprecated(const PyUFuncObject *u, Py_ssize_t n)
 
 /* Whether NumPy does it at once, see trial.c; *mine: on views of what is ours. */
 static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names,
-                         npa_exactness exact, bool *mine)
+                         bool exact, bool *mine)
 {
     bool target = false;
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
@@ -528,16 +529,14 @@ static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
         target |= k >= nin && ours(args[k]);
         values[k].array = plain(args[k]) || ours(args[k]) ? (PyArrayObject *)args[k] : NULL;
     }
-    int known = all < NPA_MAX_ARGS ? (int)all : NPA_MAX_ARGS;
-    size_t bytes = npa_broadcast_bytes(values, known);
+    size_t bytes = npa_broadcast_bytes(values, all < NPA_MAX_ARGS ? (int)all : NPA_MAX_ARGS);
     bool possible = !*mine || (names == NULL && !target);
-    return npa_is_exact(exact, values, known)
-                 ? npa_trial_passes(self, bytes, possible ? NPA_ANY_TIME : NPA_NEVER)
+    return exact ? npa_trial_passes(self, bytes, possible ? NPA_ANY_TIME : NPA_NEVER)
                  : possible && npa_trial_passes(self, bytes, NPA_WHILE_NEW);
 }
 
 static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
-                                         PyObject *names, npa_exactness exact)
+                                         PyObject *names, bool exact)
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
     if (names != NULL && wants_array(args, n, names)) {
@@ -560,21 +559,14 @@ static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, 
 
 static PyObject *ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
 {
-    return redirected_ufunc(self, args, nargs, names, NPA_INEXACT);
+    return redirected_ufunc(self, args, nargs, names, false);
 }
 
 /* Of a ufunc whose results have the same bits, whoever computes them. */
 static PyObject *exact_ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs,
                                   PyObject *names)
 {
-    return redirected_ufunc(self, args, nargs, names, NPA_EXACT);
-}
-
-/* Of one of which that holds for real operands. */
-static PyObject *real_ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs,
-                                 PyObject *names)
-{
-    return redirected_ufunc(self, args, nargs, names, NPA_EXACT_IF_REAL);
+    return redirected_ufunc(self, args, nargs, names, true);
 }
 
 /* ------------------------------------------------------------------- functions and methods */
@@ -818,10 +810,22 @@ static uint8_t *whole_place(PyObject *function)
     }
 }
 
-size_t npa_most_whole(PyObject *function)
+/* copyto(array, one value): as np.full and np.zeros_like end. */
+static bool fills(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    bool everywhere = n == 2 || n == 3;
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        everywhere &= PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), "casting") == 0;
+    }
+    return everywhere && npa_in_block() &&
+           (!PyArray_Check(args[1]) || PyArray_SIZE((PyArrayObject *)args[1]) == 1);
+}
+
+size_t npa_most_whole(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     uint8_t *place = whole_place(function);
-    return *place != 0 ? wholes[*place - 1].most : 0;
+    const whole *w = *place != 0 ? &wholes[*place - 1] : NULL;
+    return w != NULL && (!w->fills || fills(args, n, names)) ? w->most : 0;
 }
 
 /* Where nothing waits for its arrays, and they are not so large. As npa_direct_call. */
@@ -845,7 +849,8 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     const whole *w = &wholes[*whole_place(self) - 1];
     PyObject *result;
-    if (npa_suspended || !any_large(args, all, true) || !npa_in_block()) {
+    if (npa_suspended || !any_large(args, all, true) || !npa_in_block() ||
+        (w->fills && !fills(args, n, names))) {
         return w->original(self, args, nargs, names);
     }
     if (w->most > 0) {
@@ -979,8 +984,7 @@ void npa_redirect_install(void)
         targets[i].definition->ml_meth = targets[i].stub;
     }
     for (int i = 0; i < nufuncs; i++) {
-        ufuncs[i]->vectorcall = ufunc_exact[i] == NPA_EXACT ? exact_ufunc_stub
-                              : ufunc_exact[i] == NPA_INEXACT ? ufunc_stub : real_ufunc_stub;
+        ufuncs[i]->vectorcall = ufunc_exact[i] ? exact_ufunc_stub : ufunc_stub;
     }
     for (int i = 0; i < nwholes; i++) {
         *wholes[i].slot = whole_stub;
@@ -1077,7 +1081,7 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *args)
     (void)module;
     PyObject *o;
     int exact;
-    if (!PyArg_ParseTuple(args, "Oi", &o, &exact)) {
+    if (!PyArg_ParseTuple(args, "Op", &o, &exact)) {
         return NULL;
     }
     if (!Py_IS_TYPE(o, &PyUFunc_Type) || installed || nufuncs == MOST_UFUNCS ||
@@ -1091,19 +1095,22 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *args)
     if (u->vectorcall != numpy_ufunc_call || u->vectorcall == NULL) {
         Py_RETURN_FALSE;
     }
-    ufuncs[nufuncs] = (PyUFuncObject *)Py_NewRef(o), ufunc_exact[nufuncs] = (npa_exactness)exact;
+    ufuncs[nufuncs] = (PyUFuncObject *)Py_NewRef(o), ufunc_exact[nufuncs] = exact;
     ufunc_originals[nufuncs++] = u->vectorcall;
-    npa_operator_is_exact(o, (npa_exactness)exact);
+    if (exact) {
+        npa_operator_is_exact(o);
+    }
     Py_RETURN_TRUE;
 }
 
-/* redirect_whole(function, name, reason, most) -> bool */
+/* redirect_whole(function, name, reason, most, fills) -> bool */
 static PyObject *redirect_whole(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *function, *name, *reason;
     Py_ssize_t most;
-    if (!PyArg_ParseTuple(args, "OUUn", &function, &name, &reason, &most)) {
+    int fill;
+    if (!PyArg_ParseTuple(args, "OUUnp", &function, &name, &reason, &most, &fill)) {
         return NULL;
     }
     Py_ssize_t offset = Py_TYPE(function)->tp_vectorcall_offset;
@@ -1116,7 +1123,7 @@ static PyObject *redirect_whole(PyObject *module, PyObject *args)
     *whole_place(function) = (uint8_t)(nwholes + 1);
     wholes[nwholes++] = (whole){.function = Py_NewRef(function), .name = Py_NewRef(name),
                                 .reason = Py_NewRef(reason), .slot = slot, .original = *slot,
-                                .most = (size_t)most};
+                                .most = (size_t)most, .fills = fill};
     Py_RETURN_TRUE;
 }
 

@@ -141,6 +141,7 @@ static bool upload(struct npa_copy *c, size_t low, size_t high)
 {
     char *host = npa_buffer_pages(c->buffer);
     npa_store *s = c->store;
+    s->moving = true;
     if (host == NULL ||
         ((write_function *)s->functions[WRITE])(s->transfers, c->at.memory, 1, low, high - low,
                                                 host + low, 0, NULL, NULL) != 0) {
@@ -347,6 +348,15 @@ static int32_t write_own(npa_store *s, int which, const void *data, size_t size)
                                                                size, data, 0, NULL, NULL);
 }
 
+/* A blocking write returns when the driver has taken the bytes, perhaps before they are there: kernels,
+ * which run in another queue, wait for that. */
+static int32_t arrive(npa_store *s)
+{
+    int32_t error = s->moving ? ((finish_function *)s->functions[FINISH])(s->transfers) : 0;
+    s->moving = error != 0;
+    return error;
+}
+
 static int32_t launch(npa_device *d, void *kernel, void *const *memories, const int64_t *words,
                       size_t groups)
 {
@@ -394,6 +404,7 @@ int32_t npa_store_compute(npa_device *d, const npa_launch *l, void *const *memor
         return NPA_NO_ROOM;
     }
     int32_t error = npa_device_injected();
+    error = error != 0 ? error : arrive(s);
     error = error != 0 ? error : write_own(s, FLAGS, l->flags, sizes[FLAGS]);
     if (error == 0) {
         npa_device_words(d, own, l->words, &l->grid, false);

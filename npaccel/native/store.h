@@ -37,6 +37,7 @@ struct npa_store {
     PyObject *name;
     npa_piece free[MOST_FREE], own[AUXILIARY];
     int nfree;
+    bool moving; /* what was written to `transfers` need not be there yet */
     struct npa_copy *copies;
     npa_store *next;
 };

@@ -5,6 +5,8 @@ PoCL shares the host's memory; the setting `device_memory` has it treated as if 
 
 import ctypes
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -360,6 +362,67 @@ def test_where_memory_is_shared_it_is_computed_there_and_nothing_moves():
     assert _launches() == 2
     assert _moved() == (0, 0, 0, 0)
     np.testing.assert_array_equal(np.asarray(x), a)
+
+
+def test_kernels_wait_for_what_a_driver_has_only_taken():
+    """A blocking write may return before the bytes are there, where other queues see them."""
+    program = """
+import ctypes, numpy as np, npaccel
+from npaccel.backends.opencl.target import Target
+found, kept, late = Target._addresses, [], []
+word, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint32
+MOVE = ctypes.CFUNCTYPE(ctypes.c_int32, word, word, number, size, size, word, number, word, word)
+FINISH = ctypes.CFUNCTYPE(ctypes.c_int32, word)
+
+def addresses(self, names):
+    real = dict(zip(names, found(self, names)))
+    if "clFinish" not in names:
+        return tuple(real.values())
+    read, write = (MOVE(real[f"clEnqueue{way}Buffer"]) for way in ("Read", "Write"))
+    end = FINISH(real["clFinish"])
+
+    def arrive(queue):
+        if queue == self.transfers.int_ptr:
+            for memory, at, data in late:
+                assert write(queue, memory, 1, at, len(data), data, 0, None, None) == 0
+            late.clear()
+
+    def late_write(queue, memory, wait, at, n, host, *events):
+        if queue != self.transfers.int_ptr:
+            return write(queue, memory, wait, at, n, host, *events)
+        late.append((memory, at, ctypes.string_at(host, n)))
+        return 0
+
+    def late_read(queue, *arguments):
+        arrive(queue)
+        return read(queue, *arguments)
+
+    def late_end(queue):
+        arrive(queue)
+        return end(queue)
+
+    changed = MOVE(late_read), MOVE(late_write), FINISH(late_end)
+    kept.extend(changed)
+    of = ("clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clFinish")
+    real |= {name: ctypes.cast(f, word).value for name, f in zip(of, changed)}
+    return tuple(real.values())
+
+Target._addresses = addresses
+npaccel.config.tiering, npaccel.config.threshold = "eager", 0
+npaccel.config.device_memory = 1 << 20
+for n in (1 << 14, 1 << 18):  # as a whole, and in parts
+    source = np.random.default_rng(0).random(n)
+    x = npaccel.asarray(source, device="opencl:0")
+    for _ in range(3):
+        source, x = source * 0.5 + 1.0, npaccel.evaluate(x * 0.5 + 1.0)
+    assert memoryview(x).tobytes() == source.tobytes(), n  # no fault: the driver is Python
+    assert not late
+counts = npaccel.stats()
+assert counts["kernels_by_backend"]["opencl"] >= 6 and counts["uploads"] > 4, counts
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
 
 
 def test_names_of_devices():
