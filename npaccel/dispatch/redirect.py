@@ -23,7 +23,7 @@ from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS
 from npaccel.dispatch.method import EVALUATED, RECORDED
 from npaccel.dispatch.operands import take_array
 from npaccel.dispatch.ufunc import RECORDERS
-from npaccel.ir.ops import SAME_BITS, SAME_BITS_IF_REAL
+from npaccel.ir.ops import SAME_BITS
 
 __all__ = ["TABLE", "Table"]
 
@@ -162,7 +162,7 @@ def _count_nonzero(a: Any) -> Any:
 
 
 # Recorded functions and methods whose results have the same bits, whoever computes them.
-MOVES = frozenset({*CREATION, "concatenate", "copyto", "empty_like", "where"}) | {
+MOVES = frozenset({"concatenate", "copyto", "empty", "empty_like", "where", "zeros"}) | {
     f"ndarray.{name}"
     for name in ("astype", "copy", "fill", "flatten", "ravel", "repeat", "reshape")
 }
@@ -245,10 +245,12 @@ class Table:
                 wrapped = None if taker is None else _taker(taker)
                 self._enter(function, look, wrapped, name, *rest)
             for function, (reason, most) in WHOLE.items():
-                _native.redirect_whole(function, function.__name__, reason, most)
+                _native.redirect_whole(
+                    function, function.__name__, reason, most, function is np.copyto
+                )
         for ufunc in _ufuncs():
             possible = self._proofs[0] and ufunc not in self._ufuncs
-            exact = 2 * (ufunc.__name__ in SAME_BITS) + (ufunc.__name__ in SAME_BITS_IF_REAL)
+            exact = ufunc.__name__ in SAME_BITS
             if ufunc not in self._ufuncs and not (
                 possible and _native.redirect_ufunc(ufunc, exact)
             ):

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from npaccel import _native
 from npaccel.backends.opencl import helper, target
 from npaccel.backends.opencl.emit import emit_kernel
 from npaccel.errors import CompileError, Unsupported
@@ -66,6 +67,57 @@ def _map(dtype, values):
 def test_functions_of_other_devices_are_the_same(device, make):
     made, data = make("f8" if make is _floats else "i4")
     check(device, made, (N,), data)
+
+
+@pytest.mark.parametrize("vector_bytes", [None, *OTHERS])
+def test_quotients_by_double_are_the_same(vector_bytes):
+    """Of all kinds of floats, and of small integers, which are divided as floats."""
+    machine, pool = Opencl(), Pool()
+    there = machine._backend.target
+    there.options, there.exact_singles, there.by_double = "-cl-std=CL1.2", True, True
+    if vector_bytes is not None:
+        there.vector_bytes, there.features = vector_bytes, ""
+    x, y, h, k = (pool.load(dtype, i) for i, dtype in enumerate(("f4", "f4", "f2", "i2")))
+    values = [x / y, abs(x).unary(Core.SQRT), h / y.convert("f2"), abs(h).unary(Core.SQRT)]
+    values.append(k.binary(Core.DIV, (k & 77) | 1))
+    arrays = [param(value.dtype) for value in (x, y, h, k)]
+    arrays += [param(value.dtype, out=True) for value in values]
+    made = kernel(arrays, [Leaf(False, tuple(Store(i, v) for i, v in enumerate(values, 4)))])
+    rng = np.random.default_rng(0)
+    data = [rng.integers(0, 256, 4 * 10_007, "u1").view(a.dtype)[:10_007].copy() for a in arrays]
+    data[0][:N], data[1][:N] = edge_values("f4", N), edge_values("f4", N, 1)
+    check(machine, made, (10_007,), data)
+    machine._backend.target.builder.stop()
+
+
+def test_what_is_asked_of_a_devices_singles():
+    """Quotients and roots may be wrong where there are doubles to compute them by."""
+    kinds = pytest.importorskip("pyopencl").device_fp_config
+    all_but = int(kinds.DENORM | kinds.INF_NAN | kinds.ROUND_TO_NEAREST)
+
+    def singles(config, fp64):
+        device = SimpleNamespace(single_fp_config=config)
+        there = SimpleNamespace(cl=target._opencl(), device=device, fp64=fp64)
+        return target.Target._singles(there)
+
+    correct = all_but | int(kinds.CORRECTLY_ROUNDED_DIVIDE_SQRT)
+    assert singles(correct, True) == singles(correct, False) == (True, False)
+    assert singles(all_but, True) == (True, True)
+    assert singles(all_but, False) == singles(correct & ~int(kinds.DENORM), True) == (False, False)
+
+
+def test_vectors_are_the_processors_unless_its_driver_is_older():
+    def size(preferred, native, *, pocl=False, processor=True, exact_singles=True):
+        widths = {"preferred_vector_width_double": preferred, "native_vector_width_double": native}
+        fields = {"pocl": pocl, "processor": processor, "exact_singles": exact_singles}
+        there = SimpleNamespace(device=SimpleNamespace(**widths), features="", **fields)
+        return target.Target._vector_bytes(there)
+
+    own = max(16, _native.cpu()[1])
+    assert size(1, 8) == own
+    assert size(8, 8, pocl=True) == min(own, 32)
+    assert size(2, 2) == 16
+    assert size(4, 4, processor=False) == size(4, 4, exact_singles=False) == 0
 
 
 def test_columns_on_other_devices(device):

@@ -15,6 +15,7 @@ __all__ = ["INSTRUCTIONS", "PREAMBLE", "Code", "half_functions", "memory_type"]
 
 # WIDE: features of the processor that the driver does not use unless told, as Clang names them.
 # BARE: there are no declarations but these; see Note [Builds].
+# ALONE: no vectors are to be made of a kernel's work items, which takes half the time of a build.
 PREAMBLE = """\
 #ifdef BARE
 typedef unsigned char uchar;
@@ -77,6 +78,11 @@ ALL(double)
 #else
 #define FEATURES
 #endif
+#ifdef cl_intel_vec_len_hint
+#define ALONE __attribute__((intel_vec_len_hint(1)))
+#else
+#define ALONE
+#endif
 #define ABS(T, x) fabs(x)
 #define FLOOR(T, x) floor(x)
 #define CEIL(T, x) ceil(x)
@@ -121,8 +127,11 @@ INSTRUCTIONS = """\
 #ifdef WIDE
 #define SQRT_float16(x) __builtin_ia32_sqrtps512(x, 4)
 #define SQRT_double8(x) __builtin_ia32_sqrtpd512(x, 4)
+#define SQRT_double16(x) ((double16)(SQRT_double8((x).lo), SQRT_double8((x).hi)))
 #define FMA_float16(x, y, z) __builtin_ia32_vfmaddps512_mask(x, y, z, -1, 4)
 #define FMA_double8(x, y, z) __builtin_ia32_vfmaddpd512_mask(x, y, z, -1, 4)
+#else
+#define SQRT_double8(x) ((double8)(SQRT_double4((x).lo), SQRT_double4((x).hi)))
 #endif
 #endif
 """
@@ -183,11 +192,13 @@ class Code:
 
     Attributes
     ----------
+    by_double : whether quotients and roots of f4 go by f8
     half_widths : numbers of lanes for which `half_functions` are needed
     state_bytes : of scratch memory, for what `lasting` declared after `begin_state`
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_double: bool = False) -> None:
+        self.by_double = by_double
         self.half_widths: set[int] = set()
         self.state_bytes = 0
         self._vectors = 0
@@ -204,7 +215,7 @@ class Code:
 
     def writer(self, width: int) -> Writer:
         """A Writer of `width` lanes that adds to this function."""
-        return Writer(width, self.let)
+        return Writer(width, self.let, by_double=self.by_double)
 
     # Statements.
 

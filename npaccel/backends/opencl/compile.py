@@ -27,7 +27,13 @@ def emit_image(kernel: Kernel, target: Target) -> bytes:
         raise Unsupported(f"opencl: {target.name} rounds single precision otherwise")
     if any(scans(leaf.all_roots) for leaf in kernel.leaves):
         raise Unsupported("opencl: scans run on the host")
-    source = emit_kernel(kernel, target.vector_bytes, target.features, target.group_size)
+    source = emit_kernel(
+        kernel,
+        target.vector_bytes,
+        target.features,
+        target.group_size,
+        by_double=target.by_double,
+    )
     return target.build(source, symbols_of(kernel), Layout.of(kernel).size)
 
 

@@ -46,7 +46,14 @@ def symbols_of(kernel: Kernel) -> tuple[str, ...]:
     return ("run", "finish") if finishes else ("run",)
 
 
-def emit_kernel(kernel: Kernel, vector_bytes: int, features: str = "", group_size: int = 1) -> str:
+def emit_kernel(
+    kernel: Kernel,
+    vector_bytes: int,
+    features: str = "",
+    group_size: int = 1,
+    *,
+    by_double: bool = False,
+) -> str:
     """Text of a program with kernel ``run`` and, if parts need combining, ``finish``.
 
     Parameters
@@ -54,11 +61,12 @@ def emit_kernel(kernel: Kernel, vector_bytes: int, features: str = "", group_siz
     vector_bytes : size of the vectors to write; 0: one element at a time
     features : of the processor that its driver does not use unless told; see `PREAMBLE`
     group_size : work items that share a task; 1, or with vector_bytes 0 a power of two from 32 on
+    by_double : whether quotients and roots of f4 go by f8; see Note [Quotients by double]
     """
     check(kernel)
     texts, halves = [], set[int]()
     for name in symbols_of(kernel):
-        code = Code()
+        code = Code(by_double=by_double)
         if name == "finish":
             write_finish(kernel, code, group_size)
         else:
@@ -92,7 +100,7 @@ def _with_body(name: str, kernel: Kernel, code: Code, group_size: int, *, apart:
     head = f"__attribute__((noinline)) FEATURES static void {name}_body"
     body = code.text(f"{head}({arguments}, const long item, const long items)")
     call = f"{name}_body({', '.join(names)}, item, items);"
-    return f"{body}kernel void {name}({arguments}) {{\n  {item}\n  {call}\n}}\n"
+    return f"{body}kernel ALONE void {name}({arguments}) {{\n  {item}\n  {call}\n}}\n"
 
 
 def _write_run(kernel: Kernel, code: Code, vector_bytes: int, group_size: int) -> None:

@@ -24,7 +24,7 @@ _FLOATS = {"f2": "float", "f4": "float", "f8": "double"}
 _UNSIGNED = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 SIGNED = {1: "char", 2: "short", 4: "int", 8: "long"}
 _PARTS = {"c8": "f4", "c16": "f8"}
-_FLOAT_BINARY = {Core.ADD: "+", Core.SUB: "-", Core.MUL: "*", Core.DIV: "/"}
+_FLOAT_BINARY = {Core.ADD: "+", Core.SUB: "-", Core.MUL: "*"}
 _INTEGER_BINARY = {Core.ADD: "+", Core.SUB: "-", Core.MUL: "*"} | {
     Core.AND: "&",
     Core.OR: "|",
@@ -93,10 +93,14 @@ class Writer:
     ----------
     width : lanes; 1 writes plain scalar code.
     let : (C type, expression) -> the name of a new constant.
+    by_double : whether quotients and roots of f4 go by f8; see Note [Quotients by double].
     """
 
-    def __init__(self, width: int, let: Callable[[str, str], str]) -> None:
+    def __init__(
+        self, width: int, let: Callable[[str, str], str], *, by_double: bool = False
+    ) -> None:
         self.width = width
+        self.by_double = by_double
         self._let = let
 
     def node(self, expr: Expr, operands: Sequence[Value]) -> Value:
@@ -192,6 +196,8 @@ class Writer:
 
     def _float(self, expr: Expr, names: list[str]) -> str:
         op, dtype = expr.op, expr.dtype
+        if op is Core.DIV:
+            return self._rounded(dtype, self._float_quotient(dtype, *names))
         if op in _FLOAT_BINARY:
             return self._rounded(dtype, f"{names[0]} {_FLOAT_BINARY[op]} {names[1]}")
         if op is Core.NEG:
@@ -203,10 +209,24 @@ class Writer:
         if op is Core.FMA:
             return self._rounded(dtype, self._call("FMA", dtype, *names))
         if op is Core.SQRT:
-            return self._rounded(dtype, self._call("SQRT", dtype, *names))
+            return self._rounded(dtype, self._root(dtype, *names))
         if op in _EXACT:
             return self._new(dtype, self._call(_EXACT[op], dtype, *names))
         raise InternalError(f"{op} has no meaning for {dtype}")
+
+    def _float_quotient(self, dtype: str, x: str, y: str) -> str:
+        """Text of x / y, of f2 before it is rounded to what f2 has."""
+        if dtype == "f8" or not self.by_double:
+            return f"{x} / {y}"
+        x, y = (self._new("f8", self.wide(name, "double")) for name in (x, y))
+        return self.wide(self._new("f8", f"{x} / {y}"), "float")
+
+    def _root(self, dtype: str, x: str) -> str:
+        """Text of the square root, of f2 before it is rounded to what f2 has."""
+        if dtype == "f8" or not self.by_double:
+            return self._call("SQRT", dtype, x)
+        wide = self._new("f8", self.wide(x, "double"))
+        return self.wide(self._new("f8", self._call("SQRT", "f8", wide)), "float")
 
     def _call(self, name: str, dtype: str, *names: str) -> str:
         """Text of one of code.py's functions of floats."""
@@ -260,7 +280,7 @@ class Writer:
         real = "f8" if item_size(dtype) == 4 else "f4"
         parts = [self.signed(dtype, name) if dtype[0] == "i" else name for name in (x, y)]
         floats = [self._new(real, self.wide(part, _FLOATS[real])) for part in parts]
-        quotient = self._new(real, " / ".join(floats))
+        quotient = self._new(real, self._float_quotient(real, *floats))
         if dtype == "u4":
             return self._new(dtype, self.wide(quotient, "uint"))
         whole = self._new("i4", self._unsigned("i4", self.wide(quotient, "int")))
@@ -471,3 +491,11 @@ _SPECIAL: dict[Core, Callable[[Writer, Expr, Sequence[Value]], Value]] = {
     Core.REAL: _write_part,
     Core.IMAG: _write_part,
 }
+
+
+# Note [Quotients by double]
+# OpenCL lets a device err by 2.5 units in the last place in quotients of floats and by 3 in square
+# roots, unless it says that it rounds them correctly; those of doubles are always right. A double
+# has 53 >= 2 * 24 + 2 bits, so that a quotient or root which is rounded to a double and then to a
+# float is the float nearest to the true one, subnormal ones included: the first rounding never
+# puts it in the middle between two floats (Figueroa, "When is double rounding innocuous?", 1995).

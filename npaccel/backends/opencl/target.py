@@ -29,7 +29,8 @@ from npaccel.errors import BackendUnavailable, CompileError, Unsupported
 __all__ = ["BUILD_SECONDS", "Builder", "Target", "find_devices", "list_devices"]
 
 BUILD_SECONDS = 60.0
-# Vectors wider than those of the processor that PoCL compiles for make its compiler slow or hang.
+# Vectors wider than those of the processor that PoCL compiles for, which may be older than this
+# one, make its compiler slow or hang.
 WIDEST_BYTES = 32
 # What PoCL does not use where its LLVM is older than the processor; all are needed for WIDE_BYTES.
 WIDE_FEATURES = ("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl")
@@ -249,6 +250,7 @@ class Target:
     Attributes
     ----------
     exact_singles : whether what is computed in f4 has IEEE's bits
+    by_double : whether it does since quotients and square roots are computed in f8
     pocl : whether the driver is PoCL, for this machine's processor
     features : of the processor that code is to use, whatever the driver believes; see `emit_kernel`
     vector_bytes : of the vectors to write; 0: one element at a time
@@ -269,8 +271,8 @@ class Target:
         self.number, self.name, self.driver = number, found.name, found.driver
         self.processor = bool(device.type & cl.device_type.CPU)
         self.pocl = _is_pocl(cl, device)
-        self.exact_singles = self._has_exact_singles()
         self.fp64 = "cl_khr_fp64" in device.extensions
+        self.exact_singles, self.by_double = self._singles()
         self.units = int(device.max_compute_units)
         self.memory_bytes = int(device.global_mem_size)
         self.shares_memory = self.host_memory = self._shares_memory()
@@ -294,6 +296,7 @@ class Target:
         self._process = os.getpid()
         self.identity = f"opencl {found.driver} {device.version} {device.name}"
         self.identity += f" {self.options} {self.features}"
+        self.identity += " by double" if self.by_double else ""
         self.identity += f" groups of {self.group_size}" if self.group_size > 1 else ""
 
     def _shares_memory(self) -> bool:
@@ -307,23 +310,28 @@ class Target:
         # PoCL's kernels for processors are functions of this process, whatever it says.
         return self.pocl
 
-    def _has_exact_singles(self) -> bool:
-        """Whether f4 is IEEE's, subnormal numbers, divisions and square roots included."""
-        kinds = self.cl.device_fp_config
-        needed = kinds.CORRECTLY_ROUNDED_DIVIDE_SQRT | kinds.DENORM | kinds.INF_NAN
-        needed |= kinds.ROUND_TO_NEAREST
-        return int(self.device.single_fp_config) & int(needed) == int(needed)
+    def _singles(self) -> tuple[bool, bool]:
+        """`exact_singles`, for which subnormal numbers are needed too, and `by_double`."""
+        kinds, found = self.cl.device_fp_config, int(self.device.single_fp_config)
+        needed = int(kinds.DENORM | kinds.INF_NAN | kinds.ROUND_TO_NEAREST)
+        divides = bool(found & int(kinds.CORRECTLY_ROUNDED_DIVIDE_SQRT))
+        exact = found & needed == needed and (divides or self.fp64)
+        return exact, exact and not divides
 
     def _features(self) -> str:
         return ",".join(WIDE_FEATURES) if self.pocl and _processor_has(WIDE_FEATURES) else ""
 
     def _vector_bytes(self) -> int:
-        if not self.processor:
+        # Vectors of small integers are divided as floats, which must be right.
+        if not self.processor or not self.exact_singles:
             return 0
         if self.features:
             return WIDE_BYTES
-        preferred = 8 * int(self.device.preferred_vector_width_double or 2)
-        return min(WIDEST_BYTES, preferred, max(16, int(_native.cpu()[1])))
+        # A driver that makes vectors of work items prefers code without, though our work items are
+        # too few and too different for that; its native width is that of the processor's registers.
+        device, widest = self.device, WIDEST_BYTES if self.pocl else WIDE_BYTES
+        doubles = max(device.preferred_vector_width_double, device.native_vector_width_double) or 2
+        return min(widest, 8 * int(doubles), max(16, int(_native.cpu()[1])))
 
     def _group_size(self) -> int:
         """The largest power of two that suits; 1 where groups can't hold the lanes of a sum."""
@@ -334,7 +342,8 @@ class Target:
         return 1 << (most.bit_length() - 1)
 
     def _options(self) -> str:
-        exact = " -cl-fp32-correctly-rounded-divide-sqrt" if self.exact_singles else ""
+        divides = self.exact_singles and not self.by_double
+        exact = " -cl-fp32-correctly-rounded-divide-sqrt" if divides else ""
         return f"-cl-std=CL1.2{exact}"
 
     def _addresses(self, names: tuple[str, ...]) -> tuple[Any, ...]:
