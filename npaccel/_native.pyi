@@ -420,18 +420,18 @@ def redirect(
     False: it is none that can be redirected.
     """
 
-def redirect_ufunc(ufunc: np.ufunc, exact: bool, /) -> bool:
-    """The same for a ufunc; exact: its results have the same bits, whoever computes them."""
+def redirect_ufunc(ufunc: np.ufunc, exact: int, /) -> bool:
+    """The same for a ufunc; exact: its results have the same bits, whoever computes them: 2;
+    if the operands are real: 1; 0: no."""
 
 def settle_calls(kind: type, /) -> None:
     """Evaluate, and open, everything whenever an object of this C class is called."""
 
 def redirect_whole(
-    function: Callable[..., Any], name: str, reason: str, most_bytes: int, fills: bool, /
+    function: Callable[..., Any], name: str, reason: str, most_bytes: int, /
 ) -> bool:
     """Have a function that NumPy writes in Python run in NumPy as a whole while a block is open,
-    counted with `reason`, or on so many bytes at most. fills: only copyto(array, one value).
-    False: it is none that NumPy dispatches."""
+    counted with `reason`, or on so many bytes at most. False: it is none that NumPy dispatches."""
 
 def redirect_taker(taker: Callable[..., Any], /) -> None:
     """taker(ufunc, *args, **kwargs) for calls of ufuncs that the core does not record alone."""

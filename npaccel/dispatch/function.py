@@ -88,8 +88,6 @@ _STEPS = {  # by MiB, as measured by bench/single_calls.py
 }
 for _mib, _names in _STEPS.items():
     WHOLE |= dict.fromkeys(_named(_names), ("", _mib << 20))
-# One value everywhere, as `full`, `ones` and `zeros_like` end: what was just made is filled there.
-WHOLE[np.copyto] = ("", 4 << 20)
 
 # More NumPy does not take.
 MOST_PARTS = np.iinfo(np.intc).max

@@ -118,8 +118,10 @@ def _fits(value: Any, largest: float) -> bool:
 
 def broadcast(*operands: Any) -> tuple[int, ...]:
     """Common shape of arrays and scalars; raises NotRecorded where there is none."""
+    arrays = [x for x in operands if isinstance(x, np.ndarray)]
     try:
-        return np.broadcast_shapes(*(np.shape(x) for x in operands if isinstance(x, np.ndarray)))
+        # Not broadcast_shapes, which makes arrays of these shapes: redirected, in a block.
+        return np.broadcast(*arrays).shape if arrays else ()
     except ValueError:
         raise NotRecorded from None
 

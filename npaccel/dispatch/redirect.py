@@ -23,7 +23,7 @@ from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS
 from npaccel.dispatch.method import EVALUATED, RECORDED
 from npaccel.dispatch.operands import take_array
 from npaccel.dispatch.ufunc import RECORDERS
-from npaccel.ir.ops import SAME_BITS
+from npaccel.ir.ops import SAME_BITS, SAME_BITS_IF_REAL
 
 __all__ = ["TABLE", "Table"]
 
@@ -162,7 +162,7 @@ def _count_nonzero(a: Any) -> Any:
 
 
 # Recorded functions and methods whose results have the same bits, whoever computes them.
-MOVES = frozenset({"concatenate", "copyto", "empty", "empty_like", "where", "zeros"}) | {
+MOVES = frozenset({*CREATION, "concatenate", "copyto", "empty_like", "where"}) | {
     f"ndarray.{name}"
     for name in ("astype", "copy", "fill", "flatten", "ravel", "repeat", "reshape")
 }
@@ -245,12 +245,10 @@ class Table:
                 wrapped = None if taker is None else _taker(taker)
                 self._enter(function, look, wrapped, name, *rest)
             for function, (reason, most) in WHOLE.items():
-                _native.redirect_whole(
-                    function, function.__name__, reason, most, function is np.copyto
-                )
+                _native.redirect_whole(function, function.__name__, reason, most)
         for ufunc in _ufuncs():
             possible = self._proofs[0] and ufunc not in self._ufuncs
-            exact = ufunc.__name__ in SAME_BITS
+            exact = 2 * (ufunc.__name__ in SAME_BITS) + (ufunc.__name__ in SAME_BITS_IF_REAL)
             if ufunc not in self._ufuncs and not (
                 possible and _native.redirect_ufunc(ufunc, exact)
             ):

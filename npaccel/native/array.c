@@ -14,7 +14,7 @@ static const char *const operation_names[OP_COUNT] = {
     "positive", "absolute", "invert", "divmod", "less", "less_equal", "equal", "not_equal",
     "greater", "greater_equal", "square", "reciprocal", "sqrt"};
 static PyObject *operations[OP_COUNT];
-static bool exact[OP_COUNT]; /* the same bits, whoever computes them; once a block was open */
+static npa_exactness exact[OP_COUNT]; /* once a block was open */
 
 PyTypeObject *npa_array_type;
 size_t npa_threshold = 1 << 18;
@@ -70,11 +70,21 @@ static int note_fallback(PyObject *name, const char *reason, double took)
     return 0;
 }
 
-void npa_operator_is_exact(PyObject *ufunc)
+void npa_operator_is_exact(PyObject *ufunc, npa_exactness how)
 {
     for (int op = 0; op < OP_COUNT; op++) {
-        exact[op] |= operations[op] == ufunc;
+        exact[op] = operations[op] == ufunc ? how : exact[op];
     }
+}
+
+bool npa_is_exact(npa_exactness how, const npa_value *values, int n)
+{
+    for (int k = 0; how == NPA_EXACT_IF_REAL && k < n; k++) {
+        if (values[k].array != NULL && PyArray_ISCOMPLEX(values[k].array)) {
+            return false;
+        }
+    }
+    return how != NPA_INEXACT;
 }
 
 /* Whether NumPy does it at once, in a block; see trial.c. */
@@ -82,7 +92,7 @@ static bool passes(enum operation op, const npa_value *values, int n)
 {
     return npa_trials_on && npa_in_block() &&
            npa_trial_passes(operations[op], npa_broadcast_bytes(values, n),
-                            exact[op] ? NPA_ANY_TIME : NPA_WHILE_NEW);
+                            npa_is_exact(exact[op], values, n) ? NPA_ANY_TIME : NPA_WHILE_NEW);
 }
 
 /* Record ufunc(values...): 1 done, 0 NumPy should do it, -1 error. */

@@ -165,7 +165,7 @@ static int call_function(PyObject *const *args, PyObject **result)
             return -1;
         }
     }
-    size_t most = npa_most_whole(args[1], flat, n, names);
+    size_t most = npa_most_whole(args[1]);
     bool whole = most > 0 && npa_at_once(flat, k, most);
     npa_suspended += whole;
     int status = npa_direct_call(args[1], flat, n, names, whole ? n : 0, whole ? NPA_ANY_SIZE : 0,

@@ -201,8 +201,7 @@ bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, Py
 enum { NPA_WHOLE_BYTES = 4 << 20 }; /* of methods that are many small steps */
 
 /* redirect.c */
-/* Bytes up to which such a call runs as one; 0: not known. */
-size_t npa_most_whole(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names);
+size_t npa_most_whole(PyObject *function); /* bytes up to which it runs as one; 0: not known */
 int npa_redirect_init(PyObject *module);
 void npa_redirect_install(void);
 void npa_redirect_restore(void);
@@ -219,8 +218,10 @@ bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObje
 int npa_pick(PyArrayObject *a, PyObject *mask, PyObject **result);
 int npa_put(PyArrayObject *a, PyObject *mask, PyObject *values);
 
-/* array.c: such an operator's results have the same bits, whoever computes them. */
-void npa_operator_is_exact(PyObject *ufunc);
+/* array.c: whether results have the same bits, whoever computes them; of operators it is told. */
+typedef enum { NPA_INEXACT, NPA_EXACT_IF_REAL, NPA_EXACT } npa_exactness;
+void npa_operator_is_exact(PyObject *ufunc, npa_exactness how);
+bool npa_is_exact(npa_exactness how, const npa_value *values, int n);
 /* array.c: ndarray's slots as NumPy made them; plain ones may be redirected */
 typedef struct {
     PyNumberMethods number;

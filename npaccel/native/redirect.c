@@ -53,7 +53,6 @@ typedef struct {
     PyObject *function, *name, *reason;
     vectorcallfunc *slot, original;
     size_t most;
-    bool fills; /* copyto: only where one value is put everywhere */
 } whole;
 
 enum { MOST = 256, MOST_UFUNCS = 512, MOST_WHOLE = 64, NESTED = 32 };
@@ -61,7 +60,7 @@ static target targets[MOST];
 static int ntargets;
 static PyUFuncObject *ufuncs[MOST_UFUNCS];
 static vectorcallfunc ufunc_originals[MOST_UFUNCS];
-static bool ufunc_exact[MOST_UFUNCS];
+static npa_exactness ufunc_exact[MOST_UFUNCS];
 static int nufuncs;
 static whole wholes[MOST_WHOLE];
 static uint8_t whole_places[4 * MOST_WHOLE]; /* 1 + the index of a function, by its address */
@@ -518,7 +517,7 @@ static bool out_is_deprecated(const PyUFuncObject *u, Py_ssize_t n)
 
 /* Whether NumPy does it at once, see trial.c; *mine: on views of what is ours. */
 static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names,
-                         bool exact, bool *mine)
+                         npa_exactness exact, bool *mine)
 {
     bool target = false;
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
@@ -529,14 +528,16 @@ static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
         target |= k >= nin && ours(args[k]);
         values[k].array = plain(args[k]) || ours(args[k]) ? (PyArrayObject *)args[k] : NULL;
     }
-    size_t bytes = npa_broadcast_bytes(values, all < NPA_MAX_ARGS ? (int)all : NPA_MAX_ARGS);
+    int known = all < NPA_MAX_ARGS ? (int)all : NPA_MAX_ARGS;
+    size_t bytes = npa_broadcast_bytes(values, known);
     bool possible = !*mine || (names == NULL && !target);
-    return exact ? npa_trial_passes(self, bytes, possible ? NPA_ANY_TIME : NPA_NEVER)
+    return npa_is_exact(exact, values, known)
+                 ? npa_trial_passes(self, bytes, possible ? NPA_ANY_TIME : NPA_NEVER)
                  : possible && npa_trial_passes(self, bytes, NPA_WHILE_NEW);
 }
 
 static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
-                                         PyObject *names, bool exact)
+                                         PyObject *names, npa_exactness exact)
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
     if (names != NULL && wants_array(args, n, names)) {
@@ -559,14 +560,21 @@ static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, 
 
 static PyObject *ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
 {
-    return redirected_ufunc(self, args, nargs, names, false);
+    return redirected_ufunc(self, args, nargs, names, NPA_INEXACT);
 }
 
 /* Of a ufunc whose results have the same bits, whoever computes them. */
 static PyObject *exact_ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs,
                                   PyObject *names)
 {
-    return redirected_ufunc(self, args, nargs, names, true);
+    return redirected_ufunc(self, args, nargs, names, NPA_EXACT);
+}
+
+/* Of one of which that holds for real operands. */
+static PyObject *real_ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs,
+                                 PyObject *names)
+{
+    return redirected_ufunc(self, args, nargs, names, NPA_EXACT_IF_REAL);
 }
 
 /* ------------------------------------------------------------------- functions and methods */
@@ -810,22 +818,10 @@ static uint8_t *whole_place(PyObject *function)
     }
 }
 
-/* copyto(array, one value): as np.full and np.zeros_like end. */
-static bool fills(PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    bool everywhere = n == 2 || n == 3;
-    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        everywhere &= PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), "casting") == 0;
-    }
-    return everywhere && npa_in_block() &&
-           (!PyArray_Check(args[1]) || PyArray_SIZE((PyArrayObject *)args[1]) == 1);
-}
-
-size_t npa_most_whole(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names)
+size_t npa_most_whole(PyObject *function)
 {
     uint8_t *place = whole_place(function);
-    const whole *w = *place != 0 ? &wholes[*place - 1] : NULL;
-    return w != NULL && (!w->fills || fills(args, n, names)) ? w->most : 0;
+    return *place != 0 ? wholes[*place - 1].most : 0;
 }
 
 /* Where nothing waits for its arrays, and they are not so large. As npa_direct_call. */
@@ -849,8 +845,7 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     const whole *w = &wholes[*whole_place(self) - 1];
     PyObject *result;
-    if (npa_suspended || !any_large(args, all, true) || !npa_in_block() ||
-        (w->fills && !fills(args, n, names))) {
+    if (npa_suspended || !any_large(args, all, true) || !npa_in_block()) {
         return w->original(self, args, nargs, names);
     }
     if (w->most > 0) {
@@ -984,7 +979,8 @@ void npa_redirect_install(void)
         targets[i].definition->ml_meth = targets[i].stub;
     }
     for (int i = 0; i < nufuncs; i++) {
-        ufuncs[i]->vectorcall = ufunc_exact[i] ? exact_ufunc_stub : ufunc_stub;
+        ufuncs[i]->vectorcall = ufunc_exact[i] == NPA_EXACT ? exact_ufunc_stub
+                              : ufunc_exact[i] == NPA_INEXACT ? ufunc_stub : real_ufunc_stub;
     }
     for (int i = 0; i < nwholes; i++) {
         *wholes[i].slot = whole_stub;
@@ -1081,7 +1077,7 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *args)
     (void)module;
     PyObject *o;
     int exact;
-    if (!PyArg_ParseTuple(args, "Op", &o, &exact)) {
+    if (!PyArg_ParseTuple(args, "Oi", &o, &exact)) {
         return NULL;
     }
     if (!Py_IS_TYPE(o, &PyUFunc_Type) || installed || nufuncs == MOST_UFUNCS ||
@@ -1095,22 +1091,19 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *args)
     if (u->vectorcall != numpy_ufunc_call || u->vectorcall == NULL) {
         Py_RETURN_FALSE;
     }
-    ufuncs[nufuncs] = (PyUFuncObject *)Py_NewRef(o), ufunc_exact[nufuncs] = exact;
+    ufuncs[nufuncs] = (PyUFuncObject *)Py_NewRef(o), ufunc_exact[nufuncs] = (npa_exactness)exact;
     ufunc_originals[nufuncs++] = u->vectorcall;
-    if (exact) {
-        npa_operator_is_exact(o);
-    }
+    npa_operator_is_exact(o, (npa_exactness)exact);
     Py_RETURN_TRUE;
 }
 
-/* redirect_whole(function, name, reason, most, fills) -> bool */
+/* redirect_whole(function, name, reason, most) -> bool */
 static PyObject *redirect_whole(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *function, *name, *reason;
     Py_ssize_t most;
-    int fill;
-    if (!PyArg_ParseTuple(args, "OUUnp", &function, &name, &reason, &most, &fill)) {
+    if (!PyArg_ParseTuple(args, "OUUn", &function, &name, &reason, &most)) {
         return NULL;
     }
     Py_ssize_t offset = Py_TYPE(function)->tp_vectorcall_offset;
@@ -1123,7 +1116,7 @@ static PyObject *redirect_whole(PyObject *module, PyObject *args)
     *whole_place(function) = (uint8_t)(nwholes + 1);
     wholes[nwholes++] = (whole){.function = Py_NewRef(function), .name = Py_NewRef(name),
                                 .reason = Py_NewRef(reason), .slot = slot, .original = *slot,
-                                .most = (size_t)most, .fills = fill};
+                                .most = (size_t)most};
     Py_RETURN_TRUE;
 }
 

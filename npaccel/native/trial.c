@@ -29,6 +29,7 @@ enum {
     TURN = 4, TRIAL_ROUNDS = 5 * TURN - 1, /* in turns of so many, recorded ones first */
     NUMPYS_ROUNDS = 256,
     MOST_ROUNDS = 8192,
+    MOST_NUMPYS = 1024, /* what is compiled meanwhile is to be met */
     MARGIN = 32,        /* part by which the other way has to win */
     RUN_NS = 20000, REQUEST_NS = 1000, /* what recording costs at most, about */
     LARGE = 4 << 20,    /* bytes from which it costs nothing in comparison */
@@ -52,6 +53,7 @@ static __thread uint64_t arrived; /* the operation that this thread is about to 
 static __thread struct {
     uint64_t head; /* 0: none */
     uint64_t number, begun, path;
+    uint64_t site; /* the latest one on the path */
     enum way way;
     bool mixed; /* begun by NumPy, and recorded from something new on */
     spending before;
@@ -95,7 +97,7 @@ static void begin(place *p)
     p->loops = true;
     current.head = p->head = p->key;
     current.number = p->round = ++rounds;
-    current.path = 0, current.mixed = false;
+    current.path = current.site = 0, current.mixed = false;
     current.way = p->on_trial ? (enum way)(p->left / TURN & 1) : p->way;
     atomic_store(&weight, current.way == RECORDED ? 1 + p->skipped : 1);
     p->skipped = current.way == RECORDED ? 0 : p->skipped + 1;
@@ -128,9 +130,10 @@ static void decide(place *p)
     bool both = numpys != UINT64_MAX && recorded != UINT64_MAX;
     *better += both ? *better / MARGIN : 0;
     enum way way = both && numpys < recorded ? NUMPYS : RECORDED;
-    bool again = way == p->way && way == RECORDED;
+    bool again = way == p->way && (way == RECORDED || recorded / 3 > numpys / 2);
+    uint32_t most = way == RECORDED ? MOST_ROUNDS : MOST_NUMPYS;
     p->chosen = !again || p->chosen == 0 ? NUMPYS_ROUNDS
-                : p->chosen < MOST_ROUNDS ? 2 * p->chosen : MOST_ROUNDS;
+                : p->chosen < most ? 2 * p->chosen : most;
     p->way = way, p->left = p->chosen, p->on_trial = false;
 }
 
@@ -156,16 +159,27 @@ static bool possible(size_t bytes)
            npa_guard_on && !npa_run_stopped();
 }
 
-static uint64_t key_of(const void *what, size_t bytes)
+static uint64_t key_of(const void *what, size_t bytes, uint64_t *where)
 {
     npa_site site;
     npa_capture_site(&site);
     uint64_t key = (uint64_t)(uintptr_t)site.code ^ (uint64_t)(uintptr_t)what << 16;
+    *where = ((uint64_t)(uintptr_t)site.code << 8) + (uint32_t)site.lasti;
     key = (key ^ (uint32_t)site.lasti) * 0x9E3779B97F4A7C15u;
     key = (key ^ key >> 32 ^ (uint64_t)(bytes != 0 ? 64 - __builtin_clzll(bytes) : 0)) *
           0x9E3779B97F4A7C15u;
     Py_XDECREF(site.code), Py_XDECREF(site.globals); /* the frame has them */
     return (key ^ key >> 32) | 1;
+}
+
+/* The round goes by an operation. A call of the user's counts once: what is recorded in it does not all come
+ * here (np.full fills an array of ours elsewhere than a plain one). */
+static void go_by(uint64_t key, uint64_t site)
+{
+    if (site != current.site) {
+        current.path = (current.path ^ key) * 0x9E3779B97F4A7C15u;
+        current.site = site;
+    }
 }
 
 /* Whether too little was left to NumPy since this was first met; no, where there is no place for it.
@@ -205,11 +219,11 @@ bool npa_trial_passes(const void *what, size_t bytes, npa_passing may)
     if (!possible(bytes)) {
         return false;
     }
-    uint64_t key = key_of(what, bytes);
+    uint64_t site, key = key_of(what, bytes, &site);
     bool idle = npa_q.nrequests == 0;
     if (idle && may != NPA_NEVER && npa_threshold_here() > 0 &&
         is_new(key, may == NPA_WHILE_NEW ? INEXACT * bytes : bytes)) {
-        current.path = (current.path ^ ~key) * 0x9E3779B97F4A7C15u;
+        go_by(~key, site);
         npa_count.passed++;
         return true;
     }
@@ -236,7 +250,7 @@ bool npa_trial_passes(const void *what, size_t bytes, npa_passing may)
         *p = known ? *p : (place){.key = key};
         p->head = current.head;
     }
-    current.path = (current.path ^ key) * 0x9E3779B97F4A7C15u;
+    go_by(key, site);
     bool passes = may == NPA_ANY_TIME && idle && current.way == NUMPYS && p->key == key && p->head == current.head;
     npa_count.passed += passes;
     return passes;

@@ -10,7 +10,7 @@ import pytest
 
 import npaccel
 from npaccel import _native
-from npaccel.ir.ops import SAME_BITS
+from npaccel.ir.ops import SAME_BITS, SAME_BITS_IF_REAL
 
 SHAPE = (200, 220)  # more than the threshold
 ROUNDS = 80
@@ -255,12 +255,13 @@ def test_warnings_of_what_is_new_are_numpys() -> None:
 
 
 @pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
-@pytest.mark.parametrize("name", ["add", "floordiv", "lt", "invert", "pow", "abs"])
+@pytest.mark.parametrize("name", ["add", "floordiv", "lt", "invert", "pow", "abs", "complex abs"])
 def test_operators_of_ours_pass_where_their_ufuncs_do(name: str) -> None:
     """`ir.ops.SAME_BITS` says so for both."""
     ufunc = {"floordiv": "floor_divide", "lt": "less", "pow": "power", "abs": "absolute"}
-    exact = ufunc.get(name, name) in SAME_BITS
-    a = npaccel.asarray(np.arange(1, 40_001))
+    exact = ufunc.get(name, name) in SAME_BITS | SAME_BITS_IF_REAL
+    a = npaccel.asarray(np.arange(1, 40_001, dtype="c16" if "complex" in name else "i8"))
+    name = name.removeprefix("complex ")
     operands = (a, a) if name in ("add", "floordiv", "lt", "pow") else (a,)
 
     def program() -> None:
@@ -269,3 +270,80 @@ def test_operators_of_ours_pass_where_their_ufuncs_do(name: str) -> None:
 
     _native.trials(True, *NUMPY_WINS, 0)
     assert (counts(program)[1] > 0) == exact
+
+
+REAL = np.random.default_rng(5).standard_normal(SHAPE)
+MADE: dict[str, Callable[[], object]] = {
+    "full": lambda: np.full(SHAPE, 2.0),
+    "ones": lambda: np.ones(SHAPE, "f4"),
+    "zeros_like": lambda: np.zeros_like(REAL),
+    "eye": lambda: np.eye(200),
+    "identity": lambda: np.identity(200),
+    "diag": lambda: np.diag(REAL[0]),
+    "arange": lambda: np.arange(50_000),
+    "linspace": lambda: np.linspace(0, 1, 50_000),
+    "a copy in order": lambda: np.ascontiguousarray(REAL.T),
+    "a cast": lambda: np.array(REAL, "f4"),
+    "abs": lambda: abs(REAL),
+    "sqrt": lambda: np.sqrt(REAL + 9.0),
+    "signbit": lambda: np.signbit(REAL),
+    "frexp": lambda: np.frexp(REAL),
+}
+
+
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
+@pytest.mark.parametrize("name", MADE)
+def test_single_calls_become_numpys(trials: Callable[[tuple[int, int]], None], name: str) -> None:
+    """What NumPy's own code calls inside does not keep rounds from being compared."""
+    npaccel.config.threshold = 1 << 17
+    make, results = MADE[name], []
+
+    def program() -> None:
+        for _ in range(60):
+            results[:] = [make()]
+            npaccel.evaluate()
+
+    trials(NUMPY_WINS)
+    counts(program)
+    recorded, left = counts(program)
+    assert left > 0
+    assert recorded == 0
+    have, want = (x if isinstance(x, tuple) else (x,) for x in (results[0], make()))
+    for a, b in zip(have, want, strict=True):
+        assert a.dtype == b.dtype
+        assert np.array_equal(a, b)
+
+
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
+def test_absolute_values_of_complex_numbers_are_always_recorded(
+    trials: Callable[[tuple[int, int]], None],
+) -> None:
+    z = REAL + 1j
+
+    def program() -> None:
+        for _ in range(60):
+            npaccel.evaluate(np.absolute(z), np.sqrt(z))
+
+    trials(NUMPY_WINS)
+    assert counts(program) == (120, 0)
+
+
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
+def test_what_is_filled_waits_for_what_follows(trials: Callable[[tuple[int, int]], None]) -> None:
+    """In one run, where that takes less time."""
+    a, b, _ = arrays()
+
+    def program() -> None:
+        for _ in range(60):
+            total = np.full(SHAPE, 2.0)
+            total += a
+            total *= b
+            npaccel.evaluate(total)
+
+    trials(NUMPY_LOSES)
+    counts(program)
+    before = npaccel.stats()["flushes"]
+    recorded, left = counts(program)
+    assert left <= 60
+    assert recorded > 150
+    assert npaccel.stats()["flushes"] - before <= 60 + left
