@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from npaccel.dispatch.operands import (
     scalar_for,
     take_array,
 )
-from npaccel.dispatch.rules import call_rule, fold_rule
+from npaccel.dispatch.rules import call_rule, fold_rule, warns_on_cast
 from npaccel.ir.nodes import Kind
 
 __all__ = ["record_fold", "scalar_of", "ufunc_hook"]
@@ -82,6 +82,8 @@ def _record_call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping[str, 
     rule = call_rule(ufunc, types, out_types, _signature(ufunc, kwargs), casting)
     if rule is None:
         raise NotRecorded(f"no loop for {_words(types)}")
+    if mask is not None and _reads_outs(out_types, rule.loop[ufunc.nin :]):
+        raise NotRecorded("where, and NumPy casts what is in out")
     shape = broadcast(*inputs, *(() if mask is None else (mask,)))
     if outs is None and not shape:
         raise NotRecorded  # a scalar
@@ -89,6 +91,15 @@ def _record_call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping[str, 
     out = target if target is None or ufunc.nout > 1 else target[0]
     order = kwargs.get("order", "K")
     return _recorded(_native.map, rule, inputs, out, mask, order)
+
+
+def _reads_outs(outs: Sequence[np.dtype[Any] | None], loop: Sequence[str]) -> bool:
+    """Whether a masked call may warn of what is in its outputs: NumPy's iterator casts that to the
+    loop's dtypes, and of what comes back only what the mask lets through."""
+    return any(
+        out is not None and warns_on_cast(out, np.dtype(dtype))
+        for out, dtype in zip(outs, loop, strict=True)
+    )
 
 
 def _words(types: tuple[Any, ...]) -> str:

@@ -269,3 +269,16 @@ def test_a_single_exponent_of_a_half(
             known = ~np.isnan(expected)
             np.testing.assert_array_equal(np.asarray(found), expected)
             np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(expected)[known])
+
+
+@pytest.mark.parametrize("value", [np.nan, 1e300, np.float32(np.inf), 1 + 2j, -7])
+def test_a_mask_warns_of_what_is_in_the_output(value: Any) -> None:
+    """NumPy casts what is there to the loop's dtype and back, even where nothing is written."""
+
+    def masked(x: Any, out: Any) -> Any:
+        return np.add(x, x, out=out, where=x > 20)
+
+    check(masked, lambda: (np.arange(40, dtype="i4"), np.full(40, value)))
+    check(
+        masked, lambda: (np.arange(40, dtype="f4"), np.full(40, value, np.result_type(value, "f8")))
+    )
