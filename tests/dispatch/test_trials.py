@@ -223,7 +223,7 @@ def test_values_of_what_is_new(worth: int) -> None:
             results += [d, np.sqrt(own), own**2, abs(own - 1), np.array(own, "f4")]
             results += [np.cumsum(own, axis=1), own.sum(axis=0), np.add.outer(own[0], own[1])]
             results += [
-                np.clip(c, min=own.min(), max=own),
+                np.clip(c, own.min(), own),
                 own.repeat(2, 0),
                 np.where(c > own, c, t),
             ]
