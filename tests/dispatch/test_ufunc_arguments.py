@@ -261,13 +261,15 @@ def test_a_single_exponent_of_a_half(
         half = np.full(() if exponent == "pending" else 1, 0.5, dtype)
         ones = npaccel.asarray(np.full(4, 0.125, dtype))
         lent = ones.sum() if exponent == "pending" else ones.sum(keepdims=True)
+    # Before NumPy 2.3 it is a power like others there, whose last place is not ours.
+    rtol = 0 if np.signbit(np.power(np.float64(-0.0), 0.5)) else 2 * float(np.finfo(dtype).eps)
     with np.errstate(all="ignore"):
         for found, expected in (
             (npaccel.evaluate(np.power(x, lent)), np.power(plain, half)),
             (npaccel.evaluate(np.power(x * 1, lent) * 1), np.power(plain * 1, half) * 1),
         ):
             known = ~np.isnan(expected)
-            np.testing.assert_array_equal(np.asarray(found), expected)
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=rtol)
             np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(expected)[known])
 
 
