@@ -6,6 +6,7 @@
  * have none here. */
 #include "record.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +16,12 @@ typedef struct { int64_t step, extent; } term;
 typedef struct {
     int64_t low, high;
     int32_t item, nterms;
-    term terms[NPA_MAX_DIMS]; /* the rest is 0 */
+    term terms[NPA_MAX_DIMS]; /* only nterms of them are set, copied and compared */
 } region;
 
 typedef struct {
     int n, room;
-    region *of;
+    char *of;        /* regions of writer.region_bytes */
     uint64_t writes; /* a bit per region */
 } regions;
 
@@ -31,6 +32,7 @@ typedef struct {
     size_t size, cap;
     bool failed;
     const int64_t *limits; /* band_points, inner_points, column_points */
+    size_t region_bytes;   /* room for the terms that there are: new pages are what takes longest */
     numbering extents, strides, offsets;
     regions *buffers;
 } writer;
@@ -50,7 +52,12 @@ static void put(writer *w, const void *bytes, size_t size)
     w->size += size;
 }
 
-static void put_word(writer *w, int64_t word) { put(w, &word, sizeof word); }
+/* Numbers of things and flags, none of which is as large as this. */
+static void put_word(writer *w, int64_t word)
+{
+    int32_t half = (int32_t)word;
+    put(w, &half, sizeof half);
+}
 
 /* The place of `value` among those met so far. */
 static int number(writer *w, numbering *known, int64_t value)
@@ -82,7 +89,7 @@ static int64_t item_bytes(int type)
 }
 
 /* As ir/views.py has it: steps positive and falling, axes that continue each other are one. */
-static region region_of(const npa_request *r, const npa_operand *o, int64_t item)
+static void find_region(const npa_request *r, const npa_operand *o, int64_t item, region *found)
 {
     term moving[NPA_MAX_DIMS];
     int n = 0;
@@ -102,18 +109,21 @@ static region region_of(const npa_request *r, const npa_operand *o, int64_t item
         }
         moving[i] = (term){step, extent};
     }
-    region found;
-    memset(&found, 0, sizeof found);
-    found.low = low, found.high = low + span + item, found.item = (int32_t)item;
+    found->low = low, found->high = low + span + item;
+    found->item = (int32_t)item, found->nterms = 0;
     for (int i = 0; i < n; i++) {
-        term *last = found.nterms > 0 ? &found.terms[found.nterms - 1] : NULL;
+        term *last = found->nterms > 0 ? &found->terms[found->nterms - 1] : NULL;
         if (last != NULL && last->step == moving[i].step * moving[i].extent) {
             *last = (term){moving[i].step, last->extent * moving[i].extent};
         } else {
-            found.terms[found.nterms++] = moving[i];
+            found->terms[found->nterms++] = moving[i];
         }
     }
-    return found;
+}
+
+static size_t region_bytes(int nterms)
+{
+    return offsetof(region, terms) + (size_t)nterms * sizeof(term);
 }
 
 /* Bytes of the region's parts within one period; -1: the period does not cut it into any. */
@@ -151,23 +161,29 @@ static bool overlap(const region *a, const region *b)
     return !disjoint;
 }
 
+static const region *region_at(const writer *w, const regions *known, int i)
+{
+    return (const region *)(known->of + (size_t)i * w->region_bytes);
+}
+
 static int place_of(writer *w, int buffer, const region *wanted, bool write)
 {
     regions *known = &w->buffers[buffer];
+    size_t size = region_bytes(wanted->nterms);
     int i = 0;
-    while (i < known->n && memcmp(&known->of[i], wanted, sizeof *wanted) != 0) {
+    while (i < known->n && memcmp(region_at(w, known, i), wanted, size) != 0) { /* nterms goes first */
         i++;
     }
     if (i == known->room) {
         int room = known->room > 0 ? 4 * known->room : 3;
-        region *grown = room <= VIEWS ? realloc(known->of, (size_t)room * sizeof *grown) : NULL;
+        char *grown = room <= VIEWS ? realloc(known->of, (size_t)room * w->region_bytes) : NULL;
         if (grown == NULL) {
             w->failed = true;
             return 0;
         }
         known->of = grown, known->room = room;
     }
-    known->of[i] = *wanted;
+    memcpy(known->of + (size_t)i * w->region_bytes, wanted, size);
     known->n += i == known->n;
     known->writes |= (uint64_t)write << i;
     return i;
@@ -188,7 +204,8 @@ static void put_relations(writer *w, const npa_request *r, const npa_operand *o)
 static void put_view(writer *w, const npa_request *r, const npa_operand *o, bool write)
 {
     int64_t item = item_bytes(o->type);
-    region lies = region_of(r, o, item);
+    region lies;
+    find_region(r, o, item, &lies);
     /* Of two buffers offsets that are equal have one number: that tells more apart, not less. */
     put_word(w, number(w, &w->offsets, o->offset));
     put_word(w, place_of(w, o->buffer, &lies, write));
@@ -240,9 +257,11 @@ static void put_rows(writer *w, const npa_request *r)
 
 static void put_structure(writer *w, npa_request *r)
 {
-    int64_t head[7] = {r->rule->id, r->axes, r->ndim, r->nin | r->nout << 8 | r->mask << 16,
-                       r->errstate, r->initial, r->rule->kind};
-    put(w, head, sizeof head);
+    int64_t head[] = {r->rule->id, r->axes, r->ndim, r->nin | r->nout << 8 | r->mask << 16,
+                      r->errstate, r->initial, r->rule->kind};
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++) {
+        put_word(w, head[i]);
+    }
     for (int axis = 0; axis < r->ndim; axis++) {
         w->failed |= r->shape[axis] == 0;
         put_extent(w, r->shape[axis]);
@@ -276,7 +295,7 @@ static void put_overlaps(writer *w, int buffer)
     for (int i = 0; i < known->n && known->writes != 0; i++) {
         for (int j = 0; j < i; j++) {
             if ((known->writes >> i | known->writes >> j) & 1 &&
-                overlap(&known->of[i], &known->of[j])) {
+                overlap(region_at(w, known, i), region_at(w, known, j))) {
                 put_word(w, buffer), put_word(w, i), put_word(w, j);
             }
         }
@@ -288,6 +307,12 @@ static void write_structure(writer *w, const npa_queue *q, int requests)
     int nbuffers = npa_buffers_of(q, requests);
     w->buffers = calloc((size_t)nbuffers + 1, sizeof *w->buffers);
     w->failed = w->buffers == NULL;
+    int ndim = 0;
+    for (int i = 0; i < requests; i++) {
+        int here = ((npa_request *)(q->arena + q->at[i]))->ndim;
+        ndim = here > ndim ? here : ndim;
+    }
+    w->region_bytes = region_bytes(ndim);
     put_word(w, requests), put_word(w, nbuffers);
     for (int i = 0; i < nbuffers; i++) {
         npa_buffer *b = q->buffers[i];
