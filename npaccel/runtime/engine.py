@@ -141,7 +141,8 @@ class Engine:
 
     def __call__(self, key: bytes) -> _native.Program:
         """Choose how the pending requests run; a compiled Program is kept under their key."""
-        with self._alone():
+        # Compiling here may take seconds, in which other threads run.
+        with self._alone(), uncollected(self.config.tiering != "eager"):
             return self._program(key)
 
     def _program(self, key: bytes) -> _native.Program:
@@ -162,8 +163,7 @@ class Engine:
                 return there
         eager = config.tiering == "eager" or config.check == "compute"
         if not eager:
-            with uncollected():
-                self._take_replies()
+            self._take_replies()
             known = self._known(key)
             if known is not None:
                 return known
@@ -172,14 +172,14 @@ class Engine:
             return self.tiers.single(sequence, key, NEVER)
         if sequence.ready and not eager and not self.tiers.planning_pays(sequence, key):
             return self.tiers.single(sequence, key, TOO_LITTLE)
-        name = self.patterns.name() if sequence.ready or eager else None
+        name = self._name(key, sequence) if sequence.ready or eager else None
         fits = name is not None and bool(self.patterns.known(name))
         if not (key in sequence.programs or sequence.planned or fits):
             stored = self.stored.find(key)
             if stored is not None:
                 sequence.ready = True
                 return self._keep(key, *stored[:3])
-            name = self.patterns.name() if name is None else name
+            name = self._name(key, sequence)
             sequence.ready = self.patterns.load(name) or sequence.ready
         return self._compile(key, name or "") if eager else self._choose(key, name, sequence)
 
@@ -188,7 +188,7 @@ class Engine:
 
         What `_native` says of the pending requests is said of a copy of those.
         """
-        with self._alone():
+        with self._alone(), uncollected(self.config.tiering != "eager"):
             runs = self.tiers.runs
             program = self._program(key)
             self.tiers.runs = runs  # the core counts them
@@ -208,10 +208,16 @@ class Engine:
         tiers.expect(sequence)
         if not tiers.busy and (missing or tiers.pays(sequence)):
             sequence.unlike += missing
-            named = self.patterns.name() if name is None else name
+            named = self._name(key, sequence)
             if not tiers.ask(sequence, key, lambda number: self._job(number, key, named)):
                 return self._compile(key, named)
         return tiers.single(sequence, key)
+
+    def _name(self, key: bytes, sequence: Sequence) -> str:
+        """Of the structure's patterns: what has the same key has the same."""
+        if sequence.named is None or sequence.named[0] != key:
+            sequence.named = key, self.patterns.name()
+        return sequence.named[1]
 
     def _for_size(self, key: bytes, name: str, sequence: Sequence) -> _native.Program | None:
         """By code for other sizes; None where some lacks, or planning would delay the flush."""

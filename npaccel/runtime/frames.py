@@ -31,6 +31,14 @@ class Unpacker:
     def feed(self, data: bytes) -> None:
         self._parts += data
 
+    @property
+    def missing(self) -> int:
+        """Bytes until the next message is whole, as far as that is known."""
+        if len(self._parts) < LENGTH_BYTES:
+            return 0
+        length = int.from_bytes(self._parts[:LENGTH_BYTES], "little")
+        return max(0, LENGTH_BYTES + length - len(self._parts))
+
     def take(self) -> Any:
         """The next message; None while it is not whole."""
         if len(self._parts) < LENGTH_BYTES:

@@ -197,7 +197,8 @@ class Helper:
         """Take what has come; whether the process has ended."""
         while True:
             try:
-                data = os.read(self._from, CHUNK_BYTES)
+                # A large reply in two parts: each read is a buffer more, in pages that are new.
+                data = os.read(self._from, max(CHUNK_BYTES, self._unpacker.missing))
             except BlockingIOError:
                 return False
             except OSError:

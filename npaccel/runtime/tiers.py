@@ -39,6 +39,7 @@ class Sequence:
     programs : tier 0, per key; they measure their time.
     ready : code for these operations is there, for one size at least.
     planned : they were planned here, and the plan is likely to do for other sizes.
+    named : the key that was looked for last, and the name of its structure's patterns.
     unlike : how often the helper was asked since no known pattern fitted.
     last : the last of `programs` to run, and how many elements it runs over.
     refused : why they are never compiled, or ''.
@@ -51,6 +52,7 @@ class Sequence:
     asked: bool = False
     ready: bool = False
     planned: bool = False
+    named: tuple[bytes, str] | None = None
     unlike: int = 0
     refused: str = ""
 

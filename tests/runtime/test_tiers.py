@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from npaccel.errors import NpaccelWarning
 from npaccel.runtime import tiers as tiers_module
 from npaccel.runtime.cost import Costs
 from npaccel.runtime.helper import Helper
+from npaccel.runtime.patterns import Patterns
 
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 20_000
@@ -132,6 +134,34 @@ def test_it_asks_again_when_it_has_taken_its_time(adaptive, monkeypatch) -> None
     for _ in range(3):
         npaccel.evaluate(x * 2 + 1)
     assert npaccel.stats()["plan_misses"] == 3
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_the_structure_of_what_comes_again_is_worked_out_once(monkeypatch) -> None:
+    asked = []
+    name = Patterns.name
+    monkeypatch.setattr(Patterns, "name", lambda self: asked.append(0) or name(self))
+    x = operand()
+    for _ in range(3):  # looked for on disk, then sent to the helper
+        npaccel.evaluate(x * 2 + 1)
+    assert api._engine.tiers.busy or npaccel.stats()["compiles"]
+    assert len(asked) == 1
+    npaccel.evaluate(operand(N // 2) * 2 + 1)
+    assert len(asked) == 2
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_the_collector_waits_while_a_flush_is_in_python(monkeypatch) -> None:
+    on = []
+    single = tiers_module.Tiers.single
+    monkeypatch.setattr(
+        tiers_module.Tiers,
+        "single",
+        lambda self, *args: on.append(gc.isenabled()) or single(self, *args),
+    )
+    npaccel.evaluate(operand() * 3 + 1)
+    assert on == [False]
+    assert gc.isenabled()
 
 
 @pytest.mark.usefixtures("adaptive")
