@@ -5,9 +5,12 @@ warm: one that the process before filled; steady: later calls of that process; w
 call's speed as a part of theirs. floor: later calls too, with no memory kept from the one before:
 all is known, but results have new pages, as NumPy's have at each call; floor_speed: the first
 call's speed as a part of those. Memory that is free has been touched just before. The delay is the
-longest processor time that choosing, and looking after the helper, took in a flush.
+longest processor time that a flush was in Python: looking for a program in memory and on disk,
+choosing, asking the helper, taking in what it answers. Without what the interpreter's collector
+took meanwhile: it comes when the process has made so many objects, wherever that is.
 """
 
+import gc
 import os
 import statistics
 import sys
@@ -54,20 +57,28 @@ def child(name):
     from npaccel import api
 
     delays = []
+    collected = 0.0
+
+    def collecting(phase, _):
+        nonlocal collected
+        collected += time.thread_time() * (-1 if phase == "start" else 1)
+
+    gc.callbacks.append(collecting)
     engine_type = type(api._engine)
-    original = engine_type._choose, engine_type._take_replies
 
     def measured(method):
         def call(*args):
-            start = time.thread_time()
+            start = time.thread_time() - collected
             try:
                 return method(*args)
             finally:
-                delays.append((time.thread_time() - start) * 1e3)
+                delays.append((time.thread_time() - collected - start) * 1e3)
 
         return call
 
-    engine_type._choose, engine_type._take_replies = map(measured, original)
+    # All that the C core calls when it does not know what is pending, or was touched.
+    engine_type.__call__ = measured(engine_type.__call__)
+    engine_type.touched = measured(engine_type.touched)
     wrapped = {k: npaccel.asarray(v) if isinstance(v, np.ndarray) else v for k, v in inputs.items()}
 
     def call():
