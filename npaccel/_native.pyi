@@ -346,9 +346,11 @@ class DeviceMemory:
         clEnqueueWriteBuffer, clSetKernelArg, clEnqueueNDRangeKernel, clFinish, clFlush.
     queue, transfers : for kernels, and for what moves beside them.
     limit : bytes that may be used.
+    largest : bytes of the largest piece that the driver allocates.
     """
 
     limit: int
+    largest: int
     @property
     def used(self) -> int: ...
     def __new__(
@@ -359,6 +361,7 @@ class DeviceMemory:
         transfers: int,
         name: str,
         limit: int,
+        largest: int,
     ) -> DeviceMemory: ...
     def place(self, array: np.ndarray[Any, Any]) -> ArrayBase | None:
         """An array with this content that is to live there; None: nothing can be hidden."""
@@ -373,9 +376,12 @@ def residence() -> list[tuple[int, str, int, int]]:
 def device_error() -> tuple[int, str] | None:
     """The driver's number of the last launch that failed and the device's name, told once."""
 
-def device_inject(launches: int, reads: int = 0, midway: int = 0, after: int = 0) -> None:
+def device_inject(
+    launches: int, reads: int = 0, midway: int = 0, after: int = 0, room: int = 0
+) -> None:
     """Tests: so many of the next launches, and transfers back to the host, fail; and launches, when
-    they have done their work. after: launches that go well before the first that fails."""
+    they have done their work. after: launches that go well before the first that fails. room: bytes
+    that drivers allocate at most, from now on; 0: what they have."""
 
 def threads() -> int:
     """How many threads run kernels."""
@@ -457,18 +463,6 @@ def threshold() -> int:
 
 def block_backend() -> str | None:
     """The backend that the innermost block names."""
-
-def prepare(sizes: tuple[int, ...], most_bytes: int, /) -> bool:
-    """Have a thread start the pool's threads, and touch memory for ranges of these sizes, at most
-    `most_bytes` or an eighth of what is free. What nobody took two seconds later is given back.
-    False: there is one processor only, no guard, or it was done before."""
-
-def prepare_end() -> None:
-    """End that now."""
-
-def new_sizes() -> tuple[int, ...]:
-    """Sizes of the ranges from 64 KiB on that got pages, for kernels, which nothing in the process
-    had used before; from the first one on for a second or two."""
 
 def times(on: bool, /) -> dict[str, float]:
     """Seconds so far in recording, planning, kernels, loops, numpy and running (what a run does

@@ -29,6 +29,7 @@ typedef struct {
 /* Tests: so many of the next launches, of transfers home, and of launches that are through fail; of
  * launches after so many that do not. */
 static int inject, inject_reads, inject_midway, inject_after;
+static size_t inject_room; /* and the driver has no more memory than this; 0: than it has */
 static npa_device *trouble;   /* the last whose launch failed; owned; told to Python soon */
 
 static int32_t launch(npa_device *d, void *kernel, const int64_t *words, const void *scratch,
@@ -75,10 +76,11 @@ size_t npa_device_words(const npa_device *d, int64_t *own, const int64_t *words,
                         const npa_device_grid *grid, bool finish)
 {
     int64_t points = grid->band < d->groups ? grid->band : d->groups;
-    const int64_t of_run[NPA_DEVICE_WORDS] = {grid->band, grid->band_step, grid->inner,
-                                              grid->inner_step, (int64_t)grid->scratch_bytes};
+    const int64_t of_run[NPA_DEVICE_WORDS] = {
+        grid->band, grid->band_step, grid->inner, grid->inner_step, (int64_t)grid->scratch_bytes,
+        grid->band_low, grid->inner_low};
     const int64_t of_finish[NPA_DEVICE_WORDS] = {grid->band, (grid->band + points - 1) / points, 1,
-                                                 1, (int64_t)grid->scratch_bytes};
+                                                 1, (int64_t)grid->scratch_bytes, 0, 0};
     memcpy(own, words, 8 * (size_t)d->nwords);
     memcpy(own + d->nwords, finish ? of_finish : of_run, sizeof of_run);
     return (size_t)points;
@@ -96,6 +98,8 @@ int32_t npa_device_injected_midway(void)
 {
     return inject_midway > 0 ? (inject_midway--, INJECTED) : 0;
 }
+
+bool npa_device_injected_room(size_t bytes) { return inject_room != 0 && bytes > inject_room; }
 
 /* The arrays' addresses, which are arguments here, out of their words. */
 static void take_addresses(const npa_device *d, int64_t *words, char **arrays)
@@ -168,8 +172,9 @@ PyObject *npa_device_errors(void)
                      : Py_BuildValue("iN", (int)d->error, npa_store_name(d->store));
 }
 
-void npa_device_inject(int launches, int reads, int midway, int after)
+void npa_device_inject(int launches, int reads, int midway, int after, size_t room)
 {
+    inject_room = room;
     inject = launches, inject_reads = reads, inject_midway = midway, inject_after = after;
 }
 
@@ -234,7 +239,7 @@ static PyObject *device_launch(PyObject *self, PyObject *args)
                           &scratch, &partials, &flags)) {
         return NULL;
     }
-    npa_device_grid grid = {band, band_step, inner, inner_step, (size_t)scratch};
+    npa_device_grid grid = {band, band_step, inner, inner_step, (size_t)scratch, 0, 0};
     int32_t error;
     bool begun = false;
     Py_BEGIN_ALLOW_THREADS

@@ -720,10 +720,11 @@ static PyObject *py_device_inject(PyObject *self, PyObject *args)
 {
     (void)self;
     int launches, reads = 0, midway = 0, after = 0;
-    if (!PyArg_ParseTuple(args, "i|iii", &launches, &reads, &midway, &after)) {
+    unsigned long long room = 0;
+    if (!PyArg_ParseTuple(args, "i|iiiK", &launches, &reads, &midway, &after, &room)) {
         return NULL;
     }
-    npa_device_inject(launches, reads, midway, after);
+    npa_device_inject(launches, reads, midway, after, (size_t)room);
     Py_RETURN_NONE;
 }
 
@@ -752,9 +753,6 @@ static PyMethodDef methods[] = {
     {"trace_words", npa_trace_words, METH_NOARGS, "The same as bytes, and the rules by id."},
     {"sites", npa_sites, METH_NOARGS, "(code, lasti, globals) per pending request."},
     {"contents", py_contents, METH_NOARGS, "The bytes of every queued buffer."},
-    {"prepare", npa_prepare, METH_VARARGS, "Have threads and memory ready."},
-    {"prepare_end", npa_prepare_end, METH_NOARGS, "Stop that, and give back what nobody took."},
-    {"new_sizes", npa_new_sizes, METH_NOARGS, "Of ranges that got new pages for kernels, at first."},
     {"rest", npa_rest, METH_VARARGS, "NumPy's loops run requests of a key for some seconds."},
     {"forget_rests", npa_forget_rests, METH_NOARGS, "Ask about each key again."},
     {"trials", npa_trials, METH_VARARGS, "Whether blocks compare recording with NumPy, by turns."},

@@ -28,6 +28,7 @@ typedef struct {
     int nwords, npatches, nslots, nwrites, nreleases, nrequests;
     int32_t *slots, *writes, *releases;
     int64_t band, band_step, inner, inner_step, parts;
+    int64_t band_low, inner_low; /* 0 but in a part */
     size_t scratch_bytes, partial_bytes, bytes_read, bytes_written;
     npa_device *device; /* borrowed from `keep`; NULL: the host's code */
     uint8_t missed;     /* why the host did it in the last run, or how the device did */
@@ -109,7 +110,7 @@ static int parse_words(PyObject *words, step *s)
                                                   : PyErr_Occurred() ? -1 : 0;
 }
 
-/* A list of (buffer, read, written, low, high). */
+/* A list of (buffer, read, written, looped, low, high). */
 static int parse_accesses(PyObject *list, step *s)
 {
     Py_ssize_t n = PyList_GET_SIZE(list);
@@ -118,27 +119,27 @@ static int parse_accesses(PyObject *list, step *s)
         return PyErr_NoMemory(), -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        int buffer, read, written;
+        int buffer, read, written, looped;
         long long low, high;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "ippLL;an access", &buffer, &read,
-                              &written, &low, &high)) {
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "ipppLL;an access", &buffer, &read,
+                              &written, &looped, &low, &high)) {
             return -1;
         }
-        s->accesses[i] = (npa_access){buffer, read, written, low, high};
+        s->accesses[i] = (npa_access){buffer, read, written, looped, low, high};
     }
     return n == s->device->narrays ? 0
                                    : (PyErr_Format(PyExc_ValueError, "%zd accesses", n), -1);
 }
 
-/* (DeviceKernel, band_step, inner_step, scratch_bytes, owner, accesses, (band's axes, axes that may be
- * cut)): the step runs there if it can. None for the kernel: the step's own code is the owner's. */
+/* (DeviceKernel, band_step, inner_step, scratch_bytes, owner, accesses, (band's axes, inner ones that may
+ * be cut, into multiples of)): the step runs there if it can. None for the kernel: the step's own code is the owner's. */
 static int parse_device(PyObject *item, step *s)
 {
     PyObject *kernel, *accesses;
     long long band_step, inner_step, scratch;
-    if (!PyArg_ParseTuple(item, "OLLLiO!(ii);a device", &kernel, &band_step, &inner_step,
+    if (!PyArg_ParseTuple(item, "OLLLiO!(iiL);a device", &kernel, &band_step, &inner_step,
                           &scratch, &s->owner, &PyList_Type, &accesses, &s->may_cut.band_rank,
-                          &s->may_cut.axes)) {
+                          &s->may_cut.inner_axes, &s->may_cut.step)) {
         return -1;
     }
     if (s->owner < 0 || s->owner >= NPA_OWNERS) {
@@ -148,7 +149,7 @@ static int parse_device(PyObject *item, step *s)
     if (kernel == Py_None) {
         return 0;
     }
-    s->device_grid = (npa_device_grid){s->band, band_step, s->inner, inner_step, (size_t)scratch};
+    s->device_grid = (npa_device_grid){s->band, band_step, s->inner, inner_step, (size_t)scratch, 0, 0};
     s->device = npa_device_of(kernel);
     return s->device == NULL ? -1 : parse_accesses(accesses, s);
 }
@@ -454,8 +455,9 @@ static void run_task(void *context, int64_t task, int worker)
     launch *l = context;
     const step *s = l->s;
     int64_t b = task / l->inner_tasks * s->band_step, i = task % l->inner_tasks * s->inner_step;
-    int64_t range[4] = {b, b + s->band_step < s->band ? b + s->band_step : s->band, i,
-                        i + s->inner_step < s->inner ? i + s->inner_step : s->inner};
+    int64_t b_end = b + s->band_step < s->band ? b + s->band_step : s->band;
+    int64_t i_end = i + s->inner_step < s->inner ? i + s->inner_step : s->inner;
+    int64_t range[4] = {s->band_low + b, s->band_low + b_end, s->inner_low + i, s->inner_low + i_end};
     char *scratch = npa_pool_scratch(worker, s->scratch_bytes + 64);
     if (scratch != NULL) {
         s->main(l->words, range, scratch, l->flags);
@@ -473,9 +475,7 @@ static int bind(const step *s, npa_queue *q, int64_t *words, char *partials, boo
     for (int i = 0; i < s->npatches; i++) {
         const patch *p = &s->patches[i];
         if (p->kind == PATCH_ADDRESS) {
-            npa_memory_notes = true;
             char *base = there ? NULL : npa_buffer_address(q->buffers[p->a]);
-            npa_memory_notes = false;
             if (base == NULL && !there) {
                 return -1;
             }
@@ -490,6 +490,12 @@ static int bind(const step *s, npa_queue *q, int64_t *words, char *partials, boo
     return 0;
 }
 
+static void run_finish(const step *s, const int64_t *words, uint32_t *flags)
+{
+    int64_t range[4] = {0, s->band, s->parts, 0};
+    s->finish(words, range, spare.data, flags);
+}
+
 /* The host's code: 0, or 1 if it was cancelled. */
 static int run_here(const step *s, int64_t *words, uint32_t *flags, int (*poll)(void *), void *arg)
 {
@@ -499,8 +505,7 @@ static int run_here(const step *s, int64_t *words, uint32_t *flags, int (*poll)(
     int status = poll != NULL ? npa_pool_run_polled(run_task, &l, tasks, poll, arg)
                               : npa_pool_run(run_task, &l, tasks, NULL);
     if (status == 0 && s->finish != NULL) {
-        int64_t range[4] = {0, s->band, s->parts, 0};
-        s->finish(words, range, spare.data, flags);
+        run_finish(s, words, flags);
     }
     return status;
 }
@@ -510,11 +515,17 @@ typedef struct {
     uint32_t *flags;
 } part_run;
 
-static void run_part_here(void *context, int64_t *words, int64_t band, int64_t inner)
+static void run_part_here(void *context, int64_t *words, const npa_device_grid *grid)
 {
     part_run *r = context;
     step part = *r->s;
-    part.band = band, part.inner = inner;
+    if (grid == NULL) {
+        run_finish(&part, words, r->flags);
+        return;
+    }
+    part.band = grid->band, part.inner = grid->inner;
+    part.band_low = grid->band_low, part.inner_low = grid->inner_low;
+    part.finish = NULL; /* when all parts are through */
     run_here(&part, words, r->flags, NULL, NULL);
 }
 
@@ -550,7 +561,7 @@ static enum npa_ran run_there(const step *s, const step *next, npa_queue *q, int
         ran = run_shared(s, q, words, partials, flags);
     } else {
         npa_launch l = {.q = q, .accesses = s->accesses, .words = words, .grid = s->device_grid,
-                        .partial_bytes = s->partial_bytes, .flags = flags, .nslots = s->nslots,
+                        .partial_bytes = s->partial_bytes, .partials = partials, .flags = flags, .nslots = s->nslots,
                         .ahead = same ? next->accesses : NULL, .nahead = same ? after->narrays : 0};
         part_run here = {s, flags};
         bind(s, q, words, partials, true);

@@ -181,11 +181,6 @@ PyObject *npa_prove(PyObject *module, PyObject *ufunc); /* prove.c */
 /* scan.c: a loop for accumulate by `op` that is faster than `numpys`, or that one */
 PyUFuncGenericFunction npa_scan_loop(const char *op, int type, PyUFuncGenericFunction numpys);
 
-/* ahead.c */
-PyObject *npa_prepare(PyObject *module, PyObject *args);
-PyObject *npa_prepare_end(PyObject *module, PyObject *nothing);
-PyObject *npa_new_sizes(PyObject *module, PyObject *nothing);
-
 /* times.c */
 enum { NPA_USER, NPA_RECORDING, NPA_PLANNING, NPA_RUNNING, NPA_IN_KERNELS, NPA_IN_LOOPS, NPA_IN_NUMPY,
        NPA_ACTIVITIES }; /* NPA_RUNNING: what a run does besides kernels and loops */
@@ -521,7 +516,7 @@ PyObject *npa_numbers(PyObject *module, PyObject *wanted);
 /* macro.c */
 int npa_macro_init(PyObject *module);
 /* device.c: kernels that an OpenCL driver runs. */
-enum { NPA_DEVICE_FUNCTIONS = 5, NPA_DEVICE_WORDS = 5 }; /* words beyond those of other backends */
+enum { NPA_DEVICE_FUNCTIONS = 5, NPA_DEVICE_WORDS = 7 }; /* words beyond those of other backends */
 typedef struct npa_store npa_store;
 typedef struct {
     void *functions[NPA_DEVICE_FUNCTIONS]; /* clSetKernelArgSVMPointer, clEnqueueNDRangeKernel,
@@ -538,6 +533,7 @@ typedef struct {
 typedef struct {
     int64_t band, band_step, inner, inner_step;
     size_t scratch_bytes;
+    int64_t band_low, inner_low; /* where they begin; 0 but in parts */
 } npa_device_grid;
 extern PyTypeObject npa_device_type;
 int npa_device_ready(void);
@@ -547,7 +543,7 @@ int32_t npa_device_run(npa_device *d, const int64_t *words, const npa_device_gri
                        char *partials, uint32_t *flags, bool *begun);
 bool npa_device_trouble(void); /* a launch failed, and Python does not know yet */
 PyObject *npa_device_errors(void);
-void npa_device_inject(int launches, int reads, int midway, int after);
+void npa_device_inject(int launches, int reads, int midway, int after, size_t room);
 size_t npa_device_groups(const npa_device *d, const npa_device_grid *grid);
 /* What only this backend's kernels know goes behind `words`. Work groups of the finish function. */
 size_t npa_device_words(const npa_device *d, int64_t *own, const int64_t *words,
@@ -555,23 +551,27 @@ size_t npa_device_words(const npa_device *d, int64_t *own, const int64_t *words,
 int32_t npa_device_injected(void); /* an error, when a test wants one; or 0 */
 int32_t npa_device_injected_read(void);
 int32_t npa_device_injected_midway(void);
+bool npa_device_injected_room(size_t bytes); /* whether the driver has no room for so many in all */
 void npa_device_note_failure(npa_device *d, int32_t error);
 
 /* resident.c: what of buffers lies in a device's own memory; with the lock, GIL not needed */
 typedef struct {
     int32_t buffer; /* of the queue */
     bool read, written;
+    bool looped; /* false: only what follows the loops of a split reduction uses it */
     int64_t low, high; /* bytes of it that are read or written; high < 0: to its end */
 } npa_access;
 
 /* A step as its device gets it. words: as for npa_device_run, with offsets for addresses. ahead: what the
- * next step uses, which may move meanwhile. */
+ * next step uses, which may move meanwhile. partials: on the host. in_parts: these are left to the host. */
 typedef struct {
     npa_queue *q;
     const npa_access *accesses; /* one per array */
     const int64_t *words;
     npa_device_grid grid;
     size_t partial_bytes;
+    char *partials;
+    bool in_parts;
     uint32_t *flags;
     int nslots;
     const npa_access *ahead;
@@ -604,10 +604,11 @@ PyObject *npa_store_name(const npa_store *s); /* a new reference; None for NULL 
 PyObject *npa_placement(PyObject *self, PyObject *nothing);
 PyObject *npa_residence(PyObject *self, PyObject *nothing);
 
-/* cut.c: a step whose operands do not fit, in parts that do. axes: so many of the domain's first axes may
- * be cut; band_rank of them are the band's. here: runs a part with the host's code. */
-typedef struct { int band_rank, axes; } npa_cut;
-typedef void npa_run_here(void *context, int64_t *words, int64_t band, int64_t inner);
+/* cut.c: a step whose operands do not fit, in parts that do. The band's axes may be cut, and so many of
+ * the inner ones, into multiples of `step`. here: runs a part with the host's code, or (grid NULL) what
+ * follows the loops of a split reduction. */
+typedef struct { int band_rank, inner_axes; long long step; } npa_cut;
+typedef void npa_run_here(void *context, int64_t *words, const npa_device_grid *grid);
 enum npa_ran npa_cut_run(npa_device *d, const npa_launch *l, npa_cut may, npa_run_here *here,
                          void *context);
 /* Whether it reads bytes that it writes, perhaps. */

@@ -93,6 +93,13 @@ static bool evict(npa_store *s)
     return true;
 }
 
+void npa_store_trim(npa_store *s)
+{
+    while (s->nfree > 0) {
+        release(s, s->free[--s->nfree]);
+    }
+}
+
 static bool make_room(npa_store *s)
 {
     if (s->nfree > 0) {
@@ -117,9 +124,9 @@ static bool reuse(npa_store *s, npa_piece *p)
 npa_piece npa_piece_take(npa_store *s, size_t size)
 {
     npa_piece p = {NULL, npa_piece_size(size)};
-    while (p.size <= s->limit && !reuse(s, &p)) {
-        int32_t error = -1;
-        if (s->used + p.size <= s->limit) {
+    while (p.size <= s->limit && p.size <= s->largest && !reuse(s, &p)) {
+        int32_t error = NO_OBJECT;
+        if (s->used + p.size <= s->limit && !npa_device_injected_room(s->used + p.size)) {
             p.memory = ((create_function *)s->functions[CREATE])(s->context, READ_WRITE, p.size,
                                                                  NULL, &error);
         }
@@ -410,8 +417,9 @@ int32_t npa_store_compute(npa_device *d, const npa_launch *l, void *const *memor
         npa_device_words(d, own, l->words, &l->grid, false);
         error = launch(d, d->run, memories, own, groups);
         *begun = error == 0;
+        error = error == NO_OBJECT ? NPA_NO_ROOM : error;
     }
-    if (error == 0 && d->finish != NULL) {
+    if (error == 0 && d->finish != NULL && !l->in_parts) {
         size_t points = npa_device_words(d, own, l->words, &l->grid, true);
         error = launch(d, d->finish, memories, own, points);
     }
@@ -465,13 +473,13 @@ static bool spoiled(const npa_launch *l, int n)
 /* Whether all the buffers fit, whatever else would have to leave. */
 static bool fits(const npa_device *d, const npa_launch *l)
 {
-    size_t all = npa_store_own(d, l);
+    size_t all = npa_store_own(d, l), largest = 0;
     for (int k = 0; k < d->narrays; k++) {
-        if (!uses(l->accesses, k, l->accesses[k].buffer)) {
-            all += npa_piece_size(l->q->buffers[l->accesses[k].buffer]->size);
-        }
+        size_t size = npa_piece_size(l->q->buffers[l->accesses[k].buffer]->size);
+        all += uses(l->accesses, k, l->accesses[k].buffer) ? 0 : size;
+        largest = size > largest ? size : largest;
     }
-    return all <= d->store->limit;
+    return all <= d->store->limit && largest <= d->store->largest;
 }
 
 enum npa_ran npa_store_run(npa_device *d, const npa_launch *l)
@@ -638,15 +646,16 @@ static PyObject *store_place(PyObject *self, PyObject *object)
     return placed;
 }
 
-/* DeviceMemory(functions, context, queue, transfers, name, limit). Lives as long as the process: buffers name it. */
+/* DeviceMemory(functions, context, queue, transfers, name, limit, largest). Lives as long as the process: buffers name it. */
 static PyObject *store_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    unsigned long long f[FUNCTIONS], context, queue, transfers, limit;
+    unsigned long long f[FUNCTIONS], context, queue, transfers, limit, largest;
     PyObject *name;
-    static char *names[] = {"functions", "context", "queue", "transfers", "name", "limit", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKKKKK)KKKUK", names, &f[0], &f[1], &f[2], &f[3],
+    static char *names[] = {"functions", "context", "queue", "transfers", "name", "limit", "largest",
+                            NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKKKKK)KKKUKK", names, &f[0], &f[1], &f[2], &f[3],
                                      &f[4], &f[5], &f[6], &f[7], &context, &queue, &transfers,
-                                     &name, &limit)) {
+                                     &name, &limit, &largest)) {
         return NULL;
     }
     npa_store *s = (npa_store *)type->tp_alloc(type, 0);
@@ -658,7 +667,7 @@ static PyObject *store_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     s->context = (void *)(uintptr_t)context, s->queue = (void *)(uintptr_t)queue;
     s->transfers = (void *)(uintptr_t)transfers;
-    s->name = Py_NewRef(name), s->limit = limit, s->pid = getpid();
+    s->name = Py_NewRef(name), s->limit = limit, s->largest = largest, s->pid = getpid();
     npa_lock();
     s->number = npa_stores != NULL ? npa_stores->number + 1 : 1;
     s->next = npa_stores, npa_stores = s;
@@ -689,6 +698,22 @@ static int store_set_limit(PyObject *self, PyObject *value, void *closure)
     return 0;
 }
 
+static PyObject *store_largest(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromSize_t(((npa_store *)self)->largest);
+}
+
+static int store_set_largest(PyObject *self, PyObject *value, void *closure)
+{
+    (void)closure;
+    size_t largest = value != NULL ? PyLong_AsSize_t(value) : 0;
+    if (!PyErr_Occurred()) {
+        ((npa_store *)self)->largest = largest;
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 static PyObject *store_used(PyObject *self, void *closure)
 {
     (void)closure;
@@ -700,6 +725,7 @@ static PyMethodDef store_methods[] = {
 
 static PyGetSetDef store_getset[] = {
     {"limit", store_limit, store_set_limit, "Bytes that may be used.", NULL},
+    {"largest", store_largest, store_set_largest, "Bytes of the largest piece.", NULL},
     {"used", store_used, NULL, "Bytes that are, those kept for reuse included.", NULL}, {NULL}};
 
 PyTypeObject npa_store_type = {

@@ -24,6 +24,9 @@ enum { WORDS, SCRATCH, PARTIALS, FLAGS, AUXILIARY }; /* a launch's own memory, i
 /* Freed memory serves what is nearly as large; sizes are multiples of a page. */
 enum { GRAIN = 4096, SLACK = 8, MOST_FREE = 64 };
 enum { NPA_NO_ROOM = -10002 }; /* beside the driver's errors */
+/* CL_MEM_OBJECT_ALLOCATION_FAILURE, and of whom only has to allocate all of these: some drivers find out
+ * when a piece is first used. */
+enum { NO_OBJECT = -4, NO_RESOURCES = -5, NO_HOST_MEMORY = -6 };
 
 typedef struct { void *memory; size_t size; } npa_piece;
 
@@ -32,6 +35,7 @@ struct npa_store {
     void *functions[FUNCTIONS];
     void *context, *queue, *transfers; /* queues: of kernels; of data that moves */
     size_t limit, used; /* bytes: that may be used; that are, those of `free` included */
+    size_t largest;     /* bytes that the driver gives in one piece */
     int pid;
     uint64_t launches, number;
     PyObject *name;
@@ -50,6 +54,12 @@ static inline size_t npa_piece_size(size_t size)
 
 npa_piece npa_piece_take(npa_store *s, size_t size); /* memory NULL: there is not enough */
 void npa_piece_give(npa_store *s, npa_piece p);      /* or NULL */
+void npa_store_trim(npa_store *s);                   /* nothing is kept for reuse */
+/* What a write's error means. */
+static inline int32_t npa_write_error(int32_t error)
+{
+    return NO_HOST_MEMORY <= error && error <= NO_OBJECT ? NPA_NO_ROOM : error;
+}
 size_t npa_store_own(const npa_device *d, const npa_launch *l); /* bytes that a launch needs besides */
 /* The kernel on these memories, to its end: 0, NPA_NO_ROOM, or the driver's error. begun: it may have
  * written. Flags are only touched where it is 0. */

@@ -134,7 +134,7 @@ def moved_bytes(info: PlanInfo, name: str, here: Residence) -> int:
     for step in info.plan.steps:
         if not isinstance(step, KernelStep):
             continue
-        for buffer, _, written, low, end in accesses(step):
+        for buffer, _, written, _, low, end in accesses(step):
             high = end if end >= 0 else info.trace.buffers[buffer].size_bytes
             spans = [used, made] if written else [used]
             for span in spans:

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
 from npaccel import _native
+from npaccel.backends.layout import CHUNK, reductions_of
 from npaccel.ir.nodes import (
     ArrayParam,
     BufferInfo,
     Kernel,
     KernelStep,
     Plan,
-    Reduce,
     RequestStep,
+    Store,
     Stride,
     Trace,
     View,
@@ -176,12 +177,12 @@ def _placed(
             grid = found.task_grid(step.extents, 1)
             scratch = found.scratch_bytes(step.extents)
             steps_there = grid.band_step, grid.inner_step
-            may_cut = step.kernel.band_rank, cut_axes(step.kernel)
-            there = (launcher, *steps_there, scratch, place.owner, accesses(step), may_cut)
+            cuts = may_cut(step.kernel)
+            there = (launcher, *steps_there, scratch, place.owner, accesses(step), cuts)
             steps[number] = (*steps[number], there)
         else:
             words = _kernel_step(step, info, releases[number], found, threads)
-            steps[number] = (len(code), *words, (None, 0, 0, 0, place.owner, [], (0, 0)))
+            steps[number] = (len(code), *words, (None, 0, 0, 0, place.owner, [], (0, 0, 1)))
         code.append(found)
         told[number] = dataclasses.replace(info, backend=name_or_reason)
     return dataclasses.replace(recipe, steps=steps), code, told
@@ -348,13 +349,16 @@ def touched_bytes(shown: set[Touch], extents: tuple[int, ...]) -> int:
     )
 
 
-def accesses(step: KernelStep) -> list[tuple[int, bool, bool, int, int]]:
-    """Per array its buffer, whether it is read, and written, and from where to where it lies.
+def accesses(step: KernelStep) -> list[tuple[int, bool, bool, bool, int, int]]:
+    """Per array its buffer, whether it is read, and written, whether that is in the kernel's loops,
+    and from where to where it lies.
 
-    Of what is gathered that is not known: to its end, -1.
+    What is not in loops is used by the finish function alone. Of what is gathered its end is not
+    known: -1.
     """
     accesses = []
-    for param, place in zip(step.kernel.arrays, step.arrays, strict=True):
+    looped = _looped(step.kernel)
+    for at, (param, place) in enumerate(zip(step.kernel.arrays, step.arrays, strict=True)):
         size = item_size(param.dtype)
         reaches = [s * (n - 1) for n, s in zip(step.extents, place.strides, strict=True)]
         low = place.offset + sum(reach for reach in reaches if reach < 0)
@@ -364,21 +368,32 @@ def accesses(step: KernelStep) -> list[tuple[int, bool, bool, int, int]]:
             span = 0, -1
         elif 0 in step.extents:
             span = 0, 0
-        accesses.append((place.buffer, param.read, param.written, *span))
+        accesses.append((place.buffer, param.read, param.written, at in looped, *span))
     return accesses
 
 
-def cut_axes(kernel: Kernel) -> int:
-    """How many of the domain's first axes may be cut, and each part computed by itself.
+def _looped(kernel: Kernel) -> set[int]:
+    """Arrays that the kernel uses before its finish function, if it has one."""
+    leaves = kernel.leaves[:1] if kernel.split else kernel.leaves
+    found: set[int] = set()
+    for leaf in leaves:
+        nodes = topological(leaf.all_roots)
+        found |= {cast(int, n.attr) for n in nodes if n.op in (Core.LOAD, Core.GATHER)}
+        found |= {effect.array for effect in leaf.effects if isinstance(effect, Store)}
+    return found
 
-    The band's, and the inner one of a map that is split; before any whose index is a value.
+
+def may_cut(kernel: Kernel) -> tuple[int, int, int]:
+    """How a kernel's domain may be cut into parts that are computed one by one.
+
+    The band's axes, of which there are so many; inner ones, from the first on; and of what one of
+    those is cut into multiples. Where sums are split these are what leaves a partial result.
     """
-    leaf = kernel.leaves[0]
-    only_map = len(kernel.leaves) == 1 and not any(isinstance(e, Reduce) for e in leaf.effects)
-    free = kernel.band_rank + int(kernel.split and kernel.inner_rank == 1 and only_map)
-    nodes = (node for leaf in kernel.leaves for node in topological(leaf.all_roots))
-    valued = [cast(int, node.attr) for node in nodes if node.op is Core.INDEX]
-    return min([free, *valued])
+    if not kernel.split:
+        return kernel.band_rank, 0, 1
+    if kernel.inner_rank > 1:
+        return kernel.band_rank, kernel.inner_rank - 1, 1
+    return kernel.band_rank, 1, CHUNK if reductions_of(kernel) else LINE_BYTES
 
 
 def _traffic(step: KernelStep) -> tuple[int, int]:

@@ -150,20 +150,176 @@ def test_rows_and_strides_in_parts():
     assert _launches() > 0
 
 
-def test_what_can_not_be_cut_runs_on_the_host():
-    a = _source(0, 4 * N * ROOM)
-    x = _there(a)
+def _large(*shape, dtype="f8"):
+    """More than the device's memory, neither all of a sign nor without ties."""
+    n = np.prod(shape)
+    return (
+        np.resize(np.random.default_rng(3).integers(-50, 50, 9973) / 8, n)
+        .astype(dtype)
+        .reshape(shape)
+    )
+
+
+def _in_parts(work, *sources, how="in parts"):
+    """What the device makes of it, the same as the host does."""
+    with npaccel.backend("llvm"):
+        expected = npaccel.evaluate(work(*map(npaccel.asarray, sources)))
+    before = _launches()
+    found = npaccel.evaluate(work(*map(_there, sources)))
+    steps = list(npaccel.explain().steps)
+    there = [step for step in steps if step.backend == "opencl:0"]
+    assert any(how in step.reason for step in steps) and _launches() == before + len(there)
+    assert all("in parts" in step.reason for step in there) and (how == "no room" or there == steps)
+    assert _engine.backend("opencl").memory.used <= npaccel.config.device_memory
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected), strict=True)
+
+
+def _mostly_slow(first, *more):
+    """A driver takes its time for each new kernel."""
+    rest = (one if isinstance(one, tuple) else (one,) for one in more)
+    return [first, *(pytest.param(*one, marks=pytest.mark.slow) for one in rest)]
+
+
+@pytest.mark.parametrize("fold", _mostly_slow("sum", "prod", "max", "argmin", "any", "mean", "std"))
+def test_reductions_of_everything_in_parts_have_the_hosts_bits(fold):
+    a = _large(2 * N * ROOM + 1234)
+    a[N * ROOM + 77] = -1000.0
+    if fold == "prod":
+        a = np.exp(a / 1e6)
+    if fold == "std":  # two programs' worth of loops; both are in parts
+        x = _there(a)
+        with npaccel.backend("llvm"):
+            expected = npaccel.asarray(a).std()
+        assert x.std() == expected and _launches() > 0
+        return
+    _in_parts(lambda x: getattr(x * 0.5, fold)(), a)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["f2", "f4", "i2", "u8", "c16"])
+def test_partial_results_of_all_kinds_come_home(dtype):
+    npaccel.config.device_memory = 2 * LIMIT  # of what is summed each element is stored, too
+    a = _large(4 * LIMIT // np.dtype(dtype).itemsize, dtype=dtype)
+    if dtype[0] != "c":
+        _in_parts(lambda x: (x + x).max(), a)
+        _in_parts(lambda x: (x + x).argmax(), a)
+    with np.errstate(over="ignore"):
+        _in_parts(lambda x: ((x + x) * x).sum(), a)
+    _in_parts(lambda x: ((x + x) != 1).all(), a)
+
+
+@pytest.mark.parametrize(
+    ("work", "shape"),
+    _mostly_slow(
+        (lambda x: (x * 0.5).sum(axis=0), (4 << 15, 8)),
+        (lambda x: np.sqrt((x * x).mean(axis=0)) + 1.0, ((3 << 15) + 5, 8)),
+        (lambda x: (x * 0.5).argmax(axis=0), (4 << 15, 8)),
+        (lambda x: (x * 0.5).sum(axis=1), (3, 4 << 15)),
+        (lambda x: (x[:, ::2, :-1] * 0.5).sum(), (64, 128, 128)),
+        (lambda x: (x[:, :-1] * 0.5).sum(axis=(0, 1)), (600, 128, 8)),
+        (lambda x: (x[:, ::2, :-1] * 0.5).sum(axis=(1, 2)), (64, 128, 128)),
+    ),
+)
+def test_reductions_of_columns_and_of_several_axes_in_parts(work, shape):
+    npaccel.config.device_memory = 3 * LIMIT
+    _in_parts(work, _large(*shape))
+
+
+@pytest.mark.slow
+def test_however_many_columns_there_are():
+    npaccel.config.device_memory = 40 * LIMIT
+    _in_parts(lambda x: (x * 0.5).sum(axis=0), _large(1 << 17, 80))
+    _in_parts(lambda x: (x * 0.5).sum(axis=1), _large(80, 1 << 17))
+
+
+def test_what_a_reduction_stores_on_its_way_comes_home():
+    def work(x):
+        y = x * 0.5
+        return y, y.sum(), y.max()
+
+    a = _large(2 * N * ROOM)
+    with npaccel.backend("llvm"):
+        expected = npaccel.evaluate(*(np.asarray(v) for v in work(npaccel.asarray(a))))
+    found = work(_there(a))
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(x), y)
+    assert _launches() > 0
+
+
+def test_an_index_is_a_value_in_parts_too():
+    a = _large(2 * N * ROOM).reshape(-1, 64)
     with npaccel.accelerate():
-        moved = npaccel.evaluate(x + np.arange(a.size))  # an index is a value
-    largest = npaccel.evaluate((x * 0.5).max())
-    for found, expected in (
-        (moved, a + np.arange(a.size)),
-        (largest, (a * 0.5).max()),
-    ):
-        np.testing.assert_array_equal(np.asarray(found), expected)
-        (step,) = npaccel.explain(found).steps
-        assert step.backend == "llvm" and "no room" in step.reason
-    assert _launches() == 0
+        _in_parts(lambda x: x + np.arange(float(a.size)).reshape(a.shape), a)
+        _in_parts(lambda x: x.T + np.arange(a.size).reshape(a.shape).T, a)
+        _in_parts(lambda x: (x.ravel() * np.arange(float(a.size))).sum(), a)
+
+
+def test_flags_of_parts_come_together():
+    a = _large(2 * N * ROOM)
+    x = _there(a)
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        found = npaccel.evaluate((1.0 / np.abs(x + 1000.0 * (x == a[0]))).max())
+        a[-1] = 0
+        found = npaccel.evaluate((1.0 / np.abs(_there(a))).max())
+    assert found == np.inf
+
+
+def test_what_can_not_be_cut_runs_on_the_host():
+    _in_parts(lambda x: np.cumsum(x * 0.5, axis=0), _large(8 * N, ROOM), how="no room")
+    _in_parts(lambda x: (x * 0.5).sum(axis=0), _large(ROOM, 8 * N), how="no room")
+    _in_parts(lambda x: x - x.max(axis=0), _large(8 * N, ROOM), how="no room")
+
+
+@pytest.fixture
+def scarce():
+    """A function that leaves the driver so many bytes, besides what launches need."""
+    memory = _engine.backend("opencl").memory
+
+    def leave(room):
+        before, memory.limit = memory.limit, 0  # all else leaves
+        memory.limit = before
+        _native.device_inject(0, 0, 0, 0, memory.used + room)
+
+    yield leave
+    _native.device_inject(0)
+
+
+@pytest.mark.parametrize("share", [2, 8])
+def test_a_driver_without_room_gets_smaller_parts(scarce, share):
+    """Though the limit says that all fits."""
+    a = _large(N)
+    kept = npaccel.evaluate(_there(a) * 2.0)
+    scarce(a.nbytes // share)
+    _in_parts(_step, a, a[::-1])
+    np.testing.assert_array_equal(np.asarray(kept), a * 2.0)  # it has left
+    scarce(5 * a.nbytes)
+    _in_parts(lambda x: (x * 0.25).max(), np.resize(a, 6 * N))  # in chunks of twice its size
+    scarce(4096)
+    _in_parts(_step, a, a[::-1], how="no room")
+
+
+def test_what_lies_there_leaves_before_parts_get_smaller(scarce):
+    a, b = _large(N), _large(N)
+    kept = npaccel.evaluate(_there(a) * 2.0)
+    scarce(3 * a.nbytes + (1 << 14))
+    found = npaccel.evaluate(_step(_there(a), _there(b)))
+    (step,) = npaccel.explain().steps
+    assert step.backend == "opencl:0" and "in parts" not in step.reason
+    assert npaccel.stats()["evictions"] > 0
+    np.testing.assert_array_equal(np.asarray(found), _step(a, b))
+    np.testing.assert_array_equal(np.asarray(kept), a * 2.0)
+
+
+def test_no_piece_is_larger_than_the_device_allows(monkeypatch):
+    memory = _engine.backend("opencl").memory
+    assert memory.largest == _engine.backend("opencl").target.device.max_mem_alloc_size
+    before, memory.largest = memory.largest, 4 * N
+    try:
+        a = _large(N)
+        _in_parts(_step, a, a[::-1])
+        _in_parts(lambda x: (x * 0.5).sum(), a, how="no room")  # its chunk is larger
+    finally:
+        memory.largest = before
 
 
 @pytest.mark.parametrize("failed", [(1, 0, 0, 2), (0, 1), (0, 0, 1)])

@@ -29,7 +29,7 @@ def load(code: Code, place: Place, width: int, lanes: str | None) -> Value:
     part = parts_of(place.dtype)[0]
     if width == 1 or place.vector is Stride.ZERO:
         return tuple(
-            _from_memory(code, part, _splat(part, _element(part, p.pointer, "0"), width), width)
+            from_memory(code, part, _splat(part, _element(part, p.pointer, "0"), width), width)
             for p in _part_places(code, place)
         )
     if place.vector is Stride.UNIT and part != place.dtype:
@@ -49,7 +49,7 @@ def gather(code: Code, place: Place, offset: str, width: int, lanes: str | None)
             some = f"{k} < {lanes} ? {element} : {_one(p.dtype)}"
             every.append(element if lanes is None or width == 1 else some)
         text = code.lanes_text(memory_type(p.dtype, width), every)
-        names.append(_from_memory(code, p.dtype, text, width))
+        names.append(from_memory(code, p.dtype, text, width))
     return tuple(names)
 
 
@@ -58,7 +58,7 @@ def store(
 ) -> None:
     """Write `width` lanes: those below `lanes`, if given, for which `mask` holds, if given."""
     part = parts_of(place.dtype)[0]
-    names = [_to_memory(code, part, name, width) for name in value]
+    names = [to_memory(code, part, name, width) for name in value]
     pairs = width > 1 and part != place.dtype and place.vector is Stride.UNIT
     if pairs and lanes is None and mask is None:
         _store_pairs(code, place, part, value, width)
@@ -96,7 +96,7 @@ def _splat(dtype: str, text: str, width: int) -> str:
     return text if width == 1 else f"({memory_type(dtype, width)})({text})"
 
 
-def _from_memory(code: Code, dtype: str, text: str, width: int) -> str:
+def from_memory(code: Code, dtype: str, text: str, width: int) -> str:
     name = code.let(memory_type(dtype, width), text)
     if dtype == "b1":
         if width == 1:
@@ -108,7 +108,7 @@ def _from_memory(code: Code, dtype: str, text: str, width: int) -> str:
     return name
 
 
-def _to_memory(code: Code, dtype: str, name: str, width: int) -> str:
+def to_memory(code: Code, dtype: str, name: str, width: int) -> str:
     if dtype == "b1":
         if width == 1:
             return code.let("uchar", f"(uchar){name}")
@@ -129,7 +129,7 @@ def _load_lanes(code: Code, place: Place, width: int, lanes: str | None) -> str:
     dtype, kind = place.dtype, memory_type(place.dtype, width)
     whole = _whole_load(place, width)
     if lanes is None:
-        return _from_memory(code, dtype, whole, width)
+        return from_memory(code, dtype, whole, width)
     name = code.fresh("x")
     some = [
         f"{k} < {lanes} ? {_element(dtype, place.pointer, _lane_offset(place, k))} : {_one(dtype)}"
@@ -138,7 +138,7 @@ def _load_lanes(code: Code, place: Place, width: int, lanes: str | None) -> str:
     code.do(f"{kind} {name};")
     code.do(f"if ({lanes} == {width}) {name} = {whole};")
     code.do(f"else {name} = {code.lanes_text(kind, some)};")
-    return _from_memory(code, dtype, name, width)
+    return from_memory(code, dtype, name, width)
 
 
 def _lane_offset(place: Place, lane: int) -> str:

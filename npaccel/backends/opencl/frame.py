@@ -15,8 +15,10 @@ from npaccel.ir.scalar import item_size
 
 __all__ = ["EXTRA_WORDS", "Frame", "check"]
 
-# Behind the words that all backends know: band, band_step, inner, inner_step, scratch bytes.
-EXTRA_WORDS = 5
+# Behind the words that all backends know: band, band_step, inner, inner_step, scratch bytes, and
+# where the band and the inner space begin: not at 0 in a part of a kernel (native/cut.c), whose
+# arrays' places are moved back by what lies before it.
+EXTRA_WORDS = 7
 
 
 class Frame:
@@ -130,15 +132,21 @@ class Frame:
         """Run over the tasks that are this work item's, or group's; sets `range`."""
         code = self.code
         band, band_step, inner, inner_step = (self.extra(k) for k in range(4))
+        first = self.extra(5), self.extra(6)
         inner_tasks = code.long(f"({inner} + {inner_step} - 1) / {inner_step}")
         tasks = code.long(f"({band} + {band_step} - 1) / {band_step} * {inner_tasks}")
         with code.count("item", tasks, "items") as task:
-            b = code.long(f"{task} / {inner_tasks} * {band_step}")
-            i = code.long(f"{task} % {inner_tasks} * {inner_step}")
-            band_end = code.minimum(code.long(f"{b} + {band_step}"), band)
-            inner_end = code.minimum(code.long(f"{i} + {inner_step}"), inner)
+            number = code.long(f"{task} / {inner_tasks}"), code.long(f"{task} % {inner_tasks}")
+            b, band_end = self._extent(number[0], band_step, band, first[0])
+            i, inner_end = self._extent(number[1], inner_step, inner, first[1])
             self.range = [b, band_end, i, inner_end]
             yield
+
+    def _extent(self, number: str, step: str, count: str, first: str) -> tuple[str, str]:
+        """From where to where a task of that number goes, of `count` points from `first` on."""
+        low = self.code.long(f"{number} * {step}")
+        high = self.code.minimum(self.code.long(f"{low} + {step}"), count)
+        return self.code.add(first, low), self.code.add(first, high)
 
     @contextmanager
     def points(self, axes: Sequence[int], low: str, high: str) -> Iterator[tuple[str, list[str]]]:

@@ -22,7 +22,7 @@ import numpy as np
 __all__ = ["read_message", "write_message"]
 
 # band, band_step, inner, inner_step, scratch bytes: no tasks.
-NOTHING = (0, 1, 1, 1, 0)
+NOTHING = (0, 1, 1, 1, 0, 0, 0)
 
 
 def write_message(stream: IO[bytes], header: dict[str, Any], body: bytes = b"") -> None:

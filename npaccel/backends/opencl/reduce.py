@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from npaccel.backends.layout import LANES
+from npaccel.backends.opencl.access import from_memory, to_memory
 from npaccel.backends.opencl.code import Code, memory_type
 from npaccel.backends.opencl.combine import Combiner
 from npaccel.backends.opencl.groups import Group
@@ -244,16 +245,16 @@ class Ordered:
 
 
 def store_partial(code: Code, combiner: Combiner, names: Sequence[str], pointer: str) -> None:
-    """Write a part's scalar result; components lie 8 bytes apart."""
+    """Write a part's scalar result, as the host's code has it; components lie 8 bytes apart."""
     for k, (dtype, name) in enumerate(zip(combiner.dtypes, names, strict=True)):
-        kind = "int" if dtype == "b1" else "float" if dtype == "f2" else memory_type(dtype, 1)
-        code.do(f"*(global {kind} *)({pointer} + {8 * k}) = {name};")
+        value = to_memory(code, dtype, name, 1)
+        code.do(f"*(global {memory_type(dtype, 1)} *)({pointer} + {8 * k}) = {value};")
 
 
 def load_partial(code: Code, combiner: Combiner, pointer: str) -> list[str]:
     """Inverse of `store_partial`."""
-    names = []
-    for k, dtype in enumerate(combiner.dtypes):
-        kind = "int" if dtype == "b1" else "float" if dtype == "f2" else memory_type(dtype, 1)
-        names.append(code.let(kind, f"*(global {kind} *)({pointer} + {8 * k})"))
-    return combiner.read(names, 1)
+    places = [
+        (dtype, f"*(global {memory_type(dtype, 1)} *)({pointer} + {8 * k})")
+        for k, dtype in enumerate(combiner.dtypes)
+    ]
+    return [from_memory(code, dtype, place, 1) for dtype, place in places]

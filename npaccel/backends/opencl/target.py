@@ -275,6 +275,7 @@ class Target:
         self.exact_singles, self.by_double = self._singles()
         self.units = int(device.max_compute_units)
         self.memory_bytes = int(device.global_mem_size)
+        self.largest_bytes = int(device.max_mem_alloc_size)
         self.shares_memory = self.host_memory = self._shares_memory()
         self.features = self._features()
         self.vector_bytes = self._vector_bytes()
@@ -291,6 +292,7 @@ class Target:
             self.transfers.int_ptr,
             f"opencl:{number}",
             self._own_bytes,
+            self.largest_bytes,
         )
         self.builder = Builder()
         self._process = os.getpid()

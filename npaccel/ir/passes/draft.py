@@ -23,6 +23,7 @@ class Limits:
     recompute_cost : additions that may be computed again in a later leaf where no scratch fits
     band_points, inner_points : rows are fused when there are at least `band_points` of them or
         none is longer than `inner_points`; otherwise the reduction is split
+    long_points : reductions over rows of so many elements are split, however many rows there are
     column_points : the same for reductions over leading axes, whose rows are strided in memory
     recent : how many of the latest kernels a request may join without depending on them
     views : distinct views of one buffer that are told apart when looking for dependencies
@@ -34,6 +35,7 @@ class Limits:
     recompute_cost: int = 60
     band_points: int = 64
     inner_points: int = 1 << 16
+    long_points: int = 1 << 17
     column_points: int = 4096
     recent: int = 8
     views: int = 64

@@ -268,9 +268,11 @@ def may_be_split(leaves: tuple[Leaf, ...], inner_rank: int) -> bool:
 
 
 def worth_splitting(extents: tuple[int, ...], band_rank: int, limits: Limits) -> bool:
-    """Whether the band is too short to keep threads busy and rows are long."""
+    """Whether the band is too short to keep threads busy and rows are long; or they are so long
+    that it costs nothing, and lets a device with little memory compute in parts (native/cut.c)."""
     few = math.prod(extents[:band_rank]) < limits.band_points
-    long = few and math.prod(extents[band_rank:]) >= limits.inner_points
+    inner = math.prod(extents[band_rank:])
+    long = extents[-1] >= limits.long_points or (few and inner >= limits.inner_points)
     return band_rank == 0 or long
 
 
