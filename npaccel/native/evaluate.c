@@ -509,6 +509,19 @@ static void scan(const npa_rule *rule, char *out, npy_intp out_step, char *in, n
     }
 }
 
+/* Whether the elements of axes [inner, ndim) follow each other as `pack` puts them. */
+static bool is_packed(const space *s, int inner, const char *from, int size)
+{
+    int64_t step = size;
+    for (int i = s->ndim - 1; i >= inner; i--) {
+        if (s->strides[i][0] != step) {
+            return false;
+        }
+        step *= s->shape[i];
+    }
+    return (uintptr_t)from % (uintptr_t)size == 0;
+}
+
 /* ARG and SCAN: each run along the inner axes, packed and cast first where it must be. */
 static int run_packed(npa_queue *q, npa_request *r, job *j)
 {
@@ -538,8 +551,12 @@ static int run_packed(npa_queue *q, npa_request *r, job *j)
         if (direct) {
             scan(j->rule, out, out_step, in, in_step, n, size);
         } else if (j->rule->kind == NPA_ARG) {
-            pack(&s, inner, in, run, item_size[type]);
-            ((PyArray_ArgFunc *)j->rule->argpick)(run, n, &found, NULL);
+            if (is_packed(&s, inner, in, item_size[type])) {
+                ((PyArray_ArgFunc *)j->rule->argpick)(in, n, &found, NULL);
+            } else {
+                pack(&s, inner, in, run, item_size[type]);
+                ((PyArray_ArgFunc *)j->rule->argpick)(run, n, &found, NULL);
+            }
             memcpy(out, &found, sizeof found);
         } else {
             char *values = run + packed;

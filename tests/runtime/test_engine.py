@@ -322,3 +322,26 @@ def test_little_work_wakes_nobody(launches, setting) -> None:
         launches.tasks.clear()
         npaccel.evaluate(a + 1)
         assert (len(launches.tasks) > 1) is several
+
+
+@pytest.mark.parametrize("dtype", ["?", "b", "f", "d", "F", "q"])
+def test_numpy_s_loops_search_for_extremes_in_any_layout(dtype: str, setting) -> None:
+    """Rows that lie as NumPy's function wants them are searched where they are, others packed."""
+    setting("tiering", "off")
+    values = np.random.default_rng(8).integers(-9, 9, (40, 12, 50)).astype(dtype)
+    values[3, 4, 20:30] = values.max() if dtype in "?bq" else np.nan
+    views = (
+        lambda x: x,
+        lambda x: x[:, :, ::-1],
+        lambda x: x[..., ::2],
+        lambda x: x[..., 3:40],
+        lambda x: x.T,
+        lambda x: np.broadcast_to(x[:, :, :1], x.shape),
+        lambda x: x[..., 5:6],
+    )
+    for view in views:
+        for axis in (None, 0, 1, 2):
+            for name in ("argmin", "argmax"):
+                # What is pending is recorded on, not NumPy's at once.
+                found = getattr(view(npaccel.asarray(values).copy()), name)(axis=axis)
+                np.testing.assert_array_equal(found, getattr(view(values), name)(axis=axis))
