@@ -256,6 +256,9 @@ def trials(on: bool, recorded_ns: int = 0, numpys_ns: int = 0, /) -> None:
     """Whether blocks compare recording with NumPy, by turns; forget what they have found. The times
     are for tests: rounds are said to take so long."""
 
+def looked_up(found: bool, /) -> None:
+    """A program was looked for on disk: where none are found, larger new operations are NumPy's."""
+
 def values(positions: tuple[int, ...]) -> bytes:
     """The values of those scalars of the pending requests, joined."""
 

@@ -756,6 +756,7 @@ static PyMethodDef methods[] = {
     {"rest", npa_rest, METH_VARARGS, "NumPy's loops run requests of a key for some seconds."},
     {"forget_rests", npa_forget_rests, METH_NOARGS, "Ask about each key again."},
     {"trials", npa_trials, METH_VARARGS, "Whether blocks compare recording with NumPy, by turns."},
+    {"looked_up", npa_looked_up, METH_O, "Whether a program that was looked for on disk was there."},
     {"plans", py_plans, METH_NOARGS, "The programs of known keys."},
     {"values", py_values, METH_O, "Values of scalars of the pending requests."},
     {"pending", py_pending, METH_NOARGS, "How many requests are pending."},

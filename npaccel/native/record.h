@@ -434,6 +434,7 @@ void npa_trial_recorded(bool first);
 void npa_trial_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_ns);
 uint64_t npa_trial_weight(void);
 PyObject *npa_trials(PyObject *module, PyObject *args);
+PyObject *npa_looked_up(PyObject *module, PyObject *found);
 
 int npa_intercept_init(void); /* intercept.c */
 PyObject *npa_settle_calls(PyObject *module, PyObject *type);

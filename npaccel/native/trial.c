@@ -32,7 +32,9 @@ enum {
     MOST_NUMPYS = 1024, /* what is compiled meanwhile is to be met */
     MARGIN = 32,        /* part by which the other way has to win */
     RUN_NS = 20000, REQUEST_NS = 1000, /* what recording costs at most, about */
-    LARGE = 4 << 20,    /* bytes from which it costs nothing in comparison */
+    LARGE = 32 << 20,   /* bytes from which it costs nothing in comparison */
+    LARGE_NEW = 4 << 20, LARGEST_NEW = 16 << 20, /* the same of what is new, by `missed` */
+    MOST_MISSED = 3,
     MET = 4096,
     WORTH = 32 << 20,   /* bytes that NumPy works on in about the time that something new costs */
     INEXACT = 8,        /* operations that take so many times as long */
@@ -48,6 +50,7 @@ static uint64_t paces[2]; /* for tests: ns that a round is said to take; 0: as l
 static place places[PLACES];
 static struct { uint64_t key, since; } met[MET]; /* left_to_numpy when it was first met */
 static uint64_t left_to_numpy, worth = WORTH; /* bytes */
+static unsigned missed; /* programs that were not on disk, since one was */
 static uint64_t rounds; /* the number of the latest one */
 static __thread uint64_t arrived; /* the operation that this thread is about to record */
 static __thread struct {
@@ -221,7 +224,8 @@ bool npa_trial_passes(const void *what, size_t bytes, npa_passing may)
     }
     uint64_t site, key = key_of(what, bytes, &site);
     bool idle = npa_q.nrequests == 0;
-    if (idle && may != NPA_NEVER && npa_threshold_here() > 0 &&
+    size_t large = missed < MOST_MISSED ? LARGE_NEW : LARGEST_NEW;
+    if (idle && bytes <= large && may != NPA_NEVER && npa_threshold_here() > 0 &&
         is_new(key, may == NPA_WHILE_NEW ? INEXACT * bytes : bytes)) {
         go_by(~key, site);
         npa_count.passed++;
@@ -290,8 +294,16 @@ PyObject *npa_trials(PyObject *module, PyObject *args)
     npa_trials_on = on;
     paces[RECORDED] = recorded, paces[NUMPYS] = numpys;
     memset(places, 0, sizeof places), memset(met, 0, sizeof met);
-    left_to_numpy = 0, worth = bytes;
+    left_to_numpy = 0, worth = bytes, missed = 0;
     current.head = 0, current.way = RECORDED;
+    Py_RETURN_NONE;
+}
+
+/* looked_up(found): a program was on disk, or was not. */
+PyObject *npa_looked_up(PyObject *module, PyObject *found)
+{
+    (void)module;
+    missed = found == Py_True ? 0 : missed + (missed < MOST_MISSED);
     Py_RETURN_NONE;
 }
 
@@ -321,6 +333,9 @@ PyObject *npa_trials(PyObject *module, PyObject *args)
  * much new work since the first time as recording it costs: in a loop of one operation at the fortieth
  * round, of ten at the fourth. At worst that doubles what was there to lose. An operation that
  * finds something pending is recorded with it, so a chain is begun by its first operation.
+ *
+ * What is larger gains more from a program on disk, and NumPy takes as long as recording. Whether there is one is
+ * known only when it was recorded; so up to 16 MiB it depends on whether the latest ones were there.
  *
  * Bytes stand for time, since they do not depend on what else the machine does: what may have other
  * bits later (the mathematics, as long as nothing is compiled it is NumPy's as well) is left to NumPy

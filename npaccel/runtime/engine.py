@@ -176,6 +176,7 @@ class Engine:
         fits = name is not None and bool(self.patterns.known(name))
         if not (key in sequence.programs or sequence.planned or fits):
             stored = self.stored.find(key)
+            _native.looked_up(stored is not None)
             if stored is not None:
                 sequence.ready = True
                 return self._keep(key, *stored[:3])

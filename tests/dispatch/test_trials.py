@@ -347,3 +347,22 @@ def test_what_is_filled_waits_for_what_follows(trials: Callable[[tuple[int, int]
     assert left <= 60
     assert recorded > 150
     assert npaccel.stats()["flushes"] - before <= 60 + left
+
+
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
+def test_what_is_new_and_larger_is_numpys_where_nothing_is_on_disk() -> None:
+    npaccel.config.threshold = 1 << 17
+    a = np.ones(1 << 20)
+    _native.trials(True, 0, 0, 1 << 40)
+
+    def recorded(found: bool, times: int) -> bool:
+        for _ in range(times):
+            _native.looked_up(found)
+        with npaccel.accelerate():
+            before = npaccel.stats()["requests"]
+            assert np.all(a + 1.0 == 2.0)
+            return bool(npaccel.stats()["requests"] > before)
+
+    assert recorded(False, 1)
+    assert not recorded(False, 3)
+    assert recorded(True, 1)
