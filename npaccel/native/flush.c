@@ -340,7 +340,8 @@ static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
         if (program != NULL) {
             npa_program_note_time(program, run.ns, run.ns * npa_trial_weight());
         }
-        npa_trial_ran((uint64_t)run.requests, run.ns, npa_program_single(program),
+        uint64_t best = npa_program_expected(program); /* kernels': this run may have been disturbed */
+        npa_trial_ran((uint64_t)run.requests, best != 0 ? best : run.ns, npa_program_single(program),
                       program != NULL ? npa_program_rival(program) : 0);
     }
     return status;
