@@ -1,7 +1,8 @@
 """The first call of every example, in a fresh process: cold caches, then a warm disk.
 
 Medians of ROUNDS fresh processes each, NumPy and npaccel in turn. cold: an empty cache folder;
-warm: one that the process before filled; steady: later calls of that process; warm_speed: the first
+warm: one that the two processes before filled, the second of which took kernels from it and noted
+what it used; steady: later calls of that process; warm_speed: the first
 call's speed as a part of theirs. floor: later calls too, with no memory kept from the one before:
 all is known, but results have new pages, as NumPy's have at each call; floor_speed: the first
 call's speed as a part of those. Memory that is free has been touched just before. The delay is the
@@ -126,7 +127,7 @@ def main():
         if only and example not in only:
             continue
         sys.argv[1:] = []
-        rows = {"numpy": [], "cold": [], "warm": []}
+        rows = {"numpy": [], "cold": [], "second": [], "warm": []}
         for _ in range(ROUNDS):
             with tempfile.TemporaryDirectory(prefix="npaccel-bench-") as folder:
                 setting = {
@@ -136,6 +137,7 @@ def main():
                 for kind, contender in (
                     ("numpy", "numpy"),
                     ("cold", "npaccel"),
+                    ("second", "npaccel"),
                     ("warm", "npaccel"),
                 ):
                     found, lost = each(__file__, [f"{contender}/{example}"], setting)
@@ -152,6 +154,7 @@ def main():
             "numpy_ms": numpy_ms,
             "cold_ms": median("cold", "first_ms"),
             "cold_ratio": median("cold", "first_ms") / numpy_ms,
+            "second_ms": median("second", "first_ms"),
             "warm_ms": median("warm", "first_ms"),
             "steady_ms": median("warm", "steady_ms"),
             "floor_ms": median("warm", "floor_ms"),

@@ -467,6 +467,18 @@ def threshold() -> int:
 def block_backend() -> str | None:
     """The backend that the innermost block names."""
 
+def prepare(sizes: tuple[int, ...], most_bytes: int, /) -> bool:
+    """Have a thread start the pool's threads, and touch memory for ranges of these sizes, at most
+    `most_bytes` or an eighth of what is free. What nobody took two seconds later is given back.
+    False: there is one processor only, no guard, or it was done before."""
+
+def prepare_end() -> None:
+    """End that now."""
+
+def new_sizes() -> tuple[int, ...]:
+    """Sizes of the ranges from 64 KiB on that got pages, for kernels, which nothing in the process
+    had used before; from the first one on for a second or two."""
+
 def times(on: bool, /) -> dict[str, float]:
     """Seconds so far in recording, planning, kernels, loops, numpy and running (what a run does
     besides); whether to count from now on."""

@@ -61,9 +61,11 @@ def _finish() -> None:
 
 atexit.register(_engine.tiers.stop)  # the last of these
 atexit.register(_engine.note_hits)
+atexit.register(_engine.note_habits)
 atexit.register(_finish)
 watch_scopes()
 watch_neighbours()
+_engine.prepare()
 
 
 def asarray(x: Any, *, device: str | None = None) -> Array:

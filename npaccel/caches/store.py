@@ -73,8 +73,8 @@ class Store:
 
     # Entries.
 
-    def get(self, key: str) -> bytes | None:
-        """The content under `key`; None: there is none (any more)."""
+    def get(self, key: str, *, hit: bool = True) -> bytes | None:
+        """The content under `key`; None: there is none (any more). hit: count it as one."""
         if not self.usable():
             return None
         path = self._path(key)
@@ -85,7 +85,8 @@ class Store:
         if content is None:
             _remove(path)
             return None
-        self._note_use(path)
+        self._hits += hit
+        _note_use(path)
         return content
 
     def note_hits(self) -> None:
@@ -242,11 +243,6 @@ class Store:
             "(NPACCEL_CACHE_DIR names another folder, NPACCEL_CACHE=off needs none)"
         )
 
-    def _note_use(self, path: str) -> None:
-        self._hits += 1
-        with suppress(OSError):  # a folder that can only be read: then nothing is noted
-            os.utime(path)
-
     def _sweep(self, items: list[os.DirEntry[str]], older_s: float) -> None:
         limit = time.time() - older_s
         for item in items:
@@ -293,6 +289,11 @@ def _read(path: str) -> bytes | None:
         return None
     finally:
         os.close(descriptor)
+
+
+def _note_use(path: str) -> None:
+    with suppress(OSError):  # a folder that can only be read: then nothing is noted
+        os.utime(path)
 
 
 def _stat_or_make(folder: str) -> os.stat_result:

@@ -61,6 +61,17 @@ void npa_range_free(npa_range *range);
 void npa_nursery_limit(size_t bytes);
 void npa_nursery_trim(size_t keep_bytes);
 void npa_memory_read_stats(npa_memory_stats *out);
+/* Sizes of the ranges of 64 KiB and more that got pages which nothing had used before, while `notes`
+ * was set, from the first one on for a second or two; how many they are. */
+enum { NPA_NEW = 256 };
+extern bool npa_memory_notes;
+int npa_memory_new(const size_t **sizes);
+/* A range that nobody shows, with work pages that nothing has used, to be touched; they go to the
+ * nursery, as if it were over; what is still there of that is given up. */
+npa_range *npa_range_ahead(size_t bytes);
+void npa_range_lend(npa_range *range);
+void npa_nursery_trim_ahead(void);
+extern atomic_bool npa_memory_lacks; /* a range got pages that nothing had used */
 
 /* -------------------------------------------------------------------------------- guard.c */
 
@@ -130,6 +141,7 @@ int npa_pool_run(npa_task task, void *context, int64_t tasks, const atomic_int *
 int npa_pool_run_polled(npa_task task, void *context, int64_t tasks, int (*poll)(void *), void *arg);
 void npa_pool_threads(int threads); /* 1: caller alone; 0: what affinity and quota allow */
 int npa_pool_size(void);
+void npa_pool_start(void); /* its threads, before the first launch */
 bool npa_pool_on_worker(void); /* Whether this thread is one of the workers. Async-signal-safe. */
 /* At least `bytes` of 64-byte aligned scratch belonging to `worker` (0 = any caller's own slot,
  * as passed to the task), kept between tasks; NULL: out of memory. */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef MREMAP_DONTUNMAP
@@ -57,6 +58,7 @@ struct slot {
     npa_range range; /* first: an npa_range is its slot */
     atomic_bool live;
     bool twin_island; /* the twin has a mapping of its own */
+    bool ahead;       /* warm: its pages were touched before anybody wanted them */
     unsigned char region, class;
     pages_at pages;
     size_t filled; /* bytes from the start that may have pages */
@@ -90,6 +92,17 @@ static struct {
     npa_memory_stats stats;
 } space;
 
+/* Sizes of ranges that got pages which nothing had used before. */
+static struct {
+    size_t sizes[NPA_NEW];
+    int n;
+    time_t since; /* seconds; 0: there was none yet */
+    bool over;
+} new;
+
+bool npa_memory_notes;
+atomic_bool npa_memory_lacks;
+
 /* ---------------------------------------------------------------------------------- lists */
 
 static void
@@ -118,6 +131,7 @@ make_cold(slot *s)
 {
     slot **head = &space.regions[s->region].cold[s->class];
     s->pages = NO_PAGES;
+    s->ahead = false;
     s->filled = 0;
     s->range.next = *head ? &(*head)->range : NULL;
     *head = s;
@@ -575,6 +589,68 @@ npa_range_find(const void *p)
     return &s->range;
 }
 
+/* ------------------------------------------------------------------------- touched ahead */
+
+static void
+note_new(size_t size)
+{
+    struct timespec now;
+    if (!npa_memory_notes || new.over || size < region_limit[TINY]) {
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    new.since = new.since ? new.since : now.tv_sec;
+    new.over = new.n == NPA_NEW || now.tv_sec > new.since + 1;
+    if (!new.over) {
+        new.sizes[new.n++] = size;
+    }
+}
+
+int
+npa_memory_new(const size_t **sizes)
+{
+    *sizes = new.sizes;
+    return new.n;
+}
+
+static char *
+take_new(slot *s)
+{
+    s->pages = AT_TWIN;
+    set_work(s, twin_of(s));
+    spare_tail(s);
+    s->filled = (s->range.size + space.page - 1) & ~(space.page - 1);
+    return s->range.work;
+}
+
+npa_range *
+npa_range_ahead(size_t bytes)
+{
+    npa_range *range = npa_range_new(bytes);
+    if (range != NULL) {
+        take_new((slot *)range);
+    }
+    return range;
+}
+
+void
+npa_range_lend(npa_range *range)
+{
+    ((slot *)range)->ahead = true;
+    npa_range_free(range);
+}
+
+void
+npa_nursery_trim_ahead(void)
+{
+    for (slot *s = space.by_age.oldest, *newer; s != NULL; s = newer) {
+        newer = s->links[BY_AGE].newer;
+        if (s->ahead) {
+            release(s);
+        }
+    }
+}
+
 char *
 npa_range_work(npa_range *range)
 {
@@ -585,6 +661,10 @@ npa_range_work(npa_range *range)
     slot *warm = find_warm(s);
     if (warm) {
         unwarm(warm);
+        if (warm->ahead) {
+            warm->ahead = false;
+            note_new(range->size);
+        }
         space.islands += warm->pages == AT_HOME; /* it still is one */
         s->pages = BORROWED;
         s->lender = warm;
@@ -592,10 +672,10 @@ npa_range_work(npa_range *range)
         space.stats.recycled++;
     }
     else {
-        s->pages = AT_TWIN;
-        set_work(s, twin_of(s));
-        spare_tail(s);
+        take_new(s);
         space.stats.fresh++;
+        note_new(range->size);
+        atomic_store_explicit(&npa_memory_lacks, true, memory_order_relaxed);
     }
     s->filled = (range->size + space.page - 1) & ~(space.page - 1);
     return range->work;
@@ -759,6 +839,7 @@ void
 npa_nursery_trim(size_t keep_bytes)
 {
     if (keep_bytes == 0) {
+        new.over |= new.n > 0; /* what is new from now on was there before */
         close_open();
     }
     while (space.stats.nursery_bytes > keep_bytes) {

@@ -422,6 +422,12 @@ npa_pool_threads(int threads)
     atomic_store(&pool.threads, threads);
 }
 
+void
+npa_pool_start(void)
+{
+    start_workers(npa_pool_size() - 1);
+}
+
 int
 npa_pool_size(void)
 {

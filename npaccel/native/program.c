@@ -475,7 +475,9 @@ static int bind(const step *s, npa_queue *q, int64_t *words, char *partials, boo
     for (int i = 0; i < s->npatches; i++) {
         const patch *p = &s->patches[i];
         if (p->kind == PATCH_ADDRESS) {
+            npa_memory_notes = true;
             char *base = there ? NULL : npa_buffer_address(q->buffers[p->a]);
+            npa_memory_notes = false;
             if (base == NULL && !there) {
                 return -1;
             }

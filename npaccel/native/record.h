@@ -181,6 +181,11 @@ PyObject *npa_prove(PyObject *module, PyObject *ufunc); /* prove.c */
 /* scan.c: a loop for accumulate by `op` that is faster than `numpys`, or that one */
 PyUFuncGenericFunction npa_scan_loop(const char *op, int type, PyUFuncGenericFunction numpys);
 
+/* ahead.c */
+PyObject *npa_prepare(PyObject *module, PyObject *args);
+PyObject *npa_prepare_end(PyObject *module, PyObject *nothing);
+PyObject *npa_new_sizes(PyObject *module, PyObject *nothing);
+
 /* times.c */
 enum { NPA_USER, NPA_RECORDING, NPA_PLANNING, NPA_RUNNING, NPA_IN_KERNELS, NPA_IN_LOOPS, NPA_IN_NUMPY,
        NPA_ACTIVITIES }; /* NPA_RUNNING: what a run does besides kernels and loops */

@@ -19,6 +19,7 @@ from cachetools import LRUCache
 
 from npaccel import _native
 from npaccel.backends.base import Backend
+from npaccel.caches.habits import Habits
 from npaccel.caches.identity import package_identity
 from npaccel.caches.store import Store
 from npaccel.caches.trace import TraceCache
@@ -69,6 +70,10 @@ VARIANTS = 64
 # How often the helper is asked about sizes that no known pattern fits; then they are planned here.
 UNLIKE = 4
 LONGEST_S = 10.0  # to wait for another thread's planning
+# What a process may do before it is asked to, as the last one with its command did it later: bytes
+# of memory that a thread touches, and time to read programs.
+PREPARED_BYTES = 128 << 20
+PREPARING_S = 4e-3
 
 
 class Engine:
@@ -83,6 +88,7 @@ class Engine:
             lambda: self.backend("llvm"), lambda: self.store, self.identity, config.code_limit
         )
         self.stored = StoredPrograms(lambda: self.store, self._full_identity, self.kernels.find)
+        self.habits = Habits(lambda: self.store, self._full_identity)
         self.costs = Costs()
         self.tiers = Tiers(self._helper, self.costs)
         self._store: Store | None = None
@@ -136,6 +142,7 @@ class Engine:
         self._unlock()
         if self._store is not None:
             self._store.forget_hits()  # they are the parent's
+        self.habits.forget()
 
     # What the C core calls.
 
@@ -480,6 +487,20 @@ class Engine:
         """Count on disk what was found there."""
         if self._store is not None:
             self._store.note_hits()
+
+    def prepare(self) -> None:
+        """Have ready what the last process with this command used."""
+        habit = self.habits.read() if self.config.tiering != "off" else None
+        if habit is None or not habit.programs:
+            return
+        if _native.prepare(habit.sizes, PREPARED_BYTES):
+            os.register_at_fork(before=_native.prepare_end)
+        with self._alone():
+            self.stored.prepare(habit.programs, PREPARING_S)
+
+    def note_habits(self) -> None:
+        """At the process's end: what it used, for the next one."""
+        self.habits.keep(tuple(self.stored.used), _native.new_sizes())
 
     @property
     def store(self) -> Store | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import marshal
 import pickle
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,6 +120,19 @@ def outcome_of(raw: RawTrace, positions: Positions, recipe: Recipe) -> Outcome:
     return Outcome(positions, values_of(raw, positions), recipe, rules, trace)
 
 
+def _taken(found: Outcome, program: _native.Program) -> Found | None:
+    """What the requests at hand get; None where its rules are not this process's."""
+    known = _native.rules()
+    for number, text in found.rules.items():
+        rule = known.get(number)
+        if rule is None or (number, rule.name, rule.kind, rule.loop) != text:
+            return None
+    first_flush = _native.serial(None)
+    assert first_flush is not None  # there always is a next one
+    program.info = Planned(found.trace, first_flush)
+    return found.positions, found.values, program, found.recipe.buffers
+
+
 class StoredPrograms:
     """Finds and keeps Programs on disk.
 
@@ -127,6 +141,10 @@ class StoredPrograms:
     store : the cache as it is now; None: there is none.
     identity : what entries depend on besides requests.
     code : finds the loaded code of a kernel by its key, or None.
+
+    Attributes
+    ----------
+    used : names of the entries that were found, in order.
     """
 
     def __init__(
@@ -138,6 +156,23 @@ class StoredPrograms:
         self._store = store
         self._identity = identity
         self._code = code
+        self._ready: dict[str, bytes | tuple[Outcome, _native.Program]] = {}
+        self.used: dict[str, None] = {}
+
+    def prepare(self, names: Iterable[str], limit_s: float) -> None:
+        """Bring these entries into memory until so much time is over, for when they are wanted."""
+        store, end = self._store(), time.monotonic() + limit_s
+        for name in names:
+            entry = store.get(name) if store is not None and time.monotonic() < end else None
+            if entry is None:
+                return
+            if entry.startswith(VARIANTS):
+                self._ready[name] = entry
+                continue
+            found = unpack_outcome(entry)
+            program = self._assembled(found)
+            if program is not None:
+                self._ready[name] = found, program
 
     def find(
         self, key: bytes, values: Callable[[Positions], bytes] = _native.values
@@ -150,32 +185,26 @@ class StoredPrograms:
         store = self._store()
         if store is None:
             return None
-        name = self._name(key)
-        entry = store.get(name)
+        names = [self._name(key)]
+        entry = self._ready.pop(names[0], None) or store.get(names[0])
+        if isinstance(entry, bytes) and entry.startswith(VARIANTS):
+            # one for each combination of scalars' values
+            positions = tuple(map(int, entry.removeprefix(VARIANTS).split()))
+            names.append(self._name(key, values(positions)))
+            entry = self._ready.pop(names[1], None) or store.get(names[1])
         if entry is None:
             return None
-        if entry.startswith(VARIANTS):  # one for each combination of scalars' values
-            positions = tuple(map(int, entry.removeprefix(VARIANTS).split()))
-            entry = store.get(self._name(key, values(positions)))
-            if entry is None:
-                return None
-        return self.program(unpack_outcome(entry))
+        self.used.update(dict.fromkeys(names))
+        return self.program(unpack_outcome(entry)) if isinstance(entry, bytes) else _taken(*entry)
 
     def program(self, found: Outcome) -> Found | None:
         """The Program of an Outcome; None where its rules are not this process's, or code lacks."""
-        known = _native.rules()
-        for number, text in found.rules.items():
-            rule = known.get(number)
-            if rule is None or (number, rule.name, rule.kind, rule.loop) != text:
-                return None
+        program = self._assembled(found)
+        return None if program is None else _taken(found, program)
+
+    def _assembled(self, found: Outcome) -> _native.Program | None:
         code = [self._code(kernel) for kernel in found.recipe.kernels]
-        if not all(code):
-            return None
-        first_flush = _native.serial(None)
-        assert first_flush is not None  # there always is a next one
-        info: Any = Planned(found.trace, first_flush)
-        program = assemble(found.recipe, code, info)
-        return found.positions, found.values, program, found.recipe.buffers
+        return assemble(found.recipe, code, "") if all(code) else None
 
     def keep(self, key: bytes, made: Outcome, *, tidy: bool = True) -> None:
         """Store an Outcome under its key. tidy: as Store.put has it."""

@@ -359,6 +359,42 @@ test_fork(void)
     npa_range_free(r);
 }
 
+/* What is touched ahead is lent as any other memory, and noted as new by who takes it. */
+static void
+test_ahead(void)
+{
+    const size_t *noted;
+    CHECK(npa_memory_new(&noted) == 0);
+    size_t fresh = stats().fresh;
+    npa_range *range = npa_range_ahead(3 * MIB), *other = npa_range_ahead(256 * KIB);
+    char *pages = range->work;
+    memset(pages, 0, 3 * MIB);
+    npa_range_lend(range), npa_range_lend(other);
+    npa_memory_notes = true;
+    npa_range *taker = npa_range_new(3 * MIB);
+    CHECK(npa_range_work(taker) == pages && stats().fresh == fresh);
+    CHECK(npa_memory_new(&noted) == 1 && noted[0] == 3 * MIB);
+    npa_memory_lacks = false;
+    npa_range *more = npa_range_new(5 * MIB), *tiny = npa_range_new(100);
+    CHECK(npa_range_work(more) != NULL && npa_range_work(tiny) != NULL && npa_memory_lacks);
+    CHECK(npa_memory_new(&noted) == 2 && noted[1] == 5 * MIB);
+    npa_range_free(taker); /* somebody has used it: it is no new memory any more */
+    size_t warm = stats().nursery_bytes;
+    npa_nursery_trim_ahead();
+    CHECK(stats().nursery_bytes == warm - 256 * KIB);
+    taker = npa_range_new(3 * MIB);
+    CHECK(npa_range_work(taker) == pages && npa_memory_new(&noted) == 2);
+    npa_memory_notes = false;
+    npa_range_free(taker), npa_range_free(more), npa_range_free(tiny);
+    npa_nursery_trim(0);
+    npa_memory_notes = true;
+    more = npa_range_new(5 * MIB);
+    CHECK(npa_range_work(more) != NULL && npa_memory_new(&noted) == 2); /* it was given back */
+    npa_memory_notes = false;
+    npa_range_free(more);
+    npa_nursery_trim(0);
+}
+
 int
 main(void)
 {
@@ -371,6 +407,7 @@ main(void)
     test_huge();
     test_fork();
     test_budget();
+    test_ahead();
     npa_memory_stats now = stats();
     printf("memory: ok (published %zu, recycled %zu, fresh %zu)\n", now.published, now.recycled,
            now.fresh);
