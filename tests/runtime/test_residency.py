@@ -270,6 +270,52 @@ def test_what_can_not_be_cut_runs_on_the_host():
     _in_parts(lambda x: x - x.max(axis=0), _large(8 * N, ROOM), how="no room")
 
 
+MIB = 1 << 20
+
+
+def _stencil(x):
+    y = np.empty_like(x)
+    y[1:-1] = (x[:-2] + x[1:-1] + x[2:]) / 3.0
+    y[0], y[-1] = x[0], x[-1]
+    return y
+
+
+def _standardised(x):
+    return (x - x.mean(axis=1, keepdims=True)) * 2.0
+
+
+def _halved(x):
+    x *= 0.5
+    return x
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("work", "shape", "exact"),
+    [
+        (lambda x: np.sqrt(x * x + 1.0), (128 * MIB,), True),
+        (_halved, (128 * MIB,), True),
+        (_stencil, (128 * MIB,), True),
+        (_standardised, (MIB // 2, 256), False),
+        (lambda x: (x * 2.0).sum(axis=0), (4 * MIB, 32), False),
+        (lambda x: np.array((x * 2.0).sum()), (128 * MIB,), False),
+        (lambda x: np.array((x * 2.0).argmin()), (128 * MIB,), True),
+    ],
+    ids=["map", "in place", "stencil", "rows", "columns", "sum", "argmin"],
+)
+def test_a_gibibyte_with_room_for_a_sixteenth_of_it(work, shape, exact):
+    npaccel.config.device_memory = 64 * MIB
+    a = _large(*shape)
+    found = np.asarray(npaccel.evaluate(work(_there(a.copy()))))
+    assert _launches() > 0 and npaccel.stats()["uploads"] > 16
+    assert _engine.backend("opencl").memory.used <= 64 * MIB
+    expected = work(a)
+    if exact:
+        assert np.array_equal(found, expected)
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9)
+
+
 @pytest.fixture
 def scarce():
     """A function that leaves the driver so many bytes, besides what launches need."""
