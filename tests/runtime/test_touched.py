@@ -201,7 +201,7 @@ def test_code_of_other_packages_never_runs_under_a_touch(monkeypatch) -> None:
     program = _native.Program
 
     def of_another(steps: list[tuple], *rest: object) -> _native.Program:
-        return program([(*step[:13], (None, 0, 0, 0, 1, [], (0, 0))) for step in steps], *rest)
+        return program([(*step[:13], (None, 0, 0, 0, 1, [], (0, 0, 1))) for step in steps], *rest)
 
     monkeypatch.setattr(_native, "Program", of_another)
     source = plain()
