@@ -2,8 +2,8 @@
 
 The programs of array_programs.py in `npaccel.accelerate()`, a process for each. First each backend
 runs it for some calls, `auto` last and until it has decided; then all run it by turns, in another
-order each round, a call that is not timed before the one that is: another backend's kernels and
-memory came before it.
+order each round, several calls in a row, as a program does that stays with one: the first ones, after
+another backend's threads and memory, are not timed, and of the others the median counts.
 
 Medians in milliseconds, of wall time and, in the second line, of processor time, which other work
 on the machine disturbs less; then `auto` as a multiple of the best fixed backend, the median over
@@ -27,6 +27,7 @@ from harness import ROOT, machine, quartiles, write
 FIXED = ("numpy", "llvm", "opencl")
 BACKENDS = (*FIXED, "auto")
 WARM = 10  # calls with each, which is enough to be compared
+AFTER_ANOTHER, TIMED = 3, 5  # calls in a row
 DECIDING_S = 2.0  # what `auto` is called for at the least, after that
 LONGEST_S = 600.0
 
@@ -56,15 +57,20 @@ def child(path: Path, rounds: int) -> None:
     for number in range(rounds):
         for backend in np.random.default_rng(number).permutation(BACKENDS).tolist():
             with npaccel.backend(backend):
-                accelerated(module.main, arrays)
+                for _ in range(AFTER_ANOTHER):
+                    accelerated(module.main, arrays)
                 npaccel.stats(reset=True)
-                used, start = time.process_time(), time.perf_counter()
-                accelerated(module.main, arrays)
-                wall[backend].append(time.perf_counter() - start)
-                processor[backend].append(time.process_time() - used)
+                times = []
+                for _ in range(TIMED):
+                    used, start = time.process_time(), time.perf_counter()
+                    accelerated(module.main, arrays)
+                    times.append((time.perf_counter() - start, time.process_time() - used))
+                wall[backend].append(statistics.median(taken for taken, _ in times))
+                processor[backend].append(statistics.median(used for _, used in times))
                 if backend == "auto":
                     ran.update(npaccel.stats()["kernels_by_backend"])
-    kernels = {name: round(number / rounds, 1) for name, number in ran.items() if number}
+    calls = rounds * TIMED
+    kernels = {name: round(number / calls, 1) for name, number in ran.items() if number}
     print(json.dumps({"wall": wall, "processor": processor, "ran": kernels}))
 
 

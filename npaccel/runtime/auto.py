@@ -39,6 +39,9 @@ MEASURED_RUNS = 8
 # to the second number. Their median counts: by its shortest runs a driver wins whose threads wait
 # for one another in most.
 TURNS, MOST_TURNS = 12, 96
+# So many in a row count, after some that do not: where the other one's threads have just run, they
+# keep the processors awake.
+ROW, FIRST = 4, 1
 # Fewer do where each run of one takes so much longer than any of the other; and none where the best
 # times differ by even more.
 CLEAR_TURNS, CLEAR, NEVER_BETTER = 3, 1.5, 3.0
@@ -156,11 +159,13 @@ class _Turns:
     seconds : of their runs.
     wanted : runs of each, unless it is clear before.
     next_s : seconds of runs after which they are compared again.
+    row : runs of one since the other's last.
     """
 
     seconds: dict[str, list[float]]
     wanted: int
     next_s: float
+    row: int = 0
 
     def over(self) -> bool:
         first, second = self.seconds.values()
@@ -342,12 +347,17 @@ class Auto:
 
     def _turn(self, record: _Record, turns: _Turns, current: str, key: bytes | None) -> str | None:
         """After a run by turns: who runs next. key: what is decided is kept under."""
-        turns.seconds[current].append(record.last_s(current))
+        turns.row += 1
+        if turns.row > FIRST:
+            turns.seconds[current].append(record.last_s(current))
         first, second = turns.seconds
         other = second if current == first else first
         if not turns.over():
-            record.programs[other].review(1, 0.0)
-            return other
+            changes = turns.row == FIRST + ROW
+            following = other if changes else current
+            turns.row = 0 if changes else turns.row
+            record.programs[following].review(1, 0.0)
+            return following if changes else None
         changes = turns.taken(second) * MEASURED_MARGIN < turns.taken(first)
         faster, slower = (second, first) if changes else (first, second)
         lost_s = len(turns.seconds[slower]) * (turns.taken(slower) - turns.taken(faster))

@@ -28,6 +28,8 @@ def reviewed_at_once(monkeypatch, deferred, setting):
     monkeypatch.setattr(engine, "REVIEW_RUNS", 1)
     monkeypatch.setattr(engine, "REVIEW_S", 0.0)
     monkeypatch.setattr(auto, "TURNS", 1)
+    monkeypatch.setattr(auto, "ROW", 1)
+    monkeypatch.setattr(auto, "FIRST", 0)
     monkeypatch.setattr(auto, "REVIEW_S", 0.0)
     setting("cache", "off")
     monkeypatch.setattr(auto, "MEASURED_RUNS", 1)
@@ -91,6 +93,21 @@ def test_a_device_that_is_predicted_to_be_faster_is_chosen_and_told(device, meas
 def test_what_turns_out_slower_there_goes_back_for_good(device, measured):
     measured["opencl:0"] = 2.0
     assert _run(5) == ["llvm", "opencl:0"] + ["llvm"] * 3
+
+
+def test_runs_in_a_row_are_compared_without_the_first(device, measured, monkeypatch):
+    monkeypatch.setattr(auto, "TURNS", 4)
+    monkeypatch.setattr(auto, "CLEAR_TURNS", 4)
+    monkeypatch.setattr(auto, "ROW", 2)
+    monkeypatch.setattr(auto, "FIRST", 1)
+    measured["opencl:0"] = 0.5
+    rows = ["llvm"] + (["opencl:0"] * 3 + ["llvm"] * 3) * 2
+    assert _run(15) == rows + ["opencl:0"] * 2
+    (record,) = _engine.auto._records.values()
+    assert {name: len(times) for name, times in record.turns.seconds.items()} == {
+        "llvm": 4,
+        "opencl:0": 4,
+    }
 
 
 def test_a_device_that_is_predicted_to_be_slower_is_not_tried(device):
