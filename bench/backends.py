@@ -2,8 +2,8 @@
 
 The programs of array_programs.py in `npaccel.accelerate()`, a process for each. First each backend
 runs it for some calls, `auto` last and until it has decided; then all run it by turns, in another
-order each round, several calls in a row, as a program does that stays with one: the first ones, after
-another backend's threads and memory, are not timed, and of the others the median counts.
+order each round, several calls in a row, as a program does that stays with one: the first ones,
+after another backend's threads and memory, are not timed, and of the others the median counts.
 
 Medians in milliseconds, of wall time and, in the second line, of processor time, which other work
 on the machine disturbs less; then `auto` as a multiple of the best fixed backend, the median over
