@@ -78,7 +78,6 @@ def test_what_is_measured_is_sane() -> None:
     assert 1e6 < min(speeds.sums_f8_s, speeds.sums_f4_s, speeds.others_f8_s) < 1e14
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("opencl")
 def test_what_is_measured_of_a_device_is_sane() -> None:
     speeds = measure(Target(0))

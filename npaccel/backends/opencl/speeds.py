@@ -9,6 +9,7 @@ import numpy as np
 
 from npaccel.backends.opencl.compile import compile_kernel
 from npaccel.backends.opencl.compiled import work_groups
+from npaccel.backends.opencl.frame import EXTRA_WORDS
 from npaccel.backends.opencl.target import Target
 from npaccel.backends.samples import SAMPLE_ELEMENTS, best_time, measure_rates
 from npaccel.backends.speeds import Speeds
@@ -55,7 +56,8 @@ def _seconds(target: Target, kernel: Kernel, arrays: tuple[Any, Any], size: int,
     grid = compiled.task_grid((n,), 1)
     tasks = -(-grid.n_inner // grid.inner_step)
     # The words of layout.py, and those of native/device.c.
-    words = [n, 0, size, 0, size, 0, 0, 1, 1, n, grid.inner_step, 0]
+    extra = [1, 1, n, grid.inner_step]
+    words = [n, 0, size, 0, size, 0, 0, *extra, *[0] * (EXTRA_WORDS - len(extra))]
     block = cl.Buffer(target.context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.array(words, "i8"))
     for k, argument in enumerate((block, block, block, block, *arrays)):
         run.set_arg(k, argument)
