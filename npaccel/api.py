@@ -16,6 +16,7 @@ from npaccel.blocks import Accelerate
 from npaccel.config import process_settings
 from npaccel.dispatch.array import Array
 from npaccel.dispatch.redirect import TABLE
+from npaccel.dispatch.rules import made_rules, prepare_rules
 from npaccel.macros import MacroFactory, scalar
 from npaccel.observe.devices import Devices, find_devices
 from npaccel.observe.explain import Explanation
@@ -61,11 +62,11 @@ def _finish() -> None:
 
 atexit.register(_engine.tiers.stop)  # the last of these
 atexit.register(_engine.note_hits)
-atexit.register(_engine.note_habits)
+atexit.register(lambda: _engine.note_habits(made_rules()))
 atexit.register(_finish)
 watch_scopes()
 watch_neighbours()
-_engine.prepare()
+_engine.prepare(prepare_rules)
 
 
 def asarray(x: Any, *, device: str | None = None) -> Array:

@@ -1,7 +1,8 @@
 """What the last process with the same command line used, for the next one.
 
 A command that runs again mostly does what it did. So at its end a process notes which programs it
-took from disk and how much new memory they got; the next one has both ready before it is asked.
+took from disk, how much new memory they got, and how its calls were typed; the next one has all
+that ready before it is asked.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import marshal
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from npaccel.caches.store import Store, digest
 
@@ -21,10 +22,14 @@ MOST_PROGRAMS = 16
 
 
 class Habit(NamedTuple):
-    """programs : names of entries, in order of use. sizes : bytes of ranges that got new pages."""
+    """programs : names of entries, in order of use. sizes : bytes of ranges that got new pages.
+
+    rules : of calls, as plain data that dispatch knows how to read.
+    """
 
     programs: tuple[str, ...] = ()
     sizes: tuple[int, ...] = ()
+    rules: tuple[tuple[Any, ...], ...] = ()
 
 
 class Habits:
@@ -54,11 +59,17 @@ class Habits:
             self.found = Habit() if entry is None else Habit(*marshal.loads(entry))
         return self.found
 
-    def keep(self, programs: Sequence[str], sizes: tuple[int, ...]) -> None:
+    def keep(
+        self,
+        programs: Sequence[str],
+        sizes: tuple[int, ...],
+        rules: tuple[tuple[Any, ...], ...] = (),
+    ) -> None:
         """Note what this process used, unless that is what is known already."""
-        habit = Habit(tuple(programs)[:MOST_PROGRAMS], sizes)
+        habit = Habit(tuple(programs)[:MOST_PROGRAMS], sizes, rules)
         same = set(habit.programs) == set(self.found.programs)
         same = same and sorted(habit.sizes) == sorted(self.found.sizes)
+        same = same and set(habit.rules) == set(self.found.rules)
         if same or not self._own:
             return
         store, name = self._store(), self._name()

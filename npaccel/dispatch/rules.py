@@ -7,7 +7,9 @@ covers every call that NumPy rejects: it then raises its own error.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,8 @@ __all__ = [
     "copy_rule",
     "fold_rule",
     "gather_rule",
+    "made_rules",
+    "prepare_rules",
     "range_rule",
     "recordable",
     "rule",
@@ -36,6 +40,8 @@ Operand = Dtype | type
 
 # Type characters of NumPy's numeric dtypes; longdouble and its complex are not among them.
 RECORDABLE = frozenset("?bhilqBHILQefdFD")
+
+WEAK = (int, float, complex)  # types of Python scalars
 
 # Reductions that may be regrouped. The others (subtract, power ...) run in NumPy.
 FOLDING = frozenset(
@@ -91,7 +97,81 @@ QUIET = frozenset(
 # Integer loops that warn about a zero divisor or the one quotient that does not fit.
 DIVIDING = frozenset({"floor_divide", "remainder", "fmod", "divmod", "reciprocal"})
 
-CACHE = functools.lru_cache(maxsize=8192)
+CACHED = 8192
+# Rules that are told to the next process: making one takes 20 to 50 µs.
+MOST_TOLD = 64
+
+Maker = Callable[..., _native.Rule | None]
+
+_makers: dict[str, Maker] = {}
+# Maker and arguments of the first ones that were made here; rules that nobody has asked for yet.
+_made: list[tuple[Any, ...]] = []
+_ready: dict[tuple[Any, ...], _native.Rule | None] = {}
+
+
+def _cached(make: Maker) -> Maker:
+    """Make each rule once, unless it is ready, and note that it was wanted."""
+    name = make.__name__
+    _makers[name] = make
+
+    @functools.lru_cache(maxsize=CACHED)
+    @functools.wraps(make)
+    def cached(*args: Any) -> _native.Rule | None:
+        key = (name, *args)
+        found = _ready.pop(key) if key in _ready else make(*args)
+        if len(_made) < MOST_TOLD:
+            _made.append(key)
+        return found
+
+    return cached
+
+
+def made_rules() -> tuple[tuple[Any, ...], ...]:
+    """Which rules were wanted here, as plain data; without those that it can't tell."""
+    found = []
+    for name, *args in _made:
+        with suppress(TypeError):
+            found.append((name, *map(_told, args)))
+    return tuple(found)
+
+
+def prepare_rules(told: Iterable[tuple[Any, ...]], limit_s: float) -> None:
+    """Make what `made_rules` told in another process, until so much time is over."""
+    end = time.monotonic() + limit_s
+    for name, *plain in told:
+        if time.monotonic() >= end:
+            return
+        args = tuple(map(_meant, plain))
+        _ready[name, *args] = _makers[name](*args)
+
+
+def _told(value: Any) -> Any:
+    """A rule's argument as plain data; raises TypeError where that could mean another one."""
+    if isinstance(value, tuple):
+        return ("tuple", *map(_told, value))
+    if isinstance(value, np.dtype) and recordable(value):
+        return "dtype", value.char
+    if isinstance(value, np.ufunc) and is_numpys(value):
+        return "ufunc", value.__name__
+    if isinstance(value, type) and value in WEAK:
+        return "type", WEAK.index(value)
+    if isinstance(value, Kind):
+        return int(value)
+    if value is None or isinstance(value, str):
+        return value
+    raise TypeError(value)
+
+
+def _meant(told: Any) -> Any:
+    """What `_told` told."""
+    if not isinstance(told, tuple):
+        return told
+    kind, *rest = told
+    if kind == "tuple":
+        return tuple(map(_meant, rest))
+    if kind == "dtype":
+        return np.dtype(rest[0])
+    return getattr(umath, rest[0]) if kind == "ufunc" else WEAK[rest[0]]
 
 
 def recordable(dtype: Dtype) -> bool:
@@ -157,7 +237,7 @@ def call_rule(
     return _call_rule(ufunc, inputs, outs, signature, casting)
 
 
-@CACHE
+@_cached
 def _call_rule(
     ufunc: np.ufunc,
     inputs: tuple[Operand, ...],
@@ -209,7 +289,7 @@ def warns_on_cast(old: Dtype, new: Dtype) -> bool:
     return old.kind in "fc" or new.char == "e"  # the one float too small for integers
 
 
-@CACHE
+@_cached
 def fold_rule(
     kind: Kind,
     ufunc: np.ufunc,
@@ -238,7 +318,7 @@ def fold_rule(
     )
 
 
-@CACHE
+@_cached
 def arg_rule(name: str, dtype: Dtype) -> _native.Rule | None:
     """Rule of ``argmin`` or ``argmax`` over elements of `dtype`, or None."""
     if not recordable(dtype) or dtype.kind == "c":
@@ -252,7 +332,7 @@ def copy_rule(dtype: Dtype, source: Dtype | None = None) -> _native.Rule | None:
     return _copy_rule(dtype, dtype if source is None else source)
 
 
-@CACHE
+@_cached
 def _copy_rule(dtype: Dtype, source: Dtype) -> _native.Rule | None:
     if not (recordable(dtype) and recordable(source)):
         return None
@@ -263,7 +343,7 @@ def _copy_rule(dtype: Dtype, source: Dtype) -> _native.Rule | None:
     return _native.rule("copy", int(Kind.MAP), None, loop, (dtype,), 1, may_warn=warns)
 
 
-@CACHE
+@_cached
 def range_rule(dtype: Dtype) -> _native.Rule | None:
     """Rule of a range ``start + i * step`` of `dtype`, or None."""
     if not recordable(dtype):
@@ -271,7 +351,7 @@ def range_rule(dtype: Dtype) -> _native.Rule | None:
     return _native.rule("iota", int(Kind.IOTA), None, (dtype,) * 3, (dtype,), 2, may_warn=False)
 
 
-@CACHE
+@_cached
 def gather_rule(dtype: Dtype) -> _native.Rule | None:
     """Rule of picking elements of `dtype` by indices, or None."""
     if not recordable(dtype):
@@ -283,7 +363,7 @@ def gather_rule(dtype: Dtype) -> _native.Rule | None:
     )
 
 
-@CACHE
+@_cached
 def where_rule(dtype: Dtype) -> _native.Rule | None:
     """Rule of ``where(condition, x, y)`` with result `dtype`, or None."""
     if not recordable(dtype):

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -71,9 +71,10 @@ VARIANTS = 64
 UNLIKE = 4
 LONGEST_S = 10.0  # to wait for another thread's planning
 # What a process may do before it is asked to, as the last one with its command did it later: bytes
-# of memory that a thread touches, and time to read programs.
+# of memory that a thread touches, and time to read programs and to make rules.
 PREPARED_BYTES = 128 << 20
 PREPARING_S = 4e-3
+RULES_S = 2e-3
 
 
 class Engine:
@@ -488,19 +489,23 @@ class Engine:
         if self._store is not None:
             self._store.note_hits()
 
-    def prepare(self) -> None:
-        """Have ready what the last process with this command used."""
+    def prepare(self, make_rules: Callable[[tuple[Any, ...], float], None]) -> None:
+        """Have ready what the last process with this command used.
+
+        make_rules : from what `note_habits` was told, until so many seconds are over.
+        """
         habit = self.habits.read() if self.config.tiering != "off" else None
         if habit is None or not habit.programs:
             return
         if _native.prepare(habit.sizes, PREPARED_BYTES):
             os.register_at_fork(before=_native.prepare_end)
+        make_rules(habit.rules, RULES_S)
         with self._alone():
             self.stored.prepare(habit.programs, PREPARING_S)
 
-    def note_habits(self) -> None:
+    def note_habits(self, rules: tuple[tuple[Any, ...], ...]) -> None:
         """At the process's end: what it used, for the next one."""
-        self.habits.keep(tuple(self.stored.used), _native.new_sizes())
+        self.habits.keep(tuple(self.stored.used), _native.new_sizes(), rules)
 
     @property
     def store(self) -> Store | None:

@@ -18,8 +18,9 @@ def habits_of(folder: Path, identity: str = "this") -> Habits:
 
 
 def test_the_next_process_finds_what_the_last_one_kept(tmp_path: Path, monkeypatch) -> None:
-    habits_of(tmp_path).keep(USED, (1 << 20, 4096))
-    assert habits_of(tmp_path).read() == Habit(USED, (1 << 20, 4096))
+    rules = (("fold", 1, ("dtype", "f")), ("call", None))
+    habits_of(tmp_path).keep(USED, (1 << 20, 4096), rules)
+    assert habits_of(tmp_path).read() == Habit(USED, (1 << 20, 4096), rules)
     assert habits_of(tmp_path, "other").read() == Habit()
     monkeypatch.setattr(sys, "orig_argv", [*sys.orig_argv, "--other"])
     assert habits_of(tmp_path).read() == Habit()
@@ -50,6 +51,8 @@ def test_what_is_known_is_not_written_again(tmp_path: Path) -> None:
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
     habits.keep(USED[:1], (2, 1))
     assert habits_of(tmp_path).read() == Habit(USED[:1], (2, 1))
+    habits.keep(USED, (1, 2), (("rule",),))
+    assert habits_of(tmp_path).read() == Habit(USED, (1, 2), (("rule",),))
 
 
 def test_who_used_nothing_leaves_nothing(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import sys
 from typing import Any
 
@@ -10,12 +11,15 @@ import pytest
 
 import npaccel
 from npaccel import _native
+from npaccel.dispatch import rules
 from npaccel.dispatch.rules import (
     FOLDING,
     arg_rule,
     call_rule,
     copy_rule,
     fold_rule,
+    made_rules,
+    prepare_rules,
     recordable,
     rule,
     warns_on_cast,
@@ -150,3 +154,53 @@ def test_ufuncs_of_others_never_wait() -> None:
     assert not _native.is_pending(y)
     assert any("gamma" in f.function for f in npaccel.explain().fallbacks)
     np.testing.assert_array_equal(y, special.gamma(np.linspace(0.5, 3.0, 1000)))
+
+
+@pytest.fixture
+def none_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process."""
+    forget_rules()
+    monkeypatch.setattr(rules, "_made", [])
+    monkeypatch.setattr(rules, "_ready", {})
+
+
+def forget_rules() -> None:
+    for make in (rules._call_rule, rules._copy_rule, fold_rule):
+        make.cache_clear()
+
+
+@pytest.mark.usefixtures("none_made")
+def test_rules_of_another_process_are_ready_and_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = (
+        lambda: call_rule(np.hypot, (d("e"), float), (d("f"),), None, "unsafe"),
+        lambda: call_rule(np.hypot, (d("f"), d("e")), (None,), (None, None, d("d")), "unsafe"),
+        lambda: call_rule(np.hypot, (d("O"), d("e")), (None,), None, "unsafe"),
+        lambda: fold_rule(Kind.SCAN, np.add, d("e"), d("d"), d("d")),
+        lambda: copy_rule(d("e"), d("H")),
+    )
+    made = [ask() for ask in asked]
+    told = marshal.loads(marshal.dumps(made_rules()))
+    assert len(told) == len(asked) - 1  # plain data can't tell objects
+    forget_rules()
+    prepare_rules(told, 60.0)
+    assert len(rules._ready) == len(told)
+    monkeypatch.setattr(rules, "_made", [])
+    again = [ask() for ask in asked]
+    assert not rules._ready  # all were taken, and are told once more
+    assert made_rules() == told
+    for one, other in zip(made, again, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert (one.name, one.kind, one.loop) == (other.name, other.kind, other.loop)
+
+
+@pytest.mark.usefixtures("none_made")
+def test_rules_that_are_ready_have_bounds() -> None:
+    fold_rule(Kind.SCAN, np.multiply, d("e"), d("d"), d("d"))
+    told = made_rules()
+    assert len(told) == 1
+    prepare_rules(told, 0.0)
+    assert not rules._ready
+    for wide in range(2 * rules.MOST_TOLD):
+        call_rule(np.hypot, (d("e"),) * (3 + wide), (None,))
+    assert len(made_rules()) == rules.MOST_TOLD

@@ -11,13 +11,15 @@ import pytest
 
 # Says: how many programs are ready at import; values; how many kernels ran, came from disk, were
 # compiled; bytes that were new; a child's exit status; how many of those programs nobody took; the
-# most memory that was ready, and how much of it was after a while.
+# most memory that was ready, and how much of it was after a while; how many rules were ready, and
+# how many of them nobody took.
 PROGRAM = """
 import os, time
 import numpy as np
 import npaccel
 from npaccel import _native, api
-ready = len(api._engine.stored._ready)
+from npaccel.dispatch import rules
+ready, ready_rules = len(api._engine.stored._ready), len(rules._ready)
 nursery, end = [0], time.monotonic() + float(os.environ["WAIT"])
 while time.monotonic() < end:
     nursery.append(npaccel.stats()["nursery_bytes"])
@@ -31,7 +33,8 @@ if {fork} and child == 0:
     os._exit(int(float(np.sum(y * 0 + 1)) != {n}))
 status = os.waitpid(child, 0)[1] if child else 0
 print(ready, total, stats["kernels"], stats["kernels_loaded"], stats["compiles"],
-      sum(_native.new_sizes()), status, len(api._engine.stored._ready), max(nursery), nursery[-1])
+      sum(_native.new_sizes()), status, len(api._engine.stored._ready), max(nursery), nursery[-1],
+      ready_rules, len(rules._ready))
 """
 N = 1 << 20
 
@@ -57,8 +60,9 @@ def test_programs_are_ready_and_memory_is_touched(tmp_path: Path) -> None:
     assert first[0] == second[0] == "0" and int(first[4]) > 0  # compiled, nothing found on disk
     assert int(third[0]) > 0 and third[4] == "0" and third[7] == "0"
     assert first[1:3] == second[1:3] == third[1:3] == fourth[1:3]
+    assert first[10] == second[10] == "0" and int(third[10]) > 3 and third[11] == "0"
     assert third[3] == second[3]  # what was ready counts as loaded, once
-    assert int(second[5]) >= 8 * N and second[5:] == third[5:] == fourth[5:]
+    assert int(second[5]) >= 8 * N and second[5:10] == third[5:10] == fourth[5:10]
 
 
 @pytest.mark.pending
