@@ -75,7 +75,9 @@ class Store:
 
     def get(self, key: str, *, hit: bool = True) -> bytes | None:
         """The content under `key`; None: there is none (any more). hit: count it as one."""
-        if not self.usable():
+        # A folder that is not there is made when there is something to keep: it takes as long as
+        # all the rest of a search.
+        if self.missing or not self.usable():
             return None
         path = self._path(key)
         data = _read(path)
@@ -109,13 +111,14 @@ class Store:
         """Count nothing of what was found so far."""
         self._hits = 0
 
-    def put(self, key: str, content: bytes, *, tidy: bool = True) -> None:
-        """Keep `content` under `key`; what goes wrong is told once, and never raised.
+    def put(self, key: str, content: bytes, *, tidy: bool = True) -> bool:
+        """Keep `content` under `key`; whether it is there now. What goes wrong is told once, and
+        never raised.
 
         tidy: look at the folder's size now and then, which takes as long as it has entries.
         """
         if not self.usable() or not self._writable:
-            return
+            return False
         self._serial += 1
         temporary = f"{self._path(key)}.{os.getpid()}.{self._serial}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -133,10 +136,11 @@ class Store:
                 self._complain(f"can't be written ({os.strerror(error.errno or 0)})")
             elif error.errno == errno.ENOENT:
                 self._readable = None
-            return
+            return False
         self._unseen -= len(content)
         if tidy and self._unseen <= 0:
             self.prune()
+        return True
 
     def drop(self, key: str) -> None:
         """Delete an entry that turned out not to be what it should."""
@@ -222,6 +226,11 @@ class Store:
             return os.stat(os.path.join(self.folder, "hits")).st_size
         except OSError:
             return 0
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is no folder yet, and so nothing in it."""
+        return self._readable is None and not os.path.lexists(self.folder)
 
     # Parts.
 

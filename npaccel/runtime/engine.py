@@ -54,6 +54,7 @@ from npaccel.runtime.stored import (
     Positions,
     StoredPrograms,
     outcome_of,
+    program_key,
     unpack_outcome,
 )
 from npaccel.runtime.tiers import NEVER, TOO_LITTLE, Sequence, Tiers
@@ -324,7 +325,7 @@ class Engine:
                 self.tiers.sequence().planned = True
                 # Where a kernel was compiled that was waited for anyway; else it delays a flush.
                 outcome = outcome_of(raw, positions, recipe)
-                self.stored.keep(key, outcome, tidy=kernel is None)
+                self.stored.keep(program_key(key), outcome, tidy=kernel is None)
             rules = list(portable(raw)[1].values())
             pattern = name and pattern_of(trace, planned, recipe, compiled, values, rules)
             if pattern:
@@ -367,12 +368,16 @@ class Engine:
     def _job(self, number: int, key: bytes, name: str) -> Job:
         words, rules = _native.trace_words()
         texts = {code: rule_text(rule) for code, rule in rules.items()}
-        folder, limit = self._folder(), int(self.config.cache_limit)
-        return Job(number, key, words, texts, self.threads, folder, limit, pattern=name)
+        # A folder that is not there yet is the helper's to make, which takes as long as asking.
+        store, limit = self.store, int(self.config.cache_limit)
+        folder = store.folder if store is not None and (store.missing or store.usable()) else ""
+        named = program_key(key)
+        return Job(number, named, words, texts, self.threads, folder, limit, pattern=name)
 
     def _take_replies(self) -> None:
         """Exchange what the helper has compiled for what ran with NumPy's loops."""
         for asked, reply in self.tiers.listen():
+            self._folder()  # where the helper could not make it this says so
             if reply.outcome is None:
                 self._warn_once(CompileError(reply.error), reply.text)
                 continue
@@ -385,7 +390,7 @@ class Engine:
             except (CompileError, BackendUnavailable) as error:
                 asked.sequence.refused = f"not loaded: {error}"
                 continue
-            found = self.stored.program(unpack_outcome(reply.outcome))
+            found = self.stored.program(unpack_outcome(reply.outcome), asked.trace)
             if reply.pattern is not None:
                 self.patterns.add_packed(*reply.pattern)
             if asked.section is not None:

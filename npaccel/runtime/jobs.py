@@ -14,6 +14,7 @@ __all__ = ["Job", "Reply"]
 class Job:
     """A trace to plan and compile. folder: the cache's, empty if there is none.
 
+    key : its digest, as `program_key` makes it.
     pattern : the name of its structure's patterns; '' where it has none.
 
     words, rules : the trace, as words.py reads it; or
@@ -21,7 +22,7 @@ class Job:
     """
 
     number: int
-    key: bytes
+    key: str
     words: bytes
     rules: dict[int, RuleText]
     threads: int
@@ -35,10 +36,12 @@ class Job:
 class Reply:
     """What came of a job: a packed Outcome and code by kernels' keys, or why there is none.
 
+    outcome : without the trace, where the job had it as words: who asked has them.
     compiled : how many kernels were compiled, not found on disk.
     seconds, requests : how long it took, for how many requests.
     text : with an error, the trace and its plan to read.
-    pattern : a packed Pattern of it and its structure's name, if there is one.
+    pattern : a packed Pattern of it and its structure's name, if there is one; None instead of
+        the first where it is on disk.
     """
 
     number: int
@@ -49,4 +52,4 @@ class Reply:
     requests: int
     error: str = ""
     text: str = ""
-    pattern: tuple[str, bytes] | None = None
+    pattern: tuple[str, bytes | None] | None = None

@@ -301,10 +301,11 @@ def _kernel_step(*fields: Any) -> _Step:
 
 @dataclass(slots=True)
 class _Known:
-    """packed: one more, as the helper sent it."""
+    """packed: one more, as the helper sent it; stored: one more is on disk."""
 
     patterns: list[Pattern]
     packed: bytes | None = None
+    stored: bool = False
 
 
 class Patterns:
@@ -338,6 +339,9 @@ class Patterns:
         if found.packed is not None:
             packed, found.packed = found.packed, None
             self.add(name, unpack_pattern(packed))
+        if found.stored:
+            found.stored = False
+            self.load(name)
         return found.patterns
 
     def load(self, name: str) -> bool:
@@ -359,9 +363,10 @@ class Patterns:
             del known[VARIANTS:]
         return True
 
-    def add_packed(self, name: str, packed: bytes) -> None:
-        """Keep one in memory, for when somebody asks."""
-        self._known.setdefault(name, _Known([])).packed = packed
+    def add_packed(self, name: str, packed: bytes | None) -> None:
+        """Keep one in memory, for when somebody asks; None: it is on disk."""
+        known = self._known.setdefault(name, _Known([]))
+        known.packed, known.stored = packed, packed is None
 
     def keep(self, name: str, pattern: Pattern) -> None:
         """Store one on disk, if there is a cache."""

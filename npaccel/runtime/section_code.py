@@ -13,7 +13,7 @@ from npaccel.runtime.choice import is_device
 from npaccel.runtime.collector import uncollected
 from npaccel.runtime.jobs import Job
 from npaccel.runtime.program import build, one_by_one
-from npaccel.runtime.stored import Found, values_of
+from npaccel.runtime.stored import Found, program_key, values_of
 from npaccel.runtime.tiers import COMPILING, NEVER, Sequence
 from npaccel.runtime.trace import RawTrace, decode, portable
 
@@ -105,7 +105,8 @@ class SectionCode:
         def job(number: int) -> Job:
             limit = int(engine.config.cache_limit)
             folder, threads = engine._folder(), engine.threads
-            return Job(number, waiting.key, b"", {}, threads, folder, limit, waiting.raw)
+            key = program_key(waiting.key)
+            return Job(number, key, b"", {}, threads, folder, limit, waiting.raw)
 
         engine = self._engine
         return engine.tiers.ask(waiting.sequence, waiting.key, job, waiting)

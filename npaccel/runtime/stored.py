@@ -25,6 +25,7 @@ __all__ = [
     "StoredPrograms",
     "outcome_of",
     "pack_outcome",
+    "program_key",
     "unpack_outcome",
     "values_of",
 ]
@@ -45,7 +46,7 @@ class Outcome:
     """What planning a trace came to, as plain data.
 
     rules : those of the trace, by id: what its key means.
-    trace : the requests themselves, pickled, for explain().
+    trace : the requests themselves, pickled, for explain(); b"" where who asked has them.
     """
 
     positions: Positions
@@ -120,8 +121,18 @@ def outcome_of(raw: RawTrace, positions: Positions, recipe: Recipe) -> Outcome:
     return Outcome(positions, values_of(raw, positions), recipe, rules, trace)
 
 
-def _taken(found: Outcome, program: _native.Program) -> Found | None:
-    """What the requests at hand get; None where its rules are not this process's."""
+def program_key(key: bytes) -> str:
+    """What stands for the key of requests in names of entries: keys are long."""
+    return digest(key)
+
+
+def _taken(
+    found: Outcome,
+    program: _native.Program,
+    asked: tuple[bytes, dict[int, RuleText]] | None = None,
+) -> Found | None:
+    """What the requests at hand get; None where its rules are not this process's. asked: the
+    trace as words and rules, where the Outcome is without."""
     known = _native.rules()
     for number, text in found.rules.items():
         rule = known.get(number)
@@ -129,7 +140,8 @@ def _taken(found: Outcome, program: _native.Program) -> Found | None:
             return None
     first_flush = _native.serial(None)
     assert first_flush is not None  # there always is a next one
-    program.info = Planned(found.trace, first_flush)
+    told = PlannedWords(*asked, first_flush) if asked else Planned(found.trace, first_flush)
+    program.info = told
     return found.positions, found.values, program, found.recipe.buffers
 
 
@@ -185,29 +197,35 @@ class StoredPrograms:
         store = self._store()
         if store is None:
             return None
-        names = [self._name(key)]
+        program = program_key(key)
+        names = [self._name(program)]
         entry = self._ready.pop(names[0], None) or store.get(names[0])
         if isinstance(entry, bytes) and entry.startswith(VARIANTS):
             # one for each combination of scalars' values
             positions = tuple(map(int, entry.removeprefix(VARIANTS).split()))
-            names.append(self._name(key, values(positions)))
+            names.append(self._name(program, values(positions)))
             entry = self._ready.pop(names[1], None) or store.get(names[1])
         if entry is None:
             return None
         self.used.update(dict.fromkeys(names))
         return self.program(unpack_outcome(entry)) if isinstance(entry, bytes) else _taken(*entry)
 
-    def program(self, found: Outcome) -> Found | None:
-        """The Program of an Outcome; None where its rules are not this process's, or code lacks."""
+    def program(
+        self, found: Outcome, asked: tuple[bytes, dict[int, RuleText]] | None = None
+    ) -> Found | None:
+        """The Program of an Outcome; None where its rules are not this process's, or code lacks.
+
+        asked : the trace as words and rules, where the Outcome is without.
+        """
         program = self._assembled(found)
-        return None if program is None else _taken(found, program)
+        return None if program is None else _taken(found, program, asked)
 
     def _assembled(self, found: Outcome) -> _native.Program | None:
         code = [self._code(kernel) for kernel in found.recipe.kernels]
         return assemble(found.recipe, code, "") if all(code) else None
 
-    def keep(self, key: bytes, made: Outcome, *, tidy: bool = True) -> None:
-        """Store an Outcome under its key. tidy: as Store.put has it."""
+    def keep(self, key: str, made: Outcome, *, tidy: bool = True) -> None:
+        """Store an Outcome under its `program_key`. tidy: as Store.put has it."""
         store = self._store()
         if store is None:
             return
@@ -220,5 +238,5 @@ class StoredPrograms:
         name = self._name(key, made.values) if made.positions else self._name(key)
         store.put(name, entry, tidy=tidy)
 
-    def _name(self, key: bytes, values: bytes = b"") -> str:
+    def _name(self, key: str, values: bytes = b"") -> str:
         return digest("program", self._identity(), str(_native.threads()), key, values)

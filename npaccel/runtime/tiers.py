@@ -17,6 +17,8 @@ from cachetools import LRUCache
 from npaccel import _native
 from npaccel.runtime.cost import POINT_S, Costs
 from npaccel.runtime.helper import Helper
+from npaccel.runtime.jobs import Job
+from npaccel.runtime.trace import RuleText
 
 __all__ = ["COMPILING", "Asked", "Sequence", "Tiers"]
 
@@ -88,11 +90,12 @@ class Sequence:
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A job that the helper has: for which key, and of which sequence; the macro section's
-    `Waiting`, if it is one's."""
+    `Waiting`, if it is one's; the trace as words and rules, if it was sent as that."""
 
     key: bytes
     sequence: Sequence
     section: Any = None
+    trace: tuple[bytes, dict[int, RuleText]] | None = None
 
 
 class Tiers:
@@ -158,16 +161,18 @@ class Tiers:
                 self._helper.start()
 
     def ask(
-        self, sequence: Sequence, key: bytes, job: Callable[[int], Any], section: Any = None
+        self, sequence: Sequence, key: bytes, job: Callable[[int], Job], section: Any = None
     ) -> bool:
         """Have the pending requests compiled; False: there is no helper."""
         if self._helper is None:
             self._helper = self._make_helper()
         self._number += 1
         number = self._number
-        if not self._helper.ask(number, job(number)):
+        asked = job(number)
+        if not self._helper.ask(number, asked):
             return False
-        self._jobs[number] = Asked(key, sequence, section)
+        trace = None if asked.raw else (asked.words, asked.rules)
+        self._jobs[number] = Asked(key, sequence, section, trace)
         sequence.asked = True
         return True
 

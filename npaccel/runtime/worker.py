@@ -7,6 +7,7 @@ input, so that it never outlives its parent; and after a while without work.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import queue
 import threading
@@ -78,9 +79,10 @@ class Worker:
         StoredPrograms(lambda: self._store, self._identity, lambda key: None).keep(job.key, outcome)
         pattern = self._pattern(job, trace, planned, recipe, compiled, outcome)
         seconds = time.monotonic() - begin
+        told = outcome if job.raw else dataclasses.replace(outcome, trace=b"")
         return Reply(
             job.number,
-            pack_outcome(outcome),
+            pack_outcome(told),
             dict(self._known),
             self._compiled,
             seconds,
@@ -96,17 +98,16 @@ class Worker:
         recipe: Recipe,
         compiled: list[Compiled],
         outcome: Outcome,
-    ) -> tuple[str, bytes] | None:
-        """For other sizes, on disk as well; with its structure's name."""
+    ) -> tuple[str, bytes | None] | None:
+        """For other sizes, on disk if it can be; with its structure's name."""
         rules = tuple(outcome.rules.values())
         values = outcome.values
         made = job.pattern and pattern_of(trace, planned, recipe, compiled, values, rules)
         if not made:
             return None
         packed = pack_pattern(made)
-        if self._store is not None:
-            self._store.put(job.pattern, packed)
-        return job.pattern, packed
+        kept = self._store is not None and self._store.put(job.pattern, packed)
+        return job.pattern, None if kept else packed
 
     def _identity(self) -> str:
         return self.identity + self.backend.identity
