@@ -181,6 +181,7 @@ class Program:
     (0, buffer, byte offset) for an address, (1, request, position) for a scalar (two words), (2,)
     for the partials' address.
     steps None: every request by itself with NumPy's loops (`single`).
+    steps as bytes: as runtime/packed.py writes them; code: the kernels' addresses.
 
     timing: (runs, seconds of the best one, seconds of all). last: seconds of the last one. rival:
     seconds that NumPy's loops take for the same, 0 if unknown; a program that is slower in each of
@@ -202,7 +203,12 @@ class Program:
     single: bool
 
     def __init__(
-        self, steps: list[tuple[Any, ...]] | None, dropped: int, keep: object, info: object
+        self,
+        steps: list[tuple[Any, ...]] | bytes | None,
+        dropped: int,
+        keep: object,
+        info: object,
+        code: bytes = ...,
     ) -> None: ...
     def review(self, runs: int, seconds: float) -> None:
         """Become `due` after so many runs more, and so many seconds more; (0, 0): never."""

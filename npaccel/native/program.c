@@ -187,17 +187,130 @@ static int parse_step(PyObject *item, step *s)
                    parse_ints(releases, &s->releases, &s->nreleases) < 0 ? -1 : 0;
 }
 
-/* Program(steps, dropped, keep, info) */
+/* Steps as words of 32 or 64 bits, which are read without an object each (runtime/packed.py): a recipe
+ * from the helper or from disk has some thousands of numbers. */
+typedef struct {
+    const char *at, *end;
+    int bytes; /* of a word */
+    bool failed;
+} packed;
+
+static int64_t unpack(packed *p)
+{
+    int32_t half = 0;
+    int64_t word = 0;
+    if (p->end - p->at < p->bytes) {
+        p->failed = true;
+        return 0;
+    }
+    if (p->bytes == 4) {
+        memcpy(&half, p->at, 4);
+        word = half;
+    } else {
+        memcpy(&word, p->at, 8);
+    }
+    p->at += p->bytes;
+    return word;
+}
+
+/* How many of something follow, each of them at least a word. */
+static int unpack_count(packed *p)
+{
+    int64_t n = unpack(p);
+    p->failed |= n < 0 || n > (p->end - p->at) / p->bytes;
+    return p->failed ? 0 : (int)n;
+}
+
+static void unpack_ints(packed *p, int32_t **to, int *n)
+{
+    *n = unpack_count(p);
+    *to = calloc((size_t)*n + 1, sizeof **to);
+    for (int i = 0; *to != NULL && i < *n; i++) {
+        (*to)[i] = (int32_t)unpack(p);
+    }
+    p->failed |= *to == NULL;
+}
+
+static void unpack_kernel(packed *p, step *s, const uint64_t *code, int ncode)
+{
+    int64_t kernel = unpack(p);
+    if (kernel < 0 || kernel >= ncode) {
+        p->failed = true;
+        return;
+    }
+    s->main = (kernel_function *)(uintptr_t)code[2 * kernel];
+    s->finish = (kernel_function *)(uintptr_t)code[2 * kernel + 1];
+    s->band = unpack(p), s->band_step = unpack(p), s->inner = unpack(p), s->inner_step = unpack(p);
+    s->parts = unpack(p), s->scratch_bytes = (size_t)unpack(p), s->partial_bytes = (size_t)unpack(p);
+    s->bytes_read = (size_t)unpack(p), s->bytes_written = (size_t)unpack(p);
+    s->nrequests = (int)unpack(p);
+    p->failed |= s->band < 1 || s->band_step < 1 || s->inner < 1 || s->inner_step < 1;
+    unpack_ints(p, &s->slots, &s->nslots);
+    unpack_ints(p, &s->writes, &s->nwrites);
+    s->nwords = unpack_count(p);
+    s->words = calloc((size_t)s->nwords + 1, 8);
+    for (int i = 0; s->words != NULL && i < s->nwords; i++) {
+        s->words[i] = unpack(p);
+    }
+    s->npatches = unpack_count(p);
+    s->patches = calloc((size_t)s->npatches + 1, sizeof *s->patches);
+    for (int i = 0; s->patches != NULL && i < s->npatches; i++) {
+        patch here = {0};
+        here.word = (int32_t)unpack(p), here.kind = (int32_t)unpack(p);
+        here.a = (int32_t)unpack(p), here.b = unpack(p);
+        int room = here.kind == PATCH_SCALAR ? 2 : 1;
+        p->failed |= here.kind < PATCH_ADDRESS || here.kind > PATCH_PARTIALS || here.word < 0 ||
+                     here.word > s->nwords - room;
+        s->patches[i] = here;
+    }
+    p->failed |= s->words == NULL || s->patches == NULL;
+}
+
+/* bytes: how long a word is, in a word of eight bytes; the number of steps; per step a request, or -1
+ * and a kernel, and the releases. code: per kernel its main and finish. -1 with an exception. */
+static int unpack_steps(npa_program *to, PyObject *bytes, PyObject *code)
+{
+    int64_t width = 0;
+    int ncode = (int)(PyBytes_GET_SIZE(code) / 16);
+    packed p = {PyBytes_AS_STRING(bytes), PyBytes_AS_STRING(bytes) + PyBytes_GET_SIZE(bytes), 8, false};
+    width = unpack(&p);
+    p.failed |= width != 4 && width != 8;
+    p.bytes = width == 4 ? 4 : 8;
+    int n = unpack_count(&p);
+    to->steps = calloc((size_t)n + 1, sizeof *to->steps);
+    for (int i = 0; to->steps != NULL && i < n && !p.failed; i++) {
+        step *s = &to->steps[to->nsteps++];
+        s->request = (int32_t)unpack(&p);
+        if (s->request < 0) {
+            unpack_kernel(&p, s, (const uint64_t *)PyBytes_AS_STRING(code), ncode);
+        }
+        if (!p.failed) {
+            unpack_ints(&p, &s->releases, &s->nreleases);
+        }
+    }
+    if (to->steps == NULL) {
+        return PyErr_NoMemory(), -1;
+    }
+    if (p.failed || p.at != p.end) {
+        PyErr_SetString(PyExc_ValueError, "steps: these bytes are not packed steps");
+        return -1;
+    }
+    return 0;
+}
+
+/* Program(steps, dropped, keep, info, code=b"") */
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *steps, *keep, *info;
+    PyObject *steps, *keep, *info, *code = NULL;
     unsigned long long dropped;
-    static char *names[] = {"steps", "dropped", "keep", "info", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OKOO", names, &steps, &dropped, &keep, &info)) {
+    static char *names[] = {"steps", "dropped", "keep", "info", "code", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OKOO|S", names, &steps, &dropped, &keep, &info,
+                                     &code)) {
         return NULL;
     }
-    if (steps != Py_None && !PyList_Check(steps)) {
-        return PyErr_Format(PyExc_TypeError, "steps: a list is needed, or None");
+    bool are_packed = PyBytes_Check(steps) && code != NULL;
+    if (steps != Py_None && !PyList_Check(steps) && !are_packed) {
+        return PyErr_Format(PyExc_TypeError, "steps: a list is needed, or bytes and code, or None");
     }
     npa_program *p = (npa_program *)type->tp_alloc(type, 0);
     if (p == NULL) {
@@ -205,6 +318,13 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     }
     p->dropped = dropped, p->used = npa_q.serial, p->keep = Py_NewRef(keep), p->info = Py_NewRef(info);
     p->single = steps == Py_None;
+    if (are_packed) {
+        if (unpack_steps(p, steps, code) < 0) {
+            Py_DECREF(p);
+            return NULL;
+        }
+        return (PyObject *)p;
+    }
     Py_ssize_t n = p->single ? 0 : PyList_GET_SIZE(steps);
     p->steps = calloc((size_t)n + 1, sizeof *p->steps);
     for (Py_ssize_t i = 0; p->steps != NULL && i < n; i++) {

@@ -24,6 +24,7 @@ from npaccel.ir.nodes import (
 )
 from npaccel.ir.scalar import Core, item_size, topological, usual
 from npaccel.ir.text import body_text, kernel_name
+from npaccel.runtime.packed import pack_code
 
 __all__ = [
     "Information",
@@ -87,12 +88,14 @@ class Recipe:
     steps : as _native.Program takes them, but a kernel's begins with its place in `kernels`.
     kernels : keys of their code.
     buffers : those that need memory.
+    packed : the steps as bytes; there are none in `steps` then.
     """
 
     steps: list[tuple[Any, ...]]
     dropped: int
     kernels: tuple[str, ...]
     buffers: tuple[int, ...]
+    packed: bytes = b""
 
 
 class Information(Protocol):
@@ -213,11 +216,14 @@ def draft(
 
 def assemble(recipe: Recipe, code: Sequence[Any], info: object) -> _native.Program:
     """Return the Program of `recipe`, with what has the addresses of its kernels' code."""
+    keep = list(code)
+    if recipe.packed:
+        return _native.Program(recipe.packed, recipe.dropped, keep, info, pack_code(keep))
     steps = [
         step if len(step) == 2 else (code[step[0]].main, code[step[0]].finish, *step[1:])
         for step in recipe.steps
     ]
-    return _native.Program(steps, recipe.dropped, list(code), info)
+    return _native.Program(steps, recipe.dropped, keep, info)
 
 
 def one_by_one(trace: Trace, reason: str) -> _native.Program:

@@ -13,6 +13,7 @@ from npaccel import _native
 from npaccel.backends.base import Loaded
 from npaccel.caches.store import Store, digest
 from npaccel.ir.passes import plan
+from npaccel.runtime.packed import pack_steps
 from npaccel.runtime.program import PlanInfo, Recipe, assemble, describe
 from npaccel.runtime.trace import RawTrace, RuleText, decode, portable
 from npaccel.runtime.words import raw_trace
@@ -60,11 +61,12 @@ def pack_outcome(outcome: Outcome) -> bytes:
     """The bytes of an Outcome, which this version of Python reads in half a pickle's time."""
     recipe = outcome.recipe
     rules = [tuple(rule) for rule in outcome.rules.values()]
+    steps = recipe.packed or pack_steps(recipe.steps)
     return marshal.dumps(
         (
             outcome.positions,
             outcome.values,
-            (recipe.steps, recipe.dropped, recipe.kernels, recipe.buffers),
+            ([], recipe.dropped, recipe.kernels, recipe.buffers, steps),
             rules,
             outcome.trace,
         )

@@ -35,6 +35,14 @@ def test_what_is_put_is_got_by_another(tmp_path: Path) -> None:
     assert oct((tmp_path / "a" / "cache").stat().st_mode)[-3:] == "700"
 
 
+def test_a_folder_is_made_by_who_has_something_to_keep(tmp_path: Path) -> None:
+    store, warned = store_of(tmp_path / "cache")
+    assert store.missing and store.get(digest("a")) is None
+    assert not (tmp_path / "cache").exists()
+    assert store.put(digest("a"), b"content")
+    assert not store.missing and store.get(digest("a")) == b"content" and not warned
+
+
 def test_names_depend_on_where_parts_end() -> None:
     assert digest("ab", "c") != digest("a", "bc") != digest("abc")
 
