@@ -191,6 +191,21 @@ def test_new_scalars_and_sizes_run_the_same_kernel() -> None:
     assert (counts["tier0_runs"], counts["compiles"], counts["kernels"]) == (0, 0, 20)
 
 
+@pytest.mark.parametrize("cache", ["on", "off"])
+def test_what_an_answer_leaves_out_is_found(adaptive, setting, cache: str) -> None:
+    """The trace in the asker's words; the pattern for other sizes on disk, if it is there."""
+    setting("cache", cache)
+    until(lambda: runs_a_kernel(lambda: operand() * 2.0 + 1.0))
+    (step,) = npaccel.explain().steps
+    assert [operation.name for operation in step.operations] == ["multiply", "add"]
+    engine = api._engine
+    (known,) = [engine.patterns._known[name] for name in engine.patterns._known]
+    assert (known.stored, known.packed is None) == (cache == "on", cache == "on")
+    filled = engine.filled
+    until(lambda: runs_a_kernel(lambda: operand(N + 1) * 2.0 + 1.0))
+    assert engine.filled == filled + 1 and len(known.patterns) == 1
+
+
 @pytest.mark.usefixtures("adaptive")
 def test_a_new_size_is_planned_for_once_its_loops_have_taken_as_long(monkeypatch) -> None:
     until(lambda: runs_a_kernel(lambda: operand() * 2.0 + 1.0))
