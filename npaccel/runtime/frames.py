@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 from typing import Any
 
@@ -23,30 +24,35 @@ def pack(message: Any) -> bytes:
 
 
 class Unpacker:
-    """Takes bytes as they come and gives whole messages."""
+    """Reads messages from a pipe, as they come; each into room of its size, so that nothing is
+    copied and no more memory is touched than it takes."""
 
     def __init__(self) -> None:
-        self._parts = bytearray()
+        self._room = bytearray(LENGTH_BYTES)
+        self._have = 0  # bytes of what is read now: a length, or the message itself
+        self._inside = False  # it is the message
 
-    def feed(self, data: bytes) -> None:
-        self._parts += data
+    def read(self, descriptor: int) -> bool:
+        """Take what has come, up to the end of a part; False: the pipe has ended.
 
-    @property
-    def missing(self) -> int:
-        """Bytes until the next message is whole, as far as that is known."""
-        if len(self._parts) < LENGTH_BYTES:
-            return 0
-        length = int.from_bytes(self._parts[:LENGTH_BYTES], "little")
-        return max(0, LENGTH_BYTES + length - len(self._parts))
+        Raises
+        ------
+        OSError : of the pipe; BlockingIOError where there is nothing now, and it does not wait.
+        """
+        with memoryview(self._room) as room, room[self._have :] as rest:
+            count = os.readv(descriptor, [rest])
+        self._have += count
+        if self._have == LENGTH_BYTES and not self._inside:
+            self._begin(int.from_bytes(self._room, "little"), inside=True)
+        return count > 0
 
     def take(self) -> Any:
-        """The next message; None while it is not whole."""
-        if len(self._parts) < LENGTH_BYTES:
+        """The message that was read; None while it is not whole."""
+        if not self._inside or self._have < len(self._room):
             return None
-        end = LENGTH_BYTES + int.from_bytes(self._parts[:LENGTH_BYTES], "little")
-        if len(self._parts) < end:
-            return None
-        with memoryview(self._parts) as parts, parts[LENGTH_BYTES:end] as content:
-            message = pickle.loads(content)
-        del self._parts[:end]
+        message = pickle.loads(self._room)
+        self._begin(LENGTH_BYTES, inside=False)
         return message
+
+    def _begin(self, size: int, *, inside: bool) -> None:
+        self._room, self._have, self._inside = bytearray(size), 0, inside

@@ -23,7 +23,6 @@ LIMIT_S = 60.0  # for one job; then the process is killed
 START_S = 60.0  # until it says that it is there
 FAILURES = 3  # in a row; then no more is started
 PIPE_BYTES = 1 << 20
-CHUNK_BYTES = 1 << 16
 
 PROGRAM = "import sys; sys.path[:] = {path!r}; from npaccel.runtime.worker import main; main()"
 
@@ -197,16 +196,14 @@ class Helper:
         """Take what has come; whether the process has ended."""
         while True:
             try:
-                # A large reply in two parts: each read is a buffer more, in pages that are new.
-                data = os.read(self._from, max(CHUNK_BYTES, self._unpacker.missing))
+                going_on = self._unpacker.read(self._from)
             except BlockingIOError:
                 return False
             except OSError:
                 return True
-            if not data:
+            if not going_on:
                 return True
-            self._unpacker.feed(data)
-            while (message := self._unpacker.take()) is not None:
+            if (message := self._unpacker.take()) is not None:
                 if self._ready:
                     replies.append(message)
                 elif message == self._identity:

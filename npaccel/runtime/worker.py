@@ -132,9 +132,8 @@ class Worker:
 
 def _read_jobs(jobs: queue.SimpleQueue[Any]) -> None:
     unpacker = Unpacker()
-    while data := os.read(0, 1 << 20):
-        unpacker.feed(data)
-        while (job := unpacker.take()) is not None:
+    while unpacker.read(0):
+        if (job := unpacker.take()) is not None:
             jobs.put(job)
     os._exit(0)  # the parent is gone, or wants no more; perhaps in the middle of a compilation
 

@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
+
 import pytest
 
 from npaccel.runtime.frames import Unpacker, pack
 
 
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    """Where it is read, without waiting, and written."""
+    ends = os.pipe()
+    os.set_blocking(ends[0], False)
+    yield ends
+    for end in ends:
+        with contextlib.suppress(OSError):
+            os.close(end)
+
+
 @pytest.mark.parametrize("piece", [1, 7, 8, 9, 1000, 1 << 20])
-def test_pieces_of_any_size_make_the_messages(piece: int) -> None:
+def test_pieces_of_any_size_make_the_messages(piece: int, pipe: tuple[int, int]) -> None:
     messages = [b"a" * 3000, "", {"number": 1}]
     sent = b"".join(map(pack, messages))
     unpacker, found = Unpacker(), []
     for begin in range(0, len(sent), piece):
-        unpacker.feed(sent[begin : begin + piece])
-        while (message := unpacker.take()) is not None:
-            found.append(message)
+        os.write(pipe[1], sent[begin : begin + piece])
+        with contextlib.suppress(BlockingIOError):
+            while unpacker.read(pipe[0]):
+                if (message := unpacker.take()) is not None:
+                    found.append(message)
     assert found == messages
-    assert unpacker.missing == 0
 
 
-def test_what_is_missing_is_known_once_the_length_has_come() -> None:
-    sent = pack(b"x" * 5000)
+def test_the_end_of_the_pipe_is_told(pipe: tuple[int, int]) -> None:
     unpacker = Unpacker()
-    unpacker.feed(sent[:7])
-    assert unpacker.missing == 0
-    unpacker.feed(sent[7:100])
-    assert unpacker.missing == len(sent) - 100
-    unpacker.feed(sent[100:] + pack("next")[:50])
-    assert unpacker.missing == 0
-    assert unpacker.take() == b"x" * 5000
+    with pytest.raises(BlockingIOError):
+        unpacker.read(pipe[0])
+    os.write(pipe[1], pack("whole") + pack("cut")[:-1])
+    os.close(pipe[1])
+    found = []
+    while unpacker.read(pipe[0]):
+        found.append(unpacker.take())
+    assert [message for message in found if message is not None] == ["whole"]
+    assert unpacker.take() is None and not unpacker.read(pipe[0])
