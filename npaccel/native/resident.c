@@ -400,6 +400,20 @@ size_t npa_store_own(const npa_device *d, const npa_launch *l)
     return all;
 }
 
+/* What another launch left of its own memory, and this one does not need. */
+static void give_own(const npa_device *d, const npa_launch *l)
+{
+    size_t sizes[AUXILIARY];
+    npa_store *s = d->store;
+    own_sizes(d, l, sizes);
+    for (int k = 0; k < AUXILIARY; k++) {
+        if (s->own[k].size > npa_piece_size(sizes[k])) {
+            npa_piece_give(s, s->own[k]);
+            s->own[k] = (npa_piece){NULL, 0};
+        }
+    }
+}
+
 int32_t npa_store_compute(npa_device *d, const npa_launch *l, void *const *memories, bool *begun)
 {
     npa_store *s = d->store;
@@ -488,6 +502,9 @@ enum npa_ran npa_store_run(npa_device *d, const npa_launch *l)
     void **memories = malloc(sizeof *memories * (size_t)(d->narrays + 1));
     int32_t error = NPA_NO_ROOM;
     bool begun = false;
+    if (!fits(d, l)) {
+        give_own(d, l);
+    }
     if (memories != NULL && !d->failed && npa_store_here(s) && fits(d, l) &&
         bring_all(s, l->q, l->accesses, d->narrays)) {
         for (int k = 0; k < d->narrays; k++) {

@@ -316,6 +316,19 @@ def test_a_gibibyte_with_room_for_a_sixteenth_of_it(work, shape, exact):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9)
 
 
+def test_what_a_large_launch_left_of_its_own_makes_room():
+    """Its scratch memory, which the next launch would use if that were as large."""
+    npaccel.config.device_memory = 16 * MIB
+    rows = _there(_large(8, MIB // 16))
+    npaccel.evaluate((rows * 2.0).sum(axis=0))
+    npaccel.evaluate(rows / (rows * rows).sum(axis=1, keepdims=True))
+    del rows
+    npaccel.config.device_memory = LIMIT
+    npaccel.stats(reset=True)
+    npaccel.evaluate(_there(_source()) * 2.0)
+    assert _launches() == 1
+
+
 @pytest.fixture
 def scarce():
     """A function that leaves the driver so many bytes, besides what launches need."""
