@@ -79,13 +79,14 @@ def _arctanh_masks(operands: Operands, results: Operands) -> Masks:
 def _power_masks(operands: Operands, results: Operands) -> Masks:
     x, y = operands
     over = when.is_infinite(results[0]) & when.finite(x) & when.finite(y) & x.ne(0.0)
-    whole = y.unary(Core.RINT).eq(y)
+    rounded = y.unary(Core.RINT)
+    broken = (y < rounded) | (y > rounded)  # neither whole nor a NaN
     # For infinite exponents NumPy's warnings depend on the machine; IEEE 754 has none there.
     pole = x.eq(0.0) & (y < 0.0) & when.finite(y)
     return (
         (FlagKind.DIVIDE, pole),
         (FlagKind.OVER, over),
-        (FlagKind.INVALID, (x < 0.0) & when.finite(x) & ~whole),
+        (FlagKind.INVALID, (x < 0.0) & when.finite(x) & broken),
     )
 
 

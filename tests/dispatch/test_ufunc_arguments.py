@@ -284,3 +284,17 @@ def test_a_mask_warns_of_what_is_in_the_output(value: Any) -> None:
     check(
         masked, lambda: (np.arange(40, dtype="f4"), np.full(40, value, np.result_type(value, "f8")))
     )
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("ufunc", [np.power, np.float_power, np.fmod, np.remainder, np.arctan2])
+def test_warnings_of_pairs_of_special_values(
+    ufunc: np.ufunc, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All but infinite exponents, of which NumPy's warnings depend on the machine."""
+    monkeypatch.setattr(npaccel.config, "tiering", "eager")
+    values = [np.nan, 0.0, -0.0, 1.0, -1.0, 2.5, -2.5, -3.0, 1e30]
+    values += [] if "power" in ufunc.__name__ else [np.inf, -np.inf]
+    for x in values:
+        for y in values:
+            check(ufunc, lambda x=x, y=y: (np.full(16, x, dtype), np.full(16, y, dtype)), ulp=4)
