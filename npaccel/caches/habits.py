@@ -19,15 +19,22 @@ __all__ = ["Habit", "Habits"]
 
 # Programs that are noted: reading one takes about half a millisecond, before anybody wants it.
 MOST_PROGRAMS = 16
+# Of keys, which are 100 to 200 bytes for each request.
+MOST_KEY_BYTES = 256 << 10
+
+# Names of entries that together are a program, and the key of its requests or b"".
+Use = tuple[tuple[str, ...], bytes]
 
 
 class Habit(NamedTuple):
-    """programs : names of entries, in order of use. sizes : bytes of ranges that got new pages.
+    """programs : names of entries, and keys of requests that had them, in order of use.
+
+    sizes : bytes of ranges that got new pages.
 
     rules : of calls, as plain data that dispatch knows how to read.
     """
 
-    programs: tuple[str, ...] = ()
+    programs: tuple[Use, ...] = ()
     sizes: tuple[int, ...] = ()
     rules: tuple[tuple[Any, ...], ...] = ()
 
@@ -61,12 +68,16 @@ class Habits:
 
     def keep(
         self,
-        programs: Sequence[str],
+        programs: Sequence[Use],
         sizes: tuple[int, ...],
         rules: tuple[tuple[Any, ...], ...] = (),
     ) -> None:
         """Note what this process used, unless that is what is known already."""
-        habit = Habit(tuple(programs)[:MOST_PROGRAMS], sizes, rules)
+        room, noted = MOST_KEY_BYTES, []
+        for names, key in programs[:MOST_PROGRAMS]:
+            room -= len(key)
+            noted.append((names, key if room >= 0 else b""))
+        habit = Habit(tuple(noted), sizes, rules)
         same = set(habit.programs) == set(self.found.programs)
         same = same and sorted(habit.sizes) == sorted(self.found.sizes)
         same = same and set(habit.rules) == set(self.found.rules)

@@ -50,6 +50,7 @@ from npaccel.runtime.program import (
 )
 from npaccel.runtime.section_code import ONLY_NUMPY, SectionCode
 from npaccel.runtime.stored import (
+    Found,
     PlannedWords,
     Positions,
     StoredPrograms,
@@ -506,11 +507,14 @@ class Engine:
             os.register_at_fork(before=_native.prepare_end)
         make_rules(habit.rules, RULES_S)
         with self._alone():
-            self.stored.prepare(habit.programs, PREPARING_S)
+            self.stored.prepare(habit.programs, PREPARING_S, self._given)
+
+    def _given(self, key: bytes, found: Found) -> None:
+        self._keep(key, *found[:3])
 
     def note_habits(self, rules: tuple[tuple[Any, ...], ...]) -> None:
         """At the process's end: what it used, for the next one."""
-        self.habits.keep(tuple(self.stored.used), _native.new_sizes(), rules)
+        self.habits.keep(self.stored.used, _native.new_sizes(), rules)
 
     @property
     def store(self) -> Store | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from npaccel import _native
 from npaccel.backends.base import Loaded
+from npaccel.caches.habits import Use
 from npaccel.caches.store import Store, digest
 from npaccel.ir.passes import plan
 from npaccel.runtime.packed import pack_steps
@@ -132,15 +133,17 @@ def _taken(
     found: Outcome,
     program: _native.Program,
     asked: tuple[bytes, dict[int, RuleText]] | None = None,
+    first_flush: int | None = None,
 ) -> Found | None:
     """What the requests at hand get; None where its rules are not this process's. asked: the
-    trace as words and rules, where the Outcome is without."""
+    trace as words and rules, where the Outcome is without. first_flush: the next one."""
     known = _native.rules()
     for number, text in found.rules.items():
         rule = known.get(number)
         if rule is None or (number, rule.name, rule.kind, rule.loop) != text:
             return None
-    first_flush = _native.serial(None)
+    if first_flush is None:
+        first_flush = _native.serial(None)
     assert first_flush is not None  # there always is a next one
     told = PlannedWords(*asked, first_flush) if asked else Planned(found.trace, first_flush)
     program.info = told
@@ -155,10 +158,6 @@ class StoredPrograms:
     store : the cache as it is now; None: there is none.
     identity : what entries depend on besides requests.
     code : finds the loaded code of a kernel by its key, or None.
-
-    Attributes
-    ----------
-    used : names of the entries that were found, in order.
     """
 
     def __init__(
@@ -171,26 +170,45 @@ class StoredPrograms:
         self._identity = identity
         self._code = code
         self._ready: dict[str, bytes | tuple[Outcome, _native.Program]] = {}
-        self.used: dict[str, None] = {}
+        self._given: dict[Use, _native.Program] = {}
+        self._found: dict[Use, None] = {}
 
-    def prepare(self, names: Iterable[str], limit_s: float) -> None:
-        """Bring these entries into memory until so much time is over, for when they are wanted."""
+    def prepare(
+        self, uses: Iterable[Use], limit_s: float, give: Callable[[bytes, Found], None]
+    ) -> None:
+        """Bring these into memory until so much time is over.
+
+        give : called with the key of requests and their program, which then need not be looked
+            for. Not with those whose rules this process has not made yet: `find` has them ready.
+        """
         store, end = self._store(), time.monotonic() + limit_s
-        for name in names:
-            entry = store.get(name) if store is not None and time.monotonic() < end else None
-            if entry is None:
+        for names, key in uses:
+            if store is None or time.monotonic() >= end:
                 return
-            if entry.startswith(VARIANTS):
-                self._ready[name] = entry
+            *variants, entry = (store.get(name) or b"" for name in names)
+            outcome = unpack_outcome(entry) if entry and all(variants) else None
+            program = self._assembled(outcome) if outcome is not None else None
+            if outcome is None or program is None:
                 continue
-            found = unpack_outcome(entry)
-            program = self._assembled(found)
-            if program is not None:
-                self._ready[name] = found, program
+            named = program_key(key)
+            found = None
+            if key and names[-1] == self._name(named, outcome.values):
+                found = _taken(outcome, program, first_flush=0)
+            if found is not None:
+                self._given[names, key] = program
+                give(key, found)
+            else:
+                for name, variant in zip(names, variants, strict=False):
+                    self._ready[name] = variant
+                self._ready[names[-1]] = outcome, program
 
-    def find(
-        self, key: bytes, values: Callable[[Positions], bytes] = _native.values
-    ) -> Found | None:
+    @property
+    def used(self) -> tuple[Use, ...]:
+        """What was found, or given and run, in order."""
+        given = [use for use, program in self._given.items() if program.timing[0]]
+        return tuple(dict.fromkeys((*given, *self._found)))
+
+    def find(self, key: bytes, values: Callable[[Positions], bytes] | None = None) -> Found | None:
         """The Program for the requests with this key: the scalars that it depends on, their values,
         itself, and the buffers that need memory. None: it has to be planned, or a kernel lacks.
 
@@ -205,11 +223,12 @@ class StoredPrograms:
         if isinstance(entry, bytes) and entry.startswith(VARIANTS):
             # one for each combination of scalars' values
             positions = tuple(map(int, entry.removeprefix(VARIANTS).split()))
-            names.append(self._name(program, values(positions)))
+            names.append(self._name(program, (values or _native.values)(positions)))
             entry = self._ready.pop(names[1], None) or store.get(names[1])
         if entry is None:
             return None
-        self.used.update(dict.fromkeys(names))
+        # What does not ask for the pending ones' has no place where it would be given to.
+        self._found[tuple(names), key if values is None else b""] = None
         return self.program(unpack_outcome(entry)) if isinstance(entry, bytes) else _taken(*entry)
 
     def program(

@@ -9,17 +9,20 @@ from pathlib import Path
 
 import pytest
 
-# Says: how many programs are ready at import; values; how many kernels ran, came from disk, were
-# compiled; bytes that were new; a child's exit status; how many of those programs nobody took; the
-# most memory that was ready, and how much of it was after a while; how many rules were ready, and
-# how many of them nobody took.
+# Says: how many programs are in the table at import; values; how many kernels ran, came from disk,
+# were compiled; bytes that were new; a child's exit status; how often Python was asked for a
+# program; the most memory that was ready, and how much of it was after a while; how many rules were
+# ready, and how many of them nobody took; how many programs are ready to be found.
 PROGRAM = """
 import os, time
 import numpy as np
 import npaccel
 from npaccel import _native, api
 from npaccel.dispatch import rules
-ready, ready_rules = len(api._engine.stored._ready), len(rules._ready)
+stored = api._engine.stored
+planned, plan = [], type(api._engine)._program
+type(api._engine)._program = lambda *args: planned.append(1) or plan(*args)
+given, ready, ready_rules = len(stored._given), len(stored._ready), len(rules._ready)
 nursery, end = [0], time.monotonic() + float(os.environ["WAIT"])
 while time.monotonic() < end:
     nursery.append(npaccel.stats()["nursery_bytes"])
@@ -32,9 +35,9 @@ child = os.fork() if {fork} else 0
 if {fork} and child == 0:
     os._exit(int(float(np.sum(y * 0 + 1)) != {n}))
 status = os.waitpid(child, 0)[1] if child else 0
-print(ready, total, stats["kernels"], stats["kernels_loaded"], stats["compiles"],
-      sum(_native.new_sizes()), status, len(api._engine.stored._ready), max(nursery), nursery[-1],
-      ready_rules, len(rules._ready))
+print(given, total, stats["kernels"], stats["kernels_loaded"], stats["compiles"],
+      sum(_native.new_sizes()), status, len(planned), max(nursery), nursery[-1],
+      ready_rules, len(rules._ready), ready)
 """
 N = 1 << 20
 
@@ -58,11 +61,22 @@ def run(folder: Path, wait: float = 0.0, fork: bool = False, **more: str) -> lis
 def test_programs_are_ready_and_memory_is_touched(tmp_path: Path) -> None:
     first, second, third, fourth = (run(tmp_path) for _ in range(4))
     assert first[0] == second[0] == "0" and int(first[4]) > 0  # compiled, nothing found on disk
+    assert int(second[7]) > 0 and second[4] == "0"  # found on disk
     assert int(third[0]) > 0 and third[4] == "0" and third[7] == "0"
     assert first[1:3] == second[1:3] == third[1:3] == fourth[1:3]
     assert first[10] == second[10] == "0" and int(third[10]) > 3 and third[11] == "0"
     assert third[3] == second[3]  # what was ready counts as loaded, once
-    assert int(second[5]) >= 8 * N and second[5:10] == third[5:10] == fourth[5:10]
+    assert int(second[5]) >= 8 * N and second[5:7] == third[5:7] == fourth[5:7]
+    assert second[8:10] == third[8:10] == fourth[8:10]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
+def test_programs_for_other_threads_are_not_given(tmp_path: Path) -> None:
+    words = [run(tmp_path) for _ in range(3)][-1]
+    assert int(words[0]) > 0 and words[12] == "0"
+    other = run(tmp_path, NPACCEL_NUM_THREADS="1")
+    assert other[0] == "0" and int(other[12]) > 0 and int(other[7]) > 0
+    assert float(other[1]) == float(words[1])
 
 
 @pytest.mark.pending
