@@ -481,6 +481,21 @@ def prepare(sizes: tuple[int, ...], most_bytes: int, /) -> bool:
 def prepare_end() -> None:
     """End that now."""
 
+def spawn(
+    arguments: tuple[bytes, ...], left_out: bytes, added: tuple[bytes, ...], errors: bytes, /
+) -> tuple[object, int, int]:
+    """Have a thread start a process in a session of its own, with nothing to wait for here.
+
+    arguments: the first one is its program's file. Its environment is ours but for what begins
+    with `left_out`, and what is added; `errors` is the file for its standard error. Returns its
+    start, for `spawned`, and the ends of pipes to its standard input and from its output, which do
+    not wait. What is written before it is there reaches it; where none can be started the second
+    pipe ends.
+    """
+
+def spawned(start: object, /) -> int:
+    """The process that was started, once it runs its program; raises OSError."""
+
 def new_sizes() -> tuple[int, ...]:
     """Sizes of the ranges from 64 KiB on that got pages, for kernels, which nothing in the process
     had used before; from the first one on for a second or two."""

@@ -257,10 +257,10 @@ class Config:
         """What the setting of that name may be."""
         return next(setting for setting in SETTINGS if setting.name == name)
 
-    def helper_environment(self) -> dict[str, str]:
-        """Environment of a process that compiles for this one: it defers nothing itself."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("NPACCEL_")}
-        return kept | {"NPACCEL_GUARD": "off", "NPACCEL_TIERING": "off"}
+    def helper_environment(self) -> tuple[bytes, tuple[bytes, ...]]:
+        """What begins the names of variables that a process which compiles for this one does not
+        get, and those that it gets instead: it defers nothing itself."""
+        return b"NPACCEL_", (b"NPACCEL_GUARD=off", b"NPACCEL_TIERING=off")
 
     def subscribe(self, subscriber: Callable[[str, str | int], None]) -> None:
         """Have `subscriber(name, value)` called after each change."""

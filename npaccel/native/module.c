@@ -755,6 +755,8 @@ static PyMethodDef methods[] = {
     {"contents", py_contents, METH_NOARGS, "The bytes of every queued buffer."},
     {"prepare", npa_prepare, METH_VARARGS, "Have threads and memory ready."},
     {"prepare_end", npa_prepare_end, METH_NOARGS, "Stop that, and give back what nobody took."},
+    {"spawn", npa_spawn, METH_VARARGS, "Start a process; its start, and ends of two pipes to it."},
+    {"spawned", npa_spawned, METH_O, "The process of a start, once it is there."},
     {"new_sizes", npa_new_sizes, METH_NOARGS, "Of ranges that got new pages for kernels, at first."},
     {"rest", npa_rest, METH_VARARGS, "NumPy's loops run requests of a key for some seconds."},
     {"forget_rests", npa_forget_rests, METH_NOARGS, "Ask about each key again."},

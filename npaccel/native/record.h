@@ -181,6 +181,10 @@ PyObject *npa_prove(PyObject *module, PyObject *ufunc); /* prove.c */
 /* scan.c: a loop for accumulate by `op` that is faster than `numpys`, or that one */
 PyUFuncGenericFunction npa_scan_loop(const char *op, int type, PyUFuncGenericFunction numpys);
 
+/* spawn.c */
+PyObject *npa_spawn(PyObject *module, PyObject *args);
+PyObject *npa_spawned(PyObject *module, PyObject *capsule);
+
 /* ahead.c */
 PyObject *npa_prepare(PyObject *module, PyObject *args);
 PyObject *npa_prepare_end(PyObject *module, PyObject *nothing);

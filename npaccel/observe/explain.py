@@ -124,6 +124,8 @@ class Explanation:
         of NumPy's loops only where measured.
     choice : why `auto` runs it there; empty where nothing has been decided.
     moved : bytes that moved to devices for the run, and from them.
+    no_helper : why kernels are compiled in this process, while their operations wait; empty where
+        they are not.
     """
 
     heading: str
@@ -138,6 +140,7 @@ class Explanation:
     estimates: tuple[Estimate, ...] = ()
     choice: str = ""
     moved: tuple[int, int] = (0, 0)
+    no_helper: str = ""
 
     def __str__(self) -> str:
         return report.text(self)
@@ -152,6 +155,10 @@ def explain(x: Any, engine: Engine, fallen: Mapping[tuple[str, str, str], int]) 
     """
     rows = sorted(fallen.items(), key=lambda item: -item[1])
     fallbacks = tuple(Fallback(*key, times) for key, times in rows)
+    return replace(_explain(x, engine, fallbacks), no_helper=engine.tiers.broken)
+
+
+def _explain(x: Any, engine: Engine, fallbacks: tuple[Fallback, ...]) -> Explanation:
     if isinstance(x, _native.Macro):
         return _section(x, fallbacks)
     if x is None or isinstance(x, np.generic):

@@ -36,6 +36,9 @@ def text(explanation: Explanation) -> str:
     if explanation.dropped:
         lines += ["", "Never computed, since nothing can see the results:"]
         lines += _operations(explanation.dropped)
+    if explanation.no_helper:
+        words = f"Kernels are compiled while operations wait: {explanation.no_helper}"
+        lines += ["", *textwrap.wrap(words, COLUMNS)]
     lines += ["", *_fallbacks(explanation.fallbacks)]
     return "\n".join(lines)
 

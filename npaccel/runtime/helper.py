@@ -1,20 +1,19 @@
 """The helper process as its parent sees it: asked without waiting, listened to without waiting.
 
-Nothing here blocks but the start of the process, which takes half a millisecond. There is no
-thread: whoever runs something at tier 0 listens on the way.
+Nothing here blocks; a thread of the core's starts the process. There is no other thread: whoever
+runs something at tier 0 listens on the way.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
 from typing import Any
 
+from npaccel import _native
 from npaccel.runtime.frames import Unpacker, pack
 
 __all__ = ["Helper"]
@@ -22,9 +21,9 @@ __all__ = ["Helper"]
 LIMIT_S = 60.0  # for one job; then the process is killed
 START_S = 60.0  # until it says that it is there
 FAILURES = 3  # in a row; then no more is started
-PIPE_BYTES = 1 << 20
 
-PROGRAM = "import sys; sys.path[:] = {path!r}; from npaccel.runtime.worker import main; main()"
+PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from npaccel.runtime.worker import main; main()"
+ERRORS = os.fsencode(os.devnull)  # where the process writes what goes wrong
 
 
 class Helper:
@@ -32,7 +31,7 @@ class Helper:
 
     Parameters
     ----------
-    environment : of the process.
+    environment : of the process: ours but for what begins with the first, and the others.
     identity : what it must report; another one means that it is another version.
 
     Attributes
@@ -41,10 +40,10 @@ class Helper:
     restarts : how often one was started again.
     """
 
-    def __init__(self, environment: Mapping[str, str], identity: str) -> None:
-        self._environment = dict(environment)
+    def __init__(self, environment: tuple[bytes, tuple[bytes, ...]], identity: str) -> None:
+        self._environment = environment
         self._identity = identity
-        self._pid = 0
+        self._process: object = None  # its start, as the core knows it
         self._ended: list[int] = []  # processes to wait for, so that they are gone for good
         self._to = self._from = -1
         self._waiting: dict[int, bytes] = {}  # jobs by number, the first one is being done
@@ -63,18 +62,21 @@ class Helper:
 
     @property
     def pid(self) -> int:
-        """Of the process; 0: there is none now."""
-        return self._pid
+        """Of the process, once it is there; 0: there is none now."""
+        try:
+            return _native.spawned(self._process) if self._process is not None else 0
+        except OSError:
+            return 0  # `stop` tells why
 
     def start(self) -> None:
         """Start the process now, not at the first job."""
-        if not self._pid and not self.broken:
+        if self._process is None and not self.broken:
             self._start()
 
     def ask(self, number: int, job: Any) -> bool:
         """Have a job done; False: no helper can be started."""
-        if self._pid and not self._waiting and self._receive([]):
-            self.stop()  # it had nothing to do for long
+        if self._process is not None and not self._waiting and self._receive([]):
+            self.stop()  # it had nothing to do for long, or never was
         if self.broken:
             return False
         self._waiting[number] = pack(job)
@@ -85,7 +87,7 @@ class Helper:
     def listen(self) -> tuple[list[Any], list[int]]:
         """Replies that have come, and numbers of jobs in which the process was lost."""
         replies: list[Any] = []
-        if not self._pid:
+        if self._process is None:
             return replies, []
         if self._ended:
             self._reap()
@@ -102,14 +104,19 @@ class Helper:
         return replies, []
 
     def stop(self) -> None:
-        """End the process, if there is one; waits for nothing."""
-        if self._pid:
+        """End the process, if there is one; waits for nothing but the end of its start."""
+        if self._process is not None:
             os.close(self._to)
             os.close(self._from)
-            with contextlib.suppress(OSError):
-                os.kill(self._pid, signal.SIGKILL)
-            self._ended.append(self._pid)
-            self._pid = 0
+            try:
+                pid = _native.spawned(self._process)
+            except OSError as error:
+                self.broken = f"no helper process can be started: {error}"
+            else:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+                self._ended.append(pid)
+            self._process = None
         self._reap()
 
     def _recover(self) -> list[int]:
@@ -142,9 +149,9 @@ class Helper:
 
     def _begin(self) -> None:
         """Send the first job that waits, to a new process if need be."""
-        if not self._pid:
+        if self._process is None:
             self._start()
-        if self._pid:
+        if self._process is not None:
             self._unsent = memoryview(next(iter(self._waiting.values())))
             self._busy_since = time.monotonic()
             self._send()
@@ -156,31 +163,14 @@ class Helper:
         self.restarts += 1
         self._ready = False
         self._unpacker = Unpacker()
-        theirs_in, self._to = os.pipe()
-        self._from, theirs_out = os.pipe()
-        for descriptor in (self._to, self._from):
-            os.set_blocking(descriptor, False)
-            _enlarge(descriptor)
+        arguments = [sys.executable, "-I", "-c", PROGRAM, *map(str, sys.path)]
         try:
-            self._pid = os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-I", "-c", PROGRAM.format(path=[str(p) for p in sys.path])],
-                self._environment,
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, theirs_in, 0),
-                    (os.POSIX_SPAWN_DUP2, theirs_out, 1),
-                    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-                ],
-                # A session of its own: Ctrl-C is not for it.
-                setsid=True,
-            )
-        except (OSError, NotImplementedError) as error:
+            sys.audit("os.posix_spawn", sys.executable, arguments, None)
+            texts = tuple(map(os.fsencode, arguments))
+            start = _native.spawn(texts, *self._environment, ERRORS)
+            self._process, self._to, self._from = start
+        except Exception as error:  # an audit hook may refuse with any; told as all others are
             self.broken = f"no helper process can be started: {error}"
-            os.close(self._to)
-            os.close(self._from)
-        finally:
-            os.close(theirs_in)
-            os.close(theirs_out)
 
     def _send(self) -> None:
         while self._unsent:
@@ -214,15 +204,10 @@ class Helper:
 
     def _forget(self) -> None:
         """In a forked child: the process is the parent's."""
-        if self._pid:
+        if self._process is not None:
             os.close(self._to)
             os.close(self._from)
-        self._pid = 0
+        self._process = None
         self._ended.clear()
         self._waiting.clear()
         self._unsent = memoryview(b"")
-
-
-def _enlarge(descriptor: int) -> None:
-    with contextlib.suppress(OSError, AttributeError):
-        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import gc
 import os
 import signal
@@ -360,7 +362,7 @@ def test_one_thread_at_a_time_plans(monkeypatch) -> None:
 
 @pytest.mark.usefixtures("adaptive")
 def test_a_helper_that_never_works_leaves_compiling_to_us(monkeypatch) -> None:
-    monkeypatch.setattr("npaccel.runtime.helper.PROGRAM", "import sys; sys.exit({path!r} == 1)")
+    monkeypatch.setattr("npaccel.runtime.helper.PROGRAM", "import sys; sys.exit(0)")
     x = operand()
     until(lambda: runs_a_kernel(lambda: x * 5.0 - 2.0))
     broken = api._engine.tiers.broken
@@ -373,6 +375,112 @@ def test_without_an_interpreter_there_is_no_helper(monkeypatch) -> None:
     x = operand()
     until(lambda: runs_a_kernel(lambda: x * 7.0 - 2.0))
     assert "editor" in api._engine.tiers.broken
+
+
+@pytest.fixture
+def stuck(tmp_path: Path, monkeypatch) -> Iterator[Path]:
+    """A helper's start lasts until somebody reads this pipe, its standard error."""
+    path = tmp_path / "errors"
+    os.mkfifo(path)
+    monkeypatch.setattr("npaccel.runtime.helper.ERRORS", os.fsencode(path))
+    yield path
+    os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+
+
+@contextlib.contextmanager
+def reader(path: Path, after_s: float) -> Iterator[Callable[[], bool]]:
+    """A process that reads the pipe after that time; yields whether it does."""
+    mark = path.with_suffix(".read")
+    code = f"import sys, time; time.sleep({after_s}); "
+    code += "file = open(sys.argv[1]); open(sys.argv[2], 'w').close(); file.read()"
+    with subprocess.Popen([sys.executable, "-c", code, str(path), str(mark)]) as process:
+        try:
+            yield mark.exists
+        finally:
+            process.kill()
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_no_flush_waits_for_the_start_of_a_helper(stuck: Path) -> None:
+    x = operand()
+    with reader(stuck, 1.5) as started:
+        want = np.asarray(x) * 3.0 - 2.0
+        for _ in range(5):  # starts one, and asks it
+            assert np.array_equal(npaccel.evaluate(x * 3.0 - 2.0), want)
+        helper = api._engine.tiers.helper
+        assert helper is not None and helper.busy and not started()
+        until(lambda: runs_a_kernel(lambda: x * 3.0 - 2.0))  # what was asked meanwhile was kept
+        assert helper.pid and helper.restarts == 0
+
+
+def test_a_fork_waits_for_the_start_of_a_helper(stuck: Path) -> None:
+    """Or the child had ends of the helper's pipes, which would then never end for the helper."""
+    before = set(os.listdir("/proc/self/fd"))
+    helper = Helper(npaccel.config.helper_environment(), "another")
+    with reader(stuck, 0.3) as started:
+        helper.start()
+        child = os.fork()
+        if child == 0:
+            left = set(os.listdir("/proc/self/fd")) - before
+            os._exit(0 if helper.pid == 0 and not left else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and started()
+        assert len(set(os.listdir("/proc/self/fd")) - before) == 2
+        helper.stop()
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_helper_gets_our_environment_but_for_our_settings(monkeypatch, tmp_path: Path) -> None:
+    code = "import os, sys; os.write(2, repr(dict(os.environ)).encode()); sys.exit(0)"
+    monkeypatch.setattr("npaccel.runtime.helper.PROGRAM", code)
+    said = tmp_path / "said"
+    said.touch()
+    monkeypatch.setattr("npaccel.runtime.helper.ERRORS", os.fsencode(said))
+    monkeypatch.setenv("NPACCEL_THREADS", "1")
+    monkeypatch.setenv("OF_THE_USER", "a=b \udcff")
+    helper = Helper(npaccel.config.helper_environment(), "another")
+    helper.start()
+    os.waitpid(helper.pid, 0)
+    helper.stop()
+    found = ast.literal_eval(said.read_text())
+    ours = {k: v for k, v in found.items() if k.startswith("NPACCEL_")}
+    assert ours == {"NPACCEL_GUARD": "off", "NPACCEL_TIERING": "off"}
+    assert found["OF_THE_USER"] == "a=b \udcff" and found["PATH"] == os.environ["PATH"]
+
+
+@pytest.mark.usefixtures("adaptive")
+@pytest.mark.parametrize("reason", ["No such file", "Permission denied"])
+def test_explain_tells_why_no_helper_can_be_started(reason: str, monkeypatch, tmp_path) -> None:
+    program = tmp_path / "python"
+    if reason == "Permission denied":
+        program.write_text("")
+    descriptors = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(sys, "executable", str(program))
+    x = operand()
+    assert "compiled while" not in str(npaccel.explain())
+    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # some programs have it so
+    try:
+        until(lambda: runs_a_kernel(lambda: x * 6.0 - 2.0))
+    finally:
+        signal.signal(signal.SIGPIPE, before)
+    told = npaccel.explain()
+    assert reason in told.no_helper and str(program) in told.no_helper
+    assert "Kernels are compiled while operations wait: no helper process" in str(told)
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_a_hook_that_refuses_processes_is_told(monkeypatch) -> None:
+    refused: list[Any] = []
+
+    def refuse(event: str, *args: Any) -> None:
+        if event == "os.posix_spawn":
+            refused.append(args)
+            raise RuntimeError("a test refuses")
+
+    monkeypatch.setattr(sys, "audit", refuse)  # a hook stays for good
+    x = operand()
+    until(lambda: runs_a_kernel(lambda: x * 6.5 - 2.0))
+    assert "a test refuses" in npaccel.explain().no_helper and len(refused) == 1
 
 
 @pytest.mark.usefixtures("adaptive")
@@ -388,7 +496,7 @@ def test_what_the_compiler_rejects_is_told_once(monkeypatch) -> None:
     monkeypatch.setattr(api._engine, "_warned", set())
     monkeypatch.setattr(
         "npaccel.runtime.helper.PROGRAM",
-        "import sys; sys.path[:] = {path!r}\n"
+        "import sys; sys.path[:] = sys.argv[1:]\n"
         "from npaccel.backends.llvm.backend import LlvmBackend\n"
         "from npaccel.errors import CompileError\n"
         "def refuse(self, kernel): raise CompileError('llvm: a test refuses')\n"
@@ -509,7 +617,7 @@ def test_the_helper_yields_to_the_program_in_a_session_of_its_own() -> None:
         timeout=120,
         start_new_session=True,
     )
-    assert said.stdout.split() == ["15", "10"]
+    assert said.stdout.split() == [str(min(19, os.nice(0) + 15)), "10"]
 
 
 def test_a_helper_of_another_version_is_not_used() -> None:
