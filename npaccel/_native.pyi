@@ -536,6 +536,12 @@ class Section:
     def place(self, array: object) -> tuple[int, int] | None:
         """Number of the block that an array of the section lies in, and offset; None: another."""
 
+    def scalar(self, array: object) -> None:
+        """The array stands for a NumPy scalar, which nothing can change."""
+
+    def is_scalar(self, array: object) -> bool:
+        """Whether the array, or what it is a view of, stands for one."""
+
     def blocks(self) -> list[tuple[Any, ...]]:
         """Per block (size, written, seen, read, owner, address, changed). seen: arrays show it.
         read: raw, by a fault. owner: of an array from outside, and whether that changed."""
@@ -630,6 +636,9 @@ def plainly(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
 
 def in_section(*arrays: object) -> bool:
     """Whether one of these is a section's; without any, whether this thread records one."""
+
+def copies_scalar(of: np.ndarray[Any, Any], copy: np.ndarray[Any, Any]) -> None:
+    """Where `of` stands for a NumPy scalar in a macro section, so does `copy`."""
 
 def reading(array: np.ndarray[Any, Any], how: str) -> None:
     """Raise SectionError where `array` is a section's and has no values."""

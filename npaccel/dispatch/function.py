@@ -17,6 +17,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from npaccel import _native
 from npaccel.dispatch.fallback import NotRecorded, at_user_line, fallback
+from npaccel.dispatch.method import copied_in_order
 from npaccel.dispatch.operands import (
     asked_dtype,
     broadcast,
@@ -271,7 +272,8 @@ def empty_like(
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """Record a copy; an npaccel array whatever `subok`, for it is an ndarray to every caller."""
-    return take_array(a).copy(order=order)  # type: ignore[arg-type]
+    array = take_array(a)
+    return copied_in_order(array, array.dtype, order)
 
 
 # A Python number in older NumPys, an intp in newer ones.

@@ -165,6 +165,14 @@ def copied_in_order(array: Array, dtype: np.dtype[Any], order: str | None) -> An
     return target
 
 
+def _copied_like(array: Array, dtype: np.dtype[Any], order: str | None) -> Any:
+    """As `copied_in_order`, for the methods, which NumPy's scalars have too."""
+    target = copied_in_order(array, dtype, order)
+    if not array.ndim:
+        _native.copies_scalar(array, target)
+    return target
+
+
 def _flattened(array: Array, order: str) -> Any:
     _large(array)
     order = _memory_order(array, order)
@@ -221,19 +229,19 @@ class Methods(_native.ArrayBase):
             raise NotRecorded  # with metadata, which the result keeps
         if not copy and new == self.dtype and _keeps_order(self, order):
             return self
-        return copied_in_order(self, new, order)
+        return _copied_like(self, new, order)
 
     @_recorded
     def copy(self, order: str = "C") -> Any:
-        return copied_in_order(self, self.dtype, order)
+        return _copied_like(self, self.dtype, order)
 
     @_recorded
     def __copy__(self) -> Any:
-        return copied_in_order(self, self.dtype, "K")
+        return _copied_like(self, self.dtype, "K")
 
     @_recorded
     def __deepcopy__(self, memo: Any) -> Any:
-        return copied_in_order(self, self.dtype, "K")
+        return _copied_like(self, self.dtype, "K")
 
     @_recorded
     def flatten(self, order: str = "C") -> Any:

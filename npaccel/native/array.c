@@ -157,10 +157,15 @@ static PyObject *in_place_in_numpy(PyObject *a, PyObject *b, binaryfunc slot)
     return Py_NewRef(a);
 }
 
-static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfunc slot)
+/* fresh: the same operation with a new result, which is what a scalar gets. */
+static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfunc slot,
+                          binaryfunc fresh)
 {
     npa_value values[2];
     PyObject *result;
+    if (npa_section_is_scalar((PyArrayObject *)a)) {
+        return binary(op, a, b, fresh);
+    }
     if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
         return PyErr_Occurred() || npa_touch((PyArrayObject *)a, true) < 0 ? NULL : slot(a, b);
     }
@@ -202,7 +207,7 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
     BINARY(name, op)                                                                             \
     static PyObject *array_inplace_##name(PyObject *a, PyObject *b)                              \
     {                                                                                            \
-        return in_place(op, a, b, NUMBER(nb_inplace_##name));                                    \
+        return in_place(op, a, b, NUMBER(nb_inplace_##name), NUMBER(nb_##name));                 \
     }
 #define UNARY(name, op)                                                                          \
     static PyObject *array_##name(PyObject *a) { return unary(op, a, NUMBER(nb_##name)); }
@@ -296,14 +301,14 @@ static PyObject *any_power(PyObject *a, PyObject *b, PyObject *out)
     npa_value values[2];
     PyObject *result;
     if (op == OP_POWER || !npa_classify(a, &values[0]) || !npa_wants(values, 1)) {
-        return out != NULL ? in_place(OP_POWER, a, b, inplace_power_slot)
+        return out != NULL ? in_place(OP_POWER, a, b, inplace_power_slot, power_slot)
                            : binary(OP_POWER, a, b, power_slot);
     }
     int status = record(operations[op], values, 1, (PyArrayObject *)out, out != NULL, &result);
     if (status != 0) {
         return status > 0 ? result : NULL;
     }
-    return out != NULL ? in_place(OP_POWER, a, b, inplace_power_slot)
+    return out != NULL ? in_place(OP_POWER, a, b, inplace_power_slot, power_slot)
                        : npa_adopted(binary_in_numpy(a, b, power_slot));
 }
 
@@ -314,7 +319,8 @@ static PyObject *array_power(PyObject *a, PyObject *b, PyObject *modulo)
 
 static PyObject *array_inplace_power(PyObject *a, PyObject *b, PyObject *modulo)
 {
-    return modulo != Py_None ? Py_NewRef(Py_NotImplemented) : any_power(a, b, a);
+    PyObject *out = npa_section_is_scalar((PyArrayObject *)a) ? NULL : a;
+    return modulo != Py_None ? Py_NewRef(Py_NotImplemented) : any_power(a, b, out);
 }
 
 static PyObject *array_compare(PyObject *a, PyObject *b, int how)
@@ -439,6 +445,8 @@ static PyObject *element(PyObject *a, PyObject *key)
         npa_rule *copy = npa_find_rule(npa_copy_name, &value.type, 1, value.array, false);
         if (copy == NULL || npa_record_map(copy, &value, NULL, NULL, 'K', 0, &result) <= 0) {
             result = NULL;
+        } else {
+            npa_section_set_scalar((PyArrayObject *)result);
         }
     }
     Py_XDECREF(whole), Py_XDECREF(rest), Py_XDECREF(longer), Py_XDECREF(view);

@@ -352,6 +352,14 @@ static void fill(const draft *d, npa_request *r, const int32_t *blocks, const in
     }
 }
 
+/* Whether NumPy gives a scalar where the result has no dimensions. Copies are what they are of. */
+static bool gives_scalar(const draft *d)
+{
+    int own = d->rule->own;
+    return own == NPA_COPY ? d->arrays[0] == NULL || npa_section_is_scalar(d->arrays[0])
+                           : own != NPA_WHERE && own != NPA_FILL_RANGE;
+}
+
 /* In a section: into its own queue. As commit. */
 static int commit_in_section(draft *d, PyObject **results)
 {
@@ -386,6 +394,10 @@ static int commit_in_section(draft *d, PyObject **results)
     q->used += r->size;
     for (int k = 0; k < d->nout; k++) {
         results[k] = d->made[k] != NULL ? d->made[k] : Py_NewRef((PyObject *)d->arrays[d->nin + k]);
+        if (d->made[k] != NULL && PyArray_NDIM((PyArrayObject *)d->made[k]) == 0 &&
+            gives_scalar(d)) {
+            npa_section_set_scalar((PyArrayObject *)d->made[k]);
+        }
     }
     return 1;
 }

@@ -16,6 +16,7 @@ struct npa_spot {
     atomic_int users; /* the section, the buffer */
     atomic_bool gone, raw;
     bool written;
+    bool scalar; /* stands for a NumPy scalar, which nothing can change */
     PyObject *owner; /* of an array from outside: owned */
     char *base, *copy;
 };
@@ -227,6 +228,10 @@ bool npa_section_place(PyArrayObject *a, bool write, int32_t *block, int64_t *of
     if (spot == NULL) {
         return false;
     }
+    if (write && spot->scalar && PyArray_NDIM(a) > 0) {
+        stop(s, "refuse", "it writes to a view of a scalar", -1);
+        return false;
+    }
     char *base = foreign ? spot->base : npa_buffer_of(a)->base;
     *block = index_of(s, spot);
     *offset = PyArray_BYTES(a) - base;
@@ -236,6 +241,20 @@ bool npa_section_place(PyArrayObject *a, bool write, int32_t *block, int64_t *of
         return false;
     }
     return true;
+}
+
+bool npa_section_is_scalar(PyArrayObject *a)
+{
+    npa_spot *spot = npa_here != NULL && PyArray_NDIM(a) == 0 ? spot_of(a) : NULL;
+    return spot != NULL && spot->section == npa_here && spot->scalar;
+}
+
+void npa_section_set_scalar(PyArrayObject *a)
+{
+    npa_spot *spot = spot_of(a);
+    if (spot != NULL) {
+        spot->scalar = true;
+    }
 }
 
 npa_queue *npa_section_queue(void) { return &npa_here->q; }
@@ -389,6 +408,23 @@ static PyObject *section_place(PyObject *self, PyObject *o)
     return Py_BuildValue("(in)", index_of(s, spot), offset);
 }
 
+/* scalar(view): it stands for a NumPy scalar. */
+static PyObject *section_scalar(PyObject *self, PyObject *o)
+{
+    (void)self;
+    if (PyArray_Check(o)) {
+        npa_section_set_scalar((PyArrayObject *)o);
+    }
+    Py_RETURN_NONE;
+}
+
+/* is_scalar(array): whether it does. */
+static PyObject *section_is_scalar(PyObject *self, PyObject *o)
+{
+    npa_spot *spot = PyArray_Check(o) ? spot_of((PyArrayObject *)o) : NULL;
+    return PyBool_FromLong(spot != NULL && spot->section == (npa_section *)self && spot->scalar);
+}
+
 /* Per block: (size, written, seen, read, owner or None, address, changed). seen: arrays show it;
  * read: by a fault. */
 static PyObject *section_blocks(PyObject *self, PyObject *nothing)
@@ -512,6 +548,8 @@ static PyMethodDef section_methods[] = {
     {"block", section_block, METH_O, "A placeholder of so many bytes."},
     {"view", section_view, METH_VARARGS, "An Array over a placeholder."},
     {"place", section_place, METH_O, "Block and offset of an array."},
+    {"scalar", section_scalar, METH_O, "This array stands for a NumPy scalar."},
+    {"is_scalar", section_is_scalar, METH_O, "Whether an array does."},
     {"blocks", section_blocks, METH_NOARGS, "What is known of each block."},
     {"requests", section_requests, METH_NOARGS, "As in trace()."},
     {"sites", section_sites, METH_NOARGS, "As in history()."},
@@ -542,6 +580,20 @@ static PyObject *in_section(PyObject *module, PyObject *args)
         }
     }
     return PyBool_FromLong(npa_here != NULL && PyTuple_GET_SIZE(args) == 0);
+}
+
+/* copies_scalar(of, copy): where `of` stands for a NumPy scalar, so does `copy`. */
+static PyObject *copies_scalar(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyArrayObject *of, *copy;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyArray_Type, &of, &PyArray_Type, &copy)) {
+        return NULL;
+    }
+    if (npa_section_is_scalar(of)) {
+        npa_section_set_scalar(copy);
+    }
+    Py_RETURN_NONE;
 }
 
 /* reading(array, how): raises where `array` has no values since it is a section's. */
@@ -672,6 +724,7 @@ static PyMethodDef functions[] = {
     {"plainly", plainly, METH_VARARGS, "Call a function; what it calls is NumPy's."},
     {"errstate", errstate, METH_NOARGS, "As in a request, and whether checks are on; -1: not only ignore and warn."},
     {"in_section", in_section, METH_VARARGS, "Whether an argument, or without any this thread, is in one."},
+    {"copies_scalar", copies_scalar, METH_VARARGS, "A section's scalar's copy is a scalar, too."},
     {"reading", reading, METH_VARARGS, "Raise where an array is a section's."},
     {"evaluating", evaluating, METH_NOARGS, "Raise inside a section."},
     {NULL}};

@@ -385,7 +385,9 @@ class Recording:
         self._positions[place[0]] = position
         cell = self.cells[place[0]] = len(self.cells)
         self.inputs.append(_node(IN_SCALAR, slot=cell, value=type(value)))
-        return self.section.view(base, 0, value.dtype, (), (), False)
+        scalar = self.section.view(base, 0, value.dtype, (), (), False)
+        self.section.scalar(scalar)
+        return scalar
 
     def _generator(self, value: np.random.Generator) -> StandIn:
         number = self._generators
@@ -459,16 +461,16 @@ class Recording:
         for group in self.groups:
             if group.block == block:
                 return self._output_view(value, group.slots[0], offset, of_input=True)
-        if (
-            block in self.cells
-            and (value.ndim or value.base is not None)
-            and block not in self._positions
-        ):
-            raise Refused("it returns a view of a scalar")
-        if value.ndim == 0 and (value.base is None or block in self.cells):
+        if self.section.is_scalar(value):
+            if value.ndim or offset or type(value) is np.ndarray:
+                raise Refused("it returns a view of a scalar")
             cell = self.cells.setdefault(block, len(self.cells))
             return _node(OUT_SCALAR, slot=cell, value=value.dtype)
+        if block in self.cells:
+            raise Refused("it returns what the checks of indices use")
         owner = root(value)
+        if owner.base is not None:  # as of `as_strided`: what is behind it is not known
+            raise Refused("it returns a view through an object that is no array")
         header = (owner.dtype, owner.shape, owner.strides, bool(owner.flags.c_contiguous))
         number = self.roots.setdefault(block, (len(self.roots), header))[0]
         if owner is value:

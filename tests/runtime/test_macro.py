@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from macros import plain_sizes, rand, replayed, same
+from numpy.lib.stride_tricks import as_strided
 
 import npaccel
 
@@ -50,6 +51,60 @@ def test_full_reductions_are_scalars_outside_and_deferred_inside():
         return (x - x.mean()) / x.std(), x.sum(), x.max() - x.min(), (x > 0.5).any(), x.argmax()
 
     replayed(normal, (rand(100),), (rand(100, seed=3),))
+
+
+def test_scalars_do_not_change_in_place():
+    @npaccel.macro
+    def total(x, start):
+        s = x.sum()
+        before, first = s, x[0]
+        s += 1
+        kept, first_kept, begun = s, first, start
+        s **= 2
+        first *= x.max()
+        start -= 0.5
+        part = before.real
+        part += 1
+        return before, kept, s, first, first_kept, start, begun, part, x
+
+    replayed(total, *((rand(9, seed=i), np.float64(i)) for i in range(4)))
+
+
+def test_what_numpy_gives_as_scalars_and_what_as_arrays():
+    @npaccel.macro
+    def give(x, y):
+        total = x.sum()
+        z = y.copy()
+        z += 1
+        scalars = total.copy(), total.astype("f"), total.T, x[1].copy(), y + 1, x.argmax()
+        return scalars, z, y.astype("f"), np.copy(total), np.zeros(()), np.full((), 2), x[..., 1]
+
+    replayed(give, *((rand(9, seed=i), np.array(0.5 * i)) for i in range(4)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda s: (s.reshape(1), s),
+        lambda s: (np.asarray(s), s),
+        lambda s: (np.atleast_1d(s).__iadd__(1), s),
+    ],
+)
+def test_views_of_scalars_are_arrays_of_their_own(body):
+    section = npaccel.macro(lambda x: body(x.sum()), on_illegal="warn")
+    for seed in range(3):
+        same(section(rand(9, seed=seed)), section.__wrapped__(rand(9, seed=seed)))
+
+
+def test_views_through_what_is_no_array():
+    @npaccel.macro
+    def windows(x):
+        y = x + 1
+        stride = y.strides[0]
+        return y, as_strided(y, (3, 5), (0, stride)), as_strided(y, (2,), (2 * stride,))
+
+    for seed in range(3):
+        same(windows(rand(5, seed=seed)), windows.__wrapped__(rand(5, seed=seed)))
 
 
 def test_results_are_nested_as_returned():
