@@ -6,6 +6,7 @@ method.py; here is everything by which an array shows its values or its address.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -113,7 +114,7 @@ class Array(Methods):
     def flat(self, value: Any) -> None:
         _native.touch(self, write=True)
         source = _native.plain(value) if isinstance(value, _native.ArrayBase) else value
-        _FLAT.__set__(_native.plain(self), source)
+        at_user_line(_FLAT.__set__, (_native.plain(self), source), {})
 
     @property
     def real(self) -> Any:
@@ -121,7 +122,7 @@ class Array(Methods):
 
     @real.setter
     def real(self, value: Any) -> None:
-        self.real[...] = value
+        at_user_line(operator.setitem, (self.real, ..., value), {})
 
     @property
     def imag(self) -> Any:
@@ -130,6 +131,6 @@ class Array(Methods):
     @imag.setter
     def imag(self, value: Any) -> None:
         if self.dtype.kind == "c":
-            self.imag[...] = value
+            at_user_line(operator.setitem, (self.imag, ..., value), {})
         else:
             _IMAG.__set__(_native.plain(self), value)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from npaccel import _native
-from npaccel.dispatch.fallback import NotRecorded
+from npaccel.dispatch.fallback import NotRecorded, at_user_line
 from npaccel.dispatch.gather import take
 from npaccel.dispatch.operands import is_array, scalar_for
 
@@ -96,7 +97,7 @@ class Flat:
                 line[key] = value
                 return
         source = _native.plain(value) if isinstance(value, _native.ArrayBase) else value
-        self._fresh(write=True)[key] = source
+        at_user_line(operator.setitem, (self._fresh(write=True), key, source), {})
 
     def __delitem__(self, key: Any) -> None:
         del self._fresh()[key]  # NumPy's error

@@ -20,7 +20,7 @@ from npaccel.dispatch.operands import (
     scalar_for,
     take_array,
 )
-from npaccel.dispatch.rules import call_rule, fold_rule, warns_on_cast
+from npaccel.dispatch.rules import call_rule, copy_rule, fold_rule, warns_on_cast
 from npaccel.ir.nodes import Kind
 
 __all__ = ["record_fold", "scalar_of", "ufunc_hook"]
@@ -278,17 +278,17 @@ def _record_accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping
     check_errstate()
     outs = _outs(kwargs, 1)
     target = outs[0] if outs is not None else None
-    rule = fold_rule(
-        Kind.SCAN,
-        ufunc,
-        array.dtype,
-        _dtype(kwargs.get("dtype")),
-        None if target is None else target.dtype,
-    )
+    dtype, out = _dtype(kwargs.get("dtype")), None if target is None else target.dtype
+    rule = fold_rule(Kind.SCAN, ufunc, array.dtype, dtype, out)
     if rule is None:
         raise NotRecorded(f"no accumulation kernel for {array.dtype}")
     if target is not None and target.shape != array.shape:
         raise NotRecorded
+    cast = np.dtype(rule.loop[0])
+    if warns_on_cast(array.dtype, cast):  # NumPy casts all of it first, and its warning says so
+        copy = copy_rule(cast, array.dtype)
+        array = _recorded(_native.map, copy, (array,), None, None, "K")
+        rule = fold_rule(Kind.SCAN, ufunc, cast, dtype, out)
     return _recorded(_native.scan, rule, array, axes[0], target)
 
 

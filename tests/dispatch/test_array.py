@@ -121,6 +121,29 @@ def test_setters(function: Any) -> None:
     check(function, lambda: (np.arange(6.0).reshape(2, 3),))
 
 
+def set_all_flat(x: Any, y: Any) -> None:
+    x.flat = y
+
+
+def set_part_flat(x: Any, y: Any) -> None:
+    x.flat[[0, 1]] = y
+
+
+def set_real(x: Any, y: Any) -> None:
+    x.real = y
+
+
+def set_complex_imag(x: Any, y: Any) -> None:
+    x.imag = y
+
+
+@pytest.mark.parametrize("function", [set_all_flat, set_part_flat, set_real, set_complex_imag])
+def test_warnings_of_setters_name_the_line(function: Any) -> None:
+    x = np.ones(4, "F" if function is set_complex_imag else "f")
+    for y in (np.full(4, 1e200), np.full(4, 1e200 + 1j)):
+        check(function, lambda y=y: (x.copy(), y))
+
+
 def advance(x: Any) -> Any:
     flat = x.flat
     return next(flat), next(flat), flat.index, flat.coords

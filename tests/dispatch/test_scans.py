@@ -10,6 +10,8 @@ import pytest
 
 import npaccel
 
+from .differential import check
+
 Array = np.ndarray[Any, Any]
 CASES = [("add", kind) for kind in "?BhlLefd"]
 CASES += [("maximum", kind) for kind in "ied"]
@@ -54,6 +56,15 @@ def test_rows_and_columns(op: str, kind: str) -> None:
             known = ~np.isnan(want)
             np.testing.assert_array_equal(np.signbit(have)[known], np.signbit(want)[known])
     assert noticed == warned
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum"])
+def test_what_is_cast_first_is_said_so(name: str) -> None:
+    ufunc = getattr(np, name)
+    for x in (np.full((3, 4), 1e200), np.full((3, 4), 1e30), np.full((3, 4), 2000)):
+        for axis in (0, 1):
+            check(lambda x, a=axis: ufunc.accumulate(x, a, dtype="f"), lambda x=x: (x,))
+            check(lambda x, a=axis: ufunc.accumulate(x, a, dtype="e"), lambda x=x: (x,))
 
 
 @pytest.mark.pending
