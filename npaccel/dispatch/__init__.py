@@ -14,7 +14,7 @@ from npaccel.dispatch.fallback import FALLBACKS, Fallbacks
 from npaccel.dispatch.function import COMPOSITES, IMPLEMENTED, METADATA
 from npaccel.dispatch.indexing import getitem, setitem
 from npaccel.dispatch.method import EVALUATED, RECORDED
-from npaccel.dispatch.rules import rule
+from npaccel.dispatch.rules import reduce_rule, rule
 from npaccel.dispatch.ufunc import ufunc_hook
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
 
 HOOKS: dict[str, Callable[..., Any]] = {
     "rule": rule,
+    "fold": reduce_rule,
     "ufunc": ufunc_hook,
     "getitem": getitem,
     "setitem": setitem,

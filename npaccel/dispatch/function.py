@@ -26,6 +26,7 @@ from npaccel.dispatch.operands import (
     dtype_of,
     fresh,
     is_array,
+    is_axis,
     scalar_for,
     take_array,
 )
@@ -321,7 +322,7 @@ def concatenate(
     if len(arrays) > MOST_PARTS:  # NumPy's error, before anybody looks at each of them
         return np.concatenate._implementation(arrays, axis)  # type: ignore[attr-defined]
     parts = [take_array(part) for part in arrays]
-    if not parts or not isinstance(axis, int) or not _native.wants(*parts):
+    if not parts or not is_axis(axis) or not _native.wants(*parts):
         raise NotRecorded
     first = parts[0]
     if any(p.ndim != first.ndim for p in parts) or first.ndim == 0:

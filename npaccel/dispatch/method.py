@@ -22,6 +22,7 @@ from npaccel.dispatch.operands import (
     check_errstate,
     fresh,
     fresh_along,
+    is_axis,
     scalar_for,
     take_array,
 )
@@ -387,7 +388,7 @@ def _arg(name: str, array: Array, axis: Any, out: Any, keepdims: bool) -> Any:
         raise NotRecorded("out")
     if axis is None:
         axes = tuple(range(array.ndim))
-    elif isinstance(axis, int) and -array.ndim <= axis < array.ndim:
+    elif is_axis(axis) and -array.ndim <= axis < array.ndim:
         axes = (axis % array.ndim,)
     else:
         raise NotRecorded
@@ -401,7 +402,7 @@ def _arg(name: str, array: Array, axis: Any, out: Any, keepdims: bool) -> Any:
 
 
 def _accumulated(ufunc: np.ufunc, array: Array, axis: Any, dtype: Any, out: Any) -> Any:
-    if out is not None or not (axis is None or isinstance(axis, int)):
+    if out is not None or not (axis is None or is_axis(axis)):
         raise NotRecorded("out")
     _large(array)
     source = array if axis is not None or array.ndim == 1 else array.ravel()

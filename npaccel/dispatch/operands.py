@@ -23,6 +23,7 @@ __all__ = [
     "fresh",
     "fresh_along",
     "is_array",
+    "is_axis",
     "scalar_for",
     "take_array",
 ]
@@ -130,6 +131,11 @@ def check_errstate() -> None:
     """Raise NotRecorded where a floating-point error must raise, call or log at the call."""
     if not DEFERRABLE.issuperset(np.geterr().values()):
         raise NotRecorded("errstate")
+
+
+def is_axis(value: Any) -> bool:
+    """Whether `value` names an axis beyond doubt; a bool does not, for NumPy."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def flag(value: Any) -> bool:

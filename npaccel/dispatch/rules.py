@@ -30,6 +30,7 @@ __all__ = [
     "prepare_rules",
     "range_rule",
     "recordable",
+    "reduce_rule",
     "rule",
     "warns_on_cast",
     "where_rule",
@@ -316,6 +317,11 @@ def fold_rule(
     return _native.rule(
         ufunc.__name__, int(kind), ufunc, (loop[1], loop[2]), (loop[2],), 1, may_warn=warns
     )
+
+
+def reduce_rule(ufunc: np.ufunc, array: Dtype, dtype: Dtype | None) -> _native.Rule | None:
+    """First meeting of ``ufunc.reduce(array, dtype=dtype)``: the C core's `fold` hook."""
+    return fold_rule(Kind.REDUCE, ufunc, array, dtype, None)
 
 
 @_cached

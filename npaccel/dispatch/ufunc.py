@@ -17,6 +17,7 @@ from npaccel.dispatch.operands import (
     dtype_of,
     flag,
     is_array,
+    is_axis,
     scalar_for,
     take_array,
 )
@@ -251,6 +252,8 @@ def _reduced(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> t
 def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
     if axis is None:
         axes = tuple(range(ndim))
+    elif not all(map(is_axis, axis if type(axis) is tuple else (axis,))):
+        raise NotRecorded
     else:
         try:
             axes = normalize_axis_tuple(axis, ndim)
@@ -270,7 +273,7 @@ def _record_accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping
         raise NotRecorded
     array = take_array(inputs[0])
     axis = kwargs.get("axis", 0)
-    if not isinstance(axis, int | np.integer):
+    if not is_axis(axis):
         raise NotRecorded
     axes = _axes(axis, array.ndim)
     if not _native.wants(array) or array.size == 0:

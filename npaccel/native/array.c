@@ -578,14 +578,23 @@ static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize
         return NULL;
     }
     bool at = PyUnicode_CompareWithASCIIString(args[1], "at") == 0;
-    bool fold = PyUnicode_CompareWithASCIIString(args[1], "reduce") == 0 &&
-                PyObject_TypeCheck(args[0], &PyUFunc_Type) &&
-                npa_folds_at_once(((PyUFuncObject *)args[0])->name, args + 2, n - 2, names, 3,
-                                  true);
+    bool reduce = PyUnicode_CompareWithASCIIString(args[1], "reduce") == 0 &&
+                  PyObject_TypeCheck(args[0], &PyUFunc_Type);
+    bool fold = reduce && npa_folds_at_once(((PyUFuncObject *)args[0])->name, args + 2, n - 2, names,
+                                            3, true);
     int status = npa_direct_call(method, args + 2, n - 2, names, at, fold ? NPA_ANY_SIZE : at,
                                  &result);
     Py_DECREF(method);
-    return status != 0 ? result : ufunc_slowly(self, args, n, names);
+    if (status == 0) {
+        int before = npa_now(NPA_RECORDING);
+        if (reduce) {
+            status = npa_fold_call(args[0], args + 2, n - 2, names, &result);
+        } else if (PyUnicode_CompareWithASCIIString(args[1], "__call__") == 0) {
+            status = npa_out_call(args[0], args + 2, n - 2, names, &result);
+        }
+        npa_now(before);
+    }
+    return status > 0 ? result : status < 0 ? NULL : ufunc_slowly(self, args, n, names);
 }
 
 /* ufunc(*values), recorded; `out`: NULL, or an array or NULL per output. *status as record_map's. */

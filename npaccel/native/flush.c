@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 npa_counters npa_count;
-PyObject *npa_hook_rule, *npa_hook_ufunc, *npa_hook_getitem, *npa_hook_setitem, *npa_hook_plan,
-    *npa_hook_warn, *npa_hook_filters;
+PyObject *npa_hook_rule, *npa_hook_fold, *npa_hook_ufunc, *npa_hook_getitem, *npa_hook_setitem,
+    *npa_hook_plan, *npa_hook_warn, *npa_hook_filters;
 int npa_queue_limit = 4096;
 size_t npa_memory_limit = (size_t)1 << 30;
 bool npa_check_mode;

@@ -9,9 +9,9 @@ PyObject *npa_array_base(void);
 bool npa_guard_on;
 
 static struct { const char *name; PyObject **slot; } hooks[] = {
-    {"rule", &npa_hook_rule}, {"ufunc", &npa_hook_ufunc}, {"getitem", &npa_hook_getitem},
-    {"setitem", &npa_hook_setitem}, {"plan", &npa_hook_plan}, {"warn", &npa_hook_warn},
-    {"filters", &npa_hook_filters}};
+    {"rule", &npa_hook_rule}, {"fold", &npa_hook_fold}, {"ufunc", &npa_hook_ufunc},
+    {"getitem", &npa_hook_getitem}, {"setitem", &npa_hook_setitem}, {"plan", &npa_hook_plan},
+    {"warn", &npa_hook_warn}, {"filters", &npa_hook_filters}};
 
 static PyObject *evaluate_before_forks(PyObject *module)
 {
@@ -798,7 +798,7 @@ PyMODINIT_FUNC PyInit__native(void)
     if (PyType_Ready(&npa_rule_type) < 0 || PyType_Ready(&npa_direct_type) < 0 || npa_program_ready() < 0 ||
         PyType_Ready(&npa_code_type) < 0 || npa_device_ready() < 0 || npa_buffer_init() < 0 ||
         npa_rules_init() < 0 || npa_flush_init() < 0 || npa_plans_init() < 0 || npa_foreign_init() < 0 ||
-        npa_evaluate_init() < 0 || npa_intercept_init() < 0) {
+        npa_evaluate_init() < 0 || npa_intercept_init() < 0 || npa_folds_init() < 0) {
         return NULL;
     }
     PyObject *module = PyModule_Create(&definition), *base = npa_array_base();

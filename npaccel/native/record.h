@@ -126,7 +126,7 @@ extern npa_queue npa_q;
 extern npa_counters npa_count;
 extern PyTypeObject *npa_array_type; /* npaccel.Array */
 extern PyTypeObject npa_rule_type, npa_program_type;
-extern PyObject *npa_hook_rule, *npa_hook_ufunc, *npa_hook_getitem, *npa_hook_setitem,
+extern PyObject *npa_hook_rule, *npa_hook_fold, *npa_hook_ufunc, *npa_hook_getitem, *npa_hook_setitem,
     *npa_hook_plan, *npa_hook_warn, *npa_hook_filters;
 extern size_t npa_threshold;
 extern int npa_queue_limit;
@@ -207,6 +207,13 @@ bool npa_waits(PyArrayObject *a);
 bool npa_at_once(PyObject *const *args, Py_ssize_t n, size_t most);
 bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
                        Py_ssize_t out_place, bool first);
+
+/* folds.c. 1: done, *result is new; 0: not for here; -1: error set. */
+int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                  PyObject **result);
+int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                 PyObject **result);
+int npa_folds_init(void);
 enum { NPA_WHOLE_BYTES = 4 << 20 }; /* of methods that are many small steps */
 
 /* redirect.c */
@@ -270,6 +277,7 @@ extern PyObject *npa_copy_name;
 /* `ufunc`: a ufunc, or the name of an operation of the core's own (str). NULL perhaps without
  * error: never recorded. */
 npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject *out, bool in_place);
+npa_rule *npa_find_fold_rule(PyObject *ufunc, int type, int asked);
 int npa_number_rule(npa_rule *rule); /* gives it its id; 0 or -1 */
 PyObject *npa_rules_known(PyObject *self, PyObject *nothing);
 /* The errstate as 8 bits; -1: something else than ignore and warn; -2: an exception is set. */

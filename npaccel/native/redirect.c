@@ -460,6 +460,13 @@ static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
         if (status == 2) {
             return numpy_ufunc_call(self, args, nargs, names);
         }
+    } else if (names != NULL) {
+        npa_suspended++;
+        int status = npa_out_call(self, args, n, names, &result);
+        npa_suspended--;
+        if (status != 0) {
+            return status > 0 ? result : NULL;
+        }
     }
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     if (!only_plain(args, n) || all >= NESTED) {
@@ -654,6 +661,14 @@ static PyObject *take_it(const call *c)
     if (c->t->method && PyObject_TypeCheck(c->self, &PyUFunc_Type) && c->n > 0 &&
         !only_plain(c->args, 1)) {
         return in_numpy(c); /* other classes, and ours, have their say there */
+    }
+    if (c->t->action == REDUCED && c->dict == NULL) {
+        npa_suspended++;
+        int status = npa_fold_call(c->self, c->args, c->n, c->names, &result);
+        npa_suspended--;
+        if (status != 0) {
+            return status > 0 ? result : NULL;
+        }
     }
     if (ask_target(c, &result, &reason)) {
         return result;

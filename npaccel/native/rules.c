@@ -60,34 +60,26 @@ static PyObject *type_object(int type)
     }
 }
 
-/* The rule for these operand types; NULL with or without error set. */
-npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject *out, bool in_place)
+static bool is_made(PyObject *ufunc)
 {
-    uint64_t signature = (uint64_t)n | (in_place ? 8u : 0);
-    for (int k = 0; k < n; k++) {
-        signature |= (uint64_t)(uint8_t)types[k] << (8 + 8 * k);
+    /* of frompyfunc: the table would keep the function alive */
+    return Py_IS_TYPE(ufunc, &PyUFunc_Type) && ((PyUFuncObject *)ufunc)->obj != NULL;
+}
+
+/* Whether it is known what the rule of such a call is; NULL: it is never recorded. */
+static bool is_known(PyObject *ufunc, uint64_t signature, npa_rule **rule)
+{
+    rule_slot *slot = rule_cap != 0 ? rule_find_slot(ufunc, signature) : NULL;
+    if (slot == NULL || slot->ufunc == NULL) {
+        return false;
     }
-    signature |= (uint64_t)(uint8_t)(out != NULL ? PyArray_TYPE(out) : 255) << 56;
-    if (rule_cap != 0) {
-        rule_slot *slot = rule_find_slot(ufunc, signature);
-        if (slot->ufunc != NULL) {
-            return slot->rule;
-        }
-    }
-    if (Py_IS_TYPE(ufunc, &PyUFunc_Type) && ((PyUFuncObject *)ufunc)->obj != NULL) {
-        return NULL; /* of frompyfunc: the table would keep the function alive */
-    }
-    PyObject *kinds = PyTuple_New(n);
-    if (kinds == NULL) {
-        return NULL;
-    }
-    for (int k = 0; k < n; k++) {
-        PyTuple_SET_ITEM(kinds, k, type_object(types[k]));
-    }
-    PyObject *rule = PyObject_CallFunction(npa_hook_rule, "OOOO", ufunc, kinds,
-                                           out != NULL ? (PyObject *)PyArray_DESCR(out) : Py_None,
-                                           in_place ? Py_True : Py_False);
-    Py_DECREF(kinds);
+    *rule = slot->rule;
+    return true;
+}
+
+/* Keep what the hook answered, a new reference or NULL with an error. */
+static npa_rule *remember(PyObject *ufunc, uint64_t signature, PyObject *rule)
+{
     if (rule == NULL) {
         return NULL;
     }
@@ -107,6 +99,50 @@ npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject 
     rule_count++;
     Py_DECREF(rule);
     return slot->rule;
+}
+
+enum { IN_PLACE = 8, FOLD = 16 }; /* in a signature, with the number of operands */
+
+/* The rule for these operand types; NULL with or without error set. */
+npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject *out, bool in_place)
+{
+    uint64_t signature = (uint64_t)n | (in_place ? IN_PLACE : 0);
+    npa_rule *known;
+    for (int k = 0; k < n; k++) {
+        signature |= (uint64_t)(uint8_t)types[k] << (8 + 8 * k);
+    }
+    signature |= (uint64_t)(uint8_t)(out != NULL ? PyArray_TYPE(out) : 255) << 56;
+    if (is_known(ufunc, signature, &known)) {
+        return known;
+    }
+    PyObject *kinds = is_made(ufunc) ? NULL : PyTuple_New(n);
+    if (kinds == NULL) {
+        return NULL;
+    }
+    for (int k = 0; k < n; k++) {
+        PyTuple_SET_ITEM(kinds, k, type_object(types[k]));
+    }
+    PyObject *rule = PyObject_CallFunction(npa_hook_rule, "OOOO", ufunc, kinds,
+                                           out != NULL ? (PyObject *)PyArray_DESCR(out) : Py_None,
+                                           in_place ? Py_True : Py_False);
+    Py_DECREF(kinds);
+    return remember(ufunc, signature, rule);
+}
+
+/* That of ufunc.reduce over elements of a type; asked: the dtype's type and 1, or 0. As above. */
+npa_rule *npa_find_fold_rule(PyObject *ufunc, int type, int asked)
+{
+    uint64_t signature = FOLD | (uint64_t)(uint8_t)type << 8 | (uint64_t)(uint8_t)asked << 16;
+    npa_rule *known;
+    if (is_known(ufunc, signature, &known)) {
+        return known;
+    }
+    if (is_made(ufunc)) {
+        return NULL;
+    }
+    PyObject *dtype = asked > 0 ? type_object(asked - 1) : Py_NewRef(Py_None);
+    PyObject *rule = PyObject_CallFunction(npa_hook_fold, "ONN", ufunc, type_object(type), dtype);
+    return remember(ufunc, signature, rule);
 }
 
 /* An id that is the same in every process that has this rule, unless another one has taken it: a

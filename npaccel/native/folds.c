@@ -1,0 +1,183 @@
+/* folds.c: ufunc.reduce, and ufuncs called with out=, that are recorded with no Python of ours in
+ * between. What is unusual in a call, and each combination's first meeting, is the hook's. */
+#include "record.h"
+
+static PyObject *no_value; /* np._NoValue */
+
+int npa_folds_init(void)
+{
+    PyObject *globals = PyImport_ImportModule("numpy._globals");
+    no_value = globals != NULL ? PyObject_GetAttrString(globals, "_NoValue") : NULL;
+    Py_XDECREF(globals);
+    return no_value != NULL ? 0 : -1;
+}
+
+/* What follows the array in ufunc.reduce. */
+enum { AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, REST };
+static const char *const names_of[REST] = {"axis", "dtype", "out", "keepdims", "initial", "where"};
+
+static int place_of(PyObject *name, const char *const *known, int n)
+{
+    int k = 0;
+    while (k < n && PyUnicode_CompareWithASCIIString(name, known[k]) != 0) {
+        k++;
+    }
+    return k;
+}
+
+static bool read_rest(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **rest)
+{
+    for (Py_ssize_t k = 1; k < n; k++) {
+        if (k > REST) {
+            return false;
+        }
+        rest[k - 1] = args[k];
+    }
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        int place = place_of(PyTuple_GET_ITEM(names, k), names_of, REST);
+        if (place == REST || rest[place] != NULL) {
+            return false;
+        }
+        rest[place] = args[n + k];
+    }
+    return true;
+}
+
+static bool add_axis(PyObject *axis, int ndim, uint32_t *axes)
+{
+    int overflow = 0;
+    long k = PyLong_CheckExact(axis) ? PyLong_AsLongAndOverflow(axis, &overflow) : ndim;
+    k += k < 0 ? ndim : 0;
+    if (overflow || k < 0 || k >= ndim || (*axes >> k & 1)) {
+        return false;
+    }
+    *axes |= 1u << k;
+    return true;
+}
+
+static bool read_axes(PyObject *axis, int ndim, uint32_t *axes)
+{
+    *axes = axis == NULL ? 1 : 0;
+    if (axis == Py_None) {
+        *axes = (1u << ndim) - 1;
+    } else if (axis != NULL && PyTuple_CheckExact(axis)) {
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(axis); k++) {
+            if (!add_axis(PyTuple_GET_ITEM(axis, k), ndim, axes)) {
+                return false;
+            }
+        }
+    } else if (axis != NULL) {
+        return add_axis(axis, ndim, axes);
+    }
+    return *axes != 0;
+}
+
+/* 0: not named; > 0: a type's number and 1; < 0: for NumPy to judge. */
+static int asked_type(PyObject *dtype)
+{
+    if (dtype == NULL || dtype == Py_None) {
+        return 0;
+    }
+    if (!PyArray_DescrCheck(dtype)) {
+        return -1;
+    }
+    const PyArray_Descr *d = (const PyArray_Descr *)dtype;
+    return npa_type_known(d->type_num) && PyArray_ISNBO(d->byteorder) ? d->type_num + 1 : -1;
+}
+
+/* A call that waits for nothing: no section looks on, and floating-point errors can be told later. */
+static int may_wait(void)
+{
+    int state = npa_here == NULL ? npa_errstate() : -1;
+    return state < -1 ? -1 : state >= 0;
+}
+
+int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                  PyObject **result)
+{
+    PyObject *rest[REST] = {NULL};
+    npa_value value;
+    uint32_t axes;
+    if (n < 1 || !npa_classify(args[0], &value) || value.array == NULL || !npa_wants(&value, 1) ||
+        !npa_array_known(value.array) || !read_rest(args, n, names, rest)) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    int ndim = PyArray_NDIM(value.array), asked = asked_type(rest[DTYPE]);
+    PyObject *keep = rest[KEEPDIMS];
+    if (ndim == 0 || asked < 0 || !(rest[OUT] == NULL || rest[OUT] == Py_None) ||
+        !(keep == NULL || keep == Py_True || keep == Py_False) ||
+        !(rest[INITIAL] == NULL || rest[INITIAL] == no_value) ||
+        !(rest[WHERE] == NULL || rest[WHERE] == Py_True) ||
+        !read_axes(rest[AXIS], ndim, &axes)) {
+        return 0;
+    }
+    int status = may_wait();
+    npa_rule *rule = status > 0 ? npa_find_fold_rule(ufunc, value.type, asked) : NULL;
+    if (rule == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    status = npa_record_reduce(rule, value.array, axes, keep == Py_True, NULL, NULL, NULL, result);
+    if (status > 0 && PyArray_NDIM((PyArrayObject *)*result) == 0) { /* NumPy's is a scalar */
+        PyArrayObject *made = (PyArrayObject *)*result;
+        PyObject *view = npa_touch(made, false) == 0 ? npa_exact_view(made) : NULL;
+        Py_DECREF(made);
+        *result = view != NULL ? PyArray_Return((PyArrayObject *)view) : NULL;
+        return *result != NULL ? 1 : -1;
+    }
+    return status;
+}
+
+/* What the writing call `ufunc(*args, out=...)` writes to, if that is all there is to it; or NULL. */
+static PyArrayObject *only_out(PyObject *const *named, PyObject *names)
+{
+    static const char *const known[] = {"out", "casting", "subok"};
+    npa_value target = {.array = NULL};
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
+        PyObject *value = named[k];
+        switch (place_of(PyTuple_GET_ITEM(names, k), known, 3)) {
+        case 0:
+            value = PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 1
+                        ? PyTuple_GET_ITEM(value, 0) : value;
+            if (!npa_classify(value, &target) || target.array == NULL) {
+                return NULL;
+            }
+            break;
+        case 1: /* what same_kind allows has the same loop with unsafe */
+            if (!PyUnicode_Check(value) ||
+                (PyUnicode_CompareWithASCIIString(value, "same_kind") != 0 &&
+                 PyUnicode_CompareWithASCIIString(value, "unsafe") != 0)) {
+                return NULL;
+            }
+            break;
+        case 2: break;
+        default: return NULL;
+        }
+    }
+    return target.array;
+}
+
+int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                 PyObject **result)
+{
+    PyUFuncObject *u = (PyUFuncObject *)ufunc;
+    npa_value values[NPA_MAX_ARGS];
+    if (!PyObject_TypeCheck(ufunc, &PyUFunc_Type) || names == NULL || u->nin != n ||
+        u->nin >= NPA_MAX_ARGS || u->nout != 1 || u->core_enabled) {
+        return 0;
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        if (!npa_classify(args[k], &values[k])) {
+            return PyErr_Occurred() ? -1 : 0;
+        }
+    }
+    PyArrayObject *out = only_out(args + n, names);
+    if (out == NULL || !PyArray_ISWRITEABLE(out) ||
+        !(npa_wants(values, (int)n) || npa_is_pending(out))) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    int status = may_wait();
+    if (status > 0) {
+        *result = npa_ufunc_call(ufunc, values, &out, &status);
+    }
+    return status;
+}
