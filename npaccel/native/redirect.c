@@ -952,7 +952,7 @@ static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
     if (kind == 1 && npa_trials_on) {
         size_t bytes = npa_view_bytes((PyArrayObject *)a, key);
         bytes = bytes == SIZE_MAX ? (size_t)PyArray_NBYTES((PyArrayObject *)a) : bytes;
-        if (npa_trial_passes(npa_copy_name, bytes, NPA_ANY_TIME)) {
+        if (bytes >= npa_threshold_here() && npa_trial_passes(npa_copy_name, bytes, NPA_ANY_TIME)) {
             return npa_numpy.mapping.mp_ass_subscript(a, key, value);
         }
     }
