@@ -28,6 +28,7 @@ from npaccel.errors import BackendUnavailable, CompileError, NpaccelWarning
 from npaccel.ir import text
 from npaccel.ir.passes import plan
 from npaccel.runtime import check
+from npaccel.runtime.answers import Answers
 from npaccel.runtime.auto import REVIEW_RUNS, REVIEW_S, Auto, Estimate, Residence
 from npaccel.runtime.choice import Device, is_device
 from npaccel.runtime.collector import uncollected
@@ -56,7 +57,6 @@ from npaccel.runtime.stored import (
     StoredPrograms,
     outcome_of,
     program_key,
-    unpack_outcome,
 )
 from npaccel.runtime.tiers import NEVER, TOO_LITTLE, Sequence, Tiers
 from npaccel.runtime.trace import decode, portable, rule_text
@@ -94,6 +94,7 @@ class Engine:
         self.habits = Habits(lambda: self.store, self._full_identity)
         self.costs = Costs()
         self.tiers = Tiers(self._helper, self.costs)
+        self.answers = Answers(self)
         self._store: Store | None = None
         self.planner = Planner(PLANNED_SEQUENCES)
         self.patterns = Patterns(PLANNED_SEQUENCES, lambda: self.store, self._full_identity)
@@ -173,7 +174,7 @@ class Engine:
                 return there
         eager = config.tiering == "eager" or config.check == "compute"
         if not eager:
-            self._take_replies()
+            self.answers.take()
             known = self._known(key)
             if known is not None:
                 return known
@@ -217,7 +218,7 @@ class Engine:
                 return program
             missing = True
         tiers.expect(sequence)
-        if not tiers.busy and (missing or tiers.pays(sequence)):
+        if not (tiers.busy or self.answers.busy) and (missing or tiers.pays(sequence)):
             sequence.unlike += missing
             named = self._name(key, sequence)
             if not tiers.ask(sequence, key, lambda number: self._job(number, key, named)):
@@ -375,32 +376,6 @@ class Engine:
         named = program_key(key)
         return Job(number, named, words, texts, self.threads, folder, limit, pattern=name)
 
-    def _take_replies(self) -> None:
-        """Exchange what the helper has compiled for what ran with NumPy's loops."""
-        for asked, reply in self.tiers.listen():
-            self._folder()  # where the helper could not make it this says so
-            if reply.outcome is None:
-                self._warn_once(CompileError(reply.error), reply.text)
-                continue
-            self.kernels.compiled += reply.compiled
-            self.costs.note_compile(reply.requests, reply.seconds)
-            try:
-                for name, image in reply.images.items():
-                    if not self.kernels.has(name):
-                        self.kernels.add(name, image)
-            except (CompileError, BackendUnavailable) as error:
-                asked.sequence.refused = f"not loaded: {error}"
-                continue
-            found = self.stored.program(unpack_outcome(reply.outcome), asked.trace)
-            if reply.pattern is not None:
-                self.patterns.add_packed(*reply.pattern)
-            if asked.section is not None:
-                asked.section.take(found)
-            elif found is not None:
-                asked.sequence.ready = True
-                found[2].rival = self.tiers.rival_seconds(asked)
-                self._keep(asked.key, *found[:3])
-
     def before(self) -> check.State:
         """In check mode, before a run: what the requests will read."""
         return check.snapshot()
@@ -437,6 +412,7 @@ class Engine:
         if name in ("tiering", "threads"):  # plans hold tasks for threads
             self.traces.clear()
             self.tiers.forget()
+            self.answers.forget()
             self.auto.forget()
 
     def _choose_backend(self, name: str) -> None:
@@ -446,6 +422,7 @@ class Engine:
         self.traces.exchange(self._backend_in_force, name)
         self._backend_in_force = name
         self.tiers.forget()
+        self.answers.forget()
 
     def _apply(self) -> None:
         config = self.config

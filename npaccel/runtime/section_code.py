@@ -90,7 +90,7 @@ class SectionCode:
         engine, sequence = self._engine, waiting.sequence
         with engine._alone(), uncollected():
             engine.tiers.runs += 1
-            engine._take_replies()
+            engine.answers.take()
             idle = not (sequence.asked or sequence.refused or engine.tiers.busy)
             if waiting.code is None and idle and not self._ask(waiting):
                 waiting.code = self._compile(waiting.raw)

@@ -177,7 +177,8 @@ class Tiers:
         return True
 
     def listen(self) -> list[tuple[Asked, Any]]:
-        """Replies of the helper that have come, with what they are about."""
+        """Replies of the helper that have come, with what they are about, which stays asked for
+        until the reply has been taken over."""
         if not self._jobs or self._helper is None:
             return []
         replies, lost = self._helper.listen()
@@ -193,7 +194,6 @@ class Tiers:
             asked = self._jobs.pop(reply.number, None)
             if asked is None:
                 continue
-            asked.sequence.asked = False
             if reply.outcome is None:
                 asked.sequence.refused = f"not compiled: {reply.error}"
             found.append((asked, reply))

@@ -20,6 +20,7 @@ def forget() -> None:
     npaccel.macro.clear()
     api._engine.kernels.clear()
     api._engine.tiers.forget()
+    api._engine.answers.forget()
     npaccel.stats(reset=True)
 
 

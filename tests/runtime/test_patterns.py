@@ -116,6 +116,7 @@ def test_a_pattern_on_disk_serves_other_sizes(setting, tmp_path) -> None:
     for part in (engine.traces, engine.kernels, engine.planner, engine.patterns):
         part.clear()
     engine.tiers.forget()
+    engine.answers.forget()
     npaccel.stats(reset=True)
     run(80000)
     counts = npaccel.stats()

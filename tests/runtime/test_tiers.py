@@ -24,6 +24,7 @@ from npaccel.errors import NpaccelWarning
 from npaccel.runtime import tiers as tiers_module
 from npaccel.runtime.cost import Costs
 from npaccel.runtime.helper import Helper
+from npaccel.runtime.kernels import Kernels
 from npaccel.runtime.patterns import Patterns
 
 pytestmark = pytest.mark.usefixtures("deferred")
@@ -56,6 +57,7 @@ def cold() -> None:
     engine.planner.clear()
     engine.patterns.clear()
     engine.tiers.forget()
+    engine.answers.forget()
     npaccel.stats(reset=True)
 
 
@@ -99,6 +101,31 @@ def test_numpy_s_loops_first_and_kernels_when_they_are_there() -> None:
     assert [step.backend for step in said.steps] == ["llvm"] and said.plan_known
     counts = npaccel.stats()
     assert counts["compiles"] == 1 and counts["tier0_runs"] >= 2
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_an_answer_is_taken_over_in_steps_where_it_takes_long(monkeypatch) -> None:
+    monkeypatch.setattr("npaccel.runtime.answers.TAKING_S", -1.0)  # one step each
+    loaded: list[int] = []
+    add = Kernels.add
+    monkeypatch.setattr(Kernels, "add", lambda self, *a: loaded.append(flushes) or add(self, *a))
+    x, y = operand(), operand(N // 2)
+    want = np.sqrt(np.asarray(x)) * 2.0
+    tiers, flushes = api._engine.tiers, 0
+    asked = tiers._number
+
+    def step() -> bool:
+        nonlocal flushes
+        flushes += 1
+        before = npaccel.stats()["kernels"]
+        found, _ = npaccel.evaluate(np.sqrt(x) * 2.0, y * y + 1.0)
+        assert np.array_equal(found, want)
+        return npaccel.stats()["kernels"] > before
+
+    until(step)
+    assert len(loaded) > 1 and loaded == list(range(loaded[0], loaded[0] + len(loaded)))
+    assert flushes == loaded[-1] + 1  # which made the program
+    assert tiers._number == asked + 1
 
 
 @pytest.mark.usefixtures("adaptive")

@@ -1,0 +1,88 @@
+"""What the helper has compiled is taken over in steps, of which a flush does some.
+
+Reading an answer, loading its kernels and making its program take as long as there are kernels and
+requests; a flush should not wait for that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from npaccel.errors import BackendUnavailable, CompileError
+from npaccel.runtime.jobs import Reply
+from npaccel.runtime.stored import unpack_outcome
+from npaccel.runtime.tiers import Asked
+
+if TYPE_CHECKING:
+    from npaccel.runtime.engine import Engine
+
+__all__ = ["Answers"]
+
+# In one flush; a step that has begun is done. More waits for the next flush, which costs a run with
+# NumPy's loops.
+TAKING_S = 0.5e-3
+
+
+class Answers:
+    """Takes them over; one per engine, whose helper, caches and lock it uses.
+
+    Attributes
+    ----------
+    busy : the flush at hand has had something to take over.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._left: list[tuple[Asked, Iterator[None]]] = []
+        self.busy = False
+
+    def take(self) -> None:
+        """Exchange what the helper has compiled for what ran with NumPy's loops."""
+        end = time.monotonic() + TAKING_S
+        if not self._left:
+            found = self._engine.tiers.listen()
+            self._left = [(asked, self._steps(asked, reply)) for asked, reply in found]
+        self.busy = bool(self._left)
+        while self._left:
+            asked, steps = self._left.pop()  # a warning may lead here again
+            asked.sequence.asked = False
+            for _ in steps:
+                if time.monotonic() > end:
+                    asked.sequence.asked = True
+                    self._left.append((asked, steps))
+                    return
+
+    def forget(self) -> None:
+        """After a change of settings: what is left was compiled for others."""
+        for asked, _ in self._left:
+            asked.sequence.asked = False
+        self._left.clear()
+
+    def _steps(self, asked: Asked, reply: Reply) -> Iterator[None]:
+        engine = self._engine
+        engine._folder()  # where the helper could not make it this says so
+        if reply.outcome is None:
+            engine._warn_once(CompileError(reply.error), reply.text)
+            return
+        engine.kernels.compiled += reply.compiled
+        engine.costs.note_compile(reply.requests, reply.seconds)
+        for name, image in reply.images.items():
+            yield
+            try:
+                if not engine.kernels.has(name):
+                    engine.kernels.add(name, image)
+            except (CompileError, BackendUnavailable) as error:
+                asked.sequence.refused = f"not loaded: {error}"
+                return
+        yield
+        found = engine.stored.program(unpack_outcome(reply.outcome), asked.trace)
+        if reply.pattern is not None:
+            engine.patterns.add_packed(*reply.pattern)
+        if asked.section is not None:
+            asked.section.take(found)
+        elif found is not None:
+            asked.sequence.ready = True
+            found[2].rival = engine.tiers.rival_seconds(asked)
+            engine._keep(asked.key, *found[:3])
