@@ -34,6 +34,11 @@ PyObject *npa_request_tuple(npa_request *r)
                          sides[2], PyBool_FromLong(r->initial));
 }
 
+static npa_request *request_of(const npa_queue *q, int i)
+{
+    return (npa_request *)(q->arena + q->at[i]);
+}
+
 /* The queue as it is at one moment, with references of its own: the evaluator may run it and
  * other threads may add to it while Python objects are made of it. */
 typedef struct {
@@ -41,10 +46,7 @@ typedef struct {
     npa_buffer *buffers;
 } picture;
 
-static npa_request *pictured(const picture *p, int i)
-{
-    return (npa_request *)(p->q.arena + p->q.at[i]);
-}
+static npa_request *pictured(const picture *p, int i) { return request_of(&p->q, i); }
 
 static void drop_picture(picture *p)
 {
@@ -174,40 +176,69 @@ static int64_t *put_request(int64_t *to, npa_request *r)
     return to;
 }
 
+/* The different ones of these requests' rules into `rules`; how many there are. */
+static int rules_of(const npa_queue *q, int nrequests, npa_rule **rules)
+{
+    int n = 0;
+    for (int i = 0; i < nrequests; i++) {
+        npa_rule *rule = request_of(q, i)->rule;
+        int k = n - 1; /* as a rule one of the latest */
+        while (k >= 0 && rules[k] != rule) {
+            k--;
+        }
+        if (k < 0) {
+            rules[n++] = rule;
+        }
+    }
+    return n;
+}
+
+static void put_queue(int64_t *to, const npa_queue *q, int nrequests, int nbuffers)
+{
+    *to++ = nbuffers, *to++ = nrequests;
+    for (int i = 0; i < nbuffers; i++) {
+        npa_buffer *b = q->buffers[i];
+        *to++ = (int64_t)b->size;
+        *to++ = b->fresh | dead_for_plan(b) << 1 | (b->range != NULL) << 2;
+    }
+    for (int i = 0; i < nrequests; i++) {
+        to = put_request(to, request_of(q, i));
+    }
+}
+
 /* (words, {id: rule}): what `trace` tells, for runtime/words.py to read in another process. It
- * delays a flush, so no Python objects are made of it here. */
+ * delays a flush, so no Python objects are made of it here, and no picture: what is called with the
+ * lock runs no Python. */
 PyObject *npa_trace_words(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
-    picture p;
-    if (take_picture(&p) < 0) {
-        return NULL;
+    npa_lock();
+    const npa_queue *q = npa_planned_queue();
+    int nrequests = npa_planned_requests(), nbuffers = npa_buffers_of(q, nrequests), nrules = 0;
+    size_t count = 2 + 2 * (size_t)nbuffers;
+    for (int i = 0; i < nrequests; i++) {
+        count += words_of(request_of(q, i));
     }
-    size_t count = 2 + 2 * (size_t)p.q.nbuffers;
-    PyObject *rules = PyDict_New();
-    bool good = rules != NULL;
-    for (int i = 0; good && i < p.q.nrequests; i++) {
-        npa_request *r = pictured(&p, i);
-        PyObject *id = PyLong_FromUnsignedLong(r->rule->id);
-        good = id != NULL && PyDict_SetItem(rules, id, (PyObject *)r->rule) == 0;
+    npa_rule **found = malloc(((size_t)nrequests + 1) * sizeof *found);
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * count));
+    if (bytes != NULL && found != NULL) {
+        put_queue((int64_t *)PyBytes_AS_STRING(bytes), q, nrequests, nbuffers);
+        nrules = rules_of(q, nrequests, found);
+    }
+    npa_unlock();
+    if (found == NULL) {
+        PyErr_NoMemory();
+    }
+    bool good = bytes != NULL && found != NULL && npa_same_picture() == 0;
+    PyObject *rules = good ? PyDict_New() : NULL;
+    good = rules != NULL;
+    for (int i = 0; good && i < nrules; i++) {
+        PyObject *id = PyLong_FromUnsignedLong(found[i]->id);
+        good = id != NULL && PyDict_SetItem(rules, id, (PyObject *)found[i]) == 0;
         Py_XDECREF(id);
-        count += words_of(r);
     }
-    PyObject *bytes = good ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * count)) : NULL;
-    if (bytes != NULL) {
-        int64_t *to = (int64_t *)PyBytes_AS_STRING(bytes);
-        *to++ = p.q.nbuffers, *to++ = p.q.nrequests;
-        for (int i = 0; i < p.q.nbuffers; i++) {
-            npa_buffer *b = &p.buffers[i];
-            *to++ = (int64_t)b->size;
-            *to++ = b->fresh | dead_for_plan(b) << 1 | (b->range != NULL) << 2;
-        }
-        for (int i = 0; i < p.q.nrequests; i++) {
-            to = put_request(to, pictured(&p, i));
-        }
-    }
-    drop_picture(&p);
-    PyObject *both = bytes != NULL ? PyTuple_Pack(2, bytes, rules) : NULL;
+    free(found);
+    PyObject *both = good ? PyTuple_Pack(2, bytes, rules) : NULL;
     Py_XDECREF(bytes), Py_XDECREF(rules);
     return both;
 }
