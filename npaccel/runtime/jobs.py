@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from npaccel.runtime.kernels import Image
 from npaccel.runtime.trace import RawTrace, RuleText
@@ -10,8 +10,7 @@ from npaccel.runtime.trace import RawTrace, RuleText
 __all__ = ["Job", "Reply"]
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A trace to plan and compile. folder: the cache's, empty if there is none.
 
     key : its digest, as `program_key` makes it.
@@ -32,8 +31,7 @@ class Job:
     pattern: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """What came of a job: a packed Outcome and code by kernels' keys, or why there is none.
 
     outcome : without the trace, where the job had it as words: who asked has them.
