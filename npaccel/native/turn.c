@@ -48,7 +48,12 @@ void npa_turn_expect(uint64_t ns) { atomic_store(&end, ns == 0 ? UNKNOWN : now()
 
 void npa_turn_recorded(void) { recorder = &mine, passed = 0; }
 
-void npa_turn_forked(void) { atomic_store(&running, mine); } /* the others are not here */
+/* The others are not here; what they left is ours. */
+void npa_turn_forked(void)
+{
+    atomic_store(&running, mine);
+    npa_turn_recorded();
+}
 
 const char *npa_turn_reason(void)
 {
