@@ -2,9 +2,33 @@
  * indices, are for at once. */
 #include "record.h"
 
+#include <limits.h>
 #include <string.h>
 
 static bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
+
+/* Whether NumPy stores a scalar of its own without an error: in signed integers by way of Python's
+ * int, which has to fit (and warns where it drops an imaginary part). A section's has no value yet. */
+static bool fits(const npa_value *v, PyArrayObject *target)
+{
+    int to = PyArray_TYPE(target), overflow;
+    if (!PyTypeNum_ISSIGNED(to)) {
+        return true;
+    }
+    if (v->array != NULL) {
+        return !npa_section_is_scalar(v->array) || PyArray_CanCastSafely(v->type, to);
+    }
+    if (!PyArray_IsScalar(v->object, Number)) {
+        return true;
+    }
+    PyObject *whole = PyTypeNum_ISCOMPLEX(v->type) ? NULL : PyNumber_Long(v->object);
+    long long i = whole != NULL ? PyLong_AsLongLongAndOverflow(whole, &overflow) : -1;
+    bool good = whole != NULL && !overflow;
+    Py_XDECREF(whole);
+    PyErr_Clear(); /* NumPy raises it again */
+    long long most = LLONG_MAX >> (64 - 8 * PyArray_ITEMSIZE(target));
+    return good && i <= most && i >= -most - 1;
+}
 
 /* target[...] = value, recorded: 1 done, 0 NumPy should do it, -1 error. */
 static int assign(PyArrayObject *target, PyObject *value)
@@ -13,7 +37,8 @@ static int assign(PyArrayObject *target, PyObject *value)
     PyObject *result;
     if (!npa_classify((PyObject *)target, &v[1]) || !npa_classify(value, &v[0]) ||
         PyArray_NDIM(target) == 0 ||
-        (v[0].array != NULL && PyArray_NDIM(v[0].array) > PyArray_NDIM(target))) {
+        (v[0].array != NULL && PyArray_NDIM(v[0].array) > PyArray_NDIM(target)) ||
+        !fits(&v[0], target)) {
         return PyErr_Occurred() ? -1 : 0;
     }
     npa_rule *copy = npa_find_rule(npa_copy_name, &v[0].type, 1, target, false);

@@ -253,3 +253,18 @@ def test_no_more_is_put_than_was_counted() -> None:
     want, have = np.zeros(100), npaccel.asarray(np.zeros(100))
     want[mask] = have[mask] = np.arange(66.0)
     np.testing.assert_array_equal(have, want)
+
+
+def fill_part(x: Any, value: Any) -> Any:
+    x[1:] = value
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["b", "h", "i", "l", "B", "f"])
+def test_scalars_of_numpy_have_to_fit(dtype: str) -> None:
+    """NumPy stores its own scalars in signed integers by way of Python's int, which may raise."""
+    values = [np.uint8(200), np.int16(-129), np.int64(2**40), np.uint64(2**63), np.float16(300)]
+    values += [np.float64(300.5), np.float64(-128.9), np.float32(2.0**31), np.bool_(True)]
+    values += [np.float64(np.nan), np.float16(np.inf), np.complex64(1j)]
+    for value in values:
+        check(fill_part, lambda v=value: (np.ones(6, dtype), v))

@@ -96,6 +96,17 @@ def test_views_of_scalars_are_arrays_of_their_own(body):
         same(section(rand(9, seed=seed)), section.__wrapped__(rand(9, seed=seed)))
 
 
+def test_a_scalar_that_does_not_fit():
+    @npaccel.macro
+    def fill(x, value):
+        x[1:] = value
+        return x
+
+    fill(np.arange(5), np.float64(3.5))
+    with pytest.raises(OverflowError):
+        fill(np.arange(5), np.float64(1e300))
+
+
 def test_views_through_what_is_no_array():
     @npaccel.macro
     def windows(x):
