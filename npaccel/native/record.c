@@ -594,17 +594,48 @@ static bool broadcast_into(PyArrayObject *a, int *ndim, npy_intp *shape)
 }
 
 /* Whether NumPy would write into `a` as it is, exactly of this shape. */
+/* Whether no two elements share memory, for certain: axis by axis, each step passes what lies inside. */
+static bool shows_once(PyArrayObject *a)
+{
+    npy_intp steps[NPA_MAX_DIMS], spans[NPA_MAX_DIMS], inside = PyArray_ITEMSIZE(a);
+    int n = 0;
+    if (PyArray_IS_C_CONTIGUOUS(a)) {
+        return true;
+    }
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        npy_intp step = Py_ABS(PyArray_STRIDE(a, i)), count = PyArray_DIM(a, i);
+        int to = n;
+        if (count <= 1) {
+            continue;
+        }
+        for (; to > 0 && steps[to - 1] > step; to--) {
+            steps[to] = steps[to - 1], spans[to] = spans[to - 1];
+        }
+        steps[to] = step, spans[to] = step * (count - 1);
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        if (steps[i] < inside) {
+            return false;
+        }
+        inside += spans[i];
+    }
+    return true;
+}
+
+/* An array that shows an element twice (a window on another) is not one: which value stays, and what
+ * is read meanwhile, is up to NumPy. */
 static bool is_target(PyArrayObject *a, int ndim, const npy_intp *shape)
 {
     if (!npa_array_known(a) || !PyArray_ISWRITEABLE(a) || PyArray_NDIM(a) != ndim) {
         return false;
     }
     for (int i = 0; i < ndim; i++) {
-        if (PyArray_DIM(a, i) != shape[i] || (PyArray_STRIDE(a, i) == 0 && shape[i] > 1)) {
+        if (PyArray_DIM(a, i) != shape[i]) {
             return false;
         }
     }
-    return true;
+    return shows_once(a);
 }
 
 static bool draft_outputs(draft *d, char order)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided
 
 import npaccel
 
@@ -298,3 +299,28 @@ def test_warnings_of_pairs_of_special_values(
     for x in values:
         for y in values:
             check(ufunc, lambda x=x, y=y: (np.full(16, x, dtype), np.full(16, y, dtype)), ulp=4)
+
+
+def scale_window(v: Any) -> None:
+    v *= 3
+
+
+WINDOWED = {
+    "in place": scale_window,
+    "from itself": lambda v: v.__isub__(v[::-1] * 2),
+    "out": lambda v: np.negative(v, out=v),
+    "where": lambda v: np.multiply(v, 2, out=v, where=v > 3),
+    "reversed": lambda v: scale_window(v[::-1]),
+    "reduction": lambda v: np.sum(np.arange(30.0).reshape(3, 5, 2), axis=0, out=v),
+    "assignment": lambda v: v.__setitem__(..., np.arange(10).reshape(5, 2)),
+    "scan": lambda v: np.cumsum(v, axis=0, out=v),
+    "gather": lambda v: np.take(np.arange(20.0), np.arange(10).reshape(5, 2), out=v),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWED)
+def test_outputs_that_show_an_element_twice(name: str) -> None:
+    def windowed(x: Any) -> None:
+        WINDOWED[name](as_strided(x, (5, 2), (8, 8), subok=True))
+
+    check(windowed, lambda: (np.arange(1.0, 7.0),))
