@@ -373,12 +373,58 @@ def test_plan_takes_linear_time() -> None:
     assert long < 6
 
 
-@pytest.mark.parametrize(("dtype", "across"), [("u1", True), ("f8", False)])
-def test_short_rows_of_bytes_take_a_row_per_lane(dtype: str, across: bool) -> None:
+@pytest.mark.parametrize(
+    ("shape", "dtype", "across"),
+    [
+        ((20, 3), "u1", True),
+        ((20, 7), "u1", True),
+        ((20, 8), "u1", False),
+        ((20, 4), "f8", True),
+        ((20, 5), "f8", False),
+        ((15, 3), "f8", False),
+    ],
+)
+def test_many_short_rows_take_a_row_per_lane(
+    shape: tuple[int, int], dtype: str, across: bool
+) -> None:
     r = Recorder()
-    shade = r.array(np.arange(20).astype(dtype))
-    colours = r.array(np.arange(60).reshape(20, 3).astype(dtype))
+    shade = r.array(np.arange(shape[0]).astype(dtype))
+    colours = r.array(np.arange(shape[0] * shape[1]).astype(dtype).reshape(shape))
     r.keep(r.map("add", colours, shade[:, None]))
+    (kernel,) = kernels(planned(r))
+    assert kernel.vector_band is across
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "stored", "across"),
+    [
+        ((90, 3), 1, False, True),
+        ((90, 15), 1, False, True),
+        ((90, 16), 1, False, False),
+        ((90, 8), 1, True, True),
+        ((90, 9), 1, True, False),
+        ((90, 3, 5), (1, 2), False, True),
+        ((90, 4, 4), (1, 2), False, False),
+        ((90, 8, 15), 2, False, True),
+        ((90, 4, 7), 2, False, True),
+        ((90, 4, 8), 2, False, False),
+        ((90, 4, 4), 2, True, True),
+        ((90, 4, 5), 2, True, False),
+        ((90, 2, 3), 2, False, True),
+        ((3, 90), 1, False, False),
+    ],
+)
+def test_short_rows_are_reduced_a_row_per_lane(
+    shape: tuple[int, ...], axis: int | tuple[int, ...], stored: bool, across: bool
+) -> None:
+    axes = (axis,) if isinstance(axis, int) else axis
+    r = Recorder()
+    x = r.array(RNG.normal(size=shape))
+    if axis == 2:  # whose bands are no single axis
+        x = r.map("subtract", x[:, :1], r.array(RNG.normal(size=shape[1:])))
+    total = r.reduce("maximum", x, axes)
+    kept = tuple(1 if i in axes else n for i, n in enumerate(shape))
+    r.keep(r.map("subtract", x, total.reshape(kept)) if stored else total)
     (kernel,) = kernels(planned(r))
     assert kernel.vector_band is across
 

@@ -14,9 +14,10 @@ __all__ = ["NARROW_BYTES", "Layout", "lay_out"]
 
 LANES = 8
 # A map over rows shorter than this (three colours under a mask) takes a row per lane, if they are
-# many: a vector along the row would be nearly empty. It is slower for wider elements, whose vectors
-# are shorter and whose scattered stores cost more. Both are extents that structure.py tells apart.
-SHORT, LONG = 8, 16
+# many: a vector along the row would be nearly empty. Vectors of wider elements are shorter, and are
+# filled by rows of half the length. All are extents that structure.py tells apart, as those of
+# short rows that are reduced.
+SHORT, SHORT_WIDE, LONG = 8, 5, 16
 NARROW_BYTES = 2
 
 
@@ -103,10 +104,13 @@ def lay_out(
     strides = tuple(tuple(view[run[-1]] for run in runs) for view in ordered)
     made_of = tuple(tuple(order[place] for place in run) for run in runs)
     if not axes:
-        across = narrow and len(shape) > 1 and shape[-1] < SHORT and shape[-2] >= LONG
+        short = SHORT if narrow else SHORT_WIDE
+        across = len(shape) > 1 and shape[-1] < short and shape[-2] >= LONG
         return Layout(len(runs) - 1, shape, strides, across, made_of)
     band_rank = sum(run[0] < len(band) for run in runs)
-    lanes_on_band = _lanes_on_band(shape, strides, band_rank)
+    lanes_on_band = _lanes_on_band(shape, strides, band_rank) or _has_short_rows(
+        shape, [strides[index] for index in written], band_rank
+    )
     return Layout(band_rank, shape, strides, lanes_on_band, made_of)
 
 
@@ -119,3 +123,14 @@ def _lanes_on_band(
     along_band = sum(view[band_rank - 1] == 1 for view in moving)
     along_row = sum(view[-1] == 1 for view in moving)
     return along_band > along_row
+
+
+def _has_short_rows(
+    shape: tuple[int, ...], written: Sequence[tuple[int, ...]], band_rank: int
+) -> bool:
+    """Whether a row per lane takes less time than a vector along each row, and its fold: where rows
+    are shorter than twice the lanes in use, or no longer than these if elements of rows are stored.
+    """
+    lanes = min(LANES, shape[band_rank - 1]) if band_rank else 0
+    stored = any(any(view[band_rank:]) for view in written)
+    return math.prod(shape[band_rank:]) < (lanes + 1 if stored else 2 * lanes)
