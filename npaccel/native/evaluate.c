@@ -140,6 +140,7 @@ typedef struct {
     npa_rule *rule;
     int nargs;                /* operands without the mask */
     bool cast[NPA_MAX_ARGS];
+    bool single[NPA_MAX_ARGS]; /* one element for all: cast once, and a loop sees that it is one */
     int type[NPA_MAX_ARGS];
     bool fold;                /* REDUCE: args are (out, in, out) */
 } job;
@@ -224,11 +225,13 @@ static void run_line(const job *j, char **p, const int64_t *strides, int64_t n)
         for (int k = 0; k < j->nargs; k++) {
             q[k] = p[k] + at * strides[k];
             if (j->cast[k]) {
+                int64_t count = j->single[k] ? 1 : m;
                 if (k < j->r->nin) {
-                    load_block(blocks[k], j->rule->loop_type[k], q[k], strides[k], j->type[k], m);
+                    load_block(blocks[k], j->rule->loop_type[k], q[k], strides[k], j->type[k],
+                               count);
                 }
                 q[k] = blocks[k];
-                steps[k] = item_size[j->rule->loop_type[k]];
+                steps[k] = j->single[k] ? 0 : item_size[j->rule->loop_type[k]];
             }
         }
         call_loop(j, q, m, steps);
@@ -643,6 +646,16 @@ static int run_gather(npa_queue *q, npa_request *r, job *j)
     return 0;
 }
 
+static bool is_single(const npa_request *r, const npa_operand *o)
+{
+    for (int i = 0; i < r->ndim; i++) {
+        if (o->at[i] != 0 && r->shape[i] > 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Run request `index`. Returns the floating-point kinds it raised, or -1: out of memory. */
 int npa_evaluate_request(npa_queue *q, int index)
 {
@@ -657,6 +670,8 @@ int npa_evaluate_request(npa_queue *q, int index)
     }
     for (int k = 0; k < j.nargs; k++) {
         j.cast[k] = j.type[k] != j.rule->loop_type[k];
+        j.single[k] = j.cast[k] && k < r->nin && r->rule->kind == NPA_MAP &&
+                      is_single(r, npa_operand_at(r, k));
     }
     int before = npa_now(NPA_IN_LOOPS), status;
     feclearexcept(FE_ALL_EXCEPT);

@@ -835,7 +835,8 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
             return 0;
         }
     } else {
-        output_strides('K', nkept, kept, order, 1, PyDataType_ELSIZE(rule->result[0]), chosen);
+        char keeps = rule->kind == NPA_ARG ? 'C' : 'K'; /* argmax does not keep the operand's order */
+        output_strides(keeps, nkept, kept, order, 1, PyDataType_ELSIZE(rule->result[0]), chosen);
         d.made[0] = npa_new_array(rule->result[0], nkept, kept, chosen);
         if (d.made[0] == NULL) {
             return PyErr_Occurred() ? -1 : 0;

@@ -324,3 +324,22 @@ def test_outputs_that_show_an_element_twice(name: str) -> None:
         WINDOWED[name](as_strided(x, (5, 2), (8, 8), subok=True))
 
     check(windowed, lambda: (np.arange(1.0, 7.0),))
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "max", "sum"])
+@pytest.mark.parametrize("axes", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (1, 0, 2)])
+def test_memory_order_of_reductions(name: str, axes: tuple[int, ...]) -> None:
+    for axis in range(3):
+        for keepdims in (False, True):
+            check(
+                lambda x, a=axis, k=keepdims: getattr(np, name)(x, axis=a, keepdims=k),
+                lambda: (numbers((2, 7, 3)).transpose(axes),),
+            )
+
+
+@pytest.mark.parametrize("dtypes", ["de", "df", "fe", "dd"])
+def test_a_half_of_another_dtype(dtypes: str) -> None:
+    """A loop sees that its exponent is one number also where that is cast first."""
+    x = np.array([-0.0, -np.inf, 4.0, np.inf], dtypes[0])
+    half = np.full(1, 0.5, dtypes[1])
+    check(np.power, lambda: (x, half), ulp=1)
