@@ -343,3 +343,11 @@ def test_a_half_of_another_dtype(dtypes: str) -> None:
     x = np.array([-0.0, -np.inf, 4.0, np.inf], dtypes[0])
     half = np.full(1, 0.5, dtypes[1])
     check(np.power, lambda: (x, half), ulp=1)
+
+
+@pytest.mark.parametrize("dtype", ["F", "D"])
+def test_an_overflowing_absolute_value(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether NumPy warns depends on the processor."""
+    monkeypatch.setattr(npaccel.config, "tiering", "eager")
+    largest = np.finfo(dtype).max
+    check(np.absolute, lambda: (np.full(64, complex(largest, largest), dtype),))
