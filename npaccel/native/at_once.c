@@ -62,7 +62,8 @@ static size_t most_folded(const char *name, PyArrayObject *a)
         return 2 * MiB;
     }
     if (strcmp(name, "argmax") == 0 || strcmp(name, "argmin") == 0) {
-        return PyTypeNum_ISCOMPLEX(type) || type == NPY_HALF ? 0 : 32 * MiB;
+        return type == NPY_BOOL ? SIZE_MAX : /* as above */
+               PyTypeNum_ISCOMPLEX(type) || type == NPY_HALF ? 0 : 32 * MiB;
     }
     return 0;
 }
@@ -110,7 +111,8 @@ bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, Py
     bool line = PyArray_NDIM(a) == 1, full = axis == Py_None || (axis == NULL && !first) ||
                 (line && (axis == NULL || (PyLong_CheckExact(axis) && Py_SIZE(axis) == 0)));
     size_t most = out == NULL || out == Py_None ? most_folded(fold, a) : 0;
-    if (!full) {
+    bool stops = most == SIZE_MAX && strncmp(fold, "arg", 3) == 0; /* along any axis */
+    if (!full && !stops) {
         most = most_along(a, most, axis, given(args, n, names, out_place + 1, "keepdims"));
     }
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);

@@ -90,15 +90,17 @@ class Code:
         """Write an instruction without result."""
         self.lines.append(text)
 
-    def call(self, result: str, name: str, arguments: Sequence[tuple[str, str]]) -> str:
-        """Call an intrinsic on (type, value) pairs; "" for no result."""
+    def call(
+        self, result: str, name: str, arguments: Sequence[tuple[str, str]], flags: str = ""
+    ) -> str:
+        """Call an intrinsic on (type, value) pairs; "" for no result. flags: of floating point."""
         types = ", ".join(kind for kind, _ in arguments)
         values = ", ".join(f"{kind} {value}" for kind, value in arguments)
         self.declarations.add(f"declare {result or 'void'} @{name}({types})")
         if not result:
             self.do(f"call void @{name}({values})")
             return ""
-        return self.emit(f"call {result} @{name}({values})")
+        return self.emit(f"call {flags} {result} @{name}({values})")
 
     def add(self, x: str, y: str) -> str:
         """x + y of i64; folds a 0."""

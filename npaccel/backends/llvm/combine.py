@@ -9,6 +9,7 @@ from npaccel.backends.llvm.code import Code, as_value
 from npaccel.backends.llvm.scalar import Value, llvm_type
 from npaccel.errors import InternalError
 from npaccel.ir.nodes import Fold, Reduce
+from npaccel.ir.scalar import item_size
 
 __all__ = ["Combiner"]
 
@@ -66,8 +67,9 @@ class Combiner:
             kinds = llvm_type("f2", width), llvm_type("f4", width)
             new = [code.emit(f"fpext {kinds[0]} {new[0]} to {kinds[1]}")]
         if self.fold in _ARGS:
-            new = [*new, index]
-        combined = self.combine(old, new, width)
+            combined = self._later(old, [*new, index], width)
+        else:
+            combined = self.combine(old, new, width)
         if active is None:
             return combined
         mask = f"{llvm_type('b1', width)} {active}"
@@ -86,6 +88,8 @@ class Combiner:
 
     def fold_lanes(self, names: Sequence[str], width: int) -> list[str]:
         """Lane l with l + width/2, then + width/4, ... 1."""
+        if self.fold in _ARGS and width > 1 and self.dtypes[0] != "f2":
+            return self._first(names, width)
         names = list(names)
         while width > 1:
             half = width // 2
@@ -175,6 +179,64 @@ class Combiner:
             code.emit(f"select {flags} {takes}, {kind} {y}, {kind} {x}"),
             code.emit(f"select {flags} {takes}, {index} {j}, {index} {i}"),
         ]
+
+    def _later(self, left: Sequence[str], right: Sequence[str], width: int) -> list[str]:
+        """The same where all right indices are set, and higher than the left ones that are."""
+        code, dtype = self._code, self.dtypes[0]
+        kind, flags, index = (llvm_type(d, width) for d in (dtype, "b1", "i8"))
+        (x, i), (y, j) = left, right
+        less = "lt" if self.fold in _LOWEST else "gt"
+        if dtype[0] == "f":  # not ordered, and x is a number: y is NaN
+            before = code.emit(f"fcmp u{less} {kind} {y}, {x}")
+            number = code.emit(f"fcmp ord {kind} {x}, {x}")
+            better = code.emit(f"and {flags} {before}, {number}")
+        else:
+            better = code.emit(f"icmp {'s' if dtype[0] == 'i' else 'u'}{less} {kind} {y}, {x}")
+        unset = UNSET if width == 1 else f"splat (i64 {UNSET})"
+        empty = code.emit(f"icmp eq {index} {i}, {unset}")
+        takes = code.emit(f"or {flags} {better}, {empty}")
+        return [
+            self._choose(takes, kind, y, x, width),
+            self._choose(takes, index, j, i, width),
+        ]
+
+    def _first(self, names: Sequence[str], width: int) -> list[str]:
+        """The best value of all lanes, and the lowest index that it has: that of a NaN, if any."""
+        code, dtype = self._code, self.dtypes[0]
+        kind, one, flags, index = (
+            llvm_type(*of) for of in ((dtype, width), (dtype, 1), ("b1", width), ("i8", width))
+        )
+        values, indices = names
+        low = self.fold in _LOWEST
+        if dtype[0] == "f":
+            best = self._over_lanes("fmin" if low else "fmax", dtype, kind, values)
+        elif dtype == "b1":
+            best = self._over_lanes("and" if low else "or", dtype, kind, values)
+        else:
+            sign = "s" if dtype[0] == "i" else "u"
+            best = self._over_lanes(f"{sign}{'min' if low else 'max'}", dtype, kind, values)
+        every = code.emit(f"insertelement {kind} poison, {one} {best}, i64 0")
+        every = code.shuffle(one, every, "poison", [0] * width, width)
+        if dtype[0] == "f":
+            has = code.emit(f"fcmp oeq {kind} {values}, {every}")
+            nans = code.emit(f"fcmp uno {kind} {values}, {values}")
+            any_nan = self._over_lanes("or", "b1", flags, nans)
+            has = code.emit(f"select i1 {any_nan}, {flags} {nans}, {flags} {has}")
+            nan = code.writer(1).constant(dtype, float("nan"))
+            best = code.emit(f"select i1 {any_nan}, {one} {nan}, {one} {best}")
+        else:
+            has = code.emit(f"icmp eq {kind} {values}, {every}")
+        kept = self._choose(has, index, indices, f"splat (i64 {UNSET})", width)
+        return [best, self._over_lanes("smin", "i8", index, kept)]
+
+    def _over_lanes(self, how: str, dtype: str, kind: str, name: str) -> str:
+        width = kind.removeprefix("<").partition(" x ")[0]
+        suffix = "f" if dtype[0] == "f" else "i"
+        bits = 1 if dtype == "b1" else 8 * item_size(dtype)
+        intrinsic = f"llvm.vector.reduce.{how}.v{width}{suffix}{bits}"
+        # Where there is a NaN, nothing is made of what this says.
+        flags = "nnan" if dtype[0] == "f" else ""
+        return self._code.call(llvm_type(dtype, 1), intrinsic, [(kind, name)], flags)
 
     def _better(self, y: str, x: str, kind: str, flags: str) -> tuple[str, str]:
         """Whether y comes before x, and whether neither does."""
