@@ -99,6 +99,16 @@ static size_t most_along(PyArrayObject *a, size_t most, PyObject *axis, PyObject
     return most < MiB ? most : along;
 }
 
+/* Whether NumPy may leave much of each row out; else it takes longer, for it begins each anew. */
+static bool is_long(PyArrayObject *a, PyObject *axis)
+{
+    enum { LONG = 16 };
+    int overflow;
+    long k = axis != NULL && PyLong_CheckExact(axis) ? PyLong_AsLongAndOverflow(axis, &overflow) : 0;
+    k += k < 0 ? PyArray_NDIM(a) : 0;
+    return k >= 0 && k < PyArray_NDIM(a) && PyArray_DIM(a, (int)k) >= LONG;
+}
+
 /* fold(array, axis, ...), where `out` is at that place. first: without an axis it is the first one. */
 bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
                        Py_ssize_t out_place, bool first)
@@ -111,8 +121,9 @@ bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, Py
     bool line = PyArray_NDIM(a) == 1, full = axis == Py_None || (axis == NULL && !first) ||
                 (line && (axis == NULL || (PyLong_CheckExact(axis) && Py_SIZE(axis) == 0)));
     size_t most = out == NULL || out == Py_None ? most_folded(fold, a) : 0;
-    bool stops = most == SIZE_MAX && strncmp(fold, "arg", 3) == 0; /* along any axis */
-    if (!full && !stops) {
+    if (!full && most == SIZE_MAX && strncmp(fold, "arg", 3) == 0) {
+        most = is_long(a, axis) ? most : 0;
+    } else if (!full) {
         most = most_along(a, most, axis, given(args, n, names, out_place + 1, "keepdims"));
     }
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
