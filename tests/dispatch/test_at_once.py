@@ -222,3 +222,20 @@ def test_what_waits_is_filled_after_what_reads_it() -> None:
         c = a + x
     assert np.array_equal(b, np.arange(N) * 2.0 + 1)
     assert np.array_equal(c, np.full(N, 10.0))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_bools_of_any_number_but_in_short_rows(name: str, axis: int | None) -> None:
+    """NumPy ends at the first that decides."""
+    rng = np.random.default_rng(3)
+    for shape in ((50_000, 40), (200_000, 5)):
+        plain = rng.random(shape) < 0.3
+        want = getattr(plain, name)(axis)
+        with npaccel.accelerate():
+            for x in (plain, npaccel.asarray(plain)):
+                before = npaccel.stats()["requests"]
+                have = getattr(x, name)(axis)
+                short = axis in (1, -1) and shape[1] < 16
+                assert (npaccel.stats()["requests"] > before) is short
+                same(have, want)
