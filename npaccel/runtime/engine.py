@@ -58,7 +58,7 @@ from npaccel.runtime.stored import (
     outcome_of,
     program_key,
 )
-from npaccel.runtime.tiers import NEVER, TOO_LITTLE, Sequence, Tiers
+from npaccel.runtime.tiers import NEVER, Sequence, Tiers
 from npaccel.runtime.trace import decode, portable, rule_text
 from npaccel.runtime.warn import warn_user
 
@@ -181,8 +181,8 @@ class Engine:
         sequence = self.tiers.sequence()
         if config.tiering == "off":
             return self.tiers.single(sequence, key, NEVER)
-        if sequence.ready and not eager and not self.tiers.planning_pays(sequence, key):
-            return self.tiers.single(sequence, key, TOO_LITTLE)
+        if sequence.ready and not eager and (why := self.tiers.no_planning(sequence, key)):
+            return self.tiers.single(sequence, key, why)
         name = self._name(key, sequence) if sequence.ready or eager else None
         fits = name is not None and bool(self.patterns.known(name))
         if not (key in sequence.programs or sequence.planned or fits):

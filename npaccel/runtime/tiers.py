@@ -28,6 +28,10 @@ SIZES = 16
 COMPILING = "running with NumPy's loops while it compiles"
 NOT_YET = "running with NumPy's loops until it has run long enough for compiling to pay"
 TOO_LITTLE = "running with NumPy's loops: planning for a new size would take longer than they do"
+LOOKING = "running with NumPy's loops to see what they take now"
+# Of so many new sizes in a row that are planned for, one shows what NumPy's loops take, unless
+# they would have to take less than a part of what they did: the first runs meet new memory.
+LOOK_EVERY, CLEARLY = 16, 1 / 4
 # What a program with NumPy's loops takes until there is something new to choose: asking costs a
 # twentieth of a millisecond.
 REST_S = 1e-3
@@ -43,6 +47,7 @@ class Sequence:
     planned : they were planned here, and the plan is likely to do for other sizes.
     named : the key that was looked for last, and the name of its structure's patterns.
     unlike : how often the helper was asked since no known pattern fitted.
+    moved : how many new sizes were planned for, where it was not clear that this pays.
     last : the last of `programs` to run, and how many elements it runs over.
     refused : why they are never compiled, or ''.
     """
@@ -56,6 +61,7 @@ class Sequence:
     planned: bool = False
     named: tuple[bytes, str] | None = None
     unlike: int = 0
+    moved: int = 0
     refused: str = ""
 
     @property
@@ -147,10 +153,15 @@ class Tiers:
             return False
         return self._costs.compiling_pays(sequence.seconds, _native.pending())
 
-    def planning_pays(self, sequence: Sequence, key: bytes) -> bool:
-        """Whether a new size of what has code already is worth planning for, by now."""
-        spent = sequence.spent(key, _native.points())
-        return self._costs.planning_pays(spent, _native.pending())
+    def no_planning(self, sequence: Sequence, key: bytes) -> str:
+        """Why a new size of what has code already is not planned for, by now; '': it is."""
+        spent, requests = sequence.spent(key, _native.points()), _native.pending()
+        if not self._costs.planning_pays(spent, requests):
+            return TOO_LITTLE
+        if self._costs.planning_pays(CLEARLY * spent, requests):
+            return ""
+        sequence.moved += 1
+        return LOOKING if sequence.moved % LOOK_EVERY == 0 else ""
 
     def expect(self, sequence: Sequence) -> None:
         """Start the helper one run before the first job: it takes as long as asking does."""
