@@ -593,7 +593,6 @@ static bool broadcast_into(PyArrayObject *a, int *ndim, npy_intp *shape)
     return true;
 }
 
-/* Whether NumPy would write into `a` as it is, exactly of this shape. */
 /* Whether no two elements share memory, for certain: axis by axis, each step passes what lies inside. */
 static bool shows_once(PyArrayObject *a)
 {
@@ -623,8 +622,8 @@ static bool shows_once(PyArrayObject *a)
     return true;
 }
 
-/* An array that shows an element twice (a window on another) is not one: which value stays, and what
- * is read meanwhile, is up to NumPy. */
+/* Whether NumPy would write into `a` as it is, exactly of this shape. An array that shows an element
+ * twice (a window on another) is not one: which value stays, and what is read meanwhile, is up to NumPy. */
 static bool is_target(PyArrayObject *a, int ndim, const npy_intp *shape)
 {
     if (!npa_array_known(a) || !PyArray_ISWRITEABLE(a) || PyArray_NDIM(a) != ndim) {
