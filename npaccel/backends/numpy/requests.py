@@ -122,6 +122,11 @@ def _kept(request: Request, memory: Mapping[int, Array]) -> Array:
     return show(part, [request.shape[axis] for axis in kept], memory[view.buffer])
 
 
+def _single(operand: Array) -> Array:
+    """An operand that is one element everywhere as that: some loops look whether it is (power)."""
+    return operand[(slice(1),) * operand.ndim] if not any(operand.strides) else operand
+
+
 def _map(request: Request, inputs: list[Array], outputs: list[Array], mask: Any) -> None:
     nin = len(request.inputs)
     if request.op == "copy":
@@ -135,7 +140,11 @@ def _map(request: Request, inputs: list[Array], outputs: list[Array], mask: Any)
         signature = tuple(map(np.dtype, loop))
         assert len(signature) == nin + len(outputs)
         ufunc(request.op)(
-            *inputs, out=tuple(outputs), where=mask, signature=signature, casting="unsafe"
+            *map(_single, inputs),
+            out=tuple(outputs),
+            where=mask,
+            signature=signature,
+            casting="unsafe",
         )
 
 
