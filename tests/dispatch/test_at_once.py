@@ -224,6 +224,7 @@ def test_what_waits_is_filled_after_what_reads_it() -> None:
     assert np.array_equal(c, np.full(N, 10.0))
 
 
+@pytest.mark.pending
 @pytest.mark.parametrize("axis", [0, 1, -1, None])
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_bools_of_any_number_but_in_short_rows(name: str, axis: int | None) -> None:

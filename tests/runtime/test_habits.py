@@ -70,6 +70,7 @@ def test_programs_are_ready_and_memory_is_touched(tmp_path: Path) -> None:
     assert second[8:10] == third[8:10] == fourth[8:10]
 
 
+@pytest.mark.pending
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
 def test_programs_for_other_threads_are_not_given(tmp_path: Path) -> None:
     words = [run(tmp_path) for _ in range(3)][-1]
