@@ -11,8 +11,9 @@ from npaccel import _native
 
 sys.path.insert(0, str(Path(__file__).parent))
 from launches import launches
+from tiering import adaptive
 
-__all__ = ["launches"]
+__all__ = ["adaptive", "launches"]
 
 
 @pytest.fixture(autouse=True)
