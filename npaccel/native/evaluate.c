@@ -11,18 +11,6 @@
 enum { BLOCK = 1024 };
 static char blocks[NPA_MAX_ARGS][BLOCK * 16] __attribute__((aligned(64)));
 
-static int item_size[NPY_NTYPES_LEGACY];
-
-int npa_evaluate_init(void)
-{
-    for (int type = 0; type < NPY_NTYPES_LEGACY; type++) {
-        PyArray_Descr *d = npa_type_known(type) ? PyArray_DescrFromType(type) : NULL;
-        item_size[type] = d != NULL ? (int)PyDataType_ELSIZE(d) : 0;
-        Py_XDECREF(d);
-    }
-    return PyErr_Occurred() ? -1 : 0;
-}
-
 /* On every platform two integer types of one size are the same to us. */
 int npa_canonical(int type)
 {
@@ -46,10 +34,10 @@ int npa_cast_value(int from, const void *value, int to, void *out)
 {
     char in[16] __attribute__((aligned(16))), result[16] __attribute__((aligned(16))) = {0};
     from = npa_canonical(from), to = npa_canonical(to);
-    memcpy(in, value, (size_t)item_size[from]);
+    memcpy(in, value, (size_t)npa_item_size[from]);
     feclearexcept(FE_ALL_EXCEPT);
     npa_cast(from, in, 0, to, result, 0, 1);
-    memcpy(out, result, (size_t)item_size[to]);
+    memcpy(out, result, (size_t)npa_item_size[to]);
     return raised() & ~4;
 }
 
@@ -76,50 +64,16 @@ char *npa_buffer_pages(npa_buffer *b)
                                  : b->base;
 }
 
-/* ---------------------------------------------------------------------------- strided moves */
-
-static void gather(char *to, const char *from, int64_t stride, int64_t n, int size)
-{
-    if (stride == size) {
-        memcpy(to, from, (size_t)(n * size));
-        return;
-    }
-#define MOVE(type)                                                          \
-    do {                                                                    \
-        for (int64_t i = 0; i < n; i++) {                                   \
-            memcpy(to + i * to_stride, from + i * stride, sizeof(type));    \
-        }                                                                   \
-    } while (0)
-#define MOVE_BY_SIZE                                                        \
-    switch (size) {                                                         \
-    case 1: MOVE(uint8_t); break;                                           \
-    case 2: MOVE(uint16_t); break;                                          \
-    case 4: MOVE(uint32_t); break;                                          \
-    case 8: MOVE(uint64_t); break;                                          \
-    default: MOVE(npy_cdouble);                                             \
-    }
-    const int64_t to_stride = size;
-    MOVE_BY_SIZE
-}
-
-static void scatter(char *to, int64_t to_stride, const char *from, int64_t n, int size)
-{
-    if (to_stride == size) {
-        memcpy(to, from, (size_t)(n * size));
-        return;
-    }
-    const int64_t stride = size;
-    MOVE_BY_SIZE
-}
+/* ---------------------------------------------------------------------------------- blocks */
 
 /* n <= BLOCK elements, cast, to a contiguous block. */
 static void load_block(char *to, int to_type, const char *from, int64_t stride, int from_type,
                        int64_t n)
 {
     if (from_type == to_type) {
-        gather(to, from, stride, n, item_size[from_type]);
+        npa_pack(to, from, stride, n, npa_item_size[from_type]);
     } else {
-        npa_cast(from_type, from, stride, to_type, to, item_size[to_type], n);
+        npa_cast(from_type, from, stride, to_type, to, npa_item_size[to_type], n);
     }
 }
 
@@ -127,9 +81,9 @@ static void store_block(char *to, int64_t stride, int to_type, const char *from,
                         int64_t n)
 {
     if (from_type == to_type) {
-        scatter(to, stride, from, n, item_size[to_type]);
+        npa_unpack(to, stride, from, n, npa_item_size[to_type]);
     } else {
-        npa_cast(from_type, from, item_size[from_type], to_type, to, stride, n);
+        npa_cast(from_type, from, npa_item_size[from_type], to_type, to, stride, n);
     }
 }
 
@@ -145,57 +99,11 @@ typedef struct {
     bool fold;                /* REDUCE: args are (out, in, out) */
 } job;
 
-/* to[i] = which[i] ? a[i] : b[i]. Both are read, so that nothing branches on data. */
-static void select_line(char **p, int64_t n, const npy_intp *s, int size)
-{
-#define SELECT(type, a_step, b_step, to_step)                               \
-    for (int64_t i = 0; i < n; i++) {                                       \
-        type a, b;                                                          \
-        memcpy(&a, p[1] + i * (a_step), sizeof a);                          \
-        memcpy(&b, p[2] + i * (b_step), sizeof b);                          \
-        a = p[0][i * s[0]] ? a : b;                                         \
-        memcpy(p[3] + i * (to_step), &a, sizeof a);                         \
-    }
-#define SELECT_ANY(type)                                                    \
-    if (s[1] == (npy_intp)sizeof(type) && s[2] == s[1] && s[3] == s[1]) {   \
-        SELECT(type, (int64_t)sizeof(type), (int64_t)sizeof(type),          \
-               (int64_t)sizeof(type))                                       \
-    } else {                                                                \
-        SELECT(type, s[1], s[2], s[3])                                      \
-    }                                                                       \
-    break
-    switch (size) {
-    case 1: SELECT_ANY(uint8_t);
-    case 2: SELECT_ANY(uint16_t);
-    case 4: SELECT_ANY(uint32_t);
-    case 8: SELECT_ANY(uint64_t);
-    default:
-        for (int64_t i = 0; i < n; i++) {
-            const char *from = p[0][i * s[0]] ? p[1] + i * s[1] : p[2] + i * s[2];
-            memmove(p[3] + i * s[3], from, (size_t)size);
-        }
-    }
-}
-
-static void own_loop(const job *j, char **p, int64_t n, const npy_intp *s)
-{
-    int size = item_size[j->rule->loop_type[j->rule->nin]];
-    if (j->rule->own == NPA_WHERE) {
-        select_line(p, n, s, size);
-    } else if (s[1] == size) {
-        gather(p[1], p[0], s[0], n, size);
-    } else {
-        for (int64_t i = 0; i < n; i++) {
-            memcpy(p[1] + i * s[1], p[0] + i * s[0], (size_t)size);
-        }
-    }
-}
-
 static void call_loop(const job *j, char **p, int64_t n, const npy_intp *s)
 {
     npy_intp count = n;
     if (j->rule->own != NPA_UFUNC) {
-        own_loop(j, p, n, s);
+        npa_own_loop(j->rule, p, n, s);
     } else if (j->fold) {
         char *args[3] = {p[1], p[0], p[1]};
         npy_intp steps[3] = {s[1], s[0], s[1]};
@@ -231,7 +139,7 @@ static void run_line(const job *j, char **p, const int64_t *strides, int64_t n)
                                count);
                 }
                 q[k] = blocks[k];
-                steps[k] = j->single[k] ? 0 : item_size[j->rule->loop_type[k]];
+                steps[k] = j->single[k] ? 0 : npa_item_size[j->rule->loop_type[k]];
             }
         }
         call_loop(j, q, m, steps);
@@ -393,7 +301,7 @@ static int run_map(npa_queue *q, npa_request *r, job *j)
 static void fill_line(const job *j, char **p, const int64_t *strides, int64_t n)
 {
     (void)j;
-    int size = item_size[j->rule->loop_type[1]];
+    int size = npa_item_size[j->rule->loop_type[1]];
     for (int64_t i = 0; i < n; i++) {
         memcpy(p[1] + i * strides[1], p[0], (size_t)size);
     }
@@ -405,7 +313,7 @@ static void first_line(const job *j, char **p, const int64_t *strides, int64_t n
     for (int64_t at = 0; at < n; at += BLOCK) {
         int64_t m = n - at < BLOCK ? n - at : BLOCK;
         load_block(blocks[1], to, p[0] + at * strides[0], strides[0], j->type[0], m);
-        scatter(p[1] + at * strides[1], strides[1], blocks[1], m, item_size[to]);
+        npa_unpack(p[1] + at * strides[1], strides[1], blocks[1], m, npa_item_size[to]);
     }
 }
 
@@ -483,7 +391,7 @@ static void pack(const space *s, int inner, const char *from, char *to, int size
     int64_t index[NPA_MAX_DIMS] = {0};
     int last = s->ndim - 1;
     for (;;) {
-        gather(to, from, s->strides[last][0], s->shape[last], size);
+        npa_pack(to, from, s->strides[last][0], s->shape[last], size);
         to += s->shape[last] * size;
         int i = last - 1;
         for (; i >= inner; i--) {
@@ -534,9 +442,9 @@ static int run_packed(npa_queue *q, npa_request *r, job *j)
         return -1;
     }
     int64_t n = inner_last(&s, r->axes, &inner), outer = 1, index[NPA_MAX_DIMS] = {0};
-    int type = j->type[0], loop = j->rule->loop_type[0], size = item_size[loop], last = s.ndim - 1;
+    int type = j->type[0], loop = j->rule->loop_type[0], size = npa_item_size[loop], last = s.ndim - 1;
     bool direct = j->rule->kind == NPA_SCAN && type == loop && j->type[1] == loop;
-    size_t packed = ((size_t)n * (size_t)item_size[type] + 15) & ~(size_t)15;
+    size_t packed = ((size_t)n * (size_t)npa_item_size[type] + 15) & ~(size_t)15;
     char *run = malloc(direct ? 1 : packed + (size_t)n * (size_t)size);
     if (run == NULL) {
         return -1;
@@ -554,17 +462,17 @@ static int run_packed(npa_queue *q, npa_request *r, job *j)
         if (direct) {
             scan(j->rule, out, out_step, in, in_step, n, size);
         } else if (j->rule->kind == NPA_ARG) {
-            if (is_packed(&s, inner, in, item_size[type])) {
+            if (is_packed(&s, inner, in, npa_item_size[type])) {
                 ((PyArray_ArgFunc *)j->rule->argpick)(in, n, &found, NULL);
             } else {
-                pack(&s, inner, in, run, item_size[type]);
+                pack(&s, inner, in, run, npa_item_size[type]);
                 ((PyArray_ArgFunc *)j->rule->argpick)(run, n, &found, NULL);
             }
             memcpy(out, &found, sizeof found);
         } else {
             char *values = run + packed;
-            pack(&s, inner, in, run, item_size[type]);
-            npa_cast(type, run, item_size[type], loop, values, size, n);
+            pack(&s, inner, in, run, npa_item_size[type]);
+            npa_cast(type, run, npa_item_size[type], loop, values, size, n);
             scan(j->rule, values, size, values, size, n, size);
             for (int64_t i = 0; i < n; i += BLOCK) {
                 int64_t m = n - i < BLOCK ? n - i : BLOCK;
@@ -585,53 +493,20 @@ static int run_iota(npa_queue *q, npa_request *r, job *j)
     if (lay_out(q, r, &s) < 0) {
         return -1;
     }
-    int type = j->rule->loop_type[2];
-    int64_t n = r->shape[0];
-    char *out = s.p[2];
-#define FILL(T) do { T start, step; memcpy(&start, s.p[0], sizeof(T)); \
-        memcpy(&step, s.p[1], sizeof(T)); \
-        for (int64_t i = 0; i < n; i++) ((T *)out)[i] = (T)(start + (T)i * step); } while (0)
-    switch (type) {
-    case NPY_INT: case NPY_UINT: FILL(uint32_t); break;
-    case NPY_LONG: case NPY_ULONG: FILL(uint64_t); break;
-    case NPY_SHORT: case NPY_USHORT: FILL(uint16_t); break;
-    case NPY_BYTE: case NPY_UBYTE: FILL(uint8_t); break;
-    case NPY_FLOAT: FILL(float); break;
-    case NPY_DOUBLE: FILL(double); break;
-    }
+    npa_fill_range(j->rule->loop_type[2], s.p[0], s.p[1], 0, s.p[2], s.strides[0][2], r->shape[0]);
     return 0;
 }
 
-/* out[i] = source[i + index[i] * step]. An index out of bounds, which somebody may write while this
- * runs, counts as 0. */
 static void gather_line(const job *j, char **p, const int64_t *strides, int64_t n)
 {
-    int64_t extent, step, *wide = (int64_t *)blocks[1];
-    int size = item_size[j->type[0]];
-    memcpy(&extent, p[2], 8), memcpy(&step, p[3], 8);
-    step *= size;
+    npy_intp steps[NPA_MAX_ARGS] = {0};
+    int size = npa_item_size[j->type[0]];
     for (int64_t at = 0; at < n; at += BLOCK) {
         int64_t m = n - at < BLOCK ? n - at : BLOCK;
+        char *q[NPA_MAX_ARGS] = {p[0] + at * strides[0], blocks[1], p[2], p[3], p[4] + at * strides[4]};
         load_block(blocks[1], NPY_LONG, p[1] + at * strides[1], strides[1], j->type[1], m);
-        for (int64_t i = 0; i < m; i++) {
-            int64_t k = wide[i] < 0 ? wide[i] + extent : wide[i];
-            wide[i] = (uint64_t)k < (uint64_t)extent ? k * step : 0;
-        }
-        const char *from = p[0] + at * strides[0];
-        char *to = p[4] + at * strides[4];
-        const int64_t stride = strides[0], to_stride = strides[4];
-#define TAKE(T)                                                                            \
-    for (int64_t i = 0; i < m; i++) {                                                      \
-        memcpy(to + i * to_stride, from + i * stride + wide[i], sizeof(T));                \
-    }                                                                                      \
-    break
-        switch (size) {
-        case 1: TAKE(uint8_t);
-        case 2: TAKE(uint16_t);
-        case 4: TAKE(uint32_t);
-        case 8: TAKE(uint64_t);
-        default: TAKE(npy_cdouble);
-        }
+        steps[0] = (npy_intp)strides[0], steps[1] = 8, steps[4] = (npy_intp)strides[4];
+        npa_take_line(size, q, steps, m);
     }
 }
 

@@ -1,5 +1,5 @@
 /* flush.c: from pending requests to results: key, plan, run, publish, warn. */
-#include "record.h"
+#include "group.h"
 
 #include <string.h>
 #include <time.h>
@@ -276,13 +276,9 @@ static npa_buffer *inherit(npa_request *r, int index, const int *last)
     return NULL;
 }
 
-/* The run's requests with NumPy's inner loops. */
-static int run_once(uint8_t *kinds, poll_function poll, bool *interrupted)
+/* Per buffer the last request that uses it. */
+static void find_last_uses(int *last)
 {
-    int *last = malloc(sizeof *last * (size_t)(npa_q.nbuffers + 1));
-    if (last == NULL) {
-        return -1;
-    }
     for (int i = 0; i < npa_q.nrequests; i++) {
         npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
         for (int k = 0; k < npa_operand_count(r); k++) {
@@ -292,37 +288,83 @@ static int run_once(uint8_t *kinds, poll_function poll, bool *interrupted)
             }
         }
     }
-    for (int i = run.done; i < run.requests; i++) {
+}
+
+/* These requests have run. */
+static void note_done(int first, int count, const int *last)
+{
+    run.done = first + count;
+    for (int i = first; i < first + count; i++) {
         npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
-        run.done = i;
-        bool lost = npa_losses && npa_lost_request(&npa_q, i);
-        npa_buffer *dead = lost ? NULL : inherit(r, i, last);
-        int raised = lost ? 0 : npa_evaluate_request(&npa_q, i);
-        if (raised < 0) {
-            free(last);
-            return -1; /* `dead` may be set: nothing was written, and it is read there again */
-        }
-        if (dead != NULL) {
-            dead->inherited = NULL;
-        }
-        kinds[i] = (uint8_t)raised;
         npa_count.native_requests++;
         r->rule->touched++;
-        run.done = i + 1;
         for (int k = 0; k < npa_operand_count(r); k++) {
             int buffer = npa_operand_at(r, k)->buffer;
             if (buffer >= 0 && last[buffer] == i) {
                 npa_buffer_done(npa_q.buffers[buffer]);
             }
         }
+    }
+}
+
+/* One request alone. 0, or -1: out of memory, and nothing was written. */
+static int run_single(int index, const int *last, uint8_t *kinds)
+{
+    npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[index]);
+    bool lost = npa_losses && npa_lost_request(&npa_q, index);
+    npa_buffer *dead = lost ? NULL : inherit(r, index, last);
+    int raised = lost ? 0 : npa_evaluate_request(&npa_q, index);
+    if (raised < 0) {
+        return -1; /* `dead` may be set: it is read there again */
+    }
+    if (dead != NULL) {
+        dead->inherited = NULL;
+    }
+    kinds[index] = (uint8_t)raised;
+    return 0;
+}
+
+/* The run's requests without a compiler: groups block by block, others by themselves. */
+static int run_groups(const int *last, npa_group *g, npa_tape *tape, uint8_t *kinds, poll_function poll,
+                      bool *interrupted)
+{
+    while (run.done < run.requests) {
+        int first = run.done, count = 1, status;
+        if (npa_group_form(g, &npa_q, first, run.requests, last)) {
+            count = g->count;
+            status = npa_group_lower(g, tape) < 0 ? -1 : npa_group_run(g, tape, kinds);
+        } else {
+            status = run_single(first, last, kinds);
+        }
+        if (status < 0) {
+            return -1;
+        }
+        note_done(first, count, last);
         *interrupted = poll != NULL && poll(NULL);
         if (*interrupted && run.done < run.requests) {
-            free(last);
             return 1;
         }
     }
-    free(last);
     return 0;
+}
+
+static int run_once(uint8_t *kinds, poll_function poll, bool *interrupted)
+{
+    size_t buffers = (size_t)npa_q.nbuffers + 1;
+    int *last = malloc(sizeof *last * buffers);
+    npa_group *g = malloc(sizeof *g);
+    int32_t *heads = malloc(sizeof *heads * buffers);
+    npa_tape tape = {0};
+    int status = -1;
+    if (last != NULL && g != NULL && heads != NULL) {
+        memset(heads, -1, sizeof *heads * buffers);
+        g->heads = heads;
+        find_last_uses(last);
+        status = run_groups(last, g, &tape, kinds, poll, interrupted);
+    }
+    npa_tape_free(&tape);
+    free(last), free(g), free(heads);
+    return status;
 }
 
 static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)

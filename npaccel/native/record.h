@@ -460,11 +460,20 @@ PyObject *npa_settle_calls(PyObject *module, PyObject *type);
 int npa_evaluate_request(npa_queue *q, int index); /* returns FP kinds raised, -1: out of memory */
 char *npa_buffer_address(npa_buffer *b); /* for the host to read and write: no copy is elsewhere */
 char *npa_buffer_pages(npa_buffer *b);   /* the same place, whatever is there */
-int npa_evaluate_init(void);
 int npa_canonical(int type);
 void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, char *to,
               int64_t to_step, int64_t n); /* cast.c; steps in bytes */
 int npa_cast_value(int from, const void *value, int to, void *out); /* 0, or FP kinds */
+
+/* moves.c; steps in bytes */
+extern int npa_item_size[NPY_NTYPES_LEGACY];
+int npa_evaluate_init(void);
+void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size); /* to contiguous */
+void npa_unpack(char *to, int64_t stride, const char *from, int64_t n, int size); /* from it */
+void npa_own_loop(const npa_rule *rule, char **p, int64_t n, const npy_intp *steps); /* COPY, WHERE */
+void npa_fill_range(int type, const char *start, const char *step, int64_t first, char *to,
+                    int64_t to_stride, int64_t n);
+void npa_take_line(int size, char **p, const npy_intp *steps, int64_t n);
 
 /* program.c */
 int npa_program_ready(void);

@@ -1,0 +1,296 @@
+/* blocks.c: runs a group, block by block.
+ *
+ * for each task (parallel):  for each of its blocks:  for each instruction:  do it on the block */
+#include "group.h"
+
+#include <fenv.h>
+#include <pthread.h>
+#include <string.h>
+
+/* Elements times instructions from which a second thread wins, and of a task; tasks per thread. */
+enum { TOGETHER = 96 << 10, TASK = 64 << 10, TASKS_EACH = 8 };
+enum { KINDS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
+
+typedef struct {
+    const npa_group *g;
+    const npa_tape *t;
+    size_t *slot_at;      /* where each slot lies in the scratch memory */
+    int64_t parts, blocks; /* blocks per row, in all */
+    int64_t each;         /* blocks of a task */
+    atomic_uint *raised;  /* per request of the group */
+    char *spare;          /* scratch for a task that can't have its own, one at a time */
+    pthread_mutex_t lock; /* of it */
+} run;
+
+typedef struct {
+    const run *r;
+    char *scratch;
+    int64_t row, first, n;      /* which row (or 0), and elements of it (or of all) */
+    char *at[NPA_GROUP_VIEWS]; /* of each view its first element in the block; not UNEVEN ones */
+} block;
+
+static unsigned kinds_raised(void)
+{
+    int flags = fetestexcept(KINDS);
+    if (flags == 0) {
+        return 0;
+    }
+    feclearexcept(FE_ALL_EXCEPT);
+    return (flags & FE_DIVBYZERO ? 1u : 0) | (flags & FE_OVERFLOW ? 2u : 0) |
+           (flags & FE_UNDERFLOW ? 4u : 0) | (flags & FE_INVALID ? 8u : 0);
+}
+
+/* ------------------------------------------------------------------------------- rows in blocks */
+
+/* The place of element number `number` of an UNEVEN view. */
+static char *locate(const npa_group *g, const npa_view *v, int64_t number, int64_t *index)
+{
+    char *p = v->base;
+    for (int i = g->ndim - 1; i >= 0; i--) {
+        index[i] = number % g->shape[i];
+        number /= g->shape[i];
+        p += index[i] * v->strides[i];
+    }
+    return p;
+}
+
+/* Move n elements from number `first` on between the view and contiguous memory. */
+static void move_uneven(const npa_group *g, const npa_view *v, int64_t first, int64_t n, char *dense,
+                        bool out)
+{
+    int64_t index[NPA_MAX_DIMS];
+    int last = g->ndim - 1;
+    char *p = locate(g, v, first, index);
+    while (n > 0) {
+        int64_t m = g->shape[last] - index[last] < n ? g->shape[last] - index[last] : n;
+        if (out) {
+            npa_unpack(p, v->strides[last], dense, m, v->size);
+        } else {
+            npa_pack(dense, p, v->strides[last], m, v->size);
+        }
+        dense += m * v->size, n -= m;
+        p -= index[last] * v->strides[last];
+        index[last] = 0;
+        for (int i = last - 1; i >= 0; i--) {
+            p += v->strides[i];
+            if (++index[i] < g->shape[i]) {
+                break;
+            }
+            p -= v->strides[i] * g->shape[i];
+            index[i] = 0;
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------- instructions */
+
+typedef struct {
+    char *p[NPA_MAX_ARGS + 1];
+    npy_intp step[NPA_MAX_ARGS + 1];
+} operands;
+
+static void find_operands(const block *b, const npa_instruction *i, operands *o)
+{
+    const run *r = b->r;
+    for (int k = 0; k < i->n + i->masked; k++) {
+        const npa_ref *a = &i->args[k];
+        if (a->place == NPA_VIEW) {
+            const npa_view *v = &r->g->views[a->index];
+            o->p[k] = b->at[a->index], o->step[k] = a->still ? 0 : (npy_intp)v->step;
+        } else if (a->place == NPA_SLOT) {
+            o->p[k] = b->scratch + r->slot_at[a->index];
+            o->step[k] = a->still ? 0 : r->t->slot_size[a->index];
+        } else {
+            o->p[k] = (char *)a->value, o->step[k] = 0;
+        }
+    }
+}
+
+static void operate(const npa_instruction *i, char **p, const npy_intp *step, int64_t n)
+{
+    if (i->action == NPA_DO_LOOP) {
+        char *args[NPA_MAX_ARGS + 1]; /* loops may move them */
+        npy_intp count = n;
+        memcpy(args, p, sizeof args);
+        i->rule->loop(args, &count, step, i->rule->loop_data);
+    } else {
+        npa_own_loop(i->rule, p, n, step);
+    }
+}
+
+/* Where the mask is true: run by run. */
+static void operate_masked(const npa_instruction *i, const operands *o, int64_t n)
+{
+    const char *mask = o->p[i->n];
+    npy_intp step = o->step[i->n];
+    for (int64_t at = 0; at < n;) {
+        while (at < n && !mask[at * step]) {
+            at++;
+        }
+        int64_t from = at;
+        while (at < n && mask[at * step]) {
+            at++;
+        }
+        if (at > from) {
+            char *p[NPA_MAX_ARGS + 1];
+            for (int k = 0; k < i->n; k++) {
+                p[k] = o->p[k] + from * o->step[k];
+            }
+            operate(i, p, o->step, at - from);
+        }
+    }
+}
+
+static void move(const block *b, const npa_instruction *i, const operands *o)
+{
+    bool out = i->action == NPA_DO_STORE;
+    const npa_view *v = &b->r->g->views[i->args[out].index];
+    char *dense = o->p[!out];
+    if (v->mode == NPA_UNEVEN) {
+        move_uneven(b->r->g, v, b->first, b->n, dense, out);
+    } else if (out) {
+        npa_unpack(o->p[1], v->step, dense, b->n, v->size);
+    } else {
+        npa_pack(dense, o->p[0], v->step, b->n, v->size);
+    }
+}
+
+static void act(const block *b, const npa_instruction *i)
+{
+    operands o;
+    find_operands(b, i, &o);
+    switch (i->action) {
+    case NPA_DO_LOAD: case NPA_DO_STORE: move(b, i, &o); break;
+    case NPA_DO_CAST:
+        npa_cast(i->from, o.p[0], o.step[0], i->to, o.p[1], o.step[1], i->args[1].still ? 1 : b->n);
+        break;
+    case NPA_DO_RANGE:
+        npa_fill_range(i->rule->loop_type[2], o.p[0], o.p[1], b->first, o.p[2], o.step[2], b->n);
+        break;
+    case NPA_DO_TAKE: npa_take_line(npa_item_size[i->rule->loop_type[0]], o.p, o.step, b->n); break;
+    default:
+        if (i->masked) {
+            operate_masked(i, &o, b->n);
+        } else {
+            operate(i, o.p, o.step, b->n);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------- blocks */
+
+/* Where the block's views begin. */
+static void place(block *b)
+{
+    const npa_group *g = b->r->g;
+    int64_t index[NPA_MAX_DIMS], row = b->row;
+    for (int i = g->ndim - 2; i >= 0; i--) {
+        index[i] = row % g->shape[i];
+        row /= g->shape[i];
+    }
+    for (int k = 0; k < g->nviews; k++) {
+        const npa_view *v = &g->views[k];
+        char *p = v->base;
+        if (v->hidden || v->mode == NPA_UNEVEN) {
+            continue;
+        }
+        for (int i = 0; g->by_rows && i < g->ndim - 1; i++) {
+            p += index[i] * v->strides[i];
+        }
+        b->at[k] = p + (v->mode == NPA_STILL ? 0 : b->first * v->step);
+    }
+}
+
+static void run_blocks(const run *r, int64_t task, char *scratch)
+{
+    const npa_group *g = r->g;
+    int64_t end = (task + 1) * r->each < r->blocks ? (task + 1) * r->each : r->blocks;
+    int64_t whole = g->by_rows ? g->row : g->points;
+    block b = {.r = r, .scratch = scratch};
+    feclearexcept(FE_ALL_EXCEPT);
+    for (int64_t number = task * r->each; number < end; number++) {
+        b.row = number / r->parts;
+        b.first = number % r->parts * r->t->block;
+        b.n = whole - b.first < r->t->block ? whole - b.first : r->t->block;
+        place(&b);
+        for (int k = 0; k < r->t->n; k++) {
+            const npa_instruction *i = &r->t->list[k];
+            if (!i->flags) {
+                act(&b, i);
+                continue;
+            }
+            kinds_raised(); /* what others raised */
+            act(&b, i);
+            unsigned kinds = kinds_raised();
+            if (kinds != 0) {
+                atomic_fetch_or(&r->raised[i->request], kinds);
+            }
+        }
+    }
+}
+
+static void run_task(void *context, int64_t task, int worker)
+{
+    run *r = context;
+    char *scratch = npa_pool_scratch(worker, r->t->scratch_bytes + 64);
+    if (scratch != NULL) {
+        run_blocks(r, task, scratch);
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    run_blocks(r, task, r->spare);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* All memory that is written, before anything is. */
+static int find_bases(npa_group *g)
+{
+    for (int k = 0; k < g->nviews; k++) {
+        npa_view *v = &g->views[k];
+        char *base = v->hidden ? NULL : npa_buffer_address(g->q->buffers[v->buffer]);
+        if (base == NULL && !v->hidden) {
+            return -1;
+        }
+        v->base = base + v->offset;
+    }
+    return 0;
+}
+
+static void cut(run *r)
+{
+    const npa_group *g = r->g;
+    int64_t whole = g->by_rows ? g->row : g->points;
+    r->parts = (whole + r->t->block - 1) / r->t->block;
+    r->blocks = r->parts * (g->by_rows ? g->rows : 1);
+    int64_t work = g->points * r->t->n, threads = work < TOGETHER ? 1 : npa_pool_size();
+    int64_t tasks = threads == 1 ? 1 : work / TASK < TASKS_EACH * threads ? work / TASK
+                                                                         : TASKS_EACH * threads;
+    tasks = tasks < 1 ? 1 : tasks > r->blocks ? r->blocks : tasks;
+    r->each = (r->blocks + tasks - 1) / tasks;
+}
+
+int npa_group_run(npa_group *g, const npa_tape *tape, uint8_t *kinds)
+{
+    run r = {.g = g, .t = tape, .lock = PTHREAD_MUTEX_INITIALIZER};
+    int status = -1;
+    r.slot_at = malloc(sizeof *r.slot_at * (size_t)(tape->nslots + 1));
+    r.raised = calloc((size_t)g->count, sizeof *r.raised);
+    r.spare = aligned_alloc(64, (tape->scratch_bytes + 127) & ~(size_t)63);
+    if (r.slot_at != NULL && r.raised != NULL && r.spare != NULL && find_bases(g) == 0) {
+        size_t at = 0;
+        for (int i = 0; i < tape->nslots; i++) {
+            r.slot_at[i] = at;
+            at += (size_t)(tape->block * tape->slot_size[i]);
+        }
+        cut(&r);
+        int before = npa_now(NPA_IN_LOOPS);
+        npa_pool_run(run_task, &r, (r.blocks + r.each - 1) / r.each, NULL);
+        npa_now(before);
+        for (int i = 0; i < g->count; i++) {
+            kinds[g->first + i] |= (uint8_t)r.raised[i];
+        }
+        status = 0;
+    }
+    free(r.slot_at), free(r.raised), free(r.spare);
+    return status;
+}

@@ -1,0 +1,350 @@
+/* group.c: which requests run together, block by block. See Note [Groups] at the end. */
+#include "group.h"
+
+#include <string.h>
+
+/* Elements times requests of a group at most: Ctrl-C waits for its end. */
+static const double MOST_WORK = 3e8;
+/* Rows of fewer elements share blocks. */
+enum { SHORT_ROW = 512 };
+
+/* ---------------------------------------------------------------------------- what fits */
+
+static bool takes_part(const npa_request *r)
+{
+    const npa_rule *rule = r->rule;
+    if (rule->kind == NPA_IOTA || rule->kind == NPA_GATHER) {
+        return true;
+    }
+    if (rule->kind != NPA_MAP || r->axes != 0) {
+        return false;
+    }
+    for (int k = 0; r->mask && k < r->nin + r->nout; k++) {
+        const npa_operand *o = npa_operand_at((npa_request *)r, k);
+        if (o->type != rule->loop_type[k]) {
+            return false; /* casts where the mask is false would raise what NumPy's do not */
+        }
+    }
+    return true;
+}
+
+/* The shape without axes of 1; axes[i]: that of the request. */
+static int squeeze(const npa_request *r, int64_t *shape, int *axes)
+{
+    int n = 0;
+    for (int i = 0; i < r->ndim; i++) {
+        if (r->shape[i] != 1) {
+            shape[n] = r->shape[i];
+            axes[n++] = i;
+        }
+    }
+    return n;
+}
+
+static void set_extent(const npa_group *g, npa_view *v)
+{
+    v->low = v->offset, v->high = v->offset + v->size;
+    for (int i = 0; i < g->ndim; i++) {
+        int64_t span = v->strides[i] * (g->shape[i] - 1);
+        v->low += span < 0 ? span : 0;
+        v->high += span > 0 ? span : 0;
+    }
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    a = a < 0 ? -a : a, b = b < 0 ? -b : b;
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
+}
+
+/* Whether two views of a buffer share a byte, perhaps: not if one lies behind the other, or both keep
+ * to their own part of each step (every second element, real parts). */
+static bool may_overlap(const npa_group *g, const npa_view *a, const npa_view *b)
+{
+    if (a->high <= b->low || b->high <= a->low) {
+        return false;
+    }
+    int64_t step = 0;
+    for (int i = 0; i < g->ndim; i++) {
+        step = common_divisor(common_divisor(step, a->strides[i]), b->strides[i]);
+    }
+    if (step == 0) {
+        return true;
+    }
+    int64_t apart = ((b->offset - a->offset) % step + step) % step;
+    return apart < a->size || apart + b->size > step;
+}
+
+static bool same_view(const npa_group *g, const npa_view *a, const npa_view *b)
+{
+    return a->offset == b->offset && a->type == b->type &&
+           memcmp(a->strides, b->strides, sizeof *a->strides * (size_t)g->ndim) == 0;
+}
+
+/* The view's number, a new one perhaps; -1: it does not go with the others, or there are too many. */
+static int find_view(npa_group *g, const npa_view *wanted, bool write)
+{
+    int found = -1;
+    for (int i = g->heads[wanted->buffer]; i >= 0; i = g->views[i].next) {
+        npa_view *v = &g->views[i];
+        if (same_view(g, v, wanted)) {
+            found = i;
+        } else if ((write || v->written) && may_overlap(g, v, wanted)) {
+            return -1;
+        }
+    }
+    if (found < 0 && g->nviews < NPA_GROUP_VIEWS) {
+        found = g->nviews++;
+        g->views[found] = *wanted;
+        g->views[found].next = g->heads[wanted->buffer];
+        g->heads[wanted->buffer] = found;
+    }
+    return found;
+}
+
+/* What of a buffer GATHER may read: all of it. */
+static void widen(const npa_group *g, npa_view *v)
+{
+    v->low = 0, v->high = (int64_t)g->q->buffers[v->buffer]->size;
+}
+
+typedef struct {
+    int nviews;
+    int32_t heads[NPA_MAX_ARGS + 1], buffers[NPA_MAX_ARGS + 1];
+    int n;
+} undo;
+
+static void take_back(npa_group *g, const undo *u)
+{
+    for (int k = u->n - 1; k >= 0; k--) {
+        g->heads[u->buffers[k]] = u->heads[k];
+    }
+    g->nviews = u->nviews;
+}
+
+/* A gather's source: where it moves, blocks must be parts of rows, which is not known yet. */
+static bool is_still(const npa_group *g, const npa_view *v)
+{
+    for (int i = 0; i < g->ndim; i++) {
+        if (v->strides[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Add request number `place` of the group, whose axes are those of its shape. */
+static bool add_request(npa_group *g, npa_request *r, int place, const int *axes)
+{
+    int n = npa_operand_count(r);
+    undo u = {.nviews = g->nviews};
+    int32_t *chosen = g->operand[place];
+    for (int pass = 0; pass < 2; pass++) { /* what it reads, then what it writes */
+        for (int k = 0; k < n; k++) {
+            npa_operand *o = npa_operand_at(r, k);
+            bool write = k >= r->nin && k < r->nin + r->nout;
+            if (write != (pass == 1)) {
+                continue;
+            }
+            if (o->buffer < 0) {
+                chosen[k] = -1;
+                continue;
+            }
+            npa_view v = {.buffer = o->buffer, .type = o->type, .size = npa_item_size[o->type],
+                          .offset = o->offset, .slot = -1};
+            for (int i = 0; i < g->ndim; i++) {
+                v.strides[i] = o->at[axes[i]];
+            }
+            set_extent(g, &v);
+            bool table = r->rule->kind == NPA_GATHER && k == 0;
+            if (table) {
+                widen(g, &v);
+            }
+            u.buffers[u.n] = o->buffer, u.heads[u.n++] = g->heads[o->buffer];
+            chosen[k] = table && !is_still(g, &v) ? -1 : find_view(g, &v, write);
+            if (chosen[k] < 0) {
+                take_back(g, &u);
+                return false;
+            }
+            if (table) {
+                widen(g, &g->views[chosen[k]]);
+            }
+        }
+    }
+    for (int k = 0; k < n; k++) {
+        if (chosen[k] >= 0) {
+            npa_view *v = &g->views[chosen[k]];
+            bool write = k >= r->nin && k < r->nin + r->nout;
+            v->read_first |= (!write || r->mask) && !v->written;
+            v->uses++;
+        }
+    }
+    for (int k = r->nin; k < r->nin + r->nout; k++) {
+        g->views[chosen[k]].written = true;
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------------------ where they lie */
+
+/* Whether a view's content is seen by nobody else: all of a dead array that this group makes and uses up. */
+static void find_hidden(npa_group *g, const int *last)
+{
+    for (int i = 0; i < g->nviews; i++) {
+        npa_view *v = &g->views[i];
+        npa_buffer *b = g->q->buffers[v->buffer];
+        bool alone = v->next < 0 && g->heads[v->buffer] == i;
+        bool dead = b->range != NULL && b->range->work == NULL && b->copy == NULL && b->next == b;
+        v->hidden = alone && dead && v->written && !v->read_first &&
+                    last[v->buffer] < g->first + g->count;
+    }
+}
+
+static void swap_axes(npa_group *g, int a, int b)
+{
+    int64_t extent = g->shape[a];
+    g->shape[a] = g->shape[b], g->shape[b] = extent;
+    for (int i = 0; i < g->nviews; i++) {
+        int64_t *strides = g->views[i].strides, stride = strides[a];
+        strides[a] = strides[b], strides[b] = stride;
+    }
+}
+
+static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
+
+/* Axes in the order in which memory is gone through: as most views have it, written ones twice. */
+static void sort_axes(npa_group *g)
+{
+    for (int i = 1; i < g->ndim; i++) {
+        for (int j = i; j > 0; j--) {
+            int votes = 0;
+            for (int k = 0; k < g->nviews; k++) {
+                const npa_view *v = &g->views[k];
+                int64_t before = magnitude(v->strides[j - 1]), here = magnitude(v->strides[j]);
+                if (!v->hidden && before != 0 && here != 0) {
+                    votes += (v->written ? 2 : 1) * ((before < here) - (here < before));
+                }
+            }
+            if (votes <= 0) {
+                break;
+            }
+            swap_axes(g, j - 1, j);
+        }
+    }
+}
+
+/* Neighbouring axes become one where every view allows it. */
+static void merge_axes(npa_group *g)
+{
+    int out = 0;
+    for (int i = 1; i < g->ndim; i++) {
+        bool merge = true;
+        for (int k = 0; k < g->nviews && merge; k++) {
+            const npa_view *v = &g->views[k];
+            merge = v->hidden || v->strides[out] == v->strides[i] * g->shape[i];
+        }
+        out += !merge;
+        g->shape[out] = merge ? g->shape[out] * g->shape[i] : g->shape[i];
+        for (int k = 0; k < g->nviews; k++) {
+            g->views[k].strides[out] = g->views[k].strides[i];
+        }
+    }
+    g->ndim = out + 1;
+}
+
+static enum npa_view_mode mode_of(const npa_group *g, npa_view *v)
+{
+    int last = g->ndim - 1;
+    int64_t inner = v->strides[last], dense = v->size;
+    bool all_dense = true, still = true;
+    for (int i = last; i >= 0; i--) {
+        all_dense &= v->strides[i] == dense;
+        still &= v->strides[i] == 0;
+        dense *= g->shape[i];
+    }
+    v->step = inner;
+    if (still) {
+        return NPA_STILL;
+    }
+    if (all_dense || (g->by_rows && inner == v->size)) {
+        v->step = v->size;
+        return NPA_DENSE;
+    }
+    return g->by_rows ? NPA_APART : NPA_UNEVEN;
+}
+
+static void lay_out(npa_group *g)
+{
+    sort_axes(g);
+    merge_axes(g);
+    int last = g->ndim - 1;
+    g->row = g->shape[last];
+    g->rows = g->points / g->row;
+    g->by_rows = g->rows == 1 || g->row >= SHORT_ROW;
+    for (int i = 0; i < g->nviews; i++) {
+        npa_view *v = &g->views[i];
+        v->mode = v->hidden ? NPA_DENSE : mode_of(g, v);
+    }
+}
+
+/* The next request, if it has the group's shape and goes with what is there. */
+static bool join(npa_group *g, npa_request *r)
+{
+    int64_t shape[NPA_MAX_DIMS];
+    int axes[NPA_MAX_DIMS], ndim = squeeze(r, shape, axes);
+    if (g->count == 0) {
+        g->ndim = ndim;
+        memcpy(g->shape, shape, sizeof shape);
+        for (int i = 0; i < ndim; i++) {
+            g->points *= shape[i];
+        }
+    }
+    return ndim == g->ndim && memcmp(shape, g->shape, sizeof *shape * (size_t)ndim) == 0 &&
+           (double)g->points * g->count <= MOST_WORK && add_request(g, r, g->count, axes);
+}
+
+bool npa_group_form(npa_group *g, npa_queue *q, int first, int end, const int *last)
+{
+    g->q = q, g->first = first, g->count = 0, g->nviews = 0, g->points = 1;
+    while (g->count < NPA_GROUP_REQUESTS && first + g->count < end) {
+        int i = first + g->count;
+        npa_request *r = (npa_request *)(q->arena + q->at[i]);
+        if (!takes_part(r) || (npa_losses && npa_lost_request(q, i)) || !join(g, r)) {
+            break;
+        }
+        g->count++;
+    }
+    find_hidden(g, last);
+    for (int i = 0; i < g->nviews; i++) {
+        g->heads[g->views[i].buffer] = -1;
+    }
+    if (g->count == 0) {
+        return false;
+    }
+    if (g->ndim == 0) {
+        g->ndim = 1, g->shape[0] = 1;
+        for (int i = 0; i < g->nviews; i++) {
+            g->views[i].strides[0] = 0;
+        }
+    }
+    lay_out(g);
+    return true;
+}
+
+/* Note [Groups]
+ *
+ * What no program is known for runs here: not one request after the other over whole arrays, each
+ * result written to memory and read again, but block after block, all requests on one block before
+ * the next. A block's intermediate results stay in the first or second cache, and those that nobody
+ * sees get no memory at all. (MonetDB/X100 and NumExpr work so.) Blocks are independent, so all cores
+ * take part.
+ *
+ * A group is requests that follow each other in the queue and have one index space. Two of them may
+ * share a block where each pair of conflicting accesses is to the identical view or to disjoint ones:
+ * the same rule as for kernels (decision 4). A request that does not fit ends the group.
+ *
+ * It is found in one walk. A view is compared with the others of its buffer only. */

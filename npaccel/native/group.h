@@ -1,0 +1,92 @@
+/* group.h: requests over one index space, run together block by block. See Note [Groups] in group.c.
+ *
+ * group.c   which requests make a group; where their operands lie
+ * lower.c   the group as instructions on blocks
+ * blocks.c  runs them
+ */
+#ifndef NPACCEL_GROUP_H
+#define NPACCEL_GROUP_H
+
+#include "record.h"
+
+enum { NPA_GROUP_REQUESTS = 512, NPA_GROUP_VIEWS = 256 };
+
+/* How a view moves along the elements of a block. */
+enum npa_view_mode {
+    NPA_STILL,  /* one element for all */
+    NPA_DENSE,  /* the next element lies behind this one */
+    NPA_APART,  /* a step apart, the same all along the block */
+    NPA_UNEVEN, /* neither: blocks hold several rows */
+};
+
+/* Elements of a buffer that requests of the group read or write. */
+typedef struct {
+    int32_t buffer;
+    int type, size; /* NumPy's number; bytes of an element */
+    int64_t offset, strides[NPA_MAX_DIMS]; /* bytes; over the group's axes */
+    int64_t low, high;                     /* of its bytes in the buffer */
+    int uses;                              /* operands that it is */
+    int next;                              /* of the same buffer, or -1 */
+    bool written, read_first;              /* by any request; before it was written */
+    bool hidden; /* nobody sees it afterwards, and the group alone uses it: it gets no memory */
+    char *base;  /* its element at index 0 */
+    enum npa_view_mode mode;
+    int64_t step; /* in a block, unless UNEVEN */
+    int slot;     /* lower.c: that holds its content; -1: memory does */
+} npa_view;
+
+typedef struct {
+    npa_queue *q;
+    int first, count; /* requests of the queue */
+    int ndim;
+    int64_t shape[NPA_MAX_DIMS]; /* without axes of 1; afterwards simplified */
+    int64_t points;
+    int nviews;
+    npa_view views[NPA_GROUP_VIEWS];
+    int32_t operand[NPA_GROUP_REQUESTS][NPA_MAX_ARGS + 1]; /* its view, -1: a scalar */
+    int32_t *heads; /* per buffer of the queue its first view, -1: none */
+    /* How blocks lie: `rows` runs of `row` elements each, if blocks are parts of rows. */
+    bool by_rows;
+    int64_t rows, row;
+} npa_group;
+
+/* What an operand of an instruction is. */
+enum npa_place { NPA_FIXED, NPA_VIEW, NPA_SLOT };
+typedef struct {
+    uint8_t place;
+    bool still;    /* one element for all */
+    int32_t index; /* of the view or slot */
+    const char *value; /* FIXED */
+} npa_ref;
+
+enum npa_action { NPA_DO_LOOP, NPA_DO_OWN, NPA_DO_LOAD, NPA_DO_STORE, NPA_DO_CAST, NPA_DO_RANGE,
+                  NPA_DO_TAKE };
+
+typedef struct {
+    uint8_t action, n; /* n: operands, without the mask */
+    bool masked, flags; /* flags: what it raises is noted */
+    int16_t request; /* of the group */
+    npa_ref args[NPA_MAX_ARGS + 1];
+    npa_rule *rule; /* LOOP, OWN, RANGE, TAKE */
+    int from, to;   /* CAST: types; LOAD, STORE: bytes of an element in `to` */
+} npa_instruction;
+
+typedef struct {
+    npa_instruction *list;
+    int n, cap;
+    int nslots, slots_cap;
+    int *slot_size; /* bytes of an element */
+    int64_t block;  /* elements of a block at most */
+    size_t scratch_bytes;
+} npa_tape;
+
+/* The group that begins with request `first` of the queue, of requests below `end`. last: per buffer the
+ * last request that uses it. False: request `first` is for evaluate.c. */
+bool npa_group_form(npa_group *g, npa_queue *q, int first, int end, const int *last);
+/* 0, or -1: out of memory, and nothing was done. */
+int npa_group_lower(npa_group *g, npa_tape *tape);
+void npa_tape_free(npa_tape *tape);
+/* Run it; kinds: raised, per request of the queue. 0, or -1: out of memory, and nothing was done. */
+int npa_group_run(npa_group *g, const npa_tape *tape, uint8_t *kinds);
+
+#endif

@@ -1,0 +1,260 @@
+/* lower.c: a group as instructions on blocks.
+ *
+ * for each request:  LOAD, CAST what it reads, if it must be; the operation; CAST, STORE what it writes
+ *
+ * A slot is scratch memory for one value per element of a block. */
+#include "group.h"
+
+#include <string.h>
+
+/* Bytes of slots and of what is read and written directly that should stay in the first cache, and
+ * bounds of a block. */
+enum { BLOCK_BYTES = 40 << 10, LEAST_BLOCK = 512, MOST_BLOCK = 8192, GRANULE = 64 };
+
+typedef struct {
+    npa_group *g;
+    npa_tape *tape;
+    int *spare; /* slots that are free */
+    int nspare;
+    int ending[2 * NPA_MAX_ARGS + 2]; /* slots that are free after the request at hand */
+    int nending;
+    int request;
+    bool failed;
+} lowering;
+
+/* ------------------------------------------------------------------------------------- slots */
+
+static int new_slot(lowering *l, int size)
+{
+    npa_tape *t = l->tape;
+    for (int i = l->nspare - 1; i >= 0; i--) {
+        if (t->slot_size[l->spare[i]] == size) {
+            int slot = l->spare[i];
+            l->spare[i] = l->spare[--l->nspare];
+            return slot;
+        }
+    }
+    if (t->nslots == t->slots_cap || l->spare == NULL) {
+        int cap = t->nslots == t->slots_cap ? 2 * t->slots_cap + 32 : t->slots_cap;
+        int *grown = realloc(t->slot_size, sizeof *grown * (size_t)cap);
+        int *spare = realloc(l->spare, sizeof *spare * (size_t)cap);
+        t->slot_size = grown != NULL ? grown : t->slot_size;
+        l->spare = spare != NULL ? spare : l->spare;
+        if (grown == NULL || spare == NULL) {
+            l->failed = true;
+            return 0;
+        }
+        t->slots_cap = cap;
+    }
+    t->slot_size[t->nslots] = size;
+    return t->nslots++;
+}
+
+static void end_slot(lowering *l, int slot) { l->ending[l->nending++] = slot; }
+
+static void end_request(lowering *l)
+{
+    for (int i = 0; i < l->nending; i++) {
+        l->spare[l->nspare++] = l->ending[i];
+    }
+    l->nending = 0;
+}
+
+/* ------------------------------------------------------------------------------ instructions */
+
+static npa_instruction *add(lowering *l, enum npa_action action, int n)
+{
+    static npa_instruction nothing;
+    npa_tape *t = l->tape;
+    if (t->n == t->cap) {
+        int cap = t->cap ? 2 * t->cap : 64;
+        npa_instruction *grown = realloc(t->list, sizeof *grown * (size_t)cap);
+        if (grown == NULL) {
+            l->failed = true;
+            return &nothing;
+        }
+        t->list = grown, t->cap = cap;
+    }
+    npa_instruction *i = &t->list[t->n++];
+    memset(i, 0, sizeof *i);
+    i->action = (uint8_t)action, i->n = (uint8_t)n, i->request = (int16_t)l->request;
+    return i;
+}
+
+static npa_ref slot_ref(int slot) { return (npa_ref){.place = NPA_SLOT, .index = slot}; }
+
+static npa_ref view_ref(const npa_group *g, int view)
+{
+    bool still = g->views[view].mode == NPA_STILL;
+    return (npa_ref){.place = NPA_VIEW, .index = view, .still = still};
+}
+
+static npa_ref cast(lowering *l, npa_ref value, int from, int to, bool flags)
+{
+    int slot = new_slot(l, npa_item_size[to]);
+    npa_instruction *i = add(l, NPA_DO_CAST, 2);
+    i->args[0] = value, i->args[1] = slot_ref(slot);
+    i->args[1].still = value.still;
+    i->from = from, i->to = to, i->flags = flags;
+    end_slot(l, slot);
+    return i->args[1];
+}
+
+static void load(lowering *l, int view)
+{
+    npa_view *v = &l->g->views[view];
+    v->slot = new_slot(l, v->size);
+    npa_instruction *i = add(l, NPA_DO_LOAD, 2);
+    i->args[0] = view_ref(l->g, view), i->args[1] = slot_ref(v->slot), i->to = v->size;
+}
+
+/* Whether the operation at hand may use the view where it lies. */
+static bool is_direct(const npa_view *v, bool any_step)
+{
+    return v->mode == NPA_STILL || v->mode == NPA_DENSE || (v->mode == NPA_APART && any_step);
+}
+
+static npa_ref input(lowering *l, npa_request *r, int k, bool flags)
+{
+    npa_operand *o = npa_operand_at(r, k);
+    int view = l->g->operand[l->request][k];
+    int wanted = k < r->nin ? r->rule->loop_type[k] : o->type;
+    if (view < 0) {
+        return (npa_ref){.place = NPA_FIXED, .still = true, .value = (const char *)o->at};
+    }
+    npa_view *v = &l->g->views[view];
+    bool alone = v->uses == 1 && o->type == wanted;
+    if (v->slot < 0 && !is_direct(v, alone)) {
+        load(l, view);
+    }
+    npa_ref found = v->slot >= 0 ? slot_ref(v->slot) : view_ref(l->g, view);
+    if (--v->uses == 0 && v->slot >= 0) {
+        end_slot(l, v->slot);
+    }
+    return o->type == wanted ? found : cast(l, found, o->type, wanted, flags);
+}
+
+/* Where output k goes, and what follows the operation. */
+typedef struct {
+    npa_ref to;
+    bool stored, converted;
+} target;
+
+static target output(lowering *l, npa_request *r, int k)
+{
+    npa_operand *o = npa_operand_at(r, k);
+    int view = l->g->operand[l->request][k], type = r->rule->loop_type[k];
+    npa_view *v = &l->g->views[view];
+    target t = {.converted = o->type != type};
+    bool alone = v->uses == 1 && !t.converted && !r->mask;
+    t.stored = !v->hidden && (v->slot >= 0 || !is_direct(v, alone));
+    if ((v->hidden || t.stored) && v->slot < 0) {
+        if (r->mask && !v->hidden) {
+            load(l, view);
+        } else {
+            v->slot = new_slot(l, v->size);
+        }
+    }
+    if (t.converted) {
+        int slot = new_slot(l, npa_item_size[type]);
+        end_slot(l, slot);
+        t.to = slot_ref(slot);
+    } else {
+        t.to = v->slot >= 0 ? slot_ref(v->slot) : view_ref(l->g, view);
+    }
+    return t;
+}
+
+static void finish_output(lowering *l, npa_request *r, int k, const target *t, bool flags)
+{
+    int view = l->g->operand[l->request][k];
+    npa_view *v = &l->g->views[view];
+    if (t->converted) {
+        npa_instruction *i = add(l, NPA_DO_CAST, 2);
+        i->args[0] = t->to;
+        i->args[1] = v->slot >= 0 ? slot_ref(v->slot) : view_ref(l->g, view);
+        i->from = r->rule->loop_type[k], i->to = v->type, i->flags = flags;
+    }
+    if (t->stored) {
+        npa_instruction *i = add(l, NPA_DO_STORE, 2);
+        i->args[0] = slot_ref(v->slot), i->args[1] = view_ref(l->g, view), i->to = v->size;
+    }
+    if (--v->uses == 0 && v->slot >= 0) {
+        end_slot(l, v->slot);
+    }
+}
+
+static enum npa_action action_of(const npa_rule *rule)
+{
+    switch (rule->own) {
+    case NPA_UFUNC: return NPA_DO_LOOP;
+    case NPA_FILL_RANGE: return NPA_DO_RANGE;
+    case NPA_TAKE: return NPA_DO_TAKE;
+    default: return NPA_DO_OWN;
+    }
+}
+
+static void lower_request(lowering *l, npa_request *r)
+{
+    npa_ref args[NPA_MAX_ARGS + 1];
+    target targets[NPA_MAX_ARGS];
+    int n = r->nin + r->nout;
+    bool flags = r->rule->may_warn && r->errstate != 0;
+    for (int k = 0; k < r->nin; k++) {
+        args[k] = input(l, r, k, flags);
+    }
+    if (r->mask) {
+        args[n] = input(l, r, n, false);
+    }
+    for (int k = r->nin; k < n; k++) {
+        targets[k] = output(l, r, k);
+        args[k] = targets[k].to;
+    }
+    npa_instruction *i = add(l, action_of(r->rule), n);
+    i->rule = r->rule, i->masked = r->mask, i->flags = flags;
+    memcpy(i->args, args, sizeof *args * (size_t)(n + r->mask));
+    for (int k = r->nin; k < n; k++) {
+        finish_output(l, r, k, &targets[k], flags);
+    }
+    end_request(l);
+}
+
+/* ------------------------------------------------------------------------------------- blocks */
+
+static void choose_block(const npa_group *g, npa_tape *t)
+{
+    int64_t slots = 0, least = LEAST_BLOCK;
+    for (int i = 0; i < t->nslots; i++) {
+        slots += t->slot_size[i];
+    }
+    int64_t bytes = slots;
+    for (int i = 0; i < g->nviews; i++) {
+        bytes += !g->views[i].hidden && g->views[i].mode == NPA_DENSE ? g->views[i].size : 0;
+    }
+    int64_t fits = BLOCK_BYTES / (bytes > 0 ? bytes : 1);
+    int64_t block = fits < least ? least : fits > MOST_BLOCK ? MOST_BLOCK : fits;
+    int64_t whole = g->by_rows ? g->row : g->points;
+    int64_t parts = (whole + block - 1) / block;
+    block = (whole + parts - 1) / parts;
+    t->block = (block + GRANULE - 1) / GRANULE * GRANULE;
+    t->scratch_bytes = (size_t)(t->block * slots);
+}
+
+int npa_group_lower(npa_group *g, npa_tape *tape)
+{
+    lowering l = {.g = g, .tape = tape};
+    tape->n = tape->nslots = 0;
+    for (int i = 0; i < g->count && !l.failed; i++) {
+        l.request = i;
+        lower_request(&l, (npa_request *)(g->q->arena + g->q->at[g->first + i]));
+    }
+    free(l.spare);
+    choose_block(g, tape);
+    return l.failed ? -1 : 0;
+}
+
+void npa_tape_free(npa_tape *tape)
+{
+    free(tape->list), free(tape->slot_size);
+    *tape = (npa_tape){0};
+}

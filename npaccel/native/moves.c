@@ -1,0 +1,143 @@
+/* moves.c: elements from one place to another, by their size. */
+#include "record.h"
+
+#include <string.h>
+
+int npa_item_size[NPY_NTYPES_LEGACY];
+
+int npa_evaluate_init(void)
+{
+    for (int type = 0; type < NPY_NTYPES_LEGACY; type++) {
+        PyArray_Descr *d = npa_type_known(type) ? PyArray_DescrFromType(type) : NULL;
+        npa_item_size[type] = d != NULL ? (int)PyDataType_ELSIZE(d) : 0;
+        Py_XDECREF(d);
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size)
+{
+    if (stride == size) {
+        memcpy(to, from, (size_t)(n * size));
+        return;
+    }
+#define MOVE(type)                                                          \
+    do {                                                                    \
+        for (int64_t i = 0; i < n; i++) {                                   \
+            memcpy(to + i * to_stride, from + i * stride, sizeof(type));    \
+        }                                                                   \
+    } while (0)
+#define MOVE_BY_SIZE                                                        \
+    switch (size) {                                                         \
+    case 1: MOVE(uint8_t); break;                                           \
+    case 2: MOVE(uint16_t); break;                                          \
+    case 4: MOVE(uint32_t); break;                                          \
+    case 8: MOVE(uint64_t); break;                                          \
+    default: MOVE(npy_cdouble);                                             \
+    }
+    const int64_t to_stride = size;
+    MOVE_BY_SIZE
+}
+
+void npa_unpack(char *to, int64_t to_stride, const char *from, int64_t n, int size)
+{
+    if (to_stride == size) {
+        memcpy(to, from, (size_t)(n * size));
+        return;
+    }
+    const int64_t stride = size;
+    MOVE_BY_SIZE
+}
+
+/* to[i] = which[i] ? a[i] : b[i]. Both are read, so that nothing branches on data. */
+static void select_line(char **p, int64_t n, const npy_intp *s, int size)
+{
+#define SELECT(type, a_step, b_step, to_step)                               \
+    for (int64_t i = 0; i < n; i++) {                                       \
+        type a, b;                                                          \
+        memcpy(&a, p[1] + i * (a_step), sizeof a);                          \
+        memcpy(&b, p[2] + i * (b_step), sizeof b);                          \
+        a = p[0][i * s[0]] ? a : b;                                         \
+        memcpy(p[3] + i * (to_step), &a, sizeof a);                         \
+    }
+#define SELECT_ANY(type)                                                    \
+    if (s[1] == (npy_intp)sizeof(type) && s[2] == s[1] && s[3] == s[1]) {   \
+        SELECT(type, (int64_t)sizeof(type), (int64_t)sizeof(type),          \
+               (int64_t)sizeof(type))                                       \
+    } else {                                                                \
+        SELECT(type, s[1], s[2], s[3])                                      \
+    }                                                                       \
+    break
+    switch (size) {
+    case 1: SELECT_ANY(uint8_t);
+    case 2: SELECT_ANY(uint16_t);
+    case 4: SELECT_ANY(uint32_t);
+    case 8: SELECT_ANY(uint64_t);
+    default:
+        for (int64_t i = 0; i < n; i++) {
+            const char *from = p[0][i * s[0]] ? p[1] + i * s[1] : p[2] + i * s[2];
+            memmove(p[3] + i * s[3], from, (size_t)size);
+        }
+    }
+}
+
+void npa_own_loop(const npa_rule *rule, char **p, int64_t n, const npy_intp *s)
+{
+    int size = npa_item_size[rule->loop_type[rule->nin]];
+    if (rule->own == NPA_WHERE) {
+        select_line(p, n, s, size);
+    } else if (s[1] == size) {
+        npa_pack(p[1], p[0], s[0], n, size);
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            memcpy(p[1] + i * s[1], p[0] + i * s[0], (size_t)size);
+        }
+    }
+}
+
+/* to[i] = start + (first + i) * step */
+void npa_fill_range(int type, const char *start, const char *step, int64_t first, char *to,
+                    int64_t to_stride, int64_t n)
+{
+#define FILL(T)                                                             \
+    do {                                                                    \
+        T from, by;                                                         \
+        memcpy(&from, start, sizeof(T)), memcpy(&by, step, sizeof(T));      \
+        for (int64_t i = 0; i < n; i++) {                                   \
+            *(T *)(to + i * to_stride) = (T)(from + (T)(first + i) * by);   \
+        }                                                                   \
+    } while (0)
+    switch (type) {
+    case NPY_INT: case NPY_UINT: FILL(uint32_t); break;
+    case NPY_LONG: case NPY_ULONG: FILL(uint64_t); break;
+    case NPY_SHORT: case NPY_USHORT: FILL(uint16_t); break;
+    case NPY_BYTE: case NPY_UBYTE: FILL(uint8_t); break;
+    case NPY_FLOAT: FILL(float); break;
+    case NPY_DOUBLE: FILL(double); break;
+    }
+}
+
+/* p: source, index (of 8 bytes), extent, step, out. out[i] = source[i + index[i] * step]. An index out
+ * of bounds, which somebody may write while this runs, counts as 0. */
+void npa_take_line(int size, char **p, const npy_intp *s, int64_t n)
+{
+    int64_t extent, step;
+    memcpy(&extent, p[2], 8), memcpy(&step, p[3], 8);
+    step *= size;
+#define TAKE(T)                                                                            \
+    for (int64_t i = 0; i < n; i++) {                                                      \
+        int64_t k;                                                                         \
+        memcpy(&k, p[1] + i * s[1], 8);                                                    \
+        k = k < 0 ? k + extent : k;                                                        \
+        k = (uint64_t)k < (uint64_t)extent ? k * step : 0;                                 \
+        memcpy(p[4] + i * s[4], p[0] + i * s[0] + k, sizeof(T));                           \
+    }                                                                                      \
+    break
+    switch (size) {
+    case 1: TAKE(uint8_t);
+    case 2: TAKE(uint16_t);
+    case 4: TAKE(uint32_t);
+    case 8: TAKE(uint64_t);
+    default: TAKE(npy_cdouble);
+    }
+}
