@@ -106,8 +106,26 @@ static void find_operands(const block *b, const npa_instruction *i, operands *o)
     }
 }
 
-static void operate(const npa_instruction *i, char **p, const npy_intp *step, int64_t n)
+/* Returns what it raises. */
+static unsigned operate_primitive(const npa_instruction *i, char **p, const npy_intp *step, int64_t n)
 {
+    int64_t words[1 + 2 * NPA_MAX_ARGS] = {n}, range[4] = {0, 1, 0, n}, *next = words + 1;
+    uint32_t flags[1] = {0};
+    for (int k = 0; k < i->n; k++) {
+        if (!i->primitive->constant || k != i->n - 2) {
+            *next++ = (int64_t)(intptr_t)p[k], *next++ = (int64_t)step[k];
+        }
+    }
+    i->primitive->run(words, range, NULL, flags);
+    return flags[0];
+}
+
+/* Returns what our own code raises; of others the processor tells. */
+static unsigned operate(const npa_instruction *i, char **p, const npy_intp *step, int64_t n)
+{
+    if (i->primitive != NULL) {
+        return operate_primitive(i, p, step, n);
+    }
     if (i->action == NPA_DO_LOOP) {
         char *args[NPA_MAX_ARGS + 1]; /* loops may move them */
         npy_intp count = n;
@@ -116,11 +134,13 @@ static void operate(const npa_instruction *i, char **p, const npy_intp *step, in
     } else {
         npa_own_loop(i->rule, p, n, step);
     }
+    return 0;
 }
 
 /* Where the mask is true: run by run. */
-static void operate_masked(const npa_instruction *i, const operands *o, int64_t n)
+static unsigned operate_masked(const npa_instruction *i, const operands *o, int64_t n)
 {
+    unsigned kinds = 0;
     const char *mask = o->p[i->n];
     npy_intp step = o->step[i->n];
     for (int64_t at = 0; at < n;) {
@@ -136,9 +156,10 @@ static void operate_masked(const npa_instruction *i, const operands *o, int64_t 
             for (int k = 0; k < i->n; k++) {
                 p[k] = o->p[k] + from * o->step[k];
             }
-            operate(i, p, o->step, at - from);
+            kinds |= operate(i, p, o->step, at - from);
         }
     }
+    return kinds;
 }
 
 static void move(const block *b, const npa_instruction *i, const operands *o)
@@ -155,7 +176,8 @@ static void move(const block *b, const npa_instruction *i, const operands *o)
     }
 }
 
-static void act(const block *b, const npa_instruction *i)
+/* Do it; as `operate`. */
+static unsigned act(const block *b, const npa_instruction *i)
 {
     operands o;
     find_operands(b, i, &o);
@@ -168,13 +190,10 @@ static void act(const block *b, const npa_instruction *i)
         npa_fill_range(i->rule->loop_type[2], o.p[0], o.p[1], b->first, o.p[2], o.step[2], b->n);
         break;
     case NPA_DO_TAKE: npa_take_line(npa_item_size[i->rule->loop_type[0]], o.p, o.step, b->n); break;
-    default:
-        if (i->masked) {
-            operate_masked(i, &o, b->n);
-        } else {
-            operate(i, o.p, o.step, b->n);
-        }
+    case NPA_DO_SPREAD: npa_pack(o.p[1], o.p[0], 0, b->n, i->to); break;
+    default: return i->masked ? operate_masked(i, &o, b->n) : operate(i, o.p, o.step, b->n);
     }
+    return 0;
 }
 
 /* ------------------------------------------------------------------------------------- blocks */
@@ -219,9 +238,14 @@ static void run_blocks(const run *r, int64_t task, char *scratch)
                 act(&b, i);
                 continue;
             }
-            kinds_raised(); /* what others raised */
-            act(&b, i);
-            unsigned kinds = kinds_raised();
+            unsigned kinds = 0;
+            if (i->primitive == NULL) {
+                kinds_raised(); /* what others raised */
+                act(&b, i);
+                kinds = kinds_raised();
+            } else {
+                kinds = act(&b, i);
+            }
             if (kinds != 0) {
                 atomic_fetch_or(&r->raised[i->request], kinds);
             }

@@ -7,6 +7,7 @@
 #ifndef NPACCEL_GROUP_H
 #define NPACCEL_GROUP_H
 
+#include "primitive.h"
 #include "record.h"
 
 enum { NPA_GROUP_REQUESTS = 512, NPA_GROUP_VIEWS = 256 };
@@ -59,8 +60,8 @@ typedef struct {
     const char *value; /* FIXED */
 } npa_ref;
 
-enum npa_action { NPA_DO_LOOP, NPA_DO_OWN, NPA_DO_LOAD, NPA_DO_STORE, NPA_DO_CAST, NPA_DO_RANGE,
-                  NPA_DO_TAKE };
+enum npa_action { NPA_DO_LOOP, NPA_DO_OWN, NPA_DO_LOAD, NPA_DO_STORE, NPA_DO_CAST, NPA_DO_SPREAD,
+                  NPA_DO_RANGE, NPA_DO_TAKE };
 
 typedef struct {
     uint8_t action, n; /* n: operands, without the mask */
@@ -68,7 +69,8 @@ typedef struct {
     int16_t request; /* of the group */
     npa_ref args[NPA_MAX_ARGS + 1];
     npa_rule *rule; /* LOOP, OWN, RANGE, TAKE */
-    int from, to;   /* CAST: types; LOAD, STORE: bytes of an element in `to` */
+    const npa_primitive *primitive; /* LOOP: our own code, or NULL */
+    int from, to;   /* CAST: types; LOAD, STORE, SPREAD: bytes of an element in `to` */
 } npa_instruction;
 
 typedef struct {

@@ -114,7 +114,8 @@ static bool is_direct(const npa_view *v, bool any_step)
     return v->mode == NPA_STILL || v->mode == NPA_DENSE || (v->mode == NPA_APART && any_step);
 }
 
-static npa_ref input(lowering *l, npa_request *r, int k, bool flags)
+/* An input as the operation takes it; dense: one element or one behind the other. */
+static npa_ref input(lowering *l, npa_request *r, int k, bool flags, bool dense)
 {
     npa_operand *o = npa_operand_at(r, k);
     int view = l->g->operand[l->request][k];
@@ -123,7 +124,7 @@ static npa_ref input(lowering *l, npa_request *r, int k, bool flags)
         return (npa_ref){.place = NPA_FIXED, .still = true, .value = (const char *)o->at};
     }
     npa_view *v = &l->g->views[view];
-    bool alone = v->uses == 1 && o->type == wanted;
+    bool alone = v->uses == 1 && o->type == wanted && !dense;
     if (v->slot < 0 && !is_direct(v, alone)) {
         load(l, view);
     }
@@ -140,13 +141,13 @@ typedef struct {
     bool stored, converted;
 } target;
 
-static target output(lowering *l, npa_request *r, int k)
+static target output(lowering *l, npa_request *r, int k, bool dense)
 {
     npa_operand *o = npa_operand_at(r, k);
     int view = l->g->operand[l->request][k], type = r->rule->loop_type[k];
     npa_view *v = &l->g->views[view];
     target t = {.converted = o->type != type};
-    bool alone = v->uses == 1 && !t.converted && !r->mask;
+    bool alone = v->uses == 1 && !t.converted && !r->mask && !dense;
     t.stored = !v->hidden && (v->slot >= 0 || !is_direct(v, alone));
     if ((v->hidden || t.stored) && v->slot < 0) {
         if (r->mask && !v->hidden) {
@@ -184,6 +185,32 @@ static void finish_output(lowering *l, npa_request *r, int k, const target *t, b
     }
 }
 
+/* One element for all becomes one for each. */
+static npa_ref spread(lowering *l, npa_ref value, int type)
+{
+    int slot = new_slot(l, npa_item_size[type]);
+    npa_instruction *i = add(l, NPA_DO_SPREAD, 2);
+    i->args[0] = value, i->args[1] = slot_ref(slot), i->to = npa_item_size[type];
+    end_slot(l, slot);
+    return i->args[1];
+}
+
+/* Our own code for the operation on these inputs, perhaps after one of them is spread; or NULL. */
+static const npa_primitive *choose(lowering *l, const npa_request *r, npa_ref *args)
+{
+    const npa_rule *rule = r->rule;
+    unsigned still = 0;
+    for (int k = 0; k < r->nin; k++) {
+        still |= args[k].still ? 1u << k : 0;
+    }
+    if (still + 1 == 1u << r->nin) {
+        args[0] = spread(l, args[0], rule->loop_type[0]);
+        still &= ~1u;
+    }
+    const npa_ref *last = &args[r->nin - 1];
+    return npa_find_primitive(rule, still, last->place == NPA_FIXED ? last->value : NULL);
+}
+
 static enum npa_action action_of(const npa_rule *rule)
 {
     switch (rule->own) {
@@ -199,19 +226,20 @@ static void lower_request(lowering *l, npa_request *r)
     npa_ref args[NPA_MAX_ARGS + 1];
     target targets[NPA_MAX_ARGS];
     int n = r->nin + r->nout;
-    bool flags = r->rule->may_warn && r->errstate != 0;
+    bool flags = r->rule->may_warn && r->errstate != 0, ours = r->rule->nprimitives > 0;
     for (int k = 0; k < r->nin; k++) {
-        args[k] = input(l, r, k, flags);
+        args[k] = input(l, r, k, flags, ours);
     }
     if (r->mask) {
-        args[n] = input(l, r, n, false);
+        args[n] = input(l, r, n, false, false);
     }
+    const npa_primitive *primitive = ours ? choose(l, r, args) : NULL;
     for (int k = r->nin; k < n; k++) {
-        targets[k] = output(l, r, k);
+        targets[k] = output(l, r, k, ours);
         args[k] = targets[k].to;
     }
     npa_instruction *i = add(l, action_of(r->rule), n);
-    i->rule = r->rule, i->masked = r->mask, i->flags = flags;
+    i->rule = r->rule, i->masked = r->mask, i->flags = flags, i->primitive = primitive;
     memcpy(i->args, args, sizeof *args * (size_t)(n + r->mask));
     for (int k = r->nin; k < n; k++) {
         finish_output(l, r, k, &targets[k], flags);

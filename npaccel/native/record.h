@@ -23,6 +23,8 @@
 enum npa_kind { NPA_MAP, NPA_REDUCE, NPA_SCAN, NPA_ARG, NPA_IOTA, NPA_GATHER };
 enum npa_own { NPA_UFUNC, NPA_COPY, NPA_WHERE, NPA_FILL_RANGE, NPA_ARGPICK, NPA_TAKE };
 
+enum { NPA_MOST_PRIMITIVES = 16 };
+
 /* How one combination of function and operand types runs. Immortal once made. */
 typedef struct {
     PyObject_HEAD
@@ -39,6 +41,8 @@ typedef struct {
     PyArray_Descr *loop_descr[NPA_MAX_ARGS];
     PyArray_Descr *result[NPA_MAX_ARGS];    /* dtypes of new outputs */
     void *argpick;
+    int nprimitives; /* our own code for blocks, in the order in which it is to be tried */
+    const struct npa_primitive *primitives[NPA_MOST_PRIMITIVES];
 } npa_rule;
 
 /* A block of memory that requests name. Own ones live in a range; foreign ones keep `owner`, or
@@ -474,6 +478,11 @@ void npa_own_loop(const npa_rule *rule, char **p, int64_t n, const npy_intp *ste
 void npa_fill_range(int type, const char *start, const char *step, int64_t first, char *to,
                     int64_t to_stride, int64_t n);
 void npa_take_line(int size, char **p, const npy_intp *steps, int64_t n);
+
+/* primitive.c */
+void npa_rule_primitives(npa_rule *rule);
+/* That for inputs of which these are still; last: the value of the last one if it is a scalar. */
+const struct npa_primitive *npa_find_primitive(const npa_rule *rule, unsigned still, const char *last);
 
 /* program.c */
 int npa_program_ready(void);

@@ -1,0 +1,79 @@
+"""Primitives as object code that is linked into the compiled core, for levels of a processor's family.
+
+Run when the package is built, before there is a compiled core:
+
+    python shipped.py PACKAGE LEVEL OBJECT SOURCE
+
+writes the object code of all primitives for one level, and a C file with a table of them.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+__all__ = ["LEVELS", "build"]
+
+# Per machine: names of levels, LLVM's processor, bytes of a vector register; the best one first.
+LEVELS = {
+    "x86_64": {"v4": ("x86-64-v4", 64), "v3": ("x86-64-v3", 32)},
+    "aarch64": {"neon": ("generic", 16)},
+}
+
+_TABLE = """\
+/* Made by shipped.py. */
+#include "primitive.h"\n\n#include <stddef.h>
+
+{functions}
+const npa_primitive npa_primitives_{level}[] = {{
+{rows}
+    {{NULL, NULL, 0, false, 0, NULL}}}};
+"""
+
+
+def build(level: str) -> tuple[bytes, str]:
+    """Object code for a level of this machine's family, and C text: a table of what it has."""
+    import llvmlite.binding as llvm  # type: ignore[import-untyped]
+
+    from npaccel.backends.llvm.emit import emit_kernel
+    from npaccel.backends.llvm.target import Host
+    from npaccel.backends.primitives import primitive_kernel, primitives
+
+    cpu, vector_bytes = LEVELS[platform.machine()][level]
+    host = Host(cpu, vector_bytes)
+    whole: Any = llvm.parse_assembly("")
+    functions, rows = [], []
+    for primitive in primitives():
+        symbol = f"npa_{level}_{primitive.symbol}"
+        text = emit_kernel(primitive_kernel(primitive), vector_bytes, fence=host.fence)
+        text = text.replace("define void @main(", f"define hidden void @{symbol}(", 1)
+        whole.link_in(host.optimise(text))
+        functions.append(f"extern npa_block_function {symbol};")
+        rows.append(_row(symbol, primitive))
+    table = _TABLE.format(level=level, functions="\n".join(functions), rows="\n".join(rows))
+    return host.emit_module(whole), table
+
+
+def _row(symbol: str, primitive: Any) -> str:
+    loop, value = " ".join(primitive.loop), primitive.value
+    still = sum(1 << k for k, still in enumerate(primitive.still) if still)
+    constant = "false, 0" if value is None else f"true, {value!r}"
+    return f'    {{"{primitive.op.name}", "{loop}", {still}, {constant}, {symbol}}},'
+
+
+def main(package: str, level: str, image: str, table: str) -> None:
+    """What the build calls."""
+    # Without running npaccel/__init__.py, which needs the compiled core.
+    stub = types.ModuleType("npaccel")
+    stub.__path__ = [package]
+    sys.modules["npaccel"] = stub
+    code, text = build(level)
+    Path(image).write_bytes(code)
+    Path(table).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

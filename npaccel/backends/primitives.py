@@ -1,0 +1,103 @@
+"""Which single operations are compiled ahead, for blocks, and the kernels of these primitives.
+
+An operation whose results are not NumPy's to the last bit has the same bits in every tier, so what
+runs before any kernel is compiled needs the same code: a kernel of one operation over a contiguous
+block. They are compiled when the package is built (`llvm/shipped.py`), for each kind of processor.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from npaccel.ir.mathematics import HALF_POWER, MATHEMATICS, SINGLE_POWER, WHOLE_POWER
+from npaccel.ir.nodes import ArrayParam, Flag, Kernel, Leaf, Store, Stride
+from npaccel.ir.operation import Op
+from npaccel.ir.passes.rewrite import RewritingPool
+from npaccel.ir.scalar import Expr
+
+__all__ = ["Primitive", "primitive_kernel", "primitives"]
+
+FLOATS = ("f2", "f4", "f8")
+COMPLEX = ("c8", "c16")
+WHOLE = tuple(float(n) for n in range(1, 9))
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """One operation on a block.
+
+    loop : dtypes of its inputs and its output.
+    still : per input whether it is one element for the whole block.
+    value : of the last input, where that is a constant of the code; it is then no argument.
+    """
+
+    op: Op
+    loop: tuple[str, ...]
+    still: tuple[bool, ...]
+    value: float | None = None
+
+    @property
+    def symbol(self) -> str:
+        """Name of its function."""
+        moving = "".join("s" if still else "d" for still in self.still)
+        value = "" if self.value is None else f"_{self.value:g}".replace(".", "p")
+        return "_".join([self.op.name.replace(" ", ""), *self.loop, moving + value])
+
+
+def _loops(op: Op) -> Iterator[tuple[str, ...]]:
+    """The dtypes for which kernels compute it themselves."""
+    for dtype in FLOATS if op.kinds == "f" else COMPLEX:
+        if dtype not in op.without:
+            result = {"c8": "f4", "c16": "f8"}.get(dtype, dtype)  # absolute values
+            yield (*(dtype,) * op.nin, result)
+
+
+def primitives() -> Iterator[Primitive]:
+    """All of them, in an order that does not change."""
+    for op in MATHEMATICS:
+        if op.body is None:
+            continue
+        for loop in _loops(op):
+            for still in itertools.product((False, True), repeat=op.nin):
+                if not all(still):
+                    yield Primitive(op, loop, still)
+    for loop in (("f4",) * 3, ("f8",) * 3):
+        yield Primitive(SINGLE_POWER, loop, (False, True))
+        yield Primitive(HALF_POWER, loop, (False, True), 0.5)
+    for dtype, value in itertools.product(FLOATS, WHOLE):
+        yield Primitive(WHOLE_POWER, (dtype,) * 3, (False, True), value)
+
+
+def primitive_kernel(primitive: Primitive) -> Kernel:
+    """Its kernel: a map along one axis. Arrays: the inputs in order but for a constant one, the output.
+
+    Whatever the operation may warn of is told in slot 0.
+    """
+    op, pool = primitive.op, RewritingPool()
+    arrays: list[ArrayParam] = []
+    operands: list[Expr] = []
+    for position, dtype in enumerate(primitive.loop[:-1]):
+        still = primitive.still[position]
+        if primitive.value is not None and position == op.nin - 1:
+            operands.append(pool.const(dtype, primitive.value))
+            continue
+        operands.append(pool.load(dtype, len(arrays)))
+        step = Stride.ZERO if still else Stride.UNIT
+        arrays.append(ArrayParam(dtype, step, True, False, band_only=still))
+    assert op.body is not None
+    result = op.body(*operands)
+    assert isinstance(result, Expr)
+    flags = op.flags(tuple(operands), (result,)) if op.flags is not None else ()
+    guard = op.guard(tuple(operands), (result,)) if op.guard is not None else result.nonfinite()
+    leaf = Leaf(
+        False,
+        (Store(len(arrays), result),),
+        (guard,) if flags and guard is not None else (),
+        tuple(Flag(0, kind, mask) for kind, mask in flags),
+    )
+    arrays.append(ArrayParam(primitive.loop[-1], Stride.UNIT, False, True))
+    return Kernel(
+        primitive.symbol, 0, 1, tuple(arrays), (), (), (), (leaf,), split=True, slots=int(bool(flags))
+    )

@@ -1,0 +1,21 @@
+/* primitive.h: operations on blocks, compiled ahead (backends/llvm/shipped.py). */
+#ifndef NPACCEL_PRIMITIVE_H
+#define NPACCEL_PRIMITIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* words: elements; per operand that is no constant, inputs then the output, its address and step.
+ * range: 0, 1, 0, elements. flags: kinds of warnings, or'ed into the first. */
+typedef void npa_block_function(const int64_t *words, const int64_t *range, char *scratch,
+                                uint32_t *flags);
+
+typedef struct npa_primitive {
+    const char *op, *loop; /* NumPy's name, or one of the IR's; dtypes between spaces */
+    unsigned still;        /* inputs that are one element for all; others are contiguous */
+    bool constant;         /* the last input is `value`, and no argument */
+    double value;
+    npa_block_function *run;
+} npa_primitive;
+
+#endif
