@@ -71,7 +71,7 @@ def primitives() -> Iterator[Primitive]:
 
 
 def primitive_kernel(primitive: Primitive) -> Kernel:
-    """Its kernel: a map along one axis. Arrays: the inputs in order but for a constant one, the output.
+    """Its kernel: a map along one axis. Arrays: the inputs but for a constant one, the output.
 
     Whatever the operation may warn of is told in slot 0.
     """
@@ -99,5 +99,14 @@ def primitive_kernel(primitive: Primitive) -> Kernel:
     )
     arrays.append(ArrayParam(primitive.loop[-1], Stride.UNIT, False, True))
     return Kernel(
-        primitive.symbol, 0, 1, tuple(arrays), (), (), (), (leaf,), split=True, slots=int(bool(flags))
+        primitive.symbol,
+        0,
+        1,
+        tuple(arrays),
+        (),
+        (),
+        (),
+        (leaf,),
+        split=True,
+        slots=int(bool(flags)),
     )

@@ -3,6 +3,7 @@
  * for each line along the best axis:   loop(args, n, steps)       possibly in cast blocks
  *
  * No Python, no GIL; under the lock, so that the block buffers can be static. */
+#include "fold.h"
 #include "record.h"
 
 #include <fenv.h>
@@ -535,6 +536,9 @@ static bool is_single(const npa_request *r, const npa_operand *o)
 int npa_evaluate_request(npa_queue *q, int index)
 {
     npa_request *r = (npa_request *)(q->arena + q->at[index]);
+    if (npa_folds_in_order(r)) {
+        return npa_fold(q, r);
+    }
     job j = {.r = r, .rule = r->rule, .nargs = r->nin + r->nout, .fold = r->rule->kind == NPA_REDUCE};
     for (int k = 0; k < j.nargs; k++) {
         j.type[k] = npa_operand_at(r, k)->type;

@@ -116,6 +116,8 @@ static bool set_loop(npa_rule *r, PyObject *ufunc, const char *name)
         if (strcmp(folds[i].name, u->name) == 0) {
             r->identity = (int8_t)folds[i].identity;
             r->idempotent = folds[i].idempotent;
+            r->ordered = i == 0 ? PyTypeNum_ISFLOAT(types[0]) || PyTypeNum_ISCOMPLEX(types[0])
+                                : i == 1 && PyTypeNum_ISFLOAT(types[0]);
             return true;
         }
     }

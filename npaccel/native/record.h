@@ -33,6 +33,7 @@ typedef struct {
     uint8_t kind, own, nin, nout;
     bool value_in_key; /* values of scalars are part of keys, of floats those that rewrites use */
     bool may_warn, idempotent;
+    bool ordered; /* a sum or product whose last bits depend on the order, see fold.h */
     uint64_t recorded, looped, touched; /* requests; run by loops: as planned, without a plan */
     PyUFuncGenericFunction loop;
     void *loop_data;

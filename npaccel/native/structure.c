@@ -4,6 +4,7 @@
  * ir/passes/structure.py does the same for a Trace and says why it is enough (Note [Structure]). Equal
  * bytes here mean equal structures there, which a test holds against each other; requests that gather
  * have none here. */
+#include "fold.h"
 #include "record.h"
 
 #include <stddef.h>
@@ -253,6 +254,12 @@ static void put_rows(writer *w, const npa_request *r)
     }
     put_word(w, (all / inner >= w->limits[0]) | (inner < w->limits[1]) << 1 |
                     (inner > w->limits[2]) << 2);
+    if (r->rule->kind == NPA_REDUCE) {
+        npa_operand *in = npa_operand_at((npa_request *)r, 0);
+        npa_order order;
+        npa_fold_order(r->ndim, r->shape, in->at, r->axes, npa_item_size[in->type], &order);
+        put_word(w, (order.ninner - order.first) << 1 | order.banded);
+    }
 }
 
 static void put_structure(writer *w, npa_request *r)

@@ -1,4 +1,4 @@
-"""Primitives as object code that is linked into the compiled core, for levels of a processor's family.
+"""Primitives as object code that is linked into the compiled core, per level of a processor's kind.
 
 Run when the package is built, before there is a compiled core:
 

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from npaccel.ir.fold_order import FoldOrder
 from npaccel.ir.nodes import KernelStep, Plan, Request, RequestStep, Trace
 from npaccel.ir.operation import Op
 from npaccel.ir.views import Region
@@ -84,6 +85,7 @@ class Fact:
     op : its row, or None where `reason` says why no kernel can compute it
     may_warn : whether a recorded warning is asked for
     size : operations of its body, about
+    order : in which a float sum or product takes its elements, as axes of `space`
     """
 
     request: Request
@@ -94,6 +96,7 @@ class Fact:
     reason: str | None
     may_warn: bool
     size: int
+    order: FoldOrder | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +114,14 @@ class Group:
 
     space : the kernel's domain before its axes are ordered and collapsed
     reason : why the one request in it runs as it is; None for a kernel
+    order : of its float sums and products, which the kernel's loops keep
     """
 
     space: tuple[int, ...]
     axes: tuple[int, ...] | None
     members: tuple[Member, ...]
     reason: str | None = None
+    order: FoldOrder | None = None
 
 
 # Note [Times]

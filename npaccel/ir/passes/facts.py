@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from npaccel.ir.fold_order import FoldOrder, fold_order
 from npaccel.ir.nodes import FlagKind, Fold, Kind, Request, View
 from npaccel.ir.operation import Op
 from npaccel.ir.ops import find
@@ -15,6 +16,7 @@ from npaccel.ir.views import Region, gathered, is_injective, overlaps, region, s
 __all__ = ["FACTS", "kinds_asked"]
 
 FLOATING = "fc"
+ORDERED = (Fold.SUM, Fold.PRODUCT)
 # What a sum or product may raise though no element was infinite or NaN.
 GROWTH = frozenset({FlagKind.OVER, FlagKind.INVALID})
 
@@ -114,7 +116,8 @@ class _Looker:
         may_warn = bool(asked) if reason is not None else not kinds.isdisjoint(asked)
         size += len(request.loop)
         found = None if reason is not None else op
-        return Fact(request, space, axes, tuple(accesses), found, reason, may_warn, size)
+        order = _order(request, op, space, axes, accesses[0]) if accesses else None
+        return Fact(request, space, axes, tuple(accesses), found, reason, may_warn, size, order)
 
     def reason(
         self, request: Request, op: Op | None, asked: tuple[FlagKind, ...], accesses: list[Access]
@@ -153,6 +156,20 @@ def _clash(access: Access, other: Access) -> bool:
         (),
     )
     return (not same or other.write) and overlaps(access.region, other.region)
+
+
+def _order(
+    request: Request,
+    op: Op | None,
+    space: tuple[int, ...],
+    axes: tuple[int, ...],
+    operand: Access,
+) -> FoldOrder | None:
+    """The order in which a float sum or product takes its elements; None for other requests."""
+    folds = request.kind is Kind.REDUCE and op is not None and op.fold in ORDERED
+    if not folds or not axes or request.loop[-1][0] not in FLOATING:
+        return None
+    return fold_order(space, operand.strides, axes)
 
 
 def _moves(view: View, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
@@ -213,7 +230,7 @@ def _reason_of_kind(request: Request, op: Op | None) -> str | None:
         if len(request.inputs) != op.nin or len(request.outputs) != op.nout:
             return f"{request.op} is called with an unusual number of operands"
         return None
-    if op is None or op.fold is None:
+    if op is None or op.fold is None or (op.fold is Fold.PRODUCT and request.loop[-1][0] == "c"):
         return f"{request.op} has no fold for {loop}"
     if len(request.inputs) > 1 and op.body is None:
         return f"{request.op} cannot start from an initial value"

@@ -74,7 +74,8 @@ def _by_level(group: Group, facts: Sequence[Fact]) -> list[Group]:
             member.role is Role.FULL and facts[member.request].request.kind is not Kind.SCAN
             for member in members
         )
-        groups.append(Group(group.space, None if flat else group.axes, tuple(members)))
+        axes, order = (None, None) if flat else (group.axes, group.order)
+        groups.append(Group(group.space, axes, tuple(members), order=order))
     return groups
 
 
@@ -246,6 +247,7 @@ def _layout(execution: Execution, group: Group, limits: Limits) -> Layout:
         views,
         written=stored,
         keep_order=argument,
+        order=group.order,
         narrow=all(item_size(key[1]) <= NARROW_BYTES for key in execution.arrays),
     )
 

@@ -7,7 +7,10 @@ that reads the same views, or else opens a new group. See Note [Times] in draft.
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator
 
+from npaccel.ir.fold_order import FoldOrder
 from npaccel.ir.nodes import Kind
 from npaccel.ir.passes.draft import Access, Draft, Fact, Group, Limits, Member, Need, Pass, Role
 from npaccel.ir.views import Region, overlaps
@@ -37,6 +40,9 @@ class _Open:
         self.dead = dead
         self.space = fact.space
         self.axes: tuple[int, ...] | None = None
+        self.order: FoldOrder | None = None
+        self.by_number = False  # a reduction tells numbers of elements: axes stay in their order
+        self.strides: set[tuple[int, ...]] = set()  # of views over the whole domain
         self.reason = fact.reason
         self.members: list[Member] = []
         self.size = 0
@@ -59,6 +65,8 @@ class _Open:
         if self.reason is not None or fact.reason is not None:
             return None
         if fact.space == self.space:
+            if not self._keeps_order(fact):
+                return None
             if not _along_rows(fact):
                 return Role.FULL
             return _role(fact) if self.axes in (None, fact.axes) else None
@@ -67,6 +75,15 @@ class _Open:
         axes = self.axes
         band = tuple(n for axis, n in enumerate(self.space) if axis not in axes)
         return Role.ROW if fact.space == band else None
+
+    def _keeps_order(self, fact: Fact) -> bool:
+        """Whether the order of sums and products stays what it is, with this one beside them."""
+        by_number = self.by_number or fact.request.kind is Kind.ARG
+        strides = self.strides.union(self._strides(fact))
+        return _order_holds(self.space, _both(self.order, fact.order), strides, by_number=by_number)
+
+    def _strides(self, fact: Fact) -> Iterator[tuple[int, ...]]:
+        return (a.strides for a in fact.accesses if self._is_argument(a))
 
     def time(self, fact: Fact, role: Role, need: Need) -> int | None:
         """The earliest time at which the request may run here; None if it must not."""
@@ -121,6 +138,10 @@ class _Open:
     def join(self, place: int, fact: Fact, role: Role, time: int, need: Need) -> None:
         if _along_rows(fact):
             self.axes = fact.axes
+        if role is not Role.ROW:
+            self.order = self.order or fact.order
+            self.by_number |= fact.request.kind is Kind.ARG
+            self.strides.update(self._strides(fact))
         self.members.append(Member(place, time, role))
         self.size += fact.size
         for access in fact.accesses:
@@ -152,6 +173,12 @@ class _Open:
             and self.reason is None
             and other.reason is None
             and (self.axes is None or other.axes is None or self.axes == other.axes)
+            and _order_holds(
+                self.space,
+                _both(self.order, other.order),
+                self.strides | other.strides,
+                by_number=self.by_number or other.by_number,
+            )
             and self.size + other.size <= self.limits.nodes
             and self.views + other.views <= self.limits.arrays
         )
@@ -170,6 +197,9 @@ class _Open:
         """Take over the members of an independent group."""
         self.members = sorted([*other.members, *self.members], key=lambda m: m.request)
         self.axes = other.axes if self.axes is None else self.axes
+        self.order = self.order or other.order
+        self.by_number |= other.by_number
+        self.strides |= other.strides
         self.size += other.size
         self.views += other.views
         for buffer, uses in other.uses.items():
@@ -182,7 +212,7 @@ class _Open:
         other.uses = {}
 
     def close(self) -> Group:
-        return Group(self.space, self.axes, tuple(self.members), self.reason)
+        return Group(self.space, self.axes, tuple(self.members), self.reason, self.order)
 
 
 def _along_rows(fact: Fact) -> bool:
@@ -193,6 +223,33 @@ def _along_rows(fact: Fact) -> bool:
 def _role(fact: Fact) -> Role:
     """That of a request over the whole domain."""
     return Role.REDUCE if _along_rows(fact) and fact.request.kind is not Kind.SCAN else Role.FULL
+
+
+def _both(one: FoldOrder | None, other: FoldOrder | None) -> tuple[FoldOrder, ...]:
+    return tuple({order for order in (one, other) if order is not None})
+
+
+def _order_holds(
+    space: tuple[int, ...],
+    orders: tuple[FoldOrder, ...],
+    strides: Iterable[tuple[int, ...]],
+    *,
+    by_number: bool,
+) -> bool:
+    """Whether a kernel with these views can take elements in that one order; by_number: its reduced
+    axes must stay as they are.
+    """
+    if len(orders) != 1:
+        return not orders
+    (order,) = orders
+    row = order.row
+    if by_number and list(order.inner) != sorted(order.inner):
+        return False
+    return all(
+        view[axis] == view[behind] * space[behind]
+        for view in (strides if len(row) > 1 else ())
+        for axis, behind in itertools.pairwise(row)
+    )
 
 
 def rows_fuse(space: tuple[int, ...], axes: tuple[int, ...], inside: bool, limits: Limits) -> bool:

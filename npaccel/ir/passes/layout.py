@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from npaccel.ir.fold_order import FoldOrder
 from npaccel.ir.nodes import Stride
 from npaccel.ir.views import collapse_axes
 
@@ -81,12 +82,14 @@ def lay_out(
     *,
     written: frozenset[int],
     keep_order: bool,
+    order: FoldOrder | None = None,
     narrow: bool = False,
 ) -> Layout:
     """Choose the domain for `views` (strides over `space`) with `axes` reduced.
 
     written : indices of views that are written; they count twice
     keep_order : the reduced axes must stay in row-major order, as argmin needs
+    order : of the float sums and products among them, which decides their bits
     narrow : all elements have at most `NARROW_BYTES`
     """
     if not space:
@@ -95,19 +98,25 @@ def lay_out(
     reduced = list(axes or ())
     band = _in_memory_order([a for a in range(len(space)) if a not in reduced], voters)
     inner = reduced if keep_order else _in_memory_order(reduced, voters)
-    order = [*band, *inner]
-    extents = [space[axis] for axis in order]
-    ordered = [[view[axis] for axis in order] for view in views]
+    if order is not None:
+        inner = list(order.inner)
+    places = [*band, *inner]
+    extents = [space[axis] for axis in places]
+    ordered = [[view[axis] for axis in places] for view in views]
     fixed = frozenset({len(band)}) if axes else frozenset()
+    if order is not None:
+        fixed |= {len(band) + len(order.rows)}
     runs = collapse_axes(extents, ordered, fixed)
     shape = tuple(math.prod(extents[axis] for axis in run) for run in runs)
     strides = tuple(tuple(view[run[-1]] for run in runs) for view in ordered)
-    made_of = tuple(tuple(order[place] for place in run) for run in runs)
+    made_of = tuple(tuple(places[place] for place in run) for run in runs)
     if not axes:
         short = SHORT if narrow else SHORT_WIDE
         across = len(shape) > 1 and shape[-1] < short and shape[-2] >= LONG
         return Layout(len(runs) - 1, shape, strides, across, made_of)
     band_rank = sum(run[0] < len(band) for run in runs)
+    if order is not None:
+        return Layout(band_rank, shape, strides, order.banded, made_of)
     lanes_on_band = _lanes_on_band(shape, strides, band_rank) or _has_short_rows(
         shape, [strides[index] for index in written], band_rank
     )

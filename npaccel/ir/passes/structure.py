@@ -11,11 +11,12 @@ import dataclasses
 import math
 from collections.abc import Hashable
 
+from npaccel.ir.fold_order import fold_order
 from npaccel.ir.nodes import Kind, Request, ScalarOperand, Trace, View
 from npaccel.ir.passes.draft import Limits
 from npaccel.ir.passes.rewrite import substitute
 from npaccel.ir.scalar import item_size
-from npaccel.ir.views import Region, gathered, is_injective, overlaps, region
+from npaccel.ir.views import Region, gathered, is_injective, overlaps, region, squeezed_axes
 
 __all__ = ["Structure", "structure"]
 
@@ -36,7 +37,7 @@ VIEWS = 48
 #       order of axes, whether a row lies along memory)
 #   regions of one buffer: whether they are equal, and whether they overlap where one is written
 #   outputs: whether different indices are different elements
-#   rows: how their number and length lie to the limits for fusing them
+#   rows: how their number and length lie to the limits for fusing them; which axes make a sum's
 #   scalars: the values that a rewrite uses
 # What is left depends on how long the rows of a kernel are: `Plan.ranges` holds the bounds, and
 # layout.py's split is looked at again when a plan is moved to other sizes (move.py).
@@ -118,6 +119,7 @@ class _Reader:
             None if replaced is None else replaced[1:],
             tuple([self.injective(view, request) for view in request.outputs]),
             self.rows(request),
+            self.order(request),
         )
 
     def operand(self, request: Request, position: int) -> Structure:
@@ -153,6 +155,19 @@ class _Reader:
             inner < limits.inner_points,
             inner > limits.column_points,
         )
+
+    def order(self, request: Request) -> Structure:
+        """Which axes of a reduction make a row, and whether its results have one lane each."""
+        operand = request.inputs[0] if request.inputs else None
+        if request.kind is not Kind.REDUCE or not isinstance(operand, View):
+            return ()
+        kept = squeezed_axes(request.shape)
+        found = fold_order(
+            [request.shape[axis] for axis in kept],
+            [operand.strides[axis] for axis in kept],
+            [place for place, axis in enumerate(kept) if axis in request.axes],
+        )
+        return len(found.row), found.banded
 
     def overlaps(self) -> Structure | None:
         """Per pair of regions of a buffer, one of them written, whether they may meet."""

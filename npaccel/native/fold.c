@@ -1,0 +1,517 @@
+/* fold.c: runs a sum or product of floats, in its own order, on all cores.
+ *
+ * for each result (parallel), or each chunk of its rows:
+ *     for each block of a chunk:  lanes[k % 32] += x[k];  push the lanes on a counter
+ *     fold the lanes
+ * and push chunks on a counter per row, rows on one per result.
+ *
+ * Where results have one lane each, 256 of them go through their rows together. */
+#include "fold.h"
+
+#include <fenv.h>
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3", "no-associative-math")
+#endif
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define EACH_PROCESSOR
+#endif
+
+enum { LANES = NPA_FOLD_LANES, BLOCK = NPA_FOLD_BLOCK, COLUMNS = 256 };
+enum { BLOCK_LEVELS = 12, CHUNK_LEVELS = 30, ROW_LEVELS = 44 };
+enum { ALONE = 48 << 10, TASK = 64 << 10 }; /* elements */
+
+/* to = older op to, width times; lanes[k % 32] = lanes[k % 32] op x[k]. */
+typedef void combine_function(const void *older, void *to, int64_t width);
+typedef void lanes_function(void *lanes, const void *x, int64_t n);
+#define FOLD(NAME, T, OP)                                                                     \
+    EACH_PROCESSOR static void combine_##NAME(const void *older, void *to, int64_t width)    \
+    {                                                                                         \
+        const T *a = older;                                                                   \
+        T *b = to;                                                                            \
+        for (int64_t i = 0; i < width; i++) {                                                 \
+            b[i] = a[i] OP b[i];                                                              \
+        }                                                                                     \
+    }                                                                                         \
+    EACH_PROCESSOR static void lanes_##NAME(void *lanes, const void *x, int64_t n)           \
+    {                                                                                         \
+        const T *from = x;                                                                    \
+        T *to = lanes, here[LANES];                                                           \
+        int64_t whole = n / LANES * LANES;                                                    \
+        memcpy(here, to, sizeof here);                                                        \
+        for (int64_t i = 0; i < whole; i += LANES) {                                          \
+            for (int k = 0; k < LANES; k++) {                                                 \
+                here[k] = here[k] OP from[i + k];                                             \
+            }                                                                                 \
+        }                                                                                     \
+        for (int64_t i = whole; i < n; i++) {                                                 \
+            here[i - whole] = here[i - whole] OP from[i];                                     \
+        }                                                                                     \
+        memcpy(to, here, sizeof here);                                                        \
+    }                                                                                         \
+    EACH_PROCESSOR static void columns_##NAME(void *sums, const void *x, int64_t n)          \
+    {                                                                                         \
+        const T *from = x;                                                                    \
+        T *to = sums;                                                                         \
+        for (int64_t i = 0; i < n; i++) {                                                     \
+            to[i] = to[i] OP from[i];                                                         \
+        }                                                                                     \
+    }
+FOLD(add_f4, float, +)
+FOLD(add_f8, double, +)
+FOLD(multiply_f4, float, *)
+FOLD(multiply_f8, double, *)
+
+typedef struct {
+    combine_function *combine;
+    lanes_function *lanes, *columns; /* columns: sums[i] = sums[i] op x[i] */
+    int type, size;                  /* that it computes with */
+    double identity;
+} arithmetic;
+
+static const arithmetic arithmetics[2][2] = {
+    {{combine_add_f4, lanes_add_f4, columns_add_f4, NPY_FLOAT, 4, 0.0},
+     {combine_add_f8, lanes_add_f8, columns_add_f8, NPY_DOUBLE, 8, 0.0}},
+    {{combine_multiply_f4, lanes_multiply_f4, columns_multiply_f4, NPY_FLOAT, 4, 1.0},
+     {combine_multiply_f8, lanes_multiply_f8, columns_multiply_f8, NPY_DOUBLE, 8, 1.0}}};
+
+bool npa_folds_in_order(const npa_request *r) { return r->rule->kind == NPA_REDUCE && r->rule->ordered; }
+
+/* ----------------------------------------------------------------------------------- counters */
+
+/* Equal-sized neighbours combine at once, the rest from the smallest up. */
+typedef struct {
+    int64_t count, width;
+    char *stack; /* levels of `width` values */
+    size_t bytes; /* of a level */
+} counter;
+
+static void push(counter *c, const arithmetic *a, void *value)
+{
+    int top = __builtin_popcountll((uint64_t)c->count), merges = __builtin_ctzll(~(uint64_t)c->count);
+    for (int k = 0; k < merges; k++) {
+        a->combine(c->stack + (size_t)(top - k - 1) * c->bytes, value, c->width);
+    }
+    memcpy(c->stack + (size_t)(top - merges) * c->bytes, value, c->bytes);
+    c->count++;
+}
+
+static void fill(const arithmetic *a, void *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (a->size == 4) {
+            ((float *)to)[i] = (float)a->identity;
+        } else {
+            ((double *)to)[i] = a->identity;
+        }
+    }
+}
+
+/* The combination of all that was pushed; the identity if nothing was. */
+static void take(counter *c, const arithmetic *a, void *to)
+{
+    int top = __builtin_popcountll((uint64_t)c->count);
+    if (top == 0) {
+        fill(a, to, c->width);
+        return;
+    }
+    memcpy(to, c->stack + (size_t)(top - 1) * c->bytes, c->bytes);
+    for (int k = top - 2; k >= 0; k--) {
+        a->combine(c->stack + (size_t)k * c->bytes, to, c->width);
+    }
+    c->count = 0;
+}
+
+/* --------------------------------------------------------------------------------- the request */
+
+typedef struct {
+    const arithmetic *a;
+    npa_order order;
+    npa_request *r;
+    int type, part;      /* of the operand; of complex ones, which part is summed: 0, 1, or -1 */
+    const char *in, *mask;
+    char *out;
+    int64_t shape[NPA_MAX_DIMS], in_step[NPA_MAX_DIMS], mask_step[NPA_MAX_DIMS], out_step[NPA_MAX_DIMS];
+    int64_t points, rows, row; /* results; rows of each; elements of each */
+    int64_t in_row, mask_row;  /* bytes from one of them to the next */
+    int64_t chunks;            /* of a row */
+    bool dense;                /* rows may be read where they are */
+    bool through_half;         /* the loop's type is f2, the operand's is not */
+    bool nothing;              /* imaginary parts of what has none */
+    char *partials;            /* per result, row and chunk; NULL: a task has whole results */
+    int64_t each;              /* results, or partials, of a task */
+    atomic_int raised;
+    atomic_bool failed;
+} fold;
+
+/* n elements from a place on, in the type it computes with. Left out ones are the identity. */
+static const void *load(const fold *f, const char *in, int64_t step, const char *mask, int64_t mask_step,
+                        int64_t n, void *room, bool dense)
+{
+    const arithmetic *a = f->a;
+    if (f->nothing) {
+        fill(a, room, n);
+        return room;
+    }
+    if (dense && mask == NULL) {
+        return in;
+    }
+    if (f->through_half) {
+        npy_half halves[BLOCK];
+        npa_cast(f->type, in, step, NPY_HALF, (char *)halves, sizeof(npy_half), n);
+        npa_cast(NPY_HALF, (char *)halves, sizeof(npy_half), a->type, room, a->size, n);
+    } else {
+        npa_cast(f->type, in, step, a->type, room, a->size, n);
+    }
+    for (int64_t i = 0; mask != NULL && i < n; i++) {
+        if (!mask[i * mask_step]) {
+            fill(a, (char *)room + i * a->size, 1);
+        }
+    }
+    return room;
+}
+
+static int64_t locate(const fold *f, const int *axes, int n, int64_t number, const int64_t *steps)
+{
+    int64_t offset = 0;
+    for (int i = n - 1; i >= 0; i--) {
+        offset += number % f->shape[axes[i]] * steps[axes[i]];
+        number /= f->shape[axes[i]];
+    }
+    return offset;
+}
+
+/* --------------------------------------------------------------------------- results of 32 lanes */
+
+/* Lanes fold as halves. */
+static void fold_lanes(const arithmetic *a, char *lanes)
+{
+    for (int half = LANES / 2; half > 0; half /= 2) {
+        char right[LANES / 2 * sizeof(double)];
+        memcpy(right, lanes + half * a->size, (size_t)(half * a->size));
+        a->combine(lanes, right, half);
+        memcpy(lanes, right, (size_t)(half * a->size));
+    }
+}
+
+/* One chunk of a row; its result to `out`. */
+static void fold_chunk(const fold *f, const char *in, const char *mask, int64_t n, void *out)
+{
+    const arithmetic *a = f->a;
+    double stack[BLOCK_LEVELS * LANES], lanes[LANES], room[BLOCK];
+    counter blocks = {.width = LANES, .stack = (char *)stack, .bytes = (size_t)(LANES * a->size)};
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        int64_t m = n - at < BLOCK ? n - at : BLOCK;
+        const void *x = load(f, in + at * f->in_row, f->in_row, mask != NULL ? mask + at * f->mask_row : NULL,
+                             f->mask_row, m, room, f->dense);
+        fill(a, lanes, LANES);
+        a->lanes(lanes, x, m);
+        push(&blocks, a, lanes);
+    }
+    take(&blocks, a, lanes);
+    fold_lanes(a, (char *)lanes);
+    memcpy(out, lanes, (size_t)a->size);
+}
+
+static void fold_part(const fold *f, int64_t number, void *out)
+{
+    int64_t chunk = number % f->chunks, row = number / f->chunks % f->rows;
+    int64_t point = number / f->chunks / f->rows, first = chunk * NPA_FOLD_CHUNK;
+    const npa_order *o = &f->order;
+    const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step) +
+                     locate(f, o->inner, o->first, row, f->in_step) + first * f->in_row;
+    const char *mask = f->mask;
+    if (mask != NULL) {
+        mask += locate(f, o->band, o->nband, point, f->mask_step) +
+                locate(f, o->inner, o->first, row, f->mask_step) + first * f->mask_row;
+    }
+    int64_t n = f->row - first < NPA_FOLD_CHUNK ? f->row - first : NPA_FOLD_CHUNK;
+    fold_chunk(f, in, mask, n, out);
+}
+
+/* The result, in the type it computes with, into the output. */
+static void store(const fold *f, int64_t point, char *value)
+{
+    const npa_request *r = f->r;
+    const arithmetic *a = f->a;
+    int out = npa_operand_at((npa_request *)r, r->nin)->type, loop = r->rule->loop_type[1];
+    char *to = f->out + locate(f, f->order.band, f->order.nband, point, f->out_step);
+    double begun[1];
+    if (r->initial) {
+        int real = f->part >= 0 ? a->type : loop;
+        const char *at = (const char *)npa_operand_at((npa_request *)r, 1)->at;
+        npa_cast(real, at + (f->part > 0 ? a->size : 0), 0, a->type, (char *)begun, 0, 1);
+        a->combine(begun, value, 1);
+    }
+    if (f->part >= 0) {
+        int real = out == NPY_CFLOAT ? NPY_FLOAT : NPY_DOUBLE;
+        npa_cast(a->type, value, 0, real, to + (f->part > 0 ? npa_item_size[real] : 0), 0, 1);
+    } else if (loop == NPY_HALF && out != NPY_HALF) {
+        npy_half rounded;
+        npa_cast(a->type, value, 0, NPY_HALF, (char *)&rounded, 0, 1);
+        npa_cast(NPY_HALF, (char *)&rounded, 0, out, to, 0, 1);
+    } else {
+        npa_cast(a->type, value, 0, out, to, 0, 1);
+    }
+}
+
+/* Results from their rows, rows from their chunks; parts: in order, or NULL, to be computed. */
+static void fold_point(const fold *f, int64_t point, const char *parts)
+{
+    const arithmetic *a = f->a;
+    double chunk_stack[CHUNK_LEVELS], row_stack[ROW_LEVELS], value[1];
+    counter chunks = {.width = 1, .stack = (char *)chunk_stack, .bytes = (size_t)a->size};
+    counter rows = {.width = 1, .stack = (char *)row_stack, .bytes = (size_t)a->size};
+    for (int64_t row = 0, number = point * f->rows * f->chunks; row < f->rows; row++) {
+        for (int64_t k = 0; k < f->chunks; k++, number++) {
+            if (parts != NULL) {
+                memcpy(value, parts + number * a->size, (size_t)a->size);
+            } else {
+                fold_part(f, number, value);
+            }
+            push(&chunks, a, value);
+        }
+        take(&chunks, a, value);
+        push(&rows, a, value);
+    }
+    take(&rows, a, value);
+    store(f, point, (char *)value);
+}
+
+/* --------------------------------------------------------------------------- results of one lane */
+
+typedef struct {
+    double blocks[BLOCK_LEVELS][COLUMNS], chunks[CHUNK_LEVELS][COLUMNS], rows[ROW_LEVELS][COLUMNS];
+    double sums[COLUMNS], room[COLUMNS];
+} columns;
+
+/* `n` neighbouring results, from number `point` on, of one row along the last band axis. */
+static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
+{
+    const arithmetic *a = f->a;
+    const npa_order *o = &f->order;
+    int last = o->band[o->nband - 1];
+    size_t bytes = (size_t)(n * a->size);
+    counter blocks = {.width = n, .stack = (char *)c->blocks, .bytes = bytes};
+    counter chunks = {.width = n, .stack = (char *)c->chunks, .bytes = bytes};
+    counter rows = {.width = n, .stack = (char *)c->rows, .bytes = bytes};
+    const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step), *mask = f->mask;
+    mask = mask != NULL ? mask + locate(f, o->band, o->nband, point, f->mask_step) : NULL;
+    bool dense = f->type == a->type && f->in_step[last] == a->size;
+    for (int64_t row = 0; row < f->rows; row++) {
+        const char *p = in + locate(f, o->inner, o->first, row, f->in_step);
+        const char *m = mask != NULL ? mask + locate(f, o->inner, o->first, row, f->mask_step) : NULL;
+        for (int64_t i = 0; i < f->row; i++) {
+            if (i % NPA_FOLD_BAND_BLOCK == 0) {
+                fill(a, c->sums, n);
+            }
+            const void *x = load(f, p + i * f->in_row, f->in_step[last],
+                                 m != NULL ? m + i * f->mask_row : NULL, f->mask_step[last], n, c->room,
+                                 dense);
+            a->columns(c->sums, x, n);
+            if ((i + 1) % NPA_FOLD_BAND_BLOCK == 0 || i + 1 == f->row) {
+                push(&blocks, a, c->sums);
+            }
+            if ((i + 1) % NPA_FOLD_CHUNK == 0 || i + 1 == f->row) {
+                take(&blocks, a, c->sums);
+                push(&chunks, a, c->sums);
+            }
+        }
+        take(&chunks, a, c->sums);
+        push(&rows, a, c->sums);
+    }
+    take(&rows, a, c->sums);
+    for (int64_t i = 0; i < n; i++) {
+        store(f, point + i, (char *)c->sums + i * a->size);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- tasks */
+
+static void run_task(void *context, int64_t task, int worker)
+{
+    fold *f = context;
+    feclearexcept(FE_ALL_EXCEPT);
+    if (f->order.banded) { /* f->each: pieces of rows of results */
+        int64_t extent = f->shape[f->order.band[f->order.nband - 1]];
+        int64_t pieces = (extent + COLUMNS - 1) / COLUMNS, all = f->points / extent * pieces;
+        columns *c = (columns *)npa_pool_scratch(worker, sizeof *c);
+        for (int64_t i = task * f->each; c != NULL && i < (task + 1) * f->each && i < all; i++) {
+            int64_t first = i % pieces * COLUMNS;
+            int64_t n = extent - first < COLUMNS ? extent - first : COLUMNS;
+            fold_columns(f, i / pieces * extent + first, n, c);
+        }
+        if (c == NULL) {
+            atomic_store(&f->failed, true);
+        }
+    } else if (f->partials != NULL) {
+        int64_t all = f->points * f->rows * f->chunks;
+        for (int64_t i = task * f->each; i < (task + 1) * f->each && i < all; i++) {
+            fold_part(f, i, f->partials + i * f->a->size);
+        }
+    } else {
+        for (int64_t i = task * f->each; i < (task + 1) * f->each && i < f->points; i++) {
+            fold_point(f, i, NULL);
+        }
+    }
+    int flags = fetestexcept(FE_OVERFLOW | FE_INVALID | FE_UNDERFLOW);
+    atomic_fetch_or(&f->raised, (flags & FE_OVERFLOW ? 2 : 0) | (flags & FE_UNDERFLOW ? 4 : 0) |
+                                    (flags & FE_INVALID ? 8 : 0));
+}
+
+static int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* How the work is cut; 0, or -1: out of memory. Never decides bits. */
+static int64_t cut(fold *f)
+{
+    int64_t elements = f->points * f->rows * f->row, parts = f->points * f->rows * f->chunks;
+    int64_t threads = elements < ALONE ? 1 : npa_pool_size();
+    int64_t unit = f->rows * f->row, all = f->points;
+    if (f->order.banded) {
+        int64_t extent = f->shape[f->order.band[f->order.nband - 1]];
+        all = f->points / extent * ceiling(extent, COLUMNS);
+        unit = ceiling(elements, all);
+    } else if (threads > 1 && f->points < 4 * threads && parts > f->points) {
+        f->partials = malloc((size_t)(parts * f->a->size));
+        if (f->partials == NULL) {
+            return -1;
+        }
+        all = parts, unit = ceiling(elements, parts);
+    }
+    f->each = threads == 1 ? all : ceiling(TASK, unit > 0 ? unit : 1);
+    if (f->each > ceiling(all, threads)) {
+        f->each = ceiling(all, threads);
+    }
+    return ceiling(all, f->each);
+}
+
+static int run(fold *f)
+{
+    int64_t tasks = cut(f);
+    if (tasks < 0) {
+        return -1;
+    }
+    npa_pool_run(run_task, f, tasks, NULL);
+    if (f->partials != NULL) {
+        feclearexcept(FE_ALL_EXCEPT);
+        for (int64_t i = 0; i < f->points; i++) {
+            fold_point(f, i, f->partials);
+        }
+        int flags = fetestexcept(FE_OVERFLOW | FE_INVALID | FE_UNDERFLOW);
+        atomic_fetch_or(&f->raised, (flags & FE_OVERFLOW ? 2 : 0) | (flags & FE_UNDERFLOW ? 4 : 0) |
+                                        (flags & FE_INVALID ? 8 : 0));
+        free(f->partials);
+        f->partials = NULL;
+    }
+    return atomic_load(&f->failed) ? -1 : atomic_load(&f->raised);
+}
+
+static char *address(npa_queue *q, npa_operand *o)
+{
+    char *base = npa_buffer_address(q->buffers[o->buffer]);
+    return base != NULL ? base + o->offset : NULL;
+}
+
+/* The mask's elements in the order of `number`s of results, rows and their elements; NULL: no memory. */
+static char *order_mask(const fold *f)
+{
+    const npa_order *o = &f->order;
+    int64_t inner = f->rows * f->row, n = f->points * inner;
+    char *made = malloc((size_t)n);
+    for (int64_t i = 0; made != NULL && i < n; i++) {
+        made[i] = f->mask[locate(f, o->band, o->nband, i / inner, f->mask_step) +
+                          locate(f, o->inner, o->ninner, i % inner, f->mask_step)];
+    }
+    return made;
+}
+
+/* Strides of what `order_mask` made. */
+static void set_mask(fold *f, const char *made)
+{
+    const npa_order *o = &f->order;
+    int64_t step = 1;
+    for (int i = o->ninner - 1; i >= 0; i--) {
+        f->mask_step[o->inner[i]] = step;
+        step *= f->shape[o->inner[i]];
+    }
+    for (int i = o->nband - 1; i >= 0; i--) {
+        f->mask_step[o->band[i]] = step;
+        step *= f->shape[o->band[i]];
+    }
+    f->mask = made, f->mask_row = 1;
+}
+
+/* Whether steps along the axes of a row are the same from each element to the next. */
+static bool is_even(const fold *f, const int64_t *steps)
+{
+    const npa_order *o = &f->order;
+    for (int i = o->first; i + 1 < o->ninner; i++) {
+        if (steps[o->inner[i]] != steps[o->inner[i + 1]] * f->shape[o->inner[i + 1]]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Both parts of complex numbers, one after the other. */
+static int run_parts(fold *f)
+{
+    int type = f->type, kinds = 0;
+    if (!PyTypeNum_ISCOMPLEX(f->r->rule->loop_type[0])) {
+        return run(f);
+    }
+    bool real = !PyTypeNum_ISCOMPLEX(type); /* its imaginary parts are 0 */
+    int size = real ? 0 : npa_item_size[type] / 2;
+    const char *in = f->in;
+    for (f->part = 0; f->part < 2 && kinds >= 0; f->part++) {
+        f->type = real ? type : type == NPY_CFLOAT ? NPY_FLOAT : NPY_DOUBLE;
+        f->in = in + f->part * size, f->nothing = real && f->part == 1;
+        int found = run(f);
+        kinds = found < 0 ? -1 : kinds | found;
+    }
+    return kinds;
+}
+
+int npa_fold(npa_queue *q, npa_request *r)
+{
+    npa_operand *in = npa_operand_at(r, 0), *out = npa_operand_at(r, r->nin);
+    npa_operand *mask = r->mask ? npa_operand_at(r, r->nin + 1) : NULL;
+    int loop = r->rule->loop_type[0];
+    bool wide = loop == NPY_DOUBLE || loop == NPY_CDOUBLE;
+    fold f = {.a = &arithmetics[r->rule->identity][wide], .r = r, .type = in->type, .part = -1,
+              .points = 1, .rows = 1, .in = address(q, in), .out = address(q, out),
+              .mask = mask != NULL ? address(q, mask) : NULL,
+              .through_half = loop == NPY_HALF && in->type != NPY_HALF};
+    if (f.in == NULL || f.out == NULL || (mask != NULL && f.mask == NULL)) {
+        return -1;
+    }
+    for (int i = 0; i < r->ndim; i++) {
+        f.shape[i] = r->shape[i], f.in_step[i] = in->at[i], f.out_step[i] = out->at[i];
+        f.mask_step[i] = mask != NULL ? mask->at[i] : 0;
+        f.points *= r->axes >> i & 1 ? 1 : r->shape[i];
+    }
+    const npa_order *o = &f.order;
+    npa_fold_order(r->ndim, f.shape, in->at, r->axes, npa_item_size[in->type], &f.order);
+    for (int i = 0; i < o->first; i++) {
+        f.rows *= f.shape[o->inner[i]];
+    }
+    f.row = o->row, f.chunks = ceiling(f.row, NPA_FOLD_CHUNK);
+    f.in_row = o->ninner > 0 ? f.in_step[o->inner[o->ninner - 1]] : 0;
+    f.mask_row = o->ninner > 0 ? f.mask_step[o->inner[o->ninner - 1]] : 0;
+    f.dense = in->type == f.a->type && (f.in_row == f.a->size || f.row == 1);
+    char *made = NULL;
+    if (f.mask != NULL && !is_even(&f, f.mask_step)) {
+        made = order_mask(&f);
+        if (made == NULL) {
+            return -1;
+        }
+        set_mask(&f, made);
+    }
+    int before = npa_now(NPA_IN_LOOPS), kinds = run_parts(&f);
+    npa_now(before);
+    free(made);
+    return kinds;
+}

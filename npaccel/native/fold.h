@@ -1,0 +1,35 @@
+/* fold.h: sums and products of floats, in an order of their own. See Note [Reduction order] of
+ * ir/nodes.py. */
+#ifndef NPACCEL_FOLD_H
+#define NPACCEL_FOLD_H
+
+#include "record.h"
+
+enum {
+    NPA_FOLD_LANES = 32,
+    NPA_FOLD_BLOCK = 512,      /* elements that go to the lanes before these are combined */
+    NPA_FOLD_BAND_BLOCK = 16,  /* the same where each result has one lane */
+    NPA_FOLD_CHUNK = 32768,
+    NPA_SHORT_FOLD = 512, /* rows below this join the ones that follow them in memory */
+    NPA_FOLD_BAND = 8,    /* results that lie behind one another have a lane each, from so many on */
+};
+
+/* Axes are the request's, without those of 1: band and inner in the order of memory. A row is the inner
+ * axes from number `first` on, as one; rows follow each other. banded: one lane per result. */
+typedef struct {
+    int nband, ninner, first;
+    int band[NPA_MAX_DIMS], inner[NPA_MAX_DIMS];
+    int64_t row;
+    bool banded;
+} npa_order;
+
+/* strides: of the operand, in bytes; size: bytes of its element; axes: a bit per reduced axis. */
+void npa_fold_order(int ndim, const int64_t *shape, const int64_t *strides, uint32_t axes, int size,
+                    npa_order *o);
+
+/* Whether the request is one of these. */
+bool npa_folds_in_order(const npa_request *r);
+/* Run it. Kinds raised, or -1: out of memory, and nothing was written. */
+int npa_fold(npa_queue *q, npa_request *r);
+
+#endif

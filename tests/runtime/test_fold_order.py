@@ -1,0 +1,184 @@
+"""A float sum or product has the same bits in every tier, and whatever is computed beside it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import npaccel as na
+from npaccel.ir.fold_order import fold_order
+from npaccel.ir.views import squeezed_axes
+
+pytestmark = pytest.mark.pending
+
+LANES, BLOCK, BAND_BLOCK, CHUNK = 32, 512, 16, 32768
+
+
+def _counter(items: Any, combine: Any) -> Any:
+    """Equal-sized neighbours combine at once, the rest from the smallest up."""
+    stack: list[tuple[int, Any]] = []
+    for item in items:
+        size, value = 1, item
+        while stack and stack[-1][0] == size:
+            older = stack.pop()
+            size, value = 2 * size, combine(older[1], value)
+        stack.append((size, value))
+    value = stack.pop()[1]
+    while stack:
+        value = combine(stack.pop()[1], value)
+    return value
+
+
+def _sequence(x: np.ndarray, ufunc: np.ufunc, *, banded: bool) -> np.ndarray:
+    """Rows of elements along the last axis, in the type that is computed with."""
+    lanes, block = (1, BAND_BLOCK) if banded else (LANES, BLOCK)
+
+    def one_block(part: np.ndarray) -> np.ndarray:
+        sums = np.full((*x.shape[:-1], lanes), ufunc.identity, x.dtype)
+        for at in range(0, part.shape[-1], lanes):
+            piece = part[..., at : at + lanes]
+            here = sums[..., : piece.shape[-1]]
+            ufunc(here, piece, out=here)
+        return sums
+
+    def one_chunk(part: np.ndarray) -> np.ndarray:
+        cuts = range(0, part.shape[-1], block)
+        sums = _counter((one_block(part[..., at : at + block]) for at in cuts), ufunc)
+        while sums.shape[-1] > 1:
+            half = sums.shape[-1] // 2
+            sums = ufunc(sums[..., :half], sums[..., half:])
+        return sums[..., 0]
+
+    cuts = range(0, x.shape[-1], CHUNK)
+    return _counter((one_chunk(x[..., at : at + CHUNK]) for at in cuts), ufunc)
+
+
+def expected(x: np.ndarray, ufunc: np.ufunc, axes: tuple[int, ...]) -> np.ndarray:
+    """What Note [Reduction order] says."""
+    kept = squeezed_axes(x.shape)
+    squeezed = x.squeeze()
+    strides = [step // x.itemsize for step in squeezed.strides]
+    places = [place for place, axis in enumerate(kept) if axis in axes]
+    order = fold_order(squeezed.shape, strides, places)
+    rows = [squeezed.shape[axis] for axis in order.rows]
+    lead = [squeezed.shape[axis] for axis in order.band]
+    back = [order.band.index(axis) for axis in sorted(order.band)]
+
+    def part(values: np.ndarray) -> np.ndarray:
+        moved = values.transpose(*order.band, *order.inner)
+        flat = moved.reshape(*lead, int(np.prod(rows, dtype=int)), -1)
+        found = _sequence(flat, ufunc, banded=order.banded)
+        whole = _counter((found[..., k] for k in range(found.shape[-1])), ufunc)
+        return np.asarray(whole).transpose(*back)
+
+    if x.dtype.kind == "c":
+        return (part(squeezed.real) + 1j * part(squeezed.imag)).astype(x.dtype)
+    return part(squeezed.astype("f4") if x.dtype == np.float16 else squeezed).astype(x.dtype)
+
+
+def _same(a: Any, b: Any) -> None:
+    a, b = np.asarray(a), np.asarray(b)
+    assert a.dtype == b.dtype and a.shape == b.shape
+    assert a.tobytes() == b.tobytes()
+
+
+def _made(shape: tuple[int, ...], dtype: str, layout: str, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    if layout == "sliced":
+        shape = tuple(n + 2 for n in shape)
+    x = rng.normal(size=shape).astype(dtype)
+    if dtype[0] == "c":
+        x = x + 1j * rng.normal(size=shape).astype(dtype)
+    x = x.astype(dtype)
+    if layout == "sliced":
+        return x[(slice(1, -1),) * len(shape)]
+    return {"c": x, "f": np.asfortranarray(x), "reversed": x[::-1], "swapped": x.swapaxes(0, -1)}[
+        layout
+    ]
+
+
+def _axes(ndim: int) -> st.SearchStrategy[tuple[int, ...]]:
+    every = [
+        axes for n in range(1, ndim + 1) for axes in itertools.combinations(range(ndim), n)
+    ]
+    return st.sampled_from(every)
+
+
+SHAPES = st.sampled_from(
+    [(70000,), (40000, 3), (3, 40000), (300, 300), (20, 4000), (4000, 20), (33, 700, 3), (9, 5, 1100)]
+)
+
+
+@pytest.fixture(params=["off", "eager"])
+def tier(request: pytest.FixtureRequest) -> Any:
+    """Everything is recorded, and runs in one tier."""
+    before = na.config.tiering, na.config.threshold
+    na.config.tiering, na.config.threshold = request.param, 0
+    yield request.param
+    na.config.tiering, na.config.threshold = before
+
+
+@pytest.fixture
+def every_way() -> Any:
+    """Call a function in each tier, with one thread and with two; the results."""
+
+    def run(function: Any) -> list[Any]:
+        before = na.config.tiering, na.config.threshold, na.config.threads
+        found = []
+        for tiering, threads in itertools.product(["off", "eager"], [1, 2]):
+            na.config.tiering, na.config.threshold = tiering, 0
+            na.config.threads = threads
+            found.append(tuple(map(np.array, function())))
+        na.config.tiering, na.config.threshold, na.config.threads = before
+        return found
+
+    return run
+
+
+@hypothesis.settings(
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
+@hypothesis.given(
+    data=st.data(),
+    shape=SHAPES,
+    dtype=st.sampled_from(["f2", "f4", "f8", "c8", "c16"]),
+    layout=st.sampled_from(["c", "f", "sliced", "reversed", "swapped"]),
+    ufunc=st.sampled_from([np.add, np.multiply]),
+)
+def test_the_order_is_the_stated_one(
+    data: Any, shape: Any, dtype: str, layout: str, ufunc: np.ufunc, tier: str
+) -> None:
+    if ufunc is np.multiply and dtype[0] == "c":
+        return
+    x = _made(shape, dtype, layout, 1)
+    if ufunc is np.multiply:
+        x = np.exp2(x / 2000).astype(dtype)
+    axes = data.draw(_axes(x.ndim))
+    _same(ufunc.reduce(na.asarray(x), axis=axes), expected(x, ufunc, axes))
+
+
+def _beside(x: Any, other: Any) -> Any:
+    """A sum whose operand is computed in the same kernel from what lies otherwise in memory."""
+    y = x * 1.5 + other
+    return y.sum(axis=0), y.sum(axis=1), y.sum(), np.sqrt(np.square(y).mean(axis=1))
+
+
+@pytest.mark.parametrize("shape", [(300, 700), (4000, 30), (30, 4000), (70000, 3)])
+@pytest.mark.parametrize("layout", ["c", "f", "sliced"])
+def test_bits_do_not_depend_on_what_shares_the_loop(
+    shape: tuple[int, ...], layout: str, every_way: Any
+) -> None:
+    x, other = _made(shape, "f8", "c", 2), _made(shape, "f8", layout, 3)
+    found = every_way(lambda: _beside(na.asarray(x), na.asarray(other)))
+    y = x * 1.5 + other
+    for way in found:
+        for axes, value in zip([(0,), (1,), (0, 1)], way, strict=False):
+            _same(value, expected(y, np.add, axes))
+        _same(way[3], found[0][3])
