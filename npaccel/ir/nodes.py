@@ -94,6 +94,7 @@ class Request:
     It lies in [-extent, extent), a negative one counts from the end.
     `errstate` has two bits for each of divide, over, under, invalid, from the lowest:
     0 = ignore, 1 = warn.
+    numpys: NumPy's own loop computes it, since it is too small for ours, which has other last bits.
     """
 
     index: int
@@ -106,6 +107,7 @@ class Request:
     loop: tuple[str, ...]
     mask: View | None
     errstate: int
+    numpys: bool = False
 
 
 @dataclass(frozen=True, slots=True)

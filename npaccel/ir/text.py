@@ -52,7 +52,8 @@ def request_text(request: Request) -> str:
         line += f" axes ({_words(request.axes)})"
     if request.mask is not None:
         line += f" where {_operand(request.mask)}"
-    return f"r{request.index}: {line} errstate {request.errstate:#04x}"
+    numpys = " numpys" if request.numpys else ""
+    return f"r{request.index}: {line} errstate {request.errstate:#04x}{numpys}"
 
 
 def _buffer(buffer: BufferInfo) -> str:

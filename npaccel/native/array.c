@@ -90,9 +90,8 @@ bool npa_is_exact(npa_exactness how, const npa_value *values, int n)
 /* Whether NumPy does it at once, in a block; see trial.c. */
 static bool passes(enum operation op, const npa_value *values, int n)
 {
-    return npa_trials_on && npa_in_block() &&
-           npa_trial_passes(operations[op], npa_broadcast_bytes(values, n),
-                            npa_is_exact(exact[op], values, n) ? NPA_ANY_TIME : NPA_WHILE_NEW);
+    return npa_trials_on && npa_in_block() && npa_is_exact(exact[op], values, n) &&
+           npa_trial_passes(operations[op], npa_broadcast_bytes(values, n), true);
 }
 
 /* Record ufunc(values...): 1 done, 0 NumPy should do it, -1 error. */

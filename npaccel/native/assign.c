@@ -163,7 +163,7 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
     int kind = npa_key_kind(self, key);
     bool on_trial = npa_trials_on && npa_in_block();
     if (kind == 0 && (wanted || npa_key_wants(key)) &&
-        !(on_trial && npa_trial_passes(npa_hook_setitem, (size_t)PyArray_NBYTES(self), NPA_ANY_TIME))) {
+        !(on_trial && npa_trial_passes(npa_hook_setitem, (size_t)PyArray_NBYTES(self), true))) {
         int before = npa_now(NPA_RECORDING), status = npa_here == NULL ? npa_put(self, key, value) : 0;
         bool few = status == 0 && npa_is_few(self, key, NPA_FEW_WRITTEN);
         if (status == 0 && !few && npa_here == NULL) {
@@ -199,7 +199,7 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
         bool at_once = small[0].array == NULL || (npa_q.nrequests == 0 && !npa_wants(small, 2));
         size_t bytes = small[0].array != NULL ? (size_t)PyArray_NBYTES(small[0].array) : 0;
         if (!at_once && on_trial && bytes >= npa_threshold_here()) { /* as for a plain array */
-            at_once = npa_trial_passes(npa_copy_name, bytes, NPA_ANY_TIME);
+            at_once = npa_trial_passes(npa_copy_name, bytes, true);
         }
         int status = at_once ? 0 : assign((PyArrayObject *)view, value);
         Py_DECREF(view);

@@ -1,6 +1,6 @@
 /* at_once.c: calls on arrays that nothing waits for, of a size at which NumPy is done before recording
  * would be: reductions, and functions that NumPy writes in Python as many small steps. The sizes
- * were measured; they do not depend on what was run before, so neither do sums' last places. */
+ * were measured. Sums of floats are ours all the same (folds.c), for their last bits. */
 #include "record.h"
 
 #include <string.h>
@@ -109,8 +109,7 @@ static bool is_long(PyArrayObject *a, PyObject *axis)
     return k >= 0 && k < PyArray_NDIM(a) && PyArray_DIM(a, (int)k) >= LONG;
 }
 
-/* fold(array, axis, ...), where `out` is at that place. first: without an axis it is the first one. */
-bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
+bool npa_fold_is_brief(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
                        Py_ssize_t out_place, bool first)
 {
     if (n < 1 || !is_array(args[0]) || PyArray_NDIM((PyArrayObject *)args[0]) == 0) {
@@ -128,4 +127,19 @@ bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, Py
     }
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     return most > 0 && PyArray_SIZE(a) > 0 && npa_at_once(args, all, most);
+}
+
+/* Whether its last bits are ours, at this size: a float sum or product. */
+static bool is_ours(const char *fold, PyObject *operand)
+{
+    PyArrayObject *a = (PyArrayObject *)operand;
+    bool ordered = strcmp(fold, "add") == 0 ? PyArray_ISFLOAT(a) || PyArray_ISCOMPLEX(a)
+                                            : strcmp(fold, "multiply") == 0 && PyArray_ISFLOAT(a);
+    return ordered && (size_t)PyArray_NBYTES(a) >= npa_threshold_here();
+}
+
+bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                       Py_ssize_t out_place, bool first)
+{
+    return npa_fold_is_brief(fold, args, n, names, out_place, first) && !is_ours(fold, args[0]);
 }

@@ -537,7 +537,7 @@ int npa_evaluate_request(npa_queue *q, int index)
 {
     npa_request *r = (npa_request *)(q->arena + q->at[index]);
     if (npa_folds_in_order(r)) {
-        return npa_fold(q, r);
+        return npa_fold_request(q, r);
     }
     job j = {.r = r, .rule = r->rule, .nargs = r->nin + r->nout, .fold = r->rule->kind == NPA_REDUCE};
     for (int k = 0; k < j.nargs; k++) {

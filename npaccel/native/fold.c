@@ -60,25 +60,57 @@ typedef void lanes_function(void *lanes, const void *x, int64_t n);
             to[i] = to[i] OP from[i];                                                         \
         }                                                                                     \
     }
+/* to[0] = the result of n rows of at most a block each, one behind the other every `step` elements. */
+#define FOLD_ROWS(NAME, T, OP, IDENTITY)                                                      \
+    EACH_PROCESSOR static void rows_##NAME(const void *x, int64_t step, int64_t n, int64_t m, \
+                                           void *results)                                     \
+    {                                                                                         \
+        T *to = results;                                                                      \
+        for (int64_t r = 0; r < m; r++) {                                                     \
+            const T *from = (const T *)x + r * step;                                          \
+            T lanes[LANES];                                                                   \
+            int64_t i = 0;                                                                    \
+            for (int k = 0; k < LANES; k++) {                                                 \
+                lanes[k] = IDENTITY;                                                          \
+            }                                                                                 \
+            for (; i + LANES <= n; i += LANES) {                                              \
+                for (int k = 0; k < LANES; k++) {                                             \
+                    lanes[k] = lanes[k] OP from[i + k];                                       \
+                }                                                                             \
+            }                                                                                 \
+            for (int k = 0; i < n; i++, k++) {                                                \
+                lanes[k] = lanes[k] OP from[i];                                               \
+            }                                                                                 \
+            for (int half = LANES / 2; half > 0; half /= 2) {                                 \
+                for (int k = 0; k < half; k++) {                                              \
+                    lanes[k] = lanes[k] OP lanes[k + half];                                   \
+                }                                                                             \
+            }                                                                                 \
+            to[r] = lanes[0];                                                                 \
+        }                                                                                     \
+    }
 FOLD(add_f4, float, +)
 FOLD(add_f8, double, +)
 FOLD(multiply_f4, float, *)
 FOLD(multiply_f8, double, *)
+FOLD_ROWS(add_f4, float, +, 0.0f)
+FOLD_ROWS(add_f8, double, +, 0.0)
+FOLD_ROWS(multiply_f4, float, *, 1.0f)
+FOLD_ROWS(multiply_f8, double, *, 1.0)
 
 typedef struct {
     combine_function *combine;
     lanes_function *lanes, *columns; /* columns: sums[i] = sums[i] op x[i] */
+    void (*rows)(const void *x, int64_t step, int64_t n, int64_t m, void *results);
     int type, size;                  /* that it computes with */
     double identity;
 } arithmetic;
 
 static const arithmetic arithmetics[2][2] = {
-    {{combine_add_f4, lanes_add_f4, columns_add_f4, NPY_FLOAT, 4, 0.0},
-     {combine_add_f8, lanes_add_f8, columns_add_f8, NPY_DOUBLE, 8, 0.0}},
-    {{combine_multiply_f4, lanes_multiply_f4, columns_multiply_f4, NPY_FLOAT, 4, 1.0},
-     {combine_multiply_f8, lanes_multiply_f8, columns_multiply_f8, NPY_DOUBLE, 8, 1.0}}};
-
-bool npa_folds_in_order(const npa_request *r) { return r->rule->kind == NPA_REDUCE && r->rule->ordered; }
+    {{combine_add_f4, lanes_add_f4, columns_add_f4, rows_add_f4, NPY_FLOAT, 4, 0.0},
+     {combine_add_f8, lanes_add_f8, columns_add_f8, rows_add_f8, NPY_DOUBLE, 8, 0.0}},
+    {{combine_multiply_f4, lanes_multiply_f4, columns_multiply_f4, rows_multiply_f4, NPY_FLOAT, 4, 1.0},
+     {combine_multiply_f8, lanes_multiply_f8, columns_multiply_f8, rows_multiply_f8, NPY_DOUBLE, 8, 1.0}}};
 
 /* ----------------------------------------------------------------------------------- counters */
 
@@ -130,7 +162,7 @@ static void take(counter *c, const arithmetic *a, void *to)
 typedef struct {
     const arithmetic *a;
     npa_order order;
-    npa_request *r;
+    const npa_folding *of;
     int type, part;      /* of the operand; of complex ones, which part is summed: 0, 1, or -1 */
     const char *in, *mask;
     char *out;
@@ -235,15 +267,19 @@ static void fold_part(const fold *f, int64_t number, void *out)
 /* The result, in the type it computes with, into the output. */
 static void store(const fold *f, int64_t point, char *value)
 {
-    const npa_request *r = f->r;
+    const npa_folding *of = f->of;
     const arithmetic *a = f->a;
-    int out = npa_operand_at((npa_request *)r, r->nin)->type, loop = r->rule->loop_type[1];
+    if (of->out_type == a->type && of->rule->loop_type[1] == a->type && of->initial == NULL &&
+        f->order.nband == 1) {
+        memcpy(f->out + point * f->out_step[f->order.band[0]], value, (size_t)a->size);
+        return;
+    }
+    int out = of->out_type, loop = of->rule->loop_type[1];
     char *to = f->out + locate(f, f->order.band, f->order.nband, point, f->out_step);
     double begun[1];
-    if (r->initial) {
+    if (of->initial != NULL) {
         int real = f->part >= 0 ? a->type : loop;
-        const char *at = (const char *)npa_operand_at((npa_request *)r, 1)->at;
-        npa_cast(real, at + (f->part > 0 ? a->size : 0), 0, a->type, (char *)begun, 0, 1);
+        npa_cast(real, of->initial + (f->part > 0 ? a->size : 0), 0, a->type, (char *)begun, 0, 1);
         a->combine(begun, value, 1);
     }
     if (f->part >= 0) {
@@ -279,6 +315,25 @@ static void fold_point(const fold *f, int64_t point, const char *parts)
     }
     take(&rows, a, value);
     store(f, point, (char *)value);
+}
+
+/* Results of one short row each: `n` from number `point` on, that lie evenly. */
+static void fold_short(const fold *f, int64_t point, int64_t n)
+{
+    const arithmetic *a = f->a;
+    const npa_order *o = &f->order;
+    double results[COLUMNS];
+    int64_t extent = f->shape[o->band[o->nband - 1]], step = f->in_step[o->band[o->nband - 1]];
+    while (n > 0) {
+        int64_t left = extent - point % extent, m = left < n ? left : n;
+        m = m < COLUMNS ? m : COLUMNS;
+        const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step);
+        a->rows(in, step / a->size, f->row, m, results);
+        for (int64_t i = 0; i < m; i++) {
+            store(f, point + i, (char *)results + i * a->size);
+        }
+        point += m, n -= m;
+    }
 }
 
 /* --------------------------------------------------------------------------- results of one lane */
@@ -353,7 +408,13 @@ static void run_task(void *context, int64_t task, int worker)
             fold_part(f, i, f->partials + i * f->a->size);
         }
     } else {
-        for (int64_t i = task * f->each; i < (task + 1) * f->each && i < f->points; i++) {
+        int64_t first = task * f->each, end = first + f->each < f->points ? first + f->each : f->points;
+        bool brief = f->rows == 1 && f->row <= BLOCK && f->dense && f->mask == NULL && !f->nothing &&
+                     f->order.nband > 0 && f->in_step[f->order.band[f->order.nband - 1]] % f->a->size == 0;
+        if (brief) {
+            fold_short(f, first, end - first);
+        }
+        for (int64_t i = first; i < end && !brief; i++) {
             fold_point(f, i, NULL);
         }
     }
@@ -409,12 +470,6 @@ static int run(fold *f)
     return atomic_load(&f->failed) ? -1 : atomic_load(&f->raised);
 }
 
-static char *address(npa_queue *q, npa_operand *o)
-{
-    char *base = npa_buffer_address(q->buffers[o->buffer]);
-    return base != NULL ? base + o->offset : NULL;
-}
-
 /* The mask's elements in the order of `number`s of results, rows and their elements; NULL: no memory. */
 static char *order_mask(const fold *f)
 {
@@ -460,7 +515,7 @@ static bool is_even(const fold *f, const int64_t *steps)
 static int run_parts(fold *f)
 {
     int type = f->type, kinds = 0;
-    if (!PyTypeNum_ISCOMPLEX(f->r->rule->loop_type[0])) {
+    if (!PyTypeNum_ISCOMPLEX(f->of->rule->loop_type[0])) {
         return run(f);
     }
     bool real = !PyTypeNum_ISCOMPLEX(type); /* its imaginary parts are 0 */
@@ -475,33 +530,27 @@ static int run_parts(fold *f)
     return kinds;
 }
 
-int npa_fold(npa_queue *q, npa_request *r)
+int npa_fold(const npa_folding *of)
 {
-    npa_operand *in = npa_operand_at(r, 0), *out = npa_operand_at(r, r->nin);
-    npa_operand *mask = r->mask ? npa_operand_at(r, r->nin + 1) : NULL;
-    int loop = r->rule->loop_type[0];
+    int loop = of->rule->loop_type[0];
     bool wide = loop == NPY_DOUBLE || loop == NPY_CDOUBLE;
-    fold f = {.a = &arithmetics[r->rule->identity][wide], .r = r, .type = in->type, .part = -1,
-              .points = 1, .rows = 1, .in = address(q, in), .out = address(q, out),
-              .mask = mask != NULL ? address(q, mask) : NULL,
-              .through_half = loop == NPY_HALF && in->type != NPY_HALF};
-    if (f.in == NULL || f.out == NULL || (mask != NULL && f.mask == NULL)) {
-        return -1;
-    }
-    for (int i = 0; i < r->ndim; i++) {
-        f.shape[i] = r->shape[i], f.in_step[i] = in->at[i], f.out_step[i] = out->at[i];
-        f.mask_step[i] = mask != NULL ? mask->at[i] : 0;
-        f.points *= r->axes >> i & 1 ? 1 : r->shape[i];
+    fold f = {.a = &arithmetics[of->rule->identity][wide], .of = of, .type = of->in_type, .part = -1,
+              .points = 1, .rows = 1, .in = of->in, .out = of->out, .mask = of->mask,
+              .through_half = loop == NPY_HALF && of->in_type != NPY_HALF};
+    for (int i = 0; i < of->ndim; i++) {
+        f.shape[i] = of->shape[i], f.in_step[i] = of->in_step[i], f.out_step[i] = of->out_step[i];
+        f.mask_step[i] = of->mask != NULL ? of->mask_step[i] : 0;
+        f.points *= of->axes >> i & 1 ? 1 : of->shape[i];
     }
     const npa_order *o = &f.order;
-    npa_fold_order(r->ndim, f.shape, in->at, r->axes, npa_item_size[in->type], &f.order);
+    npa_fold_order(of->ndim, f.shape, f.in_step, of->axes, npa_item_size[f.type], &f.order);
     for (int i = 0; i < o->first; i++) {
         f.rows *= f.shape[o->inner[i]];
     }
     f.row = o->row, f.chunks = ceiling(f.row, NPA_FOLD_CHUNK);
     f.in_row = o->ninner > 0 ? f.in_step[o->inner[o->ninner - 1]] : 0;
     f.mask_row = o->ninner > 0 ? f.mask_step[o->inner[o->ninner - 1]] : 0;
-    f.dense = in->type == f.a->type && (f.in_row == f.a->size || f.row == 1);
+    f.dense = f.type == f.a->type && (f.in_row == f.a->size || f.row == 1);
     char *made = NULL;
     if (f.mask != NULL && !is_even(&f, f.mask_step)) {
         made = order_mask(&f);
@@ -514,4 +563,26 @@ int npa_fold(npa_queue *q, npa_request *r)
     npa_now(before);
     free(made);
     return kinds;
+}
+
+bool npa_folds_in_order(const npa_request *r) { return r->rule->ordered && !(r->errstate & NPA_NUMPYS); }
+
+static char *address(npa_queue *q, npa_operand *o)
+{
+    char *base = npa_buffer_address(q->buffers[o->buffer]);
+    return base != NULL ? base + o->offset : NULL;
+}
+
+int npa_fold_request(npa_queue *q, npa_request *r)
+{
+    npa_operand *in = npa_operand_at(r, 0), *out = npa_operand_at(r, r->nin);
+    npa_operand *mask = r->mask ? npa_operand_at(r, r->nin + 1) : NULL;
+    npa_folding of = {.rule = r->rule, .ndim = r->ndim, .in_type = in->type, .out_type = out->type,
+                      .axes = r->axes, .shape = r->shape, .in_step = in->at, .out_step = out->at,
+                      .mask_step = mask != NULL ? mask->at : NULL, .in = address(q, in),
+                      .mask = mask != NULL ? address(q, mask) : NULL,
+                      .initial = r->initial ? (const char *)npa_operand_at(r, 1)->at : NULL,
+                      .out = address(q, out)};
+    bool found = of.in != NULL && of.out != NULL && (mask == NULL || of.mask != NULL);
+    return found ? npa_fold(&of) : -1;
 }

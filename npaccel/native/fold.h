@@ -27,9 +27,20 @@ typedef struct {
 void npa_fold_order(int ndim, const int64_t *shape, const int64_t *strides, uint32_t axes, int size,
                     npa_order *o);
 
-/* Whether the request is one of these. */
+/* What is folded. Steps in bytes, per axis of the operand; mask, initial: NULL where there is none. */
+typedef struct {
+    const npa_rule *rule;
+    int ndim, in_type, out_type;
+    uint32_t axes;
+    const int64_t *shape, *in_step, *out_step, *mask_step;
+    const char *in, *mask, *initial;
+    char *out;
+} npa_folding;
+
+/* Kinds raised, or -1: out of memory, and nothing was written. */
+int npa_fold(const npa_folding *of);
+/* Whether the request is a sum or product in this order; run it, as npa_fold. */
 bool npa_folds_in_order(const npa_request *r);
-/* Run it. Kinds raised, or -1: out of memory, and nothing was written. */
-int npa_fold(npa_queue *q, npa_request *r);
+int npa_fold_request(npa_queue *q, npa_request *r);
 
 #endif

@@ -1,5 +1,6 @@
 /* folds.c: ufunc.reduce, and ufuncs called with out=, that are recorded with no Python of ours in
  * between. What is unusual in a call, and each combination's first meeting, is the hook's. */
+#include "fold.h"
 #include "record.h"
 
 static PyObject *no_value; /* np._NoValue */
@@ -92,6 +93,49 @@ static int may_wait(void)
     return state < -1 ? -1 : state >= 0;
 }
 
+/* The result of a brief one, computed here and now: a scalar, or a plain array. NULL without error: it
+ * may warn, or is not for here. */
+static PyObject *fold_now(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims)
+{
+    npy_intp kept[NPA_MAX_DIMS];
+    int64_t shape[NPA_MAX_DIMS], in[NPA_MAX_DIMS], out[NPA_MAX_DIMS];
+    int ndim = PyArray_NDIM(a), nkept = 0, state = npa_errstate_of(rule);
+    if (state < 0 || npa_check_mode || npa_stores != NULL || PyArray_SIZE(a) == 0) {
+        return NULL;
+    }
+    for (int i = 0; i < ndim; i++) {
+        shape[i] = PyArray_DIM(a, i), in[i] = PyArray_STRIDE(a, i);
+        if (keepdims || !(axes >> i & 1)) {
+            kept[nkept++] = axes >> i & 1 ? 1 : shape[i];
+        }
+    }
+    Py_INCREF(rule->result[0]);
+    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNewFromDescr(nkept, kept, rule->result[0]);
+    if (made == NULL) {
+        return NULL;
+    }
+    for (int i = 0, k = 0; i < ndim; i++) {
+        bool reduced = axes >> i & 1;
+        out[i] = reduced ? 0 : PyArray_STRIDE(made, k);
+        k += keepdims || !reduced;
+    }
+    npa_folding of = {.rule = rule, .ndim = ndim, .in_type = npa_canonical(PyArray_TYPE(a)),
+                      .out_type = npa_canonical(PyArray_TYPE(made)), .axes = axes, .shape = shape,
+                      .in_step = in, .out_step = out, .in = PyArray_DATA(a), .out = PyArray_DATA(made)};
+    int kinds;
+    Py_BEGIN_ALLOW_THREADS
+    kinds = npa_fold(&of);
+    Py_END_ALLOW_THREADS
+    int asked = 0;
+    for (int i = 0; i < 4; i++) {
+        asked |= state >> (2 * i) & 3 ? 1 << i : 0;
+    }
+    if (kinds < 0 || (kinds & asked)) {
+        Py_CLEAR(made); /* recorded, it says so at its line */
+    }
+    return made != NULL ? PyArray_Return(made) : NULL;
+}
+
 int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                   PyObject **result)
 {
@@ -115,6 +159,13 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
     npa_rule *rule = status > 0 ? npa_find_fold_rule(ufunc, value.type, asked) : NULL;
     if (rule == NULL) {
         return PyErr_Occurred() ? -1 : 0;
+    }
+    if (rule->ordered &&
+        npa_fold_is_brief(((PyUFuncObject *)ufunc)->name, args, n, names, 3, true)) {
+        *result = fold_now(rule, value.array, axes, keep == Py_True);
+        if (*result != NULL || PyErr_Occurred()) {
+            return *result != NULL ? 1 : -1;
+        }
     }
     status = npa_record_reduce(rule, value.array, axes, keep == Py_True, NULL, NULL, NULL, result);
     if (status > 0 && PyArray_NDIM((PyArrayObject *)*result) == 0) { /* NumPy's is a scalar */

@@ -211,6 +211,11 @@ static const npa_primitive *choose(lowering *l, const npa_request *r, npa_ref *a
     return npa_find_primitive(rule, still, last->place == NPA_FIXED ? last->value : NULL);
 }
 
+static bool is_ours(const npa_request *r)
+{
+    return r->rule->nprimitives > 0 && !(r->errstate & NPA_NUMPYS);
+}
+
 static enum npa_action action_of(const npa_rule *rule)
 {
     switch (rule->own) {
@@ -226,7 +231,7 @@ static void lower_request(lowering *l, npa_request *r)
     npa_ref args[NPA_MAX_ARGS + 1];
     target targets[NPA_MAX_ARGS];
     int n = r->nin + r->nout;
-    bool flags = r->rule->may_warn && r->errstate != 0, ours = r->rule->nprimitives > 0;
+    bool flags = r->rule->may_warn && (r->errstate & 0xff) != 0, ours = is_ours(r);
     for (int k = 0; k < r->nin; k++) {
         args[k] = input(l, r, k, flags, ours);
     }

@@ -1,5 +1,5 @@
 /* record.c: operands and requests. */
-#include "record.h"
+#include "group.h"
 
 #include <string.h>
 
@@ -188,7 +188,7 @@ typedef struct {
     npa_rule *rule;
     int ndim, nin, nout, errstate;
     uint32_t axes;
-    bool masked, initial;
+    bool masked, initial, numpys;
     npy_intp shape[NPA_MAX_DIMS];
     PyArrayObject *arrays[NPA_MAX_ARGS + 1]; /* inputs, outputs, mask; NULL: a scalar */
     PyObject *made[NPA_MAX_ARGS];            /* new outputs; owned until commit succeeds */
@@ -262,7 +262,7 @@ static npa_request *append(npa_queue *q, const draft *d)
     r->ndim = (uint8_t)ndim, r->nin = (uint8_t)d->nin, r->nout = (uint8_t)d->nout;
     r->mask = d->masked, r->initial = d->initial, r->slots = (uint8_t)slots;
     r->axes = d->axes;
-    r->errstate = (uint16_t)(d->errstate < 0 ? 0 : d->errstate);
+    r->errstate = (uint16_t)((d->errstate < 0 ? 0 : d->errstate & 0xff) | (d->numpys ? NPA_NUMPYS : 0));
     r->size = (uint32_t)size;
     return r;
 }
@@ -502,9 +502,28 @@ static int enter_in_queue(draft *d, PyObject **results)
     return 1;
 }
 
+/* Whether NumPy's loop computes it, now and whenever: see Note [Whose bits]. */
+static bool is_numpys(const draft *d)
+{
+    size_t threshold = npa_threshold_here(), points = 1, item = 0;
+    bool inexact = d->rule->nprimitives > 0 || d->rule->ordered;
+    if (!inexact || threshold == 0 || npa_here != NULL || npa_match_inside()) {
+        return false;
+    }
+    for (int i = 0; i < d->ndim; i++) {
+        points *= (size_t)d->shape[i];
+    }
+    for (int k = 0; k < d->nin + d->nout; k++) {
+        size_t size = d->arrays[k] != NULL ? (size_t)PyArray_ITEMSIZE(d->arrays[k]) : 0;
+        item = size > item ? size : item;
+    }
+    return points * item < threshold;
+}
+
 /* The draft becomes a request. Results are new references. As npa_record_map. */
 static int commit(draft *d, PyObject **results)
 {
+    d->numpys = is_numpys(d);
     int before = npa_now(NPA_RECORDING), status = enter_in_queue(d, results);
     npa_now(before);
     return status;
@@ -637,7 +656,14 @@ static bool is_target(PyArrayObject *a, int ndim, const npy_intp *shape)
     return shows_once(a);
 }
 
-static bool draft_outputs(draft *d, char order)
+static PyObject *new_plain(PyArray_Descr *descr, int ndim, npy_intp *shape, npy_intp *strides)
+{
+    return PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)Py_NewRef(descr), ndim, shape, strides,
+                                NULL, 0, NULL);
+}
+
+/* New arrays for the results that have no target; plain: NumPy's own. */
+static bool lay_out_results(draft *d, char order, bool plain)
 {
     int64_t strides[NPA_MAX_ARGS + 1][NPA_MAX_DIMS];
     npy_intp chosen[NPA_MAX_DIMS];
@@ -655,7 +681,8 @@ static bool draft_outputs(draft *d, char order)
         }
         PyArray_Descr *descr = d->rule->result[k];
         output_strides(order, d->ndim, d->shape, strides, n, PyDataType_ELSIZE(descr), chosen);
-        d->made[k] = npa_new_array(descr, d->ndim, d->shape, chosen);
+        d->made[k] = plain ? new_plain(descr, d->ndim, d->shape, chosen)
+                           : npa_new_array(descr, d->ndim, d->shape, chosen);
         if (d->made[k] == NULL) {
             draft_drop(d);
             return false;
@@ -665,8 +692,61 @@ static bool draft_outputs(draft *d, char order)
     return true;
 }
 
+static bool draft_outputs(draft *d, char order) { return lay_out_results(d, order, false); }
+
 static int map_through_temporary(npa_rule *rule, npa_value *in, PyArrayObject **out,
                                  PyObject **results);
+
+/* A request alone in a queue of its own, run here and now into plain arrays. Kinds raised; -1: no memory. */
+static int run_now(draft *d)
+{
+    npa_buffer blocks[NPA_MAX_ARGS + 1] = {0}, *buffers[NPA_MAX_ARGS + 1];
+    int32_t indices[NPA_MAX_ARGS + 1], heads[NPA_MAX_ARGS + 1], last[NPA_MAX_ARGS + 1] = {0};
+    int64_t offsets[NPA_MAX_ARGS + 1] = {0};
+    npa_queue q = {.buffers = buffers};
+    for (int k = 0; k < d->nin + d->nout + d->masked; k++) {
+        indices[k] = d->arrays[k] != NULL ? q.nbuffers : -1;
+        if (d->arrays[k] != NULL) {
+            blocks[k].base = PyArray_DATA(d->arrays[k]);
+            blocks[k].size = (size_t)PyArray_NBYTES(d->arrays[k]);
+            heads[q.nbuffers] = -1, buffers[q.nbuffers++] = &blocks[k];
+        }
+    }
+    uint8_t kinds[1] = {0};
+    npa_request *r = append(&q, d);
+    npa_group *g = malloc(sizeof *g);
+    npa_tape tape = {0};
+    int status = -1;
+    if (r != NULL && g != NULL) {
+        fill(d, r, indices, offsets);
+        q.at[q.nrequests++] = 0;
+        g->heads = heads;
+        status = npa_group_form(g, &q, 0, 1, last) && npa_group_lower(g, &tape) == 0
+                     ? npa_group_run(g, &tape, kinds) : -1;
+    }
+    npa_tape_free(&tape);
+    free(g), free(q.arena), free(q.at);
+    return status < 0 ? -1 : kinds[0];
+}
+
+/* It is another thread's turn, and NumPy's results would have other last bits: compute it here, beside the
+ * queue. 1 done; 0 it is to be recorded all the same, as it has to warn; -1 error. */
+static int map_now(draft *d, char order, PyObject **results)
+{
+    int kinds = lay_out_results(d, order, true) ? run_now(d) : -1, asked = 0;
+    for (int i = 0; i < 4; i++) {
+        asked |= d->errstate >> (2 * i) & 3 ? 1 << i : 0;
+    }
+    if (kinds < 0 || (kinds & asked)) {
+        draft_drop(d);
+        memset(d->arrays + d->nin, 0, sizeof *d->arrays * (size_t)d->nout);
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    for (int k = 0; k < d->nout; k++) {
+        results[k] = npa_adopted(d->made[k]);
+    }
+    return 1;
+}
 
 static int draft_inputs(draft *d, npa_value *in)
 {
@@ -714,12 +794,16 @@ int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayOb
     if (d.ndim == 0 && npa_here == NULL) {
         return 0;
     }
-    if (out == NULL && npa_turn_passes(d.arrays, d.nin)) {
-        return 0;
-    }
     for (int i = 0; i < d.ndim; i++) {
         if (d.shape[i] == 0) {
             return 0;
+        }
+    }
+    if (out == NULL && npa_turn_passes(d.arrays, d.nin)) {
+        d.arrays[total] = mask;
+        status = rule->nprimitives > 0 && !is_numpys(&d) ? map_now(&d, order, results) : -2;
+        if (status != 0) {
+            return status > -2 ? status : 0;
         }
     }
     for (int k = 0; out != NULL && k < d.nout; k++) {
@@ -792,7 +876,7 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
         return -1;
     }
     if (!npa_array_known(in) || ndim == 0 || (d.errstate < 0 && rule->may_warn) ||
-        (out == NULL && mask == NULL && npa_turn_passes(&in, 1))) {
+        (out == NULL && mask == NULL && !rule->ordered && npa_turn_passes(&in, 1))) {
         return 0;
     }
     int64_t order[1][NPA_MAX_DIMS];
@@ -897,3 +981,12 @@ int npa_record_gather(npa_rule *rule, PyArrayObject *source, PyArrayObject *base
     memcpy(d.scalars[2], &numbers[0], 8), memcpy(d.scalars[3], &numbers[1], 8);
     return commit(&d, result);
 }
+
+/* Note [Whose bits]
+ *
+ * Functions such as exp, and sums of floats, differ from NumPy's in their last bits. A value must not
+ * depend on when it was computed: on what was recorded before, on what is compiled by then, on the load.
+ * So its size alone decides, and that it is in a macro section: from the threshold on it is ours,
+ * in every tier; below it NumPy's loop computes it, also where it is recorded because an operand is
+ * pending. The size is that of what the operands broadcast to, in the widest operand's items, as in
+ * npa_wants. */

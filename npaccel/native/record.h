@@ -83,6 +83,10 @@ typedef struct {
     int64_t at[];   /* strides in bytes, or a scalar's value (16 bytes) */
 } npa_operand;
 
+/* In a request's errstate, above its eight bits: NumPy's own loop computes it, for it is too small for
+ * ours, whose last bits differ. See Note [Whose bits] in record.c. */
+enum { NPA_NUMPYS = 1 << 8 };
+
 typedef struct {
     npa_rule *rule;
     PyObject *code, *globals; /* the user's line; owned */
@@ -210,6 +214,10 @@ PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing);
 bool npa_waits(PyArrayObject *a);
 /* Whether NumPy may have a call on these, of at most so many bytes, at once. */
 bool npa_at_once(PyObject *const *args, Py_ssize_t n, size_t most);
+/* Whether fold(array, axis, ...), where `out` is at that place, takes less than recording it. first:
+ * without an axis it is the first one. And whether NumPy may have it. */
+bool npa_fold_is_brief(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                       Py_ssize_t out_place, bool first);
 bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
                        Py_ssize_t out_place, bool first);
 
@@ -448,9 +456,7 @@ const char *npa_turn_reason(void); /* why, if that was so just now; else NULL */
 extern bool npa_trials_on;
 /* Whether NumPy is to do `what` on operands of at most so many bytes. It would be recorded, and its
  * result has the same bits either way. may: it could be done so. */
-/* Whether NumPy may do it at once: only while it is new, as results may have other bits. */
-typedef enum { NPA_NEVER, NPA_WHILE_NEW, NPA_ANY_TIME } npa_passing;
-bool npa_trial_passes(const void *what, size_t bytes, npa_passing may);
+bool npa_trial_passes(const void *what, size_t bytes, bool may);
 void npa_trial_recorded(bool first);
 /* With the lock, after a run; loops_ns: what NumPy's loops take for it, 0: not known. */
 void npa_trial_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_ns);

@@ -538,9 +538,7 @@ static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
     int known = all < NPA_MAX_ARGS ? (int)all : NPA_MAX_ARGS;
     size_t bytes = npa_broadcast_bytes(values, known);
     bool possible = !*mine || (names == NULL && !target);
-    return npa_is_exact(exact, values, known)
-                 ? npa_trial_passes(self, bytes, possible ? NPA_ANY_TIME : NPA_NEVER)
-                 : possible && npa_trial_passes(self, bytes, NPA_WHILE_NEW);
+    return npa_is_exact(exact, values, known) && npa_trial_passes(self, bytes, possible);
 }
 
 static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
@@ -729,8 +727,7 @@ static bool target_passes(const call *c, Py_ssize_t all)
     }
     bytes = own > bytes ? own : bytes;
     bytes = made > bytes ? made : bytes;
-    return t->moves ? npa_trial_passes(t, bytes, mine ? NPA_NEVER : NPA_ANY_TIME)
-                    : !mine && npa_trial_passes(t, bytes, NPA_WHILE_NEW);
+    return t->moves && npa_trial_passes(t, bytes, !mine);
 }
 
 static PyObject *taken_or_passed(const call *c, Py_ssize_t all)
@@ -952,7 +949,7 @@ static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
     if (kind == 1 && npa_trials_on) {
         size_t bytes = npa_view_bytes((PyArrayObject *)a, key);
         bytes = bytes == SIZE_MAX ? (size_t)PyArray_NBYTES((PyArrayObject *)a) : bytes;
-        if (bytes >= npa_threshold_here() && npa_trial_passes(npa_copy_name, bytes, NPA_ANY_TIME)) {
+        if (bytes >= npa_threshold_here() && npa_trial_passes(npa_copy_name, bytes, true)) {
             return npa_numpy.mapping.mp_ass_subscript(a, key, value);
         }
     }

@@ -37,7 +37,6 @@ enum {
     MOST_MISSED = 3,
     MET = 4096,
     WORTH = 32 << 20,   /* bytes that NumPy works on in about the time that something new costs */
-    INEXACT = 8,        /* operations that take so many times as long */
 };
 
 /* What runs took; where twice that, with what recording costs, is less than clear_ns, they win. */
@@ -216,7 +215,7 @@ static bool resumes(place *p)
     return true;
 }
 
-bool npa_trial_passes(const void *what, size_t bytes, npa_passing may)
+bool npa_trial_passes(const void *what, size_t bytes, bool may)
 {
     arrived = 0;
     if (!possible(bytes)) {
@@ -225,14 +224,10 @@ bool npa_trial_passes(const void *what, size_t bytes, npa_passing may)
     uint64_t site, key = key_of(what, bytes, &site);
     bool idle = npa_q.nrequests == 0;
     size_t large = missed < MOST_MISSED ? LARGE_NEW : LARGEST_NEW;
-    if (idle && bytes <= large && may != NPA_NEVER && npa_threshold_here() > 0 &&
-        is_new(key, may == NPA_WHILE_NEW ? INEXACT * bytes : bytes)) {
+    if (idle && bytes <= large && may && npa_threshold_here() > 0 && is_new(key, bytes)) {
         go_by(~key, site);
         npa_count.passed++;
         return true;
-    }
-    if (may == NPA_WHILE_NEW) {
-        return false;
     }
     place *p = at(arrived = key);
     bool known = p->key == key;
@@ -255,7 +250,7 @@ bool npa_trial_passes(const void *what, size_t bytes, npa_passing may)
         p->head = current.head;
     }
     go_by(key, site);
-    bool passes = may == NPA_ANY_TIME && idle && current.way == NUMPYS && p->key == key && p->head == current.head;
+    bool passes = may && idle && current.way == NUMPYS && p->key == key && p->head == current.head;
     npa_count.passed += passes;
     return passes;
 }
@@ -337,6 +332,5 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found)
  * What is larger gains more from a program on disk, and NumPy takes as long as recording. Whether there is one is
  * known only when it was recorded; so up to 16 MiB it depends on whether the latest ones were there.
  *
- * Bytes stand for time, since they do not depend on what else the machine does: what may have other
- * bits later (the mathematics, as long as nothing is compiled it is NumPy's as well) is left to NumPy
- * as often in each run of a program. */
+ * Bytes stand for time, since they do not depend on what else the machine does. Only what has the same
+ * bits either way takes part. */

@@ -80,7 +80,7 @@ void npa_note_warnings(const uint8_t *kinds)
         if (wanted && grow((void **)&late.at, late.n, &late.cap, sizeof *late.at)) {
             late.at[late.n++] = (warning){
                 r->rule, r->code, r->globals, m < marks.n ? marks.at[m].scope : NULL, r->lasti,
-                wanted, r->errstate};
+                wanted, r->errstate & 0xff};
             r->code = r->globals = NULL;
         }
     }

@@ -50,7 +50,7 @@ class Planner:
 
     def plan(self, trace: Trace) -> Plan:
         """Return the plan of `trace`."""
-        outline = tuple((r.op, r.loop, len(r.shape), r.errstate) for r in trace.requests)
+        outline = tuple((r.op, r.loop, len(r.shape), r.errstate, r.numpys) for r in trace.requests)
         known = self._known.get(outline)
         if known is None:
             known = self._known[outline] = []

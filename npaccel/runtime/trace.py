@@ -22,6 +22,7 @@ _CODES = {dtype.num: dtype.str[1:] for dtype in _DTYPES}
 _SIZES = {dtype.num: dtype.itemsize for dtype in _DTYPES}
 _KINDS = tuple(Kind)
 _DOUBLE = struct.Struct("=d")
+NUMPYS = 1 << 8  # as in native/record.h
 
 
 def _operand(raw: tuple[Any, ...], position: int) -> View | ScalarOperand:
@@ -61,7 +62,8 @@ def _request(index: int, raw: tuple[Any, ...]) -> Request:
         tuple(map(_view, outputs)),
         loop,
         None if mask is None else _view(mask),
-        errstate,
+        errstate & 0xFF,
+        bool(errstate & NUMPYS),
     )
 
 

@@ -103,14 +103,21 @@ def _made(shape: tuple[int, ...], dtype: str, layout: str, seed: int) -> np.ndar
 
 
 def _axes(ndim: int) -> st.SearchStrategy[tuple[int, ...]]:
-    every = [
-        axes for n in range(1, ndim + 1) for axes in itertools.combinations(range(ndim), n)
-    ]
+    every = [axes for n in range(1, ndim + 1) for axes in itertools.combinations(range(ndim), n)]
     return st.sampled_from(every)
 
 
 SHAPES = st.sampled_from(
-    [(70000,), (40000, 3), (3, 40000), (300, 300), (20, 4000), (4000, 20), (33, 700, 3), (9, 5, 1100)]
+    [
+        (70000,),
+        (40000, 3),
+        (3, 40000),
+        (300, 300),
+        (20, 4000),
+        (4000, 20),
+        (33, 700, 3),
+        (9, 5, 1100),
+    ]
 )
 
 

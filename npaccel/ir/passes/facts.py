@@ -125,6 +125,8 @@ class _Looker:
         """Why no kernel can compute the request, or None."""
         if FlagKind.UNDER in asked and _floating(request):
             return "underflow is asked for"
+        if request.numpys:
+            return "too small for a result of our own"
         reason = _reason_of_kind(request, op)
         if reason is not None:
             return reason

@@ -111,6 +111,7 @@ class _Reader:
             request.op,
             request.loop,
             request.errstate,
+            request.numpys,
             request.axes,
             self.shape(shape),
             *operands,
