@@ -14,9 +14,13 @@ enum { KINDS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
 typedef struct {
     const npa_group *g;
     const npa_tape *t;
-    size_t *slot_at;      /* where each slot lies in the scratch memory */
-    int64_t parts, blocks; /* blocks per row, in all */
-    int64_t each;         /* blocks of a task */
+    size_t *slot_at;       /* where each slot lies in the scratch memory */
+    size_t scratch_bytes;
+    npa_sink sinks[NPA_GROUP_SINKS];
+    size_t state_at[NPA_GROUP_SINKS]; /* where each keeps what it has of a chunk */
+    int64_t chunk;         /* elements of a row that belong together: a block, or what a sink needs */
+    int64_t parts, chunks; /* chunks per row, in all */
+    int64_t each;          /* chunks of a task */
     atomic_uint *raised;  /* per request of the group */
     char *spare;          /* scratch for a task that can't have its own, one at a time */
     pthread_mutex_t lock; /* of it */
@@ -191,6 +195,9 @@ static unsigned act(const block *b, const npa_instruction *i)
         break;
     case NPA_DO_TAKE: npa_take_line(npa_item_size[i->rule->loop_type[0]], o.p, o.step, b->n); break;
     case NPA_DO_SPREAD: npa_pack(o.p[1], o.p[0], 0, b->n, i->to); break;
+    case NPA_DO_FOLD:
+        npa_sink_take(&b->r->sinks[i->sink], b->scratch + b->r->state_at[i->sink], o.p[0], b->n);
+        break;
     default: return i->masked ? operate_masked(i, &o, b->n) : operate(i, o.p, o.step, b->n);
     }
     return 0;
@@ -220,49 +227,67 @@ static void place(block *b)
     }
 }
 
-static void run_blocks(const run *r, int64_t task, char *scratch)
+static void run_block(const run *r, block *b)
+{
+    place(b);
+    for (int k = 0; k < r->t->n; k++) {
+        const npa_instruction *i = &r->t->list[k];
+        if (!i->flags) {
+            act(b, i);
+            continue;
+        }
+        unsigned kinds = 0;
+        if (i->primitive == NULL) {
+            kinds_raised(); /* what others raised */
+            act(b, i);
+            kinds = kinds_raised();
+        } else {
+            kinds = act(b, i);
+        }
+        if (kinds != 0) {
+            atomic_fetch_or(&r->raised[i->request], kinds);
+        }
+    }
+}
+
+static void run_chunk(const run *r, int64_t number, block *b)
 {
     const npa_group *g = r->g;
-    int64_t end = (task + 1) * r->each < r->blocks ? (task + 1) * r->each : r->blocks;
-    int64_t whole = g->by_rows ? g->row : g->points;
+    int64_t whole = g->by_rows ? g->row : g->points, first = number % r->parts * r->chunk;
+    int64_t end = first + r->chunk < whole ? first + r->chunk : whole;
+    b->row = number / r->parts;
+    for (int k = 0; k < g->nsinks; k++) {
+        npa_sink_begin(&r->sinks[k], b->scratch + r->state_at[k]);
+    }
+    for (b->first = first; b->first < end; b->first += r->t->block) {
+        b->n = end - b->first < r->t->block ? end - b->first : r->t->block;
+        run_block(r, b);
+    }
+    for (int k = 0; k < g->nsinks; k++) {
+        npa_sink_end(&r->sinks[k], b->scratch + r->state_at[k], number);
+    }
+}
+
+static void run_chunks(const run *r, int64_t task, char *scratch)
+{
+    int64_t end = (task + 1) * r->each < r->chunks ? (task + 1) * r->each : r->chunks;
     block b = {.r = r, .scratch = scratch};
     feclearexcept(FE_ALL_EXCEPT);
     for (int64_t number = task * r->each; number < end; number++) {
-        b.row = number / r->parts;
-        b.first = number % r->parts * r->t->block;
-        b.n = whole - b.first < r->t->block ? whole - b.first : r->t->block;
-        place(&b);
-        for (int k = 0; k < r->t->n; k++) {
-            const npa_instruction *i = &r->t->list[k];
-            if (!i->flags) {
-                act(&b, i);
-                continue;
-            }
-            unsigned kinds = 0;
-            if (i->primitive == NULL) {
-                kinds_raised(); /* what others raised */
-                act(&b, i);
-                kinds = kinds_raised();
-            } else {
-                kinds = act(&b, i);
-            }
-            if (kinds != 0) {
-                atomic_fetch_or(&r->raised[i->request], kinds);
-            }
-        }
+        run_chunk(r, number, &b);
     }
 }
 
 static void run_task(void *context, int64_t task, int worker)
 {
     run *r = context;
-    char *scratch = npa_pool_scratch(worker, r->t->scratch_bytes + 64);
+    char *scratch = npa_pool_scratch(worker, r->scratch_bytes);
     if (scratch != NULL) {
-        run_blocks(r, task, scratch);
+        run_chunks(r, task, scratch);
         return;
     }
     pthread_mutex_lock(&r->lock);
-    run_blocks(r, task, r->spare);
+    run_chunks(r, task, r->spare);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -284,36 +309,65 @@ static void cut(run *r)
 {
     const npa_group *g = r->g;
     int64_t whole = g->by_rows ? g->row : g->points;
-    r->parts = (whole + r->t->block - 1) / r->t->block;
-    r->blocks = r->parts * (g->by_rows ? g->rows : 1);
+    r->chunk = g->nsinks > 0 ? NPA_FOLD_CHUNK : r->t->block;
+    r->parts = (whole + r->chunk - 1) / r->chunk;
+    r->chunks = r->parts * (g->by_rows ? g->rows : 1);
     int64_t work = g->points * r->t->n, threads = work < TOGETHER ? 1 : npa_pool_size();
     int64_t tasks = threads == 1 ? 1 : work / TASK < TASKS_EACH * threads ? work / TASK
                                                                          : TASKS_EACH * threads;
-    tasks = tasks < 1 ? 1 : tasks > r->blocks ? r->blocks : tasks;
-    r->each = (r->blocks + tasks - 1) / tasks;
+    tasks = tasks < 1 ? 1 : tasks > r->chunks ? r->chunks : tasks;
+    r->each = (r->chunks + tasks - 1) / tasks;
+}
+
+/* All memory that the run needs. 0, or -1: not to be had. */
+static int prepare(run *r, npa_group *g)
+{
+    size_t at = 0;
+    r->slot_at = malloc(sizeof *r->slot_at * (size_t)(r->t->nslots + 1));
+    r->raised = calloc((size_t)g->count, sizeof *r->raised);
+    cut(r);
+    for (int i = 0; r->slot_at != NULL && i < r->t->nslots; i++) {
+        r->slot_at[i] = at;
+        at += (size_t)(r->t->block * r->t->slot_size[i]);
+    }
+    bool failed = r->slot_at == NULL || r->raised == NULL;
+    for (int k = 0; k < g->nsinks; k++) {
+        r->sinks[k].nparts = r->chunks;
+        failed |= npa_sink_prepare(&r->sinks[k], (npa_request *)(g->q->arena +
+                                                                 g->q->at[g->first + g->sinks[k]])) < 0;
+        r->state_at[k] = at;
+        at += npa_sink_state_bytes(&r->sinks[k]);
+    }
+    r->scratch_bytes = at + 64;
+    r->spare = aligned_alloc(64, (r->scratch_bytes + 63) & ~(size_t)63);
+    return failed || r->spare == NULL || find_bases(g) < 0 ? -1 : 0;
+}
+
+static void finish(run *r, npa_group *g, uint8_t *kinds)
+{
+    for (int k = 0; k < g->nsinks; k++) {
+        const npa_request *request = r->sinks[k].request;
+        const npa_view *v = &g->views[g->operand[g->sinks[k]][request->nin]];
+        int found = npa_sink_finish(&r->sinks[k], v->base);
+        r->raised[g->sinks[k]] |= (unsigned)found;
+    }
+    for (int i = 0; i < g->count; i++) {
+        kinds[g->first + i] |= (uint8_t)r->raised[i];
+    }
 }
 
 int npa_group_run(npa_group *g, const npa_tape *tape, uint8_t *kinds)
 {
     run r = {.g = g, .t = tape, .lock = PTHREAD_MUTEX_INITIALIZER};
-    int status = -1;
-    r.slot_at = malloc(sizeof *r.slot_at * (size_t)(tape->nslots + 1));
-    r.raised = calloc((size_t)g->count, sizeof *r.raised);
-    r.spare = aligned_alloc(64, (tape->scratch_bytes + 127) & ~(size_t)63);
-    if (r.slot_at != NULL && r.raised != NULL && r.spare != NULL && find_bases(g) == 0) {
-        size_t at = 0;
-        for (int i = 0; i < tape->nslots; i++) {
-            r.slot_at[i] = at;
-            at += (size_t)(tape->block * tape->slot_size[i]);
-        }
-        cut(&r);
+    int status = prepare(&r, g);
+    if (status == 0) {
         int before = npa_now(NPA_IN_LOOPS);
-        npa_pool_run(run_task, &r, (r.blocks + r.each - 1) / r.each, NULL);
+        npa_pool_run(run_task, &r, (r.chunks + r.each - 1) / r.each, NULL);
+        finish(&r, g, kinds);
         npa_now(before);
-        for (int i = 0; i < g->count; i++) {
-            kinds[g->first + i] |= (uint8_t)r.raised[i];
-        }
-        status = 0;
+    }
+    for (int k = 0; k < g->nsinks; k++) {
+        free(r.sinks[k].parts);
     }
     free(r.slot_at), free(r.raised), free(r.spare);
     return status;

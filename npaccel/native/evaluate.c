@@ -318,7 +318,7 @@ static void first_line(const job *j, char **p, const int64_t *strides, int64_t n
     }
 }
 
-static void identity_bytes(const npa_rule *rule, char *out)
+void npa_identity_bytes(const npa_rule *rule, char *out)
 {
     int to = rule->loop_type[1];
     long long value = rule->identity;
@@ -343,7 +343,7 @@ static int run_reduce(npa_queue *q, npa_request *r, job *j)
         }
         s.n--;
     } else if (!j->rule->idempotent) {
-        identity_bytes(j->rule, scalar);
+        npa_identity_bytes(j->rule, scalar);
     }
     start = s;
     for (int i = 0; i < start.ndim; i++) {

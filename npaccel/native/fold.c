@@ -98,7 +98,7 @@ FOLD_ROWS(add_f8, double, +, 0.0)
 FOLD_ROWS(multiply_f4, float, *, 1.0f)
 FOLD_ROWS(multiply_f8, double, *, 1.0)
 
-typedef struct {
+typedef struct npa_arithmetic {
     combine_function *combine;
     lanes_function *lanes, *columns; /* columns: sums[i] = sums[i] op x[i] */
     void (*rows)(const void *x, int64_t step, int64_t n, int64_t m, void *results);
@@ -229,23 +229,51 @@ static void fold_lanes(const arithmetic *a, char *lanes)
     }
 }
 
+/* A chunk at hand. */
+typedef struct {
+    counter blocks;
+    double stack[BLOCK_LEVELS * LANES], lanes[LANES];
+} chunk_state;
+
+size_t npa_fold_state_bytes(void) { return (sizeof(chunk_state) + 63) & ~(size_t)63; }
+
+void npa_fold_begin(void *state, const arithmetic *a)
+{
+    chunk_state *s = state;
+    s->blocks = (counter){.width = LANES, .stack = (char *)s->stack, .bytes = (size_t)(LANES * a->size)};
+}
+
+void npa_fold_take(void *state, const arithmetic *a, const void *x, int64_t n)
+{
+    chunk_state *s = state;
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        fill(a, s->lanes, LANES);
+        a->lanes(s->lanes, (const char *)x + at * a->size, n - at < BLOCK ? n - at : BLOCK);
+        push(&s->blocks, a, s->lanes);
+    }
+}
+
+void npa_fold_end(void *state, const arithmetic *a, void *out)
+{
+    chunk_state *s = state;
+    take(&s->blocks, a, s->lanes);
+    fold_lanes(a, (char *)s->lanes);
+    memcpy(out, s->lanes, (size_t)a->size);
+}
+
 /* One chunk of a row; its result to `out`. */
 static void fold_chunk(const fold *f, const char *in, const char *mask, int64_t n, void *out)
 {
-    const arithmetic *a = f->a;
-    double stack[BLOCK_LEVELS * LANES], lanes[LANES], room[BLOCK];
-    counter blocks = {.width = LANES, .stack = (char *)stack, .bytes = (size_t)(LANES * a->size)};
+    double room[BLOCK];
+    chunk_state state;
+    npa_fold_begin(&state, f->a);
     for (int64_t at = 0; at < n; at += BLOCK) {
         int64_t m = n - at < BLOCK ? n - at : BLOCK;
-        const void *x = load(f, in + at * f->in_row, f->in_row, mask != NULL ? mask + at * f->mask_row : NULL,
-                             f->mask_row, m, room, f->dense);
-        fill(a, lanes, LANES);
-        a->lanes(lanes, x, m);
-        push(&blocks, a, lanes);
+        const char *chosen = mask != NULL ? mask + at * f->mask_row : NULL;
+        npa_fold_take(&state, f->a, load(f, in + at * f->in_row, f->in_row, chosen, f->mask_row, m, room,
+                                         f->dense), m);
     }
-    take(&blocks, a, lanes);
-    fold_lanes(a, (char *)lanes);
-    memcpy(out, lanes, (size_t)a->size);
+    npa_fold_end(&state, f->a, out);
 }
 
 static void fold_part(const fold *f, int64_t number, void *out)
@@ -386,6 +414,12 @@ static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
 
 /* ---------------------------------------------------------------------------------------- tasks */
 
+static int kinds_raised(void)
+{
+    int flags = fetestexcept(FE_OVERFLOW | FE_INVALID | FE_UNDERFLOW);
+    return (flags & FE_OVERFLOW ? 2 : 0) | (flags & FE_UNDERFLOW ? 4 : 0) | (flags & FE_INVALID ? 8 : 0);
+}
+
 static void run_task(void *context, int64_t task, int worker)
 {
     fold *f = context;
@@ -418,9 +452,7 @@ static void run_task(void *context, int64_t task, int worker)
             fold_point(f, i, NULL);
         }
     }
-    int flags = fetestexcept(FE_OVERFLOW | FE_INVALID | FE_UNDERFLOW);
-    atomic_fetch_or(&f->raised, (flags & FE_OVERFLOW ? 2 : 0) | (flags & FE_UNDERFLOW ? 4 : 0) |
-                                    (flags & FE_INVALID ? 8 : 0));
+    atomic_fetch_or(&f->raised, kinds_raised());
 }
 
 static int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -461,9 +493,7 @@ static int run(fold *f)
         for (int64_t i = 0; i < f->points; i++) {
             fold_point(f, i, f->partials);
         }
-        int flags = fetestexcept(FE_OVERFLOW | FE_INVALID | FE_UNDERFLOW);
-        atomic_fetch_or(&f->raised, (flags & FE_OVERFLOW ? 2 : 0) | (flags & FE_UNDERFLOW ? 4 : 0) |
-                                        (flags & FE_INVALID ? 8 : 0));
+        atomic_fetch_or(&f->raised, kinds_raised());
         free(f->partials);
         f->partials = NULL;
     }
@@ -530,27 +560,51 @@ static int run_parts(fold *f)
     return kinds;
 }
 
+const arithmetic *npa_fold_arithmetic(const npa_rule *rule, int *type)
+{
+    bool wide = rule->loop_type[0] == NPY_DOUBLE || rule->loop_type[0] == NPY_CDOUBLE;
+    const arithmetic *a = &arithmetics[rule->identity][wide];
+    *type = a->type;
+    return a;
+}
+
+static void prepare(fold *f, const npa_folding *of)
+{
+    int type, loop = of->rule->loop_type[0];
+    *f = (fold){.a = npa_fold_arithmetic(of->rule, &type), .of = of, .type = of->in_type, .part = -1,
+                .points = 1, .rows = 1, .in = of->in, .out = of->out, .mask = of->mask,
+                .through_half = loop == NPY_HALF && of->in_type != NPY_HALF};
+    for (int i = 0; i < of->ndim; i++) {
+        f->shape[i] = of->shape[i], f->in_step[i] = of->in_step[i], f->out_step[i] = of->out_step[i];
+        f->mask_step[i] = of->mask != NULL ? of->mask_step[i] : 0;
+        f->points *= of->axes >> i & 1 ? 1 : of->shape[i];
+    }
+    const npa_order *o = &f->order;
+    npa_fold_order(of->ndim, f->shape, f->in_step, of->axes, npa_item_size[f->type], &f->order);
+    for (int i = 0; i < o->first; i++) {
+        f->rows *= f->shape[o->inner[i]];
+    }
+    f->row = o->row, f->chunks = ceiling(f->row, NPA_FOLD_CHUNK);
+    f->in_row = o->ninner > 0 ? f->in_step[o->inner[o->ninner - 1]] : 0;
+    f->mask_row = o->ninner > 0 ? f->mask_step[o->inner[o->ninner - 1]] : 0;
+    f->dense = f->type == f->a->type && (f->in_row == f->a->size || f->row == 1);
+}
+
+int npa_fold_combine(const npa_folding *of, const char *parts)
+{
+    fold f;
+    prepare(&f, of);
+    feclearexcept(FE_ALL_EXCEPT);
+    for (int64_t i = 0; i < f.points; i++) {
+        fold_point(&f, i, parts);
+    }
+    return kinds_raised();
+}
+
 int npa_fold(const npa_folding *of)
 {
-    int loop = of->rule->loop_type[0];
-    bool wide = loop == NPY_DOUBLE || loop == NPY_CDOUBLE;
-    fold f = {.a = &arithmetics[of->rule->identity][wide], .of = of, .type = of->in_type, .part = -1,
-              .points = 1, .rows = 1, .in = of->in, .out = of->out, .mask = of->mask,
-              .through_half = loop == NPY_HALF && of->in_type != NPY_HALF};
-    for (int i = 0; i < of->ndim; i++) {
-        f.shape[i] = of->shape[i], f.in_step[i] = of->in_step[i], f.out_step[i] = of->out_step[i];
-        f.mask_step[i] = of->mask != NULL ? of->mask_step[i] : 0;
-        f.points *= of->axes >> i & 1 ? 1 : of->shape[i];
-    }
-    const npa_order *o = &f.order;
-    npa_fold_order(of->ndim, f.shape, f.in_step, of->axes, npa_item_size[f.type], &f.order);
-    for (int i = 0; i < o->first; i++) {
-        f.rows *= f.shape[o->inner[i]];
-    }
-    f.row = o->row, f.chunks = ceiling(f.row, NPA_FOLD_CHUNK);
-    f.in_row = o->ninner > 0 ? f.in_step[o->inner[o->ninner - 1]] : 0;
-    f.mask_row = o->ninner > 0 ? f.mask_step[o->inner[o->ninner - 1]] : 0;
-    f.dense = f.type == f.a->type && (f.in_row == f.a->size || f.row == 1);
+    fold f;
+    prepare(&f, of);
     char *made = NULL;
     if (f.mask != NULL && !is_even(&f, f.mask_step)) {
         made = order_mask(&f);

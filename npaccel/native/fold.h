@@ -39,6 +39,16 @@ typedef struct {
 
 /* Kinds raised, or -1: out of memory, and nothing was written. */
 int npa_fold(const npa_folding *of);
+/* One chunk of a row, piece by piece (a multiple of NPA_FOLD_BLOCK but for the last): its elements are
+ * given in the type that is computed with, which npa_fold_arithmetic tells of a rule. */
+typedef struct npa_arithmetic npa_arithmetic;
+const npa_arithmetic *npa_fold_arithmetic(const npa_rule *rule, int *type);
+size_t npa_fold_state_bytes(void);
+void npa_fold_begin(void *state, const npa_arithmetic *a);
+void npa_fold_take(void *state, const npa_arithmetic *a, const void *x, int64_t n);
+void npa_fold_end(void *state, const npa_arithmetic *a, void *out);
+/* Results from what each chunk of each row gave, in order. Kinds raised. */
+int npa_fold_combine(const npa_folding *of, const char *parts);
 /* Whether the request is a sum or product in this order; run it, as npa_fold. */
 bool npa_folds_in_order(const npa_request *r);
 int npa_fold_request(npa_queue *q, npa_request *r);

@@ -16,6 +16,9 @@ static bool takes_part(const npa_request *r)
     if (rule->kind == NPA_IOTA || rule->kind == NPA_GATHER) {
         return true;
     }
+    if (rule->kind == NPA_REDUCE) {
+        return npa_sink_possible(r);
+    }
     if (rule->kind != NPA_MAP || r->axes != 0) {
         return false;
     }
@@ -91,6 +94,9 @@ static int find_view(npa_group *g, const npa_view *wanted, bool write)
     int found = -1;
     for (int i = g->heads[wanted->buffer]; i >= 0; i = g->views[i].next) {
         npa_view *v = &g->views[i];
+        if ((v->folded || wanted->folded) && may_overlap(g, v, wanted)) {
+            return -1;
+        }
         if (same_view(g, v, wanted)) {
             found = i;
         } else if ((write || v->written) && may_overlap(g, v, wanted)) {
@@ -160,6 +166,7 @@ static bool add_request(npa_group *g, npa_request *r, int place, const int *axes
                 v.strides[i] = o->at[axes[i]];
             }
             set_extent(g, &v);
+            v.folded = write && r->rule->kind == NPA_REDUCE;
             bool table = r->rule->kind == NPA_GATHER && k == 0;
             if (table) {
                 widen(g, &v);
@@ -199,7 +206,7 @@ static void find_hidden(npa_group *g, const int *last)
         npa_buffer *b = g->q->buffers[v->buffer];
         bool alone = v->next < 0 && g->heads[v->buffer] == i;
         bool dead = b->range != NULL && b->range->work == NULL && b->copy == NULL && b->next == b;
-        v->hidden = alone && dead && v->written && !v->read_first &&
+        v->hidden = alone && dead && v->written && !v->read_first && !v->folded &&
                     last[v->buffer] < g->first + g->count;
     }
 }
@@ -225,7 +232,7 @@ static void sort_axes(npa_group *g)
             for (int k = 0; k < g->nviews; k++) {
                 const npa_view *v = &g->views[k];
                 int64_t before = magnitude(v->strides[j - 1]), here = magnitude(v->strides[j]);
-                if (!v->hidden && before != 0 && here != 0) {
+                if (!v->hidden && !v->folded && before != 0 && here != 0) {
                     votes += (v->written ? 2 : 1) * ((before < here) - (here < before));
                 }
             }
@@ -277,22 +284,83 @@ static enum npa_view_mode mode_of(const npa_group *g, npa_view *v)
     return g->by_rows ? NPA_APART : NPA_UNEVEN;
 }
 
-static void lay_out(npa_group *g)
+/* With reductions: results' axes first, then rows, and a row's elements as one axis. False: some view does
+ * not have those behind one another. */
+static bool order_axes(npa_group *g)
 {
-    sort_axes(g);
-    merge_axes(g);
+    const npa_order *o = &g->order;
+    int64_t shape[NPA_MAX_DIMS], strides[NPA_MAX_DIMS];
+    int axes[NPA_MAX_DIMS], n = o->nband + o->first;
+    memcpy(axes, o->band, sizeof *axes * (size_t)o->nband);
+    memcpy(axes + o->nband, o->inner, sizeof *axes * (size_t)o->ninner);
+    memcpy(shape, g->shape, sizeof shape);
+    for (int i = 0; i < g->nviews; i++) {
+        npa_view *v = &g->views[i];
+        for (int k = n; k + 1 < g->ndim && !v->hidden && !v->folded; k++) {
+            if (v->strides[axes[k]] != v->strides[axes[k + 1]] * shape[axes[k + 1]]) {
+                return false;
+            }
+        }
+    }
+    for (int i = 0; i < g->nviews; i++) {
+        memcpy(strides, g->views[i].strides, sizeof strides);
+        for (int k = 0; k < g->ndim; k++) {
+            g->views[i].strides[k < n ? k : n] = strides[axes[k]];
+        }
+    }
+    for (int k = 0; k < n; k++) {
+        g->shape[k] = shape[axes[k]];
+    }
+    g->shape[n] = o->row, g->ndim = n + 1;
+    return true;
+}
+
+static bool lay_out(npa_group *g)
+{
+    if (g->nsinks > 0) {
+        if (!order_axes(g)) {
+            return false;
+        }
+    } else {
+        sort_axes(g);
+        merge_axes(g);
+    }
     int last = g->ndim - 1;
     g->row = g->shape[last];
     g->rows = g->points / g->row;
-    g->by_rows = g->rows == 1 || g->row >= SHORT_ROW;
+    g->by_rows = g->nsinks > 0 || g->rows == 1 || g->row >= SHORT_ROW;
     for (int i = 0; i < g->nviews; i++) {
         npa_view *v = &g->views[i];
         v->mode = v->hidden ? NPA_DENSE : mode_of(g, v);
     }
+    return true;
+}
+
+/* Whether a reduction may end the group: rows are long, each result has lanes of its own, and all have one
+ * order. axes: of the request, that the group has. */
+static bool joins_sinks(npa_group *g, npa_request *r, const int *axes)
+{
+    npa_order order;
+    int64_t strides[NPA_MAX_DIMS];
+    uint32_t reduced = 0;
+    npa_operand *in = npa_operand_at(r, 0);
+    for (int i = 0; i < g->ndim; i++) {
+        strides[i] = in->at[axes[i]];
+        reduced |= (r->axes >> axes[i] & 1) << i;
+    }
+    npa_fold_order(g->ndim, g->shape, strides, reduced, npa_item_size[in->type], &order);
+    bool alone = order.nband == 0 && order.first == 0;
+    if (in->buffer < 0 || order.banded || order.ninner == 0 || (order.row < SHORT_ROW && !alone) ||
+        g->nsinks == NPA_GROUP_SINKS || (g->count == 0 && r->rule->ordered) ||
+        (g->nsinks > 0 && memcmp(&order, &g->order, sizeof order) != 0)) {
+        return false;
+    }
+    g->order = order;
+    return true;
 }
 
 /* The next request, if it has the group's shape and goes with what is there. */
-static bool join(npa_group *g, npa_request *r)
+static bool join(npa_group *g, npa_request *r, bool sinks)
 {
     int64_t shape[NPA_MAX_DIMS];
     int axes[NPA_MAX_DIMS], ndim = squeeze(r, shape, axes);
@@ -303,17 +371,28 @@ static bool join(npa_group *g, npa_request *r)
             g->points *= shape[i];
         }
     }
-    return ndim == g->ndim && memcmp(shape, g->shape, sizeof *shape * (size_t)ndim) == 0 &&
-           (double)g->points * g->count <= MOST_WORK && add_request(g, r, g->count, axes);
+    if (ndim != g->ndim || memcmp(shape, g->shape, sizeof *shape * (size_t)ndim) != 0 ||
+        (double)g->points * g->count > MOST_WORK) {
+        return false;
+    }
+    if (r->rule->kind != NPA_REDUCE) {
+        return add_request(g, r, g->count, axes);
+    }
+    if (!sinks || ndim == 0 || !joins_sinks(g, r, axes) || !add_request(g, r, g->count, axes)) {
+        return false;
+    }
+    g->sinks[g->nsinks++] = g->count;
+    return true;
 }
 
-bool npa_group_form(npa_group *g, npa_queue *q, int first, int end, const int *last)
+static bool form(npa_group *g, int end, const int *last, bool sinks)
 {
-    g->q = q, g->first = first, g->count = 0, g->nviews = 0, g->points = 1;
-    while (g->count < NPA_GROUP_REQUESTS && first + g->count < end) {
-        int i = first + g->count;
+    npa_queue *q = g->q;
+    g->count = 0, g->nviews = 0, g->points = 1, g->nsinks = 0;
+    while (g->count < NPA_GROUP_REQUESTS && g->first + g->count < end) {
+        int i = g->first + g->count;
         npa_request *r = (npa_request *)(q->arena + q->at[i]);
-        if (!takes_part(r) || (npa_losses && npa_lost_request(q, i)) || !join(g, r)) {
+        if (!takes_part(r) || (npa_losses && npa_lost_request(q, i)) || !join(g, r, sinks)) {
             break;
         }
         g->count++;
@@ -322,17 +401,19 @@ bool npa_group_form(npa_group *g, npa_queue *q, int first, int end, const int *l
     for (int i = 0; i < g->nviews; i++) {
         g->heads[g->views[i].buffer] = -1;
     }
-    if (g->count == 0) {
-        return false;
-    }
-    if (g->ndim == 0) {
+    if (g->count > 0 && g->ndim == 0) {
         g->ndim = 1, g->shape[0] = 1;
         for (int i = 0; i < g->nviews; i++) {
             g->views[i].strides[0] = 0;
         }
     }
-    lay_out(g);
-    return true;
+    return g->count > 0 && lay_out(g);
+}
+
+bool npa_group_form(npa_group *g, npa_queue *q, int first, int end, const int *last)
+{
+    g->q = q, g->first = first;
+    return form(g, end, last, true) || (g->nsinks > 0 && form(g, end, last, false));
 }
 
 /* Note [Groups]

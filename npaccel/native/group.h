@@ -2,15 +2,17 @@
  *
  * group.c   which requests make a group; where their operands lie
  * lower.c   the group as instructions on blocks
- * blocks.c  runs them
+ * sink.c    reductions at its end
+ * blocks.c  runs it
  */
 #ifndef NPACCEL_GROUP_H
 #define NPACCEL_GROUP_H
 
+#include "fold.h"
 #include "primitive.h"
 #include "record.h"
 
-enum { NPA_GROUP_REQUESTS = 512, NPA_GROUP_VIEWS = 256 };
+enum { NPA_GROUP_REQUESTS = 512, NPA_GROUP_VIEWS = 256, NPA_GROUP_SINKS = 8 };
 
 /* How a view moves along the elements of a block. */
 enum npa_view_mode {
@@ -29,6 +31,7 @@ typedef struct {
     int uses;                              /* operands that it is */
     int next;                              /* of the same buffer, or -1 */
     bool written, read_first;              /* by any request; before it was written */
+    bool folded; /* written by a reduction, when the group is through */
     bool hidden; /* nobody sees it afterwards, and the group alone uses it: it gets no memory */
     char *base;  /* its element at index 0 */
     enum npa_view_mode mode;
@@ -36,9 +39,21 @@ typedef struct {
     int slot;     /* lower.c: that holds its content; -1: memory does */
 } npa_view;
 
+/* A reduction. parts: of each chunk of each row, what it gave, in the type it computes with. */
+typedef struct {
+    npa_request *request;
+    const npa_arithmetic *arithmetic; /* of an ordered one; else NULL */
+    npa_order order; /* over the request's axes */
+    int type, size;
+    int64_t nparts;
+    char *parts;
+} npa_sink;
+
 typedef struct {
     npa_queue *q;
     int first, count; /* requests of the queue */
+    int nsinks, sinks[NPA_GROUP_SINKS]; /* reductions among them; all have this order */
+    npa_order order;
     int ndim;
     int64_t shape[NPA_MAX_DIMS]; /* without axes of 1; afterwards simplified */
     int64_t points;
@@ -61,12 +76,13 @@ typedef struct {
 } npa_ref;
 
 enum npa_action { NPA_DO_LOOP, NPA_DO_OWN, NPA_DO_LOAD, NPA_DO_STORE, NPA_DO_CAST, NPA_DO_SPREAD,
-                  NPA_DO_RANGE, NPA_DO_TAKE };
+                  NPA_DO_RANGE, NPA_DO_TAKE, NPA_DO_FOLD };
 
 typedef struct {
     uint8_t action, n; /* n: operands, without the mask */
     bool masked, flags; /* flags: what it raises is noted */
     int16_t request; /* of the group */
+    int16_t sink;    /* FOLD */
     npa_ref args[NPA_MAX_ARGS + 1];
     npa_rule *rule; /* LOOP, OWN, RANGE, TAKE */
     const npa_primitive *primitive; /* LOOP: our own code, or NULL */
@@ -81,6 +97,16 @@ typedef struct {
     int64_t block;  /* elements of a block at most */
     size_t scratch_bytes;
 } npa_tape;
+
+/* sink.c. possible: this reduction may be one. prepare: with nparts set; 0, or -1: no memory. finish: the
+ * results, from all parts; kinds raised. */
+bool npa_sink_possible(const npa_request *r);
+int npa_sink_prepare(npa_sink *s, npa_request *r);
+size_t npa_sink_state_bytes(const npa_sink *s);
+void npa_sink_begin(const npa_sink *s, void *state);
+void npa_sink_take(const npa_sink *s, void *state, const char *x, int64_t n);
+void npa_sink_end(const npa_sink *s, void *state, int64_t part);
+int npa_sink_finish(const npa_sink *s, char *out);
 
 /* The group that begins with request `first` of the queue, of requests below `end`. last: per buffer the
  * last request that uses it. False: request `first` is for evaluate.c. */

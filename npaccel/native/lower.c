@@ -226,6 +226,26 @@ static enum npa_action action_of(const npa_rule *rule)
     }
 }
 
+/* A reduction takes what it folds, in the type it computes with. */
+static void lower_sink(lowering *l, npa_request *r, int sink)
+{
+    bool flags = r->rule->may_warn && (r->errstate & 0xff) != 0;
+    npa_ref value = input(l, r, 0, flags, true);
+    int type = r->rule->loop_type[0], wide = type;
+    if (value.still) {
+        value = spread(l, value, type);
+    }
+    if (r->rule->ordered) {
+        npa_fold_arithmetic(r->rule, &wide);
+    }
+    if (wide != type) {
+        value = cast(l, value, type, wide, false);
+    }
+    npa_instruction *i = add(l, NPA_DO_FOLD, 1);
+    i->args[0] = value, i->flags = flags, i->sink = (int16_t)sink;
+    end_request(l);
+}
+
 static void lower_request(lowering *l, npa_request *r)
 {
     npa_ref args[NPA_MAX_ARGS + 1];
@@ -270,6 +290,10 @@ static void choose_block(const npa_group *g, npa_tape *t)
     int64_t parts = (whole + block - 1) / block;
     block = (whole + parts - 1) / parts;
     t->block = (block + GRANULE - 1) / GRANULE * GRANULE;
+    if (g->nsinks > 0) { /* chunks are whole blocks */
+        for (t->block = MOST_BLOCK; t->block > fits && t->block > LEAST_BLOCK; t->block /= 2) {
+        }
+    }
     t->scratch_bytes = (size_t)(t->block * slots);
 }
 
@@ -277,9 +301,14 @@ int npa_group_lower(npa_group *g, npa_tape *tape)
 {
     lowering l = {.g = g, .tape = tape};
     tape->n = tape->nslots = 0;
-    for (int i = 0; i < g->count && !l.failed; i++) {
+    for (int i = 0, sinks = 0; i < g->count && !l.failed; i++) {
+        npa_request *r = (npa_request *)(g->q->arena + g->q->at[g->first + i]);
         l.request = i;
-        lower_request(&l, (npa_request *)(g->q->arena + g->q->at[g->first + i]));
+        if (sinks < g->nsinks && g->sinks[sinks] == i) {
+            lower_sink(&l, r, sinks++);
+        } else {
+            lower_request(&l, r);
+        }
     }
     free(l.spare);
     choose_block(g, tape);

@@ -471,6 +471,7 @@ PyObject *npa_settle_calls(PyObject *module, PyObject *type);
 int npa_evaluate_request(npa_queue *q, int index); /* returns FP kinds raised, -1: out of memory */
 char *npa_buffer_address(npa_buffer *b); /* for the host to read and write: no copy is elsewhere */
 char *npa_buffer_pages(npa_buffer *b);   /* the same place, whatever is there */
+void npa_identity_bytes(const npa_rule *rule, char *out); /* of a reduction: 16 bytes */
 int npa_canonical(int type);
 void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, char *to,
               int64_t to_step, int64_t n); /* cast.c; steps in bytes */
