@@ -12,7 +12,19 @@ static _Atomic(npa_buffer *) dead_list;
 static PyObject *mem_handler;
 
 void npa_lock_native(void) { pthread_mutex_lock(&mutex); }
-void npa_unlock(void) { pthread_mutex_unlock(&mutex); }
+
+static bool any_dead(void) { return atomic_load_explicit(&dead_list, memory_order_relaxed) != NULL; }
+
+/* What died while the lock was held gives its memory back. */
+void npa_unlock(void)
+{
+    do {
+        if (any_dead()) {
+            npa_collect_dead();
+        }
+        pthread_mutex_unlock(&mutex);
+    } while (any_dead() && pthread_mutex_trylock(&mutex) == 0);
+}
 
 /* Others can work while we wait. The lock is never held while waiting for the GIL: its holder may be
  * in a fault, which needs the lock, and a daemon thread that asks for the GIL when the interpreter
@@ -45,7 +57,8 @@ static void *handler_calloc(void *ctx, size_t n, size_t size)
     return calloc(n ? n : 1, size ? size : 1);
 }
 
-/* The last header over this memory is gone: nobody can see the result any more. */
+/* The last header over this memory is gone: nobody can see the result any more. Its memory is given
+ * back here, or by whoever has the lock, perhaps this thread: nobody waits. */
 static void handler_free(void *ctx, void *p, size_t size)
 {
     (void)ctx, (void)size;
@@ -58,6 +71,9 @@ static void handler_free(void *ctx, void *p, size_t size)
     atomic_store(&b->dead, true);
     b->next = atomic_load(&dead_list);
     while (!atomic_compare_exchange_weak(&dead_list, &b->next, b)) {
+    }
+    if (pthread_mutex_trylock(&mutex) == 0) {
+        npa_unlock();
     }
 }
 
@@ -132,9 +148,6 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
     }
     b->serial = UINT64_MAX; /* no flush yet */
     npa_lock();
-    if (atomic_load_explicit(&dead_list, memory_order_relaxed) != NULL) {
-        npa_collect_dead();
-    }
     npa_range *range = npa_guard_on ? npa_range_new(bytes ? bytes : 1) : NULL;
     npa_unlock();
     if (range == NULL) {

@@ -80,6 +80,7 @@ typedef struct {
 static npa_flush_record history[HISTORY];
 static PyObject **garbage; /* references to drop once the GIL is ours */
 static int ngarbage, garbage_cap;
+static atomic_bool garbage_announced; /* the interpreter will do it by itself */
 
 void npa_drop_later(PyObject *o)
 {
@@ -100,6 +101,7 @@ void npa_drop_later(PyObject *o)
 /* With the GIL, without the lock; objects may die, so anything may run. */
 void npa_drop_garbage(void)
 {
+    atomic_store(&garbage_announced, false);
     while (ngarbage > 0) {
         npa_lock();
         PyObject **mine = garbage;
@@ -113,6 +115,23 @@ void npa_drop_garbage(void)
             Py_DECREF(mine[i]);
         }
         free(mine);
+    }
+}
+
+static int drop_garbage(void *unused)
+{
+    (void)unused;
+    npa_drop_garbage();
+    return 0;
+}
+
+/* With the lock, without the GIL: what an evaluation for a touch left goes when Python runs next (before
+ * 3.13: when it takes its lock next), though the program may never record or evaluate anything again. */
+static void announce_garbage(void)
+{
+    if (ngarbage > 0 && Py_IsInitialized() && !atomic_exchange(&garbage_announced, true) &&
+        Py_AddPendingCall(drop_garbage, NULL) < 0) {
+        atomic_store(&garbage_announced, false); /* too many wait: the next recording does it */
     }
 }
 
@@ -443,6 +462,7 @@ static bool run_touched(void)
     if (done && begun) {
         npa_touched_ran(program != NULL, run.ns);
     }
+    announce_garbage();
     npa_turn_end();
     return done;
 }
