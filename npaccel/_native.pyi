@@ -139,7 +139,8 @@ def direct(original: Any, slow: Callable[..., Any], work: int = 0, writes: bool 
     arguments is small and evaluated; else `slow`. `original` None: an `__array_function__`.
 
     work : 1, and the array's own size does not matter; 2, as in `take` it is what is picked; 3, as
-        in `argmin` a full one may be NumPy's; 4, as in `var` any may be.
+        in `argmin` a full one may be NumPy's; 4, as in `var` any may be; 5, always `slow`, which
+        tracebacks don't show, as with the others.
     writes : it writes the array.
     """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -21,7 +22,7 @@ from npaccel.macros import MacroFactory, scalar
 from npaccel.observe.devices import Devices, find_devices
 from npaccel.observe.explain import Explanation
 from npaccel.observe.explain import explain as explain_run
-from npaccel.observe.usage import usage_text
+from npaccel.observe.usage import Usage
 from npaccel.runtime import warn
 from npaccel.runtime.choice import is_device
 from npaccel.runtime.engine import Engine
@@ -130,16 +131,19 @@ def _accelerate(min_size: int | None, backend: str | None, everywhere: bool = Fa
     return made
 
 
-def watch_usage() -> Callable[[float], str]:
-    """Count time from now on; the result, given how long the program ran, tells where it went."""
+def watch_usage(tell: Callable[[Usage], None]) -> None:
+    """Count time from now on; at exit, when all is computed, tell where it went."""
+    start = time.perf_counter()
     _native.times(True)
 
-    def report(wall_s: float) -> str:
-        _native.evaluate()
-        times = _native.times(False)
-        return usage_text(wall_s, times, dispatch.FALLBACKS.counts(), dispatch.FALLBACKS.seconds())
+    def report() -> None:
+        wall_s, times = time.perf_counter() - start, _native.times(False)
+        tell(Usage(wall_s, times, dispatch.FALLBACKS.counts(), dispatch.FALLBACKS.seconds()))
 
-    return report
+    # The last that is registered runs first.
+    atexit.unregister(_finish)
+    atexit.register(report)
+    atexit.register(_finish)
 
 
 @contextmanager

@@ -38,8 +38,9 @@ ALLOWED = {
     "api": EVERYTHING_BELOW_OBSERVE | {"blocks", "dispatch", "macros", "observe"},
     "blocks": {"_native", "config", "dispatch", "errors"},
     "macros": {"_native", "errors", "runtime"},
+    "children": {"api", "blocks", "errors", "runtime"},
     "cli": {"", "demo", "errors", "caches.store", "launch"},
-    "launch": {"api", "errors"},
+    "launch": {"api", "children", "errors"},
     "demo": {"errors"},
     "__main__": {"cli"},
 }
@@ -53,7 +54,16 @@ FOREIGN = {
     "platformdirs": {"config", "caches"},
 }
 # A function may import only these: large or optional, and not needed by `import npaccel`.
-OPTIONAL = {"llvmlite", "pyopencl", "rich", "platformdirs", "cachetools", "tempfile"}
+OPTIONAL = {
+    "llvmlite",
+    "pyopencl",
+    "rich",
+    "platformdirs",
+    "cachetools",
+    "tempfile",
+    "json",
+    "code",
+}
 
 
 @dataclass(frozen=True)

@@ -672,7 +672,7 @@ static PyObject *call_planner(PyObject *key, const npa_queue *q, uint64_t seen, 
                                   : PyObject_CallMethod(npa_hook_plan, "touched", "O", key);
     npa_planning = false, pictured = NULL;
     npa_now(before);
-    return program;
+    return npa_without_us(program);
 }
 
 PyObject *npa_plan_copy(PyObject *key, const npa_queue *q)
@@ -804,7 +804,7 @@ static int flush_queue(bool rounds)
         if (checked != NULL && status == 0) {
             PyObject *list = contents_list(&results);
             PyObject *verdict = list == NULL ? NULL
-                : PyObject_CallMethod(npa_hook_plan, "after", "OO", checked, list);
+                : npa_without_us(PyObject_CallMethod(npa_hook_plan, "after", "OO", checked, list));
             Py_XDECREF(list), Py_XDECREF(verdict);
             status = verdict == NULL ? 1 : 0;
         }

@@ -294,6 +294,10 @@ typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
 void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
 void npa_internal_prefixes(PyObject *tuple);
 
+/* traceback.c */
+PyObject *npa_without_us(PyObject *result);
+PyObject *npa_without(PyObject *result, bool thin);
+
 /* record.c */
 npa_request *npa_queue_room(size_t size); /* at the end of the queue, with the lock; NULL: no memory */
 enum { NPA_WEAK_INT = 100, NPA_WEAK_FLOAT, NPA_WEAK_COMPLEX };

@@ -383,7 +383,7 @@ static int go(npa_replay *r, npa_frame *f, bool strict, PyObject **result, const
     }
     *result = PyErr_Occurred() ? NULL : npa_replay_result(r, f);
     if (warnings != NULL) {
-        PyObject *done = PyObject_CallOneArg(npa_hook_warn, warnings);
+        PyObject *done = npa_without_us(PyObject_CallOneArg(npa_hook_warn, warnings));
         Py_DECREF(warnings);
         if (done == NULL) {
             Py_CLEAR(*result);
