@@ -38,8 +38,8 @@ def show(text):
         print(traceback.format_exc())
 
 """
-# What NumPy raises where a call is recorded, where it falls back, and where Python code of ours or of
-# NumPy's is in between.
+# What NumPy raises where a call is recorded, where it falls back, and where Python code of ours or
+# of NumPy's is in between.
 WRONG = """
 x + np.zeros(3)
 x + pending[:5]
