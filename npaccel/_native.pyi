@@ -44,8 +44,9 @@ def install(
       getitem(array, key), setitem(array, key, value)
           subscripts that are not basic (or whose basic setitem needs more than a copy).
       plan(key: bytes) -> Program | None      a flush with an unknown key; None: request by request.
-          The object also has before() -> state and after(state, contents), called
-          around a run in check mode; contents: bytes per buffer, None where nobody sees it.
+          The object also has before() -> state and after(state, contents, looped), called
+          around a run in check mode; contents: bytes per buffer, None where nobody sees it;
+          looped: by (request, output) what NumPy's loops made, in C order; None: no memory.
       warn(list of (kind_bits, rule, code, lasti, globals, errstate, scope)) -> None
           floating-point flags to report, after evaluation; may raise (warnings as errors).
       filters() -> bool    whether RuntimeWarnings are errors now (called when filters changed).

@@ -23,6 +23,8 @@ int npa_evaluate_init(void)
     return PyErr_Occurred() ? -1 : 0;
 }
 
+int npa_item_size(int type) { return item_size[type]; }
+
 /* On every platform two integer types of one size are the same to us. */
 int npa_canonical(int type)
 {

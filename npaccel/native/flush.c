@@ -324,6 +324,7 @@ static int run_once(uint8_t *kinds, poll_function poll, bool *interrupted)
         if (dead != NULL) {
             dead->inherited = NULL;
         }
+        npa_log_request(&npa_q, i);
         kinds[i] = (uint8_t)raised;
         npa_count.native_requests++;
         r->rule->touched++;
@@ -602,66 +603,6 @@ int npa_flush_init(void)
     return queue_changed != NULL ? 0 : -1;
 }
 
-/* In check mode: what buffers hold, before a run or after it. */
-typedef struct {
-    int n;
-    struct { char *bytes; size_t size; } *of;
-} contents;
-
-/* With the lock. After a run: of what it wrote, where somebody sees it. A copy that memory does not
- * suffice for stays NULL. */
-static void copy_contents(contents *c, bool after)
-{
-    c->of = calloc((size_t)npa_q.nbuffers + 1, sizeof *c->of);
-    for (; c->of != NULL && c->n < npa_q.nbuffers; c->n++) {
-        npa_buffer *b = npa_q.buffers[c->n];
-        npa_copy_home(b);
-        const char *from = b->range == NULL ? npa_buffer_address(b) : b->range->work;
-        bool wanted = !after || (b->pending && !atomic_load(&b->dead) && from != NULL);
-        c->of[c->n].bytes = wanted ? calloc(b->size, 1) : NULL;
-        c->of[c->n].size = b->size;
-        if (c->of[c->n].bytes != NULL && from != NULL && !(b->fresh && !after)) {
-            memcpy(c->of[c->n].bytes, from, b->size);
-        }
-    }
-}
-
-/* Bytes per buffer, None for one that is not compared. */
-static PyObject *contents_list(const contents *c)
-{
-    PyObject *list = PyList_New(0);
-    for (int i = 0; list != NULL && i < c->n; i++) {
-        PyObject *item = c->of[i].bytes == NULL ? Py_NewRef(Py_None)
-            : PyBytes_FromStringAndSize(c->of[i].bytes, (Py_ssize_t)c->of[i].size);
-        if (item == NULL || PyList_Append(list, item) < 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(item);
-    }
-    return list;
-}
-
-static void drop_contents(contents *c)
-{
-    for (int i = 0; i < c->n; i++) {
-        free(c->of[i].bytes);
-    }
-    free(c->of);
-}
-
-PyObject *npa_pending_contents(void)
-{
-    contents c = {0};
-    npa_lock();
-    if (npa_same_queue() == 0 && npa_foreign_settle(false) == 0) {
-        copy_contents(&c, false);
-    }
-    npa_unlock();
-    PyObject *list = PyErr_Occurred() ? NULL : contents_list(&c);
-    drop_contents(&c);
-    return list;
-}
-
 /* With the GIL, without the lock. `q`: a copy that the plan is for; NULL: the queue, as long as it is
  * the one that `seen` numbers. */
 static PyObject *call_planner(PyObject *key, const npa_queue *q, uint64_t seen, int requests)
@@ -783,16 +724,17 @@ static int flush_queue(bool rounds)
             continue;
         }
         bool interrupted = false;
+        npa_log_begin(checked != NULL);
         bool alone = PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) ==
                      NULL;
         bool watched = !npa_program_brief((npa_program *)program) && npa_interrupts_begin();
         PyThreadState *mine = PyEval_SaveThread();
         int status = run_queue(program, requests, alone,
                                watched && !npa_q.urgent ? npa_interrupted : NULL, &interrupted);
-        contents results = {0};
+        npa_contents results = {0};
         if (status == 0) {
             if (checked != NULL) {
-                copy_contents(&results, true);
+                npa_contents_copy(&results, true);
             }
             status = finish_run();
         }
@@ -802,13 +744,10 @@ static int flush_queue(bool rounds)
             npa_interrupts_end();
         }
         if (checked != NULL && status == 0) {
-            PyObject *list = contents_list(&results);
-            PyObject *verdict = list == NULL ? NULL
-                : npa_without_us(PyObject_CallMethod(npa_hook_plan, "after", "OO", checked, list));
-            Py_XDECREF(list), Py_XDECREF(verdict);
-            status = verdict == NULL ? 1 : 0;
+            status = npa_check_run(checked, &results) < 0 ? 1 : 0;
         }
-        drop_contents(&results);
+        npa_contents_drop(&results);
+        npa_log_end();
         Py_XDECREF(checked);
         npa_drop_garbage();
         if (status < 0 && !PyErr_Occurred()) {

@@ -769,6 +769,7 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
             /* what it writes is lost, too */
         } else if (s->request >= 0) {
             status = npa_evaluate_request(q, s->request);
+            npa_log_request(q, s->request);
             npa_count.native_requests++;
             ((npa_request *)(q->arena + q->at[s->request]))->rule->looped++;
             if (status > 0) {

@@ -360,7 +360,21 @@ int npa_same_picture(void);
 PyObject *npa_consumed_values(PyObject *positions);
 PyObject *npa_history_entry(uint64_t serial);
 void npa_note_home(uint64_t serial, uint64_t ns); /* bringing home a result of that flush took so long */
+
+/* check.c: for check mode. Of each buffer its bytes; with the lock. after: a run, of what it wrote,
+ * where somebody sees it. */
+typedef struct {
+    int n;
+    struct { char *bytes; size_t size; } *of;
+} npa_contents;
+void npa_contents_copy(npa_contents *c, bool after);
+void npa_contents_drop(npa_contents *c);
 PyObject *npa_pending_contents(void);
+/* Between begin and end of a run that is `wanted`: what a request made that NumPy's loop has run. */
+void npa_log_begin(bool wanted);
+void npa_log_request(npa_queue *q, int request);
+void npa_log_end(void);
+int npa_check_run(PyObject *checked, const npa_contents *results); /* without the lock: 0 or -1 */
 
 /* key.c: with the lock, GIL not needed */
 typedef struct { const char *bytes; size_t size; uint64_t hash; } npa_key;
@@ -466,6 +480,7 @@ char *npa_buffer_address(npa_buffer *b); /* for the host to read and write: no c
 char *npa_buffer_pages(npa_buffer *b);   /* the same place, whatever is there */
 int npa_evaluate_init(void);
 int npa_canonical(int type);
+int npa_item_size(int type); /* bytes */
 void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, char *to,
               int64_t to_step, int64_t n); /* cast.c; steps in bytes */
 int npa_cast_value(int from, const void *value, int to, void *out); /* 0, or FP kinds */
