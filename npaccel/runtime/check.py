@@ -67,6 +67,11 @@ class Checker:
         self._usual = Planner(SEQUENCES)
         self._split = Planner(SEQUENCES)
 
+    def clear(self) -> None:
+        """Forget plans."""
+        self._usual.clear()
+        self._split.clear()
+
     def before(self, code: Code | None) -> State:
         """Copy what the pending requests are about to read and write."""
         trace = decode(_native.trace())

@@ -69,9 +69,10 @@ def _bytes(request: Request, view: View) -> int:
 
 
 def _part(trace: Trace, begin: int, end: int) -> Part:
-    # What the part before wrote is content; and nobody looks at the buffers themselves.
+    # What the part before wrote is content. What is seen at the end is stored there as well: it has
+    # its say in how the kernels' domains are laid out.
     buffers = [
-        dataclasses.replace(info, fresh=info.fresh and begin == 0, dead=True, owned=False)
+        dataclasses.replace(info, fresh=info.fresh and begin == 0, owned=False)
         for info in trace.buffers
     ]
     requests: list[Request] = []

@@ -111,7 +111,8 @@ def _rounding(request: Request, inputs: Inputs, result: Array) -> Array:
 
 
 def _spacing(size: Array) -> Array:
-    return np.asarray(np.spacing(np.minimum(size, np.finfo(size.dtype).max)))
+    # Beyond the largest number is infinity, which is infinitely far.
+    return np.asarray(2 * np.spacing(np.minimum(size, np.finfo(size.dtype).max) / 2))
 
 
 def _folded(request: Request, inputs: Inputs) -> tuple[Array, Array]:
@@ -129,7 +130,10 @@ def _folded(request: Request, inputs: Inputs) -> tuple[Array, Array]:
     elif request.op == "multiply":
         size = np.where(_leaves_range(request, inputs), np.inf, np.abs(exact))
     else:
-        size = _sum(np.abs(values), [abs(value) for value in first], request, inputs) + abs(exact)
+        finite = np.where(np.isfinite(values), np.abs(values), 0)
+        size = _sum(finite, [abs(value) for value in first], request, inputs)
+        if request.op != "add":
+            size = np.maximum(size, np.abs(exact))
         size = np.where(size < np.finfo(dtype).max, size, np.inf)
     if request.op == "add" and not inputs.looped:
         # In a kernel's order, which is known.
