@@ -440,21 +440,39 @@ def test_wrong_command_lines(words: list[str]) -> None:
         parse(words)
 
 
-@pytest.mark.parametrize("variable", ["NPACCEL_FOO", "NPACCEL_THRESHOLD"])
-def test_a_wrong_variable_is_a_line_of_the_command_and_an_exception_of_programs(
-    write, variable: str
-) -> None:
-    where, wrong = write("import npaccel"), {variable: "few"}
+def commands(where: Path, variables: dict[str, str]) -> list[subprocess.CompletedProcess[str]]:
+    """`npaccel` in two ways, while the environment has these variables."""
     script = where / "npaccel"  # as it is installed
     script.write_text("from npaccel.cli import main\nraise SystemExit(main())\n")
-    for words in (["-m", "npaccel", "devices"], [str(script), "run", "program.py"]):
-        done = python(*words, where=where, variables=wrong)
+    ways = (["-m", "npaccel", "devices"], [str(script), "run", "program.py"])
+    return [python(*words, where=where, variables=variables) for words in ways]
+
+
+def test_a_wrong_variable_is_a_line_of_the_command_and_an_exception_of_programs(write) -> None:
+    where, wrong = write("import npaccel"), {"NPACCEL_THRESHOLD": "few"}
+    for done in commands(where, wrong):
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()
-        assert line.startswith("npaccel: ") and variable in line
+        assert line.startswith("npaccel: ") and "NPACCEL_THRESHOLD" in line
     done = python("program.py", where=where, variables=wrong)
     assert done.returncode == 1 and "Traceback" in done.stderr
-    assert "ConfigError" in done.stderr.splitlines()[-1] and variable in done.stderr
+    assert "ConfigError" in done.stderr.splitlines()[-1] and "NPACCEL_THRESHOLD" in done.stderr
+
+
+def test_an_unknown_variable_is_a_line_of_the_command_and_a_warning_of_programs(write) -> None:
+    where, wrong = write("x = 1\nimport npaccel\nprint('done')"), {"NPACCEL_TIERS": "off"}
+    said = "unknown environment variable NPACCEL_TIERS; did you mean NPACCEL_TIERING?"
+    for done in commands(where, wrong):
+        assert done.returncode == 0 and done.stdout.endswith("\n")
+        assert done.stderr == f"npaccel: {said}\n"
+    for line in ("import npaccel", "from npaccel.errors import CheckError"):
+        write(f"x = 1\n{line}\nprint('done')")
+        done = python("program.py", where=where, variables=wrong)
+        assert (done.returncode, done.stdout) == (0, "done\n")
+        place = f"{where / 'program.py'}:2: NpaccelWarning: {said}"
+        assert done.stderr == f"{place}\n  {line}\n"
+    done = python("-W", "error", "program.py", where=where, variables=wrong)
+    assert done.returncode == 1 and said in done.stderr
 
 
 def test_help(write) -> None:

@@ -48,7 +48,7 @@ ALLOWED = {
 FOREIGN = {
     "llvmlite": {"backends.llvm"},
     "pyopencl": {"backends.opencl"},
-    "numpy": {"backends", "runtime", "dispatch", "observe", "ir", "cli", "demo", "api"},
+    "numpy": {"backends", "runtime", "dispatch", "observe", "ir", "cli", "demo", "api", "macros"},
     "rich": {"observe", "cli", "demo"},
     "cachetools": {"caches", "runtime"},
     "platformdirs": {"config", "caches"},
@@ -63,6 +63,7 @@ OPTIONAL = {
     "tempfile",
     "json",
     "code",
+    "difflib",
 }
 
 
