@@ -233,8 +233,9 @@ def cpu() -> tuple[str, int]:
     """Text that tells processors apart that need different machine code, and the size of the
     widest vector register in bytes."""
 
-def turn_reason() -> str:
-    """Why this thread's last operation was left to NumPy, if for another thread; or ''."""
+def passing_reason() -> str:
+    """Why this thread's last operation was left to NumPy: another thread's turn, or no room for its
+    result; else ''."""
 
 def contents() -> list[bytes | None]:
     """The bytes of every queued buffer as they are; zeros where it has no content yet."""
@@ -302,6 +303,9 @@ def checks() -> bool:
 
 def checks_here(value: int) -> int:
     """The same for this thread from now on; -1: as the setting says. Returns what it was."""
+
+def memory_limit() -> int:
+    """Bytes of memory: the machine's, or of the control group if that is less."""
 
 def guarded() -> bool:
     """Whether results may stay pending past a call: the guard is on, and works here."""

@@ -124,6 +124,8 @@ def asarray(
 
 def _converted(x: Any, dtype: Any, order: Any, copy: Any) -> Array:
     """As `numpy.asarray` has it. What an Array has to be converted to is recorded."""
+    if not _native.guarded():
+        _engine.tell_unguarded()
     if type(x) is Array:
         wanted = x.dtype if dtype is None else np.dtype(dtype)
         flags = x.flags
@@ -182,7 +184,7 @@ class AccelerateHere(Accelerate):
         return "npaccel.accelerate"
 
 
-accelerate: Final = AccelerateHere(config, None, None)
+accelerate: Final = AccelerateHere(config, _engine.tell_unguarded, None, None)
 
 
 def accelerate_everywhere(min_size: int | None, backend: str | None) -> Accelerate:
@@ -191,7 +193,7 @@ def accelerate_everywhere(min_size: int | None, backend: str | None) -> Accelera
 
 
 def _accelerate(min_size: int | None, backend: str | None, everywhere: bool = False) -> Accelerate:
-    made = Accelerate(config, min_size, backend, everywhere)
+    made = Accelerate(config, _engine.tell_unguarded, min_size, backend, everywhere)
     if backend is not None and is_device(backend):
         _engine.backend(backend)  # what is not there is told here
     return made

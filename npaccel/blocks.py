@@ -30,11 +30,17 @@ class Accelerate:
     statement lives, and leaves the block that it entered.
     """
 
-    __slots__ = ("_blocks", "_everywhere", "_options")
+    __slots__ = ("_blocks", "_everywhere", "_options", "_tell_unguarded")
 
     def __init__(
-        self, config: Config, min_size: int | None, backend: str | None, everywhere: bool = False
+        self,
+        config: Config,
+        tell_unguarded: Callable[[], None],
+        min_size: int | None,
+        backend: str | None,
+        everywhere: bool = False,
     ) -> None:
+        self._tell_unguarded = tell_unguarded
         self._blocks: list[tuple[_native.Block, int]] = []
         self._everywhere = everywhere
         self._options: dict[str, Any] = {}
@@ -48,6 +54,8 @@ class Accelerate:
 
     def __enter__(self) -> Accelerate:
         TABLE.prepare()
+        if not _native.guarded():
+            self._tell_unguarded()
         if "backend" in self._options:  # what is pending was asked of another one
             _native.evaluate()
         block = _native.Block(**self._options, everywhere=self._everywhere)

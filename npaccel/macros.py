@@ -66,6 +66,8 @@ class MacroFactory:
             self._sections.config.setting("checks").check(checks, "macro(checks=...)")
         if isinstance(what, str):
             _check_block(what, arrays, control)
+            if not _native.guarded():
+                self._sections.code.tell_unguarded()
             return Block(self._blocks, what, arrays, control, on_illegal, checks)
         if control != ():
             raise ConfigError(

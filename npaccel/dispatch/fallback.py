@@ -198,7 +198,7 @@ def fallback(
 ) -> Any:
     """`run_exact`, counted under `reason` (unless that is empty)."""
     given: dict[int, Any] = {}
-    reason = reason and (_native.turn_reason() or reason)
+    reason = reason and (_native.passing_reason() or reason)
     arguments, keywords = _settled(args, kwargs, written, given)
     compiled = _is_compiled(function)
     start = time.perf_counter()

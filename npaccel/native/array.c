@@ -115,7 +115,7 @@ static int record(PyObject *ufunc, npa_value *values, int n, PyArrayObject *out,
     if (status != 0) {
         return status;
     }
-    const char *reason = npa_turn_reason();
+    const char *reason = npa_passing_reason();
     return note_fallback(ufunc, reason != NULL ? reason : "these operands can't be recorded", 0.0);
 }
 

@@ -134,6 +134,39 @@ void npa_collect_dead(void)
     }
 }
 
+/* Where there is no room for a result, because address space or mappings are limited, asking costs more
+ * than NumPy saves: so many operations are NumPy's then, twice as many each time it happens again. */
+enum { LEAST_SKIPPED = 16, MOST_SKIPPED = 1024 };
+static int to_skip, next_skip = LEAST_SKIPPED;
+static __thread bool no_room;
+
+bool npa_lacks_room(void)
+{
+    to_skip -= to_skip > 0;
+    return to_skip > 0;
+}
+
+static void note_room(bool there)
+{
+    no_room = !there;
+    if (there) {
+        next_skip = next_skip > LEAST_SKIPPED ? next_skip / 2 : LEAST_SKIPPED;
+        return;
+    }
+    npa_count.not_deferred++;
+    to_skip = next_skip;
+    next_skip = next_skip < MOST_SKIPPED ? 2 * next_skip : MOST_SKIPPED;
+}
+
+const char *npa_passing_reason(void)
+{
+    const char *turn = npa_turn_reason();
+    bool was = no_room;
+    no_room = false;
+    return turn != NULL ? turn : was ? "no room to defer into (address space or mappings are limited)"
+                                     : NULL;
+}
+
 /* A new Array over a range without content. NULL without error set: no memory to defer into. */
 PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
                         const npy_intp *strides)
@@ -150,9 +183,9 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
     npa_lock();
     npa_range *range = npa_guard_on ? npa_range_new(bytes ? bytes : 1) : NULL;
     npa_unlock();
+    note_room(range != NULL);
     if (range == NULL) {
         free(b);
-        npa_count.not_deferred++;
         return NULL;
     }
     b->base = range->home, b->size = bytes, b->range = range, b->index = -1, b->fresh = true;

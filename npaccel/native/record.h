@@ -158,6 +158,9 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
 PyObject *npa_exact_view(PyArrayObject *array);
 npa_buffer *npa_buffer_of(PyArrayObject *array); /* of its range; NULL: foreign */
 bool npa_is_pending(PyArrayObject *array);
+bool npa_lacks_room(void); /* for results, just now; with the GIL, once per operation */
+/* Why this thread's last operation was left to NumPy, if it was for that or another thread's turn. */
+const char *npa_passing_reason(void);
 void npa_extent(PyArrayObject *array, char **low, char **high);
 PyArrayObject *npa_root_of(PyArrayObject *array);
 npa_buffer *npa_place(PyArrayObject *array, bool later, bool read, int64_t *offset);
@@ -171,7 +174,8 @@ extern size_t npa_least;            /* no block takes arrays of fewer bytes */
 extern __thread int npa_suspended;  /* above 0, this thread's calls are NumPy's */
 int npa_block_init(void);
 bool npa_in_block(void);
-size_t npa_threshold_here(void);
+size_t npa_threshold_here(void); /* SIZE_MAX without the guard */
+void npa_guard_set(bool on);
 void npa_find_least(void);
 PyObject *npa_block_backend(void);
 uint64_t npa_backend_here(void); /* a number for that, 0 for none */

@@ -460,6 +460,13 @@ static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
         if (status == 2) {
             return numpy_ufunc_call(self, args, nargs, names);
         }
+        const char *why = npa_passing_reason();
+        if (why != NULL && (reason = PyUnicode_InternFromString(why)) == NULL) {
+            return NULL;
+        }
+        if (why != NULL) {
+            return run_ufunc(self, args, nargs, names, reason);
+        }
     } else if (names != NULL) {
         npa_suspended++;
         int status = npa_out_call(self, args, n, names, &result);

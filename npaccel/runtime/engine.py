@@ -34,6 +34,7 @@ from npaccel.runtime.check import Checker, Code, State
 from npaccel.runtime.choice import Device, is_device
 from npaccel.runtime.collector import uncollected
 from npaccel.runtime.cost import Costs
+from npaccel.runtime.guarding import UNGUARDED, why_unguarded
 from npaccel.runtime.helper import Helper
 from npaccel.runtime.jobs import Job
 from npaccel.runtime.kernels import Kernels, MissingCode
@@ -446,6 +447,17 @@ class Engine:
         self._backend_in_force = name
         self.tiers.forget()
         self.answers.forget()
+
+    @property
+    def unguarded(self) -> str:
+        """Why nothing may stay pending, so that NumPy computes everything; empty where it may."""
+        return why_unguarded(str(self.config.guard), self.guard_error)
+
+    def tell_unguarded(self) -> None:
+        """Whoever turns to npaccel hears that once in a process, unless he has set it so."""
+        why = self.unguarded
+        if why and self.config.guard != "off":
+            self._tell_once(f"npaccel's guard does not work here, so {UNGUARDED}: {why}")
 
     def _apply(self) -> None:
         config = self.config
