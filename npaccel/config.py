@@ -156,7 +156,7 @@ SETTINGS: Final = (
     Setting(
         "guard",
         "on",
-        "off: nothing stays pending past a call (slower, for debuggers and sanitizers)",
+        "off: nothing may stay pending past a call, so NumPy computes everything (for debuggers)",
         choices=("on", "off"),
     ),
     Setting(
@@ -182,7 +182,7 @@ SETTINGS: Final = (
         "bytes of a device's memory that may be used; 0: nine tenths of it, and where a device "
         "shares the host's memory nothing is moved. Otherwise it is treated as if it had its own",
     ),
-    Setting("nursery", 1 << 30, "bytes of freed memory kept for reuse"),
+    Setting("nursery", 1 << 30, "bytes of freed memory kept for reuse, an eighth of all at most"),
     Setting("macro_cache", 256, "recorded variants of macro sections that are kept", minimum=1),
     Setting(
         "tiering",

@@ -21,6 +21,7 @@ __all__ = ["Device", "Devices", "find_devices"]
 
 # What most often stops the guard, and what to do about it.
 
+
 class Device(NamedTuple):
     """A backend and the machine that it computes on.
 

@@ -124,7 +124,7 @@ class Explanation:
         of NumPy's loops only where measured.
     choice : why `auto` runs it there; empty where nothing has been decided.
     moved : bytes that moved to devices for the run, and from them.
-    unguarded : why nothing is recorded, so that NumPy computes everything; empty where it is not so.
+    unguarded : why nothing is recorded, so that NumPy computes everything; empty otherwise.
     no_helper : why kernels are compiled in this process, while their operations wait; empty where
         they are not.
     """

@@ -32,5 +32,5 @@ def why_unguarded(setting: str, error: int) -> str:
         why = f"{errno.errorcode.get(error, error)}: {os.strerror(error)}"
         return f"{why} ({REMEDIES[error]})" if error in REMEDIES else why
     if not _native.guarded():
-        return "its handler of SIGSEGV does not stay in front of others, or its thread does not start"
+        return "its handler of SIGSEGV does not stay in front, or its thread does not start"
     return ""
