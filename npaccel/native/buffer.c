@@ -172,8 +172,14 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
                         const npy_intp *strides)
 {
     size_t bytes = (size_t)PyDataType_ELSIZE(descr);
+    double about = (double)bytes; /* the product may be too large for an integer */
     for (int i = 0; i < ndim; i++) {
         bytes *= (size_t)shape[i];
+        about *= (double)shape[i];
+    }
+    if (npa_shortage_sure(about)) {
+        npa_count.not_deferred++;
+        return NULL;
     }
     npa_buffer *b = calloc(1, sizeof *b);
     if (b == NULL) {

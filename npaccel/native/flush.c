@@ -136,6 +136,7 @@ static void announce_garbage(void)
 }
 
 static bool unshown; /* a result was computed that could not be shown for want of memory */
+static npa_shortage unseen; /* the first one of the last run */
 
 /* The run at hand, or one that stopped, for want of memory or by an interrupt. It goes on where it
  * stopped and is not begun anew: what it did may have overwritten what it read, or given back
@@ -147,6 +148,7 @@ static struct {
     bool stopped;
     uint64_t ns; /* that it took, if it ran in one go */
     uint64_t bytes_up, bytes_down; /* counts of what moved when it began */
+    int failed;  /* the last request that memory did not suffice for */
 } run;
 
 /* What explain() will ask of these requests; their references go, but for those it keeps. */
@@ -219,11 +221,27 @@ static int dequeue(npa_buffer *b)
     return status;
 }
 
+/* Which of the `done` requests that have run wrote the buffer last; they lie there still where none is
+ * left behind them. */
+static npa_shortage written_by(int buffer, int done, size_t bytes)
+{
+    for (int i = done - 1; i >= 0 && npa_q.nrequests == 0; i--) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
+        for (int k = r->nin; k < r->nin + r->nout; k++) {
+            if (npa_operand_at(r, k)->buffer == buffer) {
+                return npa_shortage_of(&npa_q, i, done);
+            }
+        }
+    }
+    return (npa_shortage){.bytes = bytes};
+}
+
 /* The first `done` requests have run. Their results appear and they leave the queue, with all that
  * no other one uses. With the lock, perhaps without the GIL. */
 static int finish_queue(PyObject *program, int done)
 {
     int status = 0, kept = 0, before = npa_q.nbuffers;
+    unseen = (npa_shortage){.rule = NULL};
     npa_collect_dead();
     remember(program, done);
     npa_keep_rest(done);
@@ -233,7 +251,10 @@ static int finish_queue(PyObject *program, int done)
         b->serial = b->pending ? npa_q.serial : b->serial;
         b->pending = false;
         if (!b->later) {
-            status |= dequeue(b);
+            size_t bytes = b->size;
+            int shown = dequeue(b);
+            unseen = shown < 0 && unseen.rule == NULL ? written_by(i, done, bytes) : unseen;
+            status |= shown;
             continue;
         }
         b->fresh = b->range != NULL && b->range->work == NULL && b->copy == NULL;
@@ -420,6 +441,7 @@ static int run_queue(PyObject *program, int requests, bool alone, poll_function 
     }
     npa_turn_expect(npa_program_expected((npa_program *)run.program));
     int status = run_to_end(alone, poll, interrupted);
+    run.failed = status < 0 ? npa_program_request((npa_program *)run.program, run.done) : -1;
     run.stopped = status != 0 && run.done > 0;
     if (status != 0 && !run.stopped) {
         npa_drop_later(run.program);
@@ -665,7 +687,12 @@ static void set_error(void)
     if (npa_copy_lost()) {
         PyErr_SetString(PyExc_RuntimeError, "data that lay on a device alone can't be brought back");
     } else {
-        PyErr_NoMemory();
+        npa_lock();
+        npa_shortage found = run.failed < 0 ? unseen : npa_shortage_of(&npa_q, run.failed, npa_q.nrequests);
+        Py_XINCREF(found.rule != NULL ? found.code : NULL); /* it is in the queue, or in the history */
+        npa_unlock();
+        npa_shortage_error(&found);
+        Py_XDECREF(found.rule != NULL ? found.code : NULL);
     }
 }
 
@@ -800,7 +827,7 @@ static int show(PyArrayObject *array)
                                        npa_range_publish(b->range) == 0));
     bool lost = !shown && (!there || npa_copy_lost());
     npa_unlock();
-    return shown ? 0 : lost ? npa_lost_error(array, b) : (PyErr_NoMemory(), -1);
+    return shown ? 0 : lost ? npa_lost_error(array, b) : npa_shortage_shown(array);
 }
 
 static bool away(PyArrayObject *array)

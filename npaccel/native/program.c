@@ -493,6 +493,16 @@ void npa_program_settle(PyObject *object)
 
 bool npa_program_single(const npa_program *p) { return p == NULL || p->single; }
 
+/* Of the step of that number the request that gives its result. */
+int npa_program_request(const npa_program *p, int number)
+{
+    if (npa_program_single(p) || number >= p->nsteps) {
+        return number;
+    }
+    const step *s = &p->steps[number];
+    return s->request >= 0 ? s->request : s->nslots > 0 ? s->slots[s->nslots - 1] : -1;
+}
+
 enum { BRIEF_NS = 500000 };
 
 bool npa_program_brief(const npa_program *p)

@@ -298,6 +298,19 @@ typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
 void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
 void npa_internal_prefixes(PyObject *tuple);
 
+/* shortage.c */
+typedef struct {
+    npa_rule *rule; /* NULL: nothing is known but perhaps `bytes` */
+    PyObject *code; /* borrowed */
+    size_t bytes;
+    int lasti, type, ndim;
+    npy_intp shape[NPA_MAX_DIMS];
+} npa_shortage;
+npa_shortage npa_shortage_of(npa_queue *q, int index, int n);
+void npa_shortage_error(const npa_shortage *s); /* sets MemoryError */
+int npa_shortage_shown(PyArrayObject *array); /* sets MemoryError; -1 */
+bool npa_shortage_sure(double bytes);
+
 /* traceback.c */
 PyObject *npa_without_us(PyObject *result);
 PyObject *npa_without(PyObject *result, bool thin);
@@ -498,6 +511,7 @@ npa_program *npa_program_lend(npa_program *program);
 void npa_program_settle(PyObject *object); /* of any type */
 /* Whether it (or NULL) runs request by request, which flush.c does. */
 bool npa_program_single(const npa_program *program);
+int npa_program_request(const npa_program *program, int number);
 /* It has run, so briefly that Ctrl-C may wait for its end. */
 bool npa_program_brief(const npa_program *program);
 uint64_t npa_program_expected(const npa_program *program); /* ns that a run takes; 0: not known */
