@@ -34,8 +34,7 @@ SAFE := PYTHONSAFEPATH=1
 demo: $(INSTALLED)
 	@$(SAFE) $(BIN)/npaccel demo $(ARGS)
 
-# The guard reserves address space, so it can't work under this limit (KiB). It is near what the
-# tests need.
+# Under this limit (KiB), which is near what the tests need, the guard has an eighth of what is left.
 ADDRESS_SPACE := 4000000
 LIMITED := ulimit -v $(ADDRESS_SPACE);
 # What says most about results where nothing can stay pending.

@@ -81,6 +81,12 @@ def watch(main: Any, arrays: dict[str, Any]) -> tuple[dict[str, float], float, l
     return seconds, wall, lines
 
 
+def share(seconds: dict[str, float]) -> float:
+    """Of the time on arrays; where there was none, all of it was in kernels."""
+    found = kernel_share(seconds)
+    return 1.0 if found is None else found
+
+
 def measure(path: Path, rounds: int) -> Row:
     """Time one program."""
     module = load(path)
@@ -109,7 +115,7 @@ def measure(path: Path, rounds: int) -> Row:
     row = f"{path.stem:13} {comparison.words:12} {statistics.median(plain) * 1e3:8.1f} "
     row += f"{first * 1e3:8.0f} {statistics.median(ours) * 1e3:8.1f} {speedup:6.2f}x "
     row += f"{seconds['kernels'] * 1e3:8.1f} {in_numpy * 1e3:7.1f} "
-    row += f"{(wall - seconds['kernels'] - in_numpy) * 1e3:7.1f} {kernel_share(seconds):6.0%}"
+    row += f"{(wall - seconds['kernels'] - in_numpy) * 1e3:7.1f} {share(seconds):6.0%}"
     if seconds["loops"] > 0:
         lines.append(f"    {seconds['loops'] * 1e3:7.2f} ms  operations one at a time")
     return Row("\n".join([row, *lines]), speedup, same, seconds)
@@ -137,9 +143,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wrong = [name for name, row in rows.items() if not row.same]
     names = ("kernels", "loops", "numpy")
     totals = {name: sum(row.seconds[name] for row in rows.values()) for name in names}
-    shares = [kernel_share(row.seconds) for row in rows.values()]
+    shares = [share(row.seconds) for row in rows.values()]
     print(f"geometric mean {mean:.2f}x; slowest {slowest}, {rows[slowest].speedup:.2f}x; ", end="")
-    print(f"of the time on arrays {kernel_share(totals):.0%} in kernels ", end="")
+    print(f"of the time on arrays {share(totals):.0%} in kernels ", end="")
     print(f"(mean of the programs {statistics.fmean(shares):.0%}); different: {wrong or 'none'}")
     return 1 if wrong else 0
 

@@ -30,6 +30,7 @@ QUESTIONS = (
     "first_call",
     "opencl",
     "first_calls",
+    "first_script",
 )
 
 

@@ -1,29 +1,40 @@
-"""NumPy programs, many times faster, unchanged, with the same results."""
+"""NumPy programs, many times faster, unchanged, with the same results.
 
-from npaccel.api import (
-    accelerate,
-    asarray,
-    backend,
-    config,
-    devices,
-    evaluate,
-    explain,
-    macro,
-    scalar,
-    stats,
-)
-from npaccel.dispatch.array import Array
+    x = npaccel.asarray(a)        wrap an array: what is computed from it is recorded, fused
+    with npaccel.accelerate: ...  plain arrays, too, in this block
+    @npaccel.accelerate           and in this function
+    npaccel.evaluate(x, y)        compute what is pending now
+    npaccel.explain(), stats()    what was fused, what NumPy did instead, and why; counts
+    npaccel.macro, scalar         code that is recorded once and replayed
+    npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
+    npaccel.config                the settings: print it, assign to its attributes
+    npaccel.Array                 what asarray returns, a subclass of numpy.ndarray
 
-__all__ = [
-    "Array",
-    "accelerate",
-    "asarray",
-    "backend",
-    "config",
-    "devices",
-    "evaluate",
-    "explain",
-    "macro",
-    "scalar",
-    "stats",
-]
+Errors are NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError,
+InternalError, SectionError. Warnings are NpaccelWarning. help(npaccel.asarray) and so on tell
+the rest. The command `npaccel run script.py` does it all for a whole program.
+"""
+
+# Imported under their own names, which makes them public for type checkers. With `__all__`, help()
+# would print all of what they have, some 2000 lines.
+from npaccel.api import accelerate as accelerate
+from npaccel.api import asarray as asarray
+from npaccel.api import backend as backend
+from npaccel.api import config as config
+from npaccel.api import devices as devices
+from npaccel.api import evaluate as evaluate
+from npaccel.api import explain as explain
+from npaccel.api import macro as macro
+from npaccel.api import scalar as scalar
+from npaccel.api import stats as stats
+from npaccel.dispatch.array import Array as Array
+from npaccel.errors import BackendUnavailable as BackendUnavailable
+from npaccel.errors import CheckError as CheckError
+from npaccel.errors import CompileError as CompileError
+from npaccel.errors import ConfigError as ConfigError
+from npaccel.errors import InternalError as InternalError
+from npaccel.errors import NpaccelError as NpaccelError
+from npaccel.errors import NpaccelWarning as NpaccelWarning
+from npaccel.errors import SectionError as SectionError
+
+__version__ = "0.1.0"

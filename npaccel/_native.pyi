@@ -44,8 +44,9 @@ def install(
       getitem(array, key), setitem(array, key, value)
           subscripts that are not basic (or whose basic setitem needs more than a copy).
       plan(key: bytes) -> Program | None      a flush with an unknown key; None: request by request.
-          The object also has before() -> state and after(state, contents), called
-          around a run in check mode; contents: bytes per buffer, None where nobody sees it.
+          The object also has before() -> state and after(state, contents, looped), called
+          around a run in check mode; contents: bytes per buffer, None where nobody sees it;
+          looped: by (request, output) what NumPy's loops made, in C order; None: no memory.
       warn(list of (kind_bits, rule, code, lasti, globals, errstate, scope)) -> None
           floating-point flags to report, after evaluation; may raise (warnings as errors).
       filters() -> bool    whether RuntimeWarnings are errors now (called when filters changed).
@@ -139,7 +140,8 @@ def direct(original: Any, slow: Callable[..., Any], work: int = 0, writes: bool 
     arguments is small and evaluated; else `slow`. `original` None: an `__array_function__`.
 
     work : 1, and the array's own size does not matter; 2, as in `take` it is what is picked; 3, as
-        in `argmin` a full one may be NumPy's; 4, as in `var` any may be.
+        in `argmin` a full one may be NumPy's; 4, as in `var` any may be; 5, always `slow`, which
+        tracebacks don't show, as with the others.
     writes : it writes the array.
     """
 
@@ -231,8 +233,9 @@ def cpu() -> tuple[str, int]:
     """Text that tells processors apart that need different machine code, and the size of the
     widest vector register in bytes."""
 
-def turn_reason() -> str:
-    """Why this thread's last operation was left to NumPy, if for another thread; or ''."""
+def passing_reason() -> str:
+    """Why this thread's last operation was left to NumPy: another thread's turn, or no room for its
+    result; else ''."""
 
 def contents() -> list[bytes | None]:
     """The bytes of every queued buffer as they are; zeros where it has no content yet."""
@@ -300,6 +303,9 @@ def checks() -> bool:
 
 def checks_here(value: int) -> int:
     """The same for this thread from now on; -1: as the setting says. Returns what it was."""
+
+def memory_limit() -> int:
+    """Bytes of memory: the machine's, or of the control group if that is less."""
 
 def guarded() -> bool:
     """Whether results may stay pending past a call: the guard is on, and works here."""

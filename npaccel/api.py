@@ -5,23 +5,25 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Literal, overload
 
 import numpy as np
 
 from npaccel import _native, dispatch
-from npaccel.blocks import Accelerate
-from npaccel.config import process_settings
+from npaccel.blocks import Accelerate, Function
+from npaccel.config import DEVICE, HOSTS, process_settings
 from npaccel.dispatch.array import Array
 from npaccel.dispatch.redirect import TABLE
 from npaccel.dispatch.rules import made_rules, prepare_rules
+from npaccel.errors import ConfigError
 from npaccel.macros import MacroFactory, scalar
 from npaccel.observe.devices import Devices, find_devices
 from npaccel.observe.explain import Explanation
 from npaccel.observe.explain import explain as explain_run
-from npaccel.observe.usage import usage_text
+from npaccel.observe.usage import Usage
 from npaccel.runtime import warn
 from npaccel.runtime.choice import is_device
 from npaccel.runtime.engine import Engine
@@ -42,6 +44,7 @@ __all__ = [
     "stats",
 ]
 
+ORDERS: Final = ("K", "A", "C", "F", None)
 config: Final = process_settings()
 _engine: Final = Engine(config)
 macro: Final = MacroFactory(Sections(config, _engine.sections))
@@ -69,20 +72,32 @@ watch_neighbours()
 _engine.prepare(prepare_rules)
 
 
-def asarray(x: Any, *, device: str | None = None) -> Array:
+def asarray(
+    x: Any,
+    dtype: Any = None,
+    order: Literal["K", "A", "C", "F"] | None = None,
+    *,
+    device: str | None = None,
+    copy: bool | None = None,
+) -> Array:
     """Wrap `x` so that what is computed from it is recorded, fused and compiled.
 
     Parameters
     ----------
     x : an ndarray, wrapped without copying: the result shares its memory, in both directions; or
         anything `numpy.asarray` takes.
+    dtype, order, copy : as in `numpy.asarray`: what the result must have, and whether it must
+        (True), may (None) or must not (False) be a copy.
     device : where it is to live and what is computed from it is computed (``opencl:0``), unless a
         setting or a block says otherwise. The result is a copy then, unless `x` is an Array in
         npaccel's memory already. Whoever reads it gets it back, and it goes there again when used.
+        ``cpu``, as in `numpy.asarray`, is the host's memory, where it lives by itself.
 
     Raises
     ------
     BackendUnavailable : there is no such device; the text names those there are.
+    ConfigError : `device` is no device, or an array of Python objects is to live on one.
+    ValueError : `copy` is False, and it takes one.
 
     Returns
     -------
@@ -92,16 +107,46 @@ def asarray(x: Any, *, device: str | None = None) -> Array:
         are not wrapped but taken as plain arrays, as `numpy.asarray` does.
     """
     if device is not None:
-        config.setting("backend").check(device, "npaccel.asarray(device=...)")
-        placed = _engine.machines.place(x if type(x) is Array else np.asarray(x), device)
-        if placed is not None:
-            return placed  # type: ignore[no-any-return]
+        DEVICE.check(device, "npaccel.asarray(device=...)")
+    array = _converted(x, dtype, order, copy)
+    if device in (None, *HOSTS):
+        return array
+    if array.dtype.hasobject:
+        raise ConfigError(
+            f"npaccel.asarray(device={device!r}): an array of dtype {array.dtype} holds Python "
+            "objects, which can't be on a device; convert it, or leave device out"
+        )
+    placed = _engine.machines.place(array, device)
+    if copy is False and placed is not None and placed is not x:
+        raise ValueError(f"Unable to avoid copy while placing an array on {device}.")
+    return array if placed is None else placed
+
+
+def _converted(x: Any, dtype: Any, order: Any, copy: Any) -> Array:
+    """As `numpy.asarray` has it. What an Array has to be converted to is recorded."""
+    if not _native.guarded():
+        _engine.tell_unguarded()
     if type(x) is Array:
-        return x
-    return _native.wrap(np.asarray(x))  # type: ignore[return-value]
+        wanted = x.dtype if dtype is None else np.dtype(dtype)
+        flags = x.flags
+        in_order = {"C": flags.c_contiguous, "F": flags.f_contiguous}.get(order, order in ORDERS)
+        if wanted is x.dtype and in_order and not copy:
+            return x
+        known = order in ORDERS and copy in (None, True) and wanted.kind in "biufc"
+        if known and (wanted is x.dtype or wanted != x.dtype):
+            # NumPy takes "A" at its word only where it need not convert.
+            kept = order if order in ("C", "F") or (order and wanted is x.dtype) else "K"
+            x = dispatch.at_user_line(x.astype, (wanted,), {"order": kept})
+            return x if type(x) is Array else _native.wrap(x)  # type: ignore[return-value]
+        x = _native.view_plain(x) if copy is False else _native.plain(x)
+    if dtype is None and order is None and copy is None:
+        return _native.wrap(np.asarray(x))  # type: ignore[return-value]
+    options = {"dtype": dtype, "order": order, "copy": copy}
+    # So that what it warns of has the user's line.
+    return _native.wrap(dispatch.at_user_line(np.asarray, (x,), options))  # type: ignore[return-value]
 
 
-def accelerate(*, min_size: int | None = None, backend: str | None = None) -> Accelerate:
+class AccelerateHere(Accelerate):
     """Have plain ndarrays recorded too, in a ``with`` block or, as decorator, in a function.
 
     Inside, NumPy's own functions, methods and operators record what they are asked to do with
@@ -109,13 +154,37 @@ def accelerate(*, min_size: int | None = None, backend: str | None = None) -> Ac
     arrays; arrays that existed before stay what they are. It nests, holds in the thread (and the
     asyncio task) that entered it, and on leaving NumPy is as it was; results stay usable.
 
+    ``with npaccel.accelerate:`` and ``@npaccel.accelerate`` take the settings as they are;
+    ``npaccel.accelerate(...)``, which is used in the same ways, others:
+
     Parameters
     ----------
     min_size : bytes of the largest operand from which operations are recorded inside; None: as
         `npaccel.config.threshold` says.
     backend : what runs inside; None: as `npaccel.config.backend` says.
     """
-    return _accelerate(min_size, backend)
+
+    __slots__ = ()
+
+    @overload
+    def __call__(
+        self, function: None = None, /, *, min_size: int | None = None, backend: str | None = None
+    ) -> Accelerate: ...
+    @overload
+    def __call__(
+        self, function: Function, /, *, min_size: int | None = None, backend: str | None = None
+    ) -> Function: ...
+    def __call__(
+        self, function: Any = None, /, *, min_size: int | None = None, backend: str | None = None
+    ) -> Any:
+        made = _accelerate(min_size, backend)
+        return made if function is None else made(function)
+
+    def __repr__(self) -> str:
+        return "npaccel.accelerate"
+
+
+accelerate: Final = AccelerateHere(config, _engine.tell_unguarded, None, None)
 
 
 def accelerate_everywhere(min_size: int | None, backend: str | None) -> Accelerate:
@@ -124,22 +193,25 @@ def accelerate_everywhere(min_size: int | None, backend: str | None) -> Accelera
 
 
 def _accelerate(min_size: int | None, backend: str | None, everywhere: bool = False) -> Accelerate:
-    made = Accelerate(config, min_size, backend, everywhere)
+    made = Accelerate(config, _engine.tell_unguarded, min_size, backend, everywhere)
     if backend is not None and is_device(backend):
         _engine.backend(backend)  # what is not there is told here
     return made
 
 
-def watch_usage() -> Callable[[float], str]:
-    """Count time from now on; the result, given how long the program ran, tells where it went."""
+def watch_usage(tell: Callable[[Usage], None]) -> None:
+    """Count time from now on; at exit, when all is computed, tell where it went."""
+    start = time.perf_counter()
     _native.times(True)
 
-    def report(wall_s: float) -> str:
-        _native.evaluate()
-        times = _native.times(False)
-        return usage_text(wall_s, times, dispatch.FALLBACKS.counts(), dispatch.FALLBACKS.seconds())
+    def report() -> None:
+        wall_s, times = time.perf_counter() - start, _native.times(False)
+        tell(Usage(wall_s, times, dispatch.FALLBACKS.counts(), dispatch.FALLBACKS.seconds()))
 
-    return report
+    # The last that is registered runs first.
+    atexit.unregister(_finish)
+    atexit.register(report)
+    atexit.register(_finish)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -16,21 +17,31 @@ from npaccel.config import Config
 from npaccel.dispatch.redirect import TABLE
 from npaccel.errors import ConfigError
 
-__all__ = ["Accelerate"]
+__all__ = ["Accelerate", "Function"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Accelerate:
     """A context manager and decorator. Entered again, or by several threads, it opens a block
-    each time; see `npaccel.accelerate` for what it does."""
+    each time; see `npaccel.accelerate` for what it does.
 
-    __slots__ = ("_blocks", "_everywhere", "_options")
+    Blocks are kept with the frames that opened them, as numbers: a frame that is in a `with`
+    statement lives, and leaves the block that it entered.
+    """
+
+    __slots__ = ("_blocks", "_everywhere", "_options", "_tell_unguarded")
 
     def __init__(
-        self, config: Config, min_size: int | None, backend: str | None, everywhere: bool = False
+        self,
+        config: Config,
+        tell_unguarded: Callable[[], None],
+        min_size: int | None,
+        backend: str | None,
+        everywhere: bool = False,
     ) -> None:
-        self._blocks: list[_native.Block] = []
+        self._tell_unguarded = tell_unguarded
+        self._blocks: list[tuple[_native.Block, int]] = []
         self._everywhere = everywhere
         self._options: dict[str, Any] = {}
         if min_size is not None:
@@ -43,11 +54,13 @@ class Accelerate:
 
     def __enter__(self) -> Accelerate:
         TABLE.prepare()
+        if not _native.guarded():
+            self._tell_unguarded()
         if "backend" in self._options:  # what is pending was asked of another one
             _native.evaluate()
         block = _native.Block(**self._options, everywhere=self._everywhere)
         # Kept before it is open: an interrupt between the two leaves nothing open for good.
-        self._blocks.append(block)
+        self._blocks.append((block, id(sys._getframe(1))))
         block.enter()
         TABLE.enter()
         return self
@@ -59,26 +72,26 @@ class Accelerate:
         trace: TracebackType | None,
     ) -> None:
         if self._blocks:
-            self._leave(self._mine())
+            self._leave(self._entered(id(sys._getframe(1))))
 
-    def _mine(self) -> _native.Block:
-        """The newest block of this context, or, left from another one, the newest of all."""
-        mine = [block for block in self._blocks if block.is_mine()]
-        return (mine or self._blocks)[-1]
+    def _entered(self, frame: int) -> tuple[_native.Block, int]:
+        """The newest block of this context; left from another one, that of the frame; or of all."""
+        mine = [entry for entry in self._blocks if entry[0].is_mine()]
+        return (mine or [entry for entry in self._blocks if entry[1] == frame] or self._blocks)[-1]
 
-    def _leave(self, block: _native.Block) -> None:
+    def _leave(self, entry: tuple[_native.Block, int]) -> None:
         try:
             if "backend" in self._options:
                 _native.evaluate()
         finally:
-            block.leave()
-            self._blocks.remove(block)
+            entry[0].leave()
+            self._blocks.remove(entry)
             TABLE.leave()
 
     def __del__(self) -> None:
-        for block in self._blocks:
+        for block, _ in self._blocks:
             block.leave()
-        TABLE.leave()
+            TABLE.leave()
 
     def __call__(self, function: Function) -> Function:
         if not callable(function):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import os
 import platform
 import sys
@@ -16,7 +15,7 @@ import numpy as np
 from rich.console import Console
 
 import npaccel
-from npaccel import demo
+from npaccel import __version__, demo
 from npaccel.caches.store import Store
 from npaccel.errors import ConfigError, NpaccelError
 from npaccel.launch import HELP, launch, parse
@@ -60,7 +59,7 @@ def run_program(words: Sequence[str]) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="npaccel", description="NumPy programs, faster.")
-    parser.add_argument("--version", action="version", version=f"npaccel {version()}")
+    parser.add_argument("--version", action="version", version=f"npaccel {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run = add_command(commands, "demo", "run the example programs with and without npaccel")
     run.add_argument("names", nargs="*", metavar="EXAMPLE", help="which ones (default: all)")
@@ -92,13 +91,6 @@ def add_command(commands: Any, name: str, purpose: str) -> argparse.ArgumentPars
     return parser
 
 
-def version() -> str:
-    try:
-        return importlib.metadata.version("npaccel")
-    except importlib.metadata.PackageNotFoundError:
-        return "(not installed: run from its source tree)"
-
-
 def positive(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -113,7 +105,7 @@ def run_demo(options: argparse.Namespace, console: Console) -> int:
     if options.file is not None and names and "table" not in names:
         names.append("table")
     programs = demo.find_programs(names)
-    console.print(f"npaccel {version()}, {describe_machine()}")
+    console.print(f"npaccel {__version__}, {describe_machine()}")
     arguments: dict[str, dict[str, Any]] = {}
     if any(program.name == "table" for program in programs):
         arguments["table"] = {"path": options.file or write_sample(programs, console)}
@@ -147,7 +139,7 @@ def describe_machine() -> str:
 
 
 def show_devices(options: argparse.Namespace, console: Console) -> int:
-    print(f"npaccel {version()}", npaccel.devices(), sep="\n")
+    print(f"npaccel {__version__}", npaccel.devices(), sep="\n")
     return 0
 
 

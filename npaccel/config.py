@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from npaccel.errors import ConfigError
+from npaccel.errors import ConfigError, NpaccelWarning
 
 __all__ = [
+    "DEVICE",
+    "HOSTS",
     "SETTINGS",
     "Config",
     "Setting",
@@ -23,10 +26,15 @@ __all__ = [
 ]
 
 
+PREFIX: Final = "NPACCEL_"
+LARGEST: Final = (1 << 63) - 1  # what the C core can hold
+MOST_THREADS: Final = 256  # of its pool
+
+
 class Setting:
     """One setting: its default, what it may be, and the environment variable that sets it.
 
-    choices : the words allowed, or None for an integer of at least `minimum`.
+    choices : the words allowed, or None for an integer from `minimum` to `maximum`.
     folder : the value is the absolute path of a folder instead.
     numbered : a choice that may have a number after it, as in opencl:1.
     group : names that other packages declare as entry points of this group are choices too.
@@ -38,6 +46,7 @@ class Setting:
         "doc",
         "folder",
         "group",
+        "maximum",
         "minimum",
         "name",
         "numbered",
@@ -52,6 +61,7 @@ class Setting:
         *,
         choices: tuple[str, ...] | None = None,
         minimum: int = 0,
+        maximum: int = LARGEST,
         variable: str = "",
         folder: bool = False,
         numbered: str = "",
@@ -61,11 +71,11 @@ class Setting:
         self.default = default
         self.doc = doc
         self.choices = choices
-        self.minimum = minimum
+        self.minimum, self.maximum = minimum, maximum
         self.folder = folder
         self.numbered = numbered
         self.group = group
-        self.variable = variable or "NPACCEL_" + name.upper()
+        self.variable = variable or PREFIX + name.upper()
 
     def check(self, value: Any, source: str) -> str | int:
         """Return `value` as this setting keeps it, or raise ConfigError naming what is allowed."""
@@ -86,10 +96,12 @@ class Setting:
             number = int(value)
         except (TypeError, ValueError):
             number = self.minimum - 1
-        if isinstance(value, float) or number < self.minimum:
+        if isinstance(value, float) or not self.minimum <= number <= self.maximum:
+            allowed = f"of at least {self.minimum}"
+            if number > self.maximum or self.maximum < LARGEST:
+                allowed = f"from {self.minimum} to {self.maximum}"
             raise ConfigError(
-                f"{source}: {value!r} is not allowed; it must be an integer of at least "
-                f"{self.minimum}"
+                f"{source}: {value!r} is not allowed; it must be an integer {allowed}"
             )
         return number
 
@@ -125,6 +137,7 @@ SETTINGS: Final = (
         "threads",
         0,
         "threads that run kernels; 0: as many as the process may use",
+        maximum=MOST_THREADS,
         variable="NPACCEL_NUM_THREADS",
     ),
     Setting(
@@ -143,10 +156,16 @@ SETTINGS: Final = (
     Setting(
         "guard",
         "on",
-        "off: nothing stays pending past a call (slower, for debuggers and sanitizers)",
+        "off: nothing may stay pending past a call, so NumPy computes everything (for debuggers)",
         choices=("on", "off"),
     ),
-    Setting("queue_limit", 4096, "requests that may be pending before they are run", minimum=1),
+    Setting(
+        "queue_limit",
+        4096,
+        "requests that may be pending before they are run",
+        minimum=1,
+        maximum=(1 << 31) - 1,
+    ),
     Setting(
         "memory_limit",
         1 << 30,
@@ -163,7 +182,7 @@ SETTINGS: Final = (
         "bytes of a device's memory that may be used; 0: nine tenths of it, and where a device "
         "shares the host's memory nothing is moved. Otherwise it is treated as if it had its own",
     ),
-    Setting("nursery", 1 << 30, "bytes of freed memory kept for reuse"),
+    Setting("nursery", 1 << 30, "bytes of freed memory kept for reuse, an eighth of all at most"),
     Setting("macro_cache", 256, "recorded variants of macro sections that are kept", minimum=1),
     Setting(
         "tiering",
@@ -189,16 +208,31 @@ SETTINGS: Final = (
 )
 
 
+HOSTS: Final = ("cpu", "llvm")  # devices whose memory is the host's; the first is NumPy's word
+# Not a setting of its own: where `npaccel.asarray` is to put an array.
+DEVICE: Final = Setting(
+    "device",
+    HOSTS[0],
+    "where an array lives",
+    choices=(*HOSTS, "opencl"),
+    numbered="opencl",
+    group="npaccel.backends",
+)
+
+
 class Config:
     """Settings of npaccel; assign an attribute to change one.
+
+    unknown : a text about each variable that looks like a setting's and is none.
 
     Raises
     ------
     ConfigError : a value that is not allowed (the text lists what is), or an unknown setting.
     """
 
-    __slots__ = ("_subscribers", "_values")
+    __slots__ = ("_subscribers", "_values", "unknown")
 
+    unknown: list[str]
     _values: dict[str, str | int]
     _subscribers: list[Callable[[str, str | int], None]]
 
@@ -207,17 +241,15 @@ class Config:
         object.__setattr__(self, "_subscribers", [])
         object.__setattr__(self, "_values", {})
         known = {setting.variable for setting in SETTINGS}
-        for variable in sorted(environment):
-            if variable.startswith("NPACCEL_") and variable not in known:
-                raise ConfigError(
-                    f"unknown environment variable {variable}; known are {', '.join(sorted(known))}"
-                )
+        given = {variable for variable in environment if variable.startswith(PREFIX)}
+        unknown = [_unknown(variable, known) for variable in sorted(given - known)]
+        object.__setattr__(self, "unknown", unknown)
         for setting in SETTINGS:
             value: str | int = setting.default
             if setting.variable in environment:
                 value = setting.check(environment[setting.variable], setting.variable)
             elif setting.name == "threads":
-                value = _positive(environment.get("OMP_NUM_THREADS", ""))
+                value = min(_positive(environment.get("OMP_NUM_THREADS", "")), MOST_THREADS)
             if value == "user":
                 value = _user_cache(environment)
             self._values[setting.name] = value
@@ -268,17 +300,32 @@ class Config:
 
 
 def process_settings() -> Config:
-    """The settings of this process; a program that imports us gets the exception.
+    """The settings of this process; a program that imports us gets exception and warnings.
 
-    The command `npaccel`, whose first import this is in, ends with a line instead.
+    The command `npaccel`, whose first import this is in, says a line instead.
     """
     try:
-        return Config()
+        config = Config()
     except ConfigError as error:
         if not _is_command():
             raise
         print(f"npaccel: {error}", file=sys.stderr)
         raise SystemExit(2) from error
+    for text in config.unknown:
+        if _is_command():
+            print(f"npaccel: {text}", file=sys.stderr)
+        else:  # at the line that imports npaccel, behind this, api.py and the package
+            warnings.warn(text, NpaccelWarning, stacklevel=4)
+    return config
+
+
+def _unknown(variable: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches  # costly to import, and rarely wanted
+
+    names = [name.removeprefix(PREFIX) for name in sorted(known)]
+    asked = variable.removeprefix(PREFIX).upper()
+    (nearest,) = get_close_matches(asked, names, n=1, cutoff=0.0)
+    return f"unknown environment variable {variable}; did you mean {PREFIX}{nearest}?"
 
 
 def _is_command() -> bool:

@@ -1,52 +1,56 @@
-"""`npaccel run`: a script or module, run as `python` runs it, with every plain array recorded.
+"""`npaccel run`: a program, run as `python` runs it, with every plain array recorded.
 
 Knows how Python starts a program and how it ends one. Must not know what is recorded.
 """
 
 from __future__ import annotations
 
-import atexit
 import builtins
 import functools
 import importlib.machinery
 import io
+import linecache
 import os
 import runpy
-import signal
 import sys
-import time
 import types
 import zipfile
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, Literal, NamedTuple, NoReturn
 
-from npaccel import api
-from npaccel.errors import ConfigError
+from npaccel import api, children
+from npaccel.errors import ConfigError, NpaccelError
 
 __all__ = ["HELP", "Options", "launch", "parse"]
 
 HELP: Final = """\
-usage: npaccel run [--report] [--min-size BYTES] [--backend NAME] SCRIPT [ARGUMENT ...]
-       npaccel run [...] -m MODULE [ARGUMENT ...]
+usage: npaccel run [OPTION ...] SCRIPT [ARGUMENT ...]
+       npaccel run [OPTION ...] -m MODULE [ARGUMENT ...]
+       npaccel run [OPTION ...] -c CODE [ARGUMENT ...]
+       npaccel run [OPTION ...] - [ARGUMENT ...]
 
-Run a program unchanged, with large NumPy arrays computed by npaccel.
+Run a program unchanged, with large NumPy arrays computed by npaccel. SCRIPT is a file, a folder or
+an archive that holds __main__.py; - reads the program from standard input.
 
   --report          afterwards, say on stderr where the time went and what NumPy computed
+  --report=json     the same as one line of JSON
   --min-size BYTES  record operations on arrays of at least so many bytes
   --backend NAME    what runs them
 """
 
-
-FOLDER: Final = os.path.dirname(__file__) + os.sep
+Kind = Literal["file", "module", "code", "stdin"]
+# How the program is named on the command line, as `python` has it.
+KINDS: Final[dict[str, Kind]] = {"-m": "module", "-c": "code"}
+REPORTS: Final = ("text", "json")
 
 
 class Options(NamedTuple):
-    """What the command line of `npaccel run` says."""
+    """What the command line of `npaccel run` says; `report`: "", or in which form."""
 
     program: str
     arguments: Sequence[str]
-    is_module: bool = False
-    report: bool = False
+    kind: Kind = "file"
+    report: str = ""
     min_size: int | None = None
     backend: str | None = None
 
@@ -58,77 +62,118 @@ def parse(words: Sequence[str]) -> Options | None:
 
     Raises
     ------
-    ConfigError : an option that there is not, or no program.
+    ConfigError : an option that there is not, a value that it can't have, or no program.
     """
     options: dict[str, Any] = {}
     rest = list(words)
-    while rest and rest[0].startswith("-") and rest[0] not in ("-m", "--"):
+    while rest and rest[0].startswith("--") and rest[0] != "--":
         word, _, value = rest.pop(0).partition("=")
-        if word in ("-h", "--help"):
+        if word == "--help":
             return None
         if word == "--report":
-            options["report"] = True
+            options["report"] = _report_form(value)
         elif word in ("--min-size", "--backend"):
             if not value and not rest:
                 raise ConfigError(f"{word} needs a value")
             options[word[2:].replace("-", "_")] = value or rest.pop(0)
         else:
             raise ConfigError(f"npaccel run has no option {word}; see npaccel run --help")
-    is_module = rest[:1] == ["-m"]
-    rest = rest[1:] if rest[:1] in (["-m"], ["--"]) else rest
-    if not rest:
-        raise ConfigError("npaccel run needs a script or -m and a module; see npaccel run --help")
-    return Options(rest[0], rest[1:], is_module, **options)
+    if rest[:1] == ["-h"]:
+        return None
+    kind, program, arguments = _program(rest)
+    return Options(program, arguments, kind, **options)
+
+
+def _report_form(value: str) -> str:
+    if value and value not in REPORTS:
+        allowed = " or ".join(map(repr, REPORTS))
+        raise ConfigError(f"--report={value} is not allowed; it must be {allowed}")
+    return value or REPORTS[0]
+
+
+def _program(rest: Sequence[str]) -> tuple[Kind, str, Sequence[str]]:
+    """What is to be run, and its arguments; -mpackage and -cCODE are allowed, as with `python`."""
+    word, *arguments = rest or [""]
+    if word == "-":
+        return "stdin", word, arguments
+    kind = KINDS.get(word[:2])
+    if kind is not None:
+        if not word[2:] and not arguments:
+            raise ConfigError(f"npaccel run {word} needs a value; see npaccel run --help")
+        return (kind, word[2:], arguments) if word[2:] else (kind, arguments[0], arguments[1:])
+    if word == "--":
+        word, *arguments = arguments or [""]
+    elif word.startswith("-"):
+        raise ConfigError(f"npaccel run has no option {word}; see npaccel run --help")
+    if not word:
+        raise ConfigError("npaccel run needs a program; see npaccel run --help")
+    return "file", word, arguments
 
 
 def launch(options: Options) -> None:
     """Run the program; returns at its end, or raises what it raised."""
     try:
         block = api.accelerate_everywhere(options.min_size, options.backend)
-    except ConfigError as error:
+    except NpaccelError as error:
         _stop(f"npaccel: {error}")
-    path = _absolute(options.program)
-    code = None if options.is_module else _read(path, options.program)
-    _take_place(options, path)
+    path = _path(options)
+    code = _code(options, path)
+    main = _take_place(options, path)
     if options.report:
-        report = functools.partial(_report, time.perf_counter(), api.watch_usage())
-        atexit.register(report)  # after the program's own functions that were registered so
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    block.__enter__()
+        api.watch_usage(functools.partial(_report, options.report))
     # It is never left: threads and exit functions of the program go on in it.
+    children.keep(block, options.min_size, options.backend)
     try:
-        _start(options, code)
+        _start(options, code, main)
     except BaseException:
         sys.excepthook = functools.partial(_show, sys.excepthook)
         raise
 
 
-def _start(options: Options, code: types.CodeType | None) -> None:
+def _start(options: Options, code: types.CodeType | None, main: types.ModuleType) -> None:
     if code is not None:
-        exec(code, vars(sys.modules["__main__"]))
-    elif options.is_module:
+        exec(code, vars(main))
+    elif options.kind == "module":
         runpy._run_module_as_main(options.program)  # type: ignore[attr-defined]
+    elif options.kind == "stdin":
+        _converse(main)
     else:  # a folder or an archive that holds __main__.py
         runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]
 
 
-def _absolute(path: str) -> str:
-    """As `python` shows it in tracebacks: not resolved, not tidied."""
-    return os.path.join(os.getcwd(), path.removeprefix("./"))
+def _converse(main: types.ModuleType) -> None:
+    """What `python -` does at a terminal."""
+    from code import interact
+
+    interact(local=vars(main), exitmsg="")
 
 
-def _read(path: str, given: str) -> types.CodeType | None:
-    """The script's code; None for a folder or archive.
+def _path(options: Options) -> str:
+    """The program's file as `python` shows it in tracebacks: not resolved, not tidied."""
+    if options.kind == "file":
+        return os.path.join(os.getcwd(), options.program.removeprefix("./"))
+    return {"code": "<string>", "stdin": "<stdin>"}.get(options.kind, "")
+
+
+def _code(options: Options, path: str) -> types.CodeType | None:
+    """The program's code; None for what is not compiled here.
 
     Exits with one line, as `python` does, when there is nothing to read.
     """
-    if _is_collection(path):
+    source: str | bytes
+    if options.kind == "module" or _is_collection(options, path):
         return None
-    try:
-        with io.open_code(path) as file:
-            source = file.read()
-    except OSError as error:
-        _stop(f"npaccel: can't open file {given!r}: [Errno {error.errno}] {error.strerror}")
+    if options.kind == "stdin":
+        if sys.stdin is None or sys.stdin.isatty():
+            return None
+        source = sys.stdin.buffer.read()
+    elif options.kind == "code":
+        source = options.program + "\n"
+        if sys.version_info >= (3, 13):  # whose tracebacks show the line
+            lines = source.splitlines(keepends=True)
+            linecache.cache[path] = (len(source), None, lines, path)
+    else:
+        source = _read(path, options.program)
     try:
         return compile(source, path, "exec", dont_inherit=True)
     except SyntaxError:
@@ -136,8 +181,16 @@ def _read(path: str, given: str) -> types.CodeType | None:
         raise
 
 
-def _is_collection(path: str) -> bool:
-    return os.path.isdir(path) or zipfile.is_zipfile(path)
+def _read(path: str, given: str) -> bytes:
+    try:
+        with io.open_code(path) as file:
+            return file.read()
+    except OSError as error:
+        _stop(f"npaccel: can't open file {given!r}: [Errno {error.errno}] {error.strerror}")
+
+
+def _is_collection(options: Options, path: str) -> bool:
+    return options.kind == "file" and (os.path.isdir(path) or zipfile.is_zipfile(path))
 
 
 def _stop(message: str) -> NoReturn:
@@ -145,39 +198,46 @@ def _stop(message: str) -> NoReturn:
     raise SystemExit(2)
 
 
-def _take_place(options: Options, path: str) -> None:
-    """Make `sys` look as when `python` had been given the program."""
+def _take_place(options: Options, path: str) -> types.ModuleType:
+    """Make `sys` look as when `python` had been given the program; the new `__main__`."""
     main = types.ModuleType("__main__")
     vars(main).update(__builtins__=builtins, __annotations__={})
-    sys.argv[:] = ["-m" if options.is_module else options.program, *options.arguments]
-    first = os.getcwd()
-    if not options.is_module:
-        main.__file__ = path
+    main.__loader__ = importlib.machinery.BuiltinImporter
+    first = os.getcwd() if options.kind == "module" else ""
+    if options.kind == "file":
         main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+        first = os.path.dirname(os.path.realpath(path))
+    if options.kind in ("file", "stdin"):
+        main.__file__ = path
         vars(main)["__cached__"] = None
-        first = path if _is_collection(path) else os.path.dirname(os.path.realpath(path))
-    if not getattr(sys.flags, "safe_path", False):
-        sys.path[:1] = [first]  # in the place of the command's own folder
+    letters = {kind: word for word, kind in KINDS.items()}
+    sys.argv[:] = [letters.get(options.kind, options.program), *options.arguments]
+    # In the place of the command's own folder, if it has one; collections are found in any case.
+    place = slice(0, 0 if sys.flags.safe_path else 1)
+    if _is_collection(options, path):
+        sys.path[place] = [path]
+    elif not sys.flags.safe_path:
+        sys.path[place] = [first]
     # The module that was there is what runs this function: it must not die.
     vars(main)["__npaccel_command__"] = sys.modules["__main__"]
     sys.modules["__main__"] = main
+    return main
+
+
+OWN: Final = frozenset(f.__code__ for f in (launch, _start, _code, _converse))
 
 
 def _show(hook: Callable[..., Any], kind: Any, error: Any, trace: Any) -> None:
-    """Pass a traceback on without the frames that only `npaccel run` has."""
-    frames: list[Any] = []
-    while trace is not None:
-        own = trace.tb_frame.f_code.co_filename.startswith(FOLDER)
-        # What ran before this file did: the command, or `python -m`.
-        frames = [] if trace.tb_frame.f_code is launch.__code__ else frames
-        frames += [] if own else [trace]
-        trace = trace.tb_next
-    for entry in reversed(frames):
-        trace = types.TracebackType(trace, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    error.__traceback__ = trace
+    """Pass a traceback on without what ran before the program: the command, and this file."""
+    entry, last = trace, None
+    while entry is not None:
+        last = entry if entry.tb_frame.f_code in OWN else last
+        entry = entry.tb_next
+    if last is not None:
+        error.__traceback__ = trace = last.tb_next
     hook(kind, error, trace)
 
 
-def _report(start: float, usage: Callable[[float], str]) -> None:
+def _report(form: str, usage: Any) -> None:
     sys.stdout.flush()
-    print(usage(time.perf_counter() - start), file=sys.stderr)
+    print(usage.json() if form == "json" else usage.text(), file=sys.stderr)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import numpy as np
+
 from npaccel import _native
 from npaccel.errors import ConfigError
 from npaccel.runtime.macro import Sections
@@ -27,6 +29,7 @@ class MacroFactory:
         control: Any = (),
         on_illegal: str = "raise",
         checks: str | None = None,
+        **unknown: Any,
     ) -> Any:
         """A section that is recorded once and then replayed.
 
@@ -44,7 +47,17 @@ class MacroFactory:
             warning, once, and the function runs without recording, the block in parts.
         checks : "on" or "off", inside in place of the setting `checks`: whether indices out of
             bounds, and integers divided by 0, are told; None: as outside.
+
+        Raises
+        ------
+        ConfigError : an option has a value that it can't have, or is for the other kind of section;
+            a block was given something else than arrays.
         """
+        if unknown:
+            raise TypeError(
+                f"npaccel.macro() has no option {', '.join(map(repr, unknown))}; it has control, "
+                "on_illegal and checks"
+            )
         if on_illegal not in ("raise", "warn"):
             raise ConfigError(
                 f"macro(on_illegal={on_illegal!r}) is not allowed; it must be 'raise' or 'warn'"
@@ -52,7 +65,14 @@ class MacroFactory:
         if checks is not None:
             self._sections.config.setting("checks").check(checks, "macro(checks=...)")
         if isinstance(what, str):
+            _check_block(what, arrays, control)
+            if not _native.guarded():
+                self._sections.code.tell_unguarded()
             return Block(self._blocks, what, arrays, control, on_illegal, checks)
+        if control != ():
+            raise ConfigError(
+                "macro(control=...) is for blocks; what a function does depends on its arguments"
+            )
         if what is None:
             return lambda function: self(function, on_illegal=on_illegal, checks=checks)
         if not callable(what) or arrays:
@@ -72,6 +92,23 @@ class MacroFactory:
         """Forget all recordings; the next calls record anew."""
         self._sections.clear()
         self._blocks.clear()
+
+
+def _check_block(name: str, arrays: tuple[Any, ...], control: Any) -> None:
+    for position, array in enumerate(arrays, 1):
+        if not isinstance(array, np.ndarray):
+            raise ConfigError(
+                f"npaccel.macro({name!r}, ...): argument {position} is of type "
+                f"{type(array).__name__}, not an array; the block's body can use it without being "
+                "given it"
+            )
+    try:
+        hash(control)
+    except TypeError as error:
+        raise ConfigError(
+            f"npaccel.macro({name!r}, control={control!r}): {error}; a block is found by its "
+            "name and by this, so it must be hashable, as numbers, strings and tuples of them are"
+        ) from None
 
 
 def scalar(value: Any) -> Any:

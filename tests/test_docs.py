@@ -43,8 +43,10 @@ def test_every_benchmark_is_listed_and_run() -> None:
         "array_programs",
         "backends",
         "choice",
+        "digests",
         "npbench",
         "single_calls",
+        "whole",
     }  # have no contenders but NumPy
     questions = {path.stem for path in (ROOT / "bench").glob("*.py")} - shared
     listed = re.findall(r"^\| `(\w+)\.py`", (ROOT / "docs/benchmarks.md").read_text(), re.MULTILINE)

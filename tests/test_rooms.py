@@ -38,8 +38,9 @@ ALLOWED = {
     "api": EVERYTHING_BELOW_OBSERVE | {"blocks", "dispatch", "macros", "observe"},
     "blocks": {"_native", "config", "dispatch", "errors"},
     "macros": {"_native", "errors", "runtime"},
+    "children": {"api", "blocks", "errors", "runtime"},
     "cli": {"", "demo", "errors", "caches.store", "launch"},
-    "launch": {"api", "errors"},
+    "launch": {"api", "children", "errors"},
     "demo": {"errors"},
     "__main__": {"cli"},
 }
@@ -47,13 +48,23 @@ ALLOWED = {
 FOREIGN = {
     "llvmlite": {"backends.llvm"},
     "pyopencl": {"backends.opencl"},
-    "numpy": {"backends", "runtime", "dispatch", "observe", "ir", "cli", "demo", "api"},
+    "numpy": {"backends", "runtime", "dispatch", "observe", "ir", "cli", "demo", "api", "macros"},
     "rich": {"observe", "cli", "demo"},
     "cachetools": {"caches", "runtime"},
     "platformdirs": {"config", "caches"},
 }
 # A function may import only these: large or optional, and not needed by `import npaccel`.
-OPTIONAL = {"llvmlite", "pyopencl", "rich", "platformdirs", "cachetools", "tempfile"}
+OPTIONAL = {
+    "llvmlite",
+    "pyopencl",
+    "rich",
+    "platformdirs",
+    "cachetools",
+    "tempfile",
+    "json",
+    "code",
+    "difflib",
+}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from npaccel import _native
-from npaccel.dispatch.fallback import at_user_line, run_exact
+from npaccel.dispatch.fallback import at_user_line, run_exact, unseen
 from npaccel.dispatch.flat import Flat
 from npaccel.dispatch.function import array_function
 from npaccel.dispatch.method import Methods
@@ -50,14 +50,17 @@ class Array(Methods):
     def __str__(self) -> str:
         return str(_read(self, "str"))
 
+    @unseen
     def __format__(self, spec: str) -> str:
         return format(_read(self, "format"), spec)
 
     # What takes the values out.
 
+    @unseen
     def __complex__(self) -> complex:
         return complex(at_user_line(complex, (_read(self, "complex"),), {}))
 
+    @unseen
     def __iter__(self) -> Iterator[Any]:
         if self.ndim <= 1:  # 0-d: NumPy's error
             return iter(_read(self, "iteration"))
@@ -87,12 +90,15 @@ class Array(Methods):
     def ctypes(self) -> Any:
         return self._exposed().ctypes
 
+    @unseen
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
         return self._exposed().__dlpack__(*args, **kwargs)
 
+    @unseen
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         return run_exact(np.ndarray.__array__, (self, *args), kwargs, written=(0,))
 
+    @unseen
     def view(self, *args: Any, **kwargs: Any) -> Any:
         result = np.ndarray.view(self, *args, **kwargs)
         if not isinstance(result, _native.ArrayBase):
@@ -111,6 +117,7 @@ class Array(Methods):
         return Flat(self)
 
     @flat.setter
+    @unseen
     def flat(self, value: Any) -> None:
         _native.touch(self, write=True)
         source = _native.plain(value) if isinstance(value, _native.ArrayBase) else value
@@ -121,6 +128,7 @@ class Array(Methods):
         return _REAL.__get__(self)
 
     @real.setter
+    @unseen
     def real(self, value: Any) -> None:
         at_user_line(operator.setitem, (self.real, ..., value), {})
 
@@ -129,6 +137,7 @@ class Array(Methods):
         return _IMAG.__get__(self)
 
     @imag.setter
+    @unseen
     def imag(self, value: Any) -> None:
         if self.dtype.kind == "c":
             at_user_line(operator.setitem, (self.imag, ..., value), {})

@@ -24,6 +24,7 @@ __all__ = [
     "exact",
     "fallback",
     "run_exact",
+    "unseen",
 ]
 
 MAX_ENTRIES = 10_000  # distinct (function, reason, site); beyond it sites are merged
@@ -136,6 +137,11 @@ def at_user_line(
     return types.FunctionType(code, frame.f_globals)(function, args, kwargs)
 
 
+def unseen(method: Callable[..., Any]) -> Any:
+    """A method of ours that is not in the tracebacks of what NumPy raises in it."""
+    return _native.direct(None, method, 5)
+
+
 def exact(value: Any, *, write: bool = False) -> Any:
     """Return `value` with every npaccel array in it as an evaluated exact view.
 
@@ -192,7 +198,7 @@ def fallback(
 ) -> Any:
     """`run_exact`, counted under `reason` (unless that is empty)."""
     given: dict[int, Any] = {}
-    reason = reason and (_native.turn_reason() or reason)
+    reason = reason and (_native.passing_reason() or reason)
     arguments, keywords = _settled(args, kwargs, written, given)
     compiled = _is_compiled(function)
     start = time.perf_counter()

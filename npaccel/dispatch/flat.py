@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npaccel import _native
-from npaccel.dispatch.fallback import NotRecorded, at_user_line
+from npaccel.dispatch.fallback import NotRecorded, at_user_line, unseen
 from npaccel.dispatch.gather import take
 from npaccel.dispatch.operands import is_array, scalar_for
 
@@ -78,6 +78,7 @@ class Flat:
     def __next__(self) -> Any:
         return next(self._position())
 
+    @unseen
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, np.ndarray | list):
             try:
@@ -87,6 +88,7 @@ class Flat:
         line = self._line() if isinstance(key, slice) else None
         return self._fresh()[key] if line is None else line[key].copy()
 
+    @unseen
     def __setitem__(self, key: Any, value: Any) -> None:
         line = self._line() if isinstance(key, slice) else None
         if line is not None:
@@ -99,6 +101,7 @@ class Flat:
         source = _native.plain(value) if isinstance(value, _native.ArrayBase) else value
         at_user_line(operator.setitem, (self._fresh(write=True), key, source), {})
 
+    @unseen
     def __delitem__(self, key: Any) -> None:
         del self._fresh()[key]  # NumPy's error
 

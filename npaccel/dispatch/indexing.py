@@ -33,10 +33,10 @@ def getitem(array: Array, key: Any) -> Any:
 def setitem(array: Array, key: Any, value: Any) -> None:
     """`array[key] = value`: recorded for one boolean mask and a scalar, else by NumPy now."""
     try:
-        _set_masked(array, key, value)
+        return _set_masked(array, key, value)
     except NotRecorded:
         reason = _describe(key) if _is_advanced(key) else ""
-        fallback(operator.setitem, (array, key, value), {}, reason, name="setitem", written=(0,))
+    fallback(operator.setitem, (array, key, value), {}, reason, name="setitem", written=(0,))
 
 
 def _set_masked(array: Array, key: Any, value: Any) -> None:

@@ -117,6 +117,7 @@ class BufferInfo:
     fresh: holds nothing yet (its first content is written by this trace).
     dead: nobody outside the trace can see it any more; it need not be stored at the end.
     owned: memory of npaccel, aligned to 4096 bytes; else foreign, of any alignment.
+    log: keeps what is only looked at (check mode); kernels are laid out as if it was not there.
     """
 
     index: int
@@ -124,6 +125,7 @@ class BufferInfo:
     fresh: bool
     dead: bool
     owned: bool
+    log: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,8 @@ PyObject *npa_prepare(PyObject *module, PyObject *args)
     }
     /* Not where others need the memory, nor where it would take the only processor. */
     size_t free_bytes = (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    size_t allowed = npa_limit_memory();
+    free_bytes = free_bytes < allowed ? free_bytes : allowed;
     most = (size_t)most > free_bytes / 8 ? (Py_ssize_t)(free_bytes / 8) : most;
     if (ahead.running || !npa_guard_on || npa_pool_size() < 2) {
         Py_RETURN_FALSE;

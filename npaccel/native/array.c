@@ -114,7 +114,7 @@ static int record(PyObject *ufunc, npa_value *values, int n, PyArrayObject *out,
     if (status != 0) {
         return status;
     }
-    const char *reason = npa_turn_reason();
+    const char *reason = npa_passing_reason();
     return note_fallback(ufunc, reason != NULL ? reason : "these operands can't be recorded", 0.0);
 }
 
@@ -475,7 +475,7 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
     npa_value own = {.array = (PyArrayObject *)a};
     if (npa_here != NULL && kind != 1 && npa_section_wants(&own, 1)) {
         PyObject *result = kind == 2 ? element(a, key)
-            : PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
+            : npa_without_us(PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL));
         if (result != NULL || PyErr_Occurred()) {
             return result;
         }
@@ -491,7 +491,7 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
         int before = npa_now(NPA_RECORDING);
         PyObject *result = PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
         npa_now(before);
-        return result;
+        return npa_without_us(result);
     }
     if (kind != 1 && npa_touch((PyArrayObject *)a, false) < 0) {
         return NULL;
@@ -565,7 +565,7 @@ static PyObject *ufunc_slowly(PyObject *self, PyObject *const *args, Py_ssize_t 
         npa_now(before);
     }
     Py_XDECREF(inputs), Py_XDECREF(kwargs);
-    return result;
+    return npa_without_us(result);
 }
 
 /* Small arrays, and what is done at once, go straight to NumPy, all else to the hook. */

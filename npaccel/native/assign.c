@@ -174,7 +174,7 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
         }
         if (status == 0 && !few) {
             PyObject *done = PyObject_CallFunctionObjArgs(npa_hook_setitem, a, key, value, NULL);
-            status = done != NULL ? 1 : -1;
+            status = npa_without_us(done) != NULL ? 1 : -1;
             Py_XDECREF(done);
         }
         npa_now(before);

@@ -25,11 +25,11 @@ static int named;     /* and those with a backend */
 size_t npa_least = SIZE_MAX;
 __thread int npa_suspended;
 
-/* What the smallest array is that any thread's operations are recorded for. */
+/* What the smallest array is that any thread's operations are recorded for: none without the guard. */
 void npa_find_least(void)
 {
-    npa_least = open_blocks != NULL ? npa_threshold : SIZE_MAX;
-    for (npa_block *b = open_blocks; b != NULL; b = b->next) {
+    npa_least = open_blocks != NULL && npa_guard_on ? npa_threshold : SIZE_MAX;
+    for (npa_block *b = open_blocks; b != NULL && npa_guard_on; b = b->next) {
         if (b->min_size >= 0 && (size_t)b->min_size < npa_least) {
             npa_least = (size_t)b->min_size;
         }
@@ -58,8 +58,24 @@ bool npa_in_block(void) { return here() != NULL; }
 
 size_t npa_threshold_here(void)
 {
+    if (!npa_guard_on) {
+        return SIZE_MAX;
+    }
     npa_block *b = overrides > 0 ? here() : NULL;
     return b != NULL && b->min_size >= 0 ? (size_t)b->min_size : npa_threshold;
+}
+
+/* Where nothing may stay pending, nothing is recorded: what was redirected is NumPy's again, and so is all
+ * that is asked of our arrays. */
+void npa_guard_set(bool on)
+{
+    npa_guard_on = on;
+    npa_find_least();
+    if (open_blocks != NULL && on) {
+        npa_redirect_install();
+    } else if (open_blocks != NULL) {
+        npa_redirect_restore();
+    }
 }
 
 static void link_block(npa_block *b)
@@ -179,8 +195,10 @@ static PyObject *block_enter(PyObject *self, PyObject *nothing)
     bool first = open_blocks == NULL;
     link_block(b);
     npa_find_least();
-    if (first) {
+    if (first && npa_guard_on) {
         npa_redirect_install();
+    }
+    if (first) {
         teach_malloc();
     }
     Py_RETURN_NONE;

@@ -193,7 +193,7 @@ static unsigned act(const block *b, const npa_instruction *i)
     case NPA_DO_RANGE:
         npa_fill_range(i->rule->loop_type[2], o.p[0], o.p[1], b->first, o.p[2], o.step[2], b->n);
         break;
-    case NPA_DO_TAKE: npa_take_line(npa_item_size[i->rule->loop_type[0]], o.p, o.step, b->n); break;
+    case NPA_DO_TAKE: npa_take_line(npa_item_sizes[i->rule->loop_type[0]], o.p, o.step, b->n); break;
     case NPA_DO_SPREAD: npa_pack(o.p[1], o.p[0], 0, b->n, i->to); break;
     case NPA_DO_FOLD:
         npa_sink_take(&b->r->sinks[i->sink], b->scratch + b->r->state_at[i->sink], o.p[0], b->n);

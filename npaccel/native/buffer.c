@@ -12,7 +12,19 @@ static _Atomic(npa_buffer *) dead_list;
 static PyObject *mem_handler;
 
 void npa_lock_native(void) { pthread_mutex_lock(&mutex); }
-void npa_unlock(void) { pthread_mutex_unlock(&mutex); }
+
+static bool any_dead(void) { return atomic_load_explicit(&dead_list, memory_order_relaxed) != NULL; }
+
+/* What died while the lock was held gives its memory back. */
+void npa_unlock(void)
+{
+    do {
+        if (any_dead()) {
+            npa_collect_dead();
+        }
+        pthread_mutex_unlock(&mutex);
+    } while (any_dead() && pthread_mutex_trylock(&mutex) == 0);
+}
 
 /* Others can work while we wait. The lock is never held while waiting for the GIL: its holder may be
  * in a fault, which needs the lock, and a daemon thread that asks for the GIL when the interpreter
@@ -45,7 +57,8 @@ static void *handler_calloc(void *ctx, size_t n, size_t size)
     return calloc(n ? n : 1, size ? size : 1);
 }
 
-/* The last header over this memory is gone: nobody can see the result any more. */
+/* The last header over this memory is gone: nobody can see the result any more. Its memory is given
+ * back here, or by whoever has the lock, perhaps this thread: nobody waits. */
 static void handler_free(void *ctx, void *p, size_t size)
 {
     (void)ctx, (void)size;
@@ -58,6 +71,9 @@ static void handler_free(void *ctx, void *p, size_t size)
     atomic_store(&b->dead, true);
     b->next = atomic_load(&dead_list);
     while (!atomic_compare_exchange_weak(&dead_list, &b->next, b)) {
+    }
+    if (pthread_mutex_trylock(&mutex) == 0) {
+        npa_unlock();
     }
 }
 
@@ -118,13 +134,52 @@ void npa_collect_dead(void)
     }
 }
 
+/* Where there is no room for a result, because address space or mappings are limited, asking costs more
+ * than NumPy saves: so many operations are NumPy's then, twice as many each time it happens again. */
+enum { LEAST_SKIPPED = 16, MOST_SKIPPED = 1024 };
+static int to_skip, next_skip = LEAST_SKIPPED;
+static __thread bool no_room;
+
+bool npa_lacks_room(void)
+{
+    to_skip -= to_skip > 0;
+    return to_skip > 0;
+}
+
+static void note_room(bool there)
+{
+    no_room = !there;
+    if (there) {
+        next_skip = next_skip > LEAST_SKIPPED ? next_skip / 2 : LEAST_SKIPPED;
+        return;
+    }
+    npa_count.not_deferred++;
+    to_skip = next_skip;
+    next_skip = next_skip < MOST_SKIPPED ? 2 * next_skip : MOST_SKIPPED;
+}
+
+const char *npa_passing_reason(void)
+{
+    const char *turn = npa_turn_reason();
+    bool was = no_room;
+    no_room = false;
+    return turn != NULL ? turn : was ? "no room to defer into (address space or mappings are limited)"
+                                     : NULL;
+}
+
 /* A new Array over a range without content. NULL without error set: no memory to defer into. */
 PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
                         const npy_intp *strides)
 {
     size_t bytes = (size_t)PyDataType_ELSIZE(descr);
+    double about = (double)bytes; /* the product may be too large for an integer */
     for (int i = 0; i < ndim; i++) {
         bytes *= (size_t)shape[i];
+        about *= (double)shape[i];
+    }
+    if (npa_shortage_sure(about)) {
+        npa_count.not_deferred++;
+        return NULL;
     }
     npa_buffer *b = calloc(1, sizeof *b);
     if (b == NULL) {
@@ -132,14 +187,11 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
     }
     b->serial = UINT64_MAX; /* no flush yet */
     npa_lock();
-    if (atomic_load_explicit(&dead_list, memory_order_relaxed) != NULL) {
-        npa_collect_dead();
-    }
     npa_range *range = npa_guard_on ? npa_range_new(bytes ? bytes : 1) : NULL;
     npa_unlock();
+    note_room(range != NULL);
     if (range == NULL) {
         free(b);
-        npa_count.not_deferred++;
         return NULL;
     }
     b->base = range->home, b->size = bytes, b->range = range, b->index = -1, b->fresh = true;

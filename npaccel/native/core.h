@@ -6,7 +6,8 @@
  * watch.c    foreign memory that pending requests read, write-protected
  * loader.c   machine code of kernels, from object files into executable memory
  * cpu.c      which processor this is
- * (these six know nothing of Python; C tests of them run under sanitizers)
+ * limits.c   how much memory and address space there is for this process
+ * (these seven know nothing of Python; C tests of them run under sanitizers)
  * evaluate.c runs requests with NumPy's inner loops, and Programs
  * buffer.c   our memory behind NumPy's handler; foreign.c: arrays' own memory, and who may write it
  * record.c   operands, requests, rules, the queue; flush.c: runs it; warn.c: what it found;
@@ -38,7 +39,7 @@ typedef struct {
     size_t published, recycled, fresh;
 } npa_memory_stats;
 
-/* Reserve the address space. 0, or an errno: then ranges can't be had and nothing is deferred. */
+/* Reserve the address space, an eighth of what is left where that is limited. 0, or an errno: then ranges can't be had and nothing is deferred. */
 int npa_memory_init(void);
 /* A range with a guarded home and no pages; NULL when address space or the budget of mappings is
  * spent. No system call in the common case. All calls below but find need the caller's lock. */
@@ -58,7 +59,7 @@ int npa_range_withdraw(npa_range *range);
 bool npa_range_inherit(npa_range *heir, npa_range *dead);
 /* The range is over; its pages go to the nursery. */
 void npa_range_free(npa_range *range);
-void npa_nursery_limit(size_t bytes);
+void npa_nursery_limit(size_t bytes); /* and at most an eighth of what the process may have */
 void npa_nursery_trim(size_t keep_bytes);
 void npa_memory_read_stats(npa_memory_stats *out);
 /* Sizes of the ranges of 64 KiB and more that got pages which nothing had used before, while `notes`
@@ -165,5 +166,12 @@ bool npa_relocate(int machine, char *at, uint32_t type, uint64_t place, uint64_t
 /* Text that tells processors apart that need different machine code; 0-terminated. */
 void npa_cpu_identity(char *out, size_t size);
 int npa_cpu_vector_bytes(void); /* size of the widest vector register that the system saves */
+
+/* ------------------------------------------------------------------------------- limits.c */
+
+size_t npa_limit_memory(void);    /* bytes: the machine's, or of the control group if that is less */
+size_t npa_limit_addresses(void); /* bytes that may still be mapped; SIZE_MAX: nobody set a limit */
+size_t npa_limit_mappings(void);
+extern const char *npa_limits_root; /* for tests: of the files that tell */
 
 #endif

@@ -131,10 +131,10 @@ int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyO
 
 /* What of a call its work grows with. PICKED: as in take. FOLDED: argmin and argmax. STEPS: many small
  * ones, see at_once.c. */
-enum work { ALL, ARGUMENTS, PICKED, FOLDED, STEPS };
+enum work { ALL, ARGUMENTS, PICKED, FOLDED, STEPS, OURS };
 
 /* A method: NumPy's `original` called directly where that is possible, else ours, `slow`. Without
- * `original` it is `__array_function__(self, function, types, args, kwargs)`. */
+ * `original` it is `__array_function__(self, function, types, args, kwargs)`, or with OURS any. */
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
@@ -202,7 +202,7 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
         npa_suspended += steps;
         status = npa_direct_call(m->original, args, n, names, m->writes, any, &result);
         npa_suspended -= steps;
-    } else if (m->original == Py_None && n == 5 && names == NULL) {
+    } else if (m->original == Py_None && m->work != OURS && n == 5 && names == NULL) {
         status = call_function(args, &result);
     }
     if (status != 0) {
@@ -211,7 +211,7 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
     int before = npa_now(NPA_RECORDING);
     result = PyObject_Vectorcall(m->slow, args, (size_t)n, names);
     npa_now(before);
-    return result;
+    return npa_without(result, m->work == OURS);
 }
 
 static PyObject *direct_get(PyObject *self, PyObject *object, PyObject *type)

@@ -35,10 +35,10 @@ int npa_cast_value(int from, const void *value, int to, void *out)
 {
     char in[16] __attribute__((aligned(16))), result[16] __attribute__((aligned(16))) = {0};
     from = npa_canonical(from), to = npa_canonical(to);
-    memcpy(in, value, (size_t)npa_item_size[from]);
+    memcpy(in, value, (size_t)npa_item_sizes[from]);
     feclearexcept(FE_ALL_EXCEPT);
     npa_cast(from, in, 0, to, result, 0, 1);
-    memcpy(out, result, (size_t)npa_item_size[to]);
+    memcpy(out, result, (size_t)npa_item_sizes[to]);
     return raised() & ~4;
 }
 
@@ -72,9 +72,9 @@ static void load_block(char *to, int to_type, const char *from, int64_t stride, 
                        int64_t n)
 {
     if (from_type == to_type) {
-        npa_pack(to, from, stride, n, npa_item_size[from_type]);
+        npa_pack(to, from, stride, n, npa_item_sizes[from_type]);
     } else {
-        npa_cast(from_type, from, stride, to_type, to, npa_item_size[to_type], n);
+        npa_cast(from_type, from, stride, to_type, to, npa_item_sizes[to_type], n);
     }
 }
 
@@ -82,9 +82,9 @@ static void store_block(char *to, int64_t stride, int to_type, const char *from,
                         int64_t n)
 {
     if (from_type == to_type) {
-        npa_unpack(to, stride, from, n, npa_item_size[to_type]);
+        npa_unpack(to, stride, from, n, npa_item_sizes[to_type]);
     } else {
-        npa_cast(from_type, from, npa_item_size[from_type], to_type, to, stride, n);
+        npa_cast(from_type, from, npa_item_sizes[from_type], to_type, to, stride, n);
     }
 }
 
@@ -140,7 +140,7 @@ static void run_line(const job *j, char **p, const int64_t *strides, int64_t n)
                                count);
                 }
                 q[k] = blocks[k];
-                steps[k] = j->single[k] ? 0 : npa_item_size[j->rule->loop_type[k]];
+                steps[k] = j->single[k] ? 0 : npa_item_sizes[j->rule->loop_type[k]];
             }
         }
         call_loop(j, q, m, steps);
@@ -302,7 +302,7 @@ static int run_map(npa_queue *q, npa_request *r, job *j)
 static void fill_line(const job *j, char **p, const int64_t *strides, int64_t n)
 {
     (void)j;
-    int size = npa_item_size[j->rule->loop_type[1]];
+    int size = npa_item_sizes[j->rule->loop_type[1]];
     for (int64_t i = 0; i < n; i++) {
         memcpy(p[1] + i * strides[1], p[0], (size_t)size);
     }
@@ -314,7 +314,7 @@ static void first_line(const job *j, char **p, const int64_t *strides, int64_t n
     for (int64_t at = 0; at < n; at += BLOCK) {
         int64_t m = n - at < BLOCK ? n - at : BLOCK;
         load_block(blocks[1], to, p[0] + at * strides[0], strides[0], j->type[0], m);
-        npa_unpack(p[1] + at * strides[1], strides[1], blocks[1], m, npa_item_size[to]);
+        npa_unpack(p[1] + at * strides[1], strides[1], blocks[1], m, npa_item_sizes[to]);
     }
 }
 
@@ -443,9 +443,9 @@ static int run_packed(npa_queue *q, npa_request *r, job *j)
         return -1;
     }
     int64_t n = inner_last(&s, r->axes, &inner), outer = 1, index[NPA_MAX_DIMS] = {0};
-    int type = j->type[0], loop = j->rule->loop_type[0], size = npa_item_size[loop], last = s.ndim - 1;
+    int type = j->type[0], loop = j->rule->loop_type[0], size = npa_item_sizes[loop], last = s.ndim - 1;
     bool direct = j->rule->kind == NPA_SCAN && type == loop && j->type[1] == loop;
-    size_t packed = ((size_t)n * (size_t)npa_item_size[type] + 15) & ~(size_t)15;
+    size_t packed = ((size_t)n * (size_t)npa_item_sizes[type] + 15) & ~(size_t)15;
     char *run = malloc(direct ? 1 : packed + (size_t)n * (size_t)size);
     if (run == NULL) {
         return -1;
@@ -463,17 +463,17 @@ static int run_packed(npa_queue *q, npa_request *r, job *j)
         if (direct) {
             scan(j->rule, out, out_step, in, in_step, n, size);
         } else if (j->rule->kind == NPA_ARG) {
-            if (is_packed(&s, inner, in, npa_item_size[type])) {
+            if (is_packed(&s, inner, in, npa_item_sizes[type])) {
                 ((PyArray_ArgFunc *)j->rule->argpick)(in, n, &found, NULL);
             } else {
-                pack(&s, inner, in, run, npa_item_size[type]);
+                pack(&s, inner, in, run, npa_item_sizes[type]);
                 ((PyArray_ArgFunc *)j->rule->argpick)(run, n, &found, NULL);
             }
             memcpy(out, &found, sizeof found);
         } else {
             char *values = run + packed;
-            pack(&s, inner, in, run, npa_item_size[type]);
-            npa_cast(type, run, npa_item_size[type], loop, values, size, n);
+            pack(&s, inner, in, run, npa_item_sizes[type]);
+            npa_cast(type, run, npa_item_sizes[type], loop, values, size, n);
             scan(j->rule, values, size, values, size, n, size);
             for (int64_t i = 0; i < n; i += BLOCK) {
                 int64_t m = n - i < BLOCK ? n - i : BLOCK;
@@ -501,7 +501,7 @@ static int run_iota(npa_queue *q, npa_request *r, job *j)
 static void gather_line(const job *j, char **p, const int64_t *strides, int64_t n)
 {
     npy_intp steps[NPA_MAX_ARGS] = {0};
-    int size = npa_item_size[j->type[0]];
+    int size = npa_item_sizes[j->type[0]];
     for (int64_t at = 0; at < n; at += BLOCK) {
         int64_t m = n - at < BLOCK ? n - at : BLOCK;
         char *q[NPA_MAX_ARGS] = {p[0] + at * strides[0], blocks[1], p[2], p[3], p[4] + at * strides[4]};

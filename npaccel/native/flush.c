@@ -80,6 +80,7 @@ typedef struct {
 static npa_flush_record history[HISTORY];
 static PyObject **garbage; /* references to drop once the GIL is ours */
 static int ngarbage, garbage_cap;
+static atomic_bool garbage_announced; /* the interpreter will do it by itself */
 
 void npa_drop_later(PyObject *o)
 {
@@ -100,6 +101,7 @@ void npa_drop_later(PyObject *o)
 /* With the GIL, without the lock; objects may die, so anything may run. */
 void npa_drop_garbage(void)
 {
+    atomic_store(&garbage_announced, false);
     while (ngarbage > 0) {
         npa_lock();
         PyObject **mine = garbage;
@@ -116,7 +118,25 @@ void npa_drop_garbage(void)
     }
 }
 
+static int drop_garbage(void *unused)
+{
+    (void)unused;
+    npa_drop_garbage();
+    return 0;
+}
+
+/* With the lock, without the GIL: what an evaluation for a touch left goes when Python runs next (before
+ * 3.13: when it takes its lock next), though the program may never record or evaluate anything again. */
+static void announce_garbage(void)
+{
+    if (ngarbage > 0 && Py_IsInitialized() && !atomic_exchange(&garbage_announced, true) &&
+        Py_AddPendingCall(drop_garbage, NULL) < 0) {
+        atomic_store(&garbage_announced, false); /* too many wait: the next recording does it */
+    }
+}
+
 static bool unshown; /* a result was computed that could not be shown for want of memory */
+static npa_shortage unseen; /* the first one of the last run */
 
 /* The run at hand, or one that stopped, for want of memory or by an interrupt. It goes on where it
  * stopped and is not begun anew: what it did may have overwritten what it read, or given back
@@ -128,6 +148,7 @@ static struct {
     bool stopped;
     uint64_t ns; /* that it took, if it ran in one go */
     uint64_t bytes_up, bytes_down; /* counts of what moved when it began */
+    int failed;  /* the last request that memory did not suffice for */
 } run;
 
 /* What explain() will ask of these requests; their references go, but for those it keeps. */
@@ -200,11 +221,27 @@ static int dequeue(npa_buffer *b)
     return status;
 }
 
+/* Which of the `done` requests that have run wrote the buffer last; they lie there still where none is
+ * left behind them. */
+static npa_shortage written_by(int buffer, int done, size_t bytes)
+{
+    for (int i = done - 1; i >= 0 && npa_q.nrequests == 0; i--) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
+        for (int k = r->nin; k < r->nin + r->nout; k++) {
+            if (npa_operand_at(r, k)->buffer == buffer) {
+                return npa_shortage_of(&npa_q, i, done);
+            }
+        }
+    }
+    return (npa_shortage){.bytes = bytes};
+}
+
 /* The first `done` requests have run. Their results appear and they leave the queue, with all that
  * no other one uses. With the lock, perhaps without the GIL. */
 static int finish_queue(PyObject *program, int done)
 {
     int status = 0, kept = 0, before = npa_q.nbuffers;
+    unseen = (npa_shortage){.rule = NULL};
     npa_collect_dead();
     remember(program, done);
     npa_keep_rest(done);
@@ -214,7 +251,10 @@ static int finish_queue(PyObject *program, int done)
         b->serial = b->pending ? npa_q.serial : b->serial;
         b->pending = false;
         if (!b->later) {
-            status |= dequeue(b);
+            size_t bytes = b->size;
+            int shown = dequeue(b);
+            unseen = shown < 0 && unseen.rule == NULL ? written_by(i, done, bytes) : unseen;
+            status |= shown;
             continue;
         }
         b->fresh = b->range != NULL && b->range->work == NULL && b->copy == NULL;
@@ -339,6 +379,7 @@ static int run_groups(const int *last, npa_group *g, npa_tape *tape, uint8_t *ki
         if (status < 0) {
             return -1;
         }
+        npa_log_request(&npa_q, first); /* in check mode a group is one */
         note_done(first, count, last);
         *interrupted = poll != NULL && poll(NULL);
         if (*interrupted && run.done < run.requests) {
@@ -442,6 +483,7 @@ static int run_queue(PyObject *program, int requests, bool alone, poll_function 
     }
     npa_turn_expect(npa_program_expected((npa_program *)run.program));
     int status = run_to_end(alone, poll, interrupted);
+    run.failed = status < 0 ? npa_program_request((npa_program *)run.program, run.done) : -1;
     run.stopped = status != 0 && run.done > 0;
     if (status != 0 && !run.stopped) {
         npa_drop_later(run.program);
@@ -485,6 +527,7 @@ static bool run_touched(void)
     if (done && begun) {
         npa_touched_ran(program != NULL, run.ns);
     }
+    announce_garbage();
     npa_turn_end();
     return done;
 }
@@ -624,66 +667,6 @@ int npa_flush_init(void)
     return queue_changed != NULL ? 0 : -1;
 }
 
-/* In check mode: what buffers hold, before a run or after it. */
-typedef struct {
-    int n;
-    struct { char *bytes; size_t size; } *of;
-} contents;
-
-/* With the lock. After a run: of what it wrote, where somebody sees it. A copy that memory does not
- * suffice for stays NULL. */
-static void copy_contents(contents *c, bool after)
-{
-    c->of = calloc((size_t)npa_q.nbuffers + 1, sizeof *c->of);
-    for (; c->of != NULL && c->n < npa_q.nbuffers; c->n++) {
-        npa_buffer *b = npa_q.buffers[c->n];
-        npa_copy_home(b);
-        const char *from = b->range == NULL ? npa_buffer_address(b) : b->range->work;
-        bool wanted = !after || (b->pending && !atomic_load(&b->dead) && from != NULL);
-        c->of[c->n].bytes = wanted ? calloc(b->size, 1) : NULL;
-        c->of[c->n].size = b->size;
-        if (c->of[c->n].bytes != NULL && from != NULL && !(b->fresh && !after)) {
-            memcpy(c->of[c->n].bytes, from, b->size);
-        }
-    }
-}
-
-/* Bytes per buffer, None for one that is not compared. */
-static PyObject *contents_list(const contents *c)
-{
-    PyObject *list = PyList_New(0);
-    for (int i = 0; list != NULL && i < c->n; i++) {
-        PyObject *item = c->of[i].bytes == NULL ? Py_NewRef(Py_None)
-            : PyBytes_FromStringAndSize(c->of[i].bytes, (Py_ssize_t)c->of[i].size);
-        if (item == NULL || PyList_Append(list, item) < 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(item);
-    }
-    return list;
-}
-
-static void drop_contents(contents *c)
-{
-    for (int i = 0; i < c->n; i++) {
-        free(c->of[i].bytes);
-    }
-    free(c->of);
-}
-
-PyObject *npa_pending_contents(void)
-{
-    contents c = {0};
-    npa_lock();
-    if (npa_same_queue() == 0 && npa_foreign_settle(false) == 0) {
-        copy_contents(&c, false);
-    }
-    npa_unlock();
-    PyObject *list = PyErr_Occurred() ? NULL : contents_list(&c);
-    drop_contents(&c);
-    return list;
-}
-
 /* With the GIL, without the lock. `q`: a copy that the plan is for; NULL: the queue, as long as it is
  * the one that `seen` numbers. */
 static PyObject *call_planner(PyObject *key, const npa_queue *q, uint64_t seen, int requests)
@@ -694,7 +677,7 @@ static PyObject *call_planner(PyObject *key, const npa_queue *q, uint64_t seen, 
                                   : PyObject_CallMethod(npa_hook_plan, "touched", "O", key);
     npa_planning = false, pictured = NULL;
     npa_now(before);
-    return program;
+    return npa_without_us(program);
 }
 
 PyObject *npa_plan_copy(PyObject *key, const npa_queue *q)
@@ -746,7 +729,12 @@ static void set_error(void)
     if (npa_copy_lost()) {
         PyErr_SetString(PyExc_RuntimeError, "data that lay on a device alone can't be brought back");
     } else {
-        PyErr_NoMemory();
+        npa_lock();
+        npa_shortage found = run.failed < 0 ? unseen : npa_shortage_of(&npa_q, run.failed, npa_q.nrequests);
+        Py_XINCREF(found.rule != NULL ? found.code : NULL); /* it is in the queue, or in the history */
+        npa_unlock();
+        npa_shortage_error(&found);
+        Py_XDECREF(found.rule != NULL ? found.code : NULL);
     }
 }
 
@@ -805,16 +793,17 @@ static int flush_queue(bool rounds)
             continue;
         }
         bool interrupted = false;
+        npa_log_begin(checked != NULL);
         bool alone = PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) ==
                      NULL;
         bool watched = !npa_program_brief((npa_program *)program) && npa_interrupts_begin();
         PyThreadState *mine = PyEval_SaveThread();
         int status = run_queue(program, requests, alone,
                                watched && !npa_q.urgent ? npa_interrupted : NULL, &interrupted);
-        contents results = {0};
+        npa_contents results = {0};
         if (status == 0) {
             if (checked != NULL) {
-                copy_contents(&results, true);
+                npa_contents_copy(&results, true);
             }
             status = finish_run();
         }
@@ -824,13 +813,10 @@ static int flush_queue(bool rounds)
             npa_interrupts_end();
         }
         if (checked != NULL && status == 0) {
-            PyObject *list = contents_list(&results);
-            PyObject *verdict = list == NULL ? NULL
-                : PyObject_CallMethod(npa_hook_plan, "after", "OO", checked, list);
-            Py_XDECREF(list), Py_XDECREF(verdict);
-            status = verdict == NULL ? 1 : 0;
+            status = npa_check_run(checked, &results) < 0 ? 1 : 0;
         }
-        drop_contents(&results);
+        npa_contents_drop(&results);
+        npa_log_end();
         Py_XDECREF(checked);
         npa_drop_garbage();
         if (status < 0 && !PyErr_Occurred()) {
@@ -883,7 +869,7 @@ static int show(PyArrayObject *array)
                                        npa_range_publish(b->range) == 0));
     bool lost = !shown && (!there || npa_copy_lost());
     npa_unlock();
-    return shown ? 0 : lost ? npa_lost_error(array, b) : (PyErr_NoMemory(), -1);
+    return shown ? 0 : lost ? npa_lost_error(array, b) : npa_shortage_shown(array);
 }
 
 static bool away(PyArrayObject *array)

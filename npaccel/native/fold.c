@@ -312,7 +312,7 @@ static void store(const fold *f, int64_t point, char *value)
     }
     if (f->part >= 0) {
         int real = out == NPY_CFLOAT ? NPY_FLOAT : NPY_DOUBLE;
-        npa_cast(a->type, value, 0, real, to + (f->part > 0 ? npa_item_size[real] : 0), 0, 1);
+        npa_cast(a->type, value, 0, real, to + (f->part > 0 ? npa_item_sizes[real] : 0), 0, 1);
     } else if (loop == NPY_HALF && out != NPY_HALF) {
         npy_half rounded;
         npa_cast(a->type, value, 0, NPY_HALF, (char *)&rounded, 0, 1);
@@ -549,7 +549,7 @@ static int run_parts(fold *f)
         return run(f);
     }
     bool real = !PyTypeNum_ISCOMPLEX(type); /* its imaginary parts are 0 */
-    int size = real ? 0 : npa_item_size[type] / 2;
+    int size = real ? 0 : npa_item_sizes[type] / 2;
     const char *in = f->in;
     for (f->part = 0; f->part < 2 && kinds >= 0; f->part++) {
         f->type = real ? type : type == NPY_CFLOAT ? NPY_FLOAT : NPY_DOUBLE;
@@ -580,7 +580,7 @@ static void prepare(fold *f, const npa_folding *of)
         f->points *= of->axes >> i & 1 ? 1 : of->shape[i];
     }
     const npa_order *o = &f->order;
-    npa_fold_order(of->ndim, f->shape, f->in_step, of->axes, npa_item_size[f->type], &f->order);
+    npa_fold_order(of->ndim, f->shape, f->in_step, of->axes, npa_item_sizes[f->type], &f->order);
     for (int i = 0; i < o->first; i++) {
         f->rows *= f->shape[o->inner[i]];
     }

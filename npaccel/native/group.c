@@ -160,7 +160,7 @@ static bool add_request(npa_group *g, npa_request *r, int place, const int *axes
                 chosen[k] = -1;
                 continue;
             }
-            npa_view v = {.buffer = o->buffer, .type = o->type, .size = npa_item_size[o->type],
+            npa_view v = {.buffer = o->buffer, .type = o->type, .size = npa_item_sizes[o->type],
                           .offset = o->offset, .slot = -1};
             for (int i = 0; i < g->ndim; i++) {
                 v.strides[i] = o->at[axes[i]];
@@ -206,7 +206,7 @@ static void find_hidden(npa_group *g, const int *last)
         npa_buffer *b = g->q->buffers[v->buffer];
         bool alone = v->next < 0 && g->heads[v->buffer] == i;
         bool dead = b->range != NULL && b->range->work == NULL && b->copy == NULL && b->next == b;
-        v->hidden = alone && dead && v->written && !v->read_first && !v->folded &&
+        v->hidden = alone && dead && v->written && !v->read_first && !v->folded && !npa_check_mode &&
                     last[v->buffer] < g->first + g->count;
     }
 }
@@ -348,7 +348,7 @@ static bool joins_sinks(npa_group *g, npa_request *r, const int *axes)
         strides[i] = in->at[axes[i]];
         reduced |= (r->axes >> axes[i] & 1) << i;
     }
-    npa_fold_order(g->ndim, g->shape, strides, reduced, npa_item_size[in->type], &order);
+    npa_fold_order(g->ndim, g->shape, strides, reduced, npa_item_sizes[in->type], &order);
     bool alone = order.nband == 0 && order.first == 0;
     if (in->buffer < 0 || order.banded || order.ninner == 0 || (order.row < SHORT_ROW && !alone) ||
         g->nsinks == NPA_GROUP_SINKS || (g->count == 0 && r->rule->ordered) ||
@@ -389,7 +389,8 @@ static bool form(npa_group *g, int end, const int *last, bool sinks)
 {
     npa_queue *q = g->q;
     g->count = 0, g->nviews = 0, g->points = 1, g->nsinks = 0;
-    while (g->count < NPA_GROUP_REQUESTS && g->first + g->count < end) {
+    int most = npa_check_mode ? 1 : NPA_GROUP_REQUESTS; /* all results are looked at */
+    while (g->count < most && g->first + g->count < end) {
         int i = g->first + g->count;
         npa_request *r = (npa_request *)(q->arena + q->at[i]);
         if (!takes_part(r) || (npa_losses && npa_lost_request(q, i)) || !join(g, r, sinks)) {

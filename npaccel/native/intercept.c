@@ -24,7 +24,7 @@ static PyObject *back_on_top(PyObject *result)
     if (npa_guard_on && !npa_guard_check() && !npa_guard_check()) {
         PyObject *type, *error, *trace;
         PyErr_Fetch(&type, &error, &trace);
-        npa_guard_on = false;
+        npa_guard_set(false);
         if (npa_flush() < 0) {
             PyErr_WriteUnraisable(NULL);
         }

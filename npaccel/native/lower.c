@@ -91,7 +91,7 @@ static npa_ref view_ref(const npa_group *g, int view)
 
 static npa_ref cast(lowering *l, npa_ref value, int from, int to, bool flags)
 {
-    int slot = new_slot(l, npa_item_size[to]);
+    int slot = new_slot(l, npa_item_sizes[to]);
     npa_instruction *i = add(l, NPA_DO_CAST, 2);
     i->args[0] = value, i->args[1] = slot_ref(slot);
     i->args[1].still = value.still;
@@ -157,7 +157,7 @@ static target output(lowering *l, npa_request *r, int k, bool dense)
         }
     }
     if (t.converted) {
-        int slot = new_slot(l, npa_item_size[type]);
+        int slot = new_slot(l, npa_item_sizes[type]);
         end_slot(l, slot);
         t.to = slot_ref(slot);
     } else {
@@ -188,9 +188,9 @@ static void finish_output(lowering *l, npa_request *r, int k, const target *t, b
 /* One element for all becomes one for each. */
 static npa_ref spread(lowering *l, npa_ref value, int type)
 {
-    int slot = new_slot(l, npa_item_size[type]);
+    int slot = new_slot(l, npa_item_sizes[type]);
     npa_instruction *i = add(l, NPA_DO_SPREAD, 2);
-    i->args[0] = value, i->args[1] = slot_ref(slot), i->to = npa_item_size[type];
+    i->args[0] = value, i->args[1] = slot_ref(slot), i->to = npa_item_sizes[type];
     end_slot(l, slot);
     return i->args[1];
 }

@@ -25,7 +25,7 @@ static PyObject *missed(macro *m, PyObject *const *args, Py_ssize_t n, PyObject 
         good = PyDict_SetItem(kwargs, PyTuple_GET_ITEM(names, i), args[n + i]) == 0;
     }
     if (good) {
-        result = PyObject_CallFunction(m->miss, "OOs", tuple, kwargs, why);
+        result = npa_without_us(PyObject_CallFunction(m->miss, "OOs", tuple, kwargs, why));
     }
     Py_XDECREF(tuple), Py_XDECREF(kwargs);
     return result;

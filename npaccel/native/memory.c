@@ -35,7 +35,12 @@ enum { ANONYMOUS = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 enum { RW = PROT_READ | PROT_WRITE };
 
 static const unsigned granule_bits[REGIONS] = {21, 16, 12};
-static const unsigned region_bits[REGIONS] = {42, 38, 34};
+/* Sizes of the regions: the first is 2^42 bytes, or less where there is less room; small arrays get an
+ * eighth or more of it then. */
+enum { BIG_BITS = 42, LEAST_BITS = 26 };
+static const unsigned region_bits[REGIONS] = {BIG_BITS, 38, 34};
+static const unsigned below_big[REGIONS] = {0, 1, 3};
+enum { SHARE = 8 }; /* of what is limited we take one part in so many */
 static const size_t region_limit[REGIONS] = {SIZE_MAX, (size_t)2 << 20, (size_t)64 << 10};
 
 /* Below the place where the kernel starts its search for room, in both of its layouts (a third of
@@ -59,6 +64,7 @@ struct slot {
     atomic_bool live;
     bool twin_island; /* the twin has a mapping of its own */
     bool ahead;       /* warm: its pages were touched before anybody wanted them */
+    bool cold, warm;  /* it is in such a list */
     unsigned char region, class;
     pages_at pages;
     size_t filled; /* bytes from the start that may have pages */
@@ -85,7 +91,8 @@ static struct {
     size_t total, page, limit; /* total: bytes of homes, and the distance to the twins */
     region regions[REGIONS];
     list by_age;
-    slot *spare; /* structs not yet used */
+    slot *spare;    /* structs not yet used */
+    slot *retired;  /* and of homes that were joined */
     size_t spares, islands;
     slot *open[MOST_OPEN]; /* small ones whose pages have moved on from their home, still mapped */
     int nopen;
@@ -132,6 +139,7 @@ make_cold(slot *s)
     slot **head = &space.regions[s->region].cold[s->class];
     s->pages = NO_PAGES;
     s->ahead = false;
+    s->cold = true;
     s->filled = 0;
     s->range.next = *head ? &(*head)->range : NULL;
     *head = s;
@@ -142,6 +150,7 @@ make_warm(slot *s)
 {
     push_warm(&space.regions[s->region].warm[s->class], s, BY_CLASS);
     push_warm(&space.by_age, s, BY_AGE);
+    s->warm = true;
     space.stats.nursery_bytes += s->filled;
     space.islands += s->pages == AT_HOME;
 }
@@ -151,6 +160,7 @@ unwarm(slot *s)
 {
     drop_warm(&space.regions[s->region].warm[s->class], s, BY_CLASS);
     drop_warm(&space.by_age, s, BY_AGE);
+    s->warm = false;
     space.stats.nursery_bytes -= s->filled;
     space.islands -= s->pages == AT_HOME;
 }
@@ -312,17 +322,31 @@ class_of(size_t granules, size_t *rounded)
     return 8 * (log - 2) + (unsigned)steps - 9;
 }
 
-static slot *
-new_struct(void)
+static bool
+have_structs(size_t needed)
 {
-    if (space.spares == 0) {
+    if (space.spares < needed) {
         size_t bytes = (size_t)256 << 10; /* never returned: find reads them without a lock */
         void *block = mmap(NULL, bytes, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (block == MAP_FAILED) {
-            return NULL;
+            return false;
         }
         space.spare = block;
         space.spares = bytes / sizeof(slot);
+    }
+    return true;
+}
+
+static slot *
+new_struct(void)
+{
+    slot *s = space.retired;
+    if (s != NULL) {
+        space.retired = (slot *)s->range.next;
+        return s;
+    }
+    if (!have_structs(1)) {
+        return NULL;
     }
     space.spares--;
     return space.spare++;
@@ -347,6 +371,24 @@ open_twins(region *r, size_t need)
     return true;
 }
 
+/* A home at so many bytes into the region. */
+static slot *
+new_slot(unsigned which, unsigned class, size_t at, size_t span)
+{
+    region *r = &space.regions[which];
+    unsigned bits = granule_bits[which];
+    slot *s = new_struct();
+    if (s == NULL) {
+        return NULL;
+    }
+    *s = (slot){.range = {.home = space.base + r->offset + at, .span = span},
+                .region = (unsigned char)which, .class = (unsigned char)class};
+    for (size_t i = at >> bits; i < (at + span) >> bits; i++) {
+        atomic_store_explicit(&r->table[i], s, memory_order_release);
+    }
+    return s;
+}
+
 static slot *
 carve(unsigned which, unsigned class, size_t span)
 {
@@ -354,17 +396,8 @@ carve(unsigned which, unsigned class, size_t span)
     if (span > r->size - r->carved || !open_twins(r, r->carved + span)) {
         return NULL;
     }
-    slot *s = new_struct();
-    if (s == NULL) {
-        return NULL;
-    }
-    *s = (slot){.range = {.home = space.base + r->offset + r->carved, .span = span},
-                .region = (unsigned char)which, .class = (unsigned char)class};
-    unsigned bits = granule_bits[which];
-    for (size_t i = r->carved >> bits; i < (r->carved + span) >> bits; i++) {
-        atomic_store_explicit(&r->table[i], s, memory_order_release);
-    }
-    r->carved += span;
+    slot *s = new_slot(which, class, r->carved, span);
+    r->carved += s != NULL ? span : 0;
     return s;
 }
 
@@ -382,23 +415,114 @@ find_warm(const slot *s)
     return NULL;
 }
 
-/* A home without pages: a used one, a new one, or one whose pages are given up. */
+static slot *
+take_cold(unsigned which, unsigned class)
+{
+    slot **cold = &space.regions[which].cold[class], *s = *cold;
+    if (s != NULL) {
+        *cold = (slot *)s->range.next;
+        s->cold = false;
+    }
+    return s;
+}
+
+/* A cold home is none any more. */
+static void
+retire(slot *s)
+{
+    slot **head = &space.regions[s->region].cold[s->class], *before = NULL;
+    for (slot *c = *head; c != s; c = (slot *)c->range.next) {
+        before = c;
+    }
+    if (before != NULL) {
+        before->range.next = s->range.next;
+    }
+    else {
+        *head = (slot *)s->range.next;
+    }
+    s->cold = false;
+    s->range.next = space.retired ? &space.retired->range : NULL;
+    space.retired = s;
+}
+
+/* Homes without pages, from `at` on in one row of so many bytes, make one of `span` bytes and others. */
+static slot *
+join(unsigned which, unsigned class, size_t at, size_t row, size_t span)
+{
+    region *r = &space.regions[which];
+    unsigned bits = granule_bits[which];
+    for (size_t i = at, next; i < at + row; i = next) {
+        slot *s = r->table[i >> bits];
+        next = i + s->range.span;
+        retire(s);
+    }
+    slot *found = new_slot(which, class, at, span);
+    for (size_t i = at + span, size; i < at + row; i += size << bits) {
+        size_t left = (at + row - i) >> bits, granules = left;
+        unsigned c = class_of(granules, &size);
+        while (size > left) { /* sizes go in steps */
+            c = class_of(--granules, &size);
+        }
+        make_cold(new_slot(which, c, i, size << bits));
+    }
+    return found;
+}
+
+/* Whether the homes of a row have given up their pages. */
+static bool
+give_up(const region *r, unsigned bits, size_t at, size_t row)
+{
+    bool all = true;
+    for (size_t i = at; i < at + row; i += r->table[i >> bits]->range.span) {
+        slot *s = r->table[i >> bits];
+        if (s->warm) {
+            release(s);
+        }
+        all &= s->cold;
+    }
+    return all;
+}
+
+/* Where homes of other sizes have taken all room: neighbours that nobody uses. */
+static slot *
+recut(unsigned which, unsigned class, size_t span)
+{
+    enum { MOST_PARTS = 64 }; /* of which each but the last is more than half of what is left */
+    region *r = &space.regions[which];
+    unsigned bits = granule_bits[which];
+    for (size_t at = 0, row = 0; at + row < r->carved;) {
+        slot *s = r->table[(at + row) >> bits];
+        size_t next = at + row + s->range.span;
+        bool unused = s->cold || s->warm;
+        row = next - at;
+        if (unused && row >= span && have_structs(MOST_PARTS) && give_up(r, bits, at, row)) {
+            return join(which, class, at, row, span);
+        }
+        if (!unused || row >= span) {
+            at = next, row = 0;
+        }
+    }
+    return NULL;
+}
+
+/* A home without pages: a used one, a new one, or, where there is no room, one whose pages are given
+ * up, at most twice as large, or several of them. */
 static slot *
 take_home(unsigned which, unsigned class, size_t span)
 {
-    slot **cold = &space.regions[which].cold[class];
-    if (*cold == NULL) {
-        slot *s = carve(which, class, span);
-        if (s != NULL) {
-            return s;
+    slot *s = take_cold(which, class);
+    s = s != NULL ? s : carve(which, class, span);
+    if (s == NULL && which == TINY) {
+        close_open();
+    }
+    for (unsigned c = class; s == NULL && c < CLASSES && c <= class + 8u; c++) {
+        slot *warm = space.regions[which].warm[c].oldest;
+        if (space.regions[which].cold[c] == NULL && warm != NULL) {
+            release(warm);
         }
-        npa_nursery_trim(0);
+        s = take_cold(which, c);
     }
-    slot *s = *cold;
-    if (s != NULL) {
-        *cold = (slot *)s->range.next;
-    }
-    return s;
+    return s != NULL ? s : recut(which, class, span);
 }
 
 /* Mappings that there are, or will be when every live range is published. */
@@ -427,32 +551,21 @@ within_budget(void)
 
 /* ------------------------------------------------------------------------------------ init */
 
-static size_t
-read_number(const char *path, size_t otherwise)
-{
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return otherwise;
-    }
-    size_t value;
-    if (fscanf(file, "%zu", &value) != 1) {
-        value = otherwise;
-    }
-    fclose(file);
-    return value;
-}
-
-/* Reserve homes and twins, 2^shift times smaller than we would like. */
+/* Reserve homes and twins, the first region of 2^bits bytes, in at most so many bytes. */
 static int
-reserve(unsigned shift)
+reserve(unsigned bits_big, size_t most)
 {
     size_t total = 0, align = (size_t)1 << granule_bits[BIG];
     for (int i = 0; i < REGIONS; i++) {
+        unsigned bits = bits_big - below_big[i];
         space.regions[i].offset = total;
-        space.regions[i].size = (size_t)1 << (region_bits[i] - shift);
+        space.regions[i].size = (size_t)1 << (bits < region_bits[i] ? bits : region_bits[i]);
         total += space.regions[i].size;
     }
     size_t bytes = 2 * total;
+    if (bytes + align > most) {
+        return ENOMEM;
+    }
     char *at = mmap((void *)low_place, bytes + align, PROT_NONE, ANONYMOUS, -1, 0); /* a hint */
     if (at == MAP_FAILED) {
         return errno;
@@ -504,12 +617,12 @@ start(void)
     if (space.page > (size_t)1 << granule_bits[TINY]) {
         return ENOSYS; /* 16 and 64 KiB pages: homes would share pages */
     }
-    size_t ram = (size_t)sysconf(_SC_PHYS_PAGES) * space.page;
-    space.limit = ram / 8 < (size_t)1 << 30 ? ram / 8 : (size_t)1 << 30;
-    space.stats.mapping_budget = read_number("/proc/sys/vm/max_map_count", 65530) / 4;
+    npa_nursery_limit((size_t)1 << 30);
+    space.stats.mapping_budget = npa_limit_mappings() / 4;
+    size_t left = npa_limit_addresses(), most = left == SIZE_MAX ? left : left / SHARE;
     int error = ENOMEM;
-    for (unsigned shift = NPA_SPACE_SHIFT; error && shift <= NPA_SPACE_SHIFT + 6; shift += 2) {
-        error = reserve(shift);
+    for (unsigned bits = BIG_BITS - NPA_SPACE_SHIFT; error && bits >= LEAST_BITS; bits--) {
+        error = reserve(bits, most);
     }
     if (error) {
         return error;
@@ -831,8 +944,9 @@ npa_range_inherit(npa_range *heir, npa_range *dead)
 void
 npa_nursery_limit(size_t bytes)
 {
-    space.limit = bytes;
-    npa_nursery_trim(bytes);
+    size_t most = npa_limit_memory() / 8;
+    space.limit = bytes < most ? bytes : most;
+    npa_nursery_trim(space.limit);
 }
 
 void

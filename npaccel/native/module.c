@@ -585,7 +585,6 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     }
     npa_touched_forget(); /* it would be planned under other settings */
     npa_threshold = threshold >= 0 ? (size_t)threshold : npa_threshold;
-    npa_find_least();
     npa_queue_limit = queue > 0 ? (int)queue : npa_queue_limit;
     npa_memory_limit = memory > 0 ? (size_t)memory : npa_memory_limit;
     npa_check_mode = check >= 0 ? check > 0 : npa_check_mode;
@@ -593,26 +592,22 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     if (threads >= 0) {
         npa_pool_threads((int)threads); /* 0: what affinity and quota allow */
     }
+    int failed = 0;
     npa_lock();
-    if (nursery >= 0) {
-        npa_nursery_limit((size_t)nursery);
-    }
     if (guard == 0) {
-        npa_guard_on = false;
         npa_watch_open_all();
     } else if (guard > 0 && !npa_guard_on) {
-        int failed = npa_memory_init();
+        failed = npa_memory_init();
         failed = failed ? failed : npa_guard_install(npa_serve_fault);
         failed = failed ? failed : npa_watch_forks();
         npa_guard_watch(npa_watch_fault, npa_serve_write);
-        npa_guard_on = failed == 0;
-        if (failed) {
-            npa_unlock();
-            return PyLong_FromLong(failed);
-        }
+    }
+    if (nursery >= 0) {
+        npa_nursery_limit((size_t)nursery);
     }
     npa_unlock();
-    return PyLong_FromLong(0);
+    npa_guard_set(guard < 0 ? npa_guard_on : guard > 0 && failed == 0);
+    return PyLong_FromLong(failed);
 }
 
 static PyObject *py_checks(PyObject *self, PyObject *nothing)
@@ -632,16 +627,22 @@ static PyObject *py_checks_here(PyObject *self, PyObject *value)
     return PyLong_FromLong(before);
 }
 
+static PyObject *py_memory_limit(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return PyLong_FromSize_t(npa_limit_memory());
+}
+
 static PyObject *py_guarded(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
     return PyBool_FromLong(npa_guard_on);
 }
 
-static PyObject *py_turn_reason(PyObject *self, PyObject *nothing)
+static PyObject *py_passing_reason(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
-    const char *reason = npa_turn_reason();
+    const char *reason = npa_passing_reason();
     return PyUnicode_FromString(reason != NULL ? reason : "");
 }
 
@@ -777,11 +778,12 @@ static PyMethodDef methods[] = {
     {"configure", KEYWORDS(py_configure), METH_VARARGS | METH_KEYWORDS, "Settings."},
     {"checks", py_checks, METH_NOARGS, "Whether indices are looked through."},
     {"checks_here", py_checks_here, METH_O, "The same for this thread; -1: the setting. What it was."},
+    {"memory_limit", py_memory_limit, METH_NOARGS, "Bytes of memory that this process may have."},
     {"guarded", py_guarded, METH_NOARGS, "Whether results may stay pending past a call."},
     {"rules", npa_rules_known, METH_NOARGS, "The rules by id."},
     {"cpu", npa_cpu, METH_NOARGS, "(identity, vector bytes) of the processor."},
-    {"turn_reason", py_turn_reason, METH_NOARGS,
-     "Why this thread's last operation was left to NumPy, if another thread was the cause; else ''."},
+    {"passing_reason", py_passing_reason, METH_NOARGS,
+     "Why this thread's last operation was left to NumPy: another thread's turn, no room; else ''."},
     {"threads", py_threads, METH_NOARGS, "How many threads run kernels."},
     {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
     {"device_inject", py_device_inject, METH_VARARGS, "Tests: so many launches, and reads, fail."},

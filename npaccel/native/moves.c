@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-int npa_item_size[NPY_NTYPES_LEGACY];
+int npa_item_sizes[NPY_NTYPES_LEGACY];
 
 int npa_evaluate_init(void)
 {
     for (int type = 0; type < NPY_NTYPES_LEGACY; type++) {
         PyArray_Descr *d = npa_type_known(type) ? PyArray_DescrFromType(type) : NULL;
-        npa_item_size[type] = d != NULL ? (int)PyDataType_ELSIZE(d) : 0;
+        npa_item_sizes[type] = d != NULL ? (int)PyDataType_ELSIZE(d) : 0;
         Py_XDECREF(d);
     }
     return PyErr_Occurred() ? -1 : 0;
@@ -83,7 +83,7 @@ static void select_line(char **p, int64_t n, const npy_intp *s, int size)
 
 void npa_own_loop(const npa_rule *rule, char **p, int64_t n, const npy_intp *s)
 {
-    int size = npa_item_size[rule->loop_type[rule->nin]];
+    int size = npa_item_sizes[rule->loop_type[rule->nin]];
     if (rule->own == NPA_WHERE) {
         select_line(p, n, s, size);
     } else if (s[1] == size) {

@@ -493,6 +493,16 @@ void npa_program_settle(PyObject *object)
 
 bool npa_program_single(const npa_program *p) { return p == NULL || p->single; }
 
+/* Of the step of that number the request that gives its result. */
+int npa_program_request(const npa_program *p, int number)
+{
+    if (npa_program_single(p) || number >= p->nsteps) {
+        return number;
+    }
+    const step *s = &p->steps[number];
+    return s->request >= 0 ? s->request : s->nslots > 0 ? s->slots[s->nslots - 1] : -1;
+}
+
 enum { BRIEF_NS = 500000 };
 
 bool npa_program_brief(const npa_program *p)
@@ -769,6 +779,7 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
             /* what it writes is lost, too */
         } else if (s->request >= 0) {
             status = npa_evaluate_request(q, s->request);
+            npa_log_request(q, s->request);
             npa_count.native_requests++;
             ((npa_request *)(q->arena + q->at[s->request]))->rule->looped++;
             if (status > 0) {

@@ -98,6 +98,10 @@ size_t npa_broadcast_bytes(const npa_value *values, int n)
 bool npa_wants(const npa_value *values, int n)
 {
     int arrays = 0, deep = 0;
+    bool large = false;
+    if (!npa_guard_on) {
+        return false;
+    }
     if (npa_here != NULL ? npa_section_wants(values, n) : npa_section_block_wants(values, n)) {
         return true;
     }
@@ -107,16 +111,15 @@ bool npa_wants(const npa_value *values, int n)
         if (a == NULL || PyArray_NDIM(a) == 0) {
             continue;
         }
-        if ((size_t)PyArray_NBYTES(a) >= threshold && PyArray_SIZE(a) > 0) {
-            return true;
-        }
         if (npa_is_pending(a)) {
             return true;
         }
+        large |= (size_t)PyArray_NBYTES(a) >= threshold && PyArray_SIZE(a) > 0;
         arrays++;
         deep |= PyArray_NDIM(a) > 1;
     }
-    return arrays > 1 && deep && npa_broadcast_bytes(values, n) >= threshold;
+    large = large || (arrays > 1 && deep && npa_broadcast_bytes(values, n) >= threshold);
+    return large && !npa_lacks_room();
 }
 
 int npa_scalar_value(const npa_value *v, int to, void *out)
@@ -434,7 +437,7 @@ static int enter_in_queue(draft *d, PyObject **results)
     }
     /* faulthandler.enable() and the like take the signal: take it back before anything waits. */
     if (npa_q.nrequests == 0 && !npa_guard_check() && !npa_guard_check()) {
-        npa_guard_on = false;
+        npa_guard_set(false);
         npa_watch_open_all();
         draft_drop(d);
         return 0;

@@ -167,6 +167,9 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
 PyObject *npa_exact_view(PyArrayObject *array);
 npa_buffer *npa_buffer_of(PyArrayObject *array); /* of its range; NULL: foreign */
 bool npa_is_pending(PyArrayObject *array);
+bool npa_lacks_room(void); /* for results, just now; with the GIL, once per operation */
+/* Why this thread's last operation was left to NumPy, if it was for that or another thread's turn. */
+const char *npa_passing_reason(void);
 void npa_extent(PyArrayObject *array, char **low, char **high);
 PyArrayObject *npa_root_of(PyArrayObject *array);
 npa_buffer *npa_place(PyArrayObject *array, bool later, bool read, int64_t *offset);
@@ -180,7 +183,8 @@ extern size_t npa_least;            /* no block takes arrays of fewer bytes */
 extern __thread int npa_suspended;  /* above 0, this thread's calls are NumPy's */
 int npa_block_init(void);
 bool npa_in_block(void);
-size_t npa_threshold_here(void);
+size_t npa_threshold_here(void); /* SIZE_MAX without the guard */
+void npa_guard_set(bool on);
 void npa_find_least(void);
 PyObject *npa_block_backend(void);
 uint64_t npa_backend_here(void); /* a number for that, 0 for none */
@@ -307,6 +311,23 @@ typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
 void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
 void npa_internal_prefixes(PyObject *tuple);
 
+/* shortage.c */
+typedef struct {
+    npa_rule *rule; /* NULL: nothing is known but perhaps `bytes` */
+    PyObject *code; /* borrowed */
+    size_t bytes;
+    int lasti, type, ndim;
+    npy_intp shape[NPA_MAX_DIMS];
+} npa_shortage;
+npa_shortage npa_shortage_of(npa_queue *q, int index, int n);
+void npa_shortage_error(const npa_shortage *s); /* sets MemoryError */
+int npa_shortage_shown(PyArrayObject *array); /* sets MemoryError; -1 */
+bool npa_shortage_sure(double bytes);
+
+/* traceback.c */
+PyObject *npa_without_us(PyObject *result);
+PyObject *npa_without(PyObject *result, bool thin);
+
 /* record.c */
 npa_request *npa_queue_room(size_t size); /* at the end of the queue, with the lock; NULL: no memory */
 enum { NPA_WEAK_INT = 100, NPA_WEAK_FLOAT, NPA_WEAK_COMPLEX };
@@ -369,7 +390,21 @@ int npa_same_picture(void);
 PyObject *npa_consumed_values(PyObject *positions);
 PyObject *npa_history_entry(uint64_t serial);
 void npa_note_home(uint64_t serial, uint64_t ns); /* bringing home a result of that flush took so long */
+
+/* check.c: for check mode. Of each buffer its bytes; with the lock. after: a run, of what it wrote,
+ * where somebody sees it. */
+typedef struct {
+    int n;
+    struct { char *bytes; size_t size; } *of;
+} npa_contents;
+void npa_contents_copy(npa_contents *c, bool after);
+void npa_contents_drop(npa_contents *c);
 PyObject *npa_pending_contents(void);
+/* Between begin and end of a run that is `wanted`: what a request made that NumPy's loop has run. */
+void npa_log_begin(bool wanted);
+void npa_log_request(npa_queue *q, int request);
+void npa_log_end(void);
+int npa_check_run(PyObject *checked, const npa_contents *results); /* without the lock: 0 or -1 */
 
 /* key.c: with the lock, GIL not needed */
 typedef struct { const char *bytes; size_t size; uint64_t hash; } npa_key;
@@ -478,7 +513,7 @@ void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, c
 int npa_cast_value(int from, const void *value, int to, void *out); /* 0, or FP kinds */
 
 /* moves.c; steps in bytes */
-extern int npa_item_size[NPY_NTYPES_LEGACY];
+extern int npa_item_sizes[NPY_NTYPES_LEGACY]; /* bytes, by type number */
 int npa_evaluate_init(void);
 void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size); /* to contiguous */
 void npa_unpack(char *to, int64_t stride, const char *from, int64_t n, int size); /* from it */
@@ -501,6 +536,7 @@ npa_program *npa_program_lend(npa_program *program);
 void npa_program_settle(PyObject *object); /* of any type */
 /* Whether it (or NULL) runs request by request, which flush.c does. */
 bool npa_program_single(const npa_program *program);
+int npa_program_request(const npa_program *program, int number);
 /* It has run, so briefly that Ctrl-C may wait for its end. */
 bool npa_program_brief(const npa_program *program);
 uint64_t npa_program_expected(const npa_program *program); /* ns that a run takes; 0: not known */

@@ -412,7 +412,7 @@ static int ask(PyObject *taker, PyObject *const *args, size_t n, PyObject *names
                PyObject **result, PyObject **reason)
 {
     npa_suspended++;
-    *result = PyObject_Vectorcall(taker, args, n, names);
+    *result = npa_without_us(PyObject_Vectorcall(taker, args, n, names));
     npa_suspended--;
     if (*result == NULL || !PyUnicode_CheckExact(*result)) {
         return 1;
@@ -459,6 +459,13 @@ static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
         }
         if (status == 2) {
             return numpy_ufunc_call(self, args, nargs, names);
+        }
+        const char *why = npa_passing_reason();
+        if (why != NULL && (reason = PyUnicode_InternFromString(why)) == NULL) {
+            return NULL;
+        }
+        if (why != NULL) {
+            return run_ufunc(self, args, nargs, names, reason);
         }
     } else if (names != NULL) {
         npa_suspended++;
@@ -638,7 +645,7 @@ static int ask_target(const call *c, PyObject **result, PyObject **reason)
             PyTuple_SET_ITEM(tuple, k, Py_NewRef(o));
         }
         npa_suspended++;
-        *result = tuple != NULL ? PyObject_Call(c->t->taker, tuple, c->dict) : NULL;
+        *result = tuple != NULL ? npa_without_us(PyObject_Call(c->t->taker, tuple, c->dict)) : NULL;
         npa_suspended--;
         Py_XDECREF(tuple);
         *reason = *result;
@@ -921,7 +928,7 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
             done = npa_touch((PyArrayObject *)a, false);
             result = done == 0 ? npa_adopted(npa_numpy.mapping.mp_subscript(a, key)) : NULL;
         } else if (done == 0) {
-            result = PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
+            result = npa_without_us(PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL));
         }
         npa_suspended--;
         npa_now(before);

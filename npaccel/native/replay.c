@@ -278,6 +278,15 @@ static bool give_pages(const npa_replay *r, npa_frame *f)
 
 /* -------------------------------------------------------------------------------- running */
 
+/* Memory did not suffice behind so many steps; behind all, to show what they computed. */
+static int no_room(const npa_replay *r, npa_frame *f, int done)
+{
+    int request = npa_program_request((npa_program *)r->program, done), n = f->q.nrequests;
+    npa_shortage found = npa_shortage_of(&f->q, request < n ? request : n - 1, n);
+    npa_shortage_error(&found);
+    return -1;
+}
+
 /* 0 done, -1 error set, 2 an index is out of bounds, and nothing was done. */
 static int run(npa_replay *r, npa_frame *f)
 {
@@ -297,7 +306,7 @@ static int run(npa_replay *r, npa_frame *f)
         }
         npa_unlock();
         if (ready < 0 || npa_flush() < 0) {
-            return PyErr_Occurred() ? -1 : (PyErr_NoMemory(), -1);
+            return PyErr_Occurred() ? -1 : no_room(r, f, 0);
         }
     }
     bool interrupted = false;
@@ -319,7 +328,7 @@ static int run(npa_replay *r, npa_frame *f)
         give_pages(r, f);
         npa_unlock();
     }
-    return status == 0 ? 0 : (PyErr_NoMemory(), -1);
+    return status == 0 ? 0 : no_room(r, f, done);
 }
 
 static int heard(const npa_request *r, int kinds)
@@ -383,7 +392,7 @@ static int go(npa_replay *r, npa_frame *f, bool strict, PyObject **result, const
     }
     *result = PyErr_Occurred() ? NULL : npa_replay_result(r, f);
     if (warnings != NULL) {
-        PyObject *done = PyObject_CallOneArg(npa_hook_warn, warnings);
+        PyObject *done = npa_without_us(PyObject_CallOneArg(npa_hook_warn, warnings));
         Py_DECREF(warnings);
         if (done == NULL) {
             Py_CLEAR(*result);

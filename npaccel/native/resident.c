@@ -612,13 +612,17 @@ PyObject *npa_residence(PyObject *self, PyObject *nothing)
     return list;
 }
 
-/* An Array with the content of `a` in memory of ours, still hidden. NULL, perhaps without error: there
- * is nothing to hide in. */
+/* An Array with the content of `a`, in its order, in memory of ours, still hidden. NULL, perhaps without
+ * error: there is nothing to hide in. */
 static PyObject *hidden_copy(PyArrayObject *a)
 {
-    PyObject *made = PyDataType_REFCHK(PyArray_DESCR(a))
+    PyArrayObject *like = PyDataType_REFCHK(PyArray_DESCR(a))
         ? NULL
-        : npa_new_array(PyArray_DESCR(a), PyArray_NDIM(a), PyArray_DIMS(a), NULL);
+        : (PyArrayObject *)PyArray_NewLikeArray(a, NPY_KEEPORDER, NULL, 0);
+    PyObject *made = like == NULL ? NULL
+                                  : npa_new_array(PyArray_DESCR(a), PyArray_NDIM(a), PyArray_DIMS(a),
+                                                  PyArray_STRIDES(like));
+    Py_XDECREF(like);
     if (made == NULL) {
         return NULL;
     }
@@ -629,7 +633,8 @@ static PyObject *hidden_copy(PyArrayObject *a)
     Py_INCREF(PyArray_DESCR(a));
     PyObject *view = pages == NULL ? PyErr_NoMemory()
                                    : PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a),
-                                                          PyArray_NDIM(a), PyArray_DIMS(a), NULL,
+                                                          PyArray_NDIM(a), PyArray_DIMS(a),
+                                                          PyArray_STRIDES((PyArrayObject *)made),
                                                           pages, NPY_ARRAY_WRITEABLE, NULL);
     int status = view == NULL ? -1 : PyArray_CopyInto((PyArrayObject *)view, a);
     Py_XDECREF(view);

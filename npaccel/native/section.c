@@ -151,7 +151,7 @@ static npa_spot *outside(npa_section *s, PyArrayObject *a)
 /* Call stop(kind, what, block), which raises; block -1: none. */
 static void stop(npa_section *s, const char *kind, const char *what, int block)
 {
-    PyObject *done = PyObject_CallFunction(s->stop, "ssi", kind, what, block);
+    PyObject *done = npa_without_us(PyObject_CallFunction(s->stop, "ssi", kind, what, block));
     if (done != NULL) {
         Py_DECREF(done);
         PyErr_SetString(PyExc_SystemError, "a section was to be stopped");
@@ -161,7 +161,7 @@ static void stop(npa_section *s, const char *kind, const char *what, int block)
 int npa_section_stop(PyArrayObject *a, const char *what)
 {
     if (block_stop != NULL && what != NULL && npa_is_pending(a)) {
-        PyObject *done = PyObject_CallFunction(block_stop, "ssi", "read", what, -1);
+        PyObject *done = npa_without_us(PyObject_CallFunction(block_stop, "ssi", "read", what, -1));
         Py_XDECREF(done);
         return done != NULL ? 0 : -1;
     }
@@ -617,7 +617,7 @@ static PyObject *evaluating(PyObject *module, PyObject *nothing)
         stop(npa_here, "evaluate", "", -1);
         return NULL;
     }
-    return block_stop != NULL ? PyObject_CallFunction(block_stop, "ssi", "evaluate", "", -1)
+    return block_stop != NULL ? npa_without_us(PyObject_CallFunction(block_stop, "ssi", "evaluate", "", -1))
                               : Py_NewRef(Py_None);
 }
 

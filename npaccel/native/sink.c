@@ -20,12 +20,12 @@ int npa_sink_prepare(npa_sink *s, npa_request *r)
 {
     int type = r->rule->loop_type[0];
     npa_operand *in = npa_operand_at(r, 0);
-    npa_fold_order(r->ndim, r->shape, in->at, r->axes, npa_item_size[in->type], &s->order);
+    npa_fold_order(r->ndim, r->shape, in->at, r->axes, npa_item_sizes[in->type], &s->order);
     s->request = r, s->arithmetic = NULL, s->type = type;
     if (r->rule->ordered) {
         s->arithmetic = npa_fold_arithmetic(r->rule, &s->type);
     }
-    s->size = npa_item_size[s->type];
+    s->size = npa_item_sizes[s->type];
     s->parts = malloc((size_t)(s->nparts * s->size));
     return s->parts != NULL ? 0 : -1;
 }

@@ -257,7 +257,7 @@ static void put_rows(writer *w, const npa_request *r)
     if (r->rule->kind == NPA_REDUCE) {
         npa_operand *in = npa_operand_at((npa_request *)r, 0);
         npa_order order;
-        npa_fold_order(r->ndim, r->shape, in->at, r->axes, npa_item_size[in->type], &order);
+        npa_fold_order(r->ndim, r->shape, in->at, r->axes, npa_item_sizes[in->type], &order);
         put_word(w, (order.ninner - order.first) << 1 | order.banded);
     }
 }

@@ -157,7 +157,7 @@ int npa_issue_warnings(void)
         Py_DECREF(scopes[i]);
     }
     free(mine), free(scopes);
-    PyObject *done = list != NULL ? PyObject_CallOneArg(npa_hook_warn, list) : NULL;
+    PyObject *done = list != NULL ? npa_without_us(PyObject_CallOneArg(npa_hook_warn, list)) : NULL;
     Py_XDECREF(list);
     Py_XDECREF(done);
     return done == NULL ? -1 : 0;

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,21 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from npaccel import _native
 from npaccel.config import SETTINGS
 from npaccel.errors import BackendUnavailable, CompileError
 from npaccel.observe.report import bytes_text, row
 from npaccel.runtime.cost import Speeds
 from npaccel.runtime.engine import Engine
+from npaccel.runtime.guarding import UNGUARDED
 
 __all__ = ["Device", "Devices", "find_devices"]
 
 # What most often stops the guard, and what to do about it.
-REMEDIES = {
-    errno.ENOMEM: "the address space is limited; try ulimit -v unlimited",
-    errno.ENOSYS: "this system's memory pages are not of 4 KiB",
-    errno.EAGAIN: "no thread could be started, or another fault handler insists on being first",
-}
-UNGUARDED = "nothing stays pending past a call: slower, the results are the same"
 
 
 class Device(NamedTuple):
@@ -83,7 +77,7 @@ def find_devices(engine: Engine, accelerate: str) -> Devices:
 
     accelerate : what a block reaches, as dispatch describes it.
     """
-    memory = _memory_bytes()
+    memory = _native.memory_limit()
     owned: dict[str, str] = {}
     backends = engine.machines.names()
     found = [device for name in backends for device in _compiled(name, engine, memory, owned)]
@@ -151,13 +145,9 @@ def _measured(
 
 
 def _guard(engine: Engine) -> tuple[bool, str]:
-    if engine.config.guard == "off":
-        return False, f"off, as set; {UNGUARDED}"
-    code = engine.guard_error
-    if code:
-        why = f"{errno.errorcode.get(code, code)}: {os.strerror(code)}"
-        remedy = REMEDIES.get(code)
-        return False, f"off, {why}{f' ({remedy})' if remedy else ''}; {UNGUARDED}"
+    why = engine.unguarded
+    if why:
+        return False, f"off, {why}; {UNGUARDED}"
     return True, "on: memory of pending results is protected, and its first touch computes them"
 
 
@@ -172,20 +162,6 @@ def _processor() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
-
-
-def _memory_bytes() -> int:
-    """Memory of the machine, or of the control group if that is less."""
-    try:
-        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        return 0
-    try:
-        with open("/sys/fs/cgroup/memory.max") as file:
-            limit = file.read().strip()
-    except OSError:
-        limit = "max"
-    return min(size, int(limit)) if limit.isdigit() else size
 
 
 # ------------------------------------------------------------------------------------------ table

@@ -124,6 +124,7 @@ class Explanation:
         of NumPy's loops only where measured.
     choice : why `auto` runs it there; empty where nothing has been decided.
     moved : bytes that moved to devices for the run, and from them.
+    unguarded : why nothing is recorded, so that NumPy computes everything; empty otherwise.
     no_helper : why kernels are compiled in this process, while their operations wait; empty where
         they are not.
     """
@@ -140,6 +141,7 @@ class Explanation:
     estimates: tuple[Estimate, ...] = ()
     choice: str = ""
     moved: tuple[int, int] = (0, 0)
+    unguarded: str = ""
     no_helper: str = ""
 
     def __str__(self) -> str:
@@ -155,7 +157,8 @@ def explain(x: Any, engine: Engine, fallen: Mapping[tuple[str, str, str], int]) 
     """
     rows = sorted(fallen.items(), key=lambda item: -item[1])
     fallbacks = tuple(Fallback(*key, times) for key, times in rows)
-    return replace(_explain(x, engine, fallbacks), no_helper=engine.tiers.broken)
+    found = _explain(x, engine, fallbacks)
+    return replace(found, unguarded=engine.unguarded, no_helper=engine.tiers.broken)
 
 
 def _explain(x: Any, engine: Engine, fallbacks: tuple[Fallback, ...]) -> Explanation:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from npaccel.runtime.guarding import UNGUARDED
+
 if TYPE_CHECKING:
     from npaccel.observe.explain import Access, Explanation, Fallback, Operation, Step
     from npaccel.runtime.auto import Estimate
@@ -36,6 +38,9 @@ def text(explanation: Explanation) -> str:
     if explanation.dropped:
         lines += ["", "Never computed, since nothing can see the results:"]
         lines += _operations(explanation.dropped)
+    if explanation.unguarded:
+        words = f"The guard is off ({explanation.unguarded}): {UNGUARDED}."
+        lines += ["", *textwrap.wrap(words, COLUMNS)]
     if explanation.no_helper:
         words = f"Kernels are compiled while operations wait: {explanation.no_helper}"
         lines += ["", *textwrap.wrap(words, COLUMNS)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-__all__ = ["kernel_share", "usage_text"]
+__all__ = ["Usage", "kernel_share"]
 
 Fallback = tuple[str, str, str]
 ACTIVITIES = {
@@ -14,53 +15,90 @@ ACTIVITIES = {
     "recording": "recording",
     "planning": "planning and compiling",
     "running": "memory and order of what runs",
+    "elsewhere": "unaccounted for (Python, other libraries, small arrays)",
 }
 MOST_ROWS = 30
 
 
-def kernel_share(activities_s: Mapping[str, float]) -> float:
-    """Which part of the time spent on arrays was spent in kernels; 1 where there was none."""
+def kernel_share(activities_s: Mapping[str, float]) -> float | None:
+    """Which part of the time spent on arrays was spent in kernels; None where there was none."""
     kernels = activities_s.get("kernels", 0.0)
     arrays = kernels + activities_s.get("loops", 0.0) + activities_s.get("numpy", 0.0)
-    return kernels / arrays if arrays > 0 else 1.0
+    return kernels / arrays if arrays > 0 else None
 
 
-def usage_text(
-    wall_s: float,
-    activities_s: Mapping[str, float],
-    counts: Mapping[Fallback, int],
-    seconds: Mapping[Fallback, float],
-) -> str:
-    """The report as text.
+class Usage(NamedTuple):
+    """What was counted.
 
-    Parameters
-    ----------
-    wall_s : how long the program ran.
+    wall_s : how long the program ran, what was pending at its end included.
     activities_s : seconds per activity, of all threads together.
-    counts, seconds : per (function, reason, "file:line") calls that NumPy ran, and their time.
+    calls, seconds : per (function, reason, "file:line") calls that NumPy ran, and their time.
     """
-    rest = max(wall_s - sum(activities_s.values()), 0.0)
-    rows = [(words, activities_s.get(name, 0.0)) for name, words in ACTIVITIES.items()]
-    rows.append(("unaccounted for (Python, other libraries, small arrays)", rest))
-    lines = [f"npaccel: {wall_s:.3f} s"]
-    lines += [f"  {value:9.3f} s  {_percent(value, wall_s):>5}  {words}" for words, value in rows]
-    share = kernel_share(activities_s)
-    lines.append(f"  of the time on arrays, {_percent(share, 1.0)} was in kernels")
-    if counts:
-        lines += [
-            "",
-            "Calls that NumPy ran",
-            f"  {'seconds':>9} {'calls':>8}  function, reason, line",
-        ]
-    order = sorted(counts, key=lambda entry: (-seconds.get(entry, 0.0), entry))
-    for entry in order[:MOST_ROWS]:
-        function, reason, site = entry
+
+    wall_s: float
+    activities_s: Mapping[str, float]
+    calls: Mapping[Fallback, int]
+    seconds: Mapping[Fallback, float]
+
+    def text(self) -> str:
+        """The report for people."""
+        parts = self._parts()
+        # Several threads at once spend more than the clock shows.
+        whole = max(self.wall_s, sum(parts.values()))
+        lines = [f"npaccel: {self.wall_s:.3f} s"]
+        for name, words in ACTIVITIES.items():
+            value = parts[name]
+            lines.append(f"  {value:9.3f} s  {_percent(value, whole):>5}  {words}")
+        share = kernel_share(self.activities_s)
         lines.append(
-            f"  {seconds.get(entry, 0.0):9.3f} {counts[entry]:8d}  {function}: {reason}, {site}"
+            "  no time was spent on arrays"
+            if share is None
+            else f"  of the time on arrays, {_percent(share, 1.0)} was in kernels"
         )
-    if len(order) > MOST_ROWS:
-        lines.append(f"  and {len(order) - MOST_ROWS} more")
-    return "\n".join(lines)
+        order = self._order()
+        if order:
+            heading = f"  {'seconds':>9} {'calls':>8}  function, reason, line"
+            lines += ["", "Calls that NumPy ran", heading]
+        for entry in order[:MOST_ROWS]:
+            function, reason, site = entry
+            taken = self.seconds.get(entry, 0.0)
+            lines.append(f"  {taken:9.3f} {self.calls[entry]:8d}  {function}: {reason}, {site}")
+        if len(order) > MOST_ROWS:
+            lines.append(f"  and {len(order) - MOST_ROWS} more")
+        return "\n".join(lines)
+
+    def json(self) -> str:
+        """The report for programs, in one line; docs/usage.md lists the keys."""
+        from json import dumps
+
+        calls: list[dict[str, Any]] = [
+            {
+                "function": entry[0],
+                "reason": entry[1],
+                "line": entry[2],
+                "calls": self.calls[entry],
+                "seconds": self.seconds.get(entry, 0.0),
+            }
+            for entry in self._order()
+        ]
+        return dumps(
+            {
+                "wall_s": self.wall_s,
+                "activities_s": self._parts(),
+                "kernel_share": kernel_share(self.activities_s),
+                "calls": calls,
+            }
+        )
+
+    def _parts(self) -> dict[str, float]:
+        """Seconds of each of ACTIVITIES."""
+        parts = {name: self.activities_s.get(name, 0.0) for name in ACTIVITIES}
+        parts["elsewhere"] = max(self.wall_s - sum(self.activities_s.values()), 0.0)
+        return parts
+
+    def _order(self) -> list[Fallback]:
+        """What NumPy ran, the longest first."""
+        return sorted(self.calls, key=lambda entry: (-self.seconds.get(entry, 0.0), entry))
 
 
 def _percent(value: float, whole: float) -> str:

@@ -1,114 +1,250 @@
-"""Check mode: every request also runs on the reference backend, and results are compared."""
+"""Check mode: what kernels compute is compared with NumPy, operation by operation.
+
+The pending requests run as they always do. Then they are planned once more so that every result is
+stored (splitting.py), and each is compared with what NumPy makes of the inputs that the kernels
+computed: integers and booleans exactly, however inexact what they come from is. What can be seen of
+the run itself must be what those kernels made, to the bit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import importlib
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from npaccel import _native
-from npaccel.backends.numpy.requests import run_requests, show
-from npaccel.errors import CheckError
-from npaccel.ir.nodes import Kind, Request, Trace
-from npaccel.ir.ops import find
+from npaccel.backends.numpy.requests import kept, run_request, show
+from npaccel.errors import BackendUnavailable, CheckError, CompileError
+from npaccel.ir.nodes import KernelStep, Plan, Request, Trace, View
+from npaccel.ir.scalar import item_size
+from npaccel.runtime.plans import Planner
+from npaccel.runtime.program import single_requests
+from npaccel.runtime.splitting import Launch, Part, dense, orders, run_part, split
+from npaccel.runtime.tolerance import Inputs, differences, is_folded, is_rounded, loosely, unlike
 from npaccel.runtime.trace import decode
 from npaccel.runtime.warn import line_of
 
-__all__ = ["State", "compare", "snapshot"]
+__all__ = ["Checker", "State"]
 
 Array = np.ndarray[Any, Any]
-
-# What results may differ by, relative to the largest reference value, once an operation that is
-# not exact (a sum, a transcendental function) took part.
-TOLERANCE = {"f2": 1e-2, "f4": 1e-4, "f8": 1e-10, "c8": 1e-4, "c16": 1e-10}
+Memory = dict[int, Array]
+Code = Callable[[KernelStep], Any]
+# Structures of programs whose plans are kept to be moved to other sizes.
+SEQUENCES = 64
+# Where a difference was found.
+ALONE = "NumPy computes that from the same inputs"
+FUSED = "each operation by itself is right, but not in the kernel that it is fused into"
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The trace about to run, and the bytes of its buffers before."""
+    """The trace about to run, and the bytes of its buffers before.
+
+    code : gives what is compiled of a kernel, by the backend in force; None: NumPy's loops run it
+    """
 
     trace: Trace
-    memory: dict[int, Array]
+    memory: Memory
     sites: list[tuple[Any, int, Any]]
+    code: Code | None
 
 
-def snapshot() -> State:
-    """Copy what the pending requests are about to read and write."""
-    trace = decode(_native.trace())
-    memory = {
-        index: np.frombuffer(bytearray(content or b""), dtype="u1")
-        for index, content in enumerate(_native.contents())
-    }
-    return State(trace, memory, _native.sites())
-
-
-def compare(state: State, results: Sequence[bytes | None]) -> None:
-    """Run the trace on the reference backend and compare what is visible outside.
+class Checker:
+    """One per engine.
 
     Parameters
     ----------
-    results : what each buffer holds after the run; None: nobody can see it.
-
-    Raises
-    ------
-    CheckError : names operation, line, index and both values of the first difference, in program
-        order.
+    limit : bytes of results that may be kept at a time
     """
-    trace = state.trace
-    run_requests(trace.requests, state.memory)
-    exact = _exact_buffers(trace)
-    last_writer = {view.buffer: r for r in trace.requests for view in r.outputs}
-    for request in trace.requests:
-        for view in request.outputs:
-            content = results[view.buffer]
-            if content is None or last_writer[view.buffer] is not request:
+
+    def __init__(self, limit: Callable[[], int]) -> None:
+        self._limit = limit
+        self._usual = Planner(SEQUENCES)
+        self._split = Planner(SEQUENCES)
+
+    def clear(self) -> None:
+        """Forget plans."""
+        self._usual.clear()
+        self._split.clear()
+
+    def before(self, code: Code | None) -> State:
+        """Copy what the pending requests are about to read and write."""
+        trace = decode(_native.trace())
+        memory = {
+            index: np.frombuffer(bytearray(content or b""), dtype="u1")
+            for index, content in enumerate(_native.contents())
+        }
+        return State(trace, memory, _native.sites(), code)
+
+    def compare(
+        self,
+        state: State,
+        contents: Sequence[bytes | None],
+        looped: Mapping[tuple[int, int], bytes | None],
+    ) -> None:
+        """Compare what a run computed.
+
+        Parameters
+        ----------
+        contents : what each buffer holds after it; None: nobody can see it.
+        looped : by request and output what NumPy's loops made, in C order; None: not known
+
+        Raises
+        ------
+        CheckError : names operation, line, index and both values of the first difference, in
+            program order.
+        """
+        loops = _loop_results(state.trace, looped)
+        rounded = any(is_rounded(request) for request in state.trace.requests)
+        usual = orders(self._usual.plan(state.trace), state.trace) if rounded else {}
+        loose: set[int] = set()  # buffers in which another order of a sum may show
+        for part in split(state.trace, self._limit()):
+            plan, results = self._run(part, state, loops)
+            here = orders(plan, part.trace)
+            for number, request, made in zip(part.numbers, part.requests, results, strict=True):
+                _compare_request(state, request, made, looped=number not in here)
+                order = usual.get(request.index, here.get(number))
+                other_loop = (request.index in loops) != (number not in here)
+                _note_loose(request, loose, other_loop=other_loop, other=order != here.get(number))
+        _compare_contents(state, contents, loose)
+
+    def _run(
+        self, part: Part, state: State, loops: Mapping[int, list[Array]]
+    ) -> tuple[Plan, list[list[Array]]]:
+        code = state.code
+        if code is not None:
+            plan = self._split.plan(part.trace)
+            try:
+                return plan, run_part(part, plan, state.memory, _launcher(code), loops)
+            except (CompileError, BackendUnavailable):
+                pass  # who planned the run met it, too, and said so
+        plan = single_requests(part.trace, "no kernels")
+        return plan, run_part(part, plan, state.memory, None, loops)
+
+
+def _loop_results(
+    trace: Trace, looped: Mapping[tuple[int, int], bytes | None]
+) -> dict[int, list[Array]]:
+    found: dict[int, list[Array]] = {}
+    for (number, output), content in sorted(looped.items(), key=lambda item: item[0]):
+        request = trace.requests[number]
+        view, shape = kept(request, request.outputs[output])
+        if content is not None:
+            found.setdefault(number, []).append(np.frombuffer(content, view.dtype).reshape(shape))
+    return {n: made for n, made in found.items() if len(made) == len(trace.requests[n].outputs)}
+
+
+def _launcher(code: Code) -> Launch:
+    def launch(step: KernelStep, arrays: list[Array], scalars: list[Any]) -> None:
+        compiled = code(step)
+        # Modules that nothing else needs: a launch is the core's.
+        kind = "opencl" if hasattr(compiled, "launcher") else "llvm"
+        module = importlib.import_module(f"npaccel.backends.{kind}.launch")
+        module.run_step(compiled, step.extents, arrays, scalars)
+
+    return launch
+
+
+def _note_loose(request: Request, loose: set[int], *, other_loop: bool, other: bool) -> None:
+    """Whether the run may have had other bits: its loop, or the order of its sum, was another."""
+    views = [view for view in (*request.inputs, request.mask) if isinstance(view, View)]
+    inexact = (is_rounded(request) and other_loop) or (is_folded(request) and other)
+    if inexact or any(view.buffer in loose for view in views):
+        loose.update(view.buffer for view in request.outputs)
+
+
+def _compare_request(state: State, request: Request, made: list[Array], *, looped: bool) -> None:
+    """Compare with NumPy on the inputs in `state.memory`, where then lies what was made."""
+    memory = state.memory
+    inputs = _inputs(request, memory, looped=looped) if is_rounded(request) else None
+    run_request(request, memory)
+    for output, found in enumerate(made):
+        view, shape = kept(request, request.outputs[output])
+        expected = show(view, shape, memory[view.buffer])
+        if inputs is None:
+            wrong = unlike(found, expected)
+        else:
+            wrong = differences(request, output, inputs, found, expected)
+        if wrong.any():
+            raise CheckError(_report(state, request, found, expected, wrong, ALONE))
+    for output, found in enumerate(made):
+        view, shape = kept(request, request.outputs[output])
+        show(view, shape, memory[view.buffer])[...] = found
+
+
+def _inputs(request: Request, memory: Memory, *, looped: bool) -> Inputs:
+    operands = []
+    for operand, dtype in zip(request.inputs, request.loop, strict=False):
+        if isinstance(operand, View):
+            operands.append(show(operand, request.shape, memory[operand.buffer]).astype(dtype))
+        else:
+            operands.append(np.asarray(operand.value, dtype))
+    mask = request.mask
+    where = True if mask is None else show(mask, request.shape, memory[mask.buffer]).copy()
+    return Inputs(operands, where, _in_loop(request, memory), looped)
+
+
+def _in_loop(request: Request, memory: Memory) -> list[Array]:
+    """What NumPy computes of it before that is cast to the outputs' dtypes."""
+    there = dict(memory)
+    outputs: list[View] = []
+    dtypes = request.loop[len(request.loop) - len(request.outputs) :]
+    for view, dtype in zip(request.outputs, dtypes, strict=True):
+        made = dataclasses.replace(dense(request, view, len(there)), dtype=dtype)
+        there[len(there)] = np.zeros(item_size(dtype) * math.prod(request.shape), "u1")
+        outputs.append(made)
+    elsewhere = dataclasses.replace(request, outputs=tuple(outputs))
+    run_request(elsewhere, there)
+    parts = [kept(elsewhere, view) for view in outputs]
+    return [show(view, shape, there[view.buffer]) for view, shape in parts]
+
+
+def _compare_contents(
+    state: State, contents: Sequence[bytes | None], loose: Collection[int]
+) -> None:
+    """Compare what the run left with what lies in `state.memory`, element by element with the last
+    request that wrote it."""
+    covered: dict[int, Array] = {}
+    found = ""
+    for request in reversed(state.trace.requests):
+        for written in request.outputs:
+            content = contents[written.buffer]
+            view, shape = kept(request, written)
+            if content is None or 0 in shape:
                 continue
-            actual = np.frombuffer(content, dtype="u1")
-            seen = show(view, request.shape, actual)
-            expected = show(view, request.shape, state.memory[view.buffer])
-            wrong = _differences(seen, expected, view.dtype, exact=view.buffer in exact)
+            done = covered.setdefault(written.buffer, np.zeros(len(content), bool))
+            later = show(_marks(view), shape, done)
+            seen = show(view, shape, np.frombuffer(content, "u1"))
+            expected = show(view, shape, state.memory[view.buffer])
+            differ = loosely if view.buffer in loose else unlike
+            wrong = differ(seen, expected) & ~later
+            later[...] = True
             if wrong.any():
-                raise CheckError(_report(state, request, seen, expected, wrong))
+                found = _report(state, request, seen, expected, wrong, FUSED)
+    if found:
+        raise CheckError(found)
 
 
-def _exact_buffers(trace: Trace) -> set[int]:
-    """Buffers whose content must be the reference's to the bit."""
-    inexact: set[int] = set()
-    for request in trace.requests:
-        op = find(request.op, request.loop)
-        summed = request.kind in (Kind.REDUCE, Kind.SCAN) and request.loop[-1][0] in "fc"
-        rounded = op is not None and (op.ulp > 0 or request.loop[0][0] == "c")
-        views = [v for v in request.inputs if hasattr(v, "buffer")]
-        if summed or rounded or any(view.buffer in inexact for view in views):
-            inexact.update(view.buffer for view in request.outputs)
-    return {info.index for info in trace.buffers} - inexact
+def _marks(view: View) -> View:
+    """A view of one bool per byte, at the first byte of each element."""
+    size = item_size(view.dtype)
+    strides = tuple(stride * size for stride in view.strides)
+    return View(view.buffer, "b1", view.offset * size, strides)
 
 
-def _differences(seen: Array, expected: Array, dtype: str, *, exact: bool) -> Any:
-    both_nan = _nan(seen) & _nan(expected)
-    if exact:
-        return (seen != expected) & ~both_nan
-    if dtype not in TOLERANCE:
-        return np.zeros(seen.shape, bool)  # a rounding may tip a comparison or a floor
-    with np.errstate(all="ignore"):
-        finite = np.abs(expected[np.isfinite(expected)])
-        scale = float(finite.max()) if finite.size else 0.0
-        near = np.abs(seen - expected) <= TOLERANCE[dtype] * scale
-    return ~(near | (seen == expected) | both_nan)
-
-
-def _nan(values: Array) -> Array:
-    return np.isnan(values) if values.dtype.kind in "fc" else np.zeros(values.shape, bool)
-
-
-def _report(state: State, request: Request, seen: Array, expected: Array, wrong: Any) -> str:
+def _report(
+    state: State, request: Request, seen: Array, expected: Array, wrong: Array, why: str
+) -> str:
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
     code, lasti, _ = state.sites[request.index]
     where = f"{code.co_filename}:{line_of(code, lasti)}" if code is not None else "unknown line"
     return (
         f"check: {request.op} at {where} differs from the reference at index {index}: "
         f"{seen[index]!r} instead of {expected[index]!r} ({int(wrong.sum())} of {wrong.size} "
-        f"elements); an operation it is computed from may be the cause"
+        f"elements); {why}"
     )

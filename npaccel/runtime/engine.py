@@ -26,13 +26,15 @@ from npaccel.caches.trace import TraceCache
 from npaccel.config import Config
 from npaccel.errors import BackendUnavailable, CompileError, NpaccelWarning
 from npaccel.ir import text
+from npaccel.ir.nodes import KernelStep
 from npaccel.ir.passes import plan
-from npaccel.runtime import check
 from npaccel.runtime.answers import Answers
 from npaccel.runtime.auto import REVIEW_RUNS, REVIEW_S, Auto, Estimate, Residence
+from npaccel.runtime.check import Checker, Code, State
 from npaccel.runtime.choice import Device, is_device
 from npaccel.runtime.collector import uncollected
 from npaccel.runtime.cost import Costs
+from npaccel.runtime.guarding import UNGUARDED, why_unguarded
 from npaccel.runtime.helper import Helper
 from npaccel.runtime.jobs import Job
 from npaccel.runtime.kernels import Kernels, MissingCode
@@ -42,6 +44,7 @@ from npaccel.runtime.plans import Planner
 from npaccel.runtime.program import (
     Compile,
     PlanInfo,
+    StepInfo,
     Streams,
     assemble,
     build,
@@ -114,6 +117,7 @@ class Engine:
         self._faults_before: dict[str, int] = {}
         self._warned: set[str] = set()
         self.sections = SectionCode(self)
+        self.checker = Checker(lambda: int(config.memory_limit))
         config.subscribe(self._changed)
         self._apply()
         # The first call, which may be short, would wait for these two milliseconds; and by then the
@@ -376,13 +380,33 @@ class Engine:
         named = program_key(key)
         return Job(number, named, words, texts, self.threads, folder, limit, pattern=name)
 
-    def before(self) -> check.State:
+    def before(self) -> State:
         """In check mode, before a run: what the requests will read."""
-        return check.snapshot()
+        return self.checker.before(self._code())
 
-    def after(self, state: check.State, results: list[bytes | None]) -> None:
+    def after(
+        self, state: State, contents: list[bytes | None], looped: dict[tuple[int, int], bytes]
+    ) -> None:
         """In check mode, after a run: compare with the reference; raises CheckError."""
-        check.compare(state, results)
+        with self._alone():
+            self.checker.compare(state, contents, looped)
+
+    def _code(self) -> Code | None:
+        """What gives check mode the code of kernels, of the backend in force; None: no kernels."""
+        name = self._backend_here()
+        if name == "numpy":
+            return None
+        resident = _native.residence() if name == "auto" else None
+        name = resident[0][1] if resident else name
+        device = self.machines.device(name) if is_device(name) else None
+
+        def code(step: KernelStep) -> Any:
+            info = StepInfo(step.requests, step.kernel, step.extents, 0, 0, name)
+            # A device that does not see the host's memory is compared with the host's code.
+            found = device and self.machines.shares(name) and device.place(step.kernel, info)[0]
+            return found or self.kernels.get(step.kernel)[1]
+
+        return code
 
     def preview(self) -> PlanInfo:
         """What the pending requests would run as; compiles and runs nothing."""
@@ -423,6 +447,17 @@ class Engine:
         self._backend_in_force = name
         self.tiers.forget()
         self.answers.forget()
+
+    @property
+    def unguarded(self) -> str:
+        """Why nothing may stay pending, so that NumPy computes everything; empty where it may."""
+        return why_unguarded(str(self.config.guard), self.guard_error)
+
+    def tell_unguarded(self) -> None:
+        """Whoever turns to npaccel hears that once in a process, unless he has set it so."""
+        why = self.unguarded
+        if why and self.config.guard != "off":
+            self._tell_once(f"npaccel's guard does not work here, so {UNGUARDED}: {why}")
 
     def _apply(self) -> None:
         config = self.config

@@ -150,6 +150,10 @@ class Machines:
         opened = self._open.get(_numbered(name))
         return opened is None or not getattr(opened, "host_memory", True)
 
+    def shares(self, name: str) -> bool:
+        """Whether a device can use the host's memory, whatever the settings."""
+        return getattr(self.backend(name), "shares_memory", True)
+
     def recall(self, key: bytes) -> str:
         """The backend that an earlier process has decided for, for the pending requests; or ''."""
         store = self._store()

@@ -170,7 +170,8 @@ class Section:
             return self._run_body(args, kwargs, why)
         if self.sections.config.check != "off":
             return self._run_body(args, kwargs, CHECK_MODE)
-        if self.sections.config.guard == "off":
+        if not _native.guarded():
+            self.sections.code.tell_unguarded()
             return self._run_body(args, kwargs, "the guard is off")
         elsewhere = self.sections.code.elsewhere()
         if elsewhere:

@@ -69,6 +69,7 @@ class SectionCode:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.tell_unguarded = engine.tell_unguarded
 
     def make(self, raw: RawTrace, once: bool) -> tuple[Code, Waiting | None]:
         """What a section of these requests runs. once: for one time, so nothing is compiled."""

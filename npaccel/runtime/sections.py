@@ -77,11 +77,7 @@ class Blocks:
 
     def entry(self, name: str, control: Any) -> Entry:
         """What is known of the block."""
-        try:
-            found = self._entries.get((name, control))
-        except TypeError:  # not hashable
-            control = repr(control)
-            found = self._entries.get((name, control))
+        found = self._entries.get((name, control))
         if found is None:
             found = self._entries[name, control] = Entry()
             for oldest in list(self._entries)[: -self._most()]:

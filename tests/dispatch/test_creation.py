@@ -97,6 +97,7 @@ def test_what_is_made_is_numpys(name: str) -> None:
     np.testing.assert_allclose(np.asarray(result), expected, rtol=1e-15)
 
 
+@pytest.mark.pending
 def test_the_usual_random_functions_are_reached() -> None:
     np.random.seed(4)
     expected = np.random.rand(50)
@@ -119,6 +120,7 @@ def test_an_array_that_needs_no_copy_is_itself() -> None:
             np.array(SOURCE, np.int8, copy=False)
 
 
+@pytest.mark.pending
 def test_memory_of_empty_is_ours() -> None:
     with npaccel.accelerate():
         made = np.empty((3, 4))
@@ -173,6 +175,7 @@ def test_ranges(start: Any, stop: Any, step: Any, dtype: str | None) -> None:
         assert result.tobytes() == expected.tobytes()
 
 
+@pytest.mark.pending
 def test_results_taken_over_are_freed_by_whoever_made_them() -> None:
     """What NumPy allocated for a result that became ours goes back to NumPy's handler."""
     unit, ones = np.eye(40), np.ones((40, 40))

@@ -103,6 +103,7 @@ def test_exact_looks_into_containers() -> None:
     assert converted[1]["k"][1] == 2
 
 
+@pytest.mark.pending
 def test_large_results_go_on_as_npaccel_arrays() -> None:
     x = npaccel.asarray(np.arange(1000.0))
     assert type(np.sort(x)) is npaccel.Array
@@ -110,6 +111,7 @@ def test_large_results_go_on_as_npaccel_arrays() -> None:
     assert type(np.sort(x)) is np.ndarray
 
 
+@pytest.mark.pending
 def test_named_results_are_ours_too() -> None:
     matrix = npaccel.asarray(np.random.default_rng(3).normal(size=(200, 200)))
     result = np.linalg.qr(matrix)
@@ -165,6 +167,7 @@ def test_time_is_that_of_what_ran() -> None:
         assert (seconds["kernels"] > 0) == (npaccel.config.backend != "numpy")
 
 
+@pytest.mark.pending
 def test_calls_that_the_core_leaves_to_numpy_are_counted_by_line() -> None:
     lines = "\n".join(["x @ x[0]"] * 600)
     x = npaccel.asarray(np.ones((200, 200)))

@@ -237,6 +237,7 @@ class Duck:
         return "duck", sorted(t.__name__ for t in types)
 
 
+@pytest.mark.pending
 def test_ducks_win() -> None:
     x = npaccel.asarray(block())
     assert np.concatenate([x, Duck()]) == np.concatenate([block(), Duck()])

@@ -206,6 +206,7 @@ def test_bounds_of_known_indices() -> None:
     assert _native.index_bounds(np.array([1.0]), 4) == -1
 
 
+@pytest.mark.pending
 def test_table_by_large_indices() -> None:
     """A small table is looked up by many indices: the result is large."""
     table = WRAPPED.ours(np.arange(256, dtype="f"))

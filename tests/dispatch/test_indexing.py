@@ -163,6 +163,7 @@ def test_a_few_elements_are_written_at_once_where_nothing_is_pending() -> None:
     np.testing.assert_array_equal(x[:5], [2.0, 4.0, 6.0, -1.0, 10.0])
 
 
+@pytest.mark.pending
 @pytest.mark.parametrize("wrap", [npaccel.asarray, np.asarray])
 def test_in_place_through_a_subscript_is_one_operation(wrap: Any) -> None:
     """Its end, `a[key] = a[key]`, moves nothing."""

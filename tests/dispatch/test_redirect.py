@@ -181,6 +181,7 @@ def test_writes_through_older_views_change_no_recorded_result() -> None:
     assert first[10] == 1 and second[10] == 6
 
 
+@pytest.mark.pending
 @pytest.mark.usefixtures("block")
 def test_a_plain_view_of_a_pending_array_is_recorded() -> None:
     pending = A + B
@@ -377,6 +378,7 @@ def test_what_numpy_computes_is_counted_with_its_time() -> None:
 # Where NumPy can't be redirected at the object.
 
 
+@pytest.mark.pending
 def test_histograms_are_numpys_as_a_whole() -> None:
     edges = np.array([-1.0, 0.0, 0.5])
     want = np.histogram(A, 7), np.histogram(A * 2, edges, weights=B), np.histogram(A.tolist(), 3)
@@ -400,6 +402,7 @@ def test_every_assumption_is_shown_to_hold_here() -> None:
     assert "at the object" in npaccel.devices().accelerate
 
 
+@pytest.mark.pending
 def test_names_stand_in_where_objects_cannot_be_redirected(monkeypatch: Any) -> None:
     monkeypatch.setattr(_native, "redirect_ufunc", lambda ufunc, exact: False)
     monkeypatch.setattr(_native, "redirect_taker", lambda taker: None)
@@ -483,6 +486,7 @@ class Holder:
         return self.array
 
 
+@pytest.mark.pending
 @pytest.mark.parametrize("copy", [True, None, False])
 @pytest.mark.parametrize("plain", [True, False])
 def test_converting_gives_what_an_object_gave(copy: Any, plain: bool) -> None:
@@ -563,6 +567,7 @@ RANDOM: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.pending
 @pytest.mark.parametrize("name", RANDOM)
 def test_random_generators_get_exact_arrays(name: str) -> None:
     """Some refuse subclasses, others go through their elements in Python."""

@@ -103,6 +103,7 @@ def test_values_while_ways_alternate(trials: Callable[[tuple[int, int]], None]) 
             assert np.array_equal(a, b)
 
 
+@pytest.mark.pending
 def test_what_may_have_other_bits_is_always_recorded(
     trials: Callable[[tuple[int, int]], None],
 ) -> None:

@@ -11,9 +11,10 @@ from npaccel import _native
 
 sys.path.insert(0, str(Path(__file__).parent))
 from launches import launches
+from mutants import mutate
 from tiering import adaptive
 
-__all__ = ["adaptive", "launches"]
+__all__ = ["adaptive", "launches", "mutate"]
 
 
 @pytest.fixture(autouse=True)

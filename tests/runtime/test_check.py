@@ -9,6 +9,8 @@ import pytest
 
 import npaccel
 from npaccel.errors import CheckError
+from npaccel.ir.nodes import Fold
+from npaccel.runtime.check import Checker
 
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 2000
@@ -75,3 +77,142 @@ def test_off_means_off(launches, setting) -> None:
     a = npaccel.asarray(np.linspace(0.0, 1.0, N))
     falsify(launches, 1, 0, 5.0)
     assert npaccel.evaluate(a + 1)[0] == 5.0
+
+
+def _source() -> np.ndarray:
+    return np.linspace(0.1, 3.0, N).reshape(40, 50)
+
+
+# What is wrong, how, in which program, and what has to be named. What comes before is inexact.
+MUTANTS = {
+    "a comparison behind exp": (
+        ("greater", "f", {"body": lambda x, y: x >= y + y}),
+        lambda x: np.exp(x) > 1.5,
+        "greater",
+    ),
+    "an index behind sin": (
+        ("argmax", "f", {"fold": Fold.ARGMIN}),
+        lambda x: np.sin(x).argmax(axis=1),
+        "argmax",
+    ),
+    "a cast behind log": (
+        ("copy", "i8", {"body": lambda x: x.convert("i8") + x.convert("i8").like(1)}),
+        lambda x: (np.log(x) * 10).astype("i8") + 2,
+        "copy",
+    ),
+    "integers behind log": (
+        ("multiply", "i", {"body": lambda x, y: x * y + x}),
+        lambda x: (np.log(x) * 10).astype("i8") * 3 - 1,
+        "multiply",
+    ),
+    "booleans behind sqrt and exp": (
+        ("bitwise_or", "b", {"body": lambda x, y: x & y}),
+        lambda x: (np.sqrt(x) > 1) | (np.exp(x) > 9),
+        "bitwise_or",
+    ),
+    "a selection behind a sum": (
+        ("where", "b", {"body": lambda c, x, y: c.select(y, x)}),
+        lambda x: np.where(x > x.sum(axis=1, keepdims=True) / 50, np.cos(x), 1.0) > 0.5,
+        "where",
+    ),
+    "the last digits of a function": (
+        ("sin", "f", {"body": lambda x: x * (1 - 1e-14)}),
+        lambda x: np.floor(np.sin(x * 1e-8) + 7),
+        "sin",
+    ),
+    "a summand": (
+        ("add", "f", {"body": lambda x, y: x + y + 1e-9}),
+        lambda x: np.exp(x) + 1.0 > 2.0,
+        "add",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MUTANTS)
+@pytest.mark.parametrize("backend", ["llvm", "opencl"])
+def test_one_wrong_operation_is_named(case, backend, mutate, setting, request) -> None:
+    """Whatever comes before it is inexact, and whether or not its own result can be seen."""
+    if backend == "opencl":
+        request.getfixturevalue("opencl")
+    setting("backend", backend)
+    wrong, program, name = MUTANTS[case]
+    a = npaccel.asarray(_source())
+    npaccel.evaluate(program(a))  # right as long as nothing is changed
+    mutate(wrong[0], wrong[1], **wrong[2])
+    result = program(a)
+    with pytest.raises(CheckError, match=f"check: {name} at {__file__}:[0-9]+ differs"):
+        npaccel.evaluate(result)
+
+
+def test_integers_that_only_the_kernel_of_the_run_has_wrong(launches) -> None:
+    """Each operation is right where its result is stored; not so in the kernel that ran."""
+    a = npaccel.asarray(_source())
+
+    def after(launch) -> None:
+        ctypes.c_int64.from_address(launch.address(1) + 8 * 7).value += 1
+
+    y = (np.exp(a) * 100).astype("i8")
+    launches.after = after
+    with pytest.raises(CheckError, match=r"copy .* index \(0, 7\).*kernel that it is fused into"):
+        npaccel.evaluate(y)
+
+
+@pytest.fixture
+def compared_with(monkeypatch):
+    """compared_with(change): runs are compared as if they had left what `change` makes of what they
+    left: (contents, looped)."""
+
+    def install(change) -> None:
+        compare = Checker.compare
+        monkeypatch.setattr(
+            Checker,
+            "compare",
+            lambda self, state, contents, looped: compare(self, state, *change(contents, looped)),
+        )
+
+    return install
+
+
+def flipped(content: bytes, at: int) -> bytes:
+    changed = bytearray(content)
+    changed[at] ^= 1
+    return bytes(changed)
+
+
+def test_what_an_earlier_write_left_is_compared_too(compared_with) -> None:
+    """The last request that wrote a buffer has not written all of it."""
+    x = npaccel.asarray(np.linspace(0.0, 1.0, N))
+    y = x + 1
+    y[: N // 2] *= 2
+    y[N // 2 :] *= 4
+
+    def change(contents, looped):
+        return [c and flipped(c, 8 * 3) for c in contents], looped
+
+    compared_with(change)
+    with pytest.raises(CheckError, match=r"multiply .* index \(3,\)"):
+        npaccel.evaluate(y)
+
+
+def test_numpys_loops_are_compared_one_by_one(setting, compared_with) -> None:
+    """Without kernels each result is looked at as the loop has left it."""
+    setting("backend", "numpy")
+    a = npaccel.asarray(_source())
+    assert npaccel.evaluate(np.log(a) > 0.5).any()
+
+    def change(contents, looped):
+        assert sorted(looped) == [(0, 0), (1, 0)]
+        return contents, {**looped, (1, 0): flipped(looped[1, 0], 5)}
+
+    compared_with(change)
+    y = np.log(a) > 0.5
+    with pytest.raises(CheckError, match=r"greater .* index \(0, 5\).*same inputs"):
+        npaccel.evaluate(y)
+
+
+def test_a_fold_by_numpys_loop_need_not_be_in_the_kernels_order(setting) -> None:
+    setting("backend", "numpy")
+    for dtype in ("f2", "f4", "f8", "c16"):
+        a = npaccel.asarray(np.linspace(0.001, 0.1, N).reshape(40, 50).astype(dtype))
+        total = npaccel.evaluate(np.add.reduce(a * 2, axis=0), (a + 1).prod(axis=1))
+        assert len(total) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import npaccel
@@ -18,8 +19,8 @@ from npaccel.errors import ConfigError
         ("NPACCEL_GUARD", "1", "'on', 'off'"),
         ("NPACCEL_THRESHOLD", "-1", "an integer of at least 0"),
         ("NPACCEL_THRESHOLD", "1e6", "an integer of at least 0"),
-        ("NPACCEL_NUM_THREADS", "two", "an integer of at least 0"),
-        ("NPACCEL_QUEUE_LIMIT", "0", "an integer of at least 1"),
+        ("NPACCEL_NUM_THREADS", "two", "an integer from 0 to 256"),
+        ("NPACCEL_QUEUE_LIMIT", "0", "an integer from 1 to 2147483647"),
         ("NPACCEL_CACHE", "maybe", "'on', 'off'"),
         ("NPACCEL_CACHE_DIR", "here", "an absolute path"),
         ("NPACCEL_CACHE_LIMIT", "0", "an integer of at least 65536"),
@@ -33,12 +34,45 @@ def test_variables_that_are_not_allowed(variable: str, value: str, allowed: str)
 
 
 def test_unknown_names_list_what_is_known() -> None:
-    with pytest.raises(ConfigError, match=r"NPACCEL_THREADZ.*NPACCEL_BACKEND.*NPACCEL_CHECK"):
-        Config({"NPACCEL_THREADZ": "2"})
     with pytest.raises(ConfigError, match=r"'speed'; it has backend, cache"):
         npaccel.config.speed = 9
     with pytest.raises(AttributeError, match=r"'speed'; it has backend, cache"):
         _ = npaccel.config.speed
+
+
+@pytest.mark.parametrize(
+    ("variable", "nearest"),
+    [
+        ("NPACCEL_THREADS", "NPACCEL_NUM_THREADS"),
+        ("NPACCEL_BACKENDS", "NPACCEL_BACKEND"),
+        ("NPACCEL_tiering", "NPACCEL_TIERING"),
+        ("NPACCEL_X", "NPACCEL_"),
+    ],
+)
+def test_an_unknown_variable_is_told_with_the_nearest_name(variable: str, nearest: str) -> None:
+    config = Config({variable: "2", "NPACCEL_THRESHOLD": "12"})
+    (text,) = config.unknown
+    assert text.startswith(f"unknown environment variable {variable}; did you mean {nearest}")
+    assert config.threshold == 12
+    assert Config({"NPACCEL_THRESHOLD": "12", "OTHER": "x"}).unknown == []
+
+
+@pytest.mark.parametrize("setting", [s for s in SETTINGS if s.choices is None and not s.folder])
+def test_integers_have_a_largest_value(setting) -> None:
+    """Whatever is allowed can be set; beyond it the text says what is."""
+    most = setting.maximum
+    for wrong in (most + 1, 10**30):
+        with pytest.raises(ConfigError, match=f"{wrong} is not allowed; .* to {most}$"):
+            setattr(npaccel.config, setting.name, wrong)
+    before = getattr(npaccel.config, setting.name)
+    setattr(npaccel.config, setting.name, most)
+    try:
+        assert getattr(npaccel.config, setting.name) == most
+        if setting.name == "threads":
+            assert npaccel._native.threads() == most
+        assert (npaccel.asarray(np.arange(1000.0)) + 1)[3] == 4
+    finally:
+        setattr(npaccel.config, setting.name, before)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +96,14 @@ def test_values_of_the_environment() -> None:
 
 @pytest.mark.parametrize(
     ("ours", "openmp", "threads"),
-    [(None, "3", 3), ("2", "3", 2), (None, "4,2", 4), (None, "x", 0), (None, None, 0)],
+    [
+        (None, "3", 3),
+        ("2", "3", 2),
+        (None, "4,2", 4),
+        (None, "9999", 256),
+        (None, "x", 0),
+        (None, None, 0),
+    ],
 )
 def test_threads_follow_openmp_unless_ours_are_set(ours, openmp, threads) -> None:
     environment = {"NPACCEL_NUM_THREADS": ours, "OMP_NUM_THREADS": openmp}

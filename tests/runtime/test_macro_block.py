@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 
 import npaccel
-from npaccel.errors import NpaccelWarning, SectionError
+from npaccel.errors import ConfigError, NpaccelWarning, SectionError
 
 pytestmark = pytest.mark.usefixtures("deferred")
 
@@ -171,3 +172,28 @@ def test_a_function_section_in_a_block():
         with npaccel.macro("around", x):
             y = double(x + 1) + x
         assert np.array_equal(y, (rand(10) + 1) * 2 + rand(10))
+
+
+@pytest.mark.parametrize("control", [[1], {"a": 1}, (1, [2]), np.ones(3)])
+def test_what_a_block_is_found_by_must_be_hashable(control: Any) -> None:
+    with pytest.raises(ConfigError, match=r"macro\('b', control=.*unhashable type.*tuples"):
+        npaccel.macro("b", control=control)
+
+
+@pytest.mark.parametrize("wrong", [[1, 2], 3.0, None, "u", np.float64(2)])
+def test_a_block_takes_arrays(wrong: Any) -> None:
+    """The text says which argument is none."""
+    said = rf"macro\('b', \.\.\.\): argument 2 is of type {type(wrong).__name__}, not an array"
+    with pytest.raises(ConfigError, match=said):
+        npaccel.macro("b", np.ones(3), wrong)
+
+
+def test_options_that_there_are_not() -> None:
+    said = r"no option 'shape', 'x'; it has control, on_illegal and checks"
+    for what in ("b", None, len):
+        with pytest.raises(TypeError, match=said):
+            npaccel.macro(what, shape=3, x=4)
+    with pytest.raises(ConfigError, match=r"control=.*is for blocks"):
+        npaccel.macro(control=3)
+    with pytest.raises(ConfigError, match=r"on_illegal=.* 'raise' or 'warn'"):
+        npaccel.macro("b", on_illegal=["raise"])

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
+import weakref
 
 import numpy as np
 import pytest
@@ -13,6 +16,9 @@ import npaccel
 
 CHAIN = """
 import sys
+import threading
+import time
+import weakref
 import numpy as np
 import npaccel
 
@@ -80,3 +86,47 @@ def test_dead_inputs_give_their_memory_to_outputs_without_changing_values(name) 
     finally:
         npaccel.config.tiering, npaccel.config.threshold = tiering, threshold
     np.testing.assert_array_equal(result, step(x + 0.5, y * 0.5) * 2.0 + 1.0)
+
+
+def live_bytes() -> int:
+    return npaccel.stats()["live_bytes"]
+
+
+def test_a_result_that_dies_gives_its_memory_back_at_once(deferred) -> None:
+    """Not when something else is recorded: that may never happen."""
+    x = npaccel.asarray(np.ones(1 << 20))
+    before = live_bytes()
+    y = npaccel.evaluate(x * 2.0 + 1.0)
+    assert live_bytes() == before + y.nbytes
+    del y
+    assert live_bytes() == before
+
+
+def test_results_that_die_while_others_evaluate_give_their_memory_back(deferred) -> None:
+    """Whoever has the lock just then does it."""
+    x = npaccel.asarray(np.linspace(0.1, 1.0, 1 << 16))
+    before = live_bytes()
+
+    def work() -> None:
+        for _ in range(50):
+            npaccel.evaluate(np.sin(x) * x + 1.0)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert live_bytes() == before
+
+
+def test_inputs_of_what_a_touch_evaluated_die_with_their_last_name(deferred) -> None:
+    """Though nothing is recorded or evaluated after it."""
+    source = np.ones(1 << 18)
+    y = npaccel.asarray(source) * 2.0
+    assert np.asarray(y)[:3].tolist() == [2.0, 2.0, 2.0]
+    alive = weakref.ref(source)
+    del source
+    for _ in range(1000):  # older interpreters hear of it when they next take their lock
+        if alive() is not None:
+            time.sleep(0.001)
+    assert alive() is None

@@ -1,4 +1,5 @@
-"""Where nothing can be guarded: no more mappings, little address space, the guard switched off."""
+"""Where nothing or little can be guarded: no more mappings, little address space, system calls that
+are forbidden, the guard switched off."""
 
 from __future__ import annotations
 
@@ -22,13 +23,167 @@ print("right")
 """
 
 
+# Address space (KiB) that NumPy and npaccel can be imported in, of which an eighth is too little to
+# defer into; and enough for that.
+TOO_LITTLE, LITTLE = 1 << 20, 4 << 20
+# OpenBLAS's buffers for threads take more of it than all else.
+ALONE = {"OPENBLAS_NUM_THREADS": "1", "NPACCEL_GUARD": "on"}
+
+# Nothing is recorded, so operations on large arrays are as small ones: NumPy's, on plain results.
+PASSED = """
+warnings.simplefilter("error")
+source = np.arange(1 << 17, dtype=float)
+with npaccel.accelerate():
+    for made in (source * 2.0, np.sin(source), source[source > 3], np.zeros(1 << 17), source.copy(),
+                 np.where(source > 3, source, 0), source.astype("f4"), source[::-1].reshape(2, -1)):
+        assert type(made) is np.ndarray
+    source += 1.0
+x = npaccel.asarray(source)
+assert type(x) is npaccel.Array and type(x[3:]) is npaccel.Array
+for made in (x * 2.0, 1.0 + x, np.sin(x), x[x > 3], x.copy(), np.where(x > 3, x, 0), x.sum(),
+             np.add(x, 1.0, out=source), np.concatenate([x, x]), x[np.arange(9)], x.mean()):
+    assert type(made) in (np.ndarray, np.float64)
+x *= 2.0
+x[3:9] = x[9:15]
+counts = npaccel.stats()
+assert counts["requests"] == counts["fallbacks"] == counts["not_deferred"] == 0, counts
+
+@npaccel.macro
+def step(u):
+    return u + 1.0
+assert (step(x) == x + 1.0).all() and "the guard is off" in step.stats()["reasons"]
+with npaccel.macro("block", x) as m:
+    assert type(m.arrays[0] + 1.0) is np.ndarray
+told = str(npaccel.explain())
+assert "NumPy computes everything" in " ".join(told.split()) and WHY in told, told
+found = npaccel.devices()
+assert not found.guarded and WHY in found.guard, found.guard
+print("passed")
+"""
+
+# Forbids a system call from here on, as sandboxes do.
+FORBID = """
+import ctypes, platform, struct
+def forbid(x86_64, aarch64):
+    number = {"x86_64": x86_64, "aarch64": aarch64}[platform.machine()]
+    EPERM = 1
+    rows = [(0x20, 0, 0, 0), (0x15, 0, 1, number)]
+    rows += [(0x06, 0, 0, 0x50000 | EPERM), (0x06, 0, 0, 0x7FFF0000)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
+    program = struct.pack("HxxxxxxP", len(rows), ctypes.addressof(code))
+    libc = ctypes.CDLL(None, use_errno=True)
+    NO_NEW_PRIVILEGES, SECCOMP, FILTER = 38, 22, 2
+    assert libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0
+    if libc.prctl(SECCOMP, FILTER, ctypes.c_char_p(program), 0, 0) != 0:
+        print("no filters here")
+        raise SystemExit
+"""
+
+
 def test_guard_off() -> None:
     assert succeed(VALUES, env={"NPACCEL_GUARD": "off"}).strip() == "right"
 
 
+def test_without_the_guard_everything_is_numpys() -> None:
+    passed = f"WHY = 'as set'\n{PASSED}"
+    assert succeed(passed, env={"NPACCEL_GUARD": "off"}).strip() == "passed"
+
+
+def test_too_little_address_space() -> None:
+    """`ulimit -v`: too little to defer into; even warnings that are errors stop nothing."""
+    out = succeed(f"WHY = 'ulimit -v'\n{PASSED}", limit_kib=TOO_LITTLE, env=ALONE)
+    assert out.strip() == "passed"
+
+
+@pytest.mark.pending
 def test_little_address_space() -> None:
-    """`ulimit -v`: the reservation fails, so nothing is deferred."""
-    assert succeed(VALUES, limit_kib=4 << 20).strip() == "right"
+    """An eighth of what is left is reserved, and results are deferred."""
+    out = succeed(
+        """
+def size():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) << 12
+x, want = pending()
+assert npaccel.stats()["not_deferred"] == 0 and GUARDED
+assert (np.asarray(x) == want).all()
+print(size())
+""",
+        limit_kib=LITTLE,
+        env=ALONE,
+    )
+    assert int(out) < 1 << 30
+
+
+@pytest.mark.pending
+def test_where_space_runs_out_the_rest_is_numpys() -> None:
+    """And asking for more costs little: it is asked less and less often."""
+    succeed(
+        """
+source = np.arange(1 << 17, dtype=float)
+with npaccel.accelerate():
+    kept = [source * float(i) for i in range(400)]
+    for i in range(1000): source + float(i)
+assert all((made == source * float(i)).all() for i, made in enumerate(kept[:400]))
+counts = npaccel.stats()
+assert counts["live_ranges"] > 8 and 0 < counts["not_deferred"] < 40, counts
+reasons = {fallback.reason for fallback in npaccel.explain().fallbacks}
+assert reasons == {"no room to defer into (address space or mappings are limited)"}, reasons
+del kept
+with npaccel.accelerate():
+    for i in range(2000): last = source * float(i)
+assert type(last) is npaccel.Array and (last == source * 1999.0).all()
+""",
+        limit_kib=LITTLE,
+        env=ALONE | {"NPACCEL_TIERING": "off"},
+        prelude=PRELUDE + "_native.trials(False)\n",
+    )
+
+
+def test_a_sandbox_that_forbids_to_move_pages() -> None:
+    prelude, rest = PRELUDE.split("import npaccel\n")
+    prelude = f"{prelude}{FORBID}forbid(25, 216)  # mremap\nimport npaccel\n{rest}"
+    out = succeed(f"WHY = 'a sandbox'\n{PASSED}", prelude=prelude, env=ALONE)
+    assert out.strip() in ("passed", "no filters here")
+
+
+@pytest.mark.pending
+def test_a_sandbox_that_forbids_handlers_later_on() -> None:
+    """What was pending is computed, and from then on everything is NumPy's."""
+    program = f"""{FORBID}
+x, want = pending()
+forbid(13, 134)  # rt_sigaction
+assert (np.asarray(x) == want).all()
+y = x + 1.0
+assert (np.asarray(y) == want + 1.0).all() and not _native.guarded()
+WHY = "handler of SIGSEGV"
+npaccel.stats(reset=True)
+{PASSED}"""
+    assert succeed(program).strip() in ("passed", "no filters here")
+
+
+TOLD = """
+x = np.ones(1 << 17)
+with warnings.catch_warnings(record=True) as found:
+    warnings.simplefilter("always")
+    for _ in range(3):
+        with npaccel.accelerate(): x + 1.0
+        npaccel.asarray(x) * 2.0
+        npaccel.macro(np.negative)(x)
+for warning in found:
+    print(warning.category.__name__, warning.filename, warning.lineno)
+"""
+
+
+def test_who_did_not_ask_for_it_is_told_once_at_his_line() -> None:
+    told = succeed(TOLD, limit_kib=TOO_LITTLE, env=ALONE).split()
+    line = 1 + (PRELUDE + TOLD).splitlines().index("        with npaccel.accelerate(): x + 1.0")
+    assert told == ["NpaccelWarning", "<string>", str(line)]
+
+
+def test_neither_an_import_nor_who_asked_for_it_is_told() -> None:
+    assert succeed(TOLD, env={"NPACCEL_GUARD": "off"}) == ""
+    done = run("", limit_kib=TOO_LITTLE, env=ALONE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_out_of_memory_is_an_exception_that_leaves_the_rest_valid() -> None:

@@ -6,6 +6,8 @@ machine's own: at a moment that the program chooses, with the guard at work.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from . import foreign
@@ -221,3 +223,84 @@ assert plain[2] == base[1] + base[2]
         env={"NPACCEL_BACKEND": backend, "NPACCEL_GUARD": guard},
     )
     assert out.split() == ["True", "True"]
+
+
+# `said(action)`: what the MemoryError says; lines count from here.
+SAID = """
+def said(action):
+    try:
+        action()
+    except MemoryError as error:
+        return str(error)
+@npaccel.macro
+def step(u, v):
+    return np.cumsum(u) * v + 1.0
+"""
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_error_says_for_what_memory_did_not_suffice(backend: str) -> None:
+    """The operation, the user's line and the size, wherever evaluation stops."""
+    program = (
+        LIMIT
+        + SAID
+        + """
+base, w = large_base(20), npaccel.asarray(np.ones(4 * N))
+for _ in range(3): step(w, w)
+y = base[::-1] + 1.0  # computed, but not shown
+scarce()
+print(said(npaccel.evaluate))
+print(said(lambda: y[5]))
+plenty()
+npaccel.evaluate(in_place())
+z = np.cumsum(base, dtype=float)  # not computed
+in_place()
+scarce()
+print(said(npaccel.evaluate))
+plenty()
+npaccel.evaluate()
+scarce()
+print(said(lambda: step(w, w)))
+plenty()
+assert step(w, w)[3] == 5.0
+"""
+    )
+    lines = program.splitlines()
+    earlier, later = (
+        next(i for i, text in enumerate(lines) if words in text)
+        for words in ("# computed, but", "# not computed")
+    )
+    out = succeed(program, env={"NPACCEL_BACKEND": backend}).splitlines()
+    mib, shape = "an array of 80.00 MiB with shape (10485760,) and data type float64", r"(\d+)"
+    wanted = [
+        rf"Unable to allocate memory for add at .*:{shape}: its result is {re.escape(mib)}",
+        rf"Unable to allocate memory to show {re.escape(mib)}, which is computed",
+        rf"Unable to allocate memory for add\.accumulate at .*:{shape}: its .* 80\.00 MiB.*",
+        rf"Unable to allocate memory for add at .*:{shape}: its result is an array of 32\.00 MiB.*",
+    ]
+    places = [re.fullmatch(pattern, text) for pattern, text in zip(wanted, out, strict=True)]
+    assert all(places), out
+    assert int(places[2][1]) - int(places[0][1]) == later - earlier  # type: ignore[index]
+
+
+def test_more_than_the_machine_has_is_refused_as_numpy_refuses_it() -> None:
+    """At the call, in NumPy's words; nothing is promised that can't be kept."""
+    succeed(
+        LIMIT
+        + SAID
+        + """
+rows = 8 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE") // (8 << 18)
+a, b = np.ones((rows, 1)), np.ones(1 << 18)
+expected = said(lambda: a * b)
+if expected is None:  # a machine that promises anything
+    raise SystemExit
+assert "Unable to allocate" in expected
+x, y = npaccel.asarray(a), npaccel.asarray(b)
+assert said(lambda: x * y) == expected
+with npaccel.accelerate(min_size=8):
+    assert said(lambda: a * b) == expected
+    assert said(lambda: np.broadcast_to(y, (rows, 1 << 18)).copy()) == expected
+assert said(lambda: npaccel.evaluate(x + 1)) is None
+"""
+    )

@@ -11,7 +11,7 @@ from npaccel.errors import InternalError
 from npaccel.ir.nodes import Kind, Request, ScalarOperand, View
 from npaccel.ir.views import gathered
 
-__all__ = ["run_request", "run_requests", "show"]
+__all__ = ["kept", "run_request", "run_requests", "show"]
 
 Array = np.ndarray[Any, Any]
 Scalars = Callable[[int, int], Any]
@@ -31,6 +31,15 @@ def show(view: View, shape: Sequence[int], memory: Array) -> Array:
     if 0 in shape:
         return np.empty(shape, dtype)
     return np.ndarray(shape, dtype, memory, view.offset * dtype.itemsize, strides)
+
+
+def kept(request: Request, view: View) -> tuple[View, tuple[int, ...]]:
+    """An output and its shape, without the axes that the request reduces."""
+    reduced = request.axes if request.kind in (Kind.REDUCE, Kind.ARG) else ()
+    axes = [axis for axis in range(len(request.shape)) if axis not in reduced]
+    strides = tuple(view.strides[axis] for axis in axes)
+    part = View(view.buffer, view.dtype, view.offset, strides)
+    return part, tuple(request.shape[axis] for axis in axes)
 
 
 def run_requests(
@@ -91,7 +100,8 @@ def _run(request: Request, memory: Mapping[int, Array], scalars: Scalars | None)
             (axis,) = request.axes
             ufunc(request.op).accumulate(inputs[0], axis, dtype=request.loop[-1], out=target)
         case Kind.REDUCE | Kind.ARG:
-            _reduce(request, inputs, _kept(request, memory), mask)
+            part, shape = kept(request, request.outputs[0])
+            _reduce(request, inputs, show(part, shape, memory[part.buffer]), mask)
 
 
 def ufunc(name: str) -> np.ufunc:
@@ -111,15 +121,6 @@ def _operand(
         value = operand.value if scalars is None else scalars(request.index, position)
         return np.asarray(value, operand.dtype)
     return show(operand, request.shape, memory[operand.buffer])
-
-
-def _kept(request: Request, memory: Mapping[int, Array]) -> Array:
-    """The result of a reduction, without the reduced axes."""
-    (view,) = request.outputs
-    kept = [axis for axis in range(len(request.shape)) if axis not in request.axes]
-    strides = tuple(view.strides[axis] for axis in kept)
-    part = View(view.buffer, view.dtype, view.offset, strides)
-    return show(part, [request.shape[axis] for axis in kept], memory[view.buffer])
 
 
 def _single(operand: Array) -> Array:

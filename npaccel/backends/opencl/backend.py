@@ -63,6 +63,11 @@ class OpenclBackend:
         """Whether kernels use the host's memory, and nothing moves."""
         return self.target.host_memory
 
+    @property
+    def shares_memory(self) -> bool:
+        """Whether they could, whatever was set."""
+        return self.target.shares_memory
+
     def limit_memory(self, size_bytes: int) -> None:
         """Use so many bytes of the device's memory; 0: what suits it."""
         self.target.limit_memory(size_bytes)

@@ -83,6 +83,7 @@ class _Former:
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
         self.shared = _shared(draft, draft.groups)
+        self.logs = frozenset(buffer.index for buffer in draft.trace.buffers if buffer.log)
         self.kernels: dict[str, Kernel] = {}
         self.steps: list[KernelStep | RequestStep] = []
         self.consumed: set[tuple[int, int]] = set()
@@ -106,7 +107,7 @@ class _Former:
     def kernel(self, group: Group) -> None:
         execution = execute(self.draft, group, frozenset(self.shared))
         limits = self.draft.limits
-        layout = _layout(execution, group, limits)
+        layout = _layout(execution, group, self.logs)
         rows = Rows(layout.scratch_points)
         try:
             leaves, scratch = make_leaves(execution, limits, rows)
@@ -233,8 +234,10 @@ class _Former:
         )
 
 
-def _layout(execution: Execution, group: Group, limits: Limits) -> Layout:
+def _layout(execution: Execution, group: Group, logs: frozenset[int]) -> Layout:
+    """logs : buffers that have no say in it."""
     stored = frozenset(s.array for m in execution.moments.values() for s in m.stores)
+    silent = frozenset(k for k, key in enumerate(execution.arrays) if key[0] in logs)
     argument = any(
         reduce.fold in (Fold.ARGMIN, Fold.ARGMAX)
         for moment in execution.moments.values()
@@ -245,7 +248,8 @@ def _layout(execution: Execution, group: Group, limits: Limits) -> Layout:
         group.space,
         group.axes,
         views,
-        written=stored,
+        written=stored - silent,
+        silent=silent,
         keep_order=argument,
         order=group.order,
         narrow=all(item_size(key[1]) <= NARROW_BYTES for key in execution.arrays),

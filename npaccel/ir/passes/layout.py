@@ -84,6 +84,7 @@ def lay_out(
     keep_order: bool,
     order: FoldOrder | None = None,
     narrow: bool = False,
+    silent: frozenset[int] = frozenset(),
 ) -> Layout:
     """Choose the domain for `views` (strides over `space`) with `axes` reduced.
 
@@ -91,10 +92,12 @@ def lay_out(
     keep_order : the reduced axes must stay in row-major order, as argmin needs
     order : of the float sums and products among them, which decides their bits
     narrow : all elements have at most `NARROW_BYTES`
+    silent : indices of views that have no say, but that axes must be walked as one in them, too
     """
     if not space:
         return Layout(0, (1,), tuple((1,) for _ in views), False, ((),))
-    voters = [*views, *(views[index] for index in sorted(written))]
+    heard = [index for index in range(len(views)) if index not in silent]
+    voters = [views[index] for index in (*heard, *sorted(written))]
     reduced = list(axes or ())
     band = _in_memory_order([a for a in range(len(space)) if a not in reduced], voters)
     inner = reduced if keep_order else _in_memory_order(reduced, voters)
@@ -117,14 +120,15 @@ def lay_out(
     band_rank = sum(run[0] < len(band) for run in runs)
     if order is not None:
         return Layout(band_rank, shape, strides, order.banded, made_of)
-    lanes_on_band = _lanes_on_band(shape, strides, band_rank) or _has_short_rows(
+    heard_strides = [strides[index] for index in heard]
+    lanes_on_band = _lanes_on_band(shape, heard_strides, band_rank) or _has_short_rows(
         shape, [strides[index] for index in written], band_rank
     )
     return Layout(band_rank, shape, strides, lanes_on_band, made_of)
 
 
 def _lanes_on_band(
-    shape: tuple[int, ...], strides: tuple[tuple[int, ...], ...], band_rank: int
+    shape: tuple[int, ...], strides: Sequence[tuple[int, ...]], band_rank: int
 ) -> bool:
     if band_rank == 0 or shape[band_rank - 1] < LANES:
         return False

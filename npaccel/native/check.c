@@ -1,0 +1,161 @@
+/* check.c: what check mode compares: the content of buffers, and what NumPy's loops made. */
+#include "record.h"
+
+#include <string.h>
+
+/* A copy that memory does not suffice for stays NULL. */
+void npa_contents_copy(npa_contents *c, bool after)
+{
+    c->of = calloc((size_t)npa_q.nbuffers + 1, sizeof *c->of);
+    for (; c->of != NULL && c->n < npa_q.nbuffers; c->n++) {
+        npa_buffer *b = npa_q.buffers[c->n];
+        npa_copy_home(b);
+        const char *from = b->range == NULL ? npa_buffer_address(b) : b->range->work;
+        bool wanted = !after || (b->pending && !atomic_load(&b->dead) && from != NULL);
+        c->of[c->n].bytes = wanted ? calloc(b->size, 1) : NULL;
+        c->of[c->n].size = b->size;
+        if (c->of[c->n].bytes != NULL && from != NULL && !(b->fresh && !after)) {
+            memcpy(c->of[c->n].bytes, from, b->size);
+        }
+    }
+}
+
+void npa_contents_drop(npa_contents *c)
+{
+    for (int i = 0; i < c->n; i++) {
+        free(c->of[i].bytes);
+    }
+    free(c->of);
+}
+
+static PyObject *bytes_or_none(const char *bytes, size_t size)
+{
+    return bytes == NULL ? Py_NewRef(Py_None) : PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size);
+}
+
+/* Bytes per buffer, None for one that is not compared. */
+static PyObject *contents_list(const npa_contents *c)
+{
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list != NULL && i < c->n; i++) {
+        PyObject *item = bytes_or_none(c->of[i].bytes, c->of[i].size);
+        if (item == NULL || PyList_Append(list, item) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+PyObject *npa_pending_contents(void)
+{
+    npa_contents c = {0};
+    npa_lock();
+    if (npa_same_queue() == 0 && npa_foreign_settle(false) == 0) {
+        npa_contents_copy(&c, false);
+    }
+    npa_unlock();
+    PyObject *list = PyErr_Occurred() ? NULL : contents_list(&c);
+    npa_contents_drop(&c);
+    return list;
+}
+
+/* Of the run at hand: per request and output what NumPy's loop made, without gaps, in C order. */
+static struct { int request, output; char *bytes; size_t size; } *logged;
+static int nlogged, logged_cap;
+static bool logging;
+
+void npa_log_end(void)
+{
+    for (int i = 0; i < nlogged; i++) {
+        free(logged[i].bytes);
+    }
+    nlogged = 0;
+    logging = false;
+}
+
+void npa_log_begin(bool wanted)
+{
+    npa_log_end();
+    logging = wanted;
+}
+
+/* Where the copy ends. */
+static char *copy_dense(char *to, const char *from, int ndim, const int64_t *shape,
+                        const int64_t *strides, size_t item)
+{
+    if (ndim == 0) {
+        memcpy(to, from, item);
+        return to + item;
+    }
+    for (int64_t i = 0; i < shape[0]; i++) {
+        to = copy_dense(to, from + i * strides[0], ndim - 1, shape + 1, strides + 1, item);
+    }
+    return to;
+}
+
+static void log_output(npa_queue *q, npa_request *r, int request, int output)
+{
+    npa_operand *o = npa_operand_at(r, r->nin + output);
+    char *base = npa_buffer_address(q->buffers[o->buffer]);
+    bool folds = r->rule->kind == NPA_REDUCE || r->rule->kind == NPA_ARG;
+    int64_t shape[NPA_MAX_DIMS], strides[NPA_MAX_DIMS];
+    size_t item = (size_t)npa_item_sizes[o->type], size = item;
+    int ndim = 0;
+    for (int axis = 0; axis < r->ndim; axis++) {
+        if (!folds || !(r->axes >> axis & 1)) {
+            shape[ndim] = r->shape[axis], strides[ndim++] = o->at[axis];
+            size *= (size_t)r->shape[axis];
+        }
+    }
+    char *bytes = base != NULL ? malloc(size + 1) : NULL;
+    if (bytes != NULL && size > 0) {
+        copy_dense(bytes, base + o->offset, ndim, shape, strides, item);
+    }
+    logged[nlogged].request = request, logged[nlogged].output = output;
+    logged[nlogged].bytes = bytes, logged[nlogged++].size = size;
+}
+
+void npa_log_request(npa_queue *q, int request)
+{
+    npa_request *r = (npa_request *)(q->arena + q->at[request]);
+    if (!logging || npa_guard_evaluates()) {
+        return;
+    }
+    if (nlogged + r->nout > logged_cap) {
+        int cap = 2 * logged_cap + 64;
+        void *grown = realloc(logged, sizeof *logged * (size_t)cap);
+        if (grown == NULL) {
+            return; /* then NumPy computes it once more */
+        }
+        logged = grown, logged_cap = cap;
+    }
+    for (int output = 0; output < r->nout; output++) {
+        log_output(q, r, request, output);
+    }
+}
+
+/* {(request, output): bytes}. One that ran twice is there as it was at last. */
+static PyObject *logged_dict(void)
+{
+    PyObject *dict = PyDict_New();
+    for (int i = 0; dict != NULL && i < nlogged; i++) {
+        PyObject *key = Py_BuildValue("(ii)", logged[i].request, logged[i].output);
+        PyObject *value = key != NULL ? bytes_or_none(logged[i].bytes, logged[i].size) : NULL;
+        if (value == NULL || PyDict_SetItem(dict, key, value) < 0) {
+            Py_CLEAR(dict);
+        }
+        Py_XDECREF(key), Py_XDECREF(value);
+    }
+    return dict;
+}
+
+int npa_check_run(PyObject *checked, const npa_contents *results)
+{
+    PyObject *list = contents_list(results), *loops = list != NULL ? logged_dict() : NULL;
+    PyObject *verdict = loops == NULL ? NULL
+        : npa_without_us(PyObject_CallMethod(npa_hook_plan, "after", "OOO", checked, list, loops));
+    int status = verdict != NULL ? 0 : -1;
+    Py_XDECREF(list), Py_XDECREF(loops), Py_XDECREF(verdict);
+    return status;
+}
