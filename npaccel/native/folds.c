@@ -100,7 +100,7 @@ static PyObject *fold_now(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool 
     npy_intp kept[NPA_MAX_DIMS];
     int64_t shape[NPA_MAX_DIMS], in[NPA_MAX_DIMS], out[NPA_MAX_DIMS];
     int ndim = PyArray_NDIM(a), nkept = 0, state = npa_errstate_of(rule);
-    if (state < 0 || npa_check_mode || npa_stores != NULL || PyArray_SIZE(a) == 0) {
+    if (state < 0 || npa_check_mode || npa_copies_exist() || PyArray_SIZE(a) == 0) {
         return NULL;
     }
     for (int i = 0; i < ndim; i++) {
