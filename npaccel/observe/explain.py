@@ -258,8 +258,8 @@ def _why_single(program: _native.Program) -> str:
     """Why a Program runs its requests one by one; '' if it does not."""
     if isinstance(program.info, str):
         return program.info
-    if not program.single:
-        return ""
+    if not program.single or not any(step.kernel for step in program.info.plan_info().steps):
+        return ""  # the steps say why
     _, best_s, _ = program.timing
     times = f"{best_s * 1e3:.3g} ms against {program.rival * 1e3:.3g} ms"
     return f"its kernels were slower than NumPy's loops ({times})"
