@@ -20,6 +20,7 @@ __all__ = [
     "SETTINGS",
     "Config",
     "Setting",
+    "c_compiler",
     "driver_environment",
     "process_settings",
     "set_driver_folder",
@@ -334,6 +335,11 @@ def _is_command() -> bool:
     if sys.argv[:1] == ["-m"]:
         return words[words.index("-m") + 1 :][:1] == ["npaccel"] if "-m" in words else False
     return os.path.basename(sys.argv[0]) == "npaccel" if sys.argv else False
+
+
+def c_compiler() -> str:
+    """The command that compiles C: CC, as for other programs, or cc."""
+    return os.environ.get("CC", "") or "cc"
 
 
 def driver_environment(folder: str) -> dict[str, str]:

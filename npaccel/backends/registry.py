@@ -12,6 +12,7 @@ __all__ = ["GROUP", "available", "open_backend"]
 
 GROUP = "npaccel.backends"
 _OWN = {
+    "c": "npaccel.backends.c.backend:CBackend",
     "llvm": "npaccel.backends.llvm.backend:LlvmBackend",
     "opencl": "npaccel.backends.opencl.backend:OpenclBackend",
 }

@@ -5,6 +5,7 @@
 
 import os
 import re
+import shutil
 
 import pytest
 
@@ -30,7 +31,7 @@ def host():
     return Host()
 
 
-MACHINES = os.environ.get("TEST_BACKENDS", "llvm opencl").split()
+MACHINES = os.environ.get("TEST_BACKENDS", "llvm opencl c").split()
 
 
 @pytest.fixture(scope="session", params=MACHINES)
@@ -38,6 +39,8 @@ def machine(request, host):
     """Each backend in turn: what they all must do."""
     if request.param == "llvm":
         return Llvm(host)
+    if request.param == "c" and shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
     try:
         if request.param == "groups":
             return Opencl.of_groups()

@@ -8,7 +8,7 @@ IEEE meaning.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from npaccel.backends.emit.builder import Builder, Lanes, Name, Range, Value, Variable
@@ -17,7 +17,7 @@ from npaccel.backends.emit.skeletons import symbols_of, write_finish, write_main
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.scalar import Core, item_size
 
-__all__ = ["Printer", "machine_of", "write_source"]
+__all__ = ["Printer", "machine_of", "write_module", "write_source"]
 
 RARELY = "!prof !0"
 _ELEMENTS = {"b1": "i1", "n": "i64", "p": "ptr", "f2": "half", "f4": "float", "f8": "double"}
@@ -125,16 +125,29 @@ def write_source(kernel: Kernel, vector_bytes: int, *, fence: bool) -> str:
     vector_bytes : size of the host's widest vector register
     fence : the host is x86, where stores around the cache are ordered by an sfence only
     """
+    return write_module([(symbols_of(kernel, "main"), kernel)], vector_bytes, fence=fence)
+
+
+def write_module(
+    kernels: Iterable[tuple[Sequence[str], Kernel]],
+    vector_bytes: int,
+    *,
+    fence: bool,
+    linkage: str = "",
+) -> str:
+    """Text of a module with the functions of many kernels, which have those names.
+
+    linkage : how others see them, in LLVM's words
+    """
     declarations: set[str] = set()
-    main = Printer(machine_of(vector_bytes), declarations)
-    write_main(main, kernel)
-    if fence and any(array.nontemporal for array in kernel.arrays):
-        main.fence_stores()
-    functions = [main.text("main")]
-    if len(symbols_of(kernel, "main")) > 1:
-        finish = Printer(machine_of(vector_bytes), declarations)
-        write_finish(finish, kernel)
-        functions.append(finish.text("finish"))
+    functions = []
+    for symbols, kernel in kernels:
+        for symbol, write in zip(symbols, (write_main, write_finish), strict=False):
+            printer = Printer(machine_of(vector_bytes), declarations)
+            write(printer, kernel)
+            if write is write_main and fence and any(a.nontemporal for a in kernel.arrays):
+                printer.fence_stores()
+            functions.append(printer.text(symbol, linkage))
     bits = 8 * vector_bytes
     attributes = (
         f'attributes #0 = {{ nounwind "prefer-vector-width"="{bits}" '
@@ -157,13 +170,11 @@ class Printer(Builder):
         self._allocas: list[str] = []
         self._places: dict[str, Name] = {}
 
-    def text(self, name: str) -> str:
+    def text(self, name: str, linkage: str = "") -> str:
         """The whole function."""
         body = "\n".join(["entry:", *self._allocas, *self._lines, "ret void"])
-        return (
-            f"define void @{name}(ptr %words, ptr %range, ptr %scratch, ptr %flags) #0 "
-            f"{{\n{body}\n}}\n"
-        )
+        arguments = "ptr %words, ptr %range, ptr %scratch, ptr %flags"
+        return f"define {linkage} void @{name}({arguments}) #0 {{\n{body}\n}}\n"
 
     # Instructions.
 

@@ -1,22 +1,28 @@
-"""Run a compiled kernel through ctypes: what the C core does, for tests and for use without it."""
+"""Run the host's kernels through ctypes, as the C core does: for tests, and to measure it."""
 
 from __future__ import annotations
 
 import ctypes
 import struct
 from collections.abc import Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from npaccel.backends.base import Grid
+from npaccel.backends.compiled import CompiledKernel
 from npaccel.backends.layout import Layout
-from npaccel.backends.llvm.compile import CompiledKernel
+from npaccel.backends.samples import SAMPLE_ELEMENTS, best_time, measure_rates
+from npaccel.backends.speeds import Speeds
+from npaccel.ir.nodes import Kernel
 
-__all__ = ["Launch", "run_step"]
+__all__ = ["Launch", "measure", "run_step"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
+# From a flush to a thread of the pool and back; Python would take longer to measure it.
+LAUNCH_S = 5e-6
+GRAIN = 1 << 15  # elements
 _FUNCTION = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 )
@@ -100,3 +106,19 @@ def run_step(
             done.result()
     launch.finish((0, grid.n_band))
     return [int(bits) for bits in launch.flags[: compiled.kernel.slots]]
+
+
+def measure(backend: Any, threads: int) -> Speeds:
+    """Of kernels on so many threads."""
+    arrays = {d: [np.zeros(SAMPLE_ELEMENTS, d) for _ in range(2)] for d in ("f4", "f8")}
+    with ThreadPoolExecutor(threads) as pool:
+
+        def seconds_of(kernel: Kernel, dtype: str, n: int) -> float:
+            if n == 1:
+                return LAUNCH_S
+            compiled = backend.compile(kernel)
+            grid = Grid(1, 1, n, -(-n // threads // GRAIN) * GRAIN)
+            return best_time(lambda: run_step(compiled, (n,), arrays[dtype], grid=grid, pool=pool))
+
+        copy_bytes_s, *rates = measure_rates(seconds_of)
+    return Speeds(copy_bytes_s, copy_bytes_s, *rates)
