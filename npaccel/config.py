@@ -123,9 +123,9 @@ SETTINGS: Final = (
     Setting(
         "backend",
         "auto",
-        "what runs kernels: auto (the compiled one that is best), llvm, opencl or opencl:N (a "
-        "device), or numpy (NumPy's own loops, one request at a time)",
-        choices=("auto", "llvm", "numpy", "opencl"),
+        "what runs kernels: auto (the compiled one that is best), llvm, c (the system's compiler), "
+        "opencl or opencl:N (a device), or numpy (NumPy's own loops, one request at a time)",
+        choices=("auto", "c", "llvm", "numpy", "opencl"),
         numbered="opencl",
         group="npaccel.backends",
     ),
@@ -209,7 +209,7 @@ SETTINGS: Final = (
 )
 
 
-HOSTS: Final = ("cpu", "llvm")  # devices whose memory is the host's; the first is NumPy's word
+HOSTS: Final = ("cpu", "llvm", "c")  # devices whose memory is the host's; the first is NumPy's word
 # Not a setting of its own: where `npaccel.asarray` is to put an array.
 DEVICE: Final = Setting(
     "device",

@@ -12,6 +12,7 @@ from npaccel.backends.emit.builder import Name, Range
 from npaccel.backends.emit.machine import Machine
 from npaccel.backends.emit.skeletons import symbols_of, write_finish, write_main
 from npaccel.ir.nodes import Kernel
+from npaccel.ir.text import kernel_text
 
 __all__ = ["Printer", "machine_of", "write_source"]
 
@@ -65,7 +66,7 @@ def write_source(kernel: Kernel, vector_bytes: int) -> str:
         texts.append(b.text(f"void {name}({arguments})"))
         functions |= b.half_functions("static inline")
     body = "\n".join([*functions.values(), *texts])
-    return "\n".join([PREAMBLE, *_types(body), "", body])
+    return "\n".join([f"/*\n{kernel_text(kernel)}\n*/", PREAMBLE, *_types(body), "", body])
 
 
 def _types(text: str) -> Iterator[str]:

@@ -48,9 +48,7 @@ class Compiler:
         path = shutil.which(command[0]) if command else None
         if path is None:
             name = command[0] if command else c_compiler()
-            raise BackendUnavailable(
-                f"c: there is no compiler {name!r}; set the variable CC to one"
-            )
+            raise BackendUnavailable(f"c: there is no compiler {name!r}; CC names another")
         self._command = [path, *command[1:], *OPTIONS]
         processor, self.vector_bytes = _native.cpu()
         if platform.machine().lower() in ("x86_64", "amd64"):
