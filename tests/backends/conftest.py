@@ -14,15 +14,17 @@ from npaccel.errors import BackendUnavailable
 
 from .support import Declared, Llvm, Opencl
 
-# An OpenCL driver takes ten times as long for a kernel as LLVM: of the dtypes and folds that differ
-# in nothing but a name most are left for the slow tests.
+# Other compilers take ten times as long for a kernel as LLVM: of the dtypes and folds that differ in
+# nothing but a name most are left for the slow tests.
 LATER = re.compile(r"(i1|i2|i8|u1|u2|u4|u8|c8|f2|FMIN|FMAX|MAX|PRODUCT|AND|XOR)\b")
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         name = re.sub("[-_.]", " ", item.name)
-        if "opencl" in name and LATER.search(name):
+        there = getattr(item, "callspec", None)
+        machine = there.params.get("machine") if there is not None else None
+        if machine in ("opencl", "c") and LATER.search(name):
             item.add_marker(pytest.mark.slow)
 
 
