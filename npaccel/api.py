@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, Literal, overload
@@ -286,7 +287,8 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
         code_bytes : memory that machine code takes now, never reset.
         left_to_numpy : operations in blocks that NumPy did at once, since they were new, or
             recording them was found, by trial, to take longer.
-        fallbacks : calls handed to NumPy, not recorded; `explain` lists them with their reasons.
+        fallbacks : calls handed to NumPy, not recorded; `explain` lists them with their lines.
+        reasons : these calls by reason.
         bytes_read, bytes_written : by kernels, what several views of an array share counted once.
         plan_hits, plan_misses : runs whose program was known, sizes included; runs that needed one.
         plans_moved : of the latter, those for which the plan of other sizes would do.
@@ -306,10 +308,13 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
             reset: protected blocks of others, arrays of npaccel and their bytes, bytes of freed
             memory kept for reuse, memory mappings.
     """
-    fallbacks = dispatch.FALLBACKS.total()
+    reasons: Counter[str] = Counter()
+    for (_, reason, _), calls in dispatch.FALLBACKS.counts().items():
+        reasons[reason] += calls
     if reset:
         dispatch.FALLBACKS.clear()
-    return _engine.stats(reset=reset) | {"fallbacks": fallbacks}
+    counts = _engine.stats(reset=reset)
+    return counts | {"fallbacks": reasons.total(), "reasons": dict(reasons)}
 
 
 def explain(x: Any = None) -> Explanation:

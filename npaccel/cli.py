@@ -107,26 +107,28 @@ def run_demo(options: argparse.Namespace, console: Console) -> int:
     programs = demo.find_programs(names)
     console.print(f"npaccel {__version__}, {describe_machine()}")
     arguments: dict[str, dict[str, Any]] = {}
-    if any(program.name == "table" for program in programs):
-        arguments["table"] = {"path": options.file or write_sample(programs, console)}
-    engine = cast(demo.Engine, npaccel)
-    outcomes, left_out = demo.run_all(
-        programs, engine, console, arguments, options.repeats, unchanged=options.accelerate
-    )
+    with tempfile.TemporaryDirectory(prefix="npaccel-demo-") as folder:
+        if any(program.name == "table" for program in programs):
+            path = options.file or write_sample(Path(folder), programs, console)
+            arguments["table"] = {"path": path}
+        engine = cast(demo.Engine, npaccel)
+        outcomes, left_out = demo.run_all(
+            programs, engine, console, arguments, options.repeats, unchanged=options.accelerate
+        )
     demo.show(outcomes, left_out, console)
     return 0 if all(outcome.comparison.ok for outcome in outcomes) else 1
 
 
-def write_sample(programs: Sequence[demo.Program], console: Console) -> Path:
+def write_sample(folder: Path, programs: Sequence[demo.Program], console: Console) -> Path:
     """A small table for the example that reads a file, when the user named none."""
-    path = Path(tempfile.mkdtemp(prefix="npaccel-demo-")) / "sample.csv"
+    path = folder / "sample.csv"
     table = next(program for program in programs if program.name == "table")
     columns = table.inputs(SAMPLE_ROWS)["table"]
     names = ",".join(f"column{i}" for i in range(columns.shape[1]))
     np.savetxt(path, columns, fmt="%.6f", delimiter=",", header=names, comments="")
     console.print(
-        f"The example 'table' reads a file; none was named with --file, so a sample of "
-        f"{SAMPLE_ROWS} rows was written:\n{path}",
+        f"The example 'table' reads a file; none was named with --file, so it gets a sample of "
+        f"{SAMPLE_ROWS} rows.",
         markup=False,
         soft_wrap=True,
     )

@@ -20,6 +20,7 @@ __all__ = [
     "SETTINGS",
     "Config",
     "Setting",
+    "c_compiler",
     "driver_environment",
     "process_settings",
     "set_driver_folder",
@@ -122,9 +123,9 @@ SETTINGS: Final = (
     Setting(
         "backend",
         "auto",
-        "what runs kernels: auto (the compiled one that is best), llvm, opencl or opencl:N (a "
-        "device), or numpy (NumPy's own loops, one request at a time)",
-        choices=("auto", "llvm", "numpy", "opencl"),
+        "what runs kernels: auto (the compiled one that is best), llvm, c (the system's compiler), "
+        "opencl or opencl:N (a device), or numpy (NumPy's own loops, one request at a time)",
+        choices=("auto", "c", "llvm", "numpy", "opencl"),
         numbered="opencl",
         group="npaccel.backends",
     ),
@@ -208,7 +209,7 @@ SETTINGS: Final = (
 )
 
 
-HOSTS: Final = ("cpu", "llvm")  # devices whose memory is the host's; the first is NumPy's word
+HOSTS: Final = ("cpu", "llvm", "c")  # devices whose memory is the host's; the first is NumPy's word
 # Not a setting of its own: where `npaccel.asarray` is to put an array.
 DEVICE: Final = Setting(
     "device",
@@ -334,6 +335,11 @@ def _is_command() -> bool:
     if sys.argv[:1] == ["-m"]:
         return words[words.index("-m") + 1 :][:1] == ["npaccel"] if "-m" in words else False
     return os.path.basename(sys.argv[0]) == "npaccel" if sys.argv else False
+
+
+def c_compiler() -> str:
+    """The command that compiles C: CC, as for other programs, or cc."""
+    return os.environ.get("CC", "") or "cc"
 
 
 def driver_environment(folder: str) -> dict[str, str]:

@@ -152,6 +152,7 @@ def test_python_objects_on_a_device(opencl: None, array: Any) -> None:
         npaccel.asarray(array, device="opencl:0")
 
 
+@pytest.mark.pending
 def test_a_device_and_a_conversion(opencl: None) -> None:
     x = npaccel.asarray(BASE, dtype="f4", order="F", device="opencl:0")
     assert x.dtype == "f4" and x.flags.f_contiguous and np.array_equal(x, BASE)
@@ -167,6 +168,7 @@ def taken() -> bool:
     return type(np.ones(N) + 1) is npaccel.Array
 
 
+@pytest.mark.pending
 def test_accelerate_without_parentheses() -> None:
     with npaccel.accelerate:
         assert taken()
@@ -184,6 +186,7 @@ def test_accelerate_without_parentheses() -> None:
     assert work.__name__ == "work" and work.__doc__ == "Say something."
 
 
+@pytest.mark.pending
 def test_accelerate_with_options() -> None:
     @npaccel.accelerate(min_size=8)
     def work() -> str:
@@ -199,6 +202,7 @@ def test_accelerate_decorates_functions_only(wrong: Any) -> None:
         npaccel.accelerate(wrong)
 
 
+@pytest.mark.pending
 def test_the_one_block_is_left_by_whoever_entered_it() -> None:
     """Also where a generator is finished by another thread while others have theirs open."""
 
@@ -248,6 +252,12 @@ def test_help_is_one_screen_and_names_everything() -> None:
     for name in ("asarray", "accelerate", "macro", "stats"):
         text = pydoc.render_doc(getattr(npaccel, name), renderer=pydoc.plaintext)
         assert "Parameters" in text, name
+
+
+def test_a_star_brings_all_of_them() -> None:
+    names: dict[str, Any] = {}
+    exec("from npaccel import *", names)
+    assert public() <= names.keys()
 
 
 def test_every_error_that_a_user_can_get_is_exported() -> None:

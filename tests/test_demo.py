@@ -152,14 +152,31 @@ def test_demo_reads_the_users_file(
     assert "none.csv" in capsys.readouterr().err
 
 
-def test_demo_without_a_file_writes_a_sample_and_says_so(
+def test_demo_without_a_file_gets_a_sample_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "npaccel", Substitute(lambda x: x * 1.5))
-    monkeypatch.setattr("tempfile.mkdtemp", lambda prefix: str(tmp_path))
-    assert cli.main(["demo", "table", "--repeats", "1"]) in (0, 1)
-    assert str(tmp_path / "sample.csv") in capsys.readouterr().out
-    assert len((tmp_path / "sample.csv").read_text().splitlines()) == cli.SAMPLE_ROWS + 1
+    """Also when the demo stops half-way."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    read: list[int] = []
+
+    def inputs(path: Path | int = 0) -> demo.Arrays:
+        if isinstance(path, Path):
+            assert path.is_relative_to(tmp_path)
+            read.append(len(path.read_text().splitlines()))
+        return {"table": np.ones((cli.SAMPLE_ROWS, 2))}
+
+    for change, status in ((lambda x: x, 0), (lambda x: x + 1, 1), (None, None)):
+        monkeypatch.setattr(cli, "npaccel", Substitute(change))  # type: ignore[arg-type]
+        table = demo.Program("table", inputs, lambda table: table * 2.0)
+        monkeypatch.setattr(demo, "find_programs", lambda names, table=table: [table])
+        if change is None:
+            with pytest.raises(TypeError):
+                cli.main(["demo", "table", "--repeats", "1"])
+        else:
+            assert cli.main(["demo", "table", "--repeats", "1"]) == status
+            assert f"a sample of {cli.SAMPLE_ROWS} rows" in capsys.readouterr().out
+        assert list(tmp_path.iterdir()) == []
+    assert read == [cli.SAMPLE_ROWS + 1] * 3
 
 
 def test_difference_is_a_failing_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:

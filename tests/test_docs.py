@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -15,13 +16,29 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 
+# What differs between machines: kernels' names, and how they write, which depends on caches.
+MACHINES = re.compile(r"k_[0-9a-f]{12}|(?<= f8 )(contiguous|streamed)")
+
+
 @pytest.mark.pending
-def test_the_tour_runs() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    command = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout.split()[0]) > 3
+def test_the_tour_prints_what_the_readme_says(tmp_path: Path) -> None:
+    """In a new process, with an empty cache and the settings that a user has."""
+    readme = (ROOT / "README.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    (printed,) = re.findall(r"```text\n(.*?)```", readme, re.DOTALL)
+    (tmp_path / "tour.py").write_text(code)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("NPACCEL_")}
+    done = subprocess.run(
+        [sys.executable, "tour.py"],
+        cwd=tmp_path,
+        env=kept | {"NPACCEL_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert MACHINES.sub("*", done.stdout) == MACHINES.sub("*", printed)
 
 
 def test_every_setting_is_documented_as_it_is() -> None:

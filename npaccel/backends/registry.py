@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from importlib.util import find_spec
+from shutil import which
 
 from npaccel.backends.base import Backend
+from npaccel.config import c_compiler
 from npaccel.errors import BackendUnavailable
 
-__all__ = ["GROUP", "available", "open_backend"]
+__all__ = ["GROUP", "HOST", "available", "open_backend"]
 
 GROUP = "npaccel.backends"
+# What compiles for the host: LLVM, or where that is missing the system's compiler, if there is.
+HOST = "c" if find_spec("llvmlite") is None and which(c_compiler().split()[0]) else "llvm"
 _OWN = {
+    "c": "npaccel.backends.c.backend:CBackend",
     "llvm": "npaccel.backends.llvm.backend:LlvmBackend",
     "opencl": "npaccel.backends.opencl.backend:OpenclBackend",
 }
@@ -25,8 +31,8 @@ def _declared() -> Mapping[str, str]:
 
 
 def available() -> tuple[str, ...]:
-    """Names that `open_backend` knows, whether or not they work on this machine."""
-    return tuple(sorted(_declared()))
+    """Names that `open_backend` knows, whether or not they work here; the host's own first."""
+    return tuple(sorted(_declared(), key=lambda name: (name != HOST, name)))
 
 
 def open_backend(name: str) -> Backend:

@@ -1,4 +1,4 @@
-"""How the host's kernels are cut into tasks: numbers of a kernel, and from them those of a launch.
+"""How kernels are cut into tasks: numbers of a kernel, and from them those of a launch.
 
 To run stored code over other sizes no more is needed: neither the kernel nor what emits it.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from npaccel.backends.base import Grid
 from npaccel.backends.layout import CHUNK, PARTIAL_BYTES, parts_of_inner
 
-__all__ = ["Tasks"]
+__all__ = ["LONE_TASK_BYTES", "TASK_BYTES", "Tasks"]
 
 # Memory traffic of a task: small enough to stay in a core's second-level cache and to spread
 # over threads, large enough that claiming it costs nothing. Alone, tasks only let signals in.
@@ -30,6 +30,8 @@ class Tasks(NamedTuple):
     width : lanes along the band, 0 where they lie along the row.
     tile : columns that go through the rows together, 0 for none.
     scratch : bytes of scratch per inner element, for each array of scratch; per task, of a tile.
+    group : work items that share a task.
+    task_bytes, lone_bytes : memory traffic of a task, and of one that no other thread waits for.
     """
 
     band_rank: int
@@ -39,6 +41,9 @@ class Tasks(NamedTuple):
     width: int
     tile: int
     scratch: tuple[int, ...]
+    group: int = 1
+    task_bytes: int = TASK_BYTES
+    lone_bytes: int = LONE_TASK_BYTES
 
     def scratch_bytes(self, extents: Sequence[int]) -> int:
         """Bytes of scratch that each running task needs, aligned to 64."""
@@ -61,15 +66,15 @@ class Tasks(NamedTuple):
         n_band = math.prod(extents[: self.band_rank])
         inner = extents[self.band_rank :]
         alone = threads == 1 or self.weight * math.prod(extents) <= ALONE_BYTES
-        target = LONE_TASK_BYTES if alone else TASK_BYTES
-        elements = max(1, target // self.weight)
+        target = self.lone_bytes if alone else self.task_bytes
+        elements = max(self.group, target // self.weight)
         if not self.split:
             return Grid(n_band, self._band_step(elements, math.prod(inner), n_band, threads), 1, 1)
         if len(inner) > 1:
             n_inner, per_unit, granule = math.prod(inner[:-1]), max(1, inner[-1]), 1
         else:
             n_inner, per_unit = inner[0], 1
-            granule = CHUNK if self.reductions else 64
+            granule = CHUNK if self.reductions else max(64, self.group)
         step = max(1, elements // per_unit // granule) * granule
         whole = math.prod(inner) if step >= n_inner else elements
         band_step = self._band_step(elements, whole, n_band, threads)

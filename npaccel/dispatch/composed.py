@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from npaccel import _native
-from npaccel.dispatch.fallback import NotRecorded
+from npaccel.dispatch.fallback import NotRecorded, unrecordable
 from npaccel.dispatch.function import implements, unevaluated
 from npaccel.dispatch.method import repeated
 from npaccel.dispatch.operands import (
@@ -58,7 +58,7 @@ def _write_where(target: Array, mask: Any, value: Any) -> None:
         raise NotRecorded("value needs a conversion")
     check_errstate()
     if _native.map(rule, (value,), target, take_array(mask)) is None:
-        raise NotRecorded("operands that cannot be recorded")
+        raise unrecordable()
 
 
 @implements(np.putmask)

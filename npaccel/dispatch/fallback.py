@@ -24,6 +24,7 @@ __all__ = [
     "exact",
     "fallback",
     "run_exact",
+    "unrecordable",
     "unseen",
 ]
 
@@ -42,6 +43,11 @@ class NotRecorded(Exception):
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+def unrecordable() -> NotRecorded:
+    """For what the C core has just refused to record."""
+    return NotRecorded(_native.passing_reason() or "operands that cannot be recorded")
 
 
 class Fallbacks:
@@ -198,7 +204,6 @@ def fallback(
 ) -> Any:
     """`run_exact`, counted under `reason` (unless that is empty)."""
     given: dict[int, Any] = {}
-    reason = reason and (_native.passing_reason() or reason)
     arguments, keywords = _settled(args, kwargs, written, given)
     compiled = _is_compiled(function)
     start = time.perf_counter()

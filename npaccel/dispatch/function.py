@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from npaccel import _native
-from npaccel.dispatch.fallback import NotRecorded, at_user_line, fallback
+from npaccel.dispatch.fallback import NotRecorded, at_user_line, fallback, unrecordable
 from npaccel.dispatch.method import copied_in_order
 from npaccel.dispatch.operands import (
     asked_dtype,
@@ -180,7 +180,7 @@ def _record(rule: _native.Rule | None, *args: Any) -> Any:
     check_errstate()
     result = _native.map(rule, *args)
     if result is None:
-        raise NotRecorded("operands that cannot be recorded")
+        raise unrecordable()
     return result
 
 

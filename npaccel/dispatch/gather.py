@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from npaccel import _native
-from npaccel.dispatch.fallback import NotRecorded
+from npaccel.dispatch.fallback import NotRecorded, unrecordable
 from npaccel.dispatch.operands import MAX_DIMENSIONS, fresh_along, is_array, take_array
 from npaccel.dispatch.rules import copy_rule, fold_rule, gather_rule
 from npaccel.ir.nodes import Kind
@@ -57,7 +57,7 @@ def _extremes(index: Array) -> list[Array]:
         rule = fold_rule(Kind.REDUCE, fold, index.dtype, None, None)
         result = None if rule is None else _native.reduce(rule, index, axes)
         if result is None:
-            raise NotRecorded("operands that cannot be recorded")
+            raise unrecordable()
         found.append(result)
     return found
 
@@ -157,7 +157,7 @@ class _Gather:
         out = fresh_along(self.shape, self.source.dtype, order)
         result = _native.gather(rule, self.source, self.base, spread, extent, step, out)
         if result is None:
-            raise NotRecorded("operands that cannot be recorded")
+            raise unrecordable()
         return result
 
 
@@ -216,7 +216,7 @@ def take(source: Array, indices: Any, axis: Any, out: Any, mode: Any) -> Any:
         return result
     rule = copy_rule(source.dtype)
     if rule is None or _native.map(rule, (result,), out) is None:
-        raise NotRecorded("operands that cannot be recorded")
+        raise unrecordable()
     return out
 
 

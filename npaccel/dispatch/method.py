@@ -16,7 +16,7 @@ import numpy as np
 
 from npaccel import _native
 from npaccel.dispatch import gather
-from npaccel.dispatch.fallback import NotRecorded, at_user_line, fallback
+from npaccel.dispatch.fallback import NotRecorded, at_user_line, fallback, unrecordable
 from npaccel.dispatch.operands import (
     asked_dtype,
     check_errstate,
@@ -130,7 +130,7 @@ def _copied(array: Array, rule: _native.Rule | None, target: Array | None, order
         raise NotRecorded("no copy loop for these dtypes")
     result = _native.map(rule, (array,), target, None, order)
     if result is None:
-        raise NotRecorded("operands that cannot be recorded")
+        raise unrecordable()
     return result
 
 
@@ -277,7 +277,7 @@ class Methods(_native.ArrayBase):
             raise NotRecorded("value needs a conversion")
         rule = copy_rule(self.dtype)
         if rule is None or _native.map(rule, (number,), self) is None:
-            raise NotRecorded("operands that cannot be recorded")
+            raise unrecordable()
 
     @_recorded
     def round(self, decimals: int = 0, out: Any = None) -> Any:
@@ -397,7 +397,7 @@ def _arg(name: str, array: Array, axis: Any, out: Any, keepdims: bool) -> Any:
         raise NotRecorded(f"no kernel for {array.dtype}")
     result = _native.reduce(rule, array, axes, keepdims)
     if result is None:
-        raise NotRecorded("operands that cannot be recorded")
+        raise unrecordable()
     return scalar_of(result) if result.ndim == 0 else result
 
 

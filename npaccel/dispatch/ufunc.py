@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from npaccel import _native
-from npaccel.dispatch.fallback import NotRecorded, fallback
+from npaccel.dispatch.fallback import NotRecorded, fallback, unrecordable
 from npaccel.dispatch.operands import (
     asked_dtype,
     broadcast,
@@ -110,7 +110,7 @@ def _words(types: tuple[Any, ...]) -> str:
 def _recorded(record: Callable[..., Any], *args: Any) -> Any:
     result = record(*args)
     if result is None:
-        raise NotRecorded("operands that cannot be recorded")
+        raise unrecordable()
     return result
 
 

@@ -627,6 +627,20 @@ PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject
     return tuple;
 }
 
+/* A plain call of up to four operands, counted under that reason. */
+static PyObject *ufunc_in_numpy(PyObject *const *args, Py_ssize_t n, const char *why)
+{
+    PyObject *result = NULL;
+    double start = npa_seconds();
+    npa_suspended++;
+    int status = npa_direct_call(args[0], args + 2, n - 2, NULL, 0, NPA_ANY_SIZE, &result);
+    npa_suspended--;
+    if (status > 0 && note_fallback(args[0], why, npa_seconds() - start) < 0) {
+        Py_CLEAR(result);
+    }
+    return npa_adopted(result);
+}
+
 static PyObject *array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     npa_value values[NPA_MAX_ARGS];
@@ -646,8 +660,13 @@ static PyObject *array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n
         return PyErr_Occurred() ? NULL : ufunc_elsewhere(self, args, n, names);
     }
     int status;
+    npa_pass_because(NULL);
     PyObject *result = npa_ufunc_call(args[0], values, NULL, &status);
-    return status != 0 || PyErr_Occurred() ? result : ufunc_slowly(self, args, n, names);
+    if (status != 0 || PyErr_Occurred()) {
+        return result;
+    }
+    const char *why = npa_passing_reason();
+    return why != NULL ? ufunc_in_numpy(args, n, why) : ufunc_slowly(self, args, n, names);
 }
 
 static PyMethodDef array_methods[] = {

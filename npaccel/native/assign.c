@@ -122,14 +122,22 @@ static PyObject *settled_indices(PyObject *key)
     return parts;
 }
 
+/* NumPy does it. 0 or -1. */
+static int count_assignment(const char *reason, double seconds)
+{
+    static PyObject *name;
+    name = name != NULL ? name : PyUnicode_InternFromString("setitem");
+    PyObject *why = name != NULL ? PyUnicode_InternFromString(reason) : NULL;
+    if (why != NULL) {
+        npa_count_fallback(name, why, seconds);
+        Py_DECREF(why);
+    }
+    return why != NULL ? 0 : -1;
+}
+
 /* target[key] = value by NumPy, at once, for a key with integer arrays. As assign. */
 static int assign_picked(PyArrayObject *target, PyObject *key, PyObject *value)
 {
-    static PyObject *name, *reason;
-    if ((name == NULL && (name = PyUnicode_InternFromString("setitem")) == NULL) ||
-        (reason == NULL && (reason = PyUnicode_InternFromString("integer array index")) == NULL)) {
-        return -1;
-    }
     PyObject *indices = settled_indices(key), *x = NULL;
     if (indices == NULL) {
         return PyErr_Occurred() ? -1 : 0;
@@ -144,9 +152,8 @@ static int assign_picked(PyArrayObject *target, PyObject *key, PyObject *value)
     int status = x != NULL ? npa_numpy.mapping.mp_ass_subscript(x, indices, v) : -1;
     npa_suspended--;
     npa_now(before);
-    npa_count_fallback(name, reason, npa_seconds() - start);
     Py_DECREF(indices), Py_XDECREF(v), Py_XDECREF(x);
-    return status < 0 ? -1 : 1;
+    return status < 0 || count_assignment("integer array index", npa_seconds() - start) < 0 ? -1 : 1;
 }
 
 int npa_assign(PyObject *a, PyObject *key, PyObject *value)
@@ -203,7 +210,8 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
         }
         int status = at_once ? 0 : assign((PyArrayObject *)view, value);
         Py_DECREF(view);
-        if (status != 0) {
+        const char *why = status == 0 && !at_once ? npa_passing_reason() : NULL;
+        if (status != 0 || (why != NULL && count_assignment(why, 0.0) < 0)) {
             return status > 0 ? 0 : -1;
         }
     }

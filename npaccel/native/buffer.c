@@ -138,7 +138,6 @@ void npa_collect_dead(void)
  * than NumPy saves: so many operations are NumPy's then, twice as many each time it happens again. */
 enum { LEAST_SKIPPED = 16, MOST_SKIPPED = 1024 };
 static int to_skip, next_skip = LEAST_SKIPPED;
-static __thread bool no_room;
 
 bool npa_lacks_room(void)
 {
@@ -148,23 +147,14 @@ bool npa_lacks_room(void)
 
 static void note_room(bool there)
 {
-    no_room = !there;
     if (there) {
         next_skip = next_skip > LEAST_SKIPPED ? next_skip / 2 : LEAST_SKIPPED;
         return;
     }
+    npa_pass_because("no room to defer into (address space or mappings are limited)");
     npa_count.not_deferred++;
     to_skip = next_skip;
     next_skip = next_skip < MOST_SKIPPED ? 2 * next_skip : MOST_SKIPPED;
-}
-
-const char *npa_passing_reason(void)
-{
-    const char *turn = npa_turn_reason();
-    bool was = no_room;
-    no_room = false;
-    return turn != NULL ? turn : was ? "no room to defer into (address space or mappings are limited)"
-                                     : NULL;
 }
 
 /* A new Array over a range without content. NULL without error set: no memory to defer into. */

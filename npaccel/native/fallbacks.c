@@ -17,6 +17,17 @@ typedef struct {
 static entry entries[ENTRIES];
 static int used;
 
+static __thread const char *because;
+
+void npa_pass_because(const char *reason) { because = reason; }
+
+const char *npa_passing_reason(void)
+{
+    const char *reason = because;
+    because = NULL;
+    return reason;
+}
+
 static entry *place(PyObject *name, PyObject *reason, PyObject *code, int32_t lasti)
 {
     uint64_t h = ((uintptr_t)name >> 4) ^ ((uintptr_t)code >> 4) * 31 ^ (uint64_t)(uint32_t)lasti * 127;

@@ -9,7 +9,7 @@
 
 /* Bytes of slots and of what is read and written directly that should stay in the first cache, and
  * bounds of a block. */
-enum { BLOCK_BYTES = 40 << 10, LEAST_BLOCK = 512, MOST_BLOCK = 8192, GRANULE = 64 };
+enum { BLOCK_BYTES = 48 << 10, LEAST_BLOCK = 512, MOST_BLOCK = 32768, GRANULE = 64 };
 
 typedef struct {
     npa_group *g;
@@ -246,6 +246,18 @@ static void lower_sink(lowering *l, npa_request *r, int sink)
     end_request(l);
 }
 
+/* Whether all that the operation works on are singles and doubles: then only vector units raise flags. */
+static bool is_plain(const npa_rule *rule)
+{
+    for (int k = 0; k < rule->nin + rule->nout; k++) {
+        int type = rule->loop_type[k];
+        if (type != NPY_DOUBLE && type != NPY_FLOAT && type != NPY_BOOL) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void lower_request(lowering *l, npa_request *r)
 {
     npa_ref args[NPA_MAX_ARGS + 1];
@@ -265,6 +277,7 @@ static void lower_request(lowering *l, npa_request *r)
     }
     npa_instruction *i = add(l, action_of(r->rule), n);
     i->rule = r->rule, i->masked = r->mask, i->flags = flags, i->primitive = primitive;
+    i->plain = is_plain(r->rule);
     memcpy(i->args, args, sizeof *args * (size_t)(n + r->mask));
     for (int k = r->nin; k < n; k++) {
         finish_output(l, r, k, &targets[k], flags);

@@ -166,6 +166,7 @@ static PyObject *make_rule(PyObject *self, PyObject *args, PyObject *kwargs)
         r->loop_descr[k] = (PyArray_Descr *)Py_NewRef(d);
         r->loop_type[k] = npa_canonical(r->loop_descr[k]->type_num);
         good &= npa_type_known(r->loop_type[k]);
+        r->floating |= PyTypeNum_ISFLOAT(r->loop_type[k]) || PyTypeNum_ISCOMPLEX(r->loop_type[k]);
         if (k >= nin) {
             r->result[k - nin] = (PyArray_Descr *)Py_NewRef(made);
         }
@@ -783,7 +784,7 @@ static PyMethodDef methods[] = {
     {"rules", npa_rules_known, METH_NOARGS, "The rules by id."},
     {"cpu", npa_cpu, METH_NOARGS, "(identity, vector bytes) of the processor."},
     {"passing_reason", py_passing_reason, METH_NOARGS,
-     "Why this thread's last operation was left to NumPy: another thread's turn, no room; else ''."},
+     "Why this thread's last operation was left to NumPy; '' for its operands."},
     {"threads", py_threads, METH_NOARGS, "How many threads run kernels."},
     {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
     {"device_inject", py_device_inject, METH_VARARGS, "Tests: so many launches, and reads, fail."},

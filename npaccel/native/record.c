@@ -265,7 +265,7 @@ static npa_request *append(npa_queue *q, const draft *d)
     r->ndim = (uint8_t)ndim, r->nin = (uint8_t)d->nin, r->nout = (uint8_t)d->nout;
     r->mask = d->masked, r->initial = d->initial, r->slots = (uint8_t)slots;
     r->axes = d->axes;
-    r->errstate = (uint16_t)((d->errstate < 0 ? 0 : d->errstate & 0xff) | (d->numpys ? NPA_NUMPYS : 0));
+    r->errstate = (uint16_t)((d->errstate & 0xff) | (d->numpys ? NPA_NUMPYS : 0));
     r->size = (uint32_t)size;
     return r;
 }
@@ -781,10 +781,11 @@ int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayOb
             return status;
         }
     }
+    npa_pass_because(NULL);
     draft d = {.rule = rule, .nin = rule->nin, .nout = rule->nout, .masked = mask != NULL,
                .errstate = npa_errstate_of(rule), .axes = axes, .usual = order == 'K'};
     int status = d.errstate < -1 ? -1 : draft_inputs(&d, in), total = d.nin + d.nout;
-    if (status <= 0 || (d.errstate < 0 && rule->may_warn) ||
+    if (status <= 0 || d.errstate < 0 ||
         (mask != NULL && (!npa_array_known(mask) || !broadcast_into(mask, &d.ndim, d.shape)))) {
         return status < 0 ? -1 : 0;
     }
@@ -871,6 +872,7 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
                       PyArrayObject *out, PyArrayObject *mask, PyObject *initial, PyObject **result)
 {
     int ndim = PyArray_NDIM(in), nkept = 0;
+    npa_pass_because(NULL);
     draft d = {.rule = rule, .ndim = ndim, .nin = initial != NULL ? 2 : 1, .nout = 1,
                .masked = mask != NULL, .initial = initial != NULL, .errstate = npa_errstate_of(rule),
                .axes = axes};
@@ -878,7 +880,7 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
     if (d.errstate < -1) {
         return -1;
     }
-    if (!npa_array_known(in) || ndim == 0 || (d.errstate < 0 && rule->may_warn) ||
+    if (!npa_array_known(in) || ndim == 0 || d.errstate < 0 ||
         (out == NULL && mask == NULL && !rule->ordered && npa_turn_passes(&in, 1))) {
         return 0;
     }

@@ -32,7 +32,7 @@ typedef struct {
     uint32_t id;
     uint8_t kind, own, nin, nout;
     bool value_in_key; /* values of scalars are part of keys, of floats those that rewrites use */
-    bool may_warn, idempotent;
+    bool may_warn, floating, idempotent; /* floating: over floats or complex numbers */
     bool ordered; /* a sum or product whose last bits depend on the order, see fold.h */
     uint64_t recorded, looped, touched; /* requests; run by loops: as planned, without a plan */
     PyUFuncGenericFunction loop;
@@ -168,8 +168,6 @@ PyObject *npa_exact_view(PyArrayObject *array);
 npa_buffer *npa_buffer_of(PyArrayObject *array); /* of its range; NULL: foreign */
 bool npa_is_pending(PyArrayObject *array);
 bool npa_lacks_room(void); /* for results, just now; with the GIL, once per operation */
-/* Why this thread's last operation was left to NumPy, if it was for that or another thread's turn. */
-const char *npa_passing_reason(void);
 void npa_extent(PyArrayObject *array, char **low, char **high);
 PyArrayObject *npa_root_of(PyArrayObject *array);
 npa_buffer *npa_place(PyArrayObject *array, bool later, bool read, int64_t *offset);
@@ -212,6 +210,8 @@ PyObject *npa_times(PyObject *module, PyObject *on);
 
 /* fallbacks.c */
 void npa_count_fallback(PyObject *name, PyObject *reason, double seconds); /* name: or a ufunc */
+void npa_pass_because(const char *reason); /* what is being recorded is left to NumPy; a constant */
+const char *npa_passing_reason(void);      /* why the last one was, once; NULL: for its operands */
 PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing);
 
 /* at_once.c */
@@ -300,10 +300,13 @@ PyObject *npa_rules_known(PyObject *self, PyObject *nothing);
 /* The errstate as 8 bits; -1: something else than ignore and warn; -2: an exception is set. */
 int npa_errstate(void);
 extern PyObject *npa_errstate_var; /* NumPy's context variable */
-int npa_errstate_of(const npa_rule *rule); /* with the setting `checks` */
+/* What a request keeps of it, with the setting `checks`; -1: it must not wait; -2: an exception is set */
+int npa_errstate_of(const npa_rule *rule);
 extern bool npa_checks; /* the setting: indices out of bounds, and integers divided by 0, are told */
 extern __thread signed char npa_checks_here; /* the same in a section of this thread; -1: the setting */
 bool npa_checks_now(void);
+extern const char npa_underflow_asked[];
+bool npa_asks_underflow(void); /* floating-point operations are NumPy's, and their results plain */
 int npa_checked_errstate(void); /* npa_errstate, and a bit for whether checks are off */
 extern PyObject *npa_errstate_var; /* NumPy's context variable */
 int npa_warnings_are_errors(void); /* -1: an exception is set */
@@ -485,7 +488,6 @@ void npa_turn_forked(void);
 /* Whether NumPy is to do an operation that reads these (NULL: a scalar) and makes new arrays, since it
  * is another thread's turn. With the GIL. */
 bool npa_turn_passes(PyArrayObject *const *inputs, int n);
-const char *npa_turn_reason(void); /* why, if that was so just now; else NULL */
 
 /* trial.c: with the GIL, but for ran */
 extern bool npa_trials_on;

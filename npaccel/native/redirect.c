@@ -313,7 +313,7 @@ PyObject *npa_adopted(PyObject *result)
     if (!PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) || PyArray_BASE(a) != NULL ||
         old->weakreflist != NULL || old->mem_handler == NULL ||
         !npa_type_known(PyArray_TYPE(a)) || !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) ||
-        !npa_wants(&value, 1)) {
+        npa_asks_underflow() || !npa_wants(&value, 1)) {
         return result;
     }
     Py_INCREF(PyArray_DESCR(a));
@@ -444,6 +444,7 @@ static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
     PyUFuncObject *u = (PyUFuncObject *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
     PyObject *result, *reason = NULL, *shifted[NESTED];
+    npa_pass_because(NULL);
     if (u->core_enabled) {
         return only_plain(args, n)
                    ? run_ufunc(self, args, nargs, names, PyUnicode_FromString("generalised ufunc"))
@@ -460,13 +461,6 @@ static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
         if (status == 2) {
             return numpy_ufunc_call(self, args, nargs, names);
         }
-        const char *why = npa_passing_reason();
-        if (why != NULL && (reason = PyUnicode_InternFromString(why)) == NULL) {
-            return NULL;
-        }
-        if (why != NULL) {
-            return run_ufunc(self, args, nargs, names, reason);
-        }
     } else if (names != NULL) {
         npa_suspended++;
         int status = npa_out_call(self, args, n, names, &result);
@@ -474,6 +468,11 @@ static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
         if (status != 0) {
             return status > 0 ? result : NULL;
         }
+    }
+    const char *why = npa_passing_reason();
+    if (why != NULL) { /* nor would it be recorded by way of Python */
+        reason = PyUnicode_InternFromString(why);
+        return reason != NULL ? run_ufunc(self, args, nargs, names, reason) : NULL;
     }
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     if (!only_plain(args, n) || all >= NESTED) {
@@ -663,6 +662,8 @@ static int ask_target(const call *c, PyObject **result, PyObject **reason)
 static PyObject *take_it(const call *c)
 {
     PyObject *result, *reason = NULL;
+    const char *why = NULL;
+    npa_pass_because(NULL);
     if (c->t->method && PyObject_TypeCheck(c->self, &PyUFunc_Type) && c->n > 0 &&
         !only_plain(c->args, 1)) {
         return in_numpy(c); /* other classes, and ours, have their say there */
@@ -674,8 +675,14 @@ static PyObject *take_it(const call *c)
         if (status != 0) {
             return status > 0 ? result : NULL;
         }
+        why = npa_passing_reason();
+    } else if (npa_asks_underflow()) {
+        why = npa_underflow_asked; /* what it makes is for operations that are NumPy's */
     }
-    if (ask_target(c, &result, &reason)) {
+    if (why != NULL && (reason = PyUnicode_InternFromString(why)) == NULL) {
+        return NULL;
+    }
+    if (why == NULL && ask_target(c, &result, &reason)) {
         return result;
     }
     result = counted(c, reason);

@@ -241,10 +241,32 @@ static bool of_integers(const npa_rule *rule)
     return rule->may_warn;
 }
 
+const char npa_underflow_asked[] = "underflow is asked for (np.errstate)";
+
+bool npa_asks_underflow(void)
+{
+    enum { UNDERFLOW = 3 << 4 };
+    int state = npa_here == NULL && !npa_match_inside() ? npa_errstate() : 0;
+    return state > 0 && state & UNDERFLOW;
+}
+
+/* Kernels tell no underflow. What can't underflow is no exception: beside operations that NumPy does at
+ * once, recording it would only take longer. A section is recorded as a whole, and run by NumPy's loops. */
 int npa_errstate_of(const npa_rule *rule)
 {
     int state = npa_errstate();
-    return !npa_checks_now() && state >= -1 && of_integers(rule) ? 0 : state;
+    if (state >= -1 && !npa_checks_now() && of_integers(rule)) {
+        return 0;
+    }
+    if (state == -1) {
+        npa_pass_because(rule->may_warn ? "errstate" : NULL);
+        return rule->may_warn ? -1 : 0;
+    }
+    if (state > 0 && rule->floating && npa_asks_underflow()) {
+        npa_pass_because(npa_underflow_asked);
+        return -1;
+    }
+    return state;
 }
 
 static PyObject *filters_seen, *filters_first;

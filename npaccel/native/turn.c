@@ -22,7 +22,6 @@ static _Atomic uint64_t end; /* of the last one that began; UNKNOWN while it is 
  * were passed to NumPy. */
 static const void *recorder;
 static int passed;
-static __thread bool passing; /* this thread's last one was */
 
 static uint64_t now(void)
 {
@@ -55,13 +54,6 @@ void npa_turn_forked(void)
     npa_turn_recorded();
 }
 
-const char *npa_turn_reason(void)
-{
-    bool was = passing;
-    passing = false;
-    return was ? "another thread was evaluating" : NULL;
-}
-
 /* Another thread's requests are in the queue, and it is about to add to them. */
 static bool unfinished(void)
 {
@@ -73,7 +65,6 @@ static bool busy(void) { return atomic_load_explicit(&running, memory_order_rela
 bool npa_turn_passes(PyArrayObject *const *inputs, int n)
 {
     size_t bytes = 0;
-    passing = false;
     if (!(unfinished() || busy()) || npa_here != NULL || !npa_guard_on || npa_check_mode) {
         return false;
     }
@@ -90,7 +81,10 @@ bool npa_turn_passes(PyArrayObject *const *inputs, int n)
         Py_END_ALLOW_THREADS
     }
     uint64_t until = atomic_load(&end);
-    passing = busy() ? until == UNKNOWN || until + HANDING_OVER > now() + numpys : unfinished();
+    bool passing = busy() ? until == UNKNOWN || until + HANDING_OVER > now() + numpys : unfinished();
     passed += passing;
+    if (passing) {
+        npa_pass_because("another thread was evaluating");
+    }
     return passing;
 }

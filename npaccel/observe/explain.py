@@ -24,7 +24,9 @@ from npaccel.ir.nodes import (
 from npaccel.ir.text import plan_text, trace_text
 from npaccel.observe import report
 from npaccel.runtime.auto import Estimate
+from npaccel.runtime.choice import HOST
 from npaccel.runtime.engine import Engine
+from npaccel.runtime.kernels import c_text
 from npaccel.runtime.program import PlanInfo, StepInfo
 from npaccel.runtime.warn import line_of
 
@@ -143,9 +145,15 @@ class Explanation:
     moved: tuple[int, int] = (0, 0)
     unguarded: str = ""
     no_helper: str = ""
+    kernels: tuple[Kernel, ...] = ()
 
     def __str__(self) -> str:
         return report.text(self)
+
+    @property
+    def c(self) -> str:
+        """The kernels as C, a file each, whatever compiled them."""
+        return "\n".join(map(c_text, dict.fromkeys(self.kernels)))
 
     __repr__ = __str__
 
@@ -250,7 +258,7 @@ def _ran(step: Step, why: int) -> Step:
         return step._replace(reason="there was no room for all that it uses: it ran in parts")
     if why:
         reason = f"{step.backend}: {MISSED[why]}; the host did it"
-        return step._replace(backend="llvm", reason=reason)
+        return step._replace(backend=HOST, reason=reason)
     return step
 
 
@@ -258,8 +266,8 @@ def _why_single(program: _native.Program) -> str:
     """Why a Program runs its requests one by one; '' if it does not."""
     if isinstance(program.info, str):
         return program.info
-    if not program.single:
-        return ""
+    if not program.single or not any(step.kernel for step in program.info.plan_info().steps):
+        return ""  # the steps say why
     _, best_s, _ = program.timing
     times = f"{best_s * 1e3:.3g} ms against {program.rival * 1e3:.3g} ms"
     return f"its kernels were slower than NumPy's loops ({times})"
@@ -294,6 +302,7 @@ def _planned(
         fused_away=_fused_away(info),
         plan_known=None if pending else run != info.first_flush,
         ir=trace_text(info.trace) + "\n" + plan_text(info.plan),
+        kernels=tuple(about.kernel for about in info.steps if about.kernel is not None),
     )
 
 

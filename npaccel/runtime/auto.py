@@ -15,6 +15,7 @@ from typing import Protocol
 from cachetools import LRUCache
 
 from npaccel import _native
+from npaccel.backends.registry import HOST
 from npaccel.backends.speeds import Speeds, work_of
 from npaccel.ir.nodes import Kernel, KernelStep
 from npaccel.runtime.program import Information, PlanInfo, StepInfo, accesses
@@ -52,7 +53,6 @@ RECALLED_S = 30.0
 MARGIN, MEASURED_MARGIN = 1.25, 1.05
 # What a driver's compiler takes for a kernel.
 BUILD_S = 0.5
-HOST = "llvm"
 
 # Buffer of the requests, device, bytes that are right there, bytes that are right there alone.
 Residence = Sequence[tuple[int, str, int, int]]

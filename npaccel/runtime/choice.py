@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from npaccel.backends.base import Backend, Compiled
+from npaccel.backends.registry import HOST
 from npaccel.caches.store import Store
 from npaccel.errors import BackendUnavailable, CompileError, Unsupported
 from npaccel.ir.nodes import Kernel
 from npaccel.runtime.kernels import Kernels
 from npaccel.runtime.program import StepInfo
 
-__all__ = ["Device", "is_device"]
+__all__ = ["HOST", "Device", "is_device"]
 
 # Launches of a device that may fail, each by another kernel, before nothing is tried on it again.
 PATIENCE = 3
@@ -23,7 +24,7 @@ PATIENCE = 3
 
 def is_device(backend: str) -> bool:
     """Whether a setting names a device that is not the host's own code."""
-    return backend not in ("auto", "llvm", "numpy")
+    return backend not in ("auto", HOST, "numpy")
 
 
 class Device:
@@ -70,17 +71,17 @@ class Device:
             return self.kernels.get(kernel)[1], self._backend().name
         except BackendUnavailable as error:
             self.lost = str(error)
-            self._tell(f"{error}; kernels run with llvm instead")
+            self._tell(f"{error}; kernels run with {HOST} instead")
         except Unsupported as error:
             self._refused[kernel.name] = str(error)
         except CompileError as error:
             self._refused[kernel.name] = str(error)
-            self._tell(f"{error}; the kernel runs with llvm instead")
+            self._tell(f"{error}; the kernel runs with {HOST} instead")
         return None, self.lost or self._refused[kernel.name]
 
     def note_failure(self, error: int) -> None:
         """A launch failed: the kernel is not tried again, after some not even the device."""
         self._failures += 1
-        self._tell(f"{self.name}: a launch failed with error {error}; it ran with llvm instead")
+        self._tell(f"{self.name}: a launch failed with error {error}; it ran with {HOST} instead")
         if self._failures >= PATIENCE:
             self.lost = f"{self.name}: {self._failures} launches failed"

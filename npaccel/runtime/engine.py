@@ -19,6 +19,7 @@ from cachetools import LRUCache
 
 from npaccel import _native
 from npaccel.backends.base import Backend
+from npaccel.backends.registry import HOST
 from npaccel.caches.habits import Habits
 from npaccel.caches.identity import package_identity
 from npaccel.caches.store import Store
@@ -91,7 +92,7 @@ class Engine:
         self.config = config
         self.guard_error = 0
         self.kernels = Kernels(
-            lambda: self.backend("llvm"), lambda: self.store, self.identity, config.code_limit
+            lambda: self.backend(HOST), lambda: self.store, self.identity, config.code_limit
         )
         self.stored = StoredPrograms(lambda: self.store, self._full_identity, self.kernels.find)
         self.habits = Habits(lambda: self.store, self._full_identity)
@@ -125,7 +126,7 @@ class Engine:
         self._identity = package_identity(("llvmlite",), np.__version__)
         self._processor = _native.cpu()[0]
         with suppress(BackendUnavailable):
-            self.backend("llvm")
+            self.backend(HOST)
 
     # One thread at a time plans, changes settings and hears the helper. The core's lock is never
     # held by who comes here, but may be taken inside.
@@ -587,7 +588,7 @@ class Engine:
         if reset:
             self._faults_before = faults
         launches = counts.pop("launches")
-        by_backend = {"llvm": launches[0]}
+        by_backend = {HOST: launches[0]}
         for device in self.machines.devices:
             kind = device.name.partition(":")[0]
             if launches[device.owner]:

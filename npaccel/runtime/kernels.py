@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 
 from cachetools import LRUCache
 
+from npaccel import _native
 from npaccel.backends.base import Backend, Compiled, Loaded
 from npaccel.caches.program import KernelCache
 from npaccel.caches.store import Store, digest
@@ -13,11 +15,18 @@ from npaccel.errors import CompileError, Unsupported
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.text import body_text
 
-__all__ = ["Image", "Kernels", "MissingCode", "kernel_key", "pack_image", "unpack_image"]
+__all__ = ["Image", "Kernels", "MissingCode", "c_text", "kernel_key", "pack_image", "unpack_image"]
 
 KEYS = 4096
 # Symbols of an image, vector_bytes, object code.
 Image = tuple[tuple[str, ...], int, bytes]
+
+
+def c_text(kernel: Kernel) -> str:
+    """The kernel as C for this processor, for people."""
+    printer = importlib.import_module("npaccel.backends.c.printer")
+    text: str = printer.write_source(kernel, _native.cpu()[1])
+    return text
 
 
 class MissingCode(Exception):

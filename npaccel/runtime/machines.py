@@ -9,7 +9,7 @@ from typing import Any
 
 from npaccel import _native
 from npaccel.backends.base import Backend
-from npaccel.backends.registry import available, open_backend
+from npaccel.backends.registry import HOST, available, open_backend
 from npaccel.backends.speeds import Speeds
 from npaccel.caches.store import Store, digest
 from npaccel.config import Config
@@ -140,7 +140,7 @@ class Machines:
         opened = self._open.get(_numbered(name))
         if opened is not None:
             identity = opened.identity
-            if name == "llvm":
+            if name == HOST:
                 identity = self.host_identity(opened)
             return speeds_known(self._folder(), digest(self._identity(), identity))
         return speeds_known(self._folder(), self._measured().get(name, ""))
@@ -162,7 +162,7 @@ class Machines:
             return ""
         name, _, identity = found.decode().partition(" ")
         with suppress(BackendUnavailable):
-            if name == "llvm" or (is_device(name) and self.backend(name).identity == identity):
+            if name == HOST or (is_device(name) and self.backend(name).identity == identity):
                 return name
         return ""
 

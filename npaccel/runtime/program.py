@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, cast
 
 from npaccel import _native
 from npaccel.backends.layout import CHUNK, reductions_of
+from npaccel.backends.registry import HOST
 from npaccel.ir.nodes import (
     ArrayParam,
     BufferInfo,
@@ -291,7 +292,7 @@ def _request_info(trace: Trace, step: RequestStep) -> StepInfo:
 def _kernel_info(step: KernelStep, trace: Trace, streams: Streams) -> StepInfo:
     read, written = _traffic(step)
     kernel = _streamed(step, trace, streams) if written > STREAM_BYTES else step.kernel
-    return StepInfo(step.requests, kernel, step.extents, read, written, "llvm")
+    return StepInfo(step.requests, kernel, step.extents, read, written, HOST)
 
 
 def _kernel_step(

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from npaccel.backends.base import Backend, Compiled, Loaded
-from npaccel.backends.registry import open_backend
+from npaccel.backends.registry import HOST, open_backend
 from npaccel.caches.identity import package_identity
 from npaccel.caches.store import Store
 from npaccel.errors import NpaccelError
@@ -47,7 +47,7 @@ class Worker:
     """What stays between jobs."""
 
     def __init__(self) -> None:
-        self.backend: Backend = open_backend("llvm")
+        self.backend: Backend = open_backend(HOST)
         self.identity = package_identity(("llvmlite",), np.__version__)
         self._streams: Streams = {}
         self._store: Store | None = None

@@ -5,6 +5,7 @@
 
 import os
 import re
+import shutil
 
 import pytest
 
@@ -13,7 +14,7 @@ from npaccel.errors import BackendUnavailable
 
 from .support import Declared, Llvm, Opencl
 
-# An OpenCL driver takes ten times as long for a kernel as LLVM: of the dtypes and folds that differ
+# Other compilers take ten times as long for a kernel as LLVM: of the dtypes and folds that differ
 # in nothing but a name most are left for the slow tests.
 LATER = re.compile(r"(i1|i2|i8|u1|u2|u4|u8|c8|f2|FMIN|FMAX|MAX|PRODUCT|AND|XOR)\b")
 
@@ -21,7 +22,9 @@ LATER = re.compile(r"(i1|i2|i8|u1|u2|u4|u8|c8|f2|FMIN|FMAX|MAX|PRODUCT|AND|XOR)\
 def pytest_collection_modifyitems(items):
     for item in items:
         name = re.sub("[-_.]", " ", item.name)
-        if "opencl" in name and LATER.search(name):
+        there = getattr(item, "callspec", None)
+        machine = there.params.get("machine") if there is not None else None
+        if machine in ("opencl", "c") and LATER.search(name):
             item.add_marker(pytest.mark.slow)
 
 
@@ -30,7 +33,7 @@ def host():
     return Host()
 
 
-MACHINES = os.environ.get("TEST_BACKENDS", "llvm opencl").split()
+MACHINES = os.environ.get("TEST_BACKENDS", "llvm opencl c").split()
 
 
 @pytest.fixture(scope="session", params=MACHINES)
@@ -38,6 +41,8 @@ def machine(request, host):
     """Each backend in turn: what they all must do."""
     if request.param == "llvm":
         return Llvm(host)
+    if request.param == "c" and shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
     try:
         if request.param == "groups":
             return Opencl.of_groups()

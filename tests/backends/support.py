@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from npaccel.backends import launch
 from npaccel.backends.llvm import compile as llvm_compile
-from npaccel.backends.llvm import launch as llvm_launch
 from npaccel.backends.numpy.kernels import run_kernel
 from npaccel.backends.registry import open_backend
 from npaccel.ir.nodes import ArrayParam, Kernel, Stride
@@ -21,7 +21,7 @@ class Llvm:
         return llvm_compile.compile_kernel(made, self.host)
 
     def run(self, compiled, extents, arrays, scalars=(), *, grid=None):
-        return llvm_launch.run_step(compiled, extents, arrays, scalars, grid=grid)
+        return launch.run_step(compiled, extents, arrays, scalars, grid=grid)
 
 
 class Declared:
@@ -34,7 +34,7 @@ class Declared:
         return self._backend.compile(made)
 
     def run(self, compiled, extents, arrays, scalars=(), *, grid=None):
-        return llvm_launch.run_step(compiled, extents, arrays, scalars, grid=grid)
+        return launch.run_step(compiled, extents, arrays, scalars, grid=grid)
 
 
 class Opencl:
@@ -78,7 +78,7 @@ _MACHINES = {}
 
 def run_step(compiled, extents, arrays, scalars=(), *, grid=None):
     if id(compiled) not in _MACHINES:  # made by the test itself: LLVM's
-        return llvm_launch.run_step(compiled, extents, arrays, scalars, grid=grid)
+        return launch.run_step(compiled, extents, arrays, scalars, grid=grid)
     machine, _ = _MACHINES[id(compiled)]
     return machine.run(compiled, extents, arrays, scalars, grid=grid)
 

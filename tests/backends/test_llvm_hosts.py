@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npaccel import _native
-from npaccel.backends.base import Grid
-from npaccel.backends.llvm.compile import compile_kernel, emit_image, link_kernel
-from npaccel.backends.llvm.launch import run_step
+from npaccel.backends.base import Grid, Loaded
+from npaccel.backends.launch import run_step
+from npaccel.backends.llvm.compile import bind, compile_kernel, emit_image, link_kernel
+from npaccel.backends.llvm.printer import write_module
 from npaccel.backends.llvm.target import Host
 from npaccel.backends.registry import available, open_backend
 from npaccel.errors import BackendUnavailable, CompileError
@@ -171,6 +172,21 @@ def test_stored_object_code_runs_again(host):
     out = np.empty(9)
     run_step(again, (9,), [np.arange(9.0), out])
     assert out.tolist() == (2 * np.arange(9.0)).tolist()
+
+
+def test_a_module_has_functions_of_many_kernels(host):
+    made = [_doubling(), _everything("f8", U, vector_band=False)]
+    names = [("twice",), ("all_of_it",)]
+    text = write_module(zip(names, made, strict=True), host.vector_bytes, fence=host.fence)
+    image = host.emit_object(text)
+    for (name,), one in zip(names, made, strict=True):
+        code = _native.Code(image, (name,))
+        loaded = Loaded(code.addresses[0], 0, host.vector_bytes, code.size, code)
+        arrays = [np.arange(100.0), np.empty(100)]
+        extents = (100,)
+        if one is made[1]:
+            extents, arrays = (3, 70), _everything_arrays("f8", (3, 70), U, vector_band=False)
+        check(host, one, extents, arrays, compiled=bind(one, loaded))
 
 
 def test_dropping_a_kernel_frees_its_code(host):

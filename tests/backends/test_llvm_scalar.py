@@ -9,7 +9,9 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from npaccel.backends.llvm.scalar import Writer, llvm_type
+from npaccel.backends.emit.builder import Name
+from npaccel.backends.emit.scalars import write_node
+from npaccel.backends.llvm.printer import Printer, machine_of
 from npaccel.backends.numpy.expressions import evaluate
 from npaccel.errors import InternalError
 from npaccel.ir.scalar import DTYPES, Core, Pool
@@ -161,21 +163,21 @@ def test_no_library_calls_without_half_units(cpu):
 
 
 def test_constants_keep_their_bits():
-    writer = Writer(1, "v")
-    assert writer.constant("f8", -0.0) == "0x8000000000000000"
-    assert writer.constant("f4", 1e300) == "0x7FF0000000000000"
-    assert writer.constant("f2", 65504.0) == "0xH7BFF"
-    assert Writer(4, "v").constant("b1", True) == "splat (i1 true)"
-    assert llvm_type("b1", 8) == "<8 x i1>"
+    b = Printer(machine_of(64), set())
+    assert b.constant("f8", -0.0, 1) == "0x8000000000000000"
+    assert b.constant("f4", 1e300, 1) == "0x7FF0000000000000"
+    assert b.constant("f2", 65504.0, 1) == "0xH7BFF"
+    assert b.constant("b1", True, 4) == "splat (i1 true)"
 
 
 def test_what_has_no_meaning_is_an_error():
-    pool = Pool()
+    pool, b = Pool(), Printer(machine_of(64), set())
     (x,) = loads(pool, "f8")
+    operands = [(Name("%a", "f8", 8),)] * 2
     with pytest.raises(InternalError, match="no meaning"):
-        Writer(8, "v").node(pool.make(Core.MULHI, "f8", (x, x)), ["%a", "%a"])
-    with pytest.raises(InternalError, match="parts"):
-        llvm_type("c16", 8)
+        write_node(b, pool.make(Core.MULHI, "f8", (x, x)), operands, 8)
+    with pytest.raises(InternalError, match="real operands"):
+        write_node(b, pool.make(Core.NEG, "f8", (x,)), [operands[0] * 2], 8)
 
 
 def test_llvm_is_new_enough_for_splat_constants():

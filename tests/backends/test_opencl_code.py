@@ -7,7 +7,7 @@ import pytest
 
 from npaccel import _native
 from npaccel.backends.opencl import helper, target
-from npaccel.backends.opencl.emit import emit_kernel
+from npaccel.backends.opencl.printer import Device, write_source
 from npaccel.errors import CompileError, Unsupported
 from npaccel.ir.nodes import Fold, Leaf, Reduce, RowParam, Store, StoreRow, StoreScratch
 from npaccel.ir.scalar import Core, Pool
@@ -169,7 +169,7 @@ def test_items_of_a_group_wait_for_each_other_between_leaves(groups):
     check(groups, made, (20, 700), [data, once, np.zeros((20, 700))])
     # PoCL waits before loops that hold a barrier, whether it is told to or not.
     maps = kernel(arrays, [leaves[0], Leaf(False, (Store(2, x),))], band_rank=1, scratch=("f8",))
-    assert emit_kernel(maps, 0, group_size=64).count("barrier(CLK") == len(maps.leaves)
+    assert write_source(maps, Device(0, group_size=64)).count("barrier(CLK") == len(maps.leaves)
 
 
 @pytest.mark.parametrize("shape", [(7, 5, 3), (3, 2, 300)])
@@ -205,16 +205,16 @@ def test_groups_are_of_what_the_device_allows():
     assert [size(n) for n in (1, 31, 32, 100, 1024)] == [1, 1, 32, 64, 128]
     assert size(1024, 1024) == 1
     made = _store_sum(Pool())
-    assert "barrier(" not in emit_kernel(made, 0) + emit_kernel(made, 32)
-    assert "reqd_work_group_size(64, 1, 1)" in emit_kernel(made, 0, group_size=64)
+    assert "barrier(" not in write_source(made, Device(0)) + write_source(made, Device(32))
+    assert "reqd_work_group_size(64, 1, 1)" in write_source(made, Device(0, group_size=64))
 
 
 def test_code_for_other_devices_has_no_processors_instructions():
     made, _ = _floats("f8")
-    text = emit_kernel(made, 0)
+    text = write_source(made, Device(0))
     assert "__builtin_ia32" not in text and "noinline" not in text
-    assert "WIDE" not in emit_kernel(made, 32).splitlines()[0]
-    assert 'WIDE "avx512f"' in emit_kernel(made, 64, "avx512f")
+    assert "WIDE" not in write_source(made, Device(32)).splitlines()[0]
+    assert 'WIDE "avx512f"' in write_source(made, Device(64, "avx512f"))
 
 
 def test_what_a_device_rounds_otherwise_is_refused():

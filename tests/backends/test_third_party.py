@@ -1,6 +1,7 @@
 """A backend of another package, found by its entry point, is a backend like ours."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -63,8 +64,11 @@ def _run(*command, **env):
 
 
 @pytest.mark.pending
-def test_it_is_chosen_by_its_name():
-    _run("-c", PROGRAM)
+@pytest.mark.parametrize("name", ["narrow", "c"])
+def test_it_is_chosen_by_its_name(name):
+    if name == "c" and shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    _run("-c", PROGRAM.replace("narrow", name))
 
 
 def test_it_passes_what_every_backend_must():

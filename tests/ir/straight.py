@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import llvmlite.binding as llvm
 import numpy as np
 
-from npaccel.backends.llvm.scalar import Value, Writer, llvm_type
-from npaccel.ir.nodes import FlagKind
+from npaccel.backends.emit import access
+from npaccel.backends.emit.body import evaluate
+from npaccel.backends.emit.builder import Name
+from npaccel.backends.llvm.printer import FOOTER, Printer, machine_of
+from npaccel.ir.nodes import FlagKind, Stride
 from npaccel.ir.operation import Op
-from npaccel.ir.scalar import Core, Expr, Pool, item_size, rare_parts
+from npaccel.ir.scalar import Expr, Pool, item_size
 
 WIDTH = 8
 FLAG_NAMES = {
@@ -71,111 +74,23 @@ def default_guard(results: Sequence[Expr]) -> Expr:
     return guard
 
 
-def _memory_type(dtype: str, width: int) -> str:
-    if dtype == "b1":
-        return llvm_type("u1", width)
-    if dtype[0] == "c":
-        return llvm_type("f4" if dtype == "c8" else "f8", 2 * width)
-    return llvm_type(dtype, width)
+def _write(loads: Sequence[Expr], roots: Sequence[Expr], width: int) -> Printer:
+    """Vectors of `width`: a function that reads the words' first arrays, and writes the others."""
+    machine = replace(machine_of(64), vector_bytes=8 * width)
+    b = Printer(machine, set())
+    bases = [b.base(k, k) for k in range(len(loads) + len(roots))]
 
+    def place(node: Expr, index: int, i: Name) -> access.Place:
+        size = item_size(node.dtype)
+        pointer = b.offset(bases[index], b.mul(i, size * width))
+        return access.Place(node.dtype, pointer, Stride.UNIT, b.n(size))
 
-def _lanes(indices: Sequence[int]) -> str:
-    return f"<{len(indices)} x i32> <" + ", ".join(f"i32 {i}" for i in indices) + ">"
-
-
-class _Function:
-    """`void name(ptr..., i64 blocks)`: one pointer per load and per root; vectors of `width`."""
-
-    def __init__(self, name: str, loads: Sequence[Expr], roots: Sequence[Expr], width: int) -> None:
-        self.width, self.loads, self.roots = width, loads, roots
-        self.writer = Writer(width, "v")
-        self.block = "loop"
-        self.values: dict[Expr, Value] = {}
-        pointers = [f"ptr %p{i}" for i in range(len(loads) + len(roots))]
-        emit = self.writer.lines.append
-        emit(f"define void @{name}({', '.join(pointers)}, i64 %n) {{")
-        emit("entry:\n br label %loop")
-        emit("loop:")
-        emit("%i = phi i64 [0, %entry], [%next, %latch]")
-        for index, load in enumerate(loads):
-            self.values[load] = self._load(load, index)
-        order, parts = rare_parts(roots)
-        for node in order:
-            if node in self.values:
-                continue
-            if node.op is Core.RARE:
-                self._rare(node, parts[node])
-            else:
-                self._node(node)
-        for index, root in enumerate(roots):
-            self._store(root, index + len(loads))
-        emit("br label %latch\nlatch:\n%next = add i64 %i, 1")
-        emit("%more = icmp ult i64 %next, %n\nbr i1 %more, label %loop, label %done")
-        emit("done:\nret void\n}")
-
-    def _node(self, node: Expr) -> None:
-        self.values[node] = self.writer.node(node, [self.values[a] for a in node.args])
-
-    def _rare(self, node: Expr, part: list[Expr]) -> None:
-        mask = self.values[node.args[0]]
-        emit, start = self.writer.lines.append, self.block
-        test = mask
-        if self.width > 1:
-            test = self.writer.emit(f"bitcast <{self.width} x i1> {mask} to i{self.width}")
-            test = self.writer.emit(f"icmp ne i{self.width} {test}, 0")
-        cold, join = f"cold{node.serial}", f"join{node.serial}"
-        emit(f"br i1 {test}, label %{cold}, label %{join}\n{cold}:")
-        outside = dict(self.values)
-        for inner in part:
-            if inner not in self.values:
-                self._node(inner)
-        self._node(node)
-        inside = self.values[node]
-        self.values = outside
-        cheap = self.values[node.args[1]]
-        emit(f"br label %{join}\n{join}:")
-        kind = llvm_type(node.dtype, self.width)
-        self.block = join
-        self.values[node] = self.writer.emit(f"phi {kind} [{cheap}, %{start}], [{inside}, %{cold}]")
-
-    def _address(self, dtype: str, index: int) -> str:
-        size = item_size(dtype) * self.width
-        offset = self.writer.emit(f"mul i64 %i, {size}")
-        return self.writer.emit(f"getelementptr i8, ptr %p{index}, i64 {offset}")
-
-    def _load(self, load: Expr, index: int) -> Value:
-        address, write = self._address(load.dtype, index), self.writer.emit
-        kind = _memory_type(load.dtype, self.width)
-        value = write(f"load {kind}, ptr {address}, align {1}")
-        if load.dtype == "b1":
-            return write(f"icmp ne {kind} {value}, {self.writer.constant('u1', 0)}")
-        if load.dtype[0] != "c":
-            return value
-        if self.width == 1:
-            re, im = (write(f"extractelement {kind} {value}, i32 {k}") for k in (0, 1))
-            return re, im
-        lanes = range(self.width)
-        re, im = (_lanes([2 * i + k for i in lanes]) for k in (0, 1))
-        return (
-            write(f"shufflevector {kind} {value}, {kind} {value}, {re}"),
-            write(f"shufflevector {kind} {value}, {kind} {value}, {im}"),
-        )
-
-    def _store(self, root: Expr, index: int) -> None:
-        address, write = self._address(root.dtype, index), self.writer.emit
-        kind, value = _memory_type(root.dtype, self.width), self.values[root]
-        if root.dtype == "b1":
-            value = write(f"zext {llvm_type('b1', self.width)} {value} to {kind}")
-        elif isinstance(value, tuple):
-            half = llvm_type("f4" if root.dtype == "c8" else "f8", self.width)
-            if self.width == 1:
-                first = write(f"insertelement {kind} poison, {half} {value[0]}, i32 0")
-                value = write(f"insertelement {kind} {first}, {half} {value[1]}, i32 1")
-                self.writer.lines.append(f"store {kind} {value}, ptr {address}, align 1")
-                return
-            lanes = [k for i in range(self.width) for k in (i, self.width + i)]
-            value = write(f"shufflevector {half} {value[0]}, {half} {value[1]}, {_lanes(lanes)}")
-        self.writer.lines.append(f"store {kind} {value}, ptr {address}, align 1")
+    with b.tasks() as task, b.count(task.band_low, task.band_high) as i:
+        given = {x: access.load(b, place(x, k, i), width, None) for k, x in enumerate(loads)}
+        (values,) = evaluate(b, width, roots, [lambda leaf, _: given[leaf]])
+        for k, root in enumerate(roots, len(loads)):
+            access.store(b, place(root, k, i), values[root], None, None)
+    return b
 
 
 class Module:
@@ -188,10 +103,11 @@ class Module:
         llvm.initialize_native_asmprinter()
         texts, declarations = [], set()
         for name, (loads, roots) in functions.items():
-            function = _Function(name, loads, roots, width)
-            texts.append("\n".join(function.writer.lines))
-            declarations |= function.writer.declarations
-        module = llvm.parse_assembly("\n".join([*sorted(declarations), *texts]))
+            printer = _write(loads, roots, width)
+            texts.append(printer.text(name))
+            declarations |= printer.declarations
+        attributes = "attributes #0 = { nounwind }\n"
+        module = llvm.parse_assembly("\n".join([*texts, *sorted(declarations), attributes, FOOTER]))
         module.verify()
         machine = llvm.Target.from_default_triple().create_target_machine(
             cpu=cpu or llvm.get_host_cpu_name(),
@@ -221,6 +137,8 @@ class Module:
         return [out[:n] for out in outs]
 
     def call(self, name: str, arrays: Sequence[np.ndarray], blocks: int) -> None:
+        words = np.array([array.ctypes.data for array in arrays], "i8")
+        bounds = np.array([0, blocks, 0, 0], "i8")
         address = self._engine.get_function_address(name)
-        kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays), ctypes.c_int64)
-        kind(address)(*(a.ctypes.data for a in arrays), blocks)
+        kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
+        kind(address)(words.ctypes.data, bounds.ctypes.data, None, None)

@@ -30,8 +30,8 @@ def test_the_host(deferred) -> None:
         if device.backend.startswith("opencl") and device.state == "ready":
             assert min(device.copy_bytes_s, device.transfer_bytes_s, device.launch_s) > 0
     others = [device for device in others if not device.backend.startswith("opencl")]
-    assert [device.backend for device in others] == ["numpy"]
-    assert np.__version__ in others[0].name
+    assert [device.backend for device in others] == ["c", "numpy"]
+    assert np.__version__ in others[1].name
     assert max(map(len, str(found).splitlines())) <= 100
 
 
@@ -42,7 +42,7 @@ def test_settings_in_force(deferred, setting) -> None:
     assert found.devices[0].backend == "numpy"
     assert found.settings["threads"] == 3
     threads = {d.backend: d.threads for d in found.devices if not d.backend.startswith("opencl")}
-    assert threads == {"numpy": 1, "llvm": 3}
+    assert threads == {"numpy": 1, "llvm": 3, "c": 3}
     assert ["threads", "3"] in [line.split() for line in str(found).splitlines()]
 
 

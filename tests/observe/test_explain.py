@@ -26,6 +26,16 @@ def here() -> int:
     return inspect.currentframe().f_back.f_lineno
 
 
+def test_kernels_are_shown_as_c() -> None:
+    a = wrapped(N)
+    told = npaccel.explain(npaccel.evaluate(np.sqrt(a) * 2.0, (a > 1.5).sum())[0])
+    names = [step.kernel for step in told.steps]
+    assert names and all(f"/*\n{name}: band" in told.c for name in names)
+    assert told.c.count("void run(") == len(names)
+    assert "SQRT_double" in told.c and "for (long" in told.c
+    assert npaccel.explain(np.arange(3)).c == ""
+
+
 def test_one_kernel_with_its_lines_arrays_and_bytes() -> None:
     a, b = wrapped(N), wrapped(N)
     line = here() + 1

@@ -107,9 +107,7 @@ class LlvmBackend:
 
     def measure(self, threads: int) -> Speeds:
         """How fast kernels run on so many threads."""
-        measured: Speeds = importlib.import_module("npaccel.backends.llvm.speeds").measure(
-            self, threads
-        )
+        measured: Speeds = importlib.import_module("npaccel.backends.launch").measure(self, threads)
         return measured
 
     @staticmethod

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from npaccel.backends.base import Loaded
 from npaccel.backends.llvm.compiled import CompiledKernel, bind, symbols_of
-from npaccel.backends.llvm.emit import emit_kernel
 from npaccel.backends.llvm.loaded import load_image
+from npaccel.backends.llvm.printer import write_source
 from npaccel.backends.llvm.target import Host
 from npaccel.errors import CompileError
 from npaccel.ir.nodes import Kernel
@@ -26,7 +26,7 @@ def compile_kernel(kernel: Kernel, host: Host) -> CompiledKernel:
 
 def emit_image(kernel: Kernel, host: Host) -> tuple[bytes, str]:
     """Object code of `kernel`, and the LLVM IR it was made from; raises CompileError."""
-    text = emit_kernel(kernel, host.vector_bytes, fence=host.fence)
+    text = write_source(kernel, host.vector_bytes, fence=host.fence)
     return host.emit_object(text), text
 
 

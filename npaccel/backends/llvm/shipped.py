@@ -36,25 +36,19 @@ const npa_primitive npa_primitives_{level}[] = {{
 
 def build(level: str) -> tuple[bytes, str]:
     """Object code for a level of this machine's family, and C text: a table of what it has."""
-    import llvmlite.binding as llvm  # type: ignore[import-untyped]
-
-    from npaccel.backends.llvm.emit import emit_kernel
+    from npaccel.backends.llvm.printer import write_module
     from npaccel.backends.llvm.target import Host
     from npaccel.backends.primitives import primitive_kernel, primitives
 
     cpu, vector_bytes = LEVELS[platform.machine()][level]
     host = Host(cpu, vector_bytes)
-    whole: Any = llvm.parse_assembly("")
-    functions, rows = [], []
-    for primitive in primitives():
-        symbol = f"npa_{level}_{primitive.symbol}"
-        text = emit_kernel(primitive_kernel(primitive), vector_bytes, fence=host.fence)
-        text = text.replace("define void @main(", f"define hidden void @{symbol}(", 1)
-        whole.link_in(host.optimise(text))
-        functions.append(f"extern npa_block_function {symbol};")
-        rows.append(_row(symbol, primitive))
-    table = _TABLE.format(level=level, functions="\n".join(functions), rows="\n".join(rows))
-    return host.emit_module(whole), table
+    made = [(f"npa_{level}_{primitive.symbol}", primitive) for primitive in primitives()]
+    kernels = [((symbol,), primitive_kernel(primitive)) for symbol, primitive in made]
+    text = write_module(kernels, vector_bytes, fence=host.fence, linkage="hidden")
+    functions = "\n".join(f"extern npa_block_function {symbol};" for symbol, _ in made)
+    rows = "\n".join(_row(symbol, primitive) for symbol, primitive in made)
+    table = _TABLE.format(level=level, functions=functions, rows=rows)
+    return host.emit_object(text), table
 
 
 def _row(symbol: str, primitive: Any) -> str:

@@ -94,10 +94,6 @@ class Host:
         """Object code of a module, for `link` here or in a process with the same fingerprint."""
         return bytes(self._machine.emit_object(self.optimise(text)))
 
-    def emit_module(self, module: Any) -> bytes:
-        """Object code of a module that `optimise` returned."""
-        return bytes(self._machine.emit_object(module))
-
     def emit_assembly(self, text: str) -> str:
         """Assembly of a module, for reading."""
         return str(self._machine.emit_assembly(self.optimise(text)))

@@ -8,8 +8,7 @@ from typing import Any
 from npaccel import _native
 from npaccel.backends.base import Capabilities, Loaded
 from npaccel.backends.opencl.compile import emit_image, load_image
-from npaccel.backends.opencl.compiled import CompiledKernel, bind
-from npaccel.backends.opencl.emit import symbols_of
+from npaccel.backends.opencl.compiled import DeviceKernel, bind, symbols_of
 from npaccel.backends.opencl.speeds import measure
 from npaccel.backends.opencl.target import Target, list_devices
 from npaccel.ir.nodes import Kernel
@@ -96,7 +95,7 @@ class OpenclBackend:
             rows.append((f"opencl:{found.number}", what, "ready", *sizes, *measured))
         return rows
 
-    def compile(self, kernel: Kernel) -> CompiledKernel:
+    def compile(self, kernel: Kernel) -> DeviceKernel:
         """Build and load; raises CompileError."""
         return self.link(kernel, self.emit_object(kernel))
 
@@ -104,7 +103,7 @@ class OpenclBackend:
         """Code for `link`, here or where the fingerprint is the same."""
         return emit_image(kernel, self.target)
 
-    def link(self, kernel: Kernel, image: bytes) -> CompiledKernel:
+    def link(self, kernel: Kernel, image: bytes) -> DeviceKernel:
         """Load code that `emit_object` made of the same kernel."""
         return self.bind(kernel, self.load(image, self.symbols(kernel), self.vector_bytes))
 
@@ -116,6 +115,6 @@ class OpenclBackend:
         """Functions that the code of `kernel` defines."""
         return symbols_of(kernel)
 
-    def bind(self, kernel: Kernel, loaded: Loaded) -> CompiledKernel:
+    def bind(self, kernel: Kernel, loaded: Loaded) -> DeviceKernel:
         """What `loaded`, made of this very kernel, needs to know to be launched."""
         return bind(kernel, loaded, self.target)

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from npaccel.backends.base import Loaded
+from npaccel.backends.compiled import CompiledKernel
 from npaccel.backends.layout import Layout
-from npaccel.backends.opencl.compiled import CompiledKernel, bind
-from npaccel.backends.opencl.emit import emit_kernel, symbols_of
+from npaccel.backends.opencl.compiled import bind, symbols_of
+from npaccel.backends.opencl.printer import Device, write_source
 from npaccel.backends.opencl.target import Target
 from npaccel.errors import Unsupported
 from npaccel.ir.nodes import Kernel
-from npaccel.ir.scalar import scans, topological
+from npaccel.ir.scalar import topological
 
-__all__ = ["compile_kernel", "emit_image", "load_image"]
+__all__ = ["compile_kernel", "emit_image", "load_image", "source_of"]
 
 
 def compile_kernel(kernel: Kernel, target: Target) -> CompiledKernel:
     """Compile `kernel` for this device; raises CompileError."""
     return bind(kernel, load_image(emit_image(kernel, target), symbols_of(kernel), target), target)
+
+
+def source_of(kernel: Kernel, target: Target) -> str:
+    """Text of `kernel` for this device."""
+    sizes = target.vector_bytes, target.features, target.group_size
+    return write_source(kernel, Device(*sizes, target.by_double))
 
 
 def emit_image(kernel: Kernel, target: Target) -> bytes:
@@ -25,16 +32,8 @@ def emit_image(kernel: Kernel, target: Target) -> bytes:
         raise Unsupported(f"opencl: {target.name} has no double precision")
     if not target.exact_singles and _uses(kernel, ("f2", "f4", "c8")):
         raise Unsupported(f"opencl: {target.name} rounds single precision otherwise")
-    if any(scans(leaf.all_roots) for leaf in kernel.leaves):
-        raise Unsupported("opencl: scans run on the host")
-    source = emit_kernel(
-        kernel,
-        target.vector_bytes,
-        target.features,
-        target.group_size,
-        by_double=target.by_double,
-    )
-    return target.build(source, symbols_of(kernel), Layout.of(kernel).size)
+    words = Layout.of(kernel).size
+    return target.build(source_of(kernel, target), symbols_of(kernel), words)
 
 
 def _uses(kernel: Kernel, dtypes: tuple[str, ...]) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from npaccel.backends.base import Grid
 from npaccel.backends.layout import Layout
-from npaccel.backends.opencl.compiled import CompiledKernel
+from npaccel.backends.opencl.compiled import DeviceKernel
 from npaccel.errors import InternalError
 
 __all__ = ["run_step"]
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def run_step(
-    compiled: CompiledKernel,
+    compiled: DeviceKernel,
     extents: Sequence[int],
     arrays: Sequence[Array],
     scalars: Sequence[Any] = (),

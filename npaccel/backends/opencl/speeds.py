@@ -9,7 +9,7 @@ import numpy as np
 
 from npaccel.backends.opencl.compile import compile_kernel
 from npaccel.backends.opencl.compiled import work_groups
-from npaccel.backends.opencl.frame import EXTRA_WORDS
+from npaccel.backends.opencl.printer import EXTRA_WORDS
 from npaccel.backends.opencl.target import Target
 from npaccel.backends.samples import SAMPLE_ELEMENTS, best_time, measure_rates
 from npaccel.backends.speeds import Speeds

@@ -38,7 +38,7 @@ WIDE_BYTES = 64
 # Work items of a group: several warps or wavefronts, and small enough for any register use.
 GROUP_SIZE = 128
 GROUP_MEMORY_BYTES = 16 * GROUP_SIZE
-# For PoCL; see Note [Builds] of code.py.
+# For PoCL; see Note [Builds] of preamble.py.
 BARE = "-D_OPENCL_H_ -DBARE"
 _LAUNCH = (
     "clSetKernelArgSVMPointer",
@@ -252,7 +252,7 @@ class Target:
     exact_singles : whether what is computed in f4 has IEEE's bits
     by_double : whether it does since quotients and square roots are computed in f8
     pocl : whether the driver is PoCL, for this machine's processor
-    features : of the processor that code is to use, whatever the driver believes; see `emit_kernel`
+    features : of the processor that code is to use, whatever the driver believes; see `Device`
     vector_bytes : of the vectors to write; 0: one element at a time
     group_size : work items that share a task; 1 on processors
     shares_memory : whether kernels can read and write the host's memory through its own addresses

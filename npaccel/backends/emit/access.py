@@ -1,0 +1,107 @@
+"""Elements of arrays: next to each other, apart, one for all lanes, or picked by an offset."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from npaccel.backends.emit.builder import Builder, Lanes, Name, Value
+from npaccel.backends.layout import parts_of
+from npaccel.ir.nodes import Stride
+from npaccel.ir.scalar import Core, item_size
+
+__all__ = ["Place", "gather", "load", "scatter", "store"]
+
+
+class Place(NamedTuple):
+    """Where lane 0 of an access lies and how the lanes follow. stride: bytes, n."""
+
+    dtype: str
+    pointer: Name
+    vector: Stride
+    stride: Name
+
+
+def load(b: Builder, place: Place, width: int, lanes: Lanes | None) -> Value:
+    """Read `width` lanes; those that do not exist are 1."""
+    part, pointers = _parts(b, place)
+    if width == 1 or place.vector is Stride.ZERO:
+        return tuple(b.splat(b.load(part, pointer), width) for pointer in pointers)
+    if place.vector is Stride.UNIT and len(pointers) == 2:
+        return b.load_pairs(part, place.pointer, width, lanes)
+    stride = _stride(place)
+    return tuple(b.load_lanes(part, pointer, stride, width, lanes) for pointer in pointers)
+
+
+def store(
+    b: Builder,
+    place: Place,
+    value: Value,
+    lanes: Lanes | None,
+    mask: Name | None,
+    *,
+    stream: bool = False,
+) -> None:
+    """Write the lanes that exist and for which `mask` holds; stream: as `Builder.store_lanes`."""
+    _, pointers = _parts(b, place)
+    if value[0].width == 1:
+        _store_one(b, pointers, value, mask)
+    elif place.vector is Stride.UNIT and len(pointers) == 2:
+        b.store_pairs(place.pointer, value, lanes, mask, stream=stream)
+    else:
+        for pointer, name in zip(pointers, value, strict=True):
+            b.store_lanes(pointer, _stride(place), name, lanes, mask, stream=stream)
+
+
+def gather(b: Builder, place: Place, offset: Name, lanes: Lanes | None) -> Value:
+    """Read element `offset` (i8) from each lane's own place on; as `load` where there is none."""
+    part, pointers = _parts(b, place)
+    moved = _moved(b, place, offset)
+    if moved.width == 1:
+        return tuple(b.load(part, b.offset(pointer, b.as_n(moved))) for pointer in pointers)
+    return tuple(b.load_each(part, pointer, moved, lanes) for pointer in pointers)
+
+
+def scatter(
+    b: Builder, place: Place, offset: Name, value: Value, lanes: Lanes | None, mask: Name | None
+) -> None:
+    """The inverse; of lanes that write to the same element the last one stays."""
+    _, pointers = _parts(b, place)
+    moved = _moved(b, place, offset)
+    if moved.width == 1:
+        _store_one(b, [b.offset(pointer, b.as_n(moved)) for pointer in pointers], value, mask)
+        return
+    for pointer, name in zip(pointers, value, strict=True):
+        b.store_each(pointer, moved, name, lanes, mask)
+
+
+def _parts(b: Builder, place: Place) -> tuple[str, list[Name]]:
+    """Dtype and addresses of what makes up an element."""
+    parts = parts_of(place.dtype)
+    size = item_size(parts[0])
+    return parts[0], [b.offset(place.pointer, k * size) for k in range(len(parts))]
+
+
+def _stride(place: Place) -> Name | None:
+    return None if place.vector is Stride.UNIT else place.stride
+
+
+def _store_one(b: Builder, pointers: list[Name], value: Value, mask: Name | None) -> None:
+    def write() -> None:
+        for pointer, name in zip(pointers, value, strict=True):
+            b.store(pointer, name)
+
+    if mask is None:
+        write()
+        return
+    with b.when(mask):
+        write()
+
+
+def _moved(b: Builder, place: Place, offset: Name) -> Name:
+    """Distances in bytes from lane 0's place."""
+    size, width = item_size(place.dtype), offset.width
+    if size != 1:
+        offset = b.instruction(Core.MUL, (offset, b.constant("i8", size, width)))
+    if width > 1 and place.vector is not Stride.ZERO:
+        offset = b.instruction(Core.ADD, (offset, b.steps(place.stride, width)))
+    return offset

@@ -1,0 +1,326 @@
+"""One leaf of a kernel: its loops over rows, chunks, blocks and vectors.
+
+What an iteration does is in effects.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from npaccel.backends.emit.access import Place, load, store
+from npaccel.backends.emit.builder import Name, Value
+from npaccel.backends.emit.effects import Effects, Reduction, Scope
+from npaccel.backends.emit.frame import Frame
+from npaccel.backends.emit.reduce import Exact, Ordered, store_partial
+from npaccel.backends.emit.widths import (
+    LINE_BYTES,
+    has_plain_tail,
+    leaf_vectors,
+    node_count,
+)
+from npaccel.backends.layout import BAND_BLOCK, BLOCK, CHUNK, LANES, PARTIAL_BYTES, is_ordered
+from npaccel.ir.nodes import Leaf, Reduce, Store, Stride
+from npaccel.ir.scalar import Core, item_size, topological
+
+__all__ = ["LeafWriter", "parted"]
+
+Bounds = tuple[Name, Name]
+
+
+def parted(reductions: Mapping[int, Reduction]) -> tuple[list[Ordered], list[Exact]]:
+    """Those that keep an order, and the others."""
+    ordered = [r for r in reductions.values() if isinstance(r, Ordered)]
+    return ordered, [r for r in reductions.values() if isinstance(r, Exact)]
+
+
+class LeafWriter(Effects):
+    """Writes leaves of one kernel. `width`: lanes of a point's values; 1 if they lie inside."""
+
+    def __init__(self, frame: Frame, width: int) -> None:
+        super().__init__(frame, width)
+        # Of a group's items: where each begins along a row and among rows, and its steps.
+        b = self.b
+        if frame.group is not None:
+            self._along = b.lane_of_group, b.n(frame.group_size)
+        self._down = b.n(0), b.n(1)
+
+    def share_rows(self) -> Bounds:
+        """Have a group take several rows at a time where they are short; without barriers.
+
+        Where an item begins among the band points, and its steps: its rows, if there is a band.
+        """
+        b, size, group = self.b, self.frame.group_size, self.frame.group
+        assert group is not None
+        step = group.power_of_two(b.minimum(self.frame.extents[self.frame.rank - 1], size))
+        self._along = b.coordinate("&", b.lane_of_group, b.sub(step, 1)), step
+        down = b.div(b.lane_of_group, step), b.div(b.n(size), step)
+        if self.kernel.band_rank:
+            return down
+        self._down = down
+        return b.n(0), b.n(1)
+
+    def row(self, leaf: Leaf, scope: Scope) -> None:
+        """A leaf that runs once per band point."""
+        with self.b.block():
+            self.effects(leaf, [scope], self.width, {}, {})
+
+    def inner(self, leaf: Leaf, scope: Scope, width: int) -> None:
+        """A leaf that runs over the inner axes, `width` lanes at a time."""
+        frame = self.frame
+        several = len(frame.inner_axes) > 1
+        reductions = self.reductions(leaf, width, several_rows=several)
+        for reduction in reductions.values():
+            reduction.begin()
+        low, high = self.b.n(0), frame.row_count
+        if several and self.kernel.split:
+            low, high = frame.task.low, frame.task.high
+        with self._rows(low, high) as (row, at):
+            pointers = frame.move(scope.pointers, frame.inner_axes[:-1], at)
+            there = replace(scope, at=[*scope.at, *at], pointers=pointers, row=row)
+            bounds = self.b.n(0), frame.extents[frame.rank - 1]
+            if self.kernel.split and not several:
+                bounds = frame.task.low, frame.task.high
+            self._one_row(leaf, there, width, bounds, reductions)
+        if not frame.split_sums:
+            self.finish(reductions)
+
+    @contextmanager
+    def _rows(self, low: Name, high: Name) -> Iterator[tuple[Name, list[Name]]]:
+        """Run over flattened rows [low, high) of the inner space, or over this item's of them."""
+        axes, (first, step) = self.frame.inner_axes[:-1], self._down
+        if not axes:
+            yield self.b.n(0), []
+        elif step == "1":
+            with self.frame.points(axes, low, high) as (row, at):
+                yield row, at
+        else:
+            with self.frame.spread(axes, self.b.add(low, first), high, step) as (row, at):
+                yield row, at
+
+    def reductions(self, leaf: Leaf, width: int, *, several_rows: bool) -> dict[int, Reduction]:
+        """Accumulators of the leaf's reductions."""
+        made: dict[int, Reduction] = {}
+        b, group, banded = self.b, self.frame.group, self.banded
+        for effect in leaf.effects:
+            if isinstance(effect, Reduce) and is_ordered(effect):
+                made[id(effect)] = Ordered(
+                    b, effect, width, group, banded=banded, several_rows=several_rows
+                )
+            elif isinstance(effect, Reduce):
+                made[id(effect)] = Exact(b, effect, width, group, banded=banded)
+        return made
+
+    def finish(self, reductions: Mapping[int, Reduction]) -> None:
+        """The leaf's end: its reductions' results become rows."""
+        for reduction in reductions.values():
+            value = reduction.combiner.result(reduction.end())
+            self.set_row(reduction.effect.index, value)
+
+    def _one_row(
+        self,
+        leaf: Leaf,
+        scope: Scope,
+        width: int,
+        bounds: Bounds,
+        reductions: Mapping[int, Reduction],
+    ) -> None:
+        frame, (ordered, exact) = self.frame, parted(reductions)
+        row_parts = frame.split_sums and len(frame.inner_axes) > 1
+        for reduction in ordered:
+            reduction.begin_row()
+        for whole in exact if row_parts else ():
+            whole.begin()
+        with self.b.when(self.b.less(*bounds)):
+            hoisted = self.hoist(leaf, scope, width)
+            with self._chunks(scope, bounds, reductions) as inside:
+                self._vectors(leaf, scope, width, inside, hoisted, reductions)
+        for reduction in ordered:
+            names = reduction.end_row()
+            if row_parts:
+                self.store_part(reduction, names, scope, scope.row)
+            else:
+                reduction.push_row(names)
+        for whole in exact if row_parts else ():
+            self.store_part(whole, whole.end(), scope, scope.row)
+
+    @contextmanager
+    def _chunks(
+        self, scope: Scope, bounds: Bounds, reductions: Mapping[int, Reduction]
+    ) -> Iterator[tuple[Name, Name, Name]]:
+        """Cut `bounds` into chunks and blocks as far as the reductions ask for it.
+
+        Yields the bounds of a loop, and a step: of a group's item, else 1.
+        """
+        b, (ordered, exact) = self.b, parted(reductions)
+        chunk_parts = self.frame.split_sums and len(self.frame.inner_axes) == 1
+        if not ordered and not (exact and chunk_parts):
+            yield self._items(*bounds)
+            return
+        with b.count(*bounds, CHUNK) as chunk:
+            end = b.minimum(b.add(chunk, CHUNK), bounds[1])
+            self.begin_chunk(reductions)
+            teams = None
+            if ordered:
+                group, first, last = self.frame.group, chunk, end
+                if group is not None:
+                    first, last, teams = group.cut_chunk(chunk, end)
+                step = BAND_BLOCK if self.banded else BLOCK
+                with b.count(first, last, step) as block:
+                    for reduction in ordered:
+                        reduction.begin_block()
+                    stop = b.minimum(b.add(block, step), end)
+                    if group is None:
+                        yield block, stop, b.n(1)
+                    else:
+                        lane = b.coordinate("%", b.lane_of_group, b.n(LANES))
+                        yield b.add(block, lane), stop, b.n(LANES)
+                    for reduction in ordered:
+                        reduction.end_block()
+            else:
+                yield self._items(chunk, end)
+            self.end_chunk(reductions, scope, chunk, teams)
+
+    def begin_chunk(self, reductions: Mapping[int, Reduction]) -> None:
+        """A chunk's begin; of a kernel whose chunks are parts, a part's."""
+        ordered, exact = parted(reductions)
+        for reduction in ordered:
+            reduction.begin_chunk()
+        if self.frame.split_sums and len(self.frame.inner_axes) == 1:
+            for whole in exact:
+                whole.begin()
+
+    def end_chunk(
+        self, reductions: Mapping[int, Reduction], scope: Scope, chunk: Name, teams: Name | None
+    ) -> None:
+        """Its end."""
+        ordered, exact = parted(reductions)
+        parts = self.frame.split_sums and len(self.frame.inner_axes) == 1
+        part = self.b.div(chunk, CHUNK) if parts else chunk
+        for reduction in ordered:
+            names = reduction.end_chunk(teams)
+            if parts:
+                self.store_part(reduction, names, scope, part)
+            else:
+                reduction.push_chunk(names)
+        for whole in exact if parts else ():
+            self.store_part(whole, whole.end(), scope, part)
+
+    def _items(self, low: Name, high: Name) -> tuple[Name, Name, Name]:
+        """Bounds of a loop over [low, high), and its step."""
+        if self.frame.group is None:
+            return low, high, self.b.n(1)
+        first, step = self._along
+        return self.b.add(low, first), high, step
+
+    def _vectors(
+        self,
+        leaf: Leaf,
+        scope: Scope,
+        width: int,
+        bounds: tuple[Name, Name, Name],
+        hoisted: Mapping[int, Value],
+        reductions: Mapping[int, Reduction],
+    ) -> None:
+        """The loop along a row: whole iterations, then the elements that are left."""
+        b, (low, high, step) = self.b, bounds
+        if self.banded or width == 1:
+            with b.count(low, high, step) as i:
+                self.effects(leaf, [self.at(scope, i)], width, hoisted, reductions)
+            return
+        if node_count(leaf) > b.machine.large_body:
+            self._masked(leaf, scope, width, (low, high), hoisted, reductions)
+            return
+        vectors = leaf_vectors(leaf, b.machine)
+        length = b.coordinate("&", b.sub(high, low), b.n(-width * vectors))
+        main = b.add(low, length)
+        with b.count(low, main, width * vectors) as i:
+            self._prefetch(leaf, scope, i, width * vectors)
+            scopes = [self.at(scope, b.add(i, k * width)) for k in range(vectors)]
+            self.effects(leaf, scopes, width, hoisted, reductions)
+        if not reductions and has_plain_tail(self.kernel, leaf, b.machine):
+            with b.count(main, high) as i:
+                self.effects(leaf, [self.at(scope, i)], 1, {}, {})
+        elif vectors > 1:
+            self._masked(leaf, scope, width, (main, high), hoisted, reductions)
+        else:
+            with b.when(b.less(main, high)):
+                lanes = b.lanes_below(b.sub(high, main), width, fewer=True)
+                last = self.at(replace(scope, lanes=lanes), main)
+                self.effects(leaf, [last], width, hoisted, reductions)
+
+    def _masked(
+        self,
+        leaf: Leaf,
+        scope: Scope,
+        width: int,
+        bounds: Bounds,
+        hoisted: Mapping[int, Value],
+        reductions: Mapping[int, Reduction],
+    ) -> None:
+        """Vectors some of whose lanes may not exist."""
+        with self.b.count(*bounds, width) as i:
+            lanes = self.b.lanes_below(self.b.sub(bounds[1], i), width)
+            there = self.at(replace(scope, lanes=lanes), i)
+            self.effects(leaf, [there], width, hoisted, reductions)
+
+    def _prefetch(self, leaf: Leaf, scope: Scope, position: Name, elements: int) -> None:
+        """In a row's second loop: fetch what the next row's first loop will read.
+
+        A row's first loop waits for memory and its later ones for arithmetic; this overlaps them.
+        """
+        loops = [other for other in self.kernel.leaves if not other.row]
+        if len(loops) < 2 or leaf is not loops[1] or self.kernel.band_rank == 0:
+            return
+        axis = self.kernel.band_rank - 1
+        for index in self._read_along(loops[0]):
+            size = item_size(self.kernel.arrays[index].dtype)
+            along = self.b.add(self.frame.strides[index][axis], self.b.mul(position, size))
+            self.fetch(self.b.offset(scope.pointers[index], along), elements * size)
+
+    def _read_along(self, leaf: Leaf) -> list[int]:
+        """Arrays that the leaf loads element by element."""
+        reads = {node.attr for node in topological(leaf.roots) if node.op is Core.LOAD}
+        return [
+            index
+            for index, array in enumerate(self.kernel.arrays)
+            if index in reads and not array.band_only and array.vector is Stride.UNIT
+        ]
+
+    def fetch(self, pointer: Name, size_bytes: int) -> None:
+        """Fetch so many bytes into the second-level cache, if the machine can."""
+        if self.b.machine.fetches:
+            for line in range(0, max(1, size_bytes), LINE_BYTES):
+                self.b.fetch(self.b.offset(pointer, line))
+
+    def hoist(self, leaf: Leaf, scope: Scope, width: int) -> dict[int, Value]:
+        """Load before the loop what does not move in it and is not written in it."""
+        written = {e.array for e in leaf.effects if isinstance(e, Store)}
+        hoisted: dict[int, Value] = {}
+        for node in topological(leaf.all_roots):
+            if node.op is not Core.LOAD or node.attr in written:
+                continue
+            index = node.attr
+            assert isinstance(index, int)
+            array = self.kernel.arrays[index]
+            if array.band_only if self.banded else array.vector is Stride.ZERO:
+                place = self.place(index, scope)
+                hoisted[index] = load(self.b, place, width, scope.lanes)
+        return hoisted
+
+    def store_part(
+        self, reduction: Reduction, names: Sequence[Name], scope: Scope, part: Name
+    ) -> None:
+        """Keep a part's result for the finish function."""
+        b, frame = self.b, self.frame
+        ordinal = self.ordinals[id(reduction.effect)]
+        pointer = frame.partial(scope.flat, part, ordinal)
+        if self.width == 1:
+            with b.when(b.coordinate("==", b.lane_of_group, b.n(0))) if frame.group else b.block():
+                store_partial(b, names, pointer)
+            return
+        stride = b.mul(frame.parts, PARTIAL_BYTES * len(self.ordinals))
+        for k, name in enumerate(names):
+            place = Place(name.dtype, b.offset(pointer, 8 * k), Stride.ANY, stride)
+            store(b, place, (name,), scope.lanes, None)

@@ -1,0 +1,125 @@
+"""How many elements an iteration takes, and which loops write their last elements otherwise."""
+
+from __future__ import annotations
+
+from npaccel.backends.emit.machine import Machine
+from npaccel.backends.layout import LANES, is_ordered, parts_of
+from npaccel.ir.nodes import ArrayParam, Fold, Kernel, Leaf, Reduce, Store, Stride
+from npaccel.ir.scalar import Core, Expr, item_size, scans, topological, usual
+
+__all__ = [
+    "LINE_BYTES",
+    "has_plain_tail",
+    "is_tiled",
+    "kernel_width",
+    "leaf_vectors",
+    "leaf_width",
+    "node_count",
+    "tile_vectors",
+]
+
+# An iteration of so many nodes takes several registers' worth, to overlap latencies.
+SMALL_BODY = 48
+# Elements apart are loaded one by one; more of them than this only make more code.
+WIDEST_APART = 16
+# Bytes of a row that a tile reads at once. Shorter ones are slow to fetch; longer ones would leave
+# less of the second-level cache to the next block's rows.
+TILE_BYTES = 4096
+LINE_BYTES = 64  # of a cache
+_INDEXED = (Fold.ARGMIN, Fold.ARGMAX)  # their accumulators hold an i8
+
+
+def node_count(leaf: Leaf) -> int:
+    """Nodes that an iteration of `leaf` evaluates as a rule."""
+    return sum(node.op is not Core.CONST for node in usual(leaf.roots))
+
+
+def _register_lanes(leaf: Leaf, machine: Machine) -> int:
+    # What rare branches and flags compute may take several registers of a machine that can.
+    nodes = usual(leaf.roots) if machine.wide else topological(leaf.all_roots)
+    sizes = [_size(node, machine) for node in nodes]
+    if not machine.wide:
+        sizes += [8 for e in leaf.effects if isinstance(e, Reduce) and e.fold in _INDEXED]
+    return max(2, min(machine.widest, machine.vector_bytes // max(sizes, default=8)))
+
+
+def _size(node: Expr, machine: Machine) -> int:
+    dtype = parts_of(node.dtype)[0]
+    return 1 if dtype == "b1" else machine.carried_bytes(dtype)
+
+
+def _used(kernel: Kernel, leaf: Leaf) -> list[ArrayParam]:
+    roots = leaf.all_roots
+    used = {node.attr for node in topological(roots) if node.op in (Core.LOAD, Core.GATHER)}
+    used |= {effect.array for effect in leaf.effects if isinstance(effect, Store)}
+    return [array for index, array in enumerate(kernel.arrays) if index in used]
+
+
+def _limit(kernel: Kernel, leaf: Leaf, machine: Machine) -> int:
+    apart = any(array.vector is Stride.ANY or array.gathered for array in _used(kernel, leaf))
+    return min(machine.widest, WIDEST_APART) if apart else machine.widest
+
+
+def has_plain_tail(kernel: Kernel, leaf: Leaf, machine: Machine) -> bool:
+    """Whether a map's last elements run one by one: there is no masked access to them."""
+    least = machine.masked_bytes
+    return least > 0 and any(
+        array.vector is Stride.ANY or array.gathered or int(array.dtype[1:]) < least
+        for array in _used(kernel, leaf)
+    )
+
+
+def _in_flight(leaves: tuple[Leaf, ...], machine: Machine, *, banded: bool) -> int:
+    small = all(node_count(leaf) <= SMALL_BODY for leaf in leaves)
+    return machine.in_flight[banded] if small else 1
+
+
+def leaf_width(kernel: Kernel, leaf: Leaf, machine: Machine) -> int:
+    """Lanes of a vector of an inner leaf; a power of two. 1 where vectors have no use."""
+    if machine.vector_bytes == 0:
+        return 1
+    lanes = _register_lanes(leaf, machine)
+    if not machine.wide:
+        return lanes
+    limit, several = _limit(kernel, leaf, machine), _in_flight((leaf,), machine, banded=False)
+    if any(isinstance(effect, Reduce) and is_ordered(effect) for effect in leaf.effects):
+        return min(limit, LANES if several > 1 else lanes)
+    return min(limit, lanes * several)
+
+
+def leaf_vectors(leaf: Leaf, machine: Machine) -> int:
+    """Vectors of an iteration of an inner leaf."""
+    if machine.wide or machine.vector_bytes == 0:
+        return 1
+    return _in_flight((leaf,), machine, banded=False)
+
+
+def kernel_width(kernel: Kernel, machine: Machine) -> int:
+    """Lanes of a vector_band kernel, the same in all its leaves."""
+    if machine.vector_bytes == 0:
+        return 1
+    leaves = kernel.leaves
+    lanes = min(_register_lanes(leaf, machine) for leaf in leaves)
+    limit = min(_limit(kernel, leaf, machine) for leaf in leaves)
+    several = _in_flight(leaves, machine, banded=True) if machine.wide else 1
+    return min(limit, lanes * several)
+
+
+def is_tiled(kernel: Kernel) -> bool:
+    """Whether this kernel is one loop that reduces a matrix's columns."""
+    leaf, *rows = kernel.leaves
+    return (
+        kernel.vector_band
+        and kernel.inner_rank == 1
+        and not kernel.scratch
+        and not leaf.row
+        and all(row.row for row in rows)
+        and not scans(leaf.all_roots)
+        and any(isinstance(effect, Reduce) for effect in leaf.effects)
+    )
+
+
+def tile_vectors(kernel: Kernel, width: int) -> int:
+    """How many vectors of `width` columns go through the rows together."""
+    moving = [item_size(array.dtype) for array in kernel.arrays if not array.band_only]
+    return max(1, TILE_BYTES // (width * max(moving, default=8)))

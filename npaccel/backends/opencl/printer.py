@@ -1,0 +1,200 @@
+"""OpenCL C text of one function, and of a program.
+
+A work item runs every n-th task of the launch, n being the number of work items; on devices that
+are no processors a work group does, see groups.py of the emitter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from npaccel.backends.c.text import CText
+from npaccel.backends.c.values import c_type
+from npaccel.backends.emit.builder import Name, Range, Variable
+from npaccel.backends.emit.frame import has_own_points
+from npaccel.backends.emit.machine import Machine
+from npaccel.backends.emit.skeletons import symbols_of, write_finish, write_main
+from npaccel.backends.layout import Layout
+from npaccel.backends.opencl.preamble import DECLARATIONS, INSTRUCTIONS, PREAMBLE
+from npaccel.ir.nodes import Kernel
+from npaccel.ir.scalar import Core
+
+__all__ = ["EXTRA_WORDS", "Device", "Printer", "machine_of", "write_source"]
+
+# Behind the words that all backends know: band, band_step, inner, inner_step, scratch bytes, and
+# where the band and the inner space begin: not at 0 in a part of a kernel (native/cut.c), whose
+# arrays' places are moved back by what lies before it.
+EXTRA_WORDS = 7
+COMPONENTS = 2  # of a combiner, of 8 bytes at most
+_BUILTINS = {"POPCOUNT": "POPCOUNT", "CLZ": "clz", "MULHI": "mul_hi"}
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What a program depends on, besides its kernel.
+
+    vector_bytes : size of the vectors to write; 0: one element at a time
+    features : of the processor that its driver does not use unless told; see `PREAMBLE`
+    group_size : work items that share a task; 1, or with vector_bytes 0 a power of two from 32 on
+    by_double : whether quotients and roots of f4 go by f8; see Note [Quotients by double]
+    """
+
+    vector_bytes: int
+    features: str = ""
+    group_size: int = 1
+    by_double: bool = False
+
+
+def machine_of(vector_bytes: int, group_size: int = 1) -> Machine:
+    """A device with vectors of that size."""
+    return Machine(vector_bytes, widest=16, group_size=group_size)
+
+
+def write_source(kernel: Kernel, device: Device) -> str:
+    """Text of a program with kernel ``run`` and, if parts need combining, ``finish``."""
+    texts, halves = [], dict[str, str]()
+    machine = machine_of(device.vector_bytes, device.group_size)
+    for name in symbols_of(kernel, "run"):
+        b = Printer(machine, Layout.of(kernel).size, by_double=device.by_double)
+        b.begin(own_scratch=has_own_points(kernel))
+        (write_main if name == "run" else write_finish)(b, kernel)
+        texts.append(_with_body(name, len(kernel.arrays), b, apart=device.vector_bytes > 0))
+        halves |= b.half_functions("FEATURES static")
+    preamble = [*([f'#define WIDE "{device.features}"'] if device.features else []), PREAMBLE]
+    preamble += [INSTRUCTIONS] if device.vector_bytes else []
+    preamble += [DECLARATIONS] if device.group_size > 1 else []
+    return "\n".join([*preamble, *halves.values(), *texts])
+
+
+def _with_body(name: str, arrays: int, b: Printer, *, apart: bool) -> str:
+    """The kernel function; `apart`: its body is a function of its own.
+
+    A driver for processors copies a kernel function several times and compiles each copy.
+    """
+    types = ["global const long *", "global char *", "global char *", "global uint *"]
+    types += ["global char *"] * arrays
+    names = ["words", "scratch", "partials", "flags", *(f"a{k}" for k in range(arrays))]
+    arguments = ", ".join(kind + name for kind, name in zip(types, names, strict=True))
+    group_size = b.machine.group_size
+    if group_size > 1:
+        sized = f"__attribute__((reqd_work_group_size({group_size}, 1, 1)))"
+        item = "const long item = get_group_id(0), items = get_num_groups(0);"
+        lane = "const long lane = get_local_id(0);"
+        return b.text(f"kernel {sized} void {name}({arguments})", [item, lane])
+    item = "const long item = get_global_id(0), items = get_global_size(0);"
+    if not apart:
+        return b.text(f"kernel void {name}({arguments})", [item])
+    head = f"__attribute__((noinline)) FEATURES static void {name}_body"
+    body = b.text(f"{head}({arguments}, const long item, const long items)")
+    call = f"{name}_body({', '.join(names)}, item, items);"
+    return f"{body}kernel ALONE void {name}({arguments}) {{\n  {item}\n  {call}\n}}\n"
+
+
+class Printer(CText):
+    """Writes a kernel function; `words`: those that all backends know."""
+
+    space = "global "
+
+    def __init__(self, machine: Machine, words: int, *, by_double: bool) -> None:
+        super().__init__(machine)
+        self._words, self._by_double = words, by_double
+        self.lane_of_group = Name("lane", "n")
+        self._shared = ""
+
+    def alike(self) -> Printer:
+        return Printer(self.machine, self._words, by_double=self._by_double)
+
+    def begin(self, *, own_scratch: bool) -> None:
+        """Find this item's scratch memory."""
+        self.do(f"scratch += item * {self._extra(4)};")
+        if self.machine.group_size > 1 and own_scratch:
+            self.do(f"scratch += lane * ({self._extra(4)} / {self.machine.group_size});")
+
+    def _extra(self, index: int) -> Name:
+        """One of the words that only this backend has."""
+        return self.word(self._words + index)
+
+    # Expressions.
+
+    def _splat_text(self, kind: str, width: int, text: str) -> str:
+        return f"(({kind})({text}))"
+
+    def _vector_text(self, kind: str, texts: Sequence[str]) -> str:
+        return f"(({kind})({', '.join(texts)}))"
+
+    def _lane_text(self, text: str, lane: int) -> str:
+        return f"{text}.s{lane:x}"
+
+    def _lanes_text(self, kind: str, x: str, lanes: Sequence[int]) -> str:
+        return f"{x}.s{''.join(f'{lane:x}' for lane in lanes)}"
+
+    def _choice_text(self, kind: str, mask: Name, yes: str, no: str) -> str:
+        return f"{mask} ? {yes} : {no}"
+
+    def _call(self, name: str, kind: str, names: Sequence[str]) -> str:
+        if name in _BUILTINS:
+            return f"{_BUILTINS[name]}({', '.join(names)})"
+        return f"{name}({kind}, {', '.join(names)})"
+
+    def _float(self, op: Core, names: Sequence[Name]) -> Name:
+        dtype, width = names[0].dtype, names[0].width
+        if op not in (Core.DIV, Core.SQRT) or dtype == "f8" or not self._by_double:
+            return super()._float(op, names)
+        wide = super()._float(op, [self.cast(name, "f8") for name in names])
+        return self._rounded(dtype, width, self._wide(wide, "float"))
+
+    # Arguments.
+
+    def base(self, array: int, index: int) -> Name:
+        return self.offset(Name(f"a{array}", "p"), Name(f"words[{index}]", "n"))
+
+    def partials(self, index: int) -> Name:
+        return Name("partials", "p")
+
+    @contextmanager
+    def tasks(self) -> Iterator[Range]:
+        band, band_step, inner, inner_step = (self._extra(k) for k in range(4))
+        first = self._extra(5), self._extra(6)
+        inner_tasks = self.div(self.sub(self.add(inner, inner_step), 1), inner_step)
+        band_tasks = self.div(self.sub(self.add(band, band_step), 1), band_step)
+        with self.count(
+            Name("item", "n"), self.mul(band_tasks, inner_tasks), Name("items", "n")
+        ) as task:
+            number = self.div(task, inner_tasks), self.coordinate("%", task, inner_tasks)
+            yield Range(
+                *self._extent(number[0], band_step, band, first[0]),
+                *self._extent(number[1], inner_step, inner, first[1]),
+            )
+
+    def _extent(self, number: Name, step: Name, count: Name, first: Name) -> tuple[Name, Name]:
+        """From where to where a task of that number goes, of `count` points from `first` on."""
+        low = self.mul(number, step)
+        high = self.minimum(self.add(low, step), count)
+        return self.add(first, low), self.add(first, high)
+
+    def raise_flags(self, slot: int, bits: Name) -> None:
+        self.do(f"if ({bits} != 0) atomic_or(flags + {slot}, {bits});")
+
+    # Work groups.
+
+    def barrier(self) -> None:
+        self.do("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
+
+    def shared(self, dtype: str, place: int) -> Variable:
+        size, kind = self.machine.group_size, f"local {c_type(dtype, 1)} *"
+        if not self._shared:
+            self._shared = self.fresh("v")
+            self._tops.append(f"  local ulong {self._shared}[{COMPONENTS * size}];")
+        name = self.fresh("shared")
+        self.do(f"{kind}{name} = ({kind})({self._shared} + {place * size});")
+        return Variable(name, dtype, 1, size)
+
+
+# Note [Quotients by double]
+# OpenCL lets a device err by 2.5 units in the last place in quotients of floats and by 3 in square
+# roots, unless it says that it rounds them correctly; those of doubles are always right. A double
+# has 53 >= 2 * 24 + 2 bits, so that a quotient or root which is rounded to a double and then to a
+# float is the float nearest to the true one, subnormal ones included: the first rounding never
+# puts it in the middle between two floats (Figueroa, "When is double rounding innocuous?", 1995).

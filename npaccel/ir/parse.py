@@ -1,0 +1,143 @@
+"""Kernels from their text: reads back what `text.kernel_text` and `text.body_text` write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from npaccel.errors import VerifyError
+from npaccel.ir.nodes import (
+    ArrayParam,
+    Flag,
+    FlagKind,
+    Fold,
+    Kernel,
+    Leaf,
+    Reduce,
+    RowParam,
+    Store,
+    StoreRow,
+    StoreScratch,
+    Stride,
+)
+from npaccel.ir.scalar import Core, Expr, Pool, Value
+
+__all__ = ["parse_kernel"]
+
+Effect = Store | StoreScratch | StoreRow | Reduce
+_NUMBERED = ("load", "gather", "scalar", "row", "scratch", "index", "scan")
+
+
+def parse_kernel(text: str) -> Kernel:
+    """Return the kernel that this text shows; with its name, if it is `kernel_text`.
+
+    Raises
+    ------
+    VerifyError : a line is none that `text.py` writes.
+    """
+    name, head, rest = _headed(text)
+    arrays: list[ArrayParam] = []
+    kinds: dict[str, list[str]] = {"c": [], "r": [], "t": []}
+    leaves: list[_LeafReader] = []
+    pool = Pool()
+    for line in rest:
+        words = line.split()
+        try:
+            if words[0] == "leaf":
+                leaves.append(_LeafReader(pool, row=words[1:] == ["row"]))
+            elif leaves:
+                leaves[-1].read(words)
+            elif words[0][0] == "a":
+                arrays.append(_array(words[1:]))
+            else:
+                kinds[words[0][0]].append(words[1])
+        except (IndexError, KeyError, ValueError) as error:
+            raise VerifyError(f"text: no line of a kernel: {line!r}") from error
+    return Kernel(
+        name,
+        int(head[1]),
+        int(head[3]),
+        tuple(arrays),
+        tuple(kinds["c"]),
+        tuple(RowParam(dtype) for dtype in kinds["r"]),
+        tuple(kinds["t"]),
+        tuple(leaf.made() for leaf in leaves),
+        vector_band="vector_band" in head,
+        split="split" in head,
+        slots=int(head[-1]),
+    )
+
+
+def _headed(text: str) -> tuple[str, list[str], list[str]]:
+    """Name, the words of the first line, and the other lines."""
+    first, *rest = text.strip("\n").split("\n")
+    name, _, line = first.rpartition(": ")
+    head = line.split()
+    if len(head) < 6 or (head[0], head[2], head[-2]) != ("band", "inner", "slots"):
+        raise VerifyError(f"text: no kernel begins with {first!r}")
+    return name, head, rest
+
+
+def _array(words: Sequence[str]) -> ArrayParam:
+    dtype, vector, *marks = words
+    return ArrayParam(dtype, Stride[vector.upper()], **{k: k in marks for k in _MARKS})
+
+
+_MARKS = ("read", "written", "band_only", "nontemporal", "gathered")
+
+
+class _LeafReader:
+    def __init__(self, pool: Pool, *, row: bool) -> None:
+        self._pool, self._row = pool, row
+        self._nodes: dict[str, Expr] = {}
+        self._effects: list[Effect] = []
+        self._guards: tuple[Expr, ...] = ()
+        self._flags: list[Flag] = []
+
+    def made(self) -> Leaf:
+        return Leaf(self._row, tuple(self._effects), self._guards, tuple(self._flags))
+
+    def read(self, words: Sequence[str]) -> None:
+        """One line, by its words."""
+        match words:
+            case [name, "=", what, *more]:
+                self._nodes[name] = self._node(what, more)
+            case ["store", array, value, *mask]:
+                self._effects.append(Store(int(array[1:]), self._nodes[value], self._mask(mask)))
+            case ["scratch", index, value]:
+                self._effects.append(StoreScratch(int(index[1:]), self._nodes[value]))
+            case ["row", index, value]:
+                self._effects.append(StoreRow(int(index[1:]), self._nodes[value]))
+            case ["reduce", index, fold, value, *mask]:
+                where, node = self._mask(mask), self._nodes[value]
+                self._effects.append(Reduce(int(index[1:]), Fold(fold), node, where))
+            case ["guard", *names]:
+                self._guards = tuple(self._nodes[name] for name in names)
+            case ["flag", slot, kind, mask]:
+                flag = Flag(int(slot[1:]), FlagKind[kind.upper()], self._nodes[mask])
+                self._flags.append(flag)
+            case _:
+                raise ValueError(words)
+
+    def _mask(self, words: Sequence[str]) -> Expr | None:
+        return self._nodes[words[1]] if words else None
+
+    def _node(self, what: str, words: Sequence[str]) -> Expr:
+        op, _, dtype = what.partition(".")
+        attr: Value | None = None
+        if op == "const":
+            attr, words = _constant(dtype, words[0]), words[1:]
+        elif op in _NUMBERED:
+            attr, words = int(words[0]), words[1:]
+        return self._pool.make(Core(op), dtype, tuple(self._nodes[w] for w in words), attr)
+
+
+def _constant(dtype: str, text: str) -> Value:
+    if dtype == "b1":
+        return {"True": True, "False": False}[text]
+    if dtype[0] == "f":
+        return float.fromhex(text)
+    if dtype[0] != "c":
+        return int(text)
+    # The part before the last + that no exponent's is the real one: 0x1.8p+1+-0x0.0p+0j.
+    at = next(k for k, sign in enumerate(text) if sign == "+" and k and text[k - 1] != "p")
+    return complex(float.fromhex(text[:at]), float.fromhex(text[at + 1 : -1]))
