@@ -298,6 +298,7 @@ static void choose_block(const npa_group *g, npa_tape *t)
         bytes += !g->views[i].hidden && g->views[i].mode == NPA_DENSE ? g->views[i].size : 0;
     }
     int64_t fits = BLOCK_BYTES / (bytes > 0 ? bytes : 1);
+    fits = t->n == 1 ? MOST_BLOCK : fits; /* nothing is met again */
     int64_t block = fits < least ? least : fits > MOST_BLOCK ? MOST_BLOCK : fits;
     int64_t whole = g->by_rows ? g->row : g->points;
     int64_t parts = (whole + block - 1) / block;

@@ -1,19 +1,15 @@
 """Primitives as object code that is linked into the compiled core, per level of a processor's kind.
 
-Run when the package is built, before there is a compiled core:
-
-    python shipped.py PACKAGE LEVEL OBJECT SOURCE
-
-writes the object code of all primitives for one level, and a C file with a table of them.
+The build runs it (tools/ship_primitives.py), before there is a compiled core.
 """
 
 from __future__ import annotations
 
 import platform
-import sys
-import types
-from pathlib import Path
-from typing import Any
+
+from npaccel.backends.llvm.printer import write_module
+from npaccel.backends.llvm.target import Host
+from npaccel.backends.primitives import Primitive, primitive_kernel, primitives
 
 __all__ = ["LEVELS", "build"]
 
@@ -36,10 +32,6 @@ const npa_primitive npa_primitives_{level}[] = {{
 
 def build(level: str) -> tuple[bytes, str]:
     """Object code for a level of this machine's family, and C text: a table of what it has."""
-    from npaccel.backends.llvm.printer import write_module
-    from npaccel.backends.llvm.target import Host
-    from npaccel.backends.primitives import primitive_kernel, primitives
-
     cpu, vector_bytes = LEVELS[platform.machine()][level]
     host = Host(cpu, vector_bytes)
     made = [(f"npa_{level}_{primitive.symbol}", primitive) for primitive in primitives()]
@@ -51,23 +43,8 @@ def build(level: str) -> tuple[bytes, str]:
     return host.emit_object(text), table
 
 
-def _row(symbol: str, primitive: Any) -> str:
+def _row(symbol: str, primitive: Primitive) -> str:
     loop, value = " ".join(primitive.loop), primitive.value
     still = sum(1 << k for k, still in enumerate(primitive.still) if still)
     constant = "false, 0" if value is None else f"true, {value!r}"
     return f'    {{"{primitive.op.name}", "{loop}", {still}, {constant}, {symbol}}},'
-
-
-def main(package: str, level: str, image: str, table: str) -> None:
-    """What the build calls."""
-    # Without running npaccel/__init__.py, which needs the compiled core.
-    stub = types.ModuleType("npaccel")
-    stub.__path__ = [package]
-    sys.modules["npaccel"] = stub
-    code, text = build(level)
-    Path(image).write_bytes(code)
-    Path(table).write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
