@@ -135,7 +135,6 @@ static void announce_garbage(void)
     }
 }
 
-static bool unshown; /* a result was computed that could not be shown for want of memory */
 static npa_shortage unseen; /* the first one of the last run */
 
 /* The run at hand, or one that stopped, for want of memory or by an interrupt. It goes on where it
@@ -186,7 +185,19 @@ static void lost_device(void)
     }
 }
 
-/* The buffer leaves the queue; its results appear. 0, or -1 if they could not. */
+/* Showing a page costs microseconds, and what others know of addresses is lost by it. So a result of
+ * some size appears when somebody looks at its address; requests read it where it is. */
+enum { LEAST_HIDDEN = 64 << 10 };
+
+static bool stays_hidden(const npa_buffer *b)
+{
+    const npa_range *range = b->range;
+    return b->size >= LEAST_HIDDEN && range->work != NULL && range->work != range->home &&
+           b->copy == NULL && b->lost == NULL && !b->exported;
+}
+
+/* The buffer leaves the queue; its results appear, or stay hidden until somebody looks. 0, or -1 if they
+ * could not. */
 static int dequeue(npa_buffer *b)
 {
     int status = 0;
@@ -208,13 +219,12 @@ static int dequeue(npa_buffer *b)
         if (!npa_lost_hide(b)) {
             lost_device();
         }
-    } else if (npa_copy_stays(b)) {
+    } else if (npa_copy_stays(b) || stays_hidden(b)) {
         b->fresh = false;
     } else {
         bool home = npa_copy_home(b);
         b->fresh = home && b->range->work == NULL; /* read before anything was written to it */
         if (!b->fresh && !atomic_load(&b->dead) && !(home && npa_range_publish(b->range) == 0)) {
-            unshown = true;
             status = -1;
         }
     }
@@ -553,8 +563,11 @@ void npa_serve_fault(npa_range *range)
         if (!run_touched()) {
             no_memory();
         }
-    } else if (b != NULL && range->work != range->home) {
-        /* Nothing was ever written to it, so any content will do; or it could not be shown. */
+        b = range->buffer;
+    }
+    if (b != NULL && b->index < 0 && range->work != range->home) {
+        /* A result that nobody has looked at; or nothing was ever written to it, so any content will do;
+         * or it could not be shown. */
         if (b->spot != NULL) {
             npa_spot_read_raw(b->spot);
         }
@@ -874,8 +887,8 @@ static int show(PyArrayObject *array)
 
 static bool away(PyArrayObject *array)
 {
-    npa_range *range = npa_stores != NULL ? npa_range_find(PyArray_DATA(array)) : NULL;
-    return unshown || (range != NULL && range->work != range->home);
+    npa_range *range = npa_range_find(PyArray_DATA(array));
+    return range != NULL && range->work != range->home;
 }
 
 int npa_touch(PyArrayObject *array, bool write)

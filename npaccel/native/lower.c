@@ -9,7 +9,7 @@
 
 /* Bytes of slots and of what is read and written directly that should stay in the first cache, and
  * bounds of a block. */
-enum { BLOCK_BYTES = 48 << 10, LEAST_BLOCK = 512, MOST_BLOCK = 32768, GRANULE = 64 };
+enum { BLOCK_BYTES = 24 << 10, LEAST_BLOCK = 512, MOST_BLOCK = 32768, GRANULE = 64 };
 
 typedef struct {
     npa_group *g;
