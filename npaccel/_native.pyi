@@ -129,6 +129,9 @@ def take_fallbacks() -> list[tuple[str, str, str, int, int, float]]:
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C") -> ArrayBase:
     """A fresh Array in npaccel's memory, nothing recorded (content undefined)."""
 
+def empty_like(prototype: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> ArrayBase | None:
+    """A fresh Array whose axes lie in memory as those of ``prototype.copy("K")``; None: no room."""
+
 def wants(*operands: object) -> bool:
     """Whether an operation on these would be recorded (one is pending, or large enough)."""
 

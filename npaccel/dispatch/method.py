@@ -21,7 +21,7 @@ from npaccel.dispatch.operands import (
     asked_dtype,
     check_errstate,
     fresh,
-    fresh_along,
+    fresh_like,
     is_axis,
     scalar_for,
     take_array,
@@ -146,13 +146,6 @@ def _memory_order(array: Array, order: str | None) -> str:
     return "K"
 
 
-def _new_like(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Fresh memory whose axes lie as in ``array.copy("K")``."""
-    strides = np.empty_like(_native.view_plain(array), order="K").strides
-    axes = sorted(range(array.ndim), key=lambda axis: (-strides[axis], axis))
-    return fresh_along(array.shape, dtype, axes)
-
-
 def copied_in_order(array: Array, dtype: np.dtype[Any], order: str | None) -> Any:
     """Record a copy of `array` as `dtype`, its memory laid out as `order` says."""
     _large(array)
@@ -161,7 +154,7 @@ def copied_in_order(array: Array, dtype: np.dtype[Any], order: str | None) -> An
         raise NotRecorded(f"no copy loop from {array.dtype} to {dtype}")
     order = _memory_order(array, order)
     strange = order == "K"
-    target = _new_like(array, dtype) if strange else fresh(array.shape, dtype, order)
+    target = fresh_like(array, dtype) if strange else fresh(array.shape, dtype, order)
     _copied(array, rule, target, "K")
     return target
 

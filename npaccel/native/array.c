@@ -418,6 +418,82 @@ int npa_key_kind(PyArrayObject *a, PyObject *key)
     return integers == PyArray_NDIM(a) && !ellipsis ? 2 : 1;
 }
 
+/* Whether NumPy takes it for an integer; of 64 bits without sign some are none. */
+static bool is_whole(PyObject *o)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    return (PyArray_CheckExact(o) || ours(o)) && PyArray_NDIM(a) == 0 && PyArray_ISINTEGER(a) &&
+           !(PyArray_ISUNSIGNED(a) && PyArray_ITEMSIZE(a) == sizeof(npy_intp));
+}
+
+PyObject *npa_basic_key(PyObject *key)
+{
+    bool tuple = PyTuple_CheckExact(key), any = false;
+    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(key) : 1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *part = tuple ? PyTuple_GET_ITEM(key, i) : key;
+        bool whole = is_whole(part);
+        if (!whole && part != Py_None && part != Py_Ellipsis && !PySlice_Check(part) &&
+            !PyLong_CheckExact(part) && !PyArray_IsScalar(part, Integer)) {
+            return NULL;
+        }
+        any |= whole;
+    }
+    if (!any || npa_here != NULL) { /* a section asks for the value itself, so that it is looked up again */
+        return NULL;
+    }
+    if (!tuple) {
+        return PyNumber_Index(key);
+    }
+    PyObject *basic = PyTuple_New(n);
+    for (Py_ssize_t i = 0; basic != NULL && i < n; i++) {
+        PyObject *part = PyTuple_GET_ITEM(key, i);
+        part = is_whole(part) ? PyNumber_Index(part) : Py_NewRef(part);
+        if (part == NULL) {
+            Py_CLEAR(basic);
+        } else {
+            PyTuple_SET_ITEM(basic, i, part);
+        }
+    }
+    return basic;
+}
+
+/* A copy of what `view` shows, its axes as NumPy's copy has them: 1 recorded, 0 NumPy should do it, -1. */
+static int record_copy(PyArrayObject *view, PyObject **result)
+{
+    npa_value value;
+    if (!npa_classify((PyObject *)view, &value) || !npa_wants(&value, 1) ||
+        (npa_trials_on && npa_in_block() &&
+         npa_trial_passes(npa_copy_name, (size_t)PyArray_NBYTES(view), NPA_ANY_TIME))) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    PyObject *made = npa_new_like(view, PyArray_DESCR(view));
+    int status = made != NULL ? npa_record_copy(view, (PyArrayObject *)made, result)
+                 : PyErr_Occurred() ? -1 : 0;
+    Py_XDECREF(made);
+    return status;
+}
+
+PyObject *npa_get_by_scalars(PyArrayObject *a, PyObject *key)
+{
+    PyObject *basic = npa_basic_key(key), *view = NULL, *result = NULL;
+    if (basic == NULL) {
+        return NULL;
+    }
+    if (npa_key_kind(a, basic) == 2) {
+        view = npa_touch(a, false) == 0 ? npa_exact_view(a) : NULL;
+        result = view != NULL ? npa_numpy.mapping.mp_subscript(view, key) : NULL;
+    } else if ((view = npa_numpy.mapping.mp_subscript((PyObject *)a, basic)) != NULL) {
+        int status = record_copy((PyArrayObject *)view, &result);
+        PyObject *x = status == 0 ? npa_settled(view) : NULL;
+        result = x != NULL ? npa_adopted(PyArray_NewCopy((PyArrayObject *)x, NPY_KEEPORDER))
+                 : status > 0 ? result : NULL;
+        Py_XDECREF(x);
+    }
+    Py_DECREF(basic), Py_XDECREF(view);
+    return result;
+}
+
 /* Whether an array in a key is pending or large: a small table may have a large result. */
 bool npa_key_wants(PyObject *key)
 {
@@ -477,6 +553,12 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
     if (npa_here != NULL && kind != 1 && npa_section_wants(&own, 1)) {
         PyObject *result = kind == 2 ? element(a, key)
             : npa_without_us(PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL));
+        if (result != NULL || PyErr_Occurred()) {
+            return result;
+        }
+    }
+    if (kind == 0) {
+        PyObject *result = npa_get_by_scalars((PyArrayObject *)a, key);
         if (result != NULL || PyErr_Occurred()) {
             return result;
         }

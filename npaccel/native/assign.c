@@ -168,6 +168,12 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
     }
     bool wanted = npa_wants(both, 2);
     int kind = npa_key_kind(self, key);
+    PyObject *basic = kind == 0 ? npa_basic_key(key) : NULL;
+    if (basic != NULL || PyErr_Occurred()) {
+        int status = basic != NULL ? npa_assign(a, basic, value) : -1;
+        Py_XDECREF(basic);
+        return status;
+    }
     bool on_trial = npa_trials_on && npa_in_block();
     if (kind == 0 && (wanted || npa_key_wants(key)) &&
         !(on_trial && npa_trial_passes(npa_hook_setitem, (size_t)PyArray_NBYTES(self), NPA_ANY_TIME))) {

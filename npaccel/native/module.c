@@ -424,6 +424,20 @@ static PyObject *py_empty(PyObject *self, PyObject *args)
     return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
 }
 
+static PyObject *py_empty_like(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyArrayObject *prototype;
+    PyArray_Descr *descr;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyArray_Type, &prototype, &PyArrayDescr_Type, &descr)) {
+        return NULL;
+    }
+    bool known = PyArray_NDIM(prototype) <= NPA_MAX_DIMS && npa_type_known(descr->type_num) &&
+                 PyArray_SIZE(prototype) > 0;
+    PyObject *made = known ? npa_new_like(prototype, descr) : NULL;
+    return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
+}
+
 /* ----------------------------------------------------------------------------------- views */
 
 static PyArrayObject *need_array(PyObject *o)
@@ -744,6 +758,7 @@ static PyMethodDef methods[] = {
     {"index_bounds", py_index_bounds, METH_VARARGS, "Where indices lie."},
     {"take_fallbacks", npa_take_fallbacks, METH_NOARGS, "What NumPy did, since the last time."},
     {"empty", py_empty, METH_VARARGS, "A fresh Array, nothing recorded."},
+    {"empty_like", py_empty_like, METH_VARARGS, "The same, its axes as those of a copy."},
     {"wants", KEYWORDS(py_wants), METH_FASTCALL, "Whether an operation would be recorded."},
     {"is_pending", py_is_pending, METH_O, "Whether a request that writes it has not run yet."},
     {"direct", npa_direct_new, METH_VARARGS, "A method that is NumPy's for small arrays."},

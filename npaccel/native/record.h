@@ -155,6 +155,7 @@ int npa_watch_forks(void); /* 0 or an errno */
 /* A new Array over a range without content. NULL, perhaps without error: no memory to defer into. */
 PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
                         const npy_intp *strides);
+PyObject *npa_new_like(PyArrayObject *a, PyArray_Descr *descr);
 PyObject *npa_exact_view(PyArrayObject *array);
 npa_buffer *npa_buffer_of(PyArrayObject *array); /* of its range; NULL: foreign */
 bool npa_is_pending(PyArrayObject *array);
@@ -252,6 +253,10 @@ typedef struct {
 extern npa_slots npa_numpy;
 void npa_restore_sequence(PyTypeObject *type);
 int npa_key_kind(PyArrayObject *a, PyObject *key);
+/* The key with integers in place of arrays of integers without dimensions, which is what NumPy takes them
+ * for; a new reference. NULL, perhaps without error: it is not basic otherwise, or has none. */
+PyObject *npa_basic_key(PyObject *key);
+PyObject *npa_get_by_scalars(PyArrayObject *a, PyObject *key); /* a[key] for such a key; NULL likewise */
 PyObject *npa_settled(PyObject *o); /* as ndarray's own slots take it: evaluated, exact; new */
 bool npa_key_wants(PyObject *key);
 int npa_assign(PyObject *a, PyObject *key, PyObject *value); /* assign.c */

@@ -933,7 +933,8 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
         PyObject *result;
         int before = npa_now(NPA_RECORDING);
         npa_suspended++;
-        int done = npa_pick((PyArrayObject *)a, key, &result);
+        result = npa_get_by_scalars((PyArrayObject *)a, key);
+        int done = result != NULL ? 1 : PyErr_Occurred() ? -1 : npa_pick((PyArrayObject *)a, key, &result);
         if (done == 0 && npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ)) {
             done = npa_touch((PyArrayObject *)a, false);
             result = done == 0 ? npa_adopted(npa_numpy.mapping.mp_subscript(a, key)) : NULL;
