@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from typing import Any
 
 import numpy as np
@@ -323,18 +322,3 @@ def test_an_array_without_dimensions_may_wait() -> None:
     assert np.array_equal(x[place], [20, 22, 24, 26, 28]) and x[place, place] == 24
     x[:, place] = 1
     assert np.array_equal(np.asarray(x)[:, 2], [1, 1, 1, 1])
-
-
-def test_in_sections_its_value_is_looked_up_at_each_call() -> None:
-    place = np.array(1)
-
-    @npaccel.macro(on_illegal="warn")
-    def step(u: Any) -> Any:
-        return u[:, place] * 2
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for i in (1, 3, 0, 1):
-            place[...] = i
-            x = np.arange(20.0).reshape(4, 5) + i
-            assert np.array_equal(step(x), x[:, i] * 2)
