@@ -123,6 +123,25 @@ def index_bounds(index: np.ndarray[Any, Any], extent: int) -> int:
     """Where integers lie, after evaluating what is pending on them: 0 all in [0, extent), 1 some
     negative but none below -extent, 2 some elsewhere, -1 not integers."""
 
+def take_homes() -> list[tuple[str, str, str, int, int, float]]:
+    """What came home from devices since the last call: (device, why, file, line, times, bytes)."""
+
+def fetched(array: Any) -> Any:
+    """A plain copy of what the array shows, all of which stays on its device; None: it does not lie
+    there, or it would not pay."""
+
+def put_back(array: Any, part: Any) -> None:
+    """Write into the array what was written to `part`, made by `fetched(array)`."""
+
+def rebased(result: Any, part: Any, array: Any) -> Any:
+    """The result; or, where it is a view of `part`, made by `fetched(array)`, that of `array`."""
+
+def is_far(array: Any) -> bool:
+    """Whether it lies on a device, and is so large that work on it is done there."""
+
+def copies_exist() -> bool:
+    """Whether a device may hold data of arrays."""
+
 def take_fallbacks() -> list[tuple[str, str, str, int, int, float]]:
     """What the core left to NumPy, once: function, reason, file, line, calls, seconds."""
 

@@ -103,12 +103,27 @@ def _evaluated(name: str) -> Any:
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
         if not reason:
             _native.reading(self, name)
+        if name == "item" and _native.copies_exist():
+            self, args = _around(self, args)
         places = tuple(range(first, len(args) + 1))
         return fallback(
             original, (self, *args), kwargs, reason, name=f"ndarray.{name}", written=places
         )
 
     return _native.direct(original, method, WORK.get(name, 0), first == 0)
+
+
+def _around(array: Array, args: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
+    """What `array.item(*args)` is of: the one element alone, so that no more is moved for it."""
+    where = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+    try:
+        if len(where) == 1 and array.ndim > 1 and -array.size <= where[0] < array.size:
+            where = np.unravel_index(where[0] % array.size, array.shape)
+        if len(where) != array.ndim or not all(map(is_axis, where)):
+            return array, args
+        return np.ndarray.__getitem__(array, (*where, ...)), ()
+    except (TypeError, ValueError, IndexError):
+        return array, args  # NumPy's words are for what was asked
 
 
 def _numpys(name: str) -> Any:

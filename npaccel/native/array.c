@@ -26,6 +26,10 @@ static bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
 PyObject *npa_settled(PyObject *o)
 {
     if (PyArray_CheckExact(o) || ours(o)) {
+        PyObject *part = npa_fetched((PyArrayObject *)o);
+        if (part != NULL) {
+            return part;
+        }
         if (npa_touch((PyArrayObject *)o, false) < 0) {
             return NULL;
         }
@@ -146,10 +150,16 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
 
 static PyObject *in_place_in_numpy(PyObject *a, PyObject *b, binaryfunc slot)
 {
-    if (npa_touch((PyArrayObject *)a, true) < 0) {
+    PyObject *part = npa_may_fetch((PyArrayObject *)a, true) ? npa_fetched((PyArrayObject *)a) : NULL;
+    if (part == NULL && npa_touch((PyArrayObject *)a, true) < 0) {
         return NULL;
     }
-    PyObject *result = binary_in_numpy(a, b, slot);
+    PyObject *result = binary_in_numpy(part != NULL ? part : a, b, slot);
+    if (part != NULL && result != NULL && result != Py_NotImplemented &&
+        npa_put_back((PyArrayObject *)a, (PyArrayObject *)part) < 0) {
+        Py_CLEAR(result);
+    }
+    Py_XDECREF(part);
     if (result == NULL || result == Py_NotImplemented) {
         return result;
     }
@@ -350,12 +360,25 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
 
 /* ------------------------------------------------------------------ reading by other means */
 
+/* `a` as NumPy may read it: touched, or what it shows of a device; new. NULL: error. */
+static PyObject *readable(PyObject *a, const char *how)
+{
+    if (npa_section_stop((PyArrayObject *)a, how) < 0) {
+        return NULL;
+    }
+    PyObject *part = npa_fetched((PyArrayObject *)a);
+    return part != NULL                                   ? part
+           : npa_touch((PyArrayObject *)a, false) < 0 ? NULL
+                                                          : Py_NewRef(a);
+}
+
 #define READ(name, type, failure)                                                                \
     static type array_##name(PyObject *a)                                                        \
     {                                                                                            \
-        return npa_section_stop((PyArrayObject *)a, #name) < 0 ||                                \
-                       npa_touch((PyArrayObject *)a, false) < 0                                  \
-                   ? (failure) : NUMBER(nb_##name)(a);                                           \
+        PyObject *x = readable(a, #name);                                                        \
+        type result = x != NULL ? NUMBER(nb_##name)(x) : (failure);                              \
+        Py_XDECREF(x);                                                                           \
+        return result;                                                                           \
     }
 READ(bool, int, -1)
 READ(int, PyObject *, NULL)
@@ -508,15 +531,22 @@ bool npa_key_wants(PyObject *key)
     return false;
 }
 
-/* One element in a section: a copy that stays deferred. NULL perhaps without error. */
-static PyObject *element(PyObject *a, PyObject *key)
+PyObject *npa_element_view(PyObject *a, PyObject *key)
 {
     PyObject *whole = PyTuple_CheckExact(key) ? Py_NewRef(key) : PyTuple_Pack(1, key);
-    PyObject *rest = PyTuple_Pack(1, Py_Ellipsis), *longer = NULL, *view = NULL, *result = NULL;
-    npa_value value;
+    PyObject *rest = PyTuple_Pack(1, Py_Ellipsis), *longer = NULL, *view = NULL;
     if (whole != NULL && rest != NULL && (longer = PySequence_Concat(whole, rest)) != NULL) {
         view = npa_numpy.mapping.mp_subscript(a, longer);
     }
+    Py_XDECREF(whole), Py_XDECREF(rest), Py_XDECREF(longer);
+    return view;
+}
+
+/* One element in a section: a copy that stays deferred. NULL perhaps without error. */
+static PyObject *element(PyObject *a, PyObject *key)
+{
+    PyObject *view = npa_element_view(a, key), *result = NULL;
+    npa_value value;
     if (view != NULL && npa_classify(view, &value)) {
         npa_rule *copy = npa_find_rule(npa_copy_name, &value.type, 1, value.array, false);
         if (copy == NULL || npa_record_map(copy, &value, NULL, NULL, 'K', 0, &result) <= 0) {
@@ -525,7 +555,7 @@ static PyObject *element(PyObject *a, PyObject *key)
             npa_section_set_scalar((PyArrayObject *)result);
         }
     }
-    Py_XDECREF(whole), Py_XDECREF(rest), Py_XDECREF(longer), Py_XDECREF(view);
+    Py_XDECREF(view);
     return result;
 }
 
@@ -576,7 +606,12 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
         npa_now(before);
         return npa_without_us(result);
     }
-    if (kind != 1 && npa_touch((PyArrayObject *)a, false) < 0) {
+    PyObject *found = kind == 2 ? npa_fetched_element(a, key) : NULL;
+    if (found != NULL || PyErr_Occurred()) {
+        return found;
+    }
+    PyObject *x = kind != 1 ? npa_settled(a) : NULL;
+    if (kind != 1 && x == NULL) {
         return NULL;
     }
     if (kind == 1 && npa_least != SIZE_MAX) {
@@ -586,11 +621,8 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
         }
     }
     if (kind != 1) {
-        PyObject *x = npa_exact_view((PyArrayObject *)a), *result = NULL;
-        if (x != NULL) {
-            result = npa_numpy.mapping.mp_subscript(x, key);
-            Py_DECREF(x);
-        }
+        PyObject *result = npa_numpy.mapping.mp_subscript(x, key);
+        Py_DECREF(x);
         if (kind == 0 && result != NULL && PyArray_CheckExact(result) &&
             (size_t)PyArray_NBYTES((PyArrayObject *)result) >= npa_threshold_here()) {
             Py_SETREF(result, PyArray_View((PyArrayObject *)result, NULL, npa_array_type));
@@ -602,8 +634,13 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
 
 static PyObject *array_item(PyObject *a, Py_ssize_t i)
 {
-    if (PyArray_NDIM((PyArrayObject *)a) == 1 && npa_touch((PyArrayObject *)a, false) < 0) {
-        return NULL;
+    if (PyArray_NDIM((PyArrayObject *)a) == 1) {
+        PyObject *key = npa_copies_exist() ? PyLong_FromSsize_t(i) : NULL;
+        PyObject *found = key != NULL ? npa_fetched_element(a, key) : NULL;
+        Py_XDECREF(key);
+        if (found != NULL || PyErr_Occurred() || npa_touch((PyArrayObject *)a, false) < 0) {
+            return found;
+        }
     }
     return npa_numpy.sequence.sq_item(a, i);
 }
@@ -664,7 +701,7 @@ static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize
                   PyObject_TypeCheck(args[0], &PyUFunc_Type);
     bool fold = reduce && npa_folds_at_once(((PyUFuncObject *)args[0])->name, args + 2, n - 2, names,
                                             3, true);
-    int status = npa_direct_call(method, args + 2, n - 2, names, at, fold ? NPA_ANY_SIZE : at,
+    int status = npa_direct_call(method, args + 2, n - 2, names, at, fold ? NPA_ANY_SIZE : at, true,
                                  &result);
     Py_DECREF(method);
     if (status == 0) {

@@ -221,6 +221,10 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
             return status > 0 ? 0 : -1;
         }
     }
+    int part = kind != 0 ? npa_put_part(a, key, kind == 2, value) : 0;
+    if (part != 0) {
+        return part > 0 ? 0 : -1;
+    }
     if (npa_touch(self, true) < 0) {
         return -1;
     }

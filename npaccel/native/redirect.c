@@ -862,7 +862,7 @@ static int run_whole(const whole *w, PyObject *const *args, Py_ssize_t n, PyObje
         return 0;
     }
     npa_suspended++;
-    int status = npa_direct_call(w->function, args, n, names, n, NPA_ANY_SIZE, result);
+    int status = npa_direct_call(w->function, args, n, names, n, NPA_ANY_SIZE, false, result);
     npa_suspended--;
     *result = status > 0 ? adopted_each(*result) : NULL;
     return status;
