@@ -209,7 +209,7 @@ class Program:
 
     timing: (runs, seconds of the best one, seconds of all). last: seconds of the last one. rival:
     seconds that NumPy's loops take for the same, 0 if unknown; a program that is slower in each of
-    its first runs becomes `single`.
+    its first runs becomes `single`, and `lost` is the best time of its kernels.
     home: seconds that bringing home took what runs had left on a device. due: by `review`; then the
     plan hook is asked again, for a program that is known. missed: per step why the host did in the
     last run what a device was to do: 1 no room there, 2 a launch failed, 3 it was touched;
@@ -221,6 +221,7 @@ class Program:
     timing: tuple[int, float, float]
     last: float
     rival: float
+    lost: float
     home: float
     missed: tuple[int, ...]
     due: bool

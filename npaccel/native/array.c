@@ -606,6 +606,9 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
         npa_now(before);
         return npa_without_us(result);
     }
+    if (kind == 2 && npa_here == NULL && npa_section_stop((PyArrayObject *)a, "an element") < 0) {
+        return NULL;
+    }
     PyObject *found = kind == 2 ? npa_fetched_element(a, key) : NULL;
     if (found != NULL || PyErr_Occurred()) {
         return found;
@@ -635,6 +638,9 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
 static PyObject *array_item(PyObject *a, Py_ssize_t i)
 {
     if (PyArray_NDIM((PyArrayObject *)a) == 1) {
+        if (npa_here == NULL && npa_section_stop((PyArrayObject *)a, "an element") < 0) {
+            return NULL;
+        }
         PyObject *key = npa_copies_exist() ? PyLong_FromSsize_t(i) : NULL;
         PyObject *found = key != NULL ? npa_fetched_element(a, key) : NULL;
         Py_XDECREF(key);

@@ -227,6 +227,7 @@ enum { NPA_WHOLE_BYTES = 4 << 20 }; /* of methods that are many small steps */
 size_t npa_most_whole(PyObject *function); /* bytes up to which it runs as one; 0: not known */
 int npa_redirect_init(PyObject *module);
 void npa_redirect_install(void);
+void npa_redirect_look(bool begin); /* a section is there, or is over, that looks at plain arrays' subscripts */
 void npa_redirect_restore(void);
 PyObject *npa_adopted(PyObject *result);
 
@@ -553,6 +554,9 @@ int npa_section_init(PyObject *module);
 /* `a` is a section's array, which has no values: an exception that says so, -1. Else 0.
  * what: how it is read ("bool"); NULL: NumPy is to compute with it. */
 int npa_section_stop(PyArrayObject *a, const char *what);
+/* While one looks at subscripts of plain arrays: -1 where its values would be read, or written elsewhere. */
+int npa_section_sees_read(PyObject *a, PyObject *key);
+int npa_section_sees_write(PyObject *a, PyObject *value);
 bool npa_section_wants(const npa_value *values, int n);
 bool npa_section_block_wants(const npa_value *values, int n); /* in a block: ours, of any size */
 npa_spot *npa_spot_new(size_t size);
