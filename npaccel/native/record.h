@@ -572,6 +572,7 @@ bool npa_section_bind(int request, int operand, int slot);
 
 /* calls.c: from now on this thread's hook(frame, function or None) hears of Python code that is entered
  * and of C functions that it calls; an exception of its is raised there. 0 or -1 */
+bool npa_internal_code(void); /* whether what runs is Python of NumPy's or ours */
 int npa_calls_listen(PyObject *hook);
 void npa_calls_end(void);
 

@@ -192,7 +192,8 @@ int npa_section_stop(PyArrayObject *a, const char *what)
 int npa_section_sees_read(PyObject *a, PyObject *key)
 {
     bool mine = npa_here != NULL || block_stop != NULL;
-    return !mine || npa_suspended || !PyArray_CheckExact(a) || npa_key_kind((PyArrayObject *)a, key) == 1
+    return !mine || npa_suspended || !PyArray_CheckExact(a) || npa_buffer_of((PyArrayObject *)a) == NULL ||
+                   npa_key_kind((PyArrayObject *)a, key) == 1 || npa_internal_code()
                ? 0 : npa_section_stop((PyArrayObject *)a, "an element");
 }
 
@@ -213,7 +214,8 @@ static bool is_computed_here(PyObject *value, bool into)
 /* The same of a[...] = value: what a section computes would be written by NumPy, now. */
 int npa_section_sees_write(PyObject *a, PyObject *value)
 {
-    if (npa_here == NULL || npa_suspended || !PyArray_CheckExact(a) || value == NULL) {
+    if (npa_here == NULL || npa_suspended || !PyArray_CheckExact(a) || value == NULL ||
+        npa_internal_code()) {
         return 0;
     }
     if (spot_of((PyArrayObject *)a) != NULL || !is_computed_here(value, true)) {
