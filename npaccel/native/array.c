@@ -759,7 +759,7 @@ static PyObject *ufunc_in_numpy(PyObject *const *args, Py_ssize_t n, const char 
     PyObject *result = NULL;
     double start = npa_seconds();
     npa_suspended++;
-    int status = npa_direct_call(args[0], args + 2, n - 2, NULL, 0, NPA_ANY_SIZE, &result);
+    int status = npa_direct_call(args[0], args + 2, n - 2, NULL, 0, NPA_ANY_SIZE, true, &result);
     npa_suspended--;
     if (status > 0 && note_fallback(args[0], why, npa_seconds() - start) < 0) {
         Py_CLEAR(result);

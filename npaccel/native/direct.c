@@ -47,7 +47,8 @@ static int settle(PyObject *o, bool inside, bool write, bool any, PyObject **out
         PyArrayObject *a = (PyArrayObject *)o;
         npa_value value = {.array = a};
         if ((!any && npa_wants(&value, 1)) || s->n == MOST ||
-            (!write && npa_is_far(a)) || ((write || !s->apart) && npa_may_fetch(a, write))) {
+            (!write && !s->apart && npa_is_far(a)) ||
+            ((write || !s->apart) && npa_may_fetch(a, write))) {
             return 0;
         }
         PyObject *part = write ? NULL : npa_fetched(a);

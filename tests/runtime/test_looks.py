@@ -232,3 +232,13 @@ def test_a_read_through_a_pointer_is_told() -> None:
     assert ctypes.c_double.from_address(plainly.__array_interface__["data"][0]).value > 0
     (home,) = npaccel.explain().brought_home
     assert home.bytes == ALL and "its memory was read directly" in home.reason
+
+
+def test_what_is_numpys_at_once_has_it_brought_home() -> None:
+    """Underflow that is asked for has no kernel; nor has a call with other arguments."""
+    y = there()
+    with np.errstate(under="warn"):
+        found = np.exp(y)
+    np.testing.assert_array_equal(np.asarray(found), np.exp(plain()))
+    assert np.array_equal(np.asarray(np.add(there(), 1.0, dtype="f4", casting="unsafe")),
+                          np.add(plain(), 1.0, dtype="f4", casting="unsafe"))  # fmt: skip
