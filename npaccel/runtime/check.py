@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from npaccel import _native
-from npaccel.backends.numpy.requests import kept, run_request, show
 from npaccel.errors import BackendUnavailable, CheckError, CompileError
 from npaccel.ir.nodes import KernelStep, Plan, Request, Trace, View
+from npaccel.ir.reference.requests import kept, run_request, show
 from npaccel.ir.scalar import item_size
 from npaccel.runtime.plans import Planner
 from npaccel.runtime.program import single_requests

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from npaccel.backends.numpy.expressions import Array, constant, evaluate
 from npaccel.ir.nodes import Fold, Kernel, Leaf, Reduce, Store, StoreRow, StoreScratch
+from npaccel.ir.reference.expressions import Array, constant, evaluate
 from npaccel.ir.scalar import SCANNED, Core, Expr
 
 __all__ = ["reduce_inner", "run_kernel"]
