@@ -41,7 +41,7 @@ CHAINS = {
 KEPT = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
 COSINE = (1_000_000, 300)
 READ_EVERY = (300, 50, 10, 1)
-CHAOS = ("100000", "400", "20")
+CHAOS = ("300000", "400", "2")
 TIERINGS = ("adaptive", "off", "eager")
 
 Row = dict[str, Any]
