@@ -123,11 +123,33 @@ def index_bounds(index: np.ndarray[Any, Any], extent: int) -> int:
     """Where integers lie, after evaluating what is pending on them: 0 all in [0, extent), 1 some
     negative but none below -extent, 2 some elsewhere, -1 not integers."""
 
+def take_homes() -> list[tuple[str, str, str, int, int, float]]:
+    """What came home from devices since the last call: (device, why, file, line, times, bytes)."""
+
+def fetched(array: Any) -> Any:
+    """A plain copy of what the array shows, all of which stays on its device; None: it does not lie
+    there, or it would not pay."""
+
+def put_back(array: Any, part: Any) -> None:
+    """Write into the array what was written to `part`, made by `fetched(array)`."""
+
+def rebased(result: Any, part: Any, array: Any) -> Any:
+    """The result; or, where it is a view of `part`, made by `fetched(array)`, that of `array`."""
+
+def is_far(array: Any) -> bool:
+    """Whether it lies on a device, and is so large that work on it is done there."""
+
+def copies_exist() -> bool:
+    """Whether a device may hold data of arrays."""
+
 def take_fallbacks() -> list[tuple[str, str, str, int, int, float]]:
     """What the core left to NumPy, once: function, reason, file, line, calls, seconds."""
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C") -> ArrayBase:
     """A fresh Array in npaccel's memory, nothing recorded (content undefined)."""
+
+def empty_like(prototype: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> ArrayBase | None:
+    """A fresh Array whose axes lie in memory as those of ``prototype.copy("K")``; None: no room."""
 
 def wants(*operands: object) -> bool:
     """Whether an operation on these would be recorded (one is pending, or large enough)."""
@@ -187,7 +209,7 @@ class Program:
 
     timing: (runs, seconds of the best one, seconds of all). last: seconds of the last one. rival:
     seconds that NumPy's loops take for the same, 0 if unknown; a program that is slower in each of
-    its first runs becomes `single`.
+    its first runs becomes `single`, and `lost` is the best time of its kernels.
     home: seconds that bringing home took what runs had left on a device. due: by `review`; then the
     plan hook is asked again, for a program that is known. missed: per step why the host did in the
     last run what a device was to do: 1 no room there, 2 a launch failed, 3 it was touched;
@@ -199,6 +221,7 @@ class Program:
     timing: tuple[int, float, float]
     last: float
     rival: float
+    lost: float
     home: float
     missed: tuple[int, ...]
     due: bool

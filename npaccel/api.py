@@ -302,7 +302,8 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
             times that it was copied; times that they were run at once instead.
         write_faults : writes to such memory, protected until then, that came unannounced.
         uploads, uploaded_bytes, downloads, downloaded_bytes : what moved to the memory of devices,
-            and back; uploads_ahead : of these, while a kernel ran.
+            and back; uploads_ahead : of these, while a kernel ran; looks : times that a part of an
+            array was read while all of it stayed there. `explain` tells why, for which line.
         evictions : arrays that went back to the host to make room there.
         armed_blocks, live_ranges, live_bytes, nursery_bytes, mappings : memory as it is now, never
             reset: protected blocks of others, arrays of npaccel and their bytes, bytes of freed
@@ -313,6 +314,7 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
         reasons[reason] += calls
     if reset:
         dispatch.FALLBACKS.clear()
+        dispatch.HOMES.clear()
     counts = _engine.stats(reset=reset)
     return counts | {"fallbacks": reasons.total(), "reasons": dict(reasons)}
 
@@ -328,13 +330,14 @@ def explain(x: Any = None) -> Explanation:
     Returns
     -------
     Explanation
-        Print it, or read its attributes: steps, dropped, fused_away, fallbacks, ir.
+        Print it, or read its attributes: steps, dropped, fused_away, fallbacks, brought_home, ir.
     """
     counts = dict(dispatch.FALLBACKS.counts())
     left = _engine.stats(reset=False)["left_to_numpy"]
     if left:
         counts["operations", "new, or by trial slower when recorded", "in blocks"] = left
-    return explain_run(x, _engine, counts)
+    homes = dispatch.HOMES
+    return explain_run(x, _engine, counts, homes.counts(), homes.seconds())
 
 
 def devices() -> Devices:

@@ -27,6 +27,10 @@ class Unsupported(CompileError):
     """A kernel needs what a device does not have, so it runs on the host; not a failure."""
 
 
+class BuildTimeout(CompileError):
+    """A compiler took too long; a smaller kernel would keep the user waiting as well."""
+
+
 class BackendUnavailable(NpaccelError):
     """A backend cannot be used on this machine; the text says why."""
 

@@ -27,6 +27,7 @@ ALLOWED = {
     "config": {"errors"},
     "ir": {"errors"},
     "ir.passes": {"errors", "ir"},
+    "ir.reference": {"errors", "ir"},
     "backends": {"errors", "config", "ir", "observe.events", "_native"},
     "caches": {"errors", "config", "ir", "observe.events"},
     "runtime": EVERYTHING_BELOW_OBSERVE - {"runtime"},
@@ -172,6 +173,12 @@ def test_imports_point_downwards() -> None:
     assert [text for text in map(problem, entries) if text] == []
 
 
+def test_nobody_computes_with_the_reference() -> None:
+    """It is slow: for check mode, and tests."""
+    who = {e.importer for e in all_imports() if e.target.startswith("npaccel.ir.reference")}
+    assert {room(importer) for importer in who} == {"ir.reference", "runtime"}
+
+
 def test_every_room_says_what_it_knows() -> None:
     for folder in (path for path in PACKAGE.iterdir() if (path / "__init__.py").exists()):
         doc = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
@@ -197,7 +204,7 @@ def test_only_config_reads_the_environment() -> None:
         ("ir.ops", "import llvmlite.ir", True),
         ("ir.ops", "from llvmlite import ir", True),
         ("backends.llvm.emit", "import llvmlite.ir", False),
-        ("backends.llvm.emit", "from npaccel.backends.numpy import kernels", False),
+        ("backends.llvm.emit", "from npaccel.ir.reference import kernels", False),
         ("backends.llvm.emit", "from npaccel.caches import program", True),
         ("backends.llvm.emit", "import npaccel.observe.events", False),
         ("backends.llvm.emit", "import npaccel.observe.explain", True),

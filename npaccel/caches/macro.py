@@ -25,7 +25,7 @@ class MacroCache:
         self._lock = threading.RLock()  # threads record at the same time
 
     def add(self, owner: Any, variant: Any) -> None:
-        """Keep `variant` of the section `owner`, which has `_drop(variant)`."""
+        """Keep `variant` of the section `owner`, which has `drop(variant)`; None: all of them."""
         with self._lock:
             self._owners[variant] = owner
             self.shrink(but=variant)
@@ -38,20 +38,20 @@ class MacroCache:
                 return
             by_age = sorted((v for v in self._owners if v is not but), key=lambda v: int(v.used))
             for variant in by_age[:surplus]:
-                self._owners.pop(variant)._drop(variant)
+                self._owners.pop(variant).drop(variant)
 
     def forget(self, owner: Any) -> None:
         """Drop all variants of one section."""
         with self._lock:
             for variant in [v for v, of in self._owners.items() if of is owner]:
                 del self._owners[variant]
-            owner._drop(None)
+            owner.drop(None)
 
     def clear(self) -> None:
         """Drop everything."""
         with self._lock:
             for owner in {id(owner): owner for owner in self._owners.values()}.values():
-                owner._drop(None)
+                owner.drop(None)
             self._owners.clear()
 
     def __len__(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from npaccel import _native
 from npaccel.dispatch import composed  # noqa: F401  registers its functions
 from npaccel.dispatch.array import Array
-from npaccel.dispatch.fallback import FALLBACKS, Fallbacks, at_user_line
+from npaccel.dispatch.fallback import FALLBACKS, HOMES, Fallbacks, at_user_line
 from npaccel.dispatch.function import COMPOSITES, IMPLEMENTED, METADATA
 from npaccel.dispatch.indexing import getitem, setitem
 from npaccel.dispatch.method import EVALUATED, RECORDED
@@ -21,6 +21,7 @@ __all__ = [
     "COMPOSITES",
     "EVALUATED",
     "FALLBACKS",
+    "HOMES",
     "HOOKS",
     "IMPLEMENTED",
     "METADATA",

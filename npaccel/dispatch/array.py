@@ -26,6 +26,13 @@ _IMAG: Any = np.ndarray.imag
 _REAL: Any = np.ndarray.real
 
 
+def _shown(array: np.ndarray[Any, Any], how: str) -> np.ndarray[Any, Any]:
+    """As `_read`, for what keeps no reference to it."""
+    _native.reading(array, how)
+    part = _native.fetched(array)
+    return _native.plain(array) if part is None else part
+
+
 def _read(array: np.ndarray[Any, Any], how: str) -> np.ndarray[Any, Any]:
     """The evaluated memory; in a macro section there is none to read, and it says so."""
     _native.reading(array, how)
@@ -45,20 +52,20 @@ class Array(Methods):
     # What shows the values as text.
 
     def __repr__(self) -> str:
-        return repr(_read(self, "repr"))
+        return repr(_shown(self, "repr"))
 
     def __str__(self) -> str:
-        return str(_read(self, "str"))
+        return str(_shown(self, "str"))
 
     @unseen
     def __format__(self, spec: str) -> str:
-        return format(_read(self, "format"), spec)
+        return format(_shown(self, "format"), spec)
 
     # What takes the values out.
 
     @unseen
     def __complex__(self) -> complex:
-        return complex(at_user_line(complex, (_read(self, "complex"),), {}))
+        return complex(at_user_line(complex, (_shown(self, "complex"),), {}))
 
     @unseen
     def __iter__(self) -> Iterator[Any]:

@@ -1,6 +1,7 @@
 """Running NumPy instead: exact operands, the user's line, and a record of what and why.
 
-`FALLBACKS` is the record; `observe` and `runtime` read it.
+`FALLBACKS` is the record, `HOMES` that of what devices gave back; `observe` and `runtime` read
+them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 import time
 import types
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from npaccel import _native
 
 __all__ = [
     "FALLBACKS",
+    "HOMES",
     "Fallbacks",
     "NotRecorded",
     "at_user_line",
@@ -86,7 +88,8 @@ class Fallbacks:
         return {_place(key): int(entry[0]) for key, entry in self._entries()}
 
     def seconds(self) -> Mapping[tuple[str, str, str], float]:
-        """The same, to the time that those calls took; 0 where it was not measured."""
+        """The same, to the time that those calls took, or what else is counted beside them; 0 where
+        it was not measured."""
         return {_place(key): entry[1] for key, entry in self._entries()}
 
     def total(self) -> int:
@@ -98,6 +101,8 @@ class Fallbacks:
 
 
 FALLBACKS = Fallbacks(_native.take_fallbacks)
+# Of devices instead of functions, and bytes instead of seconds.
+HOMES = Fallbacks(_native.take_homes)
 
 
 def _place(key: tuple[str, str, str, int]) -> tuple[str, str, str]:
@@ -148,24 +153,44 @@ def unseen(method: Callable[..., Any]) -> Any:
     return _native.direct(None, method, 5)
 
 
-def exact(value: Any, *, write: bool = False) -> Any:
+class _Part(NamedTuple):
+    """A copy of what an array shows of a device; its bytes before, where it may be written."""
+
+    array: Any
+    copy: Any
+    before: bytes | None
+
+    def write_back(self) -> bool:
+        """Whether it was written; then so is the array."""
+        if self.before is None or self.copy.tobytes() == self.before:
+            return False
+        _native.put_back(self.array, self.copy)
+        return True
+
+
+def exact(value: Any, *, write: bool = False, parts: list[_Part] | None = None) -> Any:
     """Return `value` with every npaccel array in it as an evaluated exact view.
 
     Looks into lists, tuples and dicts; what holds no npaccel array is returned as it is.
     write: the memory is about to be written, so what is pending and reads it runs first.
+    parts: copies of what small parts of data on devices show will do; they are added to it.
     """
     kind = type(value)
     if isinstance(value, _native.ArrayBase):
+        part = _native.fetched(value) if parts is not None else None
+        if part is not None and parts is not None:
+            parts.append(_Part(value, part, part.tobytes() if write else None))
+            return part
         if write:
             _native.touch(value, write=True)
         return _native.plain(value)
     # Recursive, for arguments are nested as deep as their author typed them.
     if kind is tuple or kind is list:
-        items = [exact(item, write=write) for item in value]
+        items = [exact(item, write=write, parts=parts) for item in value]
         if any(new is not old for new, old in zip(items, value, strict=True)):
             return kind(items)
     elif kind is dict:
-        pairs = {key: exact(item, write=write) for key, item in value.items()}
+        pairs = {key: exact(item, write=write, parts=parts) for key, item in value.items()}
         if any(pairs[key] is not value[key] for key in pairs):
             return pairs
     elif kind is np.ndarray:
@@ -204,8 +229,9 @@ def fallback(
 ) -> Any:
     """`run_exact`, counted under `reason` (unless that is empty)."""
     given: dict[int, Any] = {}
-    arguments, keywords = _settled(args, kwargs, written, given)
     compiled = _is_compiled(function)
+    parts: list[_Part] = []
+    arguments, keywords = _settled(args, kwargs, written, given, parts)
     start = time.perf_counter()
     try:
         if compiled:  # or `accelerate` would take the call and be back here
@@ -213,12 +239,36 @@ def fallback(
         else:
             result = at_user_line(function, arguments, keywords)
     finally:
+        changed = [part.write_back() for part in parts]
         if reason:
             # In a block, what NumPy's Python code calls is timed by itself.
             alone = compiled or not _native.in_block()
             took = time.perf_counter() - start if alone else 0.0
             FALLBACKS.record(name or getattr(function, "__name__", repr(function)), reason, took)
+    for part in parts:
+        result = _rebased(result, part)
+    if parts and not any(changed) and not _is_plain(result):
+        for value in (*args, *kwargs.values()):
+            exact(value)  # comes home: who knows what it refers to
+        return run_exact(function, args, kwargs, written)
     return _adopt(result, given)
+
+
+def _rebased(result: Any, part: _Part) -> Any:
+    """The result, where it shows the copy with the array in the copy's place."""
+    if type(result) in (tuple, list):
+        return type(result)([_rebased(item, part) for item in result])
+    if isinstance(result, np.ndarray) and result is not part.copy:
+        return _native.rebased(result, part.copy, part.array)
+    return result
+
+
+def _is_plain(result: Any) -> bool:
+    """Whether it is known what it refers to: arrays that were looked at, and else nothing."""
+    if isinstance(result, tuple | list):
+        return all(map(_is_plain, result))
+    known = np.ndarray | np.generic | int | float | complex | str | bytes
+    return result is None or isinstance(result, known)
 
 
 def _settled(
@@ -226,20 +276,34 @@ def _settled(
     kwargs: Mapping[str, Any],
     written: tuple[int, ...],
     given: dict[int, Any],
+    parts: list[_Part],
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments as NumPy gets them; `given`: by their identities, what they stand for."""
+    """The arguments as NumPy gets them; `given`: by their identities, what they stand for; `parts`:
+    those that stand for parts of what lies on a device."""
+    # None where the user's code is called, which may keep what it is given.
+    taken = parts if _native.copies_exist() and not _calls_back(args, kwargs) else None
     arguments = []
     for position, value in enumerate(args):
-        new = exact(value, write=position in written)
+        new = exact(value, write=position in written, parts=taken)
         arguments.append(new)
         _remember(new, value, given)
     keywords = {}
     for key, value in kwargs.items():
-        keywords[key] = exact(value, write=key == "out")
+        keywords[key] = exact(value, write=key == "out", parts=taken)
         if key == "out":
             pairs = zip(_outputs(keywords[key]), _outputs(value), strict=True)
             given.update((id(new), old) for new, old in pairs)
+    if len(parts) > 1 and any(part.before is not None for part in parts):
+        parts.clear()  # they may overlap
+        given.clear()
+        for value in (*args, *kwargs.values()):
+            exact(value)
+        return _settled(args, kwargs, written, given, parts)
     return tuple(arguments), keywords
+
+
+def _calls_back(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    return any(map(callable, (*args, *kwargs.values())))
 
 
 def _remember(new: Any, old: Any, given: dict[int, Any]) -> None:

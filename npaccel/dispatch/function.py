@@ -25,6 +25,7 @@ from npaccel.dispatch.operands import (
     common_order,
     dtype_of,
     fresh,
+    fresh_like,
     is_array,
     is_axis,
     scalar_for,
@@ -254,7 +255,7 @@ def empty_like(
     *,
     device: Any = None,
 ) -> Any:
-    """Memory of npaccel for a large C or Fortran ordered prototype."""
+    """Memory of npaccel for a large prototype."""
     if shape is not None or device is not None or not _native.wants(take_array(prototype)):
         raise NotRecorded
     new = prototype.dtype if dtype is None else asked_dtype(dtype)
@@ -263,7 +264,7 @@ def empty_like(
         raise NotRecorded
     if order in ("K", "A") and not flags.forc:
         if order == "K":
-            raise NotRecorded("prototype in another memory order")
+            return fresh_like(prototype, new)
         order = "C"
     elif order in ("K", "A"):
         order = "C" if flags.c_contiguous else "F"

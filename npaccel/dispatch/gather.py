@@ -129,7 +129,9 @@ class _Gather:
         return cls(source, base, whole, first, len(shape))
 
     def is_worthwhile(self, *indices: Array) -> bool:
-        """Something is pending, or the result is large: see Note [Worthwhile]."""
+        """Something is pending or on a device, or the result is large: see Note [Worthwhile]."""
+        if _native.is_far(self.source):
+            return True
         if any(map(_native.in_section, (self.source, *indices))):
             return True
         if any(map(_native.is_pending, (self.source, *indices))):

@@ -21,7 +21,7 @@ from npaccel.dispatch.operands import (
     asked_dtype,
     check_errstate,
     fresh,
-    fresh_along,
+    fresh_like,
     is_axis,
     scalar_for,
     take_array,
@@ -103,12 +103,27 @@ def _evaluated(name: str) -> Any:
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
         if not reason:
             _native.reading(self, name)
+        if name == "item" and _native.copies_exist():
+            self, args = _around(self, args)
         places = tuple(range(first, len(args) + 1))
         return fallback(
             original, (self, *args), kwargs, reason, name=f"ndarray.{name}", written=places
         )
 
     return _native.direct(original, method, WORK.get(name, 0), first == 0)
+
+
+def _around(array: Array, args: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
+    """What `array.item(*args)` is of: the one element alone, so that no more is moved for it."""
+    where = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+    try:
+        if len(where) == 1 and array.ndim > 1 and -array.size <= where[0] < array.size:
+            where = np.unravel_index(where[0] % array.size, array.shape)
+        if len(where) != array.ndim or not all(map(is_axis, where)):
+            return array, args
+        return np.ndarray.__getitem__(array, (*where, ...)), ()
+    except (TypeError, ValueError, IndexError):
+        return array, args  # NumPy's words are for what was asked
 
 
 def _numpys(name: str) -> Any:
@@ -146,13 +161,6 @@ def _memory_order(array: Array, order: str | None) -> str:
     return "K"
 
 
-def _new_like(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Fresh memory whose axes lie as in ``array.copy("K")``."""
-    strides = np.empty_like(_native.view_plain(array), order="K").strides
-    axes = sorted(range(array.ndim), key=lambda axis: (-strides[axis], axis))
-    return fresh_along(array.shape, dtype, axes)
-
-
 def copied_in_order(array: Array, dtype: np.dtype[Any], order: str | None) -> Any:
     """Record a copy of `array` as `dtype`, its memory laid out as `order` says."""
     _large(array)
@@ -161,7 +169,7 @@ def copied_in_order(array: Array, dtype: np.dtype[Any], order: str | None) -> An
         raise NotRecorded(f"no copy loop from {array.dtype} to {dtype}")
     order = _memory_order(array, order)
     strange = order == "K"
-    target = _new_like(array, dtype) if strange else fresh(array.shape, dtype, order)
+    target = fresh_like(array, dtype) if strange else fresh(array.shape, dtype, order)
     _copied(array, rule, target, "K")
     return target
 

@@ -22,6 +22,7 @@ __all__ = [
     "flag",
     "fresh",
     "fresh_along",
+    "fresh_like",
     "is_array",
     "is_axis",
     "scalar_for",
@@ -163,10 +164,18 @@ def common_order(parts: Sequence[np.ndarray[Any, Any]]) -> str:
 
 def fresh(shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C") -> np.ndarray[Any, Any]:
     """Memory of npaccel's, its content undefined; raises NotRecorded where there is none."""
-    made = _native.empty(shape, dtype, order)
-    if made is None:
+    return _made(_native.empty(shape, dtype, order))
+
+
+def fresh_like(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """`fresh` memory whose axes lie as in ``array.copy("K")``."""
+    return _made(_native.empty_like(array, dtype))
+
+
+def _made(array: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:
+    if array is None:
         raise NotRecorded("no memory of npaccel's for this")
-    return made
+    return array
 
 
 def fresh_along(

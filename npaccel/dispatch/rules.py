@@ -34,6 +34,7 @@ __all__ = [
     "rule",
     "warns_on_cast",
     "where_rule",
+    "why_no_rule",
 ]
 
 Dtype = np.dtype[Any]
@@ -236,6 +237,28 @@ def call_rule(
     if not is_numpys(ufunc):
         return None
     return _call_rule(ufunc, inputs, outs, signature, casting)
+
+
+def why_no_rule(
+    ufunc: np.ufunc, inputs: tuple[Operand, ...], outs: tuple[Dtype | None, ...]
+) -> str:
+    """Why `call_rule` gave none for these, in a few words."""
+    if not is_numpys(ufunc):
+        return "a ufunc of another library, which may raise or need the interpreter lock"
+    if ufunc.__name__ == "power" and len(inputs) == 2 and all(map(_is_whole, inputs)):
+        return "powers of integers may raise"
+    dtypes = [dtype for dtype in map(_dtype_of, inputs) if dtype is not None]
+    for dtype in (*dtypes, *(out for out in outs if out is not None)):
+        if not recordable(dtype):
+            return f"dtype {dtype} has no kernel"
+    if any(dtype.kind == "c" for dtype in dtypes) and any(o is not None for o in outs):
+        return "NumPy warns where imaginary parts are discarded"
+    words = (t.name if isinstance(t, np.dtype) else t.__name__ for t in inputs)
+    return f"no loop for {', '.join(words)}"
+
+
+def _is_whole(operand: Operand) -> bool:
+    return operand is int or (isinstance(operand, np.dtype) and operand.kind in "iu")
 
 
 @_cached

@@ -21,7 +21,7 @@ from npaccel.dispatch.operands import (
     scalar_for,
     take_array,
 )
-from npaccel.dispatch.rules import call_rule, copy_rule, fold_rule, warns_on_cast
+from npaccel.dispatch.rules import call_rule, copy_rule, fold_rule, warns_on_cast, why_no_rule
 from npaccel.ir.nodes import Kind
 
 __all__ = ["record_fold", "scalar_of", "ufunc_hook"]
@@ -82,7 +82,7 @@ def _record_call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping[str, 
     casting = kwargs.get("casting", "same_kind")
     rule = call_rule(ufunc, types, out_types, _signature(ufunc, kwargs), casting)
     if rule is None:
-        raise NotRecorded(f"no loop for {_words(types)}")
+        raise NotRecorded(why_no_rule(ufunc, types, out_types))
     if mask is not None and _reads_outs(out_types, rule.loop[ufunc.nin :]):
         raise NotRecorded("where, and NumPy casts what is in out")
     shape = broadcast(*inputs, *(() if mask is None else (mask,)))
@@ -101,10 +101,6 @@ def _reads_outs(outs: Sequence[np.dtype[Any] | None], loop: Sequence[str]) -> bo
         out is not None and warns_on_cast(out, np.dtype(dtype))
         for out, dtype in zip(outs, loop, strict=True)
     )
-
-
-def _words(types: tuple[Any, ...]) -> str:
-    return ", ".join(t.name if isinstance(t, np.dtype) else t.__name__ for t in types)
 
 
 def _recorded(record: Callable[..., Any], *args: Any) -> Any:

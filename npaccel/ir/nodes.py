@@ -154,7 +154,8 @@ class ArrayParam:
     vector: class of its stride along the vector axis. Under UNIT the stride word is itemsize,
     under ZERO it is 0. band_only: it does not move along any inner axis (all inner strides 0).
     nontemporal: stores may bypass the cache; only with UNIT, 64-byte aligned at each chunk start.
-    gathered: read by GATHER alone, elsewhere than at the current index.
+    gathered: read by GATHER alone, or written by stores with an offset alone: elsewhere than at
+    the current index.
     """
 
     dtype: str
@@ -200,11 +201,16 @@ class Fold(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Write `value` (of the array's dtype) to arrays[array], where `mask` (b1) if given."""
+    """Write `value` (of the array's dtype) to arrays[array], where `mask` (b1) if given.
+
+    offset : i8, how many elements from the current index on, in a scattered array. Of indices that
+        write to one element the last one's value stays, so a kernel with one is never split.
+    """
 
     array: int
     value: Expr
     mask: Expr | None = None
+    offset: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +277,8 @@ class Leaf:
             roots.append(effect.value)
             if isinstance(effect, Store | Reduce) and effect.mask is not None:
                 roots.append(effect.mask)
+            if isinstance(effect, Store) and effect.offset is not None:
+                roots.append(effect.offset)
         return [*roots, *self.guards]
 
     @property

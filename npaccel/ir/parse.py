@@ -101,6 +101,10 @@ class _LeafReader:
         match words:
             case [name, "=", what, *more]:
                 self._nodes[name] = self._node(what, more)
+            case ["store", array, value, "at", offset, *mask]:
+                at = self._nodes[offset]
+                where, node = self._mask(mask), self._nodes[value]
+                self._effects.append(Store(int(array[1:]), node, where, at))
             case ["store", array, value, *mask]:
                 self._effects.append(Store(int(array[1:]), self._nodes[value], self._mask(mask)))
             case ["scratch", index, value]:

@@ -104,7 +104,8 @@ class _Numbers:
         value = self.names[effect.value]
         match effect:
             case Store():
-                return f"    store a{effect.array} {value}{self.where(effect.mask)}"
+                at = "" if effect.offset is None else f" at {self.names[effect.offset]}"
+                return f"    store a{effect.array} {value}{at}{self.where(effect.mask)}"
             case StoreScratch():
                 return f"    scratch t{effect.index} {value}"
             case StoreRow():

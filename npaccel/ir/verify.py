@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from npaccel.errors import VerifyError
 from npaccel.ir.nodes import (
+    ArrayParam,
     Fold,
     Kernel,
     KernelStep,
@@ -142,8 +143,13 @@ class _KernelCheck:
         must(not kernel.vector_band or kernel.band_rank >= 1, "lanes on a band of rank 0")
         for array in kernel.arrays:
             must(array.read or array.written, "an array is neither read nor written")
-            must(not (array.written and array.gathered), "a gathered array is written")
-            if array.written and kernel.vector_band is False and not array.band_only:
+            must(not (array.written and array.read and array.gathered), "gathered and scattered")
+            if (
+                array.written
+                and not array.gathered
+                and kernel.vector_band is False
+                and not array.band_only
+            ):
                 must(array.vector is not Stride.ZERO, "a written array does not move")
         if kernel.split:
             rows = [leaf.row for leaf in kernel.leaves]
@@ -167,6 +173,7 @@ class _KernelCheck:
                     must(array.written, f"array {effect.array} is not declared written")
                     must(array.dtype == effect.value.dtype, "a store of another dtype")
                     must(array.band_only or not leaf.row, "a row leaf stores a whole row")
+                    self.scatter(effect, array)
                 case StoreScratch():
                     must(not leaf.row, "a row leaf writes scratch")
                     must(self.kernel.scratch[effect.index] == effect.value.dtype, "scratch dtype")
@@ -186,6 +193,13 @@ class _KernelCheck:
         must(bool(leaf.guards) == bool(leaf.flags), "flags without guards, or the reverse")
         self.rows |= made_rows
         self.scratch |= made_scratch
+
+    def scatter(self, effect: Store, array: ArrayParam) -> None:
+        must, offset = self.must, effect.offset
+        must(array.gathered is (offset is not None), "a scattered array is stored, or the reverse")
+        if offset is not None:
+            must(offset.dtype == "i8", "an offset is not i8")
+            must(not self.kernel.split and self.kernel.band_rank == 0, "a scatter is shared out")
 
     def source(self, node: Expr, leaf: Leaf) -> None:
         at, must = node.attr, self.must

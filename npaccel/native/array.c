@@ -26,6 +26,10 @@ static bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
 PyObject *npa_settled(PyObject *o)
 {
     if (PyArray_CheckExact(o) || ours(o)) {
+        PyObject *part = npa_fetched((PyArrayObject *)o);
+        if (part != NULL) {
+            return part;
+        }
         if (npa_touch((PyArrayObject *)o, false) < 0) {
             return NULL;
         }
@@ -145,10 +149,16 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
 
 static PyObject *in_place_in_numpy(PyObject *a, PyObject *b, binaryfunc slot)
 {
-    if (npa_touch((PyArrayObject *)a, true) < 0) {
+    PyObject *part = npa_may_fetch((PyArrayObject *)a, true) ? npa_fetched((PyArrayObject *)a) : NULL;
+    if (part == NULL && npa_touch((PyArrayObject *)a, true) < 0) {
         return NULL;
     }
-    PyObject *result = binary_in_numpy(a, b, slot);
+    PyObject *result = binary_in_numpy(part != NULL ? part : a, b, slot);
+    if (part != NULL && result != NULL && result != Py_NotImplemented &&
+        npa_put_back((PyArrayObject *)a, (PyArrayObject *)part) < 0) {
+        Py_CLEAR(result);
+    }
+    Py_XDECREF(part);
     if (result == NULL || result == Py_NotImplemented) {
         return result;
     }
@@ -349,12 +359,25 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
 
 /* ------------------------------------------------------------------ reading by other means */
 
+/* `a` as NumPy may read it: touched, or what it shows of a device; new. NULL: error. */
+static PyObject *readable(PyObject *a, const char *how)
+{
+    if (npa_section_stop((PyArrayObject *)a, how) < 0) {
+        return NULL;
+    }
+    PyObject *part = npa_fetched((PyArrayObject *)a);
+    return part != NULL                                   ? part
+           : npa_touch((PyArrayObject *)a, false) < 0 ? NULL
+                                                          : Py_NewRef(a);
+}
+
 #define READ(name, type, failure)                                                                \
     static type array_##name(PyObject *a)                                                        \
     {                                                                                            \
-        return npa_section_stop((PyArrayObject *)a, #name) < 0 ||                                \
-                       npa_touch((PyArrayObject *)a, false) < 0                                  \
-                   ? (failure) : NUMBER(nb_##name)(a);                                           \
+        PyObject *x = readable(a, #name);                                                        \
+        type result = x != NULL ? NUMBER(nb_##name)(x) : (failure);                              \
+        Py_XDECREF(x);                                                                           \
+        return result;                                                                           \
     }
 READ(bool, int, -1)
 READ(int, PyObject *, NULL)
@@ -417,6 +440,82 @@ int npa_key_kind(PyArrayObject *a, PyObject *key)
     return integers == PyArray_NDIM(a) && !ellipsis ? 2 : 1;
 }
 
+/* Whether NumPy takes it for an integer; of 64 bits without sign some are none. */
+static bool is_whole(PyObject *o)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    return (PyArray_CheckExact(o) || ours(o)) && PyArray_NDIM(a) == 0 && PyArray_ISINTEGER(a) &&
+           !(PyArray_ISUNSIGNED(a) && PyArray_ITEMSIZE(a) == sizeof(npy_intp));
+}
+
+PyObject *npa_basic_key(PyObject *key)
+{
+    bool tuple = PyTuple_CheckExact(key), any = false;
+    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(key) : 1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *part = tuple ? PyTuple_GET_ITEM(key, i) : key;
+        bool whole = is_whole(part);
+        if (!whole && part != Py_None && part != Py_Ellipsis && !PySlice_Check(part) &&
+            !PyLong_CheckExact(part) && !PyArray_IsScalar(part, Integer)) {
+            return NULL;
+        }
+        any |= whole;
+    }
+    if (!any || npa_here != NULL) { /* a section asks for the value itself, so that it is looked up again */
+        return NULL;
+    }
+    if (!tuple) {
+        return PyNumber_Index(key);
+    }
+    PyObject *basic = PyTuple_New(n);
+    for (Py_ssize_t i = 0; basic != NULL && i < n; i++) {
+        PyObject *part = PyTuple_GET_ITEM(key, i);
+        part = is_whole(part) ? PyNumber_Index(part) : Py_NewRef(part);
+        if (part == NULL) {
+            Py_CLEAR(basic);
+        } else {
+            PyTuple_SET_ITEM(basic, i, part);
+        }
+    }
+    return basic;
+}
+
+/* A copy of what `view` shows, its axes as NumPy's copy has them: 1 recorded, 0 NumPy should do it, -1. */
+static int record_copy(PyArrayObject *view, PyObject **result)
+{
+    npa_value value;
+    if (!npa_classify((PyObject *)view, &value) || !npa_wants(&value, 1) ||
+        (npa_trials_on && npa_in_block() &&
+         npa_trial_passes(npa_copy_name, (size_t)PyArray_NBYTES(view), true))) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    PyObject *made = npa_new_like(view, PyArray_DESCR(view));
+    int status = made != NULL ? npa_record_copy(view, (PyArrayObject *)made, result)
+                 : PyErr_Occurred() ? -1 : 0;
+    Py_XDECREF(made);
+    return status;
+}
+
+PyObject *npa_get_by_scalars(PyArrayObject *a, PyObject *key)
+{
+    PyObject *basic = npa_basic_key(key), *view = NULL, *result = NULL;
+    if (basic == NULL) {
+        return NULL;
+    }
+    if (npa_key_kind(a, basic) == 2) {
+        view = npa_touch(a, false) == 0 ? npa_exact_view(a) : NULL;
+        result = view != NULL ? npa_numpy.mapping.mp_subscript(view, key) : NULL;
+    } else if ((view = npa_numpy.mapping.mp_subscript((PyObject *)a, basic)) != NULL) {
+        int status = record_copy((PyArrayObject *)view, &result);
+        PyObject *x = status == 0 ? npa_settled(view) : NULL;
+        result = x != NULL ? npa_adopted(PyArray_NewCopy((PyArrayObject *)x, NPY_KEEPORDER))
+                 : status > 0 ? result : NULL;
+        Py_XDECREF(x);
+    }
+    Py_DECREF(basic), Py_XDECREF(view);
+    return result;
+}
+
 /* Whether an array in a key is pending or large: a small table may have a large result. */
 bool npa_key_wants(PyObject *key)
 {
@@ -431,15 +530,22 @@ bool npa_key_wants(PyObject *key)
     return false;
 }
 
-/* One element in a section: a copy that stays deferred. NULL perhaps without error. */
-static PyObject *element(PyObject *a, PyObject *key)
+PyObject *npa_element_view(PyObject *a, PyObject *key)
 {
     PyObject *whole = PyTuple_CheckExact(key) ? Py_NewRef(key) : PyTuple_Pack(1, key);
-    PyObject *rest = PyTuple_Pack(1, Py_Ellipsis), *longer = NULL, *view = NULL, *result = NULL;
-    npa_value value;
+    PyObject *rest = PyTuple_Pack(1, Py_Ellipsis), *longer = NULL, *view = NULL;
     if (whole != NULL && rest != NULL && (longer = PySequence_Concat(whole, rest)) != NULL) {
         view = npa_numpy.mapping.mp_subscript(a, longer);
     }
+    Py_XDECREF(whole), Py_XDECREF(rest), Py_XDECREF(longer);
+    return view;
+}
+
+/* One element in a section: a copy that stays deferred. NULL perhaps without error. */
+static PyObject *element(PyObject *a, PyObject *key)
+{
+    PyObject *view = npa_element_view(a, key), *result = NULL;
+    npa_value value;
     if (view != NULL && npa_classify(view, &value)) {
         npa_rule *copy = npa_find_rule(npa_copy_name, &value.type, 1, value.array, false);
         if (copy == NULL || npa_record_map(copy, &value, NULL, NULL, 'K', 0, &result) <= 0) {
@@ -448,7 +554,7 @@ static PyObject *element(PyObject *a, PyObject *key)
             npa_section_set_scalar((PyArrayObject *)result);
         }
     }
-    Py_XDECREF(whole), Py_XDECREF(rest), Py_XDECREF(longer), Py_XDECREF(view);
+    Py_XDECREF(view);
     return result;
 }
 
@@ -524,6 +630,12 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
             return result;
         }
     }
+    if (kind == 0) {
+        PyObject *result = npa_get_by_scalars((PyArrayObject *)a, key);
+        if (result != NULL || PyErr_Occurred()) {
+            return result;
+        }
+    }
     bool large = kind == 0 && (npa_is_pending((PyArrayObject *)a) || npa_key_wants(key) ||
                                (size_t)PyArray_NBYTES((PyArrayObject *)a) >= npa_threshold_here());
     PyObject *picked;
@@ -537,11 +649,18 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
         npa_now(before);
         return npa_without_us(result);
     }
-    PyObject *found = kind == 2 && npa_here == NULL ? hidden_element((PyArrayObject *)a, key) : NULL;
+    if (kind == 2 && npa_here == NULL && npa_section_stop((PyArrayObject *)a, "an element") < 0) {
+        return NULL;
+    }
+    PyObject *found = kind == 2 ? npa_fetched_element(a, key) : NULL;
+    if (kind == 2 && found == NULL && !PyErr_Occurred() && npa_here == NULL) {
+        found = hidden_element((PyArrayObject *)a, key);
+    }
     if (found != NULL || PyErr_Occurred()) {
         return found;
     }
-    if (kind != 1 && npa_touch((PyArrayObject *)a, false) < 0) {
+    PyObject *x = kind != 1 ? npa_settled(a) : NULL;
+    if (kind != 1 && x == NULL) {
         return NULL;
     }
     if (kind == 1 && npa_least != SIZE_MAX) {
@@ -551,11 +670,8 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
         }
     }
     if (kind != 1) {
-        PyObject *x = npa_exact_view((PyArrayObject *)a), *result = NULL;
-        if (x != NULL) {
-            result = npa_numpy.mapping.mp_subscript(x, key);
-            Py_DECREF(x);
-        }
+        PyObject *result = npa_numpy.mapping.mp_subscript(x, key);
+        Py_DECREF(x);
         if (kind == 0 && result != NULL && PyArray_CheckExact(result) &&
             (size_t)PyArray_NBYTES((PyArrayObject *)result) >= npa_threshold_here()) {
             Py_SETREF(result, PyArray_View((PyArrayObject *)result, NULL, npa_array_type));
@@ -567,8 +683,16 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
 
 static PyObject *array_item(PyObject *a, Py_ssize_t i)
 {
-    if (PyArray_NDIM((PyArrayObject *)a) == 1 && npa_touch((PyArrayObject *)a, false) < 0) {
-        return NULL;
+    if (PyArray_NDIM((PyArrayObject *)a) == 1) {
+        if (npa_here == NULL && npa_section_stop((PyArrayObject *)a, "an element") < 0) {
+            return NULL;
+        }
+        PyObject *key = npa_copies_exist() ? PyLong_FromSsize_t(i) : NULL;
+        PyObject *found = key != NULL ? npa_fetched_element(a, key) : NULL;
+        Py_XDECREF(key);
+        if (found != NULL || PyErr_Occurred() || npa_touch((PyArrayObject *)a, false) < 0) {
+            return found;
+        }
     }
     return npa_numpy.sequence.sq_item(a, i);
 }
@@ -629,7 +753,7 @@ static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize
                   PyObject_TypeCheck(args[0], &PyUFunc_Type);
     bool fold = reduce && npa_folds_at_once(((PyUFuncObject *)args[0])->name, args + 2, n - 2, names,
                                             3, true);
-    int status = npa_direct_call(method, args + 2, n - 2, names, at, fold ? NPA_ANY_SIZE : at,
+    int status = npa_direct_call(method, args + 2, n - 2, names, at, fold ? NPA_ANY_SIZE : at, true,
                                  &result);
     Py_DECREF(method);
     if (status == 0) {
@@ -681,7 +805,7 @@ static PyObject *ufunc_in_numpy(PyObject *const *args, Py_ssize_t n, const char 
     PyObject *result = NULL;
     double start = npa_seconds();
     npa_suspended++;
-    int status = npa_direct_call(args[0], args + 2, n - 2, NULL, 0, NPA_ANY_SIZE, &result);
+    int status = npa_direct_call(args[0], args + 2, n - 2, NULL, 0, NPA_ANY_SIZE, true, &result);
     npa_suspended--;
     if (status > 0 && note_fallback(args[0], why, npa_seconds() - start) < 0) {
         Py_CLEAR(result);

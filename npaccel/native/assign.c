@@ -168,6 +168,12 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
     }
     bool wanted = npa_wants(both, 2);
     int kind = npa_key_kind(self, key);
+    PyObject *basic = kind == 0 ? npa_basic_key(key) : NULL;
+    if (basic != NULL || PyErr_Occurred()) {
+        int status = basic != NULL ? npa_assign(a, basic, value) : -1;
+        Py_XDECREF(basic);
+        return status;
+    }
     bool on_trial = npa_trials_on && npa_in_block();
     if (kind == 0 && (wanted || npa_key_wants(key)) &&
         !(on_trial && npa_trial_passes(npa_hook_setitem, (size_t)PyArray_NBYTES(self), true))) {
@@ -214,6 +220,10 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
         if (status != 0 || (why != NULL && count_assignment(why, 0.0) < 0)) {
             return status > 0 ? 0 : -1;
         }
+    }
+    int part = kind != 0 ? npa_put_part(a, key, kind == 2, value) : 0;
+    if (part != 0) {
+        return part > 0 ? 0 : -1;
     }
     if (npa_touch(self, true) < 0) {
         return -1;

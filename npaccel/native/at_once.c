@@ -7,12 +7,14 @@
 
 enum { MiB = 1 << 20 };
 
-/* Whether it waits in the queue, or is hidden for what does; or a block records all that is ours. */
+/* Whether it waits in the queue, or is hidden for what does; or lies on a device; or a block records all that
+ * is ours. */
 bool npa_waits(PyArrayObject *a)
 {
     npa_buffer *b = npa_buffer_of(a);
     npa_value value = {.array = a};
-    return (b != NULL && (b->pending || b->index >= 0)) || npa_section_block_wants(&value, 1);
+    return (b != NULL && (b->pending || b->index >= 0)) || npa_is_far(a) ||
+           npa_section_block_wants(&value, 1);
 }
 
 static bool is_array(PyObject *o) { return PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type); }

@@ -201,6 +201,28 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
     return array;
 }
 
+/* The same whose axes lie as NumPy has them in a copy of `a` (order "K"). */
+PyObject *npa_new_like(PyArrayObject *a, PyArray_Descr *descr)
+{
+    int ndim = PyArray_NDIM(a), inwards[NPA_MAX_DIMS]; /* axes, the one of the longest steps first */
+    npy_intp strides[NPA_MAX_DIMS], stride = PyDataType_ELSIZE(descr);
+    bool fortran = PyArray_IS_F_CONTIGUOUS(a) && !PyArray_IS_C_CONTIGUOUS(a);
+    for (int i = 0; i < ndim; i++) {
+        int to = fortran ? 0 : i;
+        npy_intp step = Py_ABS(PyArray_STRIDE(a, i));
+        for (; !fortran && !PyArray_IS_C_CONTIGUOUS(a) && to > 0 &&
+               step > Py_ABS(PyArray_STRIDE(a, inwards[to - 1])); to--) {
+        }
+        memmove(inwards + to + 1, inwards + to, sizeof *inwards * (size_t)(i - to));
+        inwards[to] = i;
+    }
+    for (int i = ndim - 1; i >= 0; i--) {
+        strides[inwards[i]] = stride;
+        stride *= PyArray_DIM(a, inwards[i]);
+    }
+    return npa_new_array(descr, ndim, PyArray_DIMS(a), strides);
+}
+
 PyObject *npa_exact_view(PyArrayObject *array)
 {
     return PyArray_View(array, NULL, &PyArray_Type);

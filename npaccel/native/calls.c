@@ -27,6 +27,12 @@ static bool is_internal(PyFrameObject *frame)
     return internal;
 }
 
+bool npa_internal_code(void)
+{
+    PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */
+    return frame != NULL && is_internal(frame);
+}
+
 static bool opens_file(PyObject *function)
 {
     return PyCFunction_Check(function) &&

@@ -11,6 +11,7 @@ enum { MOST = 32 };
 typedef struct {
     PyObject *given[MOST], *made[MOST];
     int n;
+    bool apart; /* the call shows none of them in its result: a copy will do */
 } swaps;
 
 static int settle(PyObject *o, bool inside, bool write, bool any, PyObject **out, swaps *s);
@@ -45,10 +46,13 @@ static int settle(PyObject *o, bool inside, bool write, bool any, PyObject **out
     if (Py_IS_TYPE(o, npa_array_type)) {
         PyArrayObject *a = (PyArrayObject *)o;
         npa_value value = {.array = a};
-        if ((!any && npa_wants(&value, 1)) || s->n == MOST) {
+        if ((!any && npa_wants(&value, 1)) || s->n == MOST ||
+            (!write && !s->apart && npa_is_far(a)) ||
+            ((write || !s->apart) && npa_may_fetch(a, write))) {
             return 0;
         }
-        *out = npa_touch(a, write) < 0 ? NULL : npa_exact_view(a);
+        PyObject *part = write ? NULL : npa_fetched(a);
+        *out = part != NULL ? part : npa_touch(a, write) < 0 ? NULL : npa_exact_view(a);
         s->given[s->n] = o, s->made[s->n++] = *out;
         return *out != NULL ? 1 : -1;
     }
@@ -98,13 +102,14 @@ static PyObject *given_back(PyObject *result, const swaps *s)
 
 /* Call function(args..., names...). 1: done, *result is new; 0: not for here; -1: error set.
  * The first `written` arguments, and `out`, are touched for writing. The size of the first `any` does
- * not matter while nothing is pending; NPA_ANY_SIZE: of none, as was found before. */
+ * not matter while nothing is pending; NPA_ANY_SIZE: of none, as was found before. apart: the result shows no
+ * memory of the arguments. */
 int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names,
-                    Py_ssize_t written, Py_ssize_t any, PyObject **result)
+                    Py_ssize_t written, Py_ssize_t any, bool apart, PyObject **result)
 {
     PyObject *made[MOST];
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), k = 0;
-    swaps s = {.n = 0};
+    swaps s = {.n = 0, .apart = apart};
     int status = all <= MOST;
     if (any != NPA_ANY_SIZE &&
         (npa_q.nrequests > 0 || npa_here != NULL || npa_threshold_here() == 0)) {
@@ -169,7 +174,7 @@ static int call_function(PyObject *const *args, PyObject **result)
     bool whole = most > 0 && npa_at_once(flat, k, most);
     npa_suspended += whole;
     int status = npa_direct_call(args[1], flat, n, names, whole ? n : 0, whole ? NPA_ANY_SIZE : 0,
-                                 result);
+                                 false, result);
     npa_suspended -= whole;
     *result = whole && status > 0 ? npa_adopted(*result) : *result;
     Py_XDECREF(names);
@@ -200,7 +205,7 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
             any = 1;
         }
         npa_suspended += steps;
-        status = npa_direct_call(m->original, args, n, names, m->writes, any, &result);
+        status = npa_direct_call(m->original, args, n, names, m->writes, any, false, &result);
         npa_suspended -= steps;
     } else if (m->original == Py_None && m->work != OURS && n == 5 && names == NULL) {
         status = call_function(args, &result);

@@ -1,6 +1,6 @@
 /* fallbacks.c: what NumPy did instead, counted by name, reason and the user's line, until
- * dispatch/fallback.py asks. It runs no Python, so it can't fail: some programs hand over a product of
- * matrices each microsecond. With the GIL. */
+ * dispatch/fallback.py asks; and what came home from devices. It runs no Python, so it can't fail: some
+ * programs hand over a product of matrices each microsecond. With the GIL. */
 #include "record.h"
 
 #include <string.h>
@@ -12,10 +12,10 @@ typedef struct {
     PyObject *name, *reason, *code; /* owned; name: a ufunc or a text; code: NULL: no user's line */
     int32_t lasti;
     uint64_t calls;
-    double seconds;
+    double amount; /* seconds, or bytes */
 } entry;
-static entry entries[ENTRIES];
-static int used;
+typedef struct { entry entries[ENTRIES]; int used; } tally;
+static tally fallbacks, homes;
 
 static __thread const char *because;
 
@@ -28,11 +28,11 @@ const char *npa_passing_reason(void)
     return reason;
 }
 
-static entry *place(PyObject *name, PyObject *reason, PyObject *code, int32_t lasti)
+static entry *place(tally *t, PyObject *name, PyObject *reason, PyObject *code, int32_t lasti)
 {
     uint64_t h = ((uintptr_t)name >> 4) ^ ((uintptr_t)code >> 4) * 31 ^ (uint64_t)(uint32_t)lasti * 127;
     for (size_t i = (size_t)(h * 0x9E3779B97F4A7C15u >> 32); ; i++) {
-        entry *e = &entries[i % ENTRIES];
+        entry *e = &t->entries[i % ENTRIES];
         if (e->name == NULL || (e->name == name && e->code == code && e->lasti == lasti &&
                                 PyUnicode_Compare(e->reason, reason) == 0)) {
             return e;
@@ -40,39 +40,47 @@ static entry *place(PyObject *name, PyObject *reason, PyObject *code, int32_t la
     }
 }
 
-void npa_count_fallback(PyObject *name, PyObject *reason, double seconds)
+static void count(tally *t, PyObject *name, PyObject *reason, double amount)
 {
     npa_site site;
     npa_capture_site(&site);
-    entry *e = place(name, reason, site.code, site.lasti);
-    if (site.code == NULL || (e->name == NULL && used >= MOST_ENTRIES)) {
+    entry *e = place(t, name, reason, site.code, site.lasti);
+    if (site.code == NULL || (e->name == NULL && t->used >= MOST_ENTRIES)) {
         Py_CLEAR(site.code);
-        e = place(name, reason, NULL, ELSEWHERE);
+        e = place(t, name, reason, NULL, ELSEWHERE);
     }
-    if (e->name == NULL && used < ENTRIES - 1) {
+    if (e->name == NULL && t->used < ENTRIES - 1) {
         *e = (entry){.name = Py_NewRef(name), .reason = Py_NewRef(reason),
                      .code = Py_XNewRef(site.code), .lasti = site.code != NULL ? site.lasti : ELSEWHERE};
-        used++;
+        t->used++;
     }
     if (e->name != NULL) {
         e->calls++;
-        e->seconds += seconds;
+        e->amount += amount;
     }
     Py_XDECREF(site.code), Py_XDECREF(site.globals);
 }
 
-/* take_fallbacks(): a list of (name, reason, file, line, calls, seconds), which are forgotten here. */
-PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing)
+void npa_count_fallback(PyObject *name, PyObject *reason, double seconds)
 {
-    (void)module, (void)nothing;
+    count(&fallbacks, name, reason, seconds);
+}
+
+void npa_count_home(PyObject *device, PyObject *reason, uint64_t bytes)
+{
+    count(&homes, device, reason, (double)bytes);
+}
+
+static PyObject *take(tally *t)
+{
     PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < ENTRIES; i++) {
-        entry e = entries[i];
+        entry e = t->entries[i];
         if (e.name == NULL) {
             continue;
         }
-        memset(&entries[i], 0, sizeof entries[i]);
-        used--;
+        memset(&t->entries[i], 0, sizeof t->entries[i]);
+        t->used--;
         PyCodeObject *code = (PyCodeObject *)e.code;
         PyObject *name = PyUnicode_Check(e.name) ? Py_NewRef(e.name)
                                                  : PyObject_GetAttrString(e.name, "__name__");
@@ -81,7 +89,7 @@ PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing)
         int line = code != NULL ? PyCode_Addr2Line(code, e.lasti) : 0;
         PyObject *row = name != NULL && file != NULL
             ? Py_BuildValue("(NONiKd)", name, e.reason, file, line, (unsigned long long)e.calls,
-                            e.seconds)
+                            e.amount)
             : NULL;
         if (row == NULL || PyList_Append(list, row) < 0) {
             Py_CLEAR(list);
@@ -91,3 +99,12 @@ PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing)
     }
     return list;
 }
+
+/* take_fallbacks(): a list of (name, reason, file, line, calls, seconds), which are forgotten here. */
+PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    return take(&fallbacks);
+}
+
+PyObject *npa_take_counted_homes(void) { return take(&homes); }

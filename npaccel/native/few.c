@@ -103,11 +103,12 @@ static double picked_bytes(PyArrayObject *a, PyObject *key)
     return arrays == 0 ? -1 : bytes * (alike ? largest : indices);
 }
 
-/* Whether `a[key]` concerns less than so many times the threshold, and nothing waits for `a`. */
+/* Whether `a[key]` concerns less than so many times the threshold, and nothing waits for `a`, which lies on
+ * no device. */
 bool npa_is_few(PyArrayObject *a, PyObject *key, int times)
 {
     npa_buffer *b = npa_buffer_of(a);
-    if ((b != NULL && b->index >= 0) || npa_here != NULL) { /* a section looks at every key */
+    if ((b != NULL && (b->index >= 0 || b->copy != NULL)) || npa_here != NULL) { /* sections look at all */
         return false;
     }
     double bytes = picked_bytes(a, key);
@@ -127,7 +128,7 @@ bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObje
         }
     }
     npa_buffer *b = npa_buffer_of(a);
-    if (n < 1 || n > 2 || (b != NULL && b->index >= 0) || npa_here != NULL ||
+    if (n < 1 || n > 2 || (b != NULL && (b->index >= 0 || b->copy != NULL)) || npa_here != NULL ||
         !(PyArray_Check(args[0]) || PyList_CheckExact(args[0]))) {
         return false;
     }

@@ -571,9 +571,12 @@ void npa_serve_fault(npa_range *range)
         if (b->spot != NULL) {
             npa_spot_read_raw(b->spot);
         }
+        enum npa_home before = npa_home_because(NPA_HOME_POINTER);
+        bool home = npa_range_work(range) != NULL && npa_copy_home(b);
+        npa_home_because(before);
         if (npa_range_work(range) == NULL) {
             no_memory();
-        } else if (!npa_copy_home(b)) { /* or `lost` */
+        } else if (!home) { /* or `lost` */
             lost_device();
         } else if (npa_range_publish(range) == 0) {
             b->fresh = false;
@@ -871,17 +874,23 @@ int npa_flush(void) { return suspended_flush(false); }
 int npa_flush_rounds(void) { return npa_over_limit() ? suspended_flush(true) : 0; }
 
 /* A result that could not be shown may be by now; one that lies on a device comes back. */
-static int show(PyArrayObject *array)
+static int show(PyArrayObject *array, bool write)
 {
     npa_lock();
     npa_buffer *b = npa_buffer_of(array);
+    const npa_store *from = b != NULL ? npa_copy_store(b) : NULL;
+    enum npa_home because = npa_home_because(NPA_HOME_CALL);
+    uint64_t before = npa_count.bytes_down;
     bool hidden = b != NULL && b->index < 0 && (b->range->work != NULL || b->copy != NULL);
     bool there = b == NULL || b->lost == NULL;
     npa_copy_lost(); /* of something else */
     bool shown = there && (!hidden || (npa_range_work(b->range) != NULL && npa_copy_home(b) &&
                                        npa_range_publish(b->range) == 0));
     bool lost = !shown && (!there || npa_copy_lost());
+    uint64_t moved = npa_count.bytes_down - before;
+    npa_home_because(because);
     npa_unlock();
+    npa_count_shown(from, write, moved);
     return shown ? 0 : lost ? npa_lost_error(array, b) : npa_shortage_shown(array);
 }
 
@@ -896,7 +905,7 @@ int npa_touch(PyArrayObject *array, bool write)
     if (npa_sections > 0 && npa_section_stop(array, NULL) < 0) {
         return -1;
     }
-    if (away(array) && show(array) < 0) {
+    if (away(array) && show(array, write) < 0) {
         return -1;
     }
     if (npa_q.nrequests == 0) {
@@ -908,7 +917,7 @@ int npa_touch(PyArrayObject *array, bool write)
         if (!b->pending && (b->index < 0 || !(write || hidden))) {
             return 0;
         }
-        return npa_flush() < 0 || (away(array) && show(array) < 0) ? -1 : 0;
+        return npa_flush() < 0 || (away(array) && show(array, write) < 0) ? -1 : 0;
     }
     if (!write) {
         return 0;

@@ -427,6 +427,20 @@ static PyObject *py_empty(PyObject *self, PyObject *args)
     return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
 }
 
+static PyObject *py_empty_like(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyArrayObject *prototype;
+    PyArray_Descr *descr;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyArray_Type, &prototype, &PyArrayDescr_Type, &descr)) {
+        return NULL;
+    }
+    bool known = PyArray_NDIM(prototype) <= NPA_MAX_DIMS && npa_type_known(descr->type_num) &&
+                 PyArray_SIZE(prototype) > 0;
+    PyObject *made = known ? npa_new_like(prototype, descr) : NULL;
+    return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
+}
+
 /* ----------------------------------------------------------------------------------- views */
 
 static PyArrayObject *need_array(PyObject *o)
@@ -701,7 +715,7 @@ static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
         {"live_ranges", m.live_ranges}, {"live_bytes", m.live_bytes},
         {"nursery_bytes", m.nursery_bytes}, {"mappings", m.mappings},
         {"code_bytes", npa_code_bytes()}, {"uploads", c.uploads},
-        {"uploads_ahead", c.uploads_ahead}, {"downloads", c.downloads},
+        {"uploads_ahead", c.uploads_ahead}, {"downloads", c.downloads}, {"looks", c.looks},
         {"uploaded_bytes", c.bytes_up}, {"downloaded_bytes", c.bytes_down},
         {"evictions", c.evictions}};
     for (size_t i = 0; table != NULL && i < sizeof rows / sizeof *rows; i++) {
@@ -745,8 +759,15 @@ static PyMethodDef methods[] = {
     {"iota", py_iota, METH_VARARGS, "Record a 1-d generator."},
     {"gather", py_gather, METH_VARARGS, "Record a GATHER; None: can't be."},
     {"index_bounds", py_index_bounds, METH_VARARGS, "Where indices lie."},
+    {"fetched", npa_fetched_py, METH_O, "A plain copy of what an array shows of a device, or None."},
+    {"put_back", npa_put_back_py, METH_VARARGS, "What was written to such a copy."},
+    {"rebased", npa_rebased_py, METH_VARARGS, "A view of such a copy as one of the array."},
+    {"is_far", npa_is_far_py, METH_O, "Whether work on it is done on the device where it lies."},
+    {"copies_exist", npa_copies_exist_py, METH_NOARGS, "Whether a device may hold arrays' data."},
+    {"take_homes", npa_take_homes, METH_NOARGS, "What came home from devices, since the last time."},
     {"take_fallbacks", npa_take_fallbacks, METH_NOARGS, "What NumPy did, since the last time."},
     {"empty", py_empty, METH_VARARGS, "A fresh Array, nothing recorded."},
+    {"empty_like", py_empty_like, METH_VARARGS, "The same, its axes as those of a copy."},
     {"wants", KEYWORDS(py_wants), METH_FASTCALL, "Whether an operation would be recorded."},
     {"is_pending", py_is_pending, METH_O, "Whether a request that writes it has not run yet."},
     {"direct", npa_direct_new, METH_VARARGS, "A method that is NumPy's for small arrays."},

@@ -46,6 +46,7 @@ struct npa_program {
     uint64_t runs, best_ns, last_ns, total_ns; /* whole runs of it, and how long they took */
     uint64_t rest_ns; /* of total_ns: until then Python is not asked about it (rests.c) */
     uint64_t rival_ns; /* the best time of NumPy's loops for the same; 0: not known */
+    uint64_t lost_ns;  /* and of its kernels, where they were given up for that */
     uint64_t home_ns;  /* bringing home what it left on a device, of all runs */
     uint64_t review_runs, review_ns; /* runs, and total_ns, from which it is reviewed; runs 0: never */
     bool single; /* request by request with NumPy's loops */
@@ -381,6 +382,12 @@ static PyObject *program_rival(PyObject *self, void *closure)
     return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->rival_ns);
 }
 
+static PyObject *program_lost(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->lost_ns);
+}
+
 static int program_set_rival(PyObject *self, PyObject *value, void *closure)
 {
     (void)closure;
@@ -452,6 +459,7 @@ static PyGetSetDef program_getset[] = {
     {"last", program_last, NULL, "Seconds of the last whole run.", NULL},
     {"rival", program_rival, program_set_rival, "Seconds that NumPy's loops take; 0: unknown.",
      NULL},
+    {"lost", program_lost, NULL, "Seconds that kernels took which were given up; 0: none.", NULL},
     {"home", program_home, NULL, "Seconds that bringing its results home took, of all runs.", NULL},
     {"missed", program_missed, NULL, "Per step why its device did not run it.", NULL},
     {"due", program_due, NULL, "Whether it is to be reviewed.", NULL},
@@ -534,6 +542,7 @@ void npa_program_note_time(npa_program *p, uint64_t ns, uint64_t total_ns)
     p->runs++;
     if (p->runs == TRIALS && p->rival_ns != 0 && p->best_ns > p->rival_ns) {
         p->single = true;
+        p->lost_ns = p->best_ns; /* from now on it is the loops that run */
     }
 }
 

@@ -128,7 +128,7 @@ typedef struct {
     uint64_t requests, flushes, native_requests, dead_requests, bytes_read,
         bytes_written, plan_hits, plan_misses, kernel_requests, fault_evaluations, fault_programs,
         fault_misses, rests, passed, not_deferred, snapshots, early_reads, uploads, uploads_ahead,
-        downloads, bytes_up, bytes_down, evictions;
+        downloads, looks, bytes_up, bytes_down, evictions;
 } npa_counters;
 
 extern npa_queue npa_q;
@@ -164,6 +164,7 @@ int npa_watch_forks(void); /* 0 or an errno */
 /* A new Array over a range without content. NULL, perhaps without error: no memory to defer into. */
 PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
                         const npy_intp *strides);
+PyObject *npa_new_like(PyArrayObject *a, PyArray_Descr *descr);
 PyObject *npa_exact_view(PyArrayObject *array);
 npa_buffer *npa_buffer_of(PyArrayObject *array); /* of its range; NULL: foreign */
 bool npa_is_pending(PyArrayObject *array);
@@ -213,6 +214,8 @@ void npa_count_fallback(PyObject *name, PyObject *reason, double seconds); /* na
 void npa_pass_because(const char *reason); /* what is being recorded is left to NumPy; a constant */
 const char *npa_passing_reason(void);      /* why the last one was, once; NULL: for its operands */
 PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing);
+void npa_count_home(PyObject *device, PyObject *reason, uint64_t bytes);
+PyObject *npa_take_counted_homes(void);
 
 /* at_once.c */
 bool npa_waits(PyArrayObject *a);
@@ -237,6 +240,7 @@ enum { NPA_WHOLE_BYTES = 4 << 20 }; /* of methods that are many small steps */
 size_t npa_most_whole(PyObject *function); /* bytes up to which it runs as one; 0: not known */
 int npa_redirect_init(PyObject *module);
 void npa_redirect_install(void);
+void npa_redirect_look(bool begin); /* a section is there, or is over, that looks at plain arrays' subscripts */
 void npa_redirect_restore(void);
 PyObject *npa_adopted(PyObject *result);
 
@@ -265,6 +269,11 @@ typedef struct {
 extern npa_slots npa_numpy;
 void npa_restore_sequence(PyTypeObject *type);
 int npa_key_kind(PyArrayObject *a, PyObject *key);
+/* The key with integers in place of arrays of integers without dimensions, which is what NumPy takes them
+ * for; a new reference. NULL, perhaps without error: it is not basic otherwise, or has none. */
+PyObject *npa_basic_key(PyObject *key);
+PyObject *npa_get_by_scalars(PyArrayObject *a, PyObject *key); /* a[key] for such a key; NULL likewise */
+PyObject *npa_element_view(PyObject *a, PyObject *key); /* a[key + (...,)], without dimensions */
 PyObject *npa_settled(PyObject *o); /* as ndarray's own slots take it: evaluated, exact; new */
 bool npa_key_wants(PyObject *key);
 int npa_assign(PyObject *a, PyObject *key, PyObject *value); /* assign.c */
@@ -570,6 +579,9 @@ int npa_section_init(PyObject *module);
 /* `a` is a section's array, which has no values: an exception that says so, -1. Else 0.
  * what: how it is read ("bool"); NULL: NumPy is to compute with it. */
 int npa_section_stop(PyArrayObject *a, const char *what);
+/* While one looks at subscripts of plain arrays: -1 where its values would be read, or written elsewhere. */
+int npa_section_sees_read(PyObject *a, PyObject *key);
+int npa_section_sees_write(PyObject *a, PyObject *value);
 bool npa_section_wants(const npa_value *values, int n);
 bool npa_section_block_wants(const npa_value *values, int n); /* in a block: ours, of any size */
 npa_spot *npa_spot_new(size_t size);
@@ -585,6 +597,7 @@ bool npa_section_bind(int request, int operand, int slot);
 
 /* calls.c: from now on this thread's hook(frame, function or None) hears of Python code that is entered
  * and of C functions that it calls; an exception of its is raised there. 0 or -1 */
+bool npa_internal_code(void); /* whether what runs is Python of NumPy's or ours */
 int npa_calls_listen(PyObject *hook);
 void npa_calls_end(void);
 
@@ -673,6 +686,10 @@ extern npa_store *npa_stores; /* all there are */
 bool npa_copies_exist(void);
 /* The step on its device, whose memory is not the host's. */
 enum npa_ran npa_store_run(npa_device *d, const npa_launch *l);
+/* Why: what a step of the host's uses; to make room; who read through a pointer; a fork or a setting. Who
+ * called is counted by line (CALL). */
+enum npa_home { NPA_HOME_STEP, NPA_HOME_ROOM, NPA_HOME_POINTER, NPA_HOME_ALL, NPA_HOME_CALL, NPA_HOMES };
+enum npa_home npa_home_because(enum npa_home why); /* until set again; what it was */
 bool npa_copy_home(npa_buffer *b);  /* all of it is on the host, and there alone; or the device is lost */
 void npa_copy_drop(npa_buffer *b);  /* nobody needs what is there */
 bool npa_copy_stays(npa_buffer *b); /* it may stay hidden after a run */
@@ -688,6 +705,28 @@ bool npa_store_here(const npa_store *s); /* not in a forked process, which lacks
 PyObject *npa_store_name(const npa_store *s); /* a new reference; None for NULL */
 PyObject *npa_placement(PyObject *self, PyObject *nothing);
 PyObject *npa_residence(PyObject *self, PyObject *nothing);
+
+/* look.c. With the lock: these bytes of what lies on a device, which stays there; false: it would not pay,
+ * or can't be. */
+bool npa_copy_look(npa_buffer *b, size_t low, size_t high, char *to);
+bool npa_copy_put(npa_buffer *b, size_t low, size_t high, const char *from); /* the same, written */
+/* With the GIL. Whether npa_fetched gives something; write: of an array that is to be written. */
+bool npa_may_fetch(PyArrayObject *a, bool write);
+int npa_put_back(PyArrayObject *a, PyArrayObject *part); /* what was written to that; 0 or -1 */
+int npa_put_part(PyObject *a, PyObject *key, bool element, PyObject *value);
+/* Whether work on it is best done on a device, where its data lies. */
+bool npa_is_far(PyArrayObject *a);
+/* A plain copy of what it shows, all of which stays on a device; a[key], one element, from there. NULL
+ * without error: it is not there, or not worth it. */
+PyObject *npa_fetched(PyArrayObject *a);
+PyObject *npa_fetched_element(PyObject *a, PyObject *key);
+void npa_count_shown(const npa_store *from, bool write, uint64_t moved); /* home, for the user's line */
+PyObject *npa_take_homes(PyObject *module, PyObject *nothing);
+PyObject *npa_fetched_py(PyObject *module, PyObject *array);
+PyObject *npa_copies_exist_py(PyObject *module, PyObject *nothing);
+PyObject *npa_put_back_py(PyObject *module, PyObject *args);
+PyObject *npa_rebased_py(PyObject *module, PyObject *args);
+PyObject *npa_is_far_py(PyObject *module, PyObject *array);
 
 /* cut.c: a step whose operands do not fit, in parts that do. The band's axes may be cut, and so many of
  * the inner ones, into multiples of `step`. here: runs a part with the host's code, or (grid NULL) what
@@ -714,7 +753,7 @@ int npa_lost_error(PyArrayObject *array, const npa_buffer *b); /* -1 */
 extern PyTypeObject npa_direct_type;
 #define NPA_ANY_SIZE PY_SSIZE_T_MAX
 int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names,
-                    Py_ssize_t written, Py_ssize_t any, PyObject **result);
+                    Py_ssize_t written, Py_ssize_t any, bool apart, PyObject **result);
 PyObject *npa_direct_new(PyObject *module, PyObject *args);
 /* code.c */
 extern PyTypeObject npa_code_type;

@@ -859,7 +859,7 @@ static int run_whole(const whole *w, PyObject *const *args, Py_ssize_t n, PyObje
         return 0;
     }
     npa_suspended++;
-    int status = npa_direct_call(w->function, args, n, names, n, NPA_ANY_SIZE, result);
+    int status = npa_direct_call(w->function, args, n, names, n, NPA_ANY_SIZE, false, result);
     npa_suspended--;
     *result = status > 0 ? adopted_each(*result) : NULL;
     return status;
@@ -917,8 +917,25 @@ static inline bool quiet(void)
     return npa_q.nrequests == 0 && npa_sections == 0 && !npa_warnings_found();
 }
 
+/* Sections that are recorded or are blocks: they look at subscripts of plain arrays, too. */
+static int looking;
+
+static PyObject *looked_at_subscript(PyObject *a, PyObject *key)
+{
+    return npa_section_sees_read(a, key) < 0 ? NULL : npa_numpy.mapping.mp_subscript(a, key);
+}
+
+static int looked_at_assign(PyObject *a, PyObject *key, PyObject *value)
+{
+    return npa_section_sees_write(a, value) < 0 ? -1
+                                                : npa_numpy.mapping.mp_ass_subscript(a, key, value);
+}
+
 static PyObject *subscript_stub(PyObject *a, PyObject *key)
 {
+    if (looking && npa_section_sees_read(a, key) < 0) {
+        return NULL;
+    }
     if (!plain(a) || !(large(a) || large_key(key))) {
         return npa_numpy.mapping.mp_subscript(a, key);
     }
@@ -930,7 +947,8 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
         PyObject *result;
         int before = npa_now(NPA_RECORDING);
         npa_suspended++;
-        int done = npa_pick((PyArrayObject *)a, key, &result);
+        result = npa_get_by_scalars((PyArrayObject *)a, key);
+        int done = result != NULL ? 1 : PyErr_Occurred() ? -1 : npa_pick((PyArrayObject *)a, key, &result);
         if (done == 0 && npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ)) {
             done = npa_touch((PyArrayObject *)a, false);
             result = done == 0 ? npa_adopted(npa_numpy.mapping.mp_subscript(a, key)) : NULL;
@@ -949,6 +967,9 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
 
 static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
 {
+    if (looking && npa_section_sees_write(a, value) < 0) {
+        return -1;
+    }
     if (!plain(a) || value == NULL) {
         return npa_numpy.mapping.mp_ass_subscript(a, key, value);
     }
@@ -999,6 +1020,20 @@ static Py_hash_t function_hash(PyObject *f)
     return python_hash(f);
 }
 
+static void set_subscripts(void)
+{
+    PyArray_Type.tp_as_mapping->mp_subscript =
+        installed ? subscript_stub : looking ? looked_at_subscript : npa_numpy.mapping.mp_subscript;
+    PyArray_Type.tp_as_mapping->mp_ass_subscript =
+        installed ? assign_stub : looking ? looked_at_assign : npa_numpy.mapping.mp_ass_subscript;
+}
+
+void npa_redirect_look(bool begin)
+{
+    looking += begin ? 1 : -1;
+    set_subscripts();
+}
+
 void npa_redirect_install(void)
 {
     for (int i = 0; i < ntargets; i++) {
@@ -1011,14 +1046,13 @@ void npa_redirect_install(void)
     for (int i = 0; i < nwholes; i++) {
         *wholes[i].slot = whole_stub;
     }
-    PyArray_Type.tp_as_mapping->mp_subscript = subscript_stub;
-    PyArray_Type.tp_as_mapping->mp_ass_subscript = assign_stub;
-    PyType_Modified(&PyArray_Type);
     if (!installed) {
         python_hash = PyCFunction_Type.tp_hash;
         PyCFunction_Type.tp_hash = function_hash;
     }
     installed = true;
+    set_subscripts();
+    PyType_Modified(&PyArray_Type);
 }
 
 void npa_redirect_restore(void)
@@ -1032,13 +1066,12 @@ void npa_redirect_restore(void)
     for (int i = 0; i < nwholes; i++) {
         *wholes[i].slot = wholes[i].original;
     }
-    PyArray_Type.tp_as_mapping->mp_subscript = npa_numpy.mapping.mp_subscript;
-    PyArray_Type.tp_as_mapping->mp_ass_subscript = npa_numpy.mapping.mp_ass_subscript;
-    PyType_Modified(&PyArray_Type);
     if (installed) {
         PyCFunction_Type.tp_hash = python_hash;
     }
     installed = false;
+    set_subscripts();
+    PyType_Modified(&PyArray_Type);
 }
 
 /* The definition behind a builtin function, a method of a C class, or a compiled Cython function

@@ -13,28 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct { size_t low, high; } span;
-
-struct npa_copy {
-    npa_store *store;
-    npa_buffer *buffer;
-    npa_piece at;
-    span valid, newer;
-    uint64_t used; /* the last launch that needed it */
-    struct npa_copy *before, *after;
-};
-
 npa_store *npa_stores;
 
-static bool empty(span s) { return s.low >= s.high; }
-
-static size_t length(span s) { return empty(s) ? 0 : s.high - s.low; }
-
-static span hull(span a, span b)
+static npa_span hull(npa_span a, npa_span b)
 {
-    return empty(a)   ? b
-           : empty(b) ? a
-                      : (span){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
+    return npa_span_empty(a)   ? b
+           : npa_span_empty(b) ? a
+                      : (npa_span){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
 }
 
 bool npa_copies_exist(void)
@@ -77,6 +62,16 @@ static void drop(struct npa_copy *c)
     free(c);
 }
 
+/* Why something comes home while no Python can say which line it is for. Under the lock. */
+static enum npa_home why_home = NPA_HOME_STEP;
+
+enum npa_home npa_home_because(enum npa_home why)
+{
+    enum npa_home before = why_home;
+    why_home = why;
+    return before;
+}
+
 /* What was used longest ago goes back to the host. False: there is none but the launch's own. */
 static bool evict(npa_store *s)
 {
@@ -86,11 +81,11 @@ static bool evict(npa_store *s)
             oldest = c;
         }
     }
-    if (oldest == NULL || !npa_copy_home(oldest->buffer)) {
-        return false;
-    }
-    npa_count.evictions++;
-    return true;
+    enum npa_home before = npa_home_because(NPA_HOME_ROOM);
+    bool home = oldest != NULL && npa_copy_home(oldest->buffer);
+    npa_home_because(before);
+    npa_count.evictions += home;
+    return home;
 }
 
 void npa_store_trim(npa_store *s)
@@ -100,7 +95,7 @@ void npa_store_trim(npa_store *s)
     }
 }
 
-static bool make_room(npa_store *s)
+bool npa_store_make_room(npa_store *s)
 {
     if (s->nfree > 0) {
         release(s, s->free[--s->nfree]);
@@ -135,7 +130,7 @@ npa_piece npa_piece_take(npa_store *s, size_t size)
             break;
         }
         p.memory = NULL;
-        if (!make_room(s)) {
+        if (!npa_store_make_room(s)) {
             break;
         }
     }
@@ -162,12 +157,12 @@ static bool upload(struct npa_copy *c, size_t low, size_t high)
 bool npa_host_has(const npa_buffer *b) { return b->range == NULL || b->range->work != NULL; }
 
 /* `need` becomes right on the device; and what lies between it and what was. */
-static bool bring(struct npa_copy *c, span need)
+static bool bring(struct npa_copy *c, npa_span need)
 {
-    span all = hull(c->valid, need), old = c->valid;
+    npa_span all = hull(c->valid, need), old = c->valid;
     if (npa_host_has(c->buffer)) {
-        if (empty(old)) {
-            old = (span){all.high, all.high};
+        if (npa_span_empty(old)) {
+            old = (npa_span){all.high, all.high};
         }
         if ((all.low < old.low && !upload(c, all.low, old.low)) ||
             (old.high < all.high && !upload(c, old.high, all.high))) {
@@ -197,7 +192,7 @@ static int32_t read_home(struct npa_copy *c, char *host)
     int32_t error = npa_device_injected_read();
     return error != 0 ? error
                       : ((read_function *)s->functions[READ])(s->transfers, c->at.memory, 1,
-                                                              c->newer.low, length(c->newer),
+                                                              c->newer.low, npa_span_length(c->newer),
                                                               host + c->newer.low, 0, NULL, NULL);
 }
 
@@ -211,7 +206,7 @@ bool npa_copy_home(npa_buffer *b)
     if (c == NULL) {
         return true;
     }
-    if (!empty(c->newer)) {
+    if (!npa_span_empty(c->newer)) {
         char *host = npa_buffer_pages(b);
         double begin = npa_seconds();
         if (host == NULL) {
@@ -222,7 +217,9 @@ bool npa_copy_home(npa_buffer *b)
             return false;
         }
         npa_count.downloads++;
-        npa_count.bytes_down += length(c->newer);
+        npa_count.bytes_down += npa_span_length(c->newer);
+        c->store->homes[why_home].calls++;
+        c->store->homes[why_home].bytes += npa_span_length(c->newer);
         npa_note_home(b->serial, (uint64_t)(1e9 * (npa_seconds() - begin)));
     }
     drop(c);
@@ -246,12 +243,14 @@ bool npa_copy_stays(npa_buffer *b)
 
 void npa_copies_home(void)
 {
+    enum npa_home before = npa_home_because(NPA_HOME_ALL);
     for (npa_store *s = npa_stores; s != NULL; s = s->next) {
         for (struct npa_copy *c = s->copies, *after; c != NULL; c = after) {
             after = c->after;
             npa_copy_home(c->buffer);
         }
     }
+    npa_home_because(before);
 }
 
 static struct npa_copy *copy_of(npa_store *s, npa_buffer *b)
@@ -273,14 +272,15 @@ static struct npa_copy *copy_of(npa_store *s, npa_buffer *b)
         s->copies = b->copy = c;
     }
     b->copy->used = s->launches;
+    b->copy->looked = 0;
     return b->copy;
 }
 
 /* --------------------------------------------------------------------------------- launching */
 
-static span span_of(const npa_access *a, const npa_buffer *b)
+static npa_span span_of(const npa_access *a, const npa_buffer *b)
 {
-    return (span){(size_t)a->low, a->high < 0 ? b->size : (size_t)a->high};
+    return (npa_span){(size_t)a->low, a->high < 0 ? b->size : (size_t)a->high};
 }
 
 static bool bring_all(npa_store *s, npa_queue *q, const npa_access *accesses, int n)
@@ -319,7 +319,7 @@ static void bring_ahead(npa_store *s, npa_queue *q, const npa_access *accesses, 
 {
     for (int k = 0; k < nahead; k++) {
         npa_buffer *b = q->buffers[ahead[k].buffer];
-        span need = span_of(&ahead[k], b);
+        npa_span need = span_of(&ahead[k], b);
         bool elsewhere = b->copy != NULL ? b->copy->store != s : s->used + b->size + GRAIN > s->limit;
         if (elsewhere || b->inherited != NULL || b->gone || b->lost != NULL || !npa_host_has(b) ||
             uses(accesses, n, ahead[k].buffer)) {
@@ -454,10 +454,10 @@ int32_t npa_store_compute(npa_device *d, const npa_launch *l, void *const *memor
 }
 
 /* Whether the kernel reads any of these bytes. */
-static bool reads(const npa_launch *l, int n, int32_t buffer, span of)
+static bool reads(const npa_launch *l, int n, int32_t buffer, npa_span of)
 {
     for (int k = 0; k < n; k++) {
-        span read = span_of(&l->accesses[k], l->q->buffers[buffer]);
+        npa_span read = span_of(&l->accesses[k], l->q->buffers[buffer]);
         if (l->accesses[k].read && l->accesses[k].buffer == buffer &&
             read.low < of.high && of.low < read.high) {
             return true;
@@ -473,12 +473,12 @@ static bool spoiled(const npa_launch *l, int n)
     bool found = false;
     for (int k = 0; k < n && !found; k++) {
         npa_buffer *b = l->q->buffers[l->accesses[k].buffer];
-        span to = span_of(&l->accesses[k], b);
+        npa_span to = span_of(&l->accesses[k], b);
         if (l->accesses[k].written && b->copy != NULL) {
-            span newer = b->copy->newer;
-            span both = {to.low > newer.low ? to.low : newer.low,
+            npa_span newer = b->copy->newer;
+            npa_span both = {to.low > newer.low ? to.low : newer.low,
                          to.high < newer.high ? to.high : newer.high};
-            found = !empty(both) && reads(l, n, l->accesses[k].buffer, both);
+            found = !npa_span_empty(both) && reads(l, n, l->accesses[k].buffer, both);
         }
     }
     return found;
@@ -527,235 +527,9 @@ enum npa_ran npa_store_run(npa_device *d, const npa_launch *l)
         npa_buffer *b = l->q->buffers[l->accesses[k].buffer];
         if (error == 0 && l->accesses[k].written) {
             b->copy->newer = hull(b->copy->newer, span_of(&l->accesses[k], b));
-        } else if (l->accesses[k].written && b->copy != NULL && empty(b->copy->newer)) {
+        } else if (l->accesses[k].written && b->copy != NULL && npa_span_empty(b->copy->newer)) {
             drop(b->copy); /* nobody knows what is there; the host does */
         }
     }
     return error == 0 ? NPA_THERE : NPA_HOST_MUST;
 }
-
-/* --------------------------------------------------------------------------------- placement */
-
-void npa_spread_place(npa_queue *q, const npa_access *accesses, int n)
-{
-    npa_store *place = NULL;
-    for (int k = 0; k < n && place == NULL; k++) {
-        place = q->buffers[accesses[k].buffer]->placed;
-    }
-    for (int k = 0; k < n && place != NULL; k++) {
-        npa_buffer *b = q->buffers[accesses[k].buffer];
-        b->placed = accesses[k].written && b->placed == NULL ? place : b->placed;
-    }
-}
-
-npa_store *npa_store_of(const npa_queue *q, int requests)
-{
-    for (int i = 0, n = npa_stores == NULL ? 0 : npa_buffers_of(q, requests); i < n; i++) {
-        npa_buffer *b = q->buffers[i];
-        if (b->copy != NULL || (b->placed != NULL && !b->fresh)) {
-            return b->placed != NULL ? b->placed : b->copy->store;
-        }
-    }
-    return NULL;
-}
-
-uint64_t npa_place_number(const npa_store *s) { return s != NULL ? s->number : 0; }
-
-bool npa_store_here(const npa_store *s) { return s->pid == getpid(); }
-
-PyObject *npa_store_name(const npa_store *s) { return Py_NewRef(s != NULL ? s->name : Py_None); }
-
-/* The device that the user has given to the data of the requests that a plan is made for, or None. */
-PyObject *npa_placement(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    npa_store *place = NULL;
-    npa_lock();
-    const npa_queue *q = npa_planned_queue();
-    int n = q == &npa_q && npa_stores != NULL ? npa_buffers_of(q, npa_planned_requests()) : 0;
-    for (int i = 0; i < n && place == NULL; i++) {
-        place = q->buffers[i]->fresh ? NULL : q->buffers[i]->placed;
-    }
-    npa_unlock();
-    return npa_store_name(place);
-}
-
-/* Of each of their buffers that lies on a device: (buffer, device, bytes right there, bytes right there
- * alone). */
-PyObject *npa_residence(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    struct row { int buffer; npa_store *store; unsigned long long valid, newer; } *rows = NULL;
-    int nrows = 0;
-    npa_lock();
-    const npa_queue *q = npa_planned_queue();
-    int n = q == &npa_q && npa_stores != NULL ? npa_buffers_of(q, npa_planned_requests()) : 0;
-    rows = calloc((size_t)n + 1, sizeof *rows);
-    for (int i = 0; rows != NULL && i < n; i++) {
-        const struct npa_copy *c = q->buffers[i]->copy;
-        if (c != NULL) {
-            rows[nrows++] = (struct row){i, c->store, length(c->valid), length(c->newer)};
-        }
-    }
-    npa_unlock();
-    PyObject *list = rows != NULL ? PyList_New(nrows) : PyErr_NoMemory();
-    for (int i = 0; list != NULL && i < nrows; i++) {
-        PyObject *item = Py_BuildValue("(iOKK)", rows[i].buffer, rows[i].store->name, rows[i].valid,
-                                       rows[i].newer);
-        if (item == NULL) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, i, item);
-    }
-    free(rows);
-    return list;
-}
-
-/* An Array with the content of `a`, in its order, in memory of ours, still hidden. NULL, perhaps without
- * error: there is nothing to hide in. */
-static PyObject *hidden_copy(PyArrayObject *a)
-{
-    PyArrayObject *like = PyDataType_REFCHK(PyArray_DESCR(a))
-        ? NULL
-        : (PyArrayObject *)PyArray_NewLikeArray(a, NPY_KEEPORDER, NULL, 0);
-    PyObject *made = like == NULL ? NULL
-                                  : npa_new_array(PyArray_DESCR(a), PyArray_NDIM(a), PyArray_DIMS(a),
-                                                  PyArray_STRIDES(like));
-    Py_XDECREF(like);
-    if (made == NULL) {
-        return NULL;
-    }
-    npa_buffer *b = npa_buffer_of((PyArrayObject *)made);
-    npa_lock();
-    char *pages = npa_range_work(b->range);
-    npa_unlock();
-    Py_INCREF(PyArray_DESCR(a));
-    PyObject *view = pages == NULL ? PyErr_NoMemory()
-                                   : PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a),
-                                                          PyArray_NDIM(a), PyArray_DIMS(a),
-                                                          PyArray_STRIDES((PyArrayObject *)made),
-                                                          pages, NPY_ARRAY_WRITEABLE, NULL);
-    int status = view == NULL ? -1 : PyArray_CopyInto((PyArrayObject *)view, a);
-    Py_XDECREF(view);
-    b->fresh = status < 0;
-    if (status < 0) {
-        Py_CLEAR(made);
-    }
-    return made;
-}
-
-/* place(array): an Array with that content, which is to live there: the same, where it lies in memory of
- * ours, or a copy. */
-static PyObject *store_place(PyObject *self, PyObject *object)
-{
-    npa_store *s = (npa_store *)self;
-    if (!PyArray_Check(object)) {
-        return PyErr_Format(PyExc_TypeError, "an array is needed");
-    }
-    PyArrayObject *a = (PyArrayObject *)object;
-    bool ours = Py_IS_TYPE(object, npa_array_type) && npa_buffer_of(a) != NULL;
-    if (!ours && npa_touch(a, false) < 0) {
-        return NULL;
-    }
-    PyObject *placed = ours ? Py_NewRef(object) : hidden_copy(a);
-    if (placed == NULL) {
-        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    }
-    npa_lock();
-    npa_buffer_of((PyArrayObject *)placed)->placed = s;
-    npa_unlock();
-    return placed;
-}
-
-/* DeviceMemory(functions, context, queue, transfers, name, limit, largest). Lives as long as the process: buffers name it. */
-static PyObject *store_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    unsigned long long f[FUNCTIONS], context, queue, transfers, limit, largest;
-    PyObject *name;
-    static char *names[] = {"functions", "context", "queue", "transfers", "name", "limit", "largest",
-                            NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKKKKK)KKKUKK", names, &f[0], &f[1], &f[2], &f[3],
-                                     &f[4], &f[5], &f[6], &f[7], &context, &queue, &transfers,
-                                     &name, &limit, &largest)) {
-        return NULL;
-    }
-    npa_store *s = (npa_store *)type->tp_alloc(type, 0);
-    if (s == NULL) {
-        return NULL;
-    }
-    for (int i = 0; i < FUNCTIONS; i++) {
-        s->functions[i] = (void *)(uintptr_t)f[i];
-    }
-    s->context = (void *)(uintptr_t)context, s->queue = (void *)(uintptr_t)queue;
-    s->transfers = (void *)(uintptr_t)transfers;
-    s->name = Py_NewRef(name), s->limit = limit, s->largest = largest, s->pid = getpid();
-    npa_lock();
-    s->number = npa_stores != NULL ? npa_stores->number + 1 : 1;
-    s->next = npa_stores, npa_stores = s;
-    npa_unlock();
-    return Py_NewRef((PyObject *)s);
-}
-
-static PyObject *store_limit(PyObject *self, void *closure)
-{
-    (void)closure;
-    return PyLong_FromSize_t(((npa_store *)self)->limit);
-}
-
-static int store_set_limit(PyObject *self, PyObject *value, void *closure)
-{
-    (void)closure;
-    size_t limit = value != NULL ? PyLong_AsSize_t(value) : 0;
-    npa_store *s = (npa_store *)self;
-    if (PyErr_Occurred()) {
-        return -1;
-    }
-    npa_lock();
-    s->limit = limit;
-    s->launches++;
-    while (s->used > limit && make_room(s)) {
-    }
-    npa_unlock();
-    return 0;
-}
-
-static PyObject *store_largest(PyObject *self, void *closure)
-{
-    (void)closure;
-    return PyLong_FromSize_t(((npa_store *)self)->largest);
-}
-
-static int store_set_largest(PyObject *self, PyObject *value, void *closure)
-{
-    (void)closure;
-    size_t largest = value != NULL ? PyLong_AsSize_t(value) : 0;
-    if (!PyErr_Occurred()) {
-        ((npa_store *)self)->largest = largest;
-    }
-    return PyErr_Occurred() ? -1 : 0;
-}
-
-static PyObject *store_used(PyObject *self, void *closure)
-{
-    (void)closure;
-    return PyLong_FromSize_t(((npa_store *)self)->used);
-}
-
-static PyMethodDef store_methods[] = {
-    {"place", store_place, METH_O, "An array that lives there; None: it can't be hidden."}, {NULL}};
-
-static PyGetSetDef store_getset[] = {
-    {"limit", store_limit, store_set_limit, "Bytes that may be used.", NULL},
-    {"largest", store_largest, store_set_largest, "Bytes of the largest piece.", NULL},
-    {"used", store_used, NULL, "Bytes that are, those kept for reuse included.", NULL}, {NULL}};
-
-PyTypeObject npa_store_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.DeviceMemory",
-    .tp_basicsize = sizeof(npa_store),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "The memory of a device: what lies there of which buffers.",
-    .tp_methods = store_methods,
-    .tp_getset = store_getset,
-    .tp_new = store_new,
-};

@@ -158,6 +158,13 @@ static void stop(npa_section *s, const char *kind, const char *what, int block)
     }
 }
 
+static void stop_write(npa_section *s, PyArrayObject *a)
+{
+    char which[24]; /* id() of the array that owns the memory */
+    PyOS_snprintf(which, sizeof which, "%lu", (unsigned long)(uintptr_t)npa_root_of(a));
+    stop(s, "write", which, -1);
+}
+
 int npa_section_stop(PyArrayObject *a, const char *what)
 {
     if (block_stop != NULL && what != NULL && npa_is_pending(a)) {
@@ -177,6 +184,44 @@ int npa_section_stop(PyArrayObject *a, const char *what)
     }
     stop(spot->section, what != NULL ? "read" : "numpy", what != NULL ? what : "",
          index_of(spot->section, spot));
+    return -1;
+}
+
+/* Of a plain array, which may show a placeholder's memory or a pending result's: a[key] takes something
+ * out of it now. */
+int npa_section_sees_read(PyObject *a, PyObject *key)
+{
+    bool mine = npa_here != NULL || block_stop != NULL;
+    return !mine || npa_suspended || !PyArray_CheckExact(a) || npa_buffer_of((PyArrayObject *)a) == NULL ||
+                   npa_key_kind((PyArrayObject *)a, key) == 1 || npa_internal_code()
+               ? 0 : npa_section_stop((PyArrayObject *)a, "an element");
+}
+
+/* Whether it is the section's, or (looked into) has something of it among its items. */
+static bool is_computed_here(PyObject *value, bool into)
+{
+    if (into && (PyList_CheckExact(value) || PyTuple_CheckExact(value))) {
+        bool found = false;
+        for (Py_ssize_t i = 0; i < Py_SIZE(value) && !found; i++) {
+            found = is_computed_here(PySequence_Fast_ITEMS(value)[i], false);
+        }
+        return found;
+    }
+    npa_value v = {.object = value, .array = PyArray_Check(value) ? (PyArrayObject *)value : NULL};
+    return npa_section_wants(&v, 1);
+}
+
+/* The same of a[...] = value: what a section computes would be written by NumPy, now. */
+int npa_section_sees_write(PyObject *a, PyObject *value)
+{
+    if (npa_here == NULL || npa_suspended || !PyArray_CheckExact(a) || value == NULL ||
+        npa_internal_code()) {
+        return 0;
+    }
+    if (spot_of((PyArrayObject *)a) != NULL || !is_computed_here(value, true)) {
+        return npa_section_stop((PyArrayObject *)a, "its memory");
+    }
+    stop_write(npa_here, (PyArrayObject *)a);
     return -1;
 }
 
@@ -218,9 +263,7 @@ bool npa_section_place(PyArrayObject *a, bool write, int32_t *block, int64_t *of
     bool foreign = spot == NULL;
     if (foreign) {
         if (write) {
-            char which[24]; /* id() of the array that owns the memory */
-            PyOS_snprintf(which, sizeof which, "%lu", (unsigned long)(uintptr_t)npa_root_of(a));
-            stop(s, "write", which, -1);
+            stop_write(s, a);
             return false;
         }
         spot = outside(s, a);
@@ -335,6 +378,7 @@ static PyObject *section_enter(PyObject *self, PyObject *nothing)
         npa_here = NULL;
         return NULL;
     }
+    npa_redirect_look(true);
     Py_RETURN_NONE;
 }
 
@@ -342,6 +386,7 @@ static PyObject *section_leave(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
     if (npa_here == (npa_section *)self) {
+        npa_redirect_look(false);
         npa_calls_end();
         npa_here = NULL;
     }
@@ -635,6 +680,9 @@ static PyObject *in_macro_block(PyObject *module, PyObject *args)
         npa_match_end();
     }
     PyObject *before = block_stop != NULL ? block_stop : Py_NewRef(Py_None);
+    if ((hook != Py_None) != (block_stop != NULL)) {
+        npa_redirect_look(hook != Py_None);
+    }
     block_stop = hook != Py_None ? Py_NewRef(hook) : NULL;
     return before;
 }

@@ -43,7 +43,24 @@ struct npa_store {
     int nfree;
     bool moving; /* what was written to `transfers` need not be there yet */
     struct npa_copy *copies;
+    struct { uint64_t calls, bytes; } homes[NPA_HOMES]; /* what came home, by why */
     npa_store *next;
+};
+
+/* Bytes of a buffer. */
+typedef struct { size_t low, high; } npa_span;
+static inline bool npa_span_empty(npa_span s) { return s.low >= s.high; }
+static inline size_t npa_span_length(npa_span s) { return npa_span_empty(s) ? 0 : s.high - s.low; }
+
+/* What of a buffer lies there; see resident.c. */
+struct npa_copy {
+    npa_store *store;
+    npa_buffer *buffer;
+    npa_piece at;
+    npa_span valid, newer;
+    uint64_t used; /* the last launch that needed it */
+    size_t looked; /* what looking at parts of it has cost since, in bytes */
+    struct npa_copy *before, *after;
 };
 
 /* What a piece of so many bytes takes. */
@@ -55,6 +72,7 @@ static inline size_t npa_piece_size(size_t size)
 npa_piece npa_piece_take(npa_store *s, size_t size); /* memory NULL: there is not enough */
 void npa_piece_give(npa_store *s, npa_piece p);      /* or NULL */
 void npa_store_trim(npa_store *s);                   /* nothing is kept for reuse */
+bool npa_store_make_room(npa_store *s); /* something that it can do without leaves; false: there is nothing */
 /* What a write's error means. */
 static inline int32_t npa_write_error(int32_t error)
 {

@@ -30,7 +30,7 @@ from npaccel.runtime.kernels import c_text
 from npaccel.runtime.program import PlanInfo, StepInfo
 from npaccel.runtime.warn import line_of
 
-__all__ = ["Access", "Explanation", "Fallback", "Operation", "Reduction", "Step", "explain"]
+__all__ = ["Access", "Explanation", "Fallback", "Home", "Operation", "Reduction", "Step", "explain"]
 
 # The C core's `history`.
 REMEMBERED_RUNS = 16
@@ -107,6 +107,16 @@ class Fallback(NamedTuple):
     calls: int
 
 
+class Home(NamedTuple):
+    """Data that came from a device to the host: why, for the user's "file:line", how often."""
+
+    device: str
+    reason: str
+    site: str
+    times: int
+    bytes: int
+
+
 @dataclass(frozen=True, repr=False)
 class Explanation:
     """What `npaccel.explain` found; `str()` is for reading, the attributes are for programs.
@@ -127,6 +137,7 @@ class Explanation:
     choice : why `auto` runs it there; empty where nothing has been decided.
     moved : bytes that moved to devices for the run, and from them.
     unguarded : why nothing is recorded, so that NumPy computes everything; empty otherwise.
+    brought_home : what came from devices to the host, whatever for; since when `fallbacks` are.
     no_helper : why kernels are compiled in this process, while their operations wait; empty where
         they are not.
     """
@@ -144,6 +155,7 @@ class Explanation:
     choice: str = ""
     moved: tuple[int, int] = (0, 0)
     unguarded: str = ""
+    brought_home: tuple[Home, ...] = ()
     no_helper: str = ""
     kernels: tuple[Kernel, ...] = ()
 
@@ -158,15 +170,28 @@ class Explanation:
     __repr__ = __str__
 
 
-def explain(x: Any, engine: Engine, fallen: Mapping[tuple[str, str, str], int]) -> Explanation:
+Counts = Mapping[tuple[str, str, str], int]
+
+
+def explain(
+    x: Any, engine: Engine, fallen: Counts, homes: Counts, home_bytes: Mapping[Any, float]
+) -> Explanation:
     """Tell how `x` was or will be computed (None or a NumPy scalar: the last run).
 
     fallen : (function, reason, site) to number of calls that NumPy did.
+    homes, home_bytes : (device, reason, site) to how often something came home, and how much.
     """
     rows = sorted(fallen.items(), key=lambda item: -item[1])
     fallbacks = tuple(Fallback(*key, times) for key, times in rows)
+    moves = [Home(*key, times, int(home_bytes[key])) for key, times in homes.items()]
+    moves.sort(key=lambda home: -home.bytes)
     found = _explain(x, engine, fallbacks)
-    return replace(found, unguarded=engine.unguarded, no_helper=engine.tiers.broken)
+    return replace(
+        found,
+        brought_home=tuple(moves),
+        unguarded=engine.unguarded,
+        no_helper=engine.tiers.broken,
+    )
 
 
 def _explain(x: Any, engine: Engine, fallbacks: tuple[Fallback, ...]) -> Explanation:
@@ -268,8 +293,7 @@ def _why_single(program: _native.Program) -> str:
         return program.info
     if not program.single or not any(step.kernel for step in program.info.plan_info().steps):
         return ""  # the steps say why
-    _, best_s, _ = program.timing
-    times = f"{best_s * 1e3:.3g} ms against {program.rival * 1e3:.3g} ms"
+    times = f"{program.lost * 1e3:.3g} ms against {program.rival * 1e3:.3g} ms"
     return f"its kernels were slower than NumPy's loops ({times})"
 
 

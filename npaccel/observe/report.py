@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from npaccel.runtime.guarding import UNGUARDED
 
 if TYPE_CHECKING:
-    from npaccel.observe.explain import Access, Explanation, Fallback, Operation, Step
+    from npaccel.observe.explain import Access, Explanation, Fallback, Home, Operation, Step
     from npaccel.runtime.auto import Estimate
 
 __all__ = ["bytes_text", "count", "row", "text"]
@@ -45,6 +45,8 @@ def text(explanation: Explanation) -> str:
         words = f"Kernels are compiled while operations wait: {explanation.no_helper}"
         lines += ["", *textwrap.wrap(words, COLUMNS)]
     lines += ["", *_fallbacks(explanation.fallbacks)]
+    if explanation.brought_home:
+        lines += ["", *_homes(explanation.brought_home)]
     return "\n".join(lines)
 
 
@@ -233,4 +235,15 @@ def _fallbacks(fallbacks: Sequence[Fallback]) -> list[str]:
         lines += row(_short(fallback.site), f"{words}, {times}")
     if len(fallbacks) > MOST_FALLBACKS:
         lines.append(f"  ... and {len(fallbacks) - MOST_FALLBACKS} more")
+    return lines
+
+
+def _homes(homes: Sequence[Home]) -> list[str]:
+    lines = ["Came from devices to the host:"]
+    for home in homes[:MOST_FALLBACKS]:
+        times = count(home.times, "time")
+        words = f"{bytes_text(home.bytes)} from {home.device}: {home.reason}, {times}"
+        lines += row(_short(home.site), words)
+    if len(homes) > MOST_FALLBACKS:
+        lines.append(f"  ... and {len(homes) - MOST_FALLBACKS} more")
     return lines

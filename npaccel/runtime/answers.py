@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from npaccel.errors import BackendUnavailable, CompileError
 from npaccel.runtime.jobs import Reply
+from npaccel.runtime.smaller import CUT
 from npaccel.runtime.stored import unpack_outcome
 from npaccel.runtime.tiers import Asked
 
@@ -66,6 +67,8 @@ class Answers:
         if reply.outcome is None:
             engine._warn_once(CompileError(reply.error), reply.text)
             return
+        if reply.error:
+            engine._warn_once(CompileError(reply.error), reply.text, CUT)
         engine.kernels.compiled += reply.compiled
         engine.costs.note_compile(reply.requests, reply.seconds)
         for name, image in reply.images.items():

@@ -18,14 +18,22 @@ from typing import Any
 import numpy as np
 
 from npaccel import _native
-from npaccel.backends.numpy.requests import kept, run_request, show
 from npaccel.errors import BackendUnavailable, CheckError, CompileError
 from npaccel.ir.nodes import KernelStep, Plan, Request, Trace, View
+from npaccel.ir.reference.requests import kept, run_request, show
 from npaccel.ir.scalar import item_size
 from npaccel.runtime.plans import Planner
 from npaccel.runtime.program import single_requests
 from npaccel.runtime.splitting import Launch, Part, dense, orders, run_part, split
-from npaccel.runtime.tolerance import Inputs, differences, is_folded, is_rounded, loosely, unlike
+from npaccel.runtime.tolerance import (
+    Inputs,
+    differences,
+    is_folded,
+    is_rounded,
+    loosely,
+    needs_operands,
+    unlike,
+)
 from npaccel.runtime.trace import decode
 from npaccel.runtime.warn import line_of
 
@@ -178,15 +186,20 @@ def _compare_request(state: State, request: Request, made: list[Array], *, loope
 
 
 def _inputs(request: Request, memory: Memory, *, looped: bool) -> Inputs:
-    operands = []
+    operands: list[Array] = []
     for operand, dtype in zip(request.inputs, request.loop, strict=False):
+        if not needs_operands(request):
+            break
         if isinstance(operand, View):
-            operands.append(show(operand, request.shape, memory[operand.buffer]).astype(dtype))
+            array = show(operand, request.shape, memory[operand.buffer]).astype(dtype)
         else:
-            operands.append(np.asarray(operand.value, dtype))
+            array = np.broadcast_to(np.asarray(operand.value, dtype), request.shape)
+        operands.append(array)
     mask = request.mask
     where = True if mask is None else show(mask, request.shape, memory[mask.buffer]).copy()
-    return Inputs(operands, where, _in_loop(request, memory), looped)
+    loop = request.loop[len(request.loop) - len(request.outputs) :]
+    cast = loop != tuple(view.dtype for view in request.outputs)
+    return Inputs(operands, where, _in_loop(request, memory) if cast else [], looped)
 
 
 def _in_loop(request: Request, memory: Memory) -> list[Array]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from npaccel.backends.base import Backend, Compiled
 from npaccel.backends.registry import HOST
 from npaccel.caches.store import Store
-from npaccel.errors import BackendUnavailable, CompileError, Unsupported
+from npaccel.errors import BackendUnavailable, BuildTimeout, CompileError, Unsupported
 from npaccel.ir.nodes import Kernel
 from npaccel.runtime.kernels import Kernels
 from npaccel.runtime.program import StepInfo
@@ -61,7 +61,12 @@ class Device:
         self._failures = 0
 
     def place(self, kernel: Kernel, info: StepInfo) -> tuple[Compiled | None, str]:
-        """The kernel compiled for this device and its name; or None and why it runs elsewhere."""
+        """The kernel compiled for this device and its name; or None and why it runs elsewhere.
+
+        Raises
+        ------
+        CompileError : it was rejected; a smaller one may not be.
+        """
         if self.lost:
             return None, self.lost
         known = self._refused.get(kernel.name)
@@ -75,6 +80,8 @@ class Device:
         except Unsupported as error:
             self._refused[kernel.name] = str(error)
         except CompileError as error:
+            if len(info.requests) > 1 and not isinstance(error, BuildTimeout):
+                raise
             self._refused[kernel.name] = str(error)
             self._tell(f"{error}; the kernel runs with {HOST} instead")
         return None, self.lost or self._refused[kernel.name]

@@ -27,7 +27,7 @@ from npaccel.caches.trace import TraceCache
 from npaccel.config import Config
 from npaccel.errors import BackendUnavailable, CompileError, NpaccelWarning
 from npaccel.ir import text
-from npaccel.ir.nodes import KernelStep
+from npaccel.ir.nodes import KernelStep, Plan, Trace
 from npaccel.ir.passes import plan
 from npaccel.runtime.answers import Answers
 from npaccel.runtime.auto import REVIEW_RUNS, REVIEW_S, Auto, Estimate, Residence
@@ -43,6 +43,7 @@ from npaccel.runtime.machines import Machines
 from npaccel.runtime.patterns import Patterns, pattern_of
 from npaccel.runtime.plans import Planner
 from npaccel.runtime.program import (
+    Built,
     Compile,
     PlanInfo,
     StepInfo,
@@ -54,6 +55,7 @@ from npaccel.runtime.program import (
     single_requests,
 )
 from npaccel.runtime.section_code import ONLY_NUMPY, SectionCode
+from npaccel.runtime.smaller import CUT, Made, cut_until
 from npaccel.runtime.stored import (
     Found,
     PlannedWords,
@@ -81,6 +83,7 @@ LONGEST_S = 10.0  # to wait for another thread's planning
 PREPARED_BYTES = 128 << 20
 PREPARING_S = 4e-3
 RULES_S = 2e-3
+LOOPS = "the requests run with NumPy's own loops instead"
 
 
 class Engine:
@@ -312,17 +315,17 @@ class Engine:
         trace = decode(raw)
         moved = self.planner.moved
         planned = self.planner.plan(trace)
+        compile_kernel = kernel or self.kernels.get
+
+        def make(planned: Plan) -> Built:
+            return build(trace, planned, compile_kernel, self.threads, self._streams, device)
+
         try:
-            recipe, compiled, program = build(
-                trace,
-                planned,
-                kernel or self.kernels.get,
-                self.threads,
-                self._streams,
-                device,
-            )
+            instead = f"kernels run with {HOST} instead" if device is not None else LOOPS
+            (recipe, compiled, program), planned, cuts, _ = self.made(trace, planned, make, instead)
         except (CompileError, BackendUnavailable) as error:
-            self._warn_once(error, text.trace_text(trace) + "\n" + text.plan_text(planned))
+            if device is not None:
+                return self._compile(key, name, kernel)
             return self._keep(key, (), b"", one_by_one(trace, f"not compiled: {error}"))
         positions = tuple(number for pair in planned.consumed for number in pair)
         values = _native.values(positions)
@@ -331,16 +334,33 @@ class Engine:
             if self.planner.moved == moved:
                 self.tiers.sequence().planned = True
                 # Where a kernel was compiled that was waited for anyway; else it delays a flush.
-                outcome = outcome_of(raw, positions, recipe)
+                outcome = outcome_of(raw, positions, recipe, cuts)
                 self.stored.keep(program_key(key), outcome, tidy=kernel is None)
-            rules = list(portable(raw)[1].values())
-            pattern = name and pattern_of(trace, planned, recipe, compiled, values, rules)
+            rules, pattern = list(portable(raw)[1].values()), None
+            if name and not cuts:
+                pattern = pattern_of(trace, planned, recipe, compiled, values, rules)
             if pattern:
                 self.patterns.add(name, pattern)
                 self.patterns.keep(name, pattern)
         else:
             self.auto.note(key, _native.residence(), device.name, program)
         return self._keep(key, positions, values, program)
+
+    def made(
+        self, trace: Trace, planned: Plan, make: Callable[[Plan], Built], instead: str = LOOPS
+    ) -> Made[Built]:
+        """What `make` makes of the plan, or of one with smaller kernels; the user is told then, and
+        where it raises."""
+        try:
+            found = cut_until(trace, planned, make)
+        except (CompileError, BackendUnavailable) as error:
+            dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
+            self._warn_once(error, dump, instead)
+            raise
+        if found.rejected is not None:
+            dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
+            self._warn_once(found.rejected, dump, CUT)
+        return found
 
     def _known(self, key: bytes) -> _native.Program | None:
         found = _native.plans().get(key)
@@ -565,7 +585,7 @@ class Engine:
             self._warned.add(text)
             self._tell(text)
 
-    def _warn_once(self, error: Exception, dumped: str) -> None:
+    def _warn_once(self, error: Exception, dumped: str, instead: str = LOOPS) -> None:
         if str(error) in self._warned:
             return
         self._warned.add(str(error))
@@ -575,9 +595,7 @@ class Engine:
             "w", prefix="npaccel-", suffix=".ir", delete=False
         ) as dump:
             dump.write(dumped)
-        warn_user(
-            f"{error}; the requests run with NumPy's own loops instead; their IR is in {dump.name}"
-        )
+        warn_user(f"{error}; {instead}; their IR is in {dump.name}")
 
     def stats(self, *, reset: bool = False) -> dict[str, Any]:
         """Counters of the C core and of this engine."""

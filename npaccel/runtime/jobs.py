@@ -32,12 +32,13 @@ class Job(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What came of a job: a packed Outcome and code by kernels' keys, or why there is none.
+    """What came of a job: a packed Outcome and code by kernels' keys, or why there is none, or only
+    with kernels cut into smaller ones.
 
     outcome : without the trace, where the job had it as words: who asked has them.
     compiled : how many kernels were compiled, not found on disk.
     seconds, requests : how long it took, for how many requests.
-    text : with an error, the trace and its plan to read.
+    text : with an error, the trace and its (first) plan to read.
     pattern : a packed Pattern of it and its structure's name, if there is one; None instead of
         the first where it is on disk.
     """

@@ -79,6 +79,8 @@ class Kernels:
         # By the kernel's id, with the kernel itself so that the id stays its own: plans that are
         # moved to other sizes come with the same kernels again and again.
         self._keys: LRUCache[int, tuple[Kernel, str]] = LRUCache(KEYS)
+        # What the compiler said of kernels that it rejected.
+        self._rejected: LRUCache[str, str] = LRUCache(KEYS)
         self.compiled = 0
         self.loaded = 0
 
@@ -102,10 +104,21 @@ class Kernels:
         loaded = self.find(key)
         if loaded is not None:
             return key, backend.bind(kernel, loaded)
+        if key in self._rejected:
+            raise CompileError(self._rejected[key])
         self.compiled += 1
-        image = backend.symbols(kernel), backend.vector_bytes, backend.emit_object(kernel)
+        image = backend.symbols(kernel), backend.vector_bytes, self._emit(key, kernel)
         self.keep(key, image)
         return key, backend.bind(kernel, self.add(key, image))
+
+    def _emit(self, key: str, kernel: Kernel) -> bytes:
+        try:
+            return self._backend().emit_object(kernel)
+        except Unsupported:
+            raise
+        except CompileError as error:
+            self._rejected[key] = str(error)
+            raise
 
     def find(self, key: str) -> Loaded | None:
         """Code from memory or from disk; None: it has to be compiled."""
@@ -163,6 +176,7 @@ class Kernels:
         """Forget what is in memory."""
         self._memory.clear()
         self._keys.clear()
+        self._rejected.clear()
 
     def __len__(self) -> int:
         return len(self._memory)

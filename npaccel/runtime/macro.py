@@ -11,7 +11,7 @@ import inspect
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -67,8 +67,7 @@ class Sections:
         """Forget every recording."""
         self.cache.clear()
         for section in list(self.known):
-            section.refused.clear()
-            section.early.clear()
+            section.forget()
 
     def stats(self) -> dict[str, dict[str, Any]]:
         """Per section what `Section.stats` has."""
@@ -135,14 +134,18 @@ class Section:
 
     def stats(self) -> dict[str, Any]:
         """Calls replayed, recordings made, calls whose body ran, and why."""
-        variants = self.variants
         return {
-            "variants": len(variants),
-            "replays": sum(variant.hits for variant in variants) + self.counts["replays"],
+            "variants": len(self.variants),
+            "replays": self.replays,
             "recordings": self.counts["recordings"],
             "bodies": self.counts["bodies"],
             "reasons": sorted(set(self.refused.values()) | set(self._reasons)),
         }
+
+    @property
+    def replays(self) -> int:
+        """Of all its variants, those that were forgotten included."""
+        return sum(variant.hits for variant in self.variants) + self.counts["replays"]
 
     @property
     def variants(self) -> list[_native.Replay]:
@@ -155,11 +158,23 @@ class Section:
 
     def clear(self) -> None:
         """Forget the recordings of this section."""
-        self.counts["replays"] += sum(variant.hits for variant in self.variants)
-        self.sections.cache.forget(self.macro)
+        self.sections.cache.forget(self)
+        self.forget()
+        self._fruitless = 0
+
+    def forget(self) -> None:
+        """What waits for code, and what was refused."""
+        self._count_forgotten(early.replay for early in self.early)
         self.early.clear()
         self.refused.clear()
-        self._fruitless = 0
+
+    def drop(self, variant: _native.Replay | None) -> None:
+        """What the cache calls: this one goes, or (None) all that it keeps."""
+        self._count_forgotten(self.macro._variants if variant is None else (variant,))
+        self.macro._drop(variant)
+
+    def _count_forgotten(self, variants: Iterable[_native.Replay]) -> None:
+        self.counts["replays"] += sum(variant.hits for variant in variants)
 
     # What the C core calls when no variant fits (why: ""), or the body must run.
 
@@ -245,8 +260,8 @@ class Section:
 
     def _keep(self, replay: _native.Replay) -> None:
         self.macro._add(replay)
-        self.sections.cache.add(self.macro, replay)
-        self._hits_before = sum(variant.hits for variant in self.variants)
+        self.sections.cache.add(self, replay)
+        self._hits_before = self.replays
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         recording = self._run_recorded(args, kwargs)
@@ -267,15 +282,15 @@ class Section:
         if status != DONE:
             return self._run_body(args, kwargs, UNFIT)
         self.counts["recordings"] += 1
-        hits = sum(variant.hits for variant in self.variants)
-        self._fruitless = self._fruitless + 1 if hits == self._hits_before else 0
+        self._fruitless = self._fruitless + 1 if self.replays == self._hits_before else 0
         if waiting is None:
             self._keep(replay)
         else:
             recording.arrays.clear()
             self.early.insert(0, Early(replay, waiting, recording, names, count))
+            self._count_forgotten(early.replay for early in self.early[MOST_EARLY:])
             del self.early[MOST_EARLY:]
-            self._hits_before = sum(variant.hits for variant in self.variants)
+            self._hits_before = self.replays
         return result
 
     def _run_recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recording:

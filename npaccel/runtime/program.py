@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, cast
 from npaccel import _native
 from npaccel.backends.layout import CHUNK, reductions_of
 from npaccel.backends.registry import HOST
+from npaccel.errors import CompileError
 from npaccel.ir.nodes import (
     ArrayParam,
     BufferInfo,
@@ -26,8 +27,10 @@ from npaccel.ir.nodes import (
 from npaccel.ir.scalar import Core, item_size, topological, usual
 from npaccel.ir.text import body_text, kernel_name
 from npaccel.runtime.packed import pack_code
+from npaccel.runtime.smaller import Rejected
 
 __all__ = [
+    "Built",
     "Information",
     "PlanInfo",
     "Recipe",
@@ -127,6 +130,10 @@ class Place(Protocol):
 Streams = MutableMapping[tuple[str, tuple[bool, ...]], Kernel]
 
 
+# A recipe, what was compiled for it, and the Program that the C core runs.
+Built = tuple["Recipe", list[Any], _native.Program]
+
+
 def build(
     trace: Trace,
     plan: Plan,
@@ -146,7 +153,7 @@ def build(
 
     Raises
     ------
-    CompileError : a kernel was rejected.
+    Rejected : kernels were; all others are compiled.
     """
     recipe, compiled, infos = draft(trace, plan, compile_kernel, threads, streams)
     if place is not None:
@@ -169,10 +176,15 @@ def _placed(
     """
     steps, code, told = list(recipe.steps), list(compiled), list(infos)
     releases = _releases(trace, plan)
+    rejected: list[tuple[tuple[int, ...], str]] = []
     for number, (step, info) in enumerate(zip(plan.steps, infos, strict=True)):
         if info.kernel is None or not isinstance(step, KernelStep):
             continue
-        found, name_or_reason = place.place(step.kernel, info)
+        try:
+            found, name_or_reason = place.place(step.kernel, info)
+        except CompileError as error:
+            rejected.append((step.requests, str(error)))
+            continue
         if found is None:
             told[number] = dataclasses.replace(info, reason=name_or_reason)
             continue
@@ -189,13 +201,21 @@ def _placed(
             steps[number] = (len(code), *words, (None, 0, 0, 0, place.owner, [], (0, 0, 1)))
         code.append(found)
         told[number] = dataclasses.replace(info, backend=name_or_reason)
+    if rejected:
+        raise Rejected(rejected)
     return dataclasses.replace(recipe, steps=steps), code, told
 
 
 def draft(
     trace: Trace, plan: Plan, compile_kernel: Compile, threads: int, streams: Streams
 ) -> tuple[Recipe, list[Any], list[StepInfo]]:
-    """Lay out the steps; return them with what was compiled, and what explain() says of each."""
+    """Lay out the steps; return them with what was compiled, and what explain() says of each.
+
+    Raises
+    ------
+    Rejected : kernels were; all others are compiled.
+    """
+    rejected: list[tuple[tuple[int, ...], str]] = []
     steps: list[tuple[Any, ...]] = []
     infos: list[StepInfo] = []
     found: dict[str, Any] = {}
@@ -206,11 +226,17 @@ def draft(
             continue
         info = _kernel_info(step, trace, streams)
         assert info.kernel is not None
-        key, compiled = compile_kernel(info.kernel)
+        try:
+            key, compiled = compile_kernel(info.kernel)
+        except CompileError as error:
+            rejected.append((step.requests, str(error)))
+            continue
         place = list(found).index(key) if key in found else len(found)
         found[key] = compiled
         steps.append((place, *_kernel_step(step, info, releases, compiled, threads)))
         infos.append(info)
+    if rejected:
+        raise Rejected(rejected)
     recipe = Recipe(steps, len(plan.dropped), tuple(found), plan.buffers)
     return recipe, list(found.values()), infos
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from npaccel import _native
 from npaccel.errors import BackendUnavailable, CompileError
-from npaccel.ir import text
+from npaccel.ir.nodes import Plan
 from npaccel.ir.passes import plan
 from npaccel.runtime.choice import is_device
 from npaccel.runtime.collector import uncollected
 from npaccel.runtime.jobs import Job
-from npaccel.runtime.program import build, one_by_one
+from npaccel.runtime.program import Built, build, one_by_one
 from npaccel.runtime.stored import Found, program_key, values_of
 from npaccel.runtime.tiers import COMPILING, NEVER, Sequence
 from npaccel.runtime.trace import RawTrace, decode, portable
@@ -115,12 +115,13 @@ class SectionCode:
     def _compile(self, raw: RawTrace) -> Code:
         engine, trace = self._engine, decode(raw)
         planned = plan(trace)
+
+        def make(planned: Plan) -> Built:
+            return build(trace, planned, engine.kernels.get, engine.threads, engine._streams)
+
         try:
-            recipe, _, program = build(
-                trace, planned, engine.kernels.get, engine.threads, engine._streams
-            )
+            (recipe, _, program), planned, _, _ = engine.made(trace, planned, make)
         except (CompileError, BackendUnavailable) as error:
-            engine._warn_once(error, text.trace_text(trace) + "\n" + text.plan_text(planned))
             return _single(raw, f"not compiled: {error}")
         return Code(program, frozenset(recipe.buffers), frozenset(planned.consumed))
 

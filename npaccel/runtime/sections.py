@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -51,6 +52,15 @@ class Entry:
         self.recordings = _native.Recordings()
         self.replays = self.bodies = 0
 
+    def counts(self) -> dict[str, int]:
+        """What it has counted so far."""
+        return {
+            "recordings": self.recordings.made,
+            "replays": self.replays,
+            "matched": self.recordings.matched,
+            "bodies": self.bodies,
+        }
+
 
 class Blocks:
     """All sections that are blocks, by name and control value; the least recently made go first.
@@ -64,6 +74,7 @@ class Blocks:
         self.local = threading.local()
         self._most = most
         self._entries: dict[tuple[str, Any], Entry] = {}
+        self._forgotten: dict[str, Counter[str]] = {}  # what entries had counted that went
 
     @property
     def open(self) -> list[str]:
@@ -81,28 +92,28 @@ class Blocks:
         if found is None:
             found = self._entries[name, control] = Entry()
             for oldest in list(self._entries)[: -self._most()]:
-                self._entries.pop(oldest, None)  # another thread may have forgotten it
+                gone = self._entries.pop(oldest, None)  # another thread may have forgotten it
+                if gone is not None:
+                    self._forgotten.setdefault(oldest[0], Counter()).update(gone.counts())
         return found
 
     def clear(self) -> None:
         """Forget all recordings and counts."""
         self._entries.clear()
+        self._forgotten.clear()
 
     def stats(self) -> dict[str, dict[str, Any]]:
         """Per name what `macro.stats` has."""
-        found: dict[str, dict[str, Any]] = {}
+        totals = {name: Counter(counts) for name, counts in list(self._forgotten.items())}
         for (name, _), entry in list(self._entries.items()):
-            counts = found.setdefault(
-                name,
-                {"variants": 0, "replays": 0, "recordings": 0, "bodies": 0, "matched": 0}
-                | {"reasons": []},
-            )
+            counts = totals.setdefault(name, Counter())
+            counts.update(entry.counts())
             counts["variants"] += entry.recordings.count
-            counts["recordings"] += entry.recordings.made
-            counts["replays"] += entry.replays
-            counts["matched"] += entry.recordings.matched
-            counts["bodies"] += entry.bodies
-        return found
+        shown = ("variants", "replays", "recordings", "bodies", "matched")
+        return {
+            name: {**{what: counts[what] for what in shown}, "reasons": []}
+            for name, counts in totals.items()
+        }
 
 
 class Block:

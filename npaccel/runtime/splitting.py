@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from npaccel.backends.numpy.requests import kept, run_request, show
 from npaccel.ir.nodes import (
     BufferInfo,
     KernelStep,
@@ -26,6 +25,7 @@ from npaccel.ir.nodes import (
     Trace,
     View,
 )
+from npaccel.ir.reference.requests import kept, run_request, show
 from npaccel.ir.scalar import item_size
 from npaccel.ir.views import squeezed_axes
 

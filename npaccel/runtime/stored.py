@@ -6,14 +6,14 @@ import marshal
 import pickle
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from npaccel import _native
 from npaccel.backends.base import Loaded
 from npaccel.caches.habits import Use
 from npaccel.caches.store import Store, digest
-from npaccel.ir.passes import plan
+from npaccel.ir.passes import Cut, plan
 from npaccel.runtime.packed import pack_steps
 from npaccel.runtime.program import PlanInfo, Recipe, assemble, describe
 from npaccel.runtime.trace import RawTrace, RuleText, decode, portable
@@ -48,6 +48,7 @@ class Outcome:
     """What planning a trace came to, as plain data.
 
     rules : those of the trace, by id: what its key means.
+    cuts : what the plan was made with.
     trace : the requests themselves, pickled, for explain(); b"" where who asked has them.
     """
 
@@ -56,6 +57,7 @@ class Outcome:
     recipe: Recipe
     rules: dict[int, RuleText]
     trace: bytes
+    cuts: dict[int, Cut]
 
 
 def pack_outcome(outcome: Outcome) -> bytes:
@@ -70,15 +72,18 @@ def pack_outcome(outcome: Outcome) -> bytes:
             ([], recipe.dropped, recipe.kernels, recipe.buffers, steps),
             rules,
             outcome.trace,
+            {request: tuple(cut) for request, cut in outcome.cuts.items()},
         )
     )
 
 
 def unpack_outcome(packed: bytes) -> Outcome:
     """What `pack_outcome` packed."""
-    positions, values, recipe, rules, trace = marshal.loads(packed)
+    positions, values, recipe, rules, trace, cuts = marshal.loads(packed)
     texts = [RuleText(*rule) for rule in rules]
-    return Outcome(positions, values, Recipe(*recipe), {rule.id: rule for rule in texts}, trace)
+    known = {request: Cut(*cut) for request, cut in cuts.items()}
+    by_id = {rule.id: rule for rule in texts}
+    return Outcome(positions, values, Recipe(*recipe), by_id, trace, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +92,12 @@ class Planned:
 
     trace: bytes
     first_flush: int
+    cuts: dict[int, Cut]
 
     def plan_info(self) -> PlanInfo:
         """Plan again: the same requests have the same plan."""
         made = decode(pickle.loads(self.trace))
-        info = describe(made, plan(made))
+        info = describe(made, plan(made, cuts=self.cuts))
         return PlanInfo(info.trace, info.plan, info.steps, self.first_flush)
 
 
@@ -102,11 +108,12 @@ class PlannedWords:
     words: bytes
     rules: dict[int, Any]
     first_flush: int
+    cuts: dict[int, Cut] = field(default_factory=dict)
 
     def plan_info(self) -> PlanInfo:
         """Plan them: what a pattern was filled for has the plan that it would have got."""
         made = decode(raw_trace(self.words, self.rules))
-        info = describe(made, plan(made))
+        info = describe(made, plan(made, cuts=self.cuts))
         return PlanInfo(info.trace, info.plan, info.steps, self.first_flush)
 
 
@@ -117,11 +124,13 @@ def values_of(raw: RawTrace, positions: Positions) -> bytes:
     return b"".join(requests[request][4][place][0] for request, place in pairs)
 
 
-def outcome_of(raw: RawTrace, positions: Positions, recipe: Recipe) -> Outcome:
-    """The Outcome of a trace whose plan was laid out as `recipe`."""
+def outcome_of(
+    raw: RawTrace, positions: Positions, recipe: Recipe, cuts: dict[int, Cut]
+) -> Outcome:
+    """The Outcome of a trace whose plan, made with those cuts, was laid out as `recipe`."""
     plain, rules = portable(raw)
     trace = pickle.dumps(plain, pickle.HIGHEST_PROTOCOL)
-    return Outcome(positions, values_of(raw, positions), recipe, rules, trace)
+    return Outcome(positions, values_of(raw, positions), recipe, rules, trace, cuts)
 
 
 def program_key(key: bytes) -> str:
@@ -145,7 +154,11 @@ def _taken(
     if first_flush is None:
         first_flush = _native.serial(None)
     assert first_flush is not None  # there always is a next one
-    told = PlannedWords(*asked, first_flush) if asked else Planned(found.trace, first_flush)
+    told: PlannedWords | Planned
+    if asked:
+        told = PlannedWords(*asked, first_flush, found.cuts)
+    else:
+        told = Planned(found.trace, first_flush, found.cuts)
     program.info = told
     return found.positions, found.values, program, found.recipe.buffers
 

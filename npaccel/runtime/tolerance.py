@@ -11,7 +11,15 @@ import numpy as np
 from npaccel.ir.nodes import Kind, Request
 from npaccel.ir.ops import find
 
-__all__ = ["Inputs", "differences", "is_folded", "is_rounded", "loosely", "unlike"]
+__all__ = [
+    "Inputs",
+    "differences",
+    "is_folded",
+    "is_rounded",
+    "loosely",
+    "needs_operands",
+    "unlike",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -35,10 +43,10 @@ ACCUMULATED = {"f2": "f4"}
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a request read, over its shape, in its loop's dtypes; the mask, or True.
+    """What a request read, over its shape, in its loop's dtypes (if it matters); the mask, or True.
 
-    operands: single numbers have no shape of their own.
-    results : what NumPy computes of it in the loop's dtypes, one per output
+    results : what NumPy computes of it in the loop's dtypes, one per output; empty: what the
+        outputs hold
     looped : whether NumPy's own loop ran it
     """
 
@@ -65,13 +73,17 @@ def is_folded(request: Request) -> bool:
     return request.kind is Kind.REDUCE and request.op not in UNORDERED
 
 
-def unlike(seen: Array, expected: Array) -> Any:
+def needs_operands(request: Request) -> bool:
+    """Whether how far its results may be off depends on what it read."""
+    return is_folded(request) or request.op in CANCELLING
+
+
+def unlike(seen: Array, expected: Array) -> Array:
     """Where they are not equal; NaNs are."""
-    return (seen != expected) & ~(_nan(seen) & _nan(expected))
-
-
-def _nan(values: Array) -> Any:
-    return np.isnan(values) if values.dtype.kind in "fc" else np.zeros(values.shape, bool)
+    wrong = np.asarray(seen != expected)
+    if seen.dtype.kind in "fc" and wrong.any():
+        wrong = np.asarray(wrong & ~(np.isnan(seen) & np.isnan(expected)))
+    return wrong
 
 
 def loosely(seen: Array, expected: Array) -> Any:
@@ -89,24 +101,26 @@ def loosely(seen: Array, expected: Array) -> Any:
 def differences(request: Request, output: int, inputs: Inputs, seen: Array, expected: Array) -> Any:
     """Where `seen`, its `output`-th result, is wrong; expected: what NumPy computes."""
     wrong = unlike(seen, expected)
-    result = inputs.results[output]
+    result = inputs.results[output] if inputs.results else expected
     if not is_rounded(request) or result.dtype.kind not in "fc" or not wrong.any():
         return wrong
     with np.errstate(all="ignore"):
         if is_folded(request):
-            exact, allowed = _folded(request, inputs)
-        else:
-            exact, allowed = result, _rounding(request, inputs, result)
-        return wrong & ~_within(seen, exact, allowed, result.dtype)
+            exact, allowed = _folded(request, inputs, result)
+            return wrong & ~_within(seen, exact, allowed, result.dtype)
+        exact = result[wrong]
+        allowed = _rounding(request, [x[wrong] for x in inputs.operands], exact)
+        wrong[wrong] = ~_within(seen[wrong], exact, allowed, result.dtype)
+        return wrong
 
 
-def _rounding(request: Request, inputs: Inputs, result: Array) -> Array:
-    """How far a map may be off."""
+def _rounding(request: Request, operands: list[Array], result: Array) -> Array:
+    """How far a map may be off, per element."""
     op = find(request.op, request.loop)
     units = NUMPY_ULP + (op.ulp if op is not None else 0)
     size = np.abs(result)
     if request.op in CANCELLING:
-        size = np.maximum(size, np.maximum(*map(np.abs, inputs.operands)))
+        size = np.maximum(size, np.maximum(*map(np.abs, operands)))
     return np.asarray(units * _spacing(size))
 
 
@@ -115,12 +129,12 @@ def _spacing(size: Array) -> Array:
     return np.asarray(2 * np.spacing(np.minimum(size, np.finfo(size.dtype).max) / 2))
 
 
-def _folded(request: Request, inputs: Inputs) -> tuple[Array, Array]:
+def _folded(request: Request, inputs: Inputs, result: Array) -> tuple[Array, Array]:
     """A fold's result in a wider type, and how far it may be off: infinitely, where another order
     may leave the range of numbers on its way."""
     dtype = request.loop[-1]
     wide = np.dtype(WIDER[dtype])
-    values, result = inputs.operands[0].astype(wide), inputs.results[0]
+    values = inputs.operands[0].astype(wide)
     first = [operand.flat[0].astype(wide) for operand in inputs.operands[1:]]
     n = math.prod(request.shape[axis] for axis in request.axes) + 1
     steps, eps = float(n), np.finfo(dtype).eps

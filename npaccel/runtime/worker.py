@@ -21,7 +21,7 @@ from npaccel.backends.base import Backend, Compiled, Loaded
 from npaccel.backends.registry import HOST, open_backend
 from npaccel.caches.identity import package_identity
 from npaccel.caches.store import Store
-from npaccel.errors import NpaccelError
+from npaccel.errors import CompileError, NpaccelError
 from npaccel.ir import text
 from npaccel.ir.nodes import Kernel, Plan, Trace
 from npaccel.ir.passes import plan
@@ -30,6 +30,7 @@ from npaccel.runtime.jobs import Job, Reply
 from npaccel.runtime.kernels import Image, kernel_key, pack_image, unpack_image
 from npaccel.runtime.patterns import pack_pattern, pattern_of
 from npaccel.runtime.program import Recipe, Streams, draft
+from npaccel.runtime.smaller import cut_until
 from npaccel.runtime.stored import Outcome, StoredPrograms, outcome_of, pack_outcome
 from npaccel.runtime.trace import decode
 from npaccel.runtime.words import raw_trace
@@ -52,6 +53,7 @@ class Worker:
         self._streams: Streams = {}
         self._store: Store | None = None
         self._known: dict[str, Image] = {}
+        self._rejected: dict[str, str] = {}  # what the compiler said
         self._compiled = 0
 
     def reply(self, job: Job) -> Reply:
@@ -69,15 +71,27 @@ class Worker:
         trace = decode(raw)
         planned = plan(trace)
         count = len(trace.requests)
+
+        def make(planned: Plan) -> tuple[Recipe, list[Any]]:
+            return draft(trace, planned, self._kernel, job.threads, self._streams)[:2]
+
+        dump = ""
         try:
-            recipe, compiled, _ = draft(trace, planned, self._kernel, job.threads, self._streams)
+            found = cut_until(trace, planned, make)
         except NpaccelError as error:
             dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
             return Reply(job.number, None, {}, 0, 0.0, count, str(error), dump)
+        recipe, compiled = found.made
+        if found.rejected is not None:
+            dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
+        planned = found.plan
         positions = tuple(number for pair in planned.consumed for number in pair)
-        outcome = outcome_of(raw, positions, recipe)
+        outcome = outcome_of(raw, positions, recipe, found.cuts)
         StoredPrograms(lambda: self._store, self._identity, lambda key: None).keep(job.key, outcome)
-        pattern = self._pattern(job, trace, planned, recipe, compiled, outcome)
+        # Of other sizes the same kernels would be taken, for which there are no cuts.
+        pattern = None
+        if not found.cuts:
+            pattern = self._pattern(job, trace, planned, recipe, compiled, outcome)
         seconds = time.monotonic() - begin
         told = outcome if job.raw else dataclasses.replace(outcome, trace=b"")
         return Reply(
@@ -87,7 +101,9 @@ class Worker:
             self._compiled,
             seconds,
             count,
-            pattern=pattern,
+            str(found.rejected or ""),
+            dump,
+            pattern,
         )
 
     def _pattern(
@@ -116,14 +132,23 @@ class Worker:
         key = kernel_key(self.identity, self.backend, kernel)
         image = self._known.get(key) or self._stored(key)
         if image is None:
+            if key in self._rejected:
+                raise CompileError(self._rejected[key])
             self._compiled += 1
-            code = self.backend.emit_object(kernel)
+            code = self._emit(key, kernel)
             image = self.backend.symbols(kernel), self.backend.vector_bytes, code
             if self._store is not None:
                 self._store.put(key, pack_image(image))
         self._known[key] = image
         # Nothing runs here, so nothing is loaded; whether there is a second function matters.
         return key, self.backend.bind(kernel, Loaded(1, len(image[0]) - 1, image[1], 0, None))
+
+    def _emit(self, key: str, kernel: Kernel) -> bytes:
+        try:
+            return self.backend.emit_object(kernel)
+        except CompileError as error:
+            self._rejected[key] = str(error)
+            raise
 
     def _stored(self, key: str) -> Image | None:
         entry = self._store.get(key) if self._store is not None else None

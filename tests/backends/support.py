@@ -4,9 +4,9 @@ import numpy as np
 
 from npaccel.backends import launch
 from npaccel.backends.llvm import compile as llvm_compile
-from npaccel.backends.numpy.kernels import run_kernel
 from npaccel.backends.registry import open_backend
 from npaccel.ir.nodes import ArrayParam, Kernel, Stride
+from npaccel.ir.reference.kernels import run_kernel
 
 
 class Llvm:

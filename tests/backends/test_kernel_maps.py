@@ -304,6 +304,25 @@ def test_gather_of_every_dtype(machine, dtype):
             check(machine, made, (n,), [table, index, target], compiled=compiled)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_scatter_of_every_dtype(machine, dtype):
+    """Of indices that write to one element the last one stays, whatever the lanes."""
+    for vector in (Z, U, S):
+        pool = Pool()
+        x, mask = pool.load(dtype, 0), pool.load("b1", 2)
+        target = replace(param(dtype, vector, out=True), gathered=True)
+        store = Store(3, x, mask, pool.load("i8", 1) * 2)
+        made = kernel([param(dtype), param("i8"), param("b1"), target], [Leaf(False, (store,))])
+        compiled = compile_kernel(made, machine)
+        for n in (1, 5, 16, 33, 100):
+            memory = edge_values(dtype, 4 * n + 40, 1)
+            one = np.broadcast_to(memory[20:21], (n,))
+            to = {Z: one, U: memory[20 : 20 + n], S: memory[20 : 20 + 2 * n : 2]}[vector]
+            offset = np.random.default_rng(n).integers(-6, 7, n)
+            arrays = [edge_values(dtype, n, 3), offset, edge_values("b1", n, 4), to]
+            check(machine, made, (n,), arrays, compiled=compiled)
+
+
 def test_gather_of_whole_rows(machine):
     """An index that does not change along the lanes: plain loads from a row of the table."""
     pool = Pool()

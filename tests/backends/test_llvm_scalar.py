@@ -12,8 +12,8 @@ import pytest
 from npaccel.backends.emit.builder import Name
 from npaccel.backends.emit.scalars import write_node
 from npaccel.backends.llvm.printer import Printer, machine_of
-from npaccel.backends.numpy.expressions import evaluate
 from npaccel.errors import InternalError
+from npaccel.ir.reference.expressions import evaluate
 from npaccel.ir.scalar import DTYPES, Core, Pool
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ir"))

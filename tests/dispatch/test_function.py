@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import npaccel
 from npaccel.dispatch import COMPOSITES, IMPLEMENTED, METADATA
@@ -46,7 +48,11 @@ CALLS = {
     "broadcast_to wrong": lambda x, y, c: np.broadcast_to(x, (3, 5)),
     "broadcast_arrays": lambda x, y, c: np.broadcast_arrays(x, y[0])[1] + 1,
     "empty_like": lambda x, y, c: np.empty_like(x.T, dtype="f").strides,
+    "empty_like strided": lambda x, y, c: np.empty_like(x[::2, ::-1]).strides,
     "zeros_like": lambda x, y, c: np.zeros_like(x),
+    "zeros_like part": lambda x, y, c: np.zeros_like(x[1:-1, 1:]),
+    "zeros_like part of a transpose": lambda x, y, c: np.zeros_like(x.T[::2, 1:]),
+    "roll part": lambda x, y, c: np.roll(x[:, 1:-1], 1, axis=0),
     "zeros_like dtype": lambda x, y, c: np.zeros_like(x, dtype="f", order="F"),
     "zeros_like shape": lambda x, y, c: np.zeros_like(x, shape=(2, 3)),
     "ones_like": lambda x, y, c: np.ones_like(x.T),
@@ -282,3 +288,42 @@ def test_registries_do_not_overlap() -> None:
     assert VIEWS <= COMPOSITES
     assert not COMPOSITES & set(IMPLEMENTED)
     assert len(COMPOSITES) > 60
+
+
+@st.composite
+def views(draw: st.DrawFn) -> np.ndarray[Any, Any]:
+    """A view in any memory order, with gaps, falling strides, axes of one element, repeats."""
+    ndim = draw(st.integers(1, 4))
+    extents = draw(st.lists(st.integers(1, 4), min_size=ndim, max_size=ndim))
+    steps = draw(st.lists(st.sampled_from([1, 2, -1, -2]), min_size=ndim, max_size=ndim))
+    order = draw(st.permutations(range(ndim)))
+    base = np.zeros([extent * abs(step) for extent, step in zip(extents, steps, strict=True)])
+    view = base[tuple(slice(None, None, step) for step in steps)].transpose(order)
+    if draw(st.booleans()):
+        view = np.broadcast_to(view, (draw(st.integers(1, 3)), *view.shape))
+    return view
+
+
+@settings(max_examples=300, deadline=None)
+@given(views(), st.sampled_from("KACF"), st.sampled_from(["d", "f", "D", "?"]))
+def test_new_arrays_lie_as_numpys_do(view: np.ndarray[Any, Any], order: Any, dtype: str) -> None:
+    x = npaccel.asarray(view)
+    for make in (np.empty_like, np.zeros_like):
+        want, have = make(view, dtype=dtype, order=order), make(x, dtype=dtype, order=order)
+        assert have.strides == want.strides and have.dtype == want.dtype
+        assert have.flags.owndata and have.base is None
+    if order == "K":
+        want, have = view.astype(dtype, order="K"), x.astype(dtype, order="K")
+        assert have.strides == want.strides
+
+
+@pytest.mark.pending
+def test_a_prototype_in_another_memory_order_is_recorded() -> None:
+    """As in np.roll, of a view in C order that is not contiguous."""
+    x = npaccel.asarray(np.arange(600.0).reshape(3, 20, 10)) * 1.0
+    npaccel.stats(reset=True)
+    for view in (x[1:, ::2], x.transpose(1, 2, 0)[1:], x[..., 1]):
+        rolled = np.roll(view, 1, axis=0)
+        assert type(rolled) is type(np.zeros_like(view)) is npaccel.Array
+        assert np.asarray(rolled).tolist() == np.roll(np.asarray(view), 1, axis=0).tolist()
+    assert npaccel.stats()["fallbacks"] == 0, npaccel.stats()["reasons"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,18 @@ KEYS: dict[str, Any] = {
     "numpy integer": np.int8(2),
     "full": (1, 2),
     "full array integer": (np.array(1), 2),
+    "array integer": np.array(1),
+    "array integer of eight bits": np.array(-2, "b"),
+    "array integer without sign": np.array(2, "Q"),
+    "array integer and slice": (np.array(-1), slice(None, None, 2)),
+    "slice and array integer": (slice(None, None, -1), np.array(3, "H")),
+    "ellipsis and array integer": (..., np.array(1)),
+    "array integer and new axis": (None, np.array(1), ...),
+    "full array integers and ellipsis": (np.array(1), np.array(2), ...),
+    "array integer and list": (np.array(1), [0, 2]),
+    "array integer out of range": (slice(None), np.array(5)),
+    "array integer too far back": np.array(-5),
+    "array float": np.array(1.0),
     "slice": slice(1, 3),
     "steps": (slice(None, None, -2), slice(4, 0, -1)),
     "ellipsis": ...,
@@ -269,3 +282,43 @@ def test_scalars_of_numpy_have_to_fit(dtype: str) -> None:
     values += [np.float64(np.nan), np.float16(np.inf), np.complex64(1j)]
     for value in values:
         check(fill_part, lambda v=value: (np.ones(6, dtype), v))
+
+
+PICKED: dict[str, Any] = {
+    "last": (..., np.array(2)),
+    "first": np.array(1),
+    "middle": (slice(None, None, -1), np.array(-3, "i"), slice(1, None)),
+    "new axis": (None, np.array(0), slice(None), slice(None, None, 2)),
+}
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("name", PICKED)
+@pytest.mark.parametrize("way", ["wrapped", "block"])
+def test_arrays_without_dimensions_pick_as_integers_do(name: str, way: str) -> None:
+    """But what they pick is a copy, and recorded; an assignment goes to the array."""
+    key, source = PICKED[name], np.arange(60.0).reshape(4, 5, 3)
+    like, want = source.copy(), source[key]
+    npaccel.evaluate()
+    npaccel.stats(reset=True)
+    block = npaccel.accelerate() if way == "block" else contextlib.nullcontext()
+    x = npaccel.asarray(source) if way == "wrapped" else source
+    with block:
+        picked = x[key]
+        x[key] = -1.0
+        x[key] += 0.5
+        counts = npaccel.stats()
+        assert counts["fallbacks"] == 0 and counts["requests"] > 2, counts
+    assert type(picked) is npaccel.Array and picked.flags.owndata
+    assert (picked.shape, picked.strides) == (want.shape, want.strides)
+    assert np.array_equal(picked, like[key])
+    like[key] = -0.5
+    assert np.array_equal(source, like)
+
+
+def test_an_array_without_dimensions_may_wait() -> None:
+    x = npaccel.asarray(np.arange(20).reshape(4, 5)) * 2
+    place = npaccel.asarray(np.array(2))
+    assert np.array_equal(x[place], [20, 22, 24, 26, 28]) and x[place, place] == 24
+    x[:, place] = 1
+    assert np.array_equal(np.asarray(x)[:, 2], [1, 1, 1, 1])

@@ -11,7 +11,7 @@ import numpy as np
 
 from npaccel.backends.emit import access
 from npaccel.backends.emit.body import evaluate
-from npaccel.backends.emit.builder import Name
+from npaccel.backends.emit.builder import Name, Which
 from npaccel.backends.llvm.printer import FOOTER, Printer, machine_of
 from npaccel.ir.nodes import FlagKind, Stride
 from npaccel.ir.operation import Op
@@ -89,7 +89,7 @@ def _write(loads: Sequence[Expr], roots: Sequence[Expr], width: int) -> Printer:
         given = {x: access.load(b, place(x, k, i), width, None) for k, x in enumerate(loads)}
         (values,) = evaluate(b, width, roots, [lambda leaf, _: given[leaf]])
         for k, root in enumerate(roots, len(loads)):
-            access.store(b, place(root, k, i), values[root], None, None)
+            access.store(b, place(root, k, i), values[root], Which())
     return b
 
 

@@ -17,8 +17,8 @@ from against_numpy import (
 )
 from straight import Case, Module, expressions
 
-from npaccel.backends.numpy.expressions import evaluate
 from npaccel.ir.ops import OPS
+from npaccel.ir.reference.expressions import evaluate
 from npaccel.ir.scalar import Pool, rare_parts
 
 MATHEMATICS = cases(exact=False)

@@ -45,7 +45,16 @@ def everything() -> Kernel:
     leaves = (
         Leaf(False, (*made, Reduce(0, Fold.SUM, y, mask), Reduce(1, Fold.ARGMIN, x))),
         Leaf(True, (StoreRow(0, pool.row("f8", 0).unary(Core.SQRT)),)),
-        Leaf(False, (Store(2, x * y, mask),), (mask,), (Flag(0, FlagKind.OVER, mask),)),
+        Leaf(
+            False,
+            (
+                Store(2, x * y, mask),
+                Store(2, x, mask, pool.index(1)),
+                Store(2, y, None, pool.index(2)),
+            ),
+            (mask,),
+            (Flag(0, FlagKind.OVER, mask),),
+        ),
     )
     arrays = (
         ArrayParam("f8", Stride.UNIT, read=True, written=False),

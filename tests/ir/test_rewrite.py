@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from npaccel.backends.numpy.expressions import evaluate
 from npaccel.ir.passes.rewrite import RULES, RewritingPool, Rule
+from npaccel.ir.reference.expressions import evaluate
 from npaccel.ir.scalar import Core, Expr, Pool
 
 VALUES = {

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from npaccel.backends.numpy.kernels import run_kernel
-from npaccel.backends.numpy.requests import run_request, run_requests, show
 from npaccel.ir.nodes import (
     BufferInfo,
     Kernel,
@@ -20,6 +18,8 @@ from npaccel.ir.nodes import (
     Trace,
     View,
 )
+from npaccel.ir.reference.kernels import run_kernel
+from npaccel.ir.reference.requests import run_request, run_requests, show
 
 Array = np.ndarray[Any, Any]
 WARN = 0x55 & ~0x10  # all but underflow

@@ -177,6 +177,23 @@ def test_forgotten_runs() -> None:
     assert "nothing is known any more" in str(told)
 
 
+def test_the_reason_is_the_true_one() -> None:
+    special = pytest.importorskip("scipy.special")
+    x = npaccel.asarray(np.linspace(0.0, 3.0, 1000))
+    n = npaccel.asarray(np.arange(5000))
+    calls = {
+        "erf": (lambda: special.erf(x), "a ufunc of another library"),
+        "power": (lambda: np.power(n, n), "powers of integers may raise"),
+        "sin": (lambda: np.sin(x.astype("g")), f"dtype {np.dtype('g')} has no kernel"),
+    }
+    npaccel.stats(reset=True)
+    for call, _ in calls.values():
+        call()
+    told = {f.function: f.reason for f in npaccel.explain().fallbacks}
+    for name, (_, reason) in calls.items():
+        assert reason in told[name] and "no loop" not in told[name]
+
+
 def test_fallbacks_are_listed_the_most_frequent_first() -> None:
     npaccel.stats(reset=True)
     a = wrapped(N)

@@ -90,10 +90,15 @@ READS = {
     "list": lambda y: y.tolist(),
     "text": lambda y: str(y),  # noqa: PLW0108
     "evaluate": npaccel.evaluate,
+    "float": lambda y: float(y[3]),
+    "bool": lambda y: bool(y[3] > 1),
+    "element": lambda y: y[-1],
+    "plain element": lambda y: np.asarray(y)[3],
+    "plain mask": lambda y: np.asarray(y)[[True] * 10],
 }
 
 
-@pytest.mark.parametrize("name", ["if", "list", "text", "evaluate"])
+@pytest.mark.parametrize("name", READS)
 def test_reads_are_illegal_and_nothing_is_lost(name):
     x = npaccel.asarray(rand(10))
     line = test_reads_are_illegal_and_nothing_is_lost.__code__.co_firstlineno + 5
@@ -107,7 +112,7 @@ def test_reads_are_illegal_and_nothing_is_lost(name):
     assert np.array_equal(z, rand(10) + 2)
 
 
-@pytest.mark.parametrize("name", ["if", "list", "text", "evaluate"])
+@pytest.mark.parametrize("name", READS)
 def test_on_illegal_warn_runs_in_parts(name):
     x = npaccel.asarray(rand(10))
     with (
@@ -118,6 +123,29 @@ def test_on_illegal_warn_runs_in_parts(name):
         READS[name](y)
         y = y * 2
     assert np.array_equal(y, (rand(10) + 1) * 2)
+
+
+def test_what_is_not_pending_may_be_read():
+    x = npaccel.asarray(rand(10))
+    known = npaccel.evaluate(npaccel.asarray(rand(10)) * 3)
+    with npaccel.macro("known", x):
+        y = x + 1
+        assert known[3] == rand(10)[3] * 3 and np.asarray(known)[3] == known[3]
+        assert float(x[2]) == rand(10)[2]
+        part = np.asarray(y)[2:5]  # a view: nothing is read
+    np.testing.assert_array_equal(part, rand(10)[2:5] + 1)
+    assert np.asarray(y + 1)[3] == rand(10)[3] + 2  # outside again
+
+
+def test_forgotten_recordings_are_counted(setting):
+    setting("macro_cache", 2)
+    for i in range(12):
+        x = npaccel.asarray(rand(10))
+        with npaccel.macro("many", x, control=i % 6):
+            y = x * (i % 6)
+        assert np.array_equal(y, rand(10) * (i % 6))
+    found = counts("many")
+    assert found["bodies"] == 12 and found["recordings"] >= 6 and found["variants"] <= 2
 
 
 def test_the_same_block_again_inside_is_illegal():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+import warnings
 
 import numpy as np
 import pytest
@@ -143,3 +144,18 @@ def test_random_indices(indices, name, step):
             actual = section(x, i)
             assert type(actual) is type(expected)
             np.testing.assert_allclose(actual, expected, rtol=1e-12)
+
+
+def test_the_value_of_an_array_without_dimensions_is_looked_up_at_each_call() -> None:
+    place = np.array(1)
+
+    @npaccel.macro(on_illegal="warn")
+    def step(u: np.ndarray) -> np.ndarray:
+        return u[:, place] * 2
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for i in (1, 3, 0, 1):
+            place[...] = i
+            x = np.arange(20.0).reshape(4, 5) + i
+            assert np.array_equal(step(x), x[:, i] * 2)

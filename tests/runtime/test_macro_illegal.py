@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import math
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from macros import plain_sizes, rand, same
 
 import npaccel
+from npaccel import _native
 from npaccel.errors import ConfigError, NpaccelWarning, SectionError
 
 __all__ = ["plain_sizes"]
@@ -49,8 +51,7 @@ def test_reading_a_value_is_illegal(name):
         step(rand(5))
     text = str(caught.value)
     assert f"{__file__}:{step.__wrapped__.__code__.co_firstlineno}" in text
-    if name != "raw":
-        assert f"at {__file__}:{read.__code__.co_firstlineno}" in text
+    assert f"at {__file__}:{read.__code__.co_firstlineno}" in text
     assert np.array_equal(np.asarray(before), rand(100_000) * 2)  # nothing pending is lost
     same(npaccel.macro(lambda x: x + 1)(rand(3)), rand(3) + 1)
 
@@ -91,6 +92,74 @@ def test_a_write_to_another_array_is_illegal():
     with pytest.raises(SectionError, match="neither an argument nor"):
         step(rand(3))
     assert not log.any()
+
+
+LOG = np.zeros(5)
+
+WRITES = {
+    "all of it": "LOG[:] = y",
+    "an element": "LOG[3] = y[3]",
+    "a part": "LOG[1:][...] = y[:-1]",
+    "a list": "LOG[:2] = [y[0], 2.0]",
+    "added": "global LOG; LOG += y",
+    "in place": "np.multiply(LOG, y, out=LOG)",
+    "a copy": "np.copyto(LOG, y)",
+}
+
+
+@pytest.mark.parametrize("block", [False, True])
+def test_a_write_to_a_global_array_is_told_as_one_with_its_line(block):
+    @npaccel.macro
+    def step(u):
+        y = u + 1
+        LOG[:] = y * 2
+        return y
+
+    line = step.__wrapped__.__code__.co_firstlineno + 3
+    told = rf"writes to an array that is neither .* at {__file__}:{line};"
+    with npaccel.accelerate() if block else nullcontext():
+        for _ in range(2):
+            with pytest.raises(SectionError, match=told):
+                step(rand(5))
+    assert not LOG.any()
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_to_a_global_array_are_illegal(name):
+    names = {"np": np, "LOG": np.zeros(5)}
+    text = f"def step(u):\n    y = u + 1\n    {WRITES[name]}\n    return y\n"
+    exec(compile(text, "body.py", "exec"), names)
+    step = npaccel.macro(names["step"])
+    with pytest.raises(SectionError, match=r"writes to an array that is neither .* at body.py:3;"):
+        step(rand(5))
+    assert not names["LOG"].any()
+
+
+def test_on_illegal_warn_writes_the_global_array():
+    @npaccel.macro(on_illegal="warn")
+    def step(u):
+        LOG[:] = u * 2
+        return u + 1
+
+    try:
+        with pytest.warns(NpaccelWarning, match="writes to an array"):
+            same(step(rand(5)), rand(5) + 1)
+        same(LOG, rand(5) * 2)
+    finally:
+        LOG[:] = 0
+
+
+def test_subscripts_of_plain_arrays_are_numpys_after_a_section():
+    slots = _native.redirected()
+
+    @npaccel.macro
+    def step(u):
+        return u + 1
+
+    step(rand(5))
+    with pytest.raises(SectionError):
+        npaccel.macro(lambda u: float(u[0]))(rand(5))
+    assert _native.redirected() == slots
 
 
 def test_a_raw_write_to_an_array_that_was_read_is_illegal():

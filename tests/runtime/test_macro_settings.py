@@ -156,6 +156,25 @@ def test_the_cache_is_bounded(setting):
     assert any("test_the_cache_is_bounded" in name for name in npaccel.macro.stats())
 
 
+def test_counts_outlive_what_is_forgotten(setting):
+    setting("macro_cache", 2)
+
+    @npaccel.macro
+    def step(x):
+        return x + 1
+
+    for n in (3, 4, 5, 6):
+        for _ in range(4):  # recorded once, replayed three times
+            same(step(rand(n)), rand(n) + 1)
+    found = step.stats()
+    assert found["variants"] == 2
+    assert found["recordings"] == 4 and found["replays"] == 4 * 4 and found["bodies"] == 0
+    npaccel.macro.clear()
+    assert step.stats()["replays"] == found["replays"]
+    step.clear()
+    assert step.stats()["replays"] == found["replays"]
+
+
 def test_nothing_is_leaked():
     @npaccel.macro
     def step(x, f):

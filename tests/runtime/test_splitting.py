@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from npaccel.backends.numpy.kernels import run_kernel
-from npaccel.backends.numpy.requests import kept, run_request, show
 from npaccel.ir.nodes import KernelStep
 from npaccel.ir.passes import plan
+from npaccel.ir.reference.kernels import run_kernel
+from npaccel.ir.reference.requests import kept, run_request, show
 from npaccel.runtime.splitting import orders, run_part, split
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "ir"))

@@ -21,7 +21,12 @@ def wrong(r: Request, operands: list[Any], seen: Any, result: Any, looped=False,
     result = np.asarray(result, r.loop[-1])
     expected = result.astype(cast or result.dtype)
     inputs = Inputs([np.asarray(x) for x in operands], True, [result], looped)
-    return differences(r, 0, inputs, np.asarray(seen, expected.dtype), expected).tolist()
+    found = np.asarray(seen, expected.dtype)
+    without = Inputs(inputs.operands, True, [], looped)
+    assert cast or np.array_equal(
+        differences(r, 0, inputs, found, expected), differences(r, 0, without, found, expected)
+    )
+    return differences(r, 0, inputs, found, expected).tolist()
 
 
 def test_what_is_exact_may_not_differ_at_all() -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from npaccel.backends.c.halves import FUNCTIONS
 from npaccel.backends.c.values import CValues, c_type, memory_type
-from npaccel.backends.emit.builder import Lanes, Name, Value, Variable
+from npaccel.backends.emit.builder import Lanes, Name, Value, Variable, Which
 from npaccel.backends.emit.machine import Machine
 from npaccel.ir.scalar import item_size
 
@@ -175,34 +175,25 @@ class CText(CValues):
             whole = self._some(dtype, every, lanes, whole)
         return self._from_memory(dtype, whole, width)
 
-    def store_lanes(
-        self,
-        pointer: Name,
-        stride: Name | None,
-        x: Name,
-        lanes: Lanes | None,
-        mask: Name | None,
-        *,
-        stream: bool = False,
-    ) -> None:
+    def store_lanes(self, pointer: Name, stride: Name | None, x: Name, which: Which) -> None:
+        lanes = which.lanes
         x = self._to_memory(x)
         whole = f"STORE({memory_type(x.dtype, 1)}, {x.width}, {x}, {pointer});"
         places = [
             self._element(x.dtype, pointer, self._lane_offset(x.dtype, stride, k))
             for k in range(x.width)
         ]
-        if stride is not None or mask is not None or (lanes is not None and lanes.fewer):
-            self._store_some(places, x, lanes, mask)
+        if stride is not None or which.mask is not None or (lanes is not None and lanes.fewer):
+            self._store_some(places, x, which)
         elif lanes is None:
             self.do(whole)
         else:
             self.do(f"if ({lanes.count} == {x.width}) {whole}")
             with self._braces("else"):
-                self._store_some(places, x, lanes, mask)
+                self._store_some(places, x, which)
 
-    def _store_some(
-        self, places: Sequence[str], x: Name, lanes: Lanes | None, mask: Name | None
-    ) -> None:
+    def _store_some(self, places: Sequence[str], x: Name, which: Which) -> None:
+        lanes, mask = which.lanes, which.mask
         for k, place in enumerate(places[:-1] if lanes and lanes.fewer else places):
             conditions = [] if lanes is None else [f"{k} < {lanes.count}"]
             if mask is not None:
@@ -210,20 +201,12 @@ class CText(CValues):
             condition = f"if ({' && '.join(conditions)}) " if conditions else ""
             self.do(f"{condition}{place} = {self._lane_text(x, k)};")
 
-    def store_pairs(
-        self,
-        pointer: Name,
-        x: Value,
-        lanes: Lanes | None,
-        mask: Name | None,
-        *,
-        stream: bool = False,
-    ) -> None:
+    def store_pairs(self, pointer: Name, x: Value, which: Which) -> None:
         dtype, width, size = x[0].dtype, x[0].width, item_size(x[0].dtype)
-        if lanes is not None or mask is not None:
+        if which.lanes is not None or which.mask is not None:
             for k, name in enumerate(x):
                 place = self.offset(pointer, k * size)
-                self.store_lanes(place, self.n(2 * size), name, lanes, mask)
+                self.store_lanes(place, self.n(2 * size), name, which)
             return
         for k in range(2):
             own = range(k * width // 2, (k + 1) * width // 2)
@@ -232,13 +215,11 @@ class CText(CValues):
             where = f"{pointer} + {k * width * size}"
             self.do(f"STORE({memory_type(dtype, 1)}, {width}, {mixed}, {where});")
 
-    def store_each(
-        self, pointer: Name, offsets: Name, x: Name, lanes: Lanes | None, mask: Name | None
-    ) -> None:
+    def store_each(self, pointer: Name, offsets: Name, x: Name, which: Which) -> None:
         x = self._to_memory(x)
         own = (f"(long){self._lane_text(offsets, k)}" for k in range(x.width))
         places = [self._element(x.dtype, pointer, place) for place in own]
-        self._store_some(places, x, lanes, mask)
+        self._store_some(places, x, which)
 
     def fetch(self, pointer: Name) -> None:
         self.do(f"FETCH({pointer});")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
-from npaccel.backends.emit.builder import Builder, Lanes, Name, Value
+from npaccel.backends.emit.builder import Builder, Lanes, Name, Value, Which
 from npaccel.backends.layout import parts_of
 from npaccel.ir.nodes import Stride
 from npaccel.ir.scalar import Core, item_size
@@ -32,24 +33,16 @@ def load(b: Builder, place: Place, width: int, lanes: Lanes | None) -> Value:
     return tuple(b.load_lanes(part, pointer, stride, width, lanes) for pointer in pointers)
 
 
-def store(
-    b: Builder,
-    place: Place,
-    value: Value,
-    lanes: Lanes | None,
-    mask: Name | None,
-    *,
-    stream: bool = False,
-) -> None:
-    """Write the lanes that exist and for which `mask` holds; stream: as `Builder.store_lanes`."""
+def store(b: Builder, place: Place, value: Value, which: Which) -> None:
+    """Write lanes."""
     _, pointers = _parts(b, place)
     if value[0].width == 1:
-        _store_one(b, pointers, value, mask)
+        _store_one(b, pointers, value, which)
     elif place.vector is Stride.UNIT and len(pointers) == 2:
-        b.store_pairs(place.pointer, value, lanes, mask, stream=stream)
+        b.store_pairs(place.pointer, value, which)
     else:
         for pointer, name in zip(pointers, value, strict=True):
-            b.store_lanes(pointer, _stride(place), name, lanes, mask, stream=stream)
+            b.store_lanes(pointer, _stride(place), name, which)
 
 
 def gather(b: Builder, place: Place, offset: Name, lanes: Lanes | None) -> Value:
@@ -61,17 +54,15 @@ def gather(b: Builder, place: Place, offset: Name, lanes: Lanes | None) -> Value
     return tuple(b.load_each(part, pointer, moved, lanes) for pointer in pointers)
 
 
-def scatter(
-    b: Builder, place: Place, offset: Name, value: Value, lanes: Lanes | None, mask: Name | None
-) -> None:
+def scatter(b: Builder, place: Place, offset: Name, value: Value, which: Which) -> None:
     """The inverse; of lanes that write to the same element the last one stays."""
     _, pointers = _parts(b, place)
     moved = _moved(b, place, offset)
     if moved.width == 1:
-        _store_one(b, [b.offset(pointer, b.as_n(moved)) for pointer in pointers], value, mask)
+        _store_one(b, [b.offset(p, b.as_n(moved)) for p in pointers], value, which)
         return
     for pointer, name in zip(pointers, value, strict=True):
-        b.store_each(pointer, moved, name, lanes, mask)
+        b.store_each(pointer, moved, name, which)
 
 
 def _parts(b: Builder, place: Place) -> tuple[str, list[Name]]:
@@ -85,16 +76,11 @@ def _stride(place: Place) -> Name | None:
     return None if place.vector is Stride.UNIT else place.stride
 
 
-def _store_one(b: Builder, pointers: list[Name], value: Value, mask: Name | None) -> None:
-    def write() -> None:
+def _store_one(b: Builder, pointers: list[Name], value: Value, which: Which) -> None:
+    exists = b.both(which.mask, which.lanes.below if which.lanes else None)
+    with b.when(exists) if exists is not None else nullcontext():
         for pointer, name in zip(pointers, value, strict=True):
             b.store(pointer, name)
-
-    if mask is None:
-        write()
-        return
-    with b.when(mask):
-        write()
 
 
 def _moved(b: Builder, place: Place, offset: Name) -> Name:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from npaccel.backends.emit.builder import Builder, Lanes, Name, Value
+from npaccel.backends.emit.machine import Guard
 from npaccel.backends.emit.scalars import single, write_node
 from npaccel.ir.nodes import Flag, Leaf
 from npaccel.ir.scalar import Core, Expr, rare_parts
@@ -20,6 +21,10 @@ LEAVES = frozenset(
         Core.BEFORE,
     }
 )  # fmt: skip
+# What sets a processor's flags.
+_RAISING = frozenset(
+    {Core.ADD, Core.SUB, Core.MUL, Core.DIV, Core.FMA, Core.SQRT, Core.RINT, Core.CONVERT}
+)
 # Fewer instructions than this are cheaper than a branch around them.
 RARE_BLOCK_NODES = 8
 
@@ -58,7 +63,9 @@ def _write(
     operands = [values[arg] for arg in node.args]
     if node.op in LEAVES:
         return source(node, operands)
-    return write_node(b, node, operands, width)
+    value = write_node(b, node, operands, width)
+    fenced = b.guard is Guard.STATUS and node.op in _RAISING and node.dtype[0] == "f"
+    return tuple(map(b.fence, value)) if fenced else value
 
 
 def _write_rare(
@@ -127,7 +134,7 @@ def raise_flags(
 
     The test comes before the leaf's stores, so that flags may load what those overwrite.
     """
-    if not leaf.flags:
+    if not leaf.flags or b.guard is Guard.STATUS:
         return
 
     def cold() -> None:

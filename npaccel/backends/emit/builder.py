@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from npaccel.backends.emit.machine import Machine
+from npaccel.backends.emit.machine import Guard, Machine
 from npaccel.errors import InternalError
 from npaccel.ir.scalar import Core
 
-__all__ = ["Builder", "Lanes", "Name", "Range", "Value", "Variable"]
+__all__ = ["Builder", "Lanes", "Name", "Range", "Value", "Variable", "Which"]
 
 
 class Name(str):
@@ -63,6 +63,17 @@ class Lanes:
     fewer: bool
 
 
+class Which(NamedTuple):
+    """What a store writes: lanes that exist (None: all do) where `mask` is true (None: everywhere).
+
+    stream : past the caches; the address is a multiple of 64
+    """
+
+    lanes: Lanes | None = None
+    mask: Name | None = None
+    stream: bool = False
+
+
 class Range(NamedTuple):
     """A task: from where to where in the band, and in the inner space of a kernel that is split."""
 
@@ -78,6 +89,7 @@ class Builder(ABC):
     Attributes
     ----------
     machine : what the target has
+    guard : how this function tells of what NumPy warns of
     scratch : address of the task's scratch memory
     state_bytes : of it, for what `lasting` declared after `begin_state`
     """
@@ -85,7 +97,7 @@ class Builder(ABC):
     scratch: Name
 
     def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+        self.machine, self.guard = machine, Guard.VALUES
         self.state_bytes = 0
         self._lasting: list[Variable] = []
         self._vectors = 0
@@ -251,43 +263,24 @@ class Builder(ABC):
         """Elements so many bytes apart; None: next to each other."""
 
     @abstractmethod
-    def store_lanes(
-        self,
-        pointer: Name,
-        stride: Name | None,
-        x: Name,
-        lanes: Lanes | None,
-        mask: Name | None,
-        *,
-        stream: bool = False,
-    ) -> None:
-        """The inverse, where `mask` is true. stream: past the caches; aligned to 64 bytes."""
+    def store_lanes(self, pointer: Name, stride: Name | None, x: Name, which: Which) -> None:
+        """The inverse."""
 
     @abstractmethod
     def load_pairs(self, dtype: str, pointer: Name, width: int, lanes: Lanes | None) -> Value:
         """Two vectors, whose elements take turns."""
 
     @abstractmethod
-    def store_pairs(
-        self,
-        pointer: Name,
-        x: Value,
-        lanes: Lanes | None,
-        mask: Name | None,
-        *,
-        stream: bool = False,
-    ) -> None:
-        """The inverse, where `mask` is true."""
+    def store_pairs(self, pointer: Name, x: Value, which: Which) -> None:
+        """The inverse."""
 
     @abstractmethod
     def load_each(self, dtype: str, pointer: Name, offsets: Name, lanes: Lanes | None) -> Name:
         """Elements at offsets (i8, bytes) of their own."""
 
     @abstractmethod
-    def store_each(
-        self, pointer: Name, offsets: Name, x: Name, lanes: Lanes | None, mask: Name | None
-    ) -> None:
-        """The inverse, where `mask` is true; of equal offsets the last lane stays."""
+    def store_each(self, pointer: Name, offsets: Name, x: Name, which: Which) -> None:
+        """The inverse; of equal offsets the last lane stays."""
 
     @abstractmethod
     def fetch(self, pointer: Name) -> None:

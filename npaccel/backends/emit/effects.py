@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from npaccel.backends.emit.access import Place, gather, load, store
+from npaccel.backends.emit.access import Place, gather, load, scatter, store
 from npaccel.backends.emit.body import Source, Values, evaluate, raise_flags
-from npaccel.backends.emit.builder import Lanes, Name, Value, Variable
+from npaccel.backends.emit.builder import Lanes, Name, Value, Variable, Which
 from npaccel.backends.emit.frame import Frame
+from npaccel.backends.emit.machine import Guard
 from npaccel.backends.emit.reduce import Exact, Ordered
 from npaccel.backends.emit.scalars import single
 from npaccel.backends.layout import parts_of, reductions_of
@@ -212,11 +213,11 @@ class Effects:
             for scope, values in zip(scopes, every, strict=True):
                 value = values[effect.value]
                 match effect:
-                    case Store():
+                    case Store() if b.guard is not Guard.MASKS:
                         self._store(effect, value, values, scope, alone=sharing is not None)
                     case StoreScratch():
                         place = self._scratch_place(effect.index, scope)
-                        store(b, place, value, self._stored(scope), None)
+                        store(b, place, value, Which(self._stored(scope)))
                     case StoreRow():
                         self.set_row(effect.index, value)
                     case Reduce():
@@ -229,12 +230,14 @@ class Effects:
         mask = None if effect.mask is None else single(values[effect.mask])
         if alone:  # one item of the group stores
             mask = b.both(mask, b.coordinate("==", b.lane_of_group, b.n(0)))
-        if value[0].width == 1 and scope.lanes is not None:
-            mask = b.both(mask, scope.lanes.below)
         # The parameter's promise covers whole vectors from a row's start only.
         stream = self.kernel.arrays[effect.array].nontemporal and not self.banded
         place = self.place(effect.array, scope)
-        store(b, place, value, scope.lanes, mask, stream=stream)
+        which = Which(scope.lanes, mask, stream)
+        if effect.offset is not None:
+            scatter(b, place, single(values[effect.offset]), value, which)
+        else:
+            store(b, place, value, which)
 
     def _reduce(self, reduction: Reduction, value: Value, values: Values, scope: Scope) -> None:
         b, mask = self.b, reduction.effect.mask

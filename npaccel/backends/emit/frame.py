@@ -9,7 +9,7 @@ from npaccel.backends.emit.builder import Builder, Name, Range, Value, Variable
 from npaccel.backends.emit.groups import Group
 from npaccel.backends.layout import PARTIAL_BYTES, Layout, parts_of, reductions_of
 from npaccel.errors import InternalError
-from npaccel.ir.nodes import Kernel, Stride
+from npaccel.ir.nodes import Kernel, Store, Stride
 from npaccel.ir.scalar import item_size, scans
 
 __all__ = ["Frame", "has_own_points"]
@@ -17,7 +17,10 @@ __all__ = ["Frame", "has_own_points"]
 
 def has_own_points(kernel: Kernel) -> bool:
     """Whether each item of a work group has band points of its own: it alone runs over the rest."""
-    return kernel.vector_band or any(scans(leaf.all_roots) for leaf in kernel.leaves)
+    return kernel.vector_band or any(
+        scans(leaf.all_roots) or any(isinstance(e, Store) and e.offset for e in leaf.effects)
+        for leaf in kernel.leaves
+    )
 
 
 class Frame:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from npaccel.backends.emit.access import Place, load, store
-from npaccel.backends.emit.builder import Name, Value
+from npaccel.backends.emit.builder import Name, Value, Which
 from npaccel.backends.emit.effects import Effects, Reduction, Scope
 from npaccel.backends.emit.frame import Frame
 from npaccel.backends.emit.reduce import Exact, Ordered, store_partial
@@ -323,4 +323,4 @@ class LeafWriter(Effects):
         stride = b.mul(frame.parts, PARTIAL_BYTES * len(self.ordinals))
         for k, name in enumerate(names):
             place = Place(name.dtype, b.offset(pointer, 8 * k), Stride.ANY, stride)
-            store(b, place, (name,), scope.lanes, None)
+            store(b, place, (name,), Which(scope.lanes))

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
-__all__ = ["Machine"]
+__all__ = ["Guard", "Machine"]
+
+
+class Guard(enum.Enum):
+    """How a function tells that something happened which NumPy warns of; see Note [Guards]."""
+
+    VALUES = "values"  # it computes masks, where a cheap one is true
+    STATUS = "status"  # it leaves that to the processor's sticky flags
+    MASKS = "masks"  # it computes masks alone, for what a function with STATUS has been run over
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +33,7 @@ class Machine:
     halves : whether f2 is computed as such; else as f4, rounded after each operation
     fetches : whether lines can be fetched ahead
     group_size : work items that share a task, see groups.py; 1: there are none
+    status : whether the processor's sticky flags can be read for next to nothing
     """
 
     vector_bytes: int
@@ -36,7 +46,19 @@ class Machine:
     halves: bool = False
     fetches: bool = True
     group_size: int = 1
+    status: bool = False
 
     def carried_bytes(self, dtype: str) -> int:
         """Bytes of an element of `dtype` (neither complex nor b1) in a variable."""
         return 4 if dtype == "f2" and not self.halves else int(dtype[1:])
+
+
+# Note [Guards]
+# Masks cost a kernel that computes much up to 2.9 times its time. A processor has flags that stay
+# set once an operation has overflowed, divided by zero or made a NaN: who calls the function clears
+# them before and reads them after, over a part of the range that is small enough; only where one
+# is set the second function, with MASKS, says what happened, of the same inputs (which the caller
+# keeps if the first one writes there). So that flags mean what NumPy's do, each operation is
+# fenced: it is not left out or moved, and a select does not turn it into one of some lanes. Lanes
+# that do not exist are 1. What processors compute otherwise (f2, integer division) keeps VALUES, as
+# does a kernel whose later loop reads what an earlier one stored: `skeletons.may_use_status`.

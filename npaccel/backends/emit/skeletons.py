@@ -37,10 +37,10 @@ from npaccel.backends.emit.reduce import ROW_LEVELS, Counter, load_partial
 from npaccel.backends.emit.tiles import TileWriter
 from npaccel.backends.emit.widths import is_tiled, kernel_width, leaf_width, tile_vectors
 from npaccel.backends.layout import is_ordered, reductions_of
-from npaccel.ir.nodes import Kernel, Leaf, Reduce
+from npaccel.ir.nodes import Kernel, Leaf, Reduce, Store
 from npaccel.ir.scalar import Core, topological
 
-__all__ = ["Skeleton", "skeletons_of", "symbols_of", "write_finish", "write_main"]
+__all__ = ["Skeleton", "may_use_status", "skeletons_of", "symbols_of", "write_finish", "write_main"]
 
 
 class Skeleton(enum.Enum):
@@ -62,6 +62,8 @@ def skeletons_of(kernel: Kernel) -> frozenset[Skeleton]:
         found |= {_SOURCES[op] for op in ops if op in _SOURCES} or {Skeleton.GENERATE}
         if any(isinstance(effect, Reduce) for effect in leaf.effects):
             found.add(Skeleton.FOLD)
+        if any(isinstance(effect, Store) and effect.offset for effect in leaf.effects):
+            found.add(Skeleton.SCATTER)
     return frozenset(found)
 
 
@@ -72,6 +74,20 @@ _SOURCES = {
     Core.GATHER: Skeleton.GATHER,
     Core.SCAN: Skeleton.SCAN,
 }
+
+
+def may_use_status(kernel: Kernel) -> bool:
+    """Whether a processor's flags can guard the kernel, see Note [Guards] of machine.py."""
+    stored: set[object] = set()
+    for leaf in kernel.leaves:
+        nodes = topological(leaf.all_roots)
+        loaded = {node.attr for node in nodes if node.op in (Core.LOAD, Core.GATHER)}
+        if loaded & stored or any(node.dtype == "f2" for node in nodes):
+            return False
+        if any(node.op in (Core.DIV, Core.REM) and node.dtype[0] != "f" for node in nodes):
+            return False
+        stored |= {effect.array for effect in leaf.effects if isinstance(effect, Store)}
+    return True
 
 
 def symbols_of(kernel: Kernel, main: str) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from npaccel.backends.emit.builder import Builder, Lanes, Name, Range, Value, Variable
-from npaccel.backends.emit.machine import Machine
+from npaccel.backends.emit.builder import Builder, Lanes, Name, Range, Value, Variable, Which
+from npaccel.backends.emit.machine import Guard, Machine
 from npaccel.backends.emit.skeletons import symbols_of, write_finish, write_main
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.scalar import Core, item_size
@@ -85,6 +85,7 @@ def machine_of(vector_bytes: int) -> Machine:
         masked_bytes=masked,
         copies=True,
         halves=True,
+        status=True,
     )
 
 
@@ -134,16 +135,19 @@ def write_module(
     *,
     fence: bool,
     linkage: str = "",
+    guard: Guard = Guard.VALUES,
 ) -> str:
     """Text of a module with the functions of many kernels, which have those names.
 
     linkage : how others see them, in LLVM's words
+    guard : of all of them; see Note [Guards] of the emitter's machine.py
     """
     declarations: set[str] = set()
     functions = []
     for symbols, kernel in kernels:
         for symbol, write in zip(symbols, (write_main, write_finish), strict=False):
             printer = Printer(machine_of(vector_bytes), declarations)
+            printer.guard = guard
             write(printer, kernel)
             if write is write_main and fence and any(a.nontemporal for a in kernel.arrays):
                 printer.fence_stores()
@@ -445,24 +449,18 @@ class Printer(Builder):
         call = self._call(f"masked.gather.{suffix}", arguments, _memory_type(dtype, width))
         return self._from_memory(self._emit(call, dtype, width))
 
-    def store_lanes(
-        self,
-        pointer: Name,
-        stride: Name | None,
-        x: Name,
-        lanes: Lanes | None,
-        mask: Name | None,
-        *,
-        stream: bool = False,
-    ) -> None:
-        active = self.both(mask, lanes.below if lanes else None)
+    def store_lanes(self, pointer: Name, stride: Name | None, x: Name, which: Which) -> None:
+        active = self._active(which)
         x = self._to_memory(x)
         if stride is None:
-            self._store_unit(pointer, x, active, stream=stream)
+            self._store_unit(pointer, x, active, stream=which.stream)
         elif active is None:
             self._store_apart(x, self._pointers(pointer, stride, x.width))
         else:
             self._scatter(self._lane_pointers(pointer, self.steps(stride, x.width)), x, active)
+
+    def _active(self, which: Which) -> Name | None:
+        return self.both(which.mask, which.lanes.below if which.lanes else None)
 
     def _store_unit(self, pointer: Name, x: Name, active: Name | None, *, stream: bool) -> None:
         size = item_size(x.dtype)
@@ -474,25 +472,15 @@ class Printer(Builder):
         else:
             self._do(f"store {_typed(x)}, ptr {pointer}, align {size}")
 
-    def store_pairs(
-        self,
-        pointer: Name,
-        x: Value,
-        lanes: Lanes | None,
-        mask: Name | None,
-        *,
-        stream: bool = False,
-    ) -> None:
-        active = self.both(mask, lanes.below if lanes else None)
+    def store_pairs(self, pointer: Name, x: Value, which: Which) -> None:
+        active = self._active(which)
         width = x[0].width
         whole = self._shuffle(x[0], x[1], [at for k in range(width) for at in (k, width + k)])
         twice = None if active is None else self._twice(active)
-        self._store_unit(pointer, whole, twice, stream=stream)
+        self._store_unit(pointer, whole, twice, stream=which.stream)
 
-    def store_each(
-        self, pointer: Name, offsets: Name, x: Name, lanes: Lanes | None, mask: Name | None
-    ) -> None:
-        active = self.both(mask, lanes.below if lanes else None)
+    def store_each(self, pointer: Name, offsets: Name, x: Name, which: Which) -> None:
+        active = self._active(which)
         pointers, x = self._lane_pointers(pointer, offsets), self._to_memory(x)
         if active is None:
             self._store_apart(x, self._each(pointers))

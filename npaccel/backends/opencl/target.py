@@ -24,7 +24,7 @@ from npaccel.backends.layout import LANES
 from npaccel.backends.opencl.folders import Folder
 from npaccel.backends.opencl.helper import read_message, write_message
 from npaccel.config import driver_environment, set_driver_folder
-from npaccel.errors import BackendUnavailable, CompileError, Unsupported
+from npaccel.errors import BackendUnavailable, BuildTimeout, CompileError, Unsupported
 
 __all__ = ["BUILD_SECONDS", "Builder", "Target", "find_devices", "list_devices"]
 
@@ -186,7 +186,7 @@ class Builder:
                 write_message(process.stdin, header, source.encode())
                 if not _readable(process.stdout, self.seconds):
                     self.stop()
-                    raise CompileError(f"opencl: a build took more than {self.seconds:g} s")
+                    raise BuildTimeout(f"opencl: a build took more than {self.seconds:g} s")
                 answer, image = read_message(process.stdout)
             except (OSError, EOFError) as error:
                 self.stop()

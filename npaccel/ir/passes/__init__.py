@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from npaccel.errors import InternalError
 from npaccel.ir.nodes import Plan, Trace
 from npaccel.ir.passes.check import verify_draft
-from npaccel.ir.passes.draft import Draft, Limits, Pass
+from npaccel.ir.passes.draft import Cut, Draft, Limits, Pass
 from npaccel.ir.passes.facts import FACTS
 from npaccel.ir.passes.form import FORM
 from npaccel.ir.passes.group import GROUP
 from npaccel.ir.passes.liveness import LIVENESS
 from npaccel.ir.verify import verify_trace
 
-__all__ = ["DEFAULT_LIMITS", "PIPELINE", "Limits", "Pass", "plan"]
+__all__ = ["DEFAULT_LIMITS", "PIPELINE", "Cut", "Limits", "Pass", "plan"]
 
 PIPELINE: tuple[Pass, ...] = (FACTS, LIVENESS, GROUP, FORM)
 DEFAULT_LIMITS = Limits()
+NOWHERE: Mapping[int, Cut] = MappingProxyType({})
 
 
 def plan(
     trace: Trace,
     *,
     limits: Limits = DEFAULT_LIMITS,
+    cuts: Mapping[int, Cut] = NOWHERE,
     check: bool = False,
     pipeline: tuple[Pass, ...] = PIPELINE,
 ) -> Plan:
@@ -29,6 +34,7 @@ def plan(
 
     Parameters
     ----------
+    cuts : by number of a request, for those in kernels that a compiler has rejected
     check : verify the trace, and what each pass made of it
 
     Raises
@@ -37,7 +43,7 @@ def plan(
     """
     if check:
         verify_trace(trace)
-    draft = Draft(trace, limits)
+    draft = Draft(trace, limits, cuts)
     for step in pipeline:
         draft = step.run(draft)
         if check:

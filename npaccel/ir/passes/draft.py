@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from npaccel.ir.fold_order import FoldOrder
 from npaccel.ir.nodes import KernelStep, Plan, Request, RequestStep, Trace
 from npaccel.ir.operation import Op
 from npaccel.ir.views import Region
 
-__all__ = ["Access", "Draft", "Fact", "Group", "Limits", "Member", "Need", "Pass", "Role"]
+__all__ = ["Access", "Cut", "Draft", "Fact", "Group", "Limits", "Member", "Need", "Pass", "Role"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,13 @@ class Limits:
     column_points: int = 4096
     recent: int = 8
     views: int = 64
+
+
+class Cut(NamedTuple):
+    """Of a request: in how many requests' kernel it may be at most, and why. 0: it is NumPy's."""
+
+    most: int
+    why: str
 
 
 class Need(enum.IntEnum):
@@ -136,6 +144,7 @@ class Draft:
 
     trace: Trace
     limits: Limits
+    cuts: Mapping[int, Cut] = field(default_factory=dict)
     facts: tuple[Fact, ...] = ()
     needs: tuple[Need, ...] = ()
     groups: tuple[Group, ...] = ()

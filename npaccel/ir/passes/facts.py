@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 
 from npaccel.ir.fold_order import FoldOrder, fold_order
 from npaccel.ir.nodes import FlagKind, Fold, Kind, Request, View
 from npaccel.ir.operation import Op
 from npaccel.ir.ops import find
-from npaccel.ir.passes.draft import Access, Draft, Fact, Limits, Pass
+from npaccel.ir.passes.draft import Access, Cut, Draft, Fact, Limits, Pass
 from npaccel.ir.scalar import SCANNED, Pool, usual
 from npaccel.ir.views import Region, gathered, is_injective, overlaps, region, squeezed_axes
 
@@ -35,8 +36,9 @@ def kinds_asked(errstate: int) -> tuple[FlagKind, ...]:
 class _Looker:
     """Makes facts; remembers bodies and regions that were seen before."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, cuts: Mapping[int, Cut]) -> None:
         self.limits = limits
+        self.cuts = cuts
         self.bodies: dict[tuple[str, tuple[str, ...]], tuple[Op | None, int, frozenset[FlagKind]]]
         self.bodies = {}
         self.regions: dict[tuple[str, int, tuple[int, ...], tuple[int, ...]], Region] = {}
@@ -110,6 +112,9 @@ class _Looker:
         kinds = kinds.union(*(self.cast(a, b) for a, b in _casts(request)))
         asked = kinds_asked(request.errstate)
         reason = self.reason(request, op, asked, accesses)
+        cut = self.cuts.get(request.index)
+        if reason is None and cut is not None and cut.most == 0:
+            reason = cut.why
         if reason is None and request.kind is Kind.SCAN:
             reason = _reason_of_rows(space, axes, self.limits)
         # Nothing is known of the warnings of what NumPy computes.
@@ -252,7 +257,7 @@ def _reason_of_rows(space: tuple[int, ...], axes: tuple[int, ...], limits: Limit
 
 
 def _run(draft: Draft) -> Draft:
-    looker = _Looker(draft.limits)
+    looker = _Looker(draft.limits, draft.cuts)
     facts = tuple(looker.fact(request) for request in draft.trace.requests)
     return dataclasses.replace(draft, facts=facts)
 

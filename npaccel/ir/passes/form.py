@@ -349,7 +349,8 @@ class _Uses:
             match effect:
                 case Store():
                     mask = None if effect.mask is None else form[effect.mask]
-                    effects.append(Store(self.arrays[effect.array], value, mask))
+                    offset = None if effect.offset is None else form[effect.offset]
+                    effects.append(Store(self.arrays[effect.array], value, mask, offset))
                 case Reduce():
                     mask = None if effect.mask is None else form[effect.mask]
                     row = self.rows[effect.index]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import sys
 from collections.abc import Iterable, Iterator
 
 from npaccel.ir.fold_order import FoldOrder
@@ -48,6 +49,7 @@ class _Open:
         self.size = 0
         self.uses: dict[int, dict[Key, _Use]] = {}
         self.views = 0
+        self.most = sys.maxsize  # members that it may have
 
     def key(self, access: Access, role: Role) -> Key:
         strides = access.strides
@@ -181,6 +183,7 @@ class _Open:
             )
             and self.size + other.size <= self.limits.nodes
             and self.views + other.views <= self.limits.arrays
+            and len(self.members) + len(other.members) <= min(self.most, other.most)
         )
 
     def conflicts(self, other: _Open) -> bool:
@@ -202,6 +205,7 @@ class _Open:
         self.strides |= other.strides
         self.size += other.size
         self.views += other.views
+        self.most = min(self.most, other.most)
         for buffer, uses in other.uses.items():
             mine = self.uses.setdefault(buffer, {})
             for key, use in uses.items():
@@ -339,7 +343,7 @@ class _Index:
 
 class _Grouper:
     def __init__(self, draft: Draft) -> None:
-        self.limits = draft.limits
+        self.limits, self.cuts = draft.limits, draft.cuts
         self.groups: list[_Open] = []
         self.index = _Index(draft.limits.views)
         self.dead = frozenset(b.index for b in draft.trace.buffers if b.dead)
@@ -358,7 +362,13 @@ class _Grouper:
             group = _Open(len(self.groups), fact, self.limits, self.dead)
             self.groups.append(group)
             group.join(place, fact, _role(fact), 1, need)
+        group.most = min(group.most, self._most(fact))
         self.index.record(group.index, accesses)
+
+    def _most(self, fact: Fact) -> int:
+        """Requests that may be in a group with this one, itself included."""
+        cut = self.cuts.get(fact.request.index)
+        return sys.maxsize if cut is None else cut.most
 
     def _host(self, place: int, fact: Fact, need: Need, last: int) -> _Open | None:
         newest = len(self.groups) - 1
@@ -367,6 +377,8 @@ class _Grouper:
         candidates += [self.groups[at] for at in range(newest, first, -1)]
         for group in candidates:
             role = group.role(fact) if group.members else None
+            if len(group.members) >= min(group.most, self._most(fact)):
+                continue
             if role is None or (group.index != last and not group.shares(fact, role)):
                 continue
             time = group.time(fact, role, need)

@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from npaccel.backends.numpy.expressions import convert, evaluate
-from npaccel.backends.numpy.kernels import reduce_inner, run_kernel
 from npaccel.ir.nodes import (
     ArrayParam,
     Flag,
@@ -21,6 +19,8 @@ from npaccel.ir.nodes import (
     StoreScratch,
     Stride,
 )
+from npaccel.ir.reference.expressions import convert, evaluate
+from npaccel.ir.reference.kernels import reduce_inner, run_kernel
 from npaccel.ir.scalar import Core, Pool
 
 

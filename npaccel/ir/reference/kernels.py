@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from npaccel.backends.numpy.expressions import Array, constant, evaluate
 from npaccel.ir.nodes import Fold, Kernel, Leaf, Reduce, Store, StoreRow, StoreScratch
+from npaccel.ir.reference.expressions import Array, constant, evaluate
 from npaccel.ir.scalar import SCANNED, Core, Expr
 
 __all__ = ["reduce_inner", "run_kernel"]
@@ -73,6 +73,9 @@ class _Run:
             mask = getattr(effect, "mask", None)
             where = np.True_ if mask is None else np.broadcast_to(values[mask], shape)
             match effect:
+                case Store() if effect.offset is not None:
+                    offset = np.broadcast_to(values[effect.offset], shape)
+                    self._scatter(effect.array, value, where, offset)
                 case Store():
                     np.copyto(self._array(effect.array, row=leaf.row), value, where=where)
                 case StoreScratch():
@@ -116,6 +119,14 @@ class _Run:
         )
         return np.take_along_axis(source, (offset - low)[..., None], -1)[..., 0]
 
+    def _scatter(self, index: int, value: Array, where: Any, offset: Array) -> None:
+        array = self._array(index, row=False)
+        start = array.__array_interface__["data"][0]
+        for at in np.ndindex(array.shape):
+            if np.broadcast_to(where, array.shape)[at]:
+                moved = np.dot(at, array.strides) + int(offset[at]) * array.itemsize
+                _at(array, start + int(moved))[0] = value[at]
+
     def _value(self, node: Expr, *, row: bool) -> Array:
         at = node.attr
         assert isinstance(at, int)
@@ -140,7 +151,7 @@ class _Block:
 
     def __init__(self, dtype: str, address: int) -> None:
         self.__array_interface__ = {
-            "shape": (1,), "typestr": dtype, "data": (address, True), "version": 3
+            "shape": (1,), "typestr": dtype, "data": (address, False), "version": 3
         }  # fmt: skip
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from npaccel.backends.numpy.requests import run_request, run_requests, show
 from npaccel.ir.nodes import Kind, Request, ScalarOperand, View
+from npaccel.ir.reference.requests import run_request, run_requests, show
 
 ALL = 0x55
 

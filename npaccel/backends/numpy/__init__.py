@@ -1,1 +1,0 @@
-"""The NumPy backend: kernels interpreted with whole-array NumPy. The reference; never fast."""

@@ -1,0 +1,67 @@
+"""Where a compiler rejects a kernel: plans of smaller ones, before NumPy's loops take over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from npaccel.errors import CompileError
+from npaccel.ir.nodes import KernelStep, Plan, Trace
+from npaccel.ir.passes import Cut, plan
+
+__all__ = ["CUT", "Made", "Rejected", "cut_until"]
+
+T = TypeVar("T")
+# Thirteen are enough for 4096 requests by halves, and as many for each that is rejected alone.
+ATTEMPTS = 65
+PATIENCE_S = 30.0
+CUT = "the kernel was cut into smaller ones"
+
+
+class Rejected(CompileError):
+    """Kernels of a plan were rejected. kernels: the requests of each, and the compiler's words."""
+
+    def __init__(self, kernels: Sequence[tuple[tuple[int, ...], str]]) -> None:
+        super().__init__(kernels[0][1])
+        self.kernels = kernels
+
+
+class Made(NamedTuple, Generic[T]):
+    """What was made of a plan. cuts, rejected: what changed the plan, and why; or nothing."""
+
+    made: T
+    plan: Plan
+    cuts: dict[int, Cut]
+    rejected: Rejected | None
+
+
+def cut_until(trace: Trace, planned: Plan, make: Callable[[Plan], T]) -> Made[T]:
+    """What `make` makes of a plan without rejected kernels.
+
+    A rejected kernel's requests are planned again as kernels of half as many; where one alone is
+    rejected NumPy's loop computes it, the others stay kernels.
+
+    Raises
+    ------
+    Rejected : the first one, where nothing is left or it takes too long.
+    """
+    cuts: dict[int, Cut] = {}
+    first: Rejected | None = None
+    end = time.monotonic() + PATIENCE_S
+    for _ in range(ATTEMPTS):
+        try:
+            return Made(make(planned), planned, cuts, first)
+        except Rejected as error:
+            first = first or error
+            alone = [found for found in error.kernels if len(found[0]) == 1]
+            if alone:  # they were it, perhaps: what was with them is tried as a whole again
+                cuts = {request: cut for request, cut in cuts.items() if cut.most == 0}
+            for requests, why in alone or error.kernels:
+                cut = Cut(len(requests) // 2, f"not compiled: {why}")
+                cuts.update(dict.fromkeys(requests, cut))
+        planned = plan(trace, cuts=cuts)
+        if time.monotonic() > end or not any(isinstance(s, KernelStep) for s in planned.steps):
+            break
+    assert first is not None
+    raise first
