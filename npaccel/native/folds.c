@@ -100,7 +100,9 @@ static PyObject *fold_now(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool 
     npy_intp kept[NPA_MAX_DIMS];
     int64_t shape[NPA_MAX_DIMS], in[NPA_MAX_DIMS], out[NPA_MAX_DIMS];
     int ndim = PyArray_NDIM(a), nkept = 0, state = npa_errstate_of(rule);
-    if (state < 0 || npa_check_mode || npa_copies_exist() || PyArray_SIZE(a) == 0) {
+    bool own = npa_buffer_of(a) != NULL;
+    if (state < 0 || npa_check_mode || npa_copies_exist() || PyArray_SIZE(a) == 0 ||
+        (own && npa_touch(a, false) < 0)) {
         return NULL;
     }
     for (int i = 0; i < ndim; i++) {
@@ -122,10 +124,11 @@ static PyObject *fold_now(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool 
     npa_folding of = {.rule = rule, .ndim = ndim, .in_type = npa_canonical(PyArray_TYPE(a)),
                       .out_type = npa_canonical(PyArray_TYPE(made)), .axes = axes, .shape = shape,
                       .in_step = in, .out_step = out, .in = PyArray_DATA(a), .out = PyArray_DATA(made)};
-    int kinds;
-    Py_BEGIN_ALLOW_THREADS
-    kinds = npa_fold(&of);
-    Py_END_ALLOW_THREADS
+    PyThreadState *mine = own ? NULL : PyEval_SaveThread(); /* else it might be hidden meanwhile */
+    int kinds = npa_fold(&of);
+    if (mine != NULL) {
+        PyEval_RestoreThread(mine);
+    }
     int asked = 0;
     for (int i = 0; i < 4; i++) {
         asked |= state >> (2 * i) & 3 ? 1 << i : 0;

@@ -736,6 +736,11 @@ static int run_now(draft *d)
  * queue. 1 done; 0 it is to be recorded all the same, as it has to warn; -1 error. */
 static int map_now(draft *d, char order, PyObject **results)
 {
+    for (int k = 0; k < d->nin + d->nout + d->masked; k++) { /* with the GIL nobody hides them again */
+        if (d->arrays[k] != NULL && npa_touch(d->arrays[k], false) < 0) {
+            return -1;
+        }
+    }
     int kinds = lay_out_results(d, order, true) ? run_now(d) : -1, asked = 0;
     for (int i = 0; i < 4; i++) {
         asked |= d->errstate >> (2 * i) & 3 ? 1 << i : 0;
