@@ -8,13 +8,23 @@ checksum, and what does not match is deleted and not used. Many processes may sh
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from hashlib import sha256
+else:
+    try:
+        from _sha2 import sha256  # hashlib loads OpenSSL: longer than it takes to hash some MB
+    except ImportError:
+        try:
+            from _sha256 import sha256  # before Python 3.12
+        except ImportError:
+            from hashlib import sha256
 
 __all__ = ["Entry", "Store", "digest"]
 
@@ -34,7 +44,7 @@ MOST_HITS = 1 << 24
 
 def digest(*parts: str | bytes) -> str:
     """Hexadecimal name for an entry that depends on these; where one ends matters."""
-    total = hashlib.sha256()
+    total = sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
         total.update(len(data).to_bytes(8, "little"))
@@ -42,8 +52,7 @@ def digest(*parts: str | bytes) -> str:
     return total.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A file of the cache: its path, size in bytes, and when it was last used (seconds)."""
 
     path: str
@@ -264,7 +273,7 @@ class Store:
 def _head(key: str, content: bytes) -> bytes:
     length = len(content).to_bytes(8, "little")
     name = bytes.fromhex(key)
-    checksum = hashlib.sha256(name + length + content).digest()
+    checksum = sha256(name + length + content).digest()
     return MAGIC + name + checksum + length
 
 
