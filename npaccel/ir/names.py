@@ -7,7 +7,7 @@ from __future__ import annotations
 
 __all__ = ["SAME_BITS", "SAME_BITS_IF_REAL", "VALUED"]
 
-# Whose results are NumPy's to the last bit (of NaNs: but for sign and payload), whatever the types
+# Whose results are NumPy's to the last bit (of NaNs: but for the payload), whatever the types
 # (but see exact.py on complex products where the processor has no fused multiply-add).
 _EXACT = """
     _ones_like add argmax argmin bitwise_and bitwise_count bitwise_or bitwise_xor ceil clip
