@@ -76,7 +76,8 @@ class Store:
         self._warn = warn
         self._readable: bool | None = None
         self._writable = True
-        self._unseen: float = 0  # bytes that may be written before the folder is looked at
+        self._unseen = limit * PART_OF_LIMIT  # bytes until the folder is looked at
+        self._grown = False  # since it was looked at
         self._serial = 0
         self._hits = 0  # that are not on disk yet
 
@@ -124,7 +125,8 @@ class Store:
         """Keep `content` under `key`; whether it is there now. What goes wrong is told once, and
         never raised.
 
-        tidy: look at the folder's size now and then, which takes as long as it has entries.
+        tidy: look at the folder's size, now and then and at the end, which takes as long as it
+        has entries.
         """
         if not self.usable() or not self._writable:
             return False
@@ -147,9 +149,19 @@ class Store:
                 self._readable = None
             return False
         self._unseen -= len(content)
+        self._grown |= tidy
         if tidy and self._unseen <= 0:
             self.prune()
         return True
+
+    def tidy(self) -> None:
+        """At the process's end: keep within the limit, if this process added to what is there.
+
+        Not at the first entry: a computation waits for it, and where another thread of the program
+        is busy with Python, each entry that is looked at costs a turn of the interpreter's lock.
+        """
+        if self._grown:
+            self.prune()
 
     def drop(self, key: str) -> None:
         """Delete an entry that turned out not to be what it should."""
@@ -201,6 +213,7 @@ class Store:
                 _remove(entries[gone].path)
                 total -= entries[gone].size
                 gone += 1
+        self._grown = False
         self._unseen = max((self.limit - total) * PART_OF_ROOM, self.limit * PART_OF_LIMIT)
         return gone
 

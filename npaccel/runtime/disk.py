@@ -62,6 +62,12 @@ class Disk:
         if self._store is not None:
             self._store.note_hits()
 
+    def end(self) -> None:
+        """At the process's end: what was found is counted, what is too much goes."""
+        self.note_hits()
+        if self._store is not None:
+            self._store.tidy()
+
     def _changed(self, name: str, value: str | int) -> None:
         if name in ("cache", "cache_dir", "cache_limit"):
             self.note_hits()

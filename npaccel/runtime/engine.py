@@ -513,7 +513,7 @@ class Engine:
     def end(self, rules: tuple[tuple[Any, ...], ...]) -> None:
         """At the process's end: note what it used, for the next one; end the helper."""
         self.disk.habits.keep(self.stored.used, _native.new_sizes(), rules)
-        self.disk.note_hits()
+        self.disk.end()
         self.tiers.stop()
 
     def estimates(self, info: PlanInfo, program: _native.Program | None) -> list[Estimate]:
