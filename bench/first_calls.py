@@ -65,7 +65,7 @@ def child(name):
         collected += time.thread_time() * (-1 if phase == "start" else 1)
 
     gc.callbacks.append(collecting)
-    engine_type = type(api._engine)
+    engine_type = type(api._make_engine())
 
     def measured(method):
         def call(*args):

@@ -15,6 +15,11 @@ InternalError, SectionError. Warnings are NpaccelWarning. help(npaccel.asarray) 
 the rest. The command `npaccel run script.py` does it all for a whole program.
 """
 
+from os.path import abspath as _abspath
+
+# What is loaded later is found there, wherever the program has gone by then.
+__path__ = [*map(_abspath, __path__)]
+
 # Imported under their own names, which makes them public for type checkers. With `__all__`, help()
 # would print all of what they have, some 2000 lines.
 from npaccel.api import accelerate as accelerate

@@ -9,28 +9,37 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 import numpy as np
 
 from npaccel import _native, dispatch
+from npaccel.backends.registry import is_device
 from npaccel.blocks import Accelerate, Function
 from npaccel.config import DEVICE, HOSTS, process_settings
 from npaccel.dispatch.array import Array
 from npaccel.dispatch.redirect import TABLE
 from npaccel.dispatch.rules import made_rules, prepare_rules
 from npaccel.errors import ConfigError
+from npaccel.later import Once, later, stand_in
 from npaccel.macros import MacroFactory, scalar
-from npaccel.observe.devices import Devices, find_devices
-from npaccel.observe.explain import Explanation
-from npaccel.observe.explain import explain as explain_run
-from npaccel.observe.usage import Usage
 from npaccel.runtime import warn
-from npaccel.runtime.choice import is_device
-from npaccel.runtime.engine import Engine
-from npaccel.runtime.macro import Sections
+from npaccel.runtime.core import Core
+from npaccel.runtime.disk import Disk
 from npaccel.runtime.neighbours import watch_neighbours
 from npaccel.runtime.scopes import watch_scopes
+
+if TYPE_CHECKING:
+    from npaccel.observe import devices as inventory
+    from npaccel.observe import explain as explanations
+    from npaccel.observe import usage
+    from npaccel.runtime import engine, section_code
+else:
+    inventory = later("npaccel.observe.devices")
+    explanations = later("npaccel.observe.explain")
+    usage = later("npaccel.observe.usage")
+    engine = later("npaccel.runtime.engine")
+    section_code = later("npaccel.runtime.section_code")
 
 __all__ = [
     "accelerate",
@@ -47,8 +56,13 @@ __all__ = [
 
 ORDERS: Final = ("K", "A", "C", "F", None)
 config: Final = process_settings()
-_engine: Final = Engine(config)
-macro: Final = MacroFactory(Sections(config, _engine.sections))
+# Whatever changes the backend makes the engine first, so this is what it has to begin with.
+_BACKEND: Final = str(config.backend)
+_core: Final = Core(config)
+_disk: Final = Disk(config)
+_make_engine: Final = Once(lambda: engine.Engine(config, _core, _disk, _BACKEND))
+_engine: Final = stand_in(_make_engine)
+macro: Final = MacroFactory(config, lambda: section_code.SectionCode(_make_engine()))
 dispatch.install(
     (os.path.dirname(np.__file__) + os.sep, os.path.dirname(__file__) + os.sep),
     plan=_engine,
@@ -64,13 +78,36 @@ def _finish() -> None:
         _native.evaluate()
 
 
-atexit.register(_engine.tiers.stop)  # the last of these
-atexit.register(_engine.note_hits)
-atexit.register(lambda: _engine.note_habits(made_rules()))
+def _end() -> None:
+    if _make_engine.made is not None:
+        _engine.end(made_rules())
+
+
+def _changed(name: str, value: str | int) -> None:
+    """As long as there is no engine; one that is made here hears of this change, too."""
+    if name == "backend":
+        _make_engine()
+    elif _make_engine.made is None:
+        _core.tell()
+
+
+def _tell_unguarded() -> None:
+    _engine.tell_unguarded()
+
+
+def _prepare() -> None:
+    """Have ready what the last process with this command used."""
+    habit = _disk.habits.read() if config.tiering != "off" else None
+    if habit is not None and habit.programs:
+        _engine.prepare(habit, prepare_rules)
+
+
+atexit.register(_end)
 atexit.register(_finish)
+config.subscribe(_changed)
 watch_scopes()
 watch_neighbours()
-_engine.prepare(prepare_rules)
+_prepare()
 
 
 def asarray(
@@ -126,7 +163,7 @@ def asarray(
 def _converted(x: Any, dtype: Any, order: Any, copy: Any) -> Array:
     """As `numpy.asarray` has it. What an Array has to be converted to is recorded."""
     if not _native.guarded():
-        _engine.tell_unguarded()
+        _tell_unguarded()
     if type(x) is Array:
         wanted = x.dtype if dtype is None else np.dtype(dtype)
         flags = x.flags
@@ -185,7 +222,7 @@ class AccelerateHere(Accelerate):
         return "npaccel.accelerate"
 
 
-accelerate: Final = AccelerateHere(config, _engine.tell_unguarded, None, None)
+accelerate: Final = AccelerateHere(config, _tell_unguarded, None, None)
 
 
 def accelerate_everywhere(min_size: int | None, backend: str | None) -> Accelerate:
@@ -194,20 +231,20 @@ def accelerate_everywhere(min_size: int | None, backend: str | None) -> Accelera
 
 
 def _accelerate(min_size: int | None, backend: str | None, everywhere: bool = False) -> Accelerate:
-    made = Accelerate(config, _engine.tell_unguarded, min_size, backend, everywhere)
+    made = Accelerate(config, _tell_unguarded, min_size, backend, everywhere)
     if backend is not None and is_device(backend):
         _engine.backend(backend)  # what is not there is told here
     return made
 
 
-def watch_usage(tell: Callable[[Usage], None]) -> None:
+def watch_usage(tell: Callable[[usage.Usage], None]) -> None:
     """Count time from now on; at exit, when all is computed, tell where it went."""
     start = time.perf_counter()
     _native.times(True)
 
     def report() -> None:
         wall_s, times = time.perf_counter() - start, _native.times(False)
-        tell(Usage(wall_s, times, dispatch.FALLBACKS.counts(), dispatch.FALLBACKS.seconds()))
+        tell(usage.Usage(wall_s, times, dispatch.FALLBACKS.counts(), dispatch.FALLBACKS.seconds()))
 
     # The last that is registered runs first.
     atexit.unregister(_finish)
@@ -319,7 +356,7 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
     return counts | {"fallbacks": reasons.total(), "reasons": dict(reasons)}
 
 
-def explain(x: Any = None) -> Explanation:
+def explain(x: Any = None) -> explanations.Explanation:
     """Tell which kernels ran, for which of your lines and on what, and what NumPy did instead.
 
     Parameters
@@ -337,10 +374,10 @@ def explain(x: Any = None) -> Explanation:
     if left:
         counts["operations", "new, or by trial slower when recorded", "in blocks"] = left
     homes = dispatch.HOMES
-    return explain_run(x, _engine, counts, homes.counts(), homes.seconds())
+    return explanations.explain(x, _engine, counts, homes.counts(), homes.seconds())
 
 
-def devices() -> Devices:
+def devices() -> inventory.Devices:
     """Tell what npaccel can compute on here, whether pending memory is guarded, and the settings.
 
     Returns
@@ -348,4 +385,4 @@ def devices() -> Devices:
     Devices
         Print it, or read its attributes: devices, guard, settings.
     """
-    return find_devices(_engine, TABLE.describe())
+    return inventory.find_devices(_engine, TABLE.describe())

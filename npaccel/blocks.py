@@ -6,7 +6,6 @@ Knows when a block begins and ends; what is redirected meanwhile is dispatch's t
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 from collections.abc import Callable, Generator
 from types import TracebackType
@@ -16,9 +15,11 @@ from npaccel import _native
 from npaccel.config import Config
 from npaccel.dispatch.redirect import TABLE
 from npaccel.errors import ConfigError
+from npaccel.later import later
 
 __all__ = ["Accelerate", "Function"]
 
+inspect = later("inspect")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

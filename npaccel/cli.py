@@ -1,46 +1,27 @@
-"""The command `npaccel`: run, demo, devices, cache, --version."""
+"""The command `npaccel`: run here, so that a program starts soon; all others in commands.py."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import platform
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING
 
-import numpy as np
-from rich.console import Console
-
-import npaccel
-from npaccel import __version__, demo
-from npaccel.caches.store import Store
-from npaccel.errors import ConfigError, NpaccelError
+from npaccel.errors import ConfigError
+from npaccel.later import later
 from npaccel.launch import HELP, launch, parse
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from npaccel import commands
+else:
+    commands = later("npaccel.commands")
 
-PIPED_WIDTH = 100
-SAMPLE_ROWS = 20_000
+__all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (default: the process's own); return the exit status."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    if words[:1] == ["run"]:
-        return run_program(words[1:])
-    options = make_parser().parse_args(words)
-    width = None if sys.stdout.isatty() else PIPED_WIDTH
-    console = Console(width=width, highlight=False)
-    try:
-        return int(options.command(options, console))
-    except BrokenPipeError:
-        return 1
-    except (NpaccelError, OSError) as error:
-        print(f"npaccel: {error}", file=sys.stderr)
-        return 2
+    return run_program(words[1:]) if words[:1] == ["run"] else commands.main(words)
 
 
 def run_program(words: Sequence[str]) -> int:
@@ -55,123 +36,3 @@ def run_program(words: Sequence[str]) -> int:
     else:
         launch(options)
     return 0
-
-
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="npaccel", description="NumPy programs, faster.")
-    parser.add_argument("--version", action="version", version=f"npaccel {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    run = add_command(commands, "demo", "run the example programs with and without npaccel")
-    run.add_argument("names", nargs="*", metavar="EXAMPLE", help="which ones (default: all)")
-    run.add_argument("--file", type=Path, help="your own table: .csv, .txt or .npy")
-    run.add_argument("--repeats", type=positive, default=5, help="timed calls (default: 5)")
-    run.add_argument(
-        "--accelerate", action="store_true", help="in an accelerate() block, with plain arrays"
-    )
-    run.set_defaults(command=run_demo)
-    add_command(commands, "run", "run a script or module with its arrays computed by npaccel")
-    devices = add_command(commands, "devices", "what npaccel finds here, and its settings")
-    devices.set_defaults(command=show_devices)
-    cache = add_command(commands, "cache", "what is kept on disk; or clear, prune, verify it")
-    cache.add_argument(
-        "action",
-        nargs="?",
-        choices=("show", "clear", "prune", "verify"),
-        help="show (the default): where it is and what it holds; clear: delete all; prune: delete "
-        "the least recently used beyond the limit; verify: read all, delete what is damaged",
-    )
-    cache.set_defaults(command=manage_cache)
-    return parser
-
-
-def add_command(commands: Any, name: str, purpose: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}."
-    )
-    return parser
-
-
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
-    return number
-
-
-def run_demo(options: argparse.Namespace, console: Console) -> int:
-    # The table tells what compiled code does; a few calls would be over before it is there.
-    npaccel.config.tiering = "eager"
-    names = list(options.names)
-    if options.file is not None and names and "table" not in names:
-        names.append("table")
-    programs = demo.find_programs(names)
-    console.print(f"npaccel {__version__}, {describe_machine()}")
-    arguments: dict[str, dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory(prefix="npaccel-demo-") as folder:
-        if any(program.name == "table" for program in programs):
-            path = options.file or write_sample(Path(folder), programs, console)
-            arguments["table"] = {"path": path}
-        engine = cast(demo.Engine, npaccel)
-        outcomes, left_out = demo.run_all(
-            programs, engine, console, arguments, options.repeats, unchanged=options.accelerate
-        )
-    demo.show(outcomes, left_out, console)
-    return 0 if all(outcome.comparison.ok for outcome in outcomes) else 1
-
-
-def write_sample(folder: Path, programs: Sequence[demo.Program], console: Console) -> Path:
-    """A small table for the example that reads a file, when the user named none."""
-    path = folder / "sample.csv"
-    table = next(program for program in programs if program.name == "table")
-    columns = table.inputs(SAMPLE_ROWS)["table"]
-    names = ",".join(f"column{i}" for i in range(columns.shape[1]))
-    np.savetxt(path, columns, fmt="%.6f", delimiter=",", header=names, comments="")
-    console.print(
-        f"The example 'table' reads a file; none was named with --file, so it gets a sample of "
-        f"{SAMPLE_ROWS} rows.",
-        markup=False,
-        soft_wrap=True,
-    )
-    return path
-
-
-def describe_machine() -> str:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"NumPy {np.__version__}, Python {platform.python_version()}, {cores} cores"
-
-
-def show_devices(options: argparse.Namespace, console: Console) -> int:
-    print(f"npaccel {__version__}", npaccel.devices(), sep="\n")
-    return 0
-
-
-def manage_cache(options: argparse.Namespace, console: Console) -> int:
-    """Show or mend the cache folder that the settings name, also while they switch it off."""
-    config, problems = npaccel.config, list[str]()
-    store = Store(config.cache_dir, config.cache_limit, problems.append)
-    why = store.problem() if os.path.exists(store.folder) else None
-    if why is not None:
-        print(f"npaccel: the folder {store.folder} {why}", file=sys.stderr)
-        return 2
-    bad = 0
-    if options.action == "clear":
-        print(f"{count(store.clear(), 'entry', 'entries')} deleted")
-    elif options.action == "prune":
-        print(f"{count(store.prune(), 'entry', 'entries')} deleted")
-    elif options.action == "verify":
-        good, bad = store.verify()
-        print(f"{count(good, 'entry', 'entries')} good, {bad} damaged and deleted")
-    else:
-        entries = store.entries()
-        total = sum(entry.size for entry in entries)
-        state = "" if config.cache == "on" else " (switched off by config.cache)"
-        print(f"folder   {store.folder}{state}")
-        print(f"entries  {len(entries)}")
-        print(f"bytes    {total:,} of at most {store.limit:,}")
-        print(f"hits     {store.hits()}")
-    return 1 if bad else 0
-
-
-def count(number: int, singular: str, plural: str) -> str:
-    """ "1 entry", "2 entries"."""
-    return f"{number} {singular if number == 1 else plural}"

@@ -11,15 +11,17 @@ import importlib.machinery
 import io
 import linecache
 import os
-import runpy
 import sys
 import types
-import zipfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from npaccel import api, children
 from npaccel.errors import ConfigError, NpaccelError
+from npaccel.later import later
+
+runpy = later("runpy")
 
 __all__ = ["HELP", "Options", "launch", "parse"]
 
@@ -134,11 +136,11 @@ def _start(options: Options, code: types.CodeType | None, main: types.ModuleType
     if code is not None:
         exec(code, vars(main))
     elif options.kind == "module":
-        runpy._run_module_as_main(options.program)  # type: ignore[attr-defined]
+        runpy._run_module_as_main(options.program)
     elif options.kind == "stdin":
         _converse(main)
     else:  # a folder or an archive that holds __main__.py
-        runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]
+        runpy._run_module_as_main("__main__", False)
 
 
 def _converse(main: types.ModuleType) -> None:
@@ -190,7 +192,15 @@ def _read(path: str, given: str) -> bytes:
 
 
 def _is_collection(options: Options, path: str) -> bool:
-    return options.kind == "file" and (os.path.isdir(path) or zipfile.is_zipfile(path))
+    """Whether `python` would look for a __main__ in it, as it finds that out: what is a folder or
+    an archive for imports."""
+    if options.kind != "file":
+        return False
+    for hook in sys.path_hooks:
+        with suppress(ImportError):
+            hook(path)
+            return True
+    return False
 
 
 def _stop(message: str) -> NoReturn:

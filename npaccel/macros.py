@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from npaccel import _native
+from npaccel.config import Config
 from npaccel.errors import ConfigError
-from npaccel.runtime.macro import Sections
-from npaccel.runtime.sections import Block, Blocks
+from npaccel.later import Once, later
+
+inspect = later("inspect")
+if TYPE_CHECKING:
+    from npaccel.runtime import macro, section_code, sections
+else:
+    macro = later("npaccel.runtime.macro")
+    sections = later("npaccel.runtime.sections")
 
 __all__ = ["MacroFactory", "scalar"]
 
 
 class MacroFactory:
-    """What `npaccel.macro` is. See its `__call__`."""
+    """What `npaccel.macro` is. See its `__call__`.
 
-    def __init__(self, sections: Sections) -> None:
-        self._sections = sections
-        self._blocks = Blocks(lambda: int(sections.config.macro_cache))
+    Parameters
+    ----------
+    code : gives what plans and builds sections; not asked before there is one.
+    """
+
+    def __init__(self, config: Config, code: Callable[[], section_code.SectionCode]) -> None:
+        self._config = config
+        self._sections = Once(lambda: macro.Sections(config, code()))
+        self._blocks = Once(lambda: sections.Blocks(lambda: int(config.macro_cache)))
 
     def __call__(
         self,
@@ -63,12 +76,12 @@ class MacroFactory:
                 f"macro(on_illegal={on_illegal!r}) is not allowed; it must be 'raise' or 'warn'"
             )
         if checks is not None:
-            self._sections.config.setting("checks").check(checks, "macro(checks=...)")
+            self._config.setting("checks").check(checks, "macro(checks=...)")
         if isinstance(what, str):
             _check_block(what, arrays, control)
             if not _native.guarded():
-                self._sections.code.tell_unguarded()
-            return Block(self._blocks, what, arrays, control, on_illegal, checks)
+                self._sections().code.tell_unguarded()
+            return sections.Block(self._blocks(), what, arrays, control, on_illegal, checks)
         if control != ():
             raise ConfigError(
                 "macro(control=...) is for blocks; what a function does depends on its arguments"
@@ -82,16 +95,22 @@ class MacroFactory:
             )
         if inspect.iscoroutinefunction(what) or inspect.isgeneratorfunction(what):
             raise ConfigError("npaccel.macro() decorates a function that returns, not a generator")
-        return self._sections.section(what, on_illegal, checks)
+        return self._sections().section(what, on_illegal, checks)
 
     def stats(self) -> dict[str, dict[str, Any]]:
         """Per section: variants, replays, recordings, bodies run, and reasons for those."""
-        return self._sections.stats() | self._blocks.stats()
+        return {
+            where: counts
+            for kept in (self._sections.made, self._blocks.made)
+            if kept is not None
+            for where, counts in kept.stats().items()
+        }
 
     def clear(self) -> None:
         """Forget all recordings; the next calls record anew."""
-        self._sections.clear()
-        self._blocks.clear()
+        for kept in (self._sections.made, self._blocks.made):
+            if kept is not None:
+                kept.clear()
 
 
 def _check_block(name: str, arrays: tuple[Any, ...], control: Any) -> None:

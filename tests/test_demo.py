@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from npaccel import cli, demo
+from npaccel import cli, commands, demo
 from npaccel.errors import ConfigError
 
 
@@ -140,7 +140,7 @@ def test_unknown_example_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -
 def test_demo_reads_the_users_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "npaccel", Substitute())
+    monkeypatch.setattr(commands, "npaccel", Substitute())
     good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
     good.write_text("a,b\n" + "\n".join(f"{i},{i * i}" for i in range(20)))
     bad.write_text("1,2\n3,four\n")
@@ -163,10 +163,10 @@ def test_demo_without_a_file_gets_a_sample_and_leaves_nothing(
         if isinstance(path, Path):
             assert path.is_relative_to(tmp_path)
             read.append(len(path.read_text().splitlines()))
-        return {"table": np.ones((cli.SAMPLE_ROWS, 2))}
+        return {"table": np.ones((commands.SAMPLE_ROWS, 2))}
 
     for change, status in ((lambda x: x, 0), (lambda x: x + 1, 1), (None, None)):
-        monkeypatch.setattr(cli, "npaccel", Substitute(change))  # type: ignore[arg-type]
+        monkeypatch.setattr(commands, "npaccel", Substitute(change))  # type: ignore[arg-type]
         table = demo.Program("table", inputs, lambda table: table * 2.0)
         monkeypatch.setattr(demo, "find_programs", lambda names, table=table: [table])
         if change is None:
@@ -174,16 +174,16 @@ def test_demo_without_a_file_gets_a_sample_and_leaves_nothing(
                 cli.main(["demo", "table", "--repeats", "1"])
         else:
             assert cli.main(["demo", "table", "--repeats", "1"]) == status
-            assert f"a sample of {cli.SAMPLE_ROWS} rows" in capsys.readouterr().out
+            assert f"a sample of {commands.SAMPLE_ROWS} rows" in capsys.readouterr().out
         assert list(tmp_path.iterdir()) == []
-    assert read == [cli.SAMPLE_ROWS + 1] * 3
+    assert read == [commands.SAMPLE_ROWS + 1] * 3
 
 
 def test_difference_is_a_failing_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "find_programs", lambda names: [PROGRAM])
-    monkeypatch.setattr(cli, "npaccel", Substitute())
+    monkeypatch.setattr(commands, "npaccel", Substitute())
     assert cli.main(["demo", "--repeats", "1"]) == 0
-    monkeypatch.setattr(cli, "npaccel", Substitute(lambda x: x + 1))
+    monkeypatch.setattr(commands, "npaccel", Substitute(lambda x: x + 1))
     assert cli.main(["demo", "--repeats", "1"]) == 1
 
 

@@ -1,4 +1,4 @@
-"""`import npaccel` is cheap: little time over NumPy's, and no compiler loaded."""
+"""Starting is cheap: little time over NumPy's import, and nothing loaded that can come later."""
 
 from __future__ import annotations
 
@@ -8,50 +8,89 @@ import sys
 from pathlib import Path
 
 LIMIT_S = 0.1
-# Loaded on first use only.
-LATE = ("llvmlite", "pyopencl", "rich", "numba", "scipy", "multiprocessing", "importlib.metadata")
+# All of npaccel that `import npaccel` loads. What is missing here is loaded by who first needs it
+# (npaccel/later.py); a module that is added here must be worth its time in each process.
+START = frozenset(
+    {"npaccel"}
+    | {
+        f"npaccel.{name}"
+        for name in (
+            *("_native", "api", "blocks", "config", "errors", "later", "macros"),
+            *("backends", "backends.registry"),
+            *("caches", "caches.habits", "caches.identity", "caches.store"),
+            *("dispatch", "dispatch.array", "dispatch.composed", "dispatch.creation"),
+            *("dispatch.fallback", "dispatch.flat", "dispatch.function", "dispatch.gather"),
+            *("dispatch.indexing", "dispatch.method", "dispatch.operands", "dispatch.redirect"),
+            *("dispatch.rules", "dispatch.ufunc"),
+            *("ir", "ir.kinds", "ir.names"),
+            *("runtime", "runtime.core", "runtime.disk", "runtime.guarding"),
+            *("runtime.neighbours", "runtime.scopes", "runtime.warn"),
+        )
+    }
+)
+# And the command `npaccel run`.
+RUN = START | {f"npaccel.{name}" for name in ("children", "cli", "launch")}
+# Of others, unless NumPy itself loads them.
+LATE = (
+    *("llvmlite", "pyopencl", "rich", "cachetools", "platformdirs", "numba", "scipy"),
+    *("argparse", "cProfile", "dataclasses", "hashlib", "importlib.metadata", "inspect", "json"),
+    *("logging", "multiprocessing", "pickle", "random", "runpy", "shutil", "signal", "socket"),
+    *("subprocess", "tempfile", "tokenize", "zipfile"),
+)
 
 TIMED = """
-import sys, time
+import time
 start = time.thread_time()  # OpenBLAS's threads turn for a while after NumPy's import
 import numpy
 middle = time.thread_time()
-before = set(sys.modules)
 import npaccel
 print(middle - start, time.thread_time() - middle)
-print(*sorted(set(sys.modules) - before))
 """
+MODULES = "import sys; print(*sys.modules)"
+COMMAND = "import sys; from npaccel.cli import main; sys.exit(main())"
 
 
-def fresh_import(bytecode: Path) -> tuple[float, float, list[str]]:
-    """CPU seconds of NumPy's import and of ours after it, and our new modules, in a new process."""
+def python(*words: str, bytecode: Path | None = None) -> str:
+    """What a new process writes, in a folder of its own, as installed."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPYCACHEPREFIX"] = str(bytecode)
-    process = subprocess.run(
-        [sys.executable, "-c", TIMED],
+    if bytecode is not None:
+        environment["PYTHONPYCACHEPREFIX"] = str(bytecode)
+    done = subprocess.run(
+        [sys.executable, *words],
         capture_output=True,
         text=True,
         timeout=60,
         check=True,
         env=environment,
     )
-    seconds, modules = process.stdout.split("\n")[:2]
-    numpys, ours = map(float, seconds.split())
-    return numpys, ours, modules.split()
+    return done.stdout
 
 
-def test_import_loads_no_compiler(tmp_path: Path) -> None:
-    _, _, modules = fresh_import(tmp_path)
-    assert "npaccel" in modules
-    assert [name for name in modules if name.split(".")[0] in LATE or name in LATE] == []
+def too_many(loaded: set[str], allowed: frozenset[str]) -> list[str]:
+    """What is loaded beyond what a start needs."""
+    numpys = set(python("-c", f"import numpy; {MODULES}").split())
+    ours = {name for name in loaded if name.split(".")[0] == "npaccel"}
+    late = {name for name in loaded if name.split(".")[0] in LATE or name in LATE}
+    assert "npaccel.api" in ours
+    return sorted((ours - allowed) | (late - numpys))
+
+
+def test_import_loads_what_it_needs() -> None:
+    loaded = set(python("-c", f"import npaccel; {MODULES}").split())
+    assert too_many(loaded, START) == []
+
+
+def test_run_loads_what_it_needs(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(MODULES)
+    assert too_many(set(python("-c", COMMAND, "run", str(program)).split()), RUN) == []
 
 
 def test_import_is_quick(tmp_path: Path) -> None:
     """100 ms, or on a slow machine no more than NumPy takes."""
-    fresh_import(tmp_path)  # writes byte code
     times = []
-    for _ in range(8):
-        numpys, ours, _ = fresh_import(tmp_path)
+    for _ in range(9):  # the first one writes byte code
+        numpys, ours = map(float, python("-c", TIMED, bytecode=tmp_path).split())
         if ours < max(LIMIT_S, numpys):
             return
         times.append((numpys, ours))

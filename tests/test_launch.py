@@ -405,6 +405,7 @@ def test_what_is_pending_is_computed_at_exit_but_for_ctrl_c(write, end: str, run
     atexit.register(lambda: print(npaccel.stats()["flushes"]))  # runs after npaccel's own
     import numpy as np
     import npaccel
+    npaccel.stats()  # loads it: where code runs from a string, Python forgets how it is ending
     x = npaccel.asarray(np.zeros(1 << 17)) + 1
     raise {end}
     """

@@ -5,22 +5,31 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from importlib.util import find_spec
-from shutil import which
+from typing import TYPE_CHECKING
 
-from npaccel.backends.base import Backend
 from npaccel.config import c_compiler
 from npaccel.errors import BackendUnavailable
+from npaccel.later import later
 
-__all__ = ["GROUP", "HOST", "available", "open_backend"]
+shutil = later("shutil")
+if TYPE_CHECKING:
+    from npaccel.backends.base import Backend
+
+__all__ = ["GROUP", "HOST", "available", "is_device", "open_backend"]
 
 GROUP = "npaccel.backends"
 # What compiles for the host: LLVM, or where that is missing the system's compiler, if there is.
-HOST = "c" if find_spec("llvmlite") is None and which(c_compiler().split()[0]) else "llvm"
+HOST = "c" if find_spec("llvmlite") is None and shutil.which(c_compiler().split()[0]) else "llvm"
 _OWN = {
     "c": "npaccel.backends.c.backend:CBackend",
     "llvm": "npaccel.backends.llvm.backend:LlvmBackend",
     "opencl": "npaccel.backends.opencl.backend:OpenclBackend",
 }
+
+
+def is_device(backend: str) -> bool:
+    """Whether a setting names a device that is not the host's own code."""
+    return backend not in ("auto", HOST, "numpy")
 
 
 def _declared() -> Mapping[str, str]:

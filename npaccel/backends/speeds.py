@@ -13,7 +13,7 @@ from npaccel.ir.scalar import Core, Expr, item_size, usual
 
 __all__ = ["Speeds", "Work", "work_of"]
 
-_SUMS = frozenset({Core.ADD, Core.SUB, Core.MUL, Core.FMA, Core.NEG, Core.ABS})
+_SUMS = frozenset({Core.ADD, Core.SUB, Core.MUL, Core.FMA, Core.NEG, Core.FLIP, Core.ABS})
 _FREE = frozenset({Core.CONST, Core.LOAD, Core.SCALAR, Core.ROW, Core.SCRATCH, Core.INDEX})
 
 

@@ -8,13 +8,23 @@ checksum, and what does not match is deleted and not used. Many processes may sh
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from hashlib import sha256
+else:
+    try:
+        from _sha2 import sha256  # hashlib loads OpenSSL: longer than it takes to hash some MB
+    except ImportError:
+        try:
+            from _sha256 import sha256  # before Python 3.12
+        except ImportError:
+            from hashlib import sha256
 
 __all__ = ["Entry", "Store", "digest"]
 
@@ -34,7 +44,7 @@ MOST_HITS = 1 << 24
 
 def digest(*parts: str | bytes) -> str:
     """Hexadecimal name for an entry that depends on these; where one ends matters."""
-    total = hashlib.sha256()
+    total = sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
         total.update(len(data).to_bytes(8, "little"))
@@ -42,8 +52,7 @@ def digest(*parts: str | bytes) -> str:
     return total.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A file of the cache: its path, size in bytes, and when it was last used (seconds)."""
 
     path: str
@@ -67,7 +76,8 @@ class Store:
         self._warn = warn
         self._readable: bool | None = None
         self._writable = True
-        self._unseen: float = 0  # bytes that may be written before the folder is looked at
+        self._unseen = limit * PART_OF_LIMIT  # bytes until the folder is looked at
+        self._grown = False  # since it was looked at
         self._serial = 0
         self._hits = 0  # that are not on disk yet
 
@@ -115,7 +125,8 @@ class Store:
         """Keep `content` under `key`; whether it is there now. What goes wrong is told once, and
         never raised.
 
-        tidy: look at the folder's size now and then, which takes as long as it has entries.
+        tidy: look at the folder's size, now and then and at the end, which takes as long as it
+        has entries.
         """
         if not self.usable() or not self._writable:
             return False
@@ -138,9 +149,19 @@ class Store:
                 self._readable = None
             return False
         self._unseen -= len(content)
+        self._grown |= tidy
         if tidy and self._unseen <= 0:
             self.prune()
         return True
+
+    def tidy(self) -> None:
+        """At the process's end: keep within the limit, if this process added to what is there.
+
+        Not at the first entry: a computation waits for it, and where another thread of the program
+        is busy with Python, each entry that is looked at costs a turn of the interpreter's lock.
+        """
+        if self._grown:
+            self.prune()
 
     def drop(self, key: str) -> None:
         """Delete an entry that turned out not to be what it should."""
@@ -192,6 +213,7 @@ class Store:
                 _remove(entries[gone].path)
                 total -= entries[gone].size
                 gone += 1
+        self._grown = False
         self._unseen = max((self.limit - total) * PART_OF_ROOM, self.limit * PART_OF_LIMIT)
         return gone
 
@@ -264,7 +286,7 @@ class Store:
 def _head(key: str, content: bytes) -> bytes:
     length = len(content).to_bytes(8, "little")
     name = bytes.fromhex(key)
-    checksum = hashlib.sha256(name + length + content).digest()
+    checksum = sha256(name + length + content).digest()
     return MAGIC + name + checksum + length
 
 

@@ -8,7 +8,6 @@ others, which fall back. `METADATA` asks only for dtypes and shapes, and evaluat
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -32,6 +31,9 @@ from npaccel.dispatch.operands import (
     take_array,
 )
 from npaccel.dispatch.rules import copy_rule, where_rule
+from npaccel.later import later
+
+inspect = later("inspect")
 
 __all__ = ["COMPOSITES", "IMPLEMENTED", "METADATA", "WHOLE", "WRITERS", "array_function"]
 

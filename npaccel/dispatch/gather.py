@@ -10,8 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -20,7 +19,7 @@ from npaccel import _native
 from npaccel.dispatch.fallback import NotRecorded, unrecordable
 from npaccel.dispatch.operands import MAX_DIMENSIONS, fresh_along, is_array, take_array
 from npaccel.dispatch.rules import copy_rule, fold_rule, gather_rule
-from npaccel.ir.nodes import Kind
+from npaccel.ir.kinds import Kind
 
 __all__ = ["get", "take"]
 
@@ -104,8 +103,7 @@ def _bring_inside(index: Array, extent: int, mode: str) -> Array:
 # ------------------------------------------------------------------------------------- gathers
 
 
-@dataclass(frozen=True)
-class _Gather:
+class _Gather(NamedTuple):
     """`source` picked along some of its axes.
 
     base : the source's elements at index 0, the gathered axes replaced by those of the indices

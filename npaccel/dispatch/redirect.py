@@ -23,7 +23,7 @@ from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS
 from npaccel.dispatch.method import EVALUATED, RECORDED
 from npaccel.dispatch.operands import take_array
 from npaccel.dispatch.ufunc import RECORDERS
-from npaccel.ir.ops import SAME_BITS, SAME_BITS_IF_REAL
+from npaccel.ir.names import SAME_BITS, SAME_BITS_IF_REAL
 
 __all__ = ["TABLE", "Table"]
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy._core import umath
 
 from npaccel import _native
-from npaccel.ir.nodes import Kind
-from npaccel.ir.passes.rewrite import REQUEST_RULES
+from npaccel.ir.kinds import Kind
+from npaccel.ir.names import VALUED
 
 __all__ = [
     "FOLDING",
@@ -61,9 +61,6 @@ FOLDING = frozenset(
         "bitwise_xor",
     }
 )
-
-# Operations for which a scalar's value may make another plan.
-VALUED = frozenset(rule.op for rule in REQUEST_RULES)
 
 # Loops over real floats that never raise a floating-point flag; comparisons are quiet as well.
 QUIET = frozenset(

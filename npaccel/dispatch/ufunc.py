@@ -22,7 +22,7 @@ from npaccel.dispatch.operands import (
     take_array,
 )
 from npaccel.dispatch.rules import call_rule, copy_rule, fold_rule, warns_on_cast, why_no_rule
-from npaccel.ir.nodes import Kind
+from npaccel.ir.kinds import Kind
 
 __all__ = ["record_fold", "scalar_of", "ufunc_hook"]
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from npaccel.ir import coefficients as c
 from npaccel.ir.exponentials import LN2_HIGH, LN2_LOW, MAGIC, MAGIC_BITS, exp, exp2
+from npaccel.ir.nans import INVALID, signed
 from npaccel.ir.precision import (
     INF,
-    NAN,
     Wide,
     fast_two_sum,
     horner,
@@ -99,7 +99,7 @@ def _log10(x: Expr, shift: Expr, *, fine: bool) -> Expr:
 
 def _edges(x: Expr, result: Expr) -> Expr:
     """`result` for positive finite x, and what a logarithm is elsewhere."""
-    result = x.eq(0.0).select(x.like(-INF), (x < 0.0).select(x.like(NAN), result))
+    result = x.eq(0.0).select(x.like(-INF), (x < 0.0).select(x.like(INVALID), result))
     return ((x > 0.0) & (x < INF) | (x <= 0.0)).select(result, x)
 
 
@@ -133,7 +133,7 @@ def _log1p_near(x: Expr, low: Expr | None, *, fine: bool) -> Expr:
 def log1p(x: Expr, *, fine: bool) -> Expr:
     """log(1 + x)."""
     near = x.eq(0.0).select(x, _log1p_near(x, None, fine=fine))
-    other = x.eq(-1.0).select(x.like(-INF), (x < -1.0).select(x.like(NAN), x))
+    other = x.eq(-1.0).select(x.like(-INF), (x < -1.0).select(x.like(INVALID), x))
     return (~((x > -1.0) & (x < INF))).rare(other, near)
 
 
@@ -159,7 +159,7 @@ def arccosh(x: Expr, *, fine: bool) -> Expr:
     t = x - 1.0
     y, low = two_sum(t, root(t.fma(t, t + t)))
     near = x.eq(1.0).select(x.like(0.0), _log1p_near(y, low, fine=fine))
-    far = (x < 1.0).select(x.like(NAN), _log_twice(x, fine=fine))
+    far = (x < 1.0).select(x.like(INVALID), _log_twice(x, fine=fine))
     return (~((x >= 1.0) & (x < _FAR))).rare(far, near)
 
 
@@ -171,8 +171,8 @@ def arctanh(x: Expr, *, fine: bool) -> Expr:
     y = (a + a) * inverse
     low = ((-y).fma(below, a + a) - y * rest) * inverse
     near = a.eq(0.0).select(a, _log1p_near(y, low, fine=fine) * 0.5)
-    edge = a.eq(1.0).select(a.like(INF), (a > 1.0).select(a.like(NAN), a))
-    return keep_sign((~(a < 1.0)).rare(edge, near), x)
+    edge = a.eq(1.0).select(a.like(INF), (a > 1.0).select(a.like(INVALID), a))
+    return signed((~(a < 1.0)).rare(edge, near), x, lambda x: abs(x) > 1.0)
 
 
 def _log_sum(x: Expr, y: Expr, twice: float, distance: Callable[[Expr], Expr]) -> Expr:

@@ -6,18 +6,20 @@ rounded once.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 
 from npaccel.ir import conditions as when
 from npaccel.ir import exponentials, logarithms, powers, singles, trigonometry
+from npaccel.ir.nans import flips_odd_powers, like_numpys, passed, positive_absolute
 from npaccel.ir.nodes import FlagKind
 from npaccel.ir.operation import Body, FlagRule, GuardRule, Masks, Op, Operands
 from npaccel.ir.precision import Wide, by_f8
 from npaccel.ir.scalar import Core, Expr
 
-__all__ = ["HALF_POWER", "MATHEMATICS", "SINGLE_POWER", "WHOLE_POWER"]
+__all__ = ["HALF_POWER", "MATHEMATICS", "SINGLE_POWER", "WHOLE_FLOAT_POWER", "WHOLE_POWER"]
 
 BOTH = (True, True)
 ONE = (True,)
@@ -35,8 +37,43 @@ def _row(
     guard: GuardRule | None = None,
     own_f4: bool = False,
 ) -> Op:
-    chosen = body if own_f4 else by_f8(body)
+    chosen: Body = body if own_f4 else by_f8(body)
+    if nin == 1 and not own_f4:
+        chosen = _told(name, chosen)
     return Op(name, nin, 1, "f", chosen, None, flags, guard, propagates, cost, ulp)
+
+
+def _told(name: str, body: Body) -> Body:
+    """The body, with NumPy's sign of NaN."""
+
+    def told(x: Expr) -> Expr:
+        result = body(x)
+        assert isinstance(result, Expr)
+        return like_numpys(name, x, result)
+
+    return told
+
+
+def _power(name: str, body: Wide = powers.power) -> Body:
+    """A power with the sign of NaN that NumPy's `name` has."""
+
+    def power(x: Expr, y: Expr) -> Expr:
+        return by_f8(functools.partial(body, flips=flips_odd_powers(name, x.dtype)))(x, y)
+
+    return power
+
+
+def _whole_power(name: str) -> Op:
+    """What a power with a constant whole exponent becomes (rewrite.py); no name of NumPy's."""
+
+    def power(x: Expr, y: Expr) -> Expr:
+        result = powers.whole_power(x, y)
+        assert isinstance(y.attr, float)
+        flips = y.attr % 2 == 1 and flips_odd_powers(name, x.dtype)
+        return x.isnan().rare(abs(x), result) if flips else result
+
+    return Op(f"whole {name}", 2, 1, "f", power, None, _power_masks,
+              propagates=BOTH, cost=8, ulp=1)  # fmt: skip
 
 
 def _pole(at: float) -> FlagRule:
@@ -102,10 +139,7 @@ def _ratio(over: float, under: float) -> Body:
     return body
 
 
-# What a power with a constant whole exponent becomes (rewrite.py); no name of NumPy's.
-WHOLE_POWER = Op(
-    "whole power", 2, 1, "f", powers.whole_power, None, _power_masks, propagates=BOTH, cost=8, ulp=1
-)
+WHOLE_POWER, WHOLE_FLOAT_POWER = _whole_power("power"), _whole_power("float_power")
 
 # What a power with the exponent 0.5 becomes where NumPy's loop takes a root: unlike a power's,
 # that of -0.0 is -0.0, and that of -inf a NaN.
@@ -115,8 +149,8 @@ HALF_POWER = Op(
 )  # fmt: skip
 
 
-def _single_power(x: Expr, y: Expr, *, fine: bool) -> Expr:
-    return y.eq(0.5).select(x.unary(Core.SQRT), powers.power(x, y, fine=fine))
+def _single_power(x: Expr, y: Expr, *, fine: bool, flips: bool) -> Expr:
+    return y.eq(0.5).select(x.unary(Core.SQRT), powers.power(x, y, fine=fine, flips=flips))
 
 
 def _single_power_masks(operands: Operands, results: Operands) -> Masks:
@@ -125,11 +159,23 @@ def _single_power_masks(operands: Operands, results: Operands) -> Masks:
 
 
 # The same where the exponent is one number, but known only when the kernel runs.
-SINGLE_POWER = _row(
-    "single power", _single_power, 1, 81, _single_power_masks, propagates=BOTH, nin=2
-)
+SINGLE_POWER = Op(
+    "single power", 2, 1, "f", _power("power", _single_power), None, _single_power_masks,
+    propagates=BOTH, cost=81, ulp=1,
+)  # fmt: skip
 
 _DEGREES, _RADIANS = _ratio(180.0, math.pi), _ratio(math.pi, 180.0)
+
+
+def _arccos(x: Expr) -> Expr:
+    body = functools.partial(trigonometry.arccos, nans=passed("arccos", x.dtype))
+    return by_f8(body)(x)
+
+
+def _complex_absolute(x: Expr) -> Expr:
+    a, b = x.real(), x.imag()
+    body = functools.partial(powers.hypot, positive=positive_absolute(a.dtype))
+    return by_f8(body)(a, b)
 
 
 def _absolute_warns() -> bool:
@@ -154,7 +200,7 @@ MATHEMATICS = (
     _row("cos", singles.cos, 1, 30, _infinite_invalid, propagates=ONE, own_f4=True),
     _row("tan", trigonometry.tan, 3, 35, _infinite_invalid, propagates=ONE),
     _row("arcsin", trigonometry.arcsin, 2, 35, _outside_one_invalid, propagates=ONE),
-    _row("arccos", trigonometry.arccos, 2, 35, _outside_one_invalid, propagates=ONE),
+    Op("arccos", 1, 1, "f", _arccos, None, _outside_one_invalid, propagates=ONE, cost=35, ulp=2),
     _row("arctan", trigonometry.arctan, 2, 30),
     _row("arctan2", trigonometry.arctan2, 2, 40, nin=2),
     _row("sinh", exponentials.sinh, 3, 35, when.overflow, propagates=ONE),
@@ -164,12 +210,12 @@ MATHEMATICS = (
     _row("arccosh", logarithms.arccosh, 2, 50, _below_one_invalid, propagates=ONE),
     _row("arctanh", logarithms.arctanh, 2, 55, _arctanh_masks, propagates=ONE),
     _row("cbrt", powers.cbrt, 1, 40, None, propagates=ONE),
-    _row("power", powers.power, 1, 80, _power_masks, nin=2),
-    _row("float_power", powers.power, 1, 80, _power_masks, nin=2),
+    Op("power", 2, 1, "f", _power("power"), None, _power_masks, cost=80, ulp=1),
+    Op("float_power", 2, 1, "f", _power("float_power"), None, _power_masks, cost=80, ulp=1),
     _row("hypot", powers.hypot, 1, 15, when.overflow, propagates=BOTH, nin=2),
     _row("logaddexp", logarithms.logaddexp, 2, 60, _sum_masks, nin=2, guard=_sum_guard),
     _row("logaddexp2", logarithms.logaddexp2, 3, 60, _sum_masks, nin=2, guard=_sum_guard),
-    Op("absolute", 1, 1, "c", lambda x: by_f8(powers.hypot)(x.real(), x.imag()), None,
+    Op("absolute", 1, 1, "c", _complex_absolute, None,
        when.overflow if _absolute_warns() else None, propagates=ONE, cost=15, ulp=1),
     Op("degrees", 1, 1, "f", _DEGREES, None, when.overflow, propagates=ONE),
     Op("rad2deg", 1, 1, "f", _DEGREES, None, when.overflow, propagates=ONE),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from npaccel.ir.kinds import FlagKind, Kind
 from npaccel.ir.scalar import Expr, Value
 
 __all__ = [
@@ -40,17 +41,6 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------- what was requested
-
-
-class Kind(enum.IntEnum):
-    """What a request does with its index space; the numbers are the C core's."""
-
-    MAP = 0  # every output element from the input elements at the same index
-    REDUCE = 1  # folds over `axes`; the output's strides are 0 along them
-    SCAN = 2  # accumulate along the single axis in `axes`
-    ARG = 3  # argmin / argmax over `axes`; output i8
-    IOTA = 4  # out[i] = start + i * step, 1-d; inputs are the scalars start, step
-    GATHER = 5  # out[i] = source[i + index[i] * step], see Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,15 +162,6 @@ class RowParam:
     """A value per band point: the result of a Reduce, or of a StoreRow."""
 
     dtype: str
-
-
-class FlagKind(enum.IntEnum):
-    """Bits of a floating-point warning, as NumPy numbers them."""
-
-    DIVIDE = 1
-    OVER = 2
-    UNDER = 4
-    INVALID = 8
 
 
 class Fold(enum.Enum):

@@ -16,18 +16,8 @@ from npaccel.ir.operation import Op
 from npaccel.ir.pieces import PIECES
 from npaccel.ir.remainders import REMAINDERS
 
-__all__ = ["OPS", "SAME_BITS", "SAME_BITS_IF_REAL", "Op", "find"]
+__all__ = ["OPS", "Op", "find"]
 
-# Whose results are NumPy's to the last bit (of NaNs: but for sign and payload), whatever the types
-# (but see exact.py on complex products where the processor has no fused multiply-add).
-SAME_BITS = frozenset(op.name for op in (*EXACT, *PIECES, *REMAINDERS)) - {
-    op.name for op in MATHEMATICS
-}
-# Of complex numbers they are mathematics.
-SAME_BITS_IF_REAL = frozenset(op.name for op in EXACT if op.kinds == "f") & (
-    {op.name for op in MATHEMATICS if op.kinds == "c"}
-    - {op.name for op in MATHEMATICS if op.kinds != "c"}
-)
 OPS: tuple[Op, ...] = (*EXACT, *PIECES, *REMAINDERS, *MATHEMATICS, *COPIES.values())
 
 

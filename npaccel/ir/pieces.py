@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from npaccel.ir import conditions as when
+from npaccel.ir.nans import NAN
 from npaccel.ir.nodes import FlagKind
 from npaccel.ir.operation import Masks, Op, Operands
 from npaccel.ir.scalar import Core, Expr
@@ -130,7 +131,9 @@ def _spacing(x: Expr) -> Expr:
     bits = x.bitcast(form.signed) + (step if x.dtype == "f2" else 1)
     following = bits.bitcast(x.dtype)
     distance = x.eq(0.0).select(x.like(form.smallest), following - x)
-    return x.nonfinite().select(x.like(float("nan")), distance)
+    nan = x.like(NAN)
+    passed = nan if x.dtype == "f2" else x.isnan().select(x, nan)
+    return x.nonfinite().select(passed, distance)
 
 
 def _spacing_masks(operands: Operands, results: Operands) -> Masks:
@@ -148,7 +151,7 @@ def _sign(x: Expr) -> Expr:
 
 def _heaviside(x: Expr, middle: Expr) -> Expr:
     step = (x < 0.0).select(x.like(0.0), x.like(1.0))
-    return x.isnan().select(x, x.eq(0.0).select(middle, step))
+    return x.isnan().select(x.like(NAN), x.eq(0.0).select(middle, step))
 
 
 def _signbit(x: Expr) -> Expr:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from npaccel.ir import coefficients as c
 from npaccel.ir.exponentials import clamp, exp2_of_pair, scale, scale_far
 from npaccel.ir.logarithms import INV_LN2, TINY, split
+from npaccel.ir.nans import INVALID
 from npaccel.ir.pieces import split_exponent
 from npaccel.ir.precision import (
     INF,
-    NAN,
     Pair,
     add_pairs,
     fast_two_sum,
@@ -66,7 +66,7 @@ def is_odd(y: Expr) -> Expr:
     return y.unary(Core.RINT).eq(y) & half.unary(Core.RINT).ne(half)
 
 
-def _power_wide(x: Expr, y: Expr, *, fine: bool) -> Expr:
+def _power_wide(x: Expr, y: Expr, *, fine: bool, flips: bool) -> Expr:
     a = abs(x)
     small = a < TINY
     log = _log2_pair(small.select(a * 2.0**54, a), small.select(a.like(-54.0), 0.0), fine=fine)
@@ -83,17 +83,19 @@ def _power_wide(x: Expr, y: Expr, *, fine: bool) -> Expr:
     whole = y.unary(Core.RINT).eq(y)
     negative = x.bitcast("i8") < 0
     result = (negative & is_odd(y)).select(-result, result)
-    result = ((x < 0.0) & (a < INF) & ~whole).select(a.like(NAN), result)
-    result = (x.isnan() | y.isnan()).select(x + y, result)
+    result = ((x < 0.0) & (a < INF) & ~whole).select(a.like(INVALID), result)
+    nan = x + y
+    nan = (x.isnan() & is_odd(y)).select(a, nan) if flips else nan
+    result = (x.isnan() | y.isnan()).select(nan, result)
     return (y.eq(0.0) | x.eq(1.0)).select(a.like(1.0), result)
 
 
-def power(x: Expr, y: Expr, *, fine: bool) -> Expr:
-    """x**y."""
+def power(x: Expr, y: Expr, *, fine: bool, flips: bool = False) -> Expr:
+    """x**y. flips: an odd power of a negative NaN is a positive one."""
     high, low = _times(y, _log2_pair(x, x.like(0.0), fine=fine))
     value, marked = exp2_of_pair((high, low), fine=fine)
     plain = (x >= TINY) & (x < INF) & (abs(high) < 1020.0)
-    return (~plain).rare(_power_wide(x, y, fine=fine), scale(value, marked))
+    return (~plain).rare(_power_wide(x, y, fine=fine, flips=flips), scale(value, marked))
 
 
 def whole_power(x: Expr, y: Expr) -> Expr:
@@ -169,8 +171,8 @@ def cbrt(x: Expr, *, fine: bool) -> Expr:
     return plain.select(keep_sign(result, x), x)
 
 
-def hypot(x: Expr, y: Expr, *, fine: bool) -> Expr:
-    """sqrt(x*x + y*y); infinite if either is, whatever the other."""
+def hypot(x: Expr, y: Expr, *, fine: bool, positive: bool = False) -> Expr:
+    """sqrt(x*x + y*y); infinite if either is, whatever the other. positive: NaNs are, too."""
     a, b = abs(x), abs(y)
     large, small = (a < b).select(b, a), (a < b).select(a, b)
     near = root(large.fma(large, small * small))
@@ -179,6 +181,6 @@ def hypot(x: Expr, y: Expr, *, fine: bool) -> Expr:
     down = huge.select(large.like(2.0**600), 2.0**-600)
     p, q = large * up, small * up
     far = root(p.fma(p, q * q)) * down
-    far = (a.isnan() | b.isnan()).select(x + y, far)
+    far = (a.isnan() | b.isnan()).select(a + b if positive else x + y, far)
     far = (a.eq(INF) | b.eq(INF)).select(a.like(INF), far)
     return (~((large < 2.0**500) & (large > 2.0**-450) & b.eq(b) & a.eq(a))).rare(far, near)

@@ -8,7 +8,6 @@ from npaccel.ir.scalar import Core, Expr
 
 __all__ = [
     "INF",
-    "NAN",
     "Pair",
     "Wide",
     "add_pairs",
@@ -23,7 +22,6 @@ __all__ = [
 ]
 
 INF = float("inf")
-NAN = float("nan")
 
 Pair = tuple[Expr, Expr]
 # A body in f8; its keyword `fine` asks for f8's accuracy, else f4's is enough.

@@ -7,10 +7,11 @@ quotient has at most 52 bits one fused multiply-add finds it; else, rarely, a lo
 from __future__ import annotations
 
 from npaccel.ir import conditions as when
+from npaccel.ir.nans import INVALID
 from npaccel.ir.nodes import FlagKind
 from npaccel.ir.operation import Masks, Op, Operands
 from npaccel.ir.pieces import FORMATS, exponent_factor, split_exponent
-from npaccel.ir.precision import INF, NAN, keep_sign
+from npaccel.ir.precision import INF, keep_sign
 from npaccel.ir.scalar import Core, Expr
 
 __all__ = ["REMAINDERS"]
@@ -47,9 +48,10 @@ def _wide_fmod(x: Expr, y: Expr, most: int) -> Expr:
     far = _long_division(a, b, most)
     far = (a < b).select(a, far)
     undefined = a.eq(INF) | b.eq(0.0)
-    far = (x.isnan() | y.isnan()).select(x + y, undefined.select(a.like(NAN), far))
+    far = undefined.select(a.like(INVALID), keep_sign(far, x))
+    far = (x.isnan() | y.isnan()).select(x + y, far)
     plain = (a / b < 2.0**52) & (b < INF)
-    return keep_sign((~plain).rare(far, near), x)
+    return (~plain).rare(far, keep_sign(near, x))
 
 
 def _fmod(x: Expr, y: Expr) -> Expr:

@@ -63,8 +63,9 @@ class Core(enum.Enum):
     DIV = "div"  # f*: IEEE; i*, u*: truncating; caller makes sure the divisor is never 0 or MIN/-1
     REM = "rem"  # i*, u* only: remainder of the truncating division, same duty of the caller
     MULHI = "mulhi"  # u4, u8: high half of the full product
-    NEG = "neg"  # i*: wraps; f*: flips the sign bit, also of NaN
+    NEG = "neg"  # i*: wraps; f*: of a NaN, the sign may be lost in what is done with it
     # f* only.
+    FLIP = "flip"  # flips the sign bit, also of NaN, whatever is done with it
     FMA = "fma"  # one rounding; f2 computes in f4 and rounds once more
     ABS = "abs"  # clears the sign bit
     SQRT = "sqrt"  # correctly rounded
@@ -184,6 +185,10 @@ class Expr:
 
     def __neg__(self) -> Expr:
         return self.pool.make(Core.NEG, self.dtype, (self,))
+
+    def flipped(self) -> Expr:
+        """This f* value with the other sign, also of NaN; NEG may be cheaper."""
+        return self.pool.make(Core.FLIP, self.dtype, (self,))
 
     def __abs__(self) -> Expr:
         return self.pool.make(Core.ABS, self.dtype, (self,))

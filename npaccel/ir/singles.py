@@ -6,10 +6,12 @@ The methods are those of `exponentials`, `logarithms` and `trigonometry`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from npaccel.ir import coefficients as c
 from npaccel.ir import exponentials, logarithms, trigonometry
+from npaccel.ir.nans import like_numpys, passed
 from npaccel.ir.precision import (
     Pair,
     Wide,
@@ -37,15 +39,24 @@ TINY, INF = 2.0**-126, float("inf")
 
 
 def _by_size(
-    near: Callable[[Expr], Expr], mask: Callable[[Expr], Expr], wide: Wide
+    name: str,
+    near: Callable[[Expr], Expr],
+    mask: Callable[[Expr], Expr],
+    wide: Wide,
+    *,
+    tells: bool = False,
 ) -> Callable[..., Expr]:
-    """f4 by `near`, where `mask` is true by `wide` in f8; other dtypes in f8 everywhere."""
-    anywhere = by_f8(wide)
+    """f4 by `near`, where `mask` is true (NaN included) by `wide` in f8; other dtypes in f8.
+
+    tells : `wide` is told what becomes of NaNs
+    """
 
     def body(x: Expr) -> Expr:
-        if x.dtype != "f4":
-            return anywhere(x)
-        return mask(x).rare(anywhere(x), near(x))
+        if tells:
+            anywhere = by_f8(functools.partial(wide, nans=passed(name, x.dtype)))(x)
+        else:
+            anywhere = like_numpys(name, x, by_f8(wide)(x))
+        return mask(x).rare(anywhere, near(x)) if x.dtype == "f4" else anywhere
 
     return body
 
@@ -128,9 +139,9 @@ def _far(x: Expr) -> Expr:
     return ~(abs(x) < FAR)
 
 
-exp = _by_size(_exp, _large, exponentials.exp)
-expm1 = _by_size(_expm1, _large, exponentials.expm1)
-tanh = _by_size(_tanh, lambda x: x.isnan(), exponentials.tanh)
-log = _by_size(_log, lambda x: ~((x >= TINY) & (x < INF)), logarithms.log)
-sin = _by_size(_sin, _far, trigonometry.sin)
-cos = _by_size(_cos, _far, trigonometry.cos)
+exp = _by_size("exp", _exp, _large, exponentials.exp)
+expm1 = _by_size("expm1", _expm1, _large, exponentials.expm1)
+tanh = _by_size("tanh", _tanh, lambda x: x.isnan(), exponentials.tanh, tells=True)
+log = _by_size("log", _log, lambda x: ~((x >= TINY) & (x < INF)), logarithms.log)
+sin = _by_size("sin", _sin, _far, trigonometry.sin)
+cos = _by_size("cos", _cos, _far, trigonometry.cos)

@@ -6,6 +6,7 @@ A kernel's text is complete: two kernels with equal text are the same program.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable
 
 from npaccel.ir.nodes import (
@@ -73,10 +74,15 @@ def trace_text(trace: Trace) -> str:
 
 def _constant(value: Value | None) -> str:
     if isinstance(value, float):
-        return value.hex()
+        return _hex(value)
     if isinstance(value, complex):
-        return f"{value.real.hex()}+{value.imag.hex()}j"
+        return f"{_hex(value.real)}+{_hex(value.imag)}j"
     return str(value)
+
+
+def _hex(value: float) -> str:
+    negative_nan = math.isnan(value) and math.copysign(1.0, value) < 0
+    return "-nan" if negative_nan else value.hex()
 
 
 class _Numbers:

@@ -84,14 +84,15 @@ def _verify_gather(request: Request, sizes: dict[int, int], stage: str, text: st
 # -------------------------------------------------------------------------------------- kernels
 
 _UNARY = {
-    Core.NEG, Core.ABS, Core.SQRT, Core.FLOOR, Core.CEIL, Core.TRUNC, Core.RINT, Core.NOT,
-    Core.POPCOUNT, Core.CLZ,
+    Core.NEG, Core.FLIP, Core.ABS, Core.SQRT, Core.FLOOR, Core.CEIL, Core.TRUNC, Core.RINT,
+    Core.NOT, Core.POPCOUNT, Core.CLZ,
 }  # fmt: skip
 _COMPARE = {Core.EQ, Core.NE, Core.LT, Core.LE, Core.GT, Core.GE}
 _LEAVES = {Core.CONST, Core.LOAD, Core.SCALAR, Core.ROW, Core.SCRATCH, Core.INDEX}
 _KINDS: dict[Core, str] = {
     Core.DIV: "iuf", Core.REM: "iu", Core.FMA: "f", Core.ABS: "f", Core.SQRT: "f",
     Core.ADD: "iuf", Core.SUB: "iuf", Core.MUL: "iuf", Core.NEG: "if", Core.MULHI: "u",
+    Core.FLIP: "f",
     Core.FLOOR: "f", Core.CEIL: "f", Core.TRUNC: "f", Core.RINT: "f", Core.COPYSIGN: "f",
     Core.AND: "biu", Core.OR: "biu", Core.XOR: "biu", Core.NOT: "biu", Core.SHL: "iu",
     Core.LSHR: "iu", Core.ASHR: "iu", Core.POPCOUNT: "iu", Core.CLZ: "iu",

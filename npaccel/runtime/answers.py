@@ -63,7 +63,7 @@ class Answers:
 
     def _steps(self, asked: Asked, reply: Reply) -> Iterator[None]:
         engine = self._engine
-        engine._folder()  # where the helper could not make it this says so
+        engine.disk.folder()  # where the helper could not make it this says so
         if reply.outcome is None:
             engine._warn_once(CompileError(reply.error), reply.text)
             return

@@ -16,15 +16,10 @@ from npaccel.ir.nodes import Kernel
 from npaccel.runtime.kernels import Kernels
 from npaccel.runtime.program import StepInfo
 
-__all__ = ["HOST", "Device", "is_device"]
+__all__ = ["HOST", "Device"]
 
 # Launches of a device that may fail, each by another kernel, before nothing is tried on it again.
 PATIENCE = 3
-
-
-def is_device(backend: str) -> bool:
-    """Whether a setting names a device that is not the host's own code."""
-    return backend not in ("auto", HOST, "numpy")
 
 
 class Device:

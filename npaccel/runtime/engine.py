@@ -14,28 +14,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import numpy as np
 from cachetools import LRUCache
 
 from npaccel import _native
 from npaccel.backends.base import Backend
-from npaccel.backends.registry import HOST
-from npaccel.caches.habits import Habits
-from npaccel.caches.identity import package_identity
-from npaccel.caches.store import Store
+from npaccel.backends.registry import HOST, is_device
+from npaccel.caches.habits import Habit
 from npaccel.caches.trace import TraceCache
 from npaccel.config import Config
-from npaccel.errors import BackendUnavailable, CompileError, NpaccelWarning
+from npaccel.errors import BackendUnavailable, CompileError
 from npaccel.ir import text
 from npaccel.ir.nodes import KernelStep, Plan, Trace
 from npaccel.ir.passes import plan
 from npaccel.runtime.answers import Answers
 from npaccel.runtime.auto import REVIEW_RUNS, REVIEW_S, Auto, Estimate, Residence
 from npaccel.runtime.check import Checker, Code, State
-from npaccel.runtime.choice import Device, is_device
+from npaccel.runtime.choice import Device
 from npaccel.runtime.collector import uncollected
+from npaccel.runtime.core import Core
 from npaccel.runtime.cost import Costs
-from npaccel.runtime.guarding import UNGUARDED, why_unguarded
+from npaccel.runtime.disk import Disk
+from npaccel.runtime.guarding import UNGUARDED
 from npaccel.runtime.helper import Helper
 from npaccel.runtime.jobs import Job
 from npaccel.runtime.kernels import Kernels, MissingCode
@@ -54,7 +53,7 @@ from npaccel.runtime.program import (
     one_by_one,
     single_requests,
 )
-from npaccel.runtime.section_code import ONLY_NUMPY, SectionCode
+from npaccel.runtime.section_code import ONLY_NUMPY
 from npaccel.runtime.smaller import CUT, Made, cut_until
 from npaccel.runtime.stored import (
     Found,
@@ -66,7 +65,7 @@ from npaccel.runtime.stored import (
 )
 from npaccel.runtime.tiers import NEVER, Sequence, Tiers
 from npaccel.runtime.trace import decode, portable, rule_text
-from npaccel.runtime.warn import warn_user
+from npaccel.runtime.warn import tell, warn_user
 
 __all__ = ["Engine"]
 
@@ -87,49 +86,38 @@ LOOPS = "the requests run with NumPy's own loops instead"
 
 
 class Engine:
-    """One per process: settings, backend, compiled kernels."""
+    """One per process: settings, backend, compiled kernels.
 
-    def __init__(self, config: Config) -> None:
+    Parameters
+    ----------
+    backend : what has run everything until now.
+    """
+
+    def __init__(self, config: Config, core: Core, disk: Disk, backend: str) -> None:
         self._unlock()
         os.register_at_fork(after_in_child=self._forked)
-        self.config = config
-        self.guard_error = 0
+        self.config, self.core, self.disk = config, core, disk
         self.kernels = Kernels(
-            lambda: self.backend(HOST), lambda: self.store, self.identity, config.code_limit
+            lambda: self.backend(HOST), disk.store, disk.identity, config.code_limit
         )
-        self.stored = StoredPrograms(lambda: self.store, self._full_identity, self.kernels.find)
-        self.habits = Habits(lambda: self.store, self._full_identity)
+        self.stored = StoredPrograms(disk.store, disk.full_identity, self.kernels.find)
         self.costs = Costs()
         self.tiers = Tiers(self._helper, self.costs)
         self.answers = Answers(self)
-        self._store: Store | None = None
         self.planner = Planner(PLANNED_SEQUENCES)
-        self.patterns = Patterns(PLANNED_SEQUENCES, lambda: self.store, self._full_identity)
+        self.patterns = Patterns(PLANNED_SEQUENCES, disk.store, disk.full_identity)
         self.filled = 0
         self.traces = TraceCache(_native.plans(), config.trace_cache, config.trace_cache_bytes)
         self._streams: Streams = LRUCache(PLANNED_SEQUENCES)
         self.machines = Machines(
-            config,
-            lambda: self.store,
-            self._folder,
-            self.identity,
-            lambda: self._processor,
-            self._tell_once,
+            config, disk.store, disk.folder, disk.identity, disk.processor, self._tell_once
         )
         self.auto = Auto(self.machines)
-        self._backend_in_force = config.backend
+        self._backend_in_force = backend
         self._faults_before: dict[str, int] = {}
         self._warned: set[str] = set()
-        self.sections = SectionCode(self)
         self.checker = Checker(lambda: int(config.memory_limit))
         config.subscribe(self._changed)
-        self._apply()
-        # The first call, which may be short, would wait for these two milliseconds; and by then the
-        # files may not be those any more that were imported.
-        self._identity = package_identity(("llvmlite",), np.__version__)
-        self._processor = _native.cpu()[0]
-        with suppress(BackendUnavailable):
-            self.backend(HOST)
 
     # One thread at a time plans, changes settings and hears the helper. The core's lock is never
     # held by who comes here, but may be taken inside.
@@ -152,9 +140,6 @@ class Engine:
 
     def _forked(self) -> None:
         self._unlock()
-        if self._store is not None:
-            self._store.forget_hits()  # they are the parent's
-        self.habits.forget()
 
     # What the C core calls.
 
@@ -396,7 +381,7 @@ class Engine:
         words, rules = _native.trace_words()
         texts = {code: rule_text(rule) for code, rule in rules.items()}
         # A folder that is not there yet is the helper's to make, which takes as long as asking.
-        store, limit = self.store, int(self.config.cache_limit)
+        store, limit = self.disk.store(), int(self.config.cache_limit)
         folder = store.folder if store is not None and (store.missing or store.usable()) else ""
         named = program_key(key)
         return Job(number, named, words, texts, self.threads, folder, limit, pattern=name)
@@ -446,9 +431,6 @@ class Engine:
         if name == "backend":  # first, since it may fail, and what is pending may run below
             self._choose_backend(str(value))
         self._apply()
-        if name in ("cache", "cache_dir", "cache_limit"):
-            self.note_hits()
-            self._store = None
         if name == "device_memory":
             _native.evaluate()
             self.machines.limit_memory()
@@ -472,7 +454,7 @@ class Engine:
     @property
     def unguarded(self) -> str:
         """Why nothing may stay pending, so that NumPy computes everything; empty where it may."""
-        return why_unguarded(str(self.config.guard), self.guard_error)
+        return self.core.unguarded
 
     def tell_unguarded(self) -> None:
         """Whoever turns to npaccel hears that once in a process, unless he has set it so."""
@@ -486,17 +468,7 @@ class Engine:
         self.traces.size_bytes = config.trace_cache_bytes
         self.traces.shrink()
         self.kernels.resize(config.code_limit)
-        self.guard_error = _native.configure(
-            threshold_bytes=config.threshold,
-            queue_limit=config.queue_limit,
-            memory_limit=config.memory_limit,
-            nursery_bytes=config.nursery,
-            threads=config.threads,
-            guard=int(config.guard == "on"),
-            check=int(config.check == "compute"),
-            checks=int(config.checks == "on"),
-        )
-        _native.trials(config.tiering == "adaptive")
+        self.core.tell()
 
     @property
     def threads(self) -> int:
@@ -523,67 +495,38 @@ class Engine:
 
     # What is stored on disk.
 
-    def note_hits(self) -> None:
-        """Count on disk what was found there."""
-        if self._store is not None:
-            self._store.note_hits()
-
-    def prepare(self, make_rules: Callable[[tuple[Any, ...], float], None]) -> None:
+    def prepare(self, habit: Habit, make_rules: Callable[[tuple[Any, ...], float], None]) -> None:
         """Have ready what the last process with this command used.
 
-        make_rules : from what `note_habits` was told, until so many seconds are over.
+        make_rules : from what `end` was told, until so many seconds are over.
         """
-        habit = self.habits.read() if self.config.tiering != "off" else None
-        if habit is None or not habit.programs:
-            return
         if _native.prepare(habit.sizes, PREPARED_BYTES):
             os.register_at_fork(before=_native.prepare_end)
         make_rules(habit.rules, RULES_S)
-        with self._alone():
+        with self._alone(), suppress(BackendUnavailable):
+            self.backend(HOST)  # loads what loads programs, before their time begins
             self.stored.prepare(habit.programs, PREPARING_S, self._given)
 
     def _given(self, key: bytes, found: Found) -> None:
         self._keep(key, *found[:3])
 
-    def note_habits(self, rules: tuple[tuple[Any, ...], ...]) -> None:
-        """At the process's end: what it used, for the next one."""
-        self.habits.keep(self.stored.used, _native.new_sizes(), rules)
-
-    @property
-    def store(self) -> Store | None:
-        """The cache on disk; None when it is switched off."""
-        if self._store is None and self.config.cache == "on":
-            self._store = Store(self.config.cache_dir, self.config.cache_limit, self._tell)
-        return self._store
-
-    def identity(self) -> str:
-        """What all stored entries depend on."""
-        return self._identity
-
-    def _full_identity(self) -> str:
-        return self.identity() + self._processor
-
-    def _folder(self) -> str:
-        """The cache folder; '' if there is none that can be used."""
-        store = self.store
-        return store.folder if store is not None and store.usable() else ""
+    def end(self, rules: tuple[tuple[Any, ...], ...]) -> None:
+        """At the process's end: note what it used, for the next one; end the helper."""
+        self.disk.habits.keep(self.stored.used, _native.new_sizes(), rules)
+        self.disk.end()
+        self.tiers.stop()
 
     def estimates(self, info: PlanInfo, program: _native.Program | None) -> list[Estimate]:
         """What a run takes on each backend of which that is known."""
         return self.auto.estimates(info, program)
 
     def _helper(self) -> Helper:
-        return Helper(self.config.helper_environment(), self.identity())
-
-    def _tell(self, text: str) -> None:
-        # Nobody's results depend on a cache: a filter that makes warnings errors stops nothing.
-        with suppress(NpaccelWarning):
-            warn_user(text)
+        return Helper(self.config.helper_environment(), self.disk.identity())
 
     def _tell_once(self, text: str) -> None:
         if text not in self._warned:
             self._warned.add(text)
-            self._tell(text)
+            tell(text)
 
     def _warn_once(self, error: Exception, dumped: str, instead: str = LOOPS) -> None:
         if str(error) in self._warned:

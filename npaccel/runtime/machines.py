@@ -9,12 +9,12 @@ from typing import Any
 
 from npaccel import _native
 from npaccel.backends.base import Backend
-from npaccel.backends.registry import HOST, available, open_backend
+from npaccel.backends.registry import HOST, available, is_device, open_backend
 from npaccel.backends.speeds import Speeds
 from npaccel.caches.store import Store, digest
 from npaccel.config import Config
 from npaccel.errors import BackendUnavailable
-from npaccel.runtime.choice import Device, is_device
+from npaccel.runtime.choice import Device
 from npaccel.runtime.cost import device_speeds, note_devices, noted_devices, speeds_known
 from npaccel.runtime.trace import rule_text
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from npaccel import _native
+from npaccel.backends.registry import is_device
 from npaccel.errors import BackendUnavailable, CompileError
 from npaccel.ir.nodes import Plan
 from npaccel.ir.passes import plan
-from npaccel.runtime.choice import is_device
 from npaccel.runtime.collector import uncollected
 from npaccel.runtime.jobs import Job
 from npaccel.runtime.program import Built, build, one_by_one
@@ -105,7 +105,7 @@ class SectionCode:
     def _ask(self, waiting: Waiting) -> bool:
         def job(number: int) -> Job:
             limit = int(engine.config.cache_limit)
-            folder, threads = engine._folder(), engine.threads
+            folder, threads = engine.disk.folder(), engine.threads
             key = program_key(waiting.key)
             return Job(number, key, b"", {}, threads, folder, limit, waiting.raw)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import types
 import warnings
+from contextlib import suppress
 from typing import Any
 
 from npaccel.errors import NpaccelWarning
-from npaccel.ir.nodes import FlagKind, Kind
+from npaccel.ir.kinds import FlagKind, Kind
 
-__all__ = ["issue", "line_of", "runtime_warnings_are_errors", "warn_user"]
+__all__ = ["issue", "line_of", "runtime_warnings_are_errors", "tell", "warn_user"]
 
 # In the order in which NumPy reports several flags of one call.
 WORDS = (
@@ -84,6 +85,13 @@ def warn_user(text: str) -> None:
     while frame.f_back is not None and _is_internal(frame):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, NpaccelWarning, stacklevel=level)
+
+
+def tell(text: str) -> None:
+    """As `warn_user`, of what no result depends on: a filter that makes warnings errors stops
+    nothing."""
+    with suppress(NpaccelWarning):
+        warn_user(text)
 
 
 def _is_internal(frame: types.FrameType) -> bool:

@@ -32,14 +32,14 @@ PER_DTYPE = {
     Core.MULHI: ["u4", "u8"],
     Core.NEG: INTEGERS + FLOATS,
     **dict.fromkeys((Core.FMA, Core.ABS, Core.SQRT, Core.FLOOR, Core.CEIL, Core.TRUNC), FLOATS),
-    **dict.fromkeys((Core.RINT, Core.COPYSIGN), FLOATS),
+    **dict.fromkeys((Core.RINT, Core.COPYSIGN, Core.FLIP), FLOATS),
     **{c: ["b1", *INTEGERS] for c in (Core.AND, Core.OR, Core.XOR, Core.NOT)},
     **dict.fromkeys((Core.SHL, Core.LSHR, Core.ASHR, Core.POPCOUNT, Core.CLZ), INTEGERS),
 }
 COMPARISONS = (Core.EQ, Core.NE, Core.LT, Core.LE, Core.GT, Core.GE)
 ARITY = {
     **dict.fromkeys((Core.NEG, Core.ABS, Core.SQRT, Core.FLOOR, Core.CEIL, Core.TRUNC), 1),
-    **dict.fromkeys((Core.RINT, Core.NOT, Core.POPCOUNT, Core.CLZ), 1),
+    **dict.fromkeys((Core.RINT, Core.NOT, Core.POPCOUNT, Core.CLZ, Core.FLIP), 1),
     Core.FMA: 3,
 }
 

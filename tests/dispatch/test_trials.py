@@ -10,7 +10,7 @@ import pytest
 
 import npaccel
 from npaccel import _native
-from npaccel.ir.ops import SAME_BITS, SAME_BITS_IF_REAL
+from npaccel.ir.names import SAME_BITS, SAME_BITS_IF_REAL
 
 SHAPE = (200, 220)  # more than the threshold
 ROUNDS = 80
@@ -258,7 +258,7 @@ def test_warnings_of_what_is_new_are_numpys() -> None:
 @pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
 @pytest.mark.parametrize("name", ["add", "floordiv", "lt", "invert", "pow", "abs", "complex abs"])
 def test_operators_of_ours_pass_where_their_ufuncs_do(name: str) -> None:
-    """`ir.ops.SAME_BITS` says so for both."""
+    """`ir.names.SAME_BITS` says so for both."""
     ufunc = {"floordiv": "floor_divide", "lt": "less", "pow": "power", "abs": "absolute"}
     exact = ufunc.get(name, name) in SAME_BITS | SAME_BITS_IF_REAL
     a = npaccel.asarray(np.arange(1, 40_001, dtype="c16" if "complex" in name else "i8"))

@@ -10,7 +10,13 @@ from against_numpy import CODES, cases, check, ufunc
 from straight import Module, expressions
 
 import npaccel
+from npaccel.ir.exact import EXACT
+from npaccel.ir.mathematics import MATHEMATICS
+from npaccel.ir.names import SAME_BITS, SAME_BITS_IF_REAL, VALUED
 from npaccel.ir.ops import OPS, find
+from npaccel.ir.passes.rewrite import REQUEST_RULES
+from npaccel.ir.pieces import PIECES
+from npaccel.ir.remainders import REMAINDERS
 
 EXACT_CASES = cases(exact=True)
 
@@ -38,6 +44,16 @@ def test_one_row_per_name_and_kind():
         for kind in op.kinds if op.name != "copy" else ():
             assert (op.name, kind) not in seen
             seen.add((op.name, kind))
+
+
+def test_names_are_those_of_the_tables():
+    """`ir.names` says without the tables what follows from them."""
+    exact = {op.name for op in (*EXACT, *PIECES, *REMAINDERS)}
+    assert exact - {op.name for op in MATHEMATICS} == SAME_BITS
+    of_complex = {op.name for op in MATHEMATICS if op.kinds == "c"}
+    of_complex -= {op.name for op in MATHEMATICS if op.kinds != "c"}
+    assert {op.name for op in EXACT if op.kinds == "f"} & of_complex == SAME_BITS_IF_REAL
+    assert {rule.op for rule in REQUEST_RULES} == VALUED
 
 
 def test_every_ufunc_of_numbers_has_a_row():

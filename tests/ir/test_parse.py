@@ -37,7 +37,12 @@ def everything() -> Kernel:
     """A kernel with each kind of line; it is never run."""
     pool = Pool()
     x, y = pool.load("f8", 0), pool.gather("f8", 1, pool.index(0))
-    constants: list[tuple[str, Value]] = [("f8", math.nan), ("f4", -math.inf), ("f8", -0.0)]
+    constants: list[tuple[str, Value]] = [
+        ("f8", math.nan),
+        ("f8", math.copysign(math.nan, -1)),
+        ("f4", -math.inf),
+        ("f8", -0.0),
+    ]
     constants += [("f8", 1e-300), ("i8", -(2**63)), ("u8", 2**64 - 1), ("b1", True)]
     constants += [("c16", -1.5e-9 - 2.5e300j), ("c8", complex(math.nan, -0.0))]
     made = tuple(StoreScratch(k, pool.const(*c)) for k, c in enumerate(constants))
@@ -70,6 +75,7 @@ def test_every_kind_of_line_is_read() -> None:
     kernel = everything()
     assert kernel_text(parse_kernel(kernel_text(kernel))) == kernel_text(kernel)
     assert parse_kernel(body_text(kernel)).name == ""
+    assert " -nan" in kernel_text(kernel)  # of another sign, it is another kernel
 
 
 @settings(max_examples=60, deadline=None)

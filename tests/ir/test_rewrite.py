@@ -31,7 +31,8 @@ def test_rule_keeps_the_value(rule: Rule) -> None:
     applied = 0
     for kind in rule.kinds.replace("c", ""):
         dtype = DTYPES[kind]
-        arity = {Core.SELECT: 3, Core.NEG: 1, Core.NOT: 1, Core.ABS: 1, Core.CONVERT: 1}
+        arity = dict.fromkeys((Core.NEG, Core.FLIP, Core.NOT, Core.ABS, Core.CONVERT), 1)
+        arity[Core.SELECT] = 3
         for values in itertools.product(VALUES[kind], repeat=min(2, arity.get(rule.op, 2))):
             applied += _applies(rule, dtype, values)
     if rule.op not in (Core.REAL, Core.IMAG, Core.CONVERT, Core.ABS):
@@ -45,8 +46,8 @@ def _applies(rule: Rule, dtype: str, values: tuple[object, ...]) -> int:
 
     def build(pool: Pool) -> list[Expr]:
         nodes = [pool.const(dtype, value) for value in values]  # type: ignore[arg-type]
-        if rule.op in (Core.NEG, Core.NOT, Core.ABS):
-            inner = Core.NOT if rule.op is Core.NOT else Core.NEG
+        if rule.op in (Core.NEG, Core.FLIP, Core.NOT, Core.ABS):
+            inner = Core.NEG if rule.op is Core.ABS else rule.op
             made = pool.make(inner, dtype, (nodes[0],))
             return [pool.make(rule.op, dtype, (made,))]
         if rule.op is Core.SELECT:
@@ -80,8 +81,20 @@ def test_narrowing_a_widened_value() -> None:
 
 def test_magnitude_ignores_the_sign() -> None:
     x = RewritingPool().load("f8", 0)
-    assert abs(-x) is abs(x)
+    y = x.pool.load("f8", 1)
+    assert abs(-x) is abs(x) is abs(x.flipped())
     assert abs(abs(x)) is abs(x)
+    assert abs(x.flipped() * -y) is abs(x * y)
+    assert abs(2.0 / x.flipped()) is abs(2.0 / x)
+    assert abs(x.flipped() + y) is not abs(x + y)
+
+
+def test_what_flips_the_sign_of_a_nan_stays() -> None:
+    pool = RewritingPool()
+    nan = pool.const("f8", np.nan)
+    assert nan.flipped().op is Core.FLIP and (-nan).op is Core.NEG
+    assert pool.const("f8", 2.0).flipped() is pool.const("f8", -2.0)
+    assert pool.load("f8", 0).flipped().flipped() is pool.load("f8", 0)
 
 
 def test_parts_of_a_complex_value() -> None:

@@ -74,7 +74,7 @@ def test_a_driver_that_rejects_every_kernel_says_why(
 
 def test_guard_that_failed_says_why(deferred, monkeypatch: pytest.MonkeyPatch) -> None:
     assert npaccel.devices().guarded
-    monkeypatch.setattr(api._engine, "guard_error", errno.ENOMEM)
+    monkeypatch.setattr(api._core, "guard_error", errno.ENOMEM)
     found = npaccel.devices()
     assert not found.guarded
     assert found.guard.startswith("off, ENOMEM") and "ulimit -v" in found.guard

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from npaccel.backends.emit.machine import Guard, Machine
 from npaccel.errors import InternalError
-from npaccel.ir.scalar import Core
+from npaccel.ir.scalar import Core, item_size
 
 __all__ = ["Builder", "Lanes", "Name", "Range", "Value", "Variable", "Which"]
 
@@ -191,6 +191,14 @@ class Builder(ABC):
         if x is None or y is None:
             return x if y is None else y
         return self.instruction(Core.AND, (x, y))
+
+    def flipped(self, x: Name) -> Name:
+        """A float with the other sign, also where it is NaN, whatever is done with it."""
+        integer = f"i{item_size(x.dtype)}"
+        sign = self.constant(integer, -(1 << (8 * item_size(x.dtype) - 1)), x.width)
+        return self.reinterpret(
+            self.instruction(Core.XOR, (self.reinterpret(x, integer), sign)), x.dtype
+        )
 
     def fence(self, x: Name) -> Name:
         """x, computed neither elsewhere nor in another way."""

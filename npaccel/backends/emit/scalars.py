@@ -24,7 +24,7 @@ _COMPARISONS = frozenset({Core.EQ, Core.NE, Core.LT, Core.LE, Core.GT, Core.GE})
 _LOGIC = frozenset({Core.AND, Core.OR, Core.XOR, Core.NOT})
 _ROUNDED = frozenset({Core.FMA, Core.SQRT})
 _EXACT = frozenset({Core.FLOOR, Core.CEIL, Core.TRUNC, Core.RINT})
-_FLOATS = _ROUNDED | _EXACT | {Core.ABS, Core.COPYSIGN}
+_FLOATS = _ROUNDED | _EXACT | {Core.FLIP, Core.ABS, Core.COPYSIGN}
 _WHOLE = frozenset({Core.SHL, Core.LSHR, Core.ASHR, Core.POPCOUNT, Core.CLZ, Core.REM, Core.MULHI})
 
 
@@ -83,6 +83,8 @@ def _primitive(b: Builder, op: Core, dtype: str, names: Sequence[Name]) -> Name:
         raise InternalError(f"{op} has no meaning for {dtype}")
     if (op in _LOGIC and kind not in "iub") or (op not in _LOGIC and kind == "b"):
         raise InternalError(f"{op} has no meaning for {dtype}")
+    if op is Core.FLIP:
+        return b.flipped(names[0])
     if dtype == "f2" and op in _ROUNDED | _EXACT:
         # Few machines have units for f2, and the routines that stand for them may be missing.
         wide = b.instruction(op, [b.cast(name, "f4") for name in names])

@@ -295,6 +295,10 @@ class Printer(Builder):
         text = f"select {_typed(mask)}, {_typed(yes)}, {_typed(no)}"
         return self._emit(text, yes.dtype, yes.width)
 
+    def flipped(self, x: Name) -> Name:
+        # LLVM makes an fneg of the exclusive or, and folds that into what is around it.
+        return self.fence(self.instruction(Core.NEG, (self.fence(x),)))
+
     def fence(self, x: Name) -> Name:
         return self._intrinsic("arithmetic.fence", [x])
 

@@ -1,6 +1,6 @@
 """Rewrites of expressions and requests: rows of (where it applies, what it makes).
 
-Every row is exact to the bit for the dtypes it names, NaN payloads aside. Expressions are
+Every row is exact to the bit for the dtypes it names, payloads of NaN aside. Expressions are
 rewritten as they are made (`RewritingPool`), so a rule sees operands that are already simple.
 """
 
@@ -13,7 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from npaccel.ir.mathematics import HALF_POWER, SINGLE_POWER, WHOLE_POWER
+from npaccel.ir.mathematics import (
+    HALF_POWER,
+    SINGLE_POWER,
+    WHOLE_FLOAT_POWER,
+    WHOLE_POWER,
+)
 from npaccel.ir.nodes import Kind, Request, ScalarOperand
 from npaccel.ir.operation import Op
 from npaccel.ir.ops import find
@@ -136,11 +141,19 @@ def _part(place: int) -> Callable[[Pool, str, Args], Expr | None]:
     return lambda pool, dtype, args: args[0].args[place] if args[0].op is Core.COMPLEX else None
 
 
+_SIGNS = (Core.NEG, Core.FLIP)
+
+
 def _magnitude(pool: Pool, dtype: str, args: Args) -> Expr | None:
     (x,) = args
     if x.op is Core.ABS:
         return x
-    return pool.make(Core.ABS, dtype, x.args) if x.op is Core.NEG else None
+    if x.op in _SIGNS:
+        return pool.make(Core.ABS, dtype, x.args)
+    if x.op in (Core.MUL, Core.DIV) and any(arg.op in _SIGNS for arg in x.args):
+        bare = tuple(arg.args[0] if arg.op in _SIGNS else arg for arg in x.args)
+        return pool.make(Core.ABS, dtype, (pool.make(x.op, dtype, bare),))
+    return None
 
 
 RULES: tuple[Rule, ...] = (
@@ -155,9 +168,11 @@ RULES: tuple[Rule, ...] = (
     Rule("x * 1 = x", Core.MUL, "iuf", _either(1)),
     Rule("x / 1 = x", Core.DIV, "iuf", _right(1)),
     Rule("-(-x) = x", Core.NEG, "if", _inverse(Core.NEG)),
+    Rule("flip(flip(x)) = x", Core.FLIP, "f", _inverse(Core.FLIP)),
     Rule("~(~x) = x", Core.NOT, "biu", _inverse(Core.NOT)),
     Rule("-constant", Core.NEG, "f", _negated_constant),
-    Rule("|-x| = |x|, ||x|| = |x|", Core.ABS, "f", _magnitude),
+    Rule("flip(constant)", Core.FLIP, "f", _negated_constant),
+    Rule("|-x| = |x|, ||x|| = |x|, |x * -y| = |x * y|", Core.ABS, "f", _magnitude),
     Rule("x & x = x", Core.AND, "biu", _idempotent),
     Rule("x | x = x", Core.OR, "biu", _idempotent),
     Rule("x & true = x", Core.AND, "b", _either(True)),
@@ -223,6 +238,8 @@ def _reciprocal(dtype: str, value: Value) -> Value | None:
     limit = _EXPONENTS.get(dtype)
     if limit is None or not isinstance(value, float) or value == 0 or not math.isfinite(value):
         return None
+    if value == -1.0:
+        return None  # compilers would flip the sign of NaN for it
     mantissa, exponent = math.frexp(value)
     return 1.0 / value if abs(mantissa) == 0.5 and abs(exponent) < limit else None
 
@@ -260,7 +277,7 @@ REQUEST_RULES: tuple[RequestRule, ...] = (
         "x ** n = x * x * ... with whole n, within power's ulp", "power", 1, WHOLE_POWER, _whole
     ),
     RequestRule("x ** 0.5 = sqrt(x)", "power", 1, HALF_POWER, _half),
-    RequestRule("x ** n = x * x * ...", "float_power", 1, WHOLE_POWER, _whole),
+    RequestRule("x ** n = x * x * ...", "float_power", 1, WHOLE_FLOAT_POWER, _whole),
     RequestRule("x / 2**k = x * 2**-k", "divide", 1, "multiply", _reciprocal),
     RequestRule("x / 2**k = x * 2**-k", "true_divide", 1, "multiply", _reciprocal),
 )

@@ -237,6 +237,7 @@ _RULES: dict[Core, Rule] = {
     Core.REM: _ufunc(np.fmod),
     Core.MULHI: _mulhi,
     Core.NEG: _neg,
+    Core.FLIP: _neg,
     Core.FMA: _fma,
     Core.ABS: _abs,
     Core.SQRT: _ufunc(np.sqrt),
