@@ -9,9 +9,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from npaccel.ir.mathematics import HALF_POWER, MATHEMATICS, SINGLE_POWER, WHOLE_POWER
+from npaccel.ir.differences import answers, assumed
+from npaccel.ir.mathematics import (
+    HALF_POWER,
+    MATHEMATICS,
+    SINGLE_POWER,
+    WHOLE_FLOAT_POWER,
+    WHOLE_POWER,
+)
 from npaccel.ir.nodes import ArrayParam, Flag, Kernel, Leaf, Store, Stride
 from npaccel.ir.operation import Op
 from npaccel.ir.passes.rewrite import RewritingPool
@@ -31,19 +38,22 @@ class Primitive:
     loop : dtypes of its inputs and its output.
     still : per input whether it is one element for the whole block.
     value : of the last input, where that is a constant of the code; it is then no argument.
+    facts : questions on NumPy's loops (ir/differences.py), and the answers for which it is made.
     """
 
     op: Op
     loop: tuple[str, ...]
     still: tuple[bool, ...]
     value: float | None = None
+    facts: tuple[tuple[str, int], ...] = ()
 
     @property
     def symbol(self) -> str:
         """Name of its function."""
         moving = "".join("s" if still else "d" for still in self.still)
         value = "" if self.value is None else f"_{self.value:g}".replace(".", "p")
-        return "_".join([self.op.name.replace(" ", ""), *self.loop, moving + value])
+        given = (str(answer) for _, answer in self.facts)
+        return "_".join([self.op.name.replace(" ", ""), *self.loop, moving + value, *given])
 
 
 def _loops(op: Op) -> Iterator[tuple[str, ...]]:
@@ -55,7 +65,22 @@ def _loops(op: Op) -> Iterator[tuple[str, ...]]:
 
 
 def primitives() -> Iterator[Primitive]:
-    """All of them, in an order that does not change."""
+    """All of them, in an order that does not change: one for each way that NumPy's loops may be."""
+    return itertools.chain.from_iterable(map(_by_facts, _operations()))
+
+
+def _by_facts(primitive: Primitive) -> Iterator[Primitive]:
+    asked = {"half-root": 1} if primitive.op in (HALF_POWER, SINGLE_POWER) else {}
+    needed = dict(asked)
+    with assumed(asked):
+        _kernel(primitive)
+    choices = [(needed[q],) if q in needed else answers(q) for q in asked]
+    for given in itertools.product(*choices):
+        facts = tuple(zip(asked, given, strict=True))
+        yield replace(primitive, facts=facts)
+
+
+def _operations() -> Iterator[Primitive]:
     for op in MATHEMATICS:
         if op.body is None:
             continue
@@ -66,8 +91,8 @@ def primitives() -> Iterator[Primitive]:
     for loop in (("f4",) * 3, ("f8",) * 3):
         yield Primitive(SINGLE_POWER, loop, (False, True))
         yield Primitive(HALF_POWER, loop, (False, True), 0.5)
-    for dtype, value in itertools.product(FLOATS, WHOLE):
-        yield Primitive(WHOLE_POWER, (dtype,) * 3, (False, True), value)
+    for op, dtype, value in itertools.product((WHOLE_POWER, WHOLE_FLOAT_POWER), FLOATS, WHOLE):
+        yield Primitive(op, (dtype,) * 3, (False, True), value)
 
 
 def primitive_kernel(primitive: Primitive) -> Kernel:
@@ -75,6 +100,11 @@ def primitive_kernel(primitive: Primitive) -> Kernel:
 
     Whatever the operation may warn of is told in slot 0.
     """
+    with assumed(dict(primitive.facts)):
+        return _kernel(primitive)
+
+
+def _kernel(primitive: Primitive) -> Kernel:
     op, pool = primitive.op, RewritingPool()
     arrays: list[ArrayParam] = []
     operands: list[Expr] = []

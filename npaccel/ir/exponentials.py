@@ -6,7 +6,7 @@ With n = rint(x / log 2) and r = x - n log 2, exp(x) = 2**n exp(r) and |r| <= lo
 from __future__ import annotations
 
 from npaccel.ir import coefficients as c
-from npaccel.ir.nans import Passed
+from npaccel.ir.nans import KEPT, POSITIVE
 from npaccel.ir.precision import Pair, fast_two_sum, horner, keep_sign, two_sum
 from npaccel.ir.scalar import Core, Expr
 
@@ -138,13 +138,13 @@ def cosh(x: Expr, *, fine: bool) -> Expr:
     return _large(x).rare(x.isnan().select(x, wide), near)
 
 
-def tanh(x: Expr, *, fine: bool, nans: Passed = Passed.KEPT) -> Expr:
+def tanh(x: Expr, *, fine: bool, nans: int = KEPT) -> Expr:
     """Hyperbolic tangent; 1 to the last bit from 20 on."""
     a = abs(x)
     a = (a > 20.0).select(a.like(20.0), a)
     t = _expm1_near(a * 2.0, fine=fine)
     # Where x is a NaN, so is t: it gets the sign of 20.
-    sign = (x < 20.0).select(x, 20.0) if nans is Passed.POSITIVE else x
+    sign = (x < 20.0).select(x, 20.0) if nans == POSITIVE else x
     return keep_sign(t / (t + 2.0), sign)
 
 

@@ -5,20 +5,18 @@ See Note [Signs of NaNs].
 
 from __future__ import annotations
 
-import enum
-import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
-import numpy as np
-
+from npaccel.ir.differences import FLIPPED, KEPT, POSITIVE, answer
 from npaccel.ir.scalar import Core, Expr
 
 __all__ = [
+    "FLIPPED",
     "INVALID",
+    "KEPT",
     "NAN",
-    "Passed",
+    "POSITIVE",
     "flips_odd_powers",
     "like_numpys",
     "passed",
@@ -33,54 +31,27 @@ INVALID = _INF - _INF
 _NEGATIVE = math.copysign(1.0, INVALID) < 0
 
 
-class Passed(enum.Enum):
-    """What a function of one operand makes of a NaN's sign."""
-
-    KEPT = enum.auto()
-    POSITIVE = enum.auto()
-    FLIPPED = enum.auto()
-
-
-_DTYPES = {"f2": np.float16, "f4": np.float32, "f8": np.float64}
-
-
-def _nans(dtype: str) -> np.ndarray[Any, Any]:
-    """As many as NumPy's vector loops take, a positive and a negative one in turn."""
-    return np.array([NAN, math.copysign(NAN, -1.0)] * 16, _DTYPES[dtype])
-
-
-@functools.cache
-def passed(name: str, dtype: str) -> Passed:
-    """What NumPy's function of that name does with NaNs of that dtype."""
-    with np.errstate(all="ignore"):
-        signs = np.signbit(getattr(np, name)(_nans(dtype)))
-    if not signs.any():
-        return Passed.POSITIVE
-    return Passed.FLIPPED if signs[0::2].all() and not signs[1::2].any() else Passed.KEPT
+def passed(name: str, dtype: str) -> int:
+    """What NumPy's function of that name does with NaNs of that dtype: KEPT, POSITIVE, FLIPPED."""
+    return answer(f"nan {name} {dtype}")
 
 
 def like_numpys(name: str, x: Expr, result: Expr) -> Expr:
     """`result` of the function at x, which keeps a NaN's sign, with the sign that NumPy's gives."""
     how = passed(name, x.dtype)
-    if how is Passed.KEPT:
+    if how == KEPT:
         return result
-    return x.isnan().rare(abs(x) if how is Passed.POSITIVE else x.flipped(), result)
+    return x.isnan().rare(abs(x) if how == POSITIVE else x.flipped(), result)
 
 
-@functools.cache
 def flips_odd_powers(name: str, dtype: str) -> bool:
-    """Whether an odd power of a negative NaN is a positive one, as glibc has it."""
-    with np.errstate(all="ignore"):
-        return not np.signbit(getattr(np, name)(_nans(dtype), _DTYPES[dtype](3.0))).any()
+    """Whether an odd power of a negative NaN is a positive one."""
+    return bool(answer(f"nan-odd-power {name} {dtype}"))
 
 
-@functools.cache
 def positive_absolute(dtype: str) -> bool:
     """Whether the absolute value of a complex number with negative NaNs is a positive one."""
-    x = np.zeros(32, f"c{2 * int(dtype[1:])}")
-    x.real = _nans(dtype)
-    with np.errstate(all="ignore"):
-        return not np.signbit(np.absolute(x)).any()
+    return bool(answer(f"nan-absolute {dtype}"))
 
 
 def signed(result: Expr, x: Expr, outside: Callable[[Expr], Expr]) -> Expr:
@@ -99,7 +70,8 @@ def signed(result: Expr, x: Expr, outside: Callable[[Expr], Expr]) -> Expr:
 # Python shows no NaN's sign, but np.signbit, copysign and a result's bytes do. What NumPy does at
 # once, or a touch evaluates, has the sign that NumPy's loop gives; so kernels give it, too. A NaN
 # made of other operands is the processor's own (INVALID). One that is passed on keeps its sign, but
-# for functions whose loops in NumPy say otherwise on this processor, which are asked.
+# for functions whose loops in NumPy say otherwise on this processor, which are asked
+# (differences.py).
 #
 # Where two NaNs of different signs meet in one operation (complex ones are made of several), the
 # one that stays is the first operand of an instruction, and compilers exchange those as they like:

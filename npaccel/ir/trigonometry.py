@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from npaccel.ir import coefficients as c
 from npaccel.ir.exponentials import MAGIC
-from npaccel.ir.nans import Passed, signed
+from npaccel.ir.nans import FLIPPED, KEPT, signed
 from npaccel.ir.precision import INF, Pair, fast_two_sum, horner, keep_sign, root, two_product
 from npaccel.ir.scalar import Core, Expr
 
@@ -224,7 +224,7 @@ def arcsin(x: Expr, *, fine: bool) -> Expr:
     return signed(outer.select(turned, s + tail), x, lambda x: abs(x) > 1.0)
 
 
-def arccos(x: Expr, *, fine: bool, nans: Passed = Passed.KEPT) -> Expr:
+def arccos(x: Expr, *, fine: bool, nans: int = KEPT) -> Expr:
     """Inverse cosine: beyond 1/2, twice arcsin(sqrt((1 - a) / 2)), or pi less that."""
     a = abs(x)
     outer = a > 0.5
@@ -232,6 +232,6 @@ def arccos(x: Expr, *, fine: bool, nans: Passed = Passed.KEPT) -> Expr:
     _, tail = _arcsin_small(s, fine=fine)
     # The same but for a NaN's sign.
     rest = PIO2[1] - tail
-    inner = PIO2[0] + (s.flipped() + rest) if nans is Passed.FLIPPED else PIO2[0] - (s - rest)
+    inner = PIO2[0] + (s.flipped() + rest) if nans == FLIPPED else PIO2[0] - (s - rest)
     left = 2.0 * PIO2[0] - (2.0 * s - (2.0 * PIO2[1] - 2.0 * tail))
     return outer.select((x < 0.0).select(left, 2.0 * (s + tail)), inner)

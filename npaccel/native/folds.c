@@ -164,7 +164,8 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
         return PyErr_Occurred() ? -1 : 0;
     }
     if (rule->ordered &&
-        npa_fold_is_brief(((PyUFuncObject *)ufunc)->name, args, n, names, 3, true)) {
+        (npa_fold_is_brief(((PyUFuncObject *)ufunc)->name, args, n, names, 3, true) ||
+         npa_turn_passes(&value.array, 1))) {
         *result = fold_now(rule, value.array, axes, keep == Py_True);
         if (*result != NULL || PyErr_Occurred()) {
             return *result != NULL ? 1 : -1;

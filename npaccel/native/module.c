@@ -175,7 +175,10 @@ static PyObject *make_rule(PyObject *self, PyObject *args, PyObject *kwargs)
         Py_DECREF(r);
         Py_RETURN_NONE;
     }
-    npa_rule_primitives(r);
+    if (npa_rule_primitives(r) < 0) {
+        Py_DECREF(r);
+        return NULL;
+    }
     if (npa_number_rule(r) < 0) {
         Py_CLEAR(r);
     }

@@ -45,41 +45,33 @@ static void loop_name(const npa_rule *rule, char *out, size_t size)
     }
 }
 
-/* Whether NumPy's loop for these types takes a square root for a single exponent of 0.5, as from 2.3
- * on: then the root of -0.0 is -0.0. */
-static bool half_is_root(const npa_rule *rule)
+/* Whether NumPy's loops are as a primitive takes them to be; -1: with an exception. */
+static int facts_hold(const npa_primitive *primitive)
 {
-    double base = -0.0, half = 0.5, result = 0;
-    float small[3] = {-0.0f, 0.5f, 0};
-    bool single = rule->loop_type[0] == NPY_FLOAT;
-    char *args[3] = {(char *)&base, (char *)&half, (char *)&result};
-    npy_intp n = 1, steps[3] = {sizeof(double), 0, sizeof(double)};
-    if (single) {
-        for (int k = 0; k < 3; k++) {
-            args[k] = (char *)&small[k], steps[k] = steps[k] != 0 ? (npy_intp)sizeof(float) : 0;
-        }
+    if (primitive->facts[0] == 0) {
+        return 1;
     }
-    rule->loop(args, &n, steps, rule->loop_data);
-    return single ? signbit(small[2]) : signbit(result);
+    PyObject *module = PyImport_ImportModule("npaccel.ir.differences");
+    PyObject *held = module == NULL ? NULL : PyObject_CallMethod(module, "hold", "s", primitive->facts);
+    int result = held == NULL ? -1 : PyObject_IsTrue(held);
+    Py_XDECREF(module), Py_XDECREF(held);
+    return result;
 }
 
 /* The operations that a power may be, the special ones first: rewrite.py decides alike. */
-static int names_of(const npa_rule *rule, const char *name, const char **names)
+static int names_of(const char *name, const char **names)
 {
     int n = 0;
-    bool power = strcmp(name, "power") == 0, plain = rule->loop_type[0] != NPY_HALF;
-    if (power || strcmp(name, "float_power") == 0) {
-        names[n++] = "whole power";
-    }
-    if (power && plain && half_is_root(rule)) {
-        names[n++] = "half power";
-        names[n++] = "single power";
+    if (strcmp(name, "power") == 0) {
+        names[n++] = "whole power", names[n++] = "half power", names[n++] = "single power";
+    } else if (strcmp(name, "float_power") == 0) {
+        names[n++] = "whole float_power";
     }
     names[n++] = name;
     return n;
 }
 
-void npa_rule_primitives(npa_rule *rule)
+int npa_rule_primitives(npa_rule *rule)
 {
     static const npa_primitive *table;
     static bool known;
@@ -88,18 +80,28 @@ void npa_rule_primitives(npa_rule *rule)
     if (!known) {
         table = find_table(), known = true;
     }
-    if (table == NULL || name == NULL || rule->kind != NPA_MAP || rule->own != NPA_UFUNC) {
-        return;
+    if (name == NULL) {
+        return -1;
+    }
+    if (table == NULL || rule->kind != NPA_MAP || rule->own != NPA_UFUNC) {
+        return 0;
     }
     loop_name(rule, loop, sizeof loop);
-    for (int i = 0, n = names_of(rule, name, names); i < n; i++) {
+    for (int i = 0, n = names_of(name, names); i < n; i++) {
         for (const npa_primitive *p = table; p->op != NULL; p++) {
-            bool same = strcmp(p->op, names[i]) == 0 && strcmp(p->loop, loop) == 0;
-            if (same && rule->nprimitives < NPA_MOST_PRIMITIVES) {
+            if (strcmp(p->op, names[i]) != 0 || strcmp(p->loop, loop) != 0) {
+                continue;
+            }
+            int held = rule->nprimitives < NPA_MOST_PRIMITIVES ? facts_hold(p) : 0;
+            if (held < 0) {
+                return -1;
+            }
+            if (held) {
                 rule->primitives[rule->nprimitives++] = p;
             }
         }
     }
+    return 0;
 }
 
 /* A scalar's value as a double. */

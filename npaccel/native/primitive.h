@@ -15,6 +15,7 @@ typedef struct npa_primitive {
     unsigned still;        /* inputs that are one element for all; others are contiguous */
     bool constant;         /* the last input is `value`, and no argument */
     double value;
+    const char *facts; /* what NumPy's loops must be like: ir/differences.py */
     npa_block_function *run;
 } npa_primitive;
 

@@ -161,7 +161,8 @@ assert (plain == go_on()).all() and y[1] == base[1]
 
 @pytest.mark.pending
 def test_a_result_that_can_not_be_shown() -> None:
-    """It was computed, but not even its pages can be moved: reads raise until they can."""
+    """It was computed, but not even its pages can be moved: what needs them raises until they can.
+    What does not, as a look at one element, goes on."""
     out = succeed(
         LIMIT
         + """
@@ -169,11 +170,12 @@ base = large_base(20)
 y = base[::-1] + 1.0
 scarce()
 print(fails(npaccel.evaluate), fails(lambda: y[5]), fails(lambda: y.tobytes()))
+assert y[0] == base[-1] + 1.0
 plenty()
-assert y[0] == base[-1] + 1.0 and y[-1] == 1.0
+assert y.tobytes() == (np.asarray(base)[::-1] + 1.0).tobytes()
 """
     )
-    assert out.split() == ["True", "True", "True"]
+    assert out.split() == ["False", "False", "True"]
 
 
 @pytest.mark.pending
@@ -258,13 +260,19 @@ def test_the_error_says_for_what_memory_did_not_suffice(backend: str) -> None:
         + """
 base, w = large_base(20), npaccel.asarray(np.ones(4 * N))
 for _ in range(3): step(w, w)
-y = base[::-1] + 1.0  # computed, but not shown
+y = base[::-1] + 1.0
 scarce()
-print(said(npaccel.evaluate))
-print(said(lambda: y[5]))
+npaccel.evaluate()
+print(said(y.tobytes))
 plenty()
 npaccel.evaluate(in_place())
-z = np.cumsum(base, dtype=float)  # not computed
+z = np.cumsum(base, dtype=float)  # the first
+in_place()
+scarce()
+print(said(npaccel.evaluate))
+plenty()
+npaccel.evaluate()
+z = np.cumsum(base, dtype=float)  # the second
 in_place()
 scarce()
 print(said(npaccel.evaluate))
@@ -279,19 +287,19 @@ assert step(w, w)[3] == 5.0
     lines = program.splitlines()
     earlier, later = (
         next(i for i, text in enumerate(lines) if words in text)
-        for words in ("# computed, but", "# not computed")
+        for words in ("# the first", "# the second")
     )
     out = succeed(program, env={"NPACCEL_BACKEND": backend}).splitlines()
     mib, shape = "an array of 80.00 MiB with shape (10485760,) and data type float64", r"(\d+)"
     wanted = [
-        rf"Unable to allocate memory for add at .*:{shape}: its result is {re.escape(mib)}",
         rf"Unable to allocate memory to show {re.escape(mib)}, which is computed",
+        rf"Unable to allocate memory for add\.accumulate at .*:{shape}: its .* 80\.00 MiB.*",
         rf"Unable to allocate memory for add\.accumulate at .*:{shape}: its .* 80\.00 MiB.*",
         rf"Unable to allocate memory for add at .*:{shape}: its result is an array of 32\.00 MiB.*",
     ]
     places = [re.fullmatch(pattern, text) for pattern, text in zip(wanted, out, strict=True)]
     assert all(places), out
-    assert int(places[2][1]) - int(places[0][1]) == later - earlier  # type: ignore[index]
+    assert int(places[2][1]) - int(places[1][1]) == later - earlier  # type: ignore[index]
 
 
 def test_more_than_the_machine_has_is_refused_as_numpy_refuses_it() -> None:

@@ -26,7 +26,7 @@ _TABLE = """\
 {functions}
 const npa_primitive npa_primitives_{level}[] = {{
 {rows}
-    {{NULL, NULL, 0, false, 0, NULL}}}};
+    {{NULL, NULL, 0, false, 0, NULL, NULL}}}};
 """
 
 
@@ -47,4 +47,5 @@ def _row(symbol: str, primitive: Primitive) -> str:
     loop, value = " ".join(primitive.loop), primitive.value
     still = sum(1 << k for k, still in enumerate(primitive.still) if still)
     constant = "false, 0" if value is None else f"true, {value!r}"
-    return f'    {{"{primitive.op.name}", "{loop}", {still}, {constant}, {symbol}}},'
+    facts = ";".join(f"{question}={answer}" for question, answer in primitive.facts)
+    return f'    {{"{primitive.op.name}", "{loop}", {still}, {constant}, "{facts}", {symbol}}},'

@@ -6,13 +6,11 @@ rewritten as they are made (`RewritingPool`), so a rule sees operands that are a
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
+from npaccel.ir.differences import answer
 from npaccel.ir.mathematics import (
     HALF_POWER,
     SINGLE_POWER,
@@ -253,14 +251,8 @@ def _whole(dtype: str, value: Value) -> Value | None:
 _ROOTS = ("f4", "f8")  # dtypes whose loop may do so
 
 
-@functools.cache
-def _half_is_root() -> bool:
-    """Whether this NumPy's loop takes a square root for the exponent 0.5, as from 2.3 on."""
-    return bool(np.signbit(np.power(np.float64(-0.0), 0.5)))
-
-
 def _half(dtype: str, value: Value) -> Value | None:
-    return value if dtype in _ROOTS and value == 0.5 and _half_is_root() else None
+    return value if dtype in _ROOTS and value == 0.5 and answer("half-root") else None
 
 
 def refined(request: Request, op: Op) -> Op:
@@ -269,7 +261,7 @@ def refined(request: Request, op: Op) -> Op:
         return op
     exponent = request.inputs[1]
     single = isinstance(exponent, ScalarOperand) or not any(exponent.strides)
-    return SINGLE_POWER if single and _half_is_root() else op
+    return SINGLE_POWER if single and answer("half-root") else op
 
 
 REQUEST_RULES: tuple[RequestRule, ...] = (
