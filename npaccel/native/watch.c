@@ -24,6 +24,8 @@ enum { RW = PROT_READ | PROT_WRITE };
 /* Protecting a page costs about what reading 1/32 of it does. */
 enum { WORTH = 32 };
 
+struct npa_watched npa_watched = {.low = UINTPTR_MAX};
+
 static struct {
     npa_watch watches[WATCHES];
     npa_watch *buckets[BUCKETS], *free;
@@ -184,6 +186,12 @@ npa_watch_new(char *base, size_t size)
     atomic_store(&w->low, (char *)low);
     atomic_store(&w->high, (char *)(high < low ? low : high));
     w->armed_low = w->armed_high = w->ends = NULL;
+    if (low < high && high > atomic_load(&npa_watched.high)) {
+        atomic_store(&npa_watched.high, high);
+    }
+    if (low < high && low < atomic_load(&npa_watched.low)) {
+        atomic_store(&npa_watched.low, low);
+    }
     w->exported = false, w->caught = 0;
     w->next = *bucket, *bucket = w;
     atomic_store(&w->state, OPEN);
@@ -267,7 +275,8 @@ npa_watch_hold(npa_watch *w, const char *low, const char *high, size_t worth)
         return false;
     }
     int state = take(w);
-    bool armed = arm(w, low, high, worth);
+    bool armed = state == HELD || !npa_calls_use(atomic_load(&w->low), atomic_load(&w->high));
+    armed = armed && arm(w, low, high, worth);
     if (armed && state != HELD) {
         copy_ends(w, w->ends);
         state = HELD;
@@ -342,6 +351,20 @@ npa_watch_fault(const void *address)
     bool news = opened != last_opened;
     last_opened = opened;
     return news ? NPA_WATCH_RETRY : NPA_NOT_WATCHED;
+}
+
+const char *
+npa_watch_armed(const char *low, const char *high)
+{
+    for (int i = 0; i < atomic_load(&table.used); i++) {
+        npa_watch *w = &table.watches[i];
+        int state = atomic_load(&w->state);
+        const char *first = atomic_load(&w->low);
+        if (state != FREE && state != OPEN && low < atomic_load(&w->high) && first < high) {
+            return low < first ? first : low;
+        }
+    }
+    return NULL;
 }
 
 void
