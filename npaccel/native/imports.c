@@ -69,6 +69,7 @@ static struct {
     unsigned char place[PLACES]; /* of a name's hash: 1 + its index; 0: none */
     uint64_t second[128];        /* of a first letter: which second ones there are, modulo 64 */
     uintptr_t program_low, program_high;
+    uintptr_t real_low, real_high; /* where the real ones begin */
     known *before, *now;
     size_t nbefore, nnow, capacity, cursor;
     change waiting[MOST_WAITING];
@@ -78,6 +79,11 @@ static struct {
     atomic_int busy;         /* a walk is under way */
     _Atomic unsigned long long done; /* libraries that had been loaded by the last walk */
 } imports;
+
+static bool within(uintptr_t low, uintptr_t high, const void *p)
+{
+    return (uintptr_t)p >= low && (uintptr_t)p < high;
+}
 
 /* ------------------------------------------------------------------------------- the names */
 
@@ -119,6 +125,9 @@ static npa_import *find(const char *name)
 
 void *npa_imports_instead_of(const void *function)
 {
+    if (!within(imports.real_low, imports.real_high, function)) {
+        return NULL;
+    }
     for (int i = 0; i < imports.n; i++) {
         const npa_import *f = &imports.list[i];
         if (f->real != NULL && (function == f->real || function == f->libc)) {
@@ -178,11 +187,6 @@ static bool read_dynamic(object *o)
     o->tables[0].first += relative, o->tables[0].n = n - relative;
     o->tables[1].n = o->tables[1].first != NULL ? jump_bytes / sizeof(ElfW(Rela)) : 0;
     return o->symbols != NULL && o->names != NULL && o->tables[0].n + o->tables[1].n > 0;
-}
-
-static bool within(uintptr_t low, uintptr_t high, const void *p)
-{
-    return (uintptr_t)p >= low && (uintptr_t)p < high;
 }
 
 /* Whether a symbol is asked for in a version of the C library's. */
@@ -472,6 +476,15 @@ static void end(void)
     atomic_store(&imports.busy, 0);
 }
 
+static void extend(const void *real)
+{
+    uintptr_t at = (uintptr_t)real;
+    if (at != 0) {
+        imports.real_low = imports.real_low == 0 || at < imports.real_low ? at : imports.real_low;
+        imports.real_high = at >= imports.real_high ? at + 1 : imports.real_high;
+    }
+}
+
 /* Before glibc 2.34 its threads were a library apart, which had some of them too. */
 static void find_libc(void)
 {
@@ -505,6 +518,7 @@ int npa_imports_replace(npa_import *list, int n)
     int found = 0;
     for (int i = 0; i < n; i++) {
         found += list[i].real != NULL;
+        extend(list[i].real), extend(list[i].libc);
     }
     imports.restore = false;
     imports.stats = (npa_imports_stats){.functions = found};

@@ -501,6 +501,10 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found);
 
 int npa_intercept_init(void); /* intercept.c */
 PyObject *npa_settle_calls(PyObject *module, PyObject *type);
+extern bool npa_calls_tried; /* to serve system calls: before anything is guarded */
+void npa_serve_calls(void);
+void npa_leave_calls(void);
+PyObject *npa_system_calls(PyObject *self, PyObject *nothing);
 
 /* evaluate.c: without the GIL, with the lock */
 int npa_evaluate_request(npa_queue *q, int index); /* returns FP kinds raised, -1: out of memory */
