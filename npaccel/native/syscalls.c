@@ -22,7 +22,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdio_ext.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -115,7 +114,6 @@ bool npa_calls_use(const void *from, const void *to)
 
 /* For the scope of a call. */
 #define USE __attribute__((cleanup(end))) use *mine
-#define LIKELY(condition) __builtin_expect(condition, 1)
 
 static uintptr_t end_of(const void *p, size_t n)
 {
@@ -124,7 +122,6 @@ static uintptr_t end_of(const void *p, size_t n)
 
 static void settle(uintptr_t low, uintptr_t high, bool written)
 {
-    atomic_thread_fence(memory_order_seq_cst); /* after we said that we use it */
     if (npa_is_home((void *)low) || (written && npa_watch_near((void *)low, (void *)high))) {
         npa_guard_settle((const char *)low, (const char *)high, written);
     }
@@ -207,15 +204,19 @@ static use *use_message(const struct msghdr *m, bool written)
     USING(type, name, how, parameters, arguments)                                                  \
     static type served_##name parameters { return name##_using arguments; }
 
-/* The call writes, or reads, [p, p + n). What it reads is seldom ours. */
+/* The same where that is seldom something. */
+#define SELDOM(type, name, when, how, parameters, arguments)                                       \
+    __attribute__((noinline)) USING(type, name, how, parameters, arguments)                        \
+    static type served_##name parameters                                                           \
+    {                                                                                              \
+        return __builtin_expect(when, 0) ? name##_using arguments : name arguments;                \
+    }
+
+/* The call writes, or reads, [p, p + n). */
 #define WRITES(type, name, p, n, parameters, arguments)                                            \
     USES_SO(type, name, use_range(p, n, true), parameters, arguments)
 #define READS(type, name, p, n, parameters, arguments)                                             \
-    __attribute__((noinline)) USING(type, name, use_range(p, n, false), parameters, arguments)     \
-    static type served_##name parameters                                                           \
-    {                                                                                              \
-        return LIKELY(!npa_is_home(p)) ? name arguments : name##_using arguments;                  \
-    }
+    SELDOM(type, name, npa_is_home(p), use_range(p, n, false), parameters, arguments)
 
 /* What some C libraries lack, or declare for compilers alone. */
 extern ssize_t __read(int, void *, size_t), __pread64(int, void *, size_t, off64_t);
@@ -331,31 +332,32 @@ static size_t product(size_t size, size_t n)
     return __builtin_mul_overflow(size, n, &bytes) ? SIZE_MAX : bytes;
 }
 
-/* What is smaller than the file's buffer the processor copies out of that. */
-static size_t handed_on(size_t size, size_t n, FILE *f)
-{
-    size_t bytes = product(size, n);
-#ifdef __GLIBC__
-    bytes = bytes >= __fbufsize(f) ? bytes : 0;
-#endif
-    (void)f;
-    return bytes;
-}
-
 READS(size_t, fwrite, p, product(size, n), (const void *p, size_t size, size_t n, FILE *f),
       (p, size, n, f))
 READS(size_t, fwrite_unlocked, p, product(size, n),
       (const void *p, size_t size, size_t n, FILE *f), (p, size, n, f))
-WRITES(size_t, fread, p, handed_on(size, n, f), (void *p, size_t size, size_t n, FILE *f),
-       (p, size, n, f))
-WRITES(size_t, fread_unlocked, p, handed_on(size, n, f), (void *p, size_t size, size_t n, FILE *f),
-       (p, size, n, f))
-WRITES(size_t, __fread_chk, p, handed_on(size, n, f),
-       (void *p, size_t most, size_t size, size_t n, FILE *f), (p, most, size, n, f))
-WRITES(size_t, __fread_unlocked_chk, p, handed_on(size, n, f),
-       (void *p, size_t most, size_t size, size_t n, FILE *f), (p, most, size, n, f))
+/* What is smaller than the file's buffer the processor copies out of that. */
+static bool is_buffered(size_t size, size_t n, const FILE *f)
+{
+#ifdef __GLIBC__
+    return product(size, n) < (size_t)(f->_IO_buf_end - f->_IO_buf_base);
+#else
+    (void)size, (void)n, (void)f;
+    return false;
+#endif
+}
 
-static use *use_by_number(long number, long b, long c)
+#define FREADS(name, parameters, arguments)                                                        \
+    SELDOM(size_t, name, !is_buffered(size, n, f), use_range(p, product(size, n), true),           \
+           parameters, arguments)
+
+FREADS(fread, (void *p, size_t size, size_t n, FILE *f), (p, size, n, f))
+FREADS(fread_unlocked, (void *p, size_t size, size_t n, FILE *f), (p, size, n, f))
+FREADS(__fread_chk, (void *p, size_t most, size_t size, size_t n, FILE *f), (p, most, size, n, f))
+FREADS(__fread_unlocked_chk, (void *p, size_t most, size_t size, size_t n, FILE *f),
+       (p, most, size, n, f))
+
+static use *use_by_number(long number, long a, long b, long c)
 {
     void *p = (void *)b;
     switch (number) {
@@ -367,6 +369,8 @@ static use *use_by_number(long number, long b, long c)
     case SYS_pread64:
     case SYS_recvfrom:
         return use_range(p, (size_t)c, true);
+    case SYS_getrandom:
+        return use_range((void *)a, (size_t)b, true);
     case SYS_writev:
     case SYS_pwritev:
     case SYS_pwritev2:
@@ -389,13 +393,11 @@ static use *use_by_number(long number, long b, long c)
     }
 }
 
-/* It takes as many as the call needs; all have a place, and what is there is passed on. */
-static long served_syscall(long number, long a, long b, long c, long d, long e, long f)
-{
-    USE = number == SYS_getrandom ? use_range((void *)a, (size_t)b, true)
-                                  : use_by_number(number, b, c);
-    return syscall(number, a, b, c, d, e, f);
-}
+/* The C library's takes as many arguments as the call needs. All have a place, as here, and what is
+ * there is passed on. Most calls are others', such as futex. */
+SELDOM(long, syscall, number != SYS_futex, use_by_number(number, a, b, c),
+       (long number, long a, long b, long c, long d, long e, long f),
+       (number, a, b, c, d, e, f))
 
 #define SERVED(f) {.name = #f, .ours = (void *)served_##f}
 static npa_import functions[] = {
