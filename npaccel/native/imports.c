@@ -34,7 +34,7 @@ enum { JUMP_SLOT = -1, GLOB_DAT = -2, POINTER = -3, RELATIVE = -4 };
 #endif
 
 enum { PLACES = 256, MOST_WAITING = 128, MOST_TRIES = 100, MOST_PAUSES = 1000 };
-enum { ADDED_MEANWHILE = 1 };
+enum { ADDED_MEANWHILE = 1, NO_ROOM };
 enum { RW = PROT_READ | PROT_WRITE };
 
 /* One loaded library; addresses are in memory. */
@@ -71,11 +71,11 @@ static struct {
     uintptr_t program_low, program_high;
     uintptr_t real_low, real_high; /* where the real ones begin */
     known *before, *now;
-    size_t nbefore, nnow, capacity, cursor;
+    size_t nbefore, nnow, capacity, cursor, skip;
     change waiting[MOST_WAITING];
     int nwaiting;
     npa_imports_stats stats;
-    unsigned long long adds; /* of this walk */
+    unsigned long long adds, subs; /* loaded, unloaded: at this walk */
     atomic_int busy;         /* a walk is under way */
     _Atomic unsigned long long done; /* libraries that had been loaded by the last walk */
 } imports;
@@ -399,16 +399,20 @@ static bool reserve(void)
 static int visit(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)size, (void)unused;
-    if (info->dlpi_adds != imports.adds) {
+    if (info->dlpi_adds != imports.adds || info->dlpi_subs != imports.subs) {
         return ADDED_MEANWHILE; /* it may not be bound yet */
     }
-    object o = object_of(info);
-    if (is_own(&o) || !reserve()) {
+    if (imports.skip > 0) {
+        imports.skip--;
         return 0;
     }
+    if (!reserve()) {
+        return NO_ROOM;
+    }
+    object o = object_of(info);
     known *k = &imports.now[imports.nnow];
     *k = (known){.base = o.base, .mark = mark_of(&o)};
-    if (!was_known(k) || imports.restore) {
+    if (!is_own(&o) && (!was_known(k) || imports.restore)) {
         k->entry = NULL;
         imports.stats.entries += read_dynamic(&o) ? change_tables(&o, k) : 0;
     }
@@ -417,18 +421,20 @@ static int visit(struct dl_phdr_info *info, size_t size, void *unused)
     return 0;
 }
 
-static int read_adds(struct dl_phdr_info *info, size_t size, void *adds)
+static int read_counts(struct dl_phdr_info *info, size_t size, void *counts)
 {
     (void)size;
-    *(unsigned long long *)adds = info->dlpi_adds;
+    ((unsigned long long *)counts)[0] = info->dlpi_adds;
+    ((unsigned long long *)counts)[1] = info->dlpi_subs;
     return 1;
 }
 
-static unsigned long long count_adds(void)
+static unsigned long long count_adds(unsigned long long *subs)
 {
-    unsigned long long adds = 0;
-    dl_iterate_phdr(read_adds, &adds);
-    return adds;
+    unsigned long long counts[2] = {0, 0};
+    dl_iterate_phdr(read_counts, counts);
+    *subs = counts[1];
+    return counts[0];
 }
 
 /* Until other threads have loaded what they are loading. */
@@ -440,16 +446,23 @@ static void wait_for_loading(void)
     }
 }
 
-/* With `busy`. */
+/* With `busy`. If none was unloaded since the last time, those that were there are the first. */
 static void walk(void)
 {
+    unsigned long long subs = imports.subs;
+    bool anew = atomic_load(&imports.done) == 0 || imports.restore;
+    imports.nbefore = 0;
     for (int tries = 0; tries < MOST_TRIES; tries++) {
-        imports.adds = count_adds();
+        imports.adds = count_adds(&imports.subs);
         wait_for_loading();
-        known *empty = imports.before;
-        imports.before = imports.now, imports.nbefore = imports.nnow;
-        imports.now = empty, imports.nnow = imports.cursor = 0;
-        imports.stats.libraries = 0;
+        if (anew || imports.subs != subs) {
+            known *empty = imports.before;
+            imports.before = imports.now, imports.nbefore = imports.nnow;
+            imports.now = empty, imports.nnow = 0;
+            imports.stats.libraries = 0;
+            anew = false, subs = imports.subs;
+        }
+        imports.cursor = 0, imports.skip = imports.nnow;
         if (dl_iterate_phdr(visit, NULL) != ADDED_MEANWHILE) {
             atomic_store(&imports.done, imports.adds);
             return;
@@ -532,7 +545,8 @@ int npa_imports_replace(npa_import *list, int n)
 void npa_imports_check(void)
 {
     unsigned long long done = atomic_load_explicit(&imports.done, memory_order_relaxed);
-    if (done != 0 && count_adds() != done && begin()) {
+    unsigned long long subs;
+    if (done != 0 && count_adds(&subs) != done && begin()) {
         if (atomic_load(&imports.done) != 0) {
             walk();
         }
