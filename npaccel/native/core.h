@@ -4,7 +4,8 @@
  * guard.c    fault handler and evaluator thread
  * pool.c     worker threads
  * watch.c    foreign memory that pending requests read, write-protected
- * imports.c  functions of the C library, exchanged in the import tables of every library
+ * imports.c  functions of the C library, exchanged in the import tables of every library;
+ * tables.c   those of one
  * syscalls.c those that hand memory to the kernel: it sees what a touch would see
  * loader.c   machine code of kernels, from object files into executable memory
  * cpu.c      which processor this is

@@ -1,58 +1,25 @@
-/* imports.c: functions of the C library, exchanged in the import tables of every library.
+/* imports.c: functions of the C library, exchanged in the import tables (tables.c) of every library.
  *
  *     a library's call ──► its table: JUMP_SLOT, GLOB_DAT, or a pointer in its data
  *                             │ was: the C library's function
  *                             └ is:  ours, which ends by calling the C library's
  *
  * What is the C library's function is read from our own table, which is bound when we are loaded (-z
- * now) and is never changed. An entry is changed only where it is known to lead there: it holds that
- * address, or it is not bound yet and asks for a version of the C library's. So tables of others who
- * do the same are left alone. An entry that changes is bound: nobody writes it but us.
+ * now) and is never changed.
  *
  * A library may be unloaded at any time: nothing of ours points into it. The walk holds the lock that
  * keeps libraries loaded. See Note [Loading] at the end for those that are loaded later. */
 #define _GNU_SOURCE
-#include "core.h"
+#include "tables.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
-#include <link.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
-#if defined(__x86_64__)
-enum { JUMP_SLOT = R_X86_64_JUMP_SLOT, GLOB_DAT = R_X86_64_GLOB_DAT, POINTER = R_X86_64_64 };
-enum { RELATIVE = R_X86_64_RELATIVE };
-#elif defined(__aarch64__)
-enum { JUMP_SLOT = R_AARCH64_JUMP_SLOT, GLOB_DAT = R_AARCH64_GLOB_DAT, POINTER = R_AARCH64_ABS64 };
-enum { RELATIVE = R_AARCH64_RELATIVE };
-#else
-enum { JUMP_SLOT = -1, GLOB_DAT = -2, POINTER = -3, RELATIVE = -4 };
-#endif
-
-enum { PLACES = 256, MOST_WAITING = 128, MOST_TRIES = 100, MOST_PAUSES = 1000 };
+enum { PLACES = 256, MOST_TRIES = 100, MOST_PAUSES = 1000 };
 enum { ADDED_MEANWHILE = 1, NO_ROOM };
-enum { RW = PROT_READ | PROT_WRITE };
-
-/* One loaded library; addresses are in memory. */
-typedef struct {
-    uintptr_t base, low, high;         /* `base` is added to what the file says */
-    uintptr_t sealed_low, sealed_high; /* read-only since it was bound */
-    const ElfW(Phdr) *segments;
-    int nsegments;
-    const ElfW(Dyn) *dynamic;
-    const ElfW(Sym) *symbols;
-    const char *names;
-    const ElfW(Half) *versions;
-    const char *needed; /* which versions of which libraries */
-    struct { const ElfW(Rela) *first; size_t n; } tables[2];
-} object;
-
-/* An entry to be changed. */
-typedef struct { void **at; void *value; } change;
 
 /* What was loaded when we looked last, in the loader's order. */
 typedef struct {
@@ -68,22 +35,15 @@ static struct {
     bool restore;
     unsigned char place[PLACES]; /* of a name's hash: 1 + its index; 0: none */
     uint64_t second[128];        /* of a first letter: which second ones there are, modulo 64 */
-    uintptr_t program_low, program_high;
+    npa_library program;
     uintptr_t real_low, real_high; /* where the real ones begin */
     known *before, *now;
     size_t nbefore, nnow, capacity, cursor, skip;
-    change waiting[MOST_WAITING];
-    int nwaiting;
     npa_imports_stats stats;
     unsigned long long adds, subs; /* loaded, unloaded: at this walk */
     atomic_int busy;         /* a walk is under way */
     _Atomic unsigned long long done; /* libraries that had been loaded by the last walk */
 } imports;
-
-static bool within(uintptr_t low, uintptr_t high, const void *p)
-{
-    return (uintptr_t)p >= low && (uintptr_t)p < high;
-}
 
 /* ------------------------------------------------------------------------------- the names */
 
@@ -109,7 +69,7 @@ static void index_names(void)
     }
 }
 
-static npa_import *find(const char *name)
+npa_import *npa_import_named(const char *name)
 {
     if (name[0] == 0 || !(imports.second[name[0] & 127] >> (name[1] & 63) & 1)) {
         return NULL;
@@ -125,7 +85,7 @@ static npa_import *find(const char *name)
 
 void *npa_imports_instead_of(const void *function)
 {
-    if (!within(imports.real_low, imports.real_high, function)) {
+    if (!npa_within(imports.real_low, imports.real_high, function)) {
         return NULL;
     }
     for (int i = 0; i < imports.n; i++) {
@@ -137,220 +97,27 @@ void *npa_imports_instead_of(const void *function)
     return NULL;
 }
 
-/* --------------------------------------------------------------------------------- objects */
-
-/* glibc has added the base to these, others have not. */
-static uintptr_t address(const object *o, ElfW(Addr) value)
-{
-    return value < o->base ? o->base + value : value;
-}
-
-static void read_segments(object *o)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
-    o->low = UINTPTR_MAX;
-    for (int i = 0; i < o->nsegments; i++) {
-        const ElfW(Phdr) *s = &o->segments[i];
-        uintptr_t low = o->base + s->p_vaddr, high = low + s->p_memsz;
-        if (s->p_type == PT_LOAD) {
-            o->low = low < o->low ? low : o->low;
-            o->high = high > o->high ? high : o->high;
-        } else if (s->p_type == PT_DYNAMIC) {
-            o->dynamic = (const ElfW(Dyn) *)low;
-        } else if (s->p_type == PT_GNU_RELRO) {
-            o->sealed_low = low & ~page, o->sealed_high = high & ~page;
-        }
-    }
-}
-
-/* Its tables. False: it has none. */
-static bool read_dynamic(object *o)
-{
-    size_t bytes = 0, jump_bytes = 0, relative = 0;
-    for (const ElfW(Dyn) *d = o->dynamic; d != NULL && d->d_tag != DT_NULL; d++) {
-        uintptr_t at = address(o, d->d_un.d_ptr);
-        switch (d->d_tag) {
-        case DT_SYMTAB: o->symbols = (const ElfW(Sym) *)at; break;
-        case DT_STRTAB: o->names = (const char *)at; break;
-        case DT_VERSYM: o->versions = (const ElfW(Half) *)at; break;
-        case DT_VERNEED: o->needed = (const char *)at; break;
-        case DT_RELA: o->tables[0].first = (const ElfW(Rela) *)at; break;
-        case DT_JMPREL: o->tables[1].first = (const ElfW(Rela) *)at; break;
-        case DT_RELASZ: bytes = d->d_un.d_val; break;
-        case DT_PLTRELSZ: jump_bytes = d->d_un.d_val; break;
-        case DT_RELACOUNT: relative = d->d_un.d_val; break;
-        default: break;
-        }
-    }
-    size_t n = o->tables[0].first != NULL ? bytes / sizeof(ElfW(Rela)) : 0;
-    relative = relative < n ? relative : n; /* these come first, and name nothing */
-    o->tables[0].first += relative, o->tables[0].n = n - relative;
-    o->tables[1].n = o->tables[1].first != NULL ? jump_bytes / sizeof(ElfW(Rela)) : 0;
-    return o->symbols != NULL && o->names != NULL && o->tables[0].n + o->tables[1].n > 0;
-}
-
-/* Whether a symbol is asked for in a version of the C library's. */
-static bool asks_for_libc(const object *o, size_t symbol)
-{
-    if (o->versions == NULL || o->needed == NULL) {
-        return false;
-    }
-    int version = o->versions[symbol] & 0x7fff;
-    const char *at = o->needed;
-    for (const ElfW(Verneed) *need = (const void *)at;; need = (const void *)at) {
-        const char *part = at + need->vn_aux;
-        for (int i = 0; i < need->vn_cnt; i++) {
-            const ElfW(Vernaux) *v = (const void *)part;
-            if (v->vna_other == version) {
-                return strncmp(o->names + v->vna_name, "GLIBC_", 6) == 0;
-            }
-            part += v->vna_next;
-        }
-        if (need->vn_next == 0) {
-            return false;
-        }
-        at += need->vn_next;
-    }
-}
-
-/* --------------------------------------------------------------------------------- changes */
-
-/* Make those that wait. Where they were sealed, they are again. Returns how many were made. */
-static int make_changes(const object *o, known *k)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1, low = UINTPTR_MAX, high = 0;
-    int made = 0;
-    for (int i = 0; i < imports.nwaiting; i++) {
-        uintptr_t at = (uintptr_t)imports.waiting[i].at;
-        if (within(o->sealed_low, o->sealed_high, (void *)at)) {
-            low = at < low ? at & ~page : low;
-            high = at >= high ? (at & ~page) + page + 1 : high;
-        }
-    }
-    bool opened = low < high && mprotect((void *)low, high - low, RW) == 0;
-    for (int i = 0; i < imports.nwaiting; i++) {
-        change *c = &imports.waiting[i];
-        if (!opened && within(low, high, c->at)) {
-            imports.stats.refused++;
-            continue;
-        }
-        __atomic_store_n(c->at, c->value, __ATOMIC_RELEASE);
-        k->entry = c->at, k->value = c->value;
-        made++;
-    }
-    if (opened) {
-        mprotect((void *)low, high - low, PROT_READ);
-    }
-    imports.nwaiting = 0;
-    return made;
-}
-
-static bool is_writable(const object *o, uintptr_t at)
-{
-    for (int i = 0; i < o->nsegments; i++) {
-        const ElfW(Phdr) *s = &o->segments[i];
-        uintptr_t low = o->base + s->p_vaddr;
-        if (s->p_type == PT_LOAD && (s->p_flags & PF_W) && at >= low &&
-            at + sizeof(void *) <= low + s->p_memsz) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What an entry is to hold instead; NULL: what it holds now. */
-static void *exchange(const object *o, const npa_import *f, const ElfW(Rela) *r, void *value)
-{
-    if (f->real == NULL || imports.restore) {
-        return f->real != NULL && value == f->ours ? f->real : NULL;
-    }
-    bool unbound = ELF64_R_TYPE(r->r_info) == JUMP_SLOT && within(o->low, o->high, value);
-    return value == f->real || (unbound && asks_for_libc(o, ELF64_R_SYM(r->r_info))) ? f->ours
-                                                                                        : NULL;
-}
-
-/* The function that an entry is bound to by name; NULL: none of ours. */
-static npa_import *imported(const object *o, const ElfW(Rela) *r)
-{
-    long type = (long)ELF64_R_TYPE(r->r_info);
-    if (type != JUMP_SLOT && type != GLOB_DAT && (type != POINTER || r->r_addend != 0)) {
-        return NULL;
-    }
-    const ElfW(Sym) *s = &o->symbols[ELF64_R_SYM(r->r_info)];
-    return s->st_shndx == SHN_UNDEF && s->st_name != 0 ? find(o->names + s->st_name) : NULL;
-}
-
-static int change_tables(const object *o, known *k)
-{
-    int made = 0;
-    for (int t = 0; t < 2; t++) {
-        for (const ElfW(Rela) *r = o->tables[t].first, *end = r + o->tables[t].n; r < end; r++) {
-            const npa_import *f = imported(o, r);
-            void **at = (void **)(o->base + r->r_offset);
-            if (f == NULL || (uintptr_t)at % sizeof *at != 0 || !is_writable(o, (uintptr_t)at)) {
-                continue;
-            }
-            void *value = __atomic_load_n(at, __ATOMIC_ACQUIRE), *other = exchange(o, f, r, value);
-            if (other == NULL) {
-                k->entry = value == f->ours ? at : k->entry, k->value = f->ours;
-                continue;
-            }
-            imports.waiting[imports.nwaiting++] = (change){at, other};
-            if (imports.nwaiting == MOST_WAITING) {
-                made += make_changes(o, k);
-            }
-        }
-    }
-    return made + make_changes(o, k);
-}
-
-/* Our own table says what the functions are. One that leads back into us is not bound; one into the
- * program goes by a table that will be changed. */
-static void read_own_table(const object *o)
-{
-    for (int t = 0; t < 2; t++) {
-        for (size_t i = 0; i < o->tables[t].n; i++) {
-            const ElfW(Rela) *r = &o->tables[t].first[i];
-            npa_import *f = imported(o, r);
-            void *value = f != NULL ? *(void **)(o->base + r->r_offset) : NULL;
-            if (value != NULL && ELF64_R_TYPE(r->r_info) != POINTER &&
-                !within(o->low, o->high, value) &&
-                !within(imports.program_low, imports.program_high, value)) {
-                f->real = value;
-            }
-        }
-    }
-}
-
 /* -------------------------------------------------------------------------------- the walk */
 
-static bool is_own(const object *o)
+static bool is_own(const npa_library *o)
 {
-    return within(o->low, o->high, (const void *)&imports);
-}
-
-static object object_of(const struct dl_phdr_info *info)
-{
-    object o = {.base = info->dlpi_addr, .segments = info->dlpi_phdr, .nsegments = info->dlpi_phnum};
-    read_segments(&o);
-    return o;
+    return npa_within(o->low, o->high, (const void *)&imports);
 }
 
 static int visit_own(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)size, (void)unused;
-    object o = object_of(info);
-    if (imports.program_high == 0) { /* it comes first */
-        imports.program_low = o.low, imports.program_high = o.high;
+    npa_library o = npa_library_of(info);
+    if (imports.program.high == 0) {
+        imports.program = o; /* it comes first */
     }
-    if (is_own(&o) && read_dynamic(&o)) {
-        read_own_table(&o);
-        return 1;
+    if (is_own(&o)) {
+        npa_tables_believe(&o, &imports.program);
     }
-    return 0;
+    return is_own(&o);
 }
 
-static uint64_t mark_of(const object *o)
+static uint64_t mark_of(const npa_library *o)
 {
     uint64_t mark = (uint64_t)(uintptr_t)o->segments;
     for (int i = 0; i < o->nsegments; i++) {
@@ -381,7 +148,8 @@ static bool reserve(void)
         return true;
     }
     size_t capacity = imports.capacity ? 2 * imports.capacity : 1024, bytes = sizeof(known);
-    known *grown = mmap(NULL, 2 * capacity * bytes, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    known *grown = mmap(NULL, 2 * capacity * bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (grown == MAP_FAILED) {
         return false;
     }
@@ -409,12 +177,13 @@ static int visit(struct dl_phdr_info *info, size_t size, void *unused)
     if (!reserve()) {
         return NO_ROOM;
     }
-    object o = object_of(info);
+    npa_library o = npa_library_of(info);
     known *k = &imports.now[imports.nnow];
     *k = (known){.base = o.base, .mark = mark_of(&o)};
     if (!is_own(&o) && (!was_known(k) || imports.restore)) {
-        k->entry = NULL;
-        imports.stats.entries += read_dynamic(&o) ? change_tables(&o, k) : 0;
+        npa_changes changes = npa_tables_change(&o, imports.restore);
+        k->entry = changes.entry, k->value = changes.value;
+        imports.stats.entries += changes.made, imports.stats.refused += changes.refused;
     }
     imports.stats.libraries += k->entry != NULL;
     imports.nnow++;
@@ -516,7 +285,7 @@ static void find_libc(void)
 
 int npa_imports_replace(npa_import *list, int n)
 {
-    if (RELATIVE < 0) {
+    if (!npa_tables_known()) {
         return ENOSYS;
     }
     if (!begin()) {
@@ -596,7 +365,7 @@ void npa_imports_read_stats(npa_imports_stats *out)
 LEAVES void *npa_imports_dlsym(void *handle, const char *name)
 {
     npa_imports_check();
-    if (handle == RTLD_NEXT || find(name) == NULL) {
+    if (handle == RTLD_NEXT || npa_import_named(name) == NULL) {
         LAST return dlsym(handle, name);
     }
     void *found = dlsym(handle, name), *ours = npa_imports_instead_of(found);
@@ -607,7 +376,7 @@ LEAVES void *npa_imports_dlsym(void *handle, const char *name)
 LEAVES void *npa_imports_dlvsym(void *handle, const char *name, const char *version)
 {
     npa_imports_check();
-    if (handle == RTLD_NEXT || find(name) == NULL) {
+    if (handle == RTLD_NEXT || npa_import_named(name) == NULL) {
         LAST return dlvsym(handle, name, version);
     }
     void *found = dlvsym(handle, name, version), *ours = npa_imports_instead_of(found);

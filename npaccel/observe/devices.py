@@ -170,7 +170,8 @@ def _system_calls(guarded: bool) -> str:
     if code:
         why = CALLS_REMEDIES.get(code, os.strerror(code))
         return f"not served, {why}; pass numpy.array(x) where they take an address"
-    text = f"served: {functions} functions of the C library, through {entries} imports of {libraries} libraries"
+    text = f"served: {functions} functions of the C library, "
+    text += f"through {entries} imports of {libraries} libraries"
     return f"{text}; {refused} imports can't be changed" if refused else text
 
 

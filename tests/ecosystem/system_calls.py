@@ -1,9 +1,10 @@
 """Ways of handing an array's memory to the kernel; `python system_calls.py NAME ...` runs them.
 
-A sender takes a deferred array and what it must hold (2-d, float64), and a folder; what arrives on the
-other side must be that. A filler fills an array with other numbers, which pending operations read as it
-was. Each is written as someone would who has never heard of npaccel. Where TEST_USER is set, what is
-tried runs as that user, without any privilege, after all of it has run on plain arrays.
+A sender takes a deferred array and what it must hold (2-d, float64), and a folder; what arrives on
+the other side must be that. A filler fills an array with other numbers, which pending operations
+read as it was. Each is written as someone would who has never heard of npaccel. Where TEST_USER is
+set, what is tried runs as that user, without any privilege, after all of it has run on plain arrays
+(who may not even read the interpreter's folder, so that `setpriv` can't start it).
 """
 
 from __future__ import annotations
@@ -79,9 +80,7 @@ def size(n: int) -> ctypes.c_size_t:
 
 def halves(a: Any) -> Any:
     half = a.nbytes // 2
-    return (Part * 2)(
-        Part(address(a).value, half), Part(address(a, half).value, a.nbytes - half)
-    )
+    return (Part * 2)(Part(address(a).value, half), Part(address(a, half).value, a.nbytes - half))
 
 
 def checked(done: int, want: int) -> None:
@@ -270,7 +269,7 @@ def c_recv(a: Any, new: Any, folder: Path) -> None:
     receive_all(new, lambda fd: LIBC.recv(fd, address(a), size(a.nbytes), wait_for_all))
 
 
-# ------------------------------------------------------------------------- Python's own, and NumPy's
+# ----------------------------------------------------------------------- Python's own, and NumPy's
 
 
 @sender()
@@ -294,7 +293,9 @@ def socket_sendmsg(x: Any, want: Any, folder: Path) -> None:
 
 @sender()
 def pipe_to_a_subprocess(x: Any, want: Any, folder: Path) -> None:
-    done = subprocess.run(["/bin/cat"], input=memoryview(x).cast("B"), capture_output=True, check=True)
+    done = subprocess.run(
+        ["/bin/cat"], input=memoryview(x).cast("B"), capture_output=True, check=True
+    )
     assert done.stdout == want.tobytes()
 
 
@@ -517,8 +518,6 @@ def torch_read_into_a_storage(a: Any, new: Any, folder: Path) -> None:
     with path.open("rb") as file:
         tensor = torch.from_numpy(a)
         tensor.untyped_storage()._set_from_file(file, 0, True, 1)
-        file.seek(0)
-        tensor.copy_(torch.frombuffer(bytearray(file.read()[8:]), dtype=torch.float64).reshape(a.shape))
 
 
 @sender("pyarrow")

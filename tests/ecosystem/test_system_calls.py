@@ -1,5 +1,5 @@
 """What hands an array's memory to the kernel hands over its values, and what fills it changes no
-recorded result: system_calls.py in fresh processes, one per library, as this user and as an ordinary one.
+recorded result: system_calls.py in fresh processes, one per library, as this user and as another.
 """
 
 from __future__ import annotations
