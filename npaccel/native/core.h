@@ -10,7 +10,7 @@
  * loader.c   machine code of kernels, from object files into executable memory
  * cpu.c      which processor this is
  * limits.c   how much memory and address space there is for this process
- * (these nine know nothing of Python; C tests of them run under sanitizers)
+ * (these ten know nothing of Python; C tests of them run under sanitizers)
  * evaluate.c runs requests with NumPy's inner loops, and Programs
  * buffer.c   our memory behind NumPy's handler; foreign.c: arrays' own memory, and who may write it
  * record.c   operands, requests, rules, the queue; flush.c: runs it; warn.c: what it found;

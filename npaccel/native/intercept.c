@@ -209,7 +209,11 @@ void npa_serve_calls(void)
 
 void npa_leave_calls(void)
 {
-    if (npa_calls_tried) {
+    npa_memory_stats m;
+    npa_lock();
+    npa_memory_read_stats(&m);
+    npa_unlock();
+    if (npa_calls_tried && m.live_ranges == 0) { /* others may be hidden still */
         npa_imports_restore();
         npa_calls_tried = false;
     }
