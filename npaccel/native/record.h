@@ -301,7 +301,7 @@ int npa_errstate_of(const npa_rule *rule);
 extern bool npa_checks; /* the setting: indices out of bounds, and integers divided by 0, are told */
 extern __thread signed char npa_checks_here; /* the same in a section of this thread; -1: the setting */
 bool npa_checks_now(void);
-extern const char npa_underflow_asked[];
+extern const char npa_raising[], npa_underflow_asked[];
 bool npa_asks_underflow(void); /* floating-point operations are NumPy's, and their results plain */
 int npa_checked_errstate(void); /* npa_errstate, and a bit for whether checks are off */
 extern PyObject *npa_errstate_var; /* NumPy's context variable */
