@@ -92,7 +92,8 @@ def _changed(name: str, value: str | int) -> None:
 
 
 def _tell_unguarded() -> None:
-    _engine.tell_unguarded()
+    if config.guard != "off":  # who has set it so is told nothing, and needs no engine
+        _engine.tell_unguarded()
 
 
 def _prepare() -> None:

@@ -55,8 +55,7 @@ class Accelerate:
 
     def __enter__(self) -> Accelerate:
         TABLE.prepare()
-        if not _native.guarded():
-            self._tell_unguarded()
+        self._is_vain()
         if "backend" in self._options:  # what is pending was asked of another one
             _native.evaluate()
         block = _native.Block(**self._options, everywhere=self._everywhere)
@@ -74,6 +73,13 @@ class Accelerate:
     ) -> None:
         if self._blocks:
             self._leave(self._entered(id(sys._getframe(1))))
+
+    def _is_vain(self) -> bool:
+        """Whether nothing is recorded here; who did not ask for that is told."""
+        if _native.guarded():
+            return False
+        self._tell_unguarded()
+        return True
 
     def _entered(self, frame: int) -> tuple[_native.Block, int]:
         """The newest block of this context; left from another one, that of the frame; or of all."""
@@ -122,6 +128,8 @@ def _decorated(block: Accelerate, function: Callable[..., Any]) -> Callable[...,
 
     @functools.wraps(function)
     def plain(*args: Any, **kwargs: Any) -> Any:
+        if block._is_vain():
+            return function(*args, **kwargs)
         with block:
             return function(*args, **kwargs)
 

@@ -86,6 +86,19 @@ def test_run_loads_what_it_needs(tmp_path: Path) -> None:
     assert too_many(set(python("-c", COMMAND, "run", str(program)).split()), RUN) == []
 
 
+def test_who_switched_the_guard_off_needs_no_engine() -> None:
+    program = f"""
+import os
+os.environ["NPACCEL_GUARD"] = "off"
+import numpy as np, npaccel
+with npaccel.accelerate():
+    np.ones(1 << 17) * 2.0
+npaccel.asarray(np.ones(1 << 17)) * 2.0
+{MODULES}
+"""
+    assert too_many(set(python("-c", program).split()), START) == []
+
+
 def test_import_is_quick(tmp_path: Path) -> None:
     """100 ms, or on a slow machine no more than NumPy takes."""
     times = []

@@ -131,7 +131,7 @@ def broadcast(*operands: Any) -> tuple[int, ...]:
 def check_errstate() -> None:
     """Raise NotRecorded where a floating-point error must raise, call or log at the call."""
     if not DEFERRABLE.issuperset(np.geterr().values()):
-        raise NotRecorded("errstate")
+        raise NotRecorded("errors raise, print or call (np.errstate)")
 
 
 def is_axis(value: Any) -> bool:

@@ -176,6 +176,9 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
         return NULL;
     }
     b->serial = UINT64_MAX; /* no flush yet */
+    if (npa_guard_on && !npa_calls_tried) {
+        npa_serve_calls();
+    }
     npa_lock();
     npa_range *range = npa_guard_on ? npa_range_new(bytes ? bytes : 1) : NULL;
     npa_unlock();

@@ -4,10 +4,13 @@
  * guard.c    fault handler and evaluator thread
  * pool.c     worker threads
  * watch.c    foreign memory that pending requests read, write-protected
+ * imports.c  functions of the C library, exchanged in the import tables of every library;
+ * tables.c   those of one
+ * syscalls.c those that hand memory to the kernel: it sees what a touch would see
  * loader.c   machine code of kernels, from object files into executable memory
  * cpu.c      which processor this is
  * limits.c   how much memory and address space there is for this process
- * (these seven know nothing of Python; C tests of them run under sanitizers)
+ * (these ten know nothing of Python; C tests of them run under sanitizers)
  * evaluate.c runs requests with NumPy's inner loops, and Programs
  * buffer.c   our memory behind NumPy's handler; foreign.c: arrays' own memory, and who may write it
  * record.c   operands, requests, rules, the queue; flush.c: runs it; warn.c: what it found;
@@ -52,7 +55,8 @@ npa_range *npa_range_find(const void *p);
 char *npa_range_work(npa_range *range);
 /* The work pages appear at home, readable, writable and full, in one step. 0 or an errno. */
 int npa_range_publish(npa_range *range);
-/* A published range's pages leave home (guarded again) and become work pages. 0 or an errno. */
+/* A published range's pages leave home (guarded again) and become work pages. 0 or an errno; EBUSY:
+ * a system call is using it. */
 int npa_range_withdraw(npa_range *range);
 /* `dead` is over, and its work pages, as they are, become those of `heir`, which has none yet. False:
  * nothing happened, they are of different kinds. */
@@ -73,6 +77,12 @@ npa_range *npa_range_ahead(size_t bytes);
 void npa_range_lend(npa_range *range);
 void npa_nursery_trim_ahead(void);
 extern atomic_bool npa_memory_lacks; /* a range got pages that nothing had used */
+/* Where all homes lie; 0 bytes while there are none. */
+extern struct npa_homes { uintptr_t base, bytes; } npa_homes;
+static inline bool npa_is_home(const void *p)
+{
+    return (uintptr_t)p - npa_homes.base < npa_homes.bytes;
+}
 
 /* -------------------------------------------------------------------------------- guard.c */
 
@@ -87,6 +97,8 @@ bool npa_guard_evaluates(void); /* whether this thread is the evaluator */
  * read that memory, serve(address) runs on the evaluator's thread before the write is repeated. */
 enum { NPA_NOT_WATCHED, NPA_WATCH_RETRY, NPA_WATCH_PENDING };
 void npa_guard_watch(int (*watched)(const void *address), void (*serve)(const void *address));
+/* As if all of [low, high) were read, or written, but for the fault. Keeps errno. */
+void npa_guard_settle(const char *low, const char *high, bool written);
 
 /* -------------------------------------------------------------------------------- watch.c */
 
@@ -113,8 +125,8 @@ npa_watch *npa_watch_find(const char *base); /* the block that begins there, or 
 npa_watch *npa_watch_around(const char *low, const char *high); /* a block that contains these */
 npa_watch *npa_watch_new(char *base, size_t size); /* NULL: there are too many */
 void npa_watch_drop(npa_watch *w);
-/* From now on [low, high) of the block can't be changed unnoticed. False: can't be done, or costs
- * more than reading `worth` bytes. */
+/* From now on [low, high) of the block can't be changed unnoticed. False: can't be done, costs more
+ * than reading `worth` bytes, or a system call is using the block. */
 bool npa_watch_hold(npa_watch *w, const char *low, const char *high, size_t worth);
 bool npa_watch_held(npa_watch *w);
 /* Whether other memory shares a page with it and is therefore not protected. */
@@ -127,7 +139,48 @@ void npa_watch_release(npa_watch *w); /* no longer held; stays armed. GIL not ne
 void npa_watch_open(npa_watch *w);    /* writable, held or not. GIL not needed */
 void npa_watch_open_all(void);
 int npa_watch_fault(const void *address); /* for npa_guard_watch; async-signal-safe */
+/* An address in [low, high) that may not be written unnoticed, or NULL. Async-signal-safe. */
+const char *npa_watch_armed(const char *low, const char *high);
+/* All pages that were ever to be armed lie in here. */
+extern struct npa_watched { atomic_uintptr_t low, high; } npa_watched;
+static inline bool npa_watch_near(const void *low, const void *high)
+{
+    return (uintptr_t)low < atomic_load(&npa_watched.high) &&
+           (uintptr_t)high > atomic_load(&npa_watched.low);
+}
 void npa_watch_read_stats(npa_watch_stats *out);
+
+/* ------------------------------------------------------------------------------ imports.c */
+
+typedef struct {
+    const char *name;
+    void *ours; /* what takes its place */
+    void *real; /* what our own table leads to; NULL: not known, it is left alone */
+    void *libc; /* another one of that name that does the same, or NULL */
+} npa_import;
+typedef struct {
+    int functions, libraries, entries, refused; /* found; changed; changed; where it is not allowed */
+} npa_imports_stats;
+
+/* Every library that is loaded now, or will be, gets `ours` where it had `real`. The list stays where
+ * it is. 0, or an errno: ENOSYS for this processor, ENOENT none of them is known, EBUSY another thread
+ * is at it, EACCES nothing could be changed. */
+int npa_imports_replace(npa_import *list, int n);
+void npa_imports_check(void); /* whether something was loaded since. Where it may be waited for. */
+void npa_imports_restore(void);
+void npa_imports_forked(void); /* in the child */
+void npa_imports_read_stats(npa_imports_stats *out);
+void *npa_imports_instead_of(const void *function); /* of one that is real; else NULL */
+void *npa_imports_dlsym(void *handle, const char *name);
+void *npa_imports_dlvsym(void *handle, const char *name, const char *version);
+
+/* ----------------------------------------------------------------------------- syscalls.c */
+
+/* From now on system calls through the C library are served. As npa_imports_replace. */
+int npa_calls_serve(void);
+/* Whether such a call is using memory in [low, high). Comes after what guards it. */
+bool npa_calls_use(const void *low, const void *high);
+void npa_calls_forked(void); /* in the child */
 
 /* --------------------------------------------------------------------------------- pool.c */
 

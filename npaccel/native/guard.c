@@ -340,6 +340,22 @@ handle(int number, siginfo_t *info, void *context)
     errno = error;
 }
 
+void
+npa_guard_settle(const char *low, const char *high, bool written)
+{
+    int error = errno;
+    const char *at = low;
+    atomic_thread_fence(memory_order_seq_cst); /* after what the caller did to be seen, syscalls.c */
+    repeats = 0; /* a call that gave up is no crash: the next one tries again */
+    for (npa_range *r; at < high && (r = npa_range_find(at)) != NULL; at = r->home + r->span) {
+        while (!is_published(r) && !is_stuck(at) && serve_fault(r)) {
+        }
+    }
+    while (written && (at = npa_watch_armed(low, high)) != NULL && serve_write(at)) {
+    }
+    errno = error;
+}
+
 /* ----------------------------------------------------------------------------------- fork */
 
 /* An idle evaluator ends before a fork (Python warns about forking with threads); the next
@@ -377,6 +393,7 @@ after_fork_in_child(void)
     atomic_store(&guard.evaluator, 0);
     atomic_store(&guard.notes, NULL); /* of threads that are not here */
     atomic_store(&guard.busy, false);
+    npa_calls_forked();
     pthread_mutex_unlock(&guard.lock);
 }
 

@@ -5,9 +5,14 @@
  * again at once, as the next touch may come before the next recorded operation. They are replaced
  * where every reference to them looks: in their method definitions.
  *
+ * ctypes has the addresses of functions: those of the C library that syscalls.c replaces are exchanged
+ * when they are called. A library that ctypes loads is seen at once.
+ *
  * Some libraries' threads block SIGSEGV; where it is blocked, a touch ends the process. Objects
  * that hand arrays to such threads get everything evaluated, and opened, before they are called. */
 #include "record.h"
+
+#include <errno.h>
 
 static PyCFunctionWithKeywords numpy_tofile, faulthandler_enable;
 static PyCFunction faulthandler_disable;
@@ -109,6 +114,120 @@ static PyMethodDef *definition_of(const char *module_name, const char *name, int
     Py_XDECREF(function), Py_XDECREF(module);
     PyErr_Clear();
     return found != NULL && found->ml_flags == flags ? found : NULL;
+}
+
+/* ------------------------------------------------------------------------------ system calls */
+
+bool npa_calls_tried;
+static int calls_error;
+static PyCFunction ctypes_dlopen;
+static ternaryfunc ctypes_call;
+
+static PyObject *load_library(PyObject *self, PyObject *args)
+{
+    PyObject *handle = ctypes_dlopen(self, args);
+    if (npa_calls_tried) {
+        npa_imports_check();
+    }
+    return handle;
+}
+
+/* What all objects of ctypes begin with. */
+typedef struct {
+    PyObject_HEAD
+    void *content;
+} ctypes_object;
+
+static PyObject *call_function(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    void **function = ((ctypes_object *)self)->content;
+    void *ours = npa_calls_tried ? npa_imports_instead_of(*function) : NULL;
+    if (ours != NULL) {
+        *function = ours;
+    }
+    return ctypes_call(self, args, kwargs);
+}
+
+/* A type has its own copy of what it inherits. */
+static int hook_calls(PyTypeObject *type)
+{
+    if (type->tp_call != ctypes_call) {
+        return 0;
+    }
+    type->tp_call = call_function;
+    PyObject *below = PyObject_CallMethod((PyObject *)type, "__subclasses__", NULL);
+    int status = below != NULL ? 0 : -1;
+    for (Py_ssize_t i = 0; status == 0 && i < PyList_GET_SIZE(below); i++) {
+        status = hook_calls((PyTypeObject *)PyList_GET_ITEM(below, i));
+    }
+    Py_XDECREF(below);
+    return status;
+}
+
+/* Whether an object of ctypes is laid out as we think. */
+static bool is_as_expected(PyObject *ctypes, PyObject *module)
+{
+    PyObject *o = PyObject_CallMethod(module, "c_void_p", "i", 7);
+    PyObject *address = o != NULL ? PyObject_CallMethod(ctypes, "addressof", "O", o) : NULL;
+    bool same = address != NULL && PyLong_AsVoidPtr(address) == ((ctypes_object *)o)->content;
+    Py_XDECREF(o), Py_XDECREF(address);
+    return same;
+}
+
+/* Of types that are made later the functions are looked up later, too: through npa_imports_dlsym. */
+static void hook_ctypes(void)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *ctypes = PyDict_GetItemString(modules, "_ctypes");
+    PyObject *module = PyDict_GetItemString(modules, "ctypes");
+    PyMethodDef *d = ctypes != NULL ? definition_of("_ctypes", "dlopen", METH_VARARGS) : NULL;
+    if (d != NULL && ctypes_dlopen == NULL) {
+        ctypes_dlopen = d->ml_meth;
+        d->ml_meth = load_library;
+    }
+    if (ctypes == NULL || module == NULL || ctypes_call != NULL) {
+        return;
+    }
+    PyObject *type = PyObject_GetAttrString(ctypes, "CFuncPtr");
+    if (type != NULL && PyType_Check(type) && is_as_expected(ctypes, module)) {
+        ctypes_call = ((PyTypeObject *)type)->tp_call;
+        hook_calls((PyTypeObject *)type);
+    }
+    Py_XDECREF(type);
+}
+
+void npa_serve_calls(void)
+{
+    PyObject *type, *error, *trace;
+    PyErr_Fetch(&type, &error, &trace);
+    calls_error = npa_calls_serve();
+    npa_calls_tried = calls_error != EBUSY; /* else another time */
+    hook_ctypes();
+    PyErr_Clear(); /* ctypes is of another make: its functions are called as they are */
+    PyErr_Restore(type, error, trace);
+}
+
+void npa_leave_calls(void)
+{
+    npa_memory_stats m;
+    npa_lock();
+    npa_memory_read_stats(&m);
+    npa_unlock();
+    if (npa_calls_tried && m.live_ranges == 0) { /* others may be hidden still */
+        npa_imports_restore();
+        npa_calls_tried = false;
+    }
+}
+
+PyObject *npa_system_calls(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    npa_imports_stats s;
+    if (npa_guard_on && !npa_calls_tried) {
+        npa_serve_calls();
+    }
+    npa_imports_read_stats(&s);
+    return Py_BuildValue("iiiii", calls_error, s.functions, s.libraries, s.entries, s.refused);
 }
 
 int npa_intercept_init(void)

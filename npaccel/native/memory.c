@@ -107,6 +107,7 @@ static struct {
     bool over;
 } new;
 
+struct npa_homes npa_homes;
 bool npa_memory_notes;
 atomic_bool npa_memory_lacks;
 
@@ -630,12 +631,14 @@ start(void)
     error = map_tables();
     if (error == 0) {
         space.stats.reserved = 2 * space.total;
+        npa_homes = (struct npa_homes){(uintptr_t)space.base, space.total};
         error = prove_moves();
         space.stats.published = space.stats.recycled = space.stats.fresh = 0;
     }
     if (error) {
         munmap(space.base, 2 * space.total);
         space.total = 0;
+        npa_homes.bytes = 0;
         space.stats.reserved = 0;
         space.stats.mapping_budget = 0;
     }
@@ -870,7 +873,8 @@ npa_range_withdraw(npa_range *range)
         return 0;
     }
     set_work(s, twin_of(s)); /* first: who faults from here on must wait for the caller's lock */
-    int error = space.low ? move(range->home, range->work, range->span, 0) : withdraw_slowly(s);
+    int error = npa_calls_use(range->home, range->home + range->span) ? EBUSY
+                : space.low ? move(range->home, range->work, range->span, 0) : withdraw_slowly(s);
     if (error) {
         set_work(s, range->home);
         return error;

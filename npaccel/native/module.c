@@ -625,6 +625,9 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     }
     npa_unlock();
     npa_guard_set(guard < 0 ? npa_guard_on : guard > 0 && failed == 0);
+    if (!npa_guard_on) {
+        npa_leave_calls();
+    }
     return PyLong_FromLong(failed);
 }
 
@@ -805,6 +808,7 @@ static PyMethodDef methods[] = {
     {"checks_here", py_checks_here, METH_O, "The same for this thread; -1: the setting. What it was."},
     {"memory_limit", py_memory_limit, METH_NOARGS, "Bytes of memory that this process may have."},
     {"guarded", py_guarded, METH_NOARGS, "Whether results may stay pending past a call."},
+    {"system_calls", npa_system_calls, METH_NOARGS, "How system calls are served."},
     {"rules", npa_rules_known, METH_NOARGS, "The rules by id."},
     {"cpu", npa_cpu, METH_NOARGS, "(identity, vector bytes) of the processor."},
     {"passing_reason", py_passing_reason, METH_NOARGS,

@@ -435,6 +435,9 @@ static int enter_in_queue(draft *d, PyObject **results)
             return -1;
         }
     }
+    if (npa_q.nrequests == 0 && npa_calls_tried) {
+        npa_imports_check();
+    }
     /* faulthandler.enable() and the like take the signal: take it back before anything waits. */
     if (npa_q.nrequests == 0 && !npa_guard_check() && !npa_guard_check()) {
         npa_guard_set(false);

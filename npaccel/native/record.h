@@ -314,7 +314,7 @@ int npa_errstate_of(const npa_rule *rule);
 extern bool npa_checks; /* the setting: indices out of bounds, and integers divided by 0, are told */
 extern __thread signed char npa_checks_here; /* the same in a section of this thread; -1: the setting */
 bool npa_checks_now(void);
-extern const char npa_underflow_asked[];
+extern const char npa_raising[], npa_underflow_asked[];
 bool npa_asks_underflow(void); /* floating-point operations are NumPy's, and their results plain */
 int npa_checked_errstate(void); /* npa_errstate, and a bit for whether checks are off */
 extern PyObject *npa_errstate_var; /* NumPy's context variable */
@@ -512,6 +512,10 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found);
 
 int npa_intercept_init(void); /* intercept.c */
 PyObject *npa_settle_calls(PyObject *module, PyObject *type);
+extern bool npa_calls_tried; /* to serve system calls: before anything is guarded */
+void npa_serve_calls(void);
+void npa_leave_calls(void);
+PyObject *npa_system_calls(PyObject *self, PyObject *nothing);
 
 /* evaluate.c: without the GIL, with the lock */
 int npa_evaluate_request(npa_queue *q, int index); /* returns FP kinds raised, -1: out of memory */

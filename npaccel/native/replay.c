@@ -414,7 +414,7 @@ static int try_placed(npa_replay *r, npa_frame *f, PyObject **result, const char
         return -1;
     }
     if (errstate < 0) {
-        *why = "errstate";
+        *why = npa_raising;
         return 2;
     }
     if (errstate != r->errstate || r->backend != npa_backend_here()) {

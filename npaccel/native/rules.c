@@ -241,6 +241,7 @@ static bool of_integers(const npa_rule *rule)
     return rule->may_warn;
 }
 
+const char npa_raising[] = "errors raise, print or call (np.errstate)";
 const char npa_underflow_asked[] = "underflow is asked for (np.errstate)";
 
 bool npa_asks_underflow(void)
@@ -259,7 +260,7 @@ int npa_errstate_of(const npa_rule *rule)
         return 0;
     }
     if (state == -1) {
-        npa_pass_because(rule->may_warn ? "errstate" : NULL);
+        npa_pass_because(rule->may_warn ? npa_raising : NULL);
         return rule->may_warn ? -1 : 0;
     }
     if (state > 0 && rule->floating && npa_asks_underflow()) {

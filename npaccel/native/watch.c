@@ -24,6 +24,8 @@ enum { RW = PROT_READ | PROT_WRITE };
 /* Protecting a page costs about what reading 1/32 of it does. */
 enum { WORTH = 32 };
 
+struct npa_watched npa_watched = {.low = UINTPTR_MAX};
+
 static struct {
     npa_watch watches[WATCHES];
     npa_watch *buckets[BUCKETS], *free;
@@ -32,6 +34,14 @@ static struct {
     _Atomic uint64_t faults, opened;
 } table;
 
+/* Those that have pages, by address: they don't overlap. Changed with the lock, read without: who
+ * reads while it changes looks through all of them instead. */
+static struct {
+    atomic_uint changes; /* odd: it is being changed */
+    atomic_int n;
+    struct { atomic_uintptr_t low, high; _Atomic(npa_watch *) watch; } rows[WATCHES];
+} order;
+
 /* initial-exec: the handler must not allocate to find it. */
 static __thread __attribute__((tls_model("initial-exec"))) uint64_t last_opened;
 
@@ -39,6 +49,104 @@ static npa_watch **
 bucket_of(const char *base)
 {
     return &table.buckets[((uintptr_t)base >> 4) * 0x9e3779b97f4a7c15u >> 54];
+}
+
+/* How many begin before an address. */
+static int
+rows_before(uintptr_t address)
+{
+    int low = 0, high = atomic_load(&order.n);
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (atomic_load(&order.rows[middle].low) < address) {
+            low = middle + 1;
+        }
+        else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* Who sees it sees that there are changes, too. */
+static void
+set_row(int i, uintptr_t low, uintptr_t high, npa_watch *w)
+{
+    atomic_store_explicit(&order.rows[i].low, low, memory_order_release);
+    atomic_store_explicit(&order.rows[i].high, high, memory_order_release);
+    atomic_store_explicit(&order.rows[i].watch, w, memory_order_release);
+}
+
+static void
+move_row(int from, int to)
+{
+    set_row(to, atomic_load(&order.rows[from].low), atomic_load(&order.rows[from].high),
+            atomic_load(&order.rows[from].watch));
+}
+
+static void
+enter_in_order(npa_watch *w)
+{
+    uintptr_t low = (uintptr_t)atomic_load(&w->low), high = (uintptr_t)atomic_load(&w->high);
+    if (low == high) {
+        return;
+    }
+    int at = rows_before(low), n = atomic_load(&order.n);
+    atomic_fetch_add(&order.changes, 1);
+    for (int i = n; i > at; i--) {
+        move_row(i - 1, i);
+    }
+    set_row(at, low, high, w);
+    atomic_store(&order.n, n + 1);
+    atomic_fetch_add(&order.changes, 1);
+}
+
+static void
+leave_order(const npa_watch *w)
+{
+    int at = rows_before((uintptr_t)atomic_load(&w->low)), n = atomic_load(&order.n);
+    if (at == n || atomic_load(&order.rows[at].watch) != w) {
+        return; /* it has no pages */
+    }
+    atomic_fetch_add(&order.changes, 1);
+    for (int i = at; i < n - 1; i++) {
+        move_row(i + 1, i);
+    }
+    atomic_store(&order.n, n - 1);
+    atomic_fetch_add(&order.changes, 1);
+}
+
+/* Whether it has pages in [low, high), and may not be written unnoticed. */
+static bool
+is_closed(npa_watch *w, uintptr_t low, uintptr_t high)
+{
+    int state = atomic_load(&w->state);
+    uintptr_t first = (uintptr_t)atomic_load(&w->low), last = (uintptr_t)atomic_load(&w->high);
+    return state != FREE && state != OPEN && first < last && first < high && low < last;
+}
+
+/* One of those, or NULL. Async-signal-safe. */
+static npa_watch *
+closed_in(uintptr_t low, uintptr_t high)
+{
+    unsigned before = atomic_load(&order.changes);
+    npa_watch *found = NULL;
+    for (int i = rows_before(high) - 1; i >= 0 && found == NULL; i--) {
+        if (atomic_load(&order.rows[i].high) <= low) {
+            break;
+        }
+        npa_watch *w = atomic_load(&order.rows[i].watch);
+        found = is_closed(w, low, high) ? w : NULL;
+    }
+    if (before % 2 == 0 && atomic_load(&order.changes) == before) {
+        return found;
+    }
+    for (int i = 0; i < atomic_load(&table.used); i++) {
+        if (is_closed(&table.watches[i], low, high)) {
+            return &table.watches[i];
+        }
+    }
+    return NULL;
 }
 
 npa_watch *
@@ -121,6 +229,7 @@ npa_watch_drop(npa_watch *w)
         at = &(*at)->next;
     }
     *at = w->next;
+    leave_order(w);
     atomic_store(&w->state, FREE);
     free(w->ends);
     w->next = table.free;
@@ -184,9 +293,16 @@ npa_watch_new(char *base, size_t size)
     atomic_store(&w->low, (char *)low);
     atomic_store(&w->high, (char *)(high < low ? low : high));
     w->armed_low = w->armed_high = w->ends = NULL;
+    if (low < high && high > atomic_load(&npa_watched.high)) {
+        atomic_store(&npa_watched.high, high);
+    }
+    if (low < high && low < atomic_load(&npa_watched.low)) {
+        atomic_store(&npa_watched.low, low);
+    }
     w->exported = false, w->caught = 0;
     w->next = *bucket, *bucket = w;
     atomic_store(&w->state, OPEN);
+    enter_in_order(w);
     return w;
 }
 
@@ -267,7 +383,8 @@ npa_watch_hold(npa_watch *w, const char *low, const char *high, size_t worth)
         return false;
     }
     int state = take(w);
-    bool armed = arm(w, low, high, worth);
+    bool armed = state == HELD || !npa_calls_use(atomic_load(&w->low), atomic_load(&w->high));
+    armed = armed && arm(w, low, high, worth);
     if (armed && state != HELD) {
         copy_ends(w, w->ends);
         state = HELD;
@@ -314,34 +431,35 @@ npa_watch_copy(const npa_watch *w)
 int
 npa_watch_fault(const void *address)
 {
-    for (int i = 0; i < atomic_load(&table.used); i++) {
-        npa_watch *w = &table.watches[i];
-        int state = atomic_load(&w->state);
-        const char *p = address;
-        if (state == FREE || p < atomic_load(&w->low) || p >= atomic_load(&w->high)) {
-            continue;
-        }
-        if (state == HELD) {
-            atomic_fetch_add(&table.faults, 1);
-            return NPA_WATCH_PENDING;
-        }
-        if (state == IDLE && atomic_compare_exchange_strong(&w->state, &state, BUSY)) {
-            atomic_fetch_add(&table.faults, 1);
-            open_pages(w);
-            atomic_store(&w->state, OPEN);
-            return NPA_WATCH_RETRY;
-        }
-        if (state != OPEN) { /* another thread is at it */
-            sched_yield();
-            return NPA_WATCH_RETRY;
-        }
-        break;
+    npa_watch *w = closed_in((uintptr_t)address, (uintptr_t)address + 1);
+    int state = w != NULL ? atomic_load(&w->state) : OPEN;
+    if (state == HELD) {
+        atomic_fetch_add(&table.faults, 1);
+        return NPA_WATCH_PENDING;
+    }
+    if (state == IDLE && atomic_compare_exchange_strong(&w->state, &state, BUSY)) {
+        atomic_fetch_add(&table.faults, 1);
+        open_pages(w);
+        atomic_store(&w->state, OPEN);
+        return NPA_WATCH_RETRY;
+    }
+    if (state != OPEN) { /* another thread is at it */
+        sched_yield();
+        return NPA_WATCH_RETRY;
     }
     /* Perhaps another thread opened it since. A real crash comes back, and finds nothing new. */
     uint64_t opened = atomic_load(&table.opened);
     bool news = opened != last_opened;
     last_opened = opened;
     return news ? NPA_WATCH_RETRY : NPA_NOT_WATCHED;
+}
+
+const char *
+npa_watch_armed(const char *low, const char *high)
+{
+    npa_watch *w = closed_in((uintptr_t)low, (uintptr_t)high);
+    const char *first = w != NULL ? atomic_load(&w->low) : NULL;
+    return w == NULL ? NULL : low < first ? first : low;
 }
 
 void

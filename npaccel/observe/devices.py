@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +21,13 @@ from npaccel.runtime.guarding import UNGUARDED
 
 __all__ = ["Device", "Devices", "find_devices"]
 
-# What most often stops the guard, and what to do about it.
+# What stops system calls from being served.
+CALLS_REMEDIES = {
+    errno.ENOSYS: "this processor's import tables are not known",
+    errno.ENOENT: "the C library's functions are not found in our own import table",
+    errno.EACCES: "no import table of a library could be changed",
+    errno.EBUSY: "another thread is loading libraries; ask again",
+}
 
 
 class Device(NamedTuple):
@@ -50,6 +58,7 @@ class Devices:
     ----------
     devices : one per backend and device; that in use comes first.
     guarded : whether results may stay pending past a call. `guard` says so in words, and why not.
+    system_calls : whether they see the values of pending results, in words, and why not.
     accelerate : what an `accelerate` block reaches here, in words.
     settings : those of `npaccel.config` that are in force.
     """
@@ -58,12 +67,14 @@ class Devices:
     devices: tuple[Device, ...]
     guarded: bool
     guard: str
+    system_calls: str
     accelerate: str
     settings: Mapping[str, str | int]
 
     def __str__(self) -> str:
         lines = [self.machine, "", *_table(self.devices), ""]
         lines += row("guard", self.guard)
+        lines += row("system calls", self.system_calls)
         lines += row("accelerate", self.accelerate)
         lines += ["", "Settings (npaccel.config; the environment variables are in docs/usage.md)"]
         lines += [f"  {name:26} {value}" for name, value in self.settings.items()]
@@ -90,6 +101,7 @@ def find_devices(engine: Engine, accelerate: str) -> Devices:
         tuple(found),
         guarded,
         guard,
+        _system_calls(guarded),
         accelerate,
         {setting.name: getattr(engine.config, setting.name) for setting in SETTINGS},
     )
@@ -149,6 +161,18 @@ def _guard(engine: Engine) -> tuple[bool, str]:
     if why:
         return False, f"off, {why}; {UNGUARDED}"
     return True, "on: memory of pending results is protected, and its first touch computes them"
+
+
+def _system_calls(guarded: bool) -> str:
+    if not guarded:
+        return "not served: nothing is pending when they are made"
+    code, functions, libraries, entries, refused = _native.system_calls()
+    if code:
+        why = CALLS_REMEDIES.get(code, os.strerror(code))
+        return f"not served, {why}; pass numpy.array(x) where they take an address"
+    text = f"served: {functions} functions of the C library, "
+    text += f"through {entries} imports of {libraries} libraries"
+    return f"{text}; {refused} imports can't be changed" if refused else text
 
 
 def _processor() -> str:

@@ -219,6 +219,53 @@ test_too_many(void)
     munmap(room, 2 * (MOST + 8) * page);
 }
 
+/* Whatever comes and goes, what may not be written is found: the same as by looking at all. */
+static void
+test_armed(void)
+{
+    enum { PLACES = 60 };
+    npa_watch *all[PLACES] = {NULL};
+    unsigned long seed = 4711;
+    char *room = mapping(4 * PLACES * page);
+    for (int n = 0; n < 20000; n++) {
+        unsigned long dice = next_random(&seed);
+        int i = (int)(dice % PLACES);
+        char *base = room + 4 * (size_t)i * page;
+        if (all[i] == NULL) {
+            /* The last ones have no page of their own. */
+            all[i] = npa_watch_new(base + (i % 5 ? 0 : 8), i < PLACES - 5 ? 3 * page : page / 2);
+        }
+        else if (npa_watch_held(all[i])) {
+            npa_watch_release(all[i]);
+            npa_watch_open(all[i]);
+        }
+        else if (dice >> 32 & 1) {
+            npa_watch_drop(all[i]);
+            all[i] = NULL;
+        }
+        else {
+            CHECK(npa_watch_hold(all[i], base, base + 3 * page, 3 * page));
+        }
+        const char *low = room + (dice >> 8) % (4 * PLACES * page - 1);
+        const char *high = low + 1 + (dice >> 40) % (dice >> 33 & 1 ? 9 : 9 * page);
+        const char *found = npa_watch_armed(low, high), *wanted = NULL;
+        for (int k = 0; k < PLACES; k++) {
+            const char *first = all[k] ? atomic_load(&all[k]->low) : NULL;
+            const char *last = all[k] ? atomic_load(&all[k]->high) : NULL;
+            if (first < last && npa_watch_held(all[k]) && first < high && low < last) {
+                wanted = low < first ? first : low; /* the last one */
+            }
+        }
+        CHECK(found == wanted && (found == NULL || npa_watch_near(low, high)));
+    }
+    for (int i = 0; i < PLACES; i++) {
+        if (all[i]) {
+            npa_watch_drop(all[i]);
+        }
+    }
+    munmap(room, 4 * PLACES * page);
+}
+
 /* -------------------------------------------------------------------------------- faults */
 
 enum { BLOCKS = 12, WRITERS = 4, PAGES = 5 };
@@ -474,6 +521,7 @@ main(void)
     test_states();
     test_parts();
     test_too_many();
+    test_armed();
     npa_guard_watch(npa_watch_fault, serve_write);
     CHECK(npa_guard_install(no_range) == 0);
     test_one_write_each();

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import npaccel
-from npaccel import api
+from npaccel import _native, api
 from npaccel.backends.llvm.target import Host
 from npaccel.backends.opencl import target
 from npaccel.errors import BackendUnavailable
@@ -80,6 +80,16 @@ def test_guard_that_failed_says_why(deferred, monkeypatch: pytest.MonkeyPatch) -
     assert found.guard.startswith("off, ENOMEM") and "ulimit -v" in found.guard
 
 
+@pytest.mark.pending
+def test_system_calls_are_served_or_it_says_why(deferred, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert npaccel.devices().system_calls.startswith("served: ")
+    monkeypatch.setattr(_native, "system_calls", lambda: (errno.EACCES, 47, 0, 0, 12))
+    text = npaccel.devices().system_calls
+    assert text.startswith("not served, no import table") and "numpy.array(x)" in text
+    monkeypatch.setattr(_native, "system_calls", lambda: (0, 47, 9, 40, 2))
+    assert "2 imports can't be changed" in npaccel.devices().system_calls
+
+
 @pytest.mark.parametrize("form", [["-m", "npaccel", "devices"]])
 def test_command_and_environment(form: list[str]) -> None:
     environment = os.environ | {"NPACCEL_GUARD": "off", "NPACCEL_QUEUE_LIMIT": "77"}
@@ -95,3 +105,4 @@ def test_command_and_environment(form: list[str]) -> None:
     words = [line.split() for line in done.stdout.splitlines()]
     assert ["queue_limit", "77"] in words
     assert ["guard", "off,", "as", "set;"] in [line[:4] for line in words]
+    assert ["system", "calls", "not", "served:"] in [line[:4] for line in words]

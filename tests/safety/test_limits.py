@@ -186,6 +186,23 @@ def test_neither_an_import_nor_who_asked_for_it_is_told() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_without_the_guard_a_decorated_function_opens_no_block() -> None:
+    program = """
+_native.Block = None
+double = npaccel.accelerate(lambda x: x * 2.0)
+with warnings.catch_warnings(record=True) as found:
+    warnings.simplefilter("always")
+    for _ in range(3):
+        assert type(double(np.ones(1 << 17))) is np.ndarray
+print(*(w.lineno for w in found))
+"""
+    line = 1 + (PRELUDE + program).splitlines().index(
+        "        assert type(double(np.ones(1 << 17))) is np.ndarray"
+    )
+    assert succeed(program, limit_kib=TOO_LITTLE, env=ALONE).split() == [str(line)]
+    assert succeed(program, env={"NPACCEL_GUARD": "off"}).strip() == ""
+
+
 def test_out_of_memory_is_an_exception_that_leaves_the_rest_valid() -> None:
     out = succeed(
         """

@@ -211,6 +211,33 @@ plain[len(plain) // 2] = 1
     assert "npaccel: out of memory" in done.stderr
 
 
+@pytest.mark.pending
+def test_a_system_call_without_memory_fails_and_says_so() -> None:
+    """It needs no crash: the call has an error to return. Later it finds all that was pending."""
+    done = run(
+        LIMIT
+        + """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+base = large_base(20)
+y = base[::-1] + 1.0
+at = ctypes.c_void_p(np.asarray(y).ctypes.data)
+def write():
+    reading, writing = os.pipe()
+    done = libc.write(writing, at, ctypes.c_size_t(80)), ctypes.get_errno()
+    os.close(writing)
+    return done[0], os.strerror(done[1]) if done[0] < 0 else os.read(reading, 80)
+assert _native.is_pending(y)
+scarce()
+assert write() == (-1, "Bad address")
+plenty()
+assert write() == (80, (base[::-1][:10] + 1.0).tobytes())
+"""
+    )
+    assert done.returncode == 0, done.stderr
+    assert "npaccel: out of memory" in done.stderr
+
+
 @pytest.mark.parametrize("guard", ["on", "off"])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_an_operation_that_raised_did_nothing(guard: str, backend: str) -> None:
