@@ -1,0 +1,109 @@
+"""In what NumPy's loops differ between versions and processors: the loops are asked.
+
+A question is a few words; its answer is a small number, 0 where nothing is special.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+__all__ = ["FLIPPED", "KEPT", "POSITIVE", "answer", "answers", "assumed", "hold"]
+
+# What a function of one operand makes of a NaN's sign.
+KEPT, POSITIVE, FLIPPED = 0, 1, 2
+
+_DTYPES = {"f2": np.float16, "f4": np.float32, "f8": np.float64}
+
+# Instead of asking: what a build assumes, which learns from it what was asked.
+_ASSUMED: ContextVar[dict[str, int] | None] = ContextVar("_ASSUMED", default=None)
+
+
+def answer(question: str) -> int:
+    """The answer on this processor, by this NumPy; within `assumed` what is assumed, or 0."""
+    given = _ASSUMED.get()
+    return _ask(question) if given is None else given.setdefault(question, 0)
+
+
+@contextlib.contextmanager
+def assumed(answers: dict[str, int]) -> Iterator[None]:
+    """Within the block these are the answers; what else is asked is added to them, with 0."""
+    token = _ASSUMED.set(answers)
+    try:
+        yield
+    finally:
+        _ASSUMED.reset(token)
+
+
+def answers(question: str) -> range:
+    """The answers that processors were seen to give."""
+    return range(3 if question.startswith("nan arccos ") else 2)
+
+
+def hold(facts: str) -> bool:
+    """Whether questions have these answers: "question=1;another=0"."""
+    pairs = [fact.split("=") for fact in facts.split(";")]
+    return all(_ask(question) == int(given) for question, given in pairs)
+
+
+@functools.cache
+def _ask(question: str) -> int:
+    subject, *details = question.split()
+    with np.errstate(all="ignore"):
+        return int(_SUBJECTS[subject](*details))
+
+
+def _nans(dtype: str) -> np.ndarray[Any, Any]:
+    """As many as NumPy's vector loops take, a positive and a negative one in turn."""
+    return np.array([math.nan, math.copysign(math.nan, -1.0)] * 16, _DTYPES[dtype])
+
+
+def _passed(name: str, dtype: str) -> int:
+    """What NumPy's function of that name does with NaNs of that dtype."""
+    signs = np.signbit(getattr(np, name)(_nans(dtype)))
+    if not signs.any():
+        return POSITIVE
+    return FLIPPED if signs[0::2].all() and not signs[1::2].any() else KEPT
+
+
+def _flips_odd_powers(name: str, dtype: str) -> bool:
+    """Whether an odd power of a negative NaN is a positive one, as glibc has it."""
+    return not np.signbit(getattr(np, name)(_nans(dtype), _DTYPES[dtype](3.0))).any()
+
+
+def _positive_absolute(dtype: str) -> bool:
+    """Whether the absolute value of a complex number with negative NaNs is a positive one."""
+    x = np.zeros(32, f"c{2 * int(dtype[1:])}")
+    x.real = _nans(dtype)
+    return not np.signbit(np.absolute(x)).any()
+
+
+def _absolute_is_quiet() -> bool:
+    """Whether NumPy tells no overflow of a complex number's absolute value, as its loop for
+    AVX-512."""
+    seen: list[str] = []
+    large = np.full(16, complex(np.finfo("d").max, np.finfo("d").max))
+    with np.errstate(over="call", call=lambda text, _: seen.append(text)):
+        np.absolute(large)
+    return not seen
+
+
+def _half_is_root() -> bool:
+    """Whether NumPy's power takes a square root for the exponent 0.5, as from 2.3 on."""
+    return bool(np.signbit(np.power(np.float64(-0.0), 0.5)))
+
+
+# Per subject who knows.
+_SUBJECTS: dict[str, Callable[..., int]] = {
+    "nan": _passed,
+    "nan-odd-power": _flips_odd_powers,
+    "nan-absolute": _positive_absolute,
+    "quiet-absolute": _absolute_is_quiet,
+    "half-root": _half_is_root,
+}
