@@ -333,6 +333,7 @@ def memory_limit() -> int:
 def guarded() -> bool:
     """Whether results may stay pending past a call: the guard is on, and works here."""
 
+def primitives(level: str = ..., /) -> tuple[str, int]: ...
 def system_calls() -> tuple[int, int, int, int, int]:
     """(errno that stops them from being served, functions of the C library that are replaced,
     libraries whose import tables lead to ours, entries changed there, entries that can't be).

@@ -809,6 +809,8 @@ static PyMethodDef methods[] = {
     {"memory_limit", py_memory_limit, METH_NOARGS, "Bytes of memory that this process may have."},
     {"guarded", py_guarded, METH_NOARGS, "Whether results may stay pending past a call."},
     {"system_calls", npa_system_calls, METH_NOARGS, "How system calls are served."},
+    {"primitives", npa_primitives_py, METH_VARARGS,
+     "(level, how many) of operations on blocks; an argument chooses the level, for rules to come."},
     {"rules", npa_rules_known, METH_NOARGS, "The rules by id."},
     {"cpu", npa_cpu, METH_NOARGS, "(identity, vector bytes) of the processor."},
     {"passing_reason", py_passing_reason, METH_NOARGS,

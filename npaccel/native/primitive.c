@@ -2,25 +2,63 @@
 #include "primitive.h"
 #include "record.h"
 
-#include <math.h>
 #include <string.h>
 
+static const struct {
+    const char *level;
+    const npa_primitive *table;
+} levels[] = { /* the best one first */
 #if defined(__x86_64__)
-extern const npa_primitive npa_primitives_v4[], npa_primitives_v3[];
-
-static const npa_primitive *find_table(void)
-{
-    return __builtin_cpu_supports("x86-64-v4")   ? npa_primitives_v4
-           : __builtin_cpu_supports("x86-64-v3") ? npa_primitives_v3
-                                                 : NULL;
-}
+    {"v4", npa_primitives_v4}, {"v3", npa_primitives_v3},
 #elif defined(__aarch64__)
-extern const npa_primitive npa_primitives_neon[];
-
-static const npa_primitive *find_table(void) { return npa_primitives_neon; }
-#else
-static const npa_primitive *find_table(void) { return NULL; }
+    {"neon", npa_primitives_neon},
 #endif
+    {"", NULL}};
+
+static bool runs(const char *level)
+{
+#if defined(__x86_64__)
+    return strcmp(level, "v4") == 0   ? __builtin_cpu_supports("x86-64-v4")
+           : strcmp(level, "v3") == 0 ? __builtin_cpu_supports("x86-64-v3")
+                                      : true;
+#else
+    (void)level;
+    return true;
+#endif
+}
+
+static int chosen = -1; /* of `levels` */
+
+/* The best one here, unless another was chosen. */
+static int level_here(void)
+{
+    for (int i = 0; chosen < 0; i++) {
+        chosen = runs(levels[i].level) ? i : -1;
+    }
+    return chosen;
+}
+
+PyObject *npa_primitives_py(PyObject *self, PyObject *args)
+{
+    const char *level = NULL;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "|s", &level)) {
+        return NULL;
+    }
+    for (int i = 0; level != NULL; i++) {
+        if (i == sizeof levels / sizeof *levels) {
+            return PyErr_Format(PyExc_ValueError, "no primitives %R here", PyTuple_GET_ITEM(args, 0));
+        }
+        if (strcmp(levels[i].level, level) == 0 && runs(level)) {
+            chosen = i, level = NULL;
+        }
+    }
+    Py_ssize_t n = 0;
+    for (const npa_primitive *p = levels[level_here()].table; p != NULL && p->op != NULL; p++) {
+        n++;
+    }
+    return Py_BuildValue("(sn)", levels[chosen].level, n);
+}
 
 static const char *dtype_name(int type)
 {
@@ -73,13 +111,9 @@ static int names_of(const char *name, const char **names)
 
 int npa_rule_primitives(npa_rule *rule)
 {
-    static const npa_primitive *table;
-    static bool known;
+    const npa_primitive *table = levels[level_here()].table;
     const char *names[4], *name = PyUnicode_AsUTF8(rule->name);
     char loop[64];
-    if (!known) {
-        table = find_table(), known = true;
-    }
     if (name == NULL) {
         return -1;
     }

@@ -19,4 +19,7 @@ typedef struct npa_primitive {
     npa_block_function *run;
 } npa_primitive;
 
+/* Of each kind of processor; an operation without a name ends it. Made by the build. */
+extern const npa_primitive npa_primitives_v4[], npa_primitives_v3[], npa_primitives_neon[];
+
 #endif

@@ -58,6 +58,7 @@ class Devices:
     ----------
     devices : one per backend and device; that in use comes first.
     guarded : whether results may stay pending past a call. `guard` says so in words, and why not.
+    primitives : which operations on blocks run what is not compiled, in words.
     system_calls : whether they see the values of pending results, in words, and why not.
     accelerate : what an `accelerate` block reaches here, in words.
     settings : those of `npaccel.config` that are in force.
@@ -67,12 +68,14 @@ class Devices:
     devices: tuple[Device, ...]
     guarded: bool
     guard: str
+    primitives: str
     system_calls: str
     accelerate: str
     settings: Mapping[str, str | int]
 
     def __str__(self) -> str:
         lines = [self.machine, "", *_table(self.devices), ""]
+        lines += row("uncompiled", self.primitives)
         lines += row("guard", self.guard)
         lines += row("system calls", self.system_calls)
         lines += row("accelerate", self.accelerate)
@@ -93,7 +96,8 @@ def find_devices(engine: Engine, accelerate: str) -> Devices:
     backends = engine.machines.names()
     found = [device for name in backends for device in _compiled(name, engine, memory, owned)]
     engine.machines.note_measured(owned)
-    numpy = Device("numpy", f"NumPy {np.__version__}'s own loops", "ready", 1, 0, memory)
+    loops = f"NumPy {np.__version__}'s own loops"
+    numpy = Device("numpy", loops, "ready", engine.threads, 0, memory)
     found.insert(0 if engine.config.backend == "numpy" else len(found), numpy)
     guarded, guard = _guard(engine)
     return Devices(
@@ -101,10 +105,19 @@ def find_devices(engine: Engine, accelerate: str) -> Devices:
         tuple(found),
         guarded,
         guard,
+        _primitives(),
         _system_calls(guarded),
         accelerate,
         {setting.name: getattr(engine.config, setting.name) for setting in SETTINGS},
     )
+
+
+def _primitives() -> str:
+    level, count = _native.primitives()
+    loops = "block by block, by NumPy's loops"
+    if not level:
+        return f"{loops}; results that are not exact may have other last bits than compiled ones"
+    return f"{loops} and {count} operations of our own, for processors of level {level}"
 
 
 def _compiled(name: str, engine: Engine, memory: int, owned: dict[str, str]) -> list[Device]:

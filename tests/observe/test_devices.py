@@ -42,7 +42,7 @@ def test_settings_in_force(deferred, setting) -> None:
     assert found.devices[0].backend == "numpy"
     assert found.settings["threads"] == 3
     threads = {d.backend: d.threads for d in found.devices if not d.backend.startswith("opencl")}
-    assert threads == {"numpy": 1, "llvm": 3, "c": 3}
+    assert threads == dict.fromkeys(("numpy", "llvm", "c"), 3)
     assert ["threads", "3"] in [line.split() for line in str(found).splitlines()]
 
 

@@ -1,0 +1,297 @@
+"""What runs without a program: requests block by block, with NumPy's values, warnings and errors.
+
+Random programs of many requests over arrays that take several blocks, on one thread and on two; and
+one value for inexact operations, whichever tier computes them and however the result is read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+from npaccel import _native
+from npaccel.ir.mathematics import MATHEMATICS
+
+ROWS, COLUMNS = 61, 1543  # 94,123 elements: no multiple of a block, of a vector or of two threads
+DTYPES = ("f8", "f4", "f2", "c16", "i8", "i2", "u1", "?", ">f8")
+
+
+@pytest.fixture(autouse=True)
+def no_compiler(setting) -> None:
+    setting("tiering", "off")
+    setting("backend", "auto")
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request, setting) -> int:
+    setting("threads", request.param)
+    return int(request.param)
+
+
+def start(dtype: str, seed: int) -> np.ndarray[Any, Any]:
+    values = np.random.default_rng(seed).uniform(-3.0, 3.0, (ROWS, COLUMNS))
+    if dtype == "c16":
+        return values + 1j * values[::-1]
+    with np.errstate(all="ignore"):
+        return values.astype(dtype) if dtype != "?" else values > 0.5
+
+
+class Program:
+    """Random requests on some arrays; the same for each class of arrays that it is given."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def pick(self, *choices: Any) -> Any:
+        return choices[int(self.rng.integers(len(choices)))]
+
+    def run(self, arrays: list[Any]) -> list[Any]:
+        """The arrays after some 30 requests, and what was folded on the way."""
+        live, folded = list(arrays), []
+        for _ in range(30):
+            step = self.pick(*[self.combine] * 5, *[self.write] * 3, self.choose, self.move,
+                             self.convert, self.fold)  # fmt: skip
+            made = step(live)
+            if step == self.fold:
+                folded.append(made)
+            elif made is not None:
+                live[int(self.rng.integers(len(live)))] = made
+        return live + folded
+
+    def operand(self, live: list[Any]) -> Any:
+        x = self.pick(*live)
+        return self.pick(x, x, x, x[:1], x[:, 5:6], 3)
+
+    def combine(self, live: list[Any]) -> Any:
+        x = self.pick(*live)
+        if self.rng.random() < 0.3:
+            return (
+                self.pick(np.negative, np.positive, np.square, np.conjugate)(x)
+                if x.dtype != "?"
+                else ~x
+            )
+        operation = self.pick(np.add, np.multiply, np.maximum, np.minimum, np.less, np.equal,
+                              np.logical_and, np.not_equal)  # fmt: skip
+        return operation(x, self.operand(live))
+
+    def write(self, live: list[Any]) -> None:
+        x = self.pick(*live)
+        value = self.pick(*live)
+        where = self.pick(np.s_[:], np.s_[1:, :], np.s_[::2, ::3], np.s_[::-1, 7:], np.s_[4:9, 1])
+        if self.rng.random() < 0.5:
+            np.copyto(x[where], value[where] * 1, casting="unsafe")
+        else:  # may overlap what it reads
+            shifted = self.pick(x, value)
+            np.add(x[1:, 1:], shifted[:-1, :-1], out=x[1:, 1:], casting="unsafe")
+
+    def choose(self, live: list[Any]) -> Any:
+        x, y = self.pick(*live), self.pick(*live)
+        return np.where(x > self.operand(live), x, y)
+
+    def move(self, live: list[Any]) -> Any:
+        x = self.pick(*live)
+        return self.pick(
+            lambda: np.ascontiguousarray(x.T).T * 1,
+            lambda: np.concatenate([x[9:], x[:9]]),
+            lambda: x[:, ::-1] + x,
+            lambda: np.roll(x, 3, axis=1),
+            lambda: x[np.arange(ROWS)[::-1]],
+        )()
+
+    def convert(self, live: list[Any]) -> Any:
+        return self.pick(*live).astype(self.pick(*DTYPES[:2], *DTYPES[3:6], DTYPES[8]))
+
+    def fold(self, live: list[Any]) -> Any:
+        x = self.pick(*live)
+        return self.pick(np.max, np.min, np.any, np.count_nonzero, np.argmax)(
+            x, axis=self.pick(None, 0, 1)
+        )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_programs(seed: int, threads: int) -> None:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        plain = [start(Program(seed + k).pick(*DTYPES), seed + k) for k in range(4)]
+        ours = [npaccel.asarray(x.copy()) for x in plain]
+        want, found = Program(seed).run(plain), Program(seed).run(ours)
+        npaccel.evaluate()
+    for i, (x, y) in enumerate(zip(found, want, strict=True)):
+        a, b = np.asarray(x), np.asarray(y)
+        assert (a.dtype, a.shape, a.strides) == (b.dtype, b.shape, b.strides), i
+        assert np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"), i
+
+
+def told(program: Callable[[Any], Any], x: Any) -> list[tuple[str, int]]:
+    """Texts and lines of the warnings of a program and of its evaluation."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = program(x)
+        npaccel.evaluate()
+        np.asarray(result)
+    return sorted((str(w.message), w.lineno) for w in caught)
+
+
+def a_few_that_warn(x: Any) -> Any:
+    a = x * 2.0
+    b = 1.0 / a  # a zero in one block
+    c = b * 1e308  # infinite in another
+    d = np.sqrt(c - 3.0)
+    e = np.log(a)
+    return (d + e) * 0.5
+
+
+@pytest.mark.parametrize("place", [0, 7, 40_000, 94_122])
+def test_each_request_warns_at_its_line(place: int, threads: int) -> None:
+    x = np.random.default_rng(place).uniform(1.0, 2.0, ROWS * COLUMNS)
+    assert told(a_few_that_warn, x) == told(a_few_that_warn, npaccel.asarray(x.copy()))
+    for value in (0.0, -1e-9, 1e300, -0.5, np.nan, np.inf):
+        y = x.copy()
+        y[place] = value
+        assert told(a_few_that_warn, npaccel.asarray(y.copy())) == told(a_few_that_warn, y), value
+
+
+@pytest.mark.pending
+def test_an_error_comes_from_its_operation_and_the_rest_is_done(deferred, setting, threads) -> None:
+    setting("tiering", "off")
+    x = np.ones(ROWS * COLUMNS)
+    x[70_000] = 0.0
+    with np.errstate(divide="raise"):
+        ours = npaccel.asarray(x.copy())
+        before = ours + 1.0
+        with pytest.raises(FloatingPointError, match="divide by zero encountered in divide"):
+            npaccel.evaluate(3.0 / ours)
+        after = ours * 2.0
+    assert np.array_equal(before, x + 1.0) and np.array_equal(after, x * 2.0)
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, np.inf, -np.inf, np.nan, -np.nan, 5.0, 1e-30]
+
+
+def values(dtype: str, seed: int) -> np.ndarray[Any, Any]:
+    x = np.random.default_rng(seed).uniform(0.1, 3.0, 20_011)
+    x[100 : 100 + 5 * len(SPECIAL)] = np.repeat(SPECIAL, 5) if seed else np.tile(SPECIAL, 5)
+    x[::401] *= -1.0
+    with np.errstate(all="ignore"):
+        return x.astype(dtype)
+
+
+def each_use(nin: int) -> Iterator[Callable[..., Any]]:
+    """Ways of calling a function: operands that move, stand still, or lie apart."""
+    if nin == 1:
+        yield lambda f, x, y: f(x)
+        yield lambda f, x, y: f(x[::3])
+        yield lambda f, x, y: f(x[:20_000].reshape(100, 200).T)
+        return
+    yield lambda f, x, y: f(x, y)
+    yield lambda f, x, y: f(x[::-1], y)
+    for number in (0.7, 0.5, 2.0, 3.0, -1.0, 9.0):
+        yield lambda f, x, y, number=number: f(x, x.dtype.type(number))
+        yield lambda f, x, y, number=number: f(x.dtype.type(number), x)
+    yield lambda f, x, y: f(x[:20_000].reshape(200, 100), y[:200, None])
+
+
+COMPUTED = [op for op in MATHEMATICS if op.body is not None]
+REAL = {op.name for op in COMPUTED if op.kinds == "f"}
+LOOPS = [(op.name, kind + size) for op in COMPUTED for kind, size in
+         itertools.product(op.kinds, ("2", "4", "8", "16"))
+         if kind + size in ("f2", "f4", "f8", "c8", "c16")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "dtype"), LOOPS)
+def test_one_value_whatever_computes_it(name: str, dtype: str, setting, threads) -> None:
+    """A kernel, blocks, a touch; NaNs with their signs."""
+    function = getattr(np, name)
+    x, y = values(dtype, 0), values(dtype, 1)
+    for use in each_use(function.nin):
+        found = []
+        for tiering, touched in (("off", False), ("off", True), ("eager", False)):
+            setting("tiering", tiering)
+            with np.errstate(all="ignore"):
+                result = use(function, npaccel.asarray(x.copy()), npaccel.asarray(y.copy()))
+                if not touched:
+                    npaccel.evaluate(result)
+                found.append(np.array(np.asarray(result)).tobytes())
+        assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.pending
+def test_what_is_dead_takes_no_memory(deferred, setting) -> None:
+    """Of ten arrays only the last is ever written."""
+    setting("tiering", "off")
+    n = 4 << 20
+    x = npaccel.asarray(np.ones(n))
+    npaccel.evaluate(x + 1.0)
+
+    def resident() -> int:
+        with open("/proc/self/status") as status:
+            (line,) = [line for line in status if line.startswith(("VmHWM", "VmHWM:"))]
+        return int(line.split()[1]) << 10
+
+    y = x
+    for _ in range(10):
+        y = y * 1.5 + 1.0
+    before = resident()
+    npaccel.evaluate(y)
+    assert resident() - before < 3 * n * 8
+    assert y[3] == y[n - 1]
+    del y
+
+
+# Prints a digest of each operation's results, by the level that is the first argument.
+DIGESTS = """
+import hashlib, sys
+import numpy as np
+import npaccel
+from npaccel import _native
+_native.primitives(*sys.argv[1:2])
+npaccel.config.tiering, npaccel.config.threshold = "off", 0
+rng = np.random.default_rng(5)
+special = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, 1e300, 1e-300, 709.9, -745.0, 5e-324]
+wide = np.concatenate([rng.uniform(-4, 4, 9000), 10.0 ** rng.uniform(-40, 40, 9000), special])
+other = rng.permutation(wide)
+with np.errstate(all="ignore"):
+    for name in sys.argv[2:]:
+        for dtype in "efd":
+            f, x, y = getattr(np, name), wide.astype(dtype), other.astype(dtype)
+            ours = npaccel.asarray(x)
+            if f.nin == 1:
+                results = [f(ours)]
+            else:
+                results = [f(ours, y), f(ours, x.dtype.type(0.7)), f(ours, x.dtype.type(0.5)),
+                           f(ours, x.dtype.type(3)), f(x.dtype.type(0.7), ours)]
+            for result in results:
+                result = np.array(result)
+                result[np.isnan(result)] = np.nan
+                print(name, dtype, hashlib.md5(result.tobytes()).hexdigest())
+"""
+
+
+def digests(level: str) -> list[str]:
+    command = [sys.executable, "-c", DIGESTS, level, *sorted(REAL)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_all_levels_have_the_same_bits() -> None:
+    level, count = _native.primitives()
+    if level != "v4":
+        pytest.skip("there is one level for this processor")
+    best, other = digests("v4"), digests("v3")
+    assert best == other and count > len(best)
+
+
+def test_without_primitives_loops_are_numpys(setting) -> None:
+    """On processors for which none are shipped."""
+    none = digests("")
+    assert len(none) > 3 * len(REAL)
+    assert none != digests(_native.primitives()[0])
+    with pytest.raises(ValueError, match="no primitives 'v9' here"):
+        _native.primitives("v9")
