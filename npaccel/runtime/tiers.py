@@ -25,17 +25,17 @@ __all__ = ["COMPILING", "Asked", "Sequence", "Tiers"]
 SEQUENCES = 4096
 # Sizes of one sequence of operations whose times are known.
 SIZES = 16
-COMPILING = "running with NumPy's loops while it compiles"
-NOT_YET = "running with NumPy's loops until it has run long enough for compiling to pay"
-TOO_LITTLE = "running with NumPy's loops: planning for a new size would take longer than they do"
-LOOKING = "running with NumPy's loops to see what they take now"
+COMPILING = "running block by block while it compiles"
+NOT_YET = "running block by block until it has run long enough for compiling to pay"
+TOO_LITTLE = "running block by block: planning for a new size would take longer"
+LOOKING = "running block by block to see what that takes now"
 # Of so many new sizes in a row that are planned for, one shows what NumPy's loops take, unless
 # they would have to take less than a part of what they did: the first runs meet new memory.
 LOOK_EVERY, CLEARLY = 16, 1 / 4
 # What a program with NumPy's loops takes until there is something new to choose: asking costs a
 # twentieth of a millisecond.
 REST_S = 1e-3
-NEVER = "running with NumPy's loops, as the setting tiering says"
+NEVER = "running block by block, as the setting tiering says"
 
 
 @dataclass(slots=True)
