@@ -7,22 +7,32 @@
 
 #include <string.h>
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")
+#endif
+
 typedef _Float16 half;
 typedef void cast_function(const char *from, int64_t from_step, char *to, int64_t to_step,
                            int64_t n);
 
+/* Memory seen as bools may hold anything. */
+#define CONVERT_LINE(A, FROM, TO, EXPRESSION, FROM_STEP, TO_STEP)                                \
+    for (int64_t i = 0; i < n; i++) {                                                            \
+        FROM x;                                                                                  \
+        memcpy(&x, from + i * (FROM_STEP), sizeof x);                                            \
+        x = #A[0] == 'b' ? x != 0 : x;                                                           \
+        TO y = EXPRESSION;                                                                       \
+        memcpy(to + i * (TO_STEP), &y, sizeof y);                                                \
+    }
 #define CONVERT(A, B, FROM, TO, EXPRESSION)                                                      \
     static void cast_##A##_##B(const char *from, int64_t from_step, char *to, int64_t to_step,   \
                                int64_t n)                                                        \
     {                                                                                            \
-        for (int64_t i = 0; i < n; i++, from += from_step, to += to_step) {                      \
-            FROM x;                                                                              \
-            memcpy(&x, from, sizeof x);                                                          \
-            if (#A[0] == 'b') {                                                                  \
-                x = x != 0; /* memory seen as bools may hold anything */                         \
-            }                                                                                    \
-            TO y = EXPRESSION;                                                                   \
-            memcpy(to, &y, sizeof y);                                                            \
+        enum { FROM_SIZE = sizeof(FROM), TO_SIZE = sizeof(TO) };                                 \
+        if (from_step == FROM_SIZE && to_step == TO_SIZE) {                                      \
+            CONVERT_LINE(A, FROM, TO, EXPRESSION, FROM_SIZE, TO_SIZE)                            \
+        } else {                                                                                 \
+            CONVERT_LINE(A, FROM, TO, EXPRESSION, from_step, to_step)                            \
         }                                                                                        \
     }
 #define FROM(A, T)                                                                               \

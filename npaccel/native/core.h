@@ -25,6 +25,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A loop over elements, compiled for each kind of vectors. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define NPA_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define NPA_EACH_PROCESSOR
+#endif
+
 /* ------------------------------------------------------------------------------- memory.c */
 
 typedef struct npa_range npa_range;

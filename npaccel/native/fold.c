@@ -14,11 +14,6 @@
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "no-associative-math")
 #endif
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define EACH_PROCESSOR
-#endif
 
 enum { LANES = NPA_FOLD_LANES, BLOCK = NPA_FOLD_BLOCK, COLUMNS = 256 };
 enum { BLOCK_LEVELS = 12, CHUNK_LEVELS = 30, ROW_LEVELS = 44 };
@@ -28,7 +23,7 @@ enum { ALONE = 48 << 10, TASK = 64 << 10 }; /* elements */
 typedef void combine_function(const void *older, void *to, int64_t width);
 typedef void lanes_function(void *lanes, const void *x, int64_t n);
 #define FOLD(NAME, T, OP)                                                                     \
-    EACH_PROCESSOR static void combine_##NAME(const void *older, void *to, int64_t width)    \
+    NPA_EACH_PROCESSOR static void combine_##NAME(const void *older, void *to, int64_t width)    \
     {                                                                                         \
         const T *a = older;                                                                   \
         T *b = to;                                                                            \
@@ -36,7 +31,7 @@ typedef void lanes_function(void *lanes, const void *x, int64_t n);
             b[i] = a[i] OP b[i];                                                              \
         }                                                                                     \
     }                                                                                         \
-    EACH_PROCESSOR static void lanes_##NAME(void *lanes, const void *x, int64_t n)           \
+    NPA_EACH_PROCESSOR static void lanes_##NAME(void *lanes, const void *x, int64_t n)           \
     {                                                                                         \
         const T *from = x;                                                                    \
         T *to = lanes, here[LANES];                                                           \
@@ -52,7 +47,7 @@ typedef void lanes_function(void *lanes, const void *x, int64_t n);
         }                                                                                     \
         memcpy(to, here, sizeof here);                                                        \
     }                                                                                         \
-    EACH_PROCESSOR static void columns_##NAME(void *sums, const void *x, int64_t n)          \
+    NPA_EACH_PROCESSOR static void columns_##NAME(void *sums, const void *x, int64_t n)          \
     {                                                                                         \
         const T *from = x;                                                                    \
         T *to = sums;                                                                         \
@@ -62,7 +57,7 @@ typedef void lanes_function(void *lanes, const void *x, int64_t n);
     }
 /* to[0] = the result of n rows of at most a block each, one behind the other every `step` elements. */
 #define FOLD_ROWS(NAME, T, OP, IDENTITY)                                                      \
-    EACH_PROCESSOR static void rows_##NAME(const void *x, int64_t step, int64_t n, int64_t m, \
+    NPA_EACH_PROCESSOR static void rows_##NAME(const void *x, int64_t step, int64_t n, int64_t m, \
                                            void *results)                                     \
     {                                                                                         \
         T *to = results;                                                                      \

@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")
+#endif
+
 int npa_item_sizes[NPY_NTYPES_LEGACY];
 
 int npa_evaluate_init(void)
@@ -13,6 +17,26 @@ int npa_evaluate_init(void)
         Py_XDECREF(d);
     }
     return PyErr_Occurred() ? -1 : 0;
+}
+
+/* n times the same element. */
+static void spread(char *to, const char *from, int64_t n, int size)
+{
+#define SPREAD(T)                                                           \
+    do {                                                                    \
+        T x;                                                                \
+        memcpy(&x, from, sizeof x);                                         \
+        for (int64_t i = 0; i < n; i++) {                                   \
+            memcpy(to + i * (int64_t)sizeof x, &x, sizeof x);               \
+        }                                                                   \
+    } while (0)
+    switch (size) {
+    case 1: memset(to, *from, (size_t)n); break;
+    case 2: SPREAD(uint16_t); break;
+    case 4: SPREAD(uint32_t); break;
+    case 8: SPREAD(uint64_t); break;
+    default: SPREAD(npy_cdouble);
+    }
 }
 
 void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size)
@@ -36,6 +60,10 @@ void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size)
     default: MOVE(npy_cdouble);                                             \
     }
     const int64_t to_stride = size;
+    if (stride == 0) {
+        spread(to, from, n, size);
+        return;
+    }
     MOVE_BY_SIZE
 }
 
@@ -50,29 +78,43 @@ void npa_unpack(char *to, int64_t to_stride, const char *from, int64_t n, int si
 }
 
 /* to[i] = which[i] ? a[i] : b[i]. Both are read, so that nothing branches on data. */
+#define SELECT(T, WHICH, A, B, TO)                                                         \
+    for (int64_t i = 0; i < n; i++) {                                                      \
+        T x, y;                                                                            \
+        memcpy(&x, a + i * (A), sizeof x);                                                 \
+        memcpy(&y, b + i * (B), sizeof y);                                                 \
+        x = which[i * (WHICH)] ? x : y;                                                    \
+        memcpy(to + i * (TO), &x, sizeof x);                                               \
+    }
+#define SELECT_OF(T)                                                                       \
+    NPA_EACH_PROCESSOR static void select_##T(const char *which, const char *a,            \
+                                              const char *b, char *to, int64_t n,          \
+                                              const npy_intp *s)                           \
+    {                                                                                      \
+        enum { SIZE = sizeof(T) };                                                         \
+        bool lies = s[0] == 1 && s[3] == SIZE;                                             \
+        if (lies && s[1] == SIZE && s[2] == SIZE) {                                        \
+            SELECT(T, 1, SIZE, SIZE, SIZE)                                                 \
+        } else if (lies && s[1] == SIZE && s[2] == 0) {                                    \
+            SELECT(T, 1, SIZE, 0, SIZE)                                                    \
+        } else if (lies && s[1] == 0 && s[2] == SIZE) {                                    \
+            SELECT(T, 1, 0, SIZE, SIZE)                                                    \
+        } else {                                                                           \
+            SELECT(T, s[0], s[1], s[2], s[3])                                              \
+        }                                                                                  \
+    }
+SELECT_OF(uint8_t)
+SELECT_OF(uint16_t)
+SELECT_OF(uint32_t)
+SELECT_OF(uint64_t)
+
 static void select_line(char **p, int64_t n, const npy_intp *s, int size)
 {
-#define SELECT(type, a_step, b_step, to_step)                               \
-    for (int64_t i = 0; i < n; i++) {                                       \
-        type a, b;                                                          \
-        memcpy(&a, p[1] + i * (a_step), sizeof a);                          \
-        memcpy(&b, p[2] + i * (b_step), sizeof b);                          \
-        a = p[0][i * s[0]] ? a : b;                                         \
-        memcpy(p[3] + i * (to_step), &a, sizeof a);                         \
-    }
-#define SELECT_ANY(type)                                                    \
-    if (s[1] == (npy_intp)sizeof(type) && s[2] == s[1] && s[3] == s[1]) {   \
-        SELECT(type, (int64_t)sizeof(type), (int64_t)sizeof(type),          \
-               (int64_t)sizeof(type))                                       \
-    } else {                                                                \
-        SELECT(type, s[1], s[2], s[3])                                      \
-    }                                                                       \
-    break
     switch (size) {
-    case 1: SELECT_ANY(uint8_t);
-    case 2: SELECT_ANY(uint16_t);
-    case 4: SELECT_ANY(uint32_t);
-    case 8: SELECT_ANY(uint64_t);
+    case 1: select_uint8_t(p[0], p[1], p[2], p[3], n, s); break;
+    case 2: select_uint16_t(p[0], p[1], p[2], p[3], n, s); break;
+    case 4: select_uint32_t(p[0], p[1], p[2], p[3], n, s); break;
+    case 8: select_uint64_t(p[0], p[1], p[2], p[3], n, s); break;
     default:
         for (int64_t i = 0; i < n; i++) {
             const char *from = p[0][i * s[0]] ? p[1] + i * s[1] : p[2] + i * s[2];
