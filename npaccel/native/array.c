@@ -564,9 +564,10 @@ static PyObject *small_view(PyArrayObject *a, PyObject *key)
 {
     npa_buffer *b = npa_buffer_of(a);
     npa_value own = {.array = a};
-    bool shown = b == NULL || (b->index < 0 && b->copy == NULL && b->range->work == b->range->home);
-    if (!shown || npa_view_bytes(a, key) >= npa_threshold_here() || npa_suspended ||
-        npa_here != NULL || npa_section_block_wants(&own, 1) || !npa_in_block()) {
+    bool waits = b != NULL && (b->index >= 0 || b->pending || b->copy != NULL || b->lost != NULL);
+    if (waits || npa_view_bytes(a, key) >= npa_threshold_here() || npa_suspended ||
+        npa_here != NULL || npa_section_block_wants(&own, 1) || !npa_in_block() ||
+        npa_touch(a, false) < 0) { /* what was computed may be hidden */
         return NULL;
     }
     PyObject *whole = npa_exact_view(a);
