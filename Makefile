@@ -74,6 +74,9 @@ differential: $(INSTALLED)
 	$(SAFE) NPACCEL_BACKEND=$(BACKEND) NPACCEL_CACHE_DIR="$(CURDIR)/build/cache" \
 	  NPACCEL_CACHE_LIMIT=8000000000 \
 	  POCL_WORK_GROUP_SPECIALIZATION=0 $(BIN)/python -m pytest -v --timeout=3000 tests/dispatch $(ARGS)
+	$(SAFE) TEST_SECTIONS=$(BACKEND) NPACCEL_CACHE_DIR="$(CURDIR)/build/cache" \
+	  NPACCEL_CACHE_LIMIT=8000000000 NPACCEL_DEVICE_MEMORY=1048576 \
+	  $(BIN)/python -m pytest -v tests/runtime/test_macro*.py $(ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -397,6 +397,8 @@ class DeviceMemory:
     limit: int
     largest: int
     @property
+    def name(self) -> str: ...
+    @property
     def used(self) -> int: ...
     def __new__(
         cls,
@@ -413,6 +415,9 @@ class DeviceMemory:
 
 def placement() -> str | None:
     """Name of the device that the user gave to data which the pending requests use."""
+
+def place_of(arrays: list[Any]) -> DeviceMemory | None:
+    """Where the first of these that lives on a device does."""
 
 def residence() -> list[tuple[int, str, int, int]]:
     """Per buffer of theirs that lies on a device: (buffer, device, bytes that are right there, and
@@ -636,6 +641,8 @@ class Replay:
         may_warn: bool,
         heavy: bool,
         info: object,
+        place: DeviceMemory | None,
+        anywhere: bool,
     ) -> None: ...
     def run(self, args: tuple[Any, ...], names: tuple[str, ...]) -> tuple[int, Any]:
         """(0, None) these arguments are of another signature; (1, result); (2, why the body must

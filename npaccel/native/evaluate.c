@@ -45,6 +45,7 @@ int npa_cast_value(int from, const void *value, int to, void *out)
 char *npa_buffer_address(npa_buffer *b)
 {
     bool here = b->copy == NULL && b->lost == NULL;
+    b->fresh &= b->range != NULL; /* what a section computes with: from here on it has content */
     return here || npa_copy_home(b) ? npa_buffer_pages(b) : NULL;
 }
 

@@ -51,6 +51,8 @@ typedef struct { int32_t slot, block; npy_intp offset; } npa_member;
 
 enum { NPA_CELL = 16 }; /* bytes of a scalar in a frame */
 
+enum { NPA_MOST_KEPT = 1 << 20 }; /* bytes of temporaries that a frame keeps */
+
 /* What one call needs; the replay keeps one for the next. */
 typedef struct npa_frame {
     npa_queue q;
@@ -64,6 +66,7 @@ typedef struct npa_frame {
     double *values;
     char *cells, *temporaries;
     npa_range *large; /* temporaries that are not kept */
+    bool lost;        /* a device failed that had alone what the run needs */
 } npa_frame;
 
 typedef struct {
@@ -86,6 +89,8 @@ typedef struct {
     size_t temporary_bytes;
     int errstate;
     bool may_warn, writes, heavy;
+    bool moves, anywhere; /* steps use a device's own memory; wherever the arguments live */
+    npa_store *place;     /* else where they live; NULL: on the host */
     uint64_t used, hits, backend; /* backend: that its recording was asked for */
     npa_frame *spare;
 } npa_replay;
@@ -100,12 +105,25 @@ npa_queue *npa_queue_of(PyObject *section);
 /* Whether the indices of gathers are in bounds: those that are there before the run, or, computed, those
  * that it made. */
 bool npa_section_indices_fit(PyObject *section, const npa_buffer *buffers, bool computed);
+bool npa_section_is_index(PyObject *section, int block); /* one of those that are there before the run */
 /* replay_match.c */
 bool npa_replay_matches(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject *names,
                         npa_frame *f);
 bool npa_replay_holds(const npa_replay *r); /* what the body found under names is there now */
 PyObject *npa_premise_holds(PyObject *module, PyObject *args); /* (where, name, object) */
 bool npa_same_array(const npa_node *node, PyObject *o);
+/* replay_memory.c. All but the last with the lock. */
+/* Of a block in memory of ours, its buffer, where a device may leave what it makes; else NULL. */
+npa_buffer *npa_frame_buffer(const npa_replay *r, const npa_frame *f, int block);
+/* 1: all arguments can be read, and written where they are; 0: what is pending must run first; -1: out
+ * of memory. */
+int npa_frame_inputs_ready(const npa_replay *r, npa_frame *f);
+void npa_frame_take_buffers(const npa_replay *r, npa_frame *f); /* which ones the run uses */
+bool npa_frame_take_pages(const npa_replay *r, npa_frame *f);   /* for what is not small */
+bool npa_frame_give_pages(const npa_replay *r, npa_frame *f);   /* temporaries go, results appear */
+/* Where the first argument that lives on a device does, or else array that the body has by another
+ * name; or NULL. */
+npa_store *npa_frame_place(const npa_replay *r, const npa_frame *f);
 /* replay_draw.c: 1 drawn, into f->arrays; 2 the body must run; -1 error set. */
 int npa_replay_draw(const npa_replay *r, npa_frame *f);
 void npa_replay_undraw(const npa_replay *r, npa_frame *f); /* as if it had not been */

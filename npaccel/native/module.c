@@ -819,6 +819,7 @@ static PyMethodDef methods[] = {
     {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
     {"device_inject", py_device_inject, METH_VARARGS, "Tests: so many launches, and reads, fail."},
     {"placement", npa_placement, METH_NOARGS, "The device that the data of what is pending was given."},
+    {"place_of", npa_place_of, METH_O, "Where the first of these arrays that lives on a device does."},
     {"residence", npa_residence, METH_NOARGS, "What of that lies on devices."},
     {"stats", KEYWORDS(py_stats), METH_VARARGS | METH_KEYWORDS, "Counters."},
     {NULL}};

@@ -527,6 +527,15 @@ uint64_t npa_program_rival(const npa_program *p) { return p->rival_ns; }
 
 bool npa_program_foreign(const npa_program *p) { return p->foreign; }
 
+bool npa_program_moves(const npa_program *p)
+{
+    bool moves = false;
+    for (int i = 0; i < p->nsteps && !moves; i++) {
+        moves = p->steps[i].device != NULL && !p->steps[i].device->host_memory;
+    }
+    return moves;
+}
+
 /* Runs after which kernels that NumPy's loops beat in each of them are given up. */
 enum { TRIALS = 8 };
 

@@ -557,6 +557,7 @@ int npa_program_request(const npa_program *program, int number);
 bool npa_program_brief(const npa_program *program);
 uint64_t npa_program_expected(const npa_program *program); /* ns that a run takes; 0: not known */
 uint64_t npa_program_rival(const npa_program *program); /* ns of NumPy's loops; 0: not known */
+bool npa_program_moves(const npa_program *program); /* some step uses a device's own memory */
 bool npa_program_foreign(const npa_program *program); /* other packages' code may want the GIL */
 /* Of a whole run, and of all that were not noted yet. */
 void npa_program_note_time(npa_program *program, uint64_t ns, uint64_t total_ns);
@@ -705,6 +706,8 @@ npa_store *npa_copy_store(const npa_buffer *b); /* where it has a copy, or NULL 
 /* What is computed from data that lives somewhere lives there. */
 void npa_spread_place(npa_queue *q, const npa_access *accesses, int n);
 npa_store *npa_store_of(const npa_queue *q, int requests); /* where these are to run, or NULL */
+npa_store *npa_store_of_array(PyArrayObject *array);       /* where it lives, or NULL */
+PyObject *npa_place_of(PyObject *self, PyObject *arrays);
 uint64_t npa_place_number(const npa_store *s);             /* 0 for NULL: part of keys */
 bool npa_store_here(const npa_store *s); /* not in a forked process, which lacks the driver's threads */
 PyObject *npa_store_name(const npa_store *s); /* a new reference; None for NULL */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { ALIGNMENT = 64, MOST_KEPT = 1 << 20, MOST_ARRAYS = 64 };
+enum { ALIGNMENT = 64 };
 
 static uint64_t clock_of_uses;
 
@@ -41,7 +41,7 @@ static npa_frame *frame_new(const npa_replay *r)
     f->values = calloc((size_t)r->nnumbers + 1, sizeof *f->values);
     f->roots = calloc((size_t)r->nroots + 1, sizeof *f->roots);
     f->cells = aligned_alloc(NPA_CELL, NPA_CELL * ((size_t)r->ncells + 1));
-    bool kept = r->temporary_bytes > 0 && r->temporary_bytes <= MOST_KEPT;
+    bool kept = r->temporary_bytes > 0 && r->temporary_bytes <= NPA_MOST_KEPT;
     f->temporaries = kept ? aligned_alloc(ALIGNMENT, r->temporary_bytes) : NULL;
     if (!f->q.arena || !f->q.buffers || !f->buffers || !f->kinds || !f->arrays || !f->numbers || !f->generators ||
         !f->values || !f->roots || !f->cells || (kept && !f->temporaries)) {
@@ -191,96 +191,16 @@ static void drop_roots(const npa_replay *r, npa_frame *f)
     }
 }
 
-/* With the lock. Own memory that nothing was ever written to appears. */
-static bool show(npa_range *range)
-{
-    npa_buffer *b = range->buffer;
-    if (npa_range_work(range) == NULL || !npa_copy_home(b) || npa_range_publish(range) != 0) {
-        return false;
-    }
-    b->fresh = false;
-    return true;
-}
-
-/* With the lock: 1 all arguments can be read, and written where they are; 0 what is pending must
- * run first; -1 out of memory. */
-static int inputs_ready(const npa_replay *r, npa_frame *f)
-{
-    for (int i = 0; i < r->nblocks; i++) {
-        const npa_block_spec *b = &r->blocks[i];
-        if (b->kind > NPA_BLOCK_OUTSIDE) {
-            continue;
-        }
-        PyArrayObject *a = b->kind == NPA_BLOCK_INPUT ? f->arrays[b->slot]
-                                                      : (PyArrayObject *)b->owner;
-        npa_range *range = npa_range_find(PyArray_DATA(a));
-        npa_buffer *own = range != NULL ? range->buffer : NULL;
-        if (own == NULL) {
-            if (b->written && npa_q.nrequests > 0 && npa_foreign_waits(a)) {
-                return 0;
-            }
-        } else if (npa_q.nrequests > 0 && own->index >= 0) {
-            if (own->pending || b->written || range->work != range->home) {
-                return 0;
-            }
-        } else if (range->work != range->home && !show(range)) {
-            return -1;
-        }
-    }
-    return 1;
-}
-
-/* With the lock: pages for what is not small. */
-static bool take_pages(const npa_replay *r, npa_frame *f)
-{
-    for (int i = 0; i < r->nblocks; i++) {
-        npa_range *range = r->blocks[i].kind == NPA_BLOCK_ROOT ? npa_range_find(f->buffers[i].base)
-                                                               : NULL;
-        if (range != NULL && (f->buffers[i].base = npa_range_work(range)) == NULL) {
-            return false;
-        }
-    }
-    if (r->temporary_bytes <= MOST_KEPT) {
-        return true;
-    }
-    f->large = npa_guard_on ? npa_range_new(r->temporary_bytes) : NULL;
-    char *pages = f->large != NULL ? npa_range_work(f->large)
-                                   : aligned_alloc(4096, (r->temporary_bytes + 4095) & ~4095ul);
-    if (f->large == NULL) {
-        f->temporaries = pages;
-    }
-    for (int i = 0; pages != NULL && i < r->nblocks; i++) {
-        if (r->blocks[i].kind == NPA_BLOCK_TEMPORARY) {
-            f->buffers[i].base = pages + r->blocks[i].at;
-        }
-    }
-    return pages != NULL;
-}
-
-/* With the lock: temporaries go, results appear. */
-static bool give_pages(const npa_replay *r, npa_frame *f)
-{
-    bool good = true;
-    if (r->temporary_bytes > MOST_KEPT) {
-        if (f->large != NULL) {
-            npa_range_free(f->large);
-        } else {
-            free(f->temporaries);
-        }
-        f->large = NULL, f->temporaries = NULL;
-    }
-    for (int i = 0; i < r->nroots; i++) {
-        npa_range *range = npa_range_find(PyArray_DATA((PyArrayObject *)f->roots[i]));
-        good &= range == NULL || range->work == NULL || show(range);
-    }
-    return good;
-}
-
 /* -------------------------------------------------------------------------------- running */
 
-/* Memory did not suffice behind so many steps; behind all, to show what they computed. */
-static int no_room(const npa_replay *r, npa_frame *f, int done)
+/* A device lost what is needed; or memory did not suffice behind so many steps, or behind all, to show
+ * what they computed. */
+static int failed(const npa_replay *r, npa_frame *f, int done)
 {
+    if (f->lost || npa_copy_lost()) {
+        PyErr_SetString(PyExc_RuntimeError, "data that lay on a device alone can't be brought back");
+        return -1;
+    }
     int request = npa_program_request((npa_program *)r->program, done), n = f->q.nrequests;
     npa_shortage found = npa_shortage_of(&f->q, request < n ? request : n - 1, n);
     npa_shortage_error(&found);
@@ -290,23 +210,26 @@ static int no_room(const npa_replay *r, npa_frame *f, int done)
 /* 0 done, -1 error set, 2 an index is out of bounds, and nothing was done. */
 static int run(npa_replay *r, npa_frame *f)
 {
+    npa_copy_lost(); /* what was not told was not needed */
+    f->lost = false;
     for (;;) {
         if (npa_q.nrequests > 0) {
             for (int i = 0; i < r->nmembers; i++) {
-                if (npa_touch(f->arrays[r->members[i].slot],
-                              r->blocks[r->members[i].block].written) < 0) {
+                const npa_member *m = &r->members[i];
+                if (npa_frame_buffer(r, f, m->block) == NULL &&
+                    npa_touch(f->arrays[m->slot], r->blocks[m->block].written) < 0) {
                     return -1;
                 }
             }
         }
         npa_lock();
-        int ready = inputs_ready(r, f);
+        int ready = npa_frame_inputs_ready(r, f);
         if (ready > 0) {
             break;
         }
         npa_unlock();
         if (ready < 0 || npa_flush() < 0) {
-            return PyErr_Occurred() ? -1 : no_room(r, f, 0);
+            return PyErr_Occurred() ? -1 : failed(r, f, 0);
         }
     }
     bool interrupted = false;
@@ -315,20 +238,21 @@ static int run(npa_replay *r, npa_frame *f)
         npa_unlock();
         return 2;
     }
-    if (take_pages(r, f)) {
+    npa_frame_take_buffers(r, f);
+    if (npa_frame_take_pages(r, f)) {
         PyThreadState *mine = r->heavy ? PyEval_SaveThread() : NULL;
         status = npa_program_run((npa_program *)r->program, &f->q, f->kinds, NULL, NULL,
                                  &interrupted, &done);
-        status |= give_pages(r, f) ? 0 : -1;
+        status |= npa_frame_give_pages(r, f) ? 0 : -1;
         npa_unlock();
         if (mine != NULL) {
             PyEval_RestoreThread(mine);
         }
     } else {
-        give_pages(r, f);
+        npa_frame_give_pages(r, f);
         npa_unlock();
     }
-    return status == 0 ? 0 : no_room(r, f, done);
+    return status == 0 ? 0 : failed(r, f, done);
 }
 
 static int heard(const npa_request *r, int kinds)
@@ -417,7 +341,8 @@ static int try_placed(npa_replay *r, npa_frame *f, PyObject **result, const char
         *why = npa_raising;
         return 2;
     }
-    if (errstate != r->errstate || r->backend != npa_backend_here()) {
+    if (errstate != r->errstate || r->backend != npa_backend_here() ||
+        (!r->anywhere && npa_frame_place(r, f) != r->place)) {
         return 0;
     }
     if (strict && r->writes) {

@@ -163,17 +163,21 @@ PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *keys[] = {"section", "program", "nargs", "names", "inputs", "members", "numbers",
                            "uses", "premises", "blocks", "roots", "outputs", "temporary_bytes",
-                           "errstate", "draws", "drawn", "may_warn", "heavy", "info", NULL};
+                           "errstate", "draws", "drawn", "may_warn", "heavy", "info", "place",
+                           "anywhere", NULL};
     PyObject *section, *program, *names, *in, *members, *numbers, *uses, *premises, *blocks,
-        *roots, *out, *draws, *drawn, *info;
-    int nargs, errstate, may_warn, heavy;
+        *roots, *out, *draws, *drawn, *info, *place;
+    int nargs, errstate, may_warn, heavy, anywhere;
     Py_ssize_t temporary;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!iO!OOOOOOOOniOOppO", keys,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!iO!OOOOOOOOniOOppOOp", keys,
                                      &npa_section_type, &section, &npa_program_type, &program,
                                      &nargs, &PyTuple_Type, &names, &in, &members, &numbers, &uses,
                                      &premises, &blocks, &roots, &out, &temporary, &errstate, &draws, &drawn,
-                                     &may_warn, &heavy, &info)) {
+                                     &may_warn, &heavy, &info, &place, &anywhere)) {
         return NULL;
+    }
+    if (place != Py_None && !Py_IS_TYPE(place, &npa_store_type)) {
+        return PyErr_Format(PyExc_TypeError, "place: a DeviceMemory is needed, or None");
     }
     npa_replay *r = (npa_replay *)type->tp_alloc(type, 0);
     if (r == NULL) {
@@ -182,6 +186,8 @@ PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     r->section = Py_NewRef(section), r->program = Py_NewRef(program), r->names = Py_NewRef(names);
     r->info = Py_NewRef(info), r->nargs = nargs, r->errstate = errstate;
     r->backend = npa_backend_here();
+    r->moves = npa_program_moves((npa_program *)program), r->anywhere = anywhere;
+    r->place = place != Py_None ? (npa_store *)place : NULL; /* lives as long as the process */
     r->may_warn = may_warn, r->heavy = heavy, r->temporary_bytes = (size_t)temporary;
     r->draws = draws != Py_None ? Py_NewRef(draws) : NULL;
     if (!parse_nodes(in, &r->in, &r->nin) || !parse_nodes(drawn, &r->drawn, &r->ndrawn) || !parse_nodes(out, &r->out, &r->nout) ||

@@ -154,7 +154,10 @@ static bool upload(struct npa_copy *c, size_t low, size_t high)
     return true;
 }
 
-bool npa_host_has(const npa_buffer *b) { return b->range == NULL || b->range->work != NULL; }
+bool npa_host_has(const npa_buffer *b)
+{
+    return b->range != NULL ? b->range->work != NULL : b->gone || !b->fresh;
+}
 
 /* `need` becomes right on the device; and what lies between it and what was. */
 static bool bring(struct npa_copy *c, npa_span need)
@@ -221,6 +224,7 @@ bool npa_copy_home(npa_buffer *b)
         c->store->homes[why_home].calls++;
         c->store->homes[why_home].bytes += npa_span_length(c->newer);
         npa_note_home(b->serial, (uint64_t)(1e9 * (npa_seconds() - begin)));
+        b->fresh &= b->range != NULL; /* what a section computes with has content from here on */
     }
     drop(c);
     b->unreachable = false;

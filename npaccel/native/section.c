@@ -584,6 +584,16 @@ bool npa_section_indices_fit(PyObject *section, const npa_buffer *buffers, bool 
     return fit;
 }
 
+bool npa_section_is_index(PyObject *section, int block)
+{
+    npa_section *s = (npa_section *)section;
+    bool found = false;
+    for (int i = 0; i < s->nchecks && !found; i++) {
+        found = s->checks[i].last < 0 && s->checks[i].block == block;
+    }
+    return found;
+}
+
 npa_queue *npa_queue_of(PyObject *section) { return &((npa_section *)section)->q; }
 
 static PyMethodDef section_methods[] = {

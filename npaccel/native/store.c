@@ -27,6 +27,33 @@ npa_store *npa_store_of(const npa_queue *q, int requests)
     return NULL;
 }
 
+npa_store *npa_store_of_array(PyArrayObject *array)
+{
+    npa_buffer *b = npa_stores != NULL ? npa_buffer_of(array) : NULL;
+    if (b != NULL && b->pending && b->fresh) { /* it will live where what is pending runs */
+        return npa_store_of(&npa_q, npa_q.nrequests);
+    }
+    bool there = b != NULL && (b->copy != NULL || (b->placed != NULL && !b->fresh));
+    return !there ? NULL : b->placed != NULL ? b->placed : b->copy->store;
+}
+
+/* place_of(arrays): where the first of them that lives on a device does, a DeviceMemory, or None. */
+PyObject *npa_place_of(PyObject *self, PyObject *arrays)
+{
+    (void)self;
+    npa_store *place = NULL;
+    if (!PyList_Check(arrays)) {
+        return PyErr_Format(PyExc_TypeError, "a list is needed");
+    }
+    npa_lock();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(arrays) && place == NULL; i++) {
+        PyObject *o = PyList_GET_ITEM(arrays, i);
+        place = PyArray_Check(o) ? npa_store_of_array((PyArrayObject *)o) : NULL;
+    }
+    npa_unlock();
+    return Py_NewRef(place != NULL ? (PyObject *)place : Py_None);
+}
+
 uint64_t npa_place_number(const npa_store *s) { return s != NULL ? s->number : 0; }
 
 bool npa_store_here(const npa_store *s) { return s->pid == getpid(); }
@@ -210,12 +237,19 @@ static PyObject *store_used(PyObject *self, void *closure)
     return PyLong_FromSize_t(((npa_store *)self)->used);
 }
 
+static PyObject *store_get_name(PyObject *self, void *closure)
+{
+    (void)closure;
+    return npa_store_name((npa_store *)self);
+}
+
 static PyMethodDef store_methods[] = {
     {"place", store_place, METH_O, "An array that lives there; None: it can't be hidden."}, {NULL}};
 
 static PyGetSetDef store_getset[] = {
     {"limit", store_limit, store_set_limit, "Bytes that may be used.", NULL},
     {"largest", store_largest, store_set_largest, "Bytes of the largest piece.", NULL},
+    {"name", store_get_name, NULL, "The device's, as backends have it.", NULL},
     {"used", store_used, NULL, "Bytes that are, those kept for reuse included.", NULL}, {NULL}};
 
 PyTypeObject npa_store_type = {

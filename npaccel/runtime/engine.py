@@ -482,8 +482,12 @@ class Engine:
 
         Part of the key.
         """
-        named = _native.block_backend() or str(self.config.backend)
+        named = self.backend_asked()
         return named if named != "auto" else _native.placement() or named
+
+    def backend_asked(self) -> str:
+        """What the innermost `accelerate` block asks for, or the setting, wherever data lives."""
+        return _native.block_backend() or str(self.config.backend)
 
     def backend(self, name: str) -> Backend:
         """Open the backend, once; raises BackendUnavailable."""

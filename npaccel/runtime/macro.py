@@ -22,7 +22,7 @@ from npaccel.caches.macro import MacroCache
 from npaccel.errors import SectionError
 from npaccel.runtime.recording import Again, Recording, Refused
 from npaccel.runtime.replays import make_replay, requests_of
-from npaccel.runtime.section_code import SectionCode, Waiting
+from npaccel.runtime.section_code import Place, SectionCode, Waiting
 from npaccel.runtime.sections import checked
 from npaccel.runtime.warn import warn_user
 
@@ -76,7 +76,7 @@ class Sections:
     def _changed(self, name: str, value: str | int) -> None:
         self.cache.limit = self.config.macro_cache
         self.cache.shrink()
-        if name in ("backend", "threads", "threshold", "guard", "tiering"):
+        if name in ("backend", "threads", "threshold", "guard", "tiering", "device_memory"):
             self.clear()
 
     @property
@@ -96,6 +96,7 @@ class Early:
     recording: Recording
     names: tuple[str, ...]
     count: int
+    place: Place
 
 
 class Section:
@@ -188,9 +189,6 @@ class Section:
         if not _native.guarded():
             self.sections.code.tell_unguarded()
             return self._run_body(args, kwargs, "the guard is off")
-        elsewhere = self.sections.code.elsewhere()
-        if elsewhere:
-            return self._run_body(args, kwargs, elsewhere)
         for early in list(self.early):
             status, result = early.replay.run((*args, *kwargs.values()), tuple(kwargs))
             if status == BODY:
@@ -253,7 +251,9 @@ class Section:
         try:
             if waiting.code is None:
                 raise Refused(waiting.sequence.refused)
-            replay = make_replay(early.recording, early.names, early.count, waiting.code, threshold)
+            replay = make_replay(
+                early.recording, early.names, early.count, waiting.code, early.place, threshold
+            )
         except Refused as refusal:
             replay.program.info = refusal.reason
         self._keep(replay)
@@ -265,19 +265,21 @@ class Section:
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         recording = self._run_recorded(args, kwargs)
+        others = [block[4] for block in recording.section.blocks() if block[4] is not None]
+        place = self.sections.code.place([*recording.arrays, *others])
         names, count = tuple(kwargs), len(args)
         given = (*args, *kwargs.values())
         code, threshold = self.sections.code, self.sections.config.threshold
         if recording.raised is not None:
             if any(block[1] for block in recording.section.blocks()):
                 # What it wrote before it raised is there, as after NumPy.
-                once, _ = code.make(requests_of(recording, threshold), True)
-                replay = make_replay(recording, names, count, once, threshold)
+                once, _ = code.make(requests_of(recording, threshold), True, place)
+                replay = make_replay(recording, names, count, once, place, threshold)
                 if replay.run(given, names)[0] != DONE:
                     return self._run_body(args, kwargs, UNFIT)
             raise recording.raised
-        made, waiting = code.make(requests_of(recording, threshold), False)
-        replay = make_replay(recording, names, count, made, threshold)
+        made, waiting = code.make(requests_of(recording, threshold), False, place)
+        replay = make_replay(recording, names, count, made, place, threshold)
         status, result = replay.run(given, names)
         if status != DONE:
             return self._run_body(args, kwargs, UNFIT)
@@ -287,7 +289,7 @@ class Section:
             self._keep(replay)
         else:
             recording.arrays.clear()
-            self.early.insert(0, Early(replay, waiting, recording, names, count))
+            self.early.insert(0, Early(replay, waiting, recording, names, count, place))
             self._count_forgotten(early.replay for early in self.early[MOST_EARLY:])
             del self.early[MOST_EARLY:]
             self._hits_before = self.replays

@@ -9,7 +9,7 @@ import numpy as np
 
 from npaccel import _native
 from npaccel.runtime.recording import Recording, Refused
-from npaccel.runtime.section_code import Code
+from npaccel.runtime.section_code import Code, Place
 from npaccel.runtime.trace import RawTrace
 
 __all__ = ["make_replay", "requests_of"]
@@ -45,13 +45,19 @@ def requests_of(recording: Recording, threshold: int) -> RawTrace:
 
 
 def make_replay(
-    recording: Recording, names: tuple[str, ...], count: int, code: Code, threshold: int
+    recording: Recording,
+    names: tuple[str, ...],
+    count: int,
+    code: Code,
+    place: Place,
+    threshold: int,
 ) -> _native.Replay:
     """The Replay of what was recorded.
 
     Parameters
     ----------
     names : of the last arguments; count : of the arguments before them
+    place : where it runs
     threshold : as in `requests_of`
 
     Raises
@@ -85,6 +91,8 @@ def make_replay(
         may_warn=any(request[3] for request in section.requests()),
         heavy=sum(blocks[index][0] for index in code.buffers) >= HEAVY_BYTES,
         info=recording.where,
+        place=place.memory,
+        anywhere=place.anywhere,
     )
 
 

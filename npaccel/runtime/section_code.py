@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from npaccel import _native
 from npaccel.backends.registry import is_device
 from npaccel.errors import BackendUnavailable, CompileError
 from npaccel.ir.nodes import Plan
 from npaccel.ir.passes import plan
+from npaccel.runtime.choice import Device
 from npaccel.runtime.collector import uncollected
 from npaccel.runtime.jobs import Job
 from npaccel.runtime.program import Built, build, one_by_one
@@ -20,10 +21,23 @@ from npaccel.runtime.trace import RawTrace, decode, portable
 if TYPE_CHECKING:
     from npaccel.runtime.engine import Engine
 
-__all__ = ["Code", "SectionCode", "Waiting"]
+__all__ = ["Code", "Place", "SectionCode", "Waiting"]
 
 ONLY_NUMPY: Final = "the setting backend is 'numpy'"
 ENDED: Final = "its section ended early"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a section runs.
+
+    device : None: on the host. memory : the device's, if that is why it runs there.
+    anywhere : wherever its arguments live; else where the first of those that are on one does.
+    """
+
+    device: Device | None = None
+    memory: _native.DeviceMemory | None = None
+    anywhere: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +85,24 @@ class SectionCode:
         self._engine = engine
         self.tell_unguarded = engine.tell_unguarded
 
-    def make(self, raw: RawTrace, once: bool) -> tuple[Code, Waiting | None]:
+    def place(self, arrays: list[Any]) -> Place:
+        """Where a section with these arguments runs: by what is asked for, or where they live."""
+        engine, named = self._engine, self._engine.backend_asked()
+        if named != "auto":
+            return Place(engine.machines.device(named) if is_device(named) else None)
+        memory = _native.place_of(arrays)
+        device = engine.machines.device(memory.name) if memory is not None else None
+        return Place(device, memory, anywhere=False)
+
+    def make(self, raw: RawTrace, once: bool, place: Place) -> tuple[Code, Waiting | None]:
         """What a section of these requests runs. once: for one time, so nothing is compiled."""
         engine = self._engine
-        numpy = engine._backend_here() == "numpy"
-        if once or numpy or engine.config.tiering == "off":
+        numpy = engine.backend_asked() == "numpy"
+        if once or numpy or (engine.config.tiering == "off" and place.device is None):
             return _single(raw, ONLY_NUMPY if numpy else ENDED if once else NEVER), None
         with engine._alone():
-            if engine.config.tiering == "eager":
-                return self._compile(raw), None
+            if engine.config.tiering == "eager" or place.device is not None:
+                return self._compile(raw, place.device), None
             waiting = Waiting(raw)
             found = engine.stored.find(waiting.key, lambda places: values_of(raw, places))
             if found is not None:
@@ -97,11 +120,6 @@ class SectionCode:
                 waiting.code = self._compile(waiting.raw)
             return waiting.code is not None or bool(sequence.refused)
 
-    def elsewhere(self) -> str:
-        """Why sections do not run by what is asked for here, or ''."""
-        backend = self._engine._backend_here()
-        return f"sections do not run on the backend {backend!r}" if is_device(backend) else ""
-
     def _ask(self, waiting: Waiting) -> bool:
         def job(number: int) -> Job:
             limit = int(engine.config.cache_limit)
@@ -112,16 +130,19 @@ class SectionCode:
         engine = self._engine
         return engine.tiers.ask(waiting.sequence, waiting.key, job, waiting)
 
-    def _compile(self, raw: RawTrace) -> Code:
+    def _compile(self, raw: RawTrace, device: Device | None = None) -> Code:
         engine, trace = self._engine, decode(raw)
         planned = plan(trace)
 
         def make(planned: Plan) -> Built:
-            return build(trace, planned, engine.kernels.get, engine.threads, engine._streams)
+            kernels, streams = engine.kernels.get, engine._streams
+            return build(trace, planned, kernels, engine.threads, streams, device)
 
         try:
             (recipe, _, program), planned, _, _ = engine.made(trace, planned, make)
         except (CompileError, BackendUnavailable) as error:
+            if device is not None:
+                return self._compile(raw)
             return _single(raw, f"not compiled: {error}")
         return Code(program, frozenset(recipe.buffers), frozenset(planned.consumed))
 

@@ -37,6 +37,12 @@ with npaccel.backend("narrow"):
     found = program()
     assert " on narrow over " in str(npaccel.explain())
 assert launches("narrow") > 0 and launches("llvm") == host
+section, before = npaccel.macro(lambda x, f: np.sqrt(x * x) * f + x.sum()), launches("narrow")
+with npaccel.backend("narrow"):
+    for f in (1.5, 2.5):
+        assert np.allclose(section(source, f), section.__wrapped__(source, f), rtol=1e-12)
+assert section.stats()["recordings"] == 1 and section.stats()["replays"] == 2
+assert launches("narrow") > before and launches("llvm") == host
 for x, y in zip(found, expected, strict=True):
     assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
 assert "narrow" in [device.backend for device in npaccel.devices().devices]

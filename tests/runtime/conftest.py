@@ -1,5 +1,9 @@
-"""Every array in these tests is deferred, however small."""
+"""Every array in these tests is deferred, however small.
 
+TEST_SECTIONS=opencl (or c) runs those of macro sections, test_macro*.py, on that backend.
+"""
+
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +19,7 @@ from mutants import mutate
 from tiering import adaptive
 
 __all__ = ["adaptive", "launches", "mutate"]
+BACKEND = os.environ.get("TEST_SECTIONS", "auto")
 
 
 @pytest.fixture(autouse=True)
@@ -41,9 +46,11 @@ def setting() -> Iterator:
 
 
 @pytest.fixture
-def deferred(setting) -> None:
+def deferred(request, setting) -> None:
     """For tests of what is pending and compiled, whatever the environment has set."""
-    for name, value in (("guard", "on"), ("backend", "auto"), ("check", "off")):
+    host_only = "adaptive" in request.fixturenames  # devices' code does not come in tiers
+    backend = "auto" if host_only else BACKEND
+    for name, value in (("guard", "on"), ("backend", backend), ("check", "off")):
         setting(name, value)
     if not _native.guarded():
         pytest.skip("nothing can be pending: this process has no guarded memory")

@@ -28,6 +28,7 @@ typedef unsigned long ulong;
 #define LOAD(T, n, p) (*(const T##n##_at *)(p))
 #define STORE(T, n, x, p) *(T##n##_at *)(p) = x
 #define FETCH(p) __builtin_prefetch(p, 0, 2)
+#define RARELY(x) __builtin_expect((x) != 0, 0)
 """
 _BASES = ["char", "short", "int", "long", "uchar", "ushort", "uint", "ulong", "float", "double"]
 _VECTOR = re.compile(rf"\b({'|'.join(_BASES)})(2|4|8|16|32|64)\b")

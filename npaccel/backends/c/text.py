@@ -298,7 +298,8 @@ class CText(CValues):
 
     @contextmanager
     def when(self, condition: Name, *, rare: bool = False) -> Iterator[None]:
-        with self._braces(f"if ({_bare(condition)})"):
+        test = _bare(condition)
+        with self._braces(f"if (RARELY({test}))" if rare else f"if ({test})"):
             yield
 
     def either(self, condition: Name, yes: Callable[[], None], no: Callable[[], None]) -> None:

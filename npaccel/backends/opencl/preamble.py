@@ -55,6 +55,11 @@ ulong DECLARED mul_hi(ulong, ulong);
 #else
 #define FETCH(p)
 #endif
+#if __has_builtin(__builtin_expect)
+#define RARELY(x) __builtin_expect((x) != 0, 0)
+#else
+#define RARELY(x) (x)
+#endif
 #if __has_builtin(__builtin_popcountl)
 #define POPCOUNT(x) __builtin_popcountl(x)
 #else
