@@ -72,26 +72,31 @@ static char *locate(const npa_group *g, const npa_view *v, int64_t number, int64
 static void move_uneven(const npa_group *g, const npa_view *v, int64_t first, int64_t n, char *dense,
                         bool out)
 {
-    int64_t index[NPA_MAX_DIMS];
+    int64_t index[NPA_MAX_DIMS] = {0};
     int last = g->ndim - 1;
+    int64_t row = g->shape[last], step = v->strides[last];
     char *p = locate(g, v, first, index);
     while (n > 0) {
-        int64_t m = g->shape[last] - index[last] < n ? g->shape[last] - index[last] : n;
+        int64_t m = row - index[last] < n ? row - index[last] : n, rows = 1;
         if (out) {
-            npa_unpack(p, v->strides[last], dense, m, v->size);
+            npa_unpack(p, step, dense, m, v->size);
+        } else if (m == row && last > 0) {
+            int64_t left = g->shape[last - 1] - index[last - 1];
+            rows = n / row < left ? n / row : left;
+            npa_pack_rows(dense, p, rows, v->strides[last - 1], row, step, v->size);
         } else {
-            npa_pack(dense, p, v->strides[last], m, v->size);
+            npa_pack(dense, p, step, m, v->size);
         }
-        dense += m * v->size, n -= m;
-        p -= index[last] * v->strides[last];
+        dense += rows * m * v->size, n -= rows * m;
+        p -= index[last] * step;
         index[last] = 0;
         for (int i = last - 1; i >= 0; i--) {
-            p += v->strides[i];
-            if (++index[i] < g->shape[i]) {
+            p += rows * v->strides[i];
+            if ((index[i] += rows) < g->shape[i]) {
                 break;
             }
             p -= v->strides[i] * g->shape[i];
-            index[i] = 0;
+            index[i] = 0, rows = 1;
         }
     }
 }

@@ -25,7 +25,7 @@ typedef void cast_function(const char *from, int64_t from_step, char *to, int64_
         memcpy(to + i * (TO_STEP), &y, sizeof y);                                                \
     }
 #define CONVERT(A, B, FROM, TO, EXPRESSION)                                                      \
-    static void cast_##A##_##B(const char *from, int64_t from_step, char *to, int64_t to_step,   \
+    NPA_EACH_PROCESSOR static void cast_##A##_##B(const char *from, int64_t from_step, char *to, int64_t to_step,   \
                                int64_t n)                                                        \
     {                                                                                            \
         enum { FROM_SIZE = sizeof(FROM), TO_SIZE = sizeof(TO) };                                 \

@@ -17,6 +17,7 @@
 
 enum { LANES = NPA_FOLD_LANES, BLOCK = NPA_FOLD_BLOCK, COLUMNS = 256 };
 enum { BLOCK_LEVELS = 12, CHUNK_LEVELS = 30, ROW_LEVELS = 44 };
+enum { ABREAST = 8 }; /* short rows at once */
 enum { ALONE = 48 << 10, TASK = 64 << 10 }; /* elements */
 
 /* to = older op to, width times; lanes[k % 32] = lanes[k % 32] op x[k]. */
@@ -61,7 +62,24 @@ typedef void lanes_function(void *lanes, const void *x, int64_t n);
                                            void *results)                                     \
     {                                                                                         \
         T *to = results;                                                                      \
-        for (int64_t r = 0; r < m; r++) {                                                     \
+        int64_t r = 0;                                                                        \
+        for (; n <= LANES && r + ABREAST <= m; r += ABREAST) { /* all else is the identity */ \
+            T lanes[LANES][ABREAST];                                                          \
+            for (int k = 0; k < n; k++) {                                                     \
+                for (int w = 0; w < ABREAST; w++) {                                           \
+                    lanes[k][w] = IDENTITY OP((const T *)x)[(r + w) * step + k];              \
+                }                                                                             \
+            }                                                                                 \
+            for (int half = LANES / 2; half > 0; half /= 2) {                                 \
+                for (int k = 0; k < half && k + half < n; k++) {                              \
+                    for (int w = 0; w < ABREAST; w++) {                                       \
+                        lanes[k][w] = lanes[k][w] OP lanes[k + half][w];                      \
+                    }                                                                         \
+                }                                                                             \
+            }                                                                                 \
+            memcpy(to + r, lanes[0], sizeof lanes[0]);                                        \
+        }                                                                                     \
+        for (; r < m; r++) {                                                                  \
             const T *from = (const T *)x + r * step;                                          \
             T lanes[LANES];                                                                   \
             int64_t i = 0;                                                                    \
@@ -287,13 +305,19 @@ static void fold_part(const fold *f, int64_t number, void *out)
     fold_chunk(f, in, mask, n, out);
 }
 
+/* Whether results are written as they are computed. */
+static bool is_plain(const fold *f)
+{
+    const npa_folding *of = f->of;
+    return of->out_type == f->a->type && of->rule->loop_type[1] == f->a->type && of->initial == NULL;
+}
+
 /* The result, in the type it computes with, into the output. */
 static void store(const fold *f, int64_t point, char *value)
 {
     const npa_folding *of = f->of;
     const arithmetic *a = f->a;
-    if (of->out_type == a->type && of->rule->loop_type[1] == a->type && of->initial == NULL &&
-        f->order.nband == 1) {
+    if (is_plain(f) && f->order.nband == 1) {
         memcpy(f->out + point * f->out_step[f->order.band[0]], value, (size_t)a->size);
         return;
     }
@@ -352,7 +376,11 @@ static void fold_short(const fold *f, int64_t point, int64_t n)
         m = m < COLUMNS ? m : COLUMNS;
         const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step);
         a->rows(in, step / a->size, f->row, m, results);
-        for (int64_t i = 0; i < m; i++) {
+        if (is_plain(f)) {
+            char *to = f->out + locate(f, o->band, o->nband, point, f->out_step);
+            npa_unpack(to, f->out_step[o->band[o->nband - 1]], (char *)results, m, a->size);
+        }
+        for (int64_t i = 0; i < m && !is_plain(f); i++) {
             store(f, point + i, (char *)results + i * a->size);
         }
         point += m, n -= m;

@@ -39,42 +39,71 @@ static void spread(char *to, const char *from, int64_t n, int size)
     }
 }
 
+#define MOVE(T)                                                             \
+    for (int64_t i = 0; i < n; i++) {                                       \
+        memcpy(to + i * to_step, from + i * step, sizeof(T));               \
+    }                                                                       \
+    break
+
+/* n elements from steps to steps. */
+static void move(char *to, int64_t to_step, const char *from, int64_t step, int64_t n, int size)
+{
+    switch (size) {
+    case 1: MOVE(uint8_t);
+    case 2: MOVE(uint16_t);
+    case 4: MOVE(uint32_t);
+    case 8: MOVE(uint64_t);
+    default: MOVE(npy_cdouble);
+    }
+}
+
 void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size)
 {
     if (stride == size) {
         memcpy(to, from, (size_t)(n * size));
-        return;
-    }
-#define MOVE(type)                                                          \
-    do {                                                                    \
-        for (int64_t i = 0; i < n; i++) {                                   \
-            memcpy(to + i * to_stride, from + i * stride, sizeof(type));    \
-        }                                                                   \
-    } while (0)
-#define MOVE_BY_SIZE                                                        \
-    switch (size) {                                                         \
-    case 1: MOVE(uint8_t); break;                                           \
-    case 2: MOVE(uint16_t); break;                                          \
-    case 4: MOVE(uint32_t); break;                                          \
-    case 8: MOVE(uint64_t); break;                                          \
-    default: MOVE(npy_cdouble);                                             \
-    }
-    const int64_t to_stride = size;
-    if (stride == 0) {
+    } else if (stride == 0) {
         spread(to, from, n, size);
-        return;
+    } else {
+        move(to, size, from, stride, n, size);
     }
-    MOVE_BY_SIZE
+}
+
+#define REPEAT_OF(T)                                                                       \
+    NPA_EACH_PROCESSOR static void repeat_##T(char *to, const char *from, int64_t rows,    \
+                                              int64_t row_step, int64_t n)                 \
+    {                                                                                      \
+        for (; rows > 0; rows--, from += row_step, to += n * (int64_t)sizeof(T)) {         \
+            T x;                                                                           \
+            memcpy(&x, from, sizeof x);                                                    \
+            for (int64_t i = 0; i < n; i++) {                                              \
+                memcpy(to + i * (int64_t)sizeof x, &x, sizeof x);                          \
+            }                                                                              \
+        }                                                                                  \
+    }
+REPEAT_OF(uint32_t)
+REPEAT_OF(uint64_t)
+
+void npa_pack_rows(char *to, const char *from, int64_t rows, int64_t row_step, int64_t n,
+                   int64_t step, int size)
+{
+    if (step == 0 && size == 8) {
+        repeat_uint64_t(to, from, rows, row_step, n);
+    } else if (step == 0 && size == 4) {
+        repeat_uint32_t(to, from, rows, row_step, n);
+    } else {
+        for (; rows > 0; rows--, from += row_step, to += n * size) {
+            npa_pack(to, from, step, n, size);
+        }
+    }
 }
 
 void npa_unpack(char *to, int64_t to_stride, const char *from, int64_t n, int size)
 {
     if (to_stride == size) {
         memcpy(to, from, (size_t)(n * size));
-        return;
+    } else {
+        move(to, to_stride, from, size, n, size);
     }
-    const int64_t stride = size;
-    MOVE_BY_SIZE
 }
 
 /* to[i] = which[i] ? a[i] : b[i]. Both are read, so that nothing branches on data. */
@@ -131,9 +160,7 @@ void npa_own_loop(const npa_rule *rule, char **p, int64_t n, const npy_intp *s)
     } else if (s[1] == size) {
         npa_pack(p[1], p[0], s[0], n, size);
     } else {
-        for (int64_t i = 0; i < n; i++) {
-            memcpy(p[1] + i * s[1], p[0] + i * s[0], (size_t)size);
-        }
+        move(p[1], s[1], p[0], s[0], n, size);
     }
 }
 

@@ -531,6 +531,9 @@ int npa_cast_value(int from, const void *value, int to, void *out); /* 0, or FP 
 extern int npa_item_sizes[NPY_NTYPES_LEGACY]; /* bytes, by type number */
 int npa_evaluate_init(void);
 void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size); /* to contiguous */
+/* Rows of n elements each. */
+void npa_pack_rows(char *to, const char *from, int64_t rows, int64_t row_step, int64_t n,
+                   int64_t step, int size);
 void npa_unpack(char *to, int64_t stride, const char *from, int64_t n, int size); /* from it */
 void npa_own_loop(const npa_rule *rule, char **p, int64_t n, const npy_intp *steps); /* COPY, WHERE */
 void npa_fill_range(int type, const char *start, const char *step, int64_t first, char *to,
