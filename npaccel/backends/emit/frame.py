@@ -96,12 +96,19 @@ class Frame:
         return moved
 
     def scratch_bases(self, width: int) -> list[Name]:
-        """Addresses of the row-local arrays, aligned to 64 bytes; `width` lanes per element."""
+        """Addresses of the row-local arrays; `width` lanes per element.
+
+        Each begins at a multiple of 64 bytes; where the items of a group have points of their own,
+        each item's part of it follows the one of the item before (`tasks_of` counts the same).
+        """
         b, place, bases = self.b, self.b.n(0), []
+        items = self.group_size if self.group is None else 1
         for dtype in self.kernel.scratch:
-            bases.append(b.offset(b.scratch, place))
             size = b.mul(self.inner_total, item_size(dtype) * width)
-            place = b.add(place, b.coordinate("&", b.add(size, 63), b.n(-64)))
+            first = b.offset(b.scratch, place)
+            bases.append(b.offset(first, b.mul(b.lane_of_group, size)) if items > 1 else first)
+            end = b.add(b.mul(size, items), 63)
+            place = b.add(place, b.coordinate("&", end, b.n(-64)))
         return bases
 
     def partial(self, band: Name, part: Name, ordinal: int) -> Name:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from npaccel.backends.c.text import CText
 from npaccel.backends.c.values import c_type
 from npaccel.backends.emit.builder import Name, Range, Variable
-from npaccel.backends.emit.frame import has_own_points
 from npaccel.backends.emit.machine import Machine
 from npaccel.backends.emit.skeletons import symbols_of, write_finish, write_main
 from npaccel.backends.layout import Layout
@@ -58,7 +57,6 @@ def write_source(kernel: Kernel, device: Device) -> str:
     machine = machine_of(device.vector_bytes, device.group_size)
     for name in symbols_of(kernel, "run"):
         b = Printer(machine, Layout.of(kernel).size, by_double=device.by_double)
-        b.begin(own_scratch=has_own_points(kernel))
         (write_main if name == "run" else write_finish)(b, kernel)
         texts.append(_with_body(name, len(kernel.arrays), b, apart=device.vector_bytes > 0))
         halves |= b.half_functions("FEATURES static")
@@ -75,19 +73,19 @@ def _with_body(name: str, arrays: int, b: Printer, *, apart: bool) -> str:
     """
     types = ["global const long *", "global char *", "global char *", "global uint *"]
     types += ["global char *"] * arrays
-    names = ["words", "scratch", "partials", "flags", *(f"a{k}" for k in range(arrays))]
+    names = ["words", "scratches", "partials", "flags", *(f"a{k}" for k in range(arrays))]
     arguments = ", ".join(kind + name for kind, name in zip(types, names, strict=True))
     group_size = b.machine.group_size
     if group_size > 1:
         sized = f"__attribute__((reqd_work_group_size({group_size}, 1, 1)))"
         item = "const long item = get_group_id(0), items = get_num_groups(0);"
         lane = "const long lane = get_local_id(0);"
-        return b.text(f"kernel {sized} void {name}({arguments})", [item, lane])
+        return b.text(f"kernel {sized} void {name}({arguments})", [item, lane, b.own_scratch()])
     item = "const long item = get_global_id(0), items = get_global_size(0);"
     if not apart:
-        return b.text(f"kernel void {name}({arguments})", [item])
+        return b.text(f"kernel void {name}({arguments})", [item, b.own_scratch()])
     head = f"__attribute__((noinline)) FEATURES static void {name}_body"
-    body = b.text(f"{head}({arguments}, const long item, const long items)")
+    body = b.text(f"{head}({arguments}, const long item, const long items)", [b.own_scratch()])
     call = f"{name}_body({', '.join(names)}, item, items);"
     return f"{body}kernel ALONE void {name}({arguments}) {{\n  {item}\n  {call}\n}}\n"
 
@@ -106,11 +104,12 @@ class Printer(CText):
     def alike(self) -> Printer:
         return Printer(self.machine, self._words, by_double=self._by_double)
 
-    def begin(self, *, own_scratch: bool) -> None:
-        """Find this item's scratch memory."""
-        self.do(f"scratch += item * {self._extra(4)};")
-        if self.machine.group_size > 1 and own_scratch:
-            self.do(f"scratch += lane * ({self._extra(4)} / {self.machine.group_size});")
+    def own_scratch(self) -> str:
+        """The statement that finds this item's or group's scratch memory.
+
+        It stands before all others: those that declare variables have addresses there.
+        """
+        return f"global char *scratch = scratches + item * words[{self._words + 4}];"
 
     def _extra(self, index: int) -> Name:
         """One of the words that only this backend has."""
