@@ -423,6 +423,9 @@ def residence() -> list[tuple[int, str, int, int]]:
     """Per buffer of theirs that lies on a device: (buffer, device, bytes that are right there, and
     there alone)."""
 
+def lend(one: bool, /) -> None:
+    """Whether kernels and blocks run on a thread fewer, whose processor is lent to the helper."""
+
 def device_error() -> tuple[int, str] | None:
     """The driver's number of the last launch that failed and the device's name, told once."""
 

@@ -202,6 +202,7 @@ int npa_pool_run(npa_task task, void *context, int64_t tasks, const atomic_int *
 int npa_pool_run_polled(npa_task task, void *context, int64_t tasks, int (*poll)(void *), void *arg);
 void npa_pool_threads(int threads); /* 1: caller alone; 0: what affinity and quota allow */
 int npa_pool_size(void);
+void npa_pool_lend(bool one); /* one: a thread fewer runs, so that the helper process gets a processor */
 void npa_pool_start(void); /* its threads, before the first launch */
 bool npa_pool_on_worker(void); /* Whether this thread is one of the workers. Async-signal-safe. */
 /* At least `bytes` of 64-byte aligned scratch belonging to `worker` (0 = any caller's own slot,

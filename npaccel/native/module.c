@@ -673,6 +673,13 @@ static PyObject *py_threads(PyObject *self, PyObject *nothing)
     return PyLong_FromLong(npa_pool_size());
 }
 
+static PyObject *py_lend(PyObject *self, PyObject *one)
+{
+    (void)self;
+    npa_pool_lend(PyObject_IsTrue(one) > 0);
+    Py_RETURN_NONE;
+}
+
 static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)self;
@@ -816,6 +823,7 @@ static PyMethodDef methods[] = {
     {"passing_reason", py_passing_reason, METH_NOARGS,
      "Why this thread's last operation was left to NumPy; '' for its operands."},
     {"threads", py_threads, METH_NOARGS, "How many threads run kernels."},
+    {"lend", py_lend, METH_O, "Whether a thread fewer runs."},
     {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
     {"device_inject", py_device_inject, METH_VARARGS, "Tests: so many launches, and reads, fail."},
     {"placement", npa_placement, METH_NOARGS, "The device that the data of what is pending was given."},

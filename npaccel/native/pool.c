@@ -374,10 +374,18 @@ take_part(job *j, poller *p)
     return atomic_load(&j->stop) || (j->cancel && atomic_load(j->cancel));
 }
 
+static atomic_int lent; /* threads that do not run now */
+
+void
+npa_pool_lend(bool one)
+{
+    atomic_store_explicit(&lent, one, memory_order_relaxed);
+}
+
 static int
 run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel, poller *p)
 {
-    int helpers = npa_pool_size() - 1;
+    int helpers = npa_pool_size() - 1 - atomic_load_explicit(&lent, memory_order_relaxed);
     helpers = tasks - 1 < helpers ? (int)(tasks - 1) : helpers;
     if (helpers > atomic_load_explicit(&pool.started, memory_order_relaxed)) {
         start_workers(helpers);

@@ -72,6 +72,7 @@ class Helper:
         """Start the process now, not at the first job."""
         if self._process is None and not self.broken:
             self._start()
+            self._lend()
 
     def ask(self, number: int, job: Any) -> bool:
         """Have a job done; False: no helper can be started."""
@@ -82,6 +83,7 @@ class Helper:
         self._waiting[number] = pack(job)
         if len(self._waiting) == 1:
             self._begin()
+        self._lend()
         return not self.broken
 
     def listen(self) -> tuple[list[Any], list[int]]:
@@ -97,11 +99,13 @@ class Helper:
             self._failures = 0
             self._waiting.pop(reply.number, None)
         late = bool(self._waiting) and time.monotonic() - self._busy_since > LIMIT_S
+        lost: list[int] = []
         if ended or late:
-            return replies, self._recover()
-        if replies and self._waiting:
+            lost = self._recover()
+        elif replies and self._waiting:
             self._begin()
-        return replies, []
+        self._lend()
+        return replies, lost
 
     def stop(self) -> None:
         """End the process, if there is one; waits for nothing but the end of its start."""
@@ -117,6 +121,7 @@ class Helper:
                     os.kill(pid, signal.SIGKILL)
                 self._ended.append(pid)
             self._process = None
+        self._lend()
         self._reap()
 
     def _recover(self) -> list[int]:
@@ -146,6 +151,11 @@ class Helper:
         self._ended = left
 
     # Parts.
+
+    def _lend(self) -> None:
+        """A processor, as long as there is work: it runs at low priority, and would wait for all
+        that the program itself does on several threads."""
+        _native.lend(self._process is not None and (self.busy or not self._ready))
 
     def _begin(self) -> None:
         """Send the first job that waits, to a new process if need be."""
@@ -208,6 +218,7 @@ class Helper:
             os.close(self._to)
             os.close(self._from)
         self._process = None
+        _native.lend(False)
         self._ended.clear()
         self._waiting.clear()
         self._unsent = memoryview(b"")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ import pytest
 from tiering import operand, runs_a_kernel, until
 
 import npaccel
-from npaccel import api
+from npaccel import _native, api
+from npaccel.runtime import helper as helper_module
 from npaccel.runtime.helper import Helper
 
 pytestmark = pytest.mark.usefixtures("deferred")
@@ -35,6 +37,25 @@ def test_a_killed_helper_is_started_again() -> None:
     # Before it said that it is there, the job is asked again; after that it is given up.
     until(lambda: npaccel.evaluate(np.tanh(x) * x) is not None and helper.restarts == 1)
     until(lambda: runs_a_kernel(lambda: np.sqrt(x) * x + 1.0))
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_a_processor_is_lent_while_it_works(monkeypatch) -> None:
+    lent: list[bool] = []
+    monkeypatch.setattr(
+        helper_module, "_native", SimpleNamespace(**{**vars(_native), "lend": lent.append})
+    )
+    x = operand()
+    until(lambda: runs_a_kernel(lambda: np.sqrt(x) * x + 7.0))
+    assert lent[0] and not lent[-1]
+    helper = api._engine.tiers.helper
+    assert helper is not None
+    lent.clear()
+    for _ in range(3):
+        npaccel.evaluate(np.tanh(x) * x - 7.0)
+    assert lent[-1] and helper.busy
+    helper.stop()
+    assert not lent[-1]
 
 
 @pytest.mark.usefixtures("adaptive")
