@@ -101,9 +101,9 @@ void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, c
         if (PyTypeNum_ISCOMPLEX(from_type)) {
             cast(from + from_part, from_step, to + to_part, to_step, n);
         } else {
-            for (int64_t i = 0; i < n; i++) {
-                memset(to + i * to_step + to_part, 0, (size_t)to_part);
-            }
+            static const double zero;
+            column(to_type) == 10 ? cast_f4_f4((const char *)&zero, 0, to + to_part, to_step, n)
+                                  : cast_f8_f8((const char *)&zero, 0, to + to_part, to_step, n);
         }
     } else if (PyTypeNum_ISCOMPLEX(from_type) && to_type == NPY_BOOL) {
         for (int64_t i = 0; i < n; i++) {

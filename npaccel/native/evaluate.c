@@ -503,11 +503,12 @@ static void gather_line(const job *j, char **p, const int64_t *strides, int64_t 
 {
     npy_intp steps[NPA_MAX_ARGS] = {0};
     int size = npa_item_sizes[j->type[0]];
-    for (int64_t at = 0; at < n; at += BLOCK) {
-        int64_t m = n - at < BLOCK ? n - at : BLOCK;
+    for (int64_t at = 0, m; at < n; at += m) {
+        m = strides[1] == 0 || n - at < BLOCK ? n - at : BLOCK;
         char *q[NPA_MAX_ARGS] = {p[0] + at * strides[0], blocks[1], p[2], p[3], p[4] + at * strides[4]};
-        load_block(blocks[1], NPY_LONG, p[1] + at * strides[1], strides[1], j->type[1], m);
-        steps[0] = (npy_intp)strides[0], steps[1] = 8, steps[4] = (npy_intp)strides[4];
+        load_block(blocks[1], NPY_LONG, p[1] + at * strides[1], strides[1], j->type[1],
+                   strides[1] == 0 ? 1 : m);
+        steps[0] = (npy_intp)strides[0], steps[1] = strides[1] == 0 ? 0 : 8, steps[4] = (npy_intp)strides[4];
         npa_take_line(size, q, steps, m);
     }
 }

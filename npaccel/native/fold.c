@@ -5,7 +5,7 @@
  *     fold the lanes
  * and push chunks on a counter per row, rows on one per result.
  *
- * Where results have one lane each, 256 of them go through their rows together. */
+ * Where results have one lane each, up to 2048 of them go through their rows together. */
 #include "fold.h"
 
 #include <fenv.h>
@@ -15,9 +15,9 @@
 #pragma GCC optimize("O3", "no-associative-math")
 #endif
 
-enum { LANES = NPA_FOLD_LANES, BLOCK = NPA_FOLD_BLOCK, COLUMNS = 256 };
+enum { LANES = NPA_FOLD_LANES, BLOCK = NPA_FOLD_BLOCK, COLUMNS = 2048 };
 enum { BLOCK_LEVELS = 12, CHUNK_LEVELS = 30, ROW_LEVELS = 44 };
-enum { ABREAST = 8 }; /* short rows at once */
+enum { ABREAST = 8, ROWS = 256 }; /* short rows, at once and with one look where they lie */
 enum { ALONE = 48 << 10, TASK = 64 << 10 }; /* elements */
 
 /* to = older op to, width times; lanes[k % 32] = lanes[k % 32] op x[k]. */
@@ -369,11 +369,11 @@ static void fold_short(const fold *f, int64_t point, int64_t n)
 {
     const arithmetic *a = f->a;
     const npa_order *o = &f->order;
-    double results[COLUMNS];
+    double results[ROWS];
     int64_t extent = f->shape[o->band[o->nband - 1]], step = f->in_step[o->band[o->nband - 1]];
     while (n > 0) {
         int64_t left = extent - point % extent, m = left < n ? left : n;
-        m = m < COLUMNS ? m : COLUMNS;
+        m = m < ROWS ? m : ROWS;
         const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step);
         a->rows(in, step / a->size, f->row, m, results);
         if (is_plain(f)) {
@@ -443,17 +443,20 @@ static int kinds_raised(void)
     return (flags & FE_OVERFLOW ? 2 : 0) | (flags & FE_UNDERFLOW ? 4 : 0) | (flags & FE_INVALID ? 8 : 0);
 }
 
+static int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 static void run_task(void *context, int64_t task, int worker)
 {
     fold *f = context;
     feclearexcept(FE_ALL_EXCEPT);
     if (f->order.banded) { /* f->each: pieces of rows of results */
         int64_t extent = f->shape[f->order.band[f->order.nband - 1]];
-        int64_t pieces = (extent + COLUMNS - 1) / COLUMNS, all = f->points / extent * pieces;
+        int64_t pieces = ceiling(extent, COLUMNS), all = f->points / extent * pieces;
+        int64_t each = ceiling(extent, pieces);
         columns *c = (columns *)npa_pool_scratch(worker, sizeof *c);
         for (int64_t i = task * f->each; c != NULL && i < (task + 1) * f->each && i < all; i++) {
-            int64_t first = i % pieces * COLUMNS;
-            int64_t n = extent - first < COLUMNS ? extent - first : COLUMNS;
+            int64_t first = i % pieces * each;
+            int64_t n = extent - first < each ? extent - first : each;
             fold_columns(f, i / pieces * extent + first, n, c);
         }
         if (c == NULL) {
@@ -477,8 +480,6 @@ static void run_task(void *context, int64_t task, int worker)
     }
     atomic_fetch_or(&f->raised, kinds_raised());
 }
-
-static int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* How the work is cut; 0, or -1: out of memory. Never decides bits. */
 static int64_t cut(fold *f)

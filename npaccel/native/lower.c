@@ -114,25 +114,33 @@ static bool is_direct(const npa_view *v, bool any_step)
     return v->mode == NPA_STILL || v->mode == NPA_DENSE || (v->mode == NPA_APART && any_step);
 }
 
-/* An input as the operation takes it; dense: one element or one behind the other. */
-static npa_ref input(lowering *l, npa_request *r, int k, bool flags, bool dense)
+/* An input as it is; dense: one element or one behind the other. */
+static npa_ref source(lowering *l, npa_request *r, int k, bool dense)
 {
-    npa_operand *o = npa_operand_at(r, k);
     int view = l->g->operand[l->request][k];
-    int wanted = k < r->nin ? r->rule->loop_type[k] : o->type;
     if (view < 0) {
-        return (npa_ref){.place = NPA_FIXED, .still = true, .value = (const char *)o->at};
+        return (npa_ref){.place = NPA_FIXED, .still = true,
+                         .value = (const char *)npa_operand_at(r, k)->at};
     }
     npa_view *v = &l->g->views[view];
-    bool alone = v->uses == 1 && o->type == wanted && !dense;
-    if (v->slot < 0 && !is_direct(v, alone)) {
+    if (v->slot < 0 && !is_direct(v, v->uses == 1 && !dense)) {
         load(l, view);
     }
     npa_ref found = v->slot >= 0 ? slot_ref(v->slot) : view_ref(l->g, view);
     if (--v->uses == 0 && v->slot >= 0) {
         end_slot(l, v->slot);
     }
-    return o->type == wanted ? found : cast(l, found, o->type, wanted, flags);
+    return found;
+}
+
+/* An input as the operation takes it. */
+static npa_ref input(lowering *l, npa_request *r, int k, bool flags, bool dense)
+{
+    npa_operand *o = npa_operand_at(r, k);
+    int wanted = k < r->nin ? r->rule->loop_type[k] : o->type;
+    npa_ref found = source(l, r, k, dense || o->type != wanted);
+    bool ready = o->type == wanted || found.place == NPA_FIXED;
+    return ready ? found : cast(l, found, o->type, wanted, flags);
 }
 
 /* Where output k goes, and what follows the operation. */
@@ -258,12 +266,33 @@ static bool is_plain(const npa_rule *rule)
     return true;
 }
 
+/* A copy to another type, one behind the other. False: its one element is for all. */
+static bool lower_conversion(lowering *l, npa_request *r, bool flags)
+{
+    int view = l->g->operand[l->request][0], type = r->rule->loop_type[1];
+    if (r->mask || view < 0 || l->g->views[view].mode == NPA_STILL ||
+        npa_operand_at(r, 0)->type == type || npa_operand_at(r, 1)->type != type) {
+        return false;
+    }
+    npa_ref from = source(l, r, 0, true);
+    target t = output(l, r, 1, true);
+    npa_instruction *i = add(l, NPA_DO_CAST, 2);
+    i->args[0] = from, i->args[1] = t.to;
+    i->from = npa_operand_at(r, 0)->type, i->to = type, i->flags = flags;
+    finish_output(l, r, 1, &t, flags);
+    end_request(l);
+    return true;
+}
+
 static void lower_request(lowering *l, npa_request *r)
 {
     npa_ref args[NPA_MAX_ARGS + 1];
     target targets[NPA_MAX_ARGS];
     int n = r->nin + r->nout;
     bool flags = r->rule->may_warn && (r->errstate & 0xff) != 0, ours = is_ours(r);
+    if (r->rule->own == NPA_COPY && lower_conversion(l, r, flags)) {
+        return;
+    }
     for (int k = 0; k < r->nin; k++) {
         args[k] = input(l, r, k, flags, ours);
     }

@@ -186,19 +186,34 @@ void npa_fill_range(int type, const char *start, const char *step, int64_t first
     }
 }
 
-/* p: source, index (of 8 bytes), extent, step, out. out[i] = source[i + index[i] * step]. An index out
- * of bounds, which somebody may write while this runs, counts as 0. */
+/* Where an index leads, in bytes. One out of bounds, which somebody may write while this runs, counts
+ * as 0. */
+static int64_t place_of(const char *index, int64_t extent, int64_t step)
+{
+    int64_t k;
+    memcpy(&k, index, 8);
+    k = k < 0 ? k + extent : k;
+    return (uint64_t)k < (uint64_t)extent ? k * step : 0;
+}
+
+/* p: source, index (of 8 bytes), extent, step, out. out[i] = source[i + index[i] * step]. */
 void npa_take_line(int size, char **p, const npy_intp *s, int64_t n)
 {
     int64_t extent, step;
     memcpy(&extent, p[2], 8), memcpy(&step, p[3], 8);
     step *= size;
+    if (s[1] == 0) { /* a whole row */
+        const char *from = p[0] + place_of(p[1], extent, step);
+        if (s[4] == size) {
+            npa_pack(p[4], from, s[0], n, size);
+        } else {
+            move(p[4], s[4], from, s[0], n, size);
+        }
+        return;
+    }
 #define TAKE(T)                                                                            \
     for (int64_t i = 0; i < n; i++) {                                                      \
-        int64_t k;                                                                         \
-        memcpy(&k, p[1] + i * s[1], 8);                                                    \
-        k = k < 0 ? k + extent : k;                                                        \
-        k = (uint64_t)k < (uint64_t)extent ? k * step : 0;                                 \
+        int64_t k = place_of(p[1] + i * s[1], extent, step);                               \
         memcpy(p[4] + i * s[4], p[0] + i * s[0] + k, sizeof(T));                           \
     }                                                                                      \
     break
