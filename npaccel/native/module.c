@@ -527,44 +527,10 @@ static PyObject *py_give_scope(PyObject *self, PyObject *scope)
 
 /* ----------------------------------------------------------------------- what is pending */
 
-static PyObject *py_contents(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    return npa_pending_contents();
-}
-
 static PyObject *py_plans(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
     return Py_NewRef(npa_plans());
-}
-
-static PyObject *py_values(PyObject *self, PyObject *positions)
-{
-    (void)self;
-    if (!PyTuple_Check(positions)) {
-        PyErr_SetString(PyExc_TypeError, "positions must be a tuple");
-        return NULL;
-    }
-    return npa_consumed_values(positions);
-}
-
-static PyObject *py_outline(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    return PyLong_FromUnsignedLongLong(npa_outline());
-}
-
-static PyObject *py_points(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    return PyFloat_FromDouble(npa_points());
-}
-
-static PyObject *py_pending(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    return PyLong_FromLong(npa_planned_requests());
 }
 
 static PyObject *py_history(PyObject *self, PyObject *serial)
@@ -781,10 +747,6 @@ static PyMethodDef methods[] = {
     {"touch", KEYWORDS(py_touch), METH_VARARGS | METH_KEYWORDS, "Evaluate before others look."},
     {"may_warn", py_may_warn, METH_O, "Whether something pending may; True: without a scope."},
     {"give_scope", py_give_scope, METH_O, "What is pending was recorded under these filters."},
-    {"trace", npa_trace, METH_NOARGS, "The pending requests as plain tuples."},
-    {"trace_words", npa_trace_words, METH_NOARGS, "The same as bytes, and the rules by id."},
-    {"sites", npa_sites, METH_NOARGS, "(code, lasti, globals) per pending request."},
-    {"contents", py_contents, METH_NOARGS, "The bytes of every queued buffer."},
     {"prepare", npa_prepare, METH_VARARGS, "Have threads and memory ready."},
     {"prepare_end", npa_prepare_end, METH_NOARGS, "Stop that, and give back what nobody took."},
     {"spawn", npa_spawn, METH_VARARGS, "Start a process; its start, and ends of two pipes to it."},
@@ -795,12 +757,7 @@ static PyMethodDef methods[] = {
     {"trials", npa_trials, METH_VARARGS, "Whether blocks compare recording with NumPy, by turns."},
     {"looked_up", npa_looked_up, METH_O, "Whether a program that was looked for on disk was there."},
     {"plans", py_plans, METH_NOARGS, "The programs of known keys."},
-    {"values", py_values, METH_O, "Values of scalars of the pending requests."},
-    {"pending", py_pending, METH_NOARGS, "How many requests are pending."},
-    {"outline", py_outline, METH_NOARGS, "A hash of the pending requests, sizes aside."},
-    {"structure", npa_structure, METH_VARARGS, "What their plan depends on, sizes aside; or None."},
-    {"numbers", npa_numbers, METH_O, "Extents, offsets and strides of the pending requests."},
-    {"points", py_points, METH_NOARGS, "Elements that the pending requests run over."},
+    {"pending", npa_pending_now, METH_NOARGS, "What is pending now."},
     {"history", py_history, METH_O, "(serial, Program, sites) of a recent flush."},
     {"serial", py_serial, METH_O, "Number of the flush that made an array."},
     {"configure", KEYWORDS(py_configure), METH_VARARGS | METH_KEYWORDS, "Settings."},
@@ -818,9 +775,7 @@ static PyMethodDef methods[] = {
     {"threads", py_threads, METH_NOARGS, "How many threads run kernels."},
     {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
     {"device_inject", py_device_inject, METH_VARARGS, "Tests: so many launches, and reads, fail."},
-    {"placement", npa_placement, METH_NOARGS, "The device that the data of what is pending was given."},
     {"place_of", npa_place_of, METH_O, "Where the first of these arrays that lives on a device does."},
-    {"residence", npa_residence, METH_NOARGS, "What of that lies on devices."},
     {"stats", KEYWORDS(py_stats), METH_VARARGS | METH_KEYWORDS, "Counters."},
     {NULL}};
 
@@ -834,7 +789,7 @@ PyMODINIT_FUNC PyInit__native(void)
     import_umath();
     if (PyType_Ready(&npa_rule_type) < 0 || PyType_Ready(&npa_direct_type) < 0 || npa_program_ready() < 0 ||
         PyType_Ready(&npa_code_type) < 0 || npa_device_ready() < 0 || npa_buffer_init() < 0 ||
-        npa_rules_init() < 0 || npa_flush_init() < 0 || npa_plans_init() < 0 || npa_foreign_init() < 0 ||
+        npa_rules_init() < 0 || PyType_Ready(&npa_pending_type) < 0 || npa_plans_init() < 0 || npa_foreign_init() < 0 ||
         npa_evaluate_init() < 0 || npa_intercept_init() < 0 || npa_folds_init() < 0) {
         return NULL;
     }
@@ -844,6 +799,7 @@ PyMODINIT_FUNC PyInit__native(void)
         npa_macro_init(module) < 0 || npa_match_init(module) < 0 ||
         PyModule_AddObjectRef(module, "Rule", (PyObject *)&npa_rule_type) < 0 ||
         PyModule_AddObjectRef(module, "Program", (PyObject *)&npa_program_type) < 0 ||
+        PyModule_AddObjectRef(module, "Pending", (PyObject *)&npa_pending_type) < 0 ||
         PyModule_AddObjectRef(module, "DeviceKernel", (PyObject *)&npa_device_type) < 0 ||
         PyModule_AddObjectRef(module, "DeviceMemory", (PyObject *)&npa_store_type) < 0 ||
         PyModule_AddObjectRef(module, "Code", (PyObject *)&npa_code_type) < 0) {

@@ -235,17 +235,17 @@ def _section(macro: _native.Macro, fallbacks: tuple[Fallback, ...]) -> Explanati
 def _last_run(fallbacks: tuple[Fallback, ...], engine: Engine) -> Explanation:
     following = _native.serial(None) or 0
     if following == 0:
-        waiting = len(_native.sites())
+        waiting = len(_native.pending())
         more = f" {waiting} operations are pending." if waiting else ""
         return Explanation(f"Nothing has run yet.{more}", fallbacks)
     return _run(following - 1, fallbacks, engine)
 
 
 def _pending(engine: Engine, fallbacks: tuple[Fallback, ...]) -> Explanation:
-    sites = [(code, lasti) for code, lasti, _ in _native.sites()]
-    heading = f"Not computed yet: {report.count(len(sites), 'operation')} pending, to run as"
-    info = engine.preview()
-    found = _planned(info, sites, heading, fallbacks, _native.serial(None), pending=True)
+    pending = _native.pending()
+    heading = f"Not computed yet: {report.count(len(pending), 'operation')} pending, to run as"
+    info = engine.preview(pending)
+    found = _planned(info, pending.sites, heading, fallbacks, pending.serial, pending=True)
     return replace(found, estimates=tuple(engine.estimates(info, None)))
 
 
