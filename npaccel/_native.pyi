@@ -18,14 +18,15 @@ class Rule:
 
     id: as a rule the same in every process (a hash of what the rule is). value_in_key: scalar
     inputs join the trace's key by value; of floats only those that a rewrite may use. counts:
-    requests recorded; of them run by NumPy's loops because the plan said so; and without a plan.
+    requests recorded; of them run by NumPy's loops because the plan said so; and without a plan;
+    elements that all of them run over.
     """
 
     id: int
     name: str
     kind: int
     loop: tuple[str, ...]
-    counts: tuple[int, int, int]
+    counts: tuple[int, int, int, int]
 
 def install(
     array_type: type[ArrayBase], hooks: dict[str, Callable[..., Any]], inside: tuple[str, ...]
@@ -124,8 +125,9 @@ def index_bounds(index: np.ndarray[Any, Any], extent: int) -> int:
     """Where integers lie, after evaluating what is pending on them: 0 all in [0, extent), 1 some
     negative but none below -extent, 2 some elsewhere, -1 not integers."""
 
-def take_homes() -> list[tuple[str, str, str, int, int, float]]:
-    """What came home from devices since the last call: (device, why, file, line, times, bytes)."""
+def take_homes() -> list[tuple[str, str, str, int, int, float, float]]:
+    """What came home from devices since the last call: (device, why, file, line, times, bytes,
+    0)."""
 
 def fetched(array: Any) -> Any:
     """A plain copy of what the array shows, all of which stays on its device; None: it does not lie
@@ -143,8 +145,12 @@ def is_far(array: Any) -> bool:
 def copies_exist() -> bool:
     """Whether a device may hold data of arrays."""
 
-def take_fallbacks() -> list[tuple[str, str, str, int, int, float]]:
-    """What the core left to NumPy, once: function, reason, file, line, calls, seconds."""
+def take_fallbacks() -> list[tuple[str, str, str, int, int, float, float]]:
+    """What the core left to NumPy, once: function, reason, file, line, calls, seconds, 0."""
+
+def take_hindrances() -> list[tuple[str, str, str, int, int, float, float]]:
+    """What kept lines from gaining, once: kind (native/hinder.c) twice, file, line, calls or runs,
+    seconds, and of all of them together bytes of operands or operations."""
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C") -> ArrayBase:
     """A fresh Array in npaccel's memory, nothing recorded (content undefined)."""

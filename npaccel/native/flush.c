@@ -21,6 +21,11 @@ uint64_t npa_queue_commit(npa_request *r)
     npa_q.backend = npa_backend_here();
     npa_count.requests++;
     r->rule->recorded++;
+    uint64_t points = 1;
+    for (int i = 0; i < r->ndim; i++) {
+        points *= (uint64_t)r->shape[i];
+    }
+    r->rule->points += points;
     npa_turn_recorded();
     return ++generation;
 }
@@ -494,7 +499,11 @@ static bool run_touched(void)
     npa_turn_begin();
     npa_collect_dead(); /* the key says who is */
     npa_program *program = run.stopped ? NULL : npa_touched_find();
-    bool begun = !run.stopped, done = run_everything(program);
+    bool begun = !run.stopped;
+    int requests = npa_q.nrequests;
+    double start = npa_seconds();
+    bool done = run_everything(program);
+    npa_hinder_touched(requests, (uint64_t)(1e9 * (npa_seconds() - start)));
     if (done && begun) {
         npa_touched_ran(program != NULL, run.ns);
     }
@@ -794,18 +803,28 @@ static int flush_queue(bool rounds)
 static int suspended_flush(bool rounds)
 {
     int before = npa_now(NPA_RUNNING);
+    int requests = npa_q.nrequests;
+    double start = npa_seconds();
     npa_suspended++;
     npa_turn_begin();
     int status = flush_queue(rounds);
     npa_turn_end();
     npa_suspended--;
+    npa_hinder_ran(requests - npa_q.nrequests, npa_seconds() - start);
     npa_match_settle();
     npa_now(before);
     return status;
 }
 
 int npa_flush(void) { return suspended_flush(false); }
-int npa_flush_rounds(void) { return npa_over_limit() ? suspended_flush(true) : 0; }
+int npa_flush_rounds(void)
+{
+    if (!npa_over_limit()) {
+        return 0;
+    }
+    npa_run_because(NPA_FULL);
+    return suspended_flush(true);
+}
 
 /* A result that could not be shown may be by now; one that lies on a device comes back. */
 static int show(PyArrayObject *array, bool write)

@@ -193,8 +193,8 @@ static PyObject *rule_get(PyObject *self, void *what)
         return Py_NewRef(r->name);
     }
     if (strcmp(name, "counts") == 0) {
-        return Py_BuildValue("KKK", (unsigned long long)r->recorded, (unsigned long long)r->looped,
-                             (unsigned long long)r->touched);
+        return Py_BuildValue("KKKK", (unsigned long long)r->recorded, (unsigned long long)r->looped,
+                             (unsigned long long)r->touched, (unsigned long long)r->points);
     }
     if (strcmp(name, "loop") != 0) {
         return PyLong_FromUnsignedLong(strcmp(name, "id") == 0 ? r->id : r->kind);
@@ -213,7 +213,8 @@ static PyGetSetDef rule_getset[] = {
     {"name", rule_get, NULL, "The operation's name.", "name"},
     {"kind", rule_get, NULL, "ir.nodes.Kind.", "kind"},
     {"loop", rule_get, NULL, "Dtype codes of the inner loop, inputs then outputs.", "loop"},
-    {"counts", rule_get, NULL, "Requests; those that loops ran, as planned and unplanned.", "counts"},
+    {"counts", rule_get, NULL,
+     "Requests; those that loops ran, as planned and unplanned; elements of all requests.", "counts"},
     {NULL}};
 PyTypeObject npa_rule_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Rule",
@@ -510,6 +511,7 @@ static PyObject *py_is_pending(PyObject *self, PyObject *o)
 static PyObject *py_evaluate(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
+    npa_run_because(NPA_ASKED);
     return npa_flush() < 0 ? NULL : Py_NewRef(Py_None);
 }
 
@@ -738,6 +740,7 @@ static PyMethodDef methods[] = {
     {"copies_exist", npa_copies_exist_py, METH_NOARGS, "Whether a device may hold arrays' data."},
     {"take_homes", npa_take_homes, METH_NOARGS, "What came home from devices, since the last time."},
     {"take_fallbacks", npa_take_fallbacks, METH_NOARGS, "What NumPy did, since the last time."},
+    {"take_hindrances", npa_take_hindrances, METH_NOARGS, "What hindered, since the last time."},
     {"empty", py_empty, METH_VARARGS, "A fresh Array, nothing recorded."},
     {"empty_like", py_empty_like, METH_VARARGS, "The same, its axes as those of a copy."},
     {"wants", KEYWORDS(py_wants), METH_FASTCALL, "Whether an operation would be recorded."},
@@ -789,7 +792,8 @@ PyMODINIT_FUNC PyInit__native(void)
     import_umath();
     if (PyType_Ready(&npa_rule_type) < 0 || PyType_Ready(&npa_direct_type) < 0 || npa_program_ready() < 0 ||
         PyType_Ready(&npa_code_type) < 0 || npa_device_ready() < 0 || npa_buffer_init() < 0 ||
-        npa_rules_init() < 0 || PyType_Ready(&npa_pending_type) < 0 || npa_plans_init() < 0 || npa_foreign_init() < 0 ||
+        npa_rules_init() < 0 || npa_hinder_init() < 0 || PyType_Ready(&npa_pending_type) < 0 ||
+        npa_plans_init() < 0 || npa_foreign_init() < 0 ||
         npa_evaluate_init() < 0 || npa_intercept_init() < 0 || npa_folds_init() < 0) {
         return NULL;
     }

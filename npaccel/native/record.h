@@ -35,6 +35,7 @@ typedef struct {
     bool may_warn, floating, idempotent; /* floating: over floats or complex numbers */
     bool ordered; /* a sum or product whose last bits depend on the order, see fold.h */
     uint64_t recorded, looped, touched; /* requests; run by loops: as planned, without a plan */
+    uint64_t points; /* of the requests that were recorded, together */
     PyUFuncGenericFunction loop;
     void *loop_data;
     int8_t identity;                        /* 0, 1, -1 (all ones); 100: none */
@@ -214,6 +215,41 @@ const char *npa_passing_reason(void);      /* why the last one was, once; NULL: 
 PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing);
 void npa_count_home(PyObject *device, PyObject *reason, uint64_t bytes);
 PyObject *npa_take_counted_homes(void);
+void npa_count_hindrance(PyObject *kind, uint64_t calls, double seconds, double size);
+PyObject *npa_take_hindrances(PyObject *module, PyObject *nothing);
+
+/* hinder.c. With the GIL but for npa_hinder_touched */
+enum npa_hindrance {
+    NPA_SMALL,     /* NumPy's, on arrays below the threshold */
+    NPA_ELEMENT,   /* single elements, read or written */
+    NPA_AT_ONCE,   /* large, and NumPy's at once, since it takes no longer */
+    NPA_SLOWER,    /* the same, by a trial */
+    NPA_RARE,      /* the same, since it was met too rarely */
+    NPA_WRITTEN,   /* a run at once, since it writes memory that is not ours */
+    NPA_EXPORTED,  /* since it writes memory that others hold a buffer on */
+    NPA_WATCHED,   /* since it reads memory that others may change unseen */
+    NPA_STRICT,    /* since warnings are errors */
+    NPA_READ,      /* a run, since a result was read */
+    NPA_POINTER,   /* since it was read through a pointer */
+    NPA_ASKED,     /* since it was asked for */
+    NPA_FULL,      /* since a limit was reached */
+    NPA_HINDRANCES
+};
+typedef struct { double since, between; uint32_t calls; } npa_stretch; /* calls: that it stands for */
+extern int npa_until_look, npa_look_inside; /* inside: calls of Python's code, which calls others */
+/* Whether the call that NumPy is about to do is looked at: then between begin and end. */
+static inline bool npa_look_due(void)
+{
+    return npa_look_inside == 0 && __builtin_expect(--npa_until_look <= 0, false);
+}
+npa_stretch npa_stretch_begin(void);
+void npa_stretch_end(const npa_stretch *s, enum npa_hindrance kind, size_t bytes);
+void npa_look_next(enum npa_hindrance kind); /* the next call is looked at, and is that */
+void npa_run_because(enum npa_hindrance kind); /* what this thread runs next; else it is read */
+void npa_hinder_ran(int requests, double seconds);
+void npa_hinder_touched(int requests, uint64_t ns); /* with the lock, perhaps without the GIL */
+void npa_hinder_found(void); /* something is recorded: the runs of touches since were before its line */
+int npa_hinder_init(void);
 
 /* at_once.c */
 bool npa_waits(PyArrayObject *a);
