@@ -41,6 +41,7 @@ void npa_key_value(int type, const void *at, char *to)
     bool small_whole = value >= 1 && value <= 8 && value == (int)value;
     memset(to, 0, 16);
     memcpy(to, &value, power_of_two || small_whole ? sizeof value : 0);
+    to[sizeof value] = value == 0; /* no other value has this */
 }
 
 uint64_t npa_hash(const char *bytes, size_t size)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from npaccel.ir.differences import answer
 from npaccel.ir.mathematics import (
     HALF_POWER,
+    LOW_FLOAT_POWER,
+    LOW_POWER,
     SINGLE_POWER,
     WHOLE_FLOAT_POWER,
     WHOLE_POWER,
@@ -248,6 +250,10 @@ def _whole(dtype: str, value: Value) -> Value | None:
     return value if 1 <= value <= 8 else None
 
 
+def _low(dtype: str, value: Value) -> Value | None:
+    return value if dtype[0] == "f" and value in (0.0, -1.0) else None
+
+
 _ROOTS = ("f4", "f8")  # dtypes whose loop may do so
 
 
@@ -270,6 +276,8 @@ REQUEST_RULES: tuple[RequestRule, ...] = (
     ),
     RequestRule("x ** 0.5 = sqrt(x)", "power", 1, HALF_POWER, _half),
     RequestRule("x ** n = x * x * ...", "float_power", 1, WHOLE_FLOAT_POWER, _whole),
+    RequestRule("x ** 0 = 1, x ** -1 = 1 / x", "power", 1, LOW_POWER, _low),
+    RequestRule("x ** 0 = 1, x ** -1 = 1 / x", "float_power", 1, LOW_FLOAT_POWER, _low),
     RequestRule("x / 2**k = x * 2**-k", "divide", 1, "multiply", _reciprocal),
     RequestRule("x / 2**k = x * 2**-k", "true_divide", 1, "multiply", _reciprocal),
 )
