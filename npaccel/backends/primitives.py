@@ -24,7 +24,7 @@ from npaccel.ir.mathematics import (
 from npaccel.ir.nodes import ArrayParam, Flag, Kernel, Leaf, Store, Stride
 from npaccel.ir.operation import Op
 from npaccel.ir.passes.rewrite import RewritingPool
-from npaccel.ir.scalar import Expr
+from npaccel.ir.scalar import Expr, may_hold
 
 __all__ = ["Primitive", "primitive_kernel", "primitives"]
 
@@ -124,6 +124,7 @@ def _kernel(primitive: Primitive) -> Kernel:
     result = op.body(*operands)
     assert isinstance(result, Expr)
     flags = op.flags(tuple(operands), (result,)) if op.flags is not None else ()
+    flags = tuple((kind, mask) for kind, mask in flags if may_hold(mask))
     guard = op.guard(tuple(operands), (result,)) if op.guard is not None else result.nonfinite()
     leaf = Leaf(
         False,

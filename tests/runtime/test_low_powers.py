@@ -29,9 +29,7 @@ def test_low_powers(dtype: str, function: np.ufunc, tiering: str, setting) -> No
             other = function(x, x.dtype.type(exponent))
         with warnings.catch_warnings(record=True) as ours:
             warnings.simplefilter("always")
-            got = np.asarray(
-                npaccel.evaluate(function(npaccel.asarray(x), x.dtype.type(exponent)))
-            )
+            got = np.asarray(npaccel.evaluate(function(npaccel.asarray(x), x.dtype.type(exponent))))
         np.testing.assert_array_equal(got, np.ones_like(inverse) if expected is None else expected)
         np.testing.assert_array_equal(np.signbit(got), np.signbit(other))
         assert {str(w.message) for w in ours} == {str(w.message) for w in numpys}
