@@ -18,14 +18,15 @@ class Rule:
 
     id: as a rule the same in every process (a hash of what the rule is). value_in_key: scalar
     inputs join the trace's key by value; of floats only those that a rewrite may use. counts:
-    requests recorded; of them run by NumPy's loops because the plan said so; and without a plan.
+    requests recorded; of them run by NumPy's loops because the plan said so; and without a plan;
+    elements that all of them run over.
     """
 
     id: int
     name: str
     kind: int
     loop: tuple[str, ...]
-    counts: tuple[int, int, int]
+    counts: tuple[int, int, int, int]
 
 def install(
     array_type: type[ArrayBase], hooks: dict[str, Callable[..., Any]], inside: tuple[str, ...]
@@ -43,10 +44,11 @@ def install(
           `__array_ufunc__` for all that the C fast path does not take.
       getitem(array, key), setitem(array, key, value)
           subscripts that are not basic (or whose basic setitem needs more than a copy).
-      plan(key: bytes) -> Program | None      a flush with an unknown key; None: request by request.
-          The object also has before() -> state and after(state, contents, looped), called
-          around a run in check mode; contents: bytes per buffer, None where nobody sees it;
-          looped: by (request, output) what NumPy's loops made, in C order; None: no memory.
+      plan(pending) -> Program | None      a flush with an unknown key; None: request by request.
+          The object also has touched(pending) -> Program, for what a touch ran, and, for check
+          mode, check(pending, before, after, looped), called after a run; before, after: bytes per
+          buffer, None where nobody sees it; looped: by (request, output) what NumPy's loops made,
+          in C order; None: no memory. What is pending does not change meanwhile: see Pending.
       warn(list of (kind_bits, rule, code, lasti, globals, errstate, scope)) -> None
           floating-point flags to report, after evaluation; may raise (warnings as errors).
       filters() -> bool    whether RuntimeWarnings are errors now (called when filters changed).
@@ -123,8 +125,9 @@ def index_bounds(index: np.ndarray[Any, Any], extent: int) -> int:
     """Where integers lie, after evaluating what is pending on them: 0 all in [0, extent), 1 some
     negative but none below -extent, 2 some elsewhere, -1 not integers."""
 
-def take_homes() -> list[tuple[str, str, str, int, int, float]]:
-    """What came home from devices since the last call: (device, why, file, line, times, bytes)."""
+def take_homes() -> list[tuple[str, str, str, int, int, float, float]]:
+    """What came home from devices since the last call: (device, why, file, line, times, bytes,
+    0)."""
 
 def fetched(array: Any) -> Any:
     """A plain copy of what the array shows, all of which stays on its device; None: it does not lie
@@ -142,8 +145,12 @@ def is_far(array: Any) -> bool:
 def copies_exist() -> bool:
     """Whether a device may hold data of arrays."""
 
-def take_fallbacks() -> list[tuple[str, str, str, int, int, float]]:
-    """What the core left to NumPy, once: function, reason, file, line, calls, seconds."""
+def take_fallbacks() -> list[tuple[str, str, str, int, int, float, float]]:
+    """What the core left to NumPy, once: function, reason, file, line, calls, seconds, 0."""
+
+def take_hindrances() -> list[tuple[str, str, str, int, int, float, float]]:
+    """What kept lines from gaining, once: kind (native/hinder.c) twice, file, line, calls or runs,
+    seconds, and of all of them together bytes of operands or operations."""
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C") -> ArrayBase:
     """A fresh Array in npaccel's memory, nothing recorded (content undefined)."""
@@ -179,19 +186,49 @@ def give_scope(scope: object) -> None:
 def touch(array: np.ndarray[Any, Any], write: bool = False) -> None:
     """Evaluate what is pending on the memory of `array` (with write: also what reads it)."""
 
-def trace() -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """The pending requests as plain tuples.
+class Pending:
+    """What was pending at one moment: requests, who was dead, where data lay, the user's lines.
 
-    buffers: (size_bytes, fresh, dead, owned, address)
-    requests: (rule_id, kind, shape, axes, errstate, inputs, outputs, mask); inputs/outputs/mask
-    are (buffer, offset_bytes, strides_bytes, dtype_char_code) or (scalar bytes, dtype code).
+    It does not change, whatever is recorded and run since. len(): how many requests.
+
+    key: what their program is found by. serial: number of the flush that was to come. placement:
+    the device that the user has given their data, under `auto`. residence: per buffer that lies
+    on a device (buffer, device, bytes that are right there, bytes that are right there alone).
+    sites: (code, lasti) per request. outline: a hash of them, sizes and places aside. points:
+    elements that they run over, all of them together. words: as `trace`, in words of eight bytes,
+    which runtime/words.py reads; rules: theirs by id.
     """
 
-def trace_words() -> tuple[bytes, dict[int, Rule]]:
-    """The same in words of eight bytes, which runtime/words.py reads, and the rules by id."""
+    key: bytes
+    serial: int
+    placement: str | None
+    residence: list[tuple[int, str, int, int]]
+    sites: list[tuple[Any, int]]
+    outline: int
+    points: float
+    words: bytes
+    rules: dict[int, Rule]
 
-def sites() -> list[tuple[Any, int, Any]]:
-    """(code, lasti, globals) per pending request."""
+    def __len__(self) -> int: ...
+    def trace(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+        """The requests as plain tuples.
+
+        buffers: (size_bytes, fresh, dead, owned)
+        requests: (rule, shape, axes, errstate, inputs, outputs, mask, initial); inputs, outputs and
+        mask are (buffer, offset_bytes, strides_bytes, type number) or (16 bytes of a scalar, type
+        number).
+        """
+
+    def values(self, positions: tuple[int, ...], /) -> bytes:
+        """The values of those scalars (request, input, request, input ...), joined."""
+
+    def structure(self, band_points: int, inner_points: int, column_points: int, /) -> bytes | None:
+        """What their plan depends on, sizes aside, under these limits; None where that is not
+        known here. See ir/passes/structure.py."""
+
+    def numbers(self, places: bytes, /) -> list[int]:
+        """Numbers of theirs. places: (request, operand, axis) as 32-bit words; of operand -1 it is
+        an extent, of axis -1 an offset, else a stride, both in bytes."""
 
 class Program:
     """Native form of a Plan: what a flush with a known key runs.
@@ -260,9 +297,6 @@ def passing_reason() -> str:
     """Why this thread's last operation was left to NumPy: another thread's turn, or no room for its
     result; else ''."""
 
-def contents() -> list[bytes | None]:
-    """The bytes of every queued buffer as they are; zeros where it has no content yet."""
-
 class Plans(MutableMapping[bytes, Any]):
     """What is known per key, kept by the plan hook: a Program, or (positions, {values: Program})
     where positions (request, input, request, input ...) name the scalars whose values, 16 bytes
@@ -291,29 +325,12 @@ def trials(on: bool, recorded_ns: int = 0, numpys_ns: int = 0, /) -> None:
 def looked_up(found: bool, /) -> None:
     """A program was looked for on disk: where none are found, larger new operations are NumPy's."""
 
-def values(positions: tuple[int, ...]) -> bytes:
-    """The values of those scalars of the pending requests, joined."""
-
 def serial(array: np.ndarray[Any, Any] | None) -> int | None:
     """Number of the flush that made (will make) an array of ours; with None: the next one's.
     A number above that: no flush made it."""
 
-def pending() -> int:
-    """How many requests are pending."""
-
-def outline() -> int:
-    """A hash of what is pending, sizes and places aside."""
-
-def structure(band_points: int, inner_points: int, column_points: int) -> bytes | None:
-    """What the plan of the pending requests depends on, sizes aside, under these limits; None where
-    that is not known here. See ir/passes/structure.py."""
-
-def numbers(places: bytes) -> list[int]:
-    """Numbers of the pending requests. places: (request, operand, axis) as 32-bit words; of operand
-    -1 it is an extent, of axis -1 an offset, else a stride, both in bytes."""
-
-def points() -> float:
-    """Elements that the pending requests run over, all of them together."""
+def pending() -> Pending:
+    """What is pending now."""
 
 def history(
     serial: int,
@@ -413,15 +430,8 @@ class DeviceMemory:
     def place(self, array: np.ndarray[Any, Any]) -> ArrayBase | None:
         """An array with this content that is to live there; None: nothing can be hidden."""
 
-def placement() -> str | None:
-    """Name of the device that the user gave to data which the pending requests use."""
-
 def place_of(arrays: list[Any]) -> DeviceMemory | None:
     """Where the first of these that lives on a device does."""
-
-def residence() -> list[tuple[int, str, int, int]]:
-    """Per buffer of theirs that lies on a device: (buffer, device, bytes that are right there, and
-    there alone)."""
 
 def lend(one: bool, /) -> None:
     """Whether kernels and blocks run on a thread fewer, whose processor is lent to the helper."""

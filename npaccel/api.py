@@ -32,11 +32,12 @@ from npaccel.runtime.scopes import watch_scopes
 if TYPE_CHECKING:
     from npaccel.observe import devices as inventory
     from npaccel.observe import explain as explanations
-    from npaccel.observe import usage
+    from npaccel.observe import hindrances, usage
     from npaccel.runtime import engine, section_code
 else:
     inventory = later("npaccel.observe.devices")
     explanations = later("npaccel.observe.explain")
+    hindrances = later("npaccel.observe.hindrances")
     usage = later("npaccel.observe.usage")
     engine = later("npaccel.runtime.engine")
     section_code = later("npaccel.runtime.section_code")
@@ -62,6 +63,7 @@ _core: Final = Core(config)
 _disk: Final = Disk(config)
 _make_engine: Final = Once(lambda: engine.Engine(config, _core, _disk, _BACKEND))
 _engine: Final = stand_in(_make_engine)
+_hindrances: Final = Once(lambda: hindrances.Hindrances())  # noqa: PLW0108 (it comes later)
 macro: Final = MacroFactory(config, lambda: section_code.SectionCode(_make_engine()))
 dispatch.install(
     (os.path.dirname(np.__file__) + os.sep, os.path.dirname(__file__) + os.sep),
@@ -245,12 +247,45 @@ def watch_usage(tell: Callable[[usage.Usage], None]) -> None:
 
     def report() -> None:
         wall_s, times = time.perf_counter() - start, _native.times(False)
-        tell(usage.Usage(wall_s, times, dispatch.FALLBACKS.counts(), dispatch.FALLBACKS.seconds()))
+        longest = _found(many=False)[:1]
+        words = f"{longest[0]} ({longest[0].seconds:.2g} s)" if longest else ""
+        counts, seconds = dispatch.FALLBACKS.counts(), dispatch.FALLBACKS.seconds()
+        tell(usage.Usage(wall_s, times, counts, seconds, words))
 
-    # The last that is registered runs first.
+    _at_end(report)
+
+
+def watch_gain(tell: Callable[[str], None]) -> Callable[[], None]:
+    """At exit, when all is computed, tell in one line why the program gained little, if it did.
+
+    Returns what takes that back.
+    """
+    start = time.perf_counter()
+
+    def judge() -> None:
+        wall_s = time.perf_counter() - start
+        found = _found(many=True)
+        runs_s = _hindrances().runs_s()
+        words = hindrances.verdict(
+            wall_s, found, lambda enough: hindrances.gained_s(enough, runs_s, wall_s)
+        )
+        if words:
+            tell(words)
+
+    _at_end(judge)
+    return lambda: atexit.unregister(judge)
+
+
+def _at_end(function: Callable[[], None]) -> None:
+    """Call it when all is computed: the last that is registered runs first."""
     atexit.unregister(_finish)
-    atexit.register(report)
+    atexit.register(function)
     atexit.register(_finish)
+
+
+def _found(*, many: bool) -> list[hindrances.Hindrance]:
+    calls, seconds = dispatch.FALLBACKS.counts(), dispatch.FALLBACKS.seconds()
+    return _hindrances().found(calls, seconds, many=many)
 
 
 @contextmanager
@@ -353,6 +388,7 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
     if reset:
         dispatch.FALLBACKS.clear()
         dispatch.HOMES.clear()
+        _hindrances().clear()
     counts = _engine.stats(reset=reset)
     return counts | {"fallbacks": reasons.total(), "reasons": dict(reasons)}
 
@@ -368,14 +404,16 @@ def explain(x: Any = None) -> explanations.Explanation:
     Returns
     -------
     Explanation
-        Print it, or read its attributes: steps, dropped, fused_away, fallbacks, brought_home, ir.
+        Print it, or read its attributes: steps, dropped, fused_away, fallbacks, brought_home,
+        hindrances, ir.
     """
     counts = dict(dispatch.FALLBACKS.counts())
     left = _engine.stats(reset=False)["left_to_numpy"]
     if left:
         counts["operations", "new, or by trial slower when recorded", "in blocks"] = left
     homes = dispatch.HOMES
-    return explanations.explain(x, _engine, counts, homes.counts(), homes.seconds())
+    found = _found(many=False)
+    return explanations.explain(x, _engine, counts, homes.counts(), homes.seconds(), found)
 
 
 def devices() -> inventory.Devices:

@@ -123,13 +123,30 @@ def launch(options: Options) -> None:
     main = _take_place(options, path)
     if options.report:
         api.watch_usage(functools.partial(_report, options.report))
+    silence = _watch_gain() if not options.report else None
     # It is never left: threads and exit functions of the program go on in it.
     children.keep(block, options.min_size, options.backend)
     try:
         _start(options, code, main)
-    except BaseException:
+    except BaseException as error:
+        if silence is not None and not (isinstance(error, SystemExit) and not error.code):
+            silence()  # who has an error to read is told of that only
         sys.excepthook = functools.partial(_show, sys.excepthook)
         raise
+
+
+def _watch_gain() -> Callable[[], None] | None:
+    """Where somebody looks at stderr, he is told in one line why the program gained little."""
+    stream = sys.stderr
+    if stream is None or not stream.isatty():
+        return None
+
+    def tell(words: str) -> None:
+        sys.stdout.flush()
+        with suppress(OSError, ValueError):  # the terminal is gone, or the program has closed it
+            print(words, file=stream)
+
+    return api.watch_gain(tell)
 
 
 def _start(options: Options, code: types.CodeType | None, main: types.ModuleType) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -42,15 +43,15 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"} | {
 def python(
     *words: str, where: Path, variables: dict[str, str] | None = None, **options: object
 ) -> subprocess.CompletedProcess[str]:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.run(
         [sys.executable, *words],
         cwd=where,
         env=ENVIRONMENT | (variables or {}),
-        capture_output=True,
         text=True,
         timeout=120,
         check=False,
-        **options,  # type: ignore[call-overload]
+        **pipes | options,  # type: ignore[call-overload]
     )
 
 
@@ -356,6 +357,53 @@ def test_report_of_what_was_counted() -> None:
     assert json.loads(usage.json())["calls"][0]["function"] == "sort"
     # Two threads at once.
     assert "3.000 s   75 %  in kernels" in Usage(2.0, {"kernels": 3.0, "numpy": 1.0}, {}, {}).text()
+
+
+SLOW = """
+import sys, time
+import numpy as np
+def work(u):
+    end = time.perf_counter() + float(sys.argv[1])
+    while time.perf_counter() < end:
+        for i in range(2000):
+            u = u * 0.5
+work(np.ones(256))
+"""
+
+
+def on_terminal(*words: str, where: Path) -> str:
+    """What `npaccel run` writes to a stderr that is a terminal."""
+    person, program = pty.openpty()
+    try:
+        run(*words, where=where, stderr=program)
+        ready, _, _ = select.select([person], [], [], 0.1)
+        return os.read(person, 10_000).decode().replace("\r\n", "\n") if ready else ""
+    finally:
+        os.close(person)
+        os.close(program)
+
+
+@pytest.mark.pending
+def test_a_person_is_told_why_little_was_gained(write) -> None:
+    where = write(SLOW)
+    (line,) = on_terminal("program.py", "0.6", where=where).splitlines()
+    words = "program.py:8 works on arrays of 2.0 KiB; from 256.0 KiB on they are accelerated ("
+    assert line.startswith(f"npaccel gained little: {words}")
+    assert run("program.py", "0.6", where=where).stderr == ""  # nobody looks at it
+    assert on_terminal("program.py", "0", where=where) == ""  # over before anybody waits
+    report = on_terminal("--report", "program.py", "0.6", where=where)
+    assert "gained little" not in report and "longest without a gain: program.py:8 works" in report
+
+
+@pytest.mark.parametrize("end", ["raise ValueError", "raise SystemExit(3)", "sys.stderr.close()"])
+def test_who_reads_an_error_is_told_nothing_else(write, end: str) -> None:
+    told = on_terminal("program.py", "0.6", where=write(SLOW + end))
+    assert "gained" not in told and ("ValueError" in told) == (end == "raise ValueError")
+
+
+def test_programs_that_end_themselves_are_told_of(write) -> None:
+    told = on_terminal("program.py", "0.6", where=write(SLOW + "raise SystemExit"))
+    assert "npaccel gained little: " in told
 
 
 @pytest.mark.parametrize("inherited", [signal.SIG_IGN, signal.SIG_DFL])

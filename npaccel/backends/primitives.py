@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from npaccel.ir.differences import answers, assumed
 from npaccel.ir.mathematics import (
     HALF_POWER,
+    LOW_FLOAT_POWER,
+    LOW_POWER,
     MATHEMATICS,
     SINGLE_POWER,
     WHOLE_FLOAT_POWER,
@@ -22,13 +24,13 @@ from npaccel.ir.mathematics import (
 from npaccel.ir.nodes import ArrayParam, Flag, Kernel, Leaf, Store, Stride
 from npaccel.ir.operation import Op
 from npaccel.ir.passes.rewrite import RewritingPool
-from npaccel.ir.scalar import Expr
+from npaccel.ir.scalar import Expr, may_hold
 
 __all__ = ["Primitive", "primitive_kernel", "primitives"]
 
 FLOATS = ("f2", "f4", "f8")
 COMPLEX = ("c8", "c16")
-WHOLE = tuple(float(n) for n in range(1, 9))
+WHOLE, LOW = tuple(float(n) for n in range(1, 9)), (0.0, -1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Primitive:
     def symbol(self) -> str:
         """Name of its function."""
         moving = "".join("s" if still else "d" for still in self.still)
-        value = "" if self.value is None else f"_{self.value:g}".replace(".", "p")
+        value = "" if self.value is None else f"_{self.value:g}".replace(".", "p").replace("-", "m")
         given = (str(answer) for _, answer in self.facts)
         return "_".join([self.op.name.replace(" ", ""), *self.loop, moving + value, *given])
 
@@ -91,7 +93,9 @@ def _operations() -> Iterator[Primitive]:
     for loop in (("f4",) * 3, ("f8",) * 3):
         yield Primitive(SINGLE_POWER, loop, (False, True))
         yield Primitive(HALF_POWER, loop, (False, True), 0.5)
-    for op, dtype, value in itertools.product((WHOLE_POWER, WHOLE_FLOAT_POWER), FLOATS, WHOLE):
+    powers = [(op, value) for op in (WHOLE_POWER, WHOLE_FLOAT_POWER) for value in WHOLE]
+    powers += [(op, value) for op in (LOW_POWER, LOW_FLOAT_POWER) for value in LOW]
+    for (op, value), dtype in itertools.product(powers, FLOATS):
         yield Primitive(op, (dtype,) * 3, (False, True), value)
 
 
@@ -120,6 +124,7 @@ def _kernel(primitive: Primitive) -> Kernel:
     result = op.body(*operands)
     assert isinstance(result, Expr)
     flags = op.flags(tuple(operands), (result,)) if op.flags is not None else ()
+    flags = tuple((kind, mask) for kind, mask in flags if may_hold(mask))
     guard = op.guard(tuple(operands), (result,)) if op.guard is not None else result.nonfinite()
     leaf = Leaf(
         False,

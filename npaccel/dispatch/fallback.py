@@ -79,7 +79,7 @@ class Fallbacks:
         entry[1] += seconds
 
     def _entries(self) -> list[tuple[tuple[str, str, str, int], list[float]]]:
-        for *key, calls, seconds in self._others():
+        for *key, calls, seconds, _ in self._others():
             self._add((key[0], key[1], key[2], key[3]), calls, seconds)
         return [*self._calls.items()]
 

@@ -18,7 +18,15 @@ from npaccel.ir.operation import Body, FlagRule, GuardRule, Masks, Op, Operands
 from npaccel.ir.precision import Wide, by_f8
 from npaccel.ir.scalar import Core, Expr
 
-__all__ = ["HALF_POWER", "MATHEMATICS", "SINGLE_POWER", "WHOLE_FLOAT_POWER", "WHOLE_POWER"]
+__all__ = [
+    "HALF_POWER",
+    "LOW_FLOAT_POWER",
+    "LOW_POWER",
+    "MATHEMATICS",
+    "SINGLE_POWER",
+    "WHOLE_FLOAT_POWER",
+    "WHOLE_POWER",
+]
 
 BOTH = (True, True)
 ONE = (True,)
@@ -73,6 +81,18 @@ def _whole_power(name: str) -> Op:
 
     return Op(f"whole {name}", 2, 1, "f", power, None, _power_masks,
               propagates=BOTH, cost=8, ulp=1)  # fmt: skip
+
+
+def _low_power(name: str) -> Op:
+    """The same of the exponents 0 and -1; neither is infinite wherever its base is."""
+
+    def power(x: Expr, y: Expr) -> Expr:
+        if y.attr == 0:
+            return x.like(1.0)
+        result = x.like(1.0) / x
+        return x.isnan().rare(abs(x), result) if flips_odd_powers(name, x.dtype) else result
+
+    return Op(f"low {name}", 2, 1, "f", power, None, _power_masks, cost=7)
 
 
 def _pole(at: float) -> FlagRule:
@@ -139,6 +159,7 @@ def _ratio(over: float, under: float) -> Body:
 
 
 WHOLE_POWER, WHOLE_FLOAT_POWER = _whole_power("power"), _whole_power("float_power")
+LOW_POWER, LOW_FLOAT_POWER = _low_power("power"), _low_power("float_power")
 
 # What a power with the exponent 0.5 becomes where NumPy's loop takes a root: unlike a power's,
 # that of -0.0 is -0.0, and that of -inf a NaN.

@@ -22,6 +22,7 @@ __all__ = [
     "Pool",
     "Value",
     "item_size",
+    "may_hold",
     "rare_parts",
     "scans",
     "topological",
@@ -37,6 +38,11 @@ Value = bool | int | float | complex
 def item_size(dtype: str) -> int:
     """Size in bytes of one element of `dtype` in memory."""
     return int(dtype[1:])
+
+
+def may_hold(mask: Expr) -> bool:
+    """Whether the b1 node is anything else than the constant False."""
+    return mask.op is not Core.CONST or bool(mask.attr)
 
 
 class Core(enum.Enum):

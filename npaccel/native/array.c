@@ -40,17 +40,29 @@ PyObject *npa_settled(PyObject *o)
     return Py_NewRef(o);
 }
 
+static size_t bytes_of(PyObject *x, PyObject *y)
+{
+    size_t a = x != NULL && PyArray_Check(x) ? (size_t)PyArray_NBYTES((PyArrayObject *)x) : 0;
+    size_t b = y != NULL && PyArray_Check(y) ? (size_t)PyArray_NBYTES((PyArrayObject *)y) : 0;
+    return a > b ? a : b;
+}
+
 /* *took, if it isn't NULL: the seconds that NumPy needs. */
 static PyObject *timed_in_numpy(PyObject *a, PyObject *b, binaryfunc slot, double *took)
 {
     PyObject *x = npa_settled(a), *y = x != NULL ? npa_settled(b) : NULL;
     int before = npa_now(NPA_IN_NUMPY);
+    bool due = took == NULL && npa_suspended == 0 && npa_look_due();
+    npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
     double start = took != NULL ? npa_seconds() : 0;
     npa_suspended++;
     PyObject *result = y != NULL ? slot(x, y) : NULL;
     npa_suspended--;
     if (took != NULL) {
         *took = npa_seconds() - start;
+    }
+    if (due) {
+        npa_stretch_end(&s, NPA_SMALL, bytes_of(x, y));
     }
     npa_now(before);
     Py_XDECREF(x), Py_XDECREF(y);
@@ -199,9 +211,14 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
         }
     }
     PyObject *x = PyErr_Occurred() ? NULL : npa_settled(a);
+    bool due = npa_look_due();
+    npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
     npa_suspended++;
     result = x != NULL ? slot(x) : NULL;
     npa_suspended--;
+    if (due) {
+        npa_stretch_end(&s, NPA_SMALL, bytes_of(x, NULL));
+    }
     Py_XDECREF(x);
     return wanted ? npa_adopted(result) : result;
 }
@@ -350,9 +367,14 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
         }
     }
     PyObject *x = npa_settled(a), *y = x != NULL ? npa_settled(b) : NULL;
+    bool due = npa_look_due();
+    npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
     npa_suspended++;
     result = y != NULL ? npa_numpy.compare(x, y, how) : NULL;
     npa_suspended--;
+    if (due) {
+        npa_stretch_end(&s, NPA_SMALL, bytes_of(x, y));
+    }
     Py_XDECREF(x), Py_XDECREF(y);
     return wanted ? npa_adopted(result) : result;
 }
@@ -508,8 +530,13 @@ PyObject *npa_get_by_scalars(PyArrayObject *a, PyObject *key)
     } else if ((view = npa_numpy.mapping.mp_subscript((PyObject *)a, basic)) != NULL) {
         int status = record_copy((PyArrayObject *)view, &result);
         PyObject *x = status == 0 ? npa_settled(view) : NULL;
+        bool due = x != NULL && npa_look_due();
+        npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
         result = x != NULL ? npa_adopted(PyArray_NewCopy((PyArrayObject *)x, NPY_KEEPORDER))
                  : status > 0 ? result : NULL;
+        if (due) {
+            npa_stretch_end(&s, NPA_SMALL, bytes_of(x, NULL));
+        }
         Py_XDECREF(x);
     }
     Py_DECREF(basic), Py_XDECREF(view);
@@ -620,9 +647,8 @@ static PyObject *hidden_element(PyArrayObject *a, PyObject *key)
     return there ? PyArray_Scalar(value, PyArray_DESCR(a), NULL) : NULL;
 }
 
-static PyObject *array_subscript(PyObject *a, PyObject *key)
+static PyObject *subscript(PyObject *a, PyObject *key, int kind)
 {
-    int kind = npa_key_kind((PyArrayObject *)a, key);
     npa_value own = {.array = (PyArrayObject *)a};
     if (npa_here != NULL && kind != 1 && npa_section_wants(&own, 1)) {
         PyObject *result = kind == 2 ? element(a, key)
@@ -680,6 +706,18 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
         return result;
     }
     return npa_numpy.mapping.mp_subscript(a, key);
+}
+
+static PyObject *array_subscript(PyObject *a, PyObject *key)
+{
+    int kind = npa_key_kind((PyArrayObject *)a, key);
+    if (kind != 2 || npa_q.nrequests > 0 || !npa_look_due()) { /* what runs for it is told as a run */
+        return subscript(a, key, kind);
+    }
+    npa_stretch s = npa_stretch_begin();
+    PyObject *result = subscript(a, key, kind);
+    npa_stretch_end(&s, NPA_ELEMENT, 0);
+    return result;
 }
 
 static PyObject *array_item(PyObject *a, Py_ssize_t i)

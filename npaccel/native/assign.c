@@ -229,7 +229,13 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
         return -1;
     }
     PyObject *v = npa_settled(value), *x = v != NULL ? npa_exact_view(self) : NULL;
+    bool due = npa_look_due();
+    npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
     int status = x != NULL ? npa_numpy.mapping.mp_ass_subscript(x, key, v) : -1;
+    if (due) {
+        size_t bytes = kind == 1 && status == 0 ? npa_view_bytes(self, key) : SIZE_MAX;
+        npa_stretch_end(&s, kind == 2 ? NPA_ELEMENT : NPA_SMALL, bytes == SIZE_MAX ? 0 : bytes);
+    }
     Py_XDECREF(v), Py_XDECREF(x);
     return status;
 }

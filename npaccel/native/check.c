@@ -47,19 +47,6 @@ static PyObject *contents_list(const npa_contents *c)
     return list;
 }
 
-PyObject *npa_pending_contents(void)
-{
-    npa_contents c = {0};
-    npa_lock();
-    if (npa_same_queue() == 0 && npa_foreign_settle(false) == 0) {
-        npa_contents_copy(&c, false);
-    }
-    npa_unlock();
-    PyObject *list = PyErr_Occurred() ? NULL : contents_list(&c);
-    npa_contents_drop(&c);
-    return list;
-}
-
 /* Of the run at hand: per request and output what NumPy's loop made, without gaps, in C order. */
 static struct { int request, output; char *bytes; size_t size; } *logged;
 static int nlogged, logged_cap;
@@ -150,12 +137,13 @@ static PyObject *logged_dict(void)
     return dict;
 }
 
-int npa_check_run(PyObject *checked, const npa_contents *results)
+int npa_check_run(PyObject *pending, const npa_contents *before, const npa_contents *after)
 {
-    PyObject *list = contents_list(results), *loops = list != NULL ? logged_dict() : NULL;
-    PyObject *verdict = loops == NULL ? NULL
-        : npa_without_us(PyObject_CallMethod(npa_hook_plan, "after", "OOO", checked, list, loops));
+    PyObject *lists[2] = {contents_list(before), contents_list(after)}, *loops = logged_dict();
+    PyObject *verdict = !lists[0] || !lists[1] || !loops ? NULL
+        : npa_without_us(PyObject_CallMethod(npa_hook_plan, "check", "OOOO", pending, lists[0],
+                                             lists[1], loops));
     int status = verdict != NULL ? 0 : -1;
-    Py_XDECREF(list), Py_XDECREF(loops), Py_XDECREF(verdict);
+    Py_XDECREF(lists[0]), Py_XDECREF(lists[1]), Py_XDECREF(loops), Py_XDECREF(verdict);
     return status;
 }

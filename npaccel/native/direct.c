@@ -100,6 +100,16 @@ static PyObject *given_back(PyObject *result, const swaps *s)
     return result;
 }
 
+static size_t most_bytes(PyObject *const *args, Py_ssize_t n)
+{
+    size_t most = 0;
+    for (Py_ssize_t k = 0; k < n; k++) {
+        size_t bytes = PyArray_Check(args[k]) ? (size_t)PyArray_NBYTES((PyArrayObject *)args[k]) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 /* Call function(args..., names...). 1: done, *result is new; 0: not for here; -1: error set.
  * The first `written` arguments, and `out`, are touched for writing. The size of the first `any` does
  * not matter while nothing is pending; NPA_ANY_SIZE: of none, as was found before. apart: the result shows no
@@ -121,7 +131,13 @@ int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyO
         status = settle(args[k], false, out || k < written, k < any, &made[k], &s);
     }
     if (status > 0) {
+        /* Of what Python's code calls each call is looked at. */
+        bool due = npa_suspended == 0 && PyCFunction_Check(function) && npa_look_due();
+        npa_stretch stretch = due ? npa_stretch_begin() : (npa_stretch){0};
         *result = given_back(PyObject_Vectorcall(function, made, (size_t)n, names), &s);
+        if (due) {
+            npa_stretch_end(&stretch, NPA_SMALL, most_bytes(made, all));
+        }
         status = *result != NULL ? 1 : -1;
     } else if (k > 0) {
         k--; /* the one that failed made nothing */

@@ -1,6 +1,6 @@
 /* fallbacks.c: what NumPy did instead, counted by name, reason and the user's line, until
- * dispatch/fallback.py asks; and what came home from devices. It runs no Python, so it can't fail: some
- * programs hand over a product of matrices each microsecond. With the GIL. */
+ * dispatch/fallback.py asks; what came home from devices; and what hinders (hinder.c). It runs no Python, so
+ * it can't fail: some programs hand over a product of matrices each microsecond. With the GIL. */
 #include "record.h"
 
 #include <string.h>
@@ -13,9 +13,10 @@ typedef struct {
     int32_t lasti;
     uint64_t calls;
     double amount; /* seconds, or bytes */
+    double size;   /* of what hinders: bytes, or operations */
 } entry;
 typedef struct { entry entries[ENTRIES]; int used; } tally;
-static tally fallbacks, homes;
+static tally fallbacks, homes, hindrances;
 
 static __thread const char *because;
 
@@ -40,7 +41,8 @@ static entry *place(tally *t, PyObject *name, PyObject *reason, PyObject *code, 
     }
 }
 
-static void count(tally *t, PyObject *name, PyObject *reason, double amount)
+static void count(tally *t, PyObject *name, PyObject *reason, uint64_t calls, double amount,
+                  double size)
 {
     npa_site site;
     npa_capture_site(&site);
@@ -55,20 +57,25 @@ static void count(tally *t, PyObject *name, PyObject *reason, double amount)
         t->used++;
     }
     if (e->name != NULL) {
-        e->calls++;
-        e->amount += amount;
+        e->calls += calls;
+        e->amount += amount, e->size += size;
     }
     Py_XDECREF(site.code), Py_XDECREF(site.globals);
 }
 
 void npa_count_fallback(PyObject *name, PyObject *reason, double seconds)
 {
-    count(&fallbacks, name, reason, seconds);
+    count(&fallbacks, name, reason, 1, seconds, 0);
 }
 
 void npa_count_home(PyObject *device, PyObject *reason, uint64_t bytes)
 {
-    count(&homes, device, reason, (double)bytes);
+    count(&homes, device, reason, 1, (double)bytes, 0);
+}
+
+void npa_count_hindrance(PyObject *kind, uint64_t calls, double seconds, double size)
+{
+    count(&hindrances, kind, kind, calls, seconds, size);
 }
 
 static PyObject *take(tally *t)
@@ -88,8 +95,8 @@ static PyObject *take(tally *t)
                                       : PyUnicode_FromString("elsewhere");
         int line = code != NULL ? PyCode_Addr2Line(code, e.lasti) : 0;
         PyObject *row = name != NULL && file != NULL
-            ? Py_BuildValue("(NONiKd)", name, e.reason, file, line, (unsigned long long)e.calls,
-                            e.amount)
+            ? Py_BuildValue("(NONiKdd)", name, e.reason, file, line, (unsigned long long)e.calls,
+                            e.amount, e.size)
             : NULL;
         if (row == NULL || PyList_Append(list, row) < 0) {
             Py_CLEAR(list);
@@ -100,7 +107,7 @@ static PyObject *take(tally *t)
     return list;
 }
 
-/* take_fallbacks(): a list of (name, reason, file, line, calls, seconds), which are forgotten here. */
+/* take_fallbacks(): a list of (name, reason, file, line, calls, seconds, size), which are forgotten here. */
 PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
@@ -108,3 +115,10 @@ PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing)
 }
 
 PyObject *npa_take_counted_homes(void) { return take(&homes); }
+
+/* take_hindrances(): the same of what hinders. */
+PyObject *npa_take_hindrances(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    return take(&hindrances);
+}

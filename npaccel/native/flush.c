@@ -11,39 +11,9 @@ PyObject *npa_hook_rule, *npa_hook_fold, *npa_hook_ufunc, *npa_hook_getitem, *np
 int npa_queue_limit = 4096;
 size_t npa_memory_limit = (size_t)1 << 30;
 bool npa_check_mode;
-__thread bool npa_planning;
-static __thread uint64_t planned; /* the generation that this thread's plan is for */
-static __thread int planned_requests; /* and how many of its requests */
-static __thread uint64_t planned_liveness; /* of the key that it will be kept under */
-
-static __thread const npa_queue *pictured;
-
-static PyObject *queue_changed; /* see npa_same_queue */
 static uint64_t generation; /* changes with every append and clear */
 
-/* Other threads run and record while one plans; a plan must not be kept under the key of another
- * queue. -1 with an exception that npa_flush knows. */
-int npa_same_queue(void)
-{
-    if (npa_planning && pictured == NULL && generation != planned) {
-        PyErr_SetNone(queue_changed);
-        return -1;
-    }
-    return 0;
-}
-
 /* With the lock: the request at the end of the arena counts from now on. */
-/* As npa_same_queue, and no other thread has made a key of the same requests, or of more of them, that
- * takes other buffers for dead: a plan must take for dead what its own key does. */
-int npa_same_picture(void)
-{
-    if (npa_planning && pictured == NULL && npa_liveness != planned_liveness) {
-        PyErr_SetNone(queue_changed);
-        return -1;
-    }
-    return npa_same_queue();
-}
-
 uint64_t npa_queue_commit(npa_request *r)
 {
     npa_q.at[npa_q.nrequests++] = npa_q.used;
@@ -51,6 +21,11 @@ uint64_t npa_queue_commit(npa_request *r)
     npa_q.backend = npa_backend_here();
     npa_count.requests++;
     r->rule->recorded++;
+    uint64_t points = 1;
+    for (int i = 0; i < r->ndim; i++) {
+        points *= (uint64_t)r->shape[i];
+    }
+    r->rule->points += points;
     npa_turn_recorded();
     return ++generation;
 }
@@ -58,15 +33,6 @@ uint64_t npa_queue_commit(npa_request *r)
 uint64_t npa_queue_generation(void) { return generation; }
 
 /* --------------------------------------------------------------------------------- flush */
-
-/* While a thread plans what a touch ran, the queue is a copy of what was pending then. */
-const npa_queue *npa_planned_queue(void) { return pictured != NULL ? pictured : &npa_q; }
-
-int npa_planned_requests(void)
-{
-    bool part = npa_planning && pictured == NULL && generation == planned;
-    return part ? planned_requests : npa_planned_queue()->nrequests;
-}
 
 /* Sites of recent flushes, for explain(); replaced ones are released with the GIL. */
 typedef struct {
@@ -533,7 +499,11 @@ static bool run_touched(void)
     npa_turn_begin();
     npa_collect_dead(); /* the key says who is */
     npa_program *program = run.stopped ? NULL : npa_touched_find();
-    bool begun = !run.stopped, done = run_everything(program);
+    bool begun = !run.stopped;
+    int requests = npa_q.nrequests;
+    double start = npa_seconds();
+    bool done = run_everything(program);
+    npa_hinder_touched(requests, (uint64_t)(1e9 * (npa_seconds() - start)));
     if (done && begun) {
         npa_touched_ran(program != NULL, run.ns);
     }
@@ -659,49 +629,32 @@ static int fail(void)
     return -1;
 }
 
-/* The values of the scalars that a plan depends on. positions: request, input, request, input ... */
-PyObject *npa_consumed_values(PyObject *positions)
-{
-    const npa_queue *q = npa_planned_queue();
-    Py_ssize_t n = PyTuple_GET_SIZE(positions) / 2;
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, 16 * n);
-    for (Py_ssize_t i = 0; bytes != NULL && i < n; i++) {
-        long request = PyLong_AsLong(PyTuple_GET_ITEM(positions, 2 * i));
-        long input = PyLong_AsLong(PyTuple_GET_ITEM(positions, 2 * i + 1));
-        npa_request *r = (npa_request *)(q->arena + q->at[request]);
-        memcpy(PyBytes_AS_STRING(bytes) + 16 * i, npa_operand_at(r, (int)input)->at, 16);
-    }
-    if (npa_same_queue() < 0) {
-        Py_CLEAR(bytes);
-    }
-    return bytes;
-}
-
-int npa_flush_init(void)
-{
-    queue_changed = PyErr_NewException("npaccel._native.QueueChanged", NULL, NULL);
-    return queue_changed != NULL ? 0 : -1;
-}
-
-/* With the GIL, without the lock. `q`: a copy that the plan is for; NULL: the queue, as long as it is
- * the one that `seen` numbers. */
-static PyObject *call_planner(PyObject *key, const npa_queue *q, uint64_t seen, int requests)
+PyObject *npa_plan(PyObject *pending, const char *how)
 {
     int before = npa_now(NPA_PLANNING);
-    npa_planning = true, planned = seen, planned_requests = requests, pictured = q;
-    PyObject *program = q == NULL ? PyObject_CallOneArg(npa_hook_plan, key)
-                                  : PyObject_CallMethod(npa_hook_plan, "touched", "O", key);
-    npa_planning = false, pictured = NULL;
+    PyObject *program = how == NULL ? PyObject_CallOneArg(npa_hook_plan, pending)
+                                    : PyObject_CallMethod(npa_hook_plan, how, "O", pending);
     npa_now(before);
     return npa_without_us(program);
 }
 
-PyObject *npa_plan_copy(PyObject *key, const npa_queue *q)
+/* The backend that is asked for, with the place of the data of the first requests. */
+static uint64_t with_place(uint64_t backend, int requests)
 {
-    npa_suspended++;
-    PyObject *program = call_planner(key, q, 0, q->nrequests);
-    npa_suspended--;
-    return program;
+    return backend ^ npa_place_number(npa_store_of(&npa_q, requests)) * 0x9e3779b97f4a7c15;
+}
+
+PyObject *npa_pending_now(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    npa_key key;
+    uint64_t backend = npa_backend_here();
+    npa_lock();
+    int requests = npa_q.nrequests;
+    PyObject *found = npa_new_key(requests, with_place(backend, requests), &key)
+        ? npa_pending_take(requests, &key) : PyErr_NoMemory();
+    npa_unlock();
+    return found;
 }
 
 bool npa_over_limit(void)
@@ -716,14 +669,13 @@ static int next_to_run(bool rounds)
     return whole ? npa_q.nrequests : npa_loop_boundary();
 }
 
-/* With the lock and the GIL: a new reference to the Program of the first requests, or, where none is
- * known, to their key. Neither: error set. */
-static void find_program(int requests, uint64_t backend, PyObject **program, PyObject **bytes)
+/* With the lock and the GIL: new references to the Program of the first requests and, where none is known
+ * or check mode asks, to what they are. Neither: error set. */
+static void find_program(int requests, uint64_t backend, PyObject **program, PyObject **pending)
 {
     npa_key key;
-    backend ^= npa_place_number(npa_store_of(&npa_q, requests)) * 0x9e3779b97f4a7c15;
     if ((npa_check_mode && npa_foreign_settle(false) < 0) ||
-        !npa_make_key(requests, backend, &key)) {
+        !npa_make_key(requests, with_place(backend, requests), &key)) {
         PyErr_NoMemory();
         return;
     }
@@ -734,9 +686,13 @@ static void find_program(int requests, uint64_t backend, PyObject **program, PyO
         npa_count.plan_hits++;
     } else if (found != NULL || (*program = npa_rests_find(key.hash)) == NULL) {
         npa_count.plan_misses++;
-        *bytes = PyBytes_FromStringAndSize(key.bytes, (Py_ssize_t)key.size);
     }
-    planned_liveness = npa_liveness;
+    if (*program == NULL || npa_check_mode) {
+        *pending = npa_pending_take(requests, &key);
+    }
+    if (*pending == NULL && npa_check_mode) {
+        Py_CLEAR(*program);
+    }
 }
 
 /* A run ended for want of memory, or of a device that had the only copy of something. */
@@ -767,58 +723,45 @@ static int flush_queue(bool rounds)
         uint64_t seen = generation;
         bool going_on = run.stopped;
         int requests = next_to_run(rounds);
-        PyObject *program = going_on ? Py_NewRef(Py_None) : NULL, *key = NULL, *checked = NULL;
+        PyObject *program = going_on ? Py_NewRef(Py_None) : NULL, *pending = NULL;
         if (!going_on) {
-            find_program(requests, backend, &program, &key);
+            find_program(requests, backend, &program, &pending);
         }
+        bool check = npa_check_mode && pending != NULL;
         npa_unlock();
-        if (program == NULL && key == NULL) {
-            return fail();
+        if (program == NULL && pending != NULL) {
+            program = npa_plan(pending, NULL);
         }
-        program = program != NULL ? program : call_planner(key, NULL, seen, requests);
-        Py_XDECREF(key);
-        if (program == NULL && PyErr_ExceptionMatches(queue_changed)) {
-            PyErr_Clear();
-            continue;
+        if (!check) {
+            Py_CLEAR(pending);
         }
         if (program == NULL) {
+            Py_XDECREF(pending);
             return fail();
         }
         if (program == Py_None) {
             Py_CLEAR(program);
         }
-        if (npa_check_mode && !going_on) {
-            npa_planning = true, planned = seen, planned_requests = requests;
-            checked = PyObject_CallMethod(npa_hook_plan, "before", NULL);
-            npa_planning = false;
-            if (checked == NULL && PyErr_ExceptionMatches(queue_changed)) {
-                PyErr_Clear();
-                Py_XDECREF(program);
-                continue;
-            }
-            if (checked == NULL) {
-                Py_XDECREF(program);
-                return fail();
-            }
-        }
         npa_lock();
-        if (generation != seen) { /* somebody else ran or added requests meanwhile */
+        if (generation != seen) { /* somebody else ran or added requests: the plan is kept for its own */
             npa_unlock();
-            Py_XDECREF(program);
-            Py_XDECREF(checked);
+            Py_XDECREF(program), Py_XDECREF(pending);
             continue;
         }
         bool interrupted = false;
-        npa_log_begin(checked != NULL);
+        npa_log_begin(check);
         bool alone = PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) ==
                      NULL;
         bool watched = !npa_program_brief((npa_program *)program) && npa_interrupts_begin();
         PyThreadState *mine = PyEval_SaveThread();
+        npa_contents contents = {0}, results = {0};
+        if (check && npa_foreign_settle(false) == 0) {
+            npa_contents_copy(&contents, false);
+        }
         int status = run_queue(program, requests, alone,
                                watched && !npa_q.urgent ? npa_interrupted : NULL, &interrupted);
-        npa_contents results = {0};
         if (status == 0) {
-            if (checked != NULL) {
+            if (check) {
                 npa_contents_copy(&results, true);
             }
             status = finish_run();
@@ -828,12 +771,12 @@ static int flush_queue(bool rounds)
         if (watched) {
             npa_interrupts_end();
         }
-        if (checked != NULL && status == 0) {
-            status = npa_check_run(checked, &results) < 0 ? 1 : 0;
+        if (check && status == 0) {
+            status = npa_check_run(pending, &contents, &results) < 0 ? 1 : 0;
         }
-        npa_contents_drop(&results);
+        npa_contents_drop(&contents), npa_contents_drop(&results);
         npa_log_end();
-        Py_XDECREF(checked);
+        Py_XDECREF(pending);
         npa_drop_garbage();
         if (status < 0 && !PyErr_Occurred()) {
             set_error();
@@ -860,18 +803,28 @@ static int flush_queue(bool rounds)
 static int suspended_flush(bool rounds)
 {
     int before = npa_now(NPA_RUNNING);
+    int requests = npa_q.nrequests;
+    double start = npa_seconds();
     npa_suspended++;
     npa_turn_begin();
     int status = flush_queue(rounds);
     npa_turn_end();
     npa_suspended--;
+    npa_hinder_ran(requests - npa_q.nrequests, npa_seconds() - start);
     npa_match_settle();
     npa_now(before);
     return status;
 }
 
 int npa_flush(void) { return suspended_flush(false); }
-int npa_flush_rounds(void) { return npa_over_limit() ? suspended_flush(true) : 0; }
+int npa_flush_rounds(void)
+{
+    if (!npa_over_limit()) {
+        return 0;
+    }
+    npa_run_because(NPA_FULL);
+    return suspended_flush(true);
+}
 
 /* A result that could not be shown may be by now; one that lies on a device comes back. */
 static int show(PyArrayObject *array, bool write)

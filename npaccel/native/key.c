@@ -1,4 +1,4 @@
-/* key.c: what is pending as a plan sees it: its outline, and the key that its program is found by.
+/* key.c: what is pending as a plan sees it: the key that its program is found by.
  *
  * key: per request   rule, axes, counts, errstate; shape; operands with their strides or value
  *      per buffer    size, whether it is ours, fresh, dead
@@ -21,45 +21,6 @@ int npa_buffers_of(const npa_queue *q, int requests)
     return n;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x100000001b3u; }
-
-/* What is pending, sizes and places aside: which operations on which buffers, of which types. */
-uint64_t npa_outline(void)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    npa_lock();
-    const npa_queue *q = npa_planned_queue();
-    int requests = npa_planned_requests();
-    for (int i = 0; i < requests; i++) {
-        npa_request *r = (npa_request *)(q->arena + q->at[i]);
-        hash = mix(mix(hash, r->rule->id), r->axes | (uint64_t)r->ndim << 32);
-        for (int k = 0; k < npa_operand_count(r); k++) {
-            npa_operand *o = npa_operand_at(r, k);
-            hash = mix(hash, (uint32_t)o->buffer | (uint64_t)o->type << 32);
-        }
-        hash ^= hash >> 29;
-    }
-    npa_unlock();
-    return hash;
-}
-
-double npa_points(void)
-{
-    double points = 0;
-    npa_lock();
-    const npa_queue *q = npa_planned_queue();
-    for (int i = 0, n = npa_planned_requests(); i < n; i++) {
-        npa_request *r = (npa_request *)(q->arena + q->at[i]);
-        double of_request = 1;
-        for (int axis = 0; axis < r->ndim; axis++) {
-            of_request *= (double)r->shape[axis];
-        }
-        points += of_request;
-    }
-    npa_unlock();
-    return points;
-}
-
 /* A scalar's value; of a float only one that a rewrite may use, as x / 2**k and x ** n do
  * (ir/passes/rewrite.py), else 0: all others are for one plan. More than are used do no harm. */
 void npa_key_value(int type, const void *at, char *to)
@@ -80,6 +41,7 @@ void npa_key_value(int type, const void *at, char *to)
     bool small_whole = value >= 1 && value <= 8 && value == (int)value;
     memset(to, 0, 16);
     memcpy(to, &value, power_of_two || small_whole ? sizeof value : 0);
+    to[sizeof value] = value == 0; /* no other value has this */
 }
 
 uint64_t npa_hash(const char *bytes, size_t size)
@@ -138,25 +100,15 @@ char *npa_key_request(npa_request *r, char *p)
     return p;
 }
 
-uint64_t npa_liveness;
-
-uint64_t npa_key_state(npa_buffer *b)
+uint64_t npa_key_state(const npa_buffer *b)
 {
     bool dead = atomic_load(&b->dead) && !b->later;
-    npa_liveness += dead != b->key_dead;
-    b->key_dead = dead;
-    return (uint64_t)b->size << 4 | (b->range != NULL) | b->fresh << 1 | (b->key_dead ? 4u : 0);
+    return (uint64_t)b->size << NPA_STATE_BITS | (b->range != NULL ? NPA_OWNED : 0) |
+           (b->fresh ? NPA_FRESH : 0) | (dead ? NPA_DEAD : 0);
 }
 
-bool npa_make_key(int requests, uint64_t backend, npa_key *key)
+bool npa_new_key(int requests, uint64_t backend, npa_key *key)
 {
-    npa_key known;
-    npa_match_unseen();
-    bool matched = npa_match_key(requests, backend, &known);
-    if (matched && !npa_match_verify) {
-        *key = known;
-        return true;
-    }
     size_t size = 8 + npa_q.used + 24u * (size_t)npa_q.nbuffers + 64u * (size_t)npa_q.nrequests;
     char *p = key_room(size);
     if (p == NULL) {
@@ -173,6 +125,21 @@ bool npa_make_key(int requests, uint64_t backend, npa_key *key)
     memcpy(p, &backend, 8), p += 8;
     key->bytes = room.at, key->size = (size_t)(p - room.at);
     key->hash = npa_hash(key->bytes, key->size);
+    return true;
+}
+
+bool npa_make_key(int requests, uint64_t backend, npa_key *key)
+{
+    npa_key known;
+    npa_match_unseen();
+    bool matched = npa_match_key(requests, backend, &known);
+    if (matched && !npa_match_verify) {
+        *key = known;
+        return true;
+    }
+    if (!npa_new_key(requests, backend, key)) {
+        return false;
+    }
     if (matched) {
         npa_match_wrong += key->size != known.size || memcmp(key->bytes, known.bytes, known.size) != 0;
     } else {

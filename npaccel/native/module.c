@@ -193,8 +193,8 @@ static PyObject *rule_get(PyObject *self, void *what)
         return Py_NewRef(r->name);
     }
     if (strcmp(name, "counts") == 0) {
-        return Py_BuildValue("KKK", (unsigned long long)r->recorded, (unsigned long long)r->looped,
-                             (unsigned long long)r->touched);
+        return Py_BuildValue("KKKK", (unsigned long long)r->recorded, (unsigned long long)r->looped,
+                             (unsigned long long)r->touched, (unsigned long long)r->points);
     }
     if (strcmp(name, "loop") != 0) {
         return PyLong_FromUnsignedLong(strcmp(name, "id") == 0 ? r->id : r->kind);
@@ -213,7 +213,8 @@ static PyGetSetDef rule_getset[] = {
     {"name", rule_get, NULL, "The operation's name.", "name"},
     {"kind", rule_get, NULL, "ir.nodes.Kind.", "kind"},
     {"loop", rule_get, NULL, "Dtype codes of the inner loop, inputs then outputs.", "loop"},
-    {"counts", rule_get, NULL, "Requests; those that loops ran, as planned and unplanned.", "counts"},
+    {"counts", rule_get, NULL,
+     "Requests; those that loops ran, as planned and unplanned; elements of all requests.", "counts"},
     {NULL}};
 PyTypeObject npa_rule_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Rule",
@@ -510,6 +511,7 @@ static PyObject *py_is_pending(PyObject *self, PyObject *o)
 static PyObject *py_evaluate(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
+    npa_run_because(NPA_ASKED);
     return npa_flush() < 0 ? NULL : Py_NewRef(Py_None);
 }
 
@@ -527,44 +529,10 @@ static PyObject *py_give_scope(PyObject *self, PyObject *scope)
 
 /* ----------------------------------------------------------------------- what is pending */
 
-static PyObject *py_contents(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    return npa_pending_contents();
-}
-
 static PyObject *py_plans(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
     return Py_NewRef(npa_plans());
-}
-
-static PyObject *py_values(PyObject *self, PyObject *positions)
-{
-    (void)self;
-    if (!PyTuple_Check(positions)) {
-        PyErr_SetString(PyExc_TypeError, "positions must be a tuple");
-        return NULL;
-    }
-    return npa_consumed_values(positions);
-}
-
-static PyObject *py_outline(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    return PyLong_FromUnsignedLongLong(npa_outline());
-}
-
-static PyObject *py_points(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    return PyFloat_FromDouble(npa_points());
-}
-
-static PyObject *py_pending(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    return PyLong_FromLong(npa_planned_requests());
 }
 
 static PyObject *py_history(PyObject *self, PyObject *serial)
@@ -779,6 +747,7 @@ static PyMethodDef methods[] = {
     {"copies_exist", npa_copies_exist_py, METH_NOARGS, "Whether a device may hold arrays' data."},
     {"take_homes", npa_take_homes, METH_NOARGS, "What came home from devices, since the last time."},
     {"take_fallbacks", npa_take_fallbacks, METH_NOARGS, "What NumPy did, since the last time."},
+    {"take_hindrances", npa_take_hindrances, METH_NOARGS, "What hindered, since the last time."},
     {"empty", py_empty, METH_VARARGS, "A fresh Array, nothing recorded."},
     {"empty_like", py_empty_like, METH_VARARGS, "The same, its axes as those of a copy."},
     {"wants", KEYWORDS(py_wants), METH_FASTCALL, "Whether an operation would be recorded."},
@@ -788,10 +757,6 @@ static PyMethodDef methods[] = {
     {"touch", KEYWORDS(py_touch), METH_VARARGS | METH_KEYWORDS, "Evaluate before others look."},
     {"may_warn", py_may_warn, METH_O, "Whether something pending may; True: without a scope."},
     {"give_scope", py_give_scope, METH_O, "What is pending was recorded under these filters."},
-    {"trace", npa_trace, METH_NOARGS, "The pending requests as plain tuples."},
-    {"trace_words", npa_trace_words, METH_NOARGS, "The same as bytes, and the rules by id."},
-    {"sites", npa_sites, METH_NOARGS, "(code, lasti, globals) per pending request."},
-    {"contents", py_contents, METH_NOARGS, "The bytes of every queued buffer."},
     {"prepare", npa_prepare, METH_VARARGS, "Have threads and memory ready."},
     {"prepare_end", npa_prepare_end, METH_NOARGS, "Stop that, and give back what nobody took."},
     {"spawn", npa_spawn, METH_VARARGS, "Start a process; its start, and ends of two pipes to it."},
@@ -802,12 +767,7 @@ static PyMethodDef methods[] = {
     {"trials", npa_trials, METH_VARARGS, "Whether blocks compare recording with NumPy, by turns."},
     {"looked_up", npa_looked_up, METH_O, "Whether a program that was looked for on disk was there."},
     {"plans", py_plans, METH_NOARGS, "The programs of known keys."},
-    {"values", py_values, METH_O, "Values of scalars of the pending requests."},
-    {"pending", py_pending, METH_NOARGS, "How many requests are pending."},
-    {"outline", py_outline, METH_NOARGS, "A hash of the pending requests, sizes aside."},
-    {"structure", npa_structure, METH_VARARGS, "What their plan depends on, sizes aside; or None."},
-    {"numbers", npa_numbers, METH_O, "Extents, offsets and strides of the pending requests."},
-    {"points", py_points, METH_NOARGS, "Elements that the pending requests run over."},
+    {"pending", npa_pending_now, METH_NOARGS, "What is pending now."},
     {"history", py_history, METH_O, "(serial, Program, sites) of a recent flush."},
     {"serial", py_serial, METH_O, "Number of the flush that made an array."},
     {"configure", KEYWORDS(py_configure), METH_VARARGS | METH_KEYWORDS, "Settings."},
@@ -826,9 +786,7 @@ static PyMethodDef methods[] = {
     {"lend", py_lend, METH_O, "Whether a thread fewer runs."},
     {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
     {"device_inject", py_device_inject, METH_VARARGS, "Tests: so many launches, and reads, fail."},
-    {"placement", npa_placement, METH_NOARGS, "The device that the data of what is pending was given."},
     {"place_of", npa_place_of, METH_O, "Where the first of these arrays that lives on a device does."},
-    {"residence", npa_residence, METH_NOARGS, "What of that lies on devices."},
     {"stats", KEYWORDS(py_stats), METH_VARARGS | METH_KEYWORDS, "Counters."},
     {NULL}};
 
@@ -842,7 +800,8 @@ PyMODINIT_FUNC PyInit__native(void)
     import_umath();
     if (PyType_Ready(&npa_rule_type) < 0 || PyType_Ready(&npa_direct_type) < 0 || npa_program_ready() < 0 ||
         PyType_Ready(&npa_code_type) < 0 || npa_device_ready() < 0 || npa_buffer_init() < 0 ||
-        npa_rules_init() < 0 || npa_flush_init() < 0 || npa_plans_init() < 0 || npa_foreign_init() < 0 ||
+        npa_rules_init() < 0 || npa_hinder_init() < 0 || PyType_Ready(&npa_pending_type) < 0 ||
+        npa_plans_init() < 0 || npa_foreign_init() < 0 ||
         npa_evaluate_init() < 0 || npa_intercept_init() < 0 || npa_folds_init() < 0) {
         return NULL;
     }
@@ -852,6 +811,7 @@ PyMODINIT_FUNC PyInit__native(void)
         npa_macro_init(module) < 0 || npa_match_init(module) < 0 ||
         PyModule_AddObjectRef(module, "Rule", (PyObject *)&npa_rule_type) < 0 ||
         PyModule_AddObjectRef(module, "Program", (PyObject *)&npa_program_type) < 0 ||
+        PyModule_AddObjectRef(module, "Pending", (PyObject *)&npa_pending_type) < 0 ||
         PyModule_AddObjectRef(module, "DeviceKernel", (PyObject *)&npa_device_type) < 0 ||
         PyModule_AddObjectRef(module, "DeviceMemory", (PyObject *)&npa_store_type) < 0 ||
         PyModule_AddObjectRef(module, "Code", (PyObject *)&npa_code_type) < 0) {

@@ -101,9 +101,10 @@ static int names_of(const char *name, const char **names)
 {
     int n = 0;
     if (strcmp(name, "power") == 0) {
-        names[n++] = "whole power", names[n++] = "half power", names[n++] = "single power";
+        names[n++] = "whole power", names[n++] = "low power";
+        names[n++] = "half power", names[n++] = "single power";
     } else if (strcmp(name, "float_power") == 0) {
-        names[n++] = "whole float_power";
+        names[n++] = "whole float_power", names[n++] = "low float_power";
     }
     names[n++] = name;
     return n;
@@ -112,7 +113,7 @@ static int names_of(const char *name, const char **names)
 int npa_rule_primitives(npa_rule *rule)
 {
     const npa_primitive *table = levels[level_here()].table;
-    const char *names[4], *name = PyUnicode_AsUTF8(rule->name);
+    const char *names[5], *name = PyUnicode_AsUTF8(rule->name);
     char loop[64];
     if (name == NULL) {
         return -1;

@@ -300,6 +300,9 @@ static int place_all(draft *d, npa_buffer **buffers, int64_t *offsets)
     bool later = !writes_foreign(d);
     for (int attempt = 0; attempt < 2; attempt++) {
         bool all = npa_run_stopped() || attempt > 0;
+        if (all) {
+            npa_run_because(NPA_FULL);
+        }
         if ((all ? npa_flush() : npa_flush_rounds()) < 0) {
             return -1;
         }
@@ -429,6 +432,7 @@ static int enter_in_queue(draft *d, PyObject **results)
         return commit_in_section(d, results);
     }
     if (npa_q.nrequests == 0) {
+        npa_hinder_found();
         npa_drop_garbage(); /* programs may be evaluated by faults alone */
         if (npa_touched_waits() && npa_touched_plan() < 0) {
             draft_drop(d);
@@ -456,10 +460,12 @@ static int enter_in_queue(draft *d, PyObject **results)
     bool first = npa_q.nrequests == 0;
     npa_request *r = status > 0 ? append(&npa_q, d) : NULL;
     bool urgent = false; /* reads or writes what others may change unseen */
+    enum npa_hindrance why = NPA_STRICT;
     for (int k = d->nin; status > 0 && r != NULL && k < d->nin + d->nout; k++) {
         npa_buffer *b = buffers[k];
         bool open = b->range == NULL || b->exported;
         urgent |= open;
+        why = open ? b->range == NULL ? NPA_WRITTEN : NPA_EXPORTED : why;
         if (!b->pending && !b->fresh && !open && npa_range_withdraw(b->range) != 0) {
             r = NULL; /* it can't be hidden from raw readers: NumPy does it */
         } else {
@@ -478,6 +484,7 @@ static int enter_in_queue(draft *d, PyObject **results)
         if ((k < d->nin || k >= d->nin + d->nout) && d->arrays[k] != NULL &&
             !npa_hold(buffers[k], d->arrays[k])) {
             urgent = true;
+            why = NPA_WATCHED;
             npa_count.early_reads++;
         }
     }
@@ -496,7 +503,11 @@ static int enter_in_queue(draft *d, PyObject **results)
         results[k] = d->made[k] != NULL ? d->made[k] : Py_NewRef((PyObject *)d->arrays[d->nin + k]);
     }
     /* What must not stay pending runs before the call returns. */
-    if ((urgent || strict || npa_q.small >= MOST_SMALL) && npa_flush() < 0) {
+    bool many = npa_q.small >= MOST_SMALL;
+    if (urgent || strict || many) {
+        npa_run_because(urgent || strict ? why : NPA_FULL);
+    }
+    if ((urgent || strict || many) && npa_flush() < 0) {
         if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
             npa_queue_withdraw(serial);
         }

@@ -35,6 +35,7 @@ typedef struct {
     bool may_warn, floating, idempotent; /* floating: over floats or complex numbers */
     bool ordered; /* a sum or product whose last bits depend on the order, see fold.h */
     uint64_t recorded, looped, touched; /* requests; run by loops: as planned, without a plan */
+    uint64_t points; /* of the requests that were recorded, together */
     PyUFuncGenericFunction loop;
     void *loop_data;
     int8_t identity;                        /* 0, 1, -1 (all ones); 100: none */
@@ -63,7 +64,6 @@ typedef struct npa_buffer {
     bool fresh;      /* no content yet */
     bool pending;    /* a queued request writes it */
     _Atomic bool dead;
-    bool key_dead;   /* `dead` as the key of the flush at hand says */
     bool later;      /* used after the requests that the flush at hand runs */
     bool gone;       /* dead, and its range given back before the queue's end */
     char *inherited; /* then: where its content lies while the request runs whose output took it */
@@ -141,7 +141,6 @@ extern size_t npa_threshold;
 extern int npa_queue_limit;
 extern size_t npa_memory_limit;
 extern bool npa_guard_on, npa_check_mode;
-extern __thread bool npa_planning; /* this thread is in the plan hook */
 
 /* A flag of NumPy's own, in no header: see broadcast_arrays. */
 #define NPA_WARN_ON_WRITE ((int)(1u << 31))
@@ -216,6 +215,41 @@ const char *npa_passing_reason(void);      /* why the last one was, once; NULL: 
 PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing);
 void npa_count_home(PyObject *device, PyObject *reason, uint64_t bytes);
 PyObject *npa_take_counted_homes(void);
+void npa_count_hindrance(PyObject *kind, uint64_t calls, double seconds, double size);
+PyObject *npa_take_hindrances(PyObject *module, PyObject *nothing);
+
+/* hinder.c. With the GIL but for npa_hinder_touched */
+enum npa_hindrance {
+    NPA_SMALL,     /* NumPy's, on arrays below the threshold */
+    NPA_ELEMENT,   /* single elements, read or written */
+    NPA_AT_ONCE,   /* large, and NumPy's at once, since it takes no longer */
+    NPA_SLOWER,    /* the same, by a trial */
+    NPA_RARE,      /* the same, since it was met too rarely */
+    NPA_WRITTEN,   /* a run at once, since it writes memory that is not ours */
+    NPA_EXPORTED,  /* since it writes memory that others hold a buffer on */
+    NPA_WATCHED,   /* since it reads memory that others may change unseen */
+    NPA_STRICT,    /* since warnings are errors */
+    NPA_READ,      /* a run, since a result was read */
+    NPA_POINTER,   /* since it was read through a pointer */
+    NPA_ASKED,     /* since it was asked for */
+    NPA_FULL,      /* since a limit was reached */
+    NPA_HINDRANCES
+};
+typedef struct { double since, between; uint32_t calls; } npa_stretch; /* calls: that it stands for */
+extern int npa_until_look, npa_look_inside; /* inside: calls of Python's code, which calls others */
+/* Whether the call that NumPy is about to do is looked at: then between begin and end. */
+static inline bool npa_look_due(void)
+{
+    return npa_look_inside == 0 && __builtin_expect(--npa_until_look <= 0, false);
+}
+npa_stretch npa_stretch_begin(void);
+void npa_stretch_end(const npa_stretch *s, enum npa_hindrance kind, size_t bytes);
+void npa_look_next(enum npa_hindrance kind); /* the next call is looked at, and is that */
+void npa_run_because(enum npa_hindrance kind); /* what this thread runs next; else it is read */
+void npa_hinder_ran(int requests, double seconds);
+void npa_hinder_touched(int requests, uint64_t ns); /* with the lock, perhaps without the GIL */
+void npa_hinder_found(void); /* something is recorded: the runs of touches since were before its line */
+int npa_hinder_init(void);
 
 /* at_once.c */
 bool npa_waits(PyArrayObject *a);
@@ -379,15 +413,14 @@ int npa_bounds_of(const npa_indices *of, const char *first);
 int npa_index_bounds(PyArrayObject *index, npy_intp extent);
 
 /* flush.c */
-int npa_flush_init(void);
 uint64_t npa_queue_commit(npa_request *r); /* its number */
 uint64_t npa_queue_generation(void); /* the number of its latest change */
 bool npa_over_limit(void);           /* what is pending should run */
 int npa_flush(void);
 int npa_flush_rounds(void); /* if a limit is reached; perhaps not the last ones, see boundary.c */
-const npa_queue *npa_planned_queue(void); /* that the plan in the making is for */
-int npa_planned_requests(void); /* and how many of its requests */
-PyObject *npa_plan_copy(PyObject *key, const npa_queue *q); /* of a queue that has run */
+/* A new reference: what the plan hook, or that method of it, has for what is pending. */
+PyObject *npa_plan(PyObject *pending, const char *how);
+PyObject *npa_pending_now(PyObject *module, PyObject *nothing);
 void npa_drop_garbage(void); /* references that evaluations left */
 void npa_drop_later(PyObject *o); /* a reference to drop there; with the lock, GIL not needed */
 /* Run what must run before `array`'s memory is read (write: written) by others. 0 or -1. */
@@ -397,9 +430,6 @@ void npa_serve_write(const void *address);
 bool npa_run_stopped(void); /* for want of memory or by an interrupt: run to its end, then record */
 void npa_queue_withdraw(uint64_t serial); /* what npa_queue_commit numbered so, as if never recorded */
 void npa_flush_natively(void); /* from where no exception may leave */
-int npa_same_queue(void); /* while planning: 0, or -1 with an exception */
-int npa_same_picture(void);
-PyObject *npa_consumed_values(PyObject *positions);
 PyObject *npa_history_entry(uint64_t serial);
 void npa_note_home(uint64_t serial, uint64_t ns); /* bringing home a result of that flush took so long */
 
@@ -411,27 +441,27 @@ typedef struct {
 } npa_contents;
 void npa_contents_copy(npa_contents *c, bool after);
 void npa_contents_drop(npa_contents *c);
-PyObject *npa_pending_contents(void);
 /* Between begin and end of a run that is `wanted`: what a request made that NumPy's loop has run. */
 void npa_log_begin(bool wanted);
 void npa_log_request(npa_queue *q, int request);
 void npa_log_end(void);
-int npa_check_run(PyObject *checked, const npa_contents *results); /* without the lock: 0 or -1 */
+/* Without the lock: 0 or -1. Of the buffers as they were before the run, and after it. */
+int npa_check_run(PyObject *pending, const npa_contents *before, const npa_contents *after);
 
 /* key.c: with the lock, GIL not needed */
 typedef struct { const char *bytes; size_t size; uint64_t hash; } npa_key;
 uint64_t npa_hash(const char *bytes, size_t size);
 /* Of the first requests of the queue; valid while the lock is held. False: out of memory. */
 bool npa_make_key(int requests, uint64_t backend, npa_key *key);
+bool npa_new_key(int requests, uint64_t backend, npa_key *key); /* not that of a matched recording */
 /* Buffers are numbered by first use: how many the first requests have. */
 int npa_buffers_of(const npa_queue *q, int requests);
-uint64_t npa_outline(void); /* with the GIL: a hash of what is pending, sizes aside */
-double npa_points(void);    /* with the GIL: elements that it runs over, of all requests together */
 size_t npa_key_size(npa_request *r); /* of what a key has of it */
 char *npa_key_request(npa_request *r, char *p); /* writes that; the end */
 void npa_key_value(int type, const void *value, char *to); /* of a scalar, 16 bytes */
-extern uint64_t npa_liveness; /* changes whenever a key says of a buffer what none before it said */
-uint64_t npa_key_state(npa_buffer *b); /* after npa_mark_later; notes key_dead */
+/* A buffer's size and flags; after npa_mark_later. */
+enum { NPA_OWNED = 1, NPA_FRESH = 2, NPA_DEAD = 4, NPA_STATE_FLAGS = 15, NPA_STATE_BITS = 4 };
+uint64_t npa_key_state(const npa_buffer *b);
 
 /* match.c: a block's requests, matched against those of earlier times. With the lock but for map,
  * settle, begin and end */
@@ -610,15 +640,32 @@ bool npa_internal_code(void); /* whether what runs is Python of NumPy's or ours 
 int npa_calls_listen(PyObject *hook);
 void npa_calls_end(void);
 
-/* picture.c */
-PyObject *npa_request_tuple(npa_request *r); /* as trace() has it */
-PyObject *npa_trace(PyObject *self, PyObject *nothing);
-PyObject *npa_trace_words(PyObject *self, PyObject *nothing);
-PyObject *npa_sites(PyObject *self, PyObject *nothing);
+/* pending.c: a copy of the first requests of the queue, and what was known of them then. */
+typedef struct {
+    size_t *at; /* one block of memory with states and arena */
+    uint64_t *states; /* of buffers, as keys have them */
+    char *arena;
+    int nrequests, nbuffers, nresident;
+    bool sites; /* the requests own their lines */
+    uint64_t serial;  /* of the flush to come */
+    struct npa_store *place; /* that the user gave to their data */
+    struct npa_resident *resident;
+} npa_snapshot;
+extern PyTypeObject npa_pending_type; /* a snapshot and its key, for Python */
+/* With the lock, after their key was made; sites: with the GIL. False: no memory. */
+bool npa_snapshot_take(npa_snapshot *s, int requests, const npa_key *key, bool sites);
+void npa_snapshot_drop(npa_snapshot *s);
+static inline npa_request *npa_snapshot_request(const npa_snapshot *s, int i)
+{
+    return (npa_request *)(s->arena + s->at[i]);
+}
+PyObject *npa_pending_new(PyObject *key, npa_snapshot *s); /* takes it over; key NULL: error set */
+PyObject *npa_pending_take(int requests, const npa_key *key); /* with lock and GIL */
+PyObject *npa_request_tuple(npa_request *r); /* as Pending.trace has it */
 
 /* structure.c */
-PyObject *npa_structure(PyObject *module, PyObject *args);
-PyObject *npa_numbers(PyObject *module, PyObject *wanted);
+PyObject *npa_structure(const npa_snapshot *s, PyObject *limits);
+PyObject *npa_numbers(const npa_snapshot *s, PyObject *places);
 
 /* macro.c */
 int npa_macro_init(PyObject *module);
@@ -714,8 +761,6 @@ PyObject *npa_place_of(PyObject *self, PyObject *arrays);
 uint64_t npa_place_number(const npa_store *s);             /* 0 for NULL: part of keys */
 bool npa_store_here(const npa_store *s); /* not in a forked process, which lacks the driver's threads */
 PyObject *npa_store_name(const npa_store *s); /* a new reference; None for NULL */
-PyObject *npa_placement(PyObject *self, PyObject *nothing);
-PyObject *npa_residence(PyObject *self, PyObject *nothing);
 
 /* look.c. With the lock: these bytes of what lies on a device, which stays there; false: it would not pay,
  * or can't be. */

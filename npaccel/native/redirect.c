@@ -500,6 +500,29 @@ static bool wants_array(PyObject *const *args, Py_ssize_t n, PyObject *names)
     return any;
 }
 
+/* An array that is written, where that is not ours. */
+static bool writes_others(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n)
+{
+    return n > u->nin && plain(args[u->nin]) &&
+           npa_range_find(PyArray_DATA((PyArrayObject *)args[u->nin])) == NULL;
+}
+
+static PyObject *ufunc_looked_at(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    bool mine = false;
+    npa_stretch s = npa_stretch_begin();
+    PyObject *result = numpy_ufunc_call(self, args, nargs, names);
+    npa_stretch_end(&s, NPA_SMALL, most_bytes(args, PyVectorcall_NARGS(nargs), &mine));
+    return result;
+}
+
+static inline PyObject *ufunc_in_numpy(PyObject *self, PyObject *const *args, size_t nargs,
+                                       PyObject *names)
+{
+    return npa_suspended == 0 && npa_look_due() ? ufunc_looked_at(self, args, nargs, names)
+                                            : numpy_ufunc_call(self, args, nargs, names);
+}
+
 static PyObject *run_on_views(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), k = 0;
@@ -512,7 +535,7 @@ static PyObject *run_on_views(PyObject *self, PyObject *const *args, Py_ssize_t 
         }
     }
     if (k == all && !PyErr_Occurred()) {
-        result = npa_adopted(numpy_ufunc_call(self, made, (size_t)n, names));
+        result = npa_adopted(ufunc_in_numpy(self, made, (size_t)n, names));
     } else if (!PyErr_Occurred()) {
         PyErr_SetString(PyExc_TypeError, "too many arguments");
     }
@@ -557,11 +580,13 @@ static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, 
     bool mine = false;
     if (__builtin_expect(!any_large(args, n, false), true) || npa_suspended || !npa_in_block() ||
         out_is_deprecated((PyUFuncObject *)self, n)) {
-        return numpy_ufunc_call(self, args, nargs, names);
+        return ufunc_in_numpy(self, args, nargs, names);
     }
     if (npa_trials_on && ufunc_passes(self, args, n, names, exact, &mine)) {
-        return mine ? run_on_views(self, args, n, names)
-                    : numpy_ufunc_call(self, args, nargs, names);
+        if (writes_others((PyUFuncObject *)self, args, n)) {
+            npa_look_next(NPA_WRITTEN);
+        }
+        return mine ? run_on_views(self, args, n, names) : ufunc_in_numpy(self, args, nargs, names);
     }
     int before = npa_now(NPA_RECORDING);
     PyObject *result = take_ufunc(self, args, nargs, names);
@@ -698,10 +723,29 @@ static PyObject *take(const call *c)
     return result;
 }
 
+/* in_numpy, which is looked at where it is due. */
+static PyObject *looked_at(const call *c)
+{
+    bool due = npa_suspended == 0 && npa_look_due(), mine = false;
+    if (!due) {
+        npa_look_inside++;
+        PyObject *result = in_numpy(c);
+        npa_look_inside--;
+        return result;
+    }
+    size_t bytes = most_bytes(c->args, c->n, &mine), own = most_bytes(&c->self, c->self != NULL, &mine);
+    npa_stretch s = npa_stretch_begin();
+    npa_look_inside++;
+    PyObject *result = in_numpy(c);
+    npa_look_inside--;
+    npa_stretch_end(&s, NPA_SMALL, bytes > own ? bytes : own);
+    return result;
+}
+
 /* Something small, which may still have made something large. */
 static PyObject *not_taken(const call *c)
 {
-    PyObject *result = in_numpy(c);
+    PyObject *result = looked_at(c);
     if (result == NULL || !c->t->adopts || npa_suspended || !plain(result)) {
         return result;
     }
@@ -749,7 +793,7 @@ static PyObject *taken_or_passed(const call *c, Py_ssize_t all)
     if (!npa_trials_on || c->t->taker == NULL || !target_passes(c, all)) {
         return take(c);
     }
-    PyObject *result = in_numpy(c);
+    PyObject *result = looked_at(c);
     return c->t->adopts > 1 ? itself(result) : result;
 }
 
@@ -931,17 +975,51 @@ static int looked_at_assign(PyObject *a, PyObject *key, PyObject *value)
                                                 : npa_numpy.mapping.mp_ass_subscript(a, key, value);
 }
 
+static enum npa_hindrance picked_kind(PyObject *a, PyObject *key)
+{
+    return npa_key_kind((PyArrayObject *)a, key) == 2 ? NPA_ELEMENT : NPA_SMALL;
+}
+
+/* A part of a plain array, of which no array of ours is to be made. */
+static PyObject *pick_in_numpy(PyObject *a, PyObject *key)
+{
+    if (npa_suspended > 0 || !npa_look_due()) {
+        return npa_numpy.mapping.mp_subscript(a, key);
+    }
+    npa_stretch s = npa_stretch_begin();
+    PyObject *result = npa_numpy.mapping.mp_subscript(a, key);
+    bool array = result != NULL && PyArray_Check(result);
+    size_t bytes = array ? (size_t)PyArray_NBYTES((PyArrayObject *)result) : 0;
+    npa_stretch_end(&s, picked_kind(a, key), bytes < npa_least ? bytes : 0); /* else it is a view */
+    return result;
+}
+
+static int put_in_numpy(PyObject *a, PyObject *key, PyObject *value)
+{
+    if (npa_suspended > 0 || !npa_look_due()) {
+        return npa_numpy.mapping.mp_ass_subscript(a, key, value);
+    }
+    npa_stretch s = npa_stretch_begin();
+    int status = npa_numpy.mapping.mp_ass_subscript(a, key, value);
+    size_t bytes = status == 0 ? npa_view_bytes((PyArrayObject *)a, key) : SIZE_MAX;
+    npa_stretch_end(&s, picked_kind(a, key), bytes == SIZE_MAX ? 0 : bytes);
+    return status;
+}
+
 static PyObject *subscript_stub(PyObject *a, PyObject *key)
 {
     if (looking && npa_section_sees_read(a, key) < 0) {
         return NULL;
     }
-    if (!plain(a) || !(large(a) || large_key(key))) {
+    if (!plain(a)) {
         return npa_numpy.mapping.mp_subscript(a, key);
+    }
+    if (!(large(a) || large_key(key))) {
+        return pick_in_numpy(a, key);
     }
     int kind = npa_key_kind((PyArrayObject *)a, key);
     if (kind == 1 || (kind == 2 && quiet()) || npa_suspended || !npa_in_block()) {
-        return npa_numpy.mapping.mp_subscript(a, key);
+        return pick_in_numpy(a, key);
     }
     if (kind == 0) {
         PyObject *result;
@@ -978,14 +1056,16 @@ static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
         (!large_value && !ours(value) && quiet() &&
          npa_view_bytes((PyArrayObject *)a, key) < npa_least) ||
         npa_suspended || !npa_in_block()) {
-        return npa_numpy.mapping.mp_ass_subscript(a, key, value);
+        return put_in_numpy(a, key, value);
     }
     int kind = npa_key_kind((PyArrayObject *)a, key);
     if (kind == 1 && npa_trials_on) {
         size_t bytes = npa_view_bytes((PyArrayObject *)a, key);
         bytes = bytes == SIZE_MAX ? (size_t)PyArray_NBYTES((PyArrayObject *)a) : bytes;
         if (bytes >= npa_threshold_here() && npa_trial_passes(npa_copy_name, bytes, true)) {
-            return npa_numpy.mapping.mp_ass_subscript(a, key, value);
+            npa_look_next(npa_range_find(PyArray_DATA((PyArrayObject *)a)) == NULL ? NPA_WRITTEN
+                                                                                   : NPA_SLOWER);
+            return put_in_numpy(a, key, value);
         }
     }
     if (kind == 2) {

@@ -60,53 +60,6 @@ bool npa_store_here(const npa_store *s) { return s->pid == getpid(); }
 
 PyObject *npa_store_name(const npa_store *s) { return Py_NewRef(s != NULL ? s->name : Py_None); }
 
-/* The device that the user has given to the data of the requests that a plan is made for, or None. */
-PyObject *npa_placement(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    npa_store *place = NULL;
-    npa_lock();
-    const npa_queue *q = npa_planned_queue();
-    int n = q == &npa_q && npa_stores != NULL ? npa_buffers_of(q, npa_planned_requests()) : 0;
-    for (int i = 0; i < n && place == NULL; i++) {
-        place = q->buffers[i]->fresh ? NULL : q->buffers[i]->placed;
-    }
-    npa_unlock();
-    return npa_store_name(place);
-}
-
-/* Of each of their buffers that lies on a device: (buffer, device, bytes right there, bytes right there
- * alone). */
-PyObject *npa_residence(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    struct row { int buffer; npa_store *store; unsigned long long valid, newer; } *rows = NULL;
-    int nrows = 0;
-    npa_lock();
-    const npa_queue *q = npa_planned_queue();
-    int n = q == &npa_q && npa_stores != NULL ? npa_buffers_of(q, npa_planned_requests()) : 0;
-    rows = calloc((size_t)n + 1, sizeof *rows);
-    for (int i = 0; rows != NULL && i < n; i++) {
-        const struct npa_copy *c = q->buffers[i]->copy;
-        if (c != NULL) {
-            rows[nrows++] = (struct row){i, c->store, npa_span_length(c->valid), npa_span_length(c->newer)};
-        }
-    }
-    npa_unlock();
-    PyObject *list = rows != NULL ? PyList_New(nrows) : PyErr_NoMemory();
-    for (int i = 0; list != NULL && i < nrows; i++) {
-        PyObject *item = Py_BuildValue("(iOKK)", rows[i].buffer, rows[i].store->name, rows[i].valid,
-                                       rows[i].newer);
-        if (item == NULL) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, i, item);
-    }
-    free(rows);
-    return list;
-}
-
 /* An Array with the content of `a`, in its order, in memory of ours, still hidden. NULL, perhaps without
  * error: there is nothing to hide in. */
 static PyObject *hidden_copy(PyArrayObject *a)

@@ -1,4 +1,4 @@
-/* structure.c: what the plan of the pending requests depends on, sizes aside, as bytes; and numbers of
+/* structure.c: what the plan of pending requests depends on, sizes aside, as bytes; and numbers of
  * theirs, to be put into a plan of the same structure.
  *
  * ir/passes/structure.py does the same for a Trace and says why it is enough (Note [Structure]). Equal
@@ -309,25 +309,23 @@ static void put_overlaps(writer *w, int buffer)
     }
 }
 
-static void write_structure(writer *w, const npa_queue *q, int requests)
+static void write_structure(writer *w, const npa_snapshot *s)
 {
-    int nbuffers = npa_buffers_of(q, requests);
+    int nbuffers = s->nbuffers;
     w->buffers = calloc((size_t)nbuffers + 1, sizeof *w->buffers);
     w->failed = w->buffers == NULL;
     int ndim = 0;
-    for (int i = 0; i < requests; i++) {
-        int here = ((npa_request *)(q->arena + q->at[i]))->ndim;
+    for (int i = 0; i < s->nrequests; i++) {
+        int here = npa_snapshot_request(s, i)->ndim;
         ndim = here > ndim ? here : ndim;
     }
     w->region_bytes = region_bytes(ndim);
-    put_word(w, requests), put_word(w, nbuffers);
+    put_word(w, s->nrequests), put_word(w, nbuffers);
     for (int i = 0; i < nbuffers; i++) {
-        npa_buffer *b = q->buffers[i];
-        bool dead = npa_planning ? b->key_dead : atomic_load(&b->dead);
-        put_word(w, b->fresh | dead << 1 | (b->range != NULL) << 2);
+        put_word(w, s->states[i] & NPA_STATE_FLAGS);
     }
-    for (int i = 0; i < requests && !w->failed; i++) {
-        put_structure(w, (npa_request *)(q->arena + q->at[i]));
+    for (int i = 0; i < s->nrequests && !w->failed; i++) {
+        put_structure(w, npa_snapshot_request(s, i));
     }
     for (int i = 0; i < nbuffers && !w->failed; i++) {
         put_overlaps(w, i);
@@ -339,9 +337,8 @@ static void write_structure(writer *w, const npa_queue *q, int requests)
 }
 
 /* Bytes, or None: it has to be planned. args: three limits of ir/passes. */
-PyObject *npa_structure(PyObject *module, PyObject *args)
+PyObject *npa_structure(const npa_snapshot *s, PyObject *args)
 {
-    (void)module;
     long long limits[3];
     if (!PyArg_ParseTuple(args, "LLL", &limits[0], &limits[1], &limits[2])) {
         return NULL;
@@ -352,22 +349,19 @@ PyObject *npa_structure(PyObject *module, PyObject *args)
         return PyErr_NoMemory();
     }
     w->limits = bounds;
-    npa_lock();
-    write_structure(w, npa_planned_queue(), npa_planned_requests());
-    npa_unlock();
-    PyObject *found = npa_same_picture() < 0 ? NULL
-        : w->failed ? Py_NewRef(Py_None)
-                    : PyBytes_FromStringAndSize(w->at, (Py_ssize_t)w->size);
+    write_structure(w, s);
+    PyObject *found = w->failed ? Py_NewRef(Py_None)
+                                : PyBytes_FromStringAndSize(w->at, (Py_ssize_t)w->size);
     free(w->at), free(w);
     return found;
 }
 
 typedef struct { int32_t request, operand, axis; } place;
 
-static bool find_number(const npa_queue *q, int requests, place at, int64_t *found)
+static bool find_number(const npa_snapshot *s, place at, int64_t *found)
 {
-    npa_request *r = at.request >= 0 && at.request < requests
-        ? (npa_request *)(q->arena + q->at[at.request]) : NULL;
+    npa_request *r = at.request >= 0 && at.request < s->nrequests
+        ? npa_snapshot_request(s, at.request) : NULL;
     if (r == NULL || at.axis >= r->ndim || at.operand >= npa_operand_count(r)) {
         return false;
     }
@@ -381,34 +375,22 @@ static bool find_number(const npa_queue *q, int requests, place at, int64_t *fou
 
 /* (request, operand, axis) as words of 32 bits -> numbers: of operand -1 extents; of axis -1 offsets,
  * else strides, both in bytes. */
-PyObject *npa_numbers(PyObject *module, PyObject *wanted)
+PyObject *npa_numbers(const npa_snapshot *s, PyObject *wanted)
 {
-    (void)module;
     if (!PyBytes_Check(wanted) || PyBytes_GET_SIZE(wanted) % (Py_ssize_t)sizeof(place) != 0) {
         return PyErr_Format(PyExc_ValueError, "numbers: places are needed");
     }
     size_t n = (size_t)PyBytes_GET_SIZE(wanted) / sizeof(place);
-    int64_t *found = malloc((n + 1) * sizeof *found);
-    if (found == NULL) {
-        return PyErr_NoMemory();
-    }
-    bool good = true;
-    npa_lock();
-    const npa_queue *q = npa_planned_queue();
-    for (size_t i = 0; i < n && good; i++) {
-        place at;
-        memcpy(&at, PyBytes_AS_STRING(wanted) + i * sizeof at, sizeof at);
-        good = find_number(q, npa_planned_requests(), at, &found[i]);
-    }
-    npa_unlock();
-    PyObject *list = NULL;
-    if (npa_same_queue() == 0) {
-        list = good ? PyList_New((Py_ssize_t)n)
-                    : PyErr_Format(PyExc_IndexError, "numbers: there is no such place");
-    }
+    PyObject *list = PyList_New((Py_ssize_t)n);
     for (size_t i = 0; list != NULL && i < n; i++) {
-        PyList_SET_ITEM(list, (Py_ssize_t)i, PyLong_FromLongLong(found[i]));
+        place at;
+        int64_t found;
+        memcpy(&at, PyBytes_AS_STRING(wanted) + i * sizeof at, sizeof at);
+        if (!find_number(s, at, &found)) {
+            Py_DECREF(list);
+            return PyErr_Format(PyExc_IndexError, "numbers: there is no such place");
+        }
+        PyList_SET_ITEM(list, (Py_ssize_t)i, PyLong_FromLongLong(found));
     }
-    free(found);
     return list;
 }

@@ -40,10 +40,10 @@ static miss *miss_of(uint64_t hash)
 
 /* What is to be planned; one at a time. With the lock. */
 typedef struct {
-    npa_queue q; /* the copy; its lines are not kept */
-    npa_buffer *copies;
+    npa_snapshot s; /* without lines: there is no GIL */
     char *key; /* NULL: there is nothing */
     size_t key_size;
+    uint64_t backend; /* that was asked for */
     uint64_t ns, total_ns; /* that NumPy's loops took: this time, and since it was last planned */
 } note;
 static note running;       /* of the run at hand */
@@ -52,34 +52,18 @@ static atomic_bool is_any; /* waiting is set */
 
 static void drop(note *n)
 {
-    free(n->q.arena), free(n->q.at), free(n->q.buffers), free(n->copies), free(n->key);
+    npa_snapshot_drop(&n->s);
+    free(n->key);
     *n = (note){0};
 }
 
-static void copy_queue(note *n, const npa_key *key)
+static void note_requests(note *n, const npa_key *key)
 {
-    n->q = npa_q;
-    n->q.arena = malloc(npa_q.used);
-    n->q.at = malloc(sizeof *n->q.at * (size_t)npa_q.nrequests);
-    n->q.buffers = malloc(sizeof *n->q.buffers * (size_t)npa_q.nbuffers);
-    n->copies = malloc(sizeof *n->copies * (size_t)npa_q.nbuffers);
-    n->key = malloc(key->size);
-    n->key_size = key->size;
-    if (n->q.arena == NULL || n->q.at == NULL || n->q.buffers == NULL || n->copies == NULL ||
-        n->key == NULL) {
+    *n = (note){.key = malloc(key->size), .key_size = key->size, .backend = npa_q.backend};
+    if (n->key == NULL || !npa_snapshot_take(&n->s, npa_q.nrequests, key, false)) {
         drop(n); /* some other time */
-        return;
-    }
-    memcpy(n->key, key->bytes, key->size);
-    memcpy(n->q.arena, npa_q.arena, npa_q.used);
-    memcpy(n->q.at, npa_q.at, sizeof *n->q.at * (size_t)npa_q.nrequests);
-    for (int i = 0; i < npa_q.nrequests; i++) {
-        npa_request *r = (npa_request *)(n->q.arena + n->q.at[i]);
-        r->code = r->globals = NULL;
-    }
-    for (int i = 0; i < npa_q.nbuffers; i++) {
-        n->copies[i] = *npa_q.buffers[i];
-        n->q.buffers[i] = &n->copies[i];
+    } else {
+        memcpy(n->key, key->bytes, key->size);
     }
 }
 
@@ -107,7 +91,7 @@ npa_program *npa_touched_find(void)
     here->times++;
     bool turn = here->times <= FIRST || here->times % FIRST == 0 || here->ns > PAUSE_NS;
     if (here->times > 1 && turn && waiting.key == NULL) {
-        copy_queue(&running, &key);
+        note_requests(&running, &key);
     }
     return NULL;
 }
@@ -155,10 +139,14 @@ int npa_touched_plan(void)
 {
     note mine = take();
     PyObject *key = NULL, *program = NULL;
-    bool here = mine.key != NULL && mine.q.backend == npa_backend_here(); /* the planner asks, too */
+    bool here = mine.key != NULL && mine.backend == npa_backend_here(); /* the planner asks, too */
     if (here) {
         key = PyBytes_FromStringAndSize(mine.key, (Py_ssize_t)mine.key_size);
-        program = key != NULL ? npa_plan_copy(key, &mine.q) : NULL;
+        PyObject *pending = npa_pending_new(key, &mine.s);
+        npa_suspended++;
+        program = pending != NULL ? npa_plan(pending, "touched") : NULL;
+        npa_suspended--;
+        Py_XDECREF(pending);
     }
     if (program != NULL && Py_IS_TYPE(program, &npa_program_type) &&
         npa_program_single((npa_program *)program)) {

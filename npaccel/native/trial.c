@@ -227,6 +227,7 @@ bool npa_trial_passes(const void *what, size_t bytes, bool may)
     if (idle && bytes <= large && may && npa_threshold_here() > 0 && is_new(key, bytes)) {
         go_by(~key, site);
         npa_count.passed++;
+        npa_look_next(NPA_RARE);
         return true;
     }
     place *p = at(arrived = key);
@@ -252,6 +253,9 @@ bool npa_trial_passes(const void *what, size_t bytes, bool may)
     go_by(key, site);
     bool passes = may && idle && current.way == NUMPYS && p->key == key && p->head == current.head;
     npa_count.passed += passes;
+    if (passes) {
+        npa_look_next(NPA_SLOWER);
+    }
     return passes;
 }
 

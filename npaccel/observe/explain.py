@@ -23,6 +23,7 @@ from npaccel.ir.nodes import (
 )
 from npaccel.ir.text import plan_text, trace_text
 from npaccel.observe import report
+from npaccel.observe.hindrances import Hindrance
 from npaccel.runtime.auto import Estimate
 from npaccel.runtime.choice import HOST
 from npaccel.runtime.engine import Engine
@@ -30,7 +31,17 @@ from npaccel.runtime.kernels import c_text
 from npaccel.runtime.program import PlanInfo, StepInfo
 from npaccel.runtime.warn import line_of
 
-__all__ = ["Access", "Explanation", "Fallback", "Home", "Operation", "Reduction", "Step", "explain"]
+__all__ = [
+    "Access",
+    "Explanation",
+    "Fallback",
+    "Hindrance",
+    "Home",
+    "Operation",
+    "Reduction",
+    "Step",
+    "explain",
+]
 
 # The C core's `history`.
 REMEMBERED_RUNS = 16
@@ -138,6 +149,8 @@ class Explanation:
     moved : bytes that moved to devices for the run, and from them.
     unguarded : why nothing is recorded, so that NumPy computes everything; empty otherwise.
     brought_home : what came from devices to the host, whatever for; since when `fallbacks` are.
+    hindrances : what kept lines of the program from gaining, the longest first; since when
+        `fallbacks` are.
     no_helper : why kernels are compiled in this process, while their operations wait; empty where
         they are not.
     """
@@ -156,6 +169,7 @@ class Explanation:
     moved: tuple[int, int] = (0, 0)
     unguarded: str = ""
     brought_home: tuple[Home, ...] = ()
+    hindrances: tuple[Hindrance, ...] = ()
     no_helper: str = ""
     kernels: tuple[Kernel, ...] = ()
 
@@ -174,7 +188,12 @@ Counts = Mapping[tuple[str, str, str], int]
 
 
 def explain(
-    x: Any, engine: Engine, fallen: Counts, homes: Counts, home_bytes: Mapping[Any, float]
+    x: Any,
+    engine: Engine,
+    fallen: Counts,
+    homes: Counts,
+    home_bytes: Mapping[Any, float],
+    hindrances: Sequence[Hindrance] = (),
 ) -> Explanation:
     """Tell how `x` was or will be computed (None or a NumPy scalar: the last run).
 
@@ -189,6 +208,7 @@ def explain(
     return replace(
         found,
         brought_home=tuple(moves),
+        hindrances=tuple(hindrances),
         unguarded=engine.unguarded,
         no_helper=engine.tiers.broken,
     )
@@ -235,17 +255,17 @@ def _section(macro: _native.Macro, fallbacks: tuple[Fallback, ...]) -> Explanati
 def _last_run(fallbacks: tuple[Fallback, ...], engine: Engine) -> Explanation:
     following = _native.serial(None) or 0
     if following == 0:
-        waiting = len(_native.sites())
+        waiting = len(_native.pending())
         more = f" {waiting} operations are pending." if waiting else ""
         return Explanation(f"Nothing has run yet.{more}", fallbacks)
     return _run(following - 1, fallbacks, engine)
 
 
 def _pending(engine: Engine, fallbacks: tuple[Fallback, ...]) -> Explanation:
-    sites = [(code, lasti) for code, lasti, _ in _native.sites()]
-    heading = f"Not computed yet: {report.count(len(sites), 'operation')} pending, to run as"
-    info = engine.preview()
-    found = _planned(info, sites, heading, fallbacks, _native.serial(None), pending=True)
+    pending = _native.pending()
+    heading = f"Not computed yet: {report.count(len(pending), 'operation')} pending, to run as"
+    info = engine.preview(pending)
+    found = _planned(info, pending.sites, heading, fallbacks, pending.serial, pending=True)
     return replace(found, estimates=tuple(engine.estimates(info, None)))
 
 

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from npaccel.observe.explain import Access, Explanation, Fallback, Home, Operation, Step
     from npaccel.runtime.auto import Estimate
 
-__all__ = ["bytes_text", "count", "row", "text"]
+__all__ = ["bytes_text", "count", "row", "short", "text"]
 
 COLUMNS = 100
 LABEL = 26  # width of the column with file names
 # What is shown of long lists; the attributes of an Explanation hold all.
 MOST_STEPS, MOST_LINES, MOST_FALLBACKS = 40, 40, 20
 MOST_OPERATIONS = 10  # of one line; more are counted instead
+LEAST_TOLD_S = 0.05  # a hindrance that takes less is not worth a sentence
 
 
 def text(explanation: Explanation) -> str:
@@ -40,6 +41,10 @@ def text(explanation: Explanation) -> str:
         lines += _operations(explanation.dropped)
     if explanation.unguarded:
         words = f"The guard is off ({explanation.unguarded}): {UNGUARDED}."
+        lines += ["", *textwrap.wrap(words, COLUMNS)]
+    if explanation.hindrances and explanation.hindrances[0].seconds >= LEAST_TOLD_S:
+        first = explanation.hindrances[0]
+        words = f"Longest without a gain: {first} ({first.seconds:.2g} s)."
         lines += ["", *textwrap.wrap(words, COLUMNS)]
     if explanation.no_helper:
         words = f"Kernels are compiled while operations wait: {explanation.no_helper}"
@@ -209,10 +214,10 @@ def _signature(operation: Operation) -> str:
 def _place(operation: Operation) -> str:
     if not operation.file:
         return "(line unknown)"
-    return _short(f"{operation.file}:{operation.line}")
+    return short(f"{operation.file}:{operation.line}")
 
 
-def _short(site: str, width: int = LABEL) -> str:
+def short(site: str, width: int = LABEL) -> str:
     """`site` relative to the working directory, and cut at the left at a folder's name."""
     folder = os.getcwd() + os.sep
     site = site.removeprefix(folder)
@@ -232,7 +237,7 @@ def _fallbacks(fallbacks: Sequence[Fallback]) -> list[str]:
     for fallback in fallbacks[:MOST_FALLBACKS]:
         words = f"{fallback.function}: {fallback.reason}"
         times = count(fallback.calls, "time")
-        lines += row(_short(fallback.site), f"{words}, {times}")
+        lines += row(short(fallback.site), f"{words}, {times}")
     if len(fallbacks) > MOST_FALLBACKS:
         lines.append(f"  ... and {len(fallbacks) - MOST_FALLBACKS} more")
     return lines
@@ -243,7 +248,7 @@ def _homes(homes: Sequence[Home]) -> list[str]:
     for home in homes[:MOST_FALLBACKS]:
         times = count(home.times, "time")
         words = f"{bytes_text(home.bytes)} from {home.device}: {home.reason}, {times}"
-        lines += row(_short(home.site), words)
+        lines += row(short(home.site), words)
     if len(homes) > MOST_FALLBACKS:
         lines.append(f"  ... and {len(homes) - MOST_FALLBACKS} more")
     return lines

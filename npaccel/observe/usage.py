@@ -33,12 +33,14 @@ class Usage(NamedTuple):
     wall_s : how long the program ran, what was pending at its end included.
     activities_s : seconds per activity, of all threads together.
     calls, seconds : per (function, reason, "file:line") calls that NumPy ran, and their time.
+    hindrance : what took longest without a gain, and why; empty: nothing is known.
     """
 
     wall_s: float
     activities_s: Mapping[str, float]
     calls: Mapping[Fallback, int]
     seconds: Mapping[Fallback, float]
+    hindrance: str = ""
 
     def text(self) -> str:
         """The report for people."""
@@ -55,6 +57,8 @@ class Usage(NamedTuple):
             if share is None
             else f"  of the time on arrays, {_percent(share, 1.0)} was in kernels"
         )
+        if self.hindrance:
+            lines.append(f"  longest without a gain: {self.hindrance}")
         order = self._order()
         if order:
             heading = f"  {'seconds':>9} {'calls':>8}  function, reason, line"

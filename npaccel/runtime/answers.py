@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from npaccel import _native
 from npaccel.errors import BackendUnavailable, CompileError
 from npaccel.runtime.jobs import Reply
 from npaccel.runtime.smaller import CUT
@@ -80,7 +81,8 @@ class Answers:
                 asked.sequence.refused = f"not loaded: {error}"
                 return
         yield
-        found = engine.stored.program(unpack_outcome(reply.outcome), asked.trace)
+        following = _native.serial(None) or 0
+        found = engine.stored.program(unpack_outcome(reply.outcome), following, asked.trace)
         if reply.pattern is not None:
             engine.patterns.add_packed(*reply.pattern)
         if asked.section is not None:
@@ -88,4 +90,4 @@ class Answers:
         elif found is not None:
             asked.sequence.ready = True
             found[2].rival = engine.tiers.rival_seconds(asked)
-            engine._keep(asked.key, *found[:3])
+            engine._take_over(asked.key, found)

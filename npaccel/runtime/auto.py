@@ -27,6 +27,7 @@ __all__ = [
     "Estimate",
     "Machines",
     "Residence",
+    "anywhere",
     "predict",
 ]
 
@@ -88,11 +89,10 @@ class Machines(Protocol):
     def moves(self, name: str) -> bool:
         """Whether the backend has memory of its own."""
 
-    def recall(self, key: bytes) -> str:
-        """The backend that an earlier process has decided for, for the pending requests; or ''.
-        key: theirs, without their place."""
+    def recall(self, pending: _native.Pending) -> str:
+        """The backend that an earlier process has decided for, for these requests; or ''."""
 
-    def keep(self, key: bytes, name: str) -> None:
+    def keep(self, pending: _native.Pending, name: str) -> None:
         """What this one has decided for them."""
 
 
@@ -216,9 +216,9 @@ def _home_s(program: _native.Program) -> float:
     return program.home / runs if runs else 0.0
 
 
-def _anywhere(key: bytes) -> bytes:
-    # The last word of a key is the backend that is asked for, and where the data lies.
-    return key[:-8]
+def anywhere(pending: _native.Pending) -> bytes:
+    """The key without its last word: the backend that is asked for, and where the data lies."""
+    return pending.key[:-8]
 
 
 def _seconds(estimate: Estimate) -> float:
@@ -233,25 +233,27 @@ class Auto:
         self._records: LRUCache[bytes, _Record] = LRUCache(PROGRAMS)
         self._refused: set[str] = set()
 
-    def _record(self, key: bytes, here: Residence) -> _Record:
-        name = _anywhere(key) + (here[0][1].encode() if here else b"")
+    def _record(self, pending: _native.Pending, *, home: bool = False) -> _Record:
+        """home: as if nothing lay on a device."""
+        here = () if home else pending.residence
+        name = anywhere(pending) + (here[0][1].encode() if here else b"")
         found = self._records.get(name)
         if found is None:
             found = self._records[name] = _Record()
         return found
 
-    def note(self, key: bytes, here: Residence, backend: str, program: _native.Program) -> None:
+    def note(self, pending: _native.Pending, backend: str, program: _native.Program) -> None:
         """A program was built for a backend; those of others are looked at once it has run."""
-        record = self._record(key, here)
+        record = self._record(pending)
         record.programs[backend] = program
         record.turns = None
         for name, other in record.programs.items():
             if name != backend:
                 other.review(MEASURED_RUNS, 0.0)
 
-    def program(self, key: bytes, here: Residence, backend: str) -> _native.Program | None:
+    def program(self, pending: _native.Pending, backend: str) -> _native.Program | None:
         """What was noted."""
-        return self._record(key, here).programs.get(backend)
+        return self._record(pending).programs.get(backend)
 
     def refuse(self, backend: str) -> None:
         """It can't be used after all."""
@@ -261,25 +263,25 @@ class Auto:
         """After a change of settings that changes what runs take."""
         self._records.clear()
 
-    def review(self, key: bytes, here: Residence, program: _native.Program) -> str | None:
+    def review(self, pending: _native.Pending, program: _native.Program) -> str | None:
         """The backend that `program`, which is due, is to run with from now on; None: its own."""
-        record = self._record(key, here)
+        record, here = self._record(pending), pending.residence
         current = next((n for n, p in record.programs.items() if p is program), HOST)
         record.programs[current] = program
         program.review(0, 0.0)
         turns = record.turns
         if turns is not None and not turns.over() and current in turns.seconds:
-            return self._turn(record, turns, current, key if not here else None)
+            return self._turn(record, turns, current, pending if not here else None)
         if record.decided is None and not here:
-            record.decided = self._machines.recall(_anywhere(key))
+            record.decided = self._machines.recall(pending)
             if record.decided and record.decided not in self._refused:
                 program.review(TURNS, RECALLED_S)
                 return record.decided if record.decided != current else None
         return self._compare(record, current, here)
 
-    def built(self, key: bytes, here: Residence, backend: str, instead_of: _native.Program) -> None:
+    def built(self, pending: _native.Pending, backend: str, instead_of: _native.Program) -> None:
         """What `review` chose has been built."""
-        record = self._record(key, here)
+        record = self._record(pending)
         program = record.programs[backend]
         if backend == record.decided:
             program.review(TURNS, RECALLED_S)
@@ -345,8 +347,10 @@ class Auto:
             return None
         return best.backend
 
-    def _turn(self, record: _Record, turns: _Turns, current: str, key: bytes | None) -> str | None:
-        """After a run by turns: who runs next. key: what is decided is kept under."""
+    def _turn(
+        self, record: _Record, turns: _Turns, current: str, pending: _native.Pending | None
+    ) -> str | None:
+        """After a run by turns: who runs next. pending: what is decided is kept for them."""
         turns.row += 1
         if turns.row > FIRST:
             turns.seconds[current].append(record.last_s(current))
@@ -363,17 +367,18 @@ class Auto:
         lost_s = len(turns.seconds[slower]) * (turns.taken(slower) - turns.taken(faster))
         turns.next_s = max(turns.next_s, lost_s / COMPARING)
         record.programs[faster].review(TURNS, turns.next_s)
-        if key is not None and record.decided != faster:
+        if pending is not None and record.decided != faster:
             record.decided = faster
-            self._machines.keep(_anywhere(key), faster)
+            self._machines.keep(pending, faster)
         return faster if faster != current else None
 
-    def stays(self, key: bytes, here: Residence, info: PlanInfo) -> bool:
+    def stays(self, pending: _native.Pending, info: PlanInfo) -> bool:
         """Whether requests on data that lies on a device run there. Where nothing says what they
         would take, they do."""
+        here = pending.residence
         name = here[0][1]
-        there = self._estimates(self._record(key, here), info, here, {name})
-        record = self._record(key, ())
+        there = self._estimates(self._record(pending), info, here, {name})
+        record = self._record(pending, home=True)
         measured = record.seconds(HOST)
         host = self._predicted(HOST, info, here)
         if measured is not None:

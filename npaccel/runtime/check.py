@@ -58,8 +58,19 @@ class State:
 
     trace: Trace
     memory: Memory
-    sites: list[tuple[Any, int, Any]]
+    sites: Sequence[tuple[Any, int]]
     code: Code | None
+
+    @classmethod
+    def before(
+        cls, pending: _native.Pending, contents: Sequence[bytes | None], code: Code | None
+    ) -> State:
+        """Of requests, with the bytes of their buffers."""
+        memory = {
+            index: np.frombuffer(bytearray(content or b""), dtype="u1")
+            for index, content in enumerate(contents)
+        }
+        return cls(decode(pending.trace()), memory, pending.sites, code)
 
 
 class Checker:
@@ -79,15 +90,6 @@ class Checker:
         """Forget plans."""
         self._usual.clear()
         self._split.clear()
-
-    def before(self, code: Code | None) -> State:
-        """Copy what the pending requests are about to read and write."""
-        trace = decode(_native.trace())
-        memory = {
-            index: np.frombuffer(bytearray(content or b""), dtype="u1")
-            for index, content in enumerate(_native.contents())
-        }
-        return State(trace, memory, _native.sites(), code)
 
     def compare(
         self,
@@ -254,7 +256,7 @@ def _report(
     state: State, request: Request, seen: Array, expected: Array, wrong: Array, why: str
 ) -> str:
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
-    code, lasti, _ = state.sites[request.index]
+    code, lasti = state.sites[request.index]
     where = f"{code.co_filename}:{line_of(code, lasti)}" if code is not None else "unknown line"
     return (
         f"check: {request.op} at {where} differs from the reference at index {index}: "

@@ -27,7 +27,7 @@ from npaccel.ir import text
 from npaccel.ir.nodes import KernelStep, Plan, Trace
 from npaccel.ir.passes import plan
 from npaccel.runtime.answers import Answers
-from npaccel.runtime.auto import REVIEW_RUNS, REVIEW_S, Auto, Estimate, Residence
+from npaccel.runtime.auto import REVIEW_RUNS, REVIEW_S, Auto, Estimate
 from npaccel.runtime.check import Checker, Code, State
 from npaccel.runtime.choice import Device
 from npaccel.runtime.collector import uncollected
@@ -68,6 +68,8 @@ from npaccel.runtime.trace import decode, portable, rule_text
 from npaccel.runtime.warn import tell, warn_user
 
 __all__ = ["Engine"]
+
+Pending = _native.Pending
 
 # Different sequences of operations whose plans are kept to be moved to other sizes.
 PLANNED_SEQUENCES = 512
@@ -143,128 +145,123 @@ class Engine:
 
     # What the C core calls.
 
-    def __call__(self, key: bytes) -> _native.Program:
-        """Choose how the pending requests run; a compiled Program is kept under their key."""
-        # Compiling here may take seconds, in which other threads run.
+    def __call__(self, pending: Pending) -> _native.Program:
+        """Choose how these requests run; a compiled Program is kept under their key."""
+        # Compiling here may take seconds, in which other threads run and record.
         with self._alone(), uncollected(self.config.tiering != "eager"):
-            return self._program(key)
+            return self._program(pending)
 
-    def _program(self, key: bytes) -> _native.Program:
-        config = self.config
-        if self._backend_here() == "numpy":
-            program = one_by_one(decode(_native.trace()), ONLY_NUMPY)
-            self.traces.add(key, program)
+    def _program(self, pending: Pending) -> _native.Program:
+        config, backend = self.config, self._backend_for(pending)
+        if backend == "numpy":
+            program = one_by_one(decode(pending.trace()), ONLY_NUMPY, pending.serial)
+            self.traces.add(pending.key, program)
             return program
-        due = self._known(key)
+        due = self._known(pending)
         if due is not None and due.due:
-            return self._review(key, due)
-        if is_device(self._backend_here()):
-            return self._compile(key, device=self.machines.device(self._backend_here()))
-        resident = _native.residence()
-        if resident and self._backend_here() == "auto":
-            there = self._there(key, resident)
+            return self._review(pending, due)
+        if is_device(backend):
+            return self._compile(pending, device=self.machines.device(backend))
+        if pending.residence and backend == "auto":
+            there = self._there(pending)
             if there is not None:
                 return there
         eager = config.tiering == "eager" or config.check == "compute"
         if not eager:
             self.answers.take()
-            known = self._known(key)
+            known = self._known(pending)
             if known is not None:
                 return known
-        sequence = self.tiers.sequence()
+        sequence = self.tiers.sequence(pending)
         if config.tiering == "off":
-            return self.tiers.single(sequence, key, NEVER)
-        if sequence.ready and not eager and (why := self.tiers.no_planning(sequence, key)):
-            return self.tiers.single(sequence, key, why)
-        name = self._name(key, sequence) if sequence.ready or eager else None
+            return self.tiers.single(sequence, pending, NEVER)
+        if sequence.ready and not eager and (why := self.tiers.no_planning(sequence, pending)):
+            return self.tiers.single(sequence, pending, why)
+        name = self._name(pending, sequence) if sequence.ready or eager else None
         fits = name is not None and bool(self.patterns.known(name))
-        if not (key in sequence.programs or sequence.planned or fits):
-            stored = self.stored.find(key)
+        if not (pending.key in sequence.programs or sequence.planned or fits):
+            stored = self.stored.find(pending)
             _native.looked_up(stored is not None)
             if stored is not None:
                 sequence.ready = True
-                return self._keep(key, *stored[:3])
-            name = self._name(key, sequence)
+                return self._keep(pending, *stored[:3])
+            name = self._name(pending, sequence)
             sequence.ready = self.patterns.load(name) or sequence.ready
-        return self._compile(key, name or "") if eager else self._choose(key, name, sequence)
+        if eager:
+            return self._compile(pending, name or "")
+        return self._choose(pending, name, sequence)
 
-    def touched(self, key: bytes) -> _native.Program:
-        """Plan what a touch ran with NumPy's loops, for the next one.
-
-        What `_native` says of the pending requests is said of a copy of those.
-        """
+    def touched(self, pending: Pending) -> _native.Program:
+        """Plan what a touch ran with NumPy's loops, for the next one."""
         with self._alone(), uncollected(self.config.tiering != "eager"):
             runs = self.tiers.runs
-            program = self._program(key)
+            program = self._program(pending)
             self.tiers.runs = runs  # the core counts them
             return program
 
-    def _choose(self, key: bytes, name: str | None, sequence: Sequence) -> _native.Program:
+    def _choose(self, pending: Pending, name: str | None, sequence: Sequence) -> _native.Program:
         """At once with NumPy's loops, unless there is code; whether to have it compiled. name: of
         the structure's patterns; None: there is no code, and nobody has asked."""
         tiers, missing = self.tiers, False
         if sequence.ready:
             begin = time.monotonic()
-            program = self._for_size(key, name or "", sequence)
+            program = self._for_size(pending, name or "", sequence)
             if program is not None:
-                self.costs.note_plan(_native.pending(), time.monotonic() - begin)
+                self.costs.note_plan(len(pending), time.monotonic() - begin)
                 return program
             missing = True
-        tiers.expect(sequence)
-        if not (tiers.busy or self.answers.busy) and (missing or tiers.pays(sequence)):
+        tiers.expect(sequence, pending)
+        if not (tiers.busy or self.answers.busy) and (missing or tiers.pays(sequence, pending)):
             sequence.unlike += missing
-            named = self._name(key, sequence)
-            if not tiers.ask(sequence, key, lambda number: self._job(number, key, named)):
-                return self._compile(key, named)
-        return tiers.single(sequence, key)
+            named = self._name(pending, sequence)
+            if not tiers.ask(sequence, pending.key, lambda n: self._job(n, pending, named)):
+                return self._compile(pending, named)
+        return tiers.single(sequence, pending)
 
-    def _name(self, key: bytes, sequence: Sequence) -> str:
+    def _name(self, pending: Pending, sequence: Sequence) -> str:
         """Of the structure's patterns: what has the same key has the same."""
-        if sequence.named is None or sequence.named[0] != key:
-            sequence.named = key, self.patterns.name()
+        if sequence.named is None or sequence.named[0] != pending.key:
+            sequence.named = pending.key, self.patterns.name(pending)
         return sequence.named[1]
 
-    def _for_size(self, key: bytes, name: str, sequence: Sequence) -> _native.Program | None:
+    def _for_size(self, pending: Pending, name: str, sequence: Sequence) -> _native.Program | None:
         """By code for other sizes; None where some lacks, or planning would delay the flush."""
         if name:
-            found = self._fill(key, name)
+            found = self._fill(pending, name)
             if found is not None or sequence.unlike < UNLIKE:
                 return found
         try:
-            return self._compile(key, name, self.kernels.known)
+            return self._compile(pending, name, self.kernels.known)
         except MissingCode:
             return None
 
-    def _fill(self, key: bytes, name: str) -> _native.Program | None:
-        """The Program by a pattern of what is pending; None: none is known, fits and has code."""
+    def _fill(self, pending: Pending, name: str) -> _native.Program | None:
+        """The Program by a pattern of these requests; None: none is known, fits and has code."""
         for pattern in self.patterns.known(name):
-            if _native.values(pattern.positions) != pattern.values:
+            if pending.values(pattern.positions) != pattern.values:
                 continue
-            recipe = pattern.recipe(self.threads)
+            recipe = pattern.recipe(pending, self.threads)
             code = [self.kernels.find(kernel) for kernel in recipe.kernels] if recipe else [None]
             if recipe is None or not all(code):
                 continue
             self.filled += 1
-            flush = _native.serial(None)
-            assert flush is not None  # there always is a next one
-            info = PlannedWords(*_native.trace_words(), flush)
+            info = PlannedWords(pending.words, pending.rules, pending.serial)
             program = assemble(recipe, code, info)
-            return self._keep(key, pattern.positions, pattern.values, program)
+            return self._keep(pending, pattern.positions, pattern.values, program)
         return None
 
-    def _review(self, key: bytes, program: _native.Program) -> _native.Program:
+    def _review(self, pending: Pending, program: _native.Program) -> _native.Program:
         """Exchange a program that has run for a while for another backend's, if that takes less."""
-        if self._backend_here() != "auto":
+        if self._backend_for(pending) != "auto":
             program.review(REVIEW_RUNS, REVIEW_S)  # later: `auto` may run it, too
             return program
-        here = _native.residence()
-        chosen = self.auto.review(key, here, program)
+        chosen = self.auto.review(pending, program)
         if chosen is None:
             return program
-        known = self.auto.program(key, here, chosen)
+        known = self.auto.program(pending, chosen)
         if known is None:
             try:
-                known = self._compile(key, device=self.machines.device(chosen))
+                known = self._compile(pending, device=self.machines.device(chosen))
             except BackendUnavailable as error:
                 self._tell_once(f"{error}; kernels run with llvm instead")
                 known = None
@@ -272,55 +269,57 @@ class Engine:
                 self.auto.refuse(chosen)
                 known = program
             else:
-                self.auto.built(key, here, chosen, program)
-        found = _native.plans().get(key)
+                self.auto.built(pending, chosen, program)
+        found = _native.plans().get(pending.key)
         positions = found[0] if isinstance(found, tuple) else ()
-        return self._keep(key, positions, _native.values(positions), known, review=False)
+        return self._keep(pending, positions, pending.values(positions), known, review=False)
 
-    def _there(self, key: bytes, resident: Residence) -> _native.Program | None:
+    def _there(self, pending: Pending) -> _native.Program | None:
         """For the device on which data lies, where nobody said so; None: the host's is wanted."""
-        trace = decode(_native.trace())
-        if not self.auto.stays(key, resident, describe(trace, self.planner.plan(trace))):
+        trace = decode(pending.trace())
+        if not self.auto.stays(pending, describe(trace, self.planner.plan(trace))):
             return None
-        return self._compile(key, device=self.machines.device(resident[0][1]))
+        return self._compile(pending, device=self.machines.device(pending.residence[0][1]))
 
     def _compile(
         self,
-        key: bytes,
+        pending: Pending,
         name: str = "",
         kernel: Compile | None = None,
         device: Device | None = None,
     ) -> _native.Program:
         """Plan and compile now, unless a pattern fits. name: of the structure's patterns, which are
         the host's; or ''."""
-        found = self._fill(key, name) if kernel is None and name else None
+        found = self._fill(pending, name) if kernel is None and name else None
         if found is not None:
             return found
-        raw = _native.trace()
+        raw = pending.trace()
         trace = decode(raw)
         moved = self.planner.moved
         planned = self.planner.plan(trace)
         compile_kernel = kernel or self.kernels.get
 
         def make(planned: Plan) -> Built:
-            return build(trace, planned, compile_kernel, self.threads, self._streams, device)
+            streams, first = self._streams, pending.serial
+            return build(trace, planned, compile_kernel, self.threads, streams, device, first)
 
         try:
             instead = f"kernels run with {HOST} instead" if device is not None else LOOPS
             (recipe, compiled, program), planned, cuts, _ = self.made(trace, planned, make, instead)
         except (CompileError, BackendUnavailable) as error:
             if device is not None:
-                return self._compile(key, name, kernel)
-            return self._keep(key, (), b"", one_by_one(trace, f"not compiled: {error}"))
+                return self._compile(pending, name, kernel)
+            program = one_by_one(trace, f"not compiled: {error}", pending.serial)
+            return self._keep(pending, (), b"", program)
         positions = tuple(number for pair in planned.consumed for number in pair)
-        values = _native.values(positions)
+        values = pending.values(positions)
         if device is None:
             # Those that were moved are as many as there are sizes.
             if self.planner.moved == moved:
-                self.tiers.sequence().planned = True
+                self.tiers.sequence(pending).planned = True
                 # Where a kernel was compiled that was waited for anyway; else it delays a flush.
                 outcome = outcome_of(raw, positions, recipe, cuts)
-                self.stored.keep(program_key(key), outcome, tidy=kernel is None)
+                self.stored.keep(program_key(pending.key), outcome, tidy=kernel is None)
             rules, pattern = list(portable(raw)[1].values()), None
             if name and not cuts:
                 pattern = pattern_of(trace, planned, recipe, compiled, values, rules)
@@ -328,8 +327,8 @@ class Engine:
                 self.patterns.add(name, pattern)
                 self.patterns.keep(name, pattern)
         else:
-            self.auto.note(key, _native.residence(), device.name, program)
-        return self._keep(key, positions, values, program)
+            self.auto.note(pending, device.name, program)
+        return self._keep(pending, positions, values, program)
 
     def made(
         self, trace: Trace, planned: Plan, make: Callable[[Plan], Built], instead: str = LOOPS
@@ -347,24 +346,35 @@ class Engine:
             self._warn_once(found.rejected, dump, CUT)
         return found
 
-    def _known(self, key: bytes) -> _native.Program | None:
-        found = _native.plans().get(key)
+    def _known(self, pending: Pending) -> _native.Program | None:
+        found = _native.plans().get(pending.key)
         if isinstance(found, tuple):
             positions, variants = found
-            found = variants.get(_native.values(positions))
+            found = variants.get(pending.values(positions))
         return found
 
     def _keep(
         self,
-        key: bytes,
+        pending: Pending,
         positions: Positions,
         values: bytes,
         program: _native.Program,
         *,
         review: bool = True,
     ) -> _native.Program:
-        if review and self._backend_here() == "auto":
+        if review and self._backend_for(pending) == "auto":
             program.review(REVIEW_RUNS, REVIEW_S)
+        return self._keep_under(pending.key, positions, values, program)
+
+    def _take_over(self, key: bytes, found: Found) -> None:
+        """Keep what the helper or a habit had for requests that were to run on the host."""
+        if self.backend_asked() == "auto":
+            found[2].review(REVIEW_RUNS, REVIEW_S)
+        self._keep_under(key, *found[:3])
+
+    def _keep_under(
+        self, key: bytes, positions: Positions, values: bytes, program: _native.Program
+    ) -> _native.Program:
         if not positions:
             self.traces.add(key, program)
             return program
@@ -377,32 +387,32 @@ class Engine:
         self.traces.add(key, (positions, variants))
         return program
 
-    def _job(self, number: int, key: bytes, name: str) -> Job:
-        words, rules = _native.trace_words()
-        texts = {code: rule_text(rule) for code, rule in rules.items()}
+    def _job(self, number: int, pending: Pending, name: str) -> Job:
+        texts = {code: rule_text(rule) for code, rule in pending.rules.items()}
         # A folder that is not there yet is the helper's to make, which takes as long as asking.
         store, limit = self.disk.store(), int(self.config.cache_limit)
         folder = store.folder if store is not None and (store.missing or store.usable()) else ""
-        named = program_key(key)
-        return Job(number, named, words, texts, self.threads, folder, limit, pattern=name)
+        named = program_key(pending.key)
+        return Job(number, named, pending.words, texts, self.threads, folder, limit, pattern=name)
 
-    def before(self) -> State:
-        """In check mode, before a run: what the requests will read."""
-        return self.checker.before(self._code())
-
-    def after(
-        self, state: State, contents: list[bytes | None], looped: dict[tuple[int, int], bytes]
+    def check(
+        self,
+        pending: Pending,
+        before: list[bytes | None],
+        after: list[bytes | None],
+        looped: dict[tuple[int, int], bytes],
     ) -> None:
         """In check mode, after a run: compare with the reference; raises CheckError."""
         with self._alone():
-            self.checker.compare(state, contents, looped)
+            state = State.before(pending, before, self._code(pending))
+            self.checker.compare(state, after, looped)
 
-    def _code(self) -> Code | None:
+    def _code(self, pending: Pending) -> Code | None:
         """What gives check mode the code of kernels, of the backend in force; None: no kernels."""
-        name = self._backend_here()
+        name = self._backend_for(pending)
         if name == "numpy":
             return None
-        resident = _native.residence() if name == "auto" else None
+        resident = pending.residence if name == "auto" else None
         name = resident[0][1] if resident else name
         device = self.machines.device(name) if is_device(name) else None
 
@@ -414,10 +424,10 @@ class Engine:
 
         return code
 
-    def preview(self) -> PlanInfo:
-        """What the pending requests would run as; compiles and runs nothing."""
-        trace = decode(_native.trace())
-        if self._backend_here() == "numpy":
+    def preview(self, pending: Pending) -> PlanInfo:
+        """What they would run as; compiles and runs nothing."""
+        trace = decode(pending.trace())
+        if self._backend_for(pending) == "numpy":
             return describe(trace, single_requests(trace, ONLY_NUMPY))
         return describe(trace, plan(trace))
 
@@ -477,13 +487,13 @@ class Engine:
 
     # Backends.
 
-    def _backend_here(self) -> str:
+    def _backend_for(self, pending: Pending) -> str:
         """What the innermost `accelerate` block asks for, or the setting; `auto` follows the data.
 
         Part of the key.
         """
         named = self.backend_asked()
-        return named if named != "auto" else _native.placement() or named
+        return named if named != "auto" else pending.placement or named
 
     def backend_asked(self) -> str:
         """What the innermost `accelerate` block asks for, or the setting, wherever data lives."""
@@ -509,10 +519,7 @@ class Engine:
         make_rules(habit.rules, RULES_S)
         with self._alone(), suppress(BackendUnavailable):
             self.backend(HOST)  # loads what loads programs, before their time begins
-            self.stored.prepare(habit.programs, PREPARING_S, self._given)
-
-    def _given(self, key: bytes, found: Found) -> None:
-        self._keep(key, *found[:3])
+            self.stored.prepare(habit.programs, PREPARING_S, self._take_over)
 
     def end(self, rules: tuple[tuple[Any, ...], ...]) -> None:
         """At the process's end: note what it used, for the next one; end the helper."""

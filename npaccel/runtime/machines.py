@@ -14,6 +14,7 @@ from npaccel.backends.speeds import Speeds
 from npaccel.caches.store import Store, digest
 from npaccel.config import Config
 from npaccel.errors import BackendUnavailable
+from npaccel.runtime.auto import anywhere
 from npaccel.runtime.choice import Device
 from npaccel.runtime.cost import device_speeds, note_devices, noted_devices, speeds_known
 from npaccel.runtime.trace import rule_text
@@ -154,10 +155,10 @@ class Machines:
         """Whether a device can use the host's memory, whatever the settings."""
         return getattr(self.backend(name), "shares_memory", True)
 
-    def recall(self, key: bytes) -> str:
-        """The backend that an earlier process has decided for, for the pending requests; or ''."""
+    def recall(self, pending: _native.Pending) -> str:
+        """The backend that an earlier process has decided for, for these requests; or ''."""
         store = self._store()
-        found = store.get(self._decision(key)) if store is not None else None
+        found = store.get(self._decision(pending)) if store is not None else None
         if found is None:
             return ""
         name, _, identity = found.decode().partition(" ")
@@ -166,17 +167,17 @@ class Machines:
                 return name
         return ""
 
-    def keep(self, key: bytes, name: str) -> None:
+    def keep(self, pending: _native.Pending, name: str) -> None:
         """What this one has decided for them."""
         store = self._store()
         if store is not None:
-            store.put(self._decision(key), f"{name} {self.backend(name).identity}".encode())
+            store.put(self._decision(pending), f"{name} {self.backend(name).identity}".encode())
 
-    def _decision(self, key: bytes) -> str:
+    def _decision(self, pending: _native.Pending) -> str:
         """The name on disk of what was decided, which depends on these."""
-        _, rules = _native.trace_words()
-        texts = sorted((code, rule_text(rule)) for code, rule in rules.items())
+        texts = sorted((code, rule_text(rule)) for code, rule in pending.rules.items())
         asked = f"{_native.threads()} {sorted(self._measured().items())} {texts}"
+        key = anywhere(pending)
         return digest("auto", self._identity(), self._processor(), asked, key)
 
 

@@ -78,7 +78,7 @@ class Pattern(NamedTuple):
 
     Parameters
     ----------
-    places : of the numbers, as `_native.numbers` takes them; `constants` follow.
+    places : of the numbers, as `Pending.numbers` takes them; `constants` follow.
     positions, values : scalars, and their values, for which alone it holds.
     ranges : places whose numbers' product, times lanes, lies in [low, high).
     steps : (request, releases), or a kernel's.
@@ -97,9 +97,9 @@ class Pattern(NamedTuple):
     buffers: tuple[int, ...]
     rules: tuple[RuleText, ...]
 
-    def recipe(self, threads: int) -> Recipe | None:
-        """Filled for the pending requests, whose structure it is for; None: it does not fit."""
-        numbers = _native.numbers(self.places)
+    def recipe(self, pending: _native.Pending, threads: int) -> Recipe | None:
+        """Filled for these requests, whose structure it is for; None: it does not fit."""
+        numbers = pending.numbers(self.places)
         numbers += self.constants
         for axes, lanes, low, high in self.ranges:
             if not low <= math.prod([numbers[axis] for axis in axes]) * lanes < high:
@@ -325,10 +325,10 @@ class Patterns:
         self._store = store
         self._identity = identity
 
-    def name(self) -> str:
-        """Of the structure of the pending requests; '' where they have none."""
+    def name(self, pending: _native.Pending) -> str:
+        """Of the structure of these requests; '' where they have none."""
         limits = DEFAULT_LIMITS
-        found = _native.structure(limits.band_points, limits.inner_points, limits.column_points)
+        found = pending.structure(limits.band_points, limits.inner_points, limits.column_points)
         return "" if found is None else digest("pattern", self._identity(), found)
 
     def known(self, name: str) -> list[Pattern]:

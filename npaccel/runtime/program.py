@@ -141,6 +141,7 @@ def build(
     threads: int,
     streams: Streams,
     place: Place | None = None,
+    first_flush: int = 0,
 ) -> tuple[Recipe, list[Any], _native.Program]:
     """Compile what the plan needs and return the Program that the C core runs; before it its recipe
     and what was compiled.
@@ -150,6 +151,7 @@ def build(
     streams : kernels whose stores bypass the cache, kept between calls.
     compile_kernel : returns what is compiled for a kernel (cached by the caller).
     threads : how many threads the tasks of a kernel should keep busy.
+    first_flush : as PlanInfo has it.
 
     Raises
     ------
@@ -158,7 +160,8 @@ def build(
     recipe, compiled, infos = draft(trace, plan, compile_kernel, threads, streams)
     if place is not None:
         recipe, compiled, infos = _placed(recipe, compiled, infos, place, trace, plan, threads)
-    return recipe, compiled, assemble(recipe, compiled, _info(trace, plan, infos))
+    info = PlanInfo(trace, plan, tuple(infos), first_flush)
+    return recipe, compiled, assemble(recipe, compiled, info)
 
 
 def _placed(
@@ -253,12 +256,12 @@ def assemble(recipe: Recipe, code: Sequence[Any], info: object) -> _native.Progr
     return _native.Program(steps, recipe.dropped, keep, info)
 
 
-def one_by_one(trace: Trace, reason: str) -> _native.Program:
+def one_by_one(trace: Trace, reason: str, first_flush: int = 0) -> _native.Program:
     """Return a Program that runs each request by itself with NumPy's inner loop."""
     plan = single_requests(trace, reason)
     releases = _releases(trace, plan)
     steps = [(request.index, done) for request, done in zip(trace.requests, releases, strict=True)]
-    return _native.Program(steps, 0, None, describe(trace, plan))
+    return _native.Program(steps, 0, None, describe(trace, plan, first_flush))
 
 
 def _releases(trace: Trace, plan: Plan) -> list[list[int]]:
@@ -288,24 +291,15 @@ def single_requests(trace: Trace, reason: str) -> Plan:
     )
 
 
-def describe(trace: Trace, plan: Plan) -> PlanInfo:
+def describe(trace: Trace, plan: Plan, first_flush: int = 0) -> PlanInfo:
     """Return what `build` would note of `plan`, compiling nothing."""
-    return _info(
-        trace,
-        plan,
-        [
-            _request_info(trace, step)
-            if isinstance(step, RequestStep)
-            else _kernel_info(step, trace, {})
-            for step in plan.steps
-        ],
+    steps = tuple(
+        _request_info(trace, step)
+        if isinstance(step, RequestStep)
+        else _kernel_info(step, trace, {})
+        for step in plan.steps
     )
-
-
-def _info(trace: Trace, plan: Plan, steps: list[StepInfo]) -> PlanInfo:
-    first_flush = _native.serial(None)
-    assert first_flush is not None  # there always is a next one
-    return PlanInfo(trace, plan, tuple(steps), first_flush)
+    return PlanInfo(trace, plan, steps, first_flush)
 
 
 def _request_info(trace: Trace, step: RequestStep) -> StepInfo:

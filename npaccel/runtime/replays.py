@@ -39,7 +39,7 @@ def requests_of(recording: Recording, threshold: int) -> RawTrace:
         made = kind == CELL and index not in recording.argument_cells
         fresh = kind in (ROOT, TEMPORARY) or made
         aligned = kind == TEMPORARY or (kind == ROOT and block[0] >= threshold)
-        buffers.append((block[0], fresh, kind == TEMPORARY, aligned, 0))
+        buffers.append((block[0], fresh, kind == TEMPORARY, aligned))
     requests = [_without_values(index, raw, bound) for index, raw in enumerate(section.requests())]
     return buffers, requests
 

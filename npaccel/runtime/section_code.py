@@ -14,7 +14,7 @@ from npaccel.runtime.choice import Device
 from npaccel.runtime.collector import uncollected
 from npaccel.runtime.jobs import Job
 from npaccel.runtime.program import Built, build, one_by_one
-from npaccel.runtime.stored import Found, program_key, values_of
+from npaccel.runtime.stored import Found, Positions, program_key, values_of
 from npaccel.runtime.tiers import COMPILING, NEVER, Sequence
 from npaccel.runtime.trace import RawTrace, decode, portable
 
@@ -58,17 +58,22 @@ class Waiting:
 
     Attributes
     ----------
-    raw : its requests, without objects of this process.
+    raw : its requests, without objects of this process. serial: of no flush.
     code : what has come.
     """
 
-    __slots__ = ("code", "key", "raw", "sequence")
+    __slots__ = ("code", "key", "raw", "sequence", "serial")
 
     def __init__(self, raw: RawTrace) -> None:
         self.raw = portable(raw)[0]
+        self.serial = 0
         self.key = b"section " + repr(self.raw).encode()
         self.sequence = Sequence()
         self.code: Code | None = None
+
+    def values(self, positions: Positions, /) -> bytes:
+        """Of those scalars."""
+        return values_of(self.raw, positions)
 
     def take(self, found: Found | None) -> None:
         """What the helper's answer came to; None: its code is missing."""
@@ -104,7 +109,7 @@ class SectionCode:
             if engine.config.tiering == "eager" or place.device is not None:
                 return self._compile(raw, place.device), None
             waiting = Waiting(raw)
-            found = engine.stored.find(waiting.key, lambda places: values_of(raw, places))
+            found = engine.stored.find(waiting)
             if found is not None:
                 return _code(found), None
             return _single(raw, COMPILING), waiting

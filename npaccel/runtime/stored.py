@@ -7,7 +7,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from npaccel import _native
 from npaccel.backends.base import Loaded
@@ -41,6 +41,16 @@ Found = tuple[Positions, bytes, _native.Program, tuple[int, ...]]
 LARGEST_BYTES = 4 << 20
 # Begins an entry that only says on which scalars' values the plan depends.
 VARIANTS = b"variants "
+
+
+class Requests(Protocol):
+    """What is asked of requests whose Program is looked for: a `Pending`, or a section's."""
+
+    @property
+    def key(self) -> bytes: ...
+    @property
+    def serial(self) -> int: ...
+    def values(self, positions: Positions, /) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +107,12 @@ class Planned:
     def plan_info(self) -> PlanInfo:
         """Plan again: the same requests have the same plan."""
         made = decode(pickle.loads(self.trace))
-        info = describe(made, plan(made, cuts=self.cuts))
-        return PlanInfo(info.trace, info.plan, info.steps, self.first_flush)
+        return describe(made, plan(made, cuts=self.cuts), self.first_flush)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedWords:
-    """As Planned, of requests of this process as `_native.trace_words` tells them."""
+    """As Planned, of requests of this process as a `Pending` tells them."""
 
     words: bytes
     rules: dict[int, Any]
@@ -113,12 +122,11 @@ class PlannedWords:
     def plan_info(self) -> PlanInfo:
         """Plan them: what a pattern was filled for has the plan that it would have got."""
         made = decode(raw_trace(self.words, self.rules))
-        info = describe(made, plan(made, cuts=self.cuts))
-        return PlanInfo(info.trace, info.plan, info.steps, self.first_flush)
+        return describe(made, plan(made, cuts=self.cuts), self.first_flush)
 
 
 def values_of(raw: RawTrace, positions: Positions) -> bytes:
-    """As `_native.values`, of a raw trace."""
+    """As `Pending.values`, of a raw trace."""
     requests = raw[1]
     pairs = zip(positions[::2], positions[1::2], strict=True)
     return b"".join(requests[request][4][place][0] for request, place in pairs)
@@ -141,19 +149,16 @@ def program_key(key: bytes) -> str:
 def _taken(
     found: Outcome,
     program: _native.Program,
+    first_flush: int,
     asked: tuple[bytes, dict[int, RuleText]] | None = None,
-    first_flush: int | None = None,
 ) -> Found | None:
     """What the requests at hand get; None where its rules are not this process's. asked: the
-    trace as words and rules, where the Outcome is without. first_flush: the next one."""
+    trace as words and rules, where the Outcome is without."""
     known = _native.rules()
     for number, text in found.rules.items():
         rule = known.get(number)
         if rule is None or (number, rule.name, rule.kind, rule.loop) != text:
             return None
-    if first_flush is None:
-        first_flush = _native.serial(None)
-    assert first_flush is not None  # there always is a next one
     told: PlannedWords | Planned
     if asked:
         told = PlannedWords(*asked, first_flush, found.cuts)
@@ -206,7 +211,7 @@ class StoredPrograms:
             named = program_key(key)
             found = None
             if key and names[-1] == self._name(named, outcome.values):
-                found = _taken(outcome, program, first_flush=0)
+                found = _taken(outcome, program, 0)
             if found is not None:
                 self._given[names, key] = program
                 give(key, found)
@@ -221,38 +226,42 @@ class StoredPrograms:
         given = [use for use, program in self._given.items() if program.timing[0]]
         return tuple(dict.fromkeys((*given, *self._found)))
 
-    def find(self, key: bytes, values: Callable[[Positions], bytes] | None = None) -> Found | None:
-        """The Program for the requests with this key: the scalars that it depends on, their values,
-        itself, and the buffers that need memory. None: it has to be planned, or a kernel lacks.
-
-        values : of the requests' scalars; by default the pending ones'.
+    def find(self, pending: Requests) -> Found | None:
+        """The Program for these requests: the scalars that it depends on, their values, itself, and
+        the buffers that need memory. None: it has to be planned, or a kernel lacks.
         """
         store = self._store()
         if store is None:
             return None
-        program = program_key(key)
+        program = program_key(pending.key)
         names = [self._name(program)]
         entry = self._ready.pop(names[0], None) or store.get(names[0])
         if isinstance(entry, bytes) and entry.startswith(VARIANTS):
             # one for each combination of scalars' values
             positions = tuple(map(int, entry.removeprefix(VARIANTS).split()))
-            names.append(self._name(program, (values or _native.values)(positions)))
+            names.append(self._name(program, pending.values(positions)))
             entry = self._ready.pop(names[1], None) or store.get(names[1])
         if entry is None:
             return None
-        # What does not ask for the pending ones' has no place where it would be given to.
-        self._found[tuple(names), key if values is None else b""] = None
-        return self.program(unpack_outcome(entry)) if isinstance(entry, bytes) else _taken(*entry)
+        # What a section asks for has no place where it would be given to.
+        in_queue = isinstance(pending, _native.Pending)
+        self._found[tuple(names), pending.key if in_queue else b""] = None
+        if isinstance(entry, bytes):
+            return self.program(unpack_outcome(entry), pending.serial)
+        return _taken(*entry, pending.serial)
 
     def program(
-        self, found: Outcome, asked: tuple[bytes, dict[int, RuleText]] | None = None
+        self,
+        found: Outcome,
+        first_flush: int,
+        asked: tuple[bytes, dict[int, RuleText]] | None = None,
     ) -> Found | None:
         """The Program of an Outcome; None where its rules are not this process's, or code lacks.
 
         asked : the trace as words and rules, where the Outcome is without.
         """
         program = self._assembled(found)
-        return None if program is None else _taken(found, program, asked)
+        return None if program is None else _taken(found, program, first_flush, asked)
 
     def _assembled(self, found: Outcome) -> _native.Program | None:
         code = [self._code(kernel) for kernel in found.recipe.kernels]

@@ -126,36 +126,38 @@ class Tiers:
         self.runs = 0
         os.register_at_fork(after_in_child=self._forked)
 
-    def sequence(self) -> Sequence:
-        """That of the pending requests."""
-        outline = _native.outline()
+    def sequence(self, pending: _native.Pending) -> Sequence:
+        """That of these requests."""
+        outline = pending.outline
         found = self._sequences.get(outline)
         if found is None:
             found = self._sequences[outline] = Sequence()
         return found
 
-    def single(self, sequence: Sequence, key: bytes, reason: str = "") -> _native.Program:
-        """The tier 0 program of this key, which is about to run."""
-        program = sequence.programs.get(key)
+    def single(
+        self, sequence: Sequence, pending: _native.Pending, reason: str = ""
+    ) -> _native.Program:
+        """The tier 0 program of these requests, which are about to run."""
+        program = sequence.programs.get(pending.key)
         if program is None:
             program = _native.Program(None, 0, None, "")
-            sequence.add(key, program)
-        sequence.last = program, max(1.0, _native.points())
+            sequence.add(pending.key, program)
+        sequence.last = program, max(1.0, pending.points)
         reason = reason or sequence.refused or (COMPILING if sequence.asked else NOT_YET)
         program.info = reason
         self.runs += 1
-        _native.rest(key, program, REST_S)
+        _native.rest(pending.key, program, REST_S)
         return program
 
-    def pays(self, sequence: Sequence) -> bool:
+    def pays(self, sequence: Sequence, pending: _native.Pending) -> bool:
         """Whether compiling is worth its cost by now: what comes again will come as often again."""
         if sequence.runs < 2 or sequence.asked or sequence.refused:
             return False
-        return self._costs.compiling_pays(sequence.seconds, _native.pending())
+        return self._costs.compiling_pays(sequence.seconds, len(pending))
 
-    def no_planning(self, sequence: Sequence, key: bytes) -> str:
+    def no_planning(self, sequence: Sequence, pending: _native.Pending) -> str:
         """Why a new size of what has code already is not planned for, by now; '': it is."""
-        spent, requests = sequence.spent(key, _native.points()), _native.pending()
+        spent, requests = sequence.spent(pending.key, pending.points), len(pending)
         if not self._costs.planning_pays(spent, requests):
             return TOO_LITTLE
         if self._costs.planning_pays(CLEARLY * spent, requests):
@@ -163,18 +165,18 @@ class Tiers:
         sequence.moved += 1
         return LOOKING if sequence.moved % LOOK_EVERY == 0 else ""
 
-    def expect(self, sequence: Sequence) -> None:
+    def expect(self, sequence: Sequence, pending: _native.Pending) -> None:
         """Start the helper one run before the first job: it takes as long as asking does."""
         if self._helper is None and sequence.runs and not sequence.refused:
             seconds = sequence.seconds * (sequence.runs + 1) / sequence.runs
-            if self._costs.compiling_pays(seconds, _native.pending()):
+            if self._costs.compiling_pays(seconds, len(pending)):
                 self._helper = self._make_helper()
                 self._helper.start()
 
     def ask(
         self, sequence: Sequence, key: bytes, job: Callable[[int], Job], section: Any = None
     ) -> bool:
-        """Have the pending requests compiled; False: there is no helper."""
+        """Have requests compiled; False: there is no helper."""
         if self._helper is None:
             self._helper = self._make_helper()
         self._number += 1

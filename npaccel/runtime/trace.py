@@ -12,7 +12,7 @@ from npaccel.ir.scalar import Value
 
 __all__ = ["RawTrace", "RuleText", "decode", "portable", "rule_text"]
 
-# What `_native.trace()` returns.
+# What `Pending.trace()` returns.
 RawTrace = tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]
 
 
@@ -92,16 +92,16 @@ def portable(raw: RawTrace) -> tuple[RawTrace, dict[int, RuleText]]:
         if text is None:
             text = rules[rule.id] = rule_text(rule)
         plain.append((text, *request[1:]))
-    return ([(*buffer[:4], 0) for buffer in buffers], plain), rules
+    return (buffers, plain), rules
 
 
 def decode(raw: RawTrace) -> Trace:
-    """Return the Trace that `_native.trace()` describes."""
+    """Return the Trace that `Pending.trace()` describes."""
     buffers, requests = raw
     return Trace(
         tuple(
             BufferInfo(index, size, fresh, dead, owned)
-            for index, (size, fresh, dead, owned, _address) in enumerate(buffers)
+            for index, (size, fresh, dead, owned) in enumerate(buffers)
         ),
         tuple(_request(index, item) for index, item in enumerate(requests)),
     )

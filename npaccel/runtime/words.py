@@ -11,15 +11,16 @@ from npaccel.runtime.trace import RawTrace, RuleText
 __all__ = ["raw_trace"]
 
 HEAD = 8
+OWNED, FRESH, DEAD = 1, 2, 4  # as in native/record.h
 
 
 def raw_trace(words: bytes, rules: Mapping[int, RuleText]) -> RawTrace:
-    """What `_native.trace()` would have returned, of what `_native.trace_words()` did."""
+    """What `Pending.trace()` would have returned, of its words and rules."""
     numbers = memoryview(words).cast("q").tolist()
     n_buffers, n_requests = numbers[:2]
     place = 2 + 2 * n_buffers
     buffers = [
-        (size, bool(flags & 1), bool(flags & 2), bool(flags & 4), 0)
+        (size, bool(flags & FRESH), bool(flags & DEAD), bool(flags & OWNED))
         for size, flags in zip(numbers[2:place:2], numbers[3:place:2], strict=True)
     ]
     requests = []

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from traces import Recorder, compare, inner_leaves, kernels
 
+from npaccel.ir.kinds import FlagKind
 from npaccel.ir.nodes import Fold, KernelStep, Plan, Reduce, RequestStep, Trace
 from npaccel.ir.passes import Limits, plan
+from npaccel.ir.scalar import Core, topological
 
 RNG = np.random.default_rng(3)
 
@@ -243,6 +245,34 @@ def test_dead_requests_are_dropped_unless_they_may_warn() -> None:
         assert result.dropped == (() if flags else (0,))
         assert len(result.buffers) == 2
         assert sum(len(leaf.effects) for leaf in kernel.leaves) == 1
+
+
+def test_of_a_dead_result_only_the_condition_of_its_warning_is_computed() -> None:
+    """Not of one whose warning shows in the result, as an overflow."""
+    for name, computed in (("log", False), ("sqrt", False), ("exp", True)):
+        r = Recorder(0x45)
+        a = r.array(RNG.normal(size=10))
+        r.map(name, a)
+        (kernel,) = kernels(planned(r))
+        (leaf,) = kernel.leaves
+        assert leaf.flags and leaf.guards and not leaf.effects
+        nodes = topological([*leaf.guards, *(flag.mask for flag in leaf.flags)])
+        assert (len(nodes) > 12 or Core.SQRT in {node.op for node in nodes}) == computed, name
+
+
+def test_warnings_that_an_exponent_rules_out_are_not_looked_for() -> None:
+    for exponent, kinds in ((2.0, {FlagKind.OVER}), (0.0, set())):
+        for kept in (True, False):
+            r = Recorder(0x45)
+            a = r.array(RNG.normal(size=10))
+            result = r.map("power", a, exponent)
+            if kept:
+                r.keep(result)
+            found = planned(r)
+            flags = {flag.kind for k in kernels(found) for leaf in k.leaves for flag in leaf.flags}
+            assert flags == kinds
+            assert found.consumed == ((0, 1),)
+            assert found.dropped == ((0,) if not kept and not kinds else ())
 
 
 def test_overwritten_result_is_dropped() -> None:

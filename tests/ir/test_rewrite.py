@@ -9,13 +9,13 @@ import pytest
 
 from npaccel.ir.passes.rewrite import RULES, RewritingPool, Rule
 from npaccel.ir.reference.expressions import evaluate
-from npaccel.ir.scalar import Core, Expr, Pool
+from npaccel.ir.scalar import Core, Expr, Pool, may_hold
 
 VALUES = {
     "b": [False, True],
     "i": [0, 1, -1, 5, -(2**31), 2**31 - 1],
     "u": [0, 1, 7, 2**32 - 1],
-    "f": [0.0, -0.0, 1.0, -2.5, float("inf"), float("nan"), 1e-310],
+    "f": [0.0, -0.0, 1.0, -2.5, float("inf"), float("nan"), 1e-310, 1e300],
 }
 DTYPES = {"b": "b1", "i": "i4", "u": "u4", "f": "f8"}
 
@@ -31,7 +31,8 @@ def test_rule_keeps_the_value(rule: Rule) -> None:
     applied = 0
     for kind in rule.kinds.replace("c", ""):
         dtype = DTYPES[kind]
-        arity = dict.fromkeys((Core.NEG, Core.FLIP, Core.NOT, Core.ABS, Core.CONVERT), 1)
+        unary = Core.NEG, Core.FLIP, Core.NOT, Core.ABS, Core.CONVERT, Core.SQRT, Core.RINT
+        arity = dict.fromkeys(unary, 1)
         arity[Core.SELECT] = 3
         for values in itertools.product(VALUES[kind], repeat=min(2, arity.get(rule.op, 2))):
             applied += _applies(rule, dtype, values)
@@ -55,6 +56,8 @@ def _applies(rule: Rule, dtype: str, values: tuple[object, ...]) -> int:
             return [pool.make(Core.SELECT, dtype, (yes, nodes[0], nodes[1]))]
         if rule.op in (Core.CONVERT, Core.REAL, Core.IMAG):
             return []
+        if rule.op in (Core.SQRT, Core.RINT):
+            return [pool.make(rule.op, dtype, (nodes[0],))]
         return [pool.make(rule.op, dtype, tuple(nodes))]
 
     for old, new in zip(build(plain), build(rewriting), strict=True):
@@ -69,6 +72,56 @@ def test_adding_zero_to_a_float_is_not_nothing() -> None:
     x = pool.load("f8", 0)
     assert (x + 0.0).op is Core.ADD
     assert pool.load("i4", 0) + 0 is pool.load("i4", 0)
+
+
+COMPARISONS = (Core.EQ, Core.NE, Core.LT, Core.LE, Core.GT, Core.GE)
+
+
+@pytest.mark.parametrize("op", COMPARISONS)
+def test_comparisons_of_constants(op: Core) -> None:
+    for kind, dtype in DTYPES.items():
+        for x, y in itertools.product(VALUES[kind], repeat=2):
+            plain, rewriting = (
+                pool.make(op, "b1", (pool.const(dtype, x), pool.const(dtype, y)))
+                for pool in (Pool(), RewritingPool())
+            )
+            assert rewriting.op is Core.CONST and bits(plain) == bits(rewriting), (x, y)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("op", [Core.ADD, Core.SUB, Core.MUL, Core.DIV, Core.SQRT, Core.RINT])
+def test_arithmetic_of_float_constants(dtype: str, op: Core) -> None:
+    """One rounding, as NumPy's; what is not finite, or too large, stays."""
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=60) * 10.0 ** rng.integers(-12, 12, 60)
+    with np.errstate(all="ignore"):
+        numbers = [*values.astype(dtype), *np.array(VALUES["f"]).astype(dtype)]
+    arity = 1 if op in (Core.SQRT, Core.RINT) else 2
+    for operands in itertools.product(map(float, numbers), repeat=arity):
+        plain, rewriting = (
+            pool.make(op, dtype, tuple(pool.const(dtype, x) for x in operands))
+            for pool in (Pool(), RewritingPool())
+        )
+        assert bits(plain) == bits(rewriting), operands
+        with np.errstate(all="ignore"):
+            whole = np.isfinite([*operands, evaluate([plain], lambda _: np.zeros(()))[plain]])
+        one = op in (Core.MUL, Core.DIV) and 1.0 in operands  # a law of its own
+        assert one or (rewriting.op is Core.CONST) == whole.all(), operands
+
+
+def test_conversions_of_float_constants() -> None:
+    pool = RewritingPool()
+    assert pool.const("f8", 0.1).convert("f4") is pool.const("f4", float(np.float32(0.1)))
+    assert pool.const("f4", 0.5).convert("f8") is pool.const("f8", 0.5)
+    assert pool.const("f8", 1e300).convert("f4").op is Core.CONVERT  # overflows
+    assert pool.const("f8", 1.5).convert("i4").op is Core.CONVERT
+
+
+def test_conditions_that_are_known() -> None:
+    pool = RewritingPool()
+    x, no = pool.load("b1", 0), pool.const("b1", False)
+    assert (x & no) is no and (no & x) is no and (x | ~no) is ~no
+    assert not may_hold(x & no) and may_hold(x) and may_hold(~no)
 
 
 def test_narrowing_a_widened_value() -> None:

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -200,6 +202,8 @@ def test_what_would_move(device, setting):
 def test_no_driver_is_loaded_for_the_default():
     program = """
 import sys
+from types import SimpleNamespace
+from typing import Any
 import numpy as np
 import npaccel
 from npaccel.runtime import engine
@@ -246,18 +250,19 @@ def test_comparing_again_costs_at_most_a_hundredth(device, measured, monkeypatch
     asked = []
     monkeypatch.setattr(auto.Auto, "_compare", lambda *_: asked.append(1))
     measured.update({"llvm": 1.0, "opencl:0": 3.0})
-    chooser, key = auto.Auto(_engine.machines), bytes(16)
+    chooser = auto.Auto(_engine.machines)
+    pending: Any = SimpleNamespace(key=bytes(16), residence=[])
     programs = {name: _native.Program(None, 0, None, "") for name in measured}
     for name, program in programs.items():
-        chooser.note(key, (), name, program)
-    record = chooser._record(key, ())
+        chooser.note(pending, name, program)
+    record = chooser._record(pending)
     record.decided, record.turns = "", _turns([], [], 3)
     current = "llvm"
     for _ in range(6):
-        current = chooser.review(key, (), programs[current]) or current
+        current = chooser.review(pending, programs[current]) or current
     assert current == "llvm"
     assert record.turns.next_s == pytest.approx(3 * (3.0 - 1.0) / 0.01)
-    chooser.review(key, (), programs[current])
+    chooser.review(pending, programs[current])
     assert asked
 
 
@@ -324,8 +329,9 @@ def test_a_block_that_names_a_backend_is_not_planned_again(measured, opencl):
         _run(2)
     _run(1)
     (key,) = _engine.traces._table
-    program = _engine.auto.program(key, (), "opencl:0")
+    pending: Any = SimpleNamespace(key=key, residence=[])
+    program = _engine.auto.program(pending, "opencl:0")
     program.review(1, 0.0)
     with npaccel.backend("opencl"):
         _run(3)
-        assert _engine._known(key) is program
+        assert _engine._known(pending) is program

@@ -30,7 +30,7 @@ def compiled(kernel: Kernel) -> tuple[str, CompiledKernel]:
 
 def laid_out(threads: int) -> tuple[Trace, Plan, Recipe, list[CompiledKernel], list[RuleText]]:
     """What planning comes to for what is pending."""
-    raw = _native.trace()
+    raw = _native.pending().trace()
     trace = decode(raw)
     planned = plan(trace)
     recipe, kernels, _ = draft(trace, planned, compiled, threads, {})
@@ -39,7 +39,7 @@ def laid_out(threads: int) -> tuple[Trace, Plan, Recipe, list[CompiledKernel], l
 
 def pattern_here(threads: int) -> tuple[Recipe, Pattern | None]:
     trace, planned, recipe, kernels, rules = laid_out(threads)
-    values = _native.values(tuple(number for pair in planned.consumed for number in pair))
+    values = _native.pending().values(tuple(number for pair in planned.consumed for number in pair))
     pattern = pattern_of(trace, planned, recipe, kernels, values, rules)
     return recipe, None if pattern is None else unpack_pattern(pack_pattern(pattern))
 
@@ -62,14 +62,14 @@ def test_filling_is_planning(seeds, low: Sizes, high: Sizes, least: int, setting
                 sizes = tuple(map(draw.randint, low, high))
                 npaccel.evaluate()
                 author = Author(seed, sizes)
-                name = patterns.name()
+                name = patterns.name(_native.pending())
                 recipe, pattern = pattern_here(2)
                 for known in patterns.known(name):
-                    found = known.recipe(2)
+                    found = known.recipe(_native.pending(), 2)
                     filled += found is not None
                     assert found is None or found == recipe
                 if pattern is not None and name:
-                    assert pattern.recipe(2) == recipe
+                    assert pattern.recipe(_native.pending(), 2) == recipe
                     patterns.add(name, pattern)
                 author.pool.clear()
     assert filled > least, "the property is worth nothing where no pattern fits"
@@ -86,8 +86,8 @@ def test_it_does_not_fit_where_stores_go_past_the_cache() -> None:
     npaccel.evaluate(kept)
     kept = record(1 << 20)
     recipe, large = pattern_here(2)
-    assert small is not None and small.recipe(2) is None
-    assert large is not None and large.recipe(2) == recipe != small
+    assert small is not None and small.recipe(_native.pending(), 2) is None
+    assert large is not None and large.recipe(_native.pending(), 2) == recipe != small
     npaccel.evaluate(kept)
 
 

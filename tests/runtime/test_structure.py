@@ -26,8 +26,9 @@ def pictures(seed: int, sizes: tuple[int, int, int], limits: Limits) -> tuple[An
     """Of one program: the core's structure and the one of its trace."""
     npaccel.evaluate()
     author = Author(seed, sizes)
-    given = _native.structure(limits.band_points, limits.inner_points, limits.column_points)
-    found = structure(decode(_native.trace()), limits)
+    pending = _native.pending()
+    given = pending.structure(limits.band_points, limits.inner_points, limits.column_points)
+    found = structure(decode(pending.trace()), limits)
     npaccel.evaluate(*author.pool)
     return given, found
 
@@ -56,7 +57,8 @@ def test_equal_bytes_are_equal_structures(limits: Limits, monkeypatch, setting) 
 def test_numbers_are_those_of_the_trace() -> None:
     x = npaccel.asarray(np.ones((6, 8)))
     y = x[1:, ::2] * x[:-1, 1::2]
-    trace = decode(_native.trace())
+    pending = _native.pending()
+    trace = decode(pending.trace())
     assert isinstance(trace, Trace)
     places, wanted = [], []
     for number, request in enumerate(trace.requests):
@@ -70,17 +72,17 @@ def test_numbers_are_those_of_the_trace() -> None:
             for axis, stride in enumerate(view.strides):
                 places += [number, operand, axis]
                 wanted.append(stride * 8)
-    assert _native.numbers(np.array(places, "i4").tobytes()) == wanted
+    assert pending.numbers(np.array(places, "i4").tobytes()) == wanted
     with pytest.raises(IndexError, match="no such place"):
-        _native.numbers(np.array([99, 0, 0], "i4").tobytes())
+        pending.numbers(np.array([99, 0, 0], "i4").tobytes())
     with pytest.raises(ValueError, match="places are needed"):
-        _native.numbers(b"1")
+        pending.numbers(b"1")
     assert y.shape == (5, 4)
 
 
 def test_what_gathers_or_is_empty_has_none() -> None:
     x = npaccel.asarray(np.ones(50))
     kept = [np.take(x, np.arange(30) % 7) + 1]
-    limits = Limits()
-    assert _native.structure(limits.band_points, limits.inner_points, limits.column_points) is None
+    limits, pending = Limits(), _native.pending()
+    assert pending.structure(limits.band_points, limits.inner_points, limits.column_points) is None
     npaccel.evaluate(*kept)

@@ -109,7 +109,7 @@ def test_it_asks_again_when_it_has_taken_its_time(adaptive, monkeypatch) -> None
 def test_the_structure_of_what_comes_again_is_worked_out_once(monkeypatch) -> None:
     asked = []
     name = Patterns.name
-    monkeypatch.setattr(Patterns, "name", lambda self: asked.append(0) or name(self))
+    monkeypatch.setattr(Patterns, "name", lambda self, of: asked.append(0) or name(self, of))
     x = operand()
     for _ in range(3):  # looked for on disk, then sent to the helper
         npaccel.evaluate(x * 2 + 1)

@@ -134,8 +134,8 @@ def test_many_programs_by_turns_are_all_planned(setting) -> None:
 def test_what_is_not_compiled_yet_is_asked_for_again_and_again(monkeypatch) -> None:
     asked = []
 
-    def touched(key: bytes) -> _native.Program:
-        asked.append(key)
+    def touched(pending: _native.Pending) -> _native.Program:
+        asked.append(pending.key)
         return _native.Program(None, 0, None, "not now")
 
     monkeypatch.setattr(api._engine, "touched", touched)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("deferred")
 
 def recorded(*results):
     """The Trace of what is pending; `results` are kept alive by the caller."""
-    trace = decode(_native.trace())
+    trace = decode(_native.pending().trace())
     verify_trace(trace)
     return trace
 
@@ -90,7 +90,7 @@ def test_words_say_the_same() -> None:
         a[np.array([5, 0, 1])] ** 2.5,
         np.concatenate([a, a]),
     ]
-    words, rules = _native.trace_words()
-    plain, texts = portable(_native.trace())
-    assert {number: rule_text(rule) for number, rule in rules.items()} == texts
-    assert raw_trace(words, texts) == plain and len(plain[1]) > len(kept) - 1
+    pending = _native.pending()
+    plain, texts = portable(pending.trace())
+    assert {number: rule_text(rule) for number, rule in pending.rules.items()} == texts
+    assert raw_trace(pending.words, texts) == plain and len(plain[1]) > len(kept) - 1

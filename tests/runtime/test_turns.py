@@ -52,11 +52,11 @@ def another_thread_plans(monkeypatch: pytest.MonkeyPatch) -> Iterator[Planning]:
     engine, state = api._engine, Planning()
     program = engine._program
 
-    def slow(key: bytes) -> Any:
-        state.keys.append(key)
+    def slow(pending: _native.Pending) -> Any:
+        state.keys.append(pending.key)
         state.entered.set()
         state.leave.wait(WAIT_S)
-        return program(key)
+        return program(pending)
 
     engine.traces.clear()
     monkeypatch.setattr(engine, "_program", slow)

@@ -24,7 +24,7 @@ from npaccel.ir.ops import find
 from npaccel.ir.passes.draft import Access, Draft, Fact, Group, Member, Need, Role
 from npaccel.ir.passes.facts import FLOATING, kinds_asked
 from npaccel.ir.passes.rewrite import RewritingPool, refined, substitute
-from npaccel.ir.scalar import Core, Expr, item_size
+from npaccel.ir.scalar import Core, Expr, item_size, may_hold, topological
 
 __all__ = ["Execution", "Key", "Moment", "execute"]
 
@@ -98,6 +98,11 @@ def _parts(value: Expr) -> tuple[Expr, ...]:
 def _nonfinite(value: Expr) -> Expr:
     first, *rest = (part.nonfinite() for part in _parts(value))
     return first | rest[0] if rest else first
+
+
+def _need_any(masks: list[Expr], results: tuple[Expr, ...]) -> bool:
+    """Whether some mask is made of a result."""
+    return not set(results).isdisjoint(topological(masks))
 
 
 class Execution:
@@ -277,10 +282,13 @@ class Execution:
         watch = call.watch
         asked = kinds_asked(call.request.errstate)
         masks = op.flags(operands, results) if op.flags is not None and asked else ()
-        masks = tuple((kind, mask) for kind, mask in masks if kind in asked)
+        masks = tuple((kind, mask) for kind, mask in masks if kind in asked and may_hold(mask))
         if not masks:
             return
         watch.masks.extend(masks)
+        if self._only_warns(call) and not _need_any([mask for _, mask in masks], results):
+            watch.guards.extend(mask for _, mask in masks)  # the result itself is not computed
+            return
         guard = None if op.guard is None else op.guard(operands, results)
         if guard is not None:
             watch.guards.append(guard)
@@ -289,6 +297,9 @@ class Execution:
             watch.natural.extend(floats)
             if not floats:
                 watch.guards.extend(mask for _, mask in masks)
+
+    def _only_warns(self, call: _Call) -> bool:
+        return self.draft.needs[call.member.request] is Need.FLAGS
 
     def _cast(self, value: Expr, dtype: str, call: _Call) -> Expr:
         if value.dtype == dtype:
@@ -303,7 +314,7 @@ class Execution:
     def _put(self, call: _Call, access: Access, value: Expr) -> None:
         """Write a result, cast to what it is stored in, at the time of the call's watch."""
         value = self._cast(value, access.dtype, call)
-        if self.draft.needs[call.member.request] is not Need.FLAGS:
+        if not self._only_warns(call):
             self.write(access, call.member, call.watch.time, value, call.watch.where)
 
     def _iota(self, call: _Call) -> None:

@@ -113,9 +113,9 @@ class _Former:
             leaves, scratch = make_leaves(execution, limits, rows)
         finally:
             self._note(group, layout, rows)
+        self.consumed.update(execution.consumed)  # it may be what made a warning impossible
         if leaves:
             self.steps.append(self._step(execution, group, layout, leaves, scratch))
-            self.consumed.update(execution.consumed)
         else:
             # Kept for warnings that turned out to be impossible.
             facts = self.draft.facts

@@ -7,12 +7,17 @@ rewritten as they are made (`RewritingPool`), so a rule sees operands that are a
 from __future__ import annotations
 
 import math
+import operator
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from npaccel.ir.differences import answer
 from npaccel.ir.mathematics import (
     HALF_POWER,
+    LOW_FLOAT_POWER,
+    LOW_POWER,
     SINGLE_POWER,
     WHOLE_FLOAT_POWER,
     WHOLE_POWER,
@@ -107,6 +112,72 @@ def _folded(op: Core) -> Callable[[Pool, str, Args], Expr | None]:
     return make
 
 
+def _annihilated(value: bool) -> Callable[[Pool, str, Args], Expr | None]:
+    def make(pool: Pool, dtype: str, args: Args) -> Expr | None:
+        return next((arg for arg in args if _constant(arg, value)), None)
+
+    return make
+
+
+def _inverted_constant(pool: Pool, dtype: str, args: Args) -> Expr | None:
+    (x,) = args
+    return pool.const(dtype, not x.attr) if x.op is Core.CONST else None
+
+
+_COMPARED: dict[Core, Callable[[Any, Any], bool]] = {
+    Core.EQ: operator.eq,
+    Core.NE: operator.ne,
+    Core.LT: operator.lt,
+    Core.LE: operator.le,
+    Core.GT: operator.gt,
+    Core.GE: operator.ge,
+}
+
+
+def _compared(op: Core) -> Callable[[Pool, str, Args], Expr | None]:
+    compare = _COMPARED[op]
+
+    def make(pool: Pool, dtype: str, args: Args) -> Expr | None:
+        x, y = args
+        known = x.op is y.op is Core.CONST
+        return pool.const(dtype, compare(x.attr, y.attr)) if known else None
+
+    return make
+
+
+# One rounding each, as the processor's. Python's to f8 and another to f4 or f2 are one, too.
+_ROUNDED: dict[Core, Callable[..., float]] = {
+    Core.ADD: operator.add,
+    Core.SUB: operator.sub,
+    Core.MUL: operator.mul,
+    Core.DIV: operator.truediv,
+    Core.SQRT: math.sqrt,
+    Core.ABS: abs,
+    Core.RINT: lambda x: math.copysign(round(x), x),
+    Core.CONVERT: float,
+}
+_FORMATS = {"f2": "<e", "f4": "<f", "f8": "<d"}
+
+
+def _rounded(op: Core) -> Callable[[Pool, str, Args], Expr | None]:
+    """Of finite constants; what is not finite, or may have warned, is left to the processor."""
+    compute = _ROUNDED[op]
+
+    def make(pool: Pool, dtype: str, args: Args) -> Expr | None:
+        if any(x.op is not Core.CONST or not isinstance(x.attr, float) for x in args):
+            return None
+        if not all(math.isfinite(x.attr) for x in args if isinstance(x.attr, float)):
+            return None
+        try:
+            packed = struct.pack(_FORMATS[dtype], compute(*(x.attr for x in args)))
+        except (ArithmeticError, ValueError):  # by zero, too large, the root of a negative number
+            return None
+        (value,) = struct.unpack(_FORMATS[dtype], packed)
+        return pool.const(dtype, value) if math.isfinite(value) else None
+
+    return make
+
+
 def _converted_constant(pool: Pool, dtype: str, args: Args) -> Expr | None:
     (x,) = args
     if x.op is not Core.CONST or x.dtype[0] not in "biu" or dtype[0] not in "biu":
@@ -161,6 +232,11 @@ RULES: tuple[Rule, ...] = (
         for op in _FOLDS
         if op in (Core.AND, Core.OR, Core.XOR)
     ),
+    *(Rule(f"{op.value} of finite constants", op, "f", _rounded(op)) for op in _ROUNDED),
+    *(Rule(f"{op.value} of constants", op, "b", _compared(op)) for op in _COMPARED),
+    Rule("x & false = false", Core.AND, "b", _annihilated(False)),
+    Rule("x | true = true", Core.OR, "b", _annihilated(True)),
+    Rule("~constant", Core.NOT, "b", _inverted_constant),
     Rule("x + 0 = x", Core.ADD, "iu", _either(0)),  # not for floats: -0.0 + 0.0 is 0.0
     Rule("x - 0 = x", Core.SUB, "iu", _right(0)),
     Rule("x * 1 = x", Core.MUL, "iuf", _either(1)),
@@ -248,6 +324,10 @@ def _whole(dtype: str, value: Value) -> Value | None:
     return value if 1 <= value <= 8 else None
 
 
+def _low(dtype: str, value: Value) -> Value | None:
+    return value if dtype[0] == "f" and value in (0.0, -1.0) else None
+
+
 _ROOTS = ("f4", "f8")  # dtypes whose loop may do so
 
 
@@ -270,6 +350,8 @@ REQUEST_RULES: tuple[RequestRule, ...] = (
     ),
     RequestRule("x ** 0.5 = sqrt(x)", "power", 1, HALF_POWER, _half),
     RequestRule("x ** n = x * x * ...", "float_power", 1, WHOLE_FLOAT_POWER, _whole),
+    RequestRule("x ** 0 = 1, x ** -1 = 1 / x", "power", 1, LOW_POWER, _low),
+    RequestRule("x ** 0 = 1, x ** -1 = 1 / x", "float_power", 1, LOW_FLOAT_POWER, _low),
     RequestRule("x / 2**k = x * 2**-k", "divide", 1, "multiply", _reciprocal),
     RequestRule("x / 2**k = x * 2**-k", "true_divide", 1, "multiply", _reciprocal),
 )

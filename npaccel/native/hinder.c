@@ -1,0 +1,115 @@
+/* hinder.c: what keeps lines of the program from gaining, and the time that they take; for explain() and
+ * the last word of `npaccel run`. Note [Looks] */
+#include "record.h"
+
+enum { LEAST_LEFT = 256, VARIED = 512 }; /* calls until the next look */
+#define MOST_BETWEEN 20e-6 /* seconds; what lies between two calls that long is something else */
+
+static const char *const names[NPA_HINDRANCES] = {
+    [NPA_SMALL] = "small", [NPA_ELEMENT] = "element", [NPA_AT_ONCE] = "at once",
+    [NPA_SLOWER] = "slower", [NPA_RARE] = "rare", [NPA_WRITTEN] = "written",
+    [NPA_EXPORTED] = "exported", [NPA_WATCHED] = "watched", [NPA_STRICT] = "strict",
+    [NPA_READ] = "read", [NPA_POINTER] = "pointer", [NPA_ASKED] = "asked", [NPA_FULL] = "full"};
+static PyObject *kinds[NPA_HINDRANCES];
+
+int npa_until_look = LEAST_LEFT, npa_look_inside;
+static uint32_t drawn = LEAST_LEFT, state = 1; /* calls that the next look stands for */
+static struct { bool is; enum npa_hindrance kind; int left; } chosen; /* the next call, out of turn */
+static struct { double since; uint32_t calls; } between; /* since 0: not looked at */
+static double clock_s; /* what looking at the clock adds to a stretch */
+
+static __thread enum npa_hindrance because = NPA_READ;
+static struct { uint64_t runs, requests, ns; } touched; /* with the lock */
+
+static void draw(void)
+{
+    state = state * 1664525u + 1013904223u;
+    drawn = LEAST_LEFT + (state >> 16) % VARIED;
+    npa_until_look = (int)drawn;
+}
+
+npa_stretch npa_stretch_begin(void)
+{
+    npa_stretch s = {.calls = chosen.is ? 1 : between.since > 0 ? 0 : drawn};
+    if (between.since > 0) { /* the call before was looked at */
+        double took = npa_seconds() - between.since - clock_s;
+        s.between = took > 0 && took < MOST_BETWEEN ? took * between.calls : 0;
+        between.since = 0;
+        draw();
+    } else if (chosen.is) {
+        npa_until_look = chosen.left;
+    }
+    s.since = npa_seconds();
+    return s;
+}
+
+void npa_stretch_end(const npa_stretch *s, enum npa_hindrance kind, size_t bytes)
+{
+    double took = npa_seconds() - s->since - clock_s;
+    bool large = kind == NPA_SMALL && bytes >= npa_threshold_here();
+    kind = chosen.is ? chosen.kind : large ? NPA_AT_ONCE : kind;
+    npa_count_hindrance(kinds[kind], s->calls, s->between + (took > 0 ? took : 0) * s->calls,
+                        (kind < NPA_WRITTEN ? (double)bytes : 1) * s->calls);
+    if (!chosen.is && s->calls > 0) {
+        between.since = npa_seconds(), between.calls = s->calls;
+        npa_until_look = 1;
+    }
+    chosen.is = false;
+}
+
+void npa_look_next(enum npa_hindrance kind)
+{
+    chosen.left = chosen.is ? chosen.left : npa_until_look;
+    chosen.is = true, chosen.kind = kind;
+    npa_until_look = 0;
+}
+
+void npa_run_because(enum npa_hindrance kind) { because = kind; }
+
+void npa_hinder_ran(int requests, double seconds)
+{
+    if (requests > 0) {
+        npa_count_hindrance(kinds[because], 1, seconds, requests);
+    }
+    because = NPA_READ;
+}
+
+/* Whose line it was is not known there: the next operation that is recorded stands for it. */
+void npa_hinder_touched(int requests, uint64_t ns)
+{
+    touched.runs++, touched.requests += (uint64_t)requests, touched.ns += ns;
+}
+
+void npa_hinder_found(void)
+{
+    if (touched.runs > 0) {
+        npa_lock();
+        uint64_t runs = touched.runs, requests = touched.requests, ns = touched.ns;
+        touched.runs = touched.requests = touched.ns = 0;
+        npa_unlock();
+        npa_count_hindrance(kinds[NPA_POINTER], runs, 1e-9 * (double)ns, (double)requests);
+    }
+}
+
+int npa_hinder_init(void)
+{
+    for (int i = 0; i < NPA_HINDRANCES; i++) {
+        if ((kinds[i] = PyUnicode_InternFromString(names[i])) == NULL) {
+            return -1;
+        }
+    }
+    clock_s = 1e-6;
+    for (int i = 0; i < 16; i++) {
+        double start = npa_seconds(), took = npa_seconds() - start;
+        clock_s = took < clock_s ? took : clock_s;
+    }
+    return 0;
+}
+
+/* Note [Looks]
+ *
+ * A call of NumPy's on a small array takes less than a microsecond, of which looking at the clock and at the
+ * line would be a third. So one call in 256 to 767 is looked at, drawn at random lest a loop of as many calls
+ * show the same one each time, and counts for as many as were drawn. What Python does
+ * between such a call and the next one belongs to it: that is what a loop over elements spends
+ * its time with. Calls on large arrays are some tens of microseconds and more, and are all looked at, as are runs. */

@@ -1,0 +1,236 @@
+"""What kept a program from gaining more: one sentence, from what was counted and measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy._core import umath
+
+from npaccel import _native
+from npaccel.ir.kinds import Kind
+from npaccel.observe.report import bytes_text, count, short
+
+__all__ = ["Hindrance", "Hindrances", "gained_s", "verdict"]
+
+# Less than this part of the program's time is little. Programs that end sooner are told nothing.
+LITTLE = 0.1
+LEAST_WALL_S = 0.5
+# What recording an operation costs at most, about; native/trial.c.
+RECORD_S = 1e-6
+# NumPy's pace is found on so many elements, which takes little, and then on as many as there were,
+# for this part of the program's time at most.
+FEW_POINTS, MOST_POINTS = 1 << 15, 1 << 21
+PACE_SHARE = 0.02
+# Runs of more operations than these are not hindered by what begins them.
+FEW_OPERATIONS = 3
+
+Counts = Mapping[tuple[str, str, str], float]
+
+# native/hinder.c: kinds whose size is that of operands, in bytes; the others' is operations.
+ON_ARRAYS: Final = {
+    "small": "works on arrays of {size}; from {threshold} on they are accelerated",
+    "element": "takes elements one by one, at Python's own pace",
+    "at once": "does on arrays of {size} what NumPy does as fast",
+    "slower": "does single operations on arrays of {size}, which NumPy was found to do as fast",
+    "rare": "does something new each time, on arrays of {size} that NumPy is done with sooner",
+}
+# Runs, by what began them.
+OF_RUNS: Final = {
+    "written": "writes in place into memory that is not npaccel's, {operations} at a time",
+    "exported": "writes into memory that other code holds a buffer on, {operations} at a time",
+    "watched": "reads memory that other code may change unseen, {operations} at a time",
+    "strict": "runs {operations} at a time, since warnings are errors",
+    "read": "reads a result after every {operations}",
+    "pointer": "comes after code that reads a result's memory by itself, after every {operations}",
+    "asked": "has npaccel.evaluate() run every {operations}",
+    "full": "is where the queue was full, at {operations}",
+}
+MANY: Final = "has {operations} run at a time, which NumPy does as fast"
+LEFT: Final = "calls {function}, which is NumPy's own ({reason})"
+ELSEWHERE: Final = "went into Python itself and other libraries, not into array operations"
+
+
+class Hindrance(NamedTuple):
+    """Something that kept lines of one file from gaining, and how long those took.
+
+    Attributes
+    ----------
+    reason : what the line does, as "works on arrays of 2.0 KiB ...".
+    site : the "file:line" of which most of the seconds are.
+    lines : how many lines of that file share the reason.
+    calls : calls of NumPy's, or runs.
+    """
+
+    reason: str
+    site: str
+    lines: int
+    calls: int
+    seconds: float
+
+    def __str__(self) -> str:
+        others = f" (and {count(self.lines - 1, 'other line')})" if self.lines > 1 else ""
+        return f"{short(self.site, 40)}{others} {self.reason}"
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Of one kind at one line."""
+
+    calls: int = 0
+    seconds: float = 0.0
+    size: float = 0.0
+
+
+class Hindrances:
+    """What the C core has counted since the start, or since `clear`."""
+
+    def __init__(self) -> None:
+        self._amounts: dict[tuple[str, str, int], Amount] = {}  # by kind, file and line
+
+    def clear(self) -> None:
+        _native.take_hindrances()
+        self._amounts.clear()
+
+    def _update(self) -> None:
+        for kind, _, file, line, calls, seconds, size in _native.take_hindrances():
+            old = self._amounts.get((kind, file, line), Amount())
+            new = Amount(old.calls + calls, old.seconds + seconds, old.size + size)
+            self._amounts[kind, file, line] = new
+
+    def runs_s(self) -> float:
+        """What runs took, with their planning."""
+        self._update()
+        return sum(a.seconds for (kind, *_), a in self._amounts.items() if kind in OF_RUNS)
+
+    def found(self, calls: Counts, seconds: Counts, *, many: bool = False) -> list[Hindrance]:
+        """All of them, the longest first.
+
+        calls, seconds : of what NumPy ran instead, by function, reason and site.
+        many : runs of many operations, too, of which it is known that nothing was gained.
+        """
+        self._update()
+        groups: dict[tuple[str, ...], dict[str, Amount]] = {}
+        for (kind, file, line), amount in self._amounts.items():
+            groups.setdefault((kind, file), {})[f"{file}:{line}" if line else file] = amount
+        for key, times in calls.items():
+            function, reason, site = key
+            left = Amount(int(times), seconds.get(key, 0.0))
+            groups.setdefault((function, reason, site.rpartition(":")[0]), {})[site] = left
+        hindrances = [_hindrance(key, sites, many) for key, sites in groups.items()]
+        return sorted(filter(None, hindrances), key=lambda h: (-h.seconds, h.site))
+
+
+def _hindrance(key: tuple[str, ...], sites: Mapping[str, Amount], many: bool) -> Hindrance | None:
+    calls = sum(amount.calls for amount in sites.values())
+    size = sum(amount.size for amount in sites.values()) / max(calls, 1)
+    long = key[0] in OF_RUNS and size > FEW_OPERATIONS
+    if long and not many:
+        return None
+    if long:
+        reason = MANY.format(operations=count(round(size), "operation"))
+    elif len(key) > 2:
+        reason = LEFT.format(function=key[0], reason=key[1])
+    elif key[0] in ON_ARRAYS:
+        known = {"size": bytes_text(round(size)), "threshold": bytes_text(_native.threshold())}
+        reason = ON_ARRAYS[key[0]].format(**known)
+    else:
+        reason = OF_RUNS[key[0]].format(operations=count(max(round(size), 1), "operation"))
+    longest = max(sites, key=lambda site: sites[site].seconds)
+    total = sum(amount.seconds for amount in sites.values())
+    return Hindrance(reason, longest, len(sites), calls, total)
+
+
+# ------------------------------------------------------------------------- what was gained
+
+
+def verdict(wall_s: float, hindrances: list[Hindrance], gained: Callable[[float], float]) -> str:
+    """One line for the end of a program that gained little; empty where it gained, or was short.
+
+    gained : seconds saved, as far as that is to be known: see `gained_s`.
+    """
+    little = LITTLE * wall_s
+    if wall_s < LEAST_WALL_S or gained(little) >= little:
+        return ""
+    elsewhere = max(wall_s - sum(hindrance.seconds for hindrance in hindrances), 0.0)
+    longest = hindrances[0] if hindrances else None
+    if longest is None or longest.seconds < elsewhere:
+        return f"npaccel gained little: {_share(elsewhere, wall_s)} {ELSEWHERE}"
+    return f"npaccel gained little: {longest} ({_share(longest.seconds, wall_s)})"
+
+
+def _share(seconds: float, wall_s: float) -> str:
+    return f"{min(100 * seconds / wall_s, 100):.0f} % of {wall_s:.1f} s"
+
+
+def gained_s(enough: float, runs_s: float, wall_s: float) -> float:
+    """Seconds that NumPy would have taken for what was recorded, less what it took here.
+
+    NumPy's pace is measured now, for each operation alone: in its cache, which is the least that it
+    can have been, and then on as many elements as the recorded ones had on average; no further than
+    until `enough` are found.
+
+    runs_s, wall_s : what runs took, and the program.
+    """
+    until = time.perf_counter() + PACE_SHARE * wall_s
+    rules = [rule for rule in _native.rules().values() if rule.counts[0]]
+    gained = -runs_s - RECORD_S * sum(rule.counts[0] for rule in rules)
+    numpys: dict[_native.Rule, float] = {}
+    for most in (FEW_POINTS, MOST_POINTS):
+        rules.sort(key=lambda rule: -numpys.get(rule, rule.counts[3]))
+        for rule in rules:
+            if gained >= enough or time.perf_counter() > until:
+                break
+            before = numpys.get(rule, 0.0)
+            numpys[rule] = max(before, rule.counts[3] * _pace_s(rule, most))
+            gained += numpys[rule] - before
+    return gained
+
+
+def _pace_s(rule: _native.Rule, most: int) -> float:
+    """Seconds that NumPy takes for an element, on at most so many; 0: it can't be asked."""
+    recorded, *_, points = rule.counts
+    n = max(min(points // recorded, most), 1)
+    call = _call(rule, n)
+    if call is None:
+        return 0.0
+    taken = []
+    with np.errstate(all="ignore"):
+        for _ in range(2):  # the first one finds no memory and nothing in the caches
+            start = time.perf_counter()
+            _native.call_numpy(*call)
+            taken.append(time.perf_counter() - start)
+    return min(taken) / n
+
+
+def _call(rule: _native.Rule, n: int) -> tuple[Any, ...] | None:
+    """The function and its arguments with which NumPy does this operation on n elements."""
+    codes = rule.loop
+    ufunc = getattr(umath, rule.name, None)
+    if rule.kind == Kind.IOTA:
+        return np.arange, 0, n, 1, codes[-1]
+    if rule.kind == Kind.ARG:
+        return getattr(np, rule.name), _operand(codes[0], n)
+    if rule.kind == Kind.GATHER:
+        return np.take, _operand(codes[0], n), np.arange(n)
+    if rule.name == "copy":
+        return np.array, _operand(codes[0], n), codes[-1]
+    if rule.name == "where":
+        return np.where, *(_operand(code, n) for code in codes[:3])
+    if not isinstance(ufunc, np.ufunc):
+        return None
+    if rule.kind in (Kind.REDUCE, Kind.SCAN):
+        fold = ufunc.reduce if rule.kind == Kind.REDUCE else ufunc.accumulate
+        return fold, _operand(codes[0], n)
+    return ufunc, *(_operand(code, n) for code in codes[: ufunc.nin])
+
+
+def _operand(code: str, n: int) -> Any:
+    """Usual values, neither zeros nor large ones."""
+    kind = np.dtype(code).kind
+    if kind in "biu":
+        return (np.arange(n) % 3 + (kind != "b")).astype(code)
+    return np.linspace(0.5, 1.5, n).astype(code)
