@@ -191,34 +191,25 @@ class Pending:
 
     It does not change, whatever is recorded and run since. len(): how many requests.
 
-    key: what their program is found by. serial: number of the flush that was to come. placement:
-    the device that the user has given their data, under `auto`. residence: per buffer that lies
-    on a device (buffer, device, bytes that are right there, bytes that are right there alone).
-    sites: (code, lasti) per request. outline: a hash of them, sizes and places aside. points:
-    elements that they run over, all of them together. words: as `trace`, in words of eight bytes,
-    which runtime/words.py reads; rules: theirs by id.
+    key: the requests and their buffers as words of eight bytes (native/key.c), by which their
+    program is found. scalars: values, 16 bytes each. rules: by id. serial: number of the flush
+    that was to come. placement: the device that the user has given their data, under `auto`.
+    residence: per buffer that lies on a device (buffer, device, bytes that are right there, bytes
+    that are right there alone). sites: (code, lasti) per request. outline: a hash of them, sizes
+    and places aside. points: elements that they run over, all of them together.
     """
 
     key: bytes
+    scalars: bytes
+    rules: dict[int, Rule]
     serial: int
     placement: str | None
     residence: list[tuple[int, str, int, int]]
     sites: list[tuple[Any, int]]
     outline: int
     points: float
-    words: bytes
-    rules: dict[int, Rule]
 
     def __len__(self) -> int: ...
-    def trace(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-        """The requests as plain tuples.
-
-        buffers: (size_bytes, fresh, dead, owned)
-        requests: (rule, shape, axes, errstate, inputs, outputs, mask, initial); inputs, outputs and
-        mask are (buffer, offset_bytes, strides_bytes, type number) or (16 bytes of a scalar, type
-        number).
-        """
-
     def values(self, positions: tuple[int, ...], /) -> bytes:
         """The values of those scalars (request, input, request, input ...), joined."""
 
@@ -600,8 +591,9 @@ class Section:
         """Per block (size, written, seen, read, owner, address, changed). seen: arrays show it.
         read: raw, by a fault. owner: of an array from outside, and whether that changed."""
 
-    def requests(self) -> list[tuple[Any, ...]]:
-        """As in trace()."""
+    def pending(self, states: bytes, /) -> Pending:
+        """Its requests as a plan is made for them; floats that calls bring are NaN. states: per
+        block a word, as keys have them (native/key.c)."""
 
     def sites(self) -> list[tuple[str, Any, int]]:
         """(operation, code, lasti) per request."""
@@ -651,7 +643,6 @@ class Replay:
         errstate: int,
         draws: Any,
         drawn: list[Any],
-        may_warn: bool,
         heavy: bool,
         info: object,
         place: DeviceMemory | None,

@@ -1,8 +1,12 @@
-/* key.c: what is pending as a plan sees it: the key that its program is found by.
+/* key.c: what is pending as all see it who do not run it: as words of eight bytes, which are the key that
+ * a program is found by, and what the helper, the disk and the passes read of requests.
  *
- * key: per request   rule, axes, counts, errstate; shape; operands with their strides or value
- *      per buffer    size, whether it is ours, fresh, dead
- *      the backend that is asked for */
+ *     per request   npa_words: rule, axes; counts, errstate; shape; per operand npa_operand: buffer, type;
+ *                   offset; strides. Of a scalar its value, as far as plans look at it
+ *     per buffer    size, whether it is ours, fresh, dead
+ *     how many requests and buffers; the backend that is asked for
+ *
+ * Values of scalars stand beside them (npa_snapshot): a program serves them all. */
 #include "record.h"
 
 #include <math.h>
@@ -71,9 +75,9 @@ static char *key_room(size_t size)
     return room.at;
 }
 
-size_t npa_key_size(npa_request *r)
+size_t npa_words_size(npa_request *r)
 {
-    size_t size = 4 * sizeof(uint32_t) + 8u * r->ndim;
+    size_t size = sizeof(npa_words) + 8u * r->ndim;
     for (int k = 0; k < npa_operand_count(r); k++) {
         bool scalar = npa_operand_at(r, k)->buffer < 0;
         size += sizeof(npa_operand) + (!scalar ? 8u * r->ndim : r->rule->value_in_key ? 16 : 0);
@@ -81,23 +85,53 @@ size_t npa_key_size(npa_request *r)
     return size;
 }
 
-char *npa_key_request(npa_request *r, char *p)
+char *npa_words_put(npa_request *r, char *p)
 {
-    uint32_t head[4] = {r->rule->id, r->axes,
-                        (uint32_t)(r->ndim | r->nin << 8 | r->nout << 16 | r->mask << 24),
-                        (uint32_t)(r->errstate | r->initial << 16)};
-    memcpy(p, head, sizeof head), p += sizeof head;
-    memcpy(p, r->shape, 8u * r->ndim), p += 8u * r->ndim;
+    npa_words *w = (npa_words *)p;
+    *w = (npa_words){.rule = r->rule->id, .axes = r->axes, .ndim = r->ndim, .nin = r->nin,
+                     .nout = r->nout, .mask = r->mask, .errstate = r->errstate, .initial = r->initial};
+    memcpy(w->shape, r->shape, 8u * r->ndim), p = (char *)(w->shape + r->ndim);
     for (int k = 0; k < npa_operand_count(r); k++) {
-        npa_operand *o = npa_operand_at(r, k);
-        memcpy(p, o, sizeof *o), p += sizeof *o;
+        npa_operand *o = npa_operand_at(r, k), *to = (npa_operand *)p;
+        *to = *o, p = (char *)to->at;
         if (o->buffer >= 0) {
             memcpy(p, o->at, 8u * r->ndim), p += 8u * r->ndim;
         } else if (r->rule->value_in_key) {
+            to->offset = 2;
             npa_key_value(o->type, o->at, p), p += 16;
         }
     }
     return p;
+}
+
+static char *put_requests(const npa_queue *q, int requests, char *p)
+{
+    for (int i = 0; i < requests; i++) {
+        p = npa_words_put((npa_request *)(q->arena + q->at[i]), p);
+    }
+    return p;
+}
+
+static char *put_end(int requests, int nbuffers, uint64_t backend, char *p)
+{
+    uint64_t end[] = {(uint64_t)requests | (uint64_t)nbuffers << 32, backend};
+    memcpy(p, end, sizeof end);
+    return p + sizeof end;
+}
+
+PyObject *npa_words_with(const npa_queue *q, const uint64_t *states, int nbuffers)
+{
+    size_t size = NPA_KEY_END + 8 * (size_t)nbuffers;
+    for (int i = 0; i < q->nrequests; i++) {
+        size += npa_words_size((npa_request *)(q->arena + q->at[i]));
+    }
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    if (bytes != NULL) {
+        char *p = put_requests(q, q->nrequests, PyBytes_AS_STRING(bytes));
+        memcpy(p, states, 8 * (size_t)nbuffers);
+        put_end(q->nrequests, nbuffers, 0, p + 8 * (size_t)nbuffers);
+    }
+    return bytes;
 }
 
 uint64_t npa_key_state(const npa_buffer *b)
@@ -109,20 +143,19 @@ uint64_t npa_key_state(const npa_buffer *b)
 
 bool npa_new_key(int requests, uint64_t backend, npa_key *key)
 {
-    size_t size = 8 + npa_q.used + 24u * (size_t)npa_q.nbuffers + 64u * (size_t)npa_q.nrequests;
+    int nbuffers = npa_buffers_of(&npa_q, requests);
+    size_t size = NPA_KEY_END + npa_q.used + 8 * (size_t)nbuffers; /* words are less than requests */
     char *p = key_room(size);
     if (p == NULL) {
         return false;
     }
-    for (int i = 0; i < requests; i++) {
-        p = npa_key_request((npa_request *)(npa_q.arena + npa_q.at[i]), p);
-    }
+    p = put_requests(&npa_q, requests, p);
     npa_mark_later(requests);
-    for (int i = 0, n = npa_buffers_of(&npa_q, requests); i < n; i++) {
+    for (int i = 0; i < nbuffers; i++) {
         uint64_t state = npa_key_state(npa_q.buffers[i]);
         memcpy(p, &state, 8), p += 8;
     }
-    memcpy(p, &backend, 8), p += 8;
+    p = put_end(requests, nbuffers, backend, p);
     key->bytes = room.at, key->size = (size_t)(p - room.at);
     key->hash = npa_hash(key->bytes, key->size);
     return true;

@@ -293,7 +293,7 @@ static PyObject *append_row(PyObject *list, PyObject *row)
     return list;
 }
 
-/* take_homes(): a list of (device, why, file, line, times, bytes), which are forgotten here. */
+/* take_homes(): a list of (device, why, file, line, times, bytes, 0), which are forgotten here. */
 PyObject *npa_take_homes(PyObject *module, PyObject *nothing)
 {
     static const char *const whys[NPA_HOMES] = {
@@ -310,8 +310,9 @@ PyObject *npa_take_homes(PyObject *module, PyObject *nothing)
             s->homes[why].calls = s->homes[why].bytes = 0;
             npa_unlock();
             if (calls > 0 && whys[why] != NULL) { /* the others have a line, and are counted there */
-                list = append_row(list, Py_BuildValue("(OssiKd)", s->name, whys[why], "elsewhere", 0,
-                                                      (unsigned long long)calls, (double)bytes));
+                list = append_row(list, Py_BuildValue("(OssiKdd)", s->name, whys[why], "elsewhere", 0,
+                                                      (unsigned long long)calls, (double)bytes,
+                                                      0.0));
             }
         }
     }

@@ -244,12 +244,12 @@ uint64_t npa_match_commit(npa_request *r, PyObject *made)
     if (!alone) {
         return generation;
     }
-    char small[512], *segment = small;
-    size_t size = npa_key_size(r);
+    _Alignas(8) char small[512], *segment = small;
+    size_t size = npa_words_size(r);
     if (size > sizeof small && (segment = malloc(size)) == NULL) {
         return generation;
     }
-    npa_key_request(r, segment);
+    npa_words_put(r, segment);
     if (here.at != NULL && !continues(here.at, segment, size)) {
         follow(branch(segment, size));
     }
@@ -604,7 +604,7 @@ static recording *recording_new(uint64_t backend, const npa_key *key)
     size_t at = 0;
     for (int i = 0; i <= r->n; i++) {
         r->key_at[i] = at;
-        at += i < r->n ? npa_key_size(recorded(r, i)) : 0;
+        at += i < r->n ? npa_words_size(recorded(r, i)) : 0;
     }
     return r;
 }

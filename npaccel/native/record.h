@@ -98,6 +98,15 @@ typedef struct {
     int64_t shape[];
 } npa_request;
 
+/* A request as words, as key.c writes them; operands follow. Of a scalar `offset` says how many words of
+ * its value follow: those that plans look at. */
+typedef struct {
+    uint32_t rule, axes; /* rule: its id */
+    uint8_t ndim, nin, nout, mask;
+    uint16_t errstate, initial;
+    int64_t shape[];
+} npa_words;
+
 static inline npa_operand *npa_operand_at(npa_request *r, int k)
 {
     char *first = (char *)(r->shape + r->ndim);
@@ -456,8 +465,11 @@ bool npa_make_key(int requests, uint64_t backend, npa_key *key);
 bool npa_new_key(int requests, uint64_t backend, npa_key *key); /* not that of a matched recording */
 /* Buffers are numbered by first use: how many the first requests have. */
 int npa_buffers_of(const npa_queue *q, int requests);
-size_t npa_key_size(npa_request *r); /* of what a key has of it */
-char *npa_key_request(npa_request *r, char *p); /* writes that; the end */
+size_t npa_words_size(npa_request *r); /* in bytes */
+char *npa_words_put(npa_request *r, char *p); /* writes them; the end */
+enum { NPA_KEY_END = 16 }; /* bytes of a key behind requests and buffers */
+/* A key, as bytes, of a section's queue. states: of its buffers, as npa_key_state has them. */
+PyObject *npa_words_with(const npa_queue *q, const uint64_t *states, int nbuffers);
 void npa_key_value(int type, const void *value, char *to); /* of a scalar, 16 bytes */
 /* A buffer's size and flags; after npa_mark_later. */
 enum { NPA_OWNED = 1, NPA_FRESH = 2, NPA_DEAD = 4, NPA_STATE_FLAGS = 15, NPA_STATE_BITS = 4 };
@@ -640,28 +652,52 @@ bool npa_internal_code(void); /* whether what runs is Python of NumPy's or ours 
 int npa_calls_listen(PyObject *hook);
 void npa_calls_end(void);
 
-/* pending.c: a copy of the first requests of the queue, and what was known of them then. */
+/* pending.c: the first requests of a queue, and what is known of them at one moment. */
+struct npa_line {
+    npa_rule *rule;
+    PyObject *code;
+    int32_t lasti;
+    uint32_t scalars; /* that come before this request's */
+    size_t words;     /* bytes of the key before it */
+};
 typedef struct {
-    size_t *at; /* one block of memory with states and arena */
-    uint64_t *states; /* of buffers, as keys have them */
-    char *arena;
+    const char *words; /* the key's */
+    size_t end;        /* bytes of it that are requests */
+    struct npa_line *lines; /* one block of memory with scalars, of 16 bytes each */
+    char *scalars;
+    size_t nscalars;
     int nrequests, nbuffers, nresident;
-    bool sites; /* the requests own their lines */
+    bool sites; /* their code is owned */
     uint64_t serial;  /* of the flush to come */
     struct npa_store *place; /* that the user gave to their data */
     struct npa_resident *resident;
 } npa_snapshot;
 extern PyTypeObject npa_pending_type; /* a snapshot and its key, for Python */
-/* With the lock, after their key was made; sites: with the GIL. False: no memory. */
-bool npa_snapshot_take(npa_snapshot *s, int requests, const npa_key *key, bool sites);
+/* With the lock; sites: with the GIL. False: no memory. */
+bool npa_snapshot_take(npa_snapshot *s, const npa_queue *q, int requests, int nbuffers, bool sites);
 void npa_snapshot_drop(npa_snapshot *s);
-static inline npa_request *npa_snapshot_request(const npa_snapshot *s, int i)
-{
-    return (npa_request *)(s->arena + s->at[i]);
-}
 PyObject *npa_pending_new(PyObject *key, npa_snapshot *s); /* takes it over; key NULL: error set */
-PyObject *npa_pending_take(int requests, const npa_key *key); /* with lock and GIL */
-PyObject *npa_request_tuple(npa_request *r); /* as Pending.trace has it */
+PyObject *npa_pending_take(int requests, const npa_key *key); /* of npa_q; with lock and GIL */
+void npa_pending_forget(PyObject *pending, int request, int input); /* a float that will be another */
+
+/* A request of it, which a key has as words, and its operands. */
+static inline const npa_words *npa_snapshot_request(const npa_snapshot *s, int i)
+{
+    return (const npa_words *)(s->words + s->lines[i].words);
+}
+static inline uint64_t npa_snapshot_state(const npa_snapshot *s, int buffer)
+{
+    return ((const uint64_t *)(s->words + s->end))[buffer];
+}
+static inline int npa_words_count(const npa_words *r) { return r->nin + r->nout + r->mask; }
+static inline const npa_operand *npa_words_first(const npa_words *r)
+{
+    return (const npa_operand *)(r->shape + r->ndim);
+}
+static inline const npa_operand *npa_words_next(const npa_words *r, const npa_operand *o)
+{
+    return (const npa_operand *)(o->at + (o->buffer >= 0 ? r->ndim : o->offset));
+}
 
 /* structure.c */
 PyObject *npa_structure(const npa_snapshot *s, PyObject *limits);

@@ -163,17 +163,17 @@ PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *keys[] = {"section", "program", "nargs", "names", "inputs", "members", "numbers",
                            "uses", "premises", "blocks", "roots", "outputs", "temporary_bytes",
-                           "errstate", "draws", "drawn", "may_warn", "heavy", "info", "place",
+                           "errstate", "draws", "drawn", "heavy", "info", "place",
                            "anywhere", NULL};
     PyObject *section, *program, *names, *in, *members, *numbers, *uses, *premises, *blocks,
         *roots, *out, *draws, *drawn, *info, *place;
-    int nargs, errstate, may_warn, heavy, anywhere;
+    int nargs, errstate, heavy, anywhere;
     Py_ssize_t temporary;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!iO!OOOOOOOOniOOppOOp", keys,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!iO!OOOOOOOOniOOpOOp", keys,
                                      &npa_section_type, &section, &npa_program_type, &program,
                                      &nargs, &PyTuple_Type, &names, &in, &members, &numbers, &uses,
                                      &premises, &blocks, &roots, &out, &temporary, &errstate, &draws, &drawn,
-                                     &may_warn, &heavy, &info, &place, &anywhere)) {
+                                     &heavy, &info, &place, &anywhere)) {
         return NULL;
     }
     if (place != Py_None && !Py_IS_TYPE(place, &npa_store_type)) {
@@ -188,7 +188,7 @@ PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     r->backend = npa_backend_here();
     r->moves = npa_program_moves((npa_program *)program), r->anywhere = anywhere;
     r->place = place != Py_None ? (npa_store *)place : NULL; /* lives as long as the process */
-    r->may_warn = may_warn, r->heavy = heavy, r->temporary_bytes = (size_t)temporary;
+    r->heavy = heavy, r->temporary_bytes = (size_t)temporary;
     r->draws = draws != Py_None ? Py_NewRef(draws) : NULL;
     if (!parse_nodes(in, &r->in, &r->nin) || !parse_nodes(drawn, &r->drawn, &r->ndrawn) || !parse_nodes(out, &r->out, &r->nout) ||
         !parse_blocks(blocks, r) || !parse_roots(roots, r) ||
@@ -196,6 +196,10 @@ PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         !parse_premises(premises, r)) {
         Py_DECREF(r);
         return NULL;
+    }
+    const npa_queue *q = npa_queue_of(section);
+    for (int i = 0; i < q->nrequests; i++) {
+        r->may_warn |= ((npa_request *)(q->arena + q->at[i]))->errstate != 0;
     }
     for (int i = 0; i < r->nin; i++) {
         r->ngenerators += r->in[i].kind == NPA_IN_GENERATOR;

@@ -497,20 +497,25 @@ static PyObject *section_blocks(PyObject *self, PyObject *nothing)
     return list;
 }
 
-static PyObject *section_requests(PyObject *self, PyObject *nothing)
+/* pending(states): its requests as a plan is made for them; floats that calls bring are not numbers.
+ * states: per block, words as keys have them. */
+static PyObject *section_pending(PyObject *self, PyObject *states)
 {
-    (void)nothing;
     npa_section *s = (npa_section *)self;
-    PyObject *list = PyList_New(s->q.nrequests);
-    for (int i = 0; list != NULL && i < s->q.nrequests; i++) {
-        PyObject *item = npa_request_tuple(request(s, i));
-        if (item == NULL) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, i, item);
+    if (!PyBytes_Check(states) || PyBytes_GET_SIZE(states) != (Py_ssize_t)(8 * s->nspots)) {
+        return PyErr_Format(PyExc_ValueError, "pending: a word for each block is needed");
     }
-    return list;
+    npa_snapshot shot;
+    if (!npa_snapshot_take(&shot, &s->q, s->q.nrequests, s->nspots, true)) {
+        return PyErr_NoMemory();
+    }
+    PyObject *key = npa_words_with(&s->q, (const uint64_t *)PyBytes_AS_STRING(states), s->nspots);
+    PyObject *made = npa_pending_new(key, &shot);
+    Py_XDECREF(key);
+    for (int i = 0; made != NULL && i < s->nbindings; i++) {
+        npa_pending_forget(made, s->bindings[i].request, s->bindings[i].operand);
+    }
+    return made;
 }
 
 static PyObject *section_sites(PyObject *self, PyObject *nothing)
@@ -606,7 +611,7 @@ static PyMethodDef section_methods[] = {
     {"scalar", section_scalar, METH_O, "This array stands for a NumPy scalar."},
     {"is_scalar", section_is_scalar, METH_O, "Whether an array does."},
     {"blocks", section_blocks, METH_NOARGS, "What is known of each block."},
-    {"requests", section_requests, METH_NOARGS, "As in trace()."},
+    {"pending", section_pending, METH_O, "Its requests as a plan is made for them."},
     {"sites", section_sites, METH_NOARGS, "As in history()."},
     {"bindings", section_bindings, METH_NOARGS, "Uses of run-time numbers."},
     {"checks", section_checks, METH_NOARGS, "Of indices."},

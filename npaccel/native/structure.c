@@ -90,7 +90,7 @@ static int64_t item_bytes(int type)
 }
 
 /* As ir/views.py has it: steps positive and falling, axes that continue each other are one. */
-static void find_region(const npa_request *r, const npa_operand *o, int64_t item, region *found)
+static void find_region(const npa_words *r, const npa_operand *o, int64_t item, region *found)
 {
     term moving[NPA_MAX_DIMS];
     int n = 0;
@@ -191,7 +191,7 @@ static int place_of(writer *w, int buffer, const region *wanted, bool write)
 }
 
 /* Which stride of two axes is larger, and whether one axis continues the other. */
-static void put_relations(writer *w, const npa_request *r, const npa_operand *o)
+static void put_relations(writer *w, const npa_words *r, const npa_operand *o)
 {
     for (int j = 1; j < r->ndim; j++) {
         for (int i = 0; i < j; i++) {
@@ -202,7 +202,7 @@ static void put_relations(writer *w, const npa_request *r, const npa_operand *o)
     }
 }
 
-static void put_view(writer *w, const npa_request *r, const npa_operand *o, bool write)
+static void put_view(writer *w, const npa_words *r, const npa_operand *o, bool write)
 {
     int64_t item = item_bytes(o->type);
     region lies;
@@ -218,7 +218,7 @@ static void put_view(writer *w, const npa_request *r, const npa_operand *o, bool
 }
 
 /* Whether different indices are different elements, along the axes that are not among `axes`. */
-static bool injective(const npa_request *r, const npa_operand *o, uint32_t axes)
+static bool injective(const npa_words *r, const npa_operand *o, uint32_t axes)
 {
     term steps[NPA_MAX_DIMS];
     int n = 0;
@@ -245,7 +245,7 @@ static bool injective(const npa_request *r, const npa_operand *o, uint32_t axes)
 }
 
 /* How the rows of a reduction or scan lie to the limits for fusing loops over them. */
-static void put_rows(writer *w, const npa_request *r)
+static void put_rows(writer *w, const npa_words *r, int kind)
 {
     int64_t inner = 1, all = 1;
     for (int axis = 0; axis < r->ndim; axis++) {
@@ -254,18 +254,18 @@ static void put_rows(writer *w, const npa_request *r)
     }
     put_word(w, (all / inner >= w->limits[0]) | (inner < w->limits[1]) << 1 |
                     (inner > w->limits[2]) << 2);
-    if (r->rule->kind == NPA_REDUCE) {
-        npa_operand *in = npa_operand_at((npa_request *)r, 0);
+    if (kind == NPA_REDUCE) {
+        const npa_operand *in = npa_words_first(r);
         npa_order order;
         npa_fold_order(r->ndim, r->shape, in->at, r->axes, npa_item_sizes[in->type], &order);
         put_word(w, (order.ninner - order.first) << 1 | order.banded);
     }
 }
 
-static void put_structure(writer *w, npa_request *r)
+static void put_structure(writer *w, const npa_words *r, int kind)
 {
-    int64_t head[] = {r->rule->id, r->axes, r->ndim, r->nin | r->nout << 8 | r->mask << 16,
-                      r->errstate, r->initial, r->rule->kind};
+    int64_t head[] = {r->rule, r->axes, r->ndim, r->nin | r->nout << 8 | r->mask << 16,
+                      r->errstate, r->initial, kind};
     for (size_t i = 0; i < sizeof head / sizeof *head; i++) {
         put_word(w, head[i]);
     }
@@ -273,25 +273,23 @@ static void put_structure(writer *w, npa_request *r)
         w->failed |= r->shape[axis] == 0;
         put_extent(w, r->shape[axis]);
     }
-    w->failed |= r->rule->kind == NPA_GATHER;
-    for (int k = 0; k < npa_operand_count(r) && !w->failed; k++) {
-        npa_operand *o = npa_operand_at(r, k);
+    w->failed |= kind == NPA_GATHER;
+    const npa_operand *o = npa_words_first(r);
+    for (int k = 0; k < npa_words_count(r) && !w->failed; k++, o = npa_words_next(r, o)) {
         bool output = k >= r->nin && k < r->nin + r->nout;
-        char value[16] = "";
         put_word(w, o->buffer), put_word(w, o->type);
         if (o->buffer >= 0) {
             put_view(w, r, o, output);
-        } else if (r->rule->value_in_key) {
-            npa_key_value(o->type, o->at, value);
-            put(w, value, sizeof value);
+        } else {
+            put(w, o->at, 8 * (size_t)o->offset);
         }
         if (output) {
-            bool reduced = r->rule->kind == NPA_REDUCE || r->rule->kind == NPA_ARG;
+            bool reduced = kind == NPA_REDUCE || kind == NPA_ARG;
             put_word(w, injective(r, o, reduced ? r->axes : 0));
         }
     }
-    if (!w->failed && r->rule->kind != NPA_MAP) {
-        put_rows(w, r);
+    if (!w->failed && kind != NPA_MAP) {
+        put_rows(w, r, kind);
     }
 }
 
@@ -322,10 +320,10 @@ static void write_structure(writer *w, const npa_snapshot *s)
     w->region_bytes = region_bytes(ndim);
     put_word(w, s->nrequests), put_word(w, nbuffers);
     for (int i = 0; i < nbuffers; i++) {
-        put_word(w, s->states[i] & NPA_STATE_FLAGS);
+        put_word(w, npa_snapshot_state(s, i) & NPA_STATE_FLAGS);
     }
     for (int i = 0; i < s->nrequests && !w->failed; i++) {
-        put_structure(w, npa_snapshot_request(s, i));
+        put_structure(w, npa_snapshot_request(s, i), s->lines[i].rule->kind);
     }
     for (int i = 0; i < nbuffers && !w->failed; i++) {
         put_overlaps(w, i);
@@ -360,12 +358,15 @@ typedef struct { int32_t request, operand, axis; } place;
 
 static bool find_number(const npa_snapshot *s, place at, int64_t *found)
 {
-    npa_request *r = at.request >= 0 && at.request < s->nrequests
+    const npa_words *r = at.request >= 0 && at.request < s->nrequests
         ? npa_snapshot_request(s, at.request) : NULL;
-    if (r == NULL || at.axis >= r->ndim || at.operand >= npa_operand_count(r)) {
+    if (r == NULL || at.axis >= r->ndim || at.operand >= npa_words_count(r)) {
         return false;
     }
-    npa_operand *o = at.operand < 0 ? NULL : npa_operand_at(r, at.operand);
+    const npa_operand *o = at.operand < 0 ? NULL : npa_words_first(r);
+    for (int k = 0; k < at.operand; k++) {
+        o = npa_words_next(r, o);
+    }
     if ((o == NULL && at.axis < 0) || (o != NULL && o->buffer < 0)) {
         return false;
     }

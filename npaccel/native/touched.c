@@ -60,7 +60,7 @@ static void drop(note *n)
 static void note_requests(note *n, const npa_key *key)
 {
     *n = (note){.key = malloc(key->size), .key_size = key->size, .backend = npa_q.backend};
-    if (n->key == NULL || !npa_snapshot_take(&n->s, npa_q.nrequests, key, false)) {
+    if (n->key == NULL || !npa_snapshot_take(&n->s, &npa_q, npa_q.nrequests, npa_q.nbuffers, false)) {
         drop(n); /* some other time */
     } else {
         memcpy(n->key, key->bytes, key->size);

@@ -82,7 +82,8 @@ class Answers:
                 return
         yield
         following = _native.serial(None) or 0
-        found = engine.stored.program(unpack_outcome(reply.outcome), following, asked.trace)
+        outcome = unpack_outcome(reply.outcome, asked.requests)
+        found = engine.stored.program(outcome, following)
         if reply.pattern is not None:
             engine.patterns.add_packed(*reply.pattern)
         if asked.section is not None:
@@ -90,4 +91,4 @@ class Answers:
         elif found is not None:
             asked.sequence.ready = True
             found[2].rival = engine.tiers.rival_seconds(asked)
-            engine._take_over(asked.key, found)
+            engine._take_over(asked.requests.key, found)

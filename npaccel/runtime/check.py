@@ -70,7 +70,7 @@ class State:
             index: np.frombuffer(bytearray(content or b""), dtype="u1")
             for index, content in enumerate(contents)
         }
-        return cls(decode(pending.trace()), memory, pending.sites, code)
+        return cls(decode(pending), memory, pending.sites, code)
 
 
 class Checker:

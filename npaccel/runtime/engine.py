@@ -57,14 +57,14 @@ from npaccel.runtime.section_code import ONLY_NUMPY
 from npaccel.runtime.smaller import CUT, Made, cut_until
 from npaccel.runtime.stored import (
     Found,
-    PlannedWords,
+    Outcome,
+    Planned,
     Positions,
     StoredPrograms,
-    outcome_of,
     program_key,
 )
 from npaccel.runtime.tiers import NEVER, Sequence, Tiers
-from npaccel.runtime.trace import decode, portable, rule_text
+from npaccel.runtime.trace import Requests, decode, portable
 from npaccel.runtime.warn import tell, warn_user
 
 __all__ = ["Engine"]
@@ -154,7 +154,7 @@ class Engine:
     def _program(self, pending: Pending) -> _native.Program:
         config, backend = self.config, self._backend_for(pending)
         if backend == "numpy":
-            program = one_by_one(decode(pending.trace()), ONLY_NUMPY, pending.serial)
+            program = one_by_one(decode(pending), ONLY_NUMPY, pending.serial)
             self.traces.add(pending.key, program)
             return program
         due = self._known(pending)
@@ -214,7 +214,7 @@ class Engine:
         if not (tiers.busy or self.answers.busy) and (missing or tiers.pays(sequence, pending)):
             sequence.unlike += missing
             named = self._name(pending, sequence)
-            if not tiers.ask(sequence, pending.key, lambda n: self._job(n, pending, named)):
+            if not tiers.ask(sequence, lambda number: self._job(number, pending, named)):
                 return self._compile(pending, named)
         return tiers.single(sequence, pending)
 
@@ -245,7 +245,8 @@ class Engine:
             if recipe is None or not all(code):
                 continue
             self.filled += 1
-            info = PlannedWords(pending.words, pending.rules, pending.serial)
+            kept = Requests(pending.key, pending.scalars, pending.rules)
+            info = Planned(kept, pending.serial)
             program = assemble(recipe, code, info)
             return self._keep(pending, pattern.positions, pattern.values, program)
         return None
@@ -276,7 +277,7 @@ class Engine:
 
     def _there(self, pending: Pending) -> _native.Program | None:
         """For the device on which data lies, where nobody said so; None: the host's is wanted."""
-        trace = decode(pending.trace())
+        trace = decode(pending)
         if not self.auto.stays(pending, describe(trace, self.planner.plan(trace))):
             return None
         return self._compile(pending, device=self.machines.device(pending.residence[0][1]))
@@ -293,8 +294,7 @@ class Engine:
         found = self._fill(pending, name) if kernel is None and name else None
         if found is not None:
             return found
-        raw = pending.trace()
-        trace = decode(raw)
+        trace = decode(pending)
         moved = self.planner.moved
         planned = self.planner.plan(trace)
         compile_kernel = kernel or self.kernels.get
@@ -314,14 +314,16 @@ class Engine:
         positions = tuple(number for pair in planned.consumed for number in pair)
         values = pending.values(positions)
         if device is None:
+            requests = portable(pending)
             # Those that were moved are as many as there are sizes.
             if self.planner.moved == moved:
                 self.tiers.sequence(pending).planned = True
                 # Where a kernel was compiled that was waited for anyway; else it delays a flush.
-                outcome = outcome_of(raw, positions, recipe, cuts)
+                outcome = Outcome(positions, values, recipe, requests, cuts)
                 self.stored.keep(program_key(pending.key), outcome, tidy=kernel is None)
-            rules, pattern = list(portable(raw)[1].values()), None
+            pattern = None
             if name and not cuts:
+                rules = list(requests.rules.values())
                 pattern = pattern_of(trace, planned, recipe, compiled, values, rules)
             if pattern:
                 self.patterns.add(name, pattern)
@@ -388,12 +390,11 @@ class Engine:
         return program
 
     def _job(self, number: int, pending: Pending, name: str) -> Job:
-        texts = {code: rule_text(rule) for code, rule in pending.rules.items()}
         # A folder that is not there yet is the helper's to make, which takes as long as asking.
         store, limit = self.disk.store(), int(self.config.cache_limit)
         folder = store.folder if store is not None and (store.missing or store.usable()) else ""
-        named = program_key(pending.key)
-        return Job(number, named, pending.words, texts, self.threads, folder, limit, pattern=name)
+        named, requests = program_key(pending.key), portable(pending)
+        return Job(number, named, requests, self.threads, folder, limit, name)
 
     def check(
         self,
@@ -426,7 +427,7 @@ class Engine:
 
     def preview(self, pending: Pending) -> PlanInfo:
         """What they would run as; compiles and runs nothing."""
-        trace = decode(pending.trace())
+        trace = decode(pending)
         if self._backend_for(pending) == "numpy":
             return describe(trace, single_requests(trace, ONLY_NUMPY))
         return describe(trace, plan(trace))

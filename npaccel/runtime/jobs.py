@@ -5,29 +5,24 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from npaccel.runtime.kernels import Image
-from npaccel.runtime.trace import RawTrace, RuleText
+from npaccel.runtime.trace import Requests
 
 __all__ = ["Job", "Reply"]
 
 
 class Job(NamedTuple):
-    """A trace to plan and compile. folder: the cache's, empty if there is none.
+    """Requests to plan and compile. folder: the cache's, empty if there is none.
 
-    key : its digest, as `program_key` makes it.
-    pattern : the name of its structure's patterns; '' where it has none.
-
-    words, rules : the trace, as words.py reads it; or
-    raw : the trace, as trace.portable makes it.
+    key : what `program_key` makes of theirs.
+    pattern : the name of their structure's patterns; '' where it has none.
     """
 
     number: int
     key: str
-    words: bytes
-    rules: dict[int, RuleText]
+    requests: Requests
     threads: int
     folder: str
     limit: int
-    raw: RawTrace | None = None
     pattern: str = ""
 
 
@@ -35,7 +30,7 @@ class Reply(NamedTuple):
     """What came of a job: a packed Outcome and code by kernels' keys, or why there is none, or only
     with kernels cut into smaller ones.
 
-    outcome : without the trace, where the job had it as words: who asked has them.
+    outcome : without the requests: who asked has them.
     compiled : how many kernels were compiled, not found on disk.
     seconds, requests : how long it took, for how many requests.
     text : with an error, the trace and its (first) plan to read.

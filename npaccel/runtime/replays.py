@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from npaccel import _native
 from npaccel.runtime.recording import Recording, Refused
 from npaccel.runtime.section_code import Code, Place
-from npaccel.runtime.trace import RawTrace
+from npaccel.runtime.trace import DEAD, FRESH, OWNED, STATE_BITS
 
 __all__ = ["make_replay", "requests_of"]
 
@@ -23,7 +24,7 @@ SCALAR_BYTES: Final = 16
 FLOATS: Final[dict[int, Any]] = {np.dtype(code).num: np.dtype(code) for code in "efd"}
 
 
-def requests_of(recording: Recording, threshold: int) -> RawTrace:
+def requests_of(recording: Recording, threshold: int) -> _native.Pending:
     """What a program for the recording is made of; raises Refused.
 
     threshold : bytes from which results are npaccel arrays
@@ -33,15 +34,14 @@ def requests_of(recording: Recording, threshold: int) -> RawTrace:
     kinds = _kinds(recording, blocks)
     _check_overlap(recording, blocks, kinds)
     _check_indices(recording, blocks, kinds)
-    bound = {(request, operand) for request, operand, _ in section.bindings()}
-    buffers: list[tuple[Any, ...]] = []
+    states = array("Q")
     for index, (block, kind) in enumerate(zip(blocks, kinds, strict=True)):
         made = kind == CELL and index not in recording.argument_cells
         fresh = kind in (ROOT, TEMPORARY) or made
         aligned = kind == TEMPORARY or (kind == ROOT and block[0] >= threshold)
-        buffers.append((block[0], fresh, kind == TEMPORARY, aligned))
-    requests = [_without_values(index, raw, bound) for index, raw in enumerate(section.requests())]
-    return buffers, requests
+        flags = FRESH * fresh | DEAD * (kind == TEMPORARY) | OWNED * aligned
+        states.append(block[0] << STATE_BITS | flags)
+    return section.pending(states.tobytes())
 
 
 def make_replay(
@@ -88,7 +88,6 @@ def make_replay(
         errstate=recording.errstate,
         draws=recording.draws if recording.drawn else None,
         drawn=recording.drawn,
-        may_warn=any(request[3] for request in section.requests()),
         heavy=sum(blocks[index][0] for index in code.buffers) >= HEAVY_BYTES,
         info=recording.where,
         place=place.memory,
@@ -129,21 +128,6 @@ def _check_indices(recording: Recording, blocks: list[tuple[Any, ...]], kinds: l
             raise Refused(
                 "it picks elements by indices that it computes, and writes to an argument"
             )
-
-
-def _without_values(index: int, raw: tuple[Any, ...], bound: set[tuple[int, int]]) -> Any:
-    """A request whose numbers that change from call to call are none that a rewrite knows."""
-    inputs = tuple(
-        (_not_a_number(operand[1]), operand[1])
-        if (index, place) in bound and isinstance(operand[0], bytes) and operand[1] in FLOATS
-        else operand
-        for place, operand in enumerate(raw[4])
-    )
-    return (*raw[:4], inputs, *raw[5:])
-
-
-def _not_a_number(number: int) -> bytes:
-    return np.array(np.nan, FLOATS[number]).tobytes().ljust(SCALAR_BYTES, b"\0")
 
 
 def _layout(

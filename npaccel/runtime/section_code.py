@@ -14,9 +14,9 @@ from npaccel.runtime.choice import Device
 from npaccel.runtime.collector import uncollected
 from npaccel.runtime.jobs import Job
 from npaccel.runtime.program import Built, build, one_by_one
-from npaccel.runtime.stored import Found, Positions, program_key, values_of
+from npaccel.runtime.stored import Found, program_key
 from npaccel.runtime.tiers import COMPILING, NEVER, Sequence
-from npaccel.runtime.trace import RawTrace, decode, portable
+from npaccel.runtime.trace import Words, decode, portable
 
 if TYPE_CHECKING:
     from npaccel.runtime.engine import Engine
@@ -58,22 +58,16 @@ class Waiting:
 
     Attributes
     ----------
-    raw : its requests, without objects of this process. serial: of no flush.
+    requests : its own, without objects of this process.
     code : what has come.
     """
 
-    __slots__ = ("code", "key", "raw", "sequence", "serial")
+    __slots__ = ("code", "requests", "sequence")
 
-    def __init__(self, raw: RawTrace) -> None:
-        self.raw = portable(raw)[0]
-        self.serial = 0
-        self.key = b"section " + repr(self.raw).encode()
+    def __init__(self, pending: _native.Pending) -> None:
+        self.requests = portable(pending)
         self.sequence = Sequence()
         self.code: Code | None = None
-
-    def values(self, positions: Positions, /) -> bytes:
-        """Of those scalars."""
-        return values_of(self.raw, positions)
 
     def take(self, found: Found | None) -> None:
         """What the helper's answer came to; None: its code is missing."""
@@ -99,20 +93,21 @@ class SectionCode:
         device = engine.machines.device(memory.name) if memory is not None else None
         return Place(device, memory, anywhere=False)
 
-    def make(self, raw: RawTrace, once: bool, place: Place) -> tuple[Code, Waiting | None]:
+    def make(
+        self, pending: _native.Pending, once: bool, place: Place
+    ) -> tuple[Code, Waiting | None]:
         """What a section of these requests runs. once: for one time, so nothing is compiled."""
         engine = self._engine
         numpy = engine.backend_asked() == "numpy"
         if once or numpy or (engine.config.tiering == "off" and place.device is None):
-            return _single(raw, ONLY_NUMPY if numpy else ENDED if once else NEVER), None
+            return _single(pending, ONLY_NUMPY if numpy else ENDED if once else NEVER), None
         with engine._alone():
             if engine.config.tiering == "eager" or place.device is not None:
-                return self._compile(raw, place.device), None
-            waiting = Waiting(raw)
-            found = engine.stored.find(waiting)
+                return self._compile(pending, place.device), None
+            found = engine.stored.find(pending, in_queue=False)
             if found is not None:
                 return _code(found), None
-            return _single(raw, COMPILING), waiting
+            return _single(pending, COMPILING), Waiting(pending)
 
     def attend(self, waiting: Waiting) -> bool:
         """It has run once more: have it compiled if nobody does; True once it waits no longer."""
@@ -122,21 +117,21 @@ class SectionCode:
             engine.answers.take()
             idle = not (sequence.asked or sequence.refused or engine.tiers.busy)
             if waiting.code is None and idle and not self._ask(waiting):
-                waiting.code = self._compile(waiting.raw)
+                waiting.code = self._compile(waiting.requests)
             return waiting.code is not None or bool(sequence.refused)
 
     def _ask(self, waiting: Waiting) -> bool:
         def job(number: int) -> Job:
             limit = int(engine.config.cache_limit)
             folder, threads = engine.disk.folder(), engine.threads
-            key = program_key(waiting.key)
-            return Job(number, key, b"", {}, threads, folder, limit, waiting.raw)
+            key = program_key(waiting.requests.key)
+            return Job(number, key, waiting.requests, threads, folder, limit)
 
         engine = self._engine
-        return engine.tiers.ask(waiting.sequence, waiting.key, job, waiting)
+        return engine.tiers.ask(waiting.sequence, job, waiting)
 
-    def _compile(self, raw: RawTrace, device: Device | None = None) -> Code:
-        engine, trace = self._engine, decode(raw)
+    def _compile(self, words: Words, device: Device | None = None) -> Code:
+        engine, trace = self._engine, decode(words)
         planned = plan(trace)
 
         def make(planned: Plan) -> Built:
@@ -147,14 +142,15 @@ class SectionCode:
             (recipe, _, program), planned, _, _ = engine.made(trace, planned, make)
         except (CompileError, BackendUnavailable) as error:
             if device is not None:
-                return self._compile(raw)
-            return _single(raw, f"not compiled: {error}")
+                return self._compile(words)
+            return _single(words, f"not compiled: {error}")
         return Code(program, frozenset(recipe.buffers), frozenset(planned.consumed))
 
 
-def _single(raw: RawTrace, reason: str) -> Code:
+def _single(words: Words, reason: str) -> Code:
     """NumPy's loops, request by request."""
-    return Code(one_by_one(decode(raw), reason), frozenset(range(len(raw[0]))), frozenset())
+    trace = decode(words)
+    return Code(one_by_one(trace, reason), frozenset(range(len(trace.buffers))), frozenset())
 
 
 def _code(found: Found) -> Code:

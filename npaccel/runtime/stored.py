@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import marshal
-import pickle
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from npaccel import _native
 from npaccel.backends.base import Loaded
@@ -16,20 +14,16 @@ from npaccel.caches.store import Store, digest
 from npaccel.ir.passes import Cut, plan
 from npaccel.runtime.packed import pack_steps
 from npaccel.runtime.program import PlanInfo, Recipe, assemble, describe
-from npaccel.runtime.trace import RawTrace, RuleText, decode, portable
-from npaccel.runtime.words import raw_trace
+from npaccel.runtime.trace import Requests, RuleText, decode
 
 __all__ = [
     "Outcome",
     "Planned",
-    "PlannedWords",
     "Positions",
     "StoredPrograms",
-    "outcome_of",
     "pack_outcome",
     "program_key",
     "unpack_outcome",
-    "values_of",
 ]
 
 # request, input, request, input ... of the scalars whose values a plan depends on.
@@ -43,37 +37,26 @@ LARGEST_BYTES = 4 << 20
 VARIANTS = b"variants "
 
 
-class Requests(Protocol):
-    """What is asked of requests whose Program is looked for: a `Pending`, or a section's."""
-
-    @property
-    def key(self) -> bytes: ...
-    @property
-    def serial(self) -> int: ...
-    def values(self, positions: Positions, /) -> bytes: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What planning a trace came to, as plain data.
 
-    rules : those of the trace, by id: what its key means.
+    requests : their rules are what their key means; all else is for explain().
     cuts : what the plan was made with.
-    trace : the requests themselves, pickled, for explain(); b"" where who asked has them.
     """
 
     positions: Positions
     values: bytes
     recipe: Recipe
-    rules: dict[int, RuleText]
-    trace: bytes
+    requests: Requests
     cuts: dict[int, Cut]
 
 
-def pack_outcome(outcome: Outcome) -> bytes:
-    """The bytes of an Outcome, which this version of Python reads in half a pickle's time."""
-    recipe = outcome.recipe
-    rules = [tuple(rule) for rule in outcome.rules.values()]
+def pack_outcome(outcome: Outcome, *, whole: bool = True) -> bytes:
+    """The bytes of an Outcome, which this version of Python reads in half a pickle's time. whole:
+    with its requests, which who asked for it has."""
+    recipe, requests = outcome.recipe, outcome.requests
+    rules = [tuple(rule) for rule in requests.rules.values()]
     steps = recipe.packed or pack_steps(recipe.steps)
     return marshal.dumps(
         (
@@ -81,64 +64,35 @@ def pack_outcome(outcome: Outcome) -> bytes:
             outcome.values,
             ([], recipe.dropped, recipe.kernels, recipe.buffers, steps),
             rules,
-            outcome.trace,
+            (requests.key, requests.scalars) if whole else (),
             {request: tuple(cut) for request, cut in outcome.cuts.items()},
         )
     )
 
 
-def unpack_outcome(packed: bytes) -> Outcome:
-    """What `pack_outcome` packed."""
-    positions, values, recipe, rules, trace, cuts = marshal.loads(packed)
-    texts = [RuleText(*rule) for rule in rules]
+def unpack_outcome(packed: bytes, asked: Requests | None = None) -> Outcome:
+    """What `pack_outcome` packed. asked: its requests, if it is without."""
+    positions, values, recipe, rules, requests, cuts = marshal.loads(packed)
     known = {request: Cut(*cut) for request, cut in cuts.items()}
-    by_id = {rule.id: rule for rule in texts}
-    return Outcome(positions, values, Recipe(*recipe), by_id, trace, known)
+    if asked is None:
+        key, scalars = requests
+        asked = Requests(key, scalars, {rule[0]: RuleText(*rule) for rule in rules})
+    return Outcome(positions, values, Recipe(*recipe), asked, known)
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     """Stands for a PlanInfo that is made when somebody asks."""
 
-    trace: bytes
-    first_flush: int
-    cuts: dict[int, Cut]
-
-    def plan_info(self) -> PlanInfo:
-        """Plan again: the same requests have the same plan."""
-        made = decode(pickle.loads(self.trace))
-        return describe(made, plan(made, cuts=self.cuts), self.first_flush)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedWords:
-    """As Planned, of requests of this process as a `Pending` tells them."""
-
-    words: bytes
-    rules: dict[int, Any]
+    requests: Requests
     first_flush: int
     cuts: dict[int, Cut] = field(default_factory=dict)
 
     def plan_info(self) -> PlanInfo:
-        """Plan them: what a pattern was filled for has the plan that it would have got."""
-        made = decode(raw_trace(self.words, self.rules))
+        """Plan again: the same requests have the same plan, and what a pattern was filled for has
+        the plan that it would have got."""
+        made = decode(self.requests)
         return describe(made, plan(made, cuts=self.cuts), self.first_flush)
-
-
-def values_of(raw: RawTrace, positions: Positions) -> bytes:
-    """As `Pending.values`, of a raw trace."""
-    requests = raw[1]
-    pairs = zip(positions[::2], positions[1::2], strict=True)
-    return b"".join(requests[request][4][place][0] for request, place in pairs)
-
-
-def outcome_of(
-    raw: RawTrace, positions: Positions, recipe: Recipe, cuts: dict[int, Cut]
-) -> Outcome:
-    """The Outcome of a trace whose plan, made with those cuts, was laid out as `recipe`."""
-    plain, rules = portable(raw)
-    trace = pickle.dumps(plain, pickle.HIGHEST_PROTOCOL)
-    return Outcome(positions, values_of(raw, positions), recipe, rules, trace, cuts)
 
 
 def program_key(key: bytes) -> str:
@@ -146,25 +100,14 @@ def program_key(key: bytes) -> str:
     return digest(key)
 
 
-def _taken(
-    found: Outcome,
-    program: _native.Program,
-    first_flush: int,
-    asked: tuple[bytes, dict[int, RuleText]] | None = None,
-) -> Found | None:
-    """What the requests at hand get; None where its rules are not this process's. asked: the
-    trace as words and rules, where the Outcome is without."""
+def _taken(found: Outcome, program: _native.Program, first_flush: int) -> Found | None:
+    """What the requests at hand get; None where its rules are not this process's."""
     known = _native.rules()
-    for number, text in found.rules.items():
+    for number, text in found.requests.rules.items():
         rule = known.get(number)
         if rule is None or (number, rule.name, rule.kind, rule.loop) != text:
             return None
-    told: PlannedWords | Planned
-    if asked:
-        told = PlannedWords(*asked, first_flush, found.cuts)
-    else:
-        told = Planned(found.trace, first_flush, found.cuts)
-    program.info = told
+    program.info = Planned(found.requests, first_flush, found.cuts)
     return found.positions, found.values, program, found.recipe.buffers
 
 
@@ -226,9 +169,11 @@ class StoredPrograms:
         given = [use for use, program in self._given.items() if program.timing[0]]
         return tuple(dict.fromkeys((*given, *self._found)))
 
-    def find(self, pending: Requests) -> Found | None:
+    def find(self, pending: _native.Pending, *, in_queue: bool = True) -> Found | None:
         """The Program for these requests: the scalars that it depends on, their values, itself, and
         the buffers that need memory. None: it has to be planned, or a kernel lacks.
+
+        in_queue : not a section's, which has no place where it would be given to.
         """
         store = self._store()
         if store is None:
@@ -243,25 +188,15 @@ class StoredPrograms:
             entry = self._ready.pop(names[1], None) or store.get(names[1])
         if entry is None:
             return None
-        # What a section asks for has no place where it would be given to.
-        in_queue = isinstance(pending, _native.Pending)
         self._found[tuple(names), pending.key if in_queue else b""] = None
         if isinstance(entry, bytes):
             return self.program(unpack_outcome(entry), pending.serial)
         return _taken(*entry, pending.serial)
 
-    def program(
-        self,
-        found: Outcome,
-        first_flush: int,
-        asked: tuple[bytes, dict[int, RuleText]] | None = None,
-    ) -> Found | None:
-        """The Program of an Outcome; None where its rules are not this process's, or code lacks.
-
-        asked : the trace as words and rules, where the Outcome is without.
-        """
+    def program(self, found: Outcome, first_flush: int) -> Found | None:
+        """The Program of an Outcome; None where its rules are not this process's, or code lacks."""
         program = self._assembled(found)
-        return None if program is None else _taken(found, program, first_flush, asked)
+        return None if program is None else _taken(found, program, first_flush)
 
     def _assembled(self, found: Outcome) -> _native.Program | None:
         code = [self._code(kernel) for kernel in found.recipe.kernels]

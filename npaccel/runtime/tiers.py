@@ -18,7 +18,7 @@ from npaccel import _native
 from npaccel.runtime.cost import POINT_S, Costs
 from npaccel.runtime.helper import Helper
 from npaccel.runtime.jobs import Job
-from npaccel.runtime.trace import RuleText
+from npaccel.runtime.trace import Requests
 
 __all__ = ["COMPILING", "Asked", "Sequence", "Tiers"]
 
@@ -95,13 +95,12 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A job that the helper has: for which key, and of which sequence; the macro section's
-    `Waiting`, if it is one's; the trace as words and rules, if it was sent as that."""
+    """A job that the helper has: requests, and of which sequence; the macro section's `Waiting`,
+    if it is one's."""
 
-    key: bytes
+    requests: Requests
     sequence: Sequence
     section: Any = None
-    trace: tuple[bytes, dict[int, RuleText]] | None = None
 
 
 class Tiers:
@@ -173,9 +172,7 @@ class Tiers:
                 self._helper = self._make_helper()
                 self._helper.start()
 
-    def ask(
-        self, sequence: Sequence, key: bytes, job: Callable[[int], Job], section: Any = None
-    ) -> bool:
+    def ask(self, sequence: Sequence, job: Callable[[int], Job], section: Any = None) -> bool:
         """Have requests compiled; False: there is no helper."""
         if self._helper is None:
             self._helper = self._make_helper()
@@ -184,8 +181,7 @@ class Tiers:
         asked = job(number)
         if not self._helper.ask(number, asked):
             return False
-        trace = None if asked.raw else (asked.words, asked.rules)
-        self._jobs[number] = Asked(key, sequence, section, trace)
+        self._jobs[number] = Asked(asked.requests, sequence, section)
         sequence.asked = True
         return True
 
@@ -230,7 +226,7 @@ class Tiers:
 
     def rival_seconds(self, asked: Asked) -> float:
         """The best time of tier 0 for what was asked; 0: it is not known any more."""
-        program = asked.sequence.programs.get(asked.key)
+        program = asked.sequence.programs.get(asked.requests.key)
         return 0.0 if program is None else program.timing[1]
 
     def forget(self) -> None:

@@ -1,70 +1,41 @@
-"""From the C core's plain tuples to the IR's Trace: bytes become elements, type numbers codes."""
+"""From the C core's words to the IR's Trace: bytes become elements, type numbers codes."""
 
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from npaccel.ir.nodes import BufferInfo, Kind, Request, ScalarOperand, Trace, View
 from npaccel.ir.scalar import Value
 
-__all__ = ["RawTrace", "RuleText", "decode", "portable", "rule_text"]
-
-# What `Pending.trace()` returns.
-RawTrace = tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]
-
+__all__ = [
+    "DEAD",
+    "FRESH",
+    "OWNED",
+    "STATE_BITS",
+    "Requests",
+    "RuleText",
+    "Words",
+    "decode",
+    "portable",
+    "rule_text",
+]
 
 _DTYPES = [np.dtype(char) for char in "?bhilqBHILQefdFD"]
 # NumPy's type numbers to the IR's codes ("f8").
-_CODES = {dtype.num: dtype.str[1:] for dtype in _DTYPES}
-_SIZES = {dtype.num: dtype.itemsize for dtype in _DTYPES}
+_CODES: dict[int, str] = {dtype.num: dtype.str[1:] for dtype in _DTYPES}
+_SIZES: dict[int, int] = {dtype.num: dtype.itemsize for dtype in _DTYPES}
 _KINDS = tuple(Kind)
 _DOUBLE = struct.Struct("=d")
-NUMPYS = 1 << 8  # as in native/record.h
-
-
-def _operand(raw: tuple[Any, ...], position: int) -> View | ScalarOperand:
-    if isinstance(raw[0], bytes):
-        code = _CODES[raw[1]]
-        return ScalarOperand(code, position, _value(raw[0], code))
-    return _view(raw)
-
-
-def _value(raw: bytes, code: str) -> Value:
-    if code == "f8":  # most of them are
-        return float(_DOUBLE.unpack_from(raw)[0])
-    value: Value = np.frombuffer(raw, dtype=code, count=1)[0].item()
-    return value
-
-
-def _view(raw: tuple[Any, ...]) -> View:
-    buffer, offset, strides, number = raw
-    size = _SIZES[number]
-    steps = (strides[0] // size,) if len(strides) == 1 else tuple([s // size for s in strides])
-    return View(buffer, _CODES[number], offset // size, steps)
-
-
-def _request(index: int, raw: tuple[Any, ...]) -> Request:
-    rule, shape, axes, errstate, inputs, outputs, mask, _initial = raw
-    operands = tuple([_operand(item, position) for position, item in enumerate(inputs)])
-    loop = rule.loop
-    if rule.name == "copy" and isinstance(operands[0], ScalarOperand):
-        loop = (operands[0].dtype, loop[1])  # a scalar was cast when it was recorded
-    return Request(
-        index,
-        _KINDS[rule.kind],
-        rule.name,
-        shape,
-        tuple(axes),
-        operands,
-        tuple(map(_view, outputs)),
-        loop,
-        None if mask is None else _view(mask),
-        errstate & 0xFF,
-        bool(errstate & NUMPYS),
-    )
+# As in native/record.h.
+NUMPYS = 1 << 8
+OWNED, FRESH, DEAD, STATE_BITS = 1, 2, 4, 4
+END_WORDS, SCALAR_BYTES = 2, 16
+HALF = (1 << 32) - 1
 
 
 class RuleText(NamedTuple):
@@ -81,27 +52,136 @@ def rule_text(rule: Any) -> RuleText:
     return RuleText(rule.id, rule.name, rule.kind, rule.loop)
 
 
-def portable(raw: RawTrace) -> tuple[RawTrace, dict[int, RuleText]]:
-    """A raw trace without objects of this process, and its rules by id."""
-    buffers, requests = raw
-    rules: dict[int, RuleText] = {}
-    plain = []
-    for request in requests:
-        rule = request[0]
-        text = rules.get(rule.id)
-        if text is None:
-            text = rules[rule.id] = rule_text(rule)
-        plain.append((text, *request[1:]))
-    return (buffers, plain), rules
+class Words(Protocol):
+    """Requests as the C core writes them (native/key.c): a `Pending`, or `Requests`.
+
+    key : words of eight bytes; scalars : sixteen bytes for each; rules : by id.
+    """
+
+    @property
+    def key(self) -> bytes: ...
+    @property
+    def scalars(self) -> bytes: ...
+    @property
+    def rules(self) -> Mapping[int, Any]: ...
 
 
-def decode(raw: RawTrace) -> Trace:
-    """Return the Trace that `Pending.trace()` describes."""
-    buffers, requests = raw
-    return Trace(
-        tuple(
-            BufferInfo(index, size, fresh, dead, owned)
-            for index, (size, fresh, dead, owned) in enumerate(buffers)
-        ),
-        tuple(_request(index, item) for index, item in enumerate(requests)),
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The same, without lines."""
+
+    key: bytes
+    scalars: bytes
+    rules: Mapping[int, Any]
+
+    def values(self, positions: tuple[int, ...]) -> bytes:
+        """The values of those scalars (request, input, request, input ...), joined."""
+        places: dict[tuple[int, int], int] = {}
+        for index, (_, _, _, operands) in enumerate(_split(self.key)):
+            for place, operand in enumerate(operands):
+                if operand[0] < 0:
+                    places[index, place] = SCALAR_BYTES * len(places)
+        starts = [places[pair] for pair in zip(positions[::2], positions[1::2], strict=True)]
+        return b"".join([self.scalars[at : at + SCALAR_BYTES] for at in starts])
+
+
+def portable(words: Words) -> Requests:
+    """Requests without objects of this process."""
+    texts = {number: rule_text(rule) for number, rule in words.rules.items()}
+    return Requests(words.key, words.scalars, texts)
+
+
+# Of an operand: buffer, or -1 for a scalar; type number, offset, strides.
+_Operand = tuple[int, int, int, list[int]]
+# Of a request: its first two words, shape, operands.
+_Request = tuple[int, int, tuple[int, ...], list[_Operand]]
+Operand = View | ScalarOperand
+
+
+def _split(key: bytes) -> Iterator[_Request]:
+    numbers = memoryview(key).cast("q").tolist()
+    place = 0
+    for _ in range(numbers[-END_WORDS] & HALF):
+        head, counts = numbers[place : place + 2]
+        ndim = counts & 0xFF
+        place += 2 + ndim
+        shape = tuple(numbers[place - ndim : place])
+        operands: list[_Operand] = []
+        for _ in range((counts >> 8 & 0xFF) + (counts >> 16 & 0xFF) + (counts >> 24 & 0xFF)):
+            first, offset = numbers[place : place + 2]
+            place += 2
+            if first & HALF == HALF:
+                operands.append((-1, first >> 32, offset, []))
+                place += offset  # its value, as far as it is part of the key
+            else:
+                strides = numbers[place : place + ndim]
+                operands.append((first & HALF, first >> 32, offset, strides))
+                place += ndim
+        yield head, counts, shape, operands
+
+
+def _buffers(key: bytes) -> Iterator[BufferInfo]:
+    numbers = memoryview(key).cast("Q")
+    count = numbers[-END_WORDS] >> 32
+    states = numbers[len(numbers) - END_WORDS - count : len(numbers) - END_WORDS].tolist()
+    for index, state in enumerate(states):
+        flags = bool(state & FRESH), bool(state & DEAD), bool(state & OWNED)
+        yield BufferInfo(index, state >> STATE_BITS, *flags)
+
+
+def _view(operand: _Operand) -> View:
+    buffer, number, offset, strides = operand
+    size = _SIZES[number]
+    steps = (strides[0] // size,) if len(strides) == 1 else tuple([s // size for s in strides])
+    return View(buffer, _CODES[number], offset // size, steps)
+
+
+def _value(raw: bytes, code: str) -> Value:
+    if code == "f8":  # most of them are
+        return float(_DOUBLE.unpack_from(raw)[0])
+    value: Value = np.frombuffer(raw, dtype=code, count=1)[0].item()
+    return value
+
+
+def _inputs(operands: list[_Operand], scalars: Iterator[bytes]) -> tuple[Operand, ...]:
+    found: list[Operand] = []
+    for position, operand in enumerate(operands):
+        if operand[0] >= 0:
+            found.append(_view(operand))
+        else:
+            code = _CODES[operand[1]]
+            found.append(ScalarOperand(code, position, _value(next(scalars), code)))
+    return tuple(found)
+
+
+def _request(
+    index: int, raw: _Request, rules: Mapping[int, Any], scalars: Iterator[bytes]
+) -> Request:
+    head, counts, shape, operands = raw
+    rule, axes, errstate = rules[head & HALF], head >> 32, counts >> 32 & 0xFFFF
+    nin, nout = counts >> 8 & 0xFF, counts >> 16 & 0xFF
+    inputs = _inputs(operands[:nin], scalars)
+    loop = rule.loop
+    if rule.name == "copy" and isinstance(inputs[0], ScalarOperand):
+        loop = (inputs[0].dtype, loop[1])  # a scalar was cast when it was recorded
+    return Request(
+        index,
+        _KINDS[rule.kind],
+        rule.name,
+        shape,
+        tuple([axis for axis in range(len(shape)) if axes >> axis & 1]) if axes else (),
+        inputs,
+        tuple(map(_view, operands[nin : nin + nout])),
+        loop,
+        _view(operands[-1]) if len(operands) > nin + nout else None,
+        errstate & 0xFF,
+        bool(errstate & NUMPYS),
     )
+
+
+def decode(words: Words) -> Trace:
+    """Return the Trace that these words describe."""
+    rules, values = words.rules, words.scalars
+    scalars = iter([values[at : at + SCALAR_BYTES] for at in range(0, len(values), SCALAR_BYTES)])
+    requests = [_request(i, raw, rules, scalars) for i, raw in enumerate(_split(words.key))]
+    return Trace(tuple(_buffers(words.key)), tuple(requests))

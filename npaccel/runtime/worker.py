@@ -7,7 +7,6 @@ input, so that it never outlives its parent; and after a while without work.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import queue
 import threading
@@ -31,9 +30,8 @@ from npaccel.runtime.kernels import Image, kernel_key, pack_image, unpack_image
 from npaccel.runtime.patterns import pack_pattern, pattern_of
 from npaccel.runtime.program import Recipe, Streams, draft
 from npaccel.runtime.smaller import cut_until
-from npaccel.runtime.stored import Outcome, StoredPrograms, outcome_of, pack_outcome
+from npaccel.runtime.stored import Outcome, StoredPrograms, pack_outcome
 from npaccel.runtime.trace import decode
-from npaccel.runtime.words import raw_trace
 
 __all__ = ["IDLE_S", "lower_priority", "main"]
 
@@ -67,8 +65,7 @@ class Worker:
         self._known.clear()
         self._compiled = 0
         begin = time.monotonic()
-        raw = job.raw or raw_trace(job.words, job.rules)
-        trace = decode(raw)
+        trace = decode(job.requests)
         planned = plan(trace)
         count = len(trace.requests)
 
@@ -86,17 +83,17 @@ class Worker:
             dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
         planned = found.plan
         positions = tuple(number for pair in planned.consumed for number in pair)
-        outcome = outcome_of(raw, positions, recipe, found.cuts)
+        values = job.requests.values(positions)
+        outcome = Outcome(positions, values, recipe, job.requests, found.cuts)
         StoredPrograms(lambda: self._store, self._identity, lambda key: None).keep(job.key, outcome)
         # Of other sizes the same kernels would be taken, for which there are no cuts.
         pattern = None
         if not found.cuts:
             pattern = self._pattern(job, trace, planned, recipe, compiled, outcome)
         seconds = time.monotonic() - begin
-        told = outcome if job.raw else dataclasses.replace(outcome, trace=b"")
         return Reply(
             job.number,
-            pack_outcome(told),
+            pack_outcome(outcome, whole=False),
             dict(self._known),
             self._compiled,
             seconds,
@@ -116,7 +113,7 @@ class Worker:
         outcome: Outcome,
     ) -> tuple[str, bytes | None] | None:
         """For other sizes, on disk if it can be; with its structure's name."""
-        rules = tuple(outcome.rules.values())
+        rules = tuple(job.requests.rules.values())
         values = outcome.values
         made = job.pattern and pattern_of(trace, planned, recipe, compiled, values, rules)
         if not made:

@@ -15,7 +15,7 @@ from npaccel.backends.speeds import Speeds, Work
 from npaccel.errors import BackendUnavailable
 from npaccel.runtime import auto, engine, machines
 from npaccel.runtime.program import PlanInfo
-from npaccel.runtime.stored import Planned, PlannedWords
+from npaccel.runtime.stored import Planned
 
 pytestmark = pytest.mark.pending
 N = 1 << 14
@@ -316,7 +316,7 @@ def test_what_has_run_on_both_is_compared_without_a_plan(measured, monkeypatch, 
         _run(2)
     x = npaccel.asarray(np.arange(float(N)))
     npaccel.evaluate(x * 2.5 + 1.0)
-    for kind in (PlanInfo, Planned, PlannedWords):
+    for kind in (PlanInfo, Planned):
         monkeypatch.setattr(kind, "plan_info", lambda self: pytest.fail("planned again"))
     npaccel.stats(reset=True)
     for _ in range(4):

@@ -65,7 +65,7 @@ def test_packed_steps_compute_the_same() -> None:
     expected = (values - values.mean(1, keepdims=True)) * 3.0
     x = npaccel.asarray(values)
     result = (x - x.mean(1, keepdims=True)) * 3.0
-    trace = decode(_native.pending().trace())
+    trace = decode(_native.pending())
     engine = api._engine
     recipe, code, _ = draft(trace, plan(trace), engine.kernels.get, engine.threads, {})
     program = _native.Program(pack_steps(recipe.steps), recipe.dropped, code, "", pack_code(code))

@@ -30,11 +30,11 @@ def compiled(kernel: Kernel) -> tuple[str, CompiledKernel]:
 
 def laid_out(threads: int) -> tuple[Trace, Plan, Recipe, list[CompiledKernel], list[RuleText]]:
     """What planning comes to for what is pending."""
-    raw = _native.pending().trace()
-    trace = decode(raw)
+    requests = portable(_native.pending())
+    trace = decode(requests)
     planned = plan(trace)
     recipe, kernels, _ = draft(trace, planned, compiled, threads, {})
-    return trace, planned, recipe, kernels, list(portable(raw)[1].values())
+    return trace, planned, recipe, kernels, list(requests.rules.values())
 
 
 def pattern_here(threads: int) -> tuple[Recipe, Pattern | None]:

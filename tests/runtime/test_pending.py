@@ -10,6 +10,7 @@ import pytest
 
 import npaccel
 from npaccel import _native, api
+from npaccel.runtime.trace import decode
 
 pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("deferred")]
 N = 40_000
@@ -28,7 +29,7 @@ def told(pending: _native.Pending) -> tuple[Any, ...]:
         pending.sites,
         pending.outline,
         pending.points,
-        pending.words,
+        pending.scalars,
         pending.rules,
         pending.values((0, 1)),
         pending.structure(1, 1, 1),
@@ -56,9 +57,9 @@ def test_it_says_who_is_dead() -> None:
     x = npaccel.asarray(np.arange(float(N)))
     y = x * 3.0
     z = y + 1.0
-    dead = [buffer[2] for buffer in _native.pending().trace()[0]]
+    dead = [buffer.dead for buffer in decode(_native.pending()).buffers]
     del y
-    dead_now = [buffer[2] for buffer in _native.pending().trace()[0]]
+    dead_now = [buffer.dead for buffer in decode(_native.pending()).buffers]
     assert (dead, dead_now) == ([False] * 3, [False, True, False])
     assert z[7] == 22.0
 

@@ -99,7 +99,7 @@ def test_kernels_become_as_small_as_the_compiler_takes_them(eager, monkeypatch, 
 
 def _first(program, x) -> Kernel:
     made = program(x)
-    planned = plan(decode(npaccel._native.pending().trace()))
+    planned = plan(decode(npaccel._native.pending()))
     assert made is not None
     npaccel.evaluate()
     cold()
@@ -212,7 +212,7 @@ def test_cuts_of_a_plan():
     npaccel.evaluate()
     x = operand()
     y = _chain(x, 8)
-    trace = decode(npaccel._native.pending().trace())
+    trace = decode(npaccel._native.pending())
     sizes = {}
     for most in (16, 8, 3, 1, 0):
         planned = plan(trace, cuts={r.index: Cut(most, "why") for r in trace.requests}, check=True)

@@ -28,7 +28,7 @@ def pictures(seed: int, sizes: tuple[int, int, int], limits: Limits) -> tuple[An
     author = Author(seed, sizes)
     pending = _native.pending()
     given = pending.structure(limits.band_points, limits.inner_points, limits.column_points)
-    found = structure(decode(pending.trace()), limits)
+    found = structure(decode(pending), limits)
     npaccel.evaluate(*author.pool)
     return given, found
 
@@ -58,7 +58,7 @@ def test_numbers_are_those_of_the_trace() -> None:
     x = npaccel.asarray(np.ones((6, 8)))
     y = x[1:, ::2] * x[:-1, 1::2]
     pending = _native.pending()
-    trace = decode(pending.trace())
+    trace = decode(pending)
     assert isinstance(trace, Trace)
     places, wanted = [], []
     for number, request in enumerate(trace.requests):

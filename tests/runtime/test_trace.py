@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -10,14 +12,13 @@ from npaccel import _native
 from npaccel.ir.nodes import Kind, ScalarOperand, View
 from npaccel.ir.verify import verify_trace
 from npaccel.runtime.trace import decode, portable, rule_text
-from npaccel.runtime.words import raw_trace
 
 pytestmark = pytest.mark.usefixtures("deferred")
 
 
 def recorded(*results):
     """The Trace of what is pending; `results` are kept alive by the caller."""
-    trace = decode(_native.pending().trace())
+    trace = decode(_native.pending())
     verify_trace(trace)
     return trace
 
@@ -80,17 +81,47 @@ def test_dead_buffers_and_order() -> None:
     assert trace.requests[1].inputs[0].buffer == middle
 
 
-def test_words_say_the_same() -> None:
+def of_many_kinds() -> list[np.ndarray]:
     a = npaccel.evaluate(npaccel.asarray(np.arange(60, dtype="f4").reshape(6, 10)) * 1)
-    kept = [
+    return [
         a[4:1:-1, 1::3] + a[:3, 2::3],
         np.add(a, np.float32(0.1), where=a > 3, out=a.copy()),
         a.sum(axis=0),
         np.where(a > 2, a, 1j),
         a[np.array([5, 0, 1])] ** 2.5,
+        np.power(a, np.float32(2)) + np.float32(3),
         np.concatenate([a, a]),
     ]
-    pending = _native.pending()
-    plain, texts = portable(pending.trace())
-    assert {number: rule_text(rule) for number, rule in pending.rules.items()} == texts
-    assert raw_trace(pending.words, texts) == plain and len(plain[1]) > len(kept) - 1
+
+
+def test_words_say_the_same_in_another_process() -> None:
+    kept, pending = of_many_kinds(), _native.pending()
+    sent = pickle.loads(pickle.dumps(portable(pending)))
+    assert decode(sent) == decode(pending) and len(decode(sent).requests) > len(kept) - 1
+    assert sent.rules == {number: rule_text(rule) for number, rule in pending.rules.items()}
+    places = [
+        (request.index, operand.position)
+        for request in decode(sent).requests
+        for operand in request.inputs
+        if isinstance(operand, ScalarOperand)
+    ]
+    positions = tuple(number for pair in places for number in pair)
+    assert sent.values(positions) == pending.values(positions) == pending.scalars
+    assert sent.values(positions[2:4]) == pending.scalars[16:32]
+
+
+def test_values_are_words_only_where_plans_look_at_them() -> None:
+    a = npaccel.evaluate(npaccel.asarray(np.arange(60.0)) * 1)
+
+    def key(make) -> tuple[bytes, bytes]:
+        kept, pending = make(), _native.pending()
+        del kept
+        npaccel.evaluate()
+        return pending.key, pending.scalars
+
+    plain, other = key(lambda: a + 3.0), key(lambda: a + 5.5)
+    assert plain[0] == other[0] and plain[1] != other[1]
+    two, three = key(lambda: np.power(a, 2.0)), key(lambda: np.power(a, 3.0))
+    assert two[0] != three[0] and len(two[0]) == len(three[0]) == len(plain[0]) + 16
+    odd, uneven = key(lambda: np.power(a, 2.3)), key(lambda: np.power(a, 3.7))
+    assert odd[0] == uneven[0]
