@@ -9,6 +9,7 @@
 #include "fold.h"
 
 #include <fenv.h>
+#include <math.h>
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -614,6 +615,28 @@ static void prepare(fold *f, const npa_folding *of)
     f->dense = f->type == f->a->type && (f->in_row == f->a->size || f->row == 1);
 }
 
+int npa_fold_told(const npa_folding *of, int kinds)
+{
+    fold f;
+    int type = of->out_type, size = npa_item_sizes[type], parts = PyTypeNum_ISCOMPLEX(type) ? 2 : 1;
+    int real = type == NPY_CFLOAT ? NPY_FLOAT : type == NPY_CDOUBLE ? NPY_DOUBLE : type;
+    if (kinds < 0 || !(kinds & 2) || !(PyTypeNum_ISFLOAT(type) || parts == 2)) {
+        return kinds;
+    }
+    prepare(&f, of);
+    for (int64_t i = 0; i < f.points; i++) {
+        const char *at = f.out + locate(&f, f.order.band, f.order.nband, i, f.out_step);
+        for (int k = 0; k < parts; k++) {
+            double value;
+            npa_cast(real, at + k * (size / parts), 0, NPY_DOUBLE, (char *)&value, 0, 1);
+            if (isinf(value)) {
+                return kinds;
+            }
+        }
+    }
+    return kinds & ~2;
+}
+
 int npa_fold_combine(const npa_folding *of, const char *parts)
 {
     fold f;
@@ -637,7 +660,7 @@ int npa_fold(const npa_folding *of)
         }
         set_mask(&f, made);
     }
-    int before = npa_now(NPA_IN_LOOPS), kinds = run_parts(&f);
+    int before = npa_now(NPA_IN_LOOPS), kinds = npa_fold_told(of, run_parts(&f));
     npa_now(before);
     free(made);
     return kinds;

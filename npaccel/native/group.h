@@ -106,7 +106,7 @@ size_t npa_sink_state_bytes(const npa_sink *s);
 void npa_sink_begin(const npa_sink *s, void *state);
 void npa_sink_take(const npa_sink *s, void *state, const char *x, int64_t n);
 void npa_sink_end(const npa_sink *s, void *state, int64_t part);
-int npa_sink_finish(const npa_sink *s, char *out);
+int npa_sink_finish(const npa_sink *s, char *out, int raised);
 
 /* The group that begins with request `first` of the queue, of requests below `end`. last: per buffer the
  * last request that uses it. False: request `first` is for evaluate.c. */

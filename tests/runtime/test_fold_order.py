@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from typing import Any
 
 import hypothesis
@@ -189,3 +190,18 @@ def test_bits_do_not_depend_on_what_shares_the_loop(
         for axes, value in zip([(0,), (1,), (0, 1)], way, strict=False):
             _same(value, expected(y, np.add, axes))
         _same(way[3], found[0][3])
+
+
+@pytest.mark.parametrize("tiering", ["off", "eager"])
+def test_an_overflow_is_told_where_a_result_is_infinite(tiering: str, setting) -> None:
+    """In an order of its own a part may overflow whose product with the rest does not."""
+    setting("tiering", tiering)
+    x = np.ones((40, 3))
+    x[:4, 0] = [0.0, np.inf, 1e300, 1e300]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert np.isnan(np.asarray(np.multiply.reduce(na.asarray(x), axis=0))[0])
+    assert not [w for w in caught if "overflow" in str(w.message)]
+    x[:2, 0] = 1.0
+    with pytest.warns(RuntimeWarning, match="overflow encountered in reduce"):
+        assert np.isinf(np.asarray(np.multiply.reduce(na.asarray(x), axis=0))[0])
