@@ -51,7 +51,10 @@ def install(
           in C order; None: no memory. What is pending does not change meanwhile: see Pending.
       warn(list of (kind_bits, rule, code, lasti, globals, errstate, scope)) -> None
           floating-point flags to report, after evaluation; may raise (warnings as errors).
-      filters() -> bool    whether RuntimeWarnings are errors now (called when filters changed).
+      filters() -> str     "error", "ignore" or "show": what becomes of RuntimeWarnings now (called
+          when filters changed).
+      shown(list of (kind_bits, rule, code, lasti, globals, scope)) -> list of bool
+          whether all that these requests may warn of was shown before, and would not be again.
     """
 
 def rule(

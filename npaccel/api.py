@@ -27,7 +27,7 @@ from npaccel.runtime import warn
 from npaccel.runtime.core import Core
 from npaccel.runtime.disk import Disk
 from npaccel.runtime.neighbours import watch_neighbours
-from npaccel.runtime.scopes import watch_scopes
+from npaccel.runtime.scopes import shown, watch_scopes
 
 if TYPE_CHECKING:
     from npaccel.observe import devices as inventory
@@ -69,7 +69,8 @@ dispatch.install(
     (os.path.dirname(np.__file__) + os.sep, os.path.dirname(__file__) + os.sep),
     plan=_engine,
     warn=warn.issue,
-    filters=warn.runtime_warnings_are_errors,
+    filters=warn.runtime_warnings,
+    shown=shown,
 )
 
 
