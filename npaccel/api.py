@@ -55,6 +55,7 @@ __all__ = [
     "stats",
 ]
 
+LEAST_TOLD_S: Final = 0.5  # programs that end sooner are told nothing
 ORDERS: Final = ("K", "A", "C", "F", None)
 config: Final = process_settings()
 # Whatever changes the backend makes the engine first, so this is what it has to begin with.
@@ -265,6 +266,8 @@ def watch_gain(tell: Callable[[str], None]) -> Callable[[], None]:
 
     def judge() -> None:
         wall_s = time.perf_counter() - start
+        if wall_s < LEAST_TOLD_S:
+            return
         found = _found(many=True)
         runs_s = _hindrances().runs_s()
         words = hindrances.verdict(
