@@ -51,7 +51,10 @@ def install(
           in C order; None: no memory. What is pending does not change meanwhile: see Pending.
       warn(list of (kind_bits, rule, code, lasti, globals, errstate, scope)) -> None
           floating-point flags to report, after evaluation; may raise (warnings as errors).
-      filters() -> bool    whether RuntimeWarnings are errors now (called when filters changed).
+      filters() -> str     "error", "ignore" or "show": what becomes of RuntimeWarnings now (called
+          when filters changed).
+      shown(list of (kind_bits, rule, code, lasti, globals, scope)) -> list of bool
+          whether all that these requests may warn of was shown before, and would not be again.
     """
 
 def rule(
@@ -224,16 +227,9 @@ class Pending:
 class Program:
     """Native form of a Plan: what a flush with a known key runs.
 
-    steps: (request, releases) to run that request with NumPy's inner loop, or (main, finish or 0,
-    words, (band, band_step, inner, inner_step, parts), scratch_bytes, partial_bytes, slots
-    (request index each), writes (buffers), releases, bytes_read, bytes_written, n_requests).
-    A last item (DeviceKernel, band_step, inner_step, scratch_bytes, owner) has the step run there,
-    and on the host only if that fails; (None, 0, 0, 0, owner) says whose code main and finish are.
-    releases: dead buffers that no later step uses. words: int, or
-    (0, buffer, byte offset) for an address, (1, request, position) for a scalar (two words), (2,)
-    for the partials' address.
-    steps None: every request by itself with NumPy's loops (`single`).
-    steps as bytes: as runtime/packed.py writes them; code: the kernels' addresses.
+    steps: as runtime/packed.py writes them; None: every request by itself with NumPy's loops
+    (`single`). dropped: requests that nobody needs. code: the kernels' addresses, devices: their
+    DeviceKernels, where a step runs, and on the host only if that fails; keep: has both.
 
     timing: (runs, seconds of the best one, seconds of all). last: seconds of the last one. rival:
     seconds that NumPy's loops take for the same, 0 if unknown; a program that is slower in each of
@@ -257,11 +253,12 @@ class Program:
 
     def __init__(
         self,
-        steps: list[tuple[Any, ...]] | bytes | None,
+        steps: bytes | None,
         dropped: int,
         keep: object,
         info: object,
         code: bytes = ...,
+        devices: tuple[DeviceKernel, ...] = ...,
     ) -> None: ...
     def review(self, runs: int, seconds: float) -> None:
         """Become `due` after so many runs more, and so many seconds more; (0, 0): never."""

@@ -27,7 +27,7 @@ from npaccel.runtime import warn
 from npaccel.runtime.core import Core
 from npaccel.runtime.disk import Disk
 from npaccel.runtime.neighbours import watch_neighbours
-from npaccel.runtime.scopes import watch_scopes
+from npaccel.runtime.scopes import shown, watch_scopes
 
 if TYPE_CHECKING:
     from npaccel.observe import devices as inventory
@@ -55,6 +55,7 @@ __all__ = [
     "stats",
 ]
 
+LEAST_TOLD_S: Final = 0.5  # programs that end sooner are told nothing
 ORDERS: Final = ("K", "A", "C", "F", None)
 config: Final = process_settings()
 # Whatever changes the backend makes the engine first, so this is what it has to begin with.
@@ -69,7 +70,8 @@ dispatch.install(
     (os.path.dirname(np.__file__) + os.sep, os.path.dirname(__file__) + os.sep),
     plan=_engine,
     warn=warn.issue,
-    filters=warn.runtime_warnings_are_errors,
+    filters=warn.runtime_warnings,
+    shown=shown,
 )
 
 
@@ -264,6 +266,8 @@ def watch_gain(tell: Callable[[str], None]) -> Callable[[], None]:
 
     def judge() -> None:
         wall_s = time.perf_counter() - start
+        if wall_s < LEAST_TOLD_S:
+            return
         found = _found(many=True)
         runs_s = _hindrances().runs_s()
         words = hindrances.verdict(

@@ -42,7 +42,7 @@ HOOKS: dict[str, Callable[..., Any]] = {
 
 
 def install(inside: tuple[str, ...], **runtime: Callable[..., Any]) -> None:
-    """Install `Array` and all callbacks in the C core; `runtime` holds plan, warn and filters.
+    """Install `Array` and all callbacks in the C core; `runtime`: plan, warn, filters and shown.
 
     inside: path prefixes of NumPy's code and ours, whose lines are not the user's.
     """

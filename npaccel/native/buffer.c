@@ -127,8 +127,9 @@ void npa_collect_dead(void)
         b->next = b; /* mark: off the list */
         if (b->index < 0) {
             npa_release(b);
-        } else if (b->fresh) {
-            npa_q.fresh_bytes -= b->size;
+        } else {
+            npa_q.fresh_bytes -= b->fresh ? b->size : 0;
+            npa_q.unread |= b->unread;
         }
         b = next;
     }

@@ -7,7 +7,7 @@
 
 npa_counters npa_count;
 PyObject *npa_hook_rule, *npa_hook_fold, *npa_hook_ufunc, *npa_hook_getitem, *npa_hook_setitem,
-    *npa_hook_plan, *npa_hook_warn, *npa_hook_filters;
+    *npa_hook_plan, *npa_hook_warn, *npa_hook_filters, *npa_hook_shown;
 int npa_queue_limit = 4096;
 size_t npa_memory_limit = (size_t)1 << 30;
 bool npa_check_mode;
@@ -240,6 +240,7 @@ static int finish_queue(PyObject *program, int done)
     npa_rest_kept(kept);
     npa_end_scopes(done);
     npa_q.urgent = npa_q.repeatable = false;
+    npa_q.unread &= npa_q.nrequests > 0;
     npa_q.serial++;
     npa_count.flushes++;
     generation++;
@@ -292,12 +293,19 @@ static npa_buffer *inherit(npa_request *r, int index, const int *last)
     return NULL;
 }
 
-/* Per buffer the last request that uses it. */
-static void find_last_uses(int *last)
+/* Whether the request need not run: see unseen.c. why: NULL where all are to. */
+static bool is_idle(const uint8_t *why, int i) { return why != NULL && why[i] == NPA_FOR_NOTHING; }
+
+/* Per buffer the last request that uses it; -1: none that runs. */
+static void find_last_uses(int *last, const uint8_t *why)
 {
+    for (int b = 0; b < npa_q.nbuffers; b++) {
+        last[b] = -1;
+    }
     for (int i = 0; i < npa_q.nrequests; i++) {
         npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
-        for (int k = 0; k < npa_operand_count(r); k++) {
+        bool idle = i < run.requests && is_idle(why, i);
+        for (int k = 0; !idle && k < npa_operand_count(r); k++) {
             int buffer = npa_operand_at(r, k)->buffer;
             if (buffer >= 0) {
                 last[buffer] = i;
@@ -341,12 +349,20 @@ static int run_single(int index, const int *last, uint8_t *kinds)
 }
 
 /* The run's requests without a compiler: groups block by block, others by themselves. */
-static int run_groups(const int *last, npa_group *g, npa_tape *tape, uint8_t *kinds, poll_function poll,
-                      bool *interrupted)
+static int run_groups(const int *last, const uint8_t *why, npa_group *g, npa_tape *tape,
+                      uint8_t *kinds, poll_function poll, bool *interrupted)
 {
     while (run.done < run.requests) {
-        int first = run.done, count = 1, status;
-        if (npa_group_form(g, &npa_q, first, run.requests, last)) {
+        int first = run.done, count = 1, end = first, status;
+        if (is_idle(why, first)) {
+            npa_count.dead_requests++;
+            run.done++;
+            continue;
+        }
+        while (end < run.requests && !is_idle(why, end)) {
+            end++;
+        }
+        if (npa_group_form(g, &npa_q, first, end, last)) {
             count = g->count;
             status = npa_group_lower(g, tape) < 0 ? -1 : npa_group_run(g, tape, kinds);
         } else {
@@ -371,16 +387,20 @@ static int run_once(uint8_t *kinds, poll_function poll, bool *interrupted)
     int *last = malloc(sizeof *last * buffers);
     npa_group *g = malloc(sizeof *g);
     int32_t *heads = malloc(sizeof *heads * buffers);
+    uint8_t *why = npa_q.unread && !npa_check_mode ? malloc((size_t)run.requests + 1) : NULL;
     npa_tape tape = {0};
     int status = -1;
+    if (why != NULL && !npa_find_unseen(&npa_q, run.requests, why)) {
+        free(why), why = NULL;
+    }
     if (last != NULL && g != NULL && heads != NULL) {
         memset(heads, -1, sizeof *heads * buffers);
         g->heads = heads;
-        find_last_uses(last);
-        status = run_groups(last, g, &tape, kinds, poll, interrupted);
+        find_last_uses(last, why);
+        status = run_groups(last, why, g, &tape, kinds, poll, interrupted);
     }
     npa_tape_free(&tape);
-    free(last), free(g), free(heads);
+    free(last), free(g), free(heads), free(why);
     return status;
 }
 
@@ -714,6 +734,9 @@ static int flush_queue(bool rounds)
 {
     while (npa_q.nrequests > 0 && (!rounds || npa_over_limit())) {
         uint64_t backend = npa_backend_here();
+        if (!run.stopped && npa_hush_unseen() < 0) {
+            return fail();
+        }
         npa_lock();
         if (npa_q.nrequests == 0) {
             npa_unlock();

@@ -11,7 +11,7 @@ bool npa_guard_on;
 static struct { const char *name; PyObject **slot; } hooks[] = {
     {"rule", &npa_hook_rule}, {"fold", &npa_hook_fold}, {"ufunc", &npa_hook_ufunc},
     {"getitem", &npa_hook_getitem}, {"setitem", &npa_hook_setitem}, {"plan", &npa_hook_plan},
-    {"warn", &npa_hook_warn}, {"filters", &npa_hook_filters}};
+    {"warn", &npa_hook_warn}, {"filters", &npa_hook_filters}, {"shown", &npa_hook_shown}};
 
 static PyObject *evaluate_before_forks(PyObject *module)
 {

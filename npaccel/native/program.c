@@ -30,7 +30,7 @@ typedef struct {
     int64_t band, band_step, inner, inner_step, parts;
     int64_t band_low, inner_low; /* 0 but in a part */
     size_t scratch_bytes, partial_bytes, bytes_read, bytes_written;
-    npa_device *device; /* borrowed from `keep`; NULL: the host's code */
+    npa_device *device; /* one of `devices`; NULL: the host's code */
     uint8_t missed;     /* why the host did it in the last run, or how the device did */
     int owner;          /* whose launches they are; 0: the host's own */
     npa_device_grid device_grid;
@@ -53,7 +53,7 @@ struct npa_program {
     bool foreign; /* has kernels for the host that are not of our making */
     bool missed;  /* in the run at hand the host did what a device was to do */
     int lent;    /* references beyond those that Python counts */
-    PyObject *keep, *info; /* compiled code; whatever Python wants to remember */
+    PyObject *keep, *devices, *info; /* compiled code; kernels; whatever Python wants to remember */
 };
 
 static void program_free(npa_program *p)
@@ -63,132 +63,11 @@ static void program_free(npa_program *p)
         free(p->steps[i].slots), free(p->steps[i].writes), free(p->steps[i].releases);
     }
     free(p->steps);
-    Py_XDECREF(p->keep), Py_XDECREF(p->info);
+    Py_XDECREF(p->keep), Py_XDECREF(p->devices), Py_XDECREF(p->info);
     Py_TYPE(p)->tp_free((PyObject *)p);
 }
 
-static int parse_ints(PyObject *sequence, int32_t **out, int *n)
-{
-    PyObject *fast = PySequence_Fast(sequence, "a sequence of integers is needed");
-    if (fast == NULL) {
-        return -1;
-    }
-    *n = (int)PySequence_Fast_GET_SIZE(fast);
-    *out = calloc((size_t)*n + 1, sizeof **out);
-    for (int i = 0; *out != NULL && i < *n; i++) {
-        (*out)[i] = (int32_t)PyLong_AsLong(PySequence_Fast_GET_ITEM(fast, i));
-    }
-    Py_DECREF(fast);
-    return *out == NULL ? (PyErr_NoMemory(), -1) : PyErr_Occurred() ? -1 : 0;
-}
-
-static int parse_words(PyObject *words, step *s)
-{
-    PyObject *fast = PySequence_Fast(words, "words: a sequence is needed");
-    if (fast == NULL) {
-        return -1;
-    }
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
-    s->words = calloc(2 * (size_t)n + 1, 8);
-    s->patches = calloc((size_t)n + 1, sizeof *s->patches);
-    for (Py_ssize_t i = 0; s->words != NULL && s->patches != NULL && i < n; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(fast, i);
-        if (!PyTuple_Check(item)) {
-            s->words[s->nwords++] = PyLong_AsLongLong(item);
-            continue;
-        }
-        patch *p = &s->patches[s->npatches++];
-        int kind = 0, a = 0;
-        long long b = 0;
-        if (!PyArg_ParseTuple(item, "i|iL", &kind, &a, &b)) {
-            break;
-        }
-        *p = (patch){s->nwords, kind, a, b};
-        s->nwords += kind == PATCH_SCALAR ? 2 : 1;
-    }
-    Py_DECREF(fast);
-    return s->words == NULL || s->patches == NULL ? (PyErr_NoMemory(), -1)
-                                                  : PyErr_Occurred() ? -1 : 0;
-}
-
-/* A list of (buffer, read, written, looped, low, high). */
-static int parse_accesses(PyObject *list, step *s)
-{
-    Py_ssize_t n = PyList_GET_SIZE(list);
-    s->accesses = calloc((size_t)n + 1, sizeof *s->accesses);
-    if (s->accesses == NULL) {
-        return PyErr_NoMemory(), -1;
-    }
-    for (Py_ssize_t i = 0; i < n; i++) {
-        int buffer, read, written, looped;
-        long long low, high;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "ipppLL;an access", &buffer, &read,
-                              &written, &looped, &low, &high)) {
-            return -1;
-        }
-        s->accesses[i] = (npa_access){buffer, read, written, looped, low, high};
-    }
-    return n == s->device->narrays ? 0
-                                   : (PyErr_Format(PyExc_ValueError, "%zd accesses", n), -1);
-}
-
-/* (DeviceKernel, band_step, inner_step, scratch_bytes, owner, accesses, (band's axes, inner ones that may
- * be cut, into multiples of)): the step runs there if it can. None for the kernel: the step's own code is the owner's. */
-static int parse_device(PyObject *item, step *s)
-{
-    PyObject *kernel, *accesses;
-    long long band_step, inner_step, scratch;
-    if (!PyArg_ParseTuple(item, "OLLLiO!(iiL);a device", &kernel, &band_step, &inner_step,
-                          &scratch, &s->owner, &PyList_Type, &accesses, &s->may_cut.band_rank,
-                          &s->may_cut.inner_axes, &s->may_cut.step)) {
-        return -1;
-    }
-    if (s->owner < 0 || s->owner >= NPA_OWNERS) {
-        PyErr_Format(PyExc_ValueError, "owner %d: there are %d", s->owner, NPA_OWNERS);
-        return -1;
-    }
-    if (kernel == Py_None) {
-        return 0;
-    }
-    s->device_grid = (npa_device_grid){s->band, band_step, s->inner, inner_step, (size_t)scratch, 0, 0};
-    s->device = npa_device_of(kernel);
-    return s->device == NULL ? -1 : parse_accesses(accesses, s);
-}
-
-static int parse_step(PyObject *item, step *s)
-{
-    unsigned long long main, finish, scratch, partial, read, written;
-    PyObject *words, *slots, *writes, *releases, *device = NULL;
-    long long band, band_step, inner, inner_step, parts;
-    s->request = -1;
-    if (PyTuple_Check(item) && PyTuple_GET_SIZE(item) == 2) {
-        s->request = (int32_t)PyLong_AsLong(PyTuple_GET_ITEM(item, 0));
-        return PyErr_Occurred() ? -1 : parse_ints(PyTuple_GET_ITEM(item, 1), &s->releases,
-                                                  &s->nreleases);
-    }
-    if (!PyArg_ParseTuple(item, "KKO(LLLLL)KKOOOKKi|O;a kernel step", &main, &finish, &words, &band,
-                          &band_step, &inner, &inner_step, &parts, &scratch, &partial, &slots,
-                          &writes, &releases, &read, &written, &s->nrequests, &device)) {
-        return -1;
-    }
-    if (band < 1 || band_step < 1 || inner < 1 || inner_step < 1) {
-        PyErr_SetString(PyExc_ValueError, "a kernel's grid must be positive");
-        return -1;
-    }
-    s->main = (kernel_function *)(uintptr_t)main;
-    s->finish = (kernel_function *)(uintptr_t)finish;
-    s->band = band, s->band_step = band_step, s->inner = inner, s->inner_step = inner_step;
-    s->parts = parts, s->scratch_bytes = scratch, s->partial_bytes = partial;
-    s->bytes_read = read, s->bytes_written = written;
-    if (device != NULL && device != Py_None && parse_device(device, s) < 0) {
-        return -1;
-    }
-    return parse_words(words, s) < 0 || parse_ints(slots, &s->slots, &s->nslots) < 0 ||
-                   parse_ints(writes, &s->writes, &s->nwrites) < 0 ||
-                   parse_ints(releases, &s->releases, &s->nreleases) < 0 ? -1 : 0;
-}
-
-/* Steps as words of 32 or 64 bits, which are read without an object each (runtime/packed.py): a recipe
+/* Steps are words of 32 or 64 bits, which are read without an object each (runtime/packed.py): a recipe
  * from the helper or from disk has some thousands of numbers. */
 typedef struct {
     const char *at, *end;
@@ -232,9 +111,71 @@ static void unpack_ints(packed *p, int32_t **to, int *n)
     p->failed |= *to == NULL;
 }
 
+/* Who runs it that is not the host's own backend: whose launches they are; its kernel among `devices`, or -1:
+ * the step's code is the owner's; its grid's steps and scratch memory; how it may be cut; accesses. */
+static void unpack_elsewhere(packed *p, step *s, PyObject *devices)
+{
+    int64_t owner = unpack(p);
+    if (owner == 0) {
+        return;
+    }
+    int64_t kernel = unpack(p), band_step = unpack(p), inner_step = unpack(p), scratch = unpack(p);
+    s->may_cut.band_rank = (int)unpack(p), s->may_cut.inner_axes = (int)unpack(p);
+    s->may_cut.step = unpack(p);
+    int n = unpack_count(p);
+    s->owner = (int)owner;
+    s->accesses = calloc((size_t)n + 1, sizeof *s->accesses);
+    for (int i = 0; s->accesses != NULL && i < n; i++) {
+        npa_access *a = &s->accesses[i];
+        a->buffer = (int32_t)unpack(p), a->read = unpack(p) != 0, a->written = unpack(p) != 0;
+        a->looped = unpack(p) != 0, a->low = unpack(p), a->high = unpack(p);
+    }
+    p->failed |= owner < 0 || owner >= NPA_OWNERS || s->accesses == NULL || kernel < -1 ||
+                 kernel >= PyTuple_GET_SIZE(devices);
+    if (p->failed || kernel < 0) {
+        return;
+    }
+    s->device_grid = (npa_device_grid){s->band, band_step, s->inner, inner_step, (size_t)scratch, 0, 0};
+    s->device = npa_device_of(PyTuple_GET_ITEM(devices, kernel));
+    p->failed |= s->device == NULL || n != s->device->narrays;
+}
+
+/* A kernel's arguments: extents; per array its address and strides; scalars; partial results, and how many.
+ * backends/layout.py has the same. */
+static void unpack_arguments(packed *p, step *s, int nscalars)
+{
+    int rank = unpack_count(p), narrays = unpack_count(p);
+    s->words = calloc((size_t)rank + (size_t)narrays * (1 + (size_t)rank) + 2 * (size_t)nscalars + 2, 8);
+    s->patches = calloc((size_t)narrays + (size_t)nscalars + 1, sizeof *s->patches);
+    if (s->words == NULL || s->patches == NULL) {
+        p->failed = true;
+        return;
+    }
+    patch *next = s->patches;
+    for (int i = 0; i < rank; i++) {
+        s->words[s->nwords++] = unpack(p);
+    }
+    for (int k = 0; k < narrays; k++) {
+        int32_t buffer = (int32_t)unpack(p);
+        *next++ = (patch){s->nwords++, PATCH_ADDRESS, buffer, unpack(p)};
+        for (int i = 0; i < rank; i++) {
+            s->words[s->nwords++] = unpack(p);
+        }
+    }
+    for (int k = 0; k < nscalars; k++, s->nwords += 2) {
+        int32_t request = (int32_t)unpack(p);
+        *next++ = (patch){s->nwords, PATCH_SCALAR, request, unpack(p)};
+    }
+    *next++ = (patch){s->nwords++, PATCH_PARTIALS, 0, 0};
+    s->words[s->nwords++] = s->parts;
+    s->npatches = (int)(next - s->patches);
+}
+
 static void unpack_kernel(packed *p, step *s, const uint64_t *code, int ncode)
 {
     int64_t kernel = unpack(p);
+    s->nrequests = (int)unpack(p);
+    int nscalars = unpack_count(p);
     if (kernel < 0 || kernel >= ncode) {
         p->failed = true;
         return;
@@ -244,32 +185,15 @@ static void unpack_kernel(packed *p, step *s, const uint64_t *code, int ncode)
     s->band = unpack(p), s->band_step = unpack(p), s->inner = unpack(p), s->inner_step = unpack(p);
     s->parts = unpack(p), s->scratch_bytes = (size_t)unpack(p), s->partial_bytes = (size_t)unpack(p);
     s->bytes_read = (size_t)unpack(p), s->bytes_written = (size_t)unpack(p);
-    s->nrequests = (int)unpack(p);
     p->failed |= s->band < 1 || s->band_step < 1 || s->inner < 1 || s->inner_step < 1;
+    unpack_arguments(p, s, nscalars);
     unpack_ints(p, &s->slots, &s->nslots);
     unpack_ints(p, &s->writes, &s->nwrites);
-    s->nwords = unpack_count(p);
-    s->words = calloc((size_t)s->nwords + 1, 8);
-    for (int i = 0; s->words != NULL && i < s->nwords; i++) {
-        s->words[i] = unpack(p);
-    }
-    s->npatches = unpack_count(p);
-    s->patches = calloc((size_t)s->npatches + 1, sizeof *s->patches);
-    for (int i = 0; s->patches != NULL && i < s->npatches; i++) {
-        patch here = {0};
-        here.word = (int32_t)unpack(p), here.kind = (int32_t)unpack(p);
-        here.a = (int32_t)unpack(p), here.b = unpack(p);
-        int room = here.kind == PATCH_SCALAR ? 2 : 1;
-        p->failed |= here.kind < PATCH_ADDRESS || here.kind > PATCH_PARTIALS || here.word < 0 ||
-                     here.word > s->nwords - room;
-        s->patches[i] = here;
-    }
-    p->failed |= s->words == NULL || s->patches == NULL;
 }
 
 /* bytes: how long a word is, in a word of eight bytes; the number of steps; per step a request, or -1
  * and a kernel, and the releases. code: per kernel its main and finish. -1 with an exception. */
-static int unpack_steps(npa_program *to, PyObject *bytes, PyObject *code)
+static int unpack_steps(npa_program *to, PyObject *bytes, PyObject *code, PyObject *devices)
 {
     int64_t width = 0;
     int ncode = (int)(PyBytes_GET_SIZE(code) / 16);
@@ -284,6 +208,8 @@ static int unpack_steps(npa_program *to, PyObject *bytes, PyObject *code)
         s->request = (int32_t)unpack(&p);
         if (s->request < 0) {
             unpack_kernel(&p, s, (const uint64_t *)PyBytes_AS_STRING(code), ncode);
+            unpack_elsewhere(&p, s, devices);
+            to->foreign |= s->owner != 0 && s->device == NULL;
         }
         if (!p.failed) {
             unpack_ints(&p, &s->releases, &s->nreleases);
@@ -292,6 +218,9 @@ static int unpack_steps(npa_program *to, PyObject *bytes, PyObject *code)
     if (to->steps == NULL) {
         return PyErr_NoMemory(), -1;
     }
+    if (PyErr_Occurred()) {
+        return -1;
+    }
     if (p.failed || p.at != p.end) {
         PyErr_SetString(PyExc_ValueError, "steps: these bytes are not packed steps");
         return -1;
@@ -299,45 +228,33 @@ static int unpack_steps(npa_program *to, PyObject *bytes, PyObject *code)
     return 0;
 }
 
-/* Program(steps, dropped, keep, info, code=b"") */
+/* Program(steps, dropped, keep, info, code=b"", devices=()); steps None: request by request */
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *steps, *keep, *info, *code = NULL;
+    PyObject *steps, *keep, *info, *code = NULL, *devices = NULL;
     unsigned long long dropped;
-    static char *names[] = {"steps", "dropped", "keep", "info", "code", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OKOO|S", names, &steps, &dropped, &keep, &info,
-                                     &code)) {
+    static char *names[] = {"steps", "dropped", "keep", "info", "code", "devices", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OKOO|SO!", names, &steps, &dropped, &keep, &info,
+                                     &code, &PyTuple_Type, &devices)) {
         return NULL;
     }
-    bool are_packed = PyBytes_Check(steps) && code != NULL;
-    if (steps != Py_None && !PyList_Check(steps) && !are_packed) {
-        return PyErr_Format(PyExc_TypeError, "steps: a list is needed, or bytes and code, or None");
+    if (steps != Py_None && !PyBytes_Check(steps)) {
+        return PyErr_Format(PyExc_TypeError, "steps: bytes are needed, or None");
     }
     npa_program *p = (npa_program *)type->tp_alloc(type, 0);
-    if (p == NULL) {
+    PyObject *no_code = PyBytes_FromString(""), *no_devices = PyTuple_New(0);
+    if (p == NULL || no_code == NULL || no_devices == NULL) {
+        Py_XDECREF(p), Py_XDECREF(no_code), Py_XDECREF(no_devices);
         return NULL;
     }
-    p->dropped = dropped, p->used = npa_q.serial, p->keep = Py_NewRef(keep), p->info = Py_NewRef(info);
+    code = code != NULL ? code : no_code, devices = devices != NULL ? devices : no_devices;
+    p->dropped = dropped, p->used = npa_q.serial, p->info = Py_NewRef(info);
+    p->keep = Py_NewRef(keep), p->devices = Py_NewRef(devices);
     p->single = steps == Py_None;
-    if (are_packed) {
-        if (unpack_steps(p, steps, code) < 0) {
-            Py_DECREF(p);
-            return NULL;
-        }
-        return (PyObject *)p;
-    }
-    Py_ssize_t n = p->single ? 0 : PyList_GET_SIZE(steps);
-    p->steps = calloc((size_t)n + 1, sizeof *p->steps);
-    for (Py_ssize_t i = 0; p->steps != NULL && i < n; i++) {
-        p->nsteps++;
-        if (parse_step(PyList_GET_ITEM(steps, i), &p->steps[i]) < 0) {
-            break;
-        }
-        p->foreign |= p->steps[i].owner != 0 && p->steps[i].device == NULL;
-    }
-    if (p->steps == NULL || PyErr_Occurred()) {
-        Py_DECREF(p);
-        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    int status = p->single ? 0 : unpack_steps(p, steps, code, devices);
+    Py_DECREF(no_code), Py_DECREF(no_devices);
+    if (status < 0) {
+        Py_CLEAR(p);
     }
     return (PyObject *)p;
 }

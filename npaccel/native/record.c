@@ -454,6 +454,9 @@ static int enter_in_queue(draft *d, PyObject **results)
         draft_drop(d);
         return -1;
     }
+    if (d->rule->may_warn && npa_warnings_ignored() && !npa_match_inside()) {
+        d->errstate &= ~0xff; /* under the filters that it is recorded in nobody hears of it */
+    }
     npa_capture_site(&site);
     bool small = is_small(d); /* before the lock: it asks which block is open */
     int status = place_all(d, buffers, offsets), n = d->nin + d->nout + d->masked;
@@ -493,6 +496,9 @@ static int enter_in_queue(draft *d, PyObject **results)
     int32_t indices[NPA_MAX_ARGS + 1];
     for (int k = 0; k < n; k++) {
         indices[k] = d->arrays[k] != NULL ? buffers[k]->index : -1;
+        if (d->arrays[k] != NULL) { /* what it writes comes after what it reads */
+            buffers[k]->unread = k >= d->nin && k < d->nin + d->nout;
+        }
     }
     fill(d, r, indices, offsets);
     npa_q.small = small ? npa_q.small + 1 : 0;

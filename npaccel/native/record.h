@@ -62,6 +62,7 @@ typedef struct npa_buffer {
     bool exported;    /* of a range: somebody may have a buffer on it */
     int32_t index;   /* in the queue, -1 when not there */
     bool fresh;      /* no content yet */
+    bool unread;     /* written by a queued request, and read by none behind it */
     bool pending;    /* a queued request writes it */
     _Atomic bool dead;
     bool later;      /* used after the requests that the flush at hand runs */
@@ -127,6 +128,7 @@ typedef struct {
     size_t copied_bytes;
     bool repeatable; /* the run may have to be repeated: it gives nothing back before its end */
     bool urgent; /* a request reads or writes memory that others may change: run to the end */
+    bool unread; /* a result died that no request reads, see unseen.c */
     uint64_t serial; /* of the flush to come */
     uint64_t backend; /* that was asked for when the last request was recorded */
 } npa_queue;
@@ -145,7 +147,7 @@ extern npa_counters npa_count;
 extern PyTypeObject *npa_array_type; /* npaccel.Array */
 extern PyTypeObject npa_rule_type, npa_program_type;
 extern PyObject *npa_hook_rule, *npa_hook_fold, *npa_hook_ufunc, *npa_hook_getitem, *npa_hook_setitem,
-    *npa_hook_plan, *npa_hook_warn, *npa_hook_filters;
+    *npa_hook_plan, *npa_hook_warn, *npa_hook_filters, *npa_hook_shown;
 extern size_t npa_threshold;
 extern int npa_queue_limit;
 extern size_t npa_memory_limit;
@@ -362,6 +364,7 @@ bool npa_asks_underflow(void); /* floating-point operations are NumPy's, and the
 int npa_checked_errstate(void); /* npa_errstate, and a bit for whether checks are off */
 extern PyObject *npa_errstate_var; /* NumPy's context variable */
 int npa_warnings_are_errors(void); /* -1: an exception is set */
+bool npa_warnings_ignored(void); /* after it: none would be shown */
 typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
 void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
 void npa_internal_prefixes(PyObject *tuple);
@@ -509,8 +512,17 @@ bool npa_touched_waits(void); /* something is to be planned */
 int npa_touched_plan(void);   /* with the GIL, without the lock. 0, or -1 with an exception */
 void npa_touched_forget(void); /* all that was touched so far */
 
+/* unseen.c: what nobody sees. */
+enum { NPA_FOR_NOTHING, NPA_FOR_WARNINGS, NPA_FOR_VALUES };
+bool npa_find_unseen(const npa_queue *q, int requests, uint8_t *why);
+/* Requests that run only for warnings that would not be shown have no errstate any more. With the GIL, without
+ * the lock. 0, or -1 with an exception. */
+int npa_hush_unseen(void);
+
 /* warn.c: floating-point warnings. kinds: raised, per request of the queue, which is over next. */
 void npa_note_warnings(const uint8_t *kinds);
+int npa_heard(const npa_request *r, int kinds); /* which of these its errstate warns of */
+PyObject *npa_scope_of(int request); /* with the lock; NULL: the filters in force */
 void npa_end_scopes(int done); /* the first requests are over */
 void npa_trim_scopes(void); /* it ends earlier */
 bool npa_warnings_found(void);

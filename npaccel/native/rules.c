@@ -272,7 +272,14 @@ int npa_errstate_of(const npa_rule *rule)
 
 static PyObject *filters_seen, *filters_first;
 static Py_ssize_t filters_size = -1;
-static bool filters_error;
+static bool filters_error, filters_ignore;
+
+static bool is_text(PyObject *o, const char *text)
+{
+    return PyUnicode_Check(o) && PyUnicode_CompareWithASCIIString(o, text) == 0;
+}
+
+bool npa_warnings_ignored(void) { return filters_ignore; }
 
 /* Whether RuntimeWarning is an error by now; looks closer only when the filter list changed. */
 int npa_warnings_are_errors(void)
@@ -288,7 +295,8 @@ int npa_warnings_are_errors(void)
     }
     Py_INCREF(list), Py_XINCREF(first); /* the hook is Python: they may be replaced meanwhile */
     PyObject *answer = PyObject_CallNoArgs(npa_hook_filters);
-    int error = answer != NULL ? PyObject_IsTrue(answer) : -1;
+    int error = answer != NULL ? is_text(answer, "error") : -1;
+    bool ignore = answer != NULL && is_text(answer, "ignore");
     Py_XDECREF(answer);
     if (error < 0) {
         Py_DECREF(list), Py_XDECREF(first);
@@ -297,7 +305,7 @@ int npa_warnings_are_errors(void)
     Py_XSETREF(filters_seen, list);
     Py_XSETREF(filters_first, first);
     filters_size = n;
-    filters_error = error;
+    filters_error = error, filters_ignore = ignore;
     return error;
 }
 

@@ -56,7 +56,7 @@ static bool grow(void **at, int n, int *cap, size_t size)
 }
 
 /* Which kinds the errstate at recording wants to hear of. */
-static int heard(const npa_request *r, int kinds)
+int npa_heard(const npa_request *r, int kinds)
 {
     int result = 0;
     for (int i = 0; i < 4 && r->rule->may_warn; i++) {
@@ -76,7 +76,7 @@ void npa_note_warnings(const uint8_t *kinds)
             m++;
         }
         npa_request *r = request(i);
-        int wanted = kinds[i] ? heard(r, kinds[i]) : 0;
+        int wanted = kinds[i] ? npa_heard(r, kinds[i]) : 0;
         if (wanted && grow((void **)&late.at, late.n, &late.cap, sizeof *late.at)) {
             late.at[late.n++] = (warning){
                 r->rule, r->code, r->globals, m < marks.n ? marks.at[m].scope : NULL, r->lasti,
@@ -84,6 +84,15 @@ void npa_note_warnings(const uint8_t *kinds)
             r->code = r->globals = NULL;
         }
     }
+}
+
+PyObject *npa_scope_of(int request)
+{
+    int m = 0;
+    while (m < marks.n && marks.at[m].end <= request) {
+        m++;
+    }
+    return m < marks.n ? marks.at[m].scope : NULL;
 }
 
 static void end_scope(PyObject *scope)
@@ -167,7 +176,7 @@ int npa_issue_warnings(void)
 static bool may_warn_from(int first)
 {
     for (int i = first; i < npa_q.nrequests; i++) {
-        if (heard(request(i), 15)) {
+        if (npa_heard(request(i), 15)) {
             return true;
         }
     }

@@ -16,15 +16,14 @@ from npaccel.observe.report import bytes_text, count, short
 
 __all__ = ["Hindrance", "Hindrances", "gained_s", "verdict"]
 
-# Less than this part of the program's time is little. Programs that end sooner are told nothing.
+# Less than this part of the program's time is little.
 LITTLE = 0.1
-LEAST_WALL_S = 0.5
 # What recording an operation costs at most, about; native/trial.c.
 RECORD_S = 1e-6
 # NumPy's pace is found on so many elements, which takes little, and then on as many as there were,
 # for this part of the program's time at most.
-FEW_POINTS, MOST_POINTS = 1 << 15, 1 << 21
-PACE_SHARE = 0.02
+FEW_POINTS, MOST_POINTS = 1 << 14, 1 << 20
+PACE_SHARE = 0.01
 # Runs of more operations than these are not hindered by what begins them.
 FEW_OPERATIONS = 3
 
@@ -44,9 +43,9 @@ OF_RUNS: Final = {
     "exported": "writes into memory that other code holds a buffer on, {operations} at a time",
     "watched": "reads memory that other code may change unseen, {operations} at a time",
     "strict": "runs {operations} at a time, since warnings are errors",
-    "read": "reads a result after every {operations}",
-    "pointer": "comes after code that reads a result's memory by itself, after every {operations}",
-    "asked": "has npaccel.evaluate() run every {operations}",
+    "read": "reads a result after every {each}",
+    "pointer": "comes after code that reads a result's memory by itself, after every {each}",
+    "asked": "has npaccel.evaluate() run every {each}",
     "full": "is where the queue was full, at {operations}",
 }
 MANY: Final = "has {operations} run at a time, which NumPy does as fast"
@@ -138,7 +137,8 @@ def _hindrance(key: tuple[str, ...], sites: Mapping[str, Amount], many: bool) ->
         known = {"size": bytes_text(round(size)), "threshold": bytes_text(_native.threshold())}
         reason = ON_ARRAYS[key[0]].format(**known)
     else:
-        reason = OF_RUNS[key[0]].format(operations=count(max(round(size), 1), "operation"))
+        operations = count(max(round(size), 1), "operation")
+        reason = OF_RUNS[key[0]].format(operations=operations, each=operations.removeprefix("1 "))
     longest = max(sites, key=lambda site: sites[site].seconds)
     total = sum(amount.seconds for amount in sites.values())
     return Hindrance(reason, longest, len(sites), calls, total)
@@ -148,12 +148,12 @@ def _hindrance(key: tuple[str, ...], sites: Mapping[str, Amount], many: bool) ->
 
 
 def verdict(wall_s: float, hindrances: list[Hindrance], gained: Callable[[float], float]) -> str:
-    """One line for the end of a program that gained little; empty where it gained, or was short.
+    """One line for the end of a program that gained little; empty where it gained.
 
     gained : seconds saved, as far as that is to be known: see `gained_s`.
     """
     little = LITTLE * wall_s
-    if wall_s < LEAST_WALL_S or gained(little) >= little:
+    if gained(little) >= little:
         return ""
     elsewhere = max(wall_s - sum(hindrance.seconds for hindrance in hindrances), 0.0)
     longest = hindrances[0] if hindrances else None

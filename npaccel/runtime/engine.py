@@ -305,7 +305,7 @@ class Engine:
 
         try:
             instead = f"kernels run with {HOST} instead" if device is not None else LOOPS
-            (recipe, compiled, program), planned, cuts, _ = self.made(trace, planned, make, instead)
+            (made, program), planned, cuts, _ = self.made(trace, planned, make, instead)
         except (CompileError, BackendUnavailable) as error:
             if device is not None:
                 return self._compile(pending, name, kernel)
@@ -319,12 +319,12 @@ class Engine:
             if self.planner.moved == moved:
                 self.tiers.sequence(pending).planned = True
                 # Where a kernel was compiled that was waited for anyway; else it delays a flush.
-                outcome = Outcome(positions, values, recipe, requests, cuts)
+                outcome = Outcome(positions, values, made.recipe(), requests, cuts)
                 self.stored.keep(program_key(pending.key), outcome, tidy=kernel is None)
             pattern = None
             if name and not cuts:
                 rules = list(requests.rules.values())
-                pattern = pattern_of(trace, planned, recipe, compiled, values, rules)
+                pattern = pattern_of(trace, planned, made, values, rules)
             if pattern:
                 self.patterns.add(name, pattern)
                 self.patterns.keep(name, pattern)

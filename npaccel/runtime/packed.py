@@ -7,70 +7,109 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import Any
+from struct import error, pack
+from typing import Any, NamedTuple
 
-__all__ = ["pack_code", "pack_steps"]
-
-SCALAR = 1  # among the words of a step: it is two words long
+__all__ = ["Elsewhere", "Packed", "Step", "add_kernel", "pack_code", "pack_steps", "pack_words"]
 
 
-def pack_steps(steps: Sequence[tuple[Any, ...]]) -> bytes:
-    """Steps as `_native.Program` takes them as bytes.
+class Elsewhere(NamedTuple):
+    """Who runs a step that is not the host's own backend's.
 
-    Parameters
-    ----------
-    steps : of a Recipe; a kernel's begins with its place among the kernels.
+    owner : its number among those whose launches are counted.
+    device : place of its DeviceKernel among the program's; -1: the step's code is the owner's.
+    steps, scratch_bytes : of its grid. accesses : one per array, as program.py has them.
+    cuts : the band's axes and the inner ones that may be cut, into multiples of what.
+    """
+
+    owner: int
+    device: int = -1
+    steps: tuple[int, int] = (0, 0)
+    scratch_bytes: int = 0
+    accesses: Sequence[tuple[int, bool, bool, bool, int, int]] = ()
+    cuts: tuple[int, int, int] = (0, 0, 1)
+
+    def words(self) -> list[int]:
+        """Its words."""
+        words = [self.owner, self.device, *self.steps, self.scratch_bytes, *self.cuts]
+        return [*words, len(self.accesses), *(n for access in self.accesses for n in access)]
+
+
+class Step(NamedTuple):
+    """A kernel's step.
+
+    kernel : its place among the program's.
+    grid : band, band_step, inner, inner_step, parts.
+    sizes : bytes of scratch memory, of partial results, read, written.
+    extents, arrays, scalars : its arguments. Of each array the buffer, and offset and strides in
+        bytes; of each scalar request and input.
+    requests : how many it computes. slots : the request of each; writes : buffers.
+    releases : dead buffers that no later step uses.
+    """
+
+    kernel: int
+    grid: Sequence[int]
+    sizes: tuple[int, int, int, int]
+    extents: Sequence[int]
+    arrays: Sequence[int]
+    requests: int
+    scalars: Sequence[int]
+    slots: Sequence[int]
+    writes: Sequence[int]
+    releases: Sequence[int]
+    elsewhere: Elsewhere | None = None
+
+    def same(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Its first and its last words, which are the same for all sizes."""
+        there = (0,) if self.elsewhere is None else self.elsewhere.words()
+        slots, writes, releases = self.slots, self.writes, self.releases
+        last = *self.scalars, len(slots), *slots, len(writes), *writes, *there
+        first = -1, self.kernel, self.requests, len(self.scalars) // 2
+        return first, (*last, len(releases), *releases)
+
+
+# A kernel's; or a request, by NumPy's loop, and the releases.
+Packed = Step | tuple[int, Sequence[int]]
+
+
+def pack_steps(steps: Sequence[Packed]) -> bytes:
+    """Steps as `_native.Program` takes them."""
+    words = [len(steps)]
+    for step in steps:
+        if isinstance(step, Step):
+            add_kernel(words, step.same(), step.grid, step.sizes, step.extents, step.arrays)
+        else:
+            words += (step[0], len(step[1]), *step[1])
+    return pack_words(words)
+
+
+def add_kernel(
+    words: list[int],
+    same: tuple[tuple[int, ...], tuple[int, ...]],
+    grid: Iterable[int],
+    sizes: Iterable[int],
+    extents: Sequence[int],
+    arrays: Sequence[int],
+) -> None:
+    """Add the words of a kernel's step, as `Step` has them."""
+    rank, (first, last) = len(extents), same
+    words += (*first, *grid, *sizes, rank, len(arrays) // (2 + rank), *extents, *arrays, *last)
+
+
+def pack_words(words: list[int]) -> bytes:
+    """The bytes of steps' words.
 
     Notes
     -----
     A word of eight bytes says how long the others are, 4 or 8. Then the number of steps; per step a
     request and its releases, or -1 and a kernel's numbers. Each list begins with its length.
     """
-    words = [len(steps)]
-    for step in steps:
-        if len(step) == 2:
-            words.append(step[0])
-            _add_list(words, step[1])
-            continue
-        kernel, arguments, grid, scratch, partial, slots, writes, releases, read, wrote, count = (
-            step
-        )
-        words += (-1, kernel, *grid, scratch, partial, read, wrote, count)
-        _add_list(words, slots)
-        _add_list(words, writes)
-        plain, patches = _split(arguments)
-        _add_list(words, plain)
-        words.append(len(patches) // 4)
-        words += patches
-        _add_list(words, releases)
     try:
-        return (4).to_bytes(8, "little") + array("i", words).tobytes()
-    except OverflowError:
-        return (8).to_bytes(8, "little") + array("q", words).tobytes()
-
-
-def _add_list(words: list[int], numbers: Iterable[int]) -> None:
-    at = len(words)
-    words.append(0)
-    words += numbers
-    words[at] = len(words) - at - 1
-
-
-def _split(arguments: Iterable[Any]) -> tuple[list[int], list[int]]:
-    """The words of a step, 0 where the core fills them in; and per such place itself, what it is,
-    and two numbers of its own."""
-    plain: list[int] = []
-    patches: list[int] = []
-    for item in arguments:
-        if isinstance(item, tuple):
-            kind, first, second = (*item, 0, 0)[:3]
-            patches += (len(plain), kind, first, second)
-            plain += (0, 0) if kind == SCALAR else (0,)
-        else:
-            plain.append(item)
-    return plain, patches
+        return pack(f"=q{len(words)}i", 4, *words)
+    except error:
+        return pack(f"=q{len(words)}q", 8, *words)
 
 
 def pack_code(code: Iterable[Any]) -> bytes:
-    """The addresses of kernels' functions, as `_native.Program` takes them beside packed steps."""
+    """The addresses of kernels' functions, as `_native.Program` takes them beside steps."""
     return array("Q", [address for one in code for address in (one.main, one.finish)]).tobytes()

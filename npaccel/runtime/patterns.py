@@ -22,11 +22,10 @@ from npaccel.ir.nodes import KernelStep, Plan, Request, Trace
 from npaccel.ir.passes import DEFAULT_LIMITS
 from npaccel.ir.passes.form import may_be_split, worth_splitting
 from npaccel.ir.scalar import item_size
+from npaccel.runtime.packed import Step, add_kernel, pack_words
 from npaccel.runtime.program import (
-    ADDRESS,
-    PARTIALS,
-    SCALAR,
     STREAM_BYTES,
+    Draft,
     Recipe,
     Touch,
     is_aligned,
@@ -58,19 +57,15 @@ class _Step(NamedTuple):
     """A kernel's step. extents: per axis the places of the numbers whose product it is.
 
     past : which arrays are stored past the cache; other sizes that want others need another kernel.
+    same : as `packed.Step` has it.
     """
 
-    kernel: int
     may_be_split: bool
     extents: tuple[tuple[int, ...], ...]
     arrays: tuple[_Array, ...]
     past: tuple[int, ...]
-    scalars: tuple[tuple[int, int], ...]
     tasks: Tasks
-    slots: tuple[int, ...]
-    writes: list[int]
-    releases: list[int]
-    requests: int
+    same: tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class Pattern(NamedTuple):
@@ -81,7 +76,7 @@ class Pattern(NamedTuple):
     places : of the numbers, as `Pending.numbers` takes them; `constants` follow.
     positions, values : scalars, and their values, for which alone it holds.
     ranges : places whose numbers' product, times lanes, lies in [low, high).
-    steps : (request, releases), or a kernel's.
+    steps : words of a request's, or a kernel's.
     kernels : keys of their code.
     rules : what the structure means.
     """
@@ -104,30 +99,29 @@ class Pattern(NamedTuple):
         for axes, lanes, low, high in self.ranges:
             if not low <= math.prod([numbers[axis] for axis in axes]) * lanes < high:
                 return None
-        steps: list[tuple[Any, ...]] = []
+        words = [len(self.steps)]
         for step in self.steps:
-            filled = _fill(step, numbers, threads) if isinstance(step, _Step) else step
-            if filled is None:
+            if not isinstance(step, _Step):
+                words += step
+            elif not _fill(words, step, numbers, threads):
                 return None
-            steps.append(filled)
-        return Recipe(steps, self.dropped, self.kernels, self.buffers)
+        return Recipe(pack_words(words), self.dropped, self.kernels, self.buffers)
 
 
-def _fill(step: _Step, numbers: list[int], threads: int) -> tuple[Any, ...] | None:
-    """The step as a Recipe has it."""
+def _fill(words: list[int], step: _Step, numbers: list[int], threads: int) -> bool:
+    """Add the words of the step; False where it does not fit."""
     extents = tuple([math.prod([numbers[i] for i in axes]) for axes in step.extents])
     tasks = step.tasks
     split = step.may_be_split and worth_splitting(extents, tasks.band_rank, DEFAULT_LIMITS)
     if split is not tasks.split:
-        return None
-    words: list[Any] = list(extents)
+        return False
+    arrays: list[int] = []
     reads: set[Touch] = set()
     writes: set[Touch] = set()
     past = []
     for place, (buffer, at, axes, item, read, written, streams) in enumerate(step.arrays):
         offset, strides = numbers[at], tuple([numbers[axis] for axis in axes])
-        words.append((ADDRESS, buffer, offset))
-        words += strides
+        arrays += (buffer, offset, *strides)
         touch = buffer, offset, strides, item
         if read:
             reads.add(touch)
@@ -137,24 +131,14 @@ def _fill(step: _Step, numbers: list[int], threads: int) -> tuple[Any, ...] | No
             past.append(place)
     bytes_written = touched_bytes(writes, extents)
     if step.past != (tuple(past) if bytes_written > STREAM_BYTES else ()):
-        return None
-    words += [(SCALAR, request, position) for request, position in step.scalars]
-    parts = tasks.parts(extents)
-    words += ((PARTIALS,), parts)
+        return False
     grid = tasks.grid(extents, threads)
-    return (
-        step.kernel,
-        words,
-        (grid.n_band, grid.band_step, grid.n_inner, grid.inner_step, parts),
-        tasks.scratch_bytes(extents),
-        tasks.partial_bytes(extents),
-        step.slots,
-        step.writes,
-        step.releases,
-        touched_bytes(reads, extents),
-        bytes_written,
-        step.requests,
-    )
+    parts = tasks.parts(extents)
+    shape = grid.n_band, grid.band_step, grid.n_inner, grid.inner_step, parts
+    memory = tasks.scratch_bytes(extents), tasks.partial_bytes(extents)
+    sizes = *memory, touched_bytes(reads, extents), bytes_written
+    add_kernel(words, step.same, shape, sizes, extents, arrays)
+    return True
 
 
 class _Numbers:
@@ -181,25 +165,23 @@ def _operand(request: Request, position: int | None) -> int:
 def pattern_of(
     trace: Trace,
     planned: Plan,
-    recipe: Recipe,
-    compiled: Sequence[Any],
+    made: Draft,
     values: bytes,
     rules: Sequence[RuleText],
 ) -> Pattern | None:
-    """The pattern of a plan that was laid out as `recipe` with these compiled kernels of the host.
+    """The pattern of a plan that was laid out as `made`, with the host's kernels.
 
     None where a kernel gathers: such requests have no structure in the core.
     """
     numbers = _Numbers()
     steps: list[tuple[Any, ...]] = []
-    for step, laid_out in zip(planned.steps, recipe.steps, strict=True):
-        if not isinstance(step, KernelStep):
-            steps.append(laid_out)
+    for step, laid_out in zip(planned.steps, made.steps, strict=True):
+        if not isinstance(step, KernelStep) or not isinstance(laid_out, Step):
+            steps.append((laid_out[0], len(laid_out[1]), *laid_out[1]))
             continue
         if any(param.gathered for param in step.kernel.arrays):
             return None
-        made = _step(step, laid_out, trace, numbers, compiled[laid_out[0]].tasks)
-        steps.append(made)
+        steps.append(_step(step, laid_out, trace, numbers, made.compiled[laid_out.kernel].tasks))
     ranges = tuple(
         (numbers.extents(bounds.request, bounds.extents), bounds.lanes, bounds.low, bounds.high)
         for bounds in planned.ranges
@@ -214,16 +196,16 @@ def pattern_of(
         values,
         ranges,
         tuple(steps),
-        recipe.dropped,
-        recipe.kernels,
-        recipe.buffers,
+        made.dropped,
+        made.kernels,
+        made.buffers,
         tuple(rules),
     )
 
 
 def _step(
     step: KernelStep,
-    laid_out: tuple[Any, ...],
+    laid_out: Step,
     trace: Trace,
     numbers: _Numbers,
     tasks: Tasks,
@@ -249,19 +231,13 @@ def _step(
         arrays.append(
             _Array(binding.buffer, offset, tuple(strides), item, param.read, param.written, streams)
         )
-    _, _, _, _, _, slots, writes, releases, _, written, requests = laid_out
     return _Step(
-        laid_out[0],
         may_be_split(kernel.leaves, kernel.inner_rank),
         tuple(numbers.extents(origin.request, axes) for axes in origin.extents),
         tuple(arrays),
-        tuple(past) if written > STREAM_BYTES else (),
-        step.scalars,
+        tuple(past) if laid_out.sizes[3] > STREAM_BYTES else (),
         tasks,
-        slots,
-        writes,
-        releases,
-        requests,
+        laid_out.same(),
     )
 
 
@@ -289,7 +265,7 @@ def _plain(value: Any) -> Any:
 def unpack_pattern(packed: bytes) -> Pattern:
     """What `pack_pattern` packed."""
     found = Pattern(*marshal.loads(packed))
-    steps = tuple(step if len(step) == 2 else _kernel_step(*step) for step in found.steps)
+    steps = tuple(_kernel_step(*s) if isinstance(s[-1], tuple) else s for s in found.steps)
     return found._replace(steps=steps, rules=tuple(RuleText(*rule) for rule in found.rules))
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from npaccel import _native
 from npaccel.backends.layout import CHUNK, reductions_of
@@ -26,7 +26,13 @@ from npaccel.ir.nodes import (
 )
 from npaccel.ir.scalar import Core, item_size, topological, usual
 from npaccel.ir.text import body_text, kernel_name
-from npaccel.runtime.packed import pack_code
+from npaccel.runtime.packed import (
+    Elsewhere,
+    Packed,
+    Step,
+    pack_code,
+    pack_steps,
+)
 from npaccel.runtime.smaller import Rejected
 
 __all__ = [
@@ -44,8 +50,6 @@ __all__ = [
     "single_requests",
 ]
 
-# The words of a step that the C core fills in at each run.
-ADDRESS, SCALAR, PARTIALS = 0, 1, 2
 # Where lines and vectors begin; non-temporal stores need it.
 LINE_BYTES: Final = 64
 # Results of which more than this is written at once do not stay in a core's own cache.
@@ -85,21 +89,39 @@ class PlanInfo:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(NamedTuple):
     """A Program but for the addresses of its code: plain data, for another process or the disk.
 
-    steps : as _native.Program takes them, but a kernel's begins with its place in `kernels`.
+    steps : as packed.py writes them.
     kernels : keys of their code.
     buffers : those that need memory.
-    packed : the steps as bytes; there are none in `steps` then.
     """
 
-    steps: list[tuple[Any, ...]]
+    steps: bytes
     dropped: int
     kernels: tuple[str, ...]
     buffers: tuple[int, ...]
-    packed: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a recipe is made of.
+
+    compiled : of the kernels; behind those, of what another backend runs on the host; devices : of
+    what runs elsewhere. infos : per step, for explain().
+    """
+
+    steps: list[Packed]
+    dropped: int
+    kernels: tuple[str, ...]
+    buffers: tuple[int, ...]
+    compiled: list[Any]
+    infos: list[StepInfo]
+    devices: Sequence[Any] = ()
+
+    def recipe(self) -> Recipe:
+        """The plain data."""
+        return Recipe(pack_steps(self.steps), self.dropped, self.kernels, self.buffers)
 
 
 class Information(Protocol):
@@ -130,8 +152,8 @@ class Place(Protocol):
 Streams = MutableMapping[tuple[str, tuple[bool, ...]], Kernel]
 
 
-# A recipe, what was compiled for it, and the Program that the C core runs.
-Built = tuple["Recipe", list[Any], _native.Program]
+# What was laid out, and the Program that the C core runs.
+Built = tuple[Draft, _native.Program]
 
 
 def build(
@@ -142,9 +164,9 @@ def build(
     streams: Streams,
     place: Place | None = None,
     first_flush: int = 0,
-) -> tuple[Recipe, list[Any], _native.Program]:
-    """Compile what the plan needs and return the Program that the C core runs; before it its recipe
-    and what was compiled.
+) -> Built:
+    """Compile what the plan needs and return the Program that the C core runs; before it what it
+    was made of.
 
     Parameters
     ----------
@@ -157,31 +179,29 @@ def build(
     ------
     Rejected : kernels were; all others are compiled.
     """
-    recipe, compiled, infos = draft(trace, plan, compile_kernel, threads, streams)
+    made = draft(trace, plan, compile_kernel, threads, streams)
     if place is not None:
-        recipe, compiled, infos = _placed(recipe, compiled, infos, place, trace, plan, threads)
-    info = PlanInfo(trace, plan, tuple(infos), first_flush)
-    return recipe, compiled, assemble(recipe, compiled, info)
+        made = _placed(made, place, trace, plan, threads)
+    info = PlanInfo(trace, plan, tuple(made.infos), first_flush)
+    return made, assemble(made.recipe(), made.compiled, info, made.devices)
 
 
-def _placed(
-    recipe: Recipe,
-    compiled: list[Any],
-    infos: list[StepInfo],
-    place: Place,
-    trace: Trace,
-    plan: Plan,
-    threads: int,
-) -> tuple[Recipe, list[Any], list[StepInfo]]:
+def _placed(made: Draft, place: Place, trace: Trace, plan: Plan, threads: int) -> Draft:
     """The same steps, those that `place` takes with its code.
 
     On a device, and the host's code if that fails; or code of its own for the host.
     """
-    steps, code, told = list(recipe.steps), list(compiled), list(infos)
+    steps, code, told = list(made.steps), list(made.compiled), list(made.infos)
+    devices: list[Any] = []
     releases = _releases(trace, plan)
     rejected: list[tuple[tuple[int, ...], str]] = []
-    for number, (step, info) in enumerate(zip(plan.steps, infos, strict=True)):
-        if info.kernel is None or not isinstance(step, KernelStep):
+    for number, (step, info) in enumerate(zip(plan.steps, made.infos, strict=True)):
+        laid_out = steps[number]
+        if (
+            info.kernel is None
+            or not isinstance(step, KernelStep)
+            or not isinstance(laid_out, Step)
+        ):
             continue
         try:
             found, name_or_reason = place.place(step.kernel, info)
@@ -197,29 +217,31 @@ def _placed(
             scratch = found.scratch_bytes(step.extents)
             steps_there = grid.band_step, grid.inner_step
             cuts = may_cut(step.kernel)
-            there = (launcher, *steps_there, scratch, place.owner, accesses(step), cuts)
-            steps[number] = (*steps[number], there)
+            number_there = len(devices)
+            there = Elsewhere(place.owner, number_there, steps_there, scratch, accesses(step), cuts)
+            devices.append(found)
         else:
-            words = _kernel_step(step, info, releases[number], found, threads)
-            steps[number] = (len(code), *words, (None, 0, 0, 0, place.owner, [], (0, 0, 1)))
-        code.append(found)
+            there = Elsewhere(place.owner)
+            laid_out = _kernel_step(len(code), step, info, releases[number], found, threads)
+            code.append(found)
+        steps[number] = laid_out._replace(elsewhere=there)
         told[number] = dataclasses.replace(info, backend=name_or_reason)
     if rejected:
         raise Rejected(rejected)
-    return dataclasses.replace(recipe, steps=steps), code, told
+    return dataclasses.replace(made, steps=steps, compiled=code, infos=told, devices=devices)
 
 
 def draft(
     trace: Trace, plan: Plan, compile_kernel: Compile, threads: int, streams: Streams
-) -> tuple[Recipe, list[Any], list[StepInfo]]:
-    """Lay out the steps; return them with what was compiled, and what explain() says of each.
+) -> Draft:
+    """Lay out the steps.
 
     Raises
     ------
     Rejected : kernels were; all others are compiled.
     """
     rejected: list[tuple[tuple[int, ...], str]] = []
-    steps: list[tuple[Any, ...]] = []
+    steps: list[Packed] = []
     infos: list[StepInfo] = []
     found: dict[str, Any] = {}
     for step, releases in zip(plan.steps, _releases(trace, plan), strict=True):
@@ -236,24 +258,20 @@ def draft(
             continue
         place = list(found).index(key) if key in found else len(found)
         found[key] = compiled
-        steps.append((place, *_kernel_step(step, info, releases, compiled, threads)))
+        steps.append(_kernel_step(place, step, info, releases, compiled, threads))
         infos.append(info)
     if rejected:
         raise Rejected(rejected)
-    recipe = Recipe(steps, len(plan.dropped), tuple(found), plan.buffers)
-    return recipe, list(found.values()), infos
+    compiled_all = list(found.values())
+    return Draft(steps, len(plan.dropped), tuple(found), plan.buffers, compiled_all, infos)
 
 
-def assemble(recipe: Recipe, code: Sequence[Any], info: object) -> _native.Program:
+def assemble(
+    recipe: Recipe, code: Sequence[Any], info: object, devices: Sequence[Any] = ()
+) -> _native.Program:
     """Return the Program of `recipe`, with what has the addresses of its kernels' code."""
-    keep = list(code)
-    if recipe.packed:
-        return _native.Program(recipe.packed, recipe.dropped, keep, info, pack_code(keep))
-    steps = [
-        step if len(step) == 2 else (code[step[0]].main, code[step[0]].finish, *step[1:])
-        for step in recipe.steps
-    ]
-    return _native.Program(steps, recipe.dropped, keep, info)
+    keep, launchers = [*code, *devices], tuple([one.launcher for one in devices])
+    return _native.Program(recipe.steps, recipe.dropped, keep, info, pack_code(code), launchers)
 
 
 def one_by_one(trace: Trace, reason: str, first_flush: int = 0) -> _native.Program:
@@ -261,7 +279,7 @@ def one_by_one(trace: Trace, reason: str, first_flush: int = 0) -> _native.Progr
     plan = single_requests(trace, reason)
     releases = _releases(trace, plan)
     steps = [(request.index, done) for request, done in zip(trace.requests, releases, strict=True)]
-    return _native.Program(steps, 0, None, describe(trace, plan, first_flush))
+    return _native.Program(pack_steps(steps), 0, None, describe(trace, plan, first_flush))
 
 
 def _releases(trace: Trace, plan: Plan) -> list[list[int]]:
@@ -316,30 +334,38 @@ def _kernel_info(step: KernelStep, trace: Trace, streams: Streams) -> StepInfo:
 
 
 def _kernel_step(
-    step: KernelStep, info: StepInfo, releases: list[int], compiled: Any, threads: int
-) -> tuple[Any, ...]:
+    place: int,
+    step: KernelStep,
+    info: StepInfo,
+    releases: list[int],
+    compiled: Any,
+    threads: int,
+) -> Step:
     kernel = compiled.kernel
-    words: list[Any] = list(step.extents)
+    arrays: list[int] = []
     for param, binding in zip(kernel.arrays, step.arrays, strict=True):
         size = item_size(param.dtype)
-        words.append((ADDRESS, binding.buffer, binding.offset * size))
-        words.extend(stride * size for stride in binding.strides)
-    words.extend((SCALAR, request, position) for request, position in step.scalars)
+        arrays += (binding.buffer, binding.offset * size)
+        arrays += [stride * size for stride in binding.strides]
     parts = compiled.parts(step.extents)
-    words.extend(((PARTIALS,), parts))
     grid = compiled.task_grid(step.extents, threads)
     writes = {b.buffer for p, b in zip(kernel.arrays, step.arrays, strict=True) if p.written}
-    return (
-        words,
+    return Step(
+        place,
         (grid.n_band, grid.band_step, grid.n_inner, grid.inner_step, parts),
-        compiled.scratch_bytes(step.extents),
-        compiled.partial_bytes(step.extents),
+        (
+            compiled.scratch_bytes(step.extents),
+            compiled.partial_bytes(step.extents),
+            info.bytes_read,
+            info.bytes_written,
+        ),
+        step.extents,
+        arrays,
+        len(step.requests),
+        [number for pair in step.scalars for number in pair],
         step.slots,
         sorted(writes),
         releases,
-        info.bytes_read,
-        info.bytes_written,
-        len(step.requests),
     )
 
 

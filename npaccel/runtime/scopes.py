@@ -10,17 +10,27 @@ block) is it evaluated before the block ends, since the program will look at wha
 from __future__ import annotations
 
 import threading
+import types
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from npaccel import _native
+from npaccel.later import later
+from npaccel.runtime.warn import WORDS, line_of, text_of
 
-__all__ = ["Scope", "watch_scopes"]
+if TYPE_CHECKING:
+    from npaccel.ir.passes import facts
+else:
+    facts = later("npaccel.ir.passes.facts")
+
+__all__ = ["Scope", "shown", "watch_scopes"]
 
 # `warnings` without types: what these functions are about is not in its stubs.
 _module: Any = warnings
 _state = threading.local()  # `settling`: this thread is in it already
+# Python's own ways of showing, as this module found them.
+_OWN: Any = _module.showwarning, _module._showwarnmsg_impl
 
 
 class _Probe(Warning):
@@ -72,6 +82,65 @@ class Scope:
             _module.warn_explicit(text, category, filename, line, module=module, registry=own)
         finally:
             _in_force(*now)
+
+    def has_shown(self, registry: Any, key: tuple[str, type[Warning], int]) -> bool:
+        """Whether `warn` would find the warning of this key shown already, and do nothing."""
+        if not _only_shows(self._shows):
+            return False
+        if id(registry) in self._registries:
+            return bool(self._registries[id(registry)][1].get(key))
+        return registry.get("version") == self._version and bool(registry.get(key))
+
+
+def shown(
+    asked: list[tuple[int, Any, types.CodeType, int, dict[str, Any], Scope | None]],
+) -> list[bool]:
+    """The C core's `shown` hook: whether all that each request may warn of was shown before.
+
+    That is so as long as the module's registry says it of the filters that the request was
+    recorded under; a request without a scope was recorded under those in force.
+    """
+    in_force = _InForce()
+    return [_is_known(in_force if entry[5] is None else entry[5], *entry[:5]) for entry in asked]
+
+
+def _is_known(
+    scope: Scope | _InForce,
+    bits: int,
+    rule: Any,
+    code: types.CodeType,
+    lasti: int,
+    variables: dict[str, Any],
+) -> bool:
+    possible = facts.flag_kinds(rule.name, rule.loop)
+    registry = variables.get("__warningregistry__")
+    if possible is None or not isinstance(registry, dict):
+        return False
+    line = line_of(code, lasti)
+    return all(
+        scope.has_shown(registry, (text_of(words, rule), RuntimeWarning, line))
+        for kind, words in WORDS
+        if kind & bits and kind in possible
+    )
+
+
+class _InForce:
+    """What is asked of a Scope, of the filters as they are."""
+
+    def __init__(self) -> None:
+        self._version = _version()
+
+    def has_shown(self, registry: Any, key: tuple[str, type[Warning], int]) -> bool:
+        if not _only_shows((_module.showwarning, _module._showwarnmsg_impl)):
+            return False
+        return registry.get("version") == self._version and bool(registry.get(key))
+
+
+def _only_shows(shows: tuple[Any, Any]) -> bool:
+    """Whether showing a warning, of an earlier request, leaves filters and registries alone: by
+    Python's own functions, or by the list of `record=True`. Other functions may do anything."""
+    whole, message = shows
+    return whole is _OWN[0] and (message is _OWN[1] or isinstance(message, types.BuiltinMethodType))
 
 
 def _in_force(filters: Any, shows: tuple[Any, Any]) -> None:

@@ -139,12 +139,12 @@ class SectionCode:
             return build(trace, planned, kernels, engine.threads, streams, device)
 
         try:
-            (recipe, _, program), planned, _, _ = engine.made(trace, planned, make)
+            (made, program), planned, _, _ = engine.made(trace, planned, make)
         except (CompileError, BackendUnavailable) as error:
             if device is not None:
                 return self._compile(words)
             return _single(words, f"not compiled: {error}")
-        return Code(program, frozenset(recipe.buffers), frozenset(planned.consumed))
+        return Code(program, frozenset(made.buffers), frozenset(planned.consumed))
 
 
 def _single(words: Words, reason: str) -> Code:

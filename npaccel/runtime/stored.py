@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import marshal
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
 from npaccel import _native
 from npaccel.backends.base import Loaded
 from npaccel.caches.habits import Use
 from npaccel.caches.store import Store, digest
 from npaccel.ir.passes import Cut, plan
-from npaccel.runtime.packed import pack_steps
 from npaccel.runtime.program import PlanInfo, Recipe, assemble, describe
 from npaccel.runtime.trace import Requests, RuleText, decode
 
@@ -57,12 +58,11 @@ def pack_outcome(outcome: Outcome, *, whole: bool = True) -> bytes:
     with its requests, which who asked for it has."""
     recipe, requests = outcome.recipe, outcome.requests
     rules = [tuple(rule) for rule in requests.rules.values()]
-    steps = recipe.packed or pack_steps(recipe.steps)
     return marshal.dumps(
         (
             outcome.positions,
             outcome.values,
-            ([], recipe.dropped, recipe.kernels, recipe.buffers, steps),
+            (recipe.steps, recipe.dropped, recipe.kernels, recipe.buffers),
             rules,
             (requests.key, requests.scalars) if whole else (),
             {request: tuple(cut) for request, cut in outcome.cuts.items()},
@@ -80,13 +80,12 @@ def unpack_outcome(packed: bytes, asked: Requests | None = None) -> Outcome:
     return Outcome(positions, values, Recipe(*recipe), asked, known)
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(NamedTuple):
     """Stands for a PlanInfo that is made when somebody asks."""
 
     requests: Requests
     first_flush: int
-    cuts: dict[int, Cut] = field(default_factory=dict)
+    cuts: Mapping[int, Cut] = MappingProxyType({})
 
     def plan_info(self) -> PlanInfo:
         """Plan again: the same requests have the same plan, and what a pattern was filled for has

@@ -11,7 +11,7 @@ from typing import Any
 from npaccel.errors import NpaccelWarning
 from npaccel.ir.kinds import FlagKind, Kind
 
-__all__ = ["issue", "line_of", "runtime_warnings_are_errors", "tell", "warn_user"]
+__all__ = ["WORDS", "issue", "line_of", "runtime_warnings", "tell", "text_of", "warn_user"]
 
 # In the order in which NumPy reports several flags of one call.
 WORDS = (
@@ -37,6 +37,11 @@ def _operation(rule: Any) -> str:
     return NAMES.get(Kind(rule.kind), str(rule.name))
 
 
+def text_of(words: str, rule: Any) -> str:
+    """What NumPy says of it; words: of WORDS."""
+    return f"{words} encountered in {_operation(rule)}"
+
+
 def issue(found: list[tuple[int, Any, types.CodeType | None, int, Any, int, Any]]) -> None:
     """The C core's `warn` hook.
 
@@ -58,7 +63,7 @@ def issue(found: list[tuple[int, Any, types.CodeType | None, int, Any, int, Any]
         for kind, words in WORDS:
             if kinds & kind:
                 warn_there(
-                    f"{words} encountered in {_operation(rule)}",
+                    text_of(words, rule),
                     RuntimeWarning,
                     filename,
                     line,
@@ -67,16 +72,19 @@ def issue(found: list[tuple[int, Any, types.CodeType | None, int, Any, int, Any]
                 )
 
 
-def runtime_warnings_are_errors() -> bool:
-    """The C core's `filters` hook: whether some RuntimeWarning would be raised as an error."""
+def runtime_warnings() -> str:
+    """The C core's `filters` hook: "error" if some RuntimeWarning would be raised as an error,
+    "ignore" if none would be shown, else "show"."""
+    ignored = True
     for action, message, category, module, line in warnings.filters:
         if not issubclass(RuntimeWarning, category):
             continue
         if action == "error":
-            return True
+            return "error"
+        ignored &= action == "ignore"
         if message is None and module is None and line == 0:
-            return False
-    return False
+            return "ignore" if ignored else "show"
+    return "show"
 
 
 def warn_user(text: str) -> None:

@@ -28,7 +28,7 @@ from npaccel.runtime.frames import Unpacker, pack
 from npaccel.runtime.jobs import Job, Reply
 from npaccel.runtime.kernels import Image, kernel_key, pack_image, unpack_image
 from npaccel.runtime.patterns import pack_pattern, pattern_of
-from npaccel.runtime.program import Recipe, Streams, draft
+from npaccel.runtime.program import Draft, Streams, draft
 from npaccel.runtime.smaller import cut_until
 from npaccel.runtime.stored import Outcome, StoredPrograms, pack_outcome
 from npaccel.runtime.trace import decode
@@ -69,8 +69,8 @@ class Worker:
         planned = plan(trace)
         count = len(trace.requests)
 
-        def make(planned: Plan) -> tuple[Recipe, list[Any]]:
-            return draft(trace, planned, self._kernel, job.threads, self._streams)[:2]
+        def make(planned: Plan) -> Draft:
+            return draft(trace, planned, self._kernel, job.threads, self._streams)
 
         dump = ""
         try:
@@ -78,18 +78,17 @@ class Worker:
         except NpaccelError as error:
             dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
             return Reply(job.number, None, {}, 0, 0.0, count, str(error), dump)
-        recipe, compiled = found.made
         if found.rejected is not None:
             dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
         planned = found.plan
         positions = tuple(number for pair in planned.consumed for number in pair)
         values = job.requests.values(positions)
-        outcome = Outcome(positions, values, recipe, job.requests, found.cuts)
+        outcome = Outcome(positions, values, found.made.recipe(), job.requests, found.cuts)
         StoredPrograms(lambda: self._store, self._identity, lambda key: None).keep(job.key, outcome)
         # Of other sizes the same kernels would be taken, for which there are no cuts.
         pattern = None
         if not found.cuts:
-            pattern = self._pattern(job, trace, planned, recipe, compiled, outcome)
+            pattern = self._pattern(job, trace, planned, found.made, values)
         seconds = time.monotonic() - begin
         return Reply(
             job.number,
@@ -108,14 +107,12 @@ class Worker:
         job: Job,
         trace: Trace,
         planned: Plan,
-        recipe: Recipe,
-        compiled: list[Compiled],
-        outcome: Outcome,
+        laid_out: Draft,
+        values: bytes,
     ) -> tuple[str, bytes | None] | None:
         """For other sizes, on disk if it can be; with its structure's name."""
         rules = tuple(job.requests.rules.values())
-        values = outcome.values
-        made = job.pattern and pattern_of(trace, planned, recipe, compiled, values, rules)
+        made = job.pattern and pattern_of(trace, planned, laid_out, values, rules)
         if not made:
             return None
         packed = pack_pattern(made)

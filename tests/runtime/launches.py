@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from steps import unpack_steps
 
 from npaccel import _native
+from npaccel.runtime.packed import Step
 
 MAIN = ctypes.CFUNCTYPE(
     None,
@@ -53,12 +56,10 @@ class Launches:
     def elements(self) -> int:
         return sum((b1 - b0) * (i1 - i0) for b0, b1, i0, i1 in self.tasks)
 
-    def wrap(self, step: tuple[Any, ...]) -> tuple[Any, ...]:
-        """A step whose main function also reports here."""
-        if len(step) == 1:
-            return step
-        real = MAIN(step[0])
-        extents = next(i for i, word in enumerate(step[2]) if isinstance(word, tuple))
+    def wrap(self, address: int, step: Step) -> int:
+        """The address of a kernel's main function that also reports here."""
+        real = MAIN(address)
+        extents = len(step.extents)
 
         def main(words: Any, bounds: Any, scratch: int, flags: int) -> None:
             real(words, bounds, scratch, flags)
@@ -69,7 +70,7 @@ class Launches:
 
         callback = MAIN(main)
         self.kept += [real, callback]
-        return (ctypes.cast(callback, ctypes.c_void_p).value, *step[1:])
+        return ctypes.cast(callback, ctypes.c_void_p).value or 0
 
 
 @pytest.fixture
@@ -78,9 +79,16 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> Launches:
     found = Launches()
     program = _native.Program
 
-    def wrapped(steps: Any, dropped: int, keep: Any, info: Any) -> Any:
+    def wrapped(
+        steps: Any, dropped: int, keep: Any, info: Any, code: bytes = b"", *rest: Any
+    ) -> Any:
         found.kept.append(keep)
-        return program([found.wrap(step) for step in steps], dropped, keep, info)
+        addresses = array("Q", code)
+        for step in unpack_steps(steps) if steps is not None else ():
+            if isinstance(step, Step):
+                at = 2 * step.kernel
+                addresses[at] = found.wrap(addresses[at], step)
+        return program(steps, dropped, keep, info, addresses.tobytes(), *rest)
 
     _native.evaluate()
     _native.plans().clear()

@@ -6,33 +6,32 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from steps import unpack_steps, words_of
 
 import npaccel
 from npaccel import _native, api
 from npaccel.ir.passes import plan
-from npaccel.runtime.packed import pack_code, pack_steps
-from npaccel.runtime.program import draft
+from npaccel.runtime.packed import Elsewhere, Step, pack_code, pack_steps
+from npaccel.runtime.program import assemble, draft
 from npaccel.runtime.trace import decode
 
 FAR = 1 << 40
 
 
-def kernel_step(offset: int = 8) -> tuple[object, ...]:
-    words = [5, (0, 1, offset), 8, (1, 0, 1), (2,), 3]
-    return (0, words, (5, 1, 1, 1, 3), 64, 24, (1, 2), [1], [2], 80, 40, 2)
-
-
-def words_of(packed: bytes) -> list[int]:
-    width = int.from_bytes(packed[:8], "little")
-    return list(memoryview(packed)[8:].cast({4: "i", 8: "q"}[width]))
+def kernel_step(offset: int = 8) -> Step:
+    grid, sizes = (5, 1, 1, 1, 3), (64, 24, 80, 40)
+    return Step(0, grid, sizes, [5], [1, offset, 8], 2, [0, 1], [1, 2], [1], [2])
 
 
 def test_the_words_of_a_step() -> None:
-    grid, sizes = [5, 1, 1, 1, 3], [64, 24, 80, 40, 2]
-    plain = [7, 5, 0, 8, 0, 0, 0, 3]  # where the address goes, two words of a scalar, the partials
-    patches = [3, 1, 0, 1, 8, 3, 1, 0, 1, 5, 2, 0, 0]
-    expected = [2, 4, 1, 9, -1, 0, *grid, *sizes, 2, 1, 2, 1, 1, *plain, *patches, 1, 2]
-    assert words_of(pack_steps([(4, [9]), kernel_step()])) == expected
+    arguments = [1, 1, 5, 1, 8, 8, 0, 1]  # one extent, one array, one scalar
+    expected = [2, 4, 1, 9, -1, 0, 2, 1, 5, 1, 1, 1, 3, 64, 24, 80, 40, *arguments, 2, 1, 2, 1, 1]
+    assert words_of(pack_steps([(4, [9]), kernel_step()])) == [*expected, 0, 1, 2]
+    there = Elsewhere(3, 0, (16, 1), 32, [(1, True, False, True, 8, 48)], (1, 0, 4))
+    steps = [(4, [9]), kernel_step()._replace(elsewhere=there)]
+    further = [3, 0, 16, 1, 32, 1, 0, 4, 1, 1, 1, 0, 1, 8, 48, 1, 2]
+    assert words_of(pack_steps(steps)) == expected + further
+    assert unpack_steps(pack_steps(steps)) == steps
 
 
 def test_numbers_of_more_than_32_bits() -> None:
@@ -54,8 +53,22 @@ def test_bytes_that_are_no_steps_are_refused() -> None:
         _native.Program(good + bytes(4), 0, None, "", code)
     with pytest.raises(ValueError, match="not packed steps"):
         _native.Program(good, 0, None, "", b"")  # a kernel without code
-    with pytest.raises(TypeError, match="bytes and code"):
+    with pytest.raises(ValueError, match="not packed steps"):
         _native.Program(good, 0, None, "")
+    with pytest.raises(TypeError, match="bytes are needed"):
+        _native.Program([(4, [9])], 0, None, "")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "there", [Elsewhere(-1), Elsewhere(99), Elsewhere(1, 0), Elsewhere(1, -2)], ids=str
+)
+def test_owners_and_devices_that_there_are_not_are_refused(there: Elsewhere) -> None:
+    code = pack_code([SimpleNamespace(main=1, finish=0)])
+    packed = pack_steps([kernel_step()._replace(elsewhere=there)])
+    with pytest.raises(ValueError, match="not packed steps"):
+        _native.Program(packed, 0, None, "", code)
+    with pytest.raises((TypeError, ValueError)):
+        _native.Program(packed, 0, None, "", code, (1,))  # type: ignore[arg-type]
 
 
 @pytest.mark.pending
@@ -67,8 +80,8 @@ def test_packed_steps_compute_the_same() -> None:
     result = (x - x.mean(1, keepdims=True)) * 3.0
     trace = decode(_native.pending())
     engine = api._engine
-    recipe, code, _ = draft(trace, plan(trace), engine.kernels.get, engine.threads, {})
-    program = _native.Program(pack_steps(recipe.steps), recipe.dropped, code, "", pack_code(code))
+    made = draft(trace, plan(trace), engine.kernels.get, engine.threads, {})
+    program = assemble(made.recipe(), made.compiled, "")
     hook = type(engine).__call__
     try:
         type(engine).__call__ = lambda *_: program  # type: ignore[method-assign]

@@ -12,11 +12,11 @@ import npaccel
 from npaccel import _native, api
 from npaccel.backends.base import Loaded
 from npaccel.backends.llvm.compiled import CompiledKernel, bind
-from npaccel.ir.nodes import Kernel, Plan, Trace
+from npaccel.ir.nodes import Kernel
 from npaccel.ir.passes import plan
 from npaccel.runtime.patterns import Pattern, Patterns, pack_pattern, pattern_of, unpack_pattern
 from npaccel.runtime.program import Recipe, draft
-from npaccel.runtime.trace import RuleText, decode, portable
+from npaccel.runtime.trace import decode, portable
 
 pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("deferred")]
 
@@ -28,20 +28,15 @@ def compiled(kernel: Kernel) -> tuple[str, CompiledKernel]:
     return kernel.name, bind(kernel, Loaded(1, 0, 32, 0, None))
 
 
-def laid_out(threads: int) -> tuple[Trace, Plan, Recipe, list[CompiledKernel], list[RuleText]]:
-    """What planning comes to for what is pending."""
-    requests = portable(_native.pending())
-    trace = decode(requests)
-    planned = plan(trace)
-    recipe, kernels, _ = draft(trace, planned, compiled, threads, {})
-    return trace, planned, recipe, kernels, list(requests.rules.values())
-
-
 def pattern_here(threads: int) -> tuple[Recipe, Pattern | None]:
-    trace, planned, recipe, kernels, rules = laid_out(threads)
-    values = _native.pending().values(tuple(number for pair in planned.consumed for number in pair))
-    pattern = pattern_of(trace, planned, recipe, kernels, values, rules)
-    return recipe, None if pattern is None else unpack_pattern(pack_pattern(pattern))
+    """What planning comes to for what is pending."""
+    pending = _native.pending()
+    trace, rules = decode(pending), list(portable(pending).rules.values())
+    planned = plan(trace)
+    made = draft(trace, planned, compiled, threads, {})
+    values = pending.values(tuple(number for pair in planned.consumed for number in pair))
+    pattern = pattern_of(trace, planned, made, values, rules)
+    return made.recipe(), None if pattern is None else unpack_pattern(pack_pattern(pattern))
 
 
 @pytest.mark.parametrize(

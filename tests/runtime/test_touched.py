@@ -11,9 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from steps import unpack_steps
 
 import npaccel
 from npaccel import _native, api
+from npaccel.runtime.packed import Elsewhere, Step, pack_steps
 
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 20_000
@@ -200,8 +202,9 @@ def test_code_of_other_packages_never_runs_under_a_touch(monkeypatch) -> None:
     """It may want the interpreter lock, which the thread that touches may hold."""
     program = _native.Program
 
-    def of_another(steps: list[tuple], *rest: object) -> _native.Program:
-        return program([(*step[:13], (None, 0, 0, 0, 1, [], (0, 0, 1))) for step in steps], *rest)
+    def of_another(steps: bytes, *rest: object) -> _native.Program:
+        kernels = [step for step in unpack_steps(steps) if isinstance(step, Step)]
+        return program(pack_steps([k._replace(elsewhere=Elsewhere(1)) for k in kernels]), *rest)
 
     monkeypatch.setattr(_native, "Program", of_another)
     source = plain()

@@ -190,7 +190,7 @@ def test_warning_of_a_raw_read_comes_at_the_next_safe_point() -> None:
 
 
 @pytest.mark.pending
-@pytest.mark.parametrize("hook", ["geterr", "runtime_warnings_are_errors"])
+@pytest.mark.parametrize("hook", ["geterr", "runtime_warnings"])
 def test_an_interrupt_in_what_the_core_asks_is_not_lost(hook: str) -> None:
     """NumPy's errstate and the filters are asked for in Python, and there Ctrl-C may come."""
     x = npaccel.asarray(np.full(1000, 8.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping
 
@@ -14,7 +15,7 @@ from npaccel.ir.passes.draft import Access, Cut, Draft, Fact, Limits, Pass
 from npaccel.ir.scalar import SCANNED, Pool, usual
 from npaccel.ir.views import Region, gathered, is_injective, overlaps, region, squeezed_axes
 
-__all__ = ["FACTS", "kinds_asked"]
+__all__ = ["FACTS", "flag_kinds", "kinds_asked"]
 
 FLOATING = "fc"
 ORDERED = (Fold.SUM, Fold.PRODUCT)
@@ -199,6 +200,13 @@ def _measure(name: str, loop: tuple[str, ...]) -> tuple[Op | None, int, frozense
     size = len(usual(results))
     kinds = frozenset(kind for kind, _ in op.flags(operands, results)) if op.flags else frozenset()
     return op, size, kinds
+
+
+@functools.lru_cache(maxsize=1024)
+def flag_kinds(name: str, loop: tuple[str, ...]) -> frozenset[FlagKind] | None:
+    """What the operation may warn of; None: that is not known."""
+    op, _, kinds = _measure(name, loop)
+    return kinds if op is not None and op.body is not None else None
 
 
 def _casts(request: Request) -> list[tuple[str, str]]:
