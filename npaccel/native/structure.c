@@ -2,8 +2,7 @@
  * theirs, to be put into a plan of the same structure.
  *
  * ir/passes/structure.py does the same for a Trace and says why it is enough (Note [Structure]). Equal
- * bytes here mean equal structures there, which a test holds against each other; requests that gather
- * have none here. */
+ * bytes here mean equal structures there, which a test holds against each other. */
 #include "fold.h"
 #include "record.h"
 
@@ -11,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LITERAL = 16, VIEWS = 48, NUMBERS = 512 };
+enum { LITERAL = 16, VIEWS = 48, NUMBERS = 512, AXES = NPA_MAX_DIMS + 1 };
 
 typedef struct { int64_t step, extent; } term;
 typedef struct {
     int64_t low, high;
     int32_t item, nterms;
-    term terms[NPA_MAX_DIMS]; /* only nterms of them are set, copied and compared */
+    term terms[AXES]; /* only nterms of them are set, copied and compared */
 } region;
 
 typedef struct {
@@ -92,7 +91,7 @@ static int64_t item_bytes(int type)
 /* As ir/views.py has it: steps positive and falling, axes that continue each other are one. */
 static void find_region(const npa_words *r, const npa_operand *o, int64_t item, region *found)
 {
-    term moving[NPA_MAX_DIMS];
+    term moving[AXES];
     int n = 0;
     int64_t low = o->offset, span = 0;
     for (int axis = 0; axis < r->ndim; axis++) {
@@ -217,6 +216,21 @@ static void put_view(writer *w, const npa_words *r, const npa_operand *o, bool w
     put_relations(w, r, o);
 }
 
+/* All that a gather may read of its source, which has one axis more: indices move along it. */
+static void put_gathered(writer *w, const npa_words *r, const npa_operand *source)
+{
+    _Alignas(8) char room[sizeof *r + 8 * AXES], view[sizeof *source + 8 * AXES];
+    const npa_operand *extent = npa_words_next(r, npa_words_next(r, source));
+    const npa_operand *step = npa_words_next(r, extent);
+    npa_words *all = memcpy(room, r, sizeof *r + 8u * r->ndim);
+    npa_operand *table = memcpy(view, source, sizeof *source + 8u * r->ndim);
+    all->shape[all->ndim] = extent->at[0];
+    table->at[all->ndim++] = step->at[0] * item_bytes(source->type);
+    w->failed |= extent->at[0] == 0;
+    put_extent(w, extent->at[0]);
+    put_view(w, all, table, false);
+}
+
 /* Whether different indices are different elements, along the axes that are not among `axes`. */
 static bool injective(const npa_words *r, const npa_operand *o, uint32_t axes)
 {
@@ -273,14 +287,16 @@ static void put_structure(writer *w, const npa_words *r, int kind)
         w->failed |= r->shape[axis] == 0;
         put_extent(w, r->shape[axis]);
     }
-    w->failed |= kind == NPA_GATHER;
+    bool gathers = kind == NPA_GATHER;
     const npa_operand *o = npa_words_first(r);
     for (int k = 0; k < npa_words_count(r) && !w->failed; k++, o = npa_words_next(r, o)) {
         bool output = k >= r->nin && k < r->nin + r->nout;
         put_word(w, o->buffer), put_word(w, o->type);
-        if (o->buffer >= 0) {
+        if (gathers && k == 0) {
+            put_gathered(w, r, o);
+        } else if (o->buffer >= 0) {
             put_view(w, r, o, output);
-        } else {
+        } else if (!gathers) { /* else they are numbers of the table */
             put(w, o->at, 8 * (size_t)o->offset);
         }
         if (output) {
@@ -288,7 +304,7 @@ static void put_structure(writer *w, const npa_words *r, int kind)
             put_word(w, injective(r, o, reduced ? r->axes : 0));
         }
     }
-    if (!w->failed && kind != NPA_MAP) {
+    if (!w->failed && kind != NPA_MAP && !gathers) {
         put_rows(w, r, kind);
     }
 }
@@ -314,7 +330,7 @@ static void write_structure(writer *w, const npa_snapshot *s)
     w->failed = w->buffers == NULL;
     int ndim = 0;
     for (int i = 0; i < s->nrequests; i++) {
-        int here = npa_snapshot_request(s, i)->ndim;
+        int here = npa_snapshot_request(s, i)->ndim + 1; /* where it gathers */
         ndim = here > ndim ? here : ndim;
     }
     w->region_bytes = region_bytes(ndim);

@@ -321,11 +321,9 @@ class Engine:
                 # Where a kernel was compiled that was waited for anyway; else it delays a flush.
                 outcome = Outcome(positions, values, made.recipe(), requests, cuts)
                 self.stored.keep(program_key(pending.key), outcome, tidy=kernel is None)
-            pattern = None
             if name and not cuts:
                 rules = list(requests.rules.values())
                 pattern = pattern_of(trace, planned, made, values, rules)
-            if pattern:
                 self.patterns.add(name, pattern)
                 self.patterns.keep(name, pattern)
         else:

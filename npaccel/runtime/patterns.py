@@ -56,6 +56,7 @@ class _Array(NamedTuple):
 class _Step(NamedTuple):
     """A kernel's step. extents: per axis the places of the numbers whose product it is.
 
+    gathered : bytes that are read by indices, per point.
     past : which arrays are stored past the cache; other sizes that want others need another kernel.
     same : as `packed.Step` has it.
     """
@@ -64,6 +65,7 @@ class _Step(NamedTuple):
     extents: tuple[tuple[int, ...], ...]
     arrays: tuple[_Array, ...]
     past: tuple[int, ...]
+    gathered: int
     tasks: Tasks
     same: tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -136,7 +138,8 @@ def _fill(words: list[int], step: _Step, numbers: list[int], threads: int) -> bo
     parts = tasks.parts(extents)
     shape = grid.n_band, grid.band_step, grid.n_inner, grid.inner_step, parts
     memory = tasks.scratch_bytes(extents), tasks.partial_bytes(extents)
-    sizes = *memory, touched_bytes(reads, extents), bytes_written
+    bytes_read = touched_bytes(reads, extents) + math.prod(extents) * step.gathered
+    sizes = *memory, bytes_read, bytes_written
     add_kernel(words, step.same, shape, sizes, extents, arrays)
     return True
 
@@ -168,19 +171,14 @@ def pattern_of(
     made: Draft,
     values: bytes,
     rules: Sequence[RuleText],
-) -> Pattern | None:
-    """The pattern of a plan that was laid out as `made`, with the host's kernels.
-
-    None where a kernel gathers: such requests have no structure in the core.
-    """
+) -> Pattern:
+    """The pattern of a plan that was laid out as `made`, with the host's kernels."""
     numbers = _Numbers()
     steps: list[tuple[Any, ...]] = []
     for step, laid_out in zip(planned.steps, made.steps, strict=True):
         if not isinstance(step, KernelStep) or not isinstance(laid_out, Step):
             steps.append((laid_out[0], len(laid_out[1]), *laid_out[1]))
             continue
-        if any(param.gathered for param in step.kernel.arrays):
-            return None
         steps.append(_step(step, laid_out, trace, numbers, made.compiled[laid_out.kernel].tasks))
     ranges = tuple(
         (numbers.extents(bounds.request, bounds.extents), bounds.lanes, bounds.low, bounds.high)
@@ -228,14 +226,16 @@ def _step(
         if streams and is_aligned(binding.offset * item, [s * item for s in binding.strides]):
             past.append(place)
         offset = numbers.place(source.request, operand, -1)
+        read = param.read and not param.gathered
         arrays.append(
-            _Array(binding.buffer, offset, tuple(strides), item, param.read, param.written, streams)
+            _Array(binding.buffer, offset, tuple(strides), item, read, param.written, streams)
         )
     return _Step(
         may_be_split(kernel.leaves, kernel.inner_rank),
         tuple(numbers.extents(origin.request, axes) for axes in origin.extents),
         tuple(arrays),
         tuple(past) if laid_out.sizes[3] > STREAM_BYTES else (),
+        sum(item_size(param.dtype) for param in kernel.arrays if param.gathered),
         tasks,
         laid_out.same(),
     )

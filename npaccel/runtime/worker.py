@@ -22,7 +22,7 @@ from npaccel.caches.identity import package_identity
 from npaccel.caches.store import Store
 from npaccel.errors import CompileError, NpaccelError
 from npaccel.ir import text
-from npaccel.ir.nodes import Kernel, Plan, Trace
+from npaccel.ir.nodes import Kernel, Plan
 from npaccel.ir.passes import plan
 from npaccel.runtime.frames import Unpacker, pack
 from npaccel.runtime.jobs import Job, Reply
@@ -87,8 +87,11 @@ class Worker:
         StoredPrograms(lambda: self._store, self._identity, lambda key: None).keep(job.key, outcome)
         # Of other sizes the same kernels would be taken, for which there are no cuts.
         pattern = None
-        if not found.cuts:
-            pattern = self._pattern(job, trace, planned, found.made, values)
+        if job.pattern and not found.cuts:
+            rules = tuple(job.requests.rules.values())
+            packed = pack_pattern(pattern_of(trace, planned, found.made, values, rules))
+            kept = self._store is not None and self._store.put(job.pattern, packed)
+            pattern = job.pattern, None if kept else packed
         seconds = time.monotonic() - begin
         return Reply(
             job.number,
@@ -101,23 +104,6 @@ class Worker:
             dump,
             pattern,
         )
-
-    def _pattern(
-        self,
-        job: Job,
-        trace: Trace,
-        planned: Plan,
-        laid_out: Draft,
-        values: bytes,
-    ) -> tuple[str, bytes | None] | None:
-        """For other sizes, on disk if it can be; with its structure's name."""
-        rules = tuple(job.requests.rules.values())
-        made = job.pattern and pattern_of(trace, planned, laid_out, values, rules)
-        if not made:
-            return None
-        packed = pack_pattern(made)
-        kept = self._store is not None and self._store.put(job.pattern, packed)
-        return job.pattern, None if kept else packed
 
     def _identity(self) -> str:
         return self.identity + self.backend.identity

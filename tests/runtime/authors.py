@@ -19,7 +19,7 @@ class Author:
     """Records one program for given sizes; the same `seed` makes the same choices."""
 
     def __init__(self, seed: int, sizes: tuple[int, int, int]) -> None:
-        self.random = random.Random(seed)
+        self.random, self.sizes = random.Random(seed), sizes
         n, m, k = sizes
         shapes = ((n,), (m, n), (m, 1), (1, n), (k, m, n), (n, 3), (n, 1))
         self.pool: list[Array] = []
@@ -43,7 +43,10 @@ class Author:
 
     def step(self) -> None:
         x, y, choose = self.pick(), self.pick(), self.random.choice
-        kind, op = choose(("fold", "scan", "power", *3 * ("binary", "into"))), choose(BINARY)
+        kind, op = (
+            choose(("fold", "scan", "power", "gather", *3 * ("binary", "into"))),
+            choose(BINARY),
+        )
         axis, number = self.random.randint(0, 2), choose((2.0, 2.5, 4.0))
         if kind == "fold":
             self.pool.append(np.max(x, axis=axis if axis < x.ndim else None))
@@ -51,6 +54,10 @@ class Author:
             self.pool.append(np.cumsum(x, axis=axis % max(1, x.ndim)) if x.ndim else x + 1)
         elif kind == "power":
             self.pool.append(x**number)
+        elif kind == "gather" and x.ndim:
+            along = axis % x.ndim
+            index = npaccel.asarray(np.arange(self.sizes[1]) * 5 % x.shape[along])
+            self.pool.append(np.take(x, index, axis=along))
         else:
             try:
                 shape = np.broadcast_shapes(x.shape, y.shape)

@@ -80,9 +80,22 @@ def test_numbers_are_those_of_the_trace() -> None:
     assert y.shape == (5, 4)
 
 
-def test_what_gathers_or_is_empty_has_none() -> None:
-    x = npaccel.asarray(np.ones(50))
-    kept = [np.take(x, np.arange(30) % 7) + 1]
-    limits, pending = Limits(), _native.pending()
-    assert pending.structure(limits.band_points, limits.inner_points, limits.column_points) is None
-    npaccel.evaluate(*kept)
+def test_where_indices_move_and_how_far_is_told_apart() -> None:
+    limits, index = Limits(), npaccel.asarray(np.arange(30) % 7)
+
+    def given(make) -> bytes | None:
+        npaccel.evaluate()
+        kept, pending = make(), _native.pending()
+        assert len(pending) > 0
+        found = pending.structure(limits.band_points, limits.inner_points, limits.column_points)
+        npaccel.evaluate(kept)
+        return found
+
+    def rows(n: int, m: int) -> bytes | None:
+        x = npaccel.asarray(np.ones((n, m)))
+        return given(lambda: np.take(x, index, axis=0))
+
+    x = npaccel.asarray(np.ones((50, 60)))
+    assert rows(50, 60) is not None
+    assert rows(50, 60) == rows(52, 61) != given(lambda: np.take(x, index, axis=1))
+    assert rows(50, 60) != given(lambda: np.take(x[::2], index, axis=0))
