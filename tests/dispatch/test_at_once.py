@@ -82,7 +82,8 @@ def test_nothing_is_recorded(name: str) -> None:
         for x in (plain, npaccel.asarray(plain)):
             before = npaccel.stats()["requests"]
             have = CALLS[name](x)
-            assert npaccel.stats()["requests"] == before
+            compared = name in OURS and npaccel.config.check != "off"  # what is ours is recorded then
+            assert compared or npaccel.stats()["requests"] == before
             (same_but_for_rounding if name in OURS else same)(have, want)
             if isinstance(have, np.ndarray) and have.nbytes >= 1 << 18 and _native.guarded():
                 assert type(have) is npaccel.Array
@@ -125,9 +126,10 @@ def test_long_rows_are_folded_at_once_where_short_ones_are_not() -> None:
     with npaccel.accelerate():
         before = npaccel.stats()["requests"]
         same_but_for_rounding(x.sum(axis=0), want)
-        assert npaccel.stats()["requests"] == before
+        assert npaccel.stats()["requests"] == before or npaccel.config.check != "off"
+        between = npaccel.stats()["requests"]
         x.reshape(-1, 40).sum(axis=0)
-        assert npaccel.stats()["requests"] > before
+        assert npaccel.stats()["requests"] > between
 
 
 @pytest.mark.pending
