@@ -82,7 +82,7 @@ def test_nothing_is_recorded(name: str) -> None:
         for x in (plain, npaccel.asarray(plain)):
             before = npaccel.stats()["requests"]
             have = CALLS[name](x)
-            compared = name in OURS and npaccel.config.check != "off"  # what is ours is recorded then
+            compared = name in OURS and npaccel.config.check != "off"  # what is ours is recorded
             assert compared or npaccel.stats()["requests"] == before
             (same_but_for_rounding if name in OURS else same)(have, want)
             if isinstance(have, np.ndarray) and have.nbytes >= 1 << 18 and _native.guarded():
