@@ -280,6 +280,7 @@ def digests(level: str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
+@pytest.mark.pending
 def test_all_levels_have_the_same_bits() -> None:
     level, count = _native.primitives()
     if level != "v4":
@@ -288,6 +289,7 @@ def test_all_levels_have_the_same_bits() -> None:
     assert best == other and count > len(best)
 
 
+@pytest.mark.pending
 def test_without_primitives_loops_are_numpys(setting) -> None:
     """On processors for which none are shipped."""
     none = digests("")
