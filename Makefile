@@ -44,8 +44,7 @@ UNGUARDED := tests/dispatch tests/runtime tests/safety/test_life_cycle.py \
 
 # Two processes at a time, of about the same length: these tests run beside the others, with the other
 # modes. What they say follows at the end.
-ASIDE := tests/conformance tests/ecosystem tests/safety/test_readers_and_writers.py tests/ir tests/observe \
-  tests/backends/test_kernel_reductions.py
+ASIDE := tests/conformance tests/ecosystem tests/safety/test_readers_and_writers.py tests/ir
 # Under check mode these compare each ufunc with NumPy twice, for minutes: in test-all.
 TWICE := tests/dispatch/test_ufunc.py
 test: $(INSTALLED)
@@ -59,7 +58,7 @@ modes: $(INSTALLED)
 	$(SAFE) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q tests/dispatch
 	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE:%=--ignore=%) tests/dispatch tests/test_examples.py
 	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q $(UNGUARDED) tests/test_examples.py
-	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q $(UNGUARDED)
+	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q $(filter-out tests/dispatch,$(UNGUARDED))
 
 test-all: test
 	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE)
