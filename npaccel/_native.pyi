@@ -218,7 +218,7 @@ class Pending:
 
     def structure(self, band_points: int, inner_points: int, column_points: int, /) -> bytes | None:
         """What their plan depends on, sizes aside, under these limits; None where that is not
-        known here. See ir/passes/structure.py."""
+        known here. See native/structure.c."""
 
     def numbers(self, places: bytes, /) -> list[int]:
         """Numbers of theirs. places: (request, operand, axis) as 32-bit words; of operand -1 it is

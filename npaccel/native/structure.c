@@ -1,8 +1,5 @@
 /* structure.c: what the plan of pending requests depends on, sizes aside, as bytes; and numbers of
- * theirs, to be put into a plan of the same structure.
- *
- * ir/passes/structure.py does the same for a Trace and says why it is enough (Note [Structure]). Equal
- * bytes here mean equal structures there, which a test holds against each other. */
+ * theirs, to be put into a plan of the same structure. See Note [Structure]. */
 #include "fold.h"
 #include "record.h"
 
@@ -411,3 +408,21 @@ PyObject *npa_numbers(const npa_snapshot *s, PyObject *wanted)
     }
     return list;
 }
+
+/* Note [Structure]
+ *
+ * A plan is made by comparing numbers: extents, strides and offsets with each other, and extents with
+ * limits. The structure holds the outcome of every such comparison, and not the numbers, so requests with
+ * equal structures plan alike. Numbers are replaced by their place in the order of first use, each kind
+ * (extents, strides, offsets) by itself: whether two of a kind are equal is then the same for all requests
+ * of one structure, and so is every look-up in a table keyed by views or spaces. 0 and one element stay as
+ * they are among strides, small extents (1, an axis that does not count; a vector's lanes) among extents. What is
+ * compared otherwise is written down as its outcome:
+ *   strides of one view: which is larger, and whether one axis continues the other (collapsing, order of
+ *       axes, whether a row lies along memory)
+ *   regions of one buffer: whether they are equal, and whether they overlap where one is written
+ *   outputs: whether different indices are different elements
+ *   rows: how their number and length lie to the limits for fusing them; which axes make a sum's
+ *   scalars: the values that a rewrite uses
+ * What is left depends on how long the rows of a kernel are: `Plan.ranges` holds the bounds, and whether a
+ * reduction is split is looked at again when numbers are put in (runtime/patterns.py). */

@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from cachetools import LRUCache
 
 from npaccel import _native
 from npaccel.errors import BackendUnavailable, CheckError, CompileError
 from npaccel.ir.nodes import KernelStep, Plan, Request, Trace, View
+from npaccel.ir.passes import plan
 from npaccel.ir.reference.requests import kept, run_request, show
 from npaccel.ir.scalar import item_size
-from npaccel.runtime.plans import Planner
 from npaccel.runtime.program import single_requests
 from npaccel.runtime.splitting import Launch, Part, dense, orders, run_part, split
 from npaccel.runtime.tolerance import (
@@ -42,8 +43,7 @@ __all__ = ["Checker", "State"]
 Array = np.ndarray[Any, Any]
 Memory = dict[int, Array]
 Code = Callable[[KernelStep], Any]
-# Structures of programs whose plans are kept to be moved to other sizes.
-SEQUENCES = 64
+PLANS = 128  # that are kept
 # Where a difference was found.
 ALONE = "NumPy computes that from the same inputs"
 FUSED = "each operation by itself is right, but not in the kernel that it is fused into"
@@ -83,13 +83,17 @@ class Checker:
 
     def __init__(self, limit: Callable[[], int]) -> None:
         self._limit = limit
-        self._usual = Planner(SEQUENCES)
-        self._split = Planner(SEQUENCES)
+        self._plans: LRUCache[Trace, Plan] = LRUCache(PLANS)
 
     def clear(self) -> None:
         """Forget plans."""
-        self._usual.clear()
-        self._split.clear()
+        self._plans.clear()
+
+    def _plan(self, trace: Trace) -> Plan:
+        found = self._plans.get(trace)
+        if found is None:
+            found = self._plans[trace] = plan(trace)
+        return found
 
     def compare(
         self,
@@ -111,11 +115,11 @@ class Checker:
         """
         loops = _loop_results(state.trace, looped)
         rounded = any(is_rounded(request) for request in state.trace.requests)
-        usual = orders(self._usual.plan(state.trace), state.trace) if rounded else {}
+        usual = orders(self._plan(state.trace), state.trace) if rounded else {}
         loose: set[int] = set()  # buffers in which another order of a sum may show
         for part in split(state.trace, self._limit()):
-            plan, results = self._run(part, state, loops)
-            here = orders(plan, part.trace)
+            planned, results = self._run(part, state, loops)
+            here = orders(planned, part.trace)
             for number, request, made in zip(part.numbers, part.requests, results, strict=True):
                 _compare_request(state, request, made, looped=number not in here)
                 order = usual.get(request.index, here.get(number))
@@ -128,13 +132,13 @@ class Checker:
     ) -> tuple[Plan, list[list[Array]]]:
         code = state.code
         if code is not None:
-            plan = self._split.plan(part.trace)
+            planned = self._plan(part.trace)
             try:
-                return plan, run_part(part, plan, state.memory, _launcher(code), loops)
+                return planned, run_part(part, planned, state.memory, _launcher(code), loops)
             except (CompileError, BackendUnavailable):
                 pass  # who planned the run met it, too, and said so
-        plan = single_requests(part.trace, "no kernels")
-        return plan, run_part(part, plan, state.memory, None, loops)
+        planned = single_requests(part.trace, "no kernels")
+        return planned, run_part(part, planned, state.memory, None, loops)
 
 
 def _loop_results(

@@ -40,7 +40,6 @@ from npaccel.runtime.jobs import Job
 from npaccel.runtime.kernels import Kernels, MissingCode
 from npaccel.runtime.machines import Machines
 from npaccel.runtime.patterns import Patterns, pattern_of
-from npaccel.runtime.plans import Planner
 from npaccel.runtime.program import (
     Built,
     Compile,
@@ -106,7 +105,6 @@ class Engine:
         self.costs = Costs()
         self.tiers = Tiers(self._helper, self.costs)
         self.answers = Answers(self)
-        self.planner = Planner(PLANNED_SEQUENCES)
         self.patterns = Patterns(PLANNED_SEQUENCES, disk.store, disk.full_identity)
         self.filled = 0
         self.traces = TraceCache(_native.plans(), config.trace_cache, config.trace_cache_bytes)
@@ -179,7 +177,7 @@ class Engine:
             return self.tiers.single(sequence, pending, why)
         name = self._name(pending, sequence) if sequence.ready or eager else None
         fits = name is not None and bool(self.patterns.known(name))
-        if not (pending.key in sequence.programs or sequence.planned or fits):
+        if not (pending.key in sequence.programs or fits):
             stored = self.stored.find(pending)
             _native.looked_up(stored is not None)
             if stored is not None:
@@ -238,8 +236,6 @@ class Engine:
     def _fill(self, pending: Pending, name: str) -> _native.Program | None:
         """The Program by a pattern of these requests; None: none is known, fits and has code."""
         for pattern in self.patterns.known(name):
-            if pending.values(pattern.positions) != pattern.values:
-                continue
             recipe = pattern.recipe(pending, self.threads)
             code = [self.kernels.find(kernel) for kernel in recipe.kernels] if recipe else [None]
             if recipe is None or not all(code):
@@ -278,7 +274,8 @@ class Engine:
     def _there(self, pending: Pending) -> _native.Program | None:
         """For the device on which data lies, where nobody said so; None: the host's is wanted."""
         trace = decode(pending)
-        if not self.auto.stays(pending, describe(trace, self.planner.plan(trace))):
+        planned = self.patterns.moved(self.patterns.name(pending), pending) or plan(trace)
+        if not self.auto.stays(pending, describe(trace, planned)):
             return None
         return self._compile(pending, device=self.machines.device(pending.residence[0][1]))
 
@@ -289,14 +286,15 @@ class Engine:
         kernel: Compile | None = None,
         device: Device | None = None,
     ) -> _native.Program:
-        """Plan and compile now, unless a pattern fits. name: of the structure's patterns, which are
-        the host's; or ''."""
+        """Plan and compile now, unless a pattern fits. name: of the structure's patterns, or ''."""
         found = self._fill(pending, name) if kernel is None and name else None
         if found is not None:
             return found
         trace = decode(pending)
-        moved = self.planner.moved
-        planned = self.planner.plan(trace)
+        name = name or self.patterns.name(pending)
+        moved = self.patterns.moved(name, pending)
+        self.filled += moved is not None
+        planned = moved or plan(trace)
         compile_kernel = kernel or self.kernels.get
 
         def make(planned: Plan) -> Built:
@@ -313,21 +311,23 @@ class Engine:
             return self._keep(pending, (), b"", program)
         positions = tuple(number for pair in planned.consumed for number in pair)
         values = pending.values(positions)
-        if device is None:
-            requests = portable(pending)
-            # Those that were moved are as many as there are sizes.
-            if self.planner.moved == moved:
-                self.tiers.sequence(pending).planned = True
-                # Where a kernel was compiled that was waited for anyway; else it delays a flush.
-                outcome = Outcome(positions, values, made.recipe(), requests, cuts)
-                self.stored.keep(program_key(pending.key), outcome, tidy=kernel is None)
-            if name and not cuts:
-                rules = list(requests.rules.values())
-                pattern = pattern_of(trace, planned, made, values, rules)
-                self.patterns.add(name, pattern)
-                self.patterns.keep(name, pattern)
-        else:
+        requests, pattern = portable(pending), None
+        if name and not cuts and (moved is None or device is None):
+            rules = list(requests.rules.values())
+            pattern = pattern_of(trace, planned, made, values, rules)
+            if moved is None:
+                self.patterns.add_plan(name, pattern, planned)
+        if device is not None:
             self.auto.note(pending, device.name, program)
+            return self._keep(pending, positions, values, program)
+        self.tiers.sequence(pending).ready = True
+        if moved is None:  # those that were moved are as many as there are sizes
+            # Where a kernel was compiled that was waited for anyway; else it delays a flush.
+            outcome = Outcome(positions, values, made.recipe(), requests, cuts)
+            self.stored.keep(program_key(pending.key), outcome, tidy=kernel is None)
+        if pattern is not None:
+            self.patterns.add(name, pattern)
+            self.patterns.keep(name, pattern)
         return self._keep(pending, positions, values, program)
 
     def made(
@@ -570,11 +570,11 @@ class Engine:
         unasked = counts.pop("fault_misses") + counts.pop("rests")
         counts["tier0_runs"] = self.tiers.runs + unasked
         counts["kernels_loaded"] = sum(kernels.loaded for kernels in compilers)
-        counts["plans_moved"] = self.planner.moved + self.filled
+        counts["plans_moved"] = self.filled
         counts["traces"] = len(self.traces)
         if reset:
             self.tiers.runs = 0
             for kernels in compilers:
                 kernels.compiled = kernels.loaded = 0
-            self.planner.moved = self.filled = 0
+            self.filled = 0
         return counts

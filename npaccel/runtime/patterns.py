@@ -1,16 +1,17 @@
 """Programs for any size: what planning came to, as plain data, into which a size's numbers are put.
 
-The passes' own way to other sizes (ir/passes/move.py) needs the plan, hence the planner, in this
-process. A pattern comes from the helper, or from disk, and is filled in a tenth of a millisecond.
+A pattern comes from the helper, or from disk, and is filled in some microseconds, with neither a
+plan nor the planner in this process. A plan that was made here is moved by the same numbers.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import marshal
 import math
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cachetools import LRUCache
@@ -18,7 +19,7 @@ from cachetools import LRUCache
 from npaccel import _native
 from npaccel.backends.tasks import Tasks
 from npaccel.caches.store import Store, digest
-from npaccel.ir.nodes import KernelStep, Plan, Request, Trace
+from npaccel.ir.nodes import Binding, KernelStep, Plan, Request, RequestStep, Trace
 from npaccel.ir.passes import DEFAULT_LIMITS
 from npaccel.ir.passes.form import may_be_split, worth_splitting
 from npaccel.ir.scalar import item_size
@@ -94,13 +95,39 @@ class Pattern(NamedTuple):
     buffers: tuple[int, ...]
     rules: tuple[RuleText, ...]
 
-    def recipe(self, pending: _native.Pending, threads: int) -> Recipe | None:
-        """Filled for these requests, whose structure it is for; None: it does not fit."""
+    def _numbers(self, pending: _native.Pending) -> list[int] | None:
+        """Those of requests whose structure it is for; None: it does not fit."""
+        if pending.values(self.positions) != self.values:
+            return None
         numbers = pending.numbers(self.places)
         numbers += self.constants
         for axes, lanes, low, high in self.ranges:
             if not low <= math.prod([numbers[axis] for axis in axes]) * lanes < high:
                 return None
+        return numbers
+
+    def moved(self, planned: Plan, pending: _native.Pending) -> Plan | None:
+        """The plan that it is of, for these requests; None: it does not fit."""
+        numbers = self._numbers(pending)
+        if numbers is None:
+            return None
+        steps: list[KernelStep | RequestStep] = []
+        for step, made in zip(planned.steps, self.steps, strict=True):
+            if isinstance(step, KernelStep) and isinstance(made, _Step):
+                extents = _extents(made, numbers)
+                if extents is None:
+                    return None
+                arrays = tuple([_binding(array, numbers) for array in made.arrays])
+                steps.append(dataclasses.replace(step, extents=extents, arrays=arrays))
+            else:
+                steps.append(step)
+        return dataclasses.replace(planned, steps=tuple(steps))
+
+    def recipe(self, pending: _native.Pending, threads: int) -> Recipe | None:
+        """Filled for these requests, whose structure it is for; None: it does not fit."""
+        numbers = self._numbers(pending)
+        if numbers is None:
+            return None
         words = [len(self.steps)]
         for step in self.steps:
             if not isinstance(step, _Step):
@@ -110,12 +137,22 @@ class Pattern(NamedTuple):
         return Recipe(pack_words(words), self.dropped, self.kernels, self.buffers)
 
 
-def _fill(words: list[int], step: _Step, numbers: list[int], threads: int) -> bool:
-    """Add the words of the step; False where it does not fit."""
+def _extents(step: _Step, numbers: list[int]) -> tuple[int, ...] | None:
     extents = tuple([math.prod([numbers[i] for i in axes]) for axes in step.extents])
     tasks = step.tasks
     split = step.may_be_split and worth_splitting(extents, tasks.band_rank, DEFAULT_LIMITS)
-    if split is not tasks.split:
+    return extents if split is tasks.split else None
+
+
+def _binding(array: _Array, numbers: list[int]) -> Binding:
+    strides = tuple([numbers[axis] // array.item for axis in array.strides])
+    return Binding(array.buffer, numbers[array.offset] // array.item, strides)
+
+
+def _fill(words: list[int], step: _Step, numbers: list[int], threads: int) -> bool:
+    """Add the words of the step; False where it does not fit."""
+    extents, tasks = _extents(step, numbers), step.tasks
+    if extents is None:
         return False
     arrays: list[int] = []
     reads: set[Touch] = set()
@@ -277,9 +314,11 @@ def _kernel_step(*fields: Any) -> _Step:
 
 @dataclass(slots=True)
 class _Known:
-    """packed: one more, as the helper sent it; stored: one more is on disk."""
+    """plans: made here, each with its pattern. packed: one pattern more, as the helper sent it;
+    stored: one more is on disk."""
 
     patterns: list[Pattern]
+    plans: list[tuple[Pattern, Plan]] = field(default_factory=list)
     packed: bytes | None = None
     stored: bool = False
 
@@ -319,6 +358,18 @@ class Patterns:
             found.stored = False
             self.load(name)
         return found.patterns
+
+    def moved(self, name: str, pending: _native.Pending) -> Plan | None:
+        """The plan of these requests by one of others with this structure; None: none fits."""
+        found = self._known.get(name)
+        made = (pattern.moved(p, pending) for pattern, p in found.plans) if found else ()
+        return next((plan for plan in made if plan is not None), None)
+
+    def add_plan(self, name: str, pattern: Pattern, planned: Plan) -> None:
+        """Keep a plan in memory."""
+        known = self._known.setdefault(name, _Known([]))
+        known.plans.insert(0, (pattern, planned))
+        del known.plans[VARIANTS:]
 
     def load(self, name: str) -> bool:
         """Bring those on disk into memory; whether there are any."""

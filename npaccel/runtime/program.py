@@ -166,7 +166,7 @@ def build(
     first_flush: int = 0,
 ) -> Built:
     """Compile what the plan needs and return the Program that the C core runs; before it what it
-    was made of.
+    was made of for the host.
 
     Parameters
     ----------
@@ -180,10 +180,9 @@ def build(
     Rejected : kernels were; all others are compiled.
     """
     made = draft(trace, plan, compile_kernel, threads, streams)
-    if place is not None:
-        made = _placed(made, place, trace, plan, threads)
-    info = PlanInfo(trace, plan, tuple(made.infos), first_flush)
-    return made, assemble(made.recipe(), made.compiled, info, made.devices)
+    placed = made if place is None else _placed(made, place, trace, plan, threads)
+    info = PlanInfo(trace, plan, tuple(placed.infos), first_flush)
+    return made, assemble(placed.recipe(), placed.compiled, info, placed.devices)
 
 
 def _placed(made: Draft, place: Place, trace: Trace, plan: Plan, threads: int) -> Draft:

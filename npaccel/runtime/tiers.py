@@ -44,7 +44,6 @@ class Sequence:
 
     programs : tier 0, per key; they measure their time.
     ready : code for these operations is there, for one size at least.
-    planned : they were planned here, and the plan is likely to do for other sizes.
     named : the key that was looked for last, and the name of its structure's patterns.
     unlike : how often the helper was asked since no known pattern fitted.
     moved : how many new sizes were planned for, where it was not clear that this pays.
@@ -58,7 +57,6 @@ class Sequence:
     forgotten_runs: int = 0
     asked: bool = False
     ready: bool = False
-    planned: bool = False
     named: tuple[bytes, str] | None = None
     unlike: int = 0
     moved: int = 0

@@ -22,7 +22,6 @@ def _forget() -> None:
     npaccel.evaluate()
     _native.plans().clear()
     _engine.traces.clear()
-    _engine.planner.clear()
     _engine.patterns.clear()
     _engine.tiers.forget()
     _engine.checker.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import numpy as np
@@ -12,8 +13,9 @@ import npaccel
 from npaccel import _native, api
 from npaccel.backends.base import Loaded
 from npaccel.backends.llvm.compiled import CompiledKernel, bind
-from npaccel.ir.nodes import Kernel
-from npaccel.ir.passes import plan
+from npaccel.ir.nodes import Kernel, KernelStep, Plan
+from npaccel.ir.passes import Limits, plan
+from npaccel.runtime import patterns as patterns_module
 from npaccel.runtime.patterns import Pattern, Patterns, pack_pattern, pattern_of, unpack_pattern
 from npaccel.runtime.program import Recipe, draft
 from npaccel.runtime.trace import decode, portable
@@ -28,68 +30,126 @@ def compiled(kernel: Kernel) -> tuple[str, CompiledKernel]:
     return kernel.name, bind(kernel, Loaded(1, 0, 32, 0, None))
 
 
-def pattern_here(threads: int) -> tuple[Recipe, Pattern | None]:
-    """What planning comes to for what is pending."""
+def planned_here(limits: Limits) -> tuple[Plan, Recipe, Pattern]:
+    """What planning comes to for what is pending, and the pattern of that."""
     pending = _native.pending()
     trace, rules = decode(pending), list(portable(pending).rules.values())
-    planned = plan(trace)
-    made = draft(trace, planned, compiled, threads, {})
+    planned = plan(trace, limits=limits)
+    made = draft(trace, planned, compiled, 2, {})
     values = pending.values(tuple(number for pair in planned.consumed for number in pair))
     pattern = pattern_of(trace, planned, made, values, rules)
-    return made.recipe(), None if pattern is None else unpack_pattern(pack_pattern(pattern))
+    return planned, made.recipe(), unpack_pattern(pack_pattern(pattern))
+
+
+def same(a: Plan, b: Plan) -> None:
+    """Equal but for where numbers come from, and the bounds of rows."""
+    assert len(a.steps) == len(b.steps)
+    for x, y in zip(a.steps, b.steps, strict=True):
+        wanted = y
+        if isinstance(x, KernelStep) and isinstance(y, KernelStep):
+            assert x.kernel.name == y.kernel.name  # which is made of all that is in it
+            wanted = dataclasses.replace(y, kernel=x.kernel, origin=x.origin)
+        assert x == wanted
+    assert (a.buffers, a.dropped, a.consumed) == (b.buffers, b.dropped, b.consumed)
+
+
+# Limits that small programs come near to.
+NEAR = Limits(
+    nodes=40, arrays=6, scratch_bytes=500, band_points=24, inner_points=30, column_points=26
+)
 
 
 @pytest.mark.parametrize(
-    ("seeds", "low", "high", "least"),
+    ("seeds", "low", "high", "limits", "least"),
     [
-        (range(60), (16, 16, 16), (40, 40, 20), 40),
-        (range(500, 510), (500, 1000, 2), (900, 1500, 4), 5),
+        (range(60), (16, 16, 16), (40, 40, 20), Limits(), 40),
+        (range(100, 200), (16, 16, 16), (40, 40, 20), NEAR, 40),
+        (range(500, 510), (500, 1000, 2), (900, 1500, 4), Limits(), 5),
     ],
-    ids=["small", "large"],
+    ids=["small", "near", "large"],
 )
-def test_filling_is_planning(seeds, low: Sizes, high: Sizes, least: int, setting) -> None:
+def test_filling_and_moving_is_planning(
+    seeds, low: Sizes, high: Sizes, limits: Limits, least: int, setting, monkeypatch
+) -> None:
     setting("tiering", "off")
-    draw, filled = random.Random(5), 0
+    monkeypatch.setattr(patterns_module, "DEFAULT_LIMITS", limits)
+    draw, filled, moved = random.Random(5), 0, 0
     patterns = Patterns(64, lambda: None, lambda: "")
     with np.errstate(all="ignore"):
         for seed in seeds:
-            for _ in range(3):
+            for _ in range(4):
                 sizes = tuple(map(draw.randint, low, high))
                 npaccel.evaluate()
                 author = Author(seed, sizes)
-                name = patterns.name(_native.pending())
-                recipe, pattern = pattern_here(2)
+                pending = _native.pending()
+                name = patterns.name(pending)
+                planned, recipe, pattern = planned_here(limits)
                 for known in patterns.known(name):
-                    found = known.recipe(_native.pending(), 2)
+                    found = known.recipe(pending, 2)
                     filled += found is not None
                     assert found is None or found == recipe
-                if pattern is not None and name:
-                    assert pattern.recipe(_native.pending(), 2) == recipe
+                made = patterns.moved(name, pending)
+                if made is not None:
+                    moved += 1
+                    same(made, planned)
+                if name:
+                    assert pattern.recipe(pending, 2) == recipe
                     patterns.add(name, pattern)
+                    patterns.add_plan(name, pattern, planned)
                 author.pool.clear()
-    assert filled > least, "the property is worth nothing where no pattern fits"
+    assert min(filled, moved) > least, "the property is worth nothing where no pattern fits"
 
 
 def test_it_does_not_fit_where_stores_go_past_the_cache() -> None:
-    """They need another kernel."""
+    """They need another kernel, but not another plan."""
 
     def record(n: int) -> np.ndarray:
         return npaccel.asarray(np.ones(n)) + npaccel.asarray(np.ones(n))
 
     kept = record(1000)
-    _, small = pattern_here(2)
+    planned, _, small = planned_here(Limits())
     npaccel.evaluate(kept)
     kept = record(1 << 20)
-    recipe, large = pattern_here(2)
-    assert small is not None and small.recipe(_native.pending(), 2) is None
-    assert large is not None and large.recipe(_native.pending(), 2) == recipe != small
+    afresh, recipe, large = planned_here(Limits())
+    pending = _native.pending()
+    assert small.recipe(pending, 2) is None and large.recipe(pending, 2) == recipe
+    moved = small.moved(planned, pending)
+    assert moved is not None and large != small
+    same(moved, afresh)
     npaccel.evaluate(kept)
+
+
+def test_rows_that_outgrow_scratch_need_another_plan() -> None:
+    def record(columns: int) -> np.ndarray:
+        x = npaccel.asarray(np.ones((100, columns)))
+        e = np.exp(x - x.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    with np.errstate(all="ignore"):
+        kept = record(5000)
+        planned, _, pattern = planned_here(Limits())
+        assert planned.ranges and planned.ranges[0].low == 0
+        longest = planned.ranges[0].high - 1
+        assert longest == Limits().scratch_bytes // 8
+        name = Patterns(1, lambda: None, lambda: "").name
+        structure = name(_native.pending())
+        npaccel.evaluate(kept)
+        for columns, fits in ((longest, True), (longest + 1, False)):
+            kept = record(columns)
+            pending = _native.pending()
+            assert name(pending) == structure
+            moved = pattern.moved(planned, pending)
+            assert (moved is not None) is fits
+            if moved is not None:
+                same(moved, plan(decode(pending)))
+            else:
+                assert pattern.recipe(pending, 2) is None
+            npaccel.evaluate(kept)
 
 
 def test_rules_of_another_process_are_refused() -> None:
     kept = npaccel.asarray(np.ones(100)) + 1
-    _, pattern = pattern_here(2)
-    assert pattern is not None
+    _, _, pattern = planned_here(Limits())
     patterns = Patterns(4, lambda: None, lambda: "")
     rule = pattern.rules[0]
     assert not patterns.add("a", pattern._replace(rules=(rule._replace(name="other"),)))
@@ -108,7 +168,7 @@ def test_a_pattern_on_disk_serves_other_sizes(setting, tmp_path) -> None:
         assert np.array_equal((x * 3.0 - x) / 7.0, (np.asarray(x) * 3.0 - np.asarray(x)) / 7.0)
 
     run(70000)
-    for part in (engine.traces, engine.kernels, engine.planner, engine.patterns):
+    for part in (engine.traces, engine.kernels, engine.patterns):
         part.clear()
     engine.tiers.forget()
     engine.answers.forget()
@@ -116,6 +176,5 @@ def test_a_pattern_on_disk_serves_other_sizes(setting, tmp_path) -> None:
     run(80000)
     counts = npaccel.stats()
     assert (counts["plans_moved"], counts["compiles"], counts["kernels_loaded"]) == (1, 0, 1)
-    assert len(engine.planner._known) == 0
     report = str(npaccel.explain())
     assert "80000" in report

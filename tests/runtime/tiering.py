@@ -42,7 +42,6 @@ def cold() -> None:
     engine = api._engine
     engine.traces.clear()
     engine.kernels.clear()
-    engine.planner.clear()
     engine.patterns.clear()
     engine.tiers.forget()
     engine.answers.forget()

@@ -16,8 +16,8 @@ __all__ = ["NARROW_BYTES", "Layout", "lay_out"]
 LANES = 8
 # A map over rows shorter than this (three colours under a mask) takes a row per lane, if they are
 # many: a vector along the row would be nearly empty. Vectors of wider elements are shorter, and are
-# filled by rows of half the length. All are extents that structure.py tells apart, as those of
-# short rows that are reduced.
+# filled by rows of half the length. All are extents that structure.c tells apart, as those of short
+# rows that are reduced.
 SHORT, SHORT_WIDE, LONG = 8, 5, 16
 NARROW_BYTES = 2
 
