@@ -19,15 +19,13 @@ __all__ = ["Habit", "Habits"]
 
 # Programs that are noted: reading one takes about half a millisecond, before anybody wants it.
 MOST_PROGRAMS = 16
-# Of keys, which are 100 to 200 bytes for each request.
-MOST_KEY_BYTES = 256 << 10
 
-# Names of entries that together are a program, and the key of its requests or b"".
-Use = tuple[tuple[str, ...], bytes]
+# Names of entries that together are a program, and whether its requests were in the queue.
+Use = tuple[tuple[str, ...], bool]
 
 
 class Habit(NamedTuple):
-    """programs : names of entries, and keys of requests that had them, in order of use.
+    """programs : in order of use.
 
     sizes : bytes of ranges that got new pages.
 
@@ -73,11 +71,7 @@ class Habits:
         rules: tuple[tuple[Any, ...], ...] = (),
     ) -> None:
         """Note what this process used, unless that is what is known already."""
-        room, noted = MOST_KEY_BYTES, []
-        for names, key in programs[:MOST_PROGRAMS]:
-            room -= len(key)
-            noted.append((names, key if room >= 0 else b""))
-        habit = Habit(tuple(noted), sizes, rules)
+        habit = Habit(tuple(programs[:MOST_PROGRAMS]), sizes, rules)
         same = set(habit.programs) == set(self.found.programs)
         same = same and sorted(habit.sizes) == sorted(self.found.sizes)
         same = same and set(habit.rules) == set(self.found.rules)

@@ -142,7 +142,7 @@ class StoredPrograms:
             for. Not with those whose rules this process has not made yet: `find` has them ready.
         """
         store, end = self._store(), time.monotonic() + limit_s
-        for names, key in uses:
+        for names, in_queue in uses:
             if store is None or time.monotonic() >= end:
                 return
             *variants, entry = (store.get(name) or b"" for name in names)
@@ -150,12 +150,11 @@ class StoredPrograms:
             program = self._assembled(outcome) if outcome is not None else None
             if outcome is None or program is None:
                 continue
-            named = program_key(key)
-            found = None
-            if key and names[-1] == self._name(named, outcome.values):
+            key, found = outcome.requests.key, None
+            if in_queue and names[-1] == self._name(program_key(key), outcome.values):
                 found = _taken(outcome, program, 0)
             if found is not None:
-                self._given[names, key] = program
+                self._given[names, in_queue] = program
                 give(key, found)
             else:
                 for name, variant in zip(names, variants, strict=False):
@@ -187,7 +186,7 @@ class StoredPrograms:
             entry = self._ready.pop(names[1], None) or store.get(names[1])
         if entry is None:
             return None
-        self._found[tuple(names), pending.key if in_queue else b""] = None
+        self._found[tuple(names), in_queue] = None
         if isinstance(entry, bytes):
             return self.program(unpack_outcome(entry), pending.serial)
         return _taken(*entry, pending.serial)

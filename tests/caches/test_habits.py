@@ -6,10 +6,10 @@ import os
 import sys
 from pathlib import Path
 
-from npaccel.caches.habits import MOST_KEY_BYTES, MOST_PROGRAMS, Habit, Habits
+from npaccel.caches.habits import MOST_PROGRAMS, Habit, Habits
 from npaccel.caches.store import Store
 
-USED = ((("a" * 64,), b"key"), (("b" * 64, "c" * 64), b""))
+USED = ((("a" * 64,), True), (("b" * 64, "c" * 64), False))
 
 
 def habits_of(folder: Path, identity: str = "this") -> Habits:
@@ -72,17 +72,9 @@ def test_a_child_keeps_nothing_and_many_programs_are_too_many(tmp_path: Path) ->
     habits.forget()
     habits.keep(USED, ())
     assert habits_of(tmp_path).read() == Habit()
-    many = tuple(((f"{number:064x}",), b"key") for number in range(2 * MOST_PROGRAMS))
+    many = tuple(((f"{number:064x}",), True) for number in range(2 * MOST_PROGRAMS))
     habits_of(tmp_path).keep(many, ())
     assert habits_of(tmp_path).read().programs == many[:MOST_PROGRAMS]
-
-
-def test_keys_are_bounded(tmp_path: Path) -> None:
-    """Their programs are still noted."""
-    half = b"x" * (MOST_KEY_BYTES // 2)
-    used = tuple(((str(number),), half) for number in range(3))
-    habits_of(tmp_path).keep(used, ())
-    assert habits_of(tmp_path).read().programs == (*used[:2], (("2",), b""))
 
 
 def test_a_damaged_entry_is_dropped(tmp_path: Path) -> None:
