@@ -46,7 +46,7 @@ UNGUARDED := tests/dispatch tests/runtime tests/safety/test_life_cycle.py \
 # modes. What they say follows at the end.
 ASIDE := tests/conformance tests/ecosystem tests/safety/test_readers_and_writers.py tests/ir
 # Under check mode these compare each ufunc with NumPy twice, for minutes: in test-all.
-TWICE := tests/dispatch/test_ufunc.py
+TWICE := tests/dispatch/test_ufunc.py tests/dispatch/test_ufunc_arguments.py tests/dispatch/test_method.py
 test: $(INSTALLED)
 	$(MAKE) -C tests/native check OUT="$(CURDIR)/build/native"
 	@$(MAKE) --no-print-directory modes > build/modes.log 2>&1 & modes=$$!; status=0; \
