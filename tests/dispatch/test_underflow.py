@@ -121,6 +121,7 @@ def test_a_raising_errstate_is_a_reason_too(operation: Callable, way: Way) -> No
     assert npaccel.stats()["reasons"] == {"errors raise, print or call (np.errstate)": 1}
 
 
+@pytest.mark.skipif(npaccel.config.check != "off", reason="check mode records no sections")
 def test_sections_run_by_numpys_loops_and_say_so() -> None:
     @npaccel.macro
     def step(u: np.ndarray) -> np.ndarray:
