@@ -1,6 +1,7 @@
 """For all rooms: settings of every test, and what is skipped without the guard."""
 
 import os
+import resource
 import signal
 import tempfile
 from pathlib import Path
@@ -26,6 +27,9 @@ def skip_what_needs_pending(request: pytest.FixtureRequest) -> None:
 
     if request.node.get_closest_marker("pending") and not _native.guarded():
         pytest.skip("nothing stays pending without the guard")
+    limited = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    if request.node.get_closest_marker("room") and limited:
+        pytest.skip("the guard has an eighth of an address space that is limited")
 
 
 @pytest.fixture(scope="session")

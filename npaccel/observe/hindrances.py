@@ -224,7 +224,7 @@ def _call(rule: _native.Rule, n: int) -> tuple[Any, ...] | None:
         return None
     if rule.kind in (Kind.REDUCE, Kind.SCAN):
         fold = ufunc.reduce if rule.kind == Kind.REDUCE else ufunc.accumulate
-        return fold, _operand(codes[0], n)
+        return fold, _operand(codes[0], n), 0, codes[-1]
     return ufunc, *(_operand(code, n) for code in codes[: ufunc.nin])
 
 

@@ -199,6 +199,7 @@ def test_numpy_can_be_asked_for_all_that_is_recorded() -> None:
         b = np.where(a > 0.5, np.exp(a), a.astype(np.float32)).cumsum()
         large = np.tile(b, 40)  # NumPy's own argmax below
         npaccel.evaluate(a.take(k), np.argmax(large + 1), b.max(keepdims=True), np.divmod(k, 3))
+        npaccel.evaluate(k.astype(np.int16).sum(dtype=np.int16))
     rules = [rule for rule in _native.rules().values() if rule.counts[0] > 0]
     assert {Kind(rule.kind) for rule in rules} == set(Kind)
     for rule in rules:

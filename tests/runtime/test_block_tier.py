@@ -224,6 +224,7 @@ def test_one_value_whatever_computes_it(name: str, dtype: str, setting, threads)
 
 
 @pytest.mark.pending
+@pytest.mark.room
 def test_what_is_dead_takes_no_memory(deferred, setting) -> None:
     """Of ten arrays only the last is ever written."""
     setting("tiering", "off")

@@ -41,6 +41,7 @@ assert z[0] == z[-1] == 1 * 0.5**10 + sum(0.5**k for k in range(10))
 """
 
 
+@pytest.mark.room
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/status")
 def test_twenty_operations_take_what_their_inputs_and_output_take(deferred, tmp_path) -> None:
     """The first call in a process, as a user's: nothing is compiled yet, nor on disk."""

@@ -67,7 +67,7 @@ class Node:
     pass
 npaccel.evaluate()
 before = npaccel.stats()["live_ranges"]
-for _ in range(200):
+for _ in range(90):
     node = Node()
     node.array = pending(1 << 15 | 7)[0]
     node.view, node.plain, node.me = node.array[3:], np.asarray(node.array), node
