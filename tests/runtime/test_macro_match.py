@@ -298,6 +298,7 @@ def test_other_threads_record_and_match_meanwhile():
     assert wrong == []
 
 
+@pytest.mark.room
 def test_another_thread_runs_what_a_block_has_recorded():
     """The block goes on with fewer requests than it had before, which are counted anew."""
     x = own(8)
