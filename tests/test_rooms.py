@@ -24,15 +24,16 @@ EVERYTHING_BELOW_OBSERVE = {
 }
 ALLOWED = {
     "later": set(),
+    "forks": set(),
     "errors": set(),
     "config": {"errors"},
     "ir": {"errors"},
     "ir.passes": {"errors", "ir"},
     "ir.reference": {"errors", "ir"},
-    "backends": {"errors", "config", "ir", "observe.events", "_native"},
+    "backends": {"errors", "config", "forks", "ir", "observe.events", "_native"},
     "caches": {"errors", "config", "ir", "observe.events"},
     "runtime": EVERYTHING_BELOW_OBSERVE - {"runtime"},
-    "dispatch": EVERYTHING_BELOW_OBSERVE,
+    "dispatch": EVERYTHING_BELOW_OBSERVE | {"forks"},
     "observe.events": set(),
     "observe": {"errors", "config", "ir", "runtime", "_native"},
     # Public names, what is behind them, and the command line over them.

@@ -211,6 +211,31 @@ thread.join()
     )
 
 
+@pytest.mark.pending
+def test_locks_are_taken_when_nothing_is_pending_any_more() -> None:
+    """Who plans in another thread may need one, and would wait for the fork that waits for it."""
+    succeed(
+        """
+from npaccel import forks
+x, want = pending()
+seen = []
+class Lock:
+    def __enter__(self): seen.append(_native.is_pending(x))
+    def __exit__(self, *why): seen.append(os.getpid())
+forks.hold(Lock())
+child = os.fork()
+if child == 0:
+    os._exit(0 if seen == [False, os.getpid()] else 1)
+assert seen == [False, os.getpid()], seen
+assert os.waitpid(child, 0)[1] == 0
+from npaccel.backends.llvm.backend import LlvmBackend
+LlvmBackend().fingerprint  # loads LLVM
+import llvmlite.binding as llvm
+assert llvm.ffi.lib._lock in forks._locks
+"""
+    )
+
+
 def test_fork_by_a_thread_that_is_not_the_main_one() -> None:
     succeed(
         """

@@ -6,12 +6,10 @@ LLVM itself is loaded when something has to be compiled: it takes 80 MB and a te
 from __future__ import annotations
 
 import importlib
-import os
-import threading
 from importlib.util import find_spec
 from typing import Any
 
-from npaccel import _native
+from npaccel import _native, forks
 from npaccel.backends.base import Capabilities, Compiled, Loaded
 from npaccel.backends.llvm.loaded import load_image
 from npaccel.backends.speeds import Speeds
@@ -38,27 +36,6 @@ class LlvmBackend:
         self.identity, self.vector_bytes = _native.cpu()
         self._compiler: Any = None
         self._host: Any = None
-        self._lock: Any = None  # LLVM's
-        self._held: dict[int, Any] = {}  # by threads that fork
-        os.register_at_fork(
-            before=self._before_fork,
-            after_in_parent=self._after_fork,
-            after_in_child=self._after_fork,
-        )
-
-    # A process forked while another thread compiles would wait for that thread, which it lacks.
-    # Hooks run in the order opposite to their making: this one when all that is pending was
-    # evaluated, so who plans and then compiles is not waited for with LLVM's lock in hand.
-
-    def _before_fork(self) -> None:
-        if self._lock is not None:
-            self._lock.__enter__()
-            self._held[threading.get_ident()] = self._lock
-
-    def _after_fork(self) -> None:
-        held = self._held.pop(threading.get_ident(), None)
-        if held is not None:
-            held.__exit__()
 
     @property
     def fingerprint(self) -> str:
@@ -123,5 +100,5 @@ class LlvmBackend:
             except ImportError as error:
                 raise BackendUnavailable(f"llvm: {error}; install llvmlite") from error
             self._host = target.Host(vector_bytes=self.vector_bytes)
-            self._lock = target.ffi.lib._lock
+            forks.hold(target.ffi.lib._lock)  # LLVM's
         return self._host
