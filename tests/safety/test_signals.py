@@ -73,7 +73,7 @@ def seconds():
     began = time.process_time()  # of at most two threads; other processes cannot lengthen it
     npaccel.evaluate(chain(npaccel.asarray(source)))
     return (time.process_time() - began) / 2
-while seconds() < 0.25 and source.nbytes < 1 << 28:
+while seconds() < 0.15 and source.nbytes < 1 << 28:
     source = np.concatenate([source, source])
 result = np.asarray(npaccel.evaluate(chain(npaccel.asarray(source))))
 def overwritten():
@@ -83,7 +83,7 @@ def overwritten():
     return x
 npaccel.evaluate(overwritten())  # compiled: from here on evaluations only compute
 def computed(): return sum(npaccel.stats()[f"{by}_requests"] for by in ("kernel", "native"))
-def check(x): np.testing.assert_allclose(np.asarray(x), result, rtol=1e-12)
+def check(x): assert np.abs(np.asarray(x) - result).max() < 1e-12
 """
 
 
@@ -156,7 +156,7 @@ for part in range(1, 8, 2):
     except KeyboardInterrupt:
         pass
     check(x)
-    np.testing.assert_allclose(np.asarray(z), result[::-1][5:], rtol=1e-12)
+    assert np.abs(np.asarray(z) - result[::-1][5:]).max() < 1e-12
 """,
         watchdog_s=180.0,
     )
