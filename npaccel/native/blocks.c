@@ -11,7 +11,7 @@
 #endif
 
 /* Elements times instructions from which a second thread wins, and of a task; tasks per thread. */
-enum { TOGETHER = 96 << 10, TASK = 64 << 10, TASKS_EACH = 8 };
+enum { TOGETHER = 96 << 10, TASK = 64 << 10, TASKS_EACH = 64 };
 enum { KINDS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
 
 typedef struct {

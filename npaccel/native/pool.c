@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 enum { JOBS = 16, THREADS = 256, DEPTHS = 8 };
-enum { SPIN_NS = 15000, SLICE_NS = 20000000 };
+enum { SPIN_NS = 15000, SLICE_NS = 20000000, MOST_WAKE_NS = 1000000 };
+enum { WORTH = 3 }; /* times what waking takes must be left to do, for each that is woken */
 enum { OPEN = 1 << 30, WAITED = 1 << 29, TAKEN = 1 << 28, SEAT = 1 << 12, INSIDE = SEAT - 1 };
 enum { SEATS = TAKEN - SEAT };
 
@@ -30,12 +31,15 @@ typedef struct {
     npa_task task;
     void *context;
     const atomic_int *cancel;
+    int64_t begun;      /* when, by clock_ns */
     _Alignas(64) _Atomic int64_t next;
 } job;
 
 static struct {
     _Alignas(64) atomic_int epoch; /* changes with each launch; what workers sleep on */
     _Alignas(64) atomic_int sleepers;
+    _Atomic int64_t called;  /* when sleepers were last woken; 0: one of them has said how long ago */
+    _Atomic int64_t wake_ns; /* that this takes, of late */
     atomic_int threads; /* asked for; 0 not yet known */
     atomic_int started; /* workers that exist */
     atomic_int quit;
@@ -44,7 +48,7 @@ static struct {
     pthread_once_t once;
     pthread_key_t scratch_key;
     job jobs[JOBS];
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT, .wake_ns = 30000};
 
 typedef struct {
     char *data[DEPTHS];
@@ -160,6 +164,18 @@ help(void)
     return helped;
 }
 
+/* A worker is awake: how long that took. What is out of all proportion counts as the most there is. */
+static void
+note_wake(void)
+{
+    int64_t called = atomic_exchange_explicit(&pool.called, 0, memory_order_relaxed);
+    if (called != 0) {
+        int64_t took = clock_ns() - called, was = atomic_load_explicit(&pool.wake_ns, memory_order_relaxed);
+        took = took < MOST_WAKE_NS ? took : MOST_WAKE_NS;
+        atomic_store_explicit(&pool.wake_ns, was + (took - was) / 8, memory_order_relaxed);
+    }
+}
+
 static void *
 work(void *unused)
 {
@@ -175,6 +191,7 @@ work(void *unused)
         }
         atomic_fetch_add(&pool.sleepers, 1);
         futex(&pool.epoch, FUTEX_WAIT, epoch, NULL); /* returns if the epoch has changed */
+        note_wake();
         atomic_fetch_sub(&pool.sleepers, 1);
     }
 }
@@ -317,8 +334,26 @@ open_job(job *j, int helpers)
 {
     atomic_store_explicit(&j->state, OPEN | TAKEN | helpers * SEAT, memory_order_release);
     atomic_fetch_add(&pool.epoch, 1);
-    if (atomic_load(&pool.sleepers) > 0) {
-        futex(&pool.epoch, FUTEX_WAKE, helpers, NULL);
+}
+
+/* Wake sleepers as soon as what is left pays for it: after `done` tasks of our own. Most launches are
+ * over before a sleeper is awake, and only a launch itself shows how long it takes. */
+static void
+wake_if_worth_it(job *j, int64_t done)
+{
+    int seats = (atomic_load_explicit(&j->state, memory_order_relaxed) & SEATS) / SEAT;
+    int sleepers = seats > 0 ? atomic_load(&pool.sleepers) : 0;
+    if (sleepers == 0) {
+        return;
+    }
+    int64_t now = clock_ns(), wake = atomic_load_explicit(&pool.wake_ns, memory_order_relaxed);
+    int64_t next = atomic_load_explicit(&j->next, memory_order_relaxed);
+    int64_t left = (j->tasks - next) * ((now - j->begun) / done), worth = left / (WORTH * wake);
+    int64_t wanted = worth < seats ? worth : seats;
+    if (wanted > 0) {
+        atomic_store_explicit(&pool.called, now, memory_order_relaxed);
+        atomic_fetch_add(&pool.epoch, 1); /* who is falling asleep stays awake */
+        futex(&pool.epoch, FUTEX_WAKE, (int)wanted, NULL);
     }
 }
 
@@ -363,9 +398,11 @@ static int
 take_part(job *j, poller *p)
 {
     depth++;
+    int64_t done = 0;
     for (int64_t task; claim(j, &task);) {
         j->task(j->context, task, 0);
         poll_if_due(j, p);
+        wake_if_worth_it(j, ++done);
     }
     depth--;
     if (atomic_load_explicit(&j->state, memory_order_relaxed)) {
@@ -401,6 +438,7 @@ run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel, polle
     j->task = task;
     j->context = context;
     j->cancel = cancel;
+    j->begun = clock_ns();
     atomic_store_explicit(&j->stop, 0, memory_order_relaxed);
     atomic_store_explicit(&j->next, 0, memory_order_relaxed);
     open_job(j, helpers);
