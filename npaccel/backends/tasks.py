@@ -18,8 +18,6 @@ __all__ = ["LONE_TASK_BYTES", "TASK_BYTES", "Tasks"]
 # over threads, large enough that claiming it costs nothing. Alone, tasks only let signals in.
 TASK_BYTES = 128 * 1024
 LONE_TASK_BYTES = 8 * 1024 * 1024
-# So little is done before a second thread has woken up.
-ALONE_BYTES = 768 * 1024
 
 
 class Tasks(NamedTuple):
@@ -65,8 +63,7 @@ class Tasks(NamedTuple):
         """How to cut the domain into tasks; results never depend on it."""
         n_band = math.prod(extents[: self.band_rank])
         inner = extents[self.band_rank :]
-        alone = threads == 1 or self.weight * math.prod(extents) <= ALONE_BYTES
-        target = self.lone_bytes if alone else self.task_bytes
+        target = self.lone_bytes if threads == 1 else self.task_bytes
         elements = max(self.group, target // self.weight)
         if not self.split:
             return Grid(n_band, self._band_step(elements, math.prod(inner), n_band, threads), 1, 1)

@@ -11,7 +11,7 @@
 #endif
 
 /* Elements times instructions from which a second thread wins, and of a task; tasks per thread. */
-enum { TOGETHER = 96 << 10, TASK = 64 << 10, TASKS_EACH = 64 };
+enum { TASK = 64 << 10, TASKS_EACH = 64 };
 enum { KINDS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
 
 typedef struct {
@@ -331,7 +331,7 @@ static void cut(run *r)
     r->chunk = g->nsinks > 0 ? NPA_FOLD_CHUNK : r->t->block;
     r->parts = (whole + r->chunk - 1) / r->chunk;
     r->chunks = r->parts * (g->by_rows ? g->rows : 1);
-    int64_t work = g->points * r->t->n, threads = work < TOGETHER ? 1 : npa_pool_size();
+    int64_t work = g->points * r->t->n, threads = npa_pool_size();
     int64_t tasks = threads == 1 ? 1 : work / TASK < TASKS_EACH * threads ? work / TASK
                                                                          : TASKS_EACH * threads;
     tasks = tasks < 1 ? 1 : tasks > r->chunks ? r->chunks : tasks;

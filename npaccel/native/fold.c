@@ -19,7 +19,7 @@
 enum { LANES = NPA_FOLD_LANES, BLOCK = NPA_FOLD_BLOCK, COLUMNS = 2048 };
 enum { BLOCK_LEVELS = 12, CHUNK_LEVELS = 30, ROW_LEVELS = 44 };
 enum { ABREAST = 8, ROWS = 256 }; /* short rows, at once and with one look where they lie */
-enum { ALONE = 48 << 10, TASK = 64 << 10 }; /* elements */
+enum { TASK = 64 << 10 }; /* elements */
 
 /* to = older op to, width times; lanes[k % 32] = lanes[k % 32] op x[k]. */
 typedef void combine_function(const void *older, void *to, int64_t width);
@@ -486,7 +486,7 @@ static void run_task(void *context, int64_t task, int worker)
 static int64_t cut(fold *f)
 {
     int64_t elements = f->points * f->rows * f->row, parts = f->points * f->rows * f->chunks;
-    int64_t threads = elements < ALONE ? 1 : npa_pool_size();
+    int64_t threads = elements <= TASK ? 1 : npa_pool_size();
     int64_t unit = f->rows * f->row, all = f->points;
     if (f->order.banded) {
         int64_t extent = f->shape[f->order.band[f->order.nband - 1]];
