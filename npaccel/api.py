@@ -26,6 +26,7 @@ from npaccel.macros import MacroFactory, scalar
 from npaccel.runtime import warn
 from npaccel.runtime.core import Core
 from npaccel.runtime.disk import Disk
+from npaccel.runtime.first import FirstRuns
 from npaccel.runtime.neighbours import watch_neighbours
 from npaccel.runtime.scopes import shown, watch_scopes
 
@@ -68,7 +69,7 @@ _hindrances: Final = Once(lambda: hindrances.Hindrances())  # noqa: PLW0108 (it 
 macro: Final = MacroFactory(config, lambda: section_code.SectionCode(_make_engine()))
 dispatch.install(
     (os.path.dirname(np.__file__) + os.sep, os.path.dirname(__file__) + os.sep),
-    plan=_engine,
+    plan=FirstRuns(_make_engine, config),
     warn=warn.issue,
     filters=warn.runtime_warnings,
     shown=shown,

@@ -23,7 +23,7 @@ START = frozenset(
             *("dispatch.indexing", "dispatch.method", "dispatch.operands", "dispatch.redirect"),
             *("dispatch.rules", "dispatch.ufunc"),
             *("ir", "ir.kinds", "ir.names"),
-            *("runtime", "runtime.core", "runtime.disk", "runtime.guarding"),
+            *("runtime", "runtime.core", "runtime.disk", "runtime.first", "runtime.guarding"),
             *("runtime.neighbours", "runtime.scopes", "runtime.warn"),
         )
     }

@@ -211,6 +211,7 @@ Costs.compiling_pays = lambda self, spent_s, requests: True
 tiers.REST_S = 0.0
 npaccel.config.threshold = 0
 x = npaccel.asarray(np.linspace(0.1, 1.0, 5000))
+npaccel.stats()  # makes the engine
 for _ in range(4):
     npaccel.evaluate(np.exp(x) * np.log(x) + np.sin(x))
 helper = api._engine.tiers.helper

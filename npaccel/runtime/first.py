@@ -1,0 +1,60 @@
+"""What runs before there is an engine: a short program is over before loading one has paid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from npaccel import _native
+from npaccel.config import Config
+from npaccel.later import Once
+
+if TYPE_CHECKING:
+    from npaccel.runtime.engine import Engine
+
+__all__ = ["FirstRuns"]
+
+# What loading the engine takes (bench/first_script.py, part start): so long is run without it.
+LOADING_S = 0.08
+REASON = "running block by block until it has run long enough for planning to pay"
+HOSTS = ("auto", "llvm")
+
+
+class FirstRuns:
+    """The plan hook: the engine's, and until there is one the core's own ways.
+
+    Whoever asks for something else of the engine makes it, and from then on it is asked.
+    """
+
+    __slots__ = ("_config", "_engine", "_programs")
+
+    def __init__(self, engine: Once[Engine], config: Config) -> None:
+        self._engine, self._config = engine, config
+        self._programs: list[_native.Program] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine(), name)
+
+    def __call__(self, pending: _native.Pending) -> _native.Program:
+        return self._early(pending) or self._engine()(pending)
+
+    def touched(self, pending: _native.Pending) -> _native.Program:
+        """What a touch ran: so does the next one."""
+        return self._early(pending) or self._engine().touched(pending)
+
+    def _early(self, pending: _native.Pending) -> _native.Program | None:
+        if self._engine.made is None and self._waits():
+            program = _native.Program(None, 0, None, "")
+            program.info = REASON
+            self._programs.append(program)
+            _native.rest(pending.key, program, LOADING_S)
+            return program
+        if self._programs:
+            self._programs.clear()
+            _native.forget_rests()  # the engine is asked about them
+        return None
+
+    def _waits(self) -> bool:
+        config = self._config
+        adaptive = config.tiering == "adaptive" and config.check != "compute"
+        spent = sum(program.timing[2] for program in self._programs)
+        return adaptive and config.backend in HOSTS and spent < LOADING_S

@@ -1,0 +1,60 @@
+"""A process has no engine before it has run as long as loading one takes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.pending
+
+PROGRAM = """
+import sys
+import numpy as np
+import npaccel
+from npaccel import api
+from npaccel.runtime import first
+first.LOADING_S = float(sys.argv[1])
+x = npaccel.asarray(np.linspace(0.1, 1.0, 200_000))
+for i in range(6):
+    y = np.sqrt(x) * 2.0 + (i % 2)
+    if i:
+        npaccel.evaluate(y)
+    assert np.array_equal(np.asarray(y), np.sqrt(np.linspace(0.1, 1.0, 200_000)) * 2.0 + (i % 2))
+print(api._make_engine.made is not None)
+told = str(npaccel.explain())  # which makes one
+print(first.REASON in " ".join(told.split()))
+npaccel.evaluate(np.sqrt(x) * 2.0)
+print(first.REASON in " ".join(str(npaccel.explain()).split()))
+"""
+
+
+def run(tmp_path: Path, loading_s: float, **settings: str) -> list[str]:
+    environment = {"NPACCEL_TIERING": "adaptive", "NPACCEL_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(loading_s)],
+        env=os.environ | environment | settings,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+def test_a_short_program_needs_none(tmp_path: Path) -> None:
+    """Once there is one, it is asked about what ran before, too."""
+    assert run(tmp_path, 60.0) == ["False", "True", "False"]
+
+
+def test_a_longer_one_makes_one(tmp_path: Path) -> None:
+    assert run(tmp_path, 0.0)[0] == "True"
+
+
+@pytest.mark.parametrize("setting", ["NPACCEL_TIERING=eager", "NPACCEL_TIERING=off"])
+def test_settings_that_ask_for_it(tmp_path: Path, setting: str) -> None:
+    name, _, value = setting.partition("=")
+    assert run(tmp_path, 60.0, **{name: value})[0] == "True"
