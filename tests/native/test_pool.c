@@ -255,6 +255,21 @@ test_fork(void)
     pthread_join(other, NULL);
 }
 
+/* Sleepers are woken when what is left pays for it; most of these are over by then. */
+static void
+test_short_launches_wake_nobody(void)
+{
+    int alone = 0;
+    npa_pool_threads(3);
+    for (int i = 0; i < 60; i++) {
+        record r = {0};
+        usleep(2000); /* they fall asleep */
+        CHECK(npa_pool_run(count, &r, 20, NULL) == 0);
+        alone += r.threads[0] == 20;
+    }
+    CHECK(alone > 30);
+}
+
 /* In a child, since the default is found once: one allowed CPU means one thread. */
 static void
 test_affinity(void)
@@ -284,6 +299,7 @@ main(void)
 {
     test_affinity();
     test_runs_each_once();
+    test_short_launches_wake_nobody();
     test_concurrent(20000);
     test_nested();
     test_cancel();

@@ -315,15 +315,6 @@ def test_few_traces_are_kept(setting) -> None:
     assert (npaccel.stats()["plan_hits"], npaccel.stats()["plan_misses"]) == (1, 1)
 
 
-def test_little_work_wakes_nobody(launches, setting) -> None:
-    setting("threads", 4)
-    for n, several in ((10_000, False), (1 << 20, True)):
-        a = wrapped(n)
-        launches.tasks.clear()
-        npaccel.evaluate(a + 1)
-        assert (len(launches.tasks) > 1) is several
-
-
 @pytest.mark.parametrize("dtype", ["?", "b", "f", "d", "F", "q"])
 def test_numpy_s_loops_search_for_extremes_in_any_layout(dtype: str, setting) -> None:
     """Rows that lie as NumPy's function wants them are searched where they are, others packed."""

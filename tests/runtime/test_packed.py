@@ -79,7 +79,7 @@ def test_packed_steps_compute_the_same() -> None:
     x = npaccel.asarray(values)
     result = (x - x.mean(1, keepdims=True)) * 3.0
     trace = decode(_native.pending())
-    engine = api._engine
+    engine = api._make_engine()
     made = draft(trace, plan(trace), engine.kernels.get, engine.threads, {})
     program = assemble(made.recipe(), made.compiled, "")
     hook = type(engine).__call__
