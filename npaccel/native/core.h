@@ -197,9 +197,11 @@ typedef void (*npa_task)(void *context, int64_t task, int worker);
  * claimed task is done. Workers that have not started are not waited for. Nested and concurrent
  * calls are allowed. When *cancel becomes nonzero no further task is claimed; then returns 1. */
 int npa_pool_run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel);
-/* Like npa_pool_run, but calls poll(arg) on the calling thread about every 20 ms while tasks are
- * outstanding (also between its own tasks); poll returning nonzero cancels. */
-int npa_pool_run_polled(npa_task task, void *context, int64_t tasks, int (*poll)(void *), void *arg);
+/* Like npa_pool_run, but calls poll(arg), if that is not NULL, on the calling thread about every 20 ms
+ * while tasks are outstanding (also between its own tasks); poll returning nonzero cancels. *took: the
+ * nanoseconds that one thread takes, as the last launch of this kind found; 0: unknown. */
+int npa_pool_run_polled(npa_task task, void *context, int64_t tasks, int (*poll)(void *), void *arg,
+                        int64_t *took);
 void npa_pool_threads(int threads); /* 1: caller alone; 0: what affinity and quota allow */
 int npa_pool_size(void);
 void npa_pool_lend(bool one); /* one: a thread fewer runs, so that the helper process gets a processor */

@@ -31,7 +31,6 @@ typedef struct {
     npa_task task;
     void *context;
     const atomic_int *cancel;
-    int64_t begun;      /* when, by clock_ns */
     _Alignas(64) _Atomic int64_t next;
 } job;
 
@@ -336,22 +335,19 @@ open_job(job *j, int helpers)
     atomic_fetch_add(&pool.epoch, 1);
 }
 
-/* Wake sleepers as soon as what is left pays for it: after `done` tasks of our own. Most launches are
- * over before a sleeper is awake, and only a launch itself shows how long it takes. */
+/* Wake sleepers as soon as what is left, `left` nanoseconds of one thread, pays for it. */
 static void
-wake_if_worth_it(job *j, int64_t done)
+wake_if_worth_it(job *j, int64_t left)
 {
     int seats = (atomic_load_explicit(&j->state, memory_order_relaxed) & SEATS) / SEAT;
     int sleepers = seats > 0 ? atomic_load(&pool.sleepers) : 0;
     if (sleepers == 0) {
         return;
     }
-    int64_t now = clock_ns(), wake = atomic_load_explicit(&pool.wake_ns, memory_order_relaxed);
-    int64_t next = atomic_load_explicit(&j->next, memory_order_relaxed);
-    int64_t left = (j->tasks - next) * ((now - j->begun) / done), worth = left / (WORTH * wake);
+    int64_t worth = left / (WORTH * atomic_load_explicit(&pool.wake_ns, memory_order_relaxed));
     int64_t wanted = worth < seats ? worth : seats;
     if (wanted > 0) {
-        atomic_store_explicit(&pool.called, now, memory_order_relaxed);
+        atomic_store_explicit(&pool.called, clock_ns(), memory_order_relaxed);
         atomic_fetch_add(&pool.epoch, 1); /* who is falling asleep stays awake */
         futex(&pool.epoch, FUTEX_WAKE, (int)wanted, NULL);
     }
@@ -393,18 +389,22 @@ close_job(job *j, poller *p)
     }
 }
 
-/* The launching thread's own part, as worker 0. 1: cancelled. */
+/* The launching thread's own part, as worker 0. 1: cancelled. Most launches are over before a sleeper is
+ * awake. How long one takes is known from the last one, or shown by its own first tasks. */
 static int
-take_part(job *j, poller *p)
+take_part(job *j, poller *p, int64_t *took)
 {
+    int64_t begun = clock_ns(), done = 0, each = 0;
+    wake_if_worth_it(j, *took);
     depth++;
-    int64_t done = 0;
     for (int64_t task; claim(j, &task);) {
         j->task(j->context, task, 0);
         poll_if_due(j, p);
-        wake_if_worth_it(j, ++done);
+        each = (clock_ns() - begun) / ++done;
+        wake_if_worth_it(j, each * (j->tasks - atomic_load_explicit(&j->next, memory_order_relaxed)));
     }
     depth--;
+    *took = done > 0 ? each * j->tasks : *took;
     if (atomic_load_explicit(&j->state, memory_order_relaxed)) {
         close_job(j, p);
     }
@@ -420,7 +420,7 @@ npa_pool_lend(bool one)
 }
 
 static int
-run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel, poller *p)
+run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel, poller *p, int64_t *took)
 {
     int helpers = npa_pool_size() - 1 - atomic_load_explicit(&lent, memory_order_relaxed);
     helpers = tasks - 1 < helpers ? (int)(tasks - 1) : helpers;
@@ -432,17 +432,16 @@ run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel, polle
     job alone = {.tasks = tasks, .task = task, .context = context, .cancel = cancel};
     job *j = helpers > 0 ? take_slot() : NULL;
     if (j == NULL) {
-        return take_part(&alone, p);
+        return take_part(&alone, p, took);
     }
     j->tasks = tasks;
     j->task = task;
     j->context = context;
     j->cancel = cancel;
-    j->begun = clock_ns();
     atomic_store_explicit(&j->stop, 0, memory_order_relaxed);
     atomic_store_explicit(&j->next, 0, memory_order_relaxed);
     open_job(j, helpers);
-    int result = take_part(j, p);
+    int result = take_part(j, p, took);
     atomic_store_explicit(&j->state, 0, memory_order_release);
     return result;
 }
@@ -450,14 +449,16 @@ run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel, polle
 int
 npa_pool_run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel)
 {
-    return run(task, context, tasks, cancel, NULL);
+    int64_t unknown = 0;
+    return run(task, context, tasks, cancel, NULL, &unknown);
 }
 
 int
-npa_pool_run_polled(npa_task task, void *context, int64_t tasks, int (*poll)(void *), void *arg)
+npa_pool_run_polled(npa_task task, void *context, int64_t tasks, int (*poll)(void *), void *arg,
+                    int64_t *took)
 {
     poller p = {.poll = poll, .arg = arg, .due = clock_ns() + SLICE_NS};
-    return run(task, context, tasks, NULL, &p);
+    return run(task, context, tasks, NULL, poll != NULL ? &p : NULL, took);
 }
 
 void

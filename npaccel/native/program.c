@@ -29,6 +29,7 @@ typedef struct {
     int32_t *slots, *writes, *releases;
     int64_t band, band_step, inner, inner_step, parts;
     int64_t band_low, inner_low; /* 0 but in a part */
+    int64_t took; /* what one thread takes for all tasks, in nanoseconds; 0: unknown */
     size_t scratch_bytes, partial_bytes, bytes_read, bytes_written;
     npa_device *device; /* one of `devices`; NULL: the host's code */
     uint8_t missed;     /* why the host did it in the last run, or how the device did */
@@ -564,13 +565,12 @@ static void run_finish(const step *s, const int64_t *words, uint32_t *flags)
 }
 
 /* The host's code: 0, or 1 if it was cancelled. */
-static int run_here(const step *s, int64_t *words, uint32_t *flags, int (*poll)(void *), void *arg)
+static int run_here(step *s, int64_t *words, uint32_t *flags, int (*poll)(void *), void *arg)
 {
     launch l = {.s = s, .words = words, .flags = flags,
                 .inner_tasks = (s->inner + s->inner_step - 1) / s->inner_step};
     int64_t tasks = (s->band + s->band_step - 1) / s->band_step * l.inner_tasks;
-    int status = poll != NULL ? npa_pool_run_polled(run_task, &l, tasks, poll, arg)
-                              : npa_pool_run(run_task, &l, tasks, NULL);
+    int status = npa_pool_run_polled(run_task, &l, tasks, poll, arg, &s->took);
     if (status == 0 && s->finish != NULL) {
         run_finish(s, words, flags);
     }

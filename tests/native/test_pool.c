@@ -155,6 +155,7 @@ test_cancel(void)
 }
 
 static int polls, stop_at;
+static int64_t took;
 static pthread_t poller;
 
 static int
@@ -179,11 +180,11 @@ test_polled(void)
     atomic_int runs = 0;
     poller = pthread_self();
     npa_pool_threads(2);
-    CHECK(npa_pool_run_polled(slow, &runs, 100, poll, &polls) == 0);
+    CHECK(npa_pool_run_polled(slow, &runs, 100, poll, &polls, &took) == 0);
     CHECK(runs == 100 && polls >= 1 && polls < 60);
     runs = polls = 0;
     stop_at = 1;
-    CHECK(npa_pool_run_polled(slow, &runs, 100, poll, &polls) == 1);
+    CHECK(npa_pool_run_polled(slow, &runs, 100, poll, &polls, &took) == 1);
     CHECK(runs < 100 && polls == 1);
 }
 
@@ -201,7 +202,7 @@ test_polled_waiting(void)
     polls = stop_at = 0;
     for (int tries = 0; tries < 10 && polls < 4; tries++) {
         polls = 0;
-        npa_pool_run_polled(worker_is_slow, NULL, 2, poll, &polls);
+        npa_pool_run_polled(worker_is_slow, NULL, 2, poll, &polls, &took);
     }
     CHECK(polls >= 4 && polls <= 40);
 }
