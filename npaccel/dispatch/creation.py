@@ -12,7 +12,7 @@ import numpy as np
 from npaccel import _native
 from npaccel.dispatch.fallback import NotRecorded
 from npaccel.dispatch.method import copied_in_order
-from npaccel.dispatch.operands import asked_dtype, fresh, is_array
+from npaccel.dispatch.operands import MAX_DIMENSIONS, asked_dtype, fresh, is_array, take_array
 from npaccel.dispatch.rules import copy_rule, range_rule, recordable
 
 __all__ = ["CREATION"]
@@ -127,7 +127,9 @@ def array(
     ndmax: int = 0,
     like: Any = None,
 ) -> Any:
-    """A recorded copy of an array, or that array itself."""
+    """A recorded copy of an array, that array itself, or one whose rows a list has."""
+    if type(object) in (list, tuple):
+        return _rows(object, dtype, (copy, order, subok, ndmin, ndmax, like))
     if not is_array(object) or like is not None or ndmin > object.ndim or ndmax:
         raise NotRecorded
     mode = _copy_mode(copy)
@@ -140,6 +142,35 @@ def array(
     if mode is Copy.NEVER:
         raise NotRecorded  # NumPy's error
     return copied_in_order(object, new, order)
+
+
+# Where the other arguments of `array` are these, or their equals, lists are only put together.
+USUAL = {
+    (copy, order, False, 0, 0, None) for copy in (True, None) for order in ("K", "A", "C", None)
+}
+MOST_ROWS = 64
+
+
+def _rows(parts: Any, dtype: Any, others: tuple[Any, ...]) -> Any:
+    """One recorded copy per part; others: arguments of `array`, from `copy` on."""
+    if others not in USUAL or not 0 < len(parts) <= MOST_ROWS or not all(map(is_array, parts)):
+        raise NotRecorded
+    arrays = [take_array(part) for part in parts]
+    first = arrays[0]
+    if not 0 < first.ndim < MAX_DIMENSIONS or any(a.shape != first.shape for a in arrays):
+        raise NotRecorded
+    if not first.size or not _native.wants(*arrays):
+        raise NotRecorded
+    new = np.result_type(*(a.dtype for a in arrays)) if dtype is None else asked_dtype(dtype)
+    rules = [rule for a in arrays if (rule := copy_rule(new, a.dtype)) is not None]
+    usual = recordable(new) and all(np.can_cast(a.dtype, new, "same_kind") for a in arrays)
+    if not usual or len(rules) < len(arrays):
+        raise NotRecorded
+    result = fresh((len(arrays), *first.shape), new, "C")
+    for k, (part, rule) in enumerate(zip(arrays, rules, strict=True)):
+        if _native.map(rule, (part,), result[k]) is None:
+            raise NotRecorded
+    return result
 
 
 def _copy_mode(copy: Any) -> Any:

@@ -349,13 +349,14 @@ static PyObject *itself(PyObject *result)
     return (PyObject *)b;
 }
 
-/* What is pending and shown by plain arrays is computed by kernels before NumPy reads it. */
+/* What is pending is computed by kernels, and what is hidden is shown, before NumPy reads it. */
 static int settle_all(PyObject *const *args, Py_ssize_t n, bool write, bool nested)
 {
-    for (Py_ssize_t k = 0; k < n && npa_q.nrequests > 0; k++) {
+    for (Py_ssize_t k = 0; k < n; k++) {
         PyObject *o = args[k];
         if (plain(o) || ours(o)) {
-            if (npa_touch((PyArrayObject *)o, write) < 0) {
+            bool may_wait = npa_q.nrequests > 0 || npa_is_home(PyArray_DATA((PyArrayObject *)o));
+            if (may_wait && npa_touch((PyArrayObject *)o, write) < 0) {
                 return -1;
             }
         } else if (nested && (PyTuple_CheckExact(o) || PyList_CheckExact(o)) &&
