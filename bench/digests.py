@@ -14,8 +14,8 @@ USUAL = 1e-9
 SMALLEST = 1e-3
 
 # Single precision, and programs that let a difference in the last place grow: what is printed is
-# rounded, and the last printed place may differ. NumPy's own float32 mean of image_pipeline's picture over
-# its first two axes is off by a thousandth (one sum of millions), ours by a millionth.
+# rounded, and the last printed place may differ. NumPy's own float32 mean of image_pipeline's
+# picture over its first two axes is off by a thousandth (one sum of millions), ours by a millionth.
 TOLERANCES = {
     "gray_scott": 1e-2,
     "image_pipeline": 5e-2,
