@@ -20,6 +20,18 @@ from os.path import abspath as _abspath
 # What is loaded later is found there, wherever the program has gone by then.
 __path__ = [*map(_abspath, __path__)]
 
+try:
+    __import__("npaccel._native")
+except ModuleNotFoundError as _missing:
+    if _missing.name != "npaccel._native":
+        raise
+    raise ImportError(
+        f"{__path__[0]} is npaccel's source, whose C core is not built there; it comes before the "
+        "installed package, since Python looks first where it was started: start it in another "
+        "folder or with PYTHONSAFEPATH=1 (`make demo` builds and installs what is missing)",
+        name=_missing.name,
+    ) from None
+
 # Imported under their own names, which makes them public for type checkers. With `__all__`, help()
 # would print all of what they have, some 2000 lines.
 from npaccel.api import accelerate as accelerate

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import itertools
+import os
 import pydoc
 import re
+import shutil
+import subprocess
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -272,3 +276,20 @@ def test_version_is_said_alike_everywhere() -> None:
     (built,) = re.findall(r", version: '([^']+)',", (ROOT / "meson.build").read_text())
     (declared,) = re.findall(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M)
     assert npaccel.__version__ == built == declared
+
+
+def test_the_source_tree_says_that_it_is_not_built(tmp_path: Path) -> None:
+    folder = Path(npaccel.__file__).parent
+    shutil.copytree(folder, tmp_path / "npaccel", ignore=shutil.ignore_patterns("*.so", "*.pyc"))
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"}
+    done = subprocess.run(
+        [sys.executable, "-m", "npaccel", "--version"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"ImportError: {tmp_path / 'npaccel'} is npaccel's source")
