@@ -44,8 +44,7 @@ UNGUARDED := tests/dispatch tests/runtime tests/safety/test_life_cycle.py \
 
 # Two processes at a time, of about the same length: these tests run beside the others, with the other
 # modes. What they say follows at the end.
-ASIDE := tests/conformance tests/ecosystem tests/safety/test_readers_and_writers.py tests/safety/test_signals.py \
-  tests/ir
+ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir
 # Under check mode these compare each ufunc with NumPy twice, for minutes: in test-all.
 TWICE := tests/dispatch/test_ufunc.py tests/dispatch/test_ufunc_arguments.py tests/dispatch/test_method.py
 test: $(INSTALLED)
