@@ -58,7 +58,7 @@ modes: $(INSTALLED)
 	$(SAFE) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q tests/dispatch
 	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE:%=--ignore=%) tests/dispatch tests/test_examples.py
 	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q $(UNGUARDED) tests/test_examples.py
-	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q $(filter-out tests/dispatch,$(UNGUARDED))
+	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q --ignore-glob='tests/runtime/test_macro*' $(filter-out tests/dispatch,$(UNGUARDED))
 
 test-all: test
 	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE)
