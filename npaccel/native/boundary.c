@@ -29,27 +29,62 @@ static void count_repeats(const uint64_t *items, int n, int *seen)
     }
 }
 
-/* How many requests from the first on end with a whole round of the loop that the last ones are
- * in; all of them where there is none. Of nested loops it is the one that goes back furthest. With
- * the lock. Note [Boundaries] */
-int npa_loop_boundary(void)
+/* The last of the items that some other one is like, and one more: what follows a loop is met once. */
+static int count_to_repeated(const uint64_t *items, int n)
 {
-    int n = npa_q.nrequests, period = 0, covered = 0;
-    uint64_t *items = malloc(sizeof *items * (size_t)(n + 1));
-    int *seen = malloc(sizeof *seen * (size_t)(n + 1));
-    if (items != NULL && seen != NULL && n > 1) {
-        for (int i = 0; i < n; i++) { /* from the last one on */
-            items[i] = appearance((npa_request *)(npa_q.arena + npa_q.at[n - 1 - i]));
+    size_t slots = 4;
+    while (slots < 2 * (size_t)n) {
+        slots *= 2;
+    }
+    int32_t *first = calloc(slots, sizeof *first); /* per item the place of the first such one, and 1 */
+    int end = first != NULL ? 0 : n;
+    for (int i = 0; i < n && first != NULL; i++) {
+        size_t at = items[i] & (slots - 1);
+        while (first[at] != 0 && items[first[at] - 1] != items[i]) {
+            at = (at + 1) & (slots - 1);
         }
-        count_repeats(items, n, seen);
-        for (int p = 1; 2 * p <= n; p++) {
-            if (seen[p] >= p && seen[p] + p > covered) {
-                period = p, covered = seen[p] + p;
-            }
+        end = first[at] != 0 ? i + 1 : end;
+        first[at] = first[at] != 0 ? first[at] : i + 1;
+    }
+    free(first);
+    return end;
+}
+
+/* The shortest period with which the end of the items, which come last one first, repeats itself at
+ * least once. A loop inside another has a shorter one that reaches less far back, so the period that
+ * reaches furthest counts. */
+static npa_loop find_period(const uint64_t *items, int n, int *seen)
+{
+    int period = 0, covered = 0;
+    count_repeats(items, n, seen);
+    for (int p = 1; 2 * p <= n; p++) {
+        if (seen[p] >= p && seen[p] + p > covered) {
+            period = p, covered = seen[p] + p;
         }
     }
+    return (npa_loop){n - covered, period, period > 0 ? covered / period : 0};
+}
+
+/* The loop that the last requests are in, but for those that nothing in the queue is like. With the
+ * lock. Note [Boundaries] */
+npa_loop npa_loop_find(void)
+{
+    int n = npa_q.nrequests;
+    npa_loop found = {0};
+    uint64_t *items = malloc(2 * sizeof *items * (size_t)(n + 1));
+    int *seen = malloc(sizeof *seen * (size_t)(n + 1));
+    if (items != NULL && seen != NULL && n > 1) {
+        for (int i = 0; i < n; i++) {
+            items[i] = appearance((npa_request *)(npa_q.arena + npa_q.at[i]));
+        }
+        n = count_to_repeated(items, n);
+        for (int i = 0; i < n; i++) {
+            items[npa_q.nrequests + i] = items[n - 1 - i];
+        }
+        found = n > 1 ? find_period(items + npa_q.nrequests, n, seen) : found;
+    }
     free(items), free(seen);
-    return period > 0 ? n - covered % period : n;
+    return found;
 }
 
 /* Note which buffers the requests from `first` on use. With the lock. */

@@ -109,6 +109,7 @@ static npa_shortage unseen; /* the first one of the last run */
 static struct {
     PyObject *program; /* owned; NULL: request by request */
     int requests;      /* of the queue, that it is for */
+    int round;         /* of them, that the program is one of a loop's rounds of; 0: it is for all */
     int done;          /* of its steps, or requests */
     bool stopped;
     uint64_t ns; /* that it took, if it ran in one go */
@@ -417,7 +418,8 @@ static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
     if (whole && status == 0) {
         run.ns = (uint64_t)(1000000000 * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec);
         if (program != NULL) {
-            npa_program_note_time(program, run.ns, run.ns * npa_trial_weight());
+            uint64_t of_round = run.round > 0 ? run.ns * (uint64_t)run.round / (uint64_t)run.requests : run.ns;
+            npa_program_note_time(program, of_round, run.ns * npa_trial_weight());
         }
         uint64_t best = npa_program_expected(program); /* kernels': this run may have been disturbed */
         npa_trial_ran((uint64_t)run.requests, best != 0 ? best : run.ns, npa_program_single(program),
@@ -464,14 +466,15 @@ static int run_to_end(bool alone, poll_function poll, bool *interrupted)
 }
 
 /* Run what is pending; `program` (the run's from here on) and the number of `requests` that it is
- * for are those of a run that has not begun. As run_to_end; after 0, finish_run. */
-static int run_queue(PyObject *program, int requests, bool alone, poll_function poll,
+ * for, perhaps each `round` of them, are those of a run that has not begun. As run_to_end; after 0,
+ * finish_run. */
+static int run_queue(PyObject *program, int requests, int round, bool alone, poll_function poll,
                      bool *interrupted)
 {
     if (run.stopped) {
         npa_drop_later(program);
     } else {
-        run.program = program, run.requests = requests, run.done = 0;
+        run.program = program, run.requests = requests, run.round = round, run.done = 0;
         run.bytes_up = npa_count.bytes_up, run.bytes_down = npa_count.bytes_down;
         if (npa_losses && npa_lost_pending()) {
             one_by_one(); /* of requests that share a kernel some may need it */
@@ -502,7 +505,7 @@ static bool run_everything(npa_program *program)
     bool interrupted = false;
     npa_collect_dead(); /* their pages serve the results */
     while (npa_q.nrequests > 0) {
-        if (run_queue((PyObject *)program, npa_q.nrequests, false, NULL, &interrupted) != 0) {
+        if (run_queue((PyObject *)program, npa_q.nrequests, 0, false, NULL, &interrupted) != 0) {
             return false;
         }
         finish_run();
@@ -677,16 +680,76 @@ PyObject *npa_pending_now(PyObject *module, PyObject *nothing)
     return found;
 }
 
-bool npa_over_limit(void)
+/* Fewer requests are one program, whatever they are; a run of a loop has so many rounds, or requests. */
+enum { LEAST_LOOPED = 64, LEAST_ROUNDS = 3, BITTEN_ROUNDS = 4, BITTEN = 256 };
+
+/* What is left of the loop that the queue ends with, while this is its generation. cut: its rounds run one
+ * by one if there is code for them. Note [Boundaries] in boundary.c */
+static struct { uint64_t generation; npa_loop loop; bool cut; } known;
+
+/* How many requests it takes until a loop is looked for. */
+static int next_look = LEAST_LOOPED;
+
+static bool is_full(void) { return npa_q.nrequests >= npa_queue_limit || npa_q.fresh_bytes > npa_memory_limit; }
+bool npa_over_limit(void) { return npa_q.nrequests >= next_look || is_full(); }
+static bool is_known(void) { return known.generation == generation; }
+
+/* A run that a limit forces goes on while there are two rounds: the last one may show more than others. */
+static bool goes_on(bool rounds)
 {
-    return npa_q.nrequests >= npa_queue_limit || npa_q.fresh_bytes > npa_memory_limit;
+    return !rounds || npa_over_limit() ||
+           (is_known() && known.cut && known.loop.start == 0 && known.loop.rounds > 1);
 }
 
-/* How many requests run now. `rounds`: only whole rounds of a loop, if there is one. */
-static int next_to_run(bool rounds)
+static void find_loop(bool rounds)
 {
-    bool whole = !rounds || npa_q.urgent || npa_check_mode || run.stopped;
-    return whole ? npa_q.nrequests : npa_loop_boundary();
+    int n = npa_q.nrequests;
+    bool long_enough = n >= LEAST_LOOPED && !npa_match_inside() && !npa_check_mode;
+    known.generation = generation;
+    known.loop = long_enough || (rounds && !npa_check_mode) ? npa_loop_find() : (npa_loop){0};
+    known.cut = long_enough && known.loop.rounds >= LEAST_ROUNDS;
+}
+
+/* How many requests run next; *round > 0: those are of a loop with so many a round, of which one runs if
+ * there is code for it. rounds: a limit forces it, and the end of a loop's last round may wait; as may all
+ * where there is no loop, and room (0). */
+static int next_to_run(bool rounds, int *round)
+{
+    *round = 0;
+    if (npa_q.urgent || run.stopped) {
+        return npa_q.nrequests;
+    }
+    if (!is_known()) {
+        find_loop(rounds);
+    }
+    npa_loop *loop = &known.loop;
+    if (known.cut && loop->start > 0) {
+        return loop->start;
+    }
+    if (rounds && !known.cut && !is_full()) {
+        next_look *= 2;
+        return 0;
+    }
+    *round = known.cut && loop->rounds > 1 ? loop->period : 0;
+    return rounds && loop->rounds > 0 ? loop->start + loop->rounds * loop->period : npa_q.nrequests;
+}
+
+/* So many requests have run, and left the queue; compiled: by code for one round of `period`, if that is not
+ * 0. before: the generation until then. */
+static void note_ran(int requests, int period, bool compiled, uint64_t before)
+{
+    npa_loop *loop = &known.loop;
+    if (known.generation == before && known.cut && (requests == loop->start || requests == loop->period)) {
+        loop->rounds -= loop->start == 0;
+        loop->start = 0;
+        known.generation = generation;
+    }
+    if (period > 0) {
+        int least = compiled ? LEAST_LOOPED : BITTEN;
+        next_look = BITTEN_ROUNDS * period > least ? BITTEN_ROUNDS * period : least;
+    } else if (npa_q.nrequests == 0) {
+        next_look = LEAST_LOOPED;
+    }
 }
 
 /* With the lock and the GIL: new references to the Program of the first requests and, where none is known
@@ -732,7 +795,7 @@ static void set_error(void)
 
 static int flush_queue(bool rounds)
 {
-    while (npa_q.nrequests > 0 && (!rounds || npa_over_limit())) {
+    while (npa_q.nrequests > 0 && goes_on(rounds)) {
         uint64_t backend = npa_backend_here();
         if (!run.stopped && npa_hush_unseen() < 0) {
             return fail();
@@ -745,10 +808,14 @@ static int flush_queue(bool rounds)
         npa_collect_dead();
         uint64_t seen = generation;
         bool going_on = run.stopped;
-        int requests = next_to_run(rounds);
+        int round, requests = next_to_run(rounds, &round);
+        if (requests == 0) {
+            npa_unlock();
+            break;
+        }
         PyObject *program = going_on ? Py_NewRef(Py_None) : NULL, *pending = NULL;
         if (!going_on) {
-            find_program(requests, backend, &program, &pending);
+            find_program(round > 0 ? round : requests, backend, &program, &pending);
         }
         bool check = npa_check_mode && pending != NULL;
         npa_unlock();
@@ -771,6 +838,8 @@ static int flush_queue(bool rounds)
             Py_XDECREF(program), Py_XDECREF(pending);
             continue;
         }
+        bool compiled = !npa_program_single((npa_program *)program);
+        requests = round > 0 && compiled ? round : requests;
         bool interrupted = false;
         npa_log_begin(check);
         bool alone = PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) ==
@@ -781,13 +850,14 @@ static int flush_queue(bool rounds)
         if (check && npa_foreign_settle(false) == 0) {
             npa_contents_copy(&contents, false);
         }
-        int status = run_queue(program, requests, alone,
+        int status = run_queue(program, requests, compiled ? 0 : round, alone,
                                watched && !npa_q.urgent ? npa_interrupted : NULL, &interrupted);
         if (status == 0) {
             if (check) {
                 npa_contents_copy(&results, true);
             }
             status = finish_run();
+            note_ran(requests, round, compiled, seen);
         }
         npa_unlock();
         PyEval_RestoreThread(mine);

@@ -531,7 +531,10 @@ int npa_issue_warnings(void); /* 0, or -1 with an exception */
 bool npa_may_warn(bool without_scope);
 int npa_give_scope(PyObject *scope); /* to all that has none */
 /* boundary.c */
-int npa_loop_boundary(void);
+/* A loop that the queue ends with: where its first whole round begins, how many requests one has, how
+ * many there are; 0: none. */
+typedef struct { int start, period, rounds; } npa_loop;
+npa_loop npa_loop_find(void);
 void npa_mark_later(int first);
 void npa_keep_rest(int done);
 void npa_rest_kept(int n);
