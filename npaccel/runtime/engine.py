@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
@@ -25,10 +25,9 @@ from npaccel.config import Config
 from npaccel.errors import BackendUnavailable, CompileError
 from npaccel.ir import text
 from npaccel.ir.nodes import KernelStep, Plan, Trace
-from npaccel.ir.passes import plan
+from npaccel.later import Once, later, stand_in
 from npaccel.runtime.answers import Answers
 from npaccel.runtime.auto import REVIEW_RUNS, REVIEW_S, Auto, Estimate
-from npaccel.runtime.check import Checker, Code, State
 from npaccel.runtime.choice import Device
 from npaccel.runtime.collector import uncollected
 from npaccel.runtime.core import Core
@@ -65,6 +64,13 @@ from npaccel.runtime.stored import (
 from npaccel.runtime.tiers import NEVER, Sequence, Tiers
 from npaccel.runtime.trace import Requests, decode, portable
 from npaccel.runtime.warn import tell, warn_user
+
+if TYPE_CHECKING:
+    from npaccel.ir import passes
+    from npaccel.runtime import check as checks
+else:
+    passes = later("npaccel.ir.passes")
+    checks = later("npaccel.runtime.check")
 
 __all__ = ["Engine"]
 
@@ -116,7 +122,7 @@ class Engine:
         self._backend_in_force = backend
         self._faults_before: dict[str, int] = {}
         self._warned: set[str] = set()
-        self.checker = Checker(lambda: int(config.memory_limit))
+        self.checker = stand_in(Once(lambda: checks.Checker(lambda: int(config.memory_limit))))
         config.subscribe(self._changed)
 
     # One thread at a time plans, changes settings and hears the helper. The core's lock is never
@@ -274,7 +280,7 @@ class Engine:
     def _there(self, pending: Pending) -> _native.Program | None:
         """For the device on which data lies, where nobody said so; None: the host's is wanted."""
         trace = decode(pending)
-        planned = self.patterns.moved(self.patterns.name(pending), pending) or plan(trace)
+        planned = self.patterns.moved(self.patterns.name(pending), pending) or passes.plan(trace)
         if not self.auto.stays(pending, describe(trace, planned)):
             return None
         return self._compile(pending, device=self.machines.device(pending.residence[0][1]))
@@ -294,7 +300,7 @@ class Engine:
         name = name or self.patterns.name(pending)
         moved = self.patterns.moved(name, pending)
         self.filled += moved is not None
-        planned = moved or plan(trace)
+        planned = moved or passes.plan(trace)
         compile_kernel = kernel or self.kernels.get
 
         def make(planned: Plan) -> Built:
@@ -403,10 +409,10 @@ class Engine:
     ) -> None:
         """In check mode, after a run: compare with the reference; raises CheckError."""
         with self._alone():
-            state = State.before(pending, before, self._code(pending))
+            state = checks.State.before(pending, before, self._code(pending))
             self.checker.compare(state, after, looped)
 
-    def _code(self, pending: Pending) -> Code | None:
+    def _code(self, pending: Pending) -> checks.Code | None:
         """What gives check mode the code of kernels, of the backend in force; None: no kernels."""
         name = self._backend_for(pending)
         if name == "numpy":
@@ -428,7 +434,7 @@ class Engine:
         trace = decode(pending)
         if self._backend_for(pending) == "numpy":
             return describe(trace, single_requests(trace, ONLY_NUMPY))
-        return describe(trace, plan(trace))
+        return describe(trace, passes.plan(trace))
 
     # Settings.
 

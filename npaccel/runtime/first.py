@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["FirstRuns"]
 
 # What loading the engine takes (bench/first_script.py, part start): so long is run without it.
-LOADING_S = 0.08
+LOADING_S = 0.05
 REASON = "running block by block until it has run long enough for planning to pay"
 HOSTS = ("auto", "llvm")
 

@@ -12,17 +12,17 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cachetools import LRUCache
 
 from npaccel import _native
 from npaccel.backends.tasks import Tasks
 from npaccel.caches.store import Store, digest
+from npaccel.ir.limits import DEFAULT_LIMITS, worth_splitting
 from npaccel.ir.nodes import Binding, KernelStep, Plan, Request, RequestStep, Trace
-from npaccel.ir.passes import DEFAULT_LIMITS
-from npaccel.ir.passes.form import may_be_split, worth_splitting
 from npaccel.ir.scalar import item_size
+from npaccel.later import later
 from npaccel.runtime.packed import Step, add_kernel, pack_words
 from npaccel.runtime.program import (
     STREAM_BYTES,
@@ -34,6 +34,11 @@ from npaccel.runtime.program import (
     touched_bytes,
 )
 from npaccel.runtime.trace import RuleText, rule_text
+
+if TYPE_CHECKING:
+    from npaccel.ir.passes import form
+else:
+    form = later("npaccel.ir.passes.form")
 
 __all__ = ["Pattern", "Patterns", "pack_pattern", "pattern_of", "unpack_pattern"]
 
@@ -268,7 +273,7 @@ def _step(
             _Array(binding.buffer, offset, tuple(strides), item, read, param.written, streams)
         )
     return _Step(
-        may_be_split(kernel.leaves, kernel.inner_rank),
+        form.may_be_split(kernel.leaves, kernel.inner_rank),
         tuple(numbers.extents(origin.request, axes) for axes in origin.extents),
         tuple(arrays),
         tuple(past) if laid_out.sizes[3] > STREAM_BYTES else (),

@@ -9,7 +9,7 @@ from npaccel import _native
 from npaccel.backends.registry import is_device
 from npaccel.errors import BackendUnavailable, CompileError
 from npaccel.ir.nodes import Plan
-from npaccel.ir.passes import plan
+from npaccel.later import later
 from npaccel.runtime.choice import Device
 from npaccel.runtime.collector import uncollected
 from npaccel.runtime.jobs import Job
@@ -19,7 +19,10 @@ from npaccel.runtime.tiers import COMPILING, NEVER, Sequence
 from npaccel.runtime.trace import Words, decode, portable
 
 if TYPE_CHECKING:
+    from npaccel.ir import passes
     from npaccel.runtime.engine import Engine
+else:
+    passes = later("npaccel.ir.passes")
 
 __all__ = ["Code", "Place", "SectionCode", "Waiting"]
 
@@ -132,7 +135,7 @@ class SectionCode:
 
     def _compile(self, words: Words, device: Device | None = None) -> Code:
         engine, trace = self._engine, decode(words)
-        planned = plan(trace)
+        planned = passes.plan(trace)
 
         def make(planned: Plan) -> Built:
             kernels, streams = engine.kernels.get, engine._streams

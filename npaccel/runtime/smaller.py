@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from npaccel.errors import CompileError
 from npaccel.ir.nodes import KernelStep, Plan, Trace
-from npaccel.ir.passes import Cut, plan
+from npaccel.later import later
+
+if TYPE_CHECKING:
+    from npaccel.ir import passes
+else:
+    passes = later("npaccel.ir.passes")
 
 __all__ = ["CUT", "Made", "Rejected", "cut_until"]
 
@@ -32,7 +37,7 @@ class Made(NamedTuple, Generic[T]):
 
     made: T
     plan: Plan
-    cuts: dict[int, Cut]
+    cuts: dict[int, passes.Cut]
     rejected: Rejected | None
 
 
@@ -46,7 +51,7 @@ def cut_until(trace: Trace, planned: Plan, make: Callable[[Plan], T]) -> Made[T]
     ------
     Rejected : the first one, where nothing is left or it takes too long.
     """
-    cuts: dict[int, Cut] = {}
+    cuts: dict[int, passes.Cut] = {}
     first: Rejected | None = None
     end = time.monotonic() + PATIENCE_S
     for _ in range(ATTEMPTS):
@@ -58,9 +63,9 @@ def cut_until(trace: Trace, planned: Plan, make: Callable[[Plan], T]) -> Made[T]
             if alone:  # they were it, perhaps: what was with them is tried as a whole again
                 cuts = {request: cut for request, cut in cuts.items() if cut.most == 0}
             for requests, why in alone or error.kernels:
-                cut = Cut(len(requests) // 2, f"not compiled: {why}")
+                cut = passes.Cut(len(requests) // 2, f"not compiled: {why}")
                 cuts.update(dict.fromkeys(requests, cut))
-        planned = plan(trace, cuts=cuts)
+        planned = passes.plan(trace, cuts=cuts)
         if time.monotonic() > end or not any(isinstance(s, KernelStep) for s in planned.steps):
             break
     assert first is not None

@@ -7,15 +7,20 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from npaccel import _native
 from npaccel.backends.base import Loaded
 from npaccel.caches.habits import Use
 from npaccel.caches.store import Store, digest
-from npaccel.ir.passes import Cut, plan
+from npaccel.later import later
 from npaccel.runtime.program import PlanInfo, Recipe, assemble, describe
 from npaccel.runtime.trace import Requests, RuleText, decode
+
+if TYPE_CHECKING:
+    from npaccel.ir import passes
+else:
+    passes = later("npaccel.ir.passes")
 
 __all__ = [
     "Outcome",
@@ -50,7 +55,7 @@ class Outcome:
     values: bytes
     recipe: Recipe
     requests: Requests
-    cuts: dict[int, Cut]
+    cuts: dict[int, passes.Cut]
 
 
 def pack_outcome(outcome: Outcome, *, whole: bool = True) -> bytes:
@@ -73,7 +78,7 @@ def pack_outcome(outcome: Outcome, *, whole: bool = True) -> bytes:
 def unpack_outcome(packed: bytes, asked: Requests | None = None) -> Outcome:
     """What `pack_outcome` packed. asked: its requests, if it is without."""
     positions, values, recipe, rules, requests, cuts = marshal.loads(packed)
-    known = {request: Cut(*cut) for request, cut in cuts.items()}
+    known = {request: passes.Cut(*cut) for request, cut in cuts.items()}
     if asked is None:
         key, scalars = requests
         asked = Requests(key, scalars, {rule[0]: RuleText(*rule) for rule in rules})
@@ -85,13 +90,13 @@ class Planned(NamedTuple):
 
     requests: Requests
     first_flush: int
-    cuts: Mapping[int, Cut] = MappingProxyType({})
+    cuts: Mapping[int, passes.Cut] = MappingProxyType({})
 
     def plan_info(self) -> PlanInfo:
         """Plan again: the same requests have the same plan, and what a pattern was filled for has
         the plan that it would have got."""
         made = decode(self.requests)
-        return describe(made, plan(made, cuts=self.cuts), self.first_flush)
+        return describe(made, passes.plan(made, cuts=self.cuts), self.first_flush)
 
 
 def program_key(key: bytes) -> str:

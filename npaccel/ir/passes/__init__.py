@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from npaccel.errors import InternalError
+from npaccel.ir.limits import DEFAULT_LIMITS, Limits
 from npaccel.ir.nodes import Plan, Trace
 from npaccel.ir.passes.check import verify_draft
-from npaccel.ir.passes.draft import Cut, Draft, Limits, Pass
+from npaccel.ir.passes.draft import Cut, Draft, Pass
 from npaccel.ir.passes.facts import FACTS
 from npaccel.ir.passes.form import FORM
 from npaccel.ir.passes.group import GROUP
@@ -18,7 +19,6 @@ from npaccel.ir.verify import verify_trace
 __all__ = ["DEFAULT_LIMITS", "PIPELINE", "Cut", "Limits", "Pass", "plan"]
 
 PIPELINE: tuple[Pass, ...] = (FACTS, LIVENESS, GROUP, FORM)
-DEFAULT_LIMITS = Limits()
 NOWHERE: Mapping[int, Cut] = MappingProxyType({})
 
 

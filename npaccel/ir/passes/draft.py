@@ -8,39 +8,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from npaccel.ir.fold_order import FoldOrder
+from npaccel.ir.limits import Limits
 from npaccel.ir.nodes import KernelStep, Plan, Request, RequestStep, Trace
 from npaccel.ir.operation import Op
 from npaccel.ir.views import Region
 
-__all__ = ["Access", "Cut", "Draft", "Fact", "Group", "Limits", "Member", "Need", "Pass", "Role"]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How large a kernel may become, and when rows are worth fusing.
-
-    nodes : operations of a kernel, about
-    arrays : array arguments of a kernel
-    scratch_bytes : row-local scratch of one row
-    recompute_cost : additions that may be computed again in a later leaf where no scratch fits
-    band_points, inner_points : rows are fused when there are at least `band_points` of them or
-        none is longer than `inner_points`; otherwise the reduction is split
-    long_points : reductions over rows of so many elements are split, however many rows there are
-    column_points : the same for reductions over leading axes, whose rows are strided in memory
-    recent : how many of the latest kernels a request may join without depending on them
-    views : distinct views of one buffer that are told apart when looking for dependencies
-    """
-
-    nodes: int = 3000
-    arrays: int = 48
-    scratch_bytes: int = 256 * 1024
-    recompute_cost: int = 60
-    band_points: int = 64
-    inner_points: int = 1 << 16
-    long_points: int = 1 << 17
-    column_points: int = 4096
-    recent: int = 8
-    views: int = 64
+__all__ = ["Access", "Cut", "Draft", "Fact", "Group", "Member", "Need", "Pass", "Role"]
 
 
 class Cut(NamedTuple):

@@ -8,10 +8,11 @@ import math
 from collections.abc import Mapping
 
 from npaccel.ir.fold_order import FoldOrder, fold_order
+from npaccel.ir.limits import Limits
 from npaccel.ir.nodes import FlagKind, Fold, Kind, Request, View
 from npaccel.ir.operation import Op
 from npaccel.ir.ops import find
-from npaccel.ir.passes.draft import Access, Cut, Draft, Fact, Limits, Pass
+from npaccel.ir.passes.draft import Access, Cut, Draft, Fact, Pass
 from npaccel.ir.scalar import SCANNED, Pool, usual
 from npaccel.ir.views import Region, gathered, is_injective, overlaps, region, squeezed_axes
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
+from npaccel.ir.limits import Limits, worth_splitting
 from npaccel.ir.nodes import (
     ArrayParam,
     Binding,
@@ -28,7 +28,7 @@ from npaccel.ir.nodes import (
     StoreScratch,
     View,
 )
-from npaccel.ir.passes.draft import Draft, Fact, Group, Limits, Member, Need, Pass, Role
+from npaccel.ir.passes.draft import Draft, Fact, Group, Member, Need, Pass, Role
 from npaccel.ir.passes.execute import Execution, Key, execute
 from npaccel.ir.passes.layout import NARROW_BYTES, Layout, lay_out
 from npaccel.ir.passes.leaves import Rows, Unplaceable, make_leaves
@@ -271,15 +271,6 @@ def may_be_split(leaves: tuple[Leaf, ...], inner_rank: int) -> bool:
     if inner_rank > 1 and not _reduces(leaves[0]):
         return False
     return not scans(leaves[0].all_roots)
-
-
-def worth_splitting(extents: tuple[int, ...], band_rank: int, limits: Limits) -> bool:
-    """Whether the band is too short to keep threads busy and rows are long; or they are so long
-    that it costs nothing, and lets a device with little memory compute in parts (native/cut.c)."""
-    few = math.prod(extents[:band_rank]) < limits.band_points
-    inner = math.prod(extents[band_rank:])
-    long = extents[-1] >= limits.long_points or (few and inner >= limits.inner_points)
-    return band_rank == 0 or long
 
 
 def _reduces(leaf: Leaf) -> bool:

@@ -12,8 +12,9 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from npaccel.ir.fold_order import FoldOrder
+from npaccel.ir.limits import Limits
 from npaccel.ir.nodes import Kind
-from npaccel.ir.passes.draft import Access, Draft, Fact, Group, Limits, Member, Need, Pass, Role
+from npaccel.ir.passes.draft import Access, Draft, Fact, Group, Member, Need, Pass, Role
 from npaccel.ir.views import Region, overlaps
 
 __all__ = ["GROUP"]

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from npaccel.ir.limits import Limits
 from npaccel.ir.nodes import Flag, Leaf, Reduce, Store, StoreRow, StoreScratch
-from npaccel.ir.passes.draft import Limits
 from npaccel.ir.passes.execute import Execution, Moment
 from npaccel.ir.scalar import Core, Expr, Pool, item_size, topological
 
