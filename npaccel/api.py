@@ -104,7 +104,7 @@ def _tell_unguarded() -> None:
 def _prepare() -> None:
     """Have ready what the last process with this command used."""
     habit = _disk.habits.read() if config.tiering != "off" else None
-    if habit is not None and habit.programs:
+    if habit is not None and (habit.programs or habit.jobs):
         _engine.prepare(habit, prepare_rules)
 
 

@@ -19,6 +19,8 @@ __all__ = ["Habit", "Habits"]
 
 # Programs that are noted: reading one takes about half a millisecond, before anybody wants it.
 MOST_PROGRAMS = 16
+# Processes that are over before their helper has done a job: then it is not begun again.
+MOST_TRIES = 3
 
 # Names of entries that together are a program, and whether its requests were in the queue.
 Use = tuple[tuple[str, ...], bool]
@@ -30,11 +32,14 @@ class Habit(NamedTuple):
     sizes : bytes of ranges that got new pages.
 
     rules : of calls, as plain data that dispatch knows how to read.
+
+    jobs : what was still being compiled when it ended, and in how many processes by then.
     """
 
     programs: tuple[Use, ...] = ()
     sizes: tuple[int, ...] = ()
     rules: tuple[tuple[Any, ...], ...] = ()
+    jobs: tuple[tuple[int, tuple[Any, ...]], ...] = ()
 
 
 class Habits:
@@ -69,18 +74,23 @@ class Habits:
         programs: Sequence[Use],
         sizes: tuple[int, ...],
         rules: tuple[tuple[Any, ...], ...] = (),
+        jobs: Sequence[tuple[Any, ...]] = (),
     ) -> None:
         """Note what this process used, unless that is what is known already."""
-        habit = Habit(tuple(programs[:MOST_PROGRAMS]), sizes, rules)
+        tries = {job: count for count, job in self.found.jobs}
+        counted = ((tries.get(job, 0) + 1, job) for job in jobs)
+        left = tuple((count, job) for count, job in counted if count < MOST_TRIES)
+        habit = Habit(tuple(programs[:MOST_PROGRAMS]), sizes, rules, left)
         same = set(habit.programs) == set(self.found.programs)
         same = same and sorted(habit.sizes) == sorted(self.found.sizes)
         same = same and set(habit.rules) == set(self.found.rules)
+        same = same and habit.jobs == self.found.jobs
         if same or not self._own:
             return
         store, name = self._store(), self._name()
         if store is None or not name:
             return
-        if habit.programs:
+        if habit.programs or habit.jobs:
             store.put(name, marshal.dumps(tuple(habit)), tidy=False)
         else:
             store.drop(name)

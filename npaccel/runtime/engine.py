@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
@@ -35,7 +36,7 @@ from npaccel.runtime.cost import Costs
 from npaccel.runtime.disk import Disk
 from npaccel.runtime.guarding import UNGUARDED
 from npaccel.runtime.helper import Helper
-from npaccel.runtime.jobs import Job
+from npaccel.runtime.jobs import Job, again
 from npaccel.runtime.kernels import Kernels, MissingCode
 from npaccel.runtime.machines import Machines
 from npaccel.runtime.patterns import Patterns, pattern_of
@@ -394,11 +395,14 @@ class Engine:
         return program
 
     def _job(self, number: int, pending: Pending, name: str) -> Job:
+        named, requests = program_key(pending.key), portable(pending)
+        return Job(number, named, requests, self.threads, *self._cache(), name)
+
+    def _cache(self) -> tuple[str, int]:
         # A folder that is not there yet is the helper's to make, which takes as long as asking.
         store, limit = self.disk.store(), int(self.config.cache_limit)
         folder = store.folder if store is not None and (store.missing or store.usable()) else ""
-        named, requests = program_key(pending.key), portable(pending)
-        return Job(number, named, requests, self.threads, folder, limit, name)
+        return folder, limit
 
     def check(
         self,
@@ -525,10 +529,14 @@ class Engine:
         with self._alone(), suppress(BackendUnavailable):
             self.backend(HOST)  # loads what loads programs, before their time begins
             self.stored.prepare(habit.programs, PREPARING_S, self._take_over)
+        self.tiers.again = not habit.jobs
+        folder, limit = self._cache()
+        for _, job in habit.jobs:  # before all others: what it was asked for comes again
+            self.tiers.ask(Sequence(), partial(again, job, self.threads, folder, limit))
 
     def end(self, rules: tuple[tuple[Any, ...], ...]) -> None:
         """At the process's end: note what it used, for the next one; end the helper."""
-        self.disk.habits.keep(self.stored.used, _native.new_sizes(), rules)
+        self.disk.habits.keep(self.stored.used, _native.new_sizes(), rules, self.tiers.unfinished())
         self.disk.end()
         self.tiers.stop()
 

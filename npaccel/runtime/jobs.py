@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from npaccel.runtime.kernels import Image
-from npaccel.runtime.trace import Requests
+from npaccel.runtime.trace import Requests, RuleText
 
-__all__ = ["Job", "Reply"]
+__all__ = ["Job", "Kept", "Reply", "again", "kept"]
+
+# A job as plain data that the cache keeps: what stays of it in another process.
+Kept = tuple[Any, ...]
 
 
 class Job(NamedTuple):
@@ -24,6 +27,20 @@ class Job(NamedTuple):
     folder: str
     limit: int
     pattern: str = ""
+
+
+def kept(job: Job) -> Kept:
+    """What another process needs to have it done."""
+    requests = job.requests
+    rules = tuple(tuple(text) for text in requests.rules.values())
+    return job.key, requests.key, requests.scalars, rules, job.pattern
+
+
+def again(what: Kept, threads: int, folder: str, limit: int, number: int) -> Job:
+    """The job that was kept, as one of this process."""
+    key, words, scalars, rules, pattern = what
+    texts = {rule[0]: RuleText(*rule) for rule in rules}
+    return Job(number, key, Requests(words, scalars, texts), threads, folder, limit, pattern)
 
 
 class Reply(NamedTuple):

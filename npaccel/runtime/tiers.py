@@ -17,7 +17,7 @@ from cachetools import LRUCache
 from npaccel import _native
 from npaccel.runtime.cost import POINT_S, Costs
 from npaccel.runtime.helper import Helper
-from npaccel.runtime.jobs import Job
+from npaccel.runtime.jobs import Job, Kept, kept
 from npaccel.runtime.trace import Requests
 
 __all__ = ["COMPILING", "Asked", "Sequence", "Tiers"]
@@ -94,11 +94,12 @@ class Sequence:
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A job that the helper has: requests, and of which sequence; the macro section's `Waiting`,
-    if it is one's."""
+    if it is one's, and else the job."""
 
     requests: Requests
     sequence: Sequence
     section: Any = None
+    job: Job | None = None
 
 
 class Tiers:
@@ -111,6 +112,7 @@ class Tiers:
     Attributes
     ----------
     runs : how often tier 0 ran.
+    again : an earlier process with this command left nothing to compile.
     """
 
     def __init__(self, helper: Callable[[], Helper], costs: Costs) -> None:
@@ -121,6 +123,7 @@ class Tiers:
         self._jobs: dict[int, Asked] = {}
         self._number = 0
         self.runs = 0
+        self.again = False
         os.register_at_fork(after_in_child=self._forked)
 
     def sequence(self, pending: _native.Pending) -> Sequence:
@@ -164,7 +167,7 @@ class Tiers:
 
     def expect(self, sequence: Sequence, pending: _native.Pending) -> None:
         """Start the helper one run before the first job: it takes as long as asking does."""
-        if self._helper is None and sequence.runs and not sequence.refused:
+        if self._helper is None and sequence.runs and not (sequence.refused or self.again):
             seconds = sequence.seconds * (sequence.runs + 1) / sequence.runs
             if self._costs.compiling_pays(seconds, len(pending)):
                 self._helper = self._make_helper()
@@ -179,7 +182,8 @@ class Tiers:
         asked = job(number)
         if not self._helper.ask(number, asked):
             return False
-        self._jobs[number] = Asked(asked.requests, sequence, section)
+        own = asked if section is None else None
+        self._jobs[number] = Asked(asked.requests, sequence, section, own)
         sequence.asked = True
         return True
 
@@ -205,6 +209,10 @@ class Tiers:
                 asked.sequence.refused = f"not compiled: {reply.error}"
             found.append((asked, reply))
         return found
+
+    def unfinished(self) -> list[Kept]:
+        """What the helper has not answered yet, for a process to come."""
+        return [kept(asked.job) for asked in self._jobs.values() if asked.job is not None]
 
     @property
     def busy(self) -> bool:

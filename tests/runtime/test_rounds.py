@@ -1,0 +1,142 @@
+"""Rounds of a loop that wait together run by the code of one; nothing else about them changes."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from loops import random_loop
+
+import npaccel
+from npaccel import _native
+
+pytestmark = pytest.mark.usefixtures("deferred")
+N = 300
+
+
+def heat(u, source, n: int):
+    for _ in range(n):
+        u = u.copy()
+        u[1:-1] += 0.25 * (u[2:] - 2 * u[1:-1] + u[:-2]) + source[1:-1]
+    return u
+
+
+def arrays(wrap=np.asarray):
+    rng = np.random.default_rng(5)
+    return wrap(rng.random(N)), wrap(0.01 * rng.random(N))
+
+
+@pytest.fixture
+def eager(setting):
+    setting("tiering", "eager")
+    _native.plans().clear()
+    npaccel.stats(reset=True)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("n", [40, 300, 1500])
+def test_a_loop_of_any_length_is_the_program_of_one_round(n) -> None:
+    found = np.array(npaccel.evaluate(heat(*arrays(npaccel.asarray), n)))
+    counts = npaccel.stats()
+    assert np.array_equal(found, heat(*arrays(), n))
+    assert counts["flushes"] > n // 2 and counts["plan_misses"] <= 4
+    assert counts["kernel_requests"] == counts["requests"]
+
+
+@pytest.mark.usefixtures("eager")
+def test_however_often_it_is_read_there_are_few_programs() -> None:
+    u, source = arrays(npaccel.asarray)
+    plain, wanted = arrays()[0], []
+    seen = []
+    for every in (50, 31, 77, 50, 64):
+        u, plain = heat(u, source, every), heat(plain, arrays()[1], every)
+        seen.append(float(u.max())), wanted.append(float(plain.max()))
+    assert seen == wanted
+    assert npaccel.stats()["plan_misses"] <= 8
+
+
+@pytest.mark.usefixtures("eager")
+def test_few_requests_stay_one_program() -> None:
+    u, source = arrays(npaccel.asarray)
+    for _ in range(3):
+        u = heat(u, source, 5)
+        npaccel.evaluate(u)
+    assert npaccel.stats()["flushes"] == 3
+
+
+def test_rounds_without_code_run_in_one(setting) -> None:
+    setting("tiering", "off")
+    npaccel.stats(reset=True)
+    found = npaccel.evaluate(heat(*arrays(npaccel.asarray), 40))
+    assert npaccel.stats()["flushes"] <= 2
+    assert np.array_equal(found, heat(*arrays(), 40))
+
+
+@pytest.mark.usefixtures("eager")
+def test_what_rounds_left_is_kept_apart() -> None:
+    """Each round's result is alive: none may be given another round's memory."""
+    u, source = arrays(npaccel.asarray)
+    plain, plain_source = arrays()
+    kept, wanted = [], []
+    for _ in range(60):
+        u, plain = heat(u, source, 1), heat(plain, plain_source, 1)
+        kept.append(u), wanted.append(plain)
+    for a, b in zip(reversed(kept), reversed(wanted), strict=True):
+        assert np.array_equal(np.array(a), b)
+
+
+@pytest.mark.usefixtures("eager")
+def test_warnings_come_once_a_round_at_their_line() -> None:
+    x, zero = npaccel.asarray(np.ones(N)), npaccel.asarray(np.zeros(N))
+    with pytest.warns(RuntimeWarning) as seen:
+        import warnings
+
+        warnings.simplefilter("always")
+        for _ in range(30):
+            x = x * 1.0
+            y = x / zero
+            x = np.where(np.isfinite(y), y, x)
+        npaccel.evaluate(x)
+    assert len([w for w in seen if "divide" in str(w.message)]) == 30
+    assert {w.filename for w in seen} == {__file__}
+
+
+def same(found, wanted) -> bool:
+    return all(
+        np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True)
+        for a, b in zip(found, wanted, strict=True)
+    )
+
+
+def check(seed: int, n: int = N) -> None:
+    """Values, and warnings with their lines, whether or not something overflows."""
+    scope: dict[str, object] = {"np": np}
+    exec(compile(random_loop(seed), f"<loop {seed}>", "exec"), scope)
+    rng = np.random.default_rng(seed)
+    given = [rng.random(n) for _ in range(4)] + [rng.random((6, n))]
+    results, told = [], []
+    for wrap, plain in ((np.asarray, np.asarray), (npaccel.asarray, _native.view_plain)):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            results.append(scope["run"](*(wrap(x.copy()) for x in given), plain))
+            npaccel.evaluate()
+        # NumPy tells those of `x.sum()` at a line of its own module.
+        lines = [(str(w.message), w.lineno if "reduce" not in str(w.message) else 0) for w in seen]
+        told.append(sorted(lines))
+    assert same(results[1], results[0]), random_loop(seed)
+    assert told[1] == told[0], random_loop(seed)
+
+
+@pytest.mark.parametrize("tiering", ["eager", "adaptive", "off"])
+@pytest.mark.parametrize("seed", range(12))
+def test_random_loops(seed, tiering, setting) -> None:
+    setting("tiering", tiering)
+    check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 2100))
+def test_more_random_loops(seed, setting) -> None:
+    setting("tiering", ("eager", "adaptive", "off")[seed % 3])
+    check(seed)
