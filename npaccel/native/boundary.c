@@ -179,12 +179,16 @@ void npa_rest_kept(int n)
 /* Note [Boundaries]
  *
  * A loop of 37 requests under a limit of 1000 would be cut at 1000, 2000, ...: each time at another
- * place of its body, and each such queue is another program. So the run ends after the last whole
- * round, 999, and the next queue begins where this one began. The rounds are found in the queue
- * itself: the shortest period with which its end repeats itself at least once. A loop inside
- * another has a shorter period that reaches less far back, so the period that reaches furthest
- * counts; only where rounds of the outer loop differ, or two of them do not fit in, is it the inner
- * one.
+ * place of its body, and each such queue is another program. And each stretch between two looks at its
+ * result is one, as long as it is. So a queue is searched for the loop that it ends with, but for
+ * requests behind it that nothing is like. The rounds are found in the queue itself: the shortest period
+ * with which it repeats itself at least once. A loop inside another has a shorter period that reaches
+ * less far back, so the period that reaches furthest counts; only where rounds of the outer loop
+ * differ, or two of them do not fit in, is it the inner one.
  *
- * What is left may read what was just computed. Such results stay hidden, as if the requests had
- * been recorded after the run: whoever looks at one makes the rest of the queue run. */
+ * What a flush runs (flush.c): what comes before the loop; its rounds, one by one where there is code for
+ * one, each found by its own key, since rounds may differ in all but their lines; the last one with what
+ * follows. Without code all of it is one run, which is the quicker way there (chains stay in the cache). Where a
+ * limit forces it, it ends with the last whole round but one. What a round leaves for the next
+ * stays hidden, as if that had been recorded after the run: whoever looks at it makes the rest of the
+ * queue run. */
