@@ -48,7 +48,7 @@ ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir
 # Under check mode these compare each ufunc with NumPy twice, for minutes: in test-all.
 TWICE := tests/dispatch/test_ufunc.py tests/dispatch/test_ufunc_arguments.py tests/dispatch/test_method.py
 test: $(INSTALLED)
-	$(MAKE) -C tests/native check OUT="$(CURDIR)/build/native"
+	$(MAKE) -j2 -C tests/native check OUT="$(CURDIR)/build/native"
 	@$(MAKE) --no-print-directory modes > build/modes.log 2>&1 & modes=$$!; status=0; \
 	$(SAFE) $(BIN)/python -m pytest $(ASIDE:%=--ignore=%) $(ARGS) || status=1; \
 	wait $$modes || status=1; cat build/modes.log; exit $$status

@@ -496,6 +496,9 @@ def redirect_taker(taker: Callable[..., Any], /) -> None:
 def redirected() -> list[int]:
     """What each redirected slot holds now, as addresses."""
 
+def call_python(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call Python code of NumPy's, whose time is NumPy's but for what it has recorded."""
+
 def call_numpy(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call as if no block were open."""
 

@@ -13,6 +13,7 @@ What is used of it is then named with the module, as `passes.plan`.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
@@ -30,7 +31,7 @@ class _Later(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # of who goes through all modules there are
             raise AttributeError(f"{self.__name__} has no {name} before it is loaded")
-        return getattr(import_module(self.__name__), name)
+        return getattr(sys.modules.get(self.__name__) or import_module(self.__name__), name)
 
 
 def later(name: str) -> ModuleType:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from npaccel.ir.nodes import Kernel
 from npaccel.ir.scalar import Core
+from npaccel.later import later
+
+if TYPE_CHECKING:
+    from npaccel.ir import nodes
+else:
+    nodes = later("npaccel.ir.nodes")
 
 __all__ = ["Backend", "Capabilities", "Compiled", "Grid", "Loaded"]
 
@@ -60,7 +65,7 @@ class Compiled(Protocol):
     """
 
     @property
-    def kernel(self) -> Kernel: ...
+    def kernel(self) -> nodes.Kernel: ...
     @property
     def main(self) -> int: ...
     @property
@@ -103,20 +108,20 @@ class Backend(Protocol):
     def vector_bytes(self) -> int:
         """Size of the widest vector register."""
 
-    def compile(self, kernel: Kernel) -> Compiled:
+    def compile(self, kernel: nodes.Kernel) -> Compiled:
         """Compile and load; raises CompileError."""
 
-    def emit_object(self, kernel: Kernel) -> bytes:
+    def emit_object(self, kernel: nodes.Kernel) -> bytes:
         """Compile only: object code for `link`, here or where the fingerprint is the same."""
 
-    def link(self, kernel: Kernel, image: bytes) -> Compiled:
+    def link(self, kernel: nodes.Kernel, image: bytes) -> Compiled:
         """Load object code that `emit_object` made of the same kernel."""
 
     def load(self, image: bytes, symbols: tuple[str, ...], vector_bytes: int) -> Loaded:
         """Load object code; needs no compiler as a rule. Raises CompileError."""
 
-    def symbols(self, kernel: Kernel) -> tuple[str, ...]:
+    def symbols(self, kernel: nodes.Kernel) -> tuple[str, ...]:
         """Functions that the object code of `kernel` defines."""
 
-    def bind(self, kernel: Kernel, loaded: Loaded) -> Compiled:
+    def bind(self, kernel: nodes.Kernel, loaded: Loaded) -> Compiled:
         """What `loaded`, made of this very kernel, needs to know to be launched."""

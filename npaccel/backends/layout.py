@@ -8,9 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from npaccel.ir.nodes import Fold, Kernel, Reduce
 from npaccel.ir.scalar import item_size
+from npaccel.later import later
+
+if TYPE_CHECKING:
+    from npaccel.ir import nodes
+else:
+    nodes = later("npaccel.ir.nodes")
 
 __all__ = [
     "BAND_BLOCK",
@@ -40,17 +46,17 @@ def parts_of(dtype: str) -> tuple[str, ...]:
     return _PARTS.get(dtype, (dtype,))
 
 
-def reductions_of(kernel: Kernel) -> list[Reduce]:
+def reductions_of(kernel: nodes.Kernel) -> list[nodes.Reduce]:
     """Every Reduce of the kernel, by ordinal."""
-    return [e for leaf in kernel.leaves for e in leaf.effects if isinstance(e, Reduce)]
+    return [e for leaf in kernel.leaves for e in leaf.effects if isinstance(e, nodes.Reduce)]
 
 
-def is_ordered(effect: Reduce) -> bool:
+def is_ordered(effect: nodes.Reduce) -> bool:
     """Whether the fold's result depends on the order of its operands."""
-    return effect.fold in (Fold.SUM, Fold.PRODUCT) and effect.value.dtype[0] in "fc"
+    return effect.fold in (nodes.Fold.SUM, nodes.Fold.PRODUCT) and effect.value.dtype[0] in "fc"
 
 
-def part_count(kernel: Kernel, extents: Sequence[int]) -> int:
+def part_count(kernel: nodes.Kernel, extents: Sequence[int]) -> int:
     """Parts per band point that a split kernel's finish function combines; 0 without one."""
     if not (kernel.split and reductions_of(kernel)):
         return 0
@@ -62,21 +68,21 @@ def parts_of_inner(inner: Sequence[int]) -> int:
     return math.prod(inner[:-1]) if len(inner) > 1 else -(-inner[0] // CHUNK)
 
 
-def identity_value(fold: Fold, dtype: str) -> bool | int | float:
+def identity_value(fold: nodes.Fold, dtype: str) -> bool | int | float:
     """The value that changes no result of `fold`."""
     kind, bits = dtype[0], 8 * item_size(dtype)
     match fold:
-        case Fold.SUM:
+        case nodes.Fold.SUM:
             return 0
-        case Fold.PRODUCT:
+        case nodes.Fold.PRODUCT:
             return 1
-        case Fold.OR | Fold.XOR:
+        case nodes.Fold.OR | nodes.Fold.XOR:
             return False if kind == "b" else 0
-        case Fold.AND:
+        case nodes.Fold.AND:
             return True if kind == "b" else -1
-        case Fold.FMIN | Fold.FMAX if kind == "f":
+        case nodes.Fold.FMIN | nodes.Fold.FMAX if kind == "f":
             return float("nan")
-    low = fold in (Fold.MIN, Fold.FMIN, Fold.ARGMIN)
+    low = fold in (nodes.Fold.MIN, nodes.Fold.FMIN, nodes.Fold.ARGMIN)
     if kind == "f":
         return float("inf") if low else float("-inf")
     if kind == "b":
@@ -100,7 +106,7 @@ class Layout:
     scalars: int
 
     @classmethod
-    def of(cls, kernel: Kernel) -> Layout:
+    def of(cls, kernel: nodes.Kernel) -> Layout:
         rank = kernel.band_rank + kernel.inner_rank
         return cls(rank, len(kernel.arrays), len(kernel.scalars))
 

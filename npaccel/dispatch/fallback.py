@@ -234,10 +234,9 @@ def fallback(
     arguments, keywords = _settled(args, kwargs, written, given, parts)
     start = time.perf_counter()
     try:
-        if compiled:  # or `accelerate` would take the call and be back here
-            result = at_user_line(_native.call_numpy, (function, *arguments), keywords)
-        else:
-            result = at_user_line(function, arguments, keywords)
+        # Compiled: or `accelerate` would take the call and be back here.
+        call = _native.call_numpy if compiled else _native.call_python
+        result = at_user_line(call, (function, *arguments), keywords)
     finally:
         changed = [part.write_back() for part in parts]
         if reason:

@@ -1283,6 +1283,20 @@ static PyObject *call_numpy(PyObject *module, PyObject *const *args, Py_ssize_t 
     return adopted_each(result);
 }
 
+/* call_python(function, *args, **kwargs): Python code of NumPy's; what it calls is recorded as ever. */
+static PyObject *call_python(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)module;
+    if (n < 1) {
+        PyErr_SetString(PyExc_TypeError, "call_python() needs a function");
+        return NULL;
+    }
+    int before = npa_now(NPA_IN_NUMPY);
+    PyObject *result = PyObject_Vectorcall(args[0], args + 1, (size_t)n - 1, names);
+    npa_now(before);
+    return result;
+}
+
 static PyObject *in_block(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
@@ -1336,6 +1350,8 @@ static PyMethodDef functions[] = {
     {"settle_calls", npa_settle_calls, METH_O, "Evaluate before objects of a class are called."},
     {"redirect_taker", redirect_taker, METH_O, "Who records calls of ufuncs."},
     {"redirected", redirected, METH_NOARGS, "What each entry's slot holds now."},
+    {"call_python", (PyCFunction)(void (*)(void))call_python, METH_FASTCALL | METH_KEYWORDS,
+     "Call Python code of NumPy's, whose time is NumPy's but for what it has recorded."},
     {"call_numpy", (PyCFunction)(void (*)(void))call_numpy, METH_FASTCALL | METH_KEYWORDS,
      "Call as outside any block."},
     {"prove", npa_prove, METH_O, "Which assumptions hold: ufuncs, functions, methods."},

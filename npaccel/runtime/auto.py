@@ -10,15 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cachetools import LRUCache
 
 from npaccel import _native
 from npaccel.backends.registry import HOST
 from npaccel.backends.speeds import Speeds, work_of
-from npaccel.ir.nodes import Kernel, KernelStep
+from npaccel.later import later
 from npaccel.runtime.program import Information, PlanInfo, StepInfo, accesses
+
+if TYPE_CHECKING:
+    from npaccel.ir import nodes
+else:
+    nodes = later("npaccel.ir.nodes")
 
 __all__ = [
     "REVIEW_RUNS",
@@ -119,7 +124,7 @@ def predict(
     return Estimate(name, seconds, False, launch_s, moving_s, memory_s, arithmetic_s)
 
 
-def _arithmetic(kernel: Kernel, step: StepInfo, speeds: Speeds) -> float:
+def _arithmetic(kernel: nodes.Kernel, step: StepInfo, speeds: Speeds) -> float:
     points, rows = math.prod(step.extents), math.prod(step.extents[: kernel.band_rank])
     return sum(
         speeds.arithmetic_s(work_of(leaf.roots, rows if leaf.row else points))
@@ -134,7 +139,7 @@ def moved_bytes(info: PlanInfo, name: str, here: Residence) -> int:
     used: dict[int, tuple[int, int]] = {}
     made: dict[int, tuple[int, int]] = {}
     for step in info.plan.steps:
-        if not isinstance(step, KernelStep):
+        if not isinstance(step, nodes.KernelStep):
             continue
         for buffer, _, written, _, low, end in accesses(step):
             high = end if end >= 0 else info.trace.buffers[buffer].size_bytes

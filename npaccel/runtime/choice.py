@@ -7,14 +7,20 @@ fails the core runs that instead, so nothing is lost (native/program.c).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from npaccel.backends.base import Backend, Compiled
 from npaccel.backends.registry import HOST
 from npaccel.caches.store import Store
 from npaccel.errors import BackendUnavailable, BuildTimeout, CompileError, Unsupported
-from npaccel.ir.nodes import Kernel
+from npaccel.later import later
 from npaccel.runtime.kernels import Kernels
 from npaccel.runtime.program import StepInfo
+
+if TYPE_CHECKING:
+    from npaccel.ir import nodes
+else:
+    nodes = later("npaccel.ir.nodes")
 
 __all__ = ["HOST", "Device"]
 
@@ -55,7 +61,7 @@ class Device:
         self._refused: dict[str, str] = {}
         self._failures = 0
 
-    def place(self, kernel: Kernel, info: StepInfo) -> tuple[Compiled | None, str]:
+    def place(self, kernel: nodes.Kernel, info: StepInfo) -> tuple[Compiled | None, str]:
         """The kernel compiled for this device and its name; or None and why it runs elsewhere.
 
         Raises

@@ -24,8 +24,6 @@ from npaccel.caches.habits import Habit
 from npaccel.caches.trace import TraceCache
 from npaccel.config import Config
 from npaccel.errors import BackendUnavailable, CompileError
-from npaccel.ir import text
-from npaccel.ir.nodes import KernelStep, Plan, Trace
 from npaccel.later import Once, later, stand_in
 from npaccel.runtime.answers import Answers
 from npaccel.runtime.auto import REVIEW_RUNS, REVIEW_S, Auto, Estimate
@@ -67,9 +65,11 @@ from npaccel.runtime.trace import Requests, decode, portable
 from npaccel.runtime.warn import tell, warn_user
 
 if TYPE_CHECKING:
-    from npaccel.ir import passes
+    from npaccel.ir import nodes, passes, text
     from npaccel.runtime import check as checks
 else:
+    nodes = later("npaccel.ir.nodes")
+    text = later("npaccel.ir.text")
     passes = later("npaccel.ir.passes")
     checks = later("npaccel.runtime.check")
 
@@ -304,7 +304,7 @@ class Engine:
         planned = moved or passes.plan(trace)
         compile_kernel = kernel or self.kernels.get
 
-        def make(planned: Plan) -> Built:
+        def make(planned: nodes.Plan) -> Built:
             streams, first = self._streams, pending.serial
             return build(trace, planned, compile_kernel, self.threads, streams, device, first)
 
@@ -338,7 +338,11 @@ class Engine:
         return self._keep(pending, positions, values, program)
 
     def made(
-        self, trace: Trace, planned: Plan, make: Callable[[Plan], Built], instead: str = LOOPS
+        self,
+        trace: nodes.Trace,
+        planned: nodes.Plan,
+        make: Callable[[nodes.Plan], Built],
+        instead: str = LOOPS,
     ) -> Made[Built]:
         """What `make` makes of the plan, or of one with smaller kernels; the user is told then, and
         where it raises."""
@@ -425,7 +429,7 @@ class Engine:
         name = resident[0][1] if resident else name
         device = self.machines.device(name) if is_device(name) else None
 
-        def code(step: KernelStep) -> Any:
+        def code(step: nodes.KernelStep) -> Any:
             info = StepInfo(step.requests, step.kernel, step.extents, 0, 0, name)
             # A device that does not see the host's memory is compared with the host's code.
             found = device and self.machines.shares(name) and device.place(step.kernel, info)[0]
@@ -547,10 +551,10 @@ class Engine:
     def _helper(self) -> Helper:
         return Helper(self.config.helper_environment(), self.disk.identity())
 
-    def _tell_once(self, text: str) -> None:
-        if text not in self._warned:
-            self._warned.add(text)
-            tell(text)
+    def _tell_once(self, words: str) -> None:
+        if words not in self._warned:
+            self._warned.add(words)
+            tell(words)
 
     def _warn_once(self, error: Exception, dumped: str, instead: str = LOOPS) -> None:
         if str(error) in self._warned:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
@@ -12,8 +13,13 @@ from npaccel.backends.base import Backend, Compiled, Loaded
 from npaccel.caches.program import KernelCache
 from npaccel.caches.store import Store, digest
 from npaccel.errors import CompileError, Unsupported
-from npaccel.ir.nodes import Kernel
-from npaccel.ir.text import body_text
+from npaccel.later import later
+
+if TYPE_CHECKING:
+    from npaccel.ir import nodes, text
+else:
+    text = later("npaccel.ir.text")
+    nodes = later("npaccel.ir.nodes")
 
 __all__ = ["Image", "Kernels", "MissingCode", "c_text", "kernel_key", "pack_image", "unpack_image"]
 
@@ -22,11 +28,11 @@ KEYS = 4096
 Image = tuple[tuple[str, ...], int, bytes]
 
 
-def c_text(kernel: Kernel) -> str:
+def c_text(kernel: nodes.Kernel) -> str:
     """The kernel as C for this processor, for people."""
     printer = importlib.import_module("npaccel.backends.c.printer")
-    text: str = printer.write_source(kernel, _native.cpu()[1])
-    return text
+    source: str = printer.write_source(kernel, _native.cpu()[1])
+    return source
 
 
 class MissingCode(Exception):
@@ -45,9 +51,9 @@ def unpack_image(entry: bytes) -> Image:
     return tuple(symbols.decode().split()), int(vector_bytes), code
 
 
-def kernel_key(identity: str, backend: Backend, kernel: Kernel) -> str:
+def kernel_key(identity: str, backend: Backend, kernel: nodes.Kernel) -> str:
     """The digest of all that a kernel's code depends on."""
-    return digest(identity, backend.identity, body_text(kernel))
+    return digest(identity, backend.identity, text.body_text(kernel))
 
 
 class Kernels:
@@ -78,13 +84,13 @@ class Kernels:
         self._memory = KernelCache(limit, lambda loaded: loaded.size)
         # By the kernel's id, with the kernel itself so that the id stays its own: plans that are
         # moved to other sizes come with the same kernels again and again.
-        self._keys: LRUCache[int, tuple[Kernel, str]] = LRUCache(KEYS)
+        self._keys: LRUCache[int, tuple[nodes.Kernel, str]] = LRUCache(KEYS)
         # What the compiler said of kernels that it rejected.
         self._rejected: LRUCache[str, str] = LRUCache(KEYS)
         self.compiled = 0
         self.loaded = 0
 
-    def key(self, kernel: Kernel) -> str:
+    def key(self, kernel: nodes.Kernel) -> str:
         """The digest under which the code of `kernel` is known, in memory and on disk."""
         known = self._keys.get(id(kernel))
         if known is None:
@@ -92,7 +98,7 @@ class Kernels:
             known = self._keys[id(kernel)] = (kernel, made)
         return known[1]
 
-    def get(self, kernel: Kernel) -> tuple[str, Compiled]:
+    def get(self, kernel: nodes.Kernel) -> tuple[str, Compiled]:
         """The kernel, compiled now if it is not known, and its key.
 
         Raises
@@ -111,7 +117,7 @@ class Kernels:
         self.keep(key, image)
         return key, backend.bind(kernel, self.add(key, image))
 
-    def _emit(self, key: str, kernel: Kernel) -> bytes:
+    def _emit(self, key: str, kernel: nodes.Kernel) -> bytes:
         try:
             return self._backend().emit_object(kernel)
         except Unsupported:
@@ -143,7 +149,7 @@ class Kernels:
         """Whether the code is in memory."""
         return self._memory.get(key) is not None
 
-    def known(self, kernel: Kernel) -> tuple[str, Compiled]:
+    def known(self, kernel: nodes.Kernel) -> tuple[str, Compiled]:
         """Like `get`, but compiles nothing; raises MissingCode."""
         key = self.key(kernel)
         loaded = self.find(key)

@@ -20,7 +20,6 @@ from npaccel import _native
 from npaccel.backends.tasks import Tasks
 from npaccel.caches.store import Store, digest
 from npaccel.ir.limits import DEFAULT_LIMITS, worth_splitting
-from npaccel.ir.nodes import Binding, KernelStep, Plan, Request, RequestStep, Trace
 from npaccel.ir.scalar import item_size
 from npaccel.later import later
 from npaccel.runtime.packed import Step, add_kernel, pack_words
@@ -36,8 +35,10 @@ from npaccel.runtime.program import (
 from npaccel.runtime.trace import RuleText, rule_text
 
 if TYPE_CHECKING:
+    from npaccel.ir import nodes
     from npaccel.ir.passes import form
 else:
+    nodes = later("npaccel.ir.nodes")
     form = later("npaccel.ir.passes.form")
 
 __all__ = ["Pattern", "Patterns", "pack_pattern", "pattern_of", "unpack_pattern"]
@@ -111,14 +112,14 @@ class Pattern(NamedTuple):
                 return None
         return numbers
 
-    def moved(self, planned: Plan, pending: _native.Pending) -> Plan | None:
+    def moved(self, planned: nodes.Plan, pending: _native.Pending) -> nodes.Plan | None:
         """The plan that it is of, for these requests; None: it does not fit."""
         numbers = self._numbers(pending)
         if numbers is None:
             return None
-        steps: list[KernelStep | RequestStep] = []
+        steps: list[nodes.KernelStep | nodes.RequestStep] = []
         for step, made in zip(planned.steps, self.steps, strict=True):
-            if isinstance(step, KernelStep) and isinstance(made, _Step):
+            if isinstance(step, nodes.KernelStep) and isinstance(made, _Step):
                 extents = _extents(made, numbers)
                 if extents is None:
                     return None
@@ -149,9 +150,9 @@ def _extents(step: _Step, numbers: list[int]) -> tuple[int, ...] | None:
     return extents if split is tasks.split else None
 
 
-def _binding(array: _Array, numbers: list[int]) -> Binding:
+def _binding(array: _Array, numbers: list[int]) -> nodes.Binding:
     strides = tuple([numbers[axis] // array.item for axis in array.strides])
-    return Binding(array.buffer, numbers[array.offset] // array.item, strides)
+    return nodes.Binding(array.buffer, numbers[array.offset] // array.item, strides)
 
 
 def _fill(words: list[int], step: _Step, numbers: list[int], threads: int) -> bool:
@@ -200,7 +201,7 @@ class _Numbers:
         return self.known.setdefault((request, operand, axis), len(self.known))
 
 
-def _operand(request: Request, position: int | None) -> int:
+def _operand(request: nodes.Request, position: int | None) -> int:
     """The core's number of an operand: inputs, outputs, mask."""
     if position is None:
         return len(request.inputs) + len(request.outputs)
@@ -208,8 +209,8 @@ def _operand(request: Request, position: int | None) -> int:
 
 
 def pattern_of(
-    trace: Trace,
-    planned: Plan,
+    trace: nodes.Trace,
+    planned: nodes.Plan,
     made: Draft,
     values: bytes,
     rules: Sequence[RuleText],
@@ -218,7 +219,7 @@ def pattern_of(
     numbers = _Numbers()
     steps: list[tuple[Any, ...]] = []
     for step, laid_out in zip(planned.steps, made.steps, strict=True):
-        if not isinstance(step, KernelStep) or not isinstance(laid_out, Step):
+        if not isinstance(step, nodes.KernelStep) or not isinstance(laid_out, Step):
             steps.append((laid_out[0], len(laid_out[1]), *laid_out[1]))
             continue
         steps.append(_step(step, laid_out, trace, numbers, made.compiled[laid_out.kernel].tasks))
@@ -244,9 +245,9 @@ def pattern_of(
 
 
 def _step(
-    step: KernelStep,
+    step: nodes.KernelStep,
     laid_out: Step,
-    trace: Trace,
+    trace: nodes.Trace,
     numbers: _Numbers,
     tasks: Tasks,
 ) -> _Step:
@@ -323,7 +324,7 @@ class _Known:
     stored: one more is on disk."""
 
     patterns: list[Pattern]
-    plans: list[tuple[Pattern, Plan]] = field(default_factory=list)
+    plans: list[tuple[Pattern, nodes.Plan]] = field(default_factory=list)
     packed: bytes | None = None
     stored: bool = False
 
@@ -364,13 +365,13 @@ class Patterns:
             self.load(name)
         return found.patterns
 
-    def moved(self, name: str, pending: _native.Pending) -> Plan | None:
+    def moved(self, name: str, pending: _native.Pending) -> nodes.Plan | None:
         """The plan of these requests by one of others with this structure; None: none fits."""
         found = self._known.get(name)
         made = (pattern.moved(p, pending) for pattern, p in found.plans) if found else ()
         return next((plan for plan in made if plan is not None), None)
 
-    def add_plan(self, name: str, pattern: Pattern, planned: Plan) -> None:
+    def add_plan(self, name: str, pattern: Pattern, planned: nodes.Plan) -> None:
         """Keep a plan in memory."""
         known = self._known.setdefault(name, _Known([]))
         known.plans.insert(0, (pattern, planned))

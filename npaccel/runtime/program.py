@@ -6,26 +6,14 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
 from npaccel import _native
 from npaccel.backends.layout import CHUNK, reductions_of
 from npaccel.backends.registry import HOST
 from npaccel.errors import CompileError
-from npaccel.ir.nodes import (
-    ArrayParam,
-    BufferInfo,
-    Kernel,
-    KernelStep,
-    Plan,
-    RequestStep,
-    Store,
-    Stride,
-    Trace,
-    View,
-)
 from npaccel.ir.scalar import Core, item_size, topological, usual
-from npaccel.ir.text import body_text, kernel_name
+from npaccel.later import later
 from npaccel.runtime.packed import (
     Elsewhere,
     Packed,
@@ -34,6 +22,12 @@ from npaccel.runtime.packed import (
     pack_steps,
 )
 from npaccel.runtime.smaller import Rejected
+
+if TYPE_CHECKING:
+    from npaccel.ir import nodes, text
+else:
+    text = later("npaccel.ir.text")
+    nodes = later("npaccel.ir.nodes")
 
 __all__ = [
     "Built",
@@ -64,7 +58,7 @@ class StepInfo:
     """What explain() says of a step. `kernel` None: one request by NumPy's loop, with `reason`."""
 
     requests: tuple[int, ...]
-    kernel: Kernel | None
+    kernel: nodes.Kernel | None
     extents: tuple[int, ...]
     bytes_read: int
     bytes_written: int
@@ -80,8 +74,8 @@ class PlanInfo:
     first_flush : number of the flush that it was planned for; later ones found it known.
     """
 
-    trace: Trace
-    plan: Plan
+    trace: nodes.Trace
+    plan: nodes.Plan
     steps: tuple[StepInfo, ...]
     first_flush: int
 
@@ -133,7 +127,7 @@ class Information(Protocol):
 # A view as buffer, offset and strides in bytes, and the size of an element.
 Touch = tuple[int, int, tuple[int, ...], int]
 # Returns the key of a kernel and what is compiled of it.
-Compile = Callable[[Kernel], tuple[str, Any]]
+Compile: TypeAlias = "Callable[[nodes.Kernel], tuple[str, Any]]"
 
 
 class Place(Protocol):
@@ -144,12 +138,12 @@ class Place(Protocol):
 
     @property
     def owner(self) -> int: ...
-    def place(self, kernel: Kernel, info: StepInfo) -> tuple[Any, str]:
+    def place(self, kernel: nodes.Kernel, info: StepInfo) -> tuple[Any, str]:
         """What it has compiled of a kernel and its name; or None and why it has not."""
 
 
 # (a kernel's name, which of its arrays bypass the cache) -> the kernel in which they do
-Streams = MutableMapping[tuple[str, tuple[bool, ...]], Kernel]
+Streams: TypeAlias = "MutableMapping[tuple[str, tuple[bool, ...]], nodes.Kernel]"
 
 
 # What was laid out, and the Program that the C core runs.
@@ -157,8 +151,8 @@ Built = tuple[Draft, _native.Program]
 
 
 def build(
-    trace: Trace,
-    plan: Plan,
+    trace: nodes.Trace,
+    plan: nodes.Plan,
     compile_kernel: Compile,
     threads: int,
     streams: Streams,
@@ -185,7 +179,7 @@ def build(
     return made, assemble(placed.recipe(), placed.compiled, info, placed.devices)
 
 
-def _placed(made: Draft, place: Place, trace: Trace, plan: Plan, threads: int) -> Draft:
+def _placed(made: Draft, place: Place, trace: nodes.Trace, plan: nodes.Plan, threads: int) -> Draft:
     """The same steps, those that `place` takes with its code.
 
     On a device, and the host's code if that fails; or code of its own for the host.
@@ -198,7 +192,7 @@ def _placed(made: Draft, place: Place, trace: Trace, plan: Plan, threads: int) -
         laid_out = steps[number]
         if (
             info.kernel is None
-            or not isinstance(step, KernelStep)
+            or not isinstance(step, nodes.KernelStep)
             or not isinstance(laid_out, Step)
         ):
             continue
@@ -231,7 +225,7 @@ def _placed(made: Draft, place: Place, trace: Trace, plan: Plan, threads: int) -
 
 
 def draft(
-    trace: Trace, plan: Plan, compile_kernel: Compile, threads: int, streams: Streams
+    trace: nodes.Trace, plan: nodes.Plan, compile_kernel: Compile, threads: int, streams: Streams
 ) -> Draft:
     """Lay out the steps.
 
@@ -244,7 +238,7 @@ def draft(
     infos: list[StepInfo] = []
     found: dict[str, Any] = {}
     for step, releases in zip(plan.steps, _releases(trace, plan), strict=True):
-        if isinstance(step, RequestStep):
+        if isinstance(step, nodes.RequestStep):
             steps.append((step.request, releases))
             infos.append(_request_info(trace, step))
             continue
@@ -273,7 +267,7 @@ def assemble(
     return _native.Program(recipe.steps, recipe.dropped, keep, info, pack_code(code), launchers)
 
 
-def one_by_one(trace: Trace, reason: str, first_flush: int = 0) -> _native.Program:
+def one_by_one(trace: nodes.Trace, reason: str, first_flush: int = 0) -> _native.Program:
     """Return a Program that runs each request by itself with NumPy's inner loop."""
     plan = single_requests(trace, reason)
     releases = _releases(trace, plan)
@@ -281,17 +275,17 @@ def one_by_one(trace: Trace, reason: str, first_flush: int = 0) -> _native.Progr
     return _native.Program(pack_steps(steps), 0, None, describe(trace, plan, first_flush))
 
 
-def _releases(trace: Trace, plan: Plan) -> list[list[int]]:
+def _releases(trace: nodes.Trace, plan: nodes.Plan) -> list[list[int]]:
     """Per step the dead buffers that no later step uses: their memory serves the next ones."""
     last: dict[int, int] = {}
     for number, step in enumerate(plan.steps):
         used: list[int] = []
-        if isinstance(step, KernelStep):
+        if isinstance(step, nodes.KernelStep):
             used = [binding.buffer for binding in step.arrays]
         else:
             request = trace.requests[step.request]
             views = (*request.inputs, *request.outputs, request.mask)
-            used = [view.buffer for view in views if isinstance(view, View)]
+            used = [view.buffer for view in views if isinstance(view, nodes.View)]
         last.update(dict.fromkeys(used, number))
     releases: list[list[int]] = [[] for _ in plan.steps]
     for buffer, number in last.items():
@@ -300,33 +294,33 @@ def _releases(trace: Trace, plan: Plan) -> list[list[int]]:
     return releases
 
 
-def single_requests(trace: Trace, reason: str) -> Plan:
+def single_requests(trace: nodes.Trace, reason: str) -> nodes.Plan:
     """Return the plan in which nothing is fused."""
-    return Plan(
-        steps=tuple(RequestStep(request.index, reason) for request in trace.requests),
+    return nodes.Plan(
+        steps=tuple(nodes.RequestStep(request.index, reason) for request in trace.requests),
         buffers=tuple(buffer.index for buffer in trace.buffers),
     )
 
 
-def describe(trace: Trace, plan: Plan, first_flush: int = 0) -> PlanInfo:
+def describe(trace: nodes.Trace, plan: nodes.Plan, first_flush: int = 0) -> PlanInfo:
     """Return what `build` would note of `plan`, compiling nothing."""
     steps = tuple(
         _request_info(trace, step)
-        if isinstance(step, RequestStep)
+        if isinstance(step, nodes.RequestStep)
         else _kernel_info(step, trace, {})
         for step in plan.steps
     )
     return PlanInfo(trace, plan, steps, first_flush)
 
 
-def _request_info(trace: Trace, step: RequestStep) -> StepInfo:
+def _request_info(trace: nodes.Trace, step: nodes.RequestStep) -> StepInfo:
     request = trace.requests[step.request]
-    inputs = [view for view in request.inputs if isinstance(view, View)]
+    inputs = [view for view in request.inputs if isinstance(view, nodes.View)]
     read, written = _touched(inputs, request.shape), _touched(request.outputs, request.shape)
     return StepInfo((step.request,), None, request.shape, read, written, "numpy", step.reason)
 
 
-def _kernel_info(step: KernelStep, trace: Trace, streams: Streams) -> StepInfo:
+def _kernel_info(step: nodes.KernelStep, trace: nodes.Trace, streams: Streams) -> StepInfo:
     read, written = _traffic(step)
     kernel = _streamed(step, trace, streams) if written > STREAM_BYTES else step.kernel
     return StepInfo(step.requests, kernel, step.extents, read, written, HOST)
@@ -334,7 +328,7 @@ def _kernel_info(step: KernelStep, trace: Trace, streams: Streams) -> StepInfo:
 
 def _kernel_step(
     place: int,
-    step: KernelStep,
+    step: nodes.KernelStep,
     info: StepInfo,
     releases: list[int],
     compiled: Any,
@@ -368,7 +362,7 @@ def _kernel_step(
     )
 
 
-def _touched(views: Iterable[View], extents: tuple[int, ...]) -> int:
+def _touched(views: Iterable[nodes.View], extents: tuple[int, ...]) -> int:
     """As touched_bytes, of views in elements."""
     shown = set()
     for view in views:
@@ -401,7 +395,7 @@ def touched_bytes(shown: set[Touch], extents: tuple[int, ...]) -> int:
     )
 
 
-def accesses(step: KernelStep) -> list[tuple[int, bool, bool, bool, int, int]]:
+def accesses(step: nodes.KernelStep) -> list[tuple[int, bool, bool, bool, int, int]]:
     """Per array its buffer, whether it is read, and written, whether that is in the kernel's loops,
     and from where to where it lies.
 
@@ -424,18 +418,18 @@ def accesses(step: KernelStep) -> list[tuple[int, bool, bool, bool, int, int]]:
     return accesses
 
 
-def _looped(kernel: Kernel) -> set[int]:
+def _looped(kernel: nodes.Kernel) -> set[int]:
     """Arrays that the kernel uses before its finish function, if it has one."""
     leaves = kernel.leaves[:1] if kernel.split else kernel.leaves
     found: set[int] = set()
     for leaf in leaves:
-        nodes = topological(leaf.all_roots)
-        found |= {cast(int, n.attr) for n in nodes if n.op in (Core.LOAD, Core.GATHER)}
-        found |= {effect.array for effect in leaf.effects if isinstance(effect, Store)}
+        used = topological(leaf.all_roots)
+        found |= {cast(int, n.attr) for n in used if n.op in (Core.LOAD, Core.GATHER)}
+        found |= {effect.array for effect in leaf.effects if isinstance(effect, nodes.Store)}
     return found
 
 
-def may_cut(kernel: Kernel) -> tuple[int, int, int]:
+def may_cut(kernel: nodes.Kernel) -> tuple[int, int, int]:
     """How a kernel's domain may be cut into parts that are computed one by one.
 
     The band's axes, of which there are so many; inner ones, from the first on; and of what one of
@@ -448,10 +442,10 @@ def may_cut(kernel: Kernel) -> tuple[int, int, int]:
     return kernel.band_rank, 1, CHUNK if reductions_of(kernel) else LINE_BYTES
 
 
-def _traffic(step: KernelStep) -> tuple[int, int]:
+def _traffic(step: nodes.KernelStep) -> tuple[int, int]:
     """Bytes read and written."""
     views = [
-        (param, View(place.buffer, param.dtype, place.offset, place.strides))
+        (param, nodes.View(place.buffer, param.dtype, place.offset, place.strides))
         for param, place in zip(step.kernel.arrays, step.arrays, strict=True)
     ]
     loaded = (view for param, view in views if param.read and not param.gathered)
@@ -462,7 +456,7 @@ def _traffic(step: KernelStep) -> tuple[int, int]:
     return read, _touched((view for param, view in views if param.written), step.extents)
 
 
-def _streamed(step: KernelStep, trace: Trace, streams: Streams) -> Kernel:
+def _streamed(step: nodes.KernelStep, trace: nodes.Trace, streams: Streams) -> nodes.Kernel:
     """The kernel with stores past the cache, where memory is what it waits for: its results are too
     large to stay in it."""
     kernel = step.kernel
@@ -482,22 +476,22 @@ def _streamed(step: KernelStep, trace: Trace, streams: Streams) -> Kernel:
     return found
 
 
-def _past_cache(kernel: Kernel, past: tuple[bool, ...]) -> Kernel:
+def _past_cache(kernel: nodes.Kernel, past: tuple[bool, ...]) -> nodes.Kernel:
     """`kernel` with those arrays stored past the cache, or as it is if it computes too much."""
-    nodes = sum(len(usual(leaf.roots)) for leaf in kernel.leaves)
-    if nodes > STREAM_NODES * sum(param.written for param in kernel.arrays):
+    operations = sum(len(usual(leaf.roots)) for leaf in kernel.leaves)
+    if operations > STREAM_NODES * sum(param.written for param in kernel.arrays):
         return kernel
     arrays = tuple(
         dataclasses.replace(param, nontemporal=chosen)
         for param, chosen in zip(kernel.arrays, past, strict=True)
     )
     found = dataclasses.replace(kernel, arrays=arrays)
-    return dataclasses.replace(found, name=kernel_name(body_text(found)))
+    return dataclasses.replace(found, name=text.kernel_name(text.body_text(found)))
 
 
-def may_stream(kernel: Kernel, param: ArrayParam, buffer: BufferInfo) -> bool:
+def may_stream(kernel: nodes.Kernel, param: nodes.ArrayParam, buffer: nodes.BufferInfo) -> bool:
     """Whether stores to this array can go past the cache, if they are aligned."""
-    written = param.written and not param.read and param.vector is Stride.UNIT
+    written = param.written and not param.read and param.vector is nodes.Stride.UNIT
     return written and buffer.owned and not kernel.vector_band
 
 

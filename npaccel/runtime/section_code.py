@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from npaccel import _native
 from npaccel.backends.registry import is_device
 from npaccel.errors import BackendUnavailable, CompileError
-from npaccel.ir.nodes import Plan
 from npaccel.later import later
 from npaccel.runtime.choice import Device
 from npaccel.runtime.collector import uncollected
@@ -19,9 +18,10 @@ from npaccel.runtime.tiers import COMPILING, NEVER, Sequence
 from npaccel.runtime.trace import Words, decode, portable
 
 if TYPE_CHECKING:
-    from npaccel.ir import passes
+    from npaccel.ir import nodes, passes
     from npaccel.runtime.engine import Engine
 else:
+    nodes = later("npaccel.ir.nodes")
     passes = later("npaccel.ir.passes")
 
 __all__ = ["Code", "Place", "SectionCode", "Waiting"]
@@ -137,7 +137,7 @@ class SectionCode:
         engine, trace = self._engine, decode(words)
         planned = passes.plan(trace)
 
-        def make(planned: Plan) -> Built:
+        def make(planned: nodes.Plan) -> Built:
             kernels, streams = engine.kernels.get, engine._streams
             return build(trace, planned, kernels, engine.threads, streams, device)
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from npaccel.errors import CompileError
-from npaccel.ir.nodes import KernelStep, Plan, Trace
 from npaccel.later import later
 
 if TYPE_CHECKING:
-    from npaccel.ir import passes
+    from npaccel.ir import nodes, passes
 else:
+    nodes = later("npaccel.ir.nodes")
     passes = later("npaccel.ir.passes")
 
 __all__ = ["CUT", "Made", "Rejected", "cut_until"]
@@ -36,12 +36,12 @@ class Made(NamedTuple, Generic[T]):
     """What was made of a plan. cuts, rejected: what changed the plan, and why; or nothing."""
 
     made: T
-    plan: Plan
+    plan: nodes.Plan
     cuts: dict[int, passes.Cut]
     rejected: Rejected | None
 
 
-def cut_until(trace: Trace, planned: Plan, make: Callable[[Plan], T]) -> Made[T]:
+def cut_until(trace: nodes.Trace, planned: nodes.Plan, make: Callable[[nodes.Plan], T]) -> Made[T]:
     """What `make` makes of a plan without rejected kernels.
 
     A rejected kernel's requests are planned again as kernels of half as many; where one alone is
@@ -66,7 +66,8 @@ def cut_until(trace: Trace, planned: Plan, make: Callable[[Plan], T]) -> Made[T]
                 cut = passes.Cut(len(requests) // 2, f"not compiled: {why}")
                 cuts.update(dict.fromkeys(requests, cut))
         planned = passes.plan(trace, cuts=cuts)
-        if time.monotonic() > end or not any(isinstance(s, KernelStep) for s in planned.steps):
+        kernels = any(isinstance(step, nodes.KernelStep) for step in planned.steps)
+        if time.monotonic() > end or not kernels:
             break
     assert first is not None
     raise first

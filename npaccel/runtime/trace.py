@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from npaccel.ir.nodes import BufferInfo, Kind, Request, ScalarOperand, Trace, View
+from npaccel.ir.kinds import Kind
 from npaccel.ir.scalar import Value
+from npaccel.later import later
+
+if TYPE_CHECKING:
+    from npaccel.ir import nodes
+else:
+    nodes = later("npaccel.ir.nodes")
 
 __all__ = [
     "DEAD",
@@ -93,7 +99,7 @@ def portable(words: Words) -> Requests:
 _Operand = tuple[int, int, int, list[int]]
 # Of a request: its first two words, shape, operands.
 _Request = tuple[int, int, tuple[int, ...], list[_Operand]]
-Operand = View | ScalarOperand
+Operand: TypeAlias = "nodes.View | nodes.ScalarOperand"
 
 
 def _split(key: bytes) -> Iterator[_Request]:
@@ -118,20 +124,20 @@ def _split(key: bytes) -> Iterator[_Request]:
         yield head, counts, shape, operands
 
 
-def _buffers(key: bytes) -> Iterator[BufferInfo]:
+def _buffers(key: bytes) -> Iterator[nodes.BufferInfo]:
     numbers = memoryview(key).cast("Q")
     count = numbers[-END_WORDS] >> 32
     states = numbers[len(numbers) - END_WORDS - count : len(numbers) - END_WORDS].tolist()
     for index, state in enumerate(states):
         flags = bool(state & FRESH), bool(state & DEAD), bool(state & OWNED)
-        yield BufferInfo(index, state >> STATE_BITS, *flags)
+        yield nodes.BufferInfo(index, state >> STATE_BITS, *flags)
 
 
-def _view(operand: _Operand) -> View:
+def _view(operand: _Operand) -> nodes.View:
     buffer, number, offset, strides = operand
     size = _SIZES[number]
     steps = (strides[0] // size,) if len(strides) == 1 else tuple([s // size for s in strides])
-    return View(buffer, _CODES[number], offset // size, steps)
+    return nodes.View(buffer, _CODES[number], offset // size, steps)
 
 
 def _value(raw: bytes, code: str) -> Value:
@@ -148,21 +154,21 @@ def _inputs(operands: list[_Operand], scalars: Iterator[bytes]) -> tuple[Operand
             found.append(_view(operand))
         else:
             code = _CODES[operand[1]]
-            found.append(ScalarOperand(code, position, _value(next(scalars), code)))
+            found.append(nodes.ScalarOperand(code, position, _value(next(scalars), code)))
     return tuple(found)
 
 
 def _request(
     index: int, raw: _Request, rules: Mapping[int, Any], scalars: Iterator[bytes]
-) -> Request:
+) -> nodes.Request:
     head, counts, shape, operands = raw
     rule, axes, errstate = rules[head & HALF], head >> 32, counts >> 32 & 0xFFFF
     nin, nout = counts >> 8 & 0xFF, counts >> 16 & 0xFF
     inputs = _inputs(operands[:nin], scalars)
     loop = rule.loop
-    if rule.name == "copy" and isinstance(inputs[0], ScalarOperand):
+    if rule.name == "copy" and isinstance(inputs[0], nodes.ScalarOperand):
         loop = (inputs[0].dtype, loop[1])  # a scalar was cast when it was recorded
-    return Request(
+    return nodes.Request(
         index,
         _KINDS[rule.kind],
         rule.name,
@@ -177,9 +183,9 @@ def _request(
     )
 
 
-def decode(words: Words) -> Trace:
+def decode(words: Words) -> nodes.Trace:
     """Return the Trace that these words describe."""
     rules, values = words.rules, words.scalars
     scalars = iter([values[at : at + SCALAR_BYTES] for at in range(0, len(values), SCALAR_BYTES)])
     requests = [_request(i, raw, rules, scalars) for i, raw in enumerate(_split(words.key))]
-    return Trace(tuple(_buffers(words.key)), tuple(requests))
+    return nodes.Trace(tuple(_buffers(words.key)), tuple(requests))
