@@ -67,7 +67,9 @@ def test_programs_are_ready_and_memory_is_touched(tmp_path: Path) -> None:
     assert first[1:3] == second[1:3] == third[1:3] == fourth[1:3]
     assert first[10] == second[10] == "0" and int(third[10]) > 3 and third[11] == "0"
     assert third[3] == second[3]  # what was ready counts as loaded, once
-    assert int(second[5]) >= 8 * N and second[5:7] == third[5:7] == fourth[5:7]
+    # How much is new in a process's first second depends on how much of it the process gets.
+    assert all(int(words[5]) >= 8 * N for words in (second, third, fourth))
+    assert second[6] == third[6] == fourth[6]
     assert second[8:10] == third[8:10] == fourth[8:10]
 
 
