@@ -44,9 +44,11 @@ UNGUARDED := tests/dispatch tests/runtime tests/safety/test_life_cycle.py \
 
 # Two processes at a time, of about the same length: these tests run beside the others, with the other
 # modes. What they say follows at the end.
-ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir
-# Under check mode these compare each ufunc with NumPy twice, for minutes: in test-all.
-TWICE := tests/dispatch/test_ufunc.py tests/dispatch/test_ufunc_arguments.py tests/dispatch/test_method.py
+ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches tests/observe \
+  $(wildcard tests/test_*.py)
+# Under check mode these compare each ufunc with NumPy twice, for minutes, or say nothing more: in test-all.
+TWICE := tests/dispatch/test_ufunc.py tests/dispatch/test_ufunc_arguments.py \
+  tests/dispatch/test_method.py tests/dispatch/test_write_detection.py tests/dispatch/test_redirect.py
 test: $(INSTALLED)
 	$(MAKE) -j2 -C tests/native check OUT="$(CURDIR)/build/native"
 	@$(MAKE) --no-print-directory modes > build/modes.log 2>&1 & modes=$$!; status=0; \
