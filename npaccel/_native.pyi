@@ -234,6 +234,8 @@ class Program:
     timing: (runs, seconds of the best one, seconds of all). last: seconds of the last one. rival:
     seconds that NumPy's loops take for the same, 0 if unknown; a program that is slower in each of
     its first runs becomes `single`, and `lost` is the best time of its kernels.
+    compares: whether those loops are to run once where it is a loop's round, and `rival` is
+    what they take then.
     home: seconds that bringing home took what runs had left on a device. due: by `review`; then the
     plan hook is asked again, for a program that is known. missed: per step why the host did in the
     last run what a device was to do: 1 no room there, 2 a launch failed, 3 it was touched;
@@ -245,6 +247,7 @@ class Program:
     timing: tuple[int, float, float]
     last: float
     rival: float
+    compares: bool
     lost: float
     home: float
     missed: tuple[int, ...]

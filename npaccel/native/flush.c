@@ -681,7 +681,7 @@ PyObject *npa_pending_now(PyObject *module, PyObject *nothing)
 }
 
 /* Fewer requests are one program, whatever they are; a run of a loop has so many rounds, or requests. */
-enum { LEAST_LOOPED = 64, LEAST_ROUNDS = 3, BITTEN_ROUNDS = 4, BITTEN = 256 };
+enum { LEAST_LOOPED = 64, LEAST_ROUNDS = 3, BITTEN_ROUNDS = 4, BITTEN = 256, LEAST_COMPARED = 16 };
 
 /* What is left of the loop that the queue ends with, while this is its generation. cut: its rounds run one
  * by one if there is code for them. Note [Boundaries] in boundary.c */
@@ -734,13 +734,22 @@ static int next_to_run(bool rounds, int *round)
     return rounds && loop->rounds > 0 ? loop->start + loop->rounds * loop->period : npa_q.nrequests;
 }
 
+/* How many requests of rounds show what a round takes block by block, in chains as long as they may be. */
+static int to_compare(int period)
+{
+    int least = 2 * period < LEAST_COMPARED ? LEAST_COMPARED / period : 2, left = known.loop.rounds - 1;
+    return period * (least < left ? least : left);
+}
+
 /* So many requests have run, and left the queue; compiled: by code for one round of `period`, if that is not
  * 0. before: the generation until then. */
 static void note_ran(int requests, int period, bool compiled, uint64_t before)
 {
     npa_loop *loop = &known.loop;
-    if (known.generation == before && known.cut && (requests == loop->start || requests == loop->period)) {
-        loop->rounds -= loop->start == 0;
+    bool first = loop->start > 0 && requests == loop->start;
+    bool some = loop->start == 0 && requests < loop->rounds * loop->period && requests % loop->period == 0;
+    if (known.generation == before && known.cut && (first || some)) {
+        loop->rounds -= some ? requests / loop->period : 0;
         loop->start = 0;
         known.generation = generation;
     }
@@ -839,7 +848,8 @@ static int flush_queue(bool rounds)
             continue;
         }
         bool compiled = !npa_program_single((npa_program *)program);
-        requests = round > 0 && compiled ? round : requests;
+        bool compared = round > 0 && compiled && npa_program_compares((npa_program *)program);
+        requests = compared ? to_compare(round) : round > 0 && compiled ? round : requests;
         bool interrupted = false;
         npa_log_begin(check);
         bool alone = PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) ==
@@ -850,11 +860,14 @@ static int flush_queue(bool rounds)
         if (check && npa_foreign_settle(false) == 0) {
             npa_contents_copy(&contents, false);
         }
-        int status = run_queue(program, requests, compiled ? 0 : round, alone,
+        int status = run_queue(compared ? NULL : program, requests, compiled ? 0 : round, alone,
                                watched && !npa_q.urgent ? npa_interrupted : NULL, &interrupted);
         if (status == 0) {
             if (check) {
                 npa_contents_copy(&results, true);
+            }
+            if (compared) {
+                npa_program_note_rival((npa_program *)program, run.ns * (uint64_t)round / (uint64_t)requests);
             }
             status = finish_run();
             note_ran(requests, round, compiled, seen);
@@ -863,6 +876,9 @@ static int flush_queue(bool rounds)
         PyEval_RestoreThread(mine);
         if (watched) {
             npa_interrupts_end();
+        }
+        if (compared) {
+            Py_DECREF(program);
         }
         if (check && status == 0) {
             status = npa_check_run(pending, &contents, &results) < 0 ? 1 : 0;

@@ -189,6 +189,7 @@ class Engine:
             _native.looked_up(stored is not None)
             if stored is not None:
                 sequence.ready = True
+                stored[2].compares = not eager
                 return self._keep(pending, *stored[:3])
             name = self._name(pending, sequence)
             sequence.ready = self.patterns.load(name) or sequence.ready
@@ -381,6 +382,7 @@ class Engine:
         """Keep what the helper or a habit had for requests that were to run on the host."""
         if self.backend_asked() == "auto":
             found[2].review(REVIEW_RUNS, REVIEW_S)
+        found[2].compares = not found[2].rival and self.config.tiering != "eager"
         self._keep_under(key, *found[:3])
 
     def _keep_under(

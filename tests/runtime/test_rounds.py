@@ -73,6 +73,41 @@ def test_rounds_without_code_run_in_one(setting) -> None:
     assert np.array_equal(found, heat(*arrays(), 40))
 
 
+def programs() -> list[_native.Program]:
+    found = []
+    for value in _native.plans().values():
+        found += value[1].values() if isinstance(value, tuple) else [value]
+    return [program for program in found if not program.single]
+
+
+@pytest.mark.usefixtures("eager")
+def test_code_from_disk_is_compared_once_with_blocks() -> None:
+    u, source = arrays(npaccel.asarray)
+    npaccel.evaluate(heat(u, source, 60))
+    used = max(programs(), key=lambda program: program.timing[0])
+    assert used.rival == 0 and not used.compares
+    used.compares = True
+    before = used.timing[0]
+    found = npaccel.evaluate(heat(u, source, 60))
+    assert not used.compares and used.rival > 0
+    assert 0 < used.timing[0] - before < 60
+    assert np.array_equal(found, heat(*arrays(), 60))
+
+
+@pytest.mark.usefixtures("eager")
+def test_rounds_whose_code_loses_run_in_one() -> None:
+    u, source = arrays(npaccel.asarray)
+    npaccel.evaluate(heat(u, source, 60))
+    used = max(programs(), key=lambda program: program.timing[0])
+    used.rival = 1e-9
+    npaccel.evaluate(heat(u, source, 60))
+    assert used.single and used.lost > 0
+    npaccel.stats(reset=True)
+    found = npaccel.evaluate(heat(u, source, 60))
+    assert npaccel.stats()["flushes"] < 10
+    assert np.array_equal(found, heat(*arrays(), 60))
+
+
 @pytest.mark.usefixtures("eager")
 def test_what_rounds_left_is_kept_apart() -> None:
     """Each round's result is alive: none may be given another round's memory."""
