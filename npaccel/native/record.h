@@ -325,6 +325,11 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value); /* assign.c */
 PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject **out,
                          int *status);
 
+/* small.c: u(*args), where no array is large. NULL, perhaps without error: NumPy's to do */
+PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how);
+void npa_small_operator(PyUFuncObject *u, npa_exactness how); /* perhaps one that ndarray's slots stand for */
+void npa_small_install(bool on); /* ndarray's slots; restores them */
+
 /* foreign.c: with the lock, except npa_export and init */
 int npa_foreign_init(void);
 npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_buffer *));

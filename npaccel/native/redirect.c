@@ -524,6 +524,15 @@ static inline PyObject *ufunc_in_numpy(PyObject *self, PyObject *const *args, si
                                             : numpy_ufunc_call(self, args, nargs, names);
 }
 
+/* A call that has no array worth taking. */
+static inline PyObject *small_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
+                                    PyObject *names, npa_exactness exact)
+{
+    PyObject *result = names != NULL ? NULL : npa_small_call((PyUFuncObject *)self, args,
+                                                             PyVectorcall_NARGS(nargs), exact);
+    return result != NULL || PyErr_Occurred() ? result : ufunc_in_numpy(self, args, nargs, names);
+}
+
 static PyObject *run_on_views(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), k = 0;
@@ -579,7 +588,10 @@ static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, 
         return run_on_views(self, args, n, names);
     }
     bool mine = false;
-    if (__builtin_expect(!any_large(args, n, false), true) || npa_suspended || !npa_in_block() ||
+    if (__builtin_expect(!any_large(args, n, false), true)) {
+        return small_ufunc(self, args, nargs, names, exact);
+    }
+    if (npa_suspended || !npa_in_block() ||
         out_is_deprecated((PyUFuncObject *)self, n)) {
         return ufunc_in_numpy(self, args, nargs, names);
     }
@@ -1133,6 +1145,7 @@ void npa_redirect_install(void)
     }
     installed = true;
     set_subscripts();
+    npa_small_install(true);
     PyType_Modified(&PyArray_Type);
 }
 
@@ -1152,6 +1165,7 @@ void npa_redirect_restore(void)
     }
     installed = false;
     set_subscripts();
+    npa_small_install(false);
     PyType_Modified(&PyArray_Type);
 }
 
@@ -1234,6 +1248,7 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *args)
     ufuncs[nufuncs] = (PyUFuncObject *)Py_NewRef(o), ufunc_exact[nufuncs] = (npa_exactness)exact;
     ufunc_originals[nufuncs++] = u->vectorcall;
     npa_operator_is_exact(o, (npa_exactness)exact);
+    npa_small_operator(u, (npa_exactness)exact);
     Py_RETURN_TRUE;
 }
 
