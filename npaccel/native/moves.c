@@ -46,7 +46,7 @@ static void spread(char *to, const char *from, int64_t n, int size)
     break
 
 /* n elements from steps to steps. */
-static void move(char *to, int64_t to_step, const char *from, int64_t step, int64_t n, int size)
+void npa_move(char *to, int64_t to_step, const char *from, int64_t step, int64_t n, int size)
 {
     switch (size) {
     case 1: MOVE(uint8_t);
@@ -64,7 +64,7 @@ void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size)
     } else if (stride == 0) {
         spread(to, from, n, size);
     } else {
-        move(to, size, from, stride, n, size);
+        npa_move(to, size, from, stride, n, size);
     }
 }
 
@@ -102,7 +102,7 @@ void npa_unpack(char *to, int64_t to_stride, const char *from, int64_t n, int si
     if (to_stride == size) {
         memcpy(to, from, (size_t)(n * size));
     } else {
-        move(to, to_stride, from, size, n, size);
+        npa_move(to, to_stride, from, size, n, size);
     }
 }
 
@@ -160,7 +160,7 @@ void npa_own_loop(const npa_rule *rule, char **p, int64_t n, const npy_intp *s)
     } else if (s[1] == size) {
         npa_pack(p[1], p[0], s[0], n, size);
     } else {
-        move(p[1], s[1], p[0], s[0], n, size);
+        npa_move(p[1], s[1], p[0], s[0], n, size);
     }
 }
 
@@ -207,7 +207,7 @@ void npa_take_line(int size, char **p, const npy_intp *s, int64_t n)
         if (s[4] == size) {
             npa_pack(p[4], from, s[0], n, size);
         } else {
-            move(p[4], s[4], from, s[0], n, size);
+            npa_move(p[4], s[4], from, s[0], n, size);
         }
         return;
     }

@@ -329,6 +329,13 @@ PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject
 PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how);
 void npa_small_operator(PyUFuncObject *u, npa_exactness how); /* perhaps one that ndarray's slots stand for */
 void npa_small_install(bool on); /* ndarray's slots; restores them */
+bool npa_small_type(PyArray_Descr *descr); /* whether it is NumPy's own for numbers that are taken there */
+bool npa_small_number(PyObject *o, int type, char *to); /* a scalar's value in that type, if it fits */
+/* small_views.c: a[key], a view. NULL, perhaps without error: NumPy's to do */
+PyObject *npa_small_view(PyObject *a, PyObject *key);
+bool npa_small_put(PyObject *a, PyObject *key, PyObject *value); /* false: NumPy's to do */
+bool npa_small_view_died(PyObject *o); /* it is kept, for the next one */
+void npa_small_views_end(destructor numpy_dealloc); /* those are given back */
 
 /* foreign.c: with the lock, except npa_export and init */
 int npa_foreign_init(void);
@@ -592,6 +599,7 @@ int npa_cast_value(int from, const void *value, int to, void *out); /* 0, or FP 
 /* moves.c; steps in bytes */
 extern int npa_item_sizes[NPY_NTYPES_LEGACY]; /* bytes, by type number */
 int npa_evaluate_init(void);
+void npa_move(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n, int size);
 void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size); /* to contiguous */
 /* Rows of n elements each. */
 void npa_pack_rows(char *to, const char *from, int64_t rows, int64_t row_step, int64_t n,

@@ -997,7 +997,8 @@ static enum npa_hindrance picked_kind(PyObject *a, PyObject *key)
 static PyObject *pick_in_numpy(PyObject *a, PyObject *key)
 {
     if (npa_suspended > 0 || !npa_look_due()) {
-        return npa_numpy.mapping.mp_subscript(a, key);
+        PyObject *view = npa_small_view(a, key);
+        return view != NULL || PyErr_Occurred() ? view : npa_numpy.mapping.mp_subscript(a, key);
     }
     npa_stretch s = npa_stretch_begin();
     PyObject *result = npa_numpy.mapping.mp_subscript(a, key);
@@ -1010,7 +1011,7 @@ static PyObject *pick_in_numpy(PyObject *a, PyObject *key)
 static int put_in_numpy(PyObject *a, PyObject *key, PyObject *value)
 {
     if (npa_suspended > 0 || !npa_look_due()) {
-        return npa_numpy.mapping.mp_ass_subscript(a, key, value);
+        return npa_small_put(a, key, value) ? 0 : npa_numpy.mapping.mp_ass_subscript(a, key, value);
     }
     npa_stretch s = npa_stretch_begin();
     int status = npa_numpy.mapping.mp_ass_subscript(a, key, value);

@@ -212,20 +212,29 @@ static int call(const way *w, const space *s)
 static inline bool is_array(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
 static PyArrayObject *new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape);
 
-/* A scalar's value in that type. */
-static bool take_scalar(PyObject *o, const way *w, char *to)
+bool npa_small_type(PyArray_Descr *descr)
 {
-    if (PyFloat_CheckExact(o) && w->type == NPY_DOUBLE) {
+    static PyArray_Descr *numpys[NPY_NTYPES_LEGACY];
+    int type = descr->type_num;
+    if (type < 0 || type >= NPY_NTYPES_LEGACY || !is_number(type)) {
+        return false;
+    }
+    if (numpys[type] == NULL) {
+        numpys[type] = PyArray_DescrFromType(type);
+    }
+    return descr == numpys[type];
+}
+
+bool npa_small_number(PyObject *o, int type, char *to)
+{
+    if (PyFloat_CheckExact(o) && type == NPY_DOUBLE) {
         double d = PyFloat_AS_DOUBLE(o);
         memcpy(to, &d, sizeof d);
         return true;
     }
     npa_value v;
-    if (!npa_classify(o, &v) || v.array != NULL || w->type == NPY_BOOL ||
-        (v.type < NPA_WEAK_INT && v.type != w->type)) {
-        return false;
-    }
-    return npa_scalar_value(&v, w->type, to) > 0;
+    return npa_classify(o, &v) && v.array == NULL && type != NPY_BOOL &&
+           (v.type >= NPA_WEAK_INT || v.type == type) && npa_scalar_value(&v, type, to) > 0;
 }
 
 static bool apart(PyArrayObject *a, PyArrayObject *b)
@@ -289,7 +298,7 @@ PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
     }
     for (int k = 0; k < nin; k++) {
         if (arrays[k] == NULL) {
-            if (!take_scalar(args[k], w, s.scalars[k])) {
+            if (!npa_small_number(args[k], w->type, s.scalars[k])) {
                 return NULL;
             }
             s.of[k].data = s.scalars[k];
@@ -386,7 +395,9 @@ static void dealloc(PyObject *o)
     if (bytes == 0 || bytes >= npa_threshold || bytes > MOST_KEPT - kept_bytes ||
         !PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) || f->base != NULL ||
         f->weakreflist != NULL || f->_buffer_info != NULL || f->mem_handler != PyDataMem_DefaultHandler) {
-        numpy_dealloc(o);
+        if (!is_array(o) || !npa_small_view_died(o)) {
+            numpy_dealloc(o);
+        }
         return;
     }
     size_t shelf = shelf_of(bytes, f->nd);
@@ -410,6 +421,7 @@ static void end_kept(void)
         }
     }
     kept_bytes = 0;
+    npa_small_views_end(numpy_dealloc);
 }
 
 /* ------------------------------------------------------------------------- operators of ndarray */
