@@ -57,23 +57,6 @@ static struct { const char *name; int identity; bool idempotent; } folds[] = {
     {"bitwise_xor", 0, false}, {"maximum", 100, true}, {"minimum", 100, true},
     {"fmax", 100, true}, {"fmin", 100, true}};
 
-/* NumPy's legacy inner loop for exactly these types; false: there is none. */
-static bool find_loop(npa_rule *r, PyUFuncObject *ufunc, const int *types)
-{
-    for (int i = 0; i < ufunc->ntypes; i++) {
-        bool same = true;
-        for (int k = 0; k < ufunc->nargs; k++) {
-            same &= npa_canonical(ufunc->types[i * ufunc->nargs + k]) == npa_canonical(types[k]);
-        }
-        if (same && ufunc->functions[i] != NULL) {
-            r->loop = ufunc->functions[i];
-            r->loop_data = ufunc->data != NULL ? ufunc->data[i] : NULL;
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool set_own(npa_rule *r, const char *name)
 {
     if (strcmp(name, "copy") == 0) {
@@ -106,10 +89,12 @@ static bool set_loop(npa_rule *r, PyObject *ufunc, const char *name)
         return false;
     }
     if (r->kind == NPA_MAP) {
-        return u->nin == r->nin && u->nout == r->nout && find_loop(r, u, r->loop_type);
+        return u->nin == r->nin && u->nout == r->nout &&
+               npa_find_loop(u, r->loop_type, &r->loop, &r->loop_data);
     }
     int types[3] = {r->loop_type[1], r->loop_type[0], r->loop_type[1]};
-    if (u->nin != 2 || u->nout != 1 || types[0] != types[1] || !find_loop(r, u, types)) {
+    if (u->nin != 2 || u->nout != 1 || types[0] != types[1] ||
+        !npa_find_loop(u, types, &r->loop, &r->loop_data)) {
         return false;
     }
     for (size_t i = 0; r->kind == NPA_REDUCE && i < sizeof folds / sizeof *folds; i++) {

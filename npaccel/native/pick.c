@@ -110,6 +110,32 @@ static void put_elements(char *to, const char *from, int64_t count, const char *
     }
 }
 
+/* The same element wherever the mask is true; nothing else is written. */
+static void fill_elements(char *to, const char *from, const char *mask, int64_t n, size_t size)
+{
+    int64_t i = 0;
+#define FILL(type)                                                                               \
+    for (type x; i + 8 <= n; i += 8) {                                                           \
+        memcpy(&x, from, sizeof x);                                                              \
+        for (unsigned bits = bits_of(mask + i); bits != 0; bits &= bits - 1) {                   \
+            memcpy(to + (i + __builtin_ctz(bits)) * (int64_t)sizeof x, &x, sizeof x);            \
+        }                                                                                        \
+    }                                                                                            \
+    break
+    switch (size) {
+    case 1: FILL(uint8_t);
+    case 2: FILL(uint16_t);
+    case 4: FILL(uint32_t);
+    case 8: FILL(uint64_t);
+    default: break;
+    }
+    for (; i < n; i++) {
+        if (mask[i] != 0) {
+            memcpy(to + i * (int64_t)size, from, size);
+        }
+    }
+}
+
 static bool is_mask(PyObject *key)
 {
     return (PyArray_CheckExact(key) || Py_IS_TYPE(key, npa_array_type)) &&
@@ -184,4 +210,15 @@ int npa_put(PyArrayObject *a, PyObject *key, PyObject *values)
                  (size_t)(PyArray_NBYTES(a) / n));
     npa_now(before);
     return 1;
+}
+
+bool npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number)
+{
+    if (!covers(mask, a) || PyArray_NDIM(mask) != PyArray_NDIM(a) || !PyArray_ISWRITEABLE(a) ||
+        (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || !apart(a, mask)) {
+        return false;
+    }
+    fill_elements(PyArray_BYTES(a), number, PyArray_BYTES(mask), PyArray_SIZE(mask),
+                  (size_t)PyArray_ITEMSIZE(a));
+    return true;
 }

@@ -200,6 +200,9 @@ uint64_t npa_backend_here(void); /* a number for that, 0 for none */
 
 PyObject *npa_prove(PyObject *module, PyObject *ufunc); /* prove.c */
 
+/* loops.c: that for exactly these types, NumPy's or one that gives the same faster; false: there is none */
+bool npa_find_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop, void **data);
+
 /* scan.c: a loop for accumulate by `op` that is faster than `numpys`, or that one */
 PyUFuncGenericFunction npa_scan_loop(const char *op, int type, PyUFuncGenericFunction numpys);
 
@@ -299,6 +302,7 @@ bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObje
 /* pick.c: for a mask over contiguous arrays. 1 done; 0 NumPy must, or another way be found; -1 error */
 int npa_pick(PyArrayObject *a, PyObject *mask, PyObject **result);
 int npa_put(PyArrayObject *a, PyObject *mask, PyObject *values);
+bool npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number); /* for all; of a's type */
 
 /* array.c: whether results have the same bits, whoever computes them; of operators it is told. */
 typedef enum { NPA_INEXACT, NPA_EXACT_IF_REAL, NPA_EXACT } npa_exactness;
@@ -329,11 +333,16 @@ PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject
 PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how);
 void npa_small_operator(PyUFuncObject *u, npa_exactness how); /* perhaps one that ndarray's slots stand for */
 void npa_small_install(bool on); /* ndarray's slots; restores them */
+/* A plain array, C-ordered, without content; shape is not 0 anywhere. */
+PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape);
 bool npa_small_type(PyArray_Descr *descr); /* whether it is NumPy's own for numbers that are taken there */
 bool npa_small_number(PyObject *o, int type, char *to); /* a scalar's value in that type, if it fits */
-/* small_views.c: a[key], a view. NULL, perhaps without error: NumPy's to do */
-PyObject *npa_small_view(PyObject *a, PyObject *key);
+/* small_views.c: a[key]. NULL, perhaps without error: NumPy's to do */
+PyObject *npa_small_get(PyObject *a, PyObject *key);
 bool npa_small_put(PyObject *a, PyObject *key, PyObject *value); /* false: NumPy's to do */
+/* small_picks.c: the same by a mask or integers; key: a plain array, and none is pending */
+PyObject *npa_small_pick(PyObject *a, PyObject *key);
+bool npa_small_put_picked(PyObject *a, PyObject *key, PyObject *value);
 bool npa_small_view_died(PyObject *o); /* it is kept, for the next one */
 void npa_small_views_end(destructor numpy_dealloc); /* those are given back */
 

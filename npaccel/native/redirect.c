@@ -997,7 +997,7 @@ static enum npa_hindrance picked_kind(PyObject *a, PyObject *key)
 static PyObject *pick_in_numpy(PyObject *a, PyObject *key)
 {
     if (npa_suspended > 0 || !npa_look_due()) {
-        PyObject *view = npa_small_view(a, key);
+        PyObject *view = npa_small_get(a, key);
         return view != NULL || PyErr_Occurred() ? view : npa_numpy.mapping.mp_subscript(a, key);
     }
     npa_stretch s = npa_stretch_begin();

@@ -29,15 +29,15 @@ static bool is_number(int type)
 static void find_loop(way *w, PyUFuncObject *u, int type, npa_exactness how)
 {
     *w = (way){.ufunc = u, .type = type};
-    for (int i = 0; i < u->ntypes && is_number(type) && u->functions != NULL; i++) {
-        const char *types = u->types + (size_t)i * (size_t)u->nargs;
-        int k = 0;
-        while (k < u->nin && types[k] == type) {
-            k++;
+    for (int i = 0; i < u->ntypes && is_number(type); i++) {
+        const char *row = u->types + (size_t)i * (size_t)u->nargs;
+        int types[MOST_IN + 1], k = 0;
+        for (; k < u->nin && row[k] == type; k++) {
+            types[k] = type;
         }
-        if (k == u->nin && is_number(types[k]) && u->functions[i] != NULL) {
-            w->loop = u->functions[i], w->data = u->data != NULL ? (void *)u->data[i] : NULL;
-            w->in = PyArray_DescrFromType(type), w->out = PyArray_DescrFromType(types[k]);
+        types[k] = row[k];
+        if (k == u->nin && is_number(row[k]) && npa_find_loop(u, types, &w->loop, &w->data)) {
+            w->in = PyArray_DescrFromType(type), w->out = PyArray_DescrFromType(row[k]);
             w->in_size = PyDataType_ELSIZE(w->in), w->out_size = PyDataType_ELSIZE(w->out);
             w->exact = how == NPA_EXACT || (how == NPA_EXACT_IF_REAL && !PyTypeNum_ISCOMPLEX(type));
             return;
@@ -210,7 +210,6 @@ static int call(const way *w, const space *s)
 }
 
 static inline bool is_array(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
-static PyArrayObject *new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape);
 
 bool npa_small_type(PyArray_Descr *descr)
 {
@@ -307,7 +306,7 @@ PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
             return NULL;
         }
     }
-    out = n > nin ? (PyArrayObject *)Py_NewRef(arrays[0]) : new_array(w->out, s.ndim, s.shape);
+    out = n > nin ? (PyArrayObject *)Py_NewRef(arrays[0]) : npa_small_new(w->out, s.ndim, s.shape);
     if (out == NULL) {
         return NULL;
     }
@@ -370,7 +369,7 @@ static PyArrayObject *take_kept(PyArray_Descr *descr, int ndim, const npy_intp *
     return NULL;
 }
 
-static PyArrayObject *new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape)
+PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape)
 {
     size_t bytes = (size_t)PyDataType_ELSIZE(descr);
     for (int i = 0; i < ndim; i++) {

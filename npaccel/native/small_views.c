@@ -140,10 +140,13 @@ void npa_small_views_end(destructor numpy_dealloc)
     }
 }
 
-PyObject *npa_small_view(PyObject *o, PyObject *key)
+PyObject *npa_small_get(PyObject *o, PyObject *key)
 {
     PyArrayObject *a = (PyArrayObject *)o, *view;
     part p;
+    if (Py_IS_TYPE(key, &PyArray_Type)) {
+        return npa_small_pick(o, key);
+    }
     if (is_element(a, key) || PyArray_FLAGS(a) & NPA_WARN_ON_WRITE || !find_part(a, key, &p)) {
         return NULL;
     }
@@ -237,6 +240,9 @@ bool npa_small_put(PyObject *o, PyObject *key, PyObject *value)
     char number[16] __attribute__((aligned(16)));
     const char *from = number, *low[2], *high[2];
     int type = PyArray_TYPE(a), size = (int)PyArray_ITEMSIZE(a);
+    if (Py_IS_TYPE(key, &PyArray_Type)) {
+        return npa_small_put_picked(o, key, value);
+    }
     if (is_element(a, key) || !npa_small_type(PyArray_DESCR(a)) || !PyArray_ISALIGNED(a) ||
         (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
         !find_part(a, key, &to)) {
