@@ -224,7 +224,8 @@ bool npa_small_type(PyArray_Descr *descr)
     return descr == numpys[type];
 }
 
-bool npa_small_number(PyObject *o, int type, char *to)
+/* A scalar's value in a type; cast: also where it has another one of its own. */
+static bool number(PyObject *o, int type, bool cast, char *to)
 {
     if (PyFloat_CheckExact(o) && type == NPY_DOUBLE) {
         double d = PyFloat_AS_DOUBLE(o);
@@ -233,8 +234,10 @@ bool npa_small_number(PyObject *o, int type, char *to)
     }
     npa_value v;
     return npa_classify(o, &v) && v.array == NULL && type != NPY_BOOL &&
-           (v.type >= NPA_WEAK_INT || v.type == type) && npa_scalar_value(&v, type, to) > 0;
+           (v.type >= NPA_WEAK_INT || v.type == type || cast) && npa_scalar_value(&v, type, to) > 0;
 }
+
+bool npa_small_number(PyObject *o, int type, char *to) { return number(o, type, false, to); }
 
 static bool apart(PyArrayObject *a, PyArrayObject *b)
 {
@@ -268,7 +271,19 @@ static bool in_place(const way *w, const space *s, PyObject *const *args, PyArra
     return true;
 }
 
-PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how)
+/* Whether NumPy hands it to its loop in one piece, as here: bits may hang on that. */
+static bool goes_in_one(const space *s, PyArrayObject *const *arrays)
+{
+    bool one = s->ndim == 1 && s->points > 1;
+    for (int k = 0; k < s->nargs - 1; k++) {
+        one &= arrays[k] == NULL || s->of[k].steps[0] != 0;
+    }
+    return one;
+}
+
+/* u(*args). *mixed: inputs have not one type. cast: scalars may have another one than the arrays. */
+static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how,
+                         bool cast, bool *mixed)
 {
     space s;
     PyArrayObject *arrays[MOST_IN] = {NULL}, *out;
@@ -282,12 +297,13 @@ PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
         if (is_array(args[k])) {
             arrays[k] = (PyArrayObject *)args[k];
             w = w != NULL ? w : find_way(u, PyArray_TYPE(arrays[k]), how);
-            if (w->loop == NULL || !is_simple(arrays[k], w)) {
+            if (!is_simple(arrays[k], w)) {
+                *mixed = true;
                 return NULL;
             }
         }
     }
-    if (w == NULL || !find_shape(&s, arrays, nin)) {
+    if (w == NULL || w->loop == NULL || !find_shape(&s, arrays, nin)) {
         return NULL;
     }
     s.nargs = nin + 1;
@@ -297,7 +313,8 @@ PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
     }
     for (int k = 0; k < nin; k++) {
         if (arrays[k] == NULL) {
-            if (!npa_small_number(args[k], w->type, s.scalars[k])) {
+            if (!number(args[k], w->type, cast, s.scalars[k])) {
+                *mixed = true;
                 return NULL;
             }
             s.of[k].data = s.scalars[k];
@@ -312,7 +329,7 @@ PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
     }
     find_steps(&s, nin, out);
     merge(&s);
-    if (!w->exact && s.ndim > 1) {
+    if (!w->exact && !goes_in_one(&s, arrays)) {
         Py_DECREF(out);
         return NULL;
     }
@@ -325,6 +342,95 @@ PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
         npa_stretch_end(&stretch, NPA_SMALL, (size_t)s.points * widest);
     }
     return (PyObject *)out;
+}
+
+/* The types of inputs that differ, and NumPy's rule for them, which is asked for when they come again. */
+typedef struct {
+    PyUFuncObject *ufunc;
+    int types[MOST_IN], met;
+    npa_rule *rule;
+} mixture;
+static mixture mixtures[256];
+
+static npa_rule *find_mixture(PyUFuncObject *u, const int *types)
+{
+    enum { OFTEN = 50 };
+    size_t h = (uintptr_t)u >> 4;
+    for (int k = 0; k < u->nin; k++) {
+        h = h * 31 + (size_t)types[k];
+    }
+    mixture *m = &mixtures[(h ^ h >> 9) % (sizeof mixtures / sizeof *mixtures)];
+    if (m->ufunc != u || memcmp(m->types, types, sizeof *types * (size_t)u->nin) != 0) {
+        *m = (mixture){.ufunc = u};
+        memcpy(m->types, types, sizeof *types * (size_t)u->nin);
+    }
+    if (m->met <= OFTEN && ++m->met == OFTEN) {
+        npa_rule *rule = npa_find_rule((PyObject *)u, types, u->nin, NULL, false);
+        bool one = rule != NULL && rule->kind == NPA_MAP;
+        for (int k = 1; one && k < u->nin; k++) {
+            one = rule->loop_type[k] == rule->loop_type[0];
+        }
+        m->rule = one ? rule : NULL;
+    }
+    return m->rule;
+}
+
+static PyObject *converted(PyArrayObject *a, int type)
+{
+    PyArray_Descr *descr = PyArray_DescrFromType(type);
+    PyArrayObject *made = npa_small_new(descr, PyArray_NDIM(a), PyArray_DIMS(a));
+    if (made != NULL) {
+        npa_cast(PyArray_TYPE(a), PyArray_BYTES(a), PyArray_ITEMSIZE(a), type, PyArray_BYTES(made),
+                 PyDataType_ELSIZE(descr), PyArray_SIZE(a));
+    }
+    Py_DECREF(descr);
+    return (PyObject *)made;
+}
+
+/* With the arrays that have another type than the loop converted first, as NumPy does by parts. */
+static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how)
+{
+    PyObject *made[MOST_IN + 1] = {NULL}, *result = NULL;
+    npa_value v[MOST_IN];
+    int types[MOST_IN];
+    bool again = false;
+    for (int k = 0; k < u->nin; k++) {
+        if (!npa_classify(args[k], &v[k]) || (v[k].array != NULL && !is_array(args[k]))) {
+            return NULL;
+        }
+        types[k] = v[k].type;
+        PyArrayObject *a = v[k].array;
+        if (a != NULL && (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) || PyArray_NDIM(a) == 0 ||
+                          PyArray_SIZE(a) == 0 || (size_t)PyArray_NBYTES(a) >= npa_least ||
+                          !npa_small_type(PyArray_DESCR(a)) || (npa_q.nrequests > 0 && npa_is_pending(a)))) {
+            return NULL;
+        }
+    }
+    npa_rule *rule = find_mixture(u, types);
+    if (rule == NULL) {
+        return NULL;
+    }
+    int type = rule->loop_type[0];
+    bool ready = is_number(type) && (n == u->nin || types[0] == type);
+    for (int k = 0; ready && k < u->nin; k++) {
+        made[k] = v[k].array != NULL && types[k] != type ? converted(v[k].array, type) : Py_NewRef(args[k]);
+        ready = made[k] != NULL;
+    }
+    made[u->nin] = n > u->nin ? args[u->nin] : NULL;
+    if (ready) {
+        result = attempt(u, made, n, how, true, &again);
+    }
+    for (int k = 0; k < u->nin; k++) {
+        Py_XDECREF(made[k]);
+    }
+    return result;
+}
+
+PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how)
+{
+    bool mixed = false;
+    PyObject *result = attempt(u, args, n, how, false, &mixed);
+    return result == NULL && mixed && !PyErr_Occurred() ? call_mixed(u, args, n, how) : result;
 }
 
 /* ------------------------------------------------------------------------- memory used again */

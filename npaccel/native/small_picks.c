@@ -12,19 +12,38 @@ static bool is_simple(PyArrayObject *a)
            PyArray_NDIM(a) > 0 && PyArray_SIZE(a) > 0 && (size_t)PyArray_NBYTES(a) < npa_least;
 }
 
-/* `rows` of a, each of so many bytes, by indices that are in bounds. */
+/* Elements of one size by indices in bounds; those below 0 count from the end. */
+#define TAKE(T)                                                                                    \
+    NPA_EACH_PROCESSOR static void take_##T(const char *a, npy_intp extent, const npy_intp *index, \
+                                            npy_intp n, char *to)                                  \
+    {                                                                                              \
+        const T *from = (const T *)a;                                                              \
+        T *out = (T *)to;                                                                          \
+        for (npy_intp i = 0; i < n; i++) {                                                         \
+            npy_intp k = index[i];                                                                 \
+            out[i] = from[k + ((k >> 63) & extent)];                                               \
+        }                                                                                          \
+    }
+TAKE(uint8_t)
+TAKE(uint16_t)
+TAKE(uint32_t)
+TAKE(uint64_t)
+
+/* Rows of so many bytes each, likewise. */
 static void take_rows(PyArrayObject *a, const npy_intp *index, npy_intp n, npy_intp bytes, char *to)
 {
-    npy_intp extent = PyArray_DIM(a, 0), one = 1, size = PyArray_ITEMSIZE(a);
-    if (bytes == size) {
-        char *p[] = {PyArray_DATA(a), (char *)index, (char *)&extent, (char *)&one, to};
-        const npy_intp steps[] = {0, sizeof *index, 0, 0, size};
-        npa_take_line((int)size, p, steps, n);
-        return;
+    npy_intp extent = PyArray_DIM(a, 0);
+    const char *from = PyArray_BYTES(a);
+    switch (bytes == PyArray_ITEMSIZE(a) ? bytes : 0) {
+    case 1: take_uint8_t(from, extent, index, n, to); return;
+    case 2: take_uint16_t(from, extent, index, n, to); return;
+    case 4: take_uint32_t(from, extent, index, n, to); return;
+    case 8: take_uint64_t(from, extent, index, n, to); return;
+    default: break;
     }
     for (npy_intp i = 0; i < n; i++, to += bytes) {
         npy_intp k = index[i] + (index[i] < 0 ? extent : 0);
-        memcpy(to, PyArray_BYTES(a) + k * bytes, (size_t)bytes);
+        memcpy(to, from + k * bytes, (size_t)bytes);
     }
 }
 
