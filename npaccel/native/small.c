@@ -4,6 +4,9 @@
 
 #include <fenv.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 enum { MOST_DIMS = 8, WAYS = 1024, MOST_IN = 3 };
 
@@ -62,9 +65,12 @@ typedef struct {
 } lay;
 
 typedef struct {
-    int ndim, nargs;
+    int ndim, nargs; /* axes to go through, operands */
     npy_intp shape[MOST_DIMS];
     npy_intp points;
+    int nout; /* axes of the result */
+    const npy_intp *dims;
+    npy_intp full[MOST_DIMS];
     lay of[MOST_IN + 1];
     char scalars[MOST_IN][16];
 } space;
@@ -95,9 +101,37 @@ static bool find_shape(space *s, PyArrayObject *const *arrays, int n)
         }
     }
     for (int i = 0; i < s->ndim; i++) {
-        s->points *= s->shape[i];
+        s->points *= s->shape[i], s->full[i] = s->shape[i];
     }
+    s->nout = s->ndim, s->dims = s->full;
     return s->points > 0;
+}
+
+/* Whether all arrays lie element by element alike: the common case. */
+static bool is_flat(space *s, PyArrayObject *const *arrays, int n)
+{
+    PyArrayObject *first = NULL;
+    for (int k = 0; k < n; k++) {
+        PyArrayObject *a = arrays[k];
+        if (a == NULL) {
+            continue;
+        }
+        first = first != NULL ? first : a;
+        if (!PyArray_IS_C_CONTIGUOUS(a) || PyArray_NDIM(a) != PyArray_NDIM(first)) {
+            return false;
+        }
+        for (int i = 0; i < PyArray_NDIM(a); i++) {
+            if (PyArray_DIM(a, i) != PyArray_DIM(first, i)) {
+                return false;
+            }
+        }
+    }
+    s->ndim = 1, s->nout = PyArray_NDIM(first), s->dims = PyArray_DIMS(first), s->points = 1;
+    for (int i = 0; i < s->nout; i++) {
+        s->points *= s->dims[i];
+    }
+    s->shape[0] = s->points;
+    return s->nout > 0 && s->points > 0;
 }
 
 /* Along each axis the operand's step. False: it does not lie in C order, so that of the result is NumPy's
@@ -180,18 +214,31 @@ static void run(const way *w, const space *s)
 
 enum { KINDS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
 
+/* plain: none but vector units are at work, so the older one, which takes longer to ask, has nothing to say. */
+static inline int flags_raised(bool plain)
+{
+#if defined(__x86_64__)
+    if (plain) {
+        return (int)_mm_getcsr() & KINDS;
+    }
+#endif
+    (void)plain;
+    return fetestexcept(KINDS);
+}
+
 /* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it. 0 or -1 */
 static int call(const way *w, const space *s)
 {
     enum { WORTH = 500 };
     bool alone = s->points <= WORTH ||
                  PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) == NULL;
-    if (fetestexcept(KINDS)) {
+    bool plain = w->exact && (w->type == NPY_DOUBLE || w->type == NPY_FLOAT);
+    if (flags_raised(plain)) {
         feclearexcept(FE_ALL_EXCEPT);
     }
     PyThreadState *mine = alone ? NULL : PyEval_SaveThread();
     run(w, s);
-    int flags = fetestexcept(KINDS);
+    int flags = flags_raised(plain);
     if (mine != NULL) {
         PyEval_RestoreThread(mine);
     }
@@ -258,9 +305,9 @@ static bool in_place(const way *w, const space *s, PyObject *const *args, PyArra
                      int nin)
 {
     PyArrayObject *out = arrays[0];
-    if (out == NULL || args[nin] != args[0] || w->out != w->in || PyArray_NDIM(out) != s->ndim ||
+    if (out == NULL || args[nin] != args[0] || w->out != w->in || PyArray_NDIM(out) != s->nout ||
         (PyArray_FLAGS(out) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
-        !PyArray_CompareLists(PyArray_DIMS(out), s->shape, s->ndim)) {
+        !PyArray_CompareLists(PyArray_DIMS(out), s->dims, s->nout)) {
         return false;
     }
     for (int k = 1; k < nin; k++) {
@@ -303,10 +350,14 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
             }
         }
     }
-    if (w == NULL || w->loop == NULL || !find_shape(&s, arrays, nin)) {
+    if (w == NULL || w->loop == NULL) {
         return NULL;
     }
     s.nargs = nin + 1;
+    bool flat = is_flat(&s, arrays, nin);
+    if (!flat && !find_shape(&s, arrays, nin)) {
+        return NULL;
+    }
     size_t widest = (size_t)(w->in_size > w->out_size ? w->in_size : w->out_size);
     if ((size_t)s.points * widest >= npa_least || (n > nin && !in_place(w, &s, args, arrays, nin))) {
         return NULL;
@@ -319,16 +370,22 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
             }
             s.of[k].data = s.scalars[k];
             memset(s.of[k].steps, 0, sizeof *s.of[k].steps * (size_t)s.ndim);
+        } else if (flat) {
+            s.of[k].data = PyArray_DATA(arrays[k]), s.of[k].steps[0] = w->in_size;
         } else if (!find_steps(&s, k, arrays[k])) {
             return NULL;
         }
     }
-    out = n > nin ? (PyArrayObject *)Py_NewRef(arrays[0]) : npa_small_new(w->out, s.ndim, s.shape);
+    out = n > nin ? (PyArrayObject *)Py_NewRef(arrays[0]) : npa_small_new(w->out, s.nout, s.dims);
     if (out == NULL) {
         return NULL;
     }
-    find_steps(&s, nin, out);
-    merge(&s);
+    if (flat) {
+        s.of[nin].data = PyArray_DATA(out), s.of[nin].steps[0] = w->out_size;
+    } else {
+        find_steps(&s, nin, out);
+        merge(&s);
+    }
     if (!w->exact && !goes_in_one(&s, arrays)) {
         Py_DECREF(out);
         return NULL;
