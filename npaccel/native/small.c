@@ -553,7 +553,7 @@ static void dealloc(PyObject *o)
 {
     PyArrayObject *a = (PyArrayObject *)o;
     PyArrayObject_fields *f = (PyArrayObject_fields *)o;
-    size_t bytes = is_array(o) && f->nd > 0 && is_number(f->descr->type_num) ? (size_t)PyArray_NBYTES(a) : 0;
+    size_t bytes = is_array(o) && f->nd > 0 && npa_small_type(f->descr) ? (size_t)PyArray_NBYTES(a) : 0;
     if (bytes == 0 || bytes >= npa_threshold || bytes > MOST_KEPT - kept_bytes ||
         !PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) || f->base != NULL ||
         f->weakreflist != NULL || f->_buffer_info != NULL || f->mem_handler != PyDataMem_DefaultHandler) {
@@ -578,7 +578,7 @@ static void end_kept(void)
     for (int shelf = 0; shelf < SHELVES; shelf++) {
         while (nkept[shelf] > 0) {
             PyArrayObject *a = kept[shelf][--nkept[shelf]];
-            Py_INCREF(PyArray_DESCR(a)); /* the dtype may be gone, but for NumPy's own */
+            Py_INCREF(PyArray_DESCR(a)); /* one of NumPy's own, which is still there */
             numpy_dealloc((PyObject *)a);
         }
     }
