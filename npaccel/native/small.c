@@ -66,7 +66,7 @@ typedef struct {
     npy_intp shape[MOST_DIMS];
     npy_intp points;
     lay of[MOST_IN + 1];
-    char scalars[MOST_IN][16];
+    _Alignas(16) char scalars[MOST_IN][16];
 } space;
 
 /* The axes that operands broadcast to. False: NumPy's to do, or to complain about. */
@@ -95,7 +95,9 @@ static bool find_shape(space *s, PyArrayObject *const *arrays, int n)
         }
     }
     for (int i = 0; i < s->ndim; i++) {
-        s->points *= s->shape[i];
+        if (__builtin_mul_overflow(s->points, s->shape[i], &s->points)) {
+            return false;
+        }
     }
     return s->points > 0;
 }
@@ -180,9 +182,11 @@ static void run(const way *w, const space *s)
 
 enum { KINDS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
 
-/* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it. 0 or -1 */
-static int call(const way *w, const space *s)
+/* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it, who may
+ * have the way's place for another. 0 or -1 */
+static int call(const way *found, const space *s)
 {
+    const way here = *found, *w = &here;
     enum { WORTH = 500 };
     bool alone = s->points <= WORTH ||
                  PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) == NULL;
@@ -242,6 +246,21 @@ static inline bool is_simple(PyArrayObject *a, const way *w)
            !(npa_q.nrequests > 0 && npa_is_pending(a));
 }
 
+/* Whether no two elements share a place. It lies in C order. */
+static bool is_spread(PyArrayObject *a)
+{
+    npy_intp reach = PyArray_ITEMSIZE(a);
+    for (int i = PyArray_NDIM(a) - 1; i >= 0; i--) {
+        if (PyArray_DIM(a, i) != 1) {
+            if (PyArray_STRIDE(a, i) < reach) {
+                return false;
+            }
+            reach += PyArray_STRIDE(a, i) * (PyArray_DIM(a, i) - 1);
+        }
+    }
+    return true;
+}
+
 /* Whether the result may be written over the first input. */
 static bool in_place(const way *w, const space *s, PyObject *const *args, PyArrayObject *const *arrays,
                      int nin)
@@ -249,7 +268,7 @@ static bool in_place(const way *w, const space *s, PyObject *const *args, PyArra
     PyArrayObject *out = arrays[0];
     if (out == NULL || args[nin] != args[0] || w->out != w->in || PyArray_NDIM(out) != s->ndim ||
         (PyArray_FLAGS(out) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
-        !PyArray_CompareLists(PyArray_DIMS(out), s->shape, s->ndim)) {
+        !PyArray_CompareLists(PyArray_DIMS(out), s->shape, s->ndim) || !is_spread(out)) {
         return false;
     }
     for (int k = 1; k < nin; k++) {
@@ -326,6 +345,8 @@ static PyArrayObject *kept[SHELVES][PLACES]; /* dead arrays with their memory, t
 static uint8_t nkept[SHELVES];
 static size_t kept_bytes;
 static destructor numpy_dealloc;
+enum { TYPES = NPY_CDOUBLE + 1 };
+static PyArray_Descr *numpys_own[TYPES]; /* by type, of numbers */
 
 static inline size_t shelf_of(size_t bytes, int ndim)
 {
@@ -377,14 +398,21 @@ static PyArrayObject *new_array(PyArray_Descr *descr, int ndim, const npy_intp *
     return a;
 }
 
+/* Whether it is the dtype that NumPy has of a number, which lives as long as it does. */
+static inline bool is_numpys(PyArray_Descr *d)
+{
+    return d->type_num >= 0 && d->type_num < TYPES && d == numpys_own[d->type_num];
+}
+
 /* An array has died: kept with its memory for the next one of its size, if nothing else is known of it. */
 static void dealloc(PyObject *o)
 {
     PyArrayObject *a = (PyArrayObject *)o;
     PyArrayObject_fields *f = (PyArrayObject_fields *)o;
-    size_t bytes = is_array(o) && f->nd > 0 && is_number(f->descr->type_num) ? (size_t)PyArray_NBYTES(a) : 0;
-    if (bytes == 0 || bytes >= npa_threshold || bytes > MOST_KEPT - kept_bytes ||
-        !PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) || f->base != NULL ||
+    bool whole = is_array(o) && f->nd > 0 && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) &&
+                 is_numpys(f->descr);
+    size_t bytes = whole ? (size_t)PyArray_NBYTES(a) : 0;
+    if (bytes == 0 || bytes >= npa_threshold || bytes > MOST_KEPT - kept_bytes || f->base != NULL ||
         f->weakreflist != NULL || f->_buffer_info != NULL || f->mem_handler != PyDataMem_DefaultHandler) {
         numpy_dealloc(o);
         return;
@@ -405,7 +433,7 @@ static void end_kept(void)
     for (int shelf = 0; shelf < SHELVES; shelf++) {
         while (nkept[shelf] > 0) {
             PyArrayObject *a = kept[shelf][--nkept[shelf]];
-            Py_INCREF(PyArray_DESCR(a)); /* the dtype may be gone, but for NumPy's own */
+            Py_INCREF(PyArray_DESCR(a));
             numpy_dealloc((PyObject *)a);
         }
     }
@@ -465,10 +493,10 @@ UNARIES(UNARY)
 /* x ** 2 is what NumPy has a ufunc of its own for. */
 static PyObject *small_power(PyObject *a, PyObject *b, PyObject *modulo)
 {
-    bool two = (PyLong_CheckExact(b) && PyLong_AsLong(b) == 2) ||
-               (PyFloat_CheckExact(b) && PyFloat_AS_DOUBLE(b) == 2.0);
-    PyErr_Clear(); /* of a number that is too large */
-    if (two && modulo == Py_None && is_array(a) && (PyArray_ISFLOAT((PyArrayObject *)a) || PyArray_ISCOMPLEX((PyArrayObject *)a))) {
+    int over = 0;
+    bool two = PyLong_CheckExact(b) && PyLong_AsLongAndOverflow(b, &over) == 2;
+    if (two && modulo == Py_None && is_array(a) &&
+        (PyArray_ISFLOAT((PyArrayObject *)a) || PyArray_ISCOMPLEX((PyArrayObject *)a))) {
         PyObject *result = try_operator(SQUARE, &a, 1);
         if (result != NULL || PyErr_Occurred()) {
             return result;
@@ -506,6 +534,9 @@ void npa_small_install(bool on)
     PyArray_Type.tp_richcompare = on ? small_compare : npa_numpy.compare;
     if (numpy_dealloc == NULL) {
         numpy_dealloc = PyArray_Type.tp_dealloc;
+        for (int type = 0; type < TYPES; type++) {
+            numpys_own[type] = is_number(type) ? PyArray_DescrFromType(type) : NULL;
+        }
     }
     PyArray_Type.tp_dealloc = on ? dealloc : numpy_dealloc;
     if (!on) {
