@@ -524,12 +524,20 @@ static inline PyObject *ufunc_in_numpy(PyObject *self, PyObject *const *args, si
                                             : numpy_ufunc_call(self, args, nargs, names);
 }
 
+/* np.maximum(a, b, out) and minimum: newer NumPy warns, as its authors often meant a third operand. */
+static bool out_is_deprecated(const PyUFuncObject *u, Py_ssize_t n)
+{
+    return n > 2 && u->nin == 2 && (strcmp(u->name, "maximum") == 0 || strcmp(u->name, "minimum") == 0);
+}
+
 /* A call that has no array worth taking. */
 static inline PyObject *small_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
                                     PyObject *names, npa_exactness exact)
 {
-    PyObject *result = names != NULL ? NULL : npa_small_call((PyUFuncObject *)self, args,
-                                                             PyVectorcall_NARGS(nargs), exact);
+    PyUFuncObject *u = (PyUFuncObject *)self;
+    Py_ssize_t n = PyVectorcall_NARGS(nargs);
+    bool common = names == NULL && !out_is_deprecated(u, n);
+    PyObject *result = common ? npa_small_call(u, args, n, exact) : NULL;
     return result != NULL || PyErr_Occurred() ? result : ufunc_in_numpy(self, args, nargs, names);
 }
 
@@ -553,12 +561,6 @@ static PyObject *run_on_views(PyObject *self, PyObject *const *args, Py_ssize_t 
         Py_DECREF(made[k]);
     }
     return result;
-}
-
-/* np.maximum(a, b, out) and minimum: newer NumPy warns, as its authors often meant a third operand. */
-static bool out_is_deprecated(const PyUFuncObject *u, Py_ssize_t n)
-{
-    return n > 2 && u->nin == 2 && (strcmp(u->name, "maximum") == 0 || strcmp(u->name, "minimum") == 0);
 }
 
 /* Whether NumPy does it at once, see trial.c; *mine: on views of what is ours. */

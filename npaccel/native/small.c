@@ -72,7 +72,7 @@ typedef struct {
     const npy_intp *dims;
     npy_intp full[MOST_DIMS];
     lay of[MOST_IN + 1];
-    char scalars[MOST_IN][16];
+    _Alignas(16) char scalars[MOST_IN][16];
 } space;
 
 /* The axes that operands broadcast to. False: NumPy's to do, or to complain about. */
@@ -101,7 +101,10 @@ static bool find_shape(space *s, PyArrayObject *const *arrays, int n)
         }
     }
     for (int i = 0; i < s->ndim; i++) {
-        s->points *= s->shape[i], s->full[i] = s->shape[i];
+        s->full[i] = s->shape[i];
+        if (__builtin_mul_overflow(s->points, s->shape[i], &s->points)) {
+            return false;
+        }
     }
     s->nout = s->ndim, s->dims = s->full;
     return s->points > 0;
@@ -226,9 +229,11 @@ static inline int flags_raised(bool plain)
     return fetestexcept(KINDS);
 }
 
-/* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it. 0 or -1 */
-static int call(const way *w, const space *s)
+/* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it, who may
+ * have the way's place for another. 0 or -1 */
+static int call(const way *found, const space *s)
 {
+    const way here = *found, *w = &here;
     enum { WORTH = 500 };
     bool alone = s->points <= WORTH ||
                  PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) == NULL;
@@ -300,6 +305,21 @@ static inline bool is_simple(PyArrayObject *a, const way *w)
            !(npa_q.nrequests > 0 && npa_is_pending(a));
 }
 
+/* Whether no two elements share a place. It lies in C order. */
+static bool is_spread(PyArrayObject *a)
+{
+    npy_intp reach = PyArray_ITEMSIZE(a);
+    for (int i = PyArray_NDIM(a) - 1; i >= 0; i--) {
+        if (PyArray_DIM(a, i) != 1) {
+            if (PyArray_STRIDE(a, i) < reach) {
+                return false;
+            }
+            reach += PyArray_STRIDE(a, i) * (PyArray_DIM(a, i) - 1);
+        }
+    }
+    return true;
+}
+
 /* Whether the result may be written over the first input. */
 static bool in_place(const way *w, const space *s, PyObject *const *args, PyArrayObject *const *arrays,
                      int nin)
@@ -307,7 +327,7 @@ static bool in_place(const way *w, const space *s, PyObject *const *args, PyArra
     PyArrayObject *out = arrays[0];
     if (out == NULL || args[nin] != args[0] || w->out != w->in || PyArray_NDIM(out) != s->nout ||
         (PyArray_FLAGS(out) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
-        !PyArray_CompareLists(PyArray_DIMS(out), s->dims, s->nout)) {
+        !PyArray_CompareLists(PyArray_DIMS(out), s->dims, s->nout) || !is_spread(out)) {
         return false;
     }
     for (int k = 1; k < nin; k++) {
@@ -553,9 +573,10 @@ static void dealloc(PyObject *o)
 {
     PyArrayObject *a = (PyArrayObject *)o;
     PyArrayObject_fields *f = (PyArrayObject_fields *)o;
-    size_t bytes = is_array(o) && f->nd > 0 && npa_small_type(f->descr) ? (size_t)PyArray_NBYTES(a) : 0;
-    if (bytes == 0 || bytes >= npa_threshold || bytes > MOST_KEPT - kept_bytes ||
-        !PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) || f->base != NULL ||
+    bool whole = is_array(o) && f->nd > 0 && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) &&
+                 npa_small_type(f->descr);
+    size_t bytes = whole ? (size_t)PyArray_NBYTES(a) : 0;
+    if (bytes == 0 || bytes >= npa_threshold || bytes > MOST_KEPT - kept_bytes || f->base != NULL ||
         f->weakreflist != NULL || f->_buffer_info != NULL || f->mem_handler != PyDataMem_DefaultHandler) {
         if (!is_array(o) || !npa_small_view_died(o)) {
             numpy_dealloc(o);
@@ -639,10 +660,10 @@ UNARIES(UNARY)
 /* x ** 2 is what NumPy has a ufunc of its own for. */
 static PyObject *small_power(PyObject *a, PyObject *b, PyObject *modulo)
 {
-    bool two = (PyLong_CheckExact(b) && PyLong_AsLong(b) == 2) ||
-               (PyFloat_CheckExact(b) && PyFloat_AS_DOUBLE(b) == 2.0);
-    PyErr_Clear(); /* of a number that is too large */
-    if (two && modulo == Py_None && is_array(a) && (PyArray_ISFLOAT((PyArrayObject *)a) || PyArray_ISCOMPLEX((PyArrayObject *)a))) {
+    int over = 0;
+    bool two = PyLong_CheckExact(b) && PyLong_AsLongAndOverflow(b, &over) == 2;
+    if (two && modulo == Py_None && is_array(a) &&
+        (PyArray_ISFLOAT((PyArrayObject *)a) || PyArray_ISCOMPLEX((PyArrayObject *)a))) {
         PyObject *result = try_operator(SQUARE, &a, 1);
         if (result != NULL || PyErr_Occurred()) {
             return result;
