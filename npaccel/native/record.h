@@ -279,6 +279,7 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
 int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                  PyObject **result);
 int npa_folds_init(void);
+extern PyObject *npa_no_value; /* np._NoValue */
 enum { NPA_WHOLE_BYTES = 4 << 20 }; /* of methods that are many small steps */
 
 /* redirect.c */
@@ -329,6 +330,16 @@ PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject
 PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how);
 void npa_small_operator(PyUFuncObject *u, npa_exactness how); /* perhaps one that ndarray's slots stand for */
 void npa_small_install(bool on); /* ndarray's slots; restores them */
+
+/* small_functions.c: NumPy's functions where no array is large. Results are NULL, perhaps without error, where
+ * NumPy must. */
+typedef struct npa_small_function npa_small_function;
+int npa_small_init(void);
+const npa_small_function *npa_small_find(PyObject *name); /* of a function, or "ndarray.method"; or NULL */
+PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
+                                  PyObject *names);
+PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names);
+void npa_small_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one that these use */
 
 /* foreign.c: with the lock, except npa_export and init */
 int npa_foreign_init(void);

@@ -1,41 +1,30 @@
 /* small.c: element-wise operations on small plain arrays, by NumPy's inner loops, without what its ufuncs
  * do around them. See Note [Small] at the end. */
-#include "record.h"
+#include "small.h"
 
 #include <fenv.h>
 #include <string.h>
 
-enum { MOST_DIMS = 8, WAYS = 1024, MOST_IN = 3 };
+enum { WAYS = 1024, MOST_IN = NPA_SMALL_IN, MOST_DIMS = NPA_SMALL_DIMS };
+static npa_way ways[WAYS];
 
-/* How a ufunc runs where all its inputs have one type. */
-typedef struct {
-    PyUFuncObject *ufunc;
-    int type;
-    PyUFuncGenericFunction loop; /* NULL: NumPy finds it */
-    void *data;
-    PyArray_Descr *in, *out; /* NumPy's own, which live as long as it does */
-    npy_intp in_size, out_size;
-    bool exact;              /* its bits hang on nothing but an element */
-} way;
-static way ways[WAYS];
-
-static bool is_number(int type)
+bool npa_is_number(int type)
 {
     return type == NPY_BOOL || (type >= NPY_BYTE && type <= NPY_ULONG) || type == NPY_FLOAT ||
            type == NPY_DOUBLE || type == NPY_CFLOAT || type == NPY_CDOUBLE;
 }
 
 /* The loop that NumPy takes where the types of all inputs are this one, if there is one for it. */
-static void find_loop(way *w, PyUFuncObject *u, int type, npa_exactness how)
+static void find_loop(npa_way *w, PyUFuncObject *u, int type, npa_exactness how)
 {
-    *w = (way){.ufunc = u, .type = type};
-    for (int i = 0; i < u->ntypes && is_number(type) && u->functions != NULL; i++) {
+    *w = (npa_way){.ufunc = u, .type = type};
+    for (int i = 0; i < u->ntypes && npa_is_number(type) && u->functions != NULL; i++) {
         const char *types = u->types + (size_t)i * (size_t)u->nargs;
         int k = 0;
         while (k < u->nin && types[k] == type) {
             k++;
         }
-        if (k == u->nin && is_number(types[k]) && u->functions[i] != NULL) {
+        if (k == u->nin && npa_is_number(types[k]) && u->functions[i] != NULL) {
             w->loop = u->functions[i], w->data = u->data != NULL ? (void *)u->data[i] : NULL;
             w->in = PyArray_DescrFromType(type), w->out = PyArray_DescrFromType(types[k]);
             w->in_size = PyDataType_ELSIZE(w->in), w->out_size = PyDataType_ELSIZE(w->out);
@@ -45,32 +34,18 @@ static void find_loop(way *w, PyUFuncObject *u, int type, npa_exactness how)
     }
 }
 
-static const way *find_way(PyUFuncObject *u, int type, npa_exactness how)
+const npa_way *npa_find_way(PyUFuncObject *u, int type, npa_exactness how)
 {
     size_t h = ((uintptr_t)u >> 4) * 31 + (size_t)type;
-    way *w = &ways[(h ^ h >> 10) % WAYS];
+    npa_way *w = &ways[(h ^ h >> 10) % WAYS];
     if (w->ufunc != u || w->type != type) {
         find_loop(w, u, type, how);
     }
     return w;
 }
 
-/* Where an operand lies, along the axes of the result. */
-typedef struct {
-    char *data;
-    npy_intp steps[MOST_DIMS];
-} lay;
-
-typedef struct {
-    int ndim, nargs;
-    npy_intp shape[MOST_DIMS];
-    npy_intp points;
-    lay of[MOST_IN + 1];
-    char scalars[MOST_IN][16];
-} space;
-
 /* The axes that operands broadcast to. False: NumPy's to do, or to complain about. */
-static bool find_shape(space *s, PyArrayObject *const *arrays, int n)
+static bool find_shape(npa_space *s, PyArrayObject *const *arrays, int n)
 {
     s->ndim = 0, s->points = 1;
     for (int k = 0; k < n; k++) {
@@ -102,7 +77,7 @@ static bool find_shape(space *s, PyArrayObject *const *arrays, int n)
 
 /* Along each axis the operand's step. False: it does not lie in C order, so that of the result is NumPy's
  * to choose. */
-static bool find_steps(space *s, int k, PyArrayObject *a)
+bool npa_find_steps(npa_space *s, int k, PyArrayObject *a)
 {
     int lead = s->ndim - PyArray_NDIM(a);
     npy_intp before = NPY_MAX_INTP;
@@ -122,7 +97,7 @@ static bool find_steps(space *s, int k, PyArrayObject *a)
 }
 
 /* Neighbouring axes become one where all operands allow it. */
-static void merge(space *s)
+void npa_merge_axes(npa_space *s)
 {
     int out = 0;
     for (int i = 1; i < s->ndim; i++) {
@@ -147,7 +122,7 @@ static void merge(space *s)
     s->ndim = out + 1;
 }
 
-static void run(const way *w, const space *s)
+static void run(const npa_way *w, const npa_space *s)
 {
     char *args[MOST_IN + 1];
     npy_intp steps[MOST_IN + 1], index[MOST_DIMS] = {0}, n;
@@ -155,40 +130,39 @@ static void run(const way *w, const space *s)
     for (int k = 0; k < s->nargs; k++) {
         args[k] = s->of[k].data, steps[k] = s->of[k].steps[last];
     }
-    for (;;) {
+    do {
         char *p[MOST_IN + 1];
         memcpy(p, args, sizeof p);
         n = s->shape[last];
         w->loop(p, &n, steps, w->data);
-        int i = last - 1;
-        for (; i >= 0; i--) {
-            bool over = ++index[i] == s->shape[i];
-            npy_intp by = over ? 1 - s->shape[i] : 1;
-            for (int k = 0; k < s->nargs; k++) {
-                args[k] += by * s->of[k].steps[i];
-            }
-            if (!over) {
-                break;
-            }
-            index[i] = 0;
-        }
-        if (i < 0) {
-            return;
-        }
-    }
+    } while (npa_next_row(s, index, args));
 }
 
 enum { KINDS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
 
+void npa_clear_errors(void)
+{
+    if (fetestexcept(KINDS)) {
+        feclearexcept(FE_ALL_EXCEPT);
+    }
+}
+
+bool npa_any_errors(void) { return fetestexcept(KINDS) != 0; }
+
+bool npa_run_quietly(const npa_way *w, const npa_space *s)
+{
+    npa_clear_errors();
+    run(w, s);
+    return !npa_any_errors();
+}
+
 /* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it. 0 or -1 */
-static int call(const way *w, const space *s)
+static int call(const npa_way *w, const npa_space *s)
 {
     enum { WORTH = 500 };
     bool alone = s->points <= WORTH ||
                  PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) == NULL;
-    if (fetestexcept(KINDS)) {
-        feclearexcept(FE_ALL_EXCEPT);
-    }
+    npa_clear_errors();
     PyThreadState *mine = alone ? NULL : PyEval_SaveThread();
     run(w, s);
     int flags = fetestexcept(KINDS);
@@ -209,23 +183,21 @@ static int call(const way *w, const space *s)
                         (flags & FE_INVALID ? NPY_FPE_INVALID : 0)) < 0 ? -1 : 0;
 }
 
-static inline bool is_array(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
-static PyArrayObject *new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape);
 
 /* A scalar's value in that type. */
-static bool take_scalar(PyObject *o, const way *w, char *to)
+bool npa_take_scalar(PyObject *o, int type, void *to)
 {
-    if (PyFloat_CheckExact(o) && w->type == NPY_DOUBLE) {
+    if (PyFloat_CheckExact(o) && type == NPY_DOUBLE) {
         double d = PyFloat_AS_DOUBLE(o);
         memcpy(to, &d, sizeof d);
         return true;
     }
     npa_value v;
-    if (!npa_classify(o, &v) || v.array != NULL || w->type == NPY_BOOL ||
-        (v.type < NPA_WEAK_INT && v.type != w->type)) {
+    if (!npa_classify(o, &v) || v.array != NULL || type == NPY_BOOL ||
+        (v.type < NPA_WEAK_INT && v.type != type)) {
         return false;
     }
-    return npa_scalar_value(&v, w->type, to) > 0;
+    return npa_scalar_value(&v, type, to) > 0;
 }
 
 static bool apart(PyArrayObject *a, PyArrayObject *b)
@@ -235,15 +207,8 @@ static bool apart(PyArrayObject *a, PyArrayObject *b)
     return high[0] <= low[1] || high[1] <= low[0];
 }
 
-/* Whether it is neither large nor pending, and as NumPy's loops take it. */
-static inline bool is_simple(PyArrayObject *a, const way *w)
-{
-    return PyArray_DESCR(a) == w->in && PyArray_ISALIGNED(a) &&
-           !(npa_q.nrequests > 0 && npa_is_pending(a));
-}
-
 /* Whether the result may be written over the first input. */
-static bool in_place(const way *w, const space *s, PyObject *const *args, PyArrayObject *const *arrays,
+static bool in_place(const npa_way *w, const npa_space *s, PyObject *const *args, PyArrayObject *const *arrays,
                      int nin)
 {
     PyArrayObject *out = arrays[0];
@@ -262,19 +227,19 @@ static bool in_place(const way *w, const space *s, PyObject *const *args, PyArra
 
 PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how)
 {
-    space s;
+    npa_space s;
     PyArrayObject *arrays[MOST_IN] = {NULL}, *out;
-    const way *w = NULL;
+    const npa_way *w = NULL;
     int nin = u->nin;
     if (u->nout != 1 || nin > MOST_IN || u->core_enabled || (n != nin && n != nin + 1) ||
         npa_here != NULL) {
         return NULL;
     }
     for (int k = 0; k < nin; k++) {
-        if (is_array(args[k])) {
+        if (npa_is_plain(args[k])) {
             arrays[k] = (PyArrayObject *)args[k];
-            w = w != NULL ? w : find_way(u, PyArray_TYPE(arrays[k]), how);
-            if (w->loop == NULL || !is_simple(arrays[k], w)) {
+            w = w != NULL ? w : npa_find_way(u, PyArray_TYPE(arrays[k]), how);
+            if (w->loop == NULL || !npa_is_simple(arrays[k], w)) {
                 return NULL;
             }
         }
@@ -289,21 +254,21 @@ PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
     }
     for (int k = 0; k < nin; k++) {
         if (arrays[k] == NULL) {
-            if (!take_scalar(args[k], w, s.scalars[k])) {
+            if (!npa_take_scalar(args[k], w->type, s.scalars[k])) {
                 return NULL;
             }
             s.of[k].data = s.scalars[k];
             memset(s.of[k].steps, 0, sizeof *s.of[k].steps * (size_t)s.ndim);
-        } else if (!find_steps(&s, k, arrays[k])) {
+        } else if (!npa_find_steps(&s, k, arrays[k])) {
             return NULL;
         }
     }
-    out = n > nin ? (PyArrayObject *)Py_NewRef(arrays[0]) : new_array(w->out, s.ndim, s.shape);
+    out = n > nin ? (PyArrayObject *)Py_NewRef(arrays[0]) : npa_small_new(w->out, s.ndim, s.shape);
     if (out == NULL) {
         return NULL;
     }
-    find_steps(&s, nin, out);
-    merge(&s);
+    npa_find_steps(&s, nin, out);
+    npa_merge_axes(&s);
     if (!w->exact && s.ndim > 1) {
         Py_DECREF(out);
         return NULL;
@@ -361,7 +326,7 @@ static PyArrayObject *take_kept(PyArray_Descr *descr, int ndim, const npy_intp *
     return NULL;
 }
 
-static PyArrayObject *new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape)
+PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape)
 {
     size_t bytes = (size_t)PyDataType_ELSIZE(descr);
     for (int i = 0; i < ndim; i++) {
@@ -382,7 +347,7 @@ static void dealloc(PyObject *o)
 {
     PyArrayObject *a = (PyArrayObject *)o;
     PyArrayObject_fields *f = (PyArrayObject_fields *)o;
-    size_t bytes = is_array(o) && f->nd > 0 && is_number(f->descr->type_num) ? (size_t)PyArray_NBYTES(a) : 0;
+    size_t bytes = npa_is_plain(o) && f->nd > 0 && npa_is_number(f->descr->type_num) ? (size_t)PyArray_NBYTES(a) : 0;
     if (bytes == 0 || bytes >= npa_threshold || bytes > MOST_KEPT - kept_bytes ||
         !PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) || f->base != NULL ||
         f->weakreflist != NULL || f->_buffer_info != NULL || f->mem_handler != PyDataMem_DefaultHandler) {
@@ -468,7 +433,7 @@ static PyObject *small_power(PyObject *a, PyObject *b, PyObject *modulo)
     bool two = (PyLong_CheckExact(b) && PyLong_AsLong(b) == 2) ||
                (PyFloat_CheckExact(b) && PyFloat_AS_DOUBLE(b) == 2.0);
     PyErr_Clear(); /* of a number that is too large */
-    if (two && modulo == Py_None && is_array(a) && (PyArray_ISFLOAT((PyArrayObject *)a) || PyArray_ISCOMPLEX((PyArrayObject *)a))) {
+    if (two && modulo == Py_None && npa_is_plain(a) && (PyArray_ISFLOAT((PyArrayObject *)a) || PyArray_ISCOMPLEX((PyArrayObject *)a))) {
         PyObject *result = try_operator(SQUARE, &a, 1);
         if (result != NULL || PyErr_Occurred()) {
             return result;
@@ -492,6 +457,7 @@ void npa_small_operator(PyUFuncObject *u, npa_exactness how)
             operators[i].ufunc = u, operators[i].exact = how;
         }
     }
+    npa_small_ufunc(u, how);
 }
 
 void npa_small_install(bool on)
