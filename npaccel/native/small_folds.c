@@ -114,7 +114,7 @@ static bool lay_out(npa_space *s, PyArrayObject *a, const npa_small_how *how, np
     }
     s->of[2] = s->of[0];
     npa_merge_axes(s);
-    return true;
+    return s->ndim == 1 || how->axis != NPA_EVERY_AXIS;
 }
 
 /* Whether no folded axis is beyond its first place but the last one. */
@@ -219,7 +219,8 @@ static bool sums_exactly(PyArrayObject *a)
  * casts in pieces, which changes nothing: what follows is exact. */
 static PyArrayObject *in_type(PyArrayObject *a, const npa_small_how *how, int type)
 {
-    bool order = PyArray_IS_C_CONTIGUOUS(a) || (how->axis == NPA_EVERY_AXIS && !how->keepdims);
+    bool order = PyArray_IS_C_CONTIGUOUS(a) ||
+                 (how->axis == NPA_EVERY_AXIS && !how->keepdims && how->op <= NPA_MEAN);
     if (PyArray_TYPE(a) == type) {
         return (PyArrayObject *)Py_NewRef(a);
     }
@@ -365,7 +366,8 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
  * axes that can be, and calls the ufunc's loop along the last one: with a step of 0 in the result where that
  * is folded (the loop adds in pairs), else on a whole row of results at a time. The same is done here, with
  * the same loop. What it would sort in another way than by falling steps (repeated elements, axes that run
- * backwards, three axes that are not in C order) is NumPy's, as is what is longer than its buffer.
+ * backwards, three axes that are not in C order) is NumPy's, as is a fold of several axes that cannot be joined,
+ * which it copies together first, and what is longer than its buffer.
  *
  * What it casts first (small integers, truth values; integers whose mean is taken) it casts buffer by buffer;
  * that is done here at once, where no order makes a difference.
