@@ -20,7 +20,7 @@ import numpy as np
 from npaccel import _native
 from npaccel.dispatch.creation import CREATION
 from npaccel.dispatch.fallback import NotRecorded, fallback
-from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS
+from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS, named
 from npaccel.dispatch.method import EVALUATED, RECORDED
 from npaccel.dispatch.operands import take_array
 from npaccel.dispatch.ufunc import RECORDERS
@@ -89,9 +89,14 @@ COMPUTED = {
     "_place": "boolean mask",
 }
 # Python code of NumPy's that is left out where arrays are small.
-SMALL_METHODS = ("all", "any", "clip", "max", "mean", "min", "prod", "sum")
-SMALL_FUNCTIONS = """all amax amin any argmax argmin clip concatenate diff full_like hstack max mean min
-ones_like outer prod roll stack std sum var vstack where zeros_like"""
+SMALL_METHODS = ("all", "any", "clip", "cumsum", "max", "mean", "min", "prod", "sum")
+SMALL_FUNCTIONS = (
+    *named(
+        """all amax amin any argmax argmin array_equal clip concatenate cumsum diff dot full_like
+        hstack max mean min ones_like outer prod roll stack std sum var vstack where zeros_like"""
+    ),
+    np.linalg.norm,
+)
 # Methods of random generators that refuse subclasses, or go through their elements in Python.
 EXACT = frozenset({"permuted", "shuffle"})
 # The arguments after the array that is folded, in their order.
@@ -252,8 +257,8 @@ class Table:
             for function, look, taker, name, *rest in _rows():
                 wrapped = None if taker is None else _taker(taker)
                 self._enter(function, look, wrapped, name, *rest)
-            small = (getattr(np, name) for name in SMALL_FUNCTIONS.split())
-            for function, (reason, most) in (dict.fromkeys(small, ("", -1)) | WHOLE).items():
+            functions = dict.fromkeys(SMALL_FUNCTIONS, ("", -1)) | WHOLE
+            for function, (reason, most) in functions.items():
                 _native.redirect_whole(function, function.__name__, reason, most)
         for ufunc in _ufuncs():
             possible = self._proofs[0] and ufunc not in self._ufuncs

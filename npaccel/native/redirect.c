@@ -877,6 +877,15 @@ static PyObject *packed(const target *t, PyObject *self, PyObject *args, PyObjec
         c.args = &PyTuple_GET_ITEM(args, 0), c.n = PyTuple_GET_SIZE(args);
     }
     bool keywords = dict != NULL && PyDict_GET_SIZE(dict) > 0;
+    if (t->small != NULL && !keywords) {
+        PyObject *result = small_method(t, self, c.args, c.n, NULL);
+        if (result != NULL || PyErr_Occurred()) {
+            return result;
+        }
+    }
+    if (t->action == SMALL) {
+        return in_numpy(&c);
+    }
     /* A shape or a range that is given by name makes up for there being no argument. */
     if (npa_suspended || (!worth(t, self, c.args, c.n, t->action != ARGUMENTS && keywords
                                                            ? c.n + (c.n == 0) : c.n) &&
@@ -1266,7 +1275,7 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
                     PyDescr_TYPE(function) == &PyArray_Type,
         .method = !PyCFunction_Check(function) && (action != RESULT || taker != Py_None),
         .taker = taker != Py_None ? Py_NewRef(taker) : NULL,
-        .small = Py_IS_TYPE(function, &PyMethodDescr_Type) && row == 0 ? npa_small_find(name) : NULL,
+        .small = Py_IS_TYPE(function, &PyMethodDescr_Type) && (row == 0 || row == 2) ? npa_small_find(name) : NULL,
         .name = Py_NewRef(name), .reason = Py_NewRef(reason)};
     ntargets++;
     Py_RETURN_TRUE;

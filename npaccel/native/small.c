@@ -147,13 +147,21 @@ void npa_clear_errors(void)
     }
 }
 
-bool npa_any_errors(void) { return fetestexcept(KINDS) != 0; }
+bool npa_seen_errors(void)
+{
+    int flags = fetestexcept(KINDS), state;
+    if (flags == 0) {
+        return false;
+    }
+    feclearexcept(FE_ALL_EXCEPT);
+    return flags != FE_UNDERFLOW || (state = npa_errstate()) < 0 || (state >> 4 & 3) != 0;
+}
 
 bool npa_run_quietly(const npa_way *w, const npa_space *s)
 {
     npa_clear_errors();
     run(w, s);
-    return !npa_any_errors();
+    return !npa_seen_errors();
 }
 
 /* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it. 0 or -1 */

@@ -38,9 +38,9 @@ bool npa_find_steps(npa_space *s, int k, PyArrayObject *a);
 void npa_merge_axes(npa_space *s);
 bool npa_take_scalar(PyObject *o, int type, void *to);
 PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape);
-/* The processor's flags of errors. */
-void npa_clear_errors(void);
-bool npa_any_errors(void);
+void npa_clear_errors(void); /* the processor's flags */
+/* Whether there were errors since that NumPy might tell; perhaps with an exception. The flags are cleared. */
+bool npa_seen_errors(void);
 bool npa_run_quietly(const npa_way *w, const npa_space *s); /* false: there were errors */
 
 static inline bool npa_is_plain(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
@@ -82,6 +82,7 @@ typedef struct {
 /* NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how);
 void npa_small_fold_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one that folds */
+PyObject *npa_small_scan(PyArrayObject *a); /* the sums of the elements up to each; likewise */
 int npa_small_op_of(PyObject *ufunc); /* what its reduce does; -1: nothing of these */
 
 #endif

@@ -342,8 +342,7 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
         bool done = folded != NULL && (how->op >= NPA_MEAN ? average(folded, how, &t)
                                                            : fold(how->op, folded, how, &t, false));
         Py_XDECREF(folded);
-        if (!done || npa_any_errors()) { /* NumPy says so, where it would */
-            npa_clear_errors();
+        if (npa_seen_errors() || !done) { /* NumPy says so, where it would */
             Py_XDECREF(t.array);
             return NULL;
         }
@@ -355,6 +354,33 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
     PyObject *scalar = PyArray_Scalar(t.number, descr, NULL);
     Py_DECREF(descr);
     return scalar;
+}
+
+PyObject *npa_small_scan(PyArrayObject *a)
+{
+    npy_intp n = PyArray_SIZE(a), count = n - 1;
+    npa_small_how how = {.op = NPA_SUM};
+    const npa_way *w = ufuncs[NPA_SUM].ufunc == NULL ? NULL
+                     : npa_find_way(ufuncs[NPA_SUM].ufunc, PyArray_TYPE(a), ufuncs[NPA_SUM].exact);
+    if (w == NULL || w->loop == NULL || folded_type(&how, w->type) != w->type || !npa_is_simple(a, w) || n == 0 ||
+        n > MOST_ELEMENTS || !PyArray_IS_C_CONTIGUOUS(a)) {
+        return NULL;
+    }
+    PyArrayObject *made = npa_small_new(w->out, 1, &n);
+    if (made == NULL) {
+        return NULL;
+    }
+    char *to = PyArray_DATA(made), *args[3] = {to, PyArray_BYTES(a) + w->in_size, to + w->in_size};
+    npy_intp steps[3] = {w->in_size, w->in_size, w->in_size};
+    memcpy(to, PyArray_DATA(a), (size_t)w->in_size);
+    npa_clear_errors();
+    if (count > 0) {
+        w->loop(args, &count, steps, w->data);
+    }
+    if (npa_seen_errors()) {
+        Py_CLEAR(made);
+    }
+    return (PyObject *)made;
 }
 
 /* Note [Small folds]

@@ -1,7 +1,7 @@
 /* small_functions.c: the commonest functions and methods of NumPy's on small plain arrays, without its Python
  * code around them. See Note [Small functions] at the end. */
 #include "small.h"
-
+#include <math.h>
 #include <string.h>
 
 struct npa_small_function {
@@ -106,6 +106,14 @@ PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n,
     PyArrayObject *a = (PyArrayObject *)args[0];
     npa_small_how how = {.op = (npa_small_op)f.what, .axis = 0};
     return names == NULL ? npa_small_fold(a, &how) : NULL;
+}
+
+/* cumsum */
+static PyObject *run_scan(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    return n == 1 && names == NULL && PyArray_NDIM((PyArrayObject *)args[0]) > 0
+         ? npa_small_scan((PyArrayObject *)args[0]) : NULL;
 }
 
 static PyObject *run_place(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
@@ -222,14 +230,23 @@ static int chosen_type(PyObject *const *values, PyArrayObject *mask)
 }
 
 #define CHOOSE(type)                                                                              \
-    static void choose_##type(char *to, const char *mask, npy_intp n, const choice *x, const choice *y) \
+    static inline __attribute__((always_inline)) void choose_steps_##type(                        \
+        type *restrict to, const char *restrict mask, npy_intp n, const type *x, bool i, const type *y, bool k) \
     {                                                                                             \
-        type *out = (type *)(void *)to;                                                           \
-        const type *a = (const type *)(const void *)x->data, *b = (const type *)(const void *)y->data; \
-        size_t i = x->step != 0, k = y->step != 0;                                                \
-        for (npy_intp at = 0; at < n; at++, a += i, b += k) {                                     \
-            type v = *a, w = *b;                                                                  \
-            out[at] = mask[at] ? v : w;                                                           \
+        for (npy_intp at = 0; at < n; at++) {                                                     \
+            type v = x[i ? at : 0], w = y[k ? at : 0], all = (type)-(type)(mask[at] != 0);        \
+            to[at] = (type)((v & all) | (w & (type)~all));                                        \
+        }                                                                                         \
+    }                                                                                             \
+    static void choose_##type(void *to, const char *mask, npy_intp n, const choice *of)           \
+    {                                                                                             \
+        const type *x = (const type *)(const void *)of[0].data;                                   \
+        const type *y = (const type *)(const void *)of[1].data;                                   \
+        switch ((of[0].step != 0) * 2 + (of[1].step != 0)) {                                      \
+        case 0: choose_steps_##type(to, mask, n, x, false, y, false); break;                      \
+        case 1: choose_steps_##type(to, mask, n, x, false, y, true); break;                       \
+        case 2: choose_steps_##type(to, mask, n, x, true, y, false); break;                       \
+        default: choose_steps_##type(to, mask, n, x, true, y, true);                              \
         }                                                                                         \
     }
 CHOOSE(uint8_t)
@@ -237,19 +254,18 @@ CHOOSE(uint16_t)
 CHOOSE(uint32_t)
 CHOOSE(uint64_t)
 
-static bool choose(char *to, const char *mask, npy_intp n, const choice *x, const choice *y, size_t size)
+static void choose(char *to, const char *mask, npy_intp n, const choice *of, size_t size)
 {
     switch (size) {
-    case 1: choose_uint8_t(to, mask, n, x, y); return true;
-    case 2: choose_uint16_t(to, mask, n, x, y); return true;
-    case 4: choose_uint32_t(to, mask, n, x, y); return true;
-    case 8: choose_uint64_t(to, mask, n, x, y); return true;
+    case 1: choose_uint8_t(to, mask, n, of); break;
+    case 2: choose_uint16_t(to, mask, n, of); break;
+    case 4: choose_uint32_t(to, mask, n, of); break;
+    case 8: choose_uint64_t(to, mask, n, of); break;
     default:
         for (npy_intp i = 0; i < n; i++) {
-            memcpy(to + (size_t)i * size, mask[i] ? x->data + (size_t)i * x->step : y->data + (size_t)i * y->step,
-                   size);
+            const choice *from = &of[mask[i] == 0];
+            memcpy(to + (size_t)i * size, from->data + (size_t)i * from->step, size);
         }
-        return true;
     }
 }
 
@@ -279,16 +295,15 @@ static PyObject *run_where(const function *f, PyObject *const *args, Py_ssize_t 
     PyArrayObject *made = (size_t)PyArray_SIZE(mask) * (size_t)PyDataType_ELSIZE(descr) < npa_least
                         ? npa_small_new(descr, PyArray_NDIM(mask), PyArray_DIMS(mask)) : NULL;
     if (made != NULL) {
-        choose(PyArray_DATA(made), PyArray_DATA(mask), PyArray_SIZE(mask), &of[0], &of[1],
-               (size_t)PyDataType_ELSIZE(descr));
+        choose(PyArray_DATA(made), PyArray_DATA(mask), PyArray_SIZE(mask), of, (size_t)PyDataType_ELSIZE(descr));
     }
     Py_DECREF(descr);
     return (PyObject *)made;
 }
 
-enum { CLIP, LOWER, UPPER, DIFFERENCE, UNEQUAL, PRODUCT, UFUNCS };
+enum { CLIP, LOWER, UPPER, DIFFERENCE, UNEQUAL, PRODUCT, EQUAL, UFUNCS };
 static const char *const ufunc_names[UFUNCS] = {"clip", "maximum", "minimum", "subtract", "not_equal",
-                                                "multiply"};
+                                                "multiply", "equal"};
 static PyUFuncObject *ufuncs[UFUNCS];
 static npa_exactness exact[UFUNCS];
 
@@ -346,7 +361,6 @@ static PyObject *run_diff(const function *f, PyObject *const *args, Py_ssize_t n
         npa_find_steps(&s, 2, made);
         npa_merge_axes(&s);
         if ((!w->exact && s.ndim > 1) || !npa_run_quietly(w, &s)) {
-            npa_clear_errors();
             Py_CLEAR(made);
         }
     }
@@ -376,11 +390,71 @@ static PyObject *run_outer(const function *f, PyObject *const *args, Py_ssize_t 
         s.of[1] = (npa_lay){PyArray_DATA(b), {0, w->in_size}};
         s.of[2] = (npa_lay){PyArray_DATA(made), {s.shape[1] * w->out_size, w->out_size}};
         if (!npa_run_quietly(w, &s)) {
-            npa_clear_errors();
             Py_CLEAR(made);
         }
     }
     return (PyObject *)made;
+}
+
+/* array_equal(a, b) of arrays of one type and shape */
+static PyObject *run_equal(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    if (n != 2 || names != NULL || !is_usual(args[0]) || !is_usual(args[1]) || ufuncs[EQUAL] == NULL ||
+        !PyArray_SAMESHAPE((PyArrayObject *)args[0], (PyArrayObject *)args[1])) {
+        return NULL;
+    }
+    PyArrayObject *same = (PyArrayObject *)npa_small_call(ufuncs[EQUAL], args, 2, exact[EQUAL]);
+    if (same == NULL) {
+        return NULL;
+    }
+    bool all = memchr(PyArray_DATA(same), 0, (size_t)PyArray_SIZE(same)) == NULL;
+    Py_DECREF(same);
+    return PyBool_FromLong(all);
+}
+
+/* The product of two vectors, of one type and more than one element (which NumPy takes for a number), by the
+ * function that NumPy calls for it, perhaps BLAS's. */
+static bool multiply_vectors(PyArrayObject *a, PyArrayObject *b, void *to)
+{
+    npy_intp n = PyArray_SIZE(a), item = PyArray_ITEMSIZE(a);
+    PyArray_DotFunc *dot = PyDataType_GetArrFuncs(PyArray_DESCR(a))->dotfunc;
+    if (!is_usual((PyObject *)a) || !is_usual((PyObject *)b) || PyArray_NDIM(a) != 1 || PyArray_NDIM(b) != 1 || n < 2 ||
+        PyArray_SIZE(b) != n || PyArray_DESCR(a) != PyArray_DESCR(b) || dot == NULL) {
+        return false;
+    }
+    npa_clear_errors();
+    dot(PyArray_DATA(a), item, PyArray_DATA(b), item, to, n, NULL);
+    return !npa_seen_errors();
+}
+
+/* dot(a, b) */
+static PyObject *run_dot(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    char product[16];
+    return n == 2 && names == NULL && npa_is_plain(args[1]) &&
+                   multiply_vectors((PyArrayObject *)args[0], (PyArrayObject *)args[1], product)
+               ? PyArray_Scalar(product, PyArray_DESCR((PyArrayObject *)args[0]), NULL) : NULL;
+}
+
+/* norm(a) of a vector of floats: the root of its product with itself */
+static PyObject *run_norm(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    double d;
+    float s;
+    void *product = PyArray_TYPE(a) == NPY_DOUBLE ? (void *)&d : PyArray_TYPE(a) == NPY_FLOAT ? (void *)&s : NULL;
+    if (n != 1 || names != NULL || product == NULL || !multiply_vectors(a, a, product)) {
+        return NULL;
+    }
+    if (product == &d) {
+        d = sqrt(d);
+    } else {
+        s = sqrtf(s);
+    }
+    return PyArray_Scalar(product, PyArray_DESCR(a), NULL);
 }
 
 /* roll(a, shift) of a vector: a view of the whole of a new array, as NumPy's is */
@@ -493,6 +567,9 @@ static const function functions[] = {
     OTHER("argmax", NPA_MAX, run_place), OTHER("argmin", NPA_MIN, run_place),
     OTHER("zeros_like", 0, run_zeros), OTHER("ones_like", 0, run_ones), OTHER("full_like", 0, run_full),
     OTHER("where", 0, run_where), OTHER("clip", 0, run_clip), OTHER("ndarray.clip", 0, run_clip),
+    OTHER("cumsum", 0, run_scan), OTHER("ndarray.cumsum", 0, run_scan), OTHER("norm", 0, run_norm),
+    OTHER("dot", 0, run_dot), OTHER("ndarray.dot", 0, run_dot),
+    OTHER("array_equal", 0, run_equal),
     OTHER("diff", 0, run_diff), OTHER("outer", 0, run_outer), OTHER("roll", 0, run_roll),
     OTHER("concatenate", CONCATENATE, run_join), OTHER("stack", STACK, run_join),
     OTHER("vstack", VSTACK, run_join), OTHER("hstack", HSTACK, run_join),
