@@ -41,13 +41,13 @@ Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
 
 
-def _named(names: str) -> frozenset[Function]:
+def named(names: str) -> frozenset[Function]:
     """Functions of the NumPy that is installed; older ones lack some."""
     return frozenset(getattr(np, name) for name in names.split() if hasattr(np, name))
 
 
 # Their Python code only makes views, and calls ufuncs, methods and each other.
-COMPOSITES = _named(
+COMPOSITES = named(
     """all allclose amax amin angle any append argmax argmin around array_split astype atleast_1d
     atleast_2d atleast_3d average clip column_stack cumprod cumsum cumulative_prod
     cumulative_sum diagonal diff dsplit dstack expand_dims fix flip fliplr flipud full_like
@@ -61,18 +61,18 @@ COMPOSITES = _named(
 
 # Those of them that only make a view of one array: they record nothing and warn of nothing, so
 # they need no line of the user's.
-VIEWS = _named(
+VIEWS = named(
     """expand_dims matrix_transpose moveaxis permute_dims rollaxis squeeze swapaxes transpose"""
 )
 
 # Asked about dtypes and addresses only.
-METADATA = _named(
+METADATA = named(
     """can_cast common_type iscomplexobj isrealobj may_share_memory min_scalar_type ndim
     result_type shape shares_memory size"""
 )
 
 # Those that write (or may be told to write) their first argument.
-WRITERS = _named(
+WRITERS = named(
     """copyto fill_diagonal median nan_to_num nanmedian nanpercentile nanquantile percentile place
     put put_along_axis putmask quantile"""
 )
@@ -92,7 +92,7 @@ _STEPS = {  # by MiB, as measured by bench/single_calls.py
     quantile setdiff1d union1d unique""",
 }
 for _mib, _names in _STEPS.items():
-    WHOLE |= dict.fromkeys(_named(_names), ("", _mib << 20))
+    WHOLE |= dict.fromkeys(named(_names), ("", _mib << 20))
 
 # More NumPy does not take.
 MOST_PARTS = np.iinfo(np.intc).max

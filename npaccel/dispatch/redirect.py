@@ -1,7 +1,8 @@
 """Which of NumPy's own callables are redirected while an `accelerate` block is open, and who
 records their calls with plain arrays. The redirecting itself is the C core's (native/redirect.c).
 
-Functions that NumPy writes in Python are not in the table: what they call is.
+Functions that NumPy writes in Python are in the table only where they run as one, or where what is
+small is done without them (native/small_functions.c): otherwise what they call is.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from npaccel import _native
 from npaccel.dispatch.creation import CREATION
 from npaccel.dispatch.fallback import NotRecorded, fallback
-from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS
+from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS, named
 from npaccel.dispatch.method import EVALUATED, RECORDED
 from npaccel.dispatch.operands import take_array
 from npaccel.dispatch.ufunc import RECORDERS
@@ -45,6 +46,7 @@ class Look(enum.IntEnum):
     PICKED_ONE = 11
     STEPS = 12
     COUNTED = 13
+    SMALL = 14
 
 
 # All others: of functions their arguments, of methods the array.
@@ -86,6 +88,15 @@ COMPUTED = {
     "vdot": "matrix product",
     "_place": "boolean mask",
 }
+# Python code of NumPy's that is left out where arrays are small.
+SMALL_METHODS = ("all", "any", "clip", "cumsum", "max", "mean", "min", "prod", "sum")
+SMALL_FUNCTIONS = (
+    *named(
+        """all amax amin any argmax argmin array_equal clip concatenate cumsum diff dot full_like
+        hstack max mean min ones_like outer prod roll stack std sum var vstack where zeros_like"""
+    ),
+    np.linalg.norm,
+)
 # Methods of random generators that refuse subclasses, or go through their elements in Python.
 EXACT = frozenset({"permuted", "shuffle"})
 # The arguments after the array that is folded, in their order.
@@ -197,6 +208,8 @@ def _rows() -> Iterator[tuple[Any, Look, Taker | None, str, str, bool, int]]:
         yield method, LOOKS.get(name, Look.SELF), None, f"ndarray.{name}", words, writes, True
     for name in ("std", "var"):
         yield getattr(np.ndarray, name), Look.STEPS, None, f"ndarray.{name}", "", False, True
+    for name in SMALL_METHODS:
+        yield getattr(np.ndarray, name), Look.SMALL, None, f"ndarray.{name}", "", False, False
     for name in ("reduce", "accumulate", "outer"):
         method = getattr(np.ufunc, name)
         look = LOOKS.get(name, Look.ARGUMENTS)
@@ -244,7 +257,8 @@ class Table:
             for function, look, taker, name, *rest in _rows():
                 wrapped = None if taker is None else _taker(taker)
                 self._enter(function, look, wrapped, name, *rest)
-            for function, (reason, most) in WHOLE.items():
+            functions = dict.fromkeys(SMALL_FUNCTIONS, ("", -1)) | WHOLE
+            for function, (reason, most) in functions.items():
                 _native.redirect_whole(function, function.__name__, reason, most)
         for ufunc in _ufuncs():
             possible = self._proofs[0] and ufunc not in self._ufuncs

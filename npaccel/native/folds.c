@@ -3,14 +3,14 @@
 #include "fold.h"
 #include "record.h"
 
-static PyObject *no_value; /* np._NoValue */
+PyObject *npa_no_value;
 
 int npa_folds_init(void)
 {
     PyObject *globals = PyImport_ImportModule("numpy._globals");
-    no_value = globals != NULL ? PyObject_GetAttrString(globals, "_NoValue") : NULL;
+    npa_no_value = globals != NULL ? PyObject_GetAttrString(globals, "_NoValue") : NULL;
     Py_XDECREF(globals);
-    return no_value != NULL ? 0 : -1;
+    return npa_no_value != NULL ? 0 : -1;
 }
 
 /* What follows the array in ufunc.reduce. */
@@ -153,7 +153,7 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
     PyObject *keep = rest[KEEPDIMS];
     if (ndim == 0 || asked < 0 || !(rest[OUT] == NULL || rest[OUT] == Py_None) ||
         !(keep == NULL || keep == Py_True || keep == Py_False) ||
-        !(rest[INITIAL] == NULL || rest[INITIAL] == no_value) ||
+        !(rest[INITIAL] == NULL || rest[INITIAL] == npa_no_value) ||
         !(rest[WHERE] == NULL || rest[WHERE] == Py_True) ||
         !read_axes(rest[AXIS], ndim, &axes)) {
         return 0;

@@ -787,7 +787,8 @@ PyMODINIT_FUNC PyInit__native(void)
         PyType_Ready(&npa_code_type) < 0 || npa_device_ready() < 0 || npa_buffer_init() < 0 ||
         npa_rules_init() < 0 || npa_hinder_init() < 0 || PyType_Ready(&npa_pending_type) < 0 ||
         npa_plans_init() < 0 || npa_foreign_init() < 0 ||
-        npa_evaluate_init() < 0 || npa_intercept_init() < 0 || npa_folds_init() < 0) {
+        npa_evaluate_init() < 0 || npa_intercept_init() < 0 || npa_folds_init() < 0 ||
+        npa_small_init() < 0) {
         return NULL;
     }
     PyObject *module = PyModule_Create(&definition), *base = npa_array_base();

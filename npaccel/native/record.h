@@ -282,6 +282,7 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
 int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                  PyObject **result);
 int npa_folds_init(void);
+extern PyObject *npa_no_value; /* np._NoValue */
 enum { NPA_WHOLE_BYTES = 4 << 20 }; /* of methods that are many small steps */
 
 /* redirect.c */
@@ -333,18 +334,19 @@ PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject
 PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how);
 void npa_small_operator(PyUFuncObject *u, npa_exactness how); /* perhaps one that ndarray's slots stand for */
 void npa_small_install(bool on); /* ndarray's slots; restores them */
-/* A plain array, C-ordered, without content; shape is not 0 anywhere. */
-PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape);
-bool npa_small_type(PyArray_Descr *descr); /* whether it is NumPy's own for numbers that are taken there */
-bool npa_small_number(PyObject *o, int type, char *to); /* a scalar's value in that type, if it fits */
 /* small_views.c: a[key]. NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_get(PyObject *a, PyObject *key);
 bool npa_small_put(PyObject *a, PyObject *key, PyObject *value); /* false: NumPy's to do */
-/* small_picks.c: the same by a mask or integers; key: a plain array, and none is pending */
-PyObject *npa_small_pick(PyObject *a, PyObject *key);
-bool npa_small_put_picked(PyObject *a, PyObject *key, PyObject *value);
-bool npa_small_view_died(PyObject *o); /* it is kept, for the next one */
-void npa_small_views_end(destructor numpy_dealloc); /* those are given back */
+
+/* small_functions.c: NumPy's functions where no array is large. Results are NULL, perhaps without error, where
+ * NumPy must. */
+typedef struct npa_small_function npa_small_function;
+int npa_small_init(void);
+const npa_small_function *npa_small_find(PyObject *name); /* of a function, or "ndarray.method"; or NULL */
+PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
+                                  PyObject *names);
+PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names);
+void npa_small_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one that these use */
 
 /* foreign.c: with the lock, except npa_export and init */
 int npa_foreign_init(void);

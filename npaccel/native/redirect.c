@@ -32,6 +32,7 @@ enum action {
     PICKED_ONE, /* the array whose method it is, likewise: argmin, argmax */
     STEPS,      /* the array whose method it is, unless all of it is NumPy's: var, std */
     COUNTED,    /* the arguments, unless truth values are counted at once: count_nonzero */
+    SMALL,      /* nothing: only what is small is done here, the rest is NumPy's Python code */
     ACTIONS
 };
 
@@ -44,6 +45,7 @@ typedef struct {
     bool moves;             /* its result has the same bits, whoever computes it */
     int adopts;             /* 2: also shows whole plain views of ours as what they are views of */
     PyObject *taker;        /* NULL: NumPy runs it */
+    const npa_small_function *small; /* how it is done on small arrays; NULL: by NumPy */
     PyObject *name, *reason;
 } target;
 
@@ -53,9 +55,11 @@ typedef struct {
     PyObject *function, *name, *reason;
     vectorcallfunc *slot, original;
     size_t most;
+    const npa_small_function *small; /* how it is done on small arrays; NULL: by NumPy */
+    bool small_only;                 /* otherwise it is as if it were not redirected */
 } whole;
 
-enum { MOST = 256, MOST_UFUNCS = 512, MOST_WHOLE = 64, NESTED = 32 };
+enum { MOST = 256, MOST_UFUNCS = 512, MOST_WHOLE = 120, NESTED = 32 };
 static target targets[MOST];
 static int ntargets;
 static PyUFuncObject *ufuncs[MOST_UFUNCS];
@@ -812,11 +816,50 @@ static PyObject *taken_or_passed(const call *c, Py_ssize_t all)
     return c->t->adopts > 1 ? itself(result) : result;
 }
 
+/* On small arrays, without NumPy's code around its loops, which is looked at where that is due. NULL, perhaps
+ * without error: it is to be done otherwise. */
+static PyObject *do_small(const npa_small_function *f, PyObject *ufunc, PyObject *const *args, Py_ssize_t n,
+                          PyObject *names)
+{
+    bool due = npa_suspended == 0 && npa_look_inside == 0 && npa_until_look <= 1, mine = false;
+    npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
+    PyObject *result = f != NULL ? npa_small_function_call(f, args, n, names)
+                                 : npa_small_reduce(ufunc, args, n, names);
+    if (result != NULL && npa_suspended == 0 && npa_look_due()) {
+        npa_stretch_end(&s, NPA_SMALL, most_bytes(args, 1, &mine));
+    }
+    return result;
+}
+
+static PyObject *small_method(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                              PyObject *names)
+{
+    PyObject *shifted[NESTED] = {self};
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    if (!plain(self) || all + 1 >= NESTED) {
+        return NULL;
+    }
+    for (Py_ssize_t k = 0; k < all; k++) {
+        shifted[k + 1] = args[k];
+    }
+    return do_small(t->small, NULL, shifted, n + 1, names);
+}
+
 static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
                       PyObject *names)
 {
     call c = {.t = t, .self = self, .args = args, .n = n, .names = names};
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    if (t->small != NULL || t->action == REDUCED) {
+        PyObject *result = t->small != NULL ? small_method(t, self, args, n, names)
+                                            : do_small(NULL, self, args, n, names);
+        if (result != NULL || PyErr_Occurred()) {
+            return result;
+        }
+    }
+    if (t->action == SMALL) {
+        return in_numpy(&c);
+    }
     if (t->action == STEPS) {
         return in_steps(&c, all);
     }
@@ -836,6 +879,15 @@ static PyObject *packed(const target *t, PyObject *self, PyObject *args, PyObjec
         c.args = &PyTuple_GET_ITEM(args, 0), c.n = PyTuple_GET_SIZE(args);
     }
     bool keywords = dict != NULL && PyDict_GET_SIZE(dict) > 0;
+    if (t->small != NULL && !keywords) {
+        PyObject *result = small_method(t, self, c.args, c.n, NULL);
+        if (result != NULL || PyErr_Occurred()) {
+            return result;
+        }
+    }
+    if (t->action == SMALL) {
+        return in_numpy(&c);
+    }
     /* A shape or a range that is given by name makes up for there being no argument. */
     if (npa_suspended || (!worth(t, self, c.args, c.n, t->action != ARGUMENTS && keywords
                                                            ? c.n + (c.n == 0) : c.n) &&
@@ -929,8 +981,11 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     const whole *w = &wholes[*whole_place(self) - 1];
-    PyObject *result;
-    if (npa_suspended || !any_large(args, all, true) || !npa_in_block()) {
+    PyObject *result = w->small != NULL ? do_small(w->small, NULL, args, n, names) : NULL;
+    if (result != NULL || PyErr_Occurred()) {
+        return result;
+    }
+    if (w->small_only || npa_suspended || !any_large(args, all, true) || !npa_in_block()) {
         return w->original(self, args, nargs, names);
     }
     if (w->most > 0) {
@@ -1223,6 +1278,7 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
                     PyDescr_TYPE(function) == &PyArray_Type,
         .method = !PyCFunction_Check(function) && (action != RESULT || taker != Py_None),
         .taker = taker != Py_None ? Py_NewRef(taker) : NULL,
+        .small = Py_IS_TYPE(function, &PyMethodDescr_Type) && (row == 0 || row == 2) ? npa_small_find(name) : NULL,
         .name = Py_NewRef(name), .reason = Py_NewRef(reason)};
     ntargets++;
     Py_RETURN_TRUE;
@@ -1255,7 +1311,7 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *args)
     Py_RETURN_TRUE;
 }
 
-/* redirect_whole(function, name, reason, most) -> bool */
+/* redirect_whole(function, name, reason, most) -> bool; most < 0: only what is small is done here */
 static PyObject *redirect_whole(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -1274,7 +1330,8 @@ static PyObject *redirect_whole(PyObject *module, PyObject *args)
     *whole_place(function) = (uint8_t)(nwholes + 1);
     wholes[nwholes++] = (whole){.function = Py_NewRef(function), .name = Py_NewRef(name),
                                 .reason = Py_NewRef(reason), .slot = slot, .original = *slot,
-                                .most = (size_t)most};
+                                .most = most > 0 ? (size_t)most : 0, .small = npa_small_find(name),
+                                .small_only = most < 0};
     Py_RETURN_TRUE;
 }
 

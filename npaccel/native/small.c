@@ -1,6 +1,6 @@
 /* small.c: element-wise operations on small plain arrays, by NumPy's inner loops, without what its ufuncs
  * do around them. See Note [Small] at the end. */
-#include "record.h"
+#include "small.h"
 
 #include <fenv.h>
 #include <string.h>
@@ -8,38 +8,27 @@
 #include <xmmintrin.h>
 #endif
 
-enum { MOST_DIMS = 8, WAYS = 1024, MOST_IN = 3 };
+enum { WAYS = 1024, MOST_IN = NPA_SMALL_IN, MOST_DIMS = NPA_SMALL_DIMS };
+static npa_way ways[WAYS];
 
-/* How a ufunc runs where all its inputs have one type. */
-typedef struct {
-    PyUFuncObject *ufunc;
-    int type;
-    PyUFuncGenericFunction loop; /* NULL: NumPy finds it */
-    void *data;
-    PyArray_Descr *in, *out; /* NumPy's own, which live as long as it does */
-    npy_intp in_size, out_size;
-    bool exact;              /* its bits hang on nothing but an element */
-} way;
-static way ways[WAYS];
-
-static bool is_number(int type)
+bool npa_is_number(int type)
 {
     return type == NPY_BOOL || (type >= NPY_BYTE && type <= NPY_ULONG) || type == NPY_FLOAT ||
            type == NPY_DOUBLE || type == NPY_CFLOAT || type == NPY_CDOUBLE;
 }
 
 /* The loop that NumPy takes where the types of all inputs are this one, if there is one for it. */
-static void find_loop(way *w, PyUFuncObject *u, int type, npa_exactness how)
+static void find_loop(npa_way *w, PyUFuncObject *u, int type, npa_exactness how)
 {
-    *w = (way){.ufunc = u, .type = type};
-    for (int i = 0; i < u->ntypes && is_number(type); i++) {
+    *w = (npa_way){.ufunc = u, .type = type};
+    for (int i = 0; i < u->ntypes && npa_is_number(type); i++) {
         const char *row = u->types + (size_t)i * (size_t)u->nargs;
         int types[MOST_IN + 1], k = 0;
         for (; k < u->nin && row[k] == type; k++) {
             types[k] = type;
         }
         types[k] = row[k];
-        if (k == u->nin && is_number(row[k]) && npa_find_loop(u, types, &w->loop, &w->data)) {
+        if (k == u->nin && npa_is_number(row[k]) && npa_find_loop(u, types, &w->loop, &w->data)) {
             w->in = PyArray_DescrFromType(type), w->out = PyArray_DescrFromType(row[k]);
             w->in_size = PyDataType_ELSIZE(w->in), w->out_size = PyDataType_ELSIZE(w->out);
             w->exact = how == NPA_EXACT || (how == NPA_EXACT_IF_REAL && !PyTypeNum_ISCOMPLEX(type));
@@ -48,35 +37,18 @@ static void find_loop(way *w, PyUFuncObject *u, int type, npa_exactness how)
     }
 }
 
-static const way *find_way(PyUFuncObject *u, int type, npa_exactness how)
+const npa_way *npa_find_way(PyUFuncObject *u, int type, npa_exactness how)
 {
     size_t h = ((uintptr_t)u >> 4) * 31 + (size_t)type;
-    way *w = &ways[(h ^ h >> 10) % WAYS];
+    npa_way *w = &ways[(h ^ h >> 10) % WAYS];
     if (w->ufunc != u || w->type != type) {
         find_loop(w, u, type, how);
     }
     return w;
 }
 
-/* Where an operand lies, along the axes of the result. */
-typedef struct {
-    char *data;
-    npy_intp steps[MOST_DIMS];
-} lay;
-
-typedef struct {
-    int ndim, nargs; /* axes to go through, operands */
-    npy_intp shape[MOST_DIMS];
-    npy_intp points;
-    int nout; /* axes of the result */
-    const npy_intp *dims;
-    npy_intp full[MOST_DIMS];
-    lay of[MOST_IN + 1];
-    _Alignas(16) char scalars[MOST_IN][16];
-} space;
-
 /* The axes that operands broadcast to. False: NumPy's to do, or to complain about. */
-static bool find_shape(space *s, PyArrayObject *const *arrays, int n)
+static bool find_shape(npa_space *s, PyArrayObject *const *arrays, int n)
 {
     s->ndim = 0, s->points = 1;
     for (int k = 0; k < n; k++) {
@@ -111,7 +83,7 @@ static bool find_shape(space *s, PyArrayObject *const *arrays, int n)
 }
 
 /* Whether all arrays lie element by element alike: the common case. */
-static bool is_flat(space *s, PyArrayObject *const *arrays, int n)
+static bool is_flat(npa_space *s, PyArrayObject *const *arrays, int n)
 {
     PyArrayObject *first = NULL;
     for (int k = 0; k < n; k++) {
@@ -139,7 +111,7 @@ static bool is_flat(space *s, PyArrayObject *const *arrays, int n)
 
 /* Along each axis the operand's step. False: it does not lie in C order, so that of the result is NumPy's
  * to choose. */
-static bool find_steps(space *s, int k, PyArrayObject *a)
+bool npa_find_steps(npa_space *s, int k, PyArrayObject *a)
 {
     int lead = s->ndim - PyArray_NDIM(a);
     npy_intp before = NPY_MAX_INTP;
@@ -159,7 +131,7 @@ static bool find_steps(space *s, int k, PyArrayObject *a)
 }
 
 /* Neighbouring axes become one where all operands allow it. */
-static void merge(space *s)
+void npa_merge_axes(npa_space *s)
 {
     int out = 0;
     for (int i = 1; i < s->ndim; i++) {
@@ -184,7 +156,7 @@ static void merge(space *s)
     s->ndim = out + 1;
 }
 
-static void run(const way *w, const space *s)
+static void run(const npa_way *w, const npa_space *s)
 {
     char *args[MOST_IN + 1];
     npy_intp steps[MOST_IN + 1], index[MOST_DIMS] = {0}, n;
@@ -229,11 +201,35 @@ static inline int flags_raised(bool plain)
     return fetestexcept(KINDS);
 }
 
+void npa_clear_errors(void)
+{
+    if (flags_raised(false)) {
+        feclearexcept(FE_ALL_EXCEPT);
+    }
+}
+
+bool npa_seen_errors(void)
+{
+    int flags = flags_raised(false), state;
+    if (flags == 0) {
+        return false;
+    }
+    feclearexcept(FE_ALL_EXCEPT);
+    return flags != FE_UNDERFLOW || (state = npa_errstate()) < 0 || (state >> 4 & 3) != 0;
+}
+
+bool npa_run_quietly(const npa_way *w, const npa_space *s)
+{
+    npa_clear_errors();
+    run(w, s);
+    return !npa_seen_errors();
+}
+
 /* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it, who may
  * have the way's place for another. 0 or -1 */
-static int call(const way *found, const space *s)
+static int call(const npa_way *found, const npa_space *s)
 {
-    const way here = *found, *w = &here;
+    const npa_way here = *found, *w = &here;
     enum { WORTH = 500 };
     bool alone = s->points <= WORTH ||
                  PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) == NULL;
@@ -261,13 +257,11 @@ static int call(const way *found, const space *s)
                         (flags & FE_INVALID ? NPY_FPE_INVALID : 0)) < 0 ? -1 : 0;
 }
 
-static inline bool is_array(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
-
 bool npa_small_type(PyArray_Descr *descr)
 {
     static PyArray_Descr *numpys[NPY_NTYPES_LEGACY];
     int type = descr->type_num;
-    if (type < 0 || type >= NPY_NTYPES_LEGACY || !is_number(type)) {
+    if (type < 0 || type >= NPY_NTYPES_LEGACY || !npa_is_number(type)) {
         return false;
     }
     if (numpys[type] == NULL) {
@@ -277,7 +271,7 @@ bool npa_small_type(PyArray_Descr *descr)
 }
 
 /* A scalar's value in a type; cast: also where it has another one of its own. */
-static bool number(PyObject *o, int type, bool cast, char *to)
+static bool number(PyObject *o, int type, bool cast, void *to)
 {
     if (PyFloat_CheckExact(o) && type == NPY_DOUBLE) {
         double d = PyFloat_AS_DOUBLE(o);
@@ -289,20 +283,13 @@ static bool number(PyObject *o, int type, bool cast, char *to)
            (v.type >= NPA_WEAK_INT || v.type == type || cast) && npa_scalar_value(&v, type, to) > 0;
 }
 
-bool npa_small_number(PyObject *o, int type, char *to) { return number(o, type, false, to); }
+bool npa_take_scalar(PyObject *o, int type, void *to) { return number(o, type, false, to); }
 
 static bool apart(PyArrayObject *a, PyArrayObject *b)
 {
     char *low[2], *high[2];
     npa_extent(a, &low[0], &high[0]), npa_extent(b, &low[1], &high[1]);
     return high[0] <= low[1] || high[1] <= low[0];
-}
-
-/* Whether it is neither large nor pending, and as NumPy's loops take it. */
-static inline bool is_simple(PyArrayObject *a, const way *w)
-{
-    return PyArray_DESCR(a) == w->in && PyArray_ISALIGNED(a) &&
-           !(npa_q.nrequests > 0 && npa_is_pending(a));
 }
 
 /* Whether no two elements share a place. It lies in C order. */
@@ -321,7 +308,7 @@ static bool is_spread(PyArrayObject *a)
 }
 
 /* Whether the result may be written over the first input. */
-static bool in_place(const way *w, const space *s, PyObject *const *args, PyArrayObject *const *arrays,
+static bool in_place(const npa_way *w, const npa_space *s, PyObject *const *args, PyArrayObject *const *arrays,
                      int nin)
 {
     PyArrayObject *out = arrays[0];
@@ -339,7 +326,7 @@ static bool in_place(const way *w, const space *s, PyObject *const *args, PyArra
 }
 
 /* Whether NumPy hands it to its loop in one piece, as here: bits may hang on that. */
-static bool goes_in_one(const space *s, PyArrayObject *const *arrays)
+static bool goes_in_one(const npa_space *s, PyArrayObject *const *arrays)
 {
     bool one = s->ndim == 1 && s->points > 1;
     for (int k = 0; k < s->nargs - 1; k++) {
@@ -352,19 +339,19 @@ static bool goes_in_one(const space *s, PyArrayObject *const *arrays)
 static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how,
                          bool cast, bool *mixed)
 {
-    space s;
+    npa_space s;
     PyArrayObject *arrays[MOST_IN] = {NULL}, *out;
-    const way *w = NULL;
+    const npa_way *w = NULL;
     int nin = u->nin;
     if (u->nout != 1 || nin > MOST_IN || u->core_enabled || (n != nin && n != nin + 1) ||
         npa_here != NULL) {
         return NULL;
     }
     for (int k = 0; k < nin; k++) {
-        if (is_array(args[k])) {
+        if (npa_is_plain(args[k])) {
             arrays[k] = (PyArrayObject *)args[k];
-            w = w != NULL ? w : find_way(u, PyArray_TYPE(arrays[k]), how);
-            if (!is_simple(arrays[k], w)) {
+            w = w != NULL ? w : npa_find_way(u, PyArray_TYPE(arrays[k]), how);
+            if (!npa_is_simple(arrays[k], w)) {
                 *mixed = true;
                 return NULL;
             }
@@ -392,7 +379,7 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
             memset(s.of[k].steps, 0, sizeof *s.of[k].steps * (size_t)s.ndim);
         } else if (flat) {
             s.of[k].data = PyArray_DATA(arrays[k]), s.of[k].steps[0] = w->in_size;
-        } else if (!find_steps(&s, k, arrays[k])) {
+        } else if (!npa_find_steps(&s, k, arrays[k])) {
             return NULL;
         }
     }
@@ -403,8 +390,8 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
     if (flat) {
         s.of[nin].data = PyArray_DATA(out), s.of[nin].steps[0] = w->out_size;
     } else {
-        find_steps(&s, nin, out);
-        merge(&s);
+        npa_find_steps(&s, nin, out);
+        npa_merge_axes(&s);
     }
     if (!w->exact && !goes_in_one(&s, arrays)) {
         Py_DECREF(out);
@@ -472,7 +459,7 @@ static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
     int types[MOST_IN];
     bool again = false;
     for (int k = 0; k < u->nin; k++) {
-        if (!npa_classify(args[k], &v[k]) || (v[k].array != NULL && !is_array(args[k]))) {
+        if (!npa_classify(args[k], &v[k]) || (v[k].array != NULL && !npa_is_plain(args[k]))) {
             return NULL;
         }
         types[k] = v[k].type;
@@ -488,7 +475,7 @@ static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
         return NULL;
     }
     int type = rule->loop_type[0];
-    bool ready = is_number(type) && (n == u->nin || types[0] == type);
+    bool ready = npa_is_number(type) && (n == u->nin || types[0] == type);
     for (int k = 0; ready && k < u->nin; k++) {
         made[k] = v[k].array != NULL && types[k] != type ? converted(v[k].array, type) : Py_NewRef(args[k]);
         ready = made[k] != NULL;
@@ -573,12 +560,12 @@ static void dealloc(PyObject *o)
 {
     PyArrayObject *a = (PyArrayObject *)o;
     PyArrayObject_fields *f = (PyArrayObject_fields *)o;
-    bool whole = is_array(o) && f->nd > 0 && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) &&
+    bool whole = npa_is_plain(o) && f->nd > 0 && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) &&
                  npa_small_type(f->descr);
     size_t bytes = whole ? (size_t)PyArray_NBYTES(a) : 0;
     if (bytes == 0 || bytes >= npa_threshold || bytes > MOST_KEPT - kept_bytes || f->base != NULL ||
         f->weakreflist != NULL || f->_buffer_info != NULL || f->mem_handler != PyDataMem_DefaultHandler) {
-        if (!is_array(o) || !npa_small_view_died(o)) {
+        if (!npa_is_plain(o) || !npa_small_view_died(o)) {
             numpy_dealloc(o);
         }
         return;
@@ -662,7 +649,7 @@ static PyObject *small_power(PyObject *a, PyObject *b, PyObject *modulo)
 {
     int over = 0;
     bool two = PyLong_CheckExact(b) && PyLong_AsLongAndOverflow(b, &over) == 2;
-    if (two && modulo == Py_None && is_array(a) &&
+    if (two && modulo == Py_None && npa_is_plain(a) &&
         (PyArray_ISFLOAT((PyArrayObject *)a) || PyArray_ISCOMPLEX((PyArrayObject *)a))) {
         PyObject *result = try_operator(SQUARE, &a, 1);
         if (result != NULL || PyErr_Occurred()) {

@@ -1,10 +1,10 @@
 /* small_picks.c: elements of small plain arrays by a mask or by integers, read and written, without what
  * NumPy does around it. See Note [Small] in small.c. */
-#include "record.h"
+#include "small.h"
 
 #include <string.h>
 
-enum { BLOCK = 512, MOST_DIMS = 8 };
+enum { BLOCK = 512, MOST_DIMS = NPA_SMALL_DIMS };
 
 static bool is_simple(PyArrayObject *a)
 {
@@ -100,5 +100,5 @@ bool npa_small_put_picked(PyObject *o, PyObject *key, PyObject *value)
         PyArrayObject *v = (PyArrayObject *)value;
         return PyArray_DESCR(v) == PyArray_DESCR(a) && is_simple(v) && npa_put(a, key, value) == 1;
     }
-    return npa_small_number(value, PyArray_TYPE(a), number) && npa_put_number(a, by, number);
+    return npa_take_scalar(value, PyArray_TYPE(a), number) && npa_put_number(a, by, number);
 }

@@ -1,12 +1,12 @@
 /* small_views.c: parts of plain arrays by slices, and small values assigned to them, without what NumPy
  * does around them. See Note [Small] in small.c. */
-#include "record.h"
+#include "small.h"
 
 #include <numpy/arrayscalars.h>
 
 #include <string.h>
 
-enum { MOST_DIMS = 8, MOST_SHELLS = 32 };
+enum { MOST_DIMS = NPA_SMALL_DIMS, MOST_SHELLS = 32 };
 
 typedef struct {
     int ndim;
@@ -256,7 +256,7 @@ bool npa_small_put(PyObject *o, PyObject *key, PyObject *value)
         return false;
     }
     if (!Py_IS_TYPE(value, &PyArray_Type)) {
-        if (!npa_small_number(value, type, number)) {
+        if (!npa_take_scalar(value, type, number)) {
             return false;
         }
         copy(&to, from, steps, size);
