@@ -90,7 +90,7 @@ COMPUTED = {
 }
 # Python code of NumPy's that is left out where arrays are small.
 SMALL_METHODS = ("all", "any", "clip", "cumsum", "max", "mean", "min", "prod", "sum")
-SMALL_FUNCTIONS = (
+SMALL_FUNCTIONS: tuple[Callable[..., Any], ...] = (
     *named(
         """all amax amin any argmax argmin array_equal clip concatenate cumsum diff dot full_like
         hstack max mean min ones_like outer prod roll stack std sum var vstack where zeros_like"""
@@ -257,7 +257,8 @@ class Table:
             for function, look, taker, name, *rest in _rows():
                 wrapped = None if taker is None else _taker(taker)
                 self._enter(function, look, wrapped, name, *rest)
-            functions = dict.fromkeys(SMALL_FUNCTIONS, ("", -1)) | WHOLE
+            functions: dict[Taker, tuple[str, int]] = dict.fromkeys(SMALL_FUNCTIONS, ("", -1))
+            functions |= WHOLE
             for function, (reason, most) in functions.items():
                 _native.redirect_whole(function, function.__name__, reason, most)
         for ufunc in _ufuncs():

@@ -76,11 +76,10 @@ static inline bool npa_next_row(const npa_space *s, npy_intp *index, char **args
 
 /* small_folds.c */
 typedef enum { NPA_SUM, NPA_PROD, NPA_MAX, NPA_MIN, NPA_ANY, NPA_ALL, NPA_MEAN, NPA_VAR, NPA_STD } npa_small_op;
-enum { NPA_EVERY_AXIS = -1 };
-/* How an array is folded. axis: of the array's; ddof: of var and std */
+/* How an array is folded. axes: a bit for each of the array's; ddof: of var and std */
 typedef struct {
     npa_small_op op;
-    int axis;
+    uint32_t axes;
     long ddof;
     bool keepdims;
 } npa_small_how;

@@ -50,9 +50,10 @@ typedef struct {
 static inline char *data_of(target *t) { return t->array != NULL ? PyArray_DATA(t->array) : t->number; }
 static inline npy_intp points_of(const target *t) { return t->array != NULL ? PyArray_SIZE(t->array) : 1; }
 
-static bool is_folded(const npa_small_how *how, int axis)
+static inline bool is_folded(const npa_small_how *how, int axis) { return how->axes >> axis & 1; }
+static inline bool all_folded(const npa_small_how *how, PyArrayObject *a)
 {
-    return how->axis == NPA_EVERY_AXIS || how->axis == axis;
+    return how->axes == (1u << PyArray_NDIM(a)) - 1;
 }
 
 static bool make_target(target *t, PyArray_Descr *descr, PyArrayObject *a, const npa_small_how *how)
@@ -90,7 +91,7 @@ static bool lay_out(npa_space *s, PyArrayObject *a, const npa_small_how *how, np
     int ndim = PyArray_NDIM(a);
     s->nargs = 3, s->ndim = ndim;
     s->of[1].data = PyArray_DATA(a);
-    if (how->axis == NPA_EVERY_AXIS && in_one_piece(a)) {
+    if (all_folded(how, a) && in_one_piece(a)) {
         s->ndim = 1, s->shape[0] = PyArray_SIZE(a);
         s->of[1].steps[0] = size, s->of[0].steps[0] = 0;
         s->of[2] = s->of[0];
@@ -114,7 +115,11 @@ static bool lay_out(npa_space *s, PyArrayObject *a, const npa_small_how *how, np
     }
     s->of[2] = s->of[0];
     npa_merge_axes(s);
-    return s->ndim == 1 || how->axis != NPA_EVERY_AXIS;
+    int folded = 0;
+    for (int i = 0; i < s->ndim; i++) {
+        folded += s->of[0].steps[i] == 0 && s->shape[i] > 1;
+    }
+    return folded <= 1;
 }
 
 /* Whether no folded axis is beyond its first place but the last one. */
@@ -220,14 +225,15 @@ static bool sums_exactly(PyArrayObject *a)
 static PyArrayObject *in_type(PyArrayObject *a, const npa_small_how *how, int type)
 {
     bool order = PyArray_IS_C_CONTIGUOUS(a) ||
-                 (how->axis == NPA_EVERY_AXIS && !how->keepdims && how->op <= NPA_MEAN);
+                 (all_folded(how, a) && !how->keepdims && how->op <= NPA_MEAN);
     if (PyArray_TYPE(a) == type) {
         return (PyArrayObject *)Py_NewRef(a);
     }
     PyArray_Descr *descr = order ? PyArray_DescrFromType(type) : NULL; /* lives as long as NumPy */
     PyArrayObject *made = order ? npa_small_new(descr, PyArray_NDIM(a), PyArray_DIMS(a)) : NULL;
     Py_XDECREF(descr);
-    if (made != NULL && (PyArray_CopyInto(made, a) < 0 || (type == NPY_DOUBLE && !sums_exactly(made)))) {
+    bool wide = type == NPY_DOUBLE && PyArray_ITEMSIZE(a) == 8;
+    if (made != NULL && (PyArray_CopyInto(made, a) < 0 || (wide && !sums_exactly(made)))) {
         Py_CLEAR(made);
     }
     return made;
@@ -262,6 +268,16 @@ static void take_roots(target *t, int type)
     }
 }
 
+/* How many elements are folded to one. */
+static npy_intp number_folded(PyArrayObject *a, const npa_small_how *how)
+{
+    npy_intp n = 1;
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        n *= is_folded(how, i) ? PyArray_DIM(a, i) : 1;
+    }
+    return n;
+}
+
 /* The squares of what is left without the means: outer x n x inner elements, in C order. */
 #define SQUARES(type)                                                                             \
     static void squares_##type(const type *v, type *to, const type *mean, npy_intp outer,         \
@@ -281,10 +297,11 @@ SQUARES(float)
 
 static PyArrayObject *squares_of(PyArrayObject *a, const npa_small_how *how, target *means)
 {
-    npy_intp outer = 1, n = 1, inner = 1;
+    npy_intp outer = 1, n = number_folded(a, how), inner = 1;
+    bool behind = false; /* the folded axes, which are neighbours, or the fold would not have been done */
     for (int i = 0; i < PyArray_NDIM(a); i++) {
-        npy_intp *of = is_folded(how, i) ? &n : i < how->axis ? &outer : &inner;
-        *of *= PyArray_DIM(a, i);
+        behind |= is_folded(how, i) && PyArray_DIM(a, i) > 1;
+        *(behind ? &inner : &outer) *= is_folded(how, i) ? 1 : PyArray_DIM(a, i);
     }
     PyArrayObject *made = npa_small_new(PyArray_DESCR(a), PyArray_NDIM(a), PyArray_DIMS(a));
     if (made != NULL && PyArray_TYPE(a) == NPY_DOUBLE) {
@@ -299,7 +316,7 @@ static PyArrayObject *squares_of(PyArrayObject *a, const npa_small_how *how, tar
 static bool average(PyArrayObject *a, const npa_small_how *how, target *t)
 {
     int type = PyArray_TYPE(a);
-    npy_intp n = how->axis == NPA_EVERY_AXIS ? PyArray_SIZE(a) : PyArray_DIM(a, how->axis);
+    npy_intp n = number_folded(a, how);
     bool spread = how->op != NPA_MEAN;
     if ((type != NPY_DOUBLE && type != NPY_FLOAT) || (spread && (!PyArray_IS_C_CONTIGUOUS(a) || n <= how->ddof)) ||
         !fold(NPA_SUM, a, how, t, false)) {
@@ -331,7 +348,7 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
         (npa_q.nrequests > 0 && npa_is_pending(a))) {
         return NULL;
     }
-    if (how->op == NPA_SUM && type == NPY_BOOL && how->axis == NPA_EVERY_AXIS && !how->keepdims) {
+    if (how->op == NPA_SUM && type == NPY_BOOL && all_folded(how, a) && !how->keepdims) {
         npy_intp count = PyArray_CountNonzero(a);
         memcpy(t.number, &count, sizeof count);
         type = NPY_INTP;

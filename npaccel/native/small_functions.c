@@ -30,14 +30,36 @@ static const int8_t as_sum[] = {AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, END}
 static bool read_axis(PyObject *value, int ndim, int *axis)
 {
     int overflow = 0;
-    if (value == Py_None) {
-        *axis = NPA_EVERY_AXIS;
-        return true;
-    }
     long k = PyLong_CheckExact(value) ? PyLong_AsLongAndOverflow(value, &overflow) : ndim;
     k += k < 0 ? ndim : 0;
     *axis = (int)k;
     return !overflow && k >= 0 && k < ndim;
+}
+
+/* None is all of them. */
+static bool read_axes(PyObject *value, int ndim, uint32_t *axes)
+{
+    PyObject *const *of = &value;
+    Py_ssize_t n = 1;
+    *axes = 0;
+    if (ndim > NPA_SMALL_DIMS) {
+        return false;
+    }
+    if (value == Py_None) {
+        *axes = (1u << ndim) - 1;
+        return true;
+    }
+    if (PyTuple_CheckExact(value)) {
+        of = PySequence_Fast_ITEMS(value), n = PyTuple_GET_SIZE(value);
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        int axis;
+        if (!read_axis(of[k], ndim, &axis) || *axes >> axis & 1) {
+            return false;
+        }
+        *axes |= 1u << axis;
+    }
+    return n > 0;
 }
 
 /* What a word says. False: it is for NumPy. */
@@ -46,7 +68,7 @@ static bool read_word(const function *f, int word, PyObject *value, int ndim, np
     bool nothing = f->python && value == npa_no_value;
     int overflow = 0;
     switch (word) {
-    case AXIS: return read_axis(value, ndim, &how->axis);
+    case AXIS: return read_axes(value, ndim, &how->axes);
     case DTYPE: case OUT: return value == Py_None;
     case KEEPDIMS: how->keepdims = value == Py_True; return PyBool_Check(value) || nothing;
     case INITIAL: return nothing;
@@ -71,7 +93,8 @@ static int place_of(const function *f, PyObject *name)
 static PyObject *run_fold(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     PyArrayObject *a = (PyArrayObject *)args[0];
-    npa_small_how how = {.op = (npa_small_op)f->what, .axis = NPA_EVERY_AXIS};
+    npa_small_how how = {.op = (npa_small_op)f->what};
+    read_axes(Py_None, PyArray_NDIM(a), &how.axes);
     if (n - 1 > f->in_place) {
         return NULL;
     }
@@ -104,7 +127,7 @@ PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n,
     }
     /* Along the first axis, where none is given. */
     PyArrayObject *a = (PyArrayObject *)args[0];
-    npa_small_how how = {.op = (npa_small_op)f.what, .axis = 0};
+    npa_small_how how = {.op = (npa_small_op)f.what, .axes = 1};
     return names == NULL ? npa_small_fold(a, &how) : NULL;
 }
 
@@ -119,16 +142,14 @@ static PyObject *run_scan(const function *f, PyObject *const *args, Py_ssize_t n
 static PyObject *run_place(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     PyArrayObject *a = (PyArrayObject *)args[0];
-    PyObject *given = n > 1 ? args[1] : Py_None;
-    int axis;
+    PyObject *given = n > 1 || names != NULL ? args[1] : Py_None;
+    int axis = NPY_RAVEL_AXIS;
     if (names != NULL && (n > 1 || PyTuple_GET_SIZE(names) != 1 || PyTuple_GET_ITEM(names, 0) != words[AXIS])) {
         return NULL;
     }
-    given = names != NULL ? args[n] : given;
-    if (n > 2 || PyArray_SIZE(a) == 0 || !read_axis(given, PyArray_NDIM(a), &axis)) {
+    if (n > 2 || PyArray_SIZE(a) == 0 || (given != Py_None && !read_axis(given, PyArray_NDIM(a), &axis))) {
         return NULL;
     }
-    axis = given == Py_None ? NPY_RAVEL_AXIS : axis;
     PyObject *place = f->what == NPA_MAX ? PyArray_ArgMax(a, axis, NULL) : PyArray_ArgMin(a, axis, NULL);
     return place != NULL ? PyArray_Return((PyArrayObject *)place) : NULL;
 }
@@ -229,6 +250,10 @@ static int chosen_type(PyObject *const *values, PyArrayObject *mask)
     return type >= 0 ? type : numbers;
 }
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
 #define CHOOSE(type)                                                                              \
     static inline __attribute__((always_inline)) void choose_steps_##type(                        \
         type *restrict to, const char *restrict mask, npy_intp n, const type *x, bool i, const type *y, bool k) \
@@ -253,6 +278,9 @@ CHOOSE(uint8_t)
 CHOOSE(uint16_t)
 CHOOSE(uint32_t)
 CHOOSE(uint64_t)
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 static void choose(char *to, const char *mask, npy_intp n, const choice *of, size_t size)
 {
@@ -343,7 +371,7 @@ static PyObject *run_diff(const function *f, PyObject *const *args, Py_ssize_t n
         return NULL;
     }
     if (names != NULL && (PyTuple_GET_SIZE(names) != 1 || PyTuple_GET_ITEM(names, 0) != words[AXIS] ||
-                          args[1] == Py_None || !read_axis(args[1], s.ndim, &axis))) {
+                          !read_axis(args[1], s.ndim, &axis))) {
         return NULL;
     }
     int which = PyArray_TYPE(a) == NPY_BOOL ? UNEQUAL : DIFFERENCE;
@@ -545,7 +573,7 @@ static PyObject *run_join(const function *f, PyObject *const *args, Py_ssize_t n
     }
     int ndim = PyArray_NDIM((PyArrayObject *)PySequence_Fast_ITEMS(args[0])[0]), along = 0;
     bool stacked = f->what == STACK || (f->what == VSTACK && ndim == 1);
-    if (axis != NULL && (axis == Py_None || !read_axis(axis, ndim + stacked, &along))) {
+    if (axis != NULL && !read_axis(axis, ndim + stacked, &along)) {
         return NULL;
     }
     along = f->what == HSTACK && ndim > 1 ? 1 : along;
