@@ -182,11 +182,9 @@ static void run(const way *w, const space *s)
 
 enum { KINDS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
 
-/* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it, who may
- * have the way's place for another. 0 or -1 */
-static int call(const way *found, const space *s)
+/* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it. 0 or -1 */
+static int call(const way *w, const space *s)
 {
-    const way here = *found, *w = &here;
     enum { WORTH = 500 };
     bool alone = s->points <= WORTH ||
                  PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) == NULL;
@@ -301,6 +299,8 @@ PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
     if (w == NULL || !find_shape(&s, arrays, nin)) {
         return NULL;
     }
+    const way own = *w; /* another thread may have its place for another way */
+    w = &own;
     s.nargs = nin + 1;
     size_t widest = (size_t)(w->in_size > w->out_size ? w->in_size : w->out_size);
     if ((size_t)s.points * widest >= npa_least || (n > nin && !in_place(w, &s, args, arrays, nin))) {
