@@ -49,6 +49,8 @@ ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches te
 # Under check mode these compare each ufunc with NumPy twice, for minutes, or say nothing more: in test-all.
 TWICE := tests/dispatch/test_ufunc.py tests/dispatch/test_ufunc_arguments.py \
   tests/dispatch/test_method.py tests/dispatch/test_write_detection.py tests/dispatch/test_redirect.py
+# What NumPy does at once is the same in every mode.
+AT_ONCE := tests/dispatch/small
 test: $(INSTALLED)
 	$(MAKE) -j2 -C tests/native check OUT="$(CURDIR)/build/native"
 	@$(MAKE) --no-print-directory modes > build/modes.log 2>&1 & modes=$$!; status=0; \
@@ -57,9 +59,9 @@ test: $(INSTALLED)
 
 modes: $(INSTALLED)
 	$(SAFE) $(BIN)/python -m pytest -q $(ASIDE)
-	$(SAFE) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q tests/dispatch
-	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE:%=--ignore=%) tests/dispatch tests/test_examples.py
-	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q $(UNGUARDED) tests/test_examples.py
+	$(SAFE) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q $(AT_ONCE:%=--ignore=%) tests/dispatch
+	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE:%=--ignore=%) $(AT_ONCE:%=--ignore=%) tests/dispatch tests/test_examples.py
+	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q $(AT_ONCE:%=--ignore=%) $(UNGUARDED) tests/test_examples.py
 	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q --ignore-glob='tests/runtime/test_macro*' $(filter-out tests/dispatch,$(UNGUARDED))
 
 test-all: test

@@ -225,11 +225,9 @@ bool npa_run_quietly(const npa_way *w, const npa_space *s)
     return !npa_seen_errors();
 }
 
-/* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it, who may
- * have the way's place for another. 0 or -1 */
-static int call(const npa_way *found, const npa_space *s)
+/* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it. 0 or -1 */
+static int call(const npa_way *w, const npa_space *s)
 {
-    const npa_way here = *found, *w = &here;
     enum { WORTH = 500 };
     bool alone = s->points <= WORTH ||
                  PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) == NULL;
@@ -360,6 +358,8 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
     if (w == NULL || w->loop == NULL) {
         return NULL;
     }
+    const npa_way own = *w; /* another thread may have its place for another way */
+    w = &own;
     s.nargs = nin + 1;
     bool flat = is_flat(&s, arrays, nin);
     if (!flat && !find_shape(&s, arrays, nin)) {

@@ -23,7 +23,7 @@ import pytest
 
 import npaccel
 
-from .test_small_calls import facts
+from .test_calls import facts
 
 Array = np.ndarray[Any, Any]
 handler_name = np._core.multiarray.get_handler_name  # type: ignore[attr-defined]

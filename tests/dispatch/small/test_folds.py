@@ -14,7 +14,7 @@ import pytest
 
 import npaccel
 
-from .differential import DTYPES, ERRORS, FOREIGN, edge_values
+from ..differential import DTYPES, ERRORS, FOREIGN, edge_values
 
 Anything = Any
 Fold = Callable[[Anything], Anything]
