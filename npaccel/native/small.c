@@ -674,6 +674,7 @@ void npa_small_operator(PyUFuncObject *u, npa_exactness how)
             operators[i].ufunc = u, operators[i].exact = how;
         }
     }
+    npa_small_ufunc(u, how);
 }
 
 void npa_small_install(bool on)
