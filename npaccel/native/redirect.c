@@ -2,7 +2,8 @@
  *
  *   ufuncs                       the object's vectorcall slot; operators on plain arrays come here
  *   C functions and methods      ml_meth of their method definitions
- *   some Python functions        the vectorcall slot of their dispatcher; they run as one, in NumPy
+ *   some Python functions        the vectorcall slot of their dispatcher; they run as one, in NumPy, or, on
+ *                                small arrays, without its code (small_functions.c)
  *   subscripts of plain arrays   ndarray's slots
  *   hashes of C functions        as they were, see function_hash
  *
