@@ -293,7 +293,8 @@ class Config:
     def helper_environment(self) -> tuple[bytes, tuple[bytes, ...]]:
         """What begins the names of variables that a process which compiles for this one does not
         get, and those that it gets instead: it defers nothing itself."""
-        return b"NPACCEL_", (b"NPACCEL_GUARD=off", b"NPACCEL_TIERING=off")
+        own = (b"NPACCEL_GUARD=off", b"NPACCEL_TIERING=off")
+        return b"NPACCEL_", (*own, b"OPENBLAS_NUM_THREADS=1")  # whose threads spin at the start
 
     def subscribe(self, subscriber: Callable[[str, str | int], None]) -> None:
         """Have `subscriber(name, value)` called after each change."""

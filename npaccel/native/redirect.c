@@ -837,6 +837,9 @@ static PyObject *small_method(const target *t, PyObject *self, PyObject *const *
 {
     PyObject *shifted[NESTED] = {self};
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    if (!t->method) {
+        return do_small(t->small, NULL, args, n, names);
+    }
     if (!plain(self) || all + 1 >= NESTED) {
         return NULL;
     }
@@ -1279,7 +1282,7 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
                     PyDescr_TYPE(function) == &PyArray_Type,
         .method = !PyCFunction_Check(function) && (action != RESULT || taker != Py_None),
         .taker = taker != Py_None ? Py_NewRef(taker) : NULL,
-        .small = Py_IS_TYPE(function, &PyMethodDescr_Type) && (row == 0 || row == 2) ? npa_small_find(name) : NULL,
+        .small = row == 0 || row == 2 ? npa_small_find(name) : NULL,
         .name = Py_NewRef(name), .reason = Py_NewRef(reason)};
     ntargets++;
     Py_RETURN_TRUE;

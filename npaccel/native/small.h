@@ -90,6 +90,8 @@ PyObject *npa_small_scan(PyArrayObject *a); /* the sums of the elements up to ea
 int npa_small_op_of(PyObject *ufunc); /* what its reduce does; -1: nothing of these */
 
 /* small_views.c */
+/* A view of `a` with other axes. NULL, perhaps without error: NumPy's to make. */
+PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides, char *data);
 bool npa_small_view_died(PyObject *o); /* it is kept, for the next one */
 void npa_small_views_end(destructor numpy_dealloc); /* those are given back */
 

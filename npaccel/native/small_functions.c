@@ -558,6 +558,151 @@ static PyObject *joined(PyArrayObject *const *items, Py_ssize_t n, int axis, boo
     return (PyObject *)made;
 }
 
+/* ---------------------------------------------------------------------------- copies, other types */
+
+static PyObject *run_copy(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    PyArrayObject *made = n == 1 && names == NULL && is_usual(args[0]) ? alike(a) : NULL;
+    if (made != NULL) {
+        memcpy(PyArray_DATA(made), PyArray_DATA(a), (size_t)PyArray_NBYTES(a));
+    }
+    return (PyObject *)made;
+}
+
+/* The type that a dtype means which is no string, nor anything else that has to be looked up; -1: none. */
+static int type_of(PyObject *o)
+{
+    static const int types[] = {NPY_DOUBLE, NPY_FLOAT, NPY_LONG, NPY_INT, NPY_UBYTE, NPY_BOOL};
+    if (o == (PyObject *)&PyFloat_Type) {
+        return NPY_DOUBLE;
+    }
+    if (o == (PyObject *)&PyLong_Type) {
+        return NPY_LONG;
+    }
+    if (o == (PyObject *)&PyBool_Type) {
+        return NPY_BOOL;
+    }
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        PyArray_Descr *d = PyArray_DescrFromType(types[i]);
+        bool found = o == (PyObject *)d || o == (PyObject *)d->typeobj;
+        Py_DECREF(d); /* it lives on in NumPy */
+        if (found) {
+            return types[i];
+        }
+    }
+    return -1;
+}
+
+/* a.astype(type), of real numbers: what can't be converted is told by NumPy */
+static PyObject *run_cast(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *a = (PyArrayObject *)args[0], *made;
+    int from = PyArray_TYPE(a), to = n == 2 && names == NULL ? type_of(args[1]) : -1;
+    if (to < 0 || !is_usual(args[0]) || PyTypeNum_ISCOMPLEX(from) || sizeof(long) != sizeof(npy_intp)) {
+        return NULL;
+    }
+    if (from == to) {
+        return run_copy(f, args, 1, NULL);
+    }
+    PyArray_Descr *descr = PyArray_DescrFromType(to);
+    made = npa_small_new(descr, PyArray_NDIM(a), PyArray_DIMS(a));
+    if (made != NULL) {
+        npa_clear_errors();
+        npa_cast(from, PyArray_DATA(a), PyArray_ITEMSIZE(a), to, PyArray_DATA(made), PyDataType_ELSIZE(descr),
+                 PyArray_SIZE(a));
+        if (npa_seen_errors()) {
+            Py_CLEAR(made);
+        }
+    }
+    Py_DECREF(descr);
+    return (PyObject *)made;
+}
+
+/* Extents: integers, or one tuple or list of such, none of them 0; the one that is -1 is what is left of `size`
+ * elements (0: it may not be). */
+static int read_shape(PyObject *const *args, Py_ssize_t n, npy_intp size, npy_intp *shape)
+{
+    npy_intp points = 1;
+    int open = -1;
+    if (n == 1 && PyTuple_CheckExact(args[0])) {
+        n = PyTuple_GET_SIZE(args[0]), args = &PyTuple_GET_ITEM(args[0], 0);
+    }
+    if (n < 1 || n > NPA_SMALL_DIMS) {
+        return -1;
+    }
+    for (int k = 0; k < (int)n; k++) {
+        int overflow = 1;
+        long long extent = PyLong_CheckExact(args[k]) ? PyLong_AsLongLongAndOverflow(args[k], &overflow) : 0;
+        if (extent == -1 && !overflow && open < 0) {
+            open = k;
+            extent = 1;
+        }
+        if (overflow || extent <= 0 || __builtin_mul_overflow(points, (npy_intp)extent, &points)) {
+            return -1;
+        }
+        shape[k] = (npy_intp)extent;
+    }
+    if (open >= 0) {
+        shape[open] = size / points;
+        points *= shape[open];
+    }
+    return size == 0 ? (open < 0 ? (int)n : -1) : points == size ? (int)n : -1;
+}
+
+/* a.reshape(...) */
+static PyObject *run_reshape(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    npy_intp shape[NPA_SMALL_DIMS], strides[NPA_SMALL_DIMS];
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    int ndim = names == NULL && is_usual(args[0]) ? read_shape(args + 1, n - 1, PyArray_SIZE(a), shape) : -1;
+    npy_intp step = PyArray_ITEMSIZE(a);
+    for (int i = ndim - 1; i >= 0; i--) {
+        strides[i] = step;
+        step *= shape[i];
+    }
+    return ndim > 0 ? npa_small_view(a, ndim, shape, strides, PyArray_DATA(a)) : NULL;
+}
+
+/* a.ravel() */
+static PyObject *run_ravel(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    if (n != 1 || names != NULL || !is_usual(args[0])) {
+        return NULL;
+    }
+    npy_intp size = PyArray_SIZE(a), step = PyArray_ITEMSIZE(a);
+    return npa_small_view(a, 1, &size, &step, PyArray_DATA(a));
+}
+
+enum { EMPTY, ZEROS };
+
+/* zeros(shape), empty(shape) of doubles */
+static PyObject *run_new(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    npy_intp shape[NPA_SMALL_DIMS], points = 1;
+    int ndim = n == 1 && names == NULL ? read_shape(args, 1, 0, shape) : -1;
+    for (int i = 0; i < ndim; i++) {
+        points *= shape[i];
+    }
+    if (ndim < 1 || (size_t)points >= npa_least / sizeof(double)) {
+        return NULL;
+    }
+    PyArray_Descr *descr = PyArray_DescrFromType(NPY_DOUBLE);
+    PyArrayObject *made = npa_small_new(descr, ndim, shape);
+    if (made != NULL && f->what == ZEROS) {
+        memset(PyArray_DATA(made), 0, (size_t)points * sizeof(double));
+    }
+    Py_DECREF(descr);
+    return (PyObject *)made;
+}
+
+/* ------------------------------------------------------------------------------------ joining */
+
 enum { CONCATENATE, STACK, VSTACK, HSTACK };
 
 static PyObject *run_join(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
@@ -601,6 +746,9 @@ static const function functions[] = {
     OTHER("diff", 0, run_diff), OTHER("outer", 0, run_outer), OTHER("roll", 0, run_roll),
     OTHER("concatenate", CONCATENATE, run_join), OTHER("stack", STACK, run_join),
     OTHER("vstack", VSTACK, run_join), OTHER("hstack", HSTACK, run_join),
+    OTHER("ndarray.copy", 0, run_copy), OTHER("ndarray.astype", 0, run_cast),
+    OTHER("ndarray.reshape", 0, run_reshape), OTHER("ndarray.ravel", 0, run_ravel),
+    OTHER("zeros", ZEROS, run_new), OTHER("empty", EMPTY, run_new),
 };
 
 const npa_small_function *npa_small_find(PyObject *name)
@@ -616,7 +764,7 @@ const npa_small_function *npa_small_find(PyObject *name)
 PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
                                   PyObject *names)
 {
-    bool several = f->run == run_join;
+    bool several = f->run == run_join || f->run == run_new; /* no array is the first */
     if (n < 1 || npa_here != NULL || !(several || npa_is_plain(args[0])) ||
         (!several && (size_t)PyArray_NBYTES((PyArrayObject *)args[0]) >= npa_least)) {
         return NULL;

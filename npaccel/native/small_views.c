@@ -140,38 +140,44 @@ void npa_small_views_end(destructor numpy_dealloc)
     }
 }
 
-PyObject *npa_small_get(PyObject *o, PyObject *key)
+PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides, char *data)
 {
-    PyArrayObject *a = (PyArrayObject *)o, *view;
-    part p;
-    if (Py_IS_TYPE(key, &PyArray_Type)) {
-        return npa_small_pick(o, key);
-    }
-    if (is_element(a, key) || PyArray_FLAGS(a) & NPA_WARN_ON_WRITE || !find_part(a, key, &p)) {
+    PyArray_Descr *descr = PyArray_DESCR(a);
+    PyArrayObject *view;
+    if (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) {
         return NULL;
     }
-    PyArray_Descr *descr = PyArray_DESCR(a);
-    int writeable = PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE;
     Py_INCREF(descr);
-    if (nshells[p.ndim] > 0) {
-        view = shells[p.ndim][--nshells[p.ndim]];
+    if (nshells[ndim] > 0) {
+        view = shells[ndim][--nshells[ndim]];
         PyArrayObject_fields *f = (PyArrayObject_fields *)view;
-        memcpy(f->dimensions, p.shape, sizeof *p.shape * (size_t)p.ndim);
-        memcpy(f->strides, p.strides, sizeof *p.strides * (size_t)p.ndim);
-        f->data = p.data, f->descr = descr, f->flags = writeable;
+        memcpy(f->dimensions, shape, sizeof *shape * (size_t)ndim);
+        memcpy(f->strides, strides, sizeof *strides * (size_t)ndim);
+        f->data = data, f->descr = descr, f->flags = PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE;
         PyArray_UpdateFlags(view, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
         _Py_NewReference((PyObject *)view);
     } else {
-        view = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, p.ndim, p.shape, p.strides,
-                                                     p.data, PyArray_FLAGS(a), NULL);
+        view = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, data,
+                                                     PyArray_FLAGS(a), NULL);
         if (view == NULL) {
             return NULL;
         }
     }
-    if (PyArray_SetBaseObject(view, Py_NewRef(o)) < 0) {
+    if (PyArray_SetBaseObject(view, Py_NewRef((PyObject *)a)) < 0) {
         Py_CLEAR(view);
     }
     return (PyObject *)view;
+}
+
+PyObject *npa_small_get(PyObject *o, PyObject *key)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    part p;
+    if (Py_IS_TYPE(key, &PyArray_Type)) {
+        return npa_small_pick(o, key);
+    }
+    return is_element(a, key) || !find_part(a, key, &p)
+               ? NULL : npa_small_view(a, p.ndim, p.shape, p.strides, p.data);
 }
 
 /* ------------------------------------------------------------------------------------- writing */
