@@ -21,6 +21,7 @@ __all__ = ["Accelerate", "Function"]
 
 inspect = later("inspect")
 Function = TypeVar("Function", bound=Callable[..., Any])
+NO_OPTIONS: dict[str, Any] = {}
 
 
 class Accelerate:
@@ -44,7 +45,10 @@ class Accelerate:
         self._tell_unguarded = tell_unguarded
         self._blocks: list[tuple[_native.Block, int]] = []
         self._everywhere = everywhere
-        self._options: dict[str, Any] = {}
+        self._options = NO_OPTIONS
+        if min_size is None and backend is None:
+            return
+        self._options = {}
         if min_size is not None:
             checked = config.setting("threshold").check(min_size, "accelerate(min_size=...)")
             self._options["min_size"] = checked
@@ -56,9 +60,12 @@ class Accelerate:
     def __enter__(self) -> Accelerate:
         TABLE.prepare()
         self._is_vain()
-        if "backend" in self._options:  # what is pending was asked of another one
-            _native.evaluate()
-        block = _native.Block(**self._options, everywhere=self._everywhere)
+        if self._options or self._everywhere:
+            if "backend" in self._options:  # what is pending was asked of another one
+                _native.evaluate()
+            block = _native.Block(**self._options, everywhere=self._everywhere)
+        else:
+            block = _native.Block()
         # Kept before it is open: an interrupt between the two leaves nothing open for good.
         self._blocks.append((block, id(sys._getframe(1))))
         block.enter()
@@ -83,6 +90,8 @@ class Accelerate:
 
     def _entered(self, frame: int) -> tuple[_native.Block, int]:
         """The newest block of this context; left from another one, that of the frame; or of all."""
+        if len(self._blocks) == 1:
+            return self._blocks[0]
         mine = [entry for entry in self._blocks if entry[0].is_mine()]
         return (mine or [entry for entry in self._blocks if entry[1] == frame] or self._blocks)[-1]
 

@@ -243,10 +243,14 @@ class Table:
         self._proofs = proofs
         self._names: dict[str, Any] = {}  # NumPy's own, while ours stand in their place
         self._modules: frozenset[str] | None = None
+        self._imported = 0  # modules of any kind, when these were looked at
         self._ufuncs: set[np.ufunc] = set()
 
     def prepare(self) -> None:
         """Before the first block, and again when more of NumPy has been imported."""
+        if len(sys.modules) == self._imported:
+            return
+        self._imported = len(sys.modules)
         modules = frozenset(name for name in LATER if name in sys.modules)
         if modules == self._modules:
             return
@@ -272,6 +276,7 @@ class Table:
         if "numpy.random" in modules:
             self._random(vars(sys.modules["numpy.random"]))
         self._modules = modules
+        self._imported = len(sys.modules)
 
     def _enter(self, function: Any, look: Look, taker: Any, name: str, *rest: Any) -> None:
         assert self._proofs is not None

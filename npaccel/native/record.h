@@ -337,6 +337,8 @@ void npa_small_install(bool on); /* ndarray's slots; restores them */
 /* small_views.c: a[key]. NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_get(PyObject *a, PyObject *key);
 bool npa_small_put(PyObject *a, PyObject *key, PyObject *value); /* false: NumPy's to do */
+PyObject *npa_small_element(PyObject *a, PyObject *key); /* of arrays of any size, where one is meant */
+bool npa_small_put_element(PyObject *a, PyObject *key, PyObject *value);
 
 /* small_functions.c: NumPy's functions where no array is large. Results are NULL, perhaps without error, where
  * NumPy must. */

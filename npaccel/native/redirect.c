@@ -1081,8 +1081,22 @@ static int put_in_numpy(PyObject *a, PyObject *key, PyObject *value)
     return status;
 }
 
+/* Whether an element is to be read or written at once, by our own code. */
+static inline bool at_once(PyObject *a, PyObject *key)
+{
+    return (PyLong_CheckExact(key) || PyTuple_CheckExact(key)) && plain(a) && !looking && quiet() &&
+           npa_until_look > 1;
+}
+
 static PyObject *subscript_stub(PyObject *a, PyObject *key)
 {
+    if (at_once(a, key)) {
+        PyObject *element = npa_small_element(a, key);
+        if (element != NULL || PyErr_Occurred()) {
+            npa_until_look -= npa_suspended == 0;
+            return element;
+        }
+    }
     if (looking && npa_section_sees_read(a, key) < 0) {
         return NULL;
     }
@@ -1120,6 +1134,10 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
 
 static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
 {
+    if (at_once(a, key) && value != NULL && npa_small_put_element(a, key, value)) {
+        npa_until_look -= npa_suspended == 0;
+        return 0;
+    }
     if (looking && npa_section_sees_write(a, value) < 0) {
         return -1;
     }
@@ -1208,7 +1226,6 @@ void npa_redirect_install(void)
     installed = true;
     set_subscripts();
     npa_small_install(true);
-    PyType_Modified(&PyArray_Type);
 }
 
 void npa_redirect_restore(void)
@@ -1228,7 +1245,6 @@ void npa_redirect_restore(void)
     installed = false;
     set_subscripts();
     npa_small_install(false);
-    PyType_Modified(&PyArray_Type);
 }
 
 /* The definition behind a builtin function, a method of a C class, or a compiled Cython function

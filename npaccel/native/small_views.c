@@ -99,13 +99,78 @@ static bool find_part(PyArrayObject *a, PyObject *key, part *p)
     return p->ndim > 0;
 }
 
-/* Whether it is one element, of the plainest kind: NumPy is as fast. */
-static inline bool is_element(PyArrayObject *a, PyObject *key)
+/* ------------------------------------------------------------------------------------ elements */
+
+/* Where an integer per axis leads, of one or two. NULL: no such key, or no such element. */
+static inline char *find_element(PyArrayObject *a, PyObject *key)
 {
-    return PyLong_CheckExact(key) ? PyArray_NDIM(a) == 1
-                                  : PyTuple_CheckExact(key) && PyTuple_GET_SIZE(key) == PyArray_NDIM(a) &&
-                                        PyArray_NDIM(a) == 2 && PyLong_CheckExact(PyTuple_GET_ITEM(key, 0)) &&
-                                        PyLong_CheckExact(PyTuple_GET_ITEM(key, 1));
+    part p = {.data = PyArray_DATA(a)};
+    if (PyArray_NDIM(a) == 1) {
+        return !PyTuple_Check(key) && take_integer(&p, key, PyArray_DIM(a, 0), PyArray_STRIDE(a, 0)) ? p.data : NULL;
+    }
+    return PyArray_NDIM(a) == 2 && PyTuple_CheckExact(key) && PyTuple_GET_SIZE(key) == 2 &&
+                   take_integer(&p, PyTuple_GET_ITEM(key, 0), PyArray_DIM(a, 0), PyArray_STRIDE(a, 0)) &&
+                   take_integer(&p, PyTuple_GET_ITEM(key, 1), PyArray_DIM(a, 1), PyArray_STRIDE(a, 1))
+               ? p.data : NULL;
+}
+
+PyObject *npa_small_element(PyObject *o, PyObject *key)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    char *at = PyArray_ISALIGNED(a) && npa_small_type(PyArray_DESCR(a)) ? find_element(a, key) : NULL;
+    if (at == NULL) {
+        return NULL;
+    }
+    if (PyArray_TYPE(a) != NPY_DOUBLE) {
+        return PyArray_Scalar(at, PyArray_DESCR(a), o);
+    }
+    PyObject *made = PyDoubleArrType_Type.tp_alloc(&PyDoubleArrType_Type, 0);
+    if (made != NULL) {
+        PyArrayScalar_ASSIGN(made, Double, *(double *)at);
+    }
+    return made;
+}
+
+bool npa_small_put_element(PyObject *o, PyObject *key, PyObject *value)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    int type = PyArray_TYPE(a);
+    double d;
+    long i = 0;
+    if ((PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE | NPY_ARRAY_ALIGNED)) !=
+            (NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED) ||
+        !npa_small_type(PyArray_DESCR(a))) {
+        return false;
+    }
+    if (type == NPY_DOUBLE) {
+        if (PyFloat_CheckExact(value) || PyArray_IsScalar(value, Double)) {
+            d = PyFloat_AS_DOUBLE(value);
+        } else if (!npa_take_scalar(value, NPY_DOUBLE, &d)) {
+            return false;
+        }
+    } else if (type == NPY_LONG && PyLong_CheckExact(value)) {
+        int overflow;
+        i = PyLong_AsLongAndOverflow(value, &overflow);
+        if (overflow) {
+            return false;
+        }
+    } else if (type == NPY_LONG && PyArray_IsScalar(value, Long)) {
+        i = PyArrayScalar_VAL(value, Long);
+    } else if (type == NPY_BOOL && PyBool_Check(value)) {
+        i = value == Py_True;
+    } else {
+        return false;
+    }
+    char *at = find_element(a, key);
+    if (at == NULL) {
+        return false;
+    }
+    switch (type) {
+    case NPY_DOUBLE: *(double *)at = d; break;
+    case NPY_LONG: *(long *)at = i; break;
+    default: *(npy_bool *)at = (npy_bool)i;
+    }
+    return true;
 }
 
 /* ------------------------------------------------------------------------------------- reading */
@@ -176,7 +241,7 @@ PyObject *npa_small_get(PyObject *o, PyObject *key)
     if (Py_IS_TYPE(key, &PyArray_Type)) {
         return npa_small_pick(o, key);
     }
-    return is_element(a, key) || !find_part(a, key, &p)
+    return !find_part(a, key, &p)
                ? NULL : npa_small_view(a, p.ndim, p.shape, p.strides, p.data);
 }
 
@@ -249,7 +314,7 @@ bool npa_small_put(PyObject *o, PyObject *key, PyObject *value)
     if (Py_IS_TYPE(key, &PyArray_Type)) {
         return npa_small_put_picked(o, key, value);
     }
-    if (is_element(a, key) || !npa_small_type(PyArray_DESCR(a)) || !PyArray_ISALIGNED(a) ||
+    if (!npa_small_type(PyArray_DESCR(a)) || !PyArray_ISALIGNED(a) ||
         (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
         !find_part(a, key, &to)) {
         return false;
