@@ -598,9 +598,22 @@ static PyObject *small_view(PyArrayObject *a, PyObject *key)
         return NULL;
     }
     PyObject *whole = npa_exact_view(a);
-    PyObject *view = whole != NULL ? npa_numpy.mapping.mp_subscript(whole, key) : NULL;
+    PyObject *view = whole != NULL ? npa_small_get(whole, key) : NULL;
+    if (view == NULL && whole != NULL && !PyErr_Occurred()) {
+        view = npa_numpy.mapping.mp_subscript(whole, key);
+    }
     Py_XDECREF(whole);
     return view;
+}
+
+/* Whether nothing is to be seen to before an element is read, and its memory shows it. */
+static bool is_shown(PyArrayObject *a)
+{
+    if (npa_q.nrequests > 0 || npa_here != NULL || npa_sections > 0 || npa_copies_exist() || npa_warnings_found()) {
+        return false;
+    }
+    npa_buffer *b = npa_buffer_of(a);
+    return b == NULL || (b->range->work == b->range->home && !b->pending && b->lost == NULL);
 }
 
 /* Where the element at these integers lies, in bytes from the array's first; false: NumPy raises. */
@@ -711,6 +724,13 @@ static PyObject *subscript(PyObject *a, PyObject *key, int kind)
 static PyObject *array_subscript(PyObject *a, PyObject *key)
 {
     int kind = npa_key_kind((PyArrayObject *)a, key);
+    if (kind == 2 && npa_until_look > 1 && is_shown((PyArrayObject *)a)) {
+        PyObject *element = npa_small_element(a, key);
+        if (element != NULL || PyErr_Occurred()) {
+            npa_until_look--;
+            return element;
+        }
+    }
     if (kind != 2 || npa_q.nrequests > 0 || !npa_look_due()) { /* what runs for it is told as a run */
         return subscript(a, key, kind);
     }

@@ -156,35 +156,44 @@ void npa_merge_axes(npa_space *s)
     s->ndim = out + 1;
 }
 
+/* Row after row of the last axis but one; a loop may move its arguments. */
+static inline void run_rows(const npa_way *w, const npa_space *s, char *const *args, int nargs)
+{
+    int last = s->ndim - 1;
+    npy_intp steps[MOST_IN + 1], rows = last > 0 ? s->shape[last - 1] : 1, n = s->shape[last];
+    char *at[MOST_IN + 1], *p[MOST_IN + 1];
+    for (int k = 0; k < nargs; k++) {
+        at[k] = args[k], steps[k] = s->of[k].steps[last];
+    }
+    for (npy_intp row = 0; row < rows; row++) {
+        npy_intp count = n;
+        for (int k = 0; k < nargs; k++) {
+            p[k] = at[k];
+        }
+        w->loop(p, &count, steps, w->data);
+        for (int k = 0; k < nargs && last > 0; k++) {
+            at[k] += s->of[k].steps[last - 1];
+        }
+    }
+}
+
 static void run(const npa_way *w, const npa_space *s)
 {
     char *args[MOST_IN + 1];
-    npy_intp steps[MOST_IN + 1], index[MOST_DIMS] = {0}, n;
-    int last = s->ndim - 1;
+    npy_intp index[NPA_SMALL_DIMS] = {0};
+    npa_space outer = {.ndim = s->ndim - 1, .nargs = s->nargs}; /* the axes before those */
     for (int k = 0; k < s->nargs; k++) {
-        args[k] = s->of[k].data, steps[k] = s->of[k].steps[last];
+        args[k] = s->of[k].data;
     }
-    for (;;) {
-        char *p[MOST_IN + 1];
-        memcpy(p, args, sizeof p);
-        n = s->shape[last];
-        w->loop(p, &n, steps, w->data);
-        int i = last - 1;
-        for (; i >= 0; i--) {
-            bool over = ++index[i] == s->shape[i];
-            npy_intp by = over ? 1 - s->shape[i] : 1;
-            for (int k = 0; k < s->nargs; k++) {
-                args[k] += by * s->of[k].steps[i];
-            }
-            if (!over) {
-                break;
-            }
-            index[i] = 0;
-        }
-        if (i < 0) {
-            return;
-        }
+    if (s->ndim <= 2) {
+        s->nargs == 3 ? run_rows(w, s, args, 3) : run_rows(w, s, args, s->nargs);
+        return;
     }
+    memcpy(outer.shape, s->shape, sizeof outer.shape);
+    memcpy(outer.of, s->of, sizeof outer.of);
+    do {
+        s->nargs == 3 ? run_rows(w, s, args, 3) : run_rows(w, s, args, s->nargs);
+    } while (npa_next_row(&outer, index, args));
 }
 
 enum { KINDS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
@@ -659,6 +668,12 @@ static PyObject *small_power(PyObject *a, PyObject *b, PyObject *modulo)
     return npa_numpy.number.nb_power(a, b, modulo);
 }
 
+static PyObject *small_matrix_multiply(PyObject *a, PyObject *b)
+{
+    PyObject *result = npa_small_matmul(a, b);
+    return result != NULL || PyErr_Occurred() ? result : npa_numpy.number.nb_matrix_multiply(a, b);
+}
+
 static PyObject *small_compare(PyObject *a, PyObject *b, int how)
 {
     static const int which[] = {[Py_LT] = LESS, [Py_LE] = LESS_EQUAL, [Py_EQ] = EQUAL,
@@ -686,6 +701,7 @@ void npa_small_install(bool on)
     BINARIES(SET_BOTH)
     UNARIES(SET)
     SET(power, SQUARE)
+    SET(matrix_multiply, MULTIPLY)
     PyArray_Type.tp_richcompare = on ? small_compare : npa_numpy.compare;
     if (numpy_dealloc == NULL) {
         numpy_dealloc = PyArray_Type.tp_dealloc;

@@ -89,6 +89,9 @@ void npa_small_fold_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one t
 PyObject *npa_small_scan(PyArrayObject *a); /* the sums of the elements up to each; likewise */
 int npa_small_op_of(PyObject *ufunc); /* what its reduce does; -1: nothing of these */
 
+/* small_functions.c: a @ b of vectors. NULL, perhaps without error: NumPy's to do. */
+PyObject *npa_small_matmul(PyObject *a, PyObject *b);
+
 /* small_views.c */
 /* A view of `a` with other axes. NULL, perhaps without error: NumPy's to make. */
 PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides, char *data);

@@ -441,19 +441,41 @@ static PyObject *run_equal(const function *f, PyObject *const *args, Py_ssize_t 
     return PyBool_FromLong(all);
 }
 
-/* The product of two vectors, of one type and more than one element (which NumPy takes for a number), by the
- * function that NumPy calls for it, perhaps BLAS's. */
+/* Whether it is a vector as BLAS takes it, of more than one element, which NumPy takes for a number. */
+static bool is_vector(PyArrayObject *a)
+{
+    npy_intp item = PyArray_ITEMSIZE(a);
+    return PyArray_NDIM(a) == 1 && PyArray_DIM(a, 0) > 1 && npa_small_type(PyArray_DESCR(a)) && PyArray_ISALIGNED(a) &&
+           PyArray_STRIDE(a, 0) >= item && PyArray_STRIDE(a, 0) % item == 0 &&
+           !(npa_q.nrequests > 0 && npa_is_pending(a));
+}
+
+/* The product of two vectors of one type, by the function that NumPy calls for it, perhaps BLAS's. */
 static bool multiply_vectors(PyArrayObject *a, PyArrayObject *b, void *to)
 {
-    npy_intp n = PyArray_SIZE(a), item = PyArray_ITEMSIZE(a);
+    if (!is_vector(a) || !is_vector(b) || PyArray_DIM(a, 0) != PyArray_DIM(b, 0) ||
+        PyArray_DESCR(a) != PyArray_DESCR(b)) {
+        return false;
+    }
     PyArray_DotFunc *dot = PyDataType_GetArrFuncs(PyArray_DESCR(a))->dotfunc;
-    if (!is_usual((PyObject *)a) || !is_usual((PyObject *)b) || PyArray_NDIM(a) != 1 || PyArray_NDIM(b) != 1 || n < 2 ||
-        PyArray_SIZE(b) != n || PyArray_DESCR(a) != PyArray_DESCR(b) || dot == NULL) {
+    if (dot == NULL) {
         return false;
     }
     npa_clear_errors();
-    dot(PyArray_DATA(a), item, PyArray_DATA(b), item, to, n, NULL);
+    dot(PyArray_DATA(a), PyArray_STRIDE(a, 0), PyArray_DATA(b), PyArray_STRIDE(b, 0), to, PyArray_DIM(a, 0), NULL);
     return !npa_seen_errors();
+}
+
+PyObject *npa_small_matmul(PyObject *a, PyObject *b)
+{
+    double product[2]; /* of the widest type */
+    if (!npa_is_plain(a) || !npa_is_plain(b) || npa_here != NULL) {
+        return NULL;
+    }
+    PyArrayObject *x = (PyArrayObject *)a, *y = (PyArrayObject *)b;
+    bool real = PyArray_TYPE(x) == NPY_DOUBLE || PyArray_TYPE(x) == NPY_FLOAT;
+    return real && (size_t)PyArray_NBYTES(x) < npa_least && multiply_vectors(x, y, product)
+               ? PyArray_Scalar(product, PyArray_DESCR(x), NULL) : NULL;
 }
 
 /* dot(a, b) */
@@ -474,7 +496,7 @@ static PyObject *run_norm(const function *f, PyObject *const *args, Py_ssize_t n
     double d;
     float s;
     void *product = PyArray_TYPE(a) == NPY_DOUBLE ? (void *)&d : PyArray_TYPE(a) == NPY_FLOAT ? (void *)&s : NULL;
-    if (n != 1 || names != NULL || product == NULL || !multiply_vectors(a, a, product)) {
+    if (n != 1 || names != NULL || product == NULL || !is_usual(args[0]) || !multiply_vectors(a, a, product)) {
         return NULL;
     }
     if (product == &d) {

@@ -121,14 +121,20 @@ PyObject *npa_small_element(PyObject *o, PyObject *key)
     if (at == NULL) {
         return NULL;
     }
-    if (PyArray_TYPE(a) != NPY_DOUBLE) {
-        return PyArray_Scalar(at, PyArray_DESCR(a), o);
+    PyObject *made;
+#define SCALAR(name, type)                                                                        \
+    made = Py##name##ArrType_Type.tp_alloc(&Py##name##ArrType_Type, 0);                           \
+    if (made != NULL) {                                                                           \
+        PyArrayScalar_ASSIGN(made, name, *(type *)at);                                            \
+    }                                                                                             \
+    return made
+    switch (PyArray_TYPE(a)) {
+    case NPY_DOUBLE: SCALAR(Double, double);
+    case NPY_FLOAT: SCALAR(Float, float);
+    case NPY_LONG: SCALAR(Long, long);
+    case NPY_INT: SCALAR(Int, int);
+    default: return PyArray_Scalar(at, PyArray_DESCR(a), o);
     }
-    PyObject *made = PyDoubleArrType_Type.tp_alloc(&PyDoubleArrType_Type, 0);
-    if (made != NULL) {
-        PyArrayScalar_ASSIGN(made, Double, *(double *)at);
-    }
-    return made;
 }
 
 bool npa_small_put_element(PyObject *o, PyObject *key, PyObject *value)
@@ -148,14 +154,16 @@ bool npa_small_put_element(PyObject *o, PyObject *key, PyObject *value)
         } else if (!npa_take_scalar(value, NPY_DOUBLE, &d)) {
             return false;
         }
-    } else if (type == NPY_LONG && PyLong_CheckExact(value)) {
+    } else if ((type == NPY_LONG || type == NPY_INT) && PyLong_CheckExact(value)) {
         int overflow;
         i = PyLong_AsLongAndOverflow(value, &overflow);
-        if (overflow) {
+        if (overflow || (type == NPY_INT && i != (int)i)) {
             return false;
         }
     } else if (type == NPY_LONG && PyArray_IsScalar(value, Long)) {
         i = PyArrayScalar_VAL(value, Long);
+    } else if (type == NPY_INT && PyArray_IsScalar(value, Int)) {
+        i = PyArrayScalar_VAL(value, Int);
     } else if (type == NPY_BOOL && PyBool_Check(value)) {
         i = value == Py_True;
     } else {
@@ -168,6 +176,7 @@ bool npa_small_put_element(PyObject *o, PyObject *key, PyObject *value)
     switch (type) {
     case NPY_DOUBLE: *(double *)at = d; break;
     case NPY_LONG: *(long *)at = i; break;
+    case NPY_INT: *(int *)at = (int)i; break;
     default: *(npy_bool *)at = (npy_bool)i;
     }
     return true;

@@ -1,0 +1,122 @@
+"""Products of small vectors, and single elements: as NumPy gives them, by whatever way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+
+from .test_parts import seen
+
+FUNCTIONS: tuple[Callable[[Any, Any], Any], ...] = (
+    lambda x, y: x @ y,
+    np.dot,
+    np.matmul,
+    lambda x, y: x.dot(y),
+    lambda x, _: np.linalg.norm(x),
+)
+
+
+@pytest.fixture(autouse=True)
+def defer_large_ones() -> None:
+    npaccel.config.threshold = 1 << 18
+
+
+def bits(value: Any) -> Any:
+    whole = np.asarray(value)
+    return (type(value), whole.dtype, repr(value) if whole.dtype == object else whole.tobytes())
+
+
+def compare(jobs: list[Callable[[], Any]]) -> None:
+    expected = [seen(job) for job in jobs]
+    with npaccel.accelerate():
+        got = [seen(job) for job in jobs]
+    for position, (ours, theirs) in enumerate(zip(got, expected, strict=True)):
+        assert ours == theirs, position
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "c16", "?", "f2", "O", ">f8"])
+def test_products(dtype: str) -> None:
+    draw = np.random.default_rng(0)
+    jobs: list[Callable[[], Any]] = []
+    for n in (0, 1, 2, 3, 5, 8, 31, 100, 1000):
+        a = np.asarray(draw.random(3 * n) * 8 - 3).astype(dtype)
+        b = np.asarray(draw.random(3 * n) * 8).astype(dtype)
+        for x in (a[:n], a[::3], a[:n][::-1], np.broadcast_to(a[:1], n if n else 0)):
+            for y in (b[:n], b[::3], b[: n + 1], b[::-1][:n]):
+                for f in FUNCTIONS:
+                    jobs.append(lambda f=f, x=x, y=y: bits(f(x, y)))  # type: ignore[misc]
+    compare(jobs)
+
+
+def test_products_of_special_values() -> None:
+    values = (np.nan, np.inf, 1e200, -0.0, 1e-200)
+    jobs: list[Callable[[], Any]] = []
+    for v in values:
+        for w in values:
+            for f in FUNCTIONS:
+                x, y = np.full(5, v), np.full(5, w)
+                jobs.append(lambda f=f, x=x, y=y: bits(f(x, y)))  # type: ignore[misc]
+    compare(jobs)
+
+
+def put(array: Any, key: Any, value: Any) -> Any:
+    changed = array.copy()
+    changed[key] = value
+    return changed.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "u1", "?", "c16", "O", ">i4", "M8[s]"])
+def test_elements(dtype: str) -> None:
+    line = np.asarray(np.arange(6) % 3).astype(dtype)
+    block = line.reshape(2, 3)
+    keys: tuple[Any, ...] = (
+        0,
+        -1,
+        5,
+        6,
+        -7,
+        np.int64(2),
+        True,
+        1.0,
+        (1, 2),
+        (1, -3),
+        (2, 0),
+        (0, 3),
+    )
+    keys += ((np.int64(1), 0), (0,), (0, 0, 0), (), 10**30)
+    numbers: tuple[Any, ...] = (1, 2.5, -1, 300, 2**31, 2**63, 1e300, np.nan, True, None, "x", 1j)
+    numbers += (np.float64(2.5), np.float32(2.5), np.int64(3), np.int32(4), np.bool_(1), [1])
+    jobs: list[Callable[[], Any]] = []
+    for array in (line, block, line[::-1], block.T, line[:0]):
+        for key in keys:
+            jobs.append(lambda a=array, k=key: bits(a[k]))  # type: ignore[misc]
+            for number in numbers:
+                jobs.append(lambda a=array, k=key, v=number: put(a, k, v))  # type: ignore[misc]
+    compare(jobs)
+
+
+def test_elements_of_what_is_pending() -> None:
+    with npaccel.accelerate():
+        x = npaccel.asarray(np.arange(1e5))
+        y = x * 2
+        plain = np.asarray(y)
+        assert plain[3] == 6.0
+        y[3] = 5.0
+        z = y + 1
+        plain[4] = 7.0
+        assert (y[3], y[4], z[3], z[4]) == (5.0, 7.0, 6.0, 9.0)
+        x[0] = 9.0
+        assert (x[0], y[0]) == (9.0, 0.0)
+
+
+def test_elements_of_fixed_arrays() -> None:
+    fixed = np.arange(3.0)
+    fixed.flags.writeable = False
+    with npaccel.accelerate(), pytest.raises(ValueError, match="read-only"):
+        fixed[1] = 2.0
+    assert fixed[1] == 1.0
