@@ -45,10 +45,11 @@ UNGUARDED := tests/dispatch tests/runtime tests/safety/test_life_cycle.py \
 # Two processes at a time, of about the same length: these tests run beside the others, with the other
 # modes. What they say follows at the end.
 ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches tests/observe \
-  $(wildcard tests/test_*.py)
+  tests/dispatch/small $(wildcard tests/test_*.py)
 # Under check mode these compare each ufunc with NumPy twice, for minutes, or say nothing more: in test-all.
 TWICE := tests/dispatch/test_ufunc.py tests/dispatch/test_ufunc_arguments.py \
-  tests/dispatch/test_method.py tests/dispatch/test_write_detection.py tests/dispatch/test_redirect.py
+  tests/dispatch/test_method.py tests/dispatch/test_write_detection.py tests/dispatch/test_redirect.py \
+  tests/dispatch/test_composed.py tests/dispatch/test_known_calls.py
 # What NumPy does at once is the same in every mode.
 AT_ONCE := tests/dispatch/small
 test: $(INSTALLED)
