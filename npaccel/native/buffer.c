@@ -259,6 +259,13 @@ void npa_extent(PyArrayObject *a, char **low, char **high)
     *high += PyArray_ITEMSIZE(a);
 }
 
+bool npa_apart(PyArrayObject *a, PyArrayObject *b)
+{
+    char *low[2], *high[2];
+    npa_extent(a, &low[0], &high[0]), npa_extent(b, &low[1], &high[1]);
+    return high[0] <= low[1] || high[1] <= low[0];
+}
+
 /* The array whose memory `a` shows, perhaps itself. Not simply the last base: a base may be there for
  * something else than its memory, such as to be written back to, or to stay alive. */
 PyArrayObject *npa_root_of(PyArrayObject *a)

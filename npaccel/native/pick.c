@@ -178,19 +178,13 @@ int npa_pick(PyArrayObject *a, PyObject *key, PyObject **result)
     return *result != NULL ? 1 : -1;
 }
 
-static bool apart(PyArrayObject *a, PyArrayObject *b)
-{
-    char *from = PyArray_BYTES(a), *other = PyArray_BYTES(b);
-    return from + PyArray_NBYTES(a) <= other || other + PyArray_NBYTES(b) <= from;
-}
-
 int npa_put(PyArrayObject *a, PyObject *key, PyObject *values)
 {
     PyArrayObject *mask = (PyArrayObject *)key, *v = (PyArrayObject *)values;
     if (!is_mask(key) || !(PyArray_CheckExact(values) || Py_IS_TYPE(values, npa_array_type)) ||
         !covers(mask, a) || PyArray_TYPE(v) != PyArray_TYPE(a) || !is_line(v) ||
-        !PyArray_ISWRITEABLE(a) || (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || !apart(a, v) ||
-        !apart(a, mask)) {
+        !PyArray_ISWRITEABLE(a) || (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || !npa_apart(a, v) ||
+        !npa_apart(a, mask)) {
         return 0;
     }
     int covered = PyArray_NDIM(mask), rest = PyArray_NDIM(a) - covered;
@@ -215,7 +209,7 @@ int npa_put(PyArrayObject *a, PyObject *key, PyObject *values)
 bool npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number)
 {
     if (!covers(mask, a) || PyArray_NDIM(mask) != PyArray_NDIM(a) || !PyArray_ISWRITEABLE(a) ||
-        (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || !apart(a, mask)) {
+        (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || !npa_apart(a, mask)) {
         return false;
     }
     fill_elements(PyArray_BYTES(a), number, PyArray_BYTES(mask), PyArray_SIZE(mask),

@@ -180,6 +180,7 @@ npa_buffer *npa_buffer_of(PyArrayObject *array); /* of its range; NULL: foreign 
 bool npa_is_pending(PyArrayObject *array);
 bool npa_lacks_room(void); /* for results, just now; with the GIL, once per operation */
 void npa_extent(PyArrayObject *array, char **low, char **high);
+bool npa_apart(PyArrayObject *a, PyArrayObject *b); /* no byte is of both */
 PyArrayObject *npa_root_of(PyArrayObject *array);
 npa_buffer *npa_place(PyArrayObject *array, bool later, bool read, int64_t *offset);
 void npa_release(npa_buffer *b);
@@ -332,6 +333,7 @@ PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject
 
 /* small.c: u(*args), where no array is large. NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how);
+extern PyUFuncObject *npa_small_refused; /* the operator that NumPy's slot calls this for, after it was tried */
 void npa_small_operator(PyUFuncObject *u, npa_exactness how); /* perhaps one that ndarray's slots stand for */
 void npa_small_install(bool on); /* ndarray's slots; restores them */
 /* small_views.c: a[key]. NULL, perhaps without error: NumPy's to do */

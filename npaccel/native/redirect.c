@@ -541,7 +541,8 @@ static inline PyObject *small_ufunc(PyObject *self, PyObject *const *args, size_
 {
     PyUFuncObject *u = (PyUFuncObject *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
-    bool common = names == NULL && !out_is_deprecated(u, n);
+    bool common = names == NULL && u != npa_small_refused && !out_is_deprecated(u, n);
+    npa_small_refused = NULL;
     PyObject *result = common ? npa_small_call(u, args, n, exact) : NULL;
     return result != NULL || PyErr_Occurred() ? result : ufunc_in_numpy(self, args, nargs, names);
 }

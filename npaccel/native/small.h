@@ -1,4 +1,4 @@
-/* small.h: what small.c, small_folds.c and small_functions.c share. See Note [Small] in small.c. */
+/* small.h: what the files of small calls share. See Note [Small] in small.c. */
 #ifndef NPA_SMALL_H
 #define NPA_SMALL_H
 
@@ -41,8 +41,6 @@ bool npa_find_steps(npa_space *s, int k, PyArrayObject *a);
 void npa_merge_axes(npa_space *s);
 bool npa_small_type(PyArray_Descr *descr); /* whether it is NumPy's own of a number */
 bool npa_take_scalar(PyObject *o, int type, void *to); /* a scalar's value in that type, if it fits */
-/* A plain array, C-ordered, without content; shape is not 0 anywhere. */
-PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape);
 void npa_clear_errors(void); /* the processor's flags */
 /* Whether there were errors since that NumPy might tell; perhaps with an exception. The flags are cleared. */
 bool npa_seen_errors(void);
@@ -92,11 +90,12 @@ int npa_small_op_of(PyObject *ufunc); /* what its reduce does; -1: nothing of th
 /* small_functions.c: a @ b of vectors. NULL, perhaps without error: NumPy's to do. */
 PyObject *npa_small_matmul(PyObject *a, PyObject *b);
 
-/* small_views.c */
+/* small_memory.c */
+void npa_small_memory(bool on); /* what dies is kept; or no longer, and is given back */
+/* A plain array, C-ordered, without content; shape is not 0 anywhere. */
+PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape);
 /* A view of `a` with other axes. NULL, perhaps without error: NumPy's to make. */
 PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides, char *data);
-bool npa_small_view_died(PyObject *o); /* it is kept, for the next one */
-void npa_small_views_end(destructor numpy_dealloc); /* those are given back */
 
 /* small_picks.c: a[key] and a[key] = value by a mask or integers; key: a plain array */
 PyObject *npa_small_pick(PyObject *a, PyObject *key);

@@ -161,9 +161,8 @@ static bool is_usual(PyObject *o)
 {
     PyArrayObject *a = (PyArrayObject *)o;
     return npa_is_plain(o) && PyArray_NDIM(a) > 0 && PyArray_NDIM(a) <= NPA_SMALL_DIMS &&
-           npa_is_number(PyArray_TYPE(a)) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_SIZE(a) > 0 &&
-           PyArray_ISALIGNED(a) && PyArray_ISNBO(PyArray_DESCR(a)->byteorder) &&
-           PyArray_DESCR(a)->metadata == NULL && !(npa_q.nrequests > 0 && npa_is_pending(a));
+           npa_small_type(PyArray_DESCR(a)) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_SIZE(a) > 0 &&
+           PyArray_ISALIGNED(a) && !(npa_q.nrequests > 0 && npa_is_pending(a));
 }
 
 static PyArrayObject *alike(PyArrayObject *a)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MOST_DIMS = NPA_SMALL_DIMS, MOST_SHELLS = 32 };
+enum { MOST_DIMS = NPA_SMALL_DIMS };
 
 typedef struct {
     int ndim;
@@ -184,65 +184,6 @@ bool npa_small_put_element(PyObject *o, PyObject *key, PyObject *value)
 
 /* ------------------------------------------------------------------------------------- reading */
 
-static PyArrayObject *shells[MOST_DIMS + 1][MOST_SHELLS]; /* dead views, by their number of axes */
-static int nshells[MOST_DIMS + 1];
-
-bool npa_small_view_died(PyObject *o)
-{
-    PyArrayObject_fields *f = (PyArrayObject_fields *)o;
-    PyObject *base = f->base;
-    if (base == NULL || !Py_IS_TYPE(base, &PyArray_Type) || f->nd < 1 || f->nd > MOST_DIMS ||
-        f->flags & (NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEBACKIFCOPY) || f->weakreflist != NULL ||
-        f->_buffer_info != NULL || f->mem_handler != NULL || nshells[f->nd] == MOST_SHELLS) {
-        return false;
-    }
-    shells[f->nd][nshells[f->nd]++] = (PyArrayObject *)o;
-    f->base = NULL;
-    Py_DECREF(f->descr);
-    Py_DECREF(base);
-    return true;
-}
-
-void npa_small_views_end(destructor numpy_dealloc)
-{
-    for (int ndim = 1; ndim <= MOST_DIMS; ndim++) {
-        while (nshells[ndim] > 0) {
-            PyArrayObject_fields *f = (PyArrayObject_fields *)shells[ndim][--nshells[ndim]];
-            f->descr = PyArray_DescrFromType(NPY_BOOL); /* its own may be gone */
-            numpy_dealloc((PyObject *)f);
-        }
-    }
-}
-
-PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides, char *data)
-{
-    PyArray_Descr *descr = PyArray_DESCR(a);
-    PyArrayObject *view;
-    if (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) {
-        return NULL;
-    }
-    Py_INCREF(descr);
-    if (nshells[ndim] > 0) {
-        view = shells[ndim][--nshells[ndim]];
-        PyArrayObject_fields *f = (PyArrayObject_fields *)view;
-        memcpy(f->dimensions, shape, sizeof *shape * (size_t)ndim);
-        memcpy(f->strides, strides, sizeof *strides * (size_t)ndim);
-        f->data = data, f->descr = descr, f->flags = PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE;
-        PyArray_UpdateFlags(view, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
-        _Py_NewReference((PyObject *)view);
-    } else {
-        view = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, data,
-                                                     PyArray_FLAGS(a), NULL);
-        if (view == NULL) {
-            return NULL;
-        }
-    }
-    if (PyArray_SetBaseObject(view, Py_NewRef((PyObject *)a)) < 0) {
-        Py_CLEAR(view);
-    }
-    return (PyObject *)view;
-}
-
 PyObject *npa_small_get(PyObject *o, PyObject *key)
 {
     PyArrayObject *a = (PyArrayObject *)o;
@@ -256,115 +197,88 @@ PyObject *npa_small_get(PyObject *o, PyObject *key)
 
 /* ------------------------------------------------------------------------------------- writing */
 
-/* Neighbouring axes of both become one where they can. */
-static void merge(part *to, npy_intp *from)
-{
-    int out = 0;
-    for (int i = 1; i < to->ndim; i++) {
-        npy_intp extent = to->shape[i];
-        if (extent == 1) {
-            continue;
-        }
-        if (to->shape[out] == 1 || (to->strides[out] == to->strides[i] * extent && from[out] == from[i] * extent)) {
-            to->shape[out] *= extent;
-        } else {
-            to->shape[++out] = extent;
-        }
-        to->strides[out] = to->strides[i], from[out] = from[i];
-    }
-    to->ndim = out + 1;
-}
-
-/* Elements of one place after the other; `from` moves by these steps along the axes of `to`. */
-static void copy(part *to, const char *from, npy_intp *steps, int size)
+/* Elements from operand 0 to operand 1. */
+static void copy(npa_space *s, int size)
 {
     npy_intp index[MOST_DIMS] = {0};
-    merge(to, steps);
-    int last = to->ndim - 1;
-    for (char *p = to->data;;) {
-        if (to->strides[last] == size) {
-            npa_pack(p, from, steps[last], to->shape[last], size);
+    char *args[] = {s->of[0].data, s->of[1].data};
+    npa_merge_axes(s);
+    int last = s->ndim - 1;
+    npy_intp n = s->shape[last], from = s->of[0].steps[last], to = s->of[1].steps[last];
+    do {
+        if (to == size) {
+            npa_pack(args[1], args[0], from, n, size);
         } else {
-            npa_move(p, to->strides[last], from, steps[last], to->shape[last], size);
+            npa_move(args[1], to, args[0], from, n, size);
         }
-        int i = last - 1;
-        for (; i >= 0; i--) {
-            p += to->strides[i], from += steps[i];
-            if (++index[i] < to->shape[i]) {
-                break;
-            }
-            p -= to->strides[i] * to->shape[i], from -= steps[i] * to->shape[i];
-            index[i] = 0;
-        }
-        if (i < 0) {
-            return;
-        }
-    }
+    } while (npa_next_row(s, index, args));
 }
 
-static void extent_of(const part *p, const npy_intp *strides, const char *data, int size, const char **low,
-                      const char **high)
+/* Whether no byte of the operand 1 is one of the array's. */
+static bool is_apart(const npa_space *s, PyArrayObject *a)
 {
-    *low = data, *high = data + size;
-    for (int i = 0; i < p->ndim; i++) {
-        npy_intp span = strides[i] * (p->shape[i] - 1);
-        *low += span < 0 ? span : 0, *high += span > 0 ? span : 0;
+    char *low = s->of[1].data, *high = low + PyArray_ITEMSIZE(a), *first, *last;
+    for (int i = 0; i < s->ndim; i++) {
+        npy_intp span = s->of[1].steps[i] * (s->shape[i] - 1);
+        low += span < 0 ? span : 0, high += span > 0 ? span : 0;
     }
+    npa_extent(a, &first, &last);
+    return last <= low || high <= first;
+}
+
+/* Operand 0: the array's elements, broadcast. *same: they are those of operand 1. False: they do not fit. */
+static bool take_value(npa_space *s, PyArrayObject *v, bool *same)
+{
+    int lead = s->ndim - PyArray_NDIM(v);
+    s->of[0].data = PyArray_DATA(v);
+    *same = lead == 0 && s->of[0].data == s->of[1].data;
+    for (int i = lead; lead >= 0 && i < s->ndim; i++) {
+        npy_intp extent = PyArray_DIM(v, i - lead);
+        if (extent != s->shape[i] && extent != 1) {
+            return false;
+        }
+        s->of[0].steps[i] = extent != 1 ? PyArray_STRIDE(v, i - lead) : 0;
+        *same &= extent == s->shape[i] && (extent == 1 || s->of[0].steps[i] == s->of[1].steps[i]);
+    }
+    return lead >= 0;
 }
 
 bool npa_small_put(PyObject *o, PyObject *key, PyObject *value)
 {
     PyArrayObject *a = (PyArrayObject *)o;
-    part to;
-    npy_intp steps[MOST_DIMS] = {0};
-    char number[16] __attribute__((aligned(16)));
-    const char *from = number, *low[2], *high[2];
-    int type = PyArray_TYPE(a), size = (int)PyArray_ITEMSIZE(a);
+    npa_space s = {.nargs = 2, .points = 1};
+    part p;
+    bool same = false;
+    int size = (int)PyArray_ITEMSIZE(a);
     if (Py_IS_TYPE(key, &PyArray_Type)) {
         return npa_small_put_picked(o, key, value);
     }
     if (!npa_small_type(PyArray_DESCR(a)) || !PyArray_ISALIGNED(a) ||
         (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
-        !find_part(a, key, &to)) {
+        !find_part(a, key, &p)) {
         return false;
     }
-    npy_intp bytes = size;
-    for (int i = 0; i < to.ndim; i++) {
-        bytes *= to.shape[i];
+    s.ndim = p.ndim, s.of[1].data = p.data;
+    for (int i = 0; i < p.ndim; i++) {
+        s.shape[i] = p.shape[i], s.of[1].steps[i] = p.strides[i];
+        s.points *= p.shape[i];
     }
-    if ((size_t)bytes >= npa_least) {
+    if ((size_t)s.points * (size_t)size >= npa_least) {
         return false;
     }
-    if (!Py_IS_TYPE(value, &PyArray_Type)) {
-        if (!npa_take_scalar(value, type, number)) {
+    if (!npa_is_plain(value)) {
+        s.of[0].data = s.scalars[0];
+        if (!npa_take_scalar(value, PyArray_TYPE(a), s.scalars[0])) {
             return false;
         }
-        copy(&to, from, steps, size);
+    } else if (PyArray_DESCR((PyArrayObject *)value) != PyArray_DESCR(a) ||
+               !take_value(&s, (PyArrayObject *)value, &same)) {
+        return false;
+    } else if (same) { /* x[1:] += y has written it */
         return true;
-    }
-    PyArrayObject *v = (PyArrayObject *)value;
-    int lead = to.ndim - PyArray_NDIM(v);
-    if (PyArray_DESCR(v) != PyArray_DESCR(a) || lead < 0) {
+    } else if (!is_apart(&s, (PyArrayObject *)value)) {
         return false;
     }
-    bool same = lead == 0 && PyArray_DATA(v) == to.data;
-    for (int i = lead; i < to.ndim; i++) {
-        npy_intp extent = PyArray_DIM(v, i - lead);
-        if (extent != to.shape[i] && extent != 1) {
-            return false;
-        }
-        steps[i] = extent != 1 ? PyArray_STRIDE(v, i - lead) : 0;
-        same &= extent == to.shape[i] && (extent == 1 || steps[i] == to.strides[i]);
-    }
-    if (same) {
-        return true; /* x[1:] += y has written it */
-    }
-    from = PyArray_DATA(v);
-    extent_of(&to, to.strides, to.data, size, &low[0], &high[0]);
-    extent_of(&to, steps, from, size, &low[1], &high[1]);
-    if (low[0] < high[1] && low[1] < high[0]) {
-        return false;
-    }
-    copy(&to, from, steps, size);
+    copy(&s, size);
     return true;
 }
