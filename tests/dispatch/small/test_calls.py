@@ -403,7 +403,8 @@ SCALARS: dict[str, Callable[[], Any]] = {
         *(np.float64(0.1), np.float32(0.1), np.float16(0.1), np.longdouble(1) / 3, np.int64(3)),
         *(np.int32(3), np.uint8(200), np.uint64(2**64 - 1), np.longlong(3), np.bool_(True)),
         *(np.complex64(1j), np.complex128(1 + 2j), np.str_("a"), np.bytes_(b"a")),
-        *(np.datetime64(3, "s"), np.timedelta64(3, "s"), np.timedelta64("NaT", "s"), np.void(b"abc")),
+        *(np.datetime64(3, "s"), np.timedelta64(3, "s"), np.timedelta64("NaT", "s")),
+        np.void(b"abc"),
     )
 } | {
     "int": lambda: Int(3),

@@ -25,6 +25,8 @@ import npaccel
 
 from .test_calls import facts
 
+pytestmark = pytest.mark.filterwarnings("ignore:Setting the shape")  # NumPy 2.5 and later
+
 Array = np.ndarray[Any, Any]
 handler_name = np._core.multiarray.get_handler_name  # type: ignore[attr-defined]
 

@@ -13,6 +13,8 @@ import pytest
 
 import npaccel
 
+pytestmark = pytest.mark.filterwarnings("ignore:Setting the shape")  # NumPy 2.5 and later
+
 DTYPES = ("f8", "f4", "i8", "u1", "?", "c16", "c8", ">f8", "M8[s]", "O", "f2", "g", "U3", "i4,f8")
 SHAPES = ((6,), (4, 5), (1, 5), (3, 1, 4), (0, 3), ())
 MANY = 10**30
