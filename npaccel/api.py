@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from npaccel.observe import devices as inventory
     from npaccel.observe import explain as explanations
     from npaccel.observe import hindrances, usage
-    from npaccel.runtime import engine, section_code
+    from npaccel.runtime import engine, helper, section_code
 else:
     inventory = later("npaccel.observe.devices")
     explanations = later("npaccel.observe.explain")
     hindrances = later("npaccel.observe.hindrances")
     usage = later("npaccel.observe.usage")
     engine = later("npaccel.runtime.engine")
+    helper = later("npaccel.runtime.helper")
     section_code = later("npaccel.runtime.section_code")
 
 __all__ = [
@@ -63,13 +64,14 @@ config: Final = process_settings()
 _BACKEND: Final = str(config.backend)
 _core: Final = Core(config)
 _disk: Final = Disk(config)
-_make_engine: Final = Once(lambda: engine.Engine(config, _core, _disk, _BACKEND))
+_helper: Final = Once(lambda: helper.Helper(config.helper_environment(), _disk.identity()))
+_make_engine: Final = Once(lambda: engine.Engine(config, _core, _disk, _helper, _BACKEND))
 _engine: Final = stand_in(_make_engine)
 _hindrances: Final = Once(lambda: hindrances.Hindrances())  # noqa: PLW0108 (it comes later)
 macro: Final = MacroFactory(config, lambda: section_code.SectionCode(_make_engine()))
 dispatch.install(
     (os.path.dirname(np.__file__) + os.sep, os.path.dirname(__file__) + os.sep),
-    plan=FirstRuns(_make_engine, config),
+    plan=FirstRuns(_make_engine, _helper, config),
     warn=warn.issue,
     filters=warn.runtime_warnings,
     shown=shown,
@@ -86,6 +88,8 @@ def _finish() -> None:
 def _end() -> None:
     if _make_engine.made is not None:
         _engine.end(made_rules())
+    if _helper.made is not None:
+        _helper().stop()
 
 
 def _changed(name: str, value: str | int) -> None:

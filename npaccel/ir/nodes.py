@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from npaccel.ir.kinds import FlagKind, Kind
 from npaccel.ir.scalar import Expr, Value
@@ -37,6 +38,7 @@ __all__ = [
     "Stride",
     "Trace",
     "View",
+    "Wrap",
 ]
 
 
@@ -317,13 +319,29 @@ class Kernel:
 # fold may return either of two equal values (0.0 and -0.0) any is right.
 
 
+class Wrap(NamedTuple):
+    """Where a read array goes on elsewhere: from index `cut` of `axis` on, `step` elements further.
+
+    So a[i - 1] around an axis of n is a at offset n - 1 with a wrap at 1 of step -n.
+    """
+
+    axis: int
+    cut: int
+    step: int
+
+
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Where an array argument of a kernel lies: buffer, offset in elements, strides in elements."""
+    """Where an array argument of a kernel lies: buffer, offset in elements, strides in elements.
+
+    wraps : along axes of the domain; of an array that is only read, in a kernel of maps alone. The
+        kernel knows nothing of it: it is run over each box between cuts.
+    """
 
     buffer: int
     offset: int
     strides: tuple[int, ...]
+    wraps: tuple[Wrap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

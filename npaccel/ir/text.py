@@ -175,7 +175,8 @@ def _step(step: KernelStep) -> list[str]:
     lines = [f"run {step.kernel.name} over ({_words(step.extents)})"]
     for index, binding in enumerate(step.arrays):
         place = f"b{binding.buffer}[{binding.offset}: {_words(binding.strides)}]"
-        lines.append(f"  a{index} = {place}")
+        wraps = "".join(f" axis {w.axis} from {w.cut} {w.step:+d}" for w in binding.wraps)
+        lines.append(f"  a{index} = {place}{wraps}")
     for index, (request, position) in enumerate(step.scalars):
         lines.append(f"  c{index} = r{request} input {position}")
     lines.append(f"  requests {_words(step.requests)}; slots {_words(step.slots)}")

@@ -24,7 +24,7 @@ from npaccel.ir.nodes import (
 )
 from npaccel.ir.scalar import DTYPES, Core, Expr, topological
 from npaccel.ir.text import kernel_text, request_text
-from npaccel.ir.views import gathered, region
+from npaccel.ir.views import between_cuts, gathered, region
 
 __all__ = ["verify_kernel", "verify_plan", "verify_trace"]
 
@@ -255,9 +255,13 @@ def verify_plan(plan: Plan, trace: Trace, stage: str = "plan") -> None:
         _must(len(step.slots) == kernel.slots, stage, "a slot is not bound", text)
         for binding, array in zip(step.arrays, kernel.arrays, strict=True):
             _must(binding.buffer in plan.buffers, stage, "a buffer has no memory", text)
-            view = View(binding.buffer, array.dtype, binding.offset, binding.strides)
-            found = region(view, step.extents)
-            inside = found.low >= 0 and found.high <= sizes[binding.buffer]
-            _must(inside, stage, f"a view leaves buffer {binding.buffer}", text)
+            _must(not (array.written and binding.wraps), stage, "a written array wraps", text)
+            for further, begin, shape in between_cuts(step.extents, binding.wraps):
+                steps = zip(begin, binding.strides, strict=True)
+                offset = binding.offset + further + sum(i * s for i, s in steps)
+                view = View(binding.buffer, array.dtype, offset, binding.strides)
+                found = region(view, shape)
+                inside = found.low >= 0 and found.high <= sizes[binding.buffer]
+                _must(inside, stage, f"a view leaves buffer {binding.buffer}", text)
     expected = sorted(request.index for request in trace.requests)
     _must(sorted(done) == expected, stage, "a request is lost or run twice", str(done))

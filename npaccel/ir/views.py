@@ -6,14 +6,16 @@ everything about memory, hence about two views of different dtypes, is in bytes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from npaccel.ir.nodes import Kind, Request, ScalarOperand, View
+from npaccel.ir.nodes import Kind, Request, ScalarOperand, View, Wrap
 from npaccel.ir.scalar import item_size
 
 __all__ = [
     "Region",
+    "between_cuts",
     "collapse_axes",
     "gathered",
     "is_injective",
@@ -138,6 +140,24 @@ def is_injective(view: View, shape: Sequence[int]) -> bool:
             return False
         span += (extent - 1) * step
     return True
+
+
+def between_cuts(
+    extents: Sequence[int], wraps: Sequence[Wrap]
+) -> Iterator[tuple[int, tuple[int, ...], tuple[int, ...]]]:
+    """The boxes that a domain consists of: how much further a view with these wraps lies in each,
+    but for its strides; where the box begins; its extents."""
+    starts = [
+        sorted({0, *(wrap.cut for wrap in wraps if wrap.axis == axis)})
+        for axis in range(len(extents))
+    ]
+    for begin in itertools.product(*starts):
+        ends = (
+            next((s for s in axis if s > at), n)
+            for axis, at, n in zip(starts, begin, extents, strict=True)
+        )
+        shape = tuple(end - at for end, at in zip(ends, begin, strict=True))
+        yield sum(w.step for w in wraps if begin[w.axis] >= w.cut), begin, shape
 
 
 def squeezed_axes(shape: Sequence[int]) -> tuple[int, ...]:

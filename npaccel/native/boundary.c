@@ -65,6 +65,50 @@ static npa_loop find_period(const uint64_t *items, int n, int *seen)
     return (npa_loop){n - covered, period, period > 0 ? covered / period : 0};
 }
 
+/* crossing[i] = how many buffers requests before i use, and some from i on; of the first n requests. */
+static void count_crossing(int n, int *crossing, int *first)
+{
+    int *last = first + npa_q.nbuffers;
+    memset(crossing, 0, sizeof *crossing * (size_t)(n + 1));
+    memset(first, -1, 2 * sizeof *first * (size_t)npa_q.nbuffers);
+    for (int i = 0; i < n; i++) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
+        for (int k = 0; k < npa_operand_count(r); k++) {
+            int b = npa_operand_at(r, k)->buffer;
+            if (b >= 0) {
+                first[b] = first[b] < 0 ? i : first[b];
+                last[b] = i;
+            }
+        }
+    }
+    for (int b = 0; b < npa_q.nbuffers; b++) {
+        if (first[b] >= 0) {
+            crossing[first[b] + 1]++, crossing[last[b] + 1]--;
+        }
+    }
+    for (int i = 1; i <= n; i++) {
+        crossing[i] += crossing[i - 1];
+    }
+}
+
+/* The same loop, begun where the fewest buffers go from round to round, as at the head of the user's.
+ * Note [Rotation] */
+static npa_loop begin_at_head(npa_loop loop, int n)
+{
+    int *crossing = malloc(sizeof *crossing * ((size_t)n + 2 + 2 * (size_t)npa_q.nbuffers));
+    if (crossing != NULL) {
+        count_crossing(n, crossing, crossing + n + 2);
+        int second = loop.start + loop.period, best = second; /* nothing is before the first round */
+        for (int i = second; i < second + loop.period; i++) {
+            best = crossing[i] < crossing[best] ? i : best;
+        }
+        loop.start += best - second;
+        loop.rounds = (n - loop.start) / loop.period;
+    }
+    free(crossing);
+    return loop;
+}
+
 /* The loop that the last requests are in, but for those that nothing in the queue is like. With the
  * lock. Note [Boundaries] */
 npa_loop npa_loop_find(void)
@@ -82,6 +126,7 @@ npa_loop npa_loop_find(void)
             items[npa_q.nrequests + i] = items[n - 1 - i];
         }
         found = n > 1 ? find_period(items + npa_q.nrequests, n, seen) : found;
+        found = found.rounds > 2 ? begin_at_head(found, n) : found;
     }
     free(items), free(seen);
     return found;
@@ -192,3 +237,11 @@ void npa_rest_kept(int n)
  * limit forces it, it ends with the last whole round but one. What a round leaves for the next
  * stays hidden, as if that had been recorded after the run: whoever looks at it makes the rest of the
  * queue run. */
+
+/* Note [Rotation]
+ *
+ * Where in its body a loop is first met is chance: what came before the first request was NumPy's, or somebody
+ * looked at a result. The same loop, begun elsewhere, is another program, to be compiled anew: three of them for
+ * a loop whose result is printed now and then. So its rounds begin where the fewest buffers are used on both
+ * sides, which is the head of the user's loop as a rule: between statements of a body there are
+ * temporaries. Where several places are alike the first one is taken, so a loop that begins well stays. */

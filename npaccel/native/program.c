@@ -20,6 +20,9 @@ typedef struct {
 /* Why a device did not do it; IN_PARTS: it did. */
 enum { DONE_THERE, NO_ROOM, LAUNCH_FAILED, WAS_TOUCHED, IN_PARTS };
 
+/* From index `cut` of the axis on an array lies `bytes` further. Note [Boxes] */
+typedef struct { int64_t array, axis, cut, bytes; } wrap;
+
 typedef struct {
     int32_t request; /* >= 0: that request by NumPy's loop; else a kernel */
     kernel_function *main, *finish;
@@ -37,6 +40,8 @@ typedef struct {
     npa_device_grid device_grid;
     npa_access *accesses; /* of the device's kernel, one per array */
     npa_cut may_cut;
+    int rank, narrays, band_rank, nwraps; /* band_rank: where there are wraps */
+    wrap *wraps;
 } step;
 
 struct npa_program {
@@ -62,7 +67,7 @@ static void program_free(npa_program *p)
 {
     for (int i = 0; i < p->nsteps; i++) {
         free(p->steps[i].words), free(p->steps[i].patches), free(p->steps[i].accesses);
-        free(p->steps[i].slots), free(p->steps[i].writes), free(p->steps[i].releases);
+        free(p->steps[i].slots), free(p->steps[i].writes), free(p->steps[i].releases), free(p->steps[i].wraps);
     }
     free(p->steps);
     Py_XDECREF(p->keep), Py_XDECREF(p->devices), Py_XDECREF(p->info);
@@ -147,6 +152,7 @@ static void unpack_elsewhere(packed *p, step *s, PyObject *devices)
 static void unpack_arguments(packed *p, step *s, int nscalars)
 {
     int rank = unpack_count(p), narrays = unpack_count(p);
+    s->rank = rank, s->narrays = narrays;
     s->words = calloc((size_t)rank + (size_t)narrays * (1 + (size_t)rank) + 2 * (size_t)nscalars + 2, 8);
     s->patches = calloc((size_t)narrays + (size_t)nscalars + 1, sizeof *s->patches);
     if (s->words == NULL || s->patches == NULL) {
@@ -173,6 +179,21 @@ static void unpack_arguments(packed *p, step *s, int nscalars)
     s->npatches = (int)(next - s->patches);
 }
 
+static void unpack_wraps(packed *p, step *s)
+{
+    s->nwraps = unpack_count(p);
+    s->band_rank = s->nwraps > 0 ? (int)unpack(p) : 0;
+    s->wraps = calloc((size_t)s->nwraps + 1, sizeof *s->wraps);
+    p->failed |= s->wraps == NULL;
+    for (int i = 0; s->wraps != NULL && i < s->nwraps; i++) {
+        wrap *w = &s->wraps[i];
+        w->array = unpack(p), w->axis = unpack(p);
+        w->cut = unpack(p), w->bytes = unpack(p);
+        p->failed |= s->words == NULL || w->axis < 0 || w->axis >= s->rank || w->array < 0 ||
+                     w->array >= s->narrays || w->cut < 1 || w->cut >= s->words[w->axis];
+    }
+}
+
 static void unpack_kernel(packed *p, step *s, const uint64_t *code, int ncode)
 {
     int64_t kernel = unpack(p);
@@ -191,6 +212,7 @@ static void unpack_kernel(packed *p, step *s, const uint64_t *code, int ncode)
     unpack_arguments(p, s, nscalars);
     unpack_ints(p, &s->slots, &s->nslots);
     unpack_ints(p, &s->writes, &s->nwrites);
+    unpack_wraps(p, s);
 }
 
 /* bytes: how long a word is, in a word of eight bytes; the number of steps; per step a request, or -1
@@ -533,10 +555,16 @@ static bool reserve_spare(size_t bytes)
     return spare.size >= bytes;
 }
 
+/* What one set of arguments is for: the whole domain, or a part of it between cuts. */
+typedef struct {
+    const int64_t *words;
+    int64_t band, inner, inner_tasks, first; /* first: number of its first task */
+} box;
+
 typedef struct {
     const step *s;
-    const int64_t *words;
-    int64_t inner_tasks;
+    const box *boxes;
+    int nboxes;
     uint32_t *flags;
 } launch;
 
@@ -544,18 +572,96 @@ static void run_task(void *context, int64_t task, int worker)
 {
     launch *l = context;
     const step *s = l->s;
-    int64_t b = task / l->inner_tasks * s->band_step, i = task % l->inner_tasks * s->inner_step;
-    int64_t b_end = b + s->band_step < s->band ? b + s->band_step : s->band;
-    int64_t i_end = i + s->inner_step < s->inner ? i + s->inner_step : s->inner;
+    const box *x = &l->boxes[l->nboxes - 1];
+    while (x->first > task) {
+        x--;
+    }
+    int64_t at = task - x->first;
+    int64_t b = at / x->inner_tasks * s->band_step, i = at % x->inner_tasks * s->inner_step;
+    int64_t b_end = b + s->band_step < x->band ? b + s->band_step : x->band;
+    int64_t i_end = i + s->inner_step < x->inner ? i + s->inner_step : x->inner;
     int64_t range[4] = {s->band_low + b, s->band_low + b_end, s->inner_low + i, s->inner_low + i_end};
     char *scratch = npa_pool_scratch(worker, s->scratch_bytes + 64);
     if (scratch != NULL) {
-        s->main(l->words, range, scratch, l->flags);
+        s->main(x->words, range, scratch, l->flags);
         return;
     }
     pthread_mutex_lock(&spare.lock);
-    s->main(l->words, range, spare.data, l->flags);
+    s->main(x->words, range, spare.data, l->flags);
     pthread_mutex_unlock(&spare.lock);
+}
+
+/* Puts its tasks behind those there are; returns how many there are then. */
+static int64_t add_box(const step *s, box *x, const int64_t *words, int64_t band, int64_t inner, int64_t first)
+{
+    int64_t inner_tasks = (inner + s->inner_step - 1) / s->inner_step;
+    *x = (box){words, band, inner, inner_tasks, first};
+    return first + (band + s->band_step - 1) / s->band_step * inner_tasks;
+}
+
+/* Where a box begins along the axis that `index` counts, and where the next one does; -1: there is none. */
+static int64_t cut_of(const step *s, int axis, int index)
+{
+    int64_t at = 0;
+    for (int k = 0; k <= index; k++) {
+        int64_t next = s->words[axis];
+        for (int i = 0; i < s->nwraps; i++) {
+            const wrap *w = &s->wraps[i];
+            next = w->axis == axis && w->cut > at && w->cut < next ? w->cut : next;
+        }
+        if (k == index) {
+            return at;
+        }
+        if (next == s->words[axis]) {
+            return -1;
+        }
+        at = next;
+    }
+    return -1;
+}
+
+/* The words of the box that is the index-th along each axis; *band, *inner: what its grid is of. */
+static void bind_box(const step *s, const int64_t *words, const int *index, int64_t *w, int64_t *band,
+                     int64_t *inner)
+{
+    memcpy(w, words, 8 * (size_t)s->nwords);
+    *band = *inner = 1;
+    for (int d = 0; d < s->rank; d++) {
+        int64_t begin = cut_of(s, d, index[d]), end = cut_of(s, d, index[d] + 1);
+        w[d] = (end < 0 ? s->words[d] : end) - begin;
+        *band *= d < s->band_rank ? w[d] : 1;
+        for (int k = 0; k < s->narrays; k++) {
+            int64_t *address = w + s->rank + k * (1 + s->rank);
+            *address += begin * address[1 + d];
+        }
+        for (int i = 0; i < s->nwraps; i++) {
+            const wrap *x = &s->wraps[i];
+            w[s->rank + x->array * (1 + s->rank)] += x->axis == d && begin >= x->cut ? x->bytes : 0;
+        }
+    }
+    if (s->inner > 1) { /* then it is one axis, which may be cut into tasks */
+        *inner = w[s->rank - 1];
+    }
+}
+
+/* The boxes of a step with wraps, and behind each other in `more` their words; NULL: counts them only.
+ * *tasks: how many they have. Note [Boxes] */
+static int make_boxes(const step *s, const int64_t *words, box *boxes, int64_t *more, int64_t *tasks)
+{
+    int index[NPA_MAX_DIMS] = {0}, n = 0, axis = 0;
+    *tasks = 0;
+    while (axis >= 0) {
+        if (boxes != NULL) {
+            int64_t band, inner, *w = more + (int64_t)n * s->nwords;
+            bind_box(s, words, index, w, &band, &inner);
+            *tasks = add_box(s, &boxes[n], w, band, inner, *tasks);
+        }
+        n++;
+        for (axis = s->rank - 1; axis >= 0 && cut_of(s, axis, ++index[axis]) < 0; axis--) {
+            index[axis] = 0;
+        }
+    }
+    return n;
 }
 
 /* there: with offsets for addresses. */
@@ -588,13 +694,28 @@ static void run_finish(const step *s, const int64_t *words, uint32_t *flags)
     s->finish(words, range, spare.data, flags);
 }
 
-/* The host's code: 0, or 1 if it was cancelled. */
+/* The host's code: 0, 1 if it was cancelled, or -1: out of memory. */
 static int run_here(step *s, int64_t *words, uint32_t *flags, int (*poll)(void *), void *arg)
 {
-    launch l = {.s = s, .words = words, .flags = flags,
-                .inner_tasks = (s->inner + s->inner_step - 1) / s->inner_step};
-    int64_t tasks = (s->band + s->band_step - 1) / s->band_step * l.inner_tasks;
+    box whole, *boxes = &whole;
+    int64_t tasks = 0, *more = NULL;
+    int n = 1;
+    if (s->nwraps == 0) {
+        tasks = add_box(s, &whole, words, s->band, s->inner, 0);
+    } else {
+        n = make_boxes(s, words, NULL, NULL, &tasks);
+        boxes = malloc((size_t)n * (sizeof *boxes + 8 * (size_t)s->nwords));
+        if (boxes == NULL) {
+            return -1;
+        }
+        more = (int64_t *)(boxes + n);
+        make_boxes(s, words, boxes, more, &tasks);
+    }
+    launch l = {.s = s, .boxes = boxes, .nboxes = n, .flags = flags};
     int status = npa_pool_run_polled(run_task, &l, tasks, poll, arg, &s->took);
+    if (more != NULL) {
+        free(boxes);
+    }
     if (status == 0 && s->finish != NULL) {
         run_finish(s, words, flags);
     }
@@ -771,3 +892,10 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
     npa_count.dead_requests += program->dropped;
     return 0;
 }
+
+/* Note [Boxes]
+ *
+ * A stencil that goes around (np.roll) reads an array at i - 1, and at n - 1 where i is 0. The kernel knows nothing
+ * of that. Such an array has a cut along an axis, from which on it lies somewhere else; between the cuts of
+ * all arrays the domain consists of boxes, nine for neighbours in two dimensions. Each has its own words: extents, and
+ * addresses of where it begins. Their tasks are one launch. Only maps may have wraps (ir/passes/shifts.py). */

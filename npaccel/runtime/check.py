@@ -92,7 +92,7 @@ class Checker:
     def _plan(self, trace: Trace) -> Plan:
         found = self._plans.get(trace)
         if found is None:
-            found = self._plans[trace] = plan(trace)
+            found = self._plans[trace] = plan(trace, wraps=False)
         return found
 
     def compare(

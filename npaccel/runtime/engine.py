@@ -33,7 +33,6 @@ from npaccel.runtime.core import Core
 from npaccel.runtime.cost import Costs
 from npaccel.runtime.disk import Disk
 from npaccel.runtime.guarding import UNGUARDED
-from npaccel.runtime.helper import Helper
 from npaccel.runtime.jobs import Job, again
 from npaccel.runtime.kernels import Kernels, MissingCode
 from npaccel.runtime.machines import Machines
@@ -67,6 +66,7 @@ from npaccel.runtime.warn import tell, warn_user
 if TYPE_CHECKING:
     from npaccel.ir import nodes, passes, text
     from npaccel.runtime import check as checks
+    from npaccel.runtime.helper import Helper
 else:
     nodes = later("npaccel.ir.nodes")
     text = later("npaccel.ir.text")
@@ -98,10 +98,13 @@ class Engine:
 
     Parameters
     ----------
+    helper : made when it is first needed, perhaps before there is an engine.
     backend : what has run everything until now.
     """
 
-    def __init__(self, config: Config, core: Core, disk: Disk, backend: str) -> None:
+    def __init__(
+        self, config: Config, core: Core, disk: Disk, helper: Once[Helper], backend: str
+    ) -> None:
         self._unlock()
         os.register_at_fork(after_in_child=self._forked)
         self.config, self.core, self.disk = config, core, disk
@@ -110,7 +113,7 @@ class Engine:
         )
         self.stored = StoredPrograms(disk.store, disk.full_identity, self.kernels.find)
         self.costs = Costs()
-        self.tiers = Tiers(self._helper, self.costs)
+        self.tiers = Tiers(helper, self.costs)
         self.answers = Answers(self)
         self.patterns = Patterns(PLANNED_SEQUENCES, disk.store, disk.full_identity)
         self.filled = 0
@@ -216,7 +219,6 @@ class Engine:
                 self.costs.note_plan(len(pending), time.monotonic() - begin)
                 return program
             missing = True
-        tiers.expect(sequence, pending)
         if not (tiers.busy or self.answers.busy) and (missing or tiers.pays(sequence, pending)):
             sequence.unlike += missing
             named = self._name(pending, sequence)
@@ -282,7 +284,8 @@ class Engine:
     def _there(self, pending: Pending) -> _native.Program | None:
         """For the device on which data lies, where nobody said so; None: the host's is wanted."""
         trace = decode(pending)
-        planned = self.patterns.moved(self.patterns.name(pending), pending) or passes.plan(trace)
+        moved = self.patterns.moved(self.patterns.name(pending), pending)
+        planned = moved or passes.plan(trace, wraps=False)
         if not self.auto.stays(pending, describe(trace, planned)):
             return None
         return self._compile(pending, device=self.machines.device(pending.residence[0][1]))
@@ -302,7 +305,7 @@ class Engine:
         name = name or self.patterns.name(pending)
         moved = self.patterns.moved(name, pending)
         self.filled += moved is not None
-        planned = moved or passes.plan(trace)
+        planned = moved or passes.plan(trace, wraps=device is None)
         compile_kernel = kernel or self.kernels.get
 
         def make(planned: nodes.Plan) -> Built:
@@ -323,7 +326,7 @@ class Engine:
         if name and not cuts and (moved is None or device is None):
             rules = list(requests.rules.values())
             pattern = pattern_of(trace, planned, made, values, rules)
-            if moved is None:
+            if moved is None and pattern is not None:
                 self.patterns.add_plan(name, pattern, planned)
         if device is not None:
             self.auto.note(pending, device.name, program)
@@ -535,7 +538,6 @@ class Engine:
         with self._alone(), suppress(BackendUnavailable):
             self.backend(HOST)  # loads what loads programs, before their time begins
             self.stored.prepare(habit.programs, PREPARING_S, self._take_over)
-        self.tiers.again = not habit.jobs
         folder, limit = self._cache()
         for _, job in habit.jobs:  # before all others: what it was asked for comes again
             self.tiers.ask(Sequence(), partial(again, job, self.threads, folder, limit))
@@ -544,14 +546,10 @@ class Engine:
         """At the process's end: note what it used, for the next one; end the helper."""
         self.disk.habits.keep(self.stored.used, _native.new_sizes(), rules, self.tiers.unfinished())
         self.disk.end()
-        self.tiers.stop()
 
     def estimates(self, info: PlanInfo, program: _native.Program | None) -> list[Estimate]:
         """What a run takes on each backend of which that is known."""
         return self.auto.estimates(info, program)
-
-    def _helper(self) -> Helper:
-        return Helper(self.config.helper_environment(), self.disk.identity())
 
     def _tell_once(self, words: str) -> None:
         if words not in self._warned:

@@ -10,6 +10,8 @@ from npaccel.later import Once
 
 if TYPE_CHECKING:
     from npaccel.runtime.engine import Engine
+    from npaccel.runtime.helper import Helper
+    from npaccel.runtime.tiers import Ran
 
 __all__ = ["FirstRuns"]
 
@@ -23,13 +25,16 @@ class FirstRuns:
     """The plan hook: the engine's, and until there is one the core's own ways.
 
     Whoever asks for something else of the engine makes it, and from then on it is asked.
+
+    The first one of them starts the helper, where there is a second processor for it: loading takes
+    it a quarter of a second, which its first answer would come later by.
     """
 
-    __slots__ = ("_config", "_engine", "_programs")
+    __slots__ = ("_config", "_engine", "_helper", "_programs")
 
-    def __init__(self, engine: Once[Engine], config: Config) -> None:
-        self._engine, self._config = engine, config
-        self._programs: list[_native.Program] = []
+    def __init__(self, engine: Once[Engine], helper: Once[Helper], config: Config) -> None:
+        self._engine, self._helper, self._config = engine, helper, config
+        self._programs: list[Ran] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine(), name)
@@ -43,18 +48,21 @@ class FirstRuns:
 
     def _early(self, pending: _native.Pending) -> _native.Program | None:
         if self._engine.made is None and self._waits():
+            if not self._programs and _native.threads() > 1:
+                self._helper().start()
             program = _native.Program(None, 0, None, "")
             program.info = REASON
-            self._programs.append(program)
+            self._programs.append((pending.outline, program))
             _native.rest(pending.key, program, LOADING_S)
             return program
         if self._programs:
-            self._programs.clear()
             _native.forget_rests()  # the engine is asked about them
+            self._engine().tiers.take_over(self._programs)
+            self._programs.clear()
         return None
 
     def _waits(self) -> bool:
         config = self._config
         adaptive = config.tiering == "adaptive" and config.check != "compute"
-        spent = sum(program.timing[2] for program in self._programs)
+        spent = sum(program.timing[2] for _, program in self._programs)
         return adaptive and config.backend in HOSTS and spent < LOADING_S

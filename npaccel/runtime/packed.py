@@ -45,6 +45,7 @@ class Step(NamedTuple):
         bytes; of each scalar request and input.
     requests : how many it computes. slots : the request of each; writes : buffers.
     releases : dead buffers that no later step uses.
+    wraps : none, or how many axes the band has, and of each the array, axis, cut and step in bytes.
     """
 
     kernel: int
@@ -58,12 +59,14 @@ class Step(NamedTuple):
     writes: Sequence[int]
     releases: Sequence[int]
     elsewhere: Elsewhere | None = None
+    wraps: Sequence[int] = ()
 
     def same(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Its first and its last words, which are the same for all sizes."""
         there = (0,) if self.elsewhere is None else self.elsewhere.words()
-        slots, writes, releases = self.slots, self.writes, self.releases
-        last = *self.scalars, len(slots), *slots, len(writes), *writes, *there
+        slots, writes, releases, wraps = self.slots, self.writes, self.releases, self.wraps
+        around = len(wraps) // 4, *wraps
+        last = *self.scalars, len(slots), *slots, len(writes), *writes, *around, *there
         first = -1, self.kernel, self.requests, len(self.scalars) // 2
         return first, (*last, len(releases), *releases)
 

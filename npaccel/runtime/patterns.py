@@ -214,8 +214,11 @@ def pattern_of(
     made: Draft,
     values: bytes,
     rules: Sequence[RuleText],
-) -> Pattern:
-    """The pattern of a plan that was laid out as `made`, with the host's kernels."""
+) -> Pattern | None:
+    """The pattern of a plan that was laid out as `made`, with the host's kernels; None: where its
+    arrays wrap is not known for other sizes."""
+    if any(isinstance(step, Step) and step.wraps for step in made.steps):
+        return None
     numbers = _Numbers()
     steps: list[tuple[Any, ...]] = []
     for step, laid_out in zip(planned.steps, made.steps, strict=True):

@@ -194,6 +194,7 @@ def _placed(made: Draft, place: Place, trace: nodes.Trace, plan: nodes.Plan, thr
             info.kernel is None
             or not isinstance(step, nodes.KernelStep)
             or not isinstance(laid_out, Step)
+            or laid_out.wraps
         ):
             continue
         try:
@@ -322,7 +323,9 @@ def _request_info(trace: nodes.Trace, step: nodes.RequestStep) -> StepInfo:
 
 def _kernel_info(step: nodes.KernelStep, trace: nodes.Trace, streams: Streams) -> StepInfo:
     read, written = _traffic(step)
-    kernel = _streamed(step, trace, streams) if written > STREAM_BYTES else step.kernel
+    wraps = any(binding.wraps for binding in step.arrays)  # so boxes begin anywhere
+    streams_out = written > STREAM_BYTES and not wraps
+    kernel = _streamed(step, trace, streams) if streams_out else step.kernel
     return StepInfo(step.requests, kernel, step.extents, read, written, HOST)
 
 
@@ -359,7 +362,16 @@ def _kernel_step(
         step.slots,
         sorted(writes),
         releases,
+        wraps=_wraps(step),
     )
+
+
+def _wraps(step: nodes.KernelStep) -> list[int]:
+    words = []
+    for place, (param, binding) in enumerate(zip(step.kernel.arrays, step.arrays, strict=True)):
+        for wrap in binding.wraps:
+            words += [place, wrap.axis, wrap.cut, wrap.step * item_size(param.dtype)]
+    return [step.kernel.band_rank, *words] if words else words
 
 
 def _touched(views: Iterable[nodes.View], extents: tuple[int, ...]) -> int:
@@ -442,10 +454,15 @@ def may_cut(kernel: nodes.Kernel) -> tuple[int, int, int]:
     return kernel.band_rank, 1, CHUNK if reductions_of(kernel) else LINE_BYTES
 
 
+def _lowest(place: nodes.Binding) -> int:
+    """Where an array would begin if it went around no axis."""
+    return place.offset + sum(min(0, w.cut * place.strides[w.axis] + w.step) for w in place.wraps)
+
+
 def _traffic(step: nodes.KernelStep) -> tuple[int, int]:
     """Bytes read and written."""
     views = [
-        (param, nodes.View(place.buffer, param.dtype, place.offset, place.strides))
+        (param, nodes.View(place.buffer, param.dtype, _lowest(place), place.strides))
         for param, place in zip(step.kernel.arrays, step.arrays, strict=True)
     ]
     loaded = (view for param, view in views if param.read and not param.gathered)

@@ -135,7 +135,7 @@ class SectionCode:
 
     def _compile(self, words: Words, device: Device | None = None) -> Code:
         engine, trace = self._engine, decode(words)
-        planned = passes.plan(trace)
+        planned = passes.plan(trace, wraps=device is None)
 
         def make(planned: nodes.Plan) -> Built:
             kernels, streams = engine.kernels.get, engine._streams

@@ -8,19 +8,20 @@ pay, is sent to the helper process; it is exchanged when the code is there.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from cachetools import LRUCache
 
 from npaccel import _native
+from npaccel.later import Once
 from npaccel.runtime.cost import POINT_S, Costs
 from npaccel.runtime.helper import Helper
 from npaccel.runtime.jobs import Job, Kept, kept
 from npaccel.runtime.trace import Requests
 
-__all__ = ["COMPILING", "Asked", "Sequence", "Tiers"]
+__all__ = ["COMPILING", "Asked", "Ran", "Sequence", "Tiers"]
 
 SEQUENCES = 4096
 # Sizes of one sequence of operations whose times are known.
@@ -36,6 +37,10 @@ LOOK_EVERY, CLEARLY = 16, 1 / 4
 # twentieth of a millisecond.
 REST_S = 1e-3
 NEVER = "running block by block, as the setting tiering says"
+
+
+# What tier 0 has run: its operations' outline, and the program.
+Ran = tuple[int, _native.Program]
 
 
 @dataclass(slots=True)
@@ -85,10 +90,14 @@ class Sequence:
     def add(self, key: bytes, program: _native.Program) -> None:
         """Keep a program of one more size; the oldest one goes if there are too many."""
         if len(self.programs) >= SIZES:
-            runs, _, seconds = self.programs.popitem()[1].timing
-            self.forgotten_s += seconds
-            self.forgotten_runs += runs
+            self.count(self.programs.popitem()[1])
         self.programs[key] = program
+
+    def count(self, program: _native.Program) -> None:
+        """Note what a program has taken that is not kept."""
+        runs, _, seconds = program.timing
+        self.forgotten_s += seconds
+        self.forgotten_runs += runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,28 +116,27 @@ class Tiers:
 
     Parameters
     ----------
-    helper : makes the helper process when it is first needed.
+    helper : made when it is first needed.
 
     Attributes
     ----------
     runs : how often tier 0 ran.
-    again : an earlier process with this command left nothing to compile.
     """
 
-    def __init__(self, helper: Callable[[], Helper], costs: Costs) -> None:
-        self._make_helper = helper
-        self._helper: Helper | None = None
+    def __init__(self, helper: Once[Helper], costs: Costs) -> None:
+        self._helper = helper
         self._costs = costs
         self._sequences: LRUCache[int, Sequence] = LRUCache(SEQUENCES)
         self._jobs: dict[int, Asked] = {}
         self._number = 0
         self.runs = 0
-        self.again = False
         os.register_at_fork(after_in_child=self._forked)
 
     def sequence(self, pending: _native.Pending) -> Sequence:
         """That of these requests."""
-        outline = pending.outline
+        return self._sequence(pending.outline)
+
+    def _sequence(self, outline: int) -> Sequence:
         found = self._sequences.get(outline)
         if found is None:
             found = self._sequences[outline] = Sequence()
@@ -149,6 +157,11 @@ class Tiers:
         _native.rest(pending.key, program, REST_S)
         return program
 
+    def take_over(self, programs: Iterable[Ran]) -> None:
+        """Count what ran before there was an engine; the disk has not been asked about it yet."""
+        for outline, program in programs:
+            self._sequence(outline).count(program)
+
     def pays(self, sequence: Sequence, pending: _native.Pending) -> bool:
         """Whether compiling is worth its cost by now: what comes again will come as often again."""
         if sequence.runs < 2 or sequence.asked or sequence.refused:
@@ -165,22 +178,12 @@ class Tiers:
         sequence.moved += 1
         return LOOKING if sequence.moved % LOOK_EVERY == 0 else ""
 
-    def expect(self, sequence: Sequence, pending: _native.Pending) -> None:
-        """Start the helper one run before the first job: it takes as long as asking does."""
-        if self._helper is None and sequence.runs and not (sequence.refused or self.again):
-            seconds = sequence.seconds * (sequence.runs + 1) / sequence.runs
-            if self._costs.compiling_pays(seconds, len(pending)):
-                self._helper = self._make_helper()
-                self._helper.start()
-
     def ask(self, sequence: Sequence, job: Callable[[int], Job], section: Any = None) -> bool:
         """Have requests compiled; False: there is no helper."""
-        if self._helper is None:
-            self._helper = self._make_helper()
         self._number += 1
         number = self._number
         asked = job(number)
-        if not self._helper.ask(number, asked):
+        if not self._helper().ask(number, asked):
             return False
         own = asked if section is None else None
         self._jobs[number] = Asked(asked.requests, sequence, section, own)
@@ -190,15 +193,15 @@ class Tiers:
     def listen(self) -> list[tuple[Asked, Any]]:
         """Replies of the helper that have come, with what they are about, which stays asked for
         until the reply has been taken over."""
-        if not self._jobs or self._helper is None:
+        if not self._jobs or self._helper.made is None:
             return []
-        replies, lost = self._helper.listen()
+        replies, lost = self._helper.made.listen()
         for number in lost:
             asked = self._jobs.pop(number, None)
             if asked is None:
                 continue  # of settings that are no longer in force
             asked.sequence.asked = False
-            if not self._helper.broken:
+            if not self._helper.made.broken:
                 asked.sequence.refused = "not compiled: the helper process failed at it"
         found = []
         for reply in replies:
@@ -223,12 +226,12 @@ class Tiers:
     @property
     def broken(self) -> str:
         """Why there is no helper, or ''."""
-        return self._helper.broken if self._helper is not None else ""
+        return self._helper.made.broken if self._helper.made is not None else ""
 
     @property
     def helper(self) -> Helper | None:
         """The helper, once one was needed."""
-        return self._helper
+        return self._helper.made
 
     def rival_seconds(self, asked: Asked) -> float:
         """The best time of tier 0 for what was asked; 0: it is not known any more."""
@@ -247,7 +250,3 @@ class Tiers:
             asked.sequence.asked = False
         self._jobs.clear()
 
-    def stop(self) -> None:
-        """End the helper."""
-        if self._helper is not None:
-            self._helper.stop()

@@ -20,14 +20,14 @@ from npaccel.backends.base import Backend, Compiled, Loaded
 from npaccel.backends.registry import HOST, open_backend
 from npaccel.caches.identity import package_identity
 from npaccel.caches.store import Store
-from npaccel.errors import CompileError, NpaccelError
+from npaccel.errors import BackendUnavailable, CompileError, NpaccelError
 from npaccel.ir import text
 from npaccel.ir.nodes import Kernel, Plan
 from npaccel.ir.passes import plan
 from npaccel.runtime.frames import Unpacker, pack
 from npaccel.runtime.jobs import Job, Reply
 from npaccel.runtime.kernels import Image, kernel_key, pack_image, unpack_image
-from npaccel.runtime.patterns import pack_pattern, pattern_of
+from npaccel.runtime.patterns import Pattern, pack_pattern, pattern_of
 from npaccel.runtime.program import Draft, Streams, draft
 from npaccel.runtime.smaller import cut_until
 from npaccel.runtime.stored import Outcome, StoredPrograms, pack_outcome
@@ -53,6 +53,11 @@ class Worker:
         self._known: dict[str, Image] = {}
         self._rejected: dict[str, str] = {}  # what the compiler said
         self._compiled = 0
+
+    def warm(self) -> None:
+        """Load the compiler, before there is a job."""
+        with contextlib.suppress(BackendUnavailable):  # each job tells that
+            self.backend.fingerprint  # noqa: B018
 
     def reply(self, job: Job) -> Reply:
         """Do one job; what a compiler may reject is told, all else ends the process."""
@@ -89,9 +94,7 @@ class Worker:
         pattern = None
         if job.pattern and not found.cuts:
             rules = tuple(job.requests.rules.values())
-            packed = pack_pattern(pattern_of(trace, planned, found.made, values, rules))
-            kept = self._store is not None and self._store.put(job.pattern, packed)
-            pattern = job.pattern, None if kept else packed
+            pattern = self._pattern(job, pattern_of(trace, planned, found.made, values, rules))
         seconds = time.monotonic() - begin
         return Reply(
             job.number,
@@ -104,6 +107,13 @@ class Worker:
             dump,
             pattern,
         )
+
+    def _pattern(self, job: Job, made: Pattern | None) -> tuple[str, bytes | None] | None:
+        if made is None:
+            return None
+        packed = pack_pattern(made)
+        kept = self._store is not None and self._store.put(job.pattern, packed)
+        return job.pattern, None if kept else packed
 
     def _identity(self) -> str:
         return self.identity + self.backend.identity
@@ -176,6 +186,7 @@ def main() -> None:
     os.write(out, pack(worker.identity))
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     threading.Thread(target=_read_jobs, args=(jobs,), daemon=True).start()
+    worker.warm()
     while True:
         job = _next_job(jobs)
         try:

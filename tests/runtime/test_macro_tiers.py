@@ -31,8 +31,8 @@ def adaptive(setting, tmp_path, monkeypatch):
     forget()
     monkeypatch.setattr(api._engine.kernels, "get", None)  # whoever compiles here fails
     yield
-    api._engine.tiers.stop()
-    api._engine.tiers._helper = None
+    api._helper().stop()
+    api._helper.made = None
 
 
 def section():

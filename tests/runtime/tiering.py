@@ -32,8 +32,8 @@ def adaptive(setting, tmp_path: Path, monkeypatch) -> Iterator[None]:
     cold()
     yield
     engine = api._engine
-    engine.tiers.stop()
-    engine.tiers._helper = None
+    api._helper().stop()
+    api._helper.made = None
     cold()
 
 

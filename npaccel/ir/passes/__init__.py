@@ -14,11 +14,12 @@ from npaccel.ir.passes.facts import FACTS
 from npaccel.ir.passes.form import FORM
 from npaccel.ir.passes.group import GROUP
 from npaccel.ir.passes.liveness import LIVENESS
+from npaccel.ir.passes.shifts import SHIFTS
 from npaccel.ir.verify import verify_trace
 
 __all__ = ["DEFAULT_LIMITS", "PIPELINE", "Cut", "Limits", "Pass", "plan"]
 
-PIPELINE: tuple[Pass, ...] = (FACTS, LIVENESS, GROUP, FORM)
+PIPELINE: tuple[Pass, ...] = (FACTS, SHIFTS, LIVENESS, GROUP, FORM)
 NOWHERE: Mapping[int, Cut] = MappingProxyType({})
 
 
@@ -28,6 +29,7 @@ def plan(
     limits: Limits = DEFAULT_LIMITS,
     cuts: Mapping[int, Cut] = NOWHERE,
     check: bool = False,
+    wraps: bool = True,
     pipeline: tuple[Pass, ...] = PIPELINE,
 ) -> Plan:
     """Return the kernels and single requests that compute what `trace` asks for.
@@ -36,6 +38,7 @@ def plan(
     ----------
     cuts : by number of a request, for those in kernels that a compiler has rejected
     check : verify the trace, and what each pass made of it
+    wraps : whether arrays may be read around an axis (see `Wrap`): only the host's core can run that
 
     Raises
     ------
@@ -45,6 +48,8 @@ def plan(
         verify_trace(trace)
     draft = Draft(trace, limits, cuts)
     for step in pipeline:
+        if step is SHIFTS and (cuts or not wraps):
+            continue
         draft = step.run(draft)
         if check:
             verify_draft(draft, step.name)

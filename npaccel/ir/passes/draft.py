@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from npaccel.ir.fold_order import FoldOrder
 from npaccel.ir.limits import Limits
-from npaccel.ir.nodes import KernelStep, Plan, Request, RequestStep, Trace
+from npaccel.ir.nodes import KernelStep, Plan, Request, RequestStep, Trace, Wrap
 from npaccel.ir.operation import Op
 from npaccel.ir.views import Region
 
@@ -44,7 +44,7 @@ class Access:
     """One operand of a request as memory. position: of inputs; -1 - k for output k; None: mask.
 
     strides: over the request's axes that are not 1. table: extent and step that an index moves
-    over, in a GATHER's source; else empty. region holds all of it.
+    over, in a GATHER's source; else empty. wraps: along the same axes. region holds all of it.
     """
 
     buffer: int
@@ -55,6 +55,7 @@ class Access:
     write: bool
     position: int | None
     table: tuple[int, ...] = ()
+    wraps: tuple[Wrap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

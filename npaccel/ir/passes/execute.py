@@ -18,6 +18,7 @@ from npaccel.ir.nodes import (
     ScalarOperand,
     Store,
     StoreRow,
+    Wrap,
 )
 from npaccel.ir.operation import Op
 from npaccel.ir.ops import find
@@ -28,8 +29,8 @@ from npaccel.ir.scalar import Core, Expr, item_size, may_hold, topological
 
 __all__ = ["Execution", "Key", "Moment", "execute"]
 
-# buffer, dtype, offset, strides over the domain, table (see Access)
-Key = tuple[int, str, int, tuple[int, ...], tuple[int, ...]]
+# buffer, dtype, offset, strides over the domain, table and wraps (see Access)
+Key = tuple[int, str, int, tuple[int, ...], tuple[int, ...], tuple[Wrap, ...]]
 KNOWN = (Core.CONST, Core.SCALAR, Core.ROW)
 
 
@@ -151,7 +152,7 @@ class Execution:
             axes = self.group.axes or ()
             domain = range(len(self.group.space))
             strides = tuple(0 if axis in axes else next(kept) for axis in domain)
-        key = (access.buffer, access.dtype, access.offset, strides, access.table)
+        key = (access.buffer, access.dtype, access.offset, strides, access.table, access.wraps)
         self.sources.setdefault(key, (member, access))
         return key
 

@@ -185,7 +185,13 @@ class _Former:
             len(execution.slots),
         )
         bindings = tuple(
-            Binding(keys[index][0], keys[index][2], layout.strides[index]) for index in uses.arrays
+            Binding(
+                keys[index][0],
+                keys[index][2],
+                layout.strides[index],
+                layout.wraps(keys[index][5], group.space),
+            )
+            for index in uses.arrays
         )
         scalars = tuple(execution.scalars[index][1:] for index in uses.scalars)
         facts = self.draft.facts
@@ -252,6 +258,7 @@ def _layout(execution: Execution, group: Group, logs: frozenset[int]) -> Layout:
         silent=silent,
         keep_order=argument,
         order=group.order,
+        cut=frozenset(wrap.axis for key in execution.arrays for wrap in key[5]),
         narrow=all(item_size(key[1]) <= NARROW_BYTES for key in execution.arrays),
     )
 

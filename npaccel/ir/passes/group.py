@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from npaccel.ir.fold_order import FoldOrder
 from npaccel.ir.limits import Limits
-from npaccel.ir.nodes import Kind
+from npaccel.ir.nodes import Kind, Wrap
 from npaccel.ir.passes.draft import Access, Draft, Fact, Group, Member, Need, Pass, Role
 from npaccel.ir.views import Region, overlaps
 
 __all__ = ["GROUP"]
 
-Key = tuple[int, str, int, tuple[int, ...], tuple[int, ...]]
+# That a kernel with wraps is run over: neighbours in three dimensions make 27.
+MOST_BOXES = 32
+
+Key = tuple[int, str, int, tuple[int, ...], tuple[int, ...], tuple[Wrap, ...]]
 
 
 class _Use:
@@ -50,13 +55,15 @@ class _Open:
         self.size = 0
         self.uses: dict[int, dict[Key, _Use]] = {}
         self.views = 0
+        self.maps = True  # so far; only these may have wraps
+        self.cuts: frozenset[tuple[int, int]] = frozenset()  # axis and place, of wraps
         self.most = sys.maxsize  # members that it may have
 
     def key(self, access: Access, role: Role) -> Key:
         strides = access.strides
         if role is Role.ROW:
             strides = self._spread(strides)
-        return (access.buffer, access.dtype, access.offset, strides, access.table)
+        return (access.buffer, access.dtype, access.offset, strides, access.table, access.wraps)
 
     def _spread(self, strides: tuple[int, ...]) -> tuple[int, ...]:
         kept = iter(strides)
@@ -66,6 +73,8 @@ class _Open:
     def role(self, fact: Fact) -> Role | None:
         """How the request fits the group's domain; None if it does not."""
         if self.reason is not None or fact.reason is not None:
+            return None
+        if not _may_wrap(self.maps and fact.request.kind is Kind.MAP, self.cuts | _cuts(fact)):
             return None
         if fact.space == self.space:
             if not self._keeps_order(fact):
@@ -146,6 +155,8 @@ class _Open:
             self.by_number |= fact.request.kind is Kind.ARG
             self.strides.update(self._strides(fact))
         self.members.append(Member(place, time, role))
+        self.maps &= fact.request.kind is Kind.MAP
+        self.cuts |= _cuts(fact)
         self.size += fact.size
         for access in fact.accesses:
             if access.write and need is Need.FLAGS:
@@ -176,6 +187,7 @@ class _Open:
             and self.reason is None
             and other.reason is None
             and (self.axes is None or other.axes is None or self.axes == other.axes)
+            and _may_wrap(self.maps and other.maps, self.cuts | other.cuts)
             and _order_holds(
                 self.space,
                 _both(self.order, other.order),
@@ -204,6 +216,8 @@ class _Open:
         self.order = self.order or other.order
         self.by_number |= other.by_number
         self.strides |= other.strides
+        self.maps &= other.maps
+        self.cuts |= other.cuts
         self.size += other.size
         self.views += other.views
         self.most = min(self.most, other.most)
@@ -218,6 +232,16 @@ class _Open:
 
     def close(self) -> Group:
         return Group(self.space, self.axes, tuple(self.members), self.reason, self.order)
+
+
+def _cuts(fact: Fact) -> frozenset[tuple[int, int]]:
+    return frozenset((wrap.axis, wrap.cut) for access in fact.accesses for wrap in access.wraps)
+
+
+def _may_wrap(maps: bool, cuts: frozenset[tuple[int, int]]) -> bool:
+    """Whether a kernel may have these cuts: what tells numbers of elements, or folds them, not."""
+    per_axis = Counter(axis for axis, _ in cuts)
+    return not cuts or (maps and math.prod(n + 1 for n in per_axis.values()) <= MOST_BOXES)
 
 
 def _along_rows(fact: Fact) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from npaccel.ir.fold_order import FoldOrder
-from npaccel.ir.nodes import Stride
+from npaccel.ir.nodes import Stride, Wrap
 from npaccel.ir.views import collapse_axes
 
 __all__ = ["NARROW_BYTES", "Layout", "lay_out"]
@@ -53,6 +53,15 @@ class Layout:
         """Elements of scratch per row that is worked on at a time."""
         return self.inner_points * self.lanes
 
+    def wraps(self, wraps: Sequence[Wrap], space: Sequence[int]) -> tuple[Wrap, ...]:
+        """Wraps along axes of the space as some along the domain's, which begin with these."""
+        found = []
+        for wrap in wraps:
+            axis = next(place for place, run in enumerate(self.runs) if wrap.axis in run)
+            behind = math.prod(space[other] for other in self.runs[axis][1:])
+            found.append(Wrap(axis, wrap.cut * behind, wrap.step))
+        return tuple(found)
+
     def vector_class(self, array: int) -> Stride:
         axis = self.band_rank - 1 if self.vector_band else len(self.extents) - 1
         step = self.strides[array][axis]
@@ -85,6 +94,7 @@ def lay_out(
     order: FoldOrder | None = None,
     narrow: bool = False,
     silent: frozenset[int] = frozenset(),
+    cut: frozenset[int] = frozenset(),
 ) -> Layout:
     """Choose the domain for `views` (strides over `space`) with `axes` reduced.
 
@@ -93,6 +103,7 @@ def lay_out(
     order : of the float sums and products among them, which decides their bits
     narrow : all elements have at most `NARROW_BYTES`
     silent : indices of views that have no say, but that axes must be walked as one in them, too
+    cut : axes along which views wrap; they join no axis before them
     """
     if not space:
         return Layout(0, (1,), tuple((1,) for _ in views), False, ((),))
@@ -109,6 +120,7 @@ def lay_out(
     fixed = frozenset({len(band)}) if axes else frozenset()
     if order is not None:
         fixed |= {len(band) + len(order.rows)}
+    fixed |= {places.index(axis) for axis in cut}
     runs = collapse_axes(extents, ordered, fixed)
     shape = tuple(math.prod(extents[axis] for axis in run) for run in runs)
     strides = tuple(tuple(view[run[-1]] for run in runs) for view in ordered)
