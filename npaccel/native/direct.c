@@ -186,6 +186,12 @@ static int call_function(PyObject *const *args, PyObject **result)
             return -1;
         }
     }
+    npa_recorder *record = npa_suspended == 0 ? npa_recorder_of(args[1]) : NULL;
+    *result = record != NULL ? record(flat, n, names) : NULL;
+    if (*result != NULL || PyErr_Occurred()) {
+        Py_XDECREF(names);
+        return *result != NULL ? 1 : -1;
+    }
     size_t most = npa_most_whole(args[1]);
     bool whole = most > 0 && npa_at_once(flat, k, most);
     npa_suspended += whole;

@@ -288,6 +288,10 @@ enum { NPA_WHOLE_BYTES = 4 << 20 }; /* of methods that are many small steps */
 
 /* redirect.c */
 size_t npa_most_whole(PyObject *function); /* bytes up to which it runs as one; 0: not known */
+/* The call of a function that NumPy writes in Python, recorded without that code: a new reference. NULL, perhaps
+ * without error: not for here. */
+typedef PyObject *npa_recorder(PyObject *const *args, Py_ssize_t n, PyObject *names);
+npa_recorder *npa_recorder_of(PyObject *function); /* or NULL */
 int npa_redirect_init(PyObject *module);
 void npa_redirect_install(void);
 void npa_redirect_look(bool begin); /* a section is there, or is over, that looks at plain arrays' subscripts */
@@ -557,6 +561,8 @@ int npa_issue_warnings(void); /* 0, or -1 with an exception */
 /* Whether something pending, or found and not issued, may be heard; or what has no scope yet. */
 bool npa_may_warn(bool without_scope);
 int npa_give_scope(PyObject *scope); /* to all that has none */
+/* shift.c */
+npa_recorder npa_record_roll;
 /* boundary.c */
 /* A loop that the queue ends with: where its first whole round begins, how many requests one has, how
  * many there are; 0: none. */

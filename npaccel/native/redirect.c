@@ -58,6 +58,7 @@ typedef struct {
     size_t most;
     const npa_small_function *small; /* how it is done on small arrays; NULL: by NumPy */
     bool small_only;                 /* otherwise it is as if it were not redirected */
+    npa_recorder *record;            /* how it is recorded; NULL: by what its code calls */
 } whole;
 
 enum { MOST = 256, MOST_UFUNCS = 512, MOST_WHOLE = 120, NESTED = 32 };
@@ -966,12 +967,18 @@ size_t npa_most_whole(PyObject *function)
     return *place != 0 ? wholes[*place - 1].most : 0;
 }
 
-/* Where nothing waits for its arrays, and they are not so large. As npa_direct_call. */
-static int run_whole(const whole *w, PyObject *const *args, Py_ssize_t n, PyObject *names,
+npa_recorder *npa_recorder_of(PyObject *function)
+{
+    uint8_t *place = whole_place(function);
+    return *place != 0 ? wholes[*place - 1].record : NULL;
+}
+
+/* Where nothing waits for its arrays, and they are not larger than that. As npa_direct_call. */
+static int run_whole(const whole *w, size_t most, PyObject *const *args, Py_ssize_t n, PyObject *names,
                      PyObject **result)
 {
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
-    if (!npa_at_once(args, all, w->most)) {
+    if (!npa_at_once(args, all, most)) {
         return 0;
     }
     npa_suspended++;
@@ -993,9 +1000,23 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
     if (w->small_only || npa_suspended || !any_large(args, all, true) || !npa_in_block()) {
         return w->original(self, args, nargs, names);
     }
+    if (w->record != NULL) {
+        bool mine = false;
+        size_t bytes = most_bytes(args, all, &mine);
+        if (npa_trials_on && npa_trial_passes(w, bytes, true) &&
+            run_whole(w, SIZE_MAX, args, n, names, &result) != 0) {
+            return result;
+        }
+        int before = npa_now(NPA_RECORDING);
+        result = w->record(args, n, names);
+        npa_now(before);
+        if (result != NULL || PyErr_Occurred()) {
+            return result;
+        }
+    }
     if (w->most > 0) {
-        return run_whole(w, args, n, names, &result) != 0 ? result
-                                                          : w->original(self, args, nargs, names);
+        return run_whole(w, w->most, args, n, names, &result) != 0 ? result
+                                                                   : w->original(self, args, nargs, names);
     }
     for (Py_ssize_t k = 0; k < all; k++) {
         if (ours(args[k])) { /* as outside a block, and back here with what is evaluated */
@@ -1352,7 +1373,9 @@ static PyObject *redirect_whole(PyObject *module, PyObject *args)
     wholes[nwholes++] = (whole){.function = Py_NewRef(function), .name = Py_NewRef(name),
                                 .reason = Py_NewRef(reason), .slot = slot, .original = *slot,
                                 .most = most > 0 ? (size_t)most : 0, .small = npa_small_find(name),
-                                .small_only = most < 0};
+                                .small_only = most < 0,
+                                .record = PyUnicode_CompareWithASCIIString(name, "roll") == 0
+                                              ? npa_record_roll : NULL};
     Py_RETURN_TRUE;
 }
 

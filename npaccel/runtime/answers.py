@@ -86,6 +86,8 @@ class Answers:
         found = engine.stored.program(outcome, following)
         if reply.pattern is not None:
             engine.patterns.add_packed(*reply.pattern)
+        if found is not None:
+            engine.stored.note(outcome, found[2], in_queue=asked.section is None)
         if asked.section is not None:
             asked.section.take(found)
         elif found is not None:

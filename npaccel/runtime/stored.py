@@ -196,6 +196,14 @@ class StoredPrograms:
             return self.program(unpack_outcome(entry), pending.serial)
         return _taken(*entry, pending.serial)
 
+    def note(self, found: Outcome, program: _native.Program, *, in_queue: bool) -> None:
+        """Count a program that was compiled meanwhile, and is on disk by now, as one that was there."""
+        key = program_key(found.requests.key)
+        names = (self._name(key),)
+        if found.positions:
+            names = (*names, self._name(key, found.values))
+        self._given[names, in_queue] = program
+
     def program(self, found: Outcome, first_flush: int) -> Found | None:
         """The Program of an Outcome; None where its rules are not this process's, or code lacks."""
         program = self._assembled(found)
