@@ -181,17 +181,16 @@ npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_
     bool small = high - low <= SMALL;
     char *first = low, *last = high;
     npa_extent(root, &low, &high);
-    if (later && small) {
-        bool whole = high - low <= SMALL; /* then its views are views of one block */
+    bool whole = high - low <= SMALL; /* then its views are views of one block */
+    b = later && small && whole ? NULL : block_in_queue(low, high, &clash);
+    bool held = b != NULL && b->watch != NULL && npa_watch_held(b->watch);
+    bool stale = held && npa_watch_changed(b->watch);
+    if (later && small && (!held || clash || stale)) { /* an edge of what is held is read where it lies */
         low = whole ? low : first, high = whole ? high : last;
         b = copy_of(low, (size_t)(high - low));
+    } else if (b != NULL) {
+        return clash || stale ? NULL : b;
     } else {
-        b = block_in_queue(low, high, &clash);
-        if (b != NULL) {
-            bool stale = b->watch != NULL && npa_watch_held(b->watch) &&
-                         npa_watch_changed(b->watch);
-            return clash || stale ? NULL : b;
-        }
         b = new_block(root, low, high);
     }
     return entered(b, enqueue);

@@ -561,6 +561,8 @@ int npa_issue_warnings(void); /* 0, or -1 with an exception */
 /* Whether something pending, or found and not issued, may be heard; or what has no scope yet. */
 bool npa_may_warn(bool without_scope);
 int npa_give_scope(PyObject *scope); /* to all that has none */
+/* at.c: u.at(*args), of three, where that is the common case. False: NumPy's to do, nothing was written. */
+bool npa_at_rows(PyUFuncObject *u, npa_exactness how, PyObject *const *args);
 /* shift.c */
 npa_recorder npa_record_roll;
 /* boundary.c */

@@ -44,6 +44,7 @@ typedef struct {
     int kind;               /* its calling convention, METH_... */
     bool method, writes, copies, on_array; /* copies: unless it is told not to */
     bool moves;             /* its result has the same bits, whoever computes it */
+    bool scatters;          /* it is ufunc.at */
     int adopts;             /* 2: also shows whole plain views of ours as what they are views of */
     PyObject *taker;        /* NULL: NumPy runs it */
     const npa_small_function *small; /* how it is done on small arrays; NULL: by NumPy */
@@ -646,8 +647,24 @@ typedef struct {
     PyObject *tuple, *dict; /* of the other kind */
 } call;
 
+/* ufunc.at of rows. */
+static bool scattered(const call *c)
+{
+    int i = 0;
+    if (!c->t->scatters || c->n != 3 || (c->dict != NULL && PyDict_GET_SIZE(c->dict) > 0)) {
+        return false;
+    }
+    while (i < nufuncs && (PyObject *)ufuncs[i] != c->self) {
+        i++;
+    }
+    return i < nufuncs && npa_at_rows(ufuncs[i], ufunc_exact[i], c->args);
+}
+
 static PyObject *in_numpy(const call *c)
 {
+    if (scattered(c)) {
+        Py_RETURN_NONE;
+    }
     void (*f)(void) = (void (*)(void))c->t->original;
     switch (c->t->kind) {
     case METH_VARARGS | METH_KEYWORDS:
@@ -1316,6 +1333,7 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
         .definition = d, .original = d->ml_meth, .stub = stubs[ntargets][row],
         .action = (enum action)action, .kind = kind, .writes = writes, .adopts = adopts, .moves = moves,
         .copies = PyUnicode_CompareWithASCIIString(name, "array") == 0,
+        .scatters = PyUnicode_CompareWithASCIIString(name, "ufunc.at") == 0,
         .on_array = Py_IS_TYPE(function, &PyMethodDescr_Type) &&
                     PyDescr_TYPE(function) == &PyArray_Type,
         .method = !PyCFunction_Check(function) && (action != RESULT || taker != Py_None),

@@ -59,7 +59,7 @@ from npaccel.runtime.stored import (
     StoredPrograms,
     program_key,
 )
-from npaccel.runtime.tiers import NEVER, Sequence, Tiers
+from npaccel.runtime.tiers import AGAIN_S, NEVER, Sequence, Tiers
 from npaccel.runtime.trace import Requests, decode, portable
 from npaccel.runtime.warn import tell, warn_user
 
@@ -540,7 +540,8 @@ class Engine:
             self.stored.prepare(habit.programs, PREPARING_S, self._take_over)
         folder, limit = self._cache()
         for _, job in habit.jobs:  # before all others: what it was asked for comes again
-            self.tiers.ask(Sequence(), partial(again, job, self.threads, folder, limit))
+            sequence = Sequence(forgotten_s=AGAIN_S)
+            self.tiers.ask(sequence, partial(again, job, self.threads, folder, limit))
 
     def end(self, rules: tuple[tuple[Any, ...], ...]) -> None:
         """At the process's end: note what it used, for the next one; end the helper."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from npaccel import _native
@@ -17,6 +18,8 @@ __all__ = ["FirstRuns"]
 
 # What loading the engine takes (bench/first_script.py, part start): so long is run without it.
 LOADING_S = 0.05
+# Code for what ran could save a good part of the time, if it took so much of it since it began.
+PART = 0.25
 REASON = "running block by block until it has run long enough for planning to pay"
 HOSTS = ("auto", "llvm")
 
@@ -26,15 +29,17 @@ class FirstRuns:
 
     Whoever asks for something else of the engine makes it, and from then on it is asked.
 
-    The first one of them starts the helper, where there is a second processor for it: loading takes
-    it a quarter of a second, which its first answer would come later by.
+    Where what ran is a good part of the program's time, the helper starts while the engine is
+    loaded, if there is a second processor for it: a quarter of a second passes until it can be
+    asked. Else it would only take a processor away.
     """
 
-    __slots__ = ("_config", "_engine", "_helper", "_programs")
+    __slots__ = ("_begun", "_config", "_engine", "_helper", "_programs")
 
     def __init__(self, engine: Once[Engine], helper: Once[Helper], config: Config) -> None:
         self._engine, self._helper, self._config = engine, helper, config
         self._programs: list[Ran] = []
+        self._begun = 0.0  # when the first of them ran
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine(), name)
@@ -48,8 +53,7 @@ class FirstRuns:
 
     def _early(self, pending: _native.Pending) -> _native.Program | None:
         if self._engine.made is None and self._waits():
-            if not self._programs and _native.threads() > 1:
-                self._helper().start()
+            self._begun = self._begun or time.monotonic()
             program = _native.Program(None, 0, None, "")
             program.info = REASON
             self._programs.append((pending.outline, program))
@@ -57,12 +61,17 @@ class FirstRuns:
             return program
         if self._programs:
             _native.forget_rests()  # the engine is asked about them
-            self._engine().tiers.take_over(self._programs)
+            if self._spent() > PART * (time.monotonic() - self._begun):
+                if _native.threads() > 1:
+                    self._helper().start()
+                self._engine().tiers.take_over(self._programs)
             self._programs.clear()
         return None
 
     def _waits(self) -> bool:
         config = self._config
         adaptive = config.tiering == "adaptive" and config.check != "compute"
-        spent = sum(program.timing[2] for _, program in self._programs)
-        return adaptive and config.backend in HOSTS and spent < LOADING_S
+        return adaptive and config.backend in HOSTS and self._spent() < LOADING_S
+
+    def _spent(self) -> float:
+        return sum(program.timing[2] for _, program in self._programs)

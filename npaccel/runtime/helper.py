@@ -61,6 +61,11 @@ class Helper:
         return bool(self._waiting)
 
     @property
+    def starting(self) -> bool:
+        """Whether it was started, and has not been heard of yet."""
+        return self._process is not None and not self._ready
+
+    @property
     def pid(self) -> int:
         """Of the process, once it is there; 0: there is none now."""
         try:
@@ -155,7 +160,7 @@ class Helper:
     def _lend(self) -> None:
         """A processor, as long as there is work: it runs at low priority, and would wait for all
         that the program itself does on several threads."""
-        _native.lend(self._process is not None and (self.busy or not self._ready))
+        _native.lend(self._process is not None and (self.busy or self.starting))
 
     def _begin(self) -> None:
         """Send the first job that waits, to a new process if need be."""

@@ -197,12 +197,12 @@ class StoredPrograms:
         return _taken(*entry, pending.serial)
 
     def note(self, found: Outcome, program: _native.Program, *, in_queue: bool) -> None:
-        """Count a program that was compiled meanwhile, and is on disk by now, as one that was there."""
+        """Count a program that was compiled meanwhile as one that was on disk."""
         key = program_key(found.requests.key)
-        names = (self._name(key),)
+        names = [self._name(key)]
         if found.positions:
-            names = (*names, self._name(key, found.values))
-        self._given[names, in_queue] = program
+            names.append(self._name(key, found.values))
+        self._given[tuple(names), in_queue] = program
 
     def program(self, found: Outcome, first_flush: int) -> Found | None:
         """The Program of an Outcome; None where its rules are not this process's, or code lacks."""

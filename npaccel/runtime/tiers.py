@@ -36,6 +36,9 @@ LOOK_EVERY, CLEARLY = 16, 1 / 4
 # What a program with NumPy's loops takes until there is something new to choose: asking costs a
 # twentieth of a millisecond.
 REST_S = 1e-3
+# What a process takes with NumPy's loops for the next one to begin with compiling: about as long as
+# the helper needs to start and to answer.
+AGAIN_S = 0.3
 NEVER = "running block by block, as the setting tiering says"
 
 
@@ -193,15 +196,16 @@ class Tiers:
     def listen(self) -> list[tuple[Asked, Any]]:
         """Replies of the helper that have come, with what they are about, which stays asked for
         until the reply has been taken over."""
-        if not self._jobs or self._helper.made is None:
+        helper = self._helper.made
+        if helper is None or not (self._jobs or helper.starting):
             return []
-        replies, lost = self._helper.made.listen()
+        replies, lost = helper.listen()
         for number in lost:
             asked = self._jobs.pop(number, None)
             if asked is None:
                 continue  # of settings that are no longer in force
             asked.sequence.asked = False
-            if not self._helper.made.broken:
+            if not helper.broken:
                 asked.sequence.refused = "not compiled: the helper process failed at it"
         found = []
         for reply in replies:
@@ -214,8 +218,10 @@ class Tiers:
         return found
 
     def unfinished(self) -> list[Kept]:
-        """What the helper has not answered yet, for a process to come."""
-        return [kept(asked.job) for asked in self._jobs.values() if asked.job is not None]
+        """What the helper has not answered yet, for a process to come, but for what took so little
+        that this would gain less than it loses by the helper beside it."""
+        asked = [one for one in self._jobs.values() if one.sequence.seconds >= AGAIN_S]
+        return [kept(one.job) for one in asked if one.job is not None]
 
     @property
     def busy(self) -> bool:
@@ -249,4 +255,3 @@ class Tiers:
         for asked in self._jobs.values():
             asked.sequence.asked = False
         self._jobs.clear()
-

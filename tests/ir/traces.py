@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from npaccel.ir.nodes import (
+    Binding,
     BufferInfo,
     Kernel,
     KernelStep,
@@ -20,6 +21,7 @@ from npaccel.ir.nodes import (
 )
 from npaccel.ir.reference.kernels import run_kernel
 from npaccel.ir.reference.requests import run_request, run_requests, show
+from npaccel.ir.views import between_cuts
 
 Array = np.ndarray[Any, Any]
 WARN = 0x55 & ~0x10  # all but underflow
@@ -199,15 +201,24 @@ def run_plan(plan: Plan, trace: Trace, memory: dict[int, Array]) -> dict[int, in
         if not isinstance(step, KernelStep):
             raised[step.request] = run_request(requests[step.request], memory)
             continue
-        arrays = [
-            show(View(b.buffer, p.dtype, b.offset, b.strides), step.extents, memory[b.buffer])
-            for b, p in zip(step.arrays, step.kernel.arrays, strict=True)
-        ]
         scalars = [requests[r].inputs[p].value for r, p in step.scalars]  # type: ignore[union-attr]
-        flags = run_kernel(step.kernel, step.extents, arrays, scalars)
-        for request, bits in zip(step.slots, flags, strict=True):
-            raised[request] = raised.get(request, 0) | bits
+        cuts = [wrap for binding in step.arrays for wrap in binding.wraps]
+        for _, begin, extents in between_cuts(step.extents, cuts):
+            arrays = [
+                show(_from(b, p.dtype, begin), extents, memory[b.buffer])
+                for b, p in zip(step.arrays, step.kernel.arrays, strict=True)
+            ]
+            flags = run_kernel(step.kernel, extents, arrays, scalars)
+            for request, bits in zip(step.slots, flags, strict=True):
+                raised[request] = raised.get(request, 0) | bits
     return raised
+
+
+def _from(binding: Binding, dtype: str, begin: tuple[int, ...]) -> View:
+    """What a kernel's array is in the box that begins there."""
+    offset = binding.offset + sum(i * s for i, s in zip(begin, binding.strides, strict=True))
+    offset += sum(wrap.step for wrap in binding.wraps if begin[wrap.axis] >= wrap.cut)
+    return View(binding.buffer, dtype, offset, binding.strides)
 
 
 def compare(recorder: Recorder, plan: Plan, rtol: float = 1e-9) -> None:

@@ -36,6 +36,8 @@ def _step(words: Iterator[int]) -> Packed:
     rank, n_arrays = _take(words, 2)
     extents, arrays = _take(words, rank), _take(words, n_arrays * (2 + rank))
     scalars, slots, writes = _take(words, 2 * n_scalars), _list(words), _list(words)
+    count = next(words)
+    wraps = _take(words, 1 + 4 * count) if count else ()
     there = _elsewhere(words, next(words))
     scratch, partial, read, wrote = sizes
     return Step(
@@ -50,6 +52,7 @@ def _step(words: Iterator[int]) -> Packed:
         writes,
         _list(words),
         there,
+        wraps,
     )
 
 

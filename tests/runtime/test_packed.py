@@ -25,13 +25,41 @@ def kernel_step(offset: int = 8) -> Step:
 
 def test_the_words_of_a_step() -> None:
     arguments = [1, 1, 5, 1, 8, 8, 0, 1]  # one extent, one array, one scalar
-    expected = [2, 4, 1, 9, -1, 0, 2, 1, 5, 1, 1, 1, 3, 64, 24, 80, 40, *arguments, 2, 1, 2, 1, 1]
+    expected = [
+        2,
+        4,
+        1,
+        9,
+        -1,
+        0,
+        2,
+        1,
+        5,
+        1,
+        1,
+        1,
+        3,
+        64,
+        24,
+        80,
+        40,
+        *arguments,
+        2,
+        1,
+        2,
+        1,
+        1,
+        0,
+    ]
     assert words_of(pack_steps([(4, [9]), kernel_step()])) == [*expected, 0, 1, 2]
     there = Elsewhere(3, 0, (16, 1), 32, [(1, True, False, True, 8, 48)], (1, 0, 4))
     steps = [(4, [9]), kernel_step()._replace(elsewhere=there)]
     further = [3, 0, 16, 1, 32, 1, 0, 4, 1, 1, 1, 0, 1, 8, 48, 1, 2]
     assert words_of(pack_steps(steps)) == expected + further
     assert unpack_steps(pack_steps(steps)) == steps
+    around = [kernel_step()._replace(wraps=[0, 0, 0, 1, -40])]
+    assert words_of(pack_steps(around))[-9:] == [1, 0, 0, 0, 1, -40, 0, 1, 2]
+    assert unpack_steps(pack_steps(around)) == around
 
 
 def test_numbers_of_more_than_32_bits() -> None:
@@ -40,6 +68,17 @@ def test_numbers_of_more_than_32_bits() -> None:
     assert [n if n != FAR else 8 for n in words_of(far)] == words_of(near)
     code = pack_code([SimpleNamespace(main=1, finish=0)])
     for packed in (near, far):
+        _native.Program(packed, 0, None, "", code)
+
+
+@pytest.mark.parametrize(
+    "wrap", [(1, 0, 1), (0, 1, 1), (0, 0, 0), (0, 0, 5), (-1, 0, 1), (0, -1, 1)]
+)
+def test_a_wrap_that_cannot_be_is_refused(wrap: tuple[int, int, int]) -> None:
+    code = pack_code([SimpleNamespace(main=1, finish=0)])
+    _native.Program(pack_steps([kernel_step()._replace(wraps=[0, 0, 0, 1, 8])]), 0, None, "", code)
+    with pytest.raises(ValueError, match="not packed steps"):
+        packed = pack_steps([kernel_step()._replace(wraps=[0, *wrap, 8])])
         _native.Program(packed, 0, None, "", code)
 
 

@@ -31,7 +31,6 @@ def adaptive(setting, tmp_path: Path, monkeypatch) -> Iterator[None]:
     monkeypatch.setattr(Costs, "planning_pays", lambda self, spent_s, requests: True)
     cold()
     yield
-    engine = api._engine
     api._helper().stop()
     api._helper.made = None
     cold()

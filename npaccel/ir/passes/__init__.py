@@ -38,7 +38,7 @@ def plan(
     ----------
     cuts : by number of a request, for those in kernels that a compiler has rejected
     check : verify the trace, and what each pass made of it
-    wraps : whether arrays may be read around an axis (see `Wrap`): only the host's core can run that
+    wraps : whether arrays may be read around an axis (see `Wrap`): the host's core alone runs that
 
     Raises
     ------

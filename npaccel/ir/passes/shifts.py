@@ -1,7 +1,7 @@
 """Pass `shifts`: what copies only shift around an axis is read where it came from.
 
-`np.roll(u, 1, axis=0)` is recorded as two copies into memory of its own. Where nobody else sees that,
-each later reader takes the element of `u` itself: an `Access` with `wraps`.
+`np.roll(u, 1, axis=0)` is recorded as two copies into memory of its own. Where nobody else sees
+that, each later reader takes the element of `u` itself: an `Access` with `wraps`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 
 from npaccel.ir.nodes import Kind, View, Wrap
 from npaccel.ir.passes.draft import Access, Draft, Fact, Pass
-from npaccel.ir.scalar import item_size
 from npaccel.ir.views import Region, overlaps, squeezed_axes
 
 __all__ = ["SHIFTS"]
@@ -172,7 +171,9 @@ def _is_copy(fact: Fact) -> bool:
     views = (*request.inputs, *request.outputs)
     dtypes = {*request.loop, *(view.dtype for view in views if isinstance(view, View))}
     plain = request.kind is Kind.MAP and request.op == "copy" and request.mask is None
-    return plain and fact.reason is None and len(dtypes) == 1 and isinstance(request.inputs[0], View)
+    return (
+        plain and fact.reason is None and len(dtypes) == 1 and isinstance(request.inputs[0], View)
+    )
 
 
 class _Shifts:
