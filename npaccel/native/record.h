@@ -563,6 +563,9 @@ bool npa_may_warn(bool without_scope);
 int npa_give_scope(PyObject *scope); /* to all that has none */
 /* at.c: u.at(*args), of three, where that is the common case. False: NumPy's to do, nothing was written. */
 bool npa_at_rows(PyUFuncObject *u, npa_exactness how, PyObject *const *args);
+/* search.c: what NumPy's function or method gives. NULL: its own to do. */
+typedef PyObject *npa_own(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+npa_own npa_interp, npa_search;
 /* shift.c */
 npa_recorder npa_record_roll;
 /* boundary.c */

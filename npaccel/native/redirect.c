@@ -44,7 +44,7 @@ typedef struct {
     int kind;               /* its calling convention, METH_... */
     bool method, writes, copies, on_array; /* copies: unless it is told not to */
     bool moves;             /* its result has the same bits, whoever computes it */
-    bool scatters;          /* it is ufunc.at */
+    npa_own *own;           /* how it is done here; NULL: by NumPy */
     int adopts;             /* 2: also shows whole plain views of ours as what they are views of */
     PyObject *taker;        /* NULL: NumPy runs it */
     const npa_small_function *small; /* how it is done on small arrays; NULL: by NumPy */
@@ -648,22 +648,39 @@ typedef struct {
 } call;
 
 /* ufunc.at of rows. */
-static bool scattered(const call *c)
+static PyObject *scatter(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     int i = 0;
-    if (!c->t->scatters || c->n != 3 || (c->dict != NULL && PyDict_GET_SIZE(c->dict) > 0)) {
-        return false;
-    }
-    while (i < nufuncs && (PyObject *)ufuncs[i] != c->self) {
+    while (i < nufuncs && (PyObject *)ufuncs[i] != ufunc) {
         i++;
     }
-    return i < nufuncs && npa_at_rows(ufuncs[i], ufunc_exact[i], c->args);
+    bool common = i < nufuncs && n == 3 && names == NULL;
+    return common && npa_at_rows(ufuncs[i], ufunc_exact[i], args) ? Py_NewRef(Py_None) : NULL;
 }
+
+/* What is done here as NumPy does it, but faster. */
+static const struct { const char *name; npa_own *run; } own[] = {
+    {"ufunc.at", scatter}, {"interp", npa_interp}, {"ndarray.searchsorted", npa_search}};
+
+static npa_own *own_of(PyObject *name)
+{
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, own[i].name) == 0) {
+            return own[i].run;
+        }
+    }
+    return NULL;
+}
+
+static bool did_own; /* the latest call */
 
 static PyObject *in_numpy(const call *c)
 {
-    if (scattered(c)) {
-        Py_RETURN_NONE;
+    bool words = c->dict != NULL && PyDict_GET_SIZE(c->dict) > 0;
+    PyObject *result = c->t->own != NULL && !words ? c->t->own(c->self, c->args, c->n, c->names) : NULL;
+    did_own = result != NULL;
+    if (result != NULL || PyErr_Occurred()) {
+        return result;
     }
     void (*f)(void) = (void (*)(void))c->t->original;
     switch (c->t->kind) {
@@ -689,7 +706,7 @@ static PyObject *counted(const call *c, PyObject *reason)
     int before = npa_now(NPA_IN_NUMPY);
     result = in_numpy(c);
     npa_now(before);
-    if (reason != NULL && PyUnicode_GetLength(reason) > 0) {
+    if (reason != NULL && PyUnicode_GetLength(reason) > 0 && !did_own) {
         npa_count_fallback(t->name, reason, npa_seconds() - start);
     }
     result = t->adopts > 1 ? itself(result) : result;
@@ -1333,7 +1350,7 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
         .definition = d, .original = d->ml_meth, .stub = stubs[ntargets][row],
         .action = (enum action)action, .kind = kind, .writes = writes, .adopts = adopts, .moves = moves,
         .copies = PyUnicode_CompareWithASCIIString(name, "array") == 0,
-        .scatters = PyUnicode_CompareWithASCIIString(name, "ufunc.at") == 0,
+        .own = own_of(name),
         .on_array = Py_IS_TYPE(function, &PyMethodDescr_Type) &&
                     PyDescr_TYPE(function) == &PyArray_Type,
         .method = !PyCFunction_Check(function) && (action != RESULT || taker != Py_None),

@@ -70,8 +70,9 @@ class Operation(NamedTuple):
 
 
 class Access(NamedTuple):
-    """An array that a step reads or writes. how: contiguous, strided, repeated, or streamed (a
-    contiguous store past the cache). The buffer's number is that of `Explanation.ir`."""
+    """An array that a step reads or writes. how: contiguous, strided, repeated, shifted (read around
+    an axis, as by np.roll), or streamed (a contiguous store past the cache). The buffer's number is
+    that of `Explanation.ir`."""
 
     buffer: int
     dtype: str
@@ -415,7 +416,8 @@ def _kernel_step(
 
 def _access(param: ArrayParam, place: Binding) -> Access:
     how = {Stride.UNIT: "contiguous", Stride.ANY: "strided", Stride.ZERO: "repeated"}[param.vector]
-    return Access(place.buffer, param.dtype, "streamed" if param.nontemporal else how)
+    how = "streamed" if param.nontemporal else "shifted" if place.wraps else how
+    return Access(place.buffer, param.dtype, how)
 
 
 def _fused_away(info: PlanInfo) -> int:

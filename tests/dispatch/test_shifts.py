@@ -103,7 +103,10 @@ def test_stencils(stencil: Callable[[Array], Any], shape: tuple[int, ...]) -> No
     check(stencil, lambda: (values.copy(),), ulp=1)
 
 
+@pytest.mark.pending
 def test_a_step_of_a_stencil_moves_each_element_once() -> None:
+    if npaccel.config.backend == "numpy" or npaccel.config.check != "off":
+        pytest.skip("as kernels compute it")
     x = npaccel.asarray(np.random.default_rng(7).normal(size=(300, 200)))
     npaccel.evaluate(x + 1)
     npaccel.stats(reset=True)

@@ -56,6 +56,40 @@ def test_however_often_it_is_read_there_are_few_programs() -> None:
     assert npaccel.stats()["plan_misses"] <= 8
 
 
+def spread(u, v, n: int, stop: int = -1):
+    """Two arrays go from round to round; `stop`: where the first round is looked at, so that what is
+    recorded begins behind that place."""
+    for i in range(n):
+        seen = stop if i == 0 else -1
+        flow = u[1:] - u[:-1]
+        if seen == 0:
+            npaccel.evaluate(flow)
+        change = np.zeros_like(u)
+        change[1:] -= flow
+        change[:-1] += flow
+        if seen == 1:
+            npaccel.evaluate(change)
+        wave = np.sqrt(v * v + 1.0)
+        if seen == 2:
+            npaccel.evaluate(wave)
+        u = u + 0.1 * change / wave
+        if seen == 3:
+            npaccel.evaluate(u)
+        v = v + 0.01 * (u - v) * wave
+    return u, v
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("order", [(0, 1, 2, 3, -1), (-1, 2, 0, 3, 1)])
+def test_rounds_begin_at_the_head_wherever_a_loop_is_met(order: tuple[int, ...]) -> None:
+    for stop in order:
+        found = npaccel.evaluate(*spread(*arrays(npaccel.asarray), 60, stop))
+        for got, wanted in zip(found, spread(*arrays(), 60), strict=True):
+            assert np.array_equal(np.array(got), wanted)
+    often = [program for program in programs() if program.timing[0] > 30]
+    assert len(often) == 1 and often[0].timing[0] > 200
+
+
 @pytest.mark.usefixtures("eager")
 def test_few_requests_stay_one_program() -> None:
     u, source = arrays(npaccel.asarray)

@@ -1,0 +1,281 @@
+/* search.c: np.interp, searchsorted and bincount of many elements, on all threads. Each element's result
+ * hangs on itself and the table alone, so it is NumPy's to the bit whoever computes it. */
+#include "record.h"
+
+#include <math.h>
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3", "fp-contract=off") /* NumPy's loops have no fused operations on x86-64 */
+#endif
+
+enum { LEAST = 1 << 14, CHUNK = 1 << 13 }; /* elements: worth waking somebody for; of a task */
+
+/* An array as NumPy's loops take it, that waits for nothing; NULL: another. */
+static PyArrayObject *line_of(PyObject *o, int type)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    bool good = (PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type)) && PyArray_TYPE(a) == type &&
+                PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISALIGNED(a) && PyArray_ISNOTSWAPPED(a) &&
+                PyArray_NDIM(a) > 0 && !npa_waits(a);
+    return good ? a : NULL;
+}
+
+static void on_all(npa_task task, void *job, npy_intp n)
+{
+    Py_BEGIN_ALLOW_THREADS
+    npa_pool_run(task, job, (n + CHUNK - 1) / CHUNK, NULL);
+    Py_END_ALLOW_THREADS
+}
+
+static npy_intp end_of(int64_t task, npy_intp n)
+{
+    npy_intp end = (npy_intp)(task + 1) * CHUNK;
+    return end < n ? end : n;
+}
+
+/* ------------------------------------------------------------------------------- searchsorted */
+
+/* The order of NumPy's searches: NaN comes last. */
+#define LESS_INT(x, y) ((x) < (y))
+#define LESS_FLOAT(x, y) (((x) < (y)) | (((y) != (y)) & ((x) == (x))))
+
+enum { TOGETHER = 16 }; /* searches that go side by side: one waits for its table, others go on */
+
+/* How many elements of a sorted table are less than x, or not greater, for each of TOGETHER. */
+#define SEARCH(name, T, LESS)                                                                     \
+    static bool is_sorted_##name(const T *a, npy_intp n)                                          \
+    {                                                                                             \
+        bool good = true;                                                                         \
+        for (npy_intp i = 1; i < n; i++) {                                                        \
+            good &= !(LESS(a[i], a[i - 1]));                                                      \
+        }                                                                                         \
+        return good;                                                                              \
+    }                                                                                             \
+    NPA_EACH_PROCESSOR static void left_##name(const T *a, npy_intp n, const T *x, npy_intp *at)  \
+    {                                                                                             \
+        memset(at, 0, TOGETHER * sizeof *at);                                                     \
+        for (; n > 1; n -= n / 2) {                                                               \
+            for (int k = 0; k < TOGETHER; k++) {                                                  \
+                at[k] += n / 2 & -(npy_intp)(LESS(a[at[k] + n / 2 - 1], x[k]));                   \
+            }                                                                                     \
+        }                                                                                         \
+        for (int k = 0; k < TOGETHER && n == 1; k++) {                                            \
+            at[k] += LESS(a[at[k]], x[k]);                                                        \
+        }                                                                                         \
+    }                                                                                             \
+    NPA_EACH_PROCESSOR static void right_##name(const T *a, npy_intp n, const T *x, npy_intp *at) \
+    {                                                                                             \
+        memset(at, 0, TOGETHER * sizeof *at);                                                     \
+        for (; n > 1; n -= n / 2) {                                                               \
+            for (int k = 0; k < TOGETHER; k++) {                                                  \
+                at[k] += n / 2 & ((npy_intp)(LESS(x[k], a[at[k] + n / 2 - 1])) - 1);              \
+            }                                                                                     \
+        }                                                                                         \
+        for (int k = 0; k < TOGETHER && n == 1; k++) {                                            \
+            at[k] += !(LESS(x[k], a[at[k]]));                                                     \
+        }                                                                                         \
+    }                                                                                             \
+    NPA_EACH_PROCESSOR static bool within_##name(const T *a, npy_intp n, npy_intp low, npy_intp high, \
+                                                 const T *x, bool right)                          \
+    {                                                                                             \
+        bool in = true;                                                                           \
+        for (int k = 0; k < TOGETHER && low > 0; k++) {                                           \
+            in &= right ? !(LESS(x[k], a[low - 1])) : LESS(a[low - 1], x[k]);                     \
+        }                                                                                         \
+        for (int k = 0; k < TOGETHER && high < n; k++) {                                          \
+            in &= right ? LESS(x[k], a[high]) : !(LESS(a[high], x[k]));                           \
+        }                                                                                         \
+        return in;                                                                                \
+    }                                                                                             \
+    /* near: where the ones before were found, as are those of what is sorted. */                  \
+    static void find_##name(const T *a, npy_intp n, const T *x, bool right, npy_intp *at, npy_intp *near) \
+    {                                                                                             \
+        npy_intp low = 0, high = n;                                                               \
+        for (npy_intp reach = 2; reach <= 32; reach *= 16) {                                      \
+            npy_intp first = *near > 0 ? *near - 1 : 0, end = first + reach < n ? first + reach : n; \
+            if (within_##name(a, n, first, end, x, right)) {                                      \
+                low = first, high = end;                                                          \
+                break;                                                                            \
+            }                                                                                     \
+        }                                                                                         \
+        (right ? right_##name : left_##name)(a + low, high - low, x, at);                         \
+        for (int k = 0; k < TOGETHER; k++) {                                                      \
+            at[k] += low;                                                                         \
+        }                                                                                         \
+        *near = at[TOGETHER - 1];                                                                 \
+    }                                                                                             \
+    static void search_##name(void *context, int64_t task, int worker)                            \
+    {                                                                                             \
+        const search *s = context;                                                                \
+        const T *a = s->table, *x = s->values;                                                    \
+        npy_intp at[TOGETHER], near = 0;                                                          \
+        (void)worker;                                                                             \
+        for (npy_intp i = (npy_intp)task * CHUNK, end = end_of(task, s->n); i < end; i += TOGETHER) { \
+            npy_intp left = end - i < TOGETHER ? end - i : TOGETHER;                              \
+            T few[TOGETHER] = {0};                                                                \
+            memcpy(few, x + i, (size_t)left * sizeof *few);                                       \
+            find_##name(a, s->length, few, s->right, at, &near);                                  \
+            memcpy(s->found + i, at, (size_t)left * sizeof *at);                                  \
+        }                                                                                         \
+    }
+
+typedef struct {
+    const void *table, *values;
+    npy_intp length, n, *found;
+    bool right;
+} search;
+
+SEARCH(double, double, LESS_FLOAT)
+SEARCH(float, float, LESS_FLOAT)
+SEARCH(long, npy_long, LESS_INT)
+SEARCH(int, npy_int, LESS_INT)
+
+#define KIND(TYPE, name, T)                                                                       \
+    case TYPE: return is_sorted_##name(s->table, s->length) ? search_##name : NULL
+static npa_task search_of(int type, const search *s)
+{
+    switch (type) {
+    KIND(NPY_DOUBLE, double, double);
+    KIND(NPY_FLOAT, float, float);
+    KIND(NPY_LONG, long, npy_long);
+    KIND(NPY_INT, int, npy_int);
+    default: return NULL;
+    }
+}
+
+/* 1: right, 0: left; -1: neither, or more is asked for. */
+static int side_of(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *side = n > 1 ? args[1] : NULL, *sorter = n > 2 ? args[2] : Py_None;
+    Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t k = 0; k < named; k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k);
+        if (PyUnicode_CompareWithASCIIString(name, "side") == 0) {
+            side = args[n + k];
+        } else if (PyUnicode_CompareWithASCIIString(name, "sorter") == 0) {
+            sorter = args[n + k];
+        } else {
+            return -1;
+        }
+    }
+    if (n > 3 || sorter != Py_None || (side != NULL && !PyUnicode_CheckExact(side))) {
+        return -1;
+    }
+    bool right = side != NULL && PyUnicode_CompareWithASCIIString(side, "right") == 0;
+    bool left = side == NULL || PyUnicode_CompareWithASCIIString(side, "left") == 0;
+    return left || right ? right : -1;
+}
+
+PyObject *npa_search(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    int type = PyArray_TYPE((PyArrayObject *)self), right = n >= 1 ? side_of(args, n, names) : -1;
+    PyArrayObject *table = line_of(self, type), *values = n >= 1 ? line_of(args[0], type) : NULL;
+    if (right < 0 || table == NULL || values == NULL || PyArray_NDIM(table) != 1 ||
+        PyArray_SIZE(values) < LEAST || PyArray_SIZE(table) > 4 * PyArray_SIZE(values)) {
+        return NULL;
+    }
+    search s = {PyArray_DATA(table), PyArray_DATA(values), PyArray_SIZE(table), PyArray_SIZE(values),
+                NULL, right > 0};
+    npa_task task = search_of(type, &s);
+    PyObject *made = task != NULL ? PyArray_SimpleNew(PyArray_NDIM(values), PyArray_DIMS(values), NPY_INTP)
+                                  : NULL;
+    if (made != NULL) {
+        s.found = PyArray_DATA((PyArrayObject *)made);
+        on_all(task, &s, s.n);
+    }
+    return made;
+}
+
+/* ------------------------------------------------------------------------------------- interp */
+
+typedef struct {
+    const double *xp, *fp, *slopes, *x; /* slopes: NULL where there are more than elements */
+    double left, right, *found;
+    npy_intp length, n;
+} interpolation;
+
+static double slope_of(const interpolation *p, npy_intp j)
+{
+    return (p->fp[j + 1] - p->fp[j]) / (p->xp[j + 1] - p->xp[j]);
+}
+
+/* As NumPy has it, term by term. j: the last place whose xp is not greater than x. */
+static double between(const interpolation *p, npy_intp j, double x)
+{
+    if (j == p->length - 1 || p->xp[j] == x) {
+        return p->fp[j];
+    }
+    double slope = p->slopes != NULL ? p->slopes[j] : slope_of(p, j);
+    double y = slope * (x - p->xp[j]) + p->fp[j];
+    if (isnan(y)) {
+        y = slope * (x - p->xp[j + 1]) + p->fp[j + 1];
+        y = isnan(y) && p->fp[j] == p->fp[j + 1] ? p->fp[j] : y;
+    }
+    return y;
+}
+
+static void interpolate(void *context, int64_t task, int worker)
+{
+    const interpolation *p = context;
+    npy_intp at[TOGETHER], near = 0, last = p->length - 1;
+    (void)worker;
+    for (npy_intp i = (npy_intp)task * CHUNK, end = end_of(task, p->n); i < end; i += TOGETHER) {
+        npy_intp left = end - i < TOGETHER ? end - i : TOGETHER;
+        double few[TOGETHER] = {0};
+        memcpy(few, p->x + i, (size_t)left * sizeof *few);
+        find_double(p->xp, p->length, few, true, at, &near);
+        for (npy_intp k = 0; k < left; k++) {
+            double x = few[k];
+            p->found[i + k] = isnan(x)          ? x
+                              : x < p->xp[0]    ? p->left
+                              : x > p->xp[last] ? p->right
+                                                : between(p, at[k] - 1, x);
+        }
+    }
+}
+
+/* A number that stands for what is outside; false: NumPy's to read. */
+static bool read_outside(PyObject *given, double inside, double *to)
+{
+    *to = given == NULL || given == Py_None ? inside : PyFloat_CheckExact(given) ? PyFloat_AS_DOUBLE(given) : NAN;
+    return given == NULL || given == Py_None || PyFloat_CheckExact(given);
+}
+
+/* interp(x, xp, fp, left, right) */
+PyObject *npa_interp(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)self;
+    PyArrayObject *given[3] = {NULL, NULL, NULL};
+    for (int k = 0; k < 3 && n >= 3 && n <= 5 && names == NULL; k++) {
+        given[k] = line_of(args[k], NPY_DOUBLE);
+    }
+    PyArrayObject *x = given[0], *xp = given[1], *fp = given[2];
+    if (x == NULL || xp == NULL || fp == NULL || PyArray_NDIM(xp) != 1 || PyArray_NDIM(fp) != 1 ||
+        PyArray_SIZE(xp) < 2 || PyArray_SIZE(xp) != PyArray_SIZE(fp) || PyArray_SIZE(x) < LEAST ||
+        PyArray_SIZE(xp) > 4 * PyArray_SIZE(x)) {
+        return NULL;
+    }
+    interpolation p = {.xp = PyArray_DATA(xp), .fp = PyArray_DATA(fp), .x = PyArray_DATA(x),
+                       .length = PyArray_SIZE(xp), .n = PyArray_SIZE(x)};
+    double *slopes = NULL, last = p.xp[p.length - 1];
+    if (!read_outside(n > 3 ? args[3] : NULL, p.fp[0], &p.left) ||
+        !read_outside(n > 4 ? args[4] : NULL, p.fp[p.length - 1], &p.right) || isnan(last) ||
+        !is_sorted_double(p.xp, p.length)) {
+        return NULL;
+    }
+    if (p.length <= p.n) {
+        slopes = malloc(sizeof *slopes * (size_t)p.length);
+        for (npy_intp j = 0; slopes != NULL && j < p.length - 1; j++) {
+            slopes[j] = slope_of(&p, j);
+        }
+    }
+    p.slopes = slopes;
+    PyObject *made = PyArray_SimpleNew(PyArray_NDIM(x), PyArray_DIMS(x), NPY_DOUBLE);
+    if (made != NULL) {
+        p.found = PyArray_DATA((PyArrayObject *)made);
+        on_all(interpolate, &p, p.n);
+    }
+    free(slopes);
+    return made;
+}

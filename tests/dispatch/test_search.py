@@ -1,0 +1,142 @@
+"""np.interp and searchsorted of many elements, on all threads: NumPy's to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+
+Array = np.ndarray[Any, Any]
+N = 20_011  # more than are left to NumPy, and no multiple of anything
+NAN, INF = np.nan, np.inf
+
+
+@pytest.fixture(autouse=True)
+def usual_threshold() -> None:
+    npaccel.config.threshold = 1 << 16
+
+
+def seen(call: Callable[[], Any]) -> Any:
+    try:
+        with np.errstate(all="ignore"):
+            result = call()
+    except (TypeError, ValueError) as error:
+        return type(error), str(error)
+    return result.dtype, result.shape, result.strides, np.array(result).tobytes()
+
+
+def same(call: Callable[[], Any], where: object) -> None:
+    expected = seen(call)
+    with npaccel.accelerate():
+        assert seen(call) == expected, where
+    assert seen(call) == expected
+
+
+def tables(dtype: str) -> Iterator[Array]:
+    rng = np.random.default_rng(3)
+    edges = [-INF, -3.0, -3.0, -0.0, 0.0, 0.0, 1.0, 2.5, 2.5, 2.5, INF]
+    for size in (1, 2, 3, 4, 5, 7, 64, 1000, 70_000):
+        yield np.sort(rng.integers(-50, 50, size)).astype(dtype)
+        yield rng.integers(-50, 50, size).astype(dtype)
+    if dtype in "fd":
+        yield np.array(edges, dtype)
+        yield np.array([*edges, NAN, NAN], dtype)
+        yield np.array([NAN, *edges], dtype)
+        yield np.full(9, NAN, dtype)
+    yield np.array([], dtype)
+
+
+def queries(dtype: str) -> Iterator[Array]:
+    rng = np.random.default_rng(4)
+    found = rng.integers(-60, 60, N).astype(dtype)
+    if dtype in "fd":
+        found = (found + rng.integers(0, 2, N) / 4).astype(dtype)
+        found[rng.integers(0, N, 400)] = np.resize([NAN, INF, -INF, -0.0, 0.0], 400)
+    yield found
+    yield np.sort(found)
+    yield np.sort(found)[::-1]
+    yield found[: 3 * (N // 3)].reshape(3, -1)
+    yield found[:9]
+
+
+@pytest.mark.parametrize("dtype", ["d", "f", "l", "i", "H", "D", ">f8"])
+def test_searchsorted(dtype: str) -> None:
+    for table in tables(dtype):
+        for values in queries(dtype):
+            for side in ("left", "right"):
+                same(lambda: table.searchsorted(values, side), (table, values, side))  # noqa: B023
+            same(lambda: np.searchsorted(table, values), (table, values))  # noqa: B023
+
+
+def test_ways_to_call_it() -> None:
+    table, values = np.arange(100.0), next(queries("d"))
+    order = np.argsort(-table)
+    calls: list[Callable[[], Any]] = [
+        lambda: table.searchsorted(values),
+        lambda: table.searchsorted(v=values),
+        lambda: table.searchsorted(values, side="right"),
+        lambda: table.searchsorted(values, "right", None),
+        lambda: table.searchsorted(values, sorter=order),
+        lambda: table.searchsorted(values, side="middle"),
+        lambda: table.searchsorted(values, 3),
+        lambda: table.searchsorted(values, other=3),
+        lambda: np.searchsorted(table, values, side="right", sorter=None),
+        lambda: np.searchsorted(list(table), values),
+        lambda: np.searchsorted(table, list(values)),
+        lambda: np.searchsorted(table, values.astype("f4")),
+        lambda: np.searchsorted(table.reshape(10, 10), values),
+        lambda: np.searchsorted(table[::2], values[::2]),
+        lambda: np.digitize(values, table[::-1]),
+        lambda: np.digitize(values, table, right=True),
+    ]
+    for place, call in enumerate(calls):
+        same(call, place)
+
+
+CURVES: dict[str, tuple[Any, Any]] = {
+    "usual": (np.linspace(-55, 55, 300), np.sin(np.arange(300.0))),
+    "two": ([0.0, 1.0], [5.0, -3.0]),
+    "one": ([0.5], [2.0]),
+    "steps": ([0.0, 1.0, 1.0, 1.0, 2.0, 2.0], [1.0, 2.0, 5.0, -1.0, 0.0, 7.0]),
+    "infinite places": ([-INF, -1.0, 3.0, INF], [1.0, 2.0, 3.0, 4.0]),
+    "infinite values": ([-9.0, -1.0, 3.0, 9.0, 12.0], [1.0, INF, INF, -INF, 0.0]),
+    "no numbers": ([-9.0, -1.0, 3.0, 9.0], [1.0, NAN, 3.0, 4.0]),
+    "a place is none": ([-9.0, -1.0, 3.0, NAN], [1.0, 2.0, 3.0, 4.0]),
+    "unsorted": ([-9.0, 5.0, 3.0, 9.0, -2.0, 40.0], [1.0, 2.0, 3.0, 4.0, 0.0, 9.0]),
+    "falling": ([9.0, 5.0, 3.0, -4.0, -8.0], [1.0, 2.0, 3.0, 4.0, 5.0]),
+    "zeros": ([-0.0, 0.0, 1.0], [-0.0, 3.0, -0.0]),
+    "more than elements": (np.arange(50_000) / 500 - 50, np.cos(np.arange(50_000.0))),
+    "far more": (np.arange(200_000) / 2000 - 50, np.cos(np.arange(200_000.0))),
+    "integers": (np.arange(-50, 50), np.arange(100) ** 2),
+    "of two lengths": ([0.0, 1.0, 2.0], [0.0, 1.0]),
+    "none": ([], []),
+}
+
+
+@pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)
+def test_interp(curve: tuple[Any, Any]) -> None:
+    xp, fp = map(np.asarray, curve)
+    for x in queries("d"):
+        same(lambda: np.interp(x, xp, fp), x)  # noqa: B023
+    x = next(queries("d"))
+    same(lambda: np.interp(x, xp, fp, -7.5, NAN), "outside")
+    same(lambda: np.interp(x, xp, fp, left=1, right=2), "integers outside")
+    same(lambda: np.interp(x, xp, fp, right=2.5), "right")
+    same(lambda: np.interp(x, xp, fp, left="a"), "no number")
+    same(lambda: np.interp(x, xp, fp * 1j), "complex")
+    same(lambda: np.interp(x, xp, fp, period=7.0), "period")
+    same(lambda: np.interp(x[::2], xp[::1], fp), "strided")
+    same(lambda: np.interp(x.astype("f4"), xp, fp), "floats")
+
+
+def test_pending_arrays() -> None:
+    npaccel.config.threshold = 0
+    x, xp = next(queries("d")), np.linspace(-50, 50, 1000)
+    expected = np.interp(x * 0.5, xp * 2, xp**2) + np.searchsorted(xp * 2, x * 3)
+    with npaccel.accelerate():
+        found = np.interp(x * 0.5, xp * 2, xp**2) + np.searchsorted(xp * 2, x * 3)
+    np.testing.assert_array_equal(np.asarray(found), expected)
