@@ -215,6 +215,21 @@ static double between(const interpolation *p, npy_intp j, double x)
     return y;
 }
 
+/* Where all lie between two neighbours, as most do where x is sorted; false: they do not, or some are no
+ * numbers. */
+static bool all_between(const interpolation *p, npy_intp j, const double *x, double *y)
+{
+    double from = p->xp[j], to = p->xp[j + 1], start = p->fp[j];
+    double slope = p->slopes != NULL ? p->slopes[j] : slope_of(p, j);
+    int good = 0;
+    for (int k = 0; k < TOGETHER; k++) {
+        double found = slope * (x[k] - from) + start;
+        y[k] = x[k] == from ? start : found;
+        good += (x[k] >= from) & (x[k] < to) & (found == found);
+    }
+    return good == TOGETHER;
+}
+
 static void interpolate(void *context, int64_t task, int worker)
 {
     const interpolation *p = context;
@@ -223,6 +238,9 @@ static void interpolate(void *context, int64_t task, int worker)
     for (npy_intp i = (npy_intp)task * CHUNK, end = end_of(task, p->n); i < end; i += TOGETHER) {
         npy_intp left = end - i < TOGETHER ? end - i : TOGETHER;
         double few[TOGETHER] = {0};
+        if (left == TOGETHER && near > 0 && near <= last && all_between(p, near - 1, p->x + i, p->found + i)) {
+            continue;
+        }
         memcpy(few, p->x + i, (size_t)left * sizeof *few);
         find_double(p->xp, p->length, few, true, at, &near);
         for (npy_intp k = 0; k < left; k++) {

@@ -70,8 +70,8 @@ class Operation(NamedTuple):
 
 
 class Access(NamedTuple):
-    """An array that a step reads or writes. how: contiguous, strided, repeated, shifted (read around
-    an axis, as by np.roll), or streamed (a contiguous store past the cache). The buffer's number is
+    """An array that a step reads or writes. how: contiguous, strided, repeated, shifted (around an
+    axis, as by np.roll), or streamed (a contiguous store past the cache). The buffer's number is
     that of `Explanation.ir`."""
 
     buffer: int

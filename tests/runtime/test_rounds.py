@@ -57,7 +57,7 @@ def test_however_often_it_is_read_there_are_few_programs() -> None:
 
 
 def spread(u, v, n: int, stop: int = -1):
-    """Two arrays go from round to round; `stop`: where the first round is looked at, so that what is
+    """Two arrays go from round to round; `stop`: where the first one is looked at, so that what is
     recorded begins behind that place."""
     for i in range(n):
         seen = stop if i == 0 else -1
