@@ -1,6 +1,6 @@
 /* assign.c: array[key] = value. What is large is recorded where it can be; values for a mask, and integer
  * indices, are for at once. */
-#include "record.h"
+#include "small.h"
 
 #include <limits.h>
 #include <string.h>
@@ -156,6 +156,21 @@ static int assign_picked(PyArrayObject *target, PyObject *key, PyObject *value)
     return status < 0 || count_assignment("integer array index", npa_seconds() - start) < 0 ? -1 : 1;
 }
 
+/* target[mask] = value at once: 1 done, 0 NumPy should do it, -1 error. */
+static int put_masked(PyArrayObject *target, PyObject *key, PyObject *value)
+{
+    PyArrayObject *mask = (PyArrayObject *)key;
+    _Alignas(16) char number[16];
+    if (PyArray_Check(value)) {
+        return npa_put(target, key, value);
+    }
+    if (!(PyArray_CheckExact(key) || ours(key)) || PyArray_TYPE(mask) != NPY_BOOL ||
+        !npa_take_scalar(value, PyArray_TYPE(target), number)) {
+        return 0;
+    }
+    return npa_touch(mask, false) < 0 || npa_touch(target, true) < 0 ? -1 : npa_put_number(target, mask, number);
+}
+
 int npa_assign(PyObject *a, PyObject *key, PyObject *value)
 {
     PyArrayObject *self = (PyArrayObject *)a;
@@ -177,7 +192,8 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
     bool on_trial = npa_trials_on && npa_in_block();
     if (kind == 0 && (wanted || npa_key_wants(key)) &&
         !(on_trial && npa_trial_passes(npa_hook_setitem, (size_t)PyArray_NBYTES(self), true))) {
-        int before = npa_now(NPA_RECORDING), status = npa_here == NULL ? npa_put(self, key, value) : 0;
+        int before = npa_now(NPA_RECORDING), status = npa_here != NULL ? 0
+                   : npa_q.nrequests == 0 ? put_masked(self, key, value) : npa_put(self, key, value);
         bool few = status == 0 && npa_is_few(self, key, NPA_FEW_WRITTEN);
         if (status == 0 && !few && npa_here == NULL) {
             status = assign_masked(self, key, value);
@@ -231,7 +247,8 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
     PyObject *v = npa_settled(value), *x = v != NULL ? npa_exact_view(self) : NULL;
     bool due = npa_look_due();
     npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
-    int status = x != NULL ? npa_numpy.mapping.mp_ass_subscript(x, key, v) : -1;
+    int status = x == NULL ? -1 : kind == 0 ? put_masked((PyArrayObject *)x, key, v) : 0;
+    status = status == 0 ? npa_numpy.mapping.mp_ass_subscript(x, key, v) : status < 0 ? -1 : 0;
     if (due) {
         size_t bytes = kind == 1 && status == 0 ? npa_view_bytes(self, key) : SIZE_MAX;
         npa_stretch_end(&s, kind == 2 ? NPA_ELEMENT : NPA_SMALL, bytes == SIZE_MAX ? 0 : bytes);

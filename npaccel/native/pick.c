@@ -7,6 +7,53 @@
 
 #include <string.h>
 
+/* A mask is cut into pieces, which all threads go through: what each of them has is counted first. */
+enum { PIECE = 1 << 16, PIECES = 64 }; /* elements at least; pieces at most */
+
+typedef struct {
+    const char *mask;
+    int64_t n, piece, count;        /* of the mask; of a piece; how many are in */
+    int64_t before[PIECES + 1];     /* how many are in before a piece */
+    char *to;
+    const char *from;
+    size_t size; /* bytes of an element */
+} masked;
+
+static int64_t pieces_of(const masked *m) { return (m->n + m->piece - 1) / m->piece; }
+
+static int64_t length_of(const masked *m, int64_t i)
+{
+    return m->n - i * m->piece < m->piece ? m->n - i * m->piece : m->piece;
+}
+
+NPA_EACH_PROCESSOR static int64_t count_in(const char *mask, int64_t n)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        count += mask[i] != 0;
+    }
+    return count;
+}
+
+static void count_piece(void *context, int64_t i, int worker)
+{
+    masked *m = context;
+    (void)worker;
+    m->before[i + 1] = count_in(m->mask + i * m->piece, length_of(m, i));
+}
+
+static masked count_masked(const char *mask, int64_t n)
+{
+    int64_t piece = (n + PIECES - 1) / PIECES;
+    masked m = {.mask = mask, .n = n, .piece = piece < PIECE ? PIECE : (piece + 7) & ~(int64_t)7};
+    npa_pool_run(count_piece, &m, pieces_of(&m), NULL);
+    for (int64_t i = 0; i < pieces_of(&m); i++) {
+        m.before[i + 1] += m.before[i];
+    }
+    m.count = m.before[pieces_of(&m)];
+    return m;
+}
+
 /* Elements of `size` bytes each, of which `count` are in. The mask may be written meanwhile: what is
  * written never passes the end. */
 static void pick_elements(char *to, int64_t count, const char *from, const char *mask, int64_t n,
@@ -47,6 +94,15 @@ static void pick_elements(char *to, int64_t count, const char *from, const char 
         }
     }
     memset(to, 0, (size_t)(end - to));
+}
+
+static void pick_piece(void *context, int64_t i, int worker)
+{
+    masked *m = context;
+    int64_t size = (int64_t)m->size, at = i * m->piece;
+    (void)worker;
+    pick_elements(m->to + m->before[i] * size, m->before[i + 1] - m->before[i], m->from + at * size,
+                  m->mask + at, length_of(m, i), m->size);
 }
 
 static bool is_line(PyArrayObject *a)
@@ -110,6 +166,15 @@ static void put_elements(char *to, const char *from, int64_t count, const char *
     }
 }
 
+static void put_piece(void *context, int64_t i, int worker)
+{
+    masked *m = context;
+    int64_t size = (int64_t)m->size, at = i * m->piece;
+    (void)worker;
+    put_elements(m->to + at * size, m->from + m->before[i] * size, m->before[i + 1] - m->before[i],
+                 m->mask + at, length_of(m, i), m->size);
+}
+
 /* The same element wherever the mask is true; nothing else is written. */
 static void fill_elements(char *to, const char *from, const char *mask, int64_t n, size_t size)
 {
@@ -134,6 +199,14 @@ static void fill_elements(char *to, const char *from, const char *mask, int64_t 
             memcpy(to + i * (int64_t)size, from, size);
         }
     }
+}
+
+static void fill_piece(void *context, int64_t i, int worker)
+{
+    masked *m = context;
+    int64_t at = i * m->piece;
+    (void)worker;
+    fill_elements(m->to + at * (int64_t)m->size, m->from, m->mask + at, length_of(m, i), m->size);
 }
 
 static bool is_mask(PyObject *key)
@@ -161,7 +234,8 @@ int npa_pick(PyArrayObject *a, PyObject *key, PyObject **result)
     }
     int before = npa_now(NPA_IN_KERNELS), covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a);
     npy_intp dims[NPY_MAXDIMS], n = PyArray_SIZE(mask);
-    dims[0] = PyArray_CountNonzero(mask);
+    masked m = count_masked(PyArray_BYTES(mask), n);
+    dims[0] = m.count;
     for (int i = covered; i < ndim; i++) {
         dims[i - covered + 1] = PyArray_DIM(a, i);
     }
@@ -170,8 +244,9 @@ int npa_pick(PyArrayObject *a, PyObject *key, PyObject **result)
     PyObject *made = PyArray_NewFromDescr(&PyArray_Type, descr, ndim - covered + 1, dims, NULL, NULL,
                                           0, NULL);
     if (made != NULL) {
-        pick_elements(PyArray_BYTES((PyArrayObject *)made), dims[0], PyArray_BYTES(a),
-                      PyArray_BYTES(mask), n, (size_t)(PyArray_NBYTES(a) / n));
+        m.to = PyArray_BYTES((PyArrayObject *)made), m.from = PyArray_BYTES(a);
+        m.size = (size_t)(PyArray_NBYTES(a) / n);
+        npa_pool_run(pick_piece, &m, pieces_of(&m), NULL);
     }
     npa_now(before);
     *result = npa_adopted(made);
@@ -195,13 +270,14 @@ int npa_put(PyArrayObject *a, PyObject *key, PyObject *values)
     if (npa_touch(mask, false) < 0 || npa_touch(v, false) < 0 || npa_touch(a, true) < 0) {
         return -1;
     }
-    npy_intp n = PyArray_SIZE(mask), count = PyArray_CountNonzero(mask);
-    if (PyArray_DIM(v, 0) != count) {
+    npy_intp n = PyArray_SIZE(mask);
+    masked m = count_masked(PyArray_BYTES(mask), n);
+    if (PyArray_DIM(v, 0) != m.count) {
         return 0; /* one for all, or NumPy's error */
     }
     int before = npa_now(NPA_IN_KERNELS);
-    put_elements(PyArray_BYTES(a), PyArray_BYTES(v), count, PyArray_BYTES(mask), n,
-                 (size_t)(PyArray_NBYTES(a) / n));
+    m.to = PyArray_BYTES(a), m.from = PyArray_BYTES(v), m.size = (size_t)(PyArray_NBYTES(a) / n);
+    npa_pool_run(put_piece, &m, pieces_of(&m), NULL);
     npa_now(before);
     return 1;
 }
@@ -212,7 +288,9 @@ bool npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number)
         (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || !npa_apart(a, mask)) {
         return false;
     }
-    fill_elements(PyArray_BYTES(a), number, PyArray_BYTES(mask), PyArray_SIZE(mask),
-                  (size_t)PyArray_ITEMSIZE(a));
+    int64_t n = PyArray_SIZE(mask), piece = (n + PIECES - 1) / PIECES;
+    masked m = {.mask = PyArray_BYTES(mask), .n = n, .piece = piece < PIECE ? PIECE : piece,
+                .to = PyArray_BYTES(a), .from = number, .size = (size_t)PyArray_ITEMSIZE(a)};
+    npa_pool_run(fill_piece, &m, pieces_of(&m), NULL);
     return true;
 }
