@@ -91,6 +91,11 @@ STENCILS: dict[str, Callable[[Array], Any]] = {
         1 / (np.roll(x, 1, axis=1) - np.roll(x, -1, axis=1)) + np.sqrt(np.roll(x, 1, 0))
     ),
     "the largest of it": lambda x: (np.roll(x, 1, axis=1) * x).max(axis=0),
+    "as other numbers": lambda x: (
+        np.roll(x, 1, axis=0).view("i8") + 1,
+        np.roll(x, 1, axis=0).view("u4")[:, : x.shape[1]] + 1,
+        np.roll(x.ravel(), 1).view("u4")[: x.size] + 1,
+    ),
     "seen": lambda x: [r := np.roll(x, 1, axis=1), r + x],
     "written": lambda x: [r := np.roll(x, 1, axis=1), r.__setitem__(0, 7.0), r + x],
 }

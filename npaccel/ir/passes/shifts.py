@@ -40,7 +40,6 @@ class _Place:
 class _Piece:
     """A copy into a box of a buffer."""
 
-    fact: int
     begin: int  # offset of the box
     strides: tuple[int, ...]
     extents: tuple[int, ...]
@@ -58,7 +57,8 @@ class _Shifted:
     def read(self, view: View, shape: Sequence[int]) -> _Place | None:
         """Where a view of the buffer has its elements from; None: it is no box of it."""
         origin = _origin(view.offset, self.strides)
-        if len(shape) != len(self.strides) or origin is None:
+        fits = len(shape) == len(self.strides) and view.dtype == self.source.dtype
+        if not fits or origin is None:
             return None
         source, offset, wraps = self.source, self.source.offset, []
         for axis, (start, extent) in enumerate(zip(origin, shape, strict=True)):
@@ -205,8 +205,7 @@ class _Shifts:
             request = self.facts[place].request
             out = request.outputs[0]
             source = self._source(place)
-            piece = _Piece(place, out.offset, out.strides, request.shape, source)
-            pieces.append(piece)
+            pieces.append(_Piece(out.offset, out.strides, request.shape, source))
         shifted = _shifted(pieces)
         if shifted is None or not self._stays(shifted.source, reads[-1][0]):
             return None
