@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* A mask is cut into pieces, which all threads go through: what each of them has is counted first. */
+/* A mask is cut into pieces, which all threads go through: what each of them has is counted first. The caller
+ * keeps the GIL, so that nobody records meanwhile, and hides what workers read: they can't wait for it. */
 enum { PIECE = 1 << 16, PIECES = 64 }; /* elements at least; pieces at most */
 
 typedef struct {

@@ -21,11 +21,10 @@ static PyArrayObject *line_of(PyObject *o, int type)
     return good ? a : NULL;
 }
 
+/* With the GIL, so that nobody records meanwhile, and hides what workers read: they can't wait for it. */
 static void on_all(npa_task task, void *job, npy_intp n)
 {
-    Py_BEGIN_ALLOW_THREADS
     npa_pool_run(task, job, (n + CHUNK - 1) / CHUNK, NULL);
-    Py_END_ALLOW_THREADS
 }
 
 static npy_intp end_of(int64_t task, npy_intp n)
