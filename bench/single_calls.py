@@ -44,7 +44,7 @@ f.sum(); m.sum(); m.any(); m.all(); np.count_nonzero(m); np.median(x); np.percen
 s.sum(0); s.sum(1); s.mean(0); s.mean(1); s.var(0); s.std(1); s.min(0); s.max(1); s.argmax(0); s.argmin(1); s.any(0)
 np.cumsum(x); np.cumprod(x); s.cumsum(0); s.cumsum(1); np.diff(x); np.diff(s, axis=0); np.gradient(x); np.average(x)
 np.nansum(x); np.nanmean(x); np.nanstd(x); np.nanvar(x); np.nanmax(x); np.nanmin(x); np.nanargmax(x); np.nanmedian(x)
-np.nanmean(s, axis=0); np.nanprod(x); np.nancumsum(x); np.ediff1d(x); np.trapezoid(x); np.interp(x, grid, grid)
+np.nanmean(s, axis=0); np.nanprod(x); np.nancumsum(x); np.ediff1d(x); np.trapezoid(x); np.interp(x, grid, grid); np.interp(np.sort(x), grid, grid)
 x[m]; x[m9]; x[~m]; s[m2]; s[:, col]; s[row]; i[m]; f[m]; z[m]; x[j]; i[j]; s[a2, b2]; x.take(j); np.compress(m, x)
 w = x.copy(); w[m] = 0.0
 w = x.copy(); w[m] = v
@@ -59,6 +59,7 @@ w = x.copy(); w[1:] -= w[:-1]
 w = s.copy(); w[:, 0] = 3
 w = s.copy(); w[a2, b2] = 1.0
 w = x.copy(); np.add.at(w, j, 1.0)
+w = c3.copy(); np.add.at(w, j3, c3)
 w = x.copy(); np.putmask(w, m, 0)
 w = x.copy(); np.place(w, m, v)
 w = x.copy(); np.copyto(w, y, where=m)
@@ -71,7 +72,7 @@ np.nonzero(m); np.flatnonzero(m); np.argwhere(m); np.unique(i); np.isin(i, few);
 np.searchsorted(grid, x); np.digitize(x, grid); np.bincount(i); np.histogram(x); np.argsort(x); np.sort(x); np.partition(x, 5)
 np.tril(s); np.triu(s); np.diag(d); np.trace(s); np.eye(e); np.identity(e); np.tri(e); np.vander(d, 5); np.outer(d, d); np.kron(d[:9], d)
 np.concatenate((x, y)); np.stack((x, y)); np.stack((x, y), -1); np.vstack((x, y)); np.column_stack((x, y)); np.hstack((x, y))
-np.tile(d, 9); np.repeat(x, 2); np.roll(x, 3); np.roll(s, 1, axis=1); np.flip(x) + 0; np.rot90(s) + 0; np.pad(s, 1); np.append(x, y); np.insert(x, 2, 1.0); np.delete(x, 3)
+np.tile(d, 9); np.repeat(x, 2); np.roll(x, 3); np.roll(s, 1, axis=1); s - np.roll(s, 1, axis=0) - np.roll(s, -1, axis=1); np.flip(x) + 0; np.rot90(s) + 0; np.pad(s, 1); np.append(x, y); np.insert(x, 2, 1.0); np.delete(x, 3)
 np.zeros(n); np.ones(n); np.full(n, 2.0); np.arange(n); np.arange(n * 1.0); np.linspace(0, 1, n); np.empty(n).shape; np.zeros_like(x); np.ones_like(x)
 np.meshgrid(d, d); np.indices((e, e)); np.mgrid[0:e, 0:e]; np.logspace(0, 1, n); np.fromfunction(lambda p, q: p + q, (e, e)); np.geomspace(1, 2, n)
 x.astype("f4"); f.astype("f8"); x.astype("i8"); i.astype("f8"); x.copy(); s.T.copy(); np.ascontiguousarray(s.T); x.tolist()[:1] if n < 5000 else 0
@@ -107,6 +108,7 @@ def operands(n: int) -> dict[str, Any]:
         "f": x.astype("f4"),
         "i": i,
         "j": rng.integers(0, n, n),
+        "j3": rng.integers(0, n // 3, n // 3),
         "z": x + 1j * y,
         "m": m,
         "m9": m9,
