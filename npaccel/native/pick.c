@@ -27,10 +27,24 @@ static int64_t length_of(const masked *m, int64_t i)
     return m->n - i * m->piece < m->piece ? m->n - i * m->piece : m->piece;
 }
 
+/* A byte counts to 255, so vectors of bytes are summed in between. */
 NPA_EACH_PROCESSOR static int64_t count_in(const char *mask, int64_t n)
 {
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; i++) {
+    enum { LANES = 64, MOST = 255 };
+    int64_t count = 0, i = 0;
+    while (n - i >= LANES) {
+        int64_t rows = (n - i) / LANES < MOST ? (n - i) / LANES : MOST;
+        uint8_t lanes[LANES] = {0};
+        for (int64_t last = i + rows * LANES; i < last; i += LANES) {
+            for (int k = 0; k < LANES; k++) {
+                lanes[k] = (uint8_t)(lanes[k] + (mask[i + k] != 0));
+            }
+        }
+        for (int k = 0; k < LANES; k++) {
+            count += lanes[k];
+        }
+    }
+    for (; i < n; i++) {
         count += mask[i] != 0;
     }
     return count;
@@ -43,11 +57,15 @@ static void count_piece(void *context, int64_t i, int worker)
     m->before[i + 1] = count_in(m->mask + i * m->piece, length_of(m, i));
 }
 
-static masked count_masked(const char *mask, int64_t n)
+static masked count_masked(PyArrayObject *mask)
 {
-    int64_t piece = (n + PIECES - 1) / PIECES;
-    masked m = {.mask = mask, .n = n, .piece = piece < PIECE ? PIECE : (piece + 7) & ~(int64_t)7};
-    npa_pool_run(count_piece, &m, pieces_of(&m), NULL);
+    int64_t n = PyArray_SIZE(mask), piece = (n + PIECES - 1) / PIECES;
+    masked m = {.mask = PyArray_BYTES(mask), .n = n, .piece = piece < PIECE ? PIECE : (piece + 7) & ~(int64_t)7};
+    if (n <= m.piece) {
+        m.before[1] = PyArray_CountNonzero(mask);
+    } else {
+        npa_pool_run(count_piece, &m, pieces_of(&m), NULL);
+    }
     for (int64_t i = 0; i < pieces_of(&m); i++) {
         m.before[i + 1] += m.before[i];
     }
@@ -235,7 +253,7 @@ int npa_pick(PyArrayObject *a, PyObject *key, PyObject **result)
     }
     int before = npa_now(NPA_IN_KERNELS), covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a);
     npy_intp dims[NPY_MAXDIMS], n = PyArray_SIZE(mask);
-    masked m = count_masked(PyArray_BYTES(mask), n);
+    masked m = count_masked(mask);
     dims[0] = m.count;
     for (int i = covered; i < ndim; i++) {
         dims[i - covered + 1] = PyArray_DIM(a, i);
@@ -272,7 +290,7 @@ int npa_put(PyArrayObject *a, PyObject *key, PyObject *values)
         return -1;
     }
     npy_intp n = PyArray_SIZE(mask);
-    masked m = count_masked(PyArray_BYTES(mask), n);
+    masked m = count_masked(mask);
     if (PyArray_DIM(v, 0) != m.count) {
         return 0; /* one for all, or NumPy's error */
     }
