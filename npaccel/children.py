@@ -10,16 +10,14 @@ Knows how multiprocessing prepares a child. Must not know what is recorded.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import sys
-import types
-from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec
+from collections.abc import Callable
 from typing import Any, Final
 
 from npaccel import api
 from npaccel.blocks import Accelerate
 from npaccel.errors import NpaccelError
+from npaccel.later import when_imported
 from npaccel.runtime.warn import warn_user
 
 __all__ = ["enter", "keep"]
@@ -51,6 +49,7 @@ finally:
 """
 
 Options = tuple[int | None, str | None]
+_KEPT: Final[list[Accelerate]] = []  # open until the interpreter's end
 
 
 class Opening:
@@ -63,60 +62,26 @@ class Opening:
         return exec, (OPENING, {"path": sys.path.copy(), "options": self._options})
 
 
-class Watch:
-    """A finder for imports that finds nothing: it waits for modules that start processes, so that
-    nothing of them has to be imported before the program does.
+def _sends(opening: Opening, module: Any) -> None:
+    """Have what the module sends to children open the block there."""
+    prepare = getattr(module, "get_preparation_data", None)
+    if prepare is None:  # another version of it
+        return
 
-    Parameters
-    ----------
-    block : is kept open as long as this is there: until the interpreter's end.
-    """
+    @functools.wraps(prepare)
+    def get_preparation_data(*args: Any, **kwargs: Any) -> Any:
+        return prepare(*args, **kwargs) | {"npaccel": opening}
 
-    def __init__(self, block: Accelerate, options: Options) -> None:
-        self._block = block
-        self._opening = Opening(options)
-        self._awaited = set(SPAWNING)
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: Any = None
-    ) -> ModuleSpec | None:
-        """The spec of an awaited module, as others find it, but its loader tells us."""
-        if name not in self._awaited:
-            return None
-        self._awaited.remove(name)
-        spec = importlib.util.find_spec(name)
-        loader: Any = spec and spec.loader
-        if loader is not None:
-            run = loader.exec_module
-
-            def exec_module(module: types.ModuleType) -> None:
-                del loader.exec_module
-                run(module)
-                self.take(module)
-
-            loader.exec_module = exec_module
-        return spec
-
-    def take(self, module: Any) -> None:
-        """Have what the module sends to children open the block there."""
-        prepare = getattr(module, "get_preparation_data", None)
-        if prepare is None:  # another version of it
-            return
-
-        @functools.wraps(prepare)
-        def get_preparation_data(*args: Any, **kwargs: Any) -> Any:
-            return prepare(*args, **kwargs) | {"npaccel": self._opening}
-
-        module.get_preparation_data = get_preparation_data
+    module.get_preparation_data = get_preparation_data
 
 
 def keep(block: Accelerate, min_size: int | None, backend: str | None) -> None:
     """Enter the block for good, here and in children that are started from now on."""
     block.__enter__()
-    watch = Watch(block, (min_size, backend))
-    for name in SPAWNING & sys.modules.keys():
-        watch.take(sys.modules[name])
-    sys.meta_path.insert(0, watch)
+    _KEPT.append(block)
+    opening = Opening((min_size, backend))
+    for name in SPAWNING:
+        when_imported(name, functools.partial(_sends, opening))
 
 
 def enter(min_size: int | None, backend: str | None) -> None:

@@ -1,4 +1,5 @@
-"""Modules and objects that are made when they are first asked for something: starting is quick.
+"""Modules and objects that are made when they are first asked for something, and looks at modules
+that a program may never import: starting is quick.
 
 Imports nothing of npaccel. A module that a start does not need, and many processes never, is
 imported so, under the name by which type checkers know it:
@@ -15,12 +16,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Generic, TypeVar, cast
 
-__all__ = ["Once", "later", "stand_in"]
+__all__ = ["Once", "later", "stand_in", "when_imported"]
 
 Object = TypeVar("Object")
 
@@ -84,3 +86,53 @@ class _StandIn:
 def stand_in(once: Once[Object]) -> Object:
     """As what `once` gives, which is made when an attribute of it is asked for."""
     return cast(Object, _StandIn(once))
+
+
+class _Watch:
+    """A finder that waits for modules, which others find."""
+
+    def __init__(self) -> None:
+        self.actions: dict[str, list[Callable[[ModuleType], None]]] = {}
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec of an awaited module, as others find it, but its loader tells us."""
+        if name not in self.actions:
+            return None
+        finders = (finder for finder in sys.meta_path if finder is not self)
+        found = (find(name, path, target) for finder in finders if (find := _find(finder)))
+        spec: ModuleSpec | None = next((spec for spec in found if spec is not None), None)
+        loader: Any = spec and spec.loader
+        if loader is not None:
+            run = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                del loader.exec_module
+                run(module)
+                self.tell(module)
+
+            loader.exec_module = exec_module
+        return spec
+
+    def tell(self, module: ModuleType) -> None:
+        """Have it looked at."""
+        for action in self.actions[module.__name__]:
+            action(module)
+
+
+def _find(finder: Any) -> Any:
+    return getattr(finder, "find_spec", None)
+
+
+_WATCH = _Watch()
+
+
+def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
+    """Have `action` called with the module of that name: now, and whenever it is loaded."""
+    _WATCH.actions.setdefault(name, []).append(action)
+    if _WATCH not in sys.meta_path:
+        sys.meta_path.insert(0, _WATCH)
+    module = sys.modules.get(name)
+    if module is not None:
+        action(module)

@@ -9,11 +9,12 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import npaccel
-from npaccel import children
+from npaccel import later
 
 HERE = str(Path(npaccel.__file__).parent.parent)
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"} | {"PYTHONPATH": HERE}
@@ -143,10 +144,24 @@ def test_nothing_is_imported_for_it(tmp_path: Path) -> None:
 def test_an_awaited_module_is_loaded_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiprocessing, "spawn", importlib.import_module("multiprocessing.spawn"))
     monkeypatch.delitem(sys.modules, "multiprocessing.spawn")
-    watch = children.Watch(npaccel.accelerate(), (None, None))
-    monkeypatch.setattr(sys, "meta_path", [watch, *sys.meta_path])
-    assert watch.find_spec("multiprocessing.pool") is None
+    monkeypatch.setattr(sys, "meta_path", sys.meta_path.copy())
+    monkeypatch.setattr(later, "_WATCH", later._Watch())
+    seen: list[ModuleType] = []
+    later.when_imported("multiprocessing.spawn", seen.append)
+    assert later._WATCH.find_spec("multiprocessing.pool") is None
+    assert not seen
     module = importlib.import_module("multiprocessing.spawn")
-    assert isinstance(module.get_preparation_data("x")["npaccel"], children.Opening)
+    assert seen == [module]
     assert "exec_module" not in vars(module.__loader__)
-    assert module.get_preparation_data.__module__ == "multiprocessing.spawn"
+    later.when_imported("multiprocessing.spawn", seen.append)
+    assert seen == [module, module]
+
+
+def test_what_of_numpy_is_imported_later_is_seen(tmp_path: Path) -> None:
+    """The block is open before the program begins."""
+    source = """
+    import numpy as np
+    print(type(np.random.default_rng(1).normal(size=200_000)).__name__)
+    """
+    assert run(tmp_path, "print('numpy.random' in sys.modules)", "program.py") == "False\n"
+    assert run(tmp_path, source, "program.py") == "Array\n"

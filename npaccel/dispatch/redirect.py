@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 import functools
 import importlib
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any, Final
@@ -25,6 +24,7 @@ from npaccel.dispatch.method import EVALUATED, RECORDED
 from npaccel.dispatch.operands import take_array
 from npaccel.dispatch.ufunc import RECORDERS
 from npaccel.ir.names import SAME_BITS, SAME_BITS_IF_REAL
+from npaccel.later import when_imported
 
 __all__ = ["TABLE", "Table"]
 
@@ -220,14 +220,6 @@ def _rows() -> Iterator[tuple[Any, Look, Taker | None, str, str, bool, int]]:
         yield method, look, None, f"ufunc.{name}", f"ufunc.{name}", True, True
 
 
-def _ufuncs() -> Iterator[np.ufunc]:
-    modules: list[ModuleType | None] = [multiarray]
-    modules += [sys.modules.get(name) for name in LATER if "random" not in name]
-    for module in modules:
-        if module is not None:
-            yield from (value for value in vars(module).values() if type(value) is np.ufunc)
-
-
 # Modules of NumPy that a program may never import.
 LATER = ("numpy.linalg._umath_linalg", "numpy.fft._pocketfft_umath", "numpy.random")
 
@@ -241,42 +233,41 @@ class Table:
     def __init__(self, proofs: tuple[bool, bool, bool] | None = None) -> None:
         self.missing: list[str] = []
         self._proofs = proofs
+        self._prepared = False
         self._names: dict[str, Any] = {}  # NumPy's own, while ours stand in their place
-        self._modules: frozenset[str] | None = None
-        self._imported = 0  # modules of any kind, when these were looked at
         self._ufuncs: set[np.ufunc] = set()
 
     def prepare(self) -> None:
-        """Before the first block, and again when more of NumPy has been imported."""
-        if len(sys.modules) == self._imported:
+        """Before the first block; what of NumPy is imported later is seen then."""
+        if self._prepared:
             return
-        self._imported = len(sys.modules)
-        modules = frozenset(name for name in LATER if name in sys.modules)
-        if modules == self._modules:
-            return
+        self._prepared = True
         if self._proofs is None:
             self._proofs = _native.prove(np.frompyfunc(lambda x: x, 1, 1))
-        if self._modules is None:
-            _native.redirect_taker(_taker(_record_call))
-            for function, look, taker, name, *rest in _rows():
-                wrapped = None if taker is None else _taker(taker)
-                self._enter(function, look, wrapped, name, *rest)
-            functions: dict[Taker, tuple[str, int]] = dict.fromkeys(SMALL_FUNCTIONS, ("", -1))
-            functions |= WHOLE
-            for function, (reason, most) in functions.items():
-                _native.redirect_whole(function, function.__name__, reason, most)
-        for ufunc in _ufuncs():
-            possible = self._proofs[0] and ufunc not in self._ufuncs
-            exact = 2 * (ufunc.__name__ in SAME_BITS) + (ufunc.__name__ in SAME_BITS_IF_REAL)
-            if ufunc not in self._ufuncs and not (
-                possible and _native.redirect_ufunc(ufunc, exact)
-            ):
-                self.missing.append(ufunc.__name__)
+        _native.redirect_taker(_taker(_record_call))
+        for function, look, taker, name, *rest in _rows():
+            wrapped = None if taker is None else _taker(taker)
+            self._enter(function, look, wrapped, name, *rest)
+        functions: dict[Taker, tuple[str, int]] = dict.fromkeys(SMALL_FUNCTIONS, ("", -1))
+        functions |= WHOLE
+        for function, (reason, most) in functions.items():
+            _native.redirect_whole(function, function.__name__, reason, most)
+        self._see(multiarray)
+        for module in LATER:
+            when_imported(module, self._see)
+
+    def _see(self, module: ModuleType) -> None:
+        """Redirect its ufuncs, and methods of its random generators."""
+        assert self._proofs is not None
+        for ufunc in vars(module).values():
+            if type(ufunc) is not np.ufunc or ufunc in self._ufuncs:
+                continue
             self._ufuncs.add(ufunc)
-        if "numpy.random" in modules:
-            self._random(vars(sys.modules["numpy.random"]))
-        self._modules = modules
-        self._imported = len(sys.modules)
+            exact = 2 * (ufunc.__name__ in SAME_BITS) + (ufunc.__name__ in SAME_BITS_IF_REAL)
+            if not (self._proofs[0] and _native.redirect_ufunc(ufunc, exact)):
+                self.missing.append(ufunc.__name__)
+        if module.__name__ == "numpy.random":
+            self._random(vars(module))
 
     def _enter(self, function: Any, look: Look, taker: Any, name: str, *rest: Any) -> None:
         assert self._proofs is not None

@@ -563,9 +563,10 @@ bool npa_may_warn(bool without_scope);
 int npa_give_scope(PyObject *scope); /* to all that has none */
 /* at.c: u.at(*args), of three, where that is the common case. False: NumPy's to do, nothing was written. */
 bool npa_at_rows(PyUFuncObject *u, npa_exactness how, PyObject *const *args);
-/* search.c: what NumPy's function or method gives. NULL: its own to do. */
-typedef PyObject *npa_own(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
-npa_own npa_interp, npa_search;
+/* search.c, draws.c: what NumPy's function or method gives. NULL, perhaps with an error: its own to do. */
+typedef PyObject *npa_own(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+npa_own npa_interp, npa_search, npa_draws;
+void *npa_draws_method(const char *name); /* `what` npa_draws is, of a method of Generator; NULL: unknown */
 /* shift.c */
 npa_recorder npa_record_roll;
 /* boundary.c */

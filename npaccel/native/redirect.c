@@ -45,6 +45,7 @@ typedef struct {
     bool method, writes, copies, on_array; /* copies: unless it is told not to */
     bool moves;             /* its result has the same bits, whoever computes it */
     npa_own *own;           /* how it is done here; NULL: by NumPy */
+    void *what;             /* for that */
     int adopts;             /* 2: also shows whole plain views of ours as what they are views of */
     PyObject *taker;        /* NULL: NumPy runs it */
     const npa_small_function *small; /* how it is done on small arrays; NULL: by NumPy */
@@ -648,8 +649,9 @@ typedef struct {
 } call;
 
 /* ufunc.at of rows. */
-static PyObject *scatter(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
+    (void)what;
     int i = 0;
     while (i < nufuncs && (PyObject *)ufuncs[i] != ufunc) {
         i++;
@@ -662,14 +664,20 @@ static PyObject *scatter(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, P
 static const struct { const char *name; npa_own *run; } own[] = {
     {"ufunc.at", scatter}, {"interp", npa_interp}, {"ndarray.searchsorted", npa_search}};
 
-static npa_own *own_of(PyObject *name)
+static void find_own(target *t)
 {
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        if (PyUnicode_CompareWithASCIIString(name, own[i].name) == 0) {
-            return own[i].run;
-        }
+    const char *name = PyUnicode_AsUTF8(t->name);
+    if (name == NULL) {
+        PyErr_Clear();
+        return;
     }
-    return NULL;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        t->own = strcmp(name, own[i].name) == 0 ? own[i].run : t->own;
+    }
+    if (strncmp(name, "Generator.", 10) == 0) {
+        t->what = npa_draws_method(name + 10);
+        t->own = t->what != NULL ? npa_draws : NULL;
+    }
 }
 
 static bool did_own; /* the latest call */
@@ -677,7 +685,7 @@ static bool did_own; /* the latest call */
 static PyObject *in_numpy(const call *c)
 {
     bool words = c->dict != NULL && PyDict_GET_SIZE(c->dict) > 0;
-    PyObject *result = c->t->own != NULL && !words ? c->t->own(c->self, c->args, c->n, c->names) : NULL;
+    PyObject *result = c->t->own != NULL && !words ? c->t->own(c->t->what, c->self, c->args, c->n, c->names) : NULL;
     did_own = result != NULL;
     if (result != NULL || PyErr_Occurred()) {
         return result;
@@ -1263,14 +1271,20 @@ void npa_redirect_look(bool begin)
     set_subscripts();
 }
 
+static vectorcallfunc stub_of(int ufunc)
+{
+    return ufunc_exact[ufunc] == NPA_EXACT     ? exact_ufunc_stub
+           : ufunc_exact[ufunc] == NPA_INEXACT ? ufunc_stub
+                                               : real_ufunc_stub;
+}
+
 void npa_redirect_install(void)
 {
     for (int i = 0; i < ntargets; i++) {
         targets[i].definition->ml_meth = targets[i].stub;
     }
     for (int i = 0; i < nufuncs; i++) {
-        ufuncs[i]->vectorcall = ufunc_exact[i] == NPA_EXACT ? exact_ufunc_stub
-                              : ufunc_exact[i] == NPA_INEXACT ? ufunc_stub : real_ufunc_stub;
+        ufuncs[i]->vectorcall = stub_of(i);
     }
     for (int i = 0; i < nwholes; i++) {
         *wholes[i].slot = whole_stub;
@@ -1338,7 +1352,7 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
     case METH_VARARGS: case METH_O: case METH_NOARGS: row = 3; break;
     default: row = -1;
     }
-    if (row < 0 || ntargets == MOST || action < 0 || action >= ACTIONS || installed) {
+    if (row < 0 || ntargets == MOST || action < 0 || action >= ACTIONS) {
         Py_RETURN_FALSE;
     }
     for (int i = 0; i < ntargets; i++) {
@@ -1350,14 +1364,17 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
         .definition = d, .original = d->ml_meth, .stub = stubs[ntargets][row],
         .action = (enum action)action, .kind = kind, .writes = writes, .adopts = adopts, .moves = moves,
         .copies = PyUnicode_CompareWithASCIIString(name, "array") == 0,
-        .own = own_of(name),
         .on_array = Py_IS_TYPE(function, &PyMethodDescr_Type) &&
                     PyDescr_TYPE(function) == &PyArray_Type,
         .method = !PyCFunction_Check(function) && (action != RESULT || taker != Py_None),
         .taker = taker != Py_None ? Py_NewRef(taker) : NULL,
         .small = row == 0 || row == 2 ? npa_small_find(name) : NULL,
         .name = Py_NewRef(name), .reason = Py_NewRef(reason)};
+    find_own(&targets[ntargets]);
     ntargets++;
+    if (installed) {
+        d->ml_meth = targets[ntargets - 1].stub;
+    }
     Py_RETURN_TRUE;
 }
 
@@ -1370,7 +1387,7 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "Oi", &o, &exact)) {
         return NULL;
     }
-    if (!Py_IS_TYPE(o, &PyUFunc_Type) || installed || nufuncs == MOST_UFUNCS ||
+    if (!Py_IS_TYPE(o, &PyUFunc_Type) || nufuncs == MOST_UFUNCS ||
         PyUFunc_Type.tp_vectorcall_offset != (Py_ssize_t)offsetof(PyUFuncObject, vectorcall)) {
         Py_RETURN_FALSE;
     }
@@ -1383,6 +1400,9 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *args)
     }
     ufuncs[nufuncs] = (PyUFuncObject *)Py_NewRef(o), ufunc_exact[nufuncs] = (npa_exactness)exact;
     ufunc_originals[nufuncs++] = u->vectorcall;
+    if (installed) {
+        u->vectorcall = stub_of(nufuncs - 1);
+    }
     npa_operator_is_exact(o, (npa_exactness)exact);
     npa_small_operator(u, (npa_exactness)exact);
     Py_RETURN_TRUE;

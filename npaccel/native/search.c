@@ -166,8 +166,9 @@ static int side_of(PyObject *const *args, Py_ssize_t n, PyObject *names)
     return left || right ? right : -1;
 }
 
-PyObject *npa_search(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_search(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
+    (void)what;
     int type = PyArray_TYPE((PyArrayObject *)self), right = n >= 1 ? side_of(args, n, names) : -1;
     PyArrayObject *table = line_of(self, type), *values = n >= 1 ? line_of(args[0], type) : NULL;
     if (right < 0 || table == NULL || values == NULL || PyArray_NDIM(table) != 1 ||
@@ -260,9 +261,9 @@ static bool read_outside(PyObject *given, double inside, double *to)
 }
 
 /* interp(x, xp, fp, left, right) */
-PyObject *npa_interp(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_interp(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    (void)self;
+    (void)what, (void)self;
     PyArrayObject *given[3] = {NULL, NULL, NULL};
     for (int k = 0; k < 3 && n >= 3 && n <= 5 && names == NULL; k++) {
         given[k] = line_of(args[k], NPY_DOUBLE);

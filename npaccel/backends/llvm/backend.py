@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import importlib
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from npaccel import _native, forks
 from npaccel.backends.base import Capabilities, Compiled, Loaded
 from npaccel.backends.llvm.loaded import load_image
 from npaccel.backends.speeds import Speeds
 from npaccel.errors import BackendUnavailable, CompileError
-from npaccel.ir.nodes import Kernel
+
+if TYPE_CHECKING:
+    from npaccel.ir.nodes import Kernel
 
 __all__ = ["LlvmBackend"]
 

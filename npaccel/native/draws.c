@@ -1,0 +1,368 @@
+/* draws.c: methods of NumPy's Generator that draw many numbers, from PCG64, as NumPy draws them. */
+#include "record.h"
+#include "stream.h"
+
+#ifdef NPA_DRAWS
+
+#include <dlfcn.h>
+#include <math.h>
+#include <numpy/random/bitgen.h>
+#include <string.h>
+
+enum { MOST_SLOTS = 5, TRIED = 3001, MOST_RANGE = 1 << 28 }; /* TRIED: numbers of a proof */
+
+/* As NumPy's declarations have them; `begin` compares what is found so with what Python shows. */
+typedef struct {
+    npa_wide *words; /* state, inc */
+    int has_half;
+    uint32_t half;
+} pcg_state;
+
+/* What a parameter may be here: any number; '+': a positive one; '1': one between 0 and 1; 'n': a positive
+ * whole number. */
+typedef struct {
+    const char *name, *function, *allowed;
+    enum npa_drawing kind;
+    int then;
+    bool whole;
+    const char *slots[MOST_SLOTS + 1]; /* the parameters, "size", and others */
+    double defaults[2];
+    enum { UNKNOWN, GOOD, BAD } proved[2]; /* second: of NPA_FEW */
+    void (*draws)(void);
+} method;
+
+static method methods[] = {
+    {"random", NULL, "", NPA_UNIFORM, 0, false, {"size", "dtype", "out"}, {0}, {0}, NULL},
+    {"standard_normal", NULL, "", NPA_NORMAL, 0, false, {"size", "dtype", "out"}, {0}, {0}, NULL},
+    {"standard_exponential", NULL, "", NPA_EXPONENTIAL, 0, false, {"size", "dtype", "method", "out"}, {0}, {0}, NULL},
+    {"uniform", NULL, "..", NPA_UNIFORM, NPA_MOVED, false, {"low", "high", "size"}, {0, 1}, {0}, NULL},
+    {"normal", NULL, ".+", NPA_NORMAL, NPA_MOVED, false, {"loc", "scale", "size"}, {0, 1}, {0}, NULL},
+    {"exponential", NULL, "+", NPA_EXPONENTIAL, NPA_SCALED, false, {"scale", "size"}, {1}, {0}, NULL},
+    {"integers", NULL, "", NPA_BELOW, 0, true, {"low", "high", "size", "dtype", "endpoint"}, {0}, {0}, NULL},
+    {"lognormal", NULL, ".+", NPA_NORMAL, NPA_EXPED, false, {"mean", "sigma", "size"}, {0, 1}, {0}, NULL},
+    {"poisson", "random_poisson", "+", NPA_FEW, 0, true, {"lam", "size"}, {1}, {0}, NULL},
+    {"binomial", "random_binomial", "n1", NPA_BY_NUMPY, 0, true, {"n", "p", "size"}, {NAN, NAN}, {0}, NULL},
+};
+
+static struct {
+    PyObject *pcg64, *generator; /* NumPy's classes */
+    PyObject *bit_generator, *capsule, *lock, *acquire, *release; /* names */
+    enum { NOT_YET, READY, OTHER } is;
+} numpy;
+
+/* ------------------------------------------------------------------------------------ arguments */
+
+/* A call's arguments by the method's slots, NULL where not given. False: a wrong call, or one too long. */
+static bool read_slots(const method *m, PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **slots)
+{
+    int nslots = 0;
+    while (nslots < MOST_SLOTS && m->slots[nslots] != NULL) {
+        slots[nslots] = nslots < n ? args[nslots] : NULL;
+        nslots++;
+    }
+    Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t k = 0; k < named; k++) {
+        int i = 0;
+        while (i < nslots && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), m->slots[i]) != 0) {
+            i++;
+        }
+        if (i == nslots || slots[i] != NULL) {
+            return false;
+        }
+        slots[i] = args[n + k];
+    }
+    return n <= nslots;
+}
+
+static PyObject *slot_of(const method *m, PyObject *const *slots, const char *name)
+{
+    for (int i = 0; i < MOST_SLOTS && m->slots[i] != NULL; i++) {
+        if (strcmp(m->slots[i], name) == 0) {
+            return slots[i];
+        }
+    }
+    return NULL;
+}
+
+/* What a tuple or number asks for; how many numbers, or -1: another size. */
+static npy_intp read_size(PyObject *o, int *ndim, npy_intp *dims)
+{
+    npy_intp n = 1;
+    bool tuple = o != NULL && PyTuple_CheckExact(o);
+    *ndim = tuple ? (int)PyTuple_GET_SIZE(o) : 1;
+    if (o == NULL || (!tuple && !PyLong_CheckExact(o)) || *ndim < 1 || *ndim > NPA_MAX_DIMS) {
+        return -1;
+    }
+    for (int i = 0; i < *ndim; i++) {
+        PyObject *item = tuple ? PyTuple_GET_ITEM(o, i) : o;
+        dims[i] = PyLong_CheckExact(item) ? PyLong_AsSsize_t(item) : -1;
+        if (dims[i] < 1 || dims[i] > PY_SSIZE_T_MAX / 16 / n) {
+            PyErr_Clear();
+            return -1;
+        }
+        n *= dims[i];
+    }
+    return n;
+}
+
+static bool read_number(PyObject *o, double otherwise, char allowed, double *to)
+{
+    bool known = o == NULL || PyFloat_Check(o) || PyLong_CheckExact(o);
+    *to = o == NULL ? otherwise : known ? PyFloat_AsDouble(o) : NAN;
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return false;
+    }
+    bool good = known && isfinite(*to) && fabs(*to) < 1e15;
+    switch (allowed) {
+    case '+': return good && *to > 0;
+    case '1': return good && *to > 0 && *to < 1;
+    case 'n': return good && *to >= 1 && *to < 1e9 && *to == floor(*to) && o != NULL && PyLong_CheckExact(o);
+    default: return good;
+    }
+}
+
+static bool read_integer(PyObject *o, int64_t *to)
+{
+    if (!PyLong_CheckExact(o) && !PyArray_IsScalar(o, LongLong) && !PyArray_IsScalar(o, Long)) {
+        return false;
+    }
+    PyObject *number = PyNumber_Index(o);
+    *to = number != NULL ? PyLong_AsLongLong(number) : 0;
+    Py_XDECREF(number);
+    bool good = !PyErr_Occurred();
+    PyErr_Clear();
+    return good;
+}
+
+/* integers(low, high=None, size=None, dtype=np.int64, endpoint=False) */
+static bool read_range(PyObject *const *slots, npa_distribution *d)
+{
+    int64_t low = 0, high = 0;
+    bool two = slots[1] != NULL && slots[1] != Py_None, closed = slots[4] == Py_True;
+    if (slots[0] == NULL || !read_integer(slots[0], two ? &low : &high) ||
+        (two && !read_integer(slots[1], &high)) ||
+        (slots[4] != NULL && slots[4] != Py_True && slots[4] != Py_False) || high < low ||
+        (!closed && high == low)) {
+        return false;
+    }
+    uint64_t range = (uint64_t)high - (uint64_t)low - !closed;
+    d->offset = low, d->range = (uint32_t)range;
+    return range > 0 && range < MOST_RANGE; /* others draw again too often, or take 64 bits */
+}
+
+static bool read_parameters(const method *m, PyObject *const *slots, npa_distribution *d)
+{
+    PyObject *dtype = slot_of(m, slots, "dtype"), *out = slot_of(m, slots, "out");
+    PyTypeObject *usual = m->whole ? &PyLongArrType_Type : &PyDoubleArrType_Type;
+    if ((dtype != NULL && dtype != (PyObject *)usual) || (out != NULL && out != Py_None) ||
+        slot_of(m, slots, "method") != NULL) {
+        return false;
+    }
+    for (int i = 0; m->allowed[i] != 0; i++) {
+        if (!read_number(slots[i], m->defaults[i], m->allowed[i], &d->params[i])) {
+            return false;
+        }
+    }
+    d->kind = m->kind, d->then = m->then, d->whole = m->whole;
+    d->binomial = strcmp(m->name, "binomial") == 0;
+    d->shift = d->params[0], d->scale = d->then == NPA_SCALED ? d->params[0] : d->params[1];
+    if (m->kind == NPA_UNIFORM) {
+        d->scale = d->params[1] - d->params[0];
+        if (d->then == NPA_MOVED && !(d->scale > 0)) {
+            return false;
+        }
+    }
+    if (m->kind == NPA_FEW) {
+        d->kind = d->params[0] < 10 ? NPA_FEW : NPA_BY_NUMPY, d->limit = exp(-d->params[0]);
+    }
+    return m->kind != NPA_BELOW || read_range(slots, d);
+}
+
+/* ------------------------------------------------------------------------------------ generators */
+
+/* Where the state of the PCG64 of a generator is; NULL, without error: it has another source. */
+static pcg_state *state_of(PyObject *source)
+{
+    PyObject *capsule = (PyObject *)Py_TYPE(source) == numpy.pcg64 ? PyObject_GetAttr(source, numpy.capsule) : NULL;
+    bitgen_t *bits = capsule != NULL ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;
+    Py_XDECREF(capsule);
+    PyErr_Clear();
+    return bits != NULL ? bits->state : NULL;
+}
+
+/* Whether another thread draws from it, without the GIL. */
+static bool is_taken(PyObject *source)
+{
+    PyObject *lock = PyObject_GetAttr(source, numpy.lock);
+    PyObject *taken = lock != NULL ? PyObject_CallMethodOneArg(lock, numpy.acquire, Py_False) : NULL;
+    PyObject *done = taken == Py_True ? PyObject_CallMethodNoArgs(lock, numpy.release) : NULL;
+    bool free = done != NULL; /* and stays so while the GIL is held */
+    Py_XDECREF(lock), Py_XDECREF(taken), Py_XDECREF(done);
+    PyErr_Clear();
+    return !free;
+}
+
+static npa_pcg read_state(const pcg_state *s)
+{
+    return (npa_pcg){s->words[0], s->words[1], s->has_half != 0, s->half};
+}
+
+static void write_state(pcg_state *s, const npa_pcg *from)
+{
+    s->words[0] = from->state, s->has_half = from->has_half, s->half = from->half;
+}
+
+static PyObject *new_generator(void)
+{
+    PyObject *source = PyObject_CallFunction(numpy.pcg64, "i", 20261123);
+    PyObject *made = source != NULL ? PyObject_CallOneArg(numpy.generator, source) : NULL;
+    Py_XDECREF(source);
+    return made;
+}
+
+static PyObject *state_shown(PyObject *generator)
+{
+    PyObject *source = PyObject_GetAttr(generator, numpy.bit_generator);
+    PyObject *shown = source != NULL ? PyObject_GetAttrString(source, "state") : NULL;
+    Py_XDECREF(source);
+    return shown;
+}
+
+static PyObject *draw(PyObject *generator, const npa_distribution *d, int ndim, npy_intp *dims)
+{
+    PyObject *source = PyObject_GetAttr(generator, numpy.bit_generator), *made = NULL;
+    pcg_state *state = source != NULL ? state_of(source) : NULL;
+    if (state != NULL && !is_taken(source)) {
+        made = PyArray_SimpleNew(ndim, dims, d->whole ? NPY_INT64 : NPY_DOUBLE);
+    }
+    if (made != NULL) {
+        int before = npa_now(NPA_IN_KERNELS);
+        npa_pcg pcg = read_state(state);
+        npa_stream_draw(d, &pcg, PyArray_DATA((PyArrayObject *)made), PyArray_SIZE((PyArrayObject *)made));
+        write_state(state, &pcg);
+        npa_now(before);
+    }
+    Py_XDECREF(source);
+    return made;
+}
+
+/* ---------------------------------------------------------------------------------------- proofs */
+
+/* NumPy's functions, and its tables. */
+static bool begin(void)
+{
+    PyObject *random = PyImport_ImportModule("numpy.random");
+    PyObject *module = random != NULL ? PyImport_ImportModule("numpy.random._generator") : NULL;
+    PyObject *file = module != NULL ? PyObject_GetAttrString(module, "__file__") : NULL;
+    const char *path = file != NULL ? PyUnicode_AsUTF8(file) : NULL;
+    void *library = path != NULL ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void (*normal)(void) = NULL, (*exponential)(void) = NULL;
+    if (library != NULL) {
+        normal = (void (*)(void))dlsym(library, "random_standard_normal");
+        exponential = (void (*)(void))dlsym(library, "random_standard_exponential");
+        numpy.pcg64 = PyObject_GetAttrString(random, "PCG64");
+        numpy.generator = PyObject_GetAttrString(random, "Generator");
+    }
+    for (size_t i = 0; library != NULL && i < sizeof methods / sizeof *methods; i++) {
+        method *m = &methods[i];
+        m->draws = m->function != NULL ? (void (*)(void))dlsym(library, m->function) : normal;
+        m->proved[0] = m->proved[1] = m->draws == NULL ? BAD : UNKNOWN;
+    }
+    Py_XDECREF(random), Py_XDECREF(module), Py_XDECREF(file);
+    PyErr_Clear();
+    numpy.bit_generator = PyUnicode_InternFromString("bit_generator");
+    numpy.capsule = PyUnicode_InternFromString("capsule"), numpy.lock = PyUnicode_InternFromString("lock");
+    numpy.acquire = PyUnicode_InternFromString("acquire");
+    numpy.release = PyUnicode_InternFromString("release");
+    return normal != NULL && exponential != NULL && numpy.pcg64 != NULL && numpy.generator != NULL &&
+           numpy.release != NULL && npa_stream_learn(normal, exponential);
+}
+
+static bool same_bytes(PyObject *a, PyObject *b)
+{
+    PyArrayObject *x = (PyArrayObject *)a, *y = (PyArrayObject *)b;
+    return PyArray_Check(a) && PyArray_Check(b) && PyArray_NBYTES(x) == PyArray_NBYTES(y) &&
+           PyArray_TYPE(x) == PyArray_TYPE(y) &&
+           memcmp(PyArray_DATA(x), PyArray_DATA(y), (size_t)PyArray_NBYTES(x)) == 0;
+}
+
+static bool in_proof; /* NumPy's own methods draw */
+
+/* Whether a call of this kind draws here what NumPy draws, and leaves the generator as NumPy does: of this NumPy,
+ * on this machine. */
+static bool prove(const method *m, const npa_distribution *d, PyObject *const *slots)
+{
+    PyObject *theirs = new_generator(), *ours = theirs != NULL ? new_generator() : NULL;
+    PyObject *f = ours != NULL ? PyObject_GetAttrString(theirs, m->name) : NULL, *arguments = PyTuple_New(0),
+             *words = PyDict_New(), *size = PyLong_FromLong(TRIED), *a = NULL, *b = NULL, *x = NULL, *y = NULL;
+    npy_intp dims[1] = {TRIED};
+    bool good = f != NULL && arguments != NULL && words != NULL && size != NULL;
+    for (int i = 0; good && i < MOST_SLOTS && m->slots[i] != NULL; i++) {
+        PyObject *value = strcmp(m->slots[i], "size") == 0 ? size : slots[i];
+        good = value == NULL || PyDict_SetItemString(words, m->slots[i], value) == 0;
+    }
+    in_proof = true;
+    a = good ? PyObject_Call(f, arguments, words) : NULL;
+    in_proof = false;
+    b = a != NULL ? draw(ours, d, 1, dims) : NULL;
+    x = b != NULL ? state_shown(theirs) : NULL;
+    y = x != NULL ? state_shown(ours) : NULL;
+    good = y != NULL && same_bytes(a, b) && PyObject_RichCompareBool(x, y, Py_EQ) == 1;
+    Py_XDECREF(theirs), Py_XDECREF(ours), Py_XDECREF(f), Py_XDECREF(arguments), Py_XDECREF(words);
+    Py_XDECREF(size), Py_XDECREF(a), Py_XDECREF(b), Py_XDECREF(x), Py_XDECREF(y);
+    PyErr_Clear();
+    return good;
+}
+
+void *npa_draws_method(const char *name)
+{
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        if (strcmp(name, methods[i].name) == 0) {
+            return &methods[i];
+        }
+    }
+    return NULL;
+}
+
+PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    method *m = what;
+    PyObject *slots[MOST_SLOTS] = {NULL};
+    npa_distribution d = {0};
+    int ndim;
+    npy_intp dims[NPA_MAX_DIMS], size;
+    if (in_proof || numpy.is == OTHER || !read_slots(m, args, n, names, slots) ||
+        (size = read_size(slot_of(m, slots, "size"), &ndim, dims)) < 0 || !npa_stream_pays(m->kind, size) ||
+        !read_parameters(m, slots, &d) || !npa_stream_pays(d.kind, size)) {
+        return NULL;
+    }
+    if (numpy.is == NOT_YET) {
+        numpy.is = begin() ? READY : OTHER;
+    }
+    if (numpy.is == OTHER || (PyObject *)Py_TYPE(self) != numpy.generator) {
+        return NULL;
+    }
+    d.function = m->draws;
+    int way = d.kind == NPA_FEW;
+    if (m->proved[way] == UNKNOWN) {
+        m->proved[way] = prove(m, &d, slots) ? GOOD : BAD;
+    }
+    return m->proved[way] == GOOD ? draw(self, &d, ndim, dims) : NULL;
+}
+
+#else
+
+void *npa_draws_method(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+
+PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)what, (void)self, (void)args, (void)n, (void)names;
+    return NULL;
+}
+
+#endif

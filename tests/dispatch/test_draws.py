@@ -1,0 +1,251 @@
+"""Random numbers drawn here, against NumPy: values, shape, the generator afterwards, errors."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import npaccel
+
+Draw = Callable[[np.random.Generator, Any], Any]
+
+# Each kind of numbers, in each way that a call may say what is wanted.
+DRAWS: dict[str, Draw] = {
+    "random": lambda r, n: r.random(n),
+    "random, words": lambda r, n: r.random(size=n, dtype=np.float64, out=None),
+    "uniform": lambda r, n: r.uniform(-3, 5.5, n),
+    "uniform, words": lambda r, n: r.uniform(size=n, high=7),
+    "standard_normal": lambda r, n: r.standard_normal(n),
+    "normal": lambda r, n: r.normal(1.5, 2, n),
+    "normal, words": lambda r, n: r.normal(scale=np.float64(0.1), size=n),
+    "normal, defaults": lambda r, n: r.normal(size=n),
+    "standard_exponential": lambda r, n: r.standard_exponential(n),
+    "exponential": lambda r, n: r.exponential(0.25, n),
+    "lognormal": lambda r, n: r.lognormal(0.1, 0.5, n),
+    "integers below": lambda r, n: r.integers(10, size=n),
+    "integers between": lambda r, n: r.integers(-7, 9, n, endpoint=True),
+    "integers of a power of two": lambda r, n: r.integers(0, 1 << 20, n),
+    "integers, many": lambda r, n: r.integers(np.int64(3), (1 << 28) - 7, n),
+    "choice": lambda r, n: r.choice(50, n),
+    "poisson, few": lambda r, n: r.poisson(3, n),
+    "poisson, many": lambda r, n: r.poisson(44.5, n),
+    "binomial, few": lambda r, n: r.binomial(10, 0.3, n),
+    "binomial, many": lambda r, n: r.binomial(1000, 0.7, n),
+    # NumPy's own, which must go on where ours ended.
+    "single precision": lambda r, n: r.random(n, dtype=np.float32),
+    "integers of one byte": lambda r, n: r.integers(0, 200, n, dtype=np.uint8),
+    "large integers": lambda r, n: r.integers(0, 10**13, n),
+    "all of 32 bits": lambda r, n: r.integers(0, 1 << 32, n),
+    "one integer": lambda r, n: r.integers(0, 100),
+    "gamma": lambda r, n: r.gamma(2.0, size=n),
+    "inverse": lambda r, n: r.standard_exponential(n, method="inv"),
+    "numbers for each": lambda r, n: r.normal(np.arange(5.0), 1, (3, 5)),
+}
+# Around where work is shared out, with and without a rest.
+SIZES = (1, 15, 63, 64, 65, 1000, 8191, 16_384, 16_500, 40_000, 100_001)
+
+
+@pytest.fixture(params=[1, 2, 5])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = npaccel.config.threads
+    npaccel.config.threads = request.param
+    yield request.param
+    npaccel.config.threads = before
+
+
+def same(got: Any, want: Any) -> None:
+    got, want = np.asarray(got), np.asarray(want)
+    assert (got.dtype, got.shape, got.strides) == (want.dtype, want.shape, want.strides)
+    assert got.tobytes() == want.tobytes()
+
+
+def check(draws: list[tuple[str, Any]], seed: int) -> None:
+    """A generator's numbers, and what it is after each of them."""
+    theirs, ours = np.random.default_rng(seed), np.random.default_rng(seed)
+    for name, size in draws:
+        want = DRAWS[name](theirs, size)
+        with npaccel.accelerate():
+            got = DRAWS[name](ours, size)
+        same(got, want)
+        assert ours.bit_generator.state == theirs.bit_generator.state, (name, size)
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_numbers(name: str, threads: int) -> None:
+    for size in SIZES:
+        check([(name, size)], size)
+        check([("integers below", 33), (name, size), ("integers below", 1)], size + 1)
+
+
+def test_shapes() -> None:
+    for shape in ((3, 50), (40, 50, 20), (1, 20_000), (64,), (0,), (3, 0), ()):
+        for name in ("random", "normal", "integers below"):
+            check([(name, shape), (name, shape)], 5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(sorted(DRAWS)),
+            st.one_of(st.integers(1, 300), st.sampled_from(SIZES[5:])),
+        ),
+        max_size=8,
+    ),
+    st.integers(0, 2**64),
+)
+def test_one_after_the_other(draws: list[tuple[str, Any]], seed: int) -> None:
+    check(draws, seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=400, deadline=None)
+@given(st.sampled_from(sorted(DRAWS)), st.integers(8_000, 400_000), st.integers(0, 2**64))
+def test_many(name: str, size: int, seed: int) -> None:
+    check([("integers below", seed % 2 + 1), (name, size)], seed)
+
+
+@pytest.mark.parametrize(
+    ("kind", "mean"), [("poisson", 0.001), ("poisson", 9.99), ("poisson", 10), ("poisson", 1e6)]
+)
+def test_means(kind: str, mean: float, threads: int) -> None:
+    theirs, ours = np.random.default_rng(2), np.random.default_rng(2)
+    want = getattr(theirs, kind)(mean, 30_000)
+    with npaccel.accelerate():
+        got = getattr(ours, kind)(mean, 30_000)
+    same(got, want)
+    assert ours.bit_generator.state == theirs.bit_generator.state
+
+
+@pytest.mark.parametrize("kind", ["MT19937", "PCG64DXSM", "Philox", "SFC64"])
+def test_other_sources_are_numpys(kind: str) -> None:
+    source = getattr(np.random, kind)
+    theirs, ours = np.random.Generator(source(1)), np.random.Generator(source(1))
+    want = theirs.normal(size=20_000)
+    with npaccel.accelerate():
+        same(ours.normal(size=20_000), want)
+
+
+class Own(np.random.Generator):
+    """A class that draws otherwise."""
+
+    def random(self, *args: Any, **kwargs: Any) -> Any:
+        return -super().random(*args, **kwargs)
+
+
+def test_a_class_of_the_programs_own() -> None:
+    theirs, ours = Own(np.random.PCG64(3)), Own(np.random.PCG64(3))
+    want = theirs.random(50_000)
+    with npaccel.accelerate():
+        same(ours.random(50_000), want)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda r: r.normal(0, -1, 1000),
+        lambda r: r.normal("x", 1, 1000),
+        lambda r: r.normal(0, 1, -1),
+        lambda r: r.normal(0, 1, 100, 5),
+        lambda r: r.normal(0, 1, 100, size=5),
+        lambda r: r.normal(0, 1, sizes=100),
+        lambda r: r.uniform(0, np.inf, 100_000),
+        lambda r: r.exponential(-1, 1000),
+        lambda r: r.integers(5, 5, 1000),
+        lambda r: r.integers(5, 1, 1000),
+        lambda r: r.integers(2**70, size=1000),
+        lambda r: r.integers(size=1000),
+        lambda r: r.poisson(-1, 1000),
+        lambda r: r.poisson(np.nan, 100_000),
+        lambda r: r.binomial(-3, 0.5, 100_000),
+        lambda r: r.binomial(3, 1.5, 100_000),
+        lambda r: r.random((10**6, 10**6, 10**6, 10**6)),
+        lambda r: r.random(1000, dtype="i4"),
+        lambda r: r.random(1000, out=np.empty(5)),
+    ],
+)
+def test_errors(call: Callable[[np.random.Generator], Any]) -> None:
+    def told() -> tuple[type, str]:
+        with pytest.raises((ValueError, TypeError, OverflowError, MemoryError)) as error:
+            call(np.random.default_rng(1))
+        return error.type, str(error.value)
+
+    want = told()
+    with npaccel.accelerate():
+        assert told() == want
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda r: r.uniform(2, 2, 50_000),
+        lambda r: r.normal(0, 0, 50_000),
+        lambda r: r.normal(np.inf, 1, 50_000),
+        lambda r: r.normal(-0.0, 1e-320, 50_000),
+        lambda r: r.exponential(0, 50_000),
+        lambda r: r.exponential(1e-320, 50_000),
+        lambda r: r.lognormal(700, 30, 50_000),
+        lambda r: r.poisson(0, 50_000),
+        lambda r: r.binomial(0, 0.5, 50_000),
+        lambda r: r.binomial(5, 0, 50_000),
+        lambda r: r.binomial(5, 1, 50_000),
+        lambda r: r.integers(7, 8, 50_000),
+        lambda r: r.integers(-(2**63), 2**63 - 1, 50_000),
+        lambda r: r.integers(-(2**63), -(2**63) + 3, 50_000),
+        lambda r: r.integers(True, size=50_000, endpoint=True),
+        lambda r: r.random(out=np.empty(50_000)),
+        lambda r: r.random(np.int64(50_000)),
+        lambda r: r.random([10, 5000]),
+    ],
+)
+def test_edges(call: Callable[[np.random.Generator], Any]) -> None:
+    theirs, ours = np.random.default_rng(8), np.random.default_rng(8)
+    want = call(theirs)
+    with npaccel.accelerate():
+        same(call(ours), want)
+    assert ours.bit_generator.state == theirs.bit_generator.state
+
+
+def test_a_generator_that_another_thread_holds() -> None:
+    """NumPy waits for it, and so does what is drawn here."""
+    theirs, ours = np.random.default_rng(4), np.random.default_rng(4)
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with ours.bit_generator.lock:
+            held.set()
+            done.wait(0.2)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    want = theirs.random(50_000)
+    with npaccel.accelerate():
+        got = ours.random(50_000)
+    done.set()
+    thread.join()
+    same(got, want)
+
+
+def test_threads_that_share_a_generator() -> None:
+    """Each number is drawn once, by whoever."""
+    theirs, ours = np.random.default_rng(4), np.random.default_rng(4)
+    want = set(theirs.random(8 * 40_000).tolist())
+    got: list[Any] = []
+
+    def draw() -> None:
+        with npaccel.accelerate():
+            got.extend(ours.random(n) for n in (40_000, 10_000, 30_000))
+
+    workers = [threading.Thread(target=draw) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert set(np.concatenate([np.asarray(x) for x in got]).tolist()) == want
