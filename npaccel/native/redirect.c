@@ -455,6 +455,9 @@ static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
     PyObject *result, *reason = NULL, *shifted[NESTED];
     npa_pass_because(NULL);
     if (u->core_enabled) {
+        if ((result = npa_fft_rows(u, args, n, names)) != NULL || PyErr_Occurred()) {
+            return result;
+        }
         return only_plain(args, n)
                    ? run_ufunc(self, args, nargs, names, PyUnicode_FromString("generalised ufunc"))
                    : numpy_ufunc_call(self, args, nargs, names);

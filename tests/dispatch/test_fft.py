@@ -1,0 +1,101 @@
+"""Transforms of many rows, on all threads: NumPy's to the bit, warnings and errors too."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+
+Array = np.ndarray[Any, Any]
+SHAPES = [(300, 200), (40, 50, 30), (3, 9000), (9000, 3), (20_000, 8), (1, 50_000), (17, 1, 2000)]
+CALLS: dict[str, Callable[[Array], Any]] = {
+    "fft": lambda a: np.fft.fft(a),
+    "first axis": lambda a: np.fft.fft(a, axis=0),
+    "ifft": lambda a: np.fft.ifft(a),
+    "fft2": lambda a: np.fft.fft2(a),
+    "ifftn": lambda a: np.fft.ifftn(a, norm="ortho"),
+    "rfft, even": lambda a: np.fft.rfft(a.real, 100),
+    "rfft, odd": lambda a: np.fft.rfft(a.real, 101, axis=0),
+    "rfftn": lambda a: np.fft.rfftn(a.real),
+    "irfft": lambda a: np.fft.irfft(a),
+    "irfftn": lambda a: np.fft.irfftn(a),
+    "longer": lambda a: np.fft.fft(a, a.shape[-1] + 13, norm="ortho"),
+    "shorter": lambda a: np.fft.fft(a, max(a.shape[-1] // 3, 1), norm="forward"),
+    "of real numbers": lambda a: np.fft.fft(a.real),
+    "of integers": lambda a: np.fft.fft(np.arange(a.size).reshape(a.shape)),
+    "transposed": lambda a: np.fft.fft(a.T),
+    "reversed": lambda a: np.fft.ifft(a[::-1, ::1][..., ::-2]),
+    "repeated": lambda a: np.fft.fft(np.broadcast_to(a[:1], a.shape)),
+    "single precision": lambda a: np.fft.fft(a.astype("c8")),
+    "other bytes": lambda a: np.fft.fft(a.astype(">c16")),
+    "given": lambda a: np.fft.fft(a, out=np.zeros(a.shape, complex)),
+    "given, by columns": lambda a: np.fft.fft(a, out=np.zeros(a.shape[::-1], complex).T),
+    "of what is pending": lambda a: np.fft.fft(a * 2.0 + 1.0),
+    "used at once": lambda a: np.fft.ifft2(np.fft.fft2(a) * 0.5).real,
+}
+
+
+@pytest.fixture(params=[1, 2, 5])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = npaccel.config.threads
+    npaccel.config.threads = request.param
+    yield request.param
+    npaccel.config.threads = before
+
+
+def told(call: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """Value or error, and the warnings."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        try:
+            value = np.asarray(call())
+            result: Any = (value.dtype, value.shape, value.tobytes())
+        except (ValueError, TypeError, IndexError, FloatingPointError) as error:
+            result = (type(error), str(error))
+    return result, [str(warning.message) for warning in heard]
+
+
+def same(call: Callable[[], Any]) -> None:
+    want = told(call)
+    with npaccel.accelerate():
+        got = told(call)
+    assert got == want
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_rows(name: str, threads: int) -> None:
+    for shape in SHAPES:
+        rng = np.random.default_rng(len(shape))
+        z = rng.normal(size=shape) + 1j * rng.normal(size=shape)
+        same(lambda z=z: CALLS[name](z))
+
+
+def test_into_itself() -> None:
+    z = np.random.default_rng(1).normal(size=(300, 300)) + 0j
+    want, got = z.copy(), z.copy()
+    np.fft.fft(want, axis=0, out=want)
+    with npaccel.accelerate():
+        np.fft.fft(got, axis=0, out=got)
+    assert want.tobytes() == got.tobytes()
+
+
+def test_warnings_and_errors() -> None:
+    z = np.random.default_rng(1).normal(size=(300, 300)) + 0j
+    z[7, 3] = np.inf
+    same(lambda: np.fft.fft(z))
+    same(lambda: np.fft.fft(z * 1e308))
+    with np.errstate(all="raise"):
+        same(lambda: np.fft.fft(z))
+    with np.errstate(under="warn"):
+        same(lambda: np.fft.fft(np.full((300, 300), 1e-310 + 0j)))
+    same(lambda: np.fft.fft(z, out=np.zeros((300, 2), complex)))
+    same(lambda: np.fft.fft(z, 0))
+    same(lambda: np.fft.fft(z, axis=5))
+    frozen = np.zeros((300, 300), complex)
+    frozen.flags.writeable = False
+    same(lambda: np.fft.fft(z, out=frozen))
