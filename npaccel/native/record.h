@@ -565,9 +565,9 @@ int npa_give_scope(PyObject *scope); /* to all that has none */
 bool npa_at_rows(PyUFuncObject *u, npa_exactness how, PyObject *const *args);
 /* fft.c: a transform of many rows, as numpy.fft calls it. NULL, perhaps with an error: NumPy's to do. */
 PyObject *npa_fft_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names);
-/* search.c, draws.c: what NumPy's function or method gives. NULL, perhaps with an error: its own to do. */
+/* search.c, draws.c, sort.c: what NumPy's function or method gives. NULL, perhaps with an error: its own to do. */
 typedef PyObject *npa_own(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
-npa_own npa_interp, npa_search, npa_draws;
+npa_own npa_interp, npa_search, npa_draws, npa_sort;
 void *npa_draws_method(const char *name); /* `what` npa_draws is, of a method of Generator; NULL: unknown */
 /* shift.c */
 npa_recorder npa_record_roll;

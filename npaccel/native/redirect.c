@@ -665,7 +665,8 @@ static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_
 
 /* What is done here as NumPy does it, but faster. */
 static const struct { const char *name; npa_own *run; } own[] = {
-    {"ufunc.at", scatter}, {"interp", npa_interp}, {"ndarray.searchsorted", npa_search}};
+    {"ufunc.at", scatter}, {"interp", npa_interp}, {"ndarray.searchsorted", npa_search},
+    {"ndarray.sort", npa_sort}};
 
 static void find_own(target *t)
 {
