@@ -1,4 +1,5 @@
-/* draws.c: methods of NumPy's Generator that draw many numbers, from PCG64, as NumPy draws them. */
+/* draws.c: methods of NumPy's Generator, with PCG64, and RandomState, with MT19937, that draw many numbers, as
+ * NumPy draws them. */
 #include "record.h"
 #include "stream.h"
 
@@ -9,14 +10,25 @@
 #include <numpy/random/bitgen.h>
 #include <string.h>
 
-enum { MOST_SLOTS = 5, TRIED = 3001, MOST_RANGE = 1 << 28 }; /* TRIED: numbers of a proof */
+enum { MOST_SLOTS = 5, TRIED = 3001, FEW = 128, MOST_RANGE = 1 << 28 }; /* TRIED: numbers of a proof */
 
-/* As NumPy's declarations have them; `begin` compares what is found so with what Python shows. */
+/* As NumPy's declarations have them; a proof compares what is made of them with what Python shows. */
 typedef struct {
     npa_wide *words; /* state, inc */
     int has_half;
     uint32_t half;
 } pcg_state;
+
+typedef struct {
+    uint32_t key[NPA_TWISTER_WORDS];
+    int pos;
+} twister_state;
+
+typedef struct { /* part of a RandomState, behind a bitgen_t */
+    bitgen_t *bits;
+    int has_gauss;
+    double gauss;
+} gauss_state;
 
 /* What a parameter may be here: any number; '+': a positive one; '1': one between 0 and 1; 'n': a positive
  * whole number. */
@@ -25,7 +37,7 @@ typedef struct {
     enum npa_drawing kind;
     int then;
     bool whole;
-    const char *slots[MOST_SLOTS + 1]; /* the parameters, "size", and others */
+    const char *slots[MOST_SLOTS + 1]; /* the parameters, "size", and others; "*": all arguments are the size */
     double defaults[2];
     enum { UNKNOWN, GOOD, BAD } proved[2]; /* second: of NPA_FEW */
     void (*draws)(void);
@@ -44,9 +56,20 @@ static method methods[] = {
     {"binomial", "random_binomial", "n1", NPA_BY_NUMPY, 0, true, {"n", "p", "size"}, {NAN, NAN}, {0}, NULL},
 };
 
+static method old_methods[] = {
+    {"rand", NULL, "", NPA_UNIFORM, 0, false, {"*"}, {0}, {0}, NULL},
+    {"random_sample", NULL, "", NPA_UNIFORM, 0, false, {"size"}, {0}, {0}, NULL},
+    {"random", NULL, "", NPA_UNIFORM, 0, false, {"size"}, {0}, {0}, NULL},
+    {"uniform", NULL, "..", NPA_UNIFORM, NPA_MOVED, false, {"low", "high", "size"}, {0, 1}, {0}, NULL},
+    {"randn", NULL, "", NPA_NORMAL, 0, false, {"*"}, {0}, {0}, NULL},
+    {"standard_normal", NULL, "", NPA_NORMAL, 0, false, {"size"}, {0}, {0}, NULL},
+    {"normal", NULL, ".+", NPA_NORMAL, NPA_MOVED, false, {"loc", "scale", "size"}, {0, 1}, {0}, NULL},
+    {"randint", NULL, "", NPA_BELOW, 0, true, {"low", "high", "size", "dtype"}, {0}, {0}, NULL},
+};
+
 static struct {
-    PyObject *pcg64, *generator; /* NumPy's classes */
-    PyObject *bit_generator, *capsule, *lock, *acquire, *release; /* names */
+    PyObject *pcg64, *generator, *twister, *old; /* NumPy's classes */
+    PyObject *bit_generator, *old_bit_generator, *capsule, *lock, *acquire, *release; /* names */
     enum { NOT_YET, READY, OTHER } is;
 } numpy;
 
@@ -56,6 +79,9 @@ static struct {
 static bool read_slots(const method *m, PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **slots)
 {
     int nslots = 0;
+    if (m->slots[0][0] == '*') {
+        return names == NULL && n > 0;
+    }
     while (nslots < MOST_SLOTS && m->slots[nslots] != NULL) {
         slots[nslots] = nslots < n ? args[nslots] : NULL;
         nslots++;
@@ -84,17 +110,15 @@ static PyObject *slot_of(const method *m, PyObject *const *slots, const char *na
     return NULL;
 }
 
-/* What a tuple or number asks for; how many numbers, or -1: another size. */
-static npy_intp read_size(PyObject *o, int *ndim, npy_intp *dims)
+/* How many numbers these dimensions ask for; -1: they are others. */
+static npy_intp read_dims(PyObject *const *items, Py_ssize_t ndim, npy_intp *dims)
 {
     npy_intp n = 1;
-    bool tuple = o != NULL && PyTuple_CheckExact(o);
-    *ndim = tuple ? (int)PyTuple_GET_SIZE(o) : 1;
-    if (o == NULL || (!tuple && !PyLong_CheckExact(o)) || *ndim < 1 || *ndim > NPA_MAX_DIMS) {
+    if (ndim < 1 || ndim > NPA_MAX_DIMS) {
         return -1;
     }
-    for (int i = 0; i < *ndim; i++) {
-        PyObject *item = tuple ? PyTuple_GET_ITEM(o, i) : o;
+    for (int i = 0; i < ndim; i++) {
+        PyObject *item = items[i];
         dims[i] = PyLong_CheckExact(item) ? PyLong_AsSsize_t(item) : -1;
         if (dims[i] < 1 || dims[i] > PY_SSIZE_T_MAX / 16 / n) {
             PyErr_Clear();
@@ -103,6 +127,17 @@ static npy_intp read_size(PyObject *o, int *ndim, npy_intp *dims)
         n *= dims[i];
     }
     return n;
+}
+
+/* What a tuple or number asks for, or all of the arguments. */
+static npy_intp read_size(const method *m, PyObject *const *slots, PyObject *const *args, Py_ssize_t n, int *ndim,
+                          npy_intp *dims)
+{
+    PyObject *size = slot_of(m, slots, "size");
+    bool all = m->slots[0][0] == '*', tuple = size != NULL && PyTuple_CheckExact(size);
+    Py_ssize_t count = all ? n : tuple ? PyTuple_GET_SIZE(size) : size != NULL;
+    *ndim = (int)count;
+    return read_dims(all ? args : tuple ? PySequence_Fast_ITEMS(size) : &size, count, dims);
 }
 
 static bool read_number(PyObject *o, double otherwise, char allowed, double *to)
@@ -139,7 +174,7 @@ static bool read_integer(PyObject *o, int64_t *to)
 static bool read_range(PyObject *const *slots, npa_distribution *d)
 {
     int64_t low = 0, high = 0;
-    bool two = slots[1] != NULL && slots[1] != Py_None, closed = slots[4] == Py_True;
+    bool two = slots[1] != NULL && slots[1] != Py_None, closed = slots[4] == Py_True; /* RandomState has no slot 4 */
     if (slots[0] == NULL || !read_integer(slots[0], two ? &low : &high) ||
         (two && !read_integer(slots[1], &high)) ||
         (slots[4] != NULL && slots[4] != Py_True && slots[4] != Py_False) || high < low ||
@@ -155,7 +190,8 @@ static bool read_parameters(const method *m, PyObject *const *slots, npa_distrib
 {
     PyObject *dtype = slot_of(m, slots, "dtype"), *out = slot_of(m, slots, "out");
     PyTypeObject *usual = m->whole ? &PyLongArrType_Type : &PyDoubleArrType_Type;
-    if ((dtype != NULL && dtype != (PyObject *)usual) || (out != NULL && out != Py_None) ||
+    bool named = dtype == (PyObject *)usual || (m->whole && dtype == (PyObject *)&PyLong_Type);
+    if ((dtype != NULL && !named) || (out != NULL && out != Py_None) ||
         slot_of(m, slots, "method") != NULL) {
         return false;
     }
@@ -181,10 +217,10 @@ static bool read_parameters(const method *m, PyObject *const *slots, npa_distrib
 
 /* ------------------------------------------------------------------------------------ generators */
 
-/* Where the state of the PCG64 of a generator is; NULL, without error: it has another source. */
-static pcg_state *state_of(PyObject *source)
+/* Where the state of a generator's source is; NULL, without error: it is of another class. */
+static void *state_of(PyObject *source, PyObject *type)
 {
-    PyObject *capsule = (PyObject *)Py_TYPE(source) == numpy.pcg64 ? PyObject_GetAttr(source, numpy.capsule) : NULL;
+    PyObject *capsule = (PyObject *)Py_TYPE(source) == type ? PyObject_GetAttr(source, numpy.capsule) : NULL;
     bitgen_t *bits = capsule != NULL ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;
     Py_XDECREF(capsule);
     PyErr_Clear();
@@ -203,44 +239,81 @@ static bool is_taken(PyObject *source)
     return !free;
 }
 
-static npa_pcg read_state(const pcg_state *s)
+static void draw_new(pcg_state *s, const npa_distribution *d, npa_drawn *to, npy_intp n)
 {
-    return (npa_pcg){s->words[0], s->words[1], s->has_half != 0, s->half};
+    npa_pcg pcg = {s->words[0], s->words[1], s->has_half != 0, s->half};
+    npa_stream_draw(d, &pcg, to, n);
+    s->words[0] = pcg.state, s->has_half = pcg.has_half, s->half = pcg.half;
 }
 
-static void write_state(pcg_state *s, const npa_pcg *from)
+/* What a RandomState keeps of normal numbers: it begins with the address of the bitgen_t before it. */
+static gauss_state *gauss_of(PyObject *old)
 {
-    s->words[0] = from->state, s->has_half = from->has_half, s->half = from->half;
+    char *begin = (char *)old, *end = begin + Py_TYPE(old)->tp_basicsize - sizeof(gauss_state);
+    for (char *at = begin + sizeof(PyObject) + sizeof(bitgen_t); at <= end; at += sizeof(void *)) {
+        if (((gauss_state *)at)->bits == (bitgen_t *)(at - sizeof(bitgen_t))) {
+            return (gauss_state *)at;
+        }
+    }
+    return NULL;
 }
 
-static PyObject *new_generator(void)
+static bool draw_old(PyObject *self, twister_state *s, const npa_distribution *d, npa_drawn *to, npy_intp n)
 {
-    PyObject *source = PyObject_CallFunction(numpy.pcg64, "i", 20261123);
-    PyObject *made = source != NULL ? PyObject_CallOneArg(numpy.generator, source) : NULL;
+    gauss_state *g = gauss_of(self);
+    npa_twister t = {.pos = s->pos, .has_gauss = g != NULL ? &g->has_gauss : NULL, .gauss = g != NULL ? &g->gauss : NULL};
+    memcpy(t.key, s->key, sizeof t.key);
+    if (g == NULL || !npa_twister_draw(d, &t, to, n)) {
+        return false;
+    }
+    memcpy(s->key, t.key, sizeof t.key);
+    s->pos = t.pos;
+    return true;
+}
+
+static PyObject *new_generator(bool old)
+{
+    PyObject *source = PyObject_CallFunction(old ? numpy.twister : numpy.pcg64, "i", 20261123);
+    PyObject *made = source != NULL ? PyObject_CallOneArg(old ? numpy.old : numpy.generator, source) : NULL;
     Py_XDECREF(source);
     return made;
 }
 
+/* What Python shows of its state: something to compare. */
 static PyObject *state_shown(PyObject *generator)
 {
-    PyObject *source = PyObject_GetAttr(generator, numpy.bit_generator);
-    PyObject *shown = source != NULL ? PyObject_GetAttrString(source, "state") : NULL;
-    Py_XDECREF(source);
+    if ((PyObject *)Py_TYPE(generator) != numpy.old) {
+        PyObject *source = PyObject_GetAttr(generator, numpy.bit_generator);
+        PyObject *shown = source != NULL ? PyObject_GetAttrString(source, "state") : NULL;
+        Py_XDECREF(source);
+        return shown;
+    }
+    PyObject *state = PyObject_CallMethod(generator, "get_state", NULL);
+    PyObject *text = state != NULL && PyTuple_Check(state) && PyTuple_GET_SIZE(state) == 5
+                   ? PyObject_CallMethod(PyTuple_GET_ITEM(state, 1), "tobytes", NULL) : NULL;
+    PyObject *shown = text != NULL ? PyTuple_Pack(4, text, PyTuple_GET_ITEM(state, 2), PyTuple_GET_ITEM(state, 3),
+                                                  PyTuple_GET_ITEM(state, 4)) : NULL;
+    Py_XDECREF(state), Py_XDECREF(text);
     return shown;
 }
 
-static PyObject *draw(PyObject *generator, const npa_distribution *d, int ndim, npy_intp *dims)
+static PyObject *draw(PyObject *self, const npa_distribution *d, int ndim, npy_intp *dims)
 {
-    PyObject *source = PyObject_GetAttr(generator, numpy.bit_generator), *made = NULL;
-    pcg_state *state = source != NULL ? state_of(source) : NULL;
+    bool old = (PyObject *)Py_TYPE(self) == numpy.old;
+    PyObject *source = PyObject_GetAttr(self, old ? numpy.old_bit_generator : numpy.bit_generator), *made = NULL;
+    void *state = source != NULL ? state_of(source, old ? numpy.twister : numpy.pcg64) : NULL;
     if (state != NULL && !is_taken(source)) {
         made = PyArray_SimpleNew(ndim, dims, d->whole ? NPY_INT64 : NPY_DOUBLE);
     }
     if (made != NULL) {
         int before = npa_now(NPA_IN_KERNELS);
-        npa_pcg pcg = read_state(state);
-        npa_stream_draw(d, &pcg, PyArray_DATA((PyArrayObject *)made), PyArray_SIZE((PyArrayObject *)made));
-        write_state(state, &pcg);
+        npa_drawn *to = PyArray_DATA((PyArrayObject *)made);
+        npy_intp n = PyArray_SIZE((PyArrayObject *)made);
+        if (!old) {
+            draw_new(state, d, to, n);
+        } else if (!draw_old(self, state, d, to, n)) {
+            Py_CLEAR(made);
+        }
         npa_now(before);
     }
     Py_XDECREF(source);
@@ -263,6 +336,8 @@ static bool begin(void)
         exponential = (void (*)(void))dlsym(library, "random_standard_exponential");
         numpy.pcg64 = PyObject_GetAttrString(random, "PCG64");
         numpy.generator = PyObject_GetAttrString(random, "Generator");
+        numpy.twister = PyObject_GetAttrString(random, "MT19937");
+        numpy.old = PyObject_GetAttrString(random, "RandomState");
     }
     for (size_t i = 0; library != NULL && i < sizeof methods / sizeof *methods; i++) {
         method *m = &methods[i];
@@ -272,11 +347,12 @@ static bool begin(void)
     Py_XDECREF(random), Py_XDECREF(module), Py_XDECREF(file);
     PyErr_Clear();
     numpy.bit_generator = PyUnicode_InternFromString("bit_generator");
+    numpy.old_bit_generator = PyUnicode_InternFromString("_bit_generator");
     numpy.capsule = PyUnicode_InternFromString("capsule"), numpy.lock = PyUnicode_InternFromString("lock");
     numpy.acquire = PyUnicode_InternFromString("acquire");
     numpy.release = PyUnicode_InternFromString("release");
     return normal != NULL && exponential != NULL && numpy.pcg64 != NULL && numpy.generator != NULL &&
-           numpy.release != NULL && npa_stream_learn(normal, exponential);
+           numpy.twister != NULL && numpy.old != NULL && numpy.release != NULL && npa_stream_learn(normal, exponential);
 }
 
 static bool same_bytes(PyObject *a, PyObject *b)
@@ -291,14 +367,16 @@ static bool in_proof; /* NumPy's own methods draw */
 
 /* Whether a call of this kind draws here what NumPy draws, and leaves the generator as NumPy does: of this NumPy,
  * on this machine. */
-static bool prove(const method *m, const npa_distribution *d, PyObject *const *slots)
+static bool prove(const method *m, bool old, const npa_distribution *d, PyObject *const *slots)
 {
-    PyObject *theirs = new_generator(), *ours = theirs != NULL ? new_generator() : NULL;
-    PyObject *f = ours != NULL ? PyObject_GetAttrString(theirs, m->name) : NULL, *arguments = PyTuple_New(0),
+    PyObject *theirs = new_generator(old), *ours = theirs != NULL ? new_generator(old) : NULL;
+    PyObject *f = ours != NULL ? PyObject_GetAttrString(theirs, m->name) : NULL, *arguments = NULL,
              *words = PyDict_New(), *size = PyLong_FromLong(TRIED), *a = NULL, *b = NULL, *x = NULL, *y = NULL;
     npy_intp dims[1] = {TRIED};
-    bool good = f != NULL && arguments != NULL && words != NULL && size != NULL;
-    for (int i = 0; good && i < MOST_SLOTS && m->slots[i] != NULL; i++) {
+    bool all = m->slots[0][0] == '*', good = f != NULL && words != NULL && size != NULL;
+    arguments = !good ? NULL : all ? PyTuple_Pack(1, size) : PyTuple_New(0);
+    good = arguments != NULL;
+    for (int i = 0; good && !all && i < MOST_SLOTS && m->slots[i] != NULL; i++) {
         PyObject *value = strcmp(m->slots[i], "size") == 0 ? size : slots[i];
         good = value == NULL || PyDict_SetItemString(words, m->slots[i], value) == 0;
     }
@@ -318,11 +396,26 @@ static bool prove(const method *m, const npa_distribution *d, PyObject *const *s
 void *npa_draws_method(const char *name)
 {
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-        if (strcmp(name, methods[i].name) == 0) {
+        if (strncmp(name, "Generator.", 10) == 0 && strcmp(name + 10, methods[i].name) == 0) {
             return &methods[i];
         }
     }
+    for (size_t i = 0; i < sizeof old_methods / sizeof *old_methods; i++) {
+        if (strncmp(name, "RandomState.", 12) == 0 && strcmp(name + 12, old_methods[i].name) == 0) {
+            return &old_methods[i];
+        }
+    }
     return NULL;
+}
+
+static bool is_old(const method *m)
+{
+    return m >= old_methods && m < old_methods + sizeof old_methods / sizeof *old_methods;
+}
+
+static bool pays(const method *m, enum npa_drawing kind, npy_intp n)
+{
+    return is_old(m) ? n >= FEW : npa_stream_pays(kind, n);
 }
 
 PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
@@ -333,20 +426,20 @@ PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_
     int ndim;
     npy_intp dims[NPA_MAX_DIMS], size;
     if (in_proof || numpy.is == OTHER || !read_slots(m, args, n, names, slots) ||
-        (size = read_size(slot_of(m, slots, "size"), &ndim, dims)) < 0 || !npa_stream_pays(m->kind, size) ||
-        !read_parameters(m, slots, &d) || !npa_stream_pays(d.kind, size)) {
+        (size = read_size(m, slots, args, n, &ndim, dims)) < 0 || !pays(m, m->kind, size) ||
+        !read_parameters(m, slots, &d) || !pays(m, d.kind, size)) {
         return NULL;
     }
     if (numpy.is == NOT_YET) {
         numpy.is = begin() ? READY : OTHER;
     }
-    if (numpy.is == OTHER || (PyObject *)Py_TYPE(self) != numpy.generator) {
+    if (numpy.is == OTHER || (PyObject *)Py_TYPE(self) != (is_old(m) ? numpy.old : numpy.generator)) {
         return NULL;
     }
     d.function = m->draws;
     int way = d.kind == NPA_FEW;
     if (m->proved[way] == UNKNOWN) {
-        m->proved[way] = prove(m, &d, slots) ? GOOD : BAD;
+        m->proved[way] = prove(m, is_old(m), &d, slots) ? GOOD : BAD;
     }
     return m->proved[way] == GOOD ? draw(self, &d, ndim, dims) : NULL;
 }

@@ -568,7 +568,7 @@ PyObject *npa_fft_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, Py
 /* search.c, draws.c, sort.c: what NumPy's function or method gives. NULL, perhaps with an error: its own to do. */
 typedef PyObject *npa_own(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 npa_own npa_interp, npa_search, npa_draws, npa_sort;
-void *npa_draws_method(const char *name); /* `what` npa_draws is, of a method of Generator; NULL: unknown */
+void *npa_draws_method(const char *name); /* `what` npa_draws is given for "Generator.normal", say; NULL: nothing */
 /* shift.c */
 npa_recorder npa_record_roll;
 /* boundary.c */

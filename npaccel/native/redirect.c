@@ -678,9 +678,8 @@ static void find_own(target *t)
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         t->own = strcmp(name, own[i].name) == 0 ? own[i].run : t->own;
     }
-    if (strncmp(name, "Generator.", 10) == 0) {
-        t->what = npa_draws_method(name + 10);
-        t->own = t->what != NULL ? npa_draws : NULL;
+    if ((t->what = npa_draws_method(name)) != NULL) {
+        t->own = npa_draws;
     }
 }
 

@@ -1,4 +1,5 @@
-/* stream.h: what is drawn from a stream of random bits. draws.c: for Python; stream.c: on all threads. */
+/* stream.h: what is drawn from a stream of random bits. draws.c: for Python; stream.c: on all threads;
+ * twister.c: of NumPy's older generator. */
 #ifndef NPACCEL_STREAM_H
 #define NPACCEL_STREAM_H
 
@@ -44,6 +45,20 @@ bool npa_stream_learn(void (*normal)(void), void (*exponential)(void));
 bool npa_stream_pays(enum npa_drawing kind, int64_t n);
 /* Draw n numbers; *from is then as NumPy leaves it. One caller at a time. */
 void npa_stream_draw(const npa_distribution *d, npa_pcg *from, npa_drawn *to, int64_t n);
+
+enum { NPA_TWISTER_WORDS = 624 };
+
+/* NumPy's MT19937, and what RandomState keeps of its normal numbers, which come in pairs. */
+typedef struct {
+    uint32_t key[NPA_TWISTER_WORDS];
+    int pos;
+    int *has_gauss;
+    double *gauss;
+} npa_twister;
+
+/* twister.c: uniform and normal numbers, and integers, as RandomState draws them. False: out of memory, and
+ * nothing was drawn. */
+bool npa_twister_draw(const npa_distribution *d, npa_twister *from, npa_drawn *to, int64_t n);
 
 #endif
 #endif

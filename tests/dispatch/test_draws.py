@@ -249,3 +249,115 @@ def test_threads_that_share_a_generator() -> None:
     for worker in workers:
         worker.join()
     assert set(np.concatenate([np.asarray(x) for x in got]).tolist()) == want
+
+
+# NumPy's older generator, and the functions of numpy.random.
+
+OLD_DRAWS: dict[str, Callable[[np.random.RandomState, Any], Any]] = {
+    "rand": lambda r, n: r.rand(n),
+    "rand, by columns": lambda r, n: r.rand(n, 3),
+    "random_sample": lambda r, n: r.random_sample(n),
+    "random": lambda r, n: r.random(size=(n,)),
+    "uniform": lambda r, n: r.uniform(-1, 3, n),
+    "randn": lambda r, n: r.randn(n),
+    "standard_normal": lambda r, n: r.standard_normal(n),
+    "normal": lambda r, n: r.normal(0.5, scale=2, size=n),
+    "randint": lambda r, n: r.randint(0, 10, n),
+    "randint, half": lambda r, n: r.randint(-5, 60, size=n, dtype=int),
+    "randint, a power of two": lambda r, n: r.randint(1 << 20, size=n),
+    "choice": lambda r, n: r.choice(50, n),
+    # NumPy's own.
+    "one": lambda r, n: r.randn(),
+    "exponential": lambda r, n: r.exponential(size=n),
+    "permutation": lambda r, n: r.permutation(n),
+    "large integers": lambda r, n: r.randint(0, 10**12, n),
+    "integers of one byte": lambda r, n: r.randint(0, 9, n, dtype=np.uint8),
+    "numbers for each": lambda r, n: r.normal(np.arange(300.0), 1),
+}
+OLD_SIZES = (1, 127, 128, 129, 1000, 1001, 5000, 70_001, 200_000)
+
+
+def check_old(draws: list[tuple[str, Any]], seed: int) -> None:
+    theirs, ours = np.random.RandomState(seed), np.random.RandomState(seed)
+    for name, size in draws:
+        want = OLD_DRAWS[name](theirs, size)
+        with npaccel.accelerate():
+            got = OLD_DRAWS[name](ours, size)
+        same(got, want)
+        told, kept = ours.get_state(legacy=False), theirs.get_state(legacy=False)
+        assert told["state"]["key"].tobytes() == kept["state"]["key"].tobytes(), (name, size)
+        assert told["state"]["pos"] == kept["state"]["pos"], (name, size)
+        assert (told["has_gauss"], told["gauss"]) == (kept["has_gauss"], kept["gauss"])
+
+
+@pytest.mark.parametrize("name", OLD_DRAWS)
+def test_old_numbers(name: str, threads: int) -> None:
+    for size in OLD_SIZES:
+        check_old([(name, size)], size)
+        check_old([("one", 1), (name, size), ("one", 1), (name, size)], size + 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(sorted(OLD_DRAWS)),
+            st.one_of(st.integers(1, 2000), st.sampled_from(OLD_SIZES[5:])),
+        ),
+        max_size=8,
+    ),
+    st.integers(0, 2**32 - 1),
+)
+def test_old_ones_after_the_other(draws: list[tuple[str, Any]], seed: int) -> None:
+    check_old(draws, seed)
+
+
+def test_functions_of_the_module() -> None:
+    def draw() -> list[Any]:
+        np.random.seed(7)
+        return [
+            np.random.rand(300, 4),
+            np.random.randn(1001),
+            np.random.normal(size=1001),
+            np.random.randint(0, 5, 1000),
+            np.random.uniform(2, 3, 1000),
+            np.random.random(20_000),
+            np.random.randn(),
+        ]
+
+    want = draw()
+    with npaccel.accelerate():
+        got = draw()
+    for x, y in zip(got, want, strict=True):
+        same(x, y)
+
+
+def test_another_source_of_the_old_kind() -> None:
+    theirs, ours = (np.random.RandomState(np.random.PCG64(5)) for _ in range(2))
+    want = theirs.rand(10_000)
+    with npaccel.accelerate():
+        same(ours.rand(10_000), want)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda r: r.rand(-1),
+        lambda r: r.rand(1000, size=3),
+        lambda r: r.rand(1000.5),
+        lambda r: r.randn(300, "x"),
+        lambda r: r.normal(0, -1, 1000),
+        lambda r: r.randint(5, 5, 1000),
+        lambda r: r.randint(5, size=1000, dtype="f8"),
+        lambda r: r.uniform(0, np.inf, 1000),
+    ],
+)
+def test_old_errors(call: Callable[[np.random.RandomState], Any]) -> None:
+    def told() -> tuple[type, str]:
+        with pytest.raises((ValueError, TypeError, OverflowError)) as error:
+            call(np.random.RandomState(1))
+        return error.type, str(error.value)
+
+    want = told()
+    with npaccel.accelerate():
+        assert told() == want
