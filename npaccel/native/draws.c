@@ -303,7 +303,7 @@ static PyObject *draw(PyObject *self, const npa_distribution *d, int ndim, npy_i
     PyObject *source = PyObject_GetAttr(self, old ? numpy.old_bit_generator : numpy.bit_generator), *made = NULL;
     void *state = source != NULL ? state_of(source, old ? numpy.twister : numpy.pcg64) : NULL;
     if (state != NULL) { /* first, for another thread may run meanwhile */
-        made = PyArray_SimpleNew(ndim, dims, d->whole ? NPY_INT64 : NPY_DOUBLE);
+        made = npa_new_result(d->whole ? NPY_INT64 : NPY_DOUBLE, ndim, dims);
     }
     if (made != NULL && is_taken(source)) {
         Py_CLEAR(made);

@@ -935,7 +935,8 @@ int npa_flush_rounds(void)
     return suspended_flush(true);
 }
 
-/* A result that could not be shown may be by now; one that lies on a device comes back. */
+/* A result that could not be shown may be by now; one that lies on a device comes back; what holds nothing yet
+ * is shown with any content. */
 static int show(PyArrayObject *array, bool write)
 {
     npa_lock();
@@ -943,12 +944,15 @@ static int show(PyArrayObject *array, bool write)
     const npa_store *from = b != NULL ? npa_copy_store(b) : NULL;
     enum npa_home because = npa_home_because(NPA_HOME_CALL);
     uint64_t before = npa_count.bytes_down;
-    bool hidden = b != NULL && b->index < 0 && (b->range->work != NULL || b->copy != NULL);
+    bool hidden = b != NULL && b->index < 0 && b->range->work != b->range->home;
     bool there = b == NULL || b->lost == NULL;
     npa_copy_lost(); /* of something else */
     bool shown = there && (!hidden || (npa_range_work(b->range) != NULL && npa_copy_home(b) &&
                                        npa_range_publish(b->range) == 0));
     bool lost = !shown && (!there || npa_copy_lost());
+    if (shown && hidden) {
+        b->fresh = false; /* whoever asked may write there */
+    }
     uint64_t moved = npa_count.bytes_down - before;
     npa_home_because(because);
     npa_unlock();
@@ -988,6 +992,25 @@ int npa_touch(PyArrayObject *array, bool write)
     bool waits = npa_foreign_waits(array);
     npa_unlock();
     return waits ? npa_flush() : 0;
+}
+
+PyObject *npa_new_result(int type, int ndim, npy_intp *dims)
+{
+    npy_intp strides[NPY_MAXDIMS], size = 1;
+    PyArray_Descr *descr = PyArray_DescrFromType(type);
+    npy_intp item = descr != NULL ? PyDataType_ELSIZE(descr) : 0;
+    for (int i = ndim - 1; i >= 0; i--) {
+        strides[i] = item * size, size *= dims[i];
+    }
+    bool ours = npa_guard_on && npa_here == NULL && npa_sections == 0 && ndim > 0 && ndim <= NPA_MAX_DIMS &&
+                npa_type_known(type) && size > 0 && (size_t)(item * size) >= npa_threshold_here() && !npa_lacks_room();
+    PyObject *made = ours ? npa_new_array(descr, ndim, dims, strides) : NULL;
+    if (made != NULL && npa_touch((PyArrayObject *)made, true) < 0) {
+        Py_CLEAR(made);
+        PyErr_Clear();
+    }
+    Py_XDECREF(descr);
+    return made != NULL || PyErr_Occurred() ? made : PyArray_SimpleNew(ndim, dims, type);
 }
 
 /* --------------------------------------------------------------------------- for Python */

@@ -258,10 +258,7 @@ int npa_pick(PyArrayObject *a, PyObject *key, PyObject **result)
     for (int i = covered; i < ndim; i++) {
         dims[i - covered + 1] = PyArray_DIM(a, i);
     }
-    PyArray_Descr *descr = PyArray_DESCR(a);
-    Py_INCREF(descr);
-    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, descr, ndim - covered + 1, dims, NULL, NULL,
-                                          0, NULL);
+    PyObject *made = npa_new_result(PyArray_TYPE(a), ndim - covered + 1, dims);
     if (made != NULL) {
         m.to = PyArray_BYTES((PyArrayObject *)made), m.from = PyArray_BYTES(a);
         m.size = (size_t)(PyArray_NBYTES(a) / n);

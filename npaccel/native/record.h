@@ -468,6 +468,9 @@ void npa_drop_garbage(void); /* references that evaluations left */
 void npa_drop_later(PyObject *o); /* a reference to drop there; with the lock, GIL not needed */
 /* Run what must run before `array`'s memory is read (write: written) by others. 0 or -1. */
 int npa_touch(PyArrayObject *array, bool write);
+/* A new array, open, for a result that is computed now: in our memory where it is large, so that operations on
+ * it in place may wait. NULL: error set. */
+PyObject *npa_new_result(int type, int ndim, npy_intp *dims);
 void npa_serve_fault(npa_range *range);
 void npa_serve_write(const void *address);
 bool npa_run_stopped(void); /* for want of memory or by an interrupt: run to its end, then record */

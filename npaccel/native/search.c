@@ -178,8 +178,7 @@ PyObject *npa_search(void *what, PyObject *self, PyObject *const *args, Py_ssize
     search s = {PyArray_DATA(table), PyArray_DATA(values), PyArray_SIZE(table), PyArray_SIZE(values),
                 NULL, right > 0};
     npa_task task = search_of(type, &s);
-    PyObject *made = task != NULL ? PyArray_SimpleNew(PyArray_NDIM(values), PyArray_DIMS(values), NPY_INTP)
-                                  : NULL;
+    PyObject *made = task != NULL ? npa_new_result(NPY_INTP, PyArray_NDIM(values), PyArray_DIMS(values)) : NULL;
     if (made != NULL) {
         s.found = PyArray_DATA((PyArrayObject *)made);
         on_all(task, &s, s.n);
@@ -289,7 +288,7 @@ PyObject *npa_interp(void *what, PyObject *self, PyObject *const *args, Py_ssize
         }
     }
     p.slopes = slopes;
-    PyObject *made = PyArray_SimpleNew(PyArray_NDIM(x), PyArray_DIMS(x), NPY_DOUBLE);
+    PyObject *made = npa_new_result(NPY_DOUBLE, PyArray_NDIM(x), PyArray_DIMS(x));
     if (made != NULL) {
         p.found = PyArray_DATA((PyArrayObject *)made);
         on_all(interpolate, &p, p.n);
