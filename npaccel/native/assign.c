@@ -168,7 +168,7 @@ static int put_masked(PyArrayObject *target, PyObject *key, PyObject *value)
         !npa_take_scalar(value, PyArray_TYPE(target), number)) {
         return 0;
     }
-    return npa_touch(mask, false) < 0 || npa_touch(target, true) < 0 ? -1 : npa_put_number(target, mask, number);
+    return npa_put_number(target, mask, number);
 }
 
 int npa_assign(PyObject *a, PyObject *key, PyObject *value)

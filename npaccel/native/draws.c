@@ -302,15 +302,16 @@ static PyObject *draw(PyObject *self, const npa_distribution *d, int ndim, npy_i
     bool old = (PyObject *)Py_TYPE(self) == numpy.old;
     PyObject *source = PyObject_GetAttr(self, old ? numpy.old_bit_generator : numpy.bit_generator), *made = NULL;
     void *state = source != NULL ? state_of(source, old ? numpy.twister : numpy.pcg64) : NULL;
+    char *place = NULL;
     if (state != NULL) { /* first, for another thread may run meanwhile */
-        made = npa_new_result(d->whole ? NPY_INT64 : NPY_DOUBLE, ndim, dims);
+        made = npa_new_result(d->whole ? NPY_INT64 : NPY_DOUBLE, ndim, dims, &place);
     }
     if (made != NULL && is_taken(source)) {
         Py_CLEAR(made);
     }
     if (made != NULL) {
         int before = npa_now(NPA_IN_KERNELS);
-        npa_drawn *to = PyArray_DATA((PyArrayObject *)made);
+        npa_drawn *to = (npa_drawn *)place;
         npy_intp n = PyArray_SIZE((PyArrayObject *)made);
         if (!old) {
             draw_new(state, d, to, n);

@@ -131,8 +131,7 @@ PyObject *npa_fft_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, Py
     job j = {.ndim = 0};
     if (npa_pool_size() < 2 || npa_asks_underflow() || !is_transform(u) ||
         !read_call(u, args, n, names, &in, &out, &j) || PyArray_NBYTES(out) < LEAST_BYTES ||
-        !PyArray_ISWRITEABLE(out) || (PyArray_FLAGS(out) & NPA_WARN_ON_WRITE) || !npa_apart(in, out) ||
-        npa_touch(in, false) < 0 || npa_touch(out, true) < 0) {
+        !PyArray_ISWRITEABLE(out) || (PyArray_FLAGS(out) & NPA_WARN_ON_WRITE) || !npa_apart(in, out)) {
         return NULL;
     }
     npy_intp rows = j.dims[j.ndim - 1], lines = 1, bytes = j.n_out * PyArray_ITEMSIZE(out);
@@ -141,12 +140,15 @@ PyObject *npa_fft_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, Py
     }
     j.each = (TASK_BYTES / bytes + TOGETHER) / TOGETHER * TOGETHER;
     j.per_line = (rows + j.each - 1) / j.each;
-    j.in = PyArray_BYTES(in), j.out = PyArray_BYTES(out);
-    if (lines * j.per_line < 2) {
+    PyArrayObject *all[2] = {in, out};
+    npa_opened o;
+    if (lines * j.per_line < 2 || npa_open(&o, all, 2, 2) < 0) {
         return NULL;
     }
+    j.in = o.at[0], j.out = o.at[1];
     int before = npa_now(NPA_IN_KERNELS);
     npa_pool_run(transform, &j, lines * j.per_line, NULL);
+    npa_close(&o);
     npa_now(before);
     return atomic_load(&j.raised) ? NULL : Py_NewRef((PyObject *)out); /* NumPy tells of what was raised */
 }

@@ -994,25 +994,6 @@ int npa_touch(PyArrayObject *array, bool write)
     return waits ? npa_flush() : 0;
 }
 
-PyObject *npa_new_result(int type, int ndim, npy_intp *dims)
-{
-    npy_intp strides[NPY_MAXDIMS], size = 1;
-    PyArray_Descr *descr = PyArray_DescrFromType(type);
-    npy_intp item = descr != NULL ? PyDataType_ELSIZE(descr) : 0;
-    for (int i = ndim - 1; i >= 0; i--) {
-        strides[i] = item * size, size *= dims[i];
-    }
-    bool ours = npa_guard_on && npa_here == NULL && npa_sections == 0 && ndim > 0 && ndim <= NPA_MAX_DIMS &&
-                npa_type_known(type) && size > 0 && (size_t)(item * size) >= npa_threshold_here() && !npa_lacks_room();
-    PyObject *made = ours ? npa_new_array(descr, ndim, dims, strides) : NULL;
-    if (made != NULL && npa_touch((PyArrayObject *)made, true) < 0) {
-        Py_CLEAR(made);
-        PyErr_Clear();
-    }
-    Py_XDECREF(descr);
-    return made != NULL || PyErr_Occurred() ? made : PyArray_SimpleNew(ndim, dims, type);
-}
-
 /* --------------------------------------------------------------------------- for Python */
 
 void npa_note_home(uint64_t serial, uint64_t ns)

@@ -9,7 +9,7 @@
 
 /* A mask is cut into pieces, which all threads go through: what each of them has is counted first. The caller
  * keeps the GIL, so that nobody records meanwhile, and hides what workers read: they can't wait for it. */
-enum { PIECE = 1 << 16, PIECES = 64 }; /* elements at least; pieces at most */
+enum { PIECE = 1 << 15, PIECES = 64, COUNTED_ALONE = 1 << 19 }; /* elements at least; pieces at most */
 
 typedef struct {
     const char *mask;
@@ -57,13 +57,14 @@ static void count_piece(void *context, int64_t i, int worker)
     m->before[i + 1] = count_in(m->mask + i * m->piece, length_of(m, i));
 }
 
-static masked count_masked(PyArrayObject *mask)
+static masked count_masked(const char *mask, int64_t n)
 {
-    int64_t n = PyArray_SIZE(mask), piece = (n + PIECES - 1) / PIECES;
-    masked m = {.mask = PyArray_BYTES(mask), .n = n, .piece = piece < PIECE ? PIECE : (piece + 7) & ~(int64_t)7};
-    if (n <= m.piece) {
-        m.before[1] = PyArray_CountNonzero(mask);
-    } else {
+    int64_t piece = (n + PIECES - 1) / PIECES;
+    masked m = {.mask = mask, .n = n, .piece = piece < PIECE ? PIECE : (piece + 7) & ~(int64_t)7};
+    for (int64_t i = 0; n <= COUNTED_ALONE && i < pieces_of(&m); i++) {
+        count_piece(&m, i, 0);
+    }
+    if (n > COUNTED_ALONE) {
         npa_pool_run(count_piece, &m, pieces_of(&m), NULL);
     }
     for (int64_t i = 0; i < pieces_of(&m); i++) {
@@ -242,27 +243,43 @@ static bool covers(PyArrayObject *mask, PyArrayObject *a)
            PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(mask), covered);
 }
 
-int npa_pick(PyArrayObject *a, PyObject *key, PyObject **result)
+/* The mask's count and the array that what it picks goes to. NULL: error set. */
+static PyObject *count_and_make(PyArrayObject *a, PyArrayObject *mask, masked *m)
 {
-    PyArrayObject *mask = (PyArrayObject *)key;
-    if (!is_mask(key) || !covers(mask, a)) {
-        return 0;
+    int covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a);
+    npy_intp dims[NPY_MAXDIMS];
+    npa_opened o;
+    if (npa_open(&o, &mask, 1, 0) < 0) {
+        return NULL;
     }
-    if (npa_touch(a, false) < 0 || npa_touch(mask, false) < 0) {
-        return -1;
-    }
-    int before = npa_now(NPA_IN_KERNELS), covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a);
-    npy_intp dims[NPY_MAXDIMS], n = PyArray_SIZE(mask);
-    masked m = count_masked(mask);
-    dims[0] = m.count;
+    *m = count_masked(o.at[0], PyArray_SIZE(mask));
+    npa_close(&o);
+    dims[0] = m->count;
     for (int i = covered; i < ndim; i++) {
         dims[i - covered + 1] = PyArray_DIM(a, i);
     }
-    PyObject *made = npa_new_result(PyArray_TYPE(a), ndim - covered + 1, dims);
+    return npa_new_result(PyArray_TYPE(a), ndim - covered + 1, dims, &m->to);
+}
+
+int npa_pick(PyArrayObject *a, PyObject *key, PyObject **result)
+{
+    PyArrayObject *mask = (PyArrayObject *)key;
+    npa_opened o;
+    masked m;
+    if (!is_mask(key) || !covers(mask, a)) {
+        return 0;
+    }
+    int before = npa_now(NPA_IN_KERNELS);
+    PyObject *made = count_and_make(a, mask, &m);
+    PyArrayObject *all[2] = {a, mask};
+    if (made != NULL && npa_open(&o, all, 2, 0) < 0) {
+        Py_CLEAR(made);
+    }
     if (made != NULL) {
-        m.to = PyArray_BYTES((PyArrayObject *)made), m.from = PyArray_BYTES(a);
-        m.size = (size_t)(PyArray_NBYTES(a) / n);
+        m.from = o.at[0], m.mask = o.at[1];
+        m.size = (size_t)(PyArray_NBYTES(a) / m.n);
         npa_pool_run(pick_piece, &m, pieces_of(&m), NULL);
+        npa_close(&o);
     }
     npa_now(before);
     *result = npa_adopted(made);
@@ -283,30 +300,38 @@ int npa_put(PyArrayObject *a, PyObject *key, PyObject *values)
         !PyArray_CompareLists(PyArray_DIMS(v) + 1, PyArray_DIMS(a) + covered, rest)) {
         return 0;
     }
-    if (npa_touch(mask, false) < 0 || npa_touch(v, false) < 0 || npa_touch(a, true) < 0) {
+    PyArrayObject *all[3] = {mask, v, a};
+    npa_opened o;
+    if (npa_open(&o, all, 3, 4) < 0) {
         return -1;
     }
-    npy_intp n = PyArray_SIZE(mask);
-    masked m = count_masked(mask);
-    if (PyArray_DIM(v, 0) != m.count) {
-        return 0; /* one for all, or NumPy's error */
-    }
     int before = npa_now(NPA_IN_KERNELS);
-    m.to = PyArray_BYTES(a), m.from = PyArray_BYTES(v), m.size = (size_t)(PyArray_NBYTES(a) / n);
-    npa_pool_run(put_piece, &m, pieces_of(&m), NULL);
+    masked m = count_masked(o.at[0], PyArray_SIZE(mask));
+    bool good = PyArray_DIM(v, 0) == m.count; /* else one for all, or NumPy's error */
+    if (good) {
+        m.from = o.at[1], m.to = o.at[2], m.size = (size_t)(PyArray_NBYTES(a) / m.n);
+        npa_pool_run(put_piece, &m, pieces_of(&m), NULL);
+    }
+    npa_close(&o);
     npa_now(before);
-    return 1;
+    return good;
 }
 
-bool npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number)
+int npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number)
 {
+    PyArrayObject *all[2] = {mask, a};
+    npa_opened o;
     if (!covers(mask, a) || PyArray_NDIM(mask) != PyArray_NDIM(a) || !PyArray_ISWRITEABLE(a) ||
         (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || !npa_apart(a, mask)) {
-        return false;
+        return 0;
+    }
+    if (npa_open(&o, all, 2, 2) < 0) {
+        return -1;
     }
     int64_t n = PyArray_SIZE(mask), piece = (n + PIECES - 1) / PIECES;
-    masked m = {.mask = PyArray_BYTES(mask), .n = n, .piece = piece < PIECE ? PIECE : piece,
-                .to = PyArray_BYTES(a), .from = number, .size = (size_t)PyArray_ITEMSIZE(a)};
+    masked m = {.mask = o.at[0], .n = n, .piece = piece < PIECE ? PIECE : piece,
+                .to = o.at[1], .from = number, .size = (size_t)PyArray_ITEMSIZE(a)};
     npa_pool_run(fill_piece, &m, pieces_of(&m), NULL);
-    return true;
+    npa_close(&o);
+    return 1;
 }

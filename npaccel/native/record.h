@@ -308,7 +308,7 @@ bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObje
 /* pick.c: for a mask over contiguous arrays. 1 done; 0 NumPy must, or another way be found; -1 error */
 int npa_pick(PyArrayObject *a, PyObject *mask, PyObject **result);
 int npa_put(PyArrayObject *a, PyObject *mask, PyObject *values);
-bool npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number); /* for all; of a's type */
+int npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number); /* for all; of a's type */
 
 /* array.c: whether results have the same bits, whoever computes them; of operators it is told. */
 typedef enum { NPA_INEXACT, NPA_EXACT_IF_REAL, NPA_EXACT } npa_exactness;
@@ -468,9 +468,6 @@ void npa_drop_garbage(void); /* references that evaluations left */
 void npa_drop_later(PyObject *o); /* a reference to drop there; with the lock, GIL not needed */
 /* Run what must run before `array`'s memory is read (write: written) by others. 0 or -1. */
 int npa_touch(PyArrayObject *array, bool write);
-/* A new array, open, for a result that is computed now: in our memory where it is large, so that operations on
- * it in place may wait. NULL: error set. */
-PyObject *npa_new_result(int type, int ndim, npy_intp *dims);
 void npa_serve_fault(npa_range *range);
 void npa_serve_write(const void *address);
 bool npa_run_stopped(void); /* for want of memory or by an interrupt: run to its end, then record */
@@ -478,6 +475,18 @@ void npa_queue_withdraw(uint64_t serial); /* what npa_queue_commit numbered so, 
 void npa_flush_natively(void); /* from where no exception may leave */
 PyObject *npa_history_entry(uint64_t serial);
 void npa_note_home(uint64_t serial, uint64_t ns); /* bringing home a result of that flush took so long */
+
+/* opened.c: arrays that are read and written at once, by all threads. What lies hidden stays so. */
+enum { NPA_MOST_OPENED = 4 };
+typedef struct {
+    char *at[NPA_MOST_OPENED]; /* their first elements */
+    bool locked;
+} npa_opened;
+int npa_open(npa_opened *o, PyArrayObject *const *arrays, int n, unsigned written); /* bits; 0, or -1: error set */
+void npa_close(const npa_opened *o); /* nothing that needs the GIL may happen before */
+/* A new array for such a result, and where it is to be written: in our memory where it is large, so that
+ * operations on it in place may wait. NULL: error set. */
+PyObject *npa_new_result(int type, int ndim, npy_intp *dims, char **place);
 
 /* check.c: for check mode. Of each buffer its bytes; with the lock. after: a run, of what it wrote,
  * where somebody sees it. */

@@ -178,9 +178,11 @@ PyObject *npa_search(void *what, PyObject *self, PyObject *const *args, Py_ssize
     search s = {PyArray_DATA(table), PyArray_DATA(values), PyArray_SIZE(table), PyArray_SIZE(values),
                 NULL, right > 0};
     npa_task task = search_of(type, &s);
-    PyObject *made = task != NULL ? npa_new_result(NPY_INTP, PyArray_NDIM(values), PyArray_DIMS(values)) : NULL;
+    char *place;
+    PyObject *made = task != NULL ? npa_new_result(NPY_INTP, PyArray_NDIM(values), PyArray_DIMS(values), &place)
+                                  : NULL;
     if (made != NULL) {
-        s.found = PyArray_DATA((PyArrayObject *)made);
+        s.found = (npy_intp *)place;
         on_all(task, &s, s.n);
     }
     return made;
@@ -288,9 +290,10 @@ PyObject *npa_interp(void *what, PyObject *self, PyObject *const *args, Py_ssize
         }
     }
     p.slopes = slopes;
-    PyObject *made = npa_new_result(NPY_DOUBLE, PyArray_NDIM(x), PyArray_DIMS(x));
+    char *place;
+    PyObject *made = npa_new_result(NPY_DOUBLE, PyArray_NDIM(x), PyArray_DIMS(x), &place);
     if (made != NULL) {
-        p.found = PyArray_DATA((PyArrayObject *)made);
+        p.found = (double *)place;
         on_all(interpolate, &p, p.n);
     }
     free(slopes);

@@ -74,10 +74,10 @@ def default_guard(results: Sequence[Expr]) -> Expr:
     return guard
 
 
-def _write(loads: Sequence[Expr], roots: Sequence[Expr], width: int) -> Printer:
+def _write(name: str, loads: Sequence[Expr], roots: Sequence[Expr], width: int) -> Printer:
     """Vectors of `width`: a function that reads the words' first arrays, and writes the others."""
     machine = replace(machine_of(64), vector_bytes=8 * width)
-    b = Printer(machine, set())
+    b = Printer(machine, set(), name)
     bases = [b.base(k, k) for k in range(len(loads) + len(roots))]
 
     def place(node: Expr, index: int, i: Name) -> access.Place:
@@ -103,8 +103,8 @@ class Module:
         llvm.initialize_native_asmprinter()
         texts, declarations = [], set()
         for name, (loads, roots) in functions.items():
-            printer = _write(loads, roots, width)
-            texts.append(printer.text(name))
+            printer = _write(name, loads, roots, width)
+            texts.append(printer.text())
             declarations |= printer.declarations
         attributes = "attributes #0 = { nounwind }\n"
         module = llvm.parse_assembly("\n".join([*texts, *sorted(declarations), attributes, FOOTER]))

@@ -6,14 +6,14 @@ An iteration has one vector or several, which are written in turns so that they 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from npaccel.backends.emit.builder import Builder, Lanes, Name, Value
-from npaccel.backends.emit.machine import Guard
 from npaccel.backends.emit.scalars import single, write_node
-from npaccel.ir.nodes import Flag, Leaf
+from npaccel.ir.nodes import Flag
 from npaccel.ir.scalar import Core, Expr, rare_parts
 
-__all__ = ["LEAVES", "Source", "Values", "evaluate", "raise_flags"]
+__all__ = ["LEAVES", "Source", "Values", "evaluate", "raise_flags", "when_any"]
 
 LEAVES = frozenset(
     {
@@ -21,10 +21,6 @@ LEAVES = frozenset(
         Core.BEFORE,
     }
 )  # fmt: skip
-# What sets a processor's flags.
-_RAISING = frozenset(
-    {Core.ADD, Core.SUB, Core.MUL, Core.DIV, Core.FMA, Core.SQRT, Core.RINT, Core.CONVERT}
-)
 # Fewer instructions than this are cheaper than a branch around them.
 RARE_BLOCK_NODES = 8
 
@@ -63,9 +59,7 @@ def _write(
     operands = [values[arg] for arg in node.args]
     if node.op in LEAVES:
         return source(node, operands)
-    value = write_node(b, node, operands, width)
-    fenced = b.guard is Guard.STATUS and node.op in _RAISING and node.dtype[0] == "f"
-    return tuple(map(b.fence, value)) if fenced else value
+    return write_node(b, node, operands, width)
 
 
 def _write_rare(
@@ -122,36 +116,19 @@ def _missing(roots: Iterable[Expr], known: Mapping[Expr, Value]) -> list[Expr]:
     return order
 
 
+def when_any(
+    b: Builder, lanes: Lanes | None, masks: Sequence[Expr], every: Sequence[Values]
+) -> AbstractContextManager[None]:
+    """What is written inside runs where one of `masks` is true in a lane that exists."""
+    if not masks:
+        return nullcontext()
+    found = _any(b, [single(values[mask]) for values in every for mask in masks])
+    existing = b.both(found, lanes.below if lanes else None)
+    assert existing is not None
+    return b.when(b.any_lane(existing), rare=True)
+
+
 def raise_flags(
-    b: Builder,
-    width: int,
-    lanes: Lanes | None,
-    leaf: Leaf,
-    every: Sequence[Values],
-    sources: Sequence[Source],
-) -> None:
-    """Where a guard is true in a lane that exists, evaluate the leaf's flags and set their bits.
-
-    The test comes before the leaf's stores, so that flags may load what those overwrite.
-    """
-    if not leaf.flags or b.guard is Guard.STATUS:
-        return
-
-    def cold() -> None:
-        for values, source in zip(every, sources, strict=True):
-            _raise(b, width, lanes, leaf.flags, values, source)
-
-    if not leaf.guards:
-        cold()
-        return
-    fired = _any(b, [single(values[guard]) for values in every for guard in leaf.guards])
-    guarded = b.both(fired, lanes.below if lanes else None)
-    assert guarded is not None
-    with b.when(b.any_lane(guarded), rare=True):
-        cold()
-
-
-def _raise(
     b: Builder,
     width: int,
     lanes: Lanes | None,
@@ -159,6 +136,7 @@ def _raise(
     values: Values,
     source: Source,
 ) -> None:
+    """Evaluate the masks of `flags`, of a vector whose `values` are known, and set their bits."""
     local = dict(values)
     for node in _missing([flag.mask for flag in flags], values):
         local[node] = _write(b, width, node, local, source)

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from npaccel.backends.emit.machine import Guard, Machine
+from npaccel.backends.emit.machine import Machine
 from npaccel.errors import InternalError
 from npaccel.ir.scalar import Core, item_size
 
@@ -89,7 +89,6 @@ class Builder(ABC):
     Attributes
     ----------
     machine : what the target has
-    guard : how this function tells of what NumPy warns of
     scratch : address of the task's scratch memory
     state_bytes : of it, for what `lasting` declared after `begin_state`
     """
@@ -97,7 +96,7 @@ class Builder(ABC):
     scratch: Name
 
     def __init__(self, machine: Machine) -> None:
-        self.machine, self.guard = machine, Guard.VALUES
+        self.machine = machine
         self.state_bytes = 0
         self._lasting: list[Variable] = []
         self._vectors = 0
@@ -382,6 +381,15 @@ class Builder(ABC):
     @abstractmethod
     def while_less(self, variable: Variable, limit: Name) -> AbstractContextManager[Name]:
         """Repeat while the n is less than the limit; yields it."""
+
+    def apart(
+        self, what: str, names: Sequence[Name], write: Callable[[Builder, list[Name]], None]
+    ) -> None:
+        """Call a function of its own, which has the same arguments as this one and these.
+
+        what : of which there is one in the code of a kernel; `write` writes it when it is first met
+        """
+        raise InternalError("this target has one function")
 
     # Work groups, where the machine has them; see groups.py.
 

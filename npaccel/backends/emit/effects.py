@@ -6,20 +6,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from npaccel.backends.emit.access import Place, gather, load, scatter, store
-from npaccel.backends.emit.body import Source, Values, evaluate, raise_flags
-from npaccel.backends.emit.builder import Lanes, Name, Value, Variable, Which
+from npaccel.backends.emit.body import (
+    LEAVES,
+    Source,
+    Values,
+    evaluate,
+    raise_flags,
+    when_any,
+)
+from npaccel.backends.emit.builder import Builder, Lanes, Name, Value, Variable, Which
 from npaccel.backends.emit.frame import Frame
-from npaccel.backends.emit.machine import Guard
 from npaccel.backends.emit.reduce import Exact, Ordered
 from npaccel.backends.emit.scalars import single
+from npaccel.backends.emit.widths import has_plain_tail, register_lanes
 from npaccel.backends.layout import parts_of, reductions_of
 from npaccel.ir.nodes import Leaf, Reduce, Store, StoreRow, StoreScratch, Stride
 from npaccel.ir.ops import find
-from npaccel.ir.scalar import SCANNED, Core, Expr, Pool, item_size, scans, topological
+from npaccel.ir.scalar import SCANNED, Core, Expr, Pool, item_size, scans, topological, usual
 
 __all__ = ["Effects", "Reduction", "Scope"]
 
 Reduction = Exact | Ordered
+
+# Masks of so few nodes stay where they are.
+FEW_MASKS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +212,10 @@ class Effects:
         reductions: Mapping[int, Reduction],
     ) -> None:
         """An iteration: a vector at each of these places."""
-        b, lanes = self.b, scopes[0].lanes
+        b = self.b
         sources = [self._source(scope, width, hoisted) for scope in scopes]
         every = evaluate(b, width, [*leaf.roots, *scans(leaf.all_roots)], sources)
-        raise_flags(b, width, lanes, leaf, every, sources)
+        self._raise_flags(leaf, scopes, width, every, sources)
         sharing = self.frame.group if leaf.row else None
         if sharing is not None and any(isinstance(effect, Store) for effect in leaf.effects):
             sharing.barrier()  # all items have loaded what the first one overwrites
@@ -213,7 +223,7 @@ class Effects:
             for scope, values in zip(scopes, every, strict=True):
                 value = values[effect.value]
                 match effect:
-                    case Store() if b.guard is not Guard.MASKS:
+                    case Store():
                         self._store(effect, value, values, scope, alone=sharing is not None)
                     case StoreScratch():
                         place = self._scratch_place(effect.index, scope)
@@ -222,6 +232,80 @@ class Effects:
                         self.set_row(effect.index, value)
                     case Reduce():
                         self._reduce(reductions[id(effect)], value, values, scope)
+
+    def _raise_flags(
+        self,
+        leaf: Leaf,
+        scopes: Sequence[Scope],
+        width: int,
+        every: Sequence[Values],
+        sources: Sequence[Source],
+    ) -> None:
+        """Before the leaf's stores, so that masks may load what those overwrite."""
+        if not leaf.flags:
+            return
+        lanes, apart = scopes[0].lanes, self._may_be_apart(leaf)
+        with when_any(self.b, lanes, leaf.guards, every):
+            for scope, values, source in zip(scopes, every, sources, strict=True):
+                if apart:
+                    self._call_masks(leaf, scope, width)
+                else:
+                    raise_flags(self.b, width, lanes, leaf.flags, values, source)
+
+    def _may_be_apart(self, leaf: Leaf) -> bool:
+        """Whether the leaf's masks can be told from arguments alone; see Note [Masks apart]."""
+        if not self.b.machine.calls or self.kernel.scratch:
+            return False
+        masks = topological([flag.mask for flag in leaf.flags])
+        row_values = {Core.ROW} if not self.banded else set()
+        known = {Core.LOAD, Core.GATHER, Core.SCALAR, Core.INDEX} | row_values
+        few = len(masks) <= len(usual(leaf.roots)) + FEW_MASKS
+        return not few and all(node.op in known for node in masks if node.op in LEAVES)
+
+    def _call_masks(self, leaf: Leaf, scope: Scope, width: int) -> None:
+        """Have the masks of a vector's lanes evaluated, a register's worth at a time."""
+        b, axis = self.b, self.frame.vector_axis
+        masks = topological([flag.mask for flag in leaf.flags])
+        arrays = sorted({int(str(n.attr)) for n in masks if n.op in (Core.LOAD, Core.GATHER)})
+        rows = sorted({int(str(n.attr)) for n in masks if n.op is Core.ROW})
+        lanes = min(width, register_lanes(leaf, b.machine))
+        ordinal = next(k for k, other in enumerate(self.kernel.leaves) if other is leaf)
+        some = scope.lanes is not None or not has_plain_tail(self.kernel, leaf, b.machine)
+
+        def write(other: Builder, given: list[Name]) -> None:
+            inside, rank = Effects(Frame(other, self.kernel), self.width), len(scope.at)
+            pointers = dict(zip(arrays, given[1 + rank :], strict=False))
+            rest = iter(given[1 + rank + len(arrays) :])
+            for row in rows:
+                inside.set_row(row, tuple(next(rest) for _ in self._row_variables[row]))
+            existing = other.lanes_below(given[0], lanes) if some and lanes > 1 else None
+            inside.write_masks(leaf, lanes, given[1 : 1 + rank], pointers, existing)
+
+        for first in range(0, width, lanes):
+            count = b.sub(scope.lanes.count, first) if scope.lanes else b.n(lanes)
+            moved = self.frame.move(scope.pointers, [axis], [b.n(first)])
+            at = [b.add(c, first) if k == axis else c for k, c in enumerate(scope.at)]
+            values = [b.get(v) for row in rows for v in self._row_variables[row]]
+            names = [count, *at, *(moved[k] for k in arrays), *values]
+            b.apart(f"masks_{ordinal}_{lanes}_{int(some)}", names, write)
+
+    def write_masks(
+        self,
+        leaf: Leaf,
+        width: int,
+        at: Sequence[Name],
+        pointers: Mapping[int, Name],
+        lanes: Lanes | None,
+    ) -> None:
+        """The masks of a vector at these coordinates; pointers: of the arrays that it loads."""
+        b, none = self.b, self.b.n(0)
+        every = [pointers.get(k, base) for k, base in enumerate(self.frame.bases)]
+        scope = Scope(none, at, every, lanes, none, at[-1] if at else none)
+        masks = [flag.mask for flag in leaf.flags]
+        source = self._source(scope, width, {})
+        known = evaluate(b, width, masks, [source])
+        with when_any(b, lanes, masks, known):  # as a rule a NaN that was there before
+            raise_flags(b, width, lanes, leaf.flags, known[0], source)
 
     def _store(
         self, effect: Store, value: Value, values: Values, scope: Scope, *, alone: bool

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
-__all__ = ["Guard", "Machine"]
-
-
-class Guard(enum.Enum):
-    """How a function tells that something happened which NumPy warns of; see Note [Guards]."""
-
-    VALUES = "values"  # it computes masks, where a cheap one is true
-    STATUS = "status"  # it leaves that to the processor's sticky flags
-    MASKS = "masks"  # it computes masks alone, for what a function with STATUS has been run over
+__all__ = ["Machine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +24,7 @@ class Machine:
     halves : whether f2 is computed as such; else as f4, rounded after each operation
     fetches : whether lines can be fetched ahead
     group_size : work items that share a task, see groups.py; 1: there are none
-    status : whether the processor's sticky flags can be read for next to nothing
+    calls : whether what is rarely run may be a function of its own, see Note [Masks apart]
     """
 
     vector_bytes: int
@@ -46,19 +37,18 @@ class Machine:
     halves: bool = False
     fetches: bool = True
     group_size: int = 1
-    status: bool = False
+    calls: bool = False
 
     def carried_bytes(self, dtype: str) -> int:
         """Bytes of an element of `dtype` (neither complex nor b1) in a variable."""
         return 4 if dtype == "f2" and not self.halves else int(dtype[1:])
 
 
-# Note [Guards]
-# Masks cost a kernel that computes much up to 2.9 times its time. A processor has flags that stay
-# set once an operation has overflowed, divided by zero or made a NaN: who calls the function clears
-# them before and reads them after, over a part of the range that is small enough; only where one
-# is set the second function, with MASKS, says what happened, of the same inputs (which the caller
-# keeps if the first one writes there). So that flags mean what NumPy's do, each operation is
-# fenced: it is not left out or moved, and a select does not turn it into one of some lanes. Lanes
-# that do not exist are 1. What processors compute otherwise (f2, integer division) keeps VALUES, as
-# does a kernel whose later loop reads what an earlier one stored: `skeletons.may_use_status`.
+# Note [Masks apart]
+# Which operation raised what is told by masks, of which there are many: they are seven eighths of
+# an ordinary kernel's code. They are evaluated only where a guard is true, but as long as they were
+# written behind it they took most of the time of compiling (ten operations: 17 ms with them, 6.6
+# without; fifty: 146 and 10), once more in the code for a row's end, and kept alive what they are
+# made of, which the loop paid for with registers (up to 1.7 times its time). So they are a function
+# of their own, which is given where the elements lie and computes again what it needs, before the
+# leaf stores anything. A large one is compiled without being optimised, since it is rarely run.

@@ -40,7 +40,7 @@ from npaccel.backends.layout import is_ordered, reductions_of
 from npaccel.ir.nodes import Kernel, Leaf, Reduce, Store
 from npaccel.ir.scalar import Core, topological
 
-__all__ = ["Skeleton", "may_use_status", "skeletons_of", "symbols_of", "write_finish", "write_main"]
+__all__ = ["Skeleton", "skeletons_of", "symbols_of", "write_finish", "write_main"]
 
 
 class Skeleton(enum.Enum):
@@ -74,20 +74,6 @@ _SOURCES = {
     Core.GATHER: Skeleton.GATHER,
     Core.SCAN: Skeleton.SCAN,
 }
-
-
-def may_use_status(kernel: Kernel) -> bool:
-    """Whether a processor's flags can guard the kernel, see Note [Guards] of machine.py."""
-    stored: set[object] = set()
-    for leaf in kernel.leaves:
-        nodes = topological(leaf.all_roots)
-        loaded = {node.attr for node in nodes if node.op in (Core.LOAD, Core.GATHER)}
-        if loaded & stored or any(node.dtype == "f2" for node in nodes):
-            return False
-        if any(node.op in (Core.DIV, Core.REM) and node.dtype[0] != "f" for node in nodes):
-            return False
-        stored |= {effect.array for effect in leaf.effects if isinstance(effect, Store)}
-    return True
 
 
 def symbols_of(kernel: Kernel, main: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ __all__ = [
     "leaf_vectors",
     "leaf_width",
     "node_count",
+    "register_lanes",
     "tile_vectors",
 ]
 
@@ -34,7 +35,8 @@ def node_count(leaf: Leaf) -> int:
     return sum(node.op is not Core.CONST for node in usual(leaf.roots))
 
 
-def _register_lanes(leaf: Leaf, machine: Machine) -> int:
+def register_lanes(leaf: Leaf, machine: Machine) -> int:
+    """Lanes of one register, by the widest element."""
     # What rare branches and flags compute may take several registers of a machine that can.
     nodes = usual(leaf.roots) if machine.wide else topological(leaf.all_roots)
     sizes = [_size(node, machine) for node in nodes]
@@ -78,7 +80,7 @@ def leaf_width(kernel: Kernel, leaf: Leaf, machine: Machine) -> int:
     """Lanes of a vector of an inner leaf; a power of two. 1 where vectors have no use."""
     if machine.vector_bytes == 0:
         return 1
-    lanes = _register_lanes(leaf, machine)
+    lanes = register_lanes(leaf, machine)
     if not machine.wide:
         return lanes
     limit, several = _limit(kernel, leaf, machine), _in_flight((leaf,), machine, banded=False)
@@ -99,7 +101,7 @@ def kernel_width(kernel: Kernel, machine: Machine) -> int:
     if machine.vector_bytes == 0:
         return 1
     leaves = kernel.leaves
-    lanes = min(_register_lanes(leaf, machine) for leaf in leaves)
+    lanes = min(register_lanes(leaf, machine) for leaf in leaves)
     limit = min(_limit(kernel, leaf, machine) for leaf in leaves)
     several = _in_flight(leaves, machine, banded=True) if machine.wide else 1
     return min(limit, lanes * several)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from npaccel.backends.emit.builder import Builder, Lanes, Name, Range, Value, Variable, Which
-from npaccel.backends.emit.machine import Guard, Machine
+from npaccel.backends.emit.machine import Machine
 from npaccel.backends.emit.skeletons import symbols_of, write_finish, write_main
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.scalar import Core, item_size
@@ -20,6 +20,8 @@ from npaccel.ir.scalar import Core, item_size
 __all__ = ["Printer", "machine_of", "write_module", "write_source"]
 
 RARELY = "!prof !0"
+# Lines up to which a function apart is optimised: that takes a few ms, and some data has many NaN.
+SMALL_APART = 400
 _ELEMENTS = {"b1": "i1", "n": "i64", "p": "ptr", "f2": "half", "f4": "float", "f8": "double"}
 _FLOAT_BINARY = {Core.ADD: "fadd", Core.SUB: "fsub", Core.MUL: "fmul", Core.DIV: "fdiv"}
 _INTEGER_BINARY = {
@@ -85,7 +87,7 @@ def machine_of(vector_bytes: int) -> Machine:
         masked_bytes=masked,
         copies=True,
         halves=True,
-        status=True,
+        calls=True,
     )
 
 
@@ -135,27 +137,26 @@ def write_module(
     *,
     fence: bool,
     linkage: str = "",
-    guard: Guard = Guard.VALUES,
 ) -> str:
     """Text of a module with the functions of many kernels, which have those names.
 
     linkage : how others see them, in LLVM's words
-    guard : of all of them; see Note [Guards] of the emitter's machine.py
     """
     declarations: set[str] = set()
     functions = []
     for symbols, kernel in kernels:
         for symbol, write in zip(symbols, (write_main, write_finish), strict=False):
-            printer = Printer(machine_of(vector_bytes), declarations)
-            printer.guard = guard
+            printer = Printer(machine_of(vector_bytes), declarations, symbol)
             write(printer, kernel)
             if write is write_main and fence and any(a.nontemporal for a in kernel.arrays):
                 printer.fence_stores()
-            functions.append(printer.text(symbol, linkage))
+            functions += [*printer.others, printer.text(linkage)]
     bits = 8 * vector_bytes
+    vectors = f'"prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
     attributes = (
-        f'attributes #0 = {{ nounwind "prefer-vector-width"="{bits}" '
-        f'"min-legal-vector-width"="{bits}" }}\n'
+        f"attributes #0 = {{ nounwind {vectors} }}\n"
+        f"attributes #1 = {{ nounwind noinline optnone {vectors} }}\n"
+        f"attributes #2 = {{ nounwind noinline {vectors} }}\n"
     )
     return "\n".join([*functions, *sorted(declarations), attributes, FOOTER])
 
@@ -164,21 +165,41 @@ class Printer(Builder):
     """The text of a function ``(words, range, scratch, flags)``, which the C core calls.
 
     declarations : ``declare`` lines that the module needs, added to
+    others : functions that this one calls
     """
 
-    def __init__(self, machine: Machine, declarations: set[str]) -> None:
+    def __init__(self, machine: Machine, declarations: set[str], symbol: str = "main") -> None:
         super().__init__(machine)
+        self.symbol, self.others = symbol, list[str]()
+        self._apart: set[str] = set()
         self.scratch = Name("%scratch", "p")
         self.declarations = declarations
         self._lines: list[str] = []
         self._allocas: list[str] = []
         self._places: dict[str, Name] = {}
 
-    def text(self, name: str, linkage: str = "") -> str:
-        """The whole function."""
+    def text(self, linkage: str = "", more: str = "", attributes: str = "#0") -> str:
+        """The whole function, which has `more` arguments than the core gives."""
         body = "\n".join(["entry:", *self._allocas, *self._lines, "ret void"])
-        arguments = "ptr %words, ptr %range, ptr %scratch, ptr %flags"
-        return f"define {linkage} void @{name}({arguments}) #0 {{\n{body}\n}}\n"
+        arguments = f"ptr %words, ptr %range, ptr %scratch, ptr %flags{more}"
+        return f"define {linkage} void @{self.symbol}({arguments}) {attributes} {{\n{body}\n}}\n"
+
+    def apart(
+        self, what: str, names: Sequence[Name], write: Callable[[Builder, list[Name]], None]
+    ) -> None:
+        symbol = f"{self.symbol}_{what}"
+        if what not in self._apart:
+            self._apart.add(what)
+            other = Printer(self.machine, self.declarations, symbol)
+            given = [Name(f"%given{k}", x.dtype, x.width) for k, x in enumerate(names)]
+            write(other, given)
+            more = "".join(f", {_typed(name)}" for name in given)
+            large = len(other._lines) > SMALL_APART
+            self.others.append(other.text("internal", more, "#1" if large else "#2"))
+        arguments = "".join(f", {_typed(name)}" for name in names)
+        self._do(
+            f"call void @{symbol}(ptr %words, ptr %range, ptr %scratch, ptr %flags{arguments})"
+        )
 
     # Instructions.
 

@@ -85,8 +85,10 @@ class Host:
         module.triple = self.triple
         module.data_layout = str(self._machine.target_data)
         for function in module.functions:
-            if not function.is_declaration:
-                # A pass manager runs once; its builder stays good.
+            # A pass manager runs once; its builder stays good. LLVM would tell what it skips.
+            if not function.is_declaration and not any(
+                b"optnone" in a for a in function.attributes
+            ):
                 self._passes().run(function, self._builder)
         return module
 
