@@ -21,6 +21,7 @@ __all__ = [
 
 # An iteration of so many nodes takes several registers' worth, to overlap latencies.
 SMALL_BODY = 48
+MOST_IN_FLIGHT = 4  # of larger ones, as far as what they hold stays in registers
 # Elements apart are loaded one by one; more of them than this only make more code.
 WIDEST_APART = 16
 # Bytes of a row that a tile reads at once. Shorter ones are slow to fetch; longer ones would leave
@@ -71,9 +72,34 @@ def has_plain_tail(kernel: Kernel, leaf: Leaf, machine: Machine) -> bool:
     )
 
 
+def _held(leaf: Leaf) -> int:
+    """Values that an iteration of `leaf` holds at once, about."""
+    needed = usual(leaf.roots)
+    order = [node for node in topological(leaf.roots) if node in needed]
+    last = {arg: at for at, node in enumerate(order) for arg in node.args}
+    ends = [0] * (len(order) + 1)
+    most = held = 0
+    for at, node in enumerate(order):
+        held += 1
+        most = max(most, held)
+        ends[last.get(node, len(order))] += 1
+        held -= ends[at]
+    return most
+
+
 def _in_flight(leaves: tuple[Leaf, ...], machine: Machine, *, banded: bool) -> int:
-    small = all(node_count(leaf) <= SMALL_BODY for leaf in leaves)
-    return machine.in_flight[banded] if small else 1
+    """Vectors of an iteration: a long body waits for itself where there is but one."""
+    nodes = max(node_count(leaf) for leaf in leaves)
+    if nodes <= SMALL_BODY:
+        return machine.in_flight[banded]
+    held, several = max(_held(leaf) for leaf in leaves), 1
+    while (
+        2 * several <= MOST_IN_FLIGHT
+        and 2 * several * held <= machine.registers
+        and 2 * several * nodes <= machine.large_body
+    ):
+        several *= 2
+    return several
 
 
 def leaf_width(kernel: Kernel, leaf: Leaf, machine: Machine) -> int:

@@ -83,6 +83,7 @@ def machine_of(vector_bytes: int) -> Machine:
         widest=128,
         wide=True,
         in_flight=(2, 4),
+        registers=32 if vector_bytes == 64 else 16,
         large_body=400,
         masked_bytes=masked,
         copies=True,
