@@ -496,6 +496,9 @@ def redirect_whole(
 def redirect_taker(taker: Callable[..., Any], /) -> None:
     """taker(ufunc, *args, **kwargs) for calls of ufuncs that the core does not record alone."""
 
+def forget_rows() -> None:
+    """How long NumPy's loops took by one thread and by all: nothing is known again. For tests."""
+
 def redirected() -> list[int]:
     """What each redirected slot holds now, as addresses."""
 

@@ -13,7 +13,7 @@ static const char *const operation_names[OP_COUNT] = {
     "left_shift", "right_shift", "bitwise_and", "bitwise_or", "bitwise_xor", "negative",
     "positive", "absolute", "invert", "divmod", "less", "less_equal", "equal", "not_equal",
     "greater", "greater_equal", "square", "reciprocal", "sqrt"};
-static PyObject *operations[OP_COUNT];
+static PyObject *operations[OP_COUNT], *matmul;
 static npa_exactness exact[OP_COUNT]; /* once a block was open */
 
 PyTypeObject *npa_array_type;
@@ -416,7 +416,11 @@ static PyObject *array_matrix_multiply(PyObject *a, PyObject *b)
                                     : NUMBER(nb_matrix_multiply)(a, b);
     }
     double took;
-    PyObject *result = timed_in_numpy(a, b, NUMBER(nb_matrix_multiply), &took);
+    PyObject *result = npa_rows((PyUFuncObject *)matmul, (PyObject *[]){a, b}, 2, NULL);
+    if (result != NULL || PyErr_Occurred()) {
+        return result;
+    }
+    result = timed_in_numpy(a, b, NUMBER(nb_matrix_multiply), &took);
     if (result == NULL || !npa_wants(values, 2)) {
         return result;
     }
@@ -945,6 +949,10 @@ PyObject *npa_array_base(void)
         if (operations[i] == NULL) {
             Py_CLEAR(module);
         }
+    }
+    matmul = module != NULL ? PyObject_GetAttrString(module, "matmul") : NULL;
+    if (matmul == NULL) {
+        Py_CLEAR(module);
     }
     Py_XDECREF(module);
     npa_numpy = (npa_slots){*PyArray_Type.tp_as_number, *PyArray_Type.tp_as_mapping,

@@ -575,8 +575,9 @@ bool npa_may_warn(bool without_scope);
 int npa_give_scope(PyObject *scope); /* to all that has none */
 /* at.c: u.at(*args), of three, where that is the common case. False: NumPy's to do, nothing was written. */
 bool npa_at_rows(PyUFuncObject *u, npa_exactness how, PyObject *const *args);
-/* fft.c: a transform of many rows, as numpy.fft calls it. NULL, perhaps with an error: NumPy's to do. */
-PyObject *npa_fft_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* rows.c: a generalised ufunc on many rows. NULL, perhaps with an error: NumPy's to do. */
+PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *npa_rows_forget(PyObject *module, PyObject *nothing); /* how long they took; for tests */
 /* search.c, draws.c, sort.c: what NumPy's function or method gives. NULL, perhaps with an error: its own to do. */
 typedef PyObject *npa_own(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 npa_own npa_interp, npa_search, npa_draws, npa_sort;

@@ -455,9 +455,6 @@ static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
     PyObject *result, *reason = NULL, *shifted[NESTED];
     npa_pass_because(NULL);
     if (u->core_enabled) {
-        if ((result = npa_fft_rows(u, args, n, names)) != NULL || PyErr_Occurred()) {
-            return result;
-        }
         return only_plain(args, n)
                    ? run_ufunc(self, args, nargs, names, PyUnicode_FromString("generalised ufunc"))
                    : numpy_ufunc_call(self, args, nargs, names);
@@ -598,6 +595,12 @@ static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, 
                                          PyObject *names, npa_exactness exact)
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
+    if (((PyUFuncObject *)self)->core_enabled) {
+        PyObject *result = npa_rows((PyUFuncObject *)self, args, n, names);
+        if (result != NULL || PyErr_Occurred()) {
+            return result;
+        }
+    }
     if (names != NULL && wants_array(args, n, names)) {
         return run_on_views(self, args, n, names);
     }
@@ -1533,6 +1536,7 @@ static PyMethodDef functions[] = {
      "Call as outside any block."},
     {"prove", npa_prove, METH_O, "Which assumptions hold: ufuncs, functions, methods."},
     {"times", npa_times, METH_O, "Seconds per activity so far; whether to count from now on."},
+    {"forget_rows", npa_rows_forget, METH_NOARGS, "How long rows took, one by one and on all threads."},
     {"any_block", any_block, METH_NOARGS, "Whether a block is open anywhere."},
     {"in_block", in_block, METH_NOARGS, "Whether plain arrays are taken here."},
     {"threshold", threshold, METH_NOARGS, "Bytes from which operations are recorded here."},

@@ -1,0 +1,551 @@
+/* rows.c: NumPy's own loops of generalised ufuncs (transforms, linalg, products of many small matrices), on
+ * all threads. What a loop gives for one row, which may be a matrix, hangs on that row alone. */
+#include "record.h"
+
+#include <fenv.h>
+#include <string.h>
+
+enum { MOST = 7, MOST_CORES = 4, MOST_STEPS = 2 * MOST, LEAST_BYTES = 4096 };
+enum { TOGETHER = 16 }; /* rows that NumPy's vectors may share */
+static const double LEAST_NS = 60e3, TASK_NS = 15e3;
+
+/* How long a row takes: `fixed` ns, and `each` for every element of its operands, times an extent of what is not
+ * linear. most: from there on BLAS may have threads of its own, which our threads would wait for in turns. */
+enum kind { OTHER, TRANSFORM, PRODUCT, VECTORS, ELIMINATION, INVERSE, EIGENVALUES, SPECTRUM };
+static const struct { double fixed, each; npy_intp most; } costs[] = {
+    [TRANSFORM] = {0, 4, 0}, [PRODUCT] = {25, 0.3, 1 << 18}, [VECTORS] = {15, 0.5, 1 << 13},
+    [ELIMINATION] = {80, 0.1, 40}, [INVERSE] = {300, 0.3, 40}, [EIGENVALUES] = {500, 1, 40}, [SPECTRUM] = {900, 1, 25}};
+static const struct { const char *name; enum kind kind; } known[] = {
+    {"fft", TRANSFORM}, {"ifft", TRANSFORM}, {"rfft_n_even", TRANSFORM}, {"rfft_n_odd", TRANSFORM},
+    {"irfft", TRANSFORM}, {"matmul", PRODUCT}, {"vecdot", VECTORS}, {"matvec", VECTORS}, {"vecmat", VECTORS},
+    {"solve", ELIMINATION}, {"solve1", ELIMINATION}, {"det", ELIMINATION}, {"slogdet", ELIMINATION},
+    {"cholesky_lo", ELIMINATION}, {"cholesky_up", ELIMINATION}, {"inv", INVERSE}, {"qr_reduced", INVERSE},
+    {"qr_complete", INVERSE}, {"eig", EIGENVALUES}, {"eigvals", EIGENVALUES}, {"eigvalsh_lo", EIGENVALUES},
+    {"eigvalsh_up", EIGENVALUES}, {"svd", EIGENVALUES}, {"svd_m", EIGENVALUES}, {"svd_n", EIGENVALUES},
+    {"eigh_lo", SPECTRUM}, {"eigh_up", SPECTRUM}, {"svd_f", SPECTRUM}, {"svd_s", SPECTRUM}, {"svd_m_f", SPECTRUM},
+    {"svd_n_f", SPECTRUM}, {"svd_m_s", SPECTRUM}, {"svd_n_s", SPECTRUM}, {"lstsq", SPECTRUM},
+    {"lstsq_m", SPECTRUM}, {"lstsq_n", SPECTRUM}};
+
+typedef struct {
+    PyUFuncObject *u;
+    enum kind kind;
+    int loop, n, ndim, ncores, ncore_steps;
+    PyArrayObject *arrays[MOST]; /* the results' are made last */
+    bool given[MOST];            /* results that are arguments */
+    double number;               /* an operand that is none */
+    char *data[MOST];
+    int axes[MOST][NPA_MAX_DIMS]; /* of each operand: its outer ones, then a row's */
+    npy_intp dims[NPA_MAX_DIMS], steps[MOST][NPA_MAX_DIMS]; /* of the outer space */
+    npy_intp cores[MOST_CORES], core_steps[MOST_STEPS];
+    npy_intp rows, each;
+    atomic_int raised;
+} job;
+
+/* --------------------------------------------------------------------------------- workers */
+
+/* Neighbours along the last of the outer axes are one call of NumPy's loop. */
+static void run_line(job *j, npy_intp row, npy_intp count)
+{
+    char *args[MOST];
+    npy_intp dims[1 + MOST_CORES] = {count}, steps[MOST + MOST_STEPS];
+    for (int k = 0; k < j->n; k++) {
+        npy_intp left = row;
+        args[k] = j->data[k];
+        for (int i = j->ndim - 1; i >= 0; left /= j->dims[i], i--) {
+            args[k] += left % j->dims[i] * j->steps[k][i];
+        }
+        steps[k] = j->steps[k][j->ndim - 1];
+    }
+    memcpy(dims + 1, j->cores, sizeof *dims * (size_t)j->ncores);
+    memcpy(steps + j->n, j->core_steps, sizeof *steps * (size_t)j->ncore_steps);
+    j->u->functions[j->loop](args, dims, steps, j->u->data != NULL ? j->u->data[j->loop] : NULL);
+}
+
+static void run(void *context, int64_t task, int worker)
+{
+    job *j = context;
+    npy_intp row = task * j->each, end = j->rows - row < j->each ? j->rows : row + j->each;
+    npy_intp line = j->dims[j->ndim - 1];
+    (void)worker;
+    feclearexcept(FE_ALL_EXCEPT);
+    while (row < end) {
+        npy_intp count = line - row % line < end - row ? line - row % line : end - row;
+        run_line(j, row, count);
+        row += count;
+    }
+    if (fetestexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_INVALID)) {
+        atomic_store(&j->raised, 1);
+    }
+}
+
+/* ------------------------------------------------------------------------- reading the call */
+
+static enum kind kind_of(const PyUFuncObject *u)
+{
+    enum kind kind = OTHER;
+    bool fits = u->functions != NULL && u->nargs <= MOST && u->core_num_dim_ix <= MOST_CORES;
+    for (size_t i = 0; fits && i < sizeof known / sizeof *known; i++) {
+        kind = strcmp(u->name, known[i].name) == 0 ? known[i].kind : kind;
+    }
+#if !defined(__x86_64__)
+    if (kind == TRANSFORM) {
+        kind = OTHER; /* there compilers fuse operations, in vectors of rows otherwise than in single ones */
+    }
+#endif
+    return kind;
+}
+
+/* The same, found once: redirected ufuncs stay where they are. */
+static enum kind find_kind(const PyUFuncObject *u)
+{
+    static struct { const PyUFuncObject *u; enum kind kind; } found[64];
+    size_t place = ((uintptr_t)u >> 4) % 64;
+    if (found[place].u != u) {
+        found[place].kind = kind_of(u), found[place].u = u;
+    }
+    return found[place].kind;
+}
+
+static PyArrayObject *usual(PyObject *o)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    bool good = (PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type)) && PyArray_ISALIGNED(a) &&
+                PyArray_ISNOTSWAPPED(a) && PyArray_SIZE(a) > 0 && PyArray_NDIM(a) <= NPA_MAX_DIMS;
+    return good ? a : NULL;
+}
+
+static bool take_operand(job *j, int k, PyObject *o)
+{
+    if (!PyArray_Check(o) && k < j->u->nin && j->u->core_num_dims[k] == 0 &&
+        (PyLong_CheckExact(o) || PyFloat_Check(o))) {
+        j->number = PyFloat_AsDouble(o);
+        PyErr_Clear();
+        j->data[k] = (char *)&j->number;
+        return true;
+    }
+    j->arrays[k] = usual(o), j->given[k] = true;
+    return j->arrays[k] != NULL && PyArray_NDIM(j->arrays[k]) >= j->u->core_num_dims[k];
+}
+
+/* Of the arrays' types; no operand is converted. */
+static bool find_loop(job *j)
+{
+    const PyUFuncObject *u = j->u;
+    for (j->loop = 0; j->loop < u->ntypes; j->loop++) {
+        const char *types = u->types + (npy_intp)j->loop * j->n;
+        int k = 0;
+        while (k < j->n && (j->given[k] ? types[k] == PyArray_TYPE(j->arrays[k])
+                                        : k >= u->nin || types[k] == NPY_DOUBLE)) {
+            k++;
+        }
+        if (k == j->n) {
+            return types[0] != NPY_OBJECT;
+        }
+    }
+    return false;
+}
+
+/* "dd->d" is this loop */
+static bool says_loop(const job *j, PyObject *signature)
+{
+    const char *text = PyUnicode_CheckExact(signature) ? PyUnicode_AsUTF8(signature) : NULL;
+    const char *types = j->u->types + (npy_intp)j->loop * j->n;
+    bool good = text != NULL && strlen(text) == (size_t)j->n + 2;
+    for (int k = 0; good && k < j->n; k++) {
+        PyArray_Descr *d = PyArray_DescrFromType(types[k]);
+        good = d != NULL && text[k < j->u->nin ? k : k + 2] == d->type;
+        Py_XDECREF(d);
+    }
+    PyErr_Clear();
+    return good;
+}
+
+/* Which axes of an operand are a row's; the others come first. */
+static bool set_axes(job *j, int k, PyObject *row)
+{
+    int ndim = PyArray_NDIM(j->arrays[k]), ncores = j->u->core_num_dims[k], outer = 0;
+    unsigned used = 0;
+    for (int i = 0; i < ncores; i++) {
+        PyObject *o = PyTuple_GET_ITEM(row, i);
+        long axis = PyLong_CheckExact(o) ? PyLong_AsLong(o) : -1;
+        PyErr_Clear();
+        if (axis < 0 || axis >= ndim || (used & 1u << axis)) {
+            return false;
+        }
+        j->axes[k][ndim - ncores + i] = (int)axis, used |= 1u << axis;
+    }
+    for (int i = 0; i < ndim; i++) {
+        if (!(used & 1u << i)) {
+            j->axes[k][outer++] = i;
+        }
+    }
+    return true;
+}
+
+/* axes=[(0,), (), (0,)] */
+static bool read_axes(job *j, PyObject *axes)
+{
+    bool good = PyList_CheckExact(axes) && PyList_GET_SIZE(axes) == j->n;
+    for (int k = 0; good && k < j->n; k++) {
+        PyObject *row = PyList_GET_ITEM(axes, k);
+        good = PyTuple_CheckExact(row) && PyTuple_GET_SIZE(row) == j->u->core_num_dims[k] &&
+               (j->given[k] ? set_axes(j, k, row) : k < j->u->nin);
+    }
+    return good;
+}
+
+static bool read_call(job *j, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *signature = NULL, *axes = NULL, *out = n == j->n ? args[n - 1] : NULL;
+    j->n = j->u->nargs;
+    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names); i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i), **place =
+            PyUnicode_CompareWithASCIIString(name, "signature") == 0 ? &signature
+            : PyUnicode_CompareWithASCIIString(name, "axes") == 0    ? &axes
+            : PyUnicode_CompareWithASCIIString(name, "out") == 0     ? &out : NULL;
+        if (place == NULL || *place != NULL) {
+            return false;
+        }
+        *place = args[n + i];
+    }
+    out = out != NULL && PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == 1 ? PyTuple_GET_ITEM(out, 0) : out;
+    bool good = n == j->u->nin || (n == j->n && j->u->nout == 1);
+    for (int k = 0; good && k < j->u->nin; k++) {
+        good = take_operand(j, k, args[k]);
+    }
+    if (good && out != NULL && out != Py_None) {
+        good = j->u->nout == 1 && take_operand(j, j->n - 1, out) && PyArray_ISWRITEABLE(j->arrays[j->n - 1]) &&
+               !(PyArray_FLAGS(j->arrays[j->n - 1]) & NPA_WARN_ON_WRITE);
+    }
+    for (int k = 0; good && k < j->n; k++) {
+        for (int i = 0; i < NPA_MAX_DIMS; i++) {
+            j->axes[k][i] = i;
+        }
+    }
+    return good && find_loop(j) && (signature == NULL || says_loop(j, signature)) &&
+           (axes == NULL || read_axes(j, axes));
+}
+
+/* ------------------------------------------------------------------------------ its space */
+
+static bool is_solver(const job *j) { return j->kind >= ELIMINATION; }
+
+static npy_intp *core_of(job *j, int k, int i) { return &j->cores[j->u->core_dim_ixs[j->u->core_offsets[k] + i]]; }
+
+static bool measure_row(job *j)
+{
+    const PyUFuncObject *u = j->u;
+    j->ncores = u->core_num_dim_ix;
+    for (int k = 0; k < j->n; k++) {
+        int first = j->given[k] ? PyArray_NDIM(j->arrays[k]) - u->core_num_dims[k] : 0;
+        for (int i = 0; j->given[k] && i < u->core_num_dims[k]; i++) {
+            npy_intp *core = core_of(j, k, i), extent = PyArray_DIM(j->arrays[k], j->axes[k][first + i]);
+            if (*core != 0 && *core != extent) {
+                return false;
+            }
+            *core = extent;
+        }
+    }
+    for (int i = 0; i < j->ncores; i++) {
+        if (u->core_dim_sizes[i] >= 0 && j->cores[i] != u->core_dim_sizes[i]) {
+            return false;
+        }
+        if (j->cores[i] == 0 && !is_solver(j)) {
+            return false;
+        }
+        if (j->cores[i] == 0) { /* the lesser extent of a matrix, as many as it has singular values */
+            j->cores[i] = j->cores[0] < j->cores[1] ? j->cores[0] : j->cores[1];
+        }
+    }
+    return true;
+}
+
+/* The space that the operands broadcast to, and that of a given result. */
+static bool measure_space(job *j)
+{
+    for (int k = 0; k < j->u->nin; k++) {
+        int outer = j->given[k] ? PyArray_NDIM(j->arrays[k]) - j->u->core_num_dims[k] : 0;
+        j->ndim = outer > j->ndim ? outer : j->ndim;
+    }
+    for (int i = 0; i < j->ndim; i++) {
+        j->dims[i] = 1;
+    }
+    j->rows = 1;
+    for (int k = 0; k < j->n; k++) {
+        int outer = j->given[k] ? PyArray_NDIM(j->arrays[k]) - j->u->core_num_dims[k] : 0;
+        int shift = j->ndim - outer;
+        for (int i = 0; j->given[k] && i < outer; i++) {
+            npy_intp extent = PyArray_DIM(j->arrays[k], j->axes[k][i]), *all = &j->dims[i + shift];
+            if (extent != *all && (k >= j->u->nin || (extent != 1 && *all != 1))) {
+                return false;
+            }
+            *all = extent != 1 ? extent : *all;
+        }
+        if (k >= j->u->nin && j->given[k] && shift != 0) {
+            return false;
+        }
+    }
+    for (int i = 0; i < j->ndim; i++) {
+        j->rows *= j->dims[i];
+    }
+    return j->rows > 1;
+}
+
+/* Whether BLAS computes a row, and with threads of its own. */
+static bool has_threads(const job *j)
+{
+    npy_intp all = 1, longest = 0, most = costs[j->kind].most;
+    int type = j->u->types[(npy_intp)j->loop * j->n];
+    for (int i = 0; i < j->ncores; i++) {
+        all *= j->cores[i];
+        longest = j->cores[i] > longest ? j->cores[i] : longest;
+    }
+    if (is_solver(j)) {
+        return longest > most;
+    }
+    bool is_complex = type == NPY_CFLOAT || type == NPY_CDOUBLE;
+    return j->kind != TRANSFORM && (type == NPY_FLOAT || type == NPY_DOUBLE || is_complex) &&
+           all > (is_complex ? most / 4 : most);
+}
+
+/* ns, of all rows */
+static double cost(job *j)
+{
+    double elements = 0;
+    for (int k = 0; k < j->n; k++) {
+        double size = 1;
+        for (int i = 0; i < j->u->core_num_dims[k]; i++) {
+            size *= (double)*core_of(j, k, i);
+        }
+        elements += size;
+    }
+    double times = is_solver(j) ? (double)j->cores[0] : j->kind == PRODUCT ? (double)j->cores[1] : 1;
+    return (double)j->rows * (costs[j->kind].fixed + costs[j->kind].each * elements * times);
+}
+
+/* Whether NumPy would make its results in the order of the axes, as ours are. */
+static bool in_order(const job *j)
+{
+    for (int k = 0; k < j->u->nin; k++) {
+        npy_intp before = NPY_MAX_INTP;
+        for (int i = 0; i < j->ndim; i++) {
+            npy_intp step = j->steps[k][i];
+            if (j->dims[i] > 1 && step != 0) {
+                if (step < 0 || step > before) {
+                    return false;
+                }
+                before = step;
+            }
+        }
+    }
+    return true;
+}
+
+static void set_steps(job *j, int k)
+{
+    PyArrayObject *a = j->arrays[k];
+    int outer = PyArray_NDIM(a) - j->u->core_num_dims[k], shift = j->ndim - outer;
+    for (int i = 0; i < outer; i++) {
+        int axis = j->axes[k][i];
+        j->steps[k][i + shift] = PyArray_DIM(a, axis) > 1 ? PyArray_STRIDE(a, axis) : 0;
+    }
+    j->data[k] = PyArray_BYTES(a);
+}
+
+static bool make_results(job *j)
+{
+    bool good = true;
+    for (int k = j->u->nin; good && k < j->n; k++) {
+        npy_intp dims[2 * NPA_MAX_DIMS];
+        int ndim = j->ndim;
+        if (j->given[k]) {
+            continue;
+        }
+        memcpy(dims, j->dims, sizeof *dims * (size_t)ndim);
+        for (int i = 0; i < j->u->core_num_dims[k]; i++) {
+            dims[ndim++] = *core_of(j, k, i);
+        }
+        PyObject *made = PyArray_SimpleNew(ndim, dims, j->u->types[(npy_intp)j->loop * j->n + k]);
+        j->arrays[k] = (PyArrayObject *)made;
+        good = made != NULL;
+    }
+    for (int k = j->u->nin; good && k < j->n; k++) {
+        set_steps(j, k);
+    }
+    return good;
+}
+
+/* Neighbouring axes that all operands step through as through one are one. */
+static void join_axes(job *j)
+{
+    int last = 0;
+    for (int i = 1; i < j->ndim; i++) {
+        bool one = true;
+        for (int k = 0; k < j->n; k++) {
+            one &= j->steps[k][last] == j->steps[k][i] * j->dims[i];
+        }
+        last += !one;
+        j->dims[last] = one ? j->dims[last] * j->dims[i] : j->dims[i];
+        for (int k = 0; k < j->n; k++) {
+            j->steps[k][last] = j->steps[k][i];
+        }
+    }
+    j->ndim = last + 1;
+}
+
+static void set_core_steps(job *j)
+{
+    for (int k = 0; k < j->n; k++) {
+        int ncores = j->u->core_num_dims[k], first = j->arrays[k] != NULL ? PyArray_NDIM(j->arrays[k]) - ncores : 0;
+        for (int i = 0; i < ncores; i++) {
+            bool own = j->given[k];
+            int axis = own ? j->axes[k][first + i] : first + i;
+            j->core_steps[j->ncore_steps++] = PyArray_STRIDE(j->arrays[k], axis);
+        }
+    }
+}
+
+/* ----------------------------------------------------------------------------- all threads */
+
+/* What rows of one kind take, in ns, by one thread and by all. Where they are short, all may lose: BLAS asks
+ * for its buffers under a lock. So both are tried, and the loser is tried again, ever more rarely. */
+typedef struct {
+    uint64_t key;
+    double one, all;
+    int tried, since, pause; /* how often all were; launches since the loser was, and how many there are to be */
+} record;
+enum { RECORDS = 256, FIRST_TRIES = 3, FIRST_PAUSE = 16, LAST_PAUSE = 4096 };
+
+static record records[RECORDS];
+
+PyObject *npa_rows_forget(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    memset(records, 0, sizeof records);
+    Py_RETURN_NONE;
+}
+
+static record *find_record(const job *j)
+{
+    struct { uintptr_t u; npy_intp loop, size, cores[MOST_CORES], steps[MOST_STEPS]; } of = {
+        (uintptr_t)j->u, j->loop, 63 - __builtin_clzll((unsigned long long)j->rows), {0}, {0}};
+    memcpy(of.cores, j->cores, sizeof of.cores);
+    for (int k = 0, at = 0; k < j->u->nin; k++) {
+        for (int i = 0, n = j->u->core_num_dims[k]; j->given[k] && i < n; i++) {
+            of.steps[at++] = PyArray_STRIDE(j->arrays[k], j->axes[k][PyArray_NDIM(j->arrays[k]) - n + i]);
+        }
+    }
+    uint64_t key = npa_hash((char *)&of, sizeof of);
+    record *r = &records[key % RECORDS];
+    if (r->key != key) {
+        *r = (record){.key = key, .pause = FIRST_PAUSE};
+    }
+    return r;
+}
+
+enum choice { NUMPY, ONE, ALL };
+
+static enum choice choose(record *r)
+{
+    if (r->one == 0 || r->tried < FIRST_TRIES) {
+        return r->one == 0 ? ONE : ALL;
+    }
+    bool all = r->all < r->one;
+    if (++r->since < r->pause) {
+        return all ? ALL : NUMPY;
+    }
+    r->since = 0, r->pause = r->pause < LAST_PAUSE ? 2 * r->pause : LAST_PAUSE;
+    return all ? ONE : ALL;
+}
+
+static void note_time(record *r, enum choice how, double took)
+{
+    if (how == ONE) {
+        r->one = r->one == 0 || took < r->one ? took : r->one;
+    } else if (r->tried++ < FIRST_TRIES) {
+        r->all = r->all == 0 || took < r->all ? took : r->all;
+    } else {
+        r->all = (3 * r->all + took) / 4;
+    }
+}
+
+static bool run_rows(job *j, record *r, enum choice how, double ns)
+{
+    join_axes(j);
+    set_core_steps(j);
+    npy_intp each = how == ALL ? (npy_intp)(TASK_NS * (double)j->rows / ns) + 1 : j->rows;
+    j->each = j->kind == TRANSFORM ? (each + TOGETHER - 1) / TOGETHER * TOGETHER : each;
+    int before = npa_now(NPA_IN_KERNELS);
+    double begin = npa_seconds();
+    npa_pool_run(run, j, (j->rows + j->each - 1) / j->each, NULL);
+    note_time(r, how, 1e9 * (npa_seconds() - begin) / (double)j->rows);
+    npa_now(before);
+    if (atomic_load(&j->raised)) { /* NumPy does it again, and tells of it; so it may be next time */
+        r->tried = FIRST_TRIES, r->all = 4 * r->one;
+        return false;
+    }
+    return true;
+}
+
+/* As NumPy gives them. */
+static PyObject *results(job *j, bool good)
+{
+    int nout = j->u->nout, first = j->u->nin;
+    PyObject *all = good ? PyTuple_New(nout) : NULL, *one;
+    for (int k = first; k < j->n; k++) {
+        PyObject *result = (PyObject *)j->arrays[k];
+        if (j->given[k]) {
+            Py_INCREF(result);
+        }
+        if (all != NULL) {
+            PyTuple_SET_ITEM(all, k - first, npa_adopted(result));
+        } else {
+            Py_XDECREF(result);
+        }
+    }
+    if (all == NULL || nout > 1) {
+        return all;
+    }
+    one = Py_XNewRef(PyTuple_GET_ITEM(all, 0));
+    Py_DECREF(all);
+    return one;
+}
+
+/* Whether an operand has so many rows that a look at the call may pay. */
+static bool has_rows(const PyUFuncObject *u, PyObject *const *args, Py_ssize_t n)
+{
+    for (int k = 0; k < u->nin && k < n; k++) {
+        PyArrayObject *a = (PyArrayObject *)args[k];
+        if (PyArray_Check(args[k]) && PyArray_NDIM(a) > u->core_num_dims[k] && PyArray_NBYTES(a) >= LEAST_BYTES) {
+            return true;
+        }
+    }
+    return false;
+}
+
+PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    if (!has_rows(u, args, n) || npa_here != NULL || find_kind(u) == OTHER || npa_pool_size() < 2) {
+        return NULL;
+    }
+    job j = {.u = u, .n = u->nargs, .kind = find_kind(u)};
+    if (npa_asks_underflow() || !read_call(&j, args, n, names) || !measure_row(&j) || !measure_space(&j)) {
+        return NULL;
+    }
+    double ns = cost(&j);
+    record *r = ns >= LEAST_NS && !has_threads(&j) ? find_record(&j) : NULL;
+    enum choice how = r != NULL ? choose(r) : NUMPY;
+    if (how == NUMPY) {
+        return NULL;
+    }
+    PyArrayObject *out = j.given[j.n - 1] ? j.arrays[j.n - 1] : NULL;
+    bool good = true;
+    for (int k = 0; good && k < u->nin; k++) {
+        if (j.given[k]) {
+            set_steps(&j, k);
+            good = (out == NULL || npa_apart(j.arrays[k], out)) && npa_touch(j.arrays[k], false) == 0;
+        }
+    }
+    good = good && (out != NULL ? npa_touch(out, true) == 0 : in_order(&j)) && make_results(&j);
+    return results(&j, good && run_rows(&j, r, how, ns));
+}

@@ -1,0 +1,215 @@
+"""NumPy's loops over rows, on all threads: its results to the bit, warnings and errors too."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+from npaccel import _native
+
+Array = np.ndarray[Any, Any]
+Call = Callable[[Array], Any]
+
+
+@pytest.fixture(autouse=True, params=[1, 2, 5])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = npaccel.config.threads
+    npaccel.config.threads = request.param
+    yield request.param
+    npaccel.config.threads = before
+
+
+def bits_of(x: Array) -> bytes:
+    if x.dtype == "g":  # of its sixteen bytes six are anything
+        return np.frombuffer(x.tobytes(), "u1").reshape(-1, 16)[:, :10].tobytes()
+    return x.tobytes()
+
+
+def told(call: Callable[[], Any]) -> list[Any]:
+    """What a call gives or raises, and its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = call()
+        except Exception as error:
+            return [type(error), str(error), [str(w.message) for w in caught]]
+        parts = result if isinstance(result, tuple) else (result,)
+        shown = [
+            (type(x).__name__.replace("Array", "ndarray"), x.dtype, x.shape, x.strides)
+            for x in map(np.asanyarray, parts)
+        ]
+        bits = [bits_of(np.asarray(x)) for x in parts]
+    return [type(result), shown, bits, [str(w.message) for w in caught]]
+
+
+def same(call: Callable[[], Any]) -> None:
+    want = told(call)
+    _native.forget_rows()
+    for _ in range(2):  # by one thread, then by all
+        with npaccel.accelerate():
+            got = told(call)
+        assert got[1:] == want[1:]
+
+
+def matrices(shape: tuple[int, ...], dtype: str = "f8") -> Array:
+    rng = np.random.default_rng(len(shape))
+    if np.dtype(dtype).kind in "iub":
+        return rng.integers(0, 9, shape).astype(dtype)
+    made: Array = rng.normal(size=shape)
+    return made.astype(dtype) + (1j * rng.normal(size=shape) if dtype[0] == "c" else 0)
+
+
+def definite(a: Array) -> Array:
+    own: Array = a @ a.conj().swapaxes(-1, -2) + 2 * np.eye(a.shape[-1])
+    return own.astype(a.dtype)
+
+
+# ------------------------------------------------------------------- generalised ufuncs
+
+SOLVERS: dict[str, Call] = {
+    "solve": lambda a: np.linalg.solve(a, a[..., :1]),
+    "solve, many": lambda a: np.linalg.solve(a, a + 1),
+    "solve, one matrix": lambda a: np.linalg.solve(a[0], a),
+    "solve, vectors": lambda a: np.linalg.solve(a, np.ones(a.shape[-1])),
+    "inv": np.linalg.inv,
+    "det": np.linalg.det,
+    "slogdet": np.linalg.slogdet,
+    "cholesky": lambda a: np.linalg.cholesky(definite(a)),
+    "eigh": lambda a: np.linalg.eigh(definite(a)),
+    "eigh, upper": lambda a: np.linalg.eigh(definite(a), "U"),
+    "eigvalsh": np.linalg.eigvalsh,
+    "eig": np.linalg.eig,
+    "eigvals": np.linalg.eigvals,
+    "svd": np.linalg.svd,
+    "svd, reduced": lambda a: np.linalg.svd(a[..., :2], full_matrices=False),
+    "singular values": lambda a: np.linalg.svd(a[..., :2, :], compute_uv=False),
+    "qr": np.linalg.qr,
+    "qr, complete": lambda a: np.linalg.qr(a[..., :2], "complete"),
+    "pinv": np.linalg.pinv,
+    "power": lambda a: np.linalg.matrix_power(a, 3),
+    "norm": lambda a: np.linalg.norm(a, 2, axis=(-2, -1)),
+    "transposed": lambda a: np.linalg.inv(a.swapaxes(-1, -2)),
+    "reversed": lambda a: np.linalg.inv(a[::-1]),
+    "every other": lambda a: np.linalg.inv(a[::2, ::-1]),
+    "by columns": lambda a: np.linalg.inv(np.asfortranarray(a)),
+    "other bytes": lambda a: np.linalg.inv(a.astype(a.dtype.newbyteorder())),
+    "repeated": lambda a: np.linalg.inv(np.broadcast_to(a[:1], a.shape)),
+}
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "c8"])
+def test_solvers(name: str, dtype: str) -> None:
+    for shape in [(900, 3, 3), (7, 90, 4, 4), (40, 17, 17), (3, 41, 41), (700, 1, 1), (3, 3)]:
+        a = matrices(shape, dtype)
+        if min(shape[-2:]) > 1 or "svd" not in name:
+            same(lambda a=a: SOLVERS[name](a))
+
+
+@pytest.mark.parametrize("threads", [2], indirect=True)
+def test_larger_matrices() -> None:
+    for n in (25, 26, 40, 41, 64, 65, 97):
+        a = matrices((6, n, n))
+        for name in ("solve, many", "inv", "cholesky", "eigh", "svd", "eigvals"):
+            same(lambda a=a, name=name: SOLVERS[name](a))
+        same(lambda a=a: a @ a)
+
+
+def test_least_squares() -> None:
+    a, b = matrices((500, 6, 3)), matrices((500, 6, 2))
+    gufunc = getattr(np.linalg, "_umath_linalg", None)
+    if hasattr(gufunc, "lstsq"):
+        same(lambda: gufunc.lstsq(a, b, 1e-15, signature="ddd->ddid"))
+        same(lambda: gufunc.lstsq(a, b, 1, signature="ddd->ddid"))
+
+
+PRODUCTS: dict[str, Call] = {
+    "both": lambda a: a @ a,
+    "one matrix": lambda a: a[0, 0] @ a,
+    "by one matrix": lambda a: a @ a[0, 0].T,
+    "transposed": lambda a: a @ a.swapaxes(-1, -2),
+    "broadcast": lambda a: a[:, :1] @ a[:1],
+    "vector": lambda a: a @ a[0, 0, 0],
+    "by a vector": lambda a: a[0, 0, 0] @ a,
+    "given": lambda a: np.matmul(a, a, out=np.zeros_like(a)),
+    "given, in place": lambda a: np.matmul(a, a, np.zeros_like(a)[..., ::-1]),
+    "given, too large": lambda a: np.matmul(a, a, np.zeros((2, *a.shape), a.dtype)),
+    "into itself": lambda a: np.matmul(a, a, out=a.copy()),
+    "Fortran's order": lambda a: np.asfortranarray(a) @ a,
+    "reversed": lambda a: a[:, ::-1] @ a[::-1],
+    "all reversed": lambda a: a[::-1, ::-1] @ a[::-1, ::-1],
+    "every other": lambda a: a[::2] @ a[1::2],
+    "inner step": lambda a: a[..., ::2] @ a[..., ::2, :],
+    "axes": lambda a: np.matmul(a, a, axes=[(0, 1), (0, 1), (0, 1)]),
+    "axes, last": lambda a: np.matmul(a, a, axes=[(-1, -2), (-2, -1), (-2, -1)]),
+    "types": lambda a: np.matmul(a, a, dtype="c16"),
+    "mixed": lambda a: a @ a.astype("f4"),
+    "other bytes": lambda a: a @ a.astype(a.dtype.newbyteorder()),
+    "axes moved": lambda a: a.transpose(1, 0, 2, 3) @ a.transpose(1, 0, 2, 3),
+    "no match": lambda a: a @ a[..., 1:, :],
+    "no match of spaces": lambda a: a[:3] @ a[:2],
+    "objects": lambda a: (a.astype(object)[:5] @ a[:5]).astype(complex),
+    "list": lambda a: np.matmul(a, a[0, 0].tolist()),
+    "none": lambda a: a[:0] @ a[:0],
+    "empty": lambda a: a[..., :0] @ a[..., :0, :],
+    "ellipsis": lambda a: np.matmul(a, a, out=...),
+    "vecdot": lambda a: np.vecdot(a, a),
+    "vecdot, axis": lambda a: np.vecdot(a, a, axis=0),
+    "vecdot, vector": lambda a: np.vecdot(a, a[0, 0, 0]),
+    "matvec": lambda a: np.matvec(a, a[..., 0]) if hasattr(np, "matvec") else 0,
+    "vecmat": lambda a: np.vecmat(a[..., 0, :], a) if hasattr(np, "matvec") else 0,
+    "einsum": lambda a: np.einsum("abij,abjk->abik", a, a),
+    "in place": lambda a: np.matmul(a, a, casting="no"),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i8", "u1", "?", "f2", "g"])
+def test_products(name: str, dtype: str) -> None:
+    for shape in [(50, 40, 3, 3), (9, 60, 8, 8), (2, 3, 50, 50), (4, 2000, 2, 2)]:
+        a = matrices(shape, dtype)
+        if a.nbytes * shape[-1] < 1 << 24:
+            same(lambda a=a: PRODUCTS[name](a))
+
+
+def test_of_ours() -> None:
+    a = matrices((4000, 3, 3))
+    f = matrices((3, 3))
+
+    def steps() -> Array:
+        p = a * 1.0
+        for _ in range(3):
+            p = f @ p @ f.T + np.eye(3)
+            p = 0.5 * (p + p.transpose(0, 2, 1)) / np.abs(p).max()
+        return np.linalg.solve(p + np.eye(3) * 9, p * 2)
+
+    same(steps)
+
+
+def test_what_is_raised() -> None:
+    a = matrices((1000, 4, 4))
+    a[7, 3] = np.inf
+    singular = matrices((1000, 4, 4))
+    singular[77] = 0
+    for x in (a, singular, a * np.nan, np.full((1000, 4, 4), -0.0)):
+        for name in ("solve", "inv", "det", "slogdet", "cholesky", "eigh", "eigvals", "svd"):
+            same(lambda x=x, name=name: SOLVERS[name](x))
+        same(lambda x=x: x @ x)
+        same(lambda x=x: (x * 1e200) @ (x * 1e200))
+        with np.errstate(all="raise"):
+            same(lambda x=x: (x * 1e200) @ x)
+        with np.errstate(all="ignore"):
+            same(lambda x=x: (x * 1e200) @ x)
+    with np.errstate(under="warn"):
+        same(lambda: (singular * 1e-200) @ (singular * 1e-200))
+
+
+def test_frozen_result() -> None:
+    a, out = matrices((1000, 4, 4)), np.zeros((1000, 4, 4))
+    out.flags.writeable = False
+    same(lambda: np.matmul(a, a, out=out))
