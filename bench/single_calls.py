@@ -79,6 +79,8 @@ x.astype("f4"); f.astype("f8"); x.astype("i8"); i.astype("f8"); x.copy(); s.T.co
 x[::2] + 1; x[::2] * x[1::2]; s[:, ::2] + 1; s.T + 1; s.T + s.T; x[::-1] * 2; c3[:, 0] * 2; c3[:, 0] + c3[:, 1]; c3.sum(1); c3 / c3.sum(1)[:, None]; s[1:, 1:] - s[:-1, :-1]
 x @ y; np.dot(x, y); np.vdot(x, y); s @ d; np.einsum("ij,j->i", s, d); np.inner(x, y); np.tensordot(s, d, 1); np.linalg.norm(x); np.linalg.norm(s, axis=1); np.cross(c3, c3)
 np.allclose(x, y); np.array_equal(x, x); np.isclose(x, y); np.corrcoef(c3.T); np.cov(c3.T); np.convolve(x, k5); np.correlate(x, k5); np.polyval([1., 2., 3.], x); np.unwrap(x); np.angle(z)
+np.argsort(s, axis=1); np.sort(s, axis=1); np.partition(s, 5, axis=1); np.argpartition(s, 5, axis=1); np.median(s, axis=1); np.fft.fft(s)
+b3 @ b3; s3 @ b3; b3 @ s3.T; np.vecdot(c3, c3); np.linalg.inv(b3); np.linalg.det(b3); np.linalg.solve(b3, b3); np.linalg.cholesky(s3 @ s3.T + b3 * 0); np.linalg.eigvalsh(b3); np.linalg.svd(b3)
 np.fft.rfft(x); np.real(z) + 0; np.imag(z) * 2; z.real**2 + z.imag**2; np.minimum.accumulate(x); np.add.reduce(x); np.add.reduceat(x, [0, 5]); np.add.outer(d, d); np.select([m, m9], [x, y]); np.piecewise(x, [m], [1.0]); np.choose(m * 1, (x, y)); np.apply_along_axis(np.sum, 0, c3); np.heaviside(x, .5); np.fmod(x, y); np.cbrt(x); np.deg2rad(x); np.square(x); np.reciprocal(y); np.modf(x); np.frexp(x); np.divmod(x, y); np.ldexp(x, 2); np.lcm(i, 6); np.gcd(i, 6); np.invert(i); np.bitwise_count(i) if hasattr(np, "bitwise_count") else 0
 g(1).random(n); g(1).uniform(2, 3, n); g(1).normal(0, 2, n); g(1).exponential(2, n); g(1).lognormal(0, 1, n); g(1).integers(0, 10, n); g(1).choice(9, n); g(1).poisson(3, n); g(1).poisson(30, n); g(1).binomial(20, .3, n); g(1).gamma(2, 1, n); g(1).permutation(n)
 np.einsum("i,i", x, y); np.setdiff1d(i, few); np.intersect1d(i, few); np.union1d(i, few); np.packbits(m); np.split(x, 4)[1] + 1; np.block([[s, s]]); np.take_along_axis(s, t2, 1); np.moveaxis(s, 0, 1) * 2; np.swapaxes(s, 0, 1) * 2; np.sinc(x); np.i0(x); np.hanning(n); np.argpartition(x, 5); np.lexsort((x, y)); np.bitwise_or.reduce(i); np.logical_not(m); np.fmax(x, y); np.nextafter(x, y); np.signbit(x); np.copysign(x, y); np.rint(x); np.trunc(x); np.fix(x); np.float_power(x, 2); np.log1p(x); np.expm1(x); np.logaddexp(x, y)
@@ -128,6 +130,8 @@ def operands(n: int) -> dict[str, Any]:
         "few": np.arange(0, 1000, 17),
         "k5": np.ones(5) / 5,
         "c3": np.ascontiguousarray(x[: n // 3 * 3].reshape(-1, 3)),
+        "b3": x[: n // 9 * 9].reshape(-1, 3, 3) + 2 * np.eye(3),
+        "s3": x[:9].reshape(3, 3) + np.eye(3),
     }
 
 

@@ -578,9 +578,10 @@ bool npa_at_rows(PyUFuncObject *u, npa_exactness how, PyObject *const *args);
 /* rows.c: a generalised ufunc on many rows. NULL, perhaps with an error: NumPy's to do. */
 PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_rows_forget(PyObject *module, PyObject *nothing); /* how long they took; for tests */
-/* search.c, draws.c, sort.c: what NumPy's function or method gives. NULL, perhaps with an error: its own to do. */
+/* search.c, draws.c, sort.c, parts.c: what NumPy's function or method gives. NULL, perhaps with an error: its own to do. */
 typedef PyObject *npa_own(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 npa_own npa_interp, npa_search, npa_draws, npa_sort;
+npa_own npa_sort_parts, npa_argsort_parts, npa_partition_parts, npa_argpartition_parts; /* what: NumPy's function */
 void *npa_draws_method(const char *name); /* `what` npa_draws is given for "Generator.normal", say; NULL: nothing */
 /* shift.c */
 npa_recorder npa_record_roll;

@@ -669,7 +669,8 @@ static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_
 /* What is done here as NumPy does it, but faster. */
 static const struct { const char *name; npa_own *run; } own[] = {
     {"ufunc.at", scatter}, {"interp", npa_interp}, {"ndarray.searchsorted", npa_search},
-    {"ndarray.sort", npa_sort}};
+    {"ndarray.sort", npa_sort}, {"ndarray.argsort", npa_argsort_parts},
+    {"ndarray.partition", npa_partition_parts}, {"ndarray.argpartition", npa_argpartition_parts}};
 
 static void find_own(target *t)
 {
@@ -681,8 +682,11 @@ static void find_own(target *t)
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         t->own = strcmp(name, own[i].name) == 0 ? own[i].run : t->own;
     }
-    if ((t->what = npa_draws_method(name)) != NULL) {
+    t->what = npa_draws_method(name);
+    if (t->what != NULL) {
         t->own = npa_draws;
+    } else if (t->kind == (METH_FASTCALL | METH_KEYWORDS)) {
+        t->what = (void *)(uintptr_t)t->original;
     }
 }
 

@@ -267,7 +267,9 @@ PyObject *npa_sort(void *what, PyObject *self, PyObject *const *args, Py_ssize_t
     int type = PyArray_TYPE(a);
     bool real = type == NPY_DOUBLE || type == NPY_FLOAT, whole = PyTypeNum_ISINTEGER(type);
     int bytes = (int)PyArray_ITEMSIZE(a);
-    (void)what;
+    if (PyArray_NDIM(a) > 1) {
+        return npa_sort_parts(what, self, args, n, names);
+    }
     if (!(real || whole) || (bytes != 4 && bytes != 8) || PyArray_NDIM(a) != 1 || PyArray_SIZE(a) < LEAST ||
         !(PyArray_CheckExact(self) || Py_IS_TYPE(self, npa_array_type)) || !PyArray_ISCARRAY(a) ||
         (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || npa_waits(a) || !read_call(a, args, n, names) || !pays(a) ||

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import subprocess
+import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -47,10 +51,10 @@ def told(call: Callable[[], Any]) -> list[Any]:
     return [type(result), shown, bits, [str(w.message) for w in caught]]
 
 
-def same(call: Callable[[], Any]) -> None:
+def same(call: Callable[[], Any], times: int = 2) -> None:
     want = told(call)
     _native.forget_rows()
-    for _ in range(2):  # by one thread, then by all
+    for _ in range(times):  # by one thread, then by all
         with npaccel.accelerate():
             got = told(call)
         assert got[1:] == want[1:]
@@ -213,3 +217,152 @@ def test_frozen_result() -> None:
     a, out = matrices((1000, 4, 4)), np.zeros((1000, 4, 4))
     out.flags.writeable = False
     same(lambda: np.matmul(a, a, out=out))
+
+
+# --------------------------------------------------- methods that sort or partition rows
+
+SORTS: dict[str, Call] = {
+    "argpartition": lambda a: np.argpartition(a, 7, axis=1),
+    "argpartition, first axis": lambda a: np.argpartition(a, 3, axis=0),
+    "argpartition, several": lambda a: a.argpartition((3, -1, 5)),
+    "argpartition, array": lambda a: a.argpartition(np.array([9, 2]), axis=-1),
+    "argpartition, all": lambda a: a.argpartition(9, axis=None),
+    "argpartition, true": lambda a: a.argpartition(True),
+    "argpartition, out of range": lambda a: a.argpartition(a.shape[-1]),
+    "argpartition, float": lambda a: a.argpartition(2.0),
+    "argpartition, kind": lambda a: a.argpartition(2, kind="none"),
+    "argpartition, no such axis": lambda a: a.argpartition(2, axis=7),
+    "argpartition, no kth": lambda a: a.argpartition(axis=1),
+    "partition": lambda a: np.partition(a, 7, axis=1),
+    "partition, first axis": lambda a: np.partition(a, [2, 4], axis=0),
+    "in place": lambda a: in_place(a, lambda x: x.partition(5)),
+    "in place, reversed": lambda a: in_place(a, lambda x: x[::-1, ::-1].partition(5)),
+    "in place, every other": lambda a: in_place(a, lambda x: x[::2].partition(5, 0)),
+    "in place, error": lambda a: in_place(a, lambda x: x.partition(x.shape[-1] + 5)),
+    "argsort": lambda a: np.argsort(a, axis=1),
+    "argsort, stable": lambda a: a.argsort(kind="stable"),
+    "argsort, heap": lambda a: np.argsort(a, 0, "heapsort"),
+    "argsort, middle": lambda a: a.reshape(-1, 4, a.shape[-1]).argsort(1),
+    "argsort, Fortran's order": lambda a: np.asfortranarray(a).argsort(),
+    "argsort, repeated": lambda a: np.broadcast_to(a[:1], a.shape).argsort(),
+    "argsort, order": lambda a: a.argsort(order="x"),
+    "sort": lambda a: np.sort(a, axis=1),
+    "sort, first axis": lambda a: in_place(a, lambda x: x.sort(0)),
+    "sort, columns": lambda a: in_place(a, lambda x: x.T.sort(axis=1)),
+    "sort, part": lambda a: in_place(a, lambda x: x[5:-5, 1:-1].sort()),
+    "median": lambda a: np.median(a, axis=1),
+    "median, columns": lambda a: np.median(a, axis=0),
+    "percentile": lambda a: np.percentile(a, [5, 50, 99], axis=1),
+    "nanmedian": lambda a: np.nanmedian(a, axis=1),
+    "quantile": lambda a: np.quantile(a, 0.3, axis=0, method="median_unbiased"),
+}
+
+
+def in_place(a: Array, change: Call) -> Array:
+    x = a.copy()
+    change(x)
+    return x
+
+
+@pytest.mark.parametrize("name", SORTS)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u2", "?", "c16", ">f8", "M8[s]"])
+def test_sorts(name: str, dtype: str) -> None:
+    for shape in [(400, 500), (20, 9000), (15_000, 12)]:
+        a = np.random.default_rng(3).integers(-1000, 1000, shape).astype("i8").astype(dtype)
+        call = SORTS[name]
+        if a.dtype.kind in "M?" and name in ("median", "median, columns", "percentile", "quantile"):
+            continue
+        same(lambda a=a, call=call: call(a), 1)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])
+def test_special_values(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    a = rng.choice([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1, 2, 3], (400, 1500)).astype(
+        dtype
+    )
+    for name, call in SORTS.items():
+        if name not in ("median", "median, columns", "percentile", "quantile", "nanmedian"):
+            same(lambda call=call: call(a))
+
+
+def test_sorts_of_ours() -> None:
+    a = np.random.default_rng(5).normal(size=(300, 2000))
+
+    def steps() -> Array:
+        x = a * 2 + 1
+        near = np.argpartition(x, 10, axis=1)[:, :10]
+        d = np.take_along_axis(x, near, axis=1)
+        x.sort(axis=1)
+        x -= 1
+        x.partition(20, axis=0)
+        return np.concatenate((d, near, np.asarray(x)), axis=1)
+
+    same(steps)
+
+
+def test_frozen_rows() -> None:
+    a = np.random.default_rng(5).normal(size=(300, 2000))
+    a.flags.writeable = False
+    same(a.sort)
+    same(lambda: a.partition(3))
+    b = np.random.default_rng(5).normal(size=(1, 2000))
+    same(lambda: np.lib.stride_tricks.as_strided(b.copy(), (300, 1000), (8, 8)).sort())
+
+
+class Named(np.ndarray[Any, Any]):
+    """A class of the user's."""
+
+
+def test_other_classes() -> None:
+    a = np.random.default_rng(5).normal(size=(300, 2000)).view(Named)
+    same(lambda: a.argpartition(4))
+    same(lambda: a.argsort(axis=0))
+    same(lambda: np.ma.masked_less(np.asarray(a), 0).argsort())
+    same(np.asarray(a).astype(object)[:20, :50].argsort)
+
+
+def test_many_threads_at_once() -> None:
+    """Of Python's, each with rows of its own, beside one that runs Python all the time."""
+    a = np.random.default_rng(5).normal(size=(8, 200, 1500))
+    want = [np.argsort(x) for x in a]
+    stop = threading.Event()
+
+    def busy() -> None:
+        while not stop.is_set():
+            sum(range(1000))
+
+    beside = threading.Thread(target=busy)
+    beside.start()
+    try:
+        with npaccel.accelerate(), concurrent.futures.ThreadPoolExecutor(4) as pool:
+            got = list(pool.map(np.argsort, a))
+            here = [np.argsort(x) for x in a[:3]]
+    finally:
+        stop.set()
+        beside.join()
+    assert all(map(np.array_equal, got, want)) and all(map(np.array_equal, here, want))
+
+
+def test_processes() -> None:
+    """Made by a fork after rows were sorted, and beside a thread that sorts."""
+    code = """if True:
+        import os, threading, warnings
+        import numpy as np, npaccel
+        warnings.simplefilter("ignore")
+        npaccel.config.threads = 3
+        a = np.random.default_rng(5).normal(size=(600, 1500))
+        with npaccel.accelerate():
+            want = np.argsort(a)
+            thread = threading.Thread(target=lambda: [np.argsort(a) for _ in range(20)], daemon=True)
+            thread.start()
+            for _ in range(5):
+                child = os.fork()
+                if child == 0:
+                    os._exit(not np.array_equal(np.argsort(a), want))
+                assert os.waitpid(child, 0)[1] == 0
+            assert np.array_equal(np.argsort(a), want)
+            threading.Thread(target=lambda: [np.argsort(a) for _ in range(99)], daemon=True).start()
+    """
+    done = subprocess.run([sys.executable, "-c", code], timeout=120, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,229 @@
+/* parts.c: NumPy's methods that sort or partition each row by itself, on parts of the rows at a time.
+ *
+ * NumPy exports no function that partitions a row, and what it gives hangs on its own steps among equals. So its
+ * method itself is called on views, by threads that live as long as the call: to Python they are threads like any
+ * other, and NumPy gives the interpreter lock up while it works on a part. */
+#define _GNU_SOURCE
+#include "record.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+enum { MOST_THREADS = 64, MOST_KTH = 64, PART = 1 << 13, NS_PER_THREAD = 500000 };
+static const double CONTENDED_S = 2e-3;
+
+typedef struct {
+    _PyCFunctionFastWithKeywords method;
+    PyArrayObject *array, *result; /* result NULL: it works in place */
+    PyObject *const *args;
+    Py_ssize_t n;
+    PyObject *names;
+    int axis; /* along which it is cut */
+    _Atomic npy_intp next, each;
+    npy_intp most; /* rows of a part */
+    atomic_int failed;
+} job;
+
+/* --------------------------------------------------------------------------------- threads */
+
+static PyArrayObject *part_of(PyArrayObject *a, int axis, npy_intp from, npy_intp count)
+{
+    npy_intp dims[NPA_MAX_DIMS];
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        dims[i] = i == axis ? count : PyArray_DIM(a, i);
+    }
+    Py_INCREF(PyArray_DESCR(a));
+    PyObject *part = PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a), PyArray_NDIM(a), dims, PyArray_STRIDES(a),
+                                          PyArray_BYTES(a) + from * PyArray_STRIDE(a, axis),
+                                          PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, NULL);
+    if (part != NULL && PyArray_SetBaseObject((PyArrayObject *)part, Py_NewRef((PyObject *)a)) < 0) {
+        Py_CLEAR(part);
+    }
+    return (PyArrayObject *)part;
+}
+
+static bool do_part(job *j, npy_intp from, npy_intp count)
+{
+    PyArrayObject *part = part_of(j->array, j->axis, from, count), *to = NULL;
+    PyObject *made = part != NULL ? j->method((PyObject *)part, j->args, j->n, j->names) : NULL;
+    bool good = made != NULL;
+    if (good && j->result != NULL) {
+        to = part_of(j->result, j->axis, from, count);
+        good = to != NULL && PyArray_Check(made) && PyArray_CopyInto(to, (PyArrayObject *)made) == 0;
+    }
+    Py_XDECREF(part), Py_XDECREF(made), Py_XDECREF(to);
+    return good;
+}
+
+/* With the GIL. */
+static void do_parts(job *j)
+{
+    npy_intp rows = PyArray_DIM(j->array, j->axis), each, from;
+    while (!atomic_load(&j->failed) &&
+           (each = atomic_load(&j->each), from = atomic_fetch_add(&j->next, each)) < rows) {
+        if (!do_part(j, from, rows - from < each ? rows - from : each)) {
+            PyErr_Clear(); /* NumPy does the whole, and tells */
+            atomic_store(&j->failed, 1);
+        }
+    }
+}
+
+static void *help(void *context)
+{
+    job *j = context;
+    double begin = npa_seconds();
+    PyGILState_STATE state = PyGILState_Ensure();
+    if (npa_seconds() - begin > CONTENDED_S) {
+        atomic_store(&j->each, j->most); /* other threads run Python: rather seldom than soon */
+    }
+    do_parts(j);
+    PyGILState_Release(state);
+    return NULL;
+}
+
+static void run(job *j, int helpers)
+{
+    pthread_t threads[MOST_THREADS];
+    sigset_t all, before;
+    int started = 0;
+    sigfillset(&all);
+    for (const int *s = (const int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, 0}; *s; s++) {
+        sigdelset(&all, *s); /* crashes are reported as anywhere */
+    }
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (started < helpers && pthread_create(&threads[started], NULL, help, j) == 0) {
+        started++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    do_parts(j);
+    Py_BEGIN_ALLOW_THREADS
+    for (int i = 0; i < started; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    Py_END_ALLOW_THREADS
+}
+
+/* ------------------------------------------------------------------------- reading the call */
+
+static bool is_whole(PyObject *o) { return PyLong_CheckExact(o); }
+
+static bool are_whole(PyObject *o)
+{
+    if (PyArray_CheckExact(o)) {
+        PyArrayObject *a = (PyArrayObject *)o;
+        return PyArray_ISINTEGER(a) && PyArray_NDIM(a) < 2 && PyArray_SIZE(a) <= MOST_KTH;
+    }
+    bool good = (PyTuple_CheckExact(o) || PyList_CheckExact(o)) && Py_SIZE(o) <= MOST_KTH;
+    for (Py_ssize_t i = 0; good && i < Py_SIZE(o); i++) {
+        good = is_whole(PySequence_Fast_GET_ITEM(o, i));
+    }
+    return good;
+}
+
+/* The axis along which it works; -1: not a usual call. first: what comes before it. */
+static int read_axis(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names, int first)
+{
+    PyObject *axis = n > first ? args[first] : NULL;
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    for (Py_ssize_t i = 0; i < all; i++) {
+        PyObject *name = i >= n ? PyTuple_GET_ITEM(names, i - n) : NULL;
+        if (name != NULL && PyUnicode_CompareWithASCIIString(name, "axis") == 0) {
+            axis = args[i];
+        } else if (!is_whole(args[i]) && args[i] != Py_None && !PyUnicode_CheckExact(args[i]) &&
+                   !PyBool_Check(args[i]) && !are_whole(args[i])) {
+            return -1;
+        }
+    }
+    long at = axis == NULL ? -1 : is_whole(axis) ? PyLong_AsLong(axis) : PyArray_NDIM(a);
+    at += at < 0 ? PyArray_NDIM(a) : 0;
+    PyErr_Clear();
+    return at >= 0 && at < PyArray_NDIM(a) ? (int)at : -1;
+}
+
+/* Whether each element lies at a place of its own, as far as strides show at once. */
+static bool is_apart(PyArrayObject *a)
+{
+    npy_intp covered = PyArray_ITEMSIZE(a);
+    unsigned used = 0;
+    for (int k = 0; k < PyArray_NDIM(a); k++) {
+        int next = -1;
+        for (int i = 0; i < PyArray_NDIM(a); i++) {
+            if (!(used & 1u << i) && (next < 0 || labs(PyArray_STRIDE(a, i)) < labs(PyArray_STRIDE(a, next)))) {
+                next = i;
+            }
+        }
+        used |= 1u << next;
+        if (PyArray_DIM(a, next) > 1) {
+            if (labs(PyArray_STRIDE(a, next)) < covered) {
+                return false;
+            }
+            covered = labs(PyArray_STRIDE(a, next)) * PyArray_DIM(a, next);
+        }
+    }
+    return true;
+}
+
+/* The first other axis that is long enough, or the longest. */
+static int axis_to_cut(PyArrayObject *a, int along, int threads)
+{
+    int best = along == 0 ? 1 : 0;
+    for (int i = 0; i < PyArray_NDIM(a) && PyArray_DIM(a, best) < 4 * threads; i++) {
+        best = i != along && PyArray_DIM(a, i) > PyArray_DIM(a, best) ? i : best;
+    }
+    return best;
+}
+
+static PyObject *on_parts(void *method, PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                          int kth, bool makes, double ns)
+{
+    int type = PyArray_TYPE(a), ndim = PyArray_NDIM(a), size = npa_pool_size();
+    double all = ns * (double)PyArray_SIZE(a);
+    int threads = all / NS_PER_THREAD < size ? (int)(all / NS_PER_THREAD) : size;
+    threads = threads < MOST_THREADS ? threads : MOST_THREADS;
+    if (threads < 2 || ndim < 2 || ndim > NPA_MAX_DIMS || method == NULL || n < kth || npa_here != NULL ||
+        !(PyArray_CheckExact((PyObject *)a) || Py_IS_TYPE(a, npa_array_type)) ||
+        !(PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type) || PyTypeNum_ISDATETIME(type)) ||
+        PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        return NULL;
+    }
+    int axis = read_axis(a, args, n, names, kth), cut = axis >= 0 ? axis_to_cut(a, axis, threads) : 0;
+    npy_intp rows = PyArray_DIM(a, cut);
+    bool writes = !makes && (!PyArray_ISWRITEABLE(a) || (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || !is_apart(a));
+    if (axis < 0 || PyArray_DIM(a, axis) < 2 || rows < 2 || writes || npa_touch(a, !makes) < 0) {
+        return NULL;
+    }
+    PyObject *result = makes ? npa_new_result(NPY_INTP, ndim, PyArray_DIMS(a)) : Py_NewRef(Py_None);
+    npy_intp most = (rows + threads - 1) / threads, each = (npy_intp)(PART / (PyArray_SIZE(a) / rows)) + 1;
+    job j = {.method = (_PyCFunctionFastWithKeywords)(uintptr_t)method, .array = a, .args = args, .n = n, .names = names,
+             .result = makes ? (PyArrayObject *)result : NULL, .axis = cut, .most = most,
+             .each = each < most ? each : most};
+    if (result != NULL) {
+        run(&j, threads - 1);
+    }
+    if (atomic_load(&j.failed)) {
+        Py_CLEAR(result);
+    }
+    return result;
+}
+
+/* Times of NumPy's for an element, where it has vectors. */
+PyObject *npa_partition_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return on_parts(what, (PyArrayObject *)self, args, n, names, 1, false, 4);
+}
+
+PyObject *npa_argpartition_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return on_parts(what, (PyArrayObject *)self, args, n, names, 1, true, 4);
+}
+
+PyObject *npa_argsort_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return on_parts(what, (PyArrayObject *)self, args, n, names, 0, true, 15);
+}
+
+PyObject *npa_sort_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return on_parts(what, (PyArrayObject *)self, args, n, names, 0, false, 10);
+}
