@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "record.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -174,30 +175,45 @@ static int axis_to_cut(PyArrayObject *a, int along, int threads)
     return best;
 }
 
+/* What may be cut at all, by this program. */
+static bool is_usual(PyArrayObject *a, bool writes)
+{
+    int type = PyArray_TYPE(a), ndim = PyArray_NDIM(a);
+    bool mine = PyArray_CheckExact((PyObject *)a) || Py_IS_TYPE(a, npa_array_type);
+    bool known = PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type) || PyTypeNum_ISDATETIME(type);
+    bool open = !writes || (PyArray_ISWRITEABLE(a) && !(PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) && is_apart(a));
+    return mine && known && open && ndim >= 2 && ndim <= NPA_MAX_DIMS && npa_here == NULL &&
+           PyInterpreterState_Get() == PyInterpreterState_Main();
+}
+
+/* NULL: error set. NumPy is to write it. */
+static PyObject *shown_result(PyArrayObject *a)
+{
+    char *place;
+    PyObject *made = npa_new_result(NPY_INTP, PyArray_NDIM(a), PyArray_DIMS(a), &place);
+    if (made != NULL && npa_touch((PyArrayObject *)made, true) < 0) {
+        Py_CLEAR(made);
+    }
+    return made;
+}
+
 static PyObject *on_parts(void *method, PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names,
                           int kth, bool makes, double ns)
 {
-    int type = PyArray_TYPE(a), ndim = PyArray_NDIM(a), size = npa_pool_size();
-    double all = ns * (double)PyArray_SIZE(a);
-    int threads = all / NS_PER_THREAD < size ? (int)(all / NS_PER_THREAD) : size;
-    threads = threads < MOST_THREADS ? threads : MOST_THREADS;
-    if (threads < 2 || ndim < 2 || ndim > NPA_MAX_DIMS || method == NULL || n < kth || npa_here != NULL ||
-        !(PyArray_CheckExact((PyObject *)a) || Py_IS_TYPE(a, npa_array_type)) ||
-        !(PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type) || PyTypeNum_ISDATETIME(type)) ||
-        PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    int size = npa_pool_size(), wanted = (int)fmin(ns * (double)PyArray_SIZE(a) / NS_PER_THREAD, MOST_THREADS);
+    int threads = wanted < size ? wanted : size;
+    if (threads < 2 || method == NULL || n < kth || !is_usual(a, !makes)) {
         return NULL;
     }
     int axis = read_axis(a, args, n, names, kth), cut = axis >= 0 ? axis_to_cut(a, axis, threads) : 0;
     npy_intp rows = PyArray_DIM(a, cut);
-    bool writes = !makes && (!PyArray_ISWRITEABLE(a) || (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || !is_apart(a));
-    if (axis < 0 || PyArray_DIM(a, axis) < 2 || rows < 2 || writes || npa_touch(a, !makes) < 0) {
+    if (axis < 0 || PyArray_DIM(a, axis) < 2 || rows < 2 || npa_touch(a, !makes) < 0) {
         return NULL;
     }
-    PyObject *result = makes ? npa_new_result(NPY_INTP, ndim, PyArray_DIMS(a)) : Py_NewRef(Py_None);
+    PyObject *result = makes ? shown_result(a) : Py_NewRef(Py_None);
     npy_intp most = (rows + threads - 1) / threads, each = (npy_intp)(PART / (PyArray_SIZE(a) / rows)) + 1;
     job j = {.method = (_PyCFunctionFastWithKeywords)(uintptr_t)method, .array = a, .args = args, .n = n, .names = names,
-             .result = makes ? (PyArrayObject *)result : NULL, .axis = cut, .most = most,
-             .each = each < most ? each : most};
+             .result = makes ? (PyArrayObject *)result : NULL, .axis = cut, .most = most, .each = each < most ? each : most};
     if (result != NULL) {
         run(&j, threads - 1);
     }

@@ -5,7 +5,8 @@
 #include <fenv.h>
 #include <string.h>
 
-enum { MOST = 7, MOST_CORES = 4, MOST_STEPS = 2 * MOST, LEAST_BYTES = 4096 };
+enum { MOST = 7, MOST_CORES = 4, MOST_STEPS = 2 * MOST };
+enum { LEAST_BYTES = 1 << 15, LEAST_OF_SOLVERS = 1 << 11 };
 enum { TOGETHER = 16 }; /* rows that NumPy's vectors may share */
 static const double LEAST_NS = 60e3, TASK_NS = 15e3;
 
@@ -182,9 +183,17 @@ static bool set_axes(job *j, int k, PyObject *row)
     return true;
 }
 
-/* axes=[(0,), (), (0,)] */
+/* axes=[(0,), (), (0,)], or NULL: the last ones */
 static bool read_axes(job *j, PyObject *axes)
 {
+    for (int k = 0; k < j->n; k++) {
+        for (int i = 0; i < NPA_MAX_DIMS; i++) {
+            j->axes[k][i] = i;
+        }
+    }
+    if (axes == NULL) {
+        return true;
+    }
     bool good = PyList_CheckExact(axes) && PyList_GET_SIZE(axes) == j->n;
     for (int k = 0; good && k < j->n; k++) {
         PyObject *row = PyList_GET_ITEM(axes, k);
@@ -217,18 +226,12 @@ static bool read_call(job *j, PyObject *const *args, Py_ssize_t n, PyObject *nam
         good = j->u->nout == 1 && take_operand(j, j->n - 1, out) && PyArray_ISWRITEABLE(j->arrays[j->n - 1]) &&
                !(PyArray_FLAGS(j->arrays[j->n - 1]) & NPA_WARN_ON_WRITE);
     }
-    for (int k = 0; good && k < j->n; k++) {
-        for (int i = 0; i < NPA_MAX_DIMS; i++) {
-            j->axes[k][i] = i;
-        }
-    }
-    return good && find_loop(j) && (signature == NULL || says_loop(j, signature)) &&
-           (axes == NULL || read_axes(j, axes));
+    return good && find_loop(j) && (signature == NULL || says_loop(j, signature)) && read_axes(j, axes);
 }
 
 /* ------------------------------------------------------------------------------ its space */
 
-static bool is_solver(const job *j) { return j->kind >= ELIMINATION; }
+static bool is_solver(const job *j) { return j->kind >= ELIMINATION; } /* or what comes after it */
 
 static npy_intp *core_of(job *j, int k, int i) { return &j->cores[j->u->core_dim_ixs[j->u->core_offsets[k] + i]]; }
 
@@ -341,7 +344,8 @@ static bool in_order(const job *j)
     return true;
 }
 
-static void set_steps(job *j, int k)
+/* Inlined, for else GCC 12 takes it for a function without effects, and leaves calls out. */
+static inline __attribute__((always_inline)) void set_steps(job *j, int k)
 {
     PyArrayObject *a = j->arrays[k];
     int outer = PyArray_NDIM(a) - j->u->core_num_dims[k], shift = j->ndim - outer;
@@ -349,7 +353,6 @@ static void set_steps(job *j, int k)
         int axis = j->axes[k][i];
         j->steps[k][i + shift] = PyArray_DIM(a, axis) > 1 ? PyArray_STRIDE(a, axis) : 0;
     }
-    j->data[k] = PyArray_BYTES(a);
 }
 
 static bool make_results(job *j)
@@ -365,7 +368,7 @@ static bool make_results(job *j)
         for (int i = 0; i < j->u->core_num_dims[k]; i++) {
             dims[ndim++] = *core_of(j, k, i);
         }
-        PyObject *made = PyArray_SimpleNew(ndim, dims, j->u->types[(npy_intp)j->loop * j->n + k]);
+        PyObject *made = npa_new_result(j->u->types[(npy_intp)j->loop * j->n + k], ndim, dims, &j->data[k]);
         j->arrays[k] = (PyArrayObject *)made;
         good = made != NULL;
     }
@@ -469,16 +472,40 @@ static void note_time(record *r, enum choice how, double took)
     }
 }
 
+/* Where the operands lie, and a result that is one of them. */
+static bool open_all(job *j, npa_opened *o)
+{
+    PyArrayObject *arrays[MOST] = {NULL};
+    int n = 0, places[MOST];
+    unsigned written = 0;
+    for (int k = 0; k < j->n; k++) {
+        if (j->given[k]) {
+            written |= (unsigned)(k >= j->u->nin) << n;
+            arrays[n] = j->arrays[k], places[n++] = k;
+        }
+    }
+    bool good = n <= NPA_MOST_OPENED && npa_open(o, arrays, n, written) == 0;
+    for (int i = 0; good && i < n; i++) {
+        j->data[places[i]] = o->at[i];
+    }
+    return good;
+}
+
 static bool run_rows(job *j, record *r, enum choice how, double ns)
 {
+    npa_opened o;
     join_axes(j);
     set_core_steps(j);
+    if (!open_all(j, &o)) {
+        return false;
+    }
     npy_intp each = how == ALL ? (npy_intp)(TASK_NS * (double)j->rows / ns) + 1 : j->rows;
     j->each = j->kind == TRANSFORM ? (each + TOGETHER - 1) / TOGETHER * TOGETHER : each;
     int before = npa_now(NPA_IN_KERNELS);
     double begin = npa_seconds();
     npa_pool_run(run, j, (j->rows + j->each - 1) / j->each, NULL);
     note_time(r, how, 1e9 * (npa_seconds() - begin) / (double)j->rows);
+    npa_close(&o);
     npa_now(before);
     if (atomic_load(&j->raised)) { /* NumPy does it again, and tells of it; so it may be next time */
         r->tried = FIRST_TRIES, r->all = 4 * r->one;
@@ -487,7 +514,6 @@ static bool run_rows(job *j, record *r, enum choice how, double ns)
     return true;
 }
 
-/* As NumPy gives them. */
 static PyObject *results(job *j, bool good)
 {
     int nout = j->u->nout, first = j->u->nin;
@@ -498,7 +524,7 @@ static PyObject *results(job *j, bool good)
             Py_INCREF(result);
         }
         if (all != NULL) {
-            PyTuple_SET_ITEM(all, k - first, npa_adopted(result));
+            PyTuple_SET_ITEM(all, k - first, result);
         } else {
             Py_XDECREF(result);
         }
@@ -512,11 +538,12 @@ static PyObject *results(job *j, bool good)
 }
 
 /* Whether an operand has so many rows that a look at the call may pay. */
-static bool has_rows(const PyUFuncObject *u, PyObject *const *args, Py_ssize_t n)
+static bool has_rows(const PyUFuncObject *u, enum kind kind, PyObject *const *args, Py_ssize_t n)
 {
+    npy_intp least = kind >= ELIMINATION ? LEAST_OF_SOLVERS : LEAST_BYTES;
     for (int k = 0; k < u->nin && k < n; k++) {
         PyArrayObject *a = (PyArrayObject *)args[k];
-        if (PyArray_Check(args[k]) && PyArray_NDIM(a) > u->core_num_dims[k] && PyArray_NBYTES(a) >= LEAST_BYTES) {
+        if (PyArray_Check(args[k]) && PyArray_NDIM(a) > u->core_num_dims[k] && PyArray_NBYTES(a) >= least) {
             return true;
         }
     }
@@ -525,10 +552,11 @@ static bool has_rows(const PyUFuncObject *u, PyObject *const *args, Py_ssize_t n
 
 PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    if (!has_rows(u, args, n) || npa_here != NULL || find_kind(u) == OTHER || npa_pool_size() < 2) {
+    enum kind kind = find_kind(u);
+    if (kind == OTHER || !has_rows(u, kind, args, n) || npa_here != NULL || npa_pool_size() < 2) {
         return NULL;
     }
-    job j = {.u = u, .n = u->nargs, .kind = find_kind(u)};
+    job j = {.u = u, .n = u->nargs, .kind = kind};
     if (npa_asks_underflow() || !read_call(&j, args, n, names) || !measure_row(&j) || !measure_space(&j)) {
         return NULL;
     }
@@ -543,9 +571,9 @@ PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObje
     for (int k = 0; good && k < u->nin; k++) {
         if (j.given[k]) {
             set_steps(&j, k);
-            good = (out == NULL || npa_apart(j.arrays[k], out)) && npa_touch(j.arrays[k], false) == 0;
+            good = out == NULL || npa_apart(j.arrays[k], out);
         }
     }
-    good = good && (out != NULL ? npa_touch(out, true) == 0 : in_order(&j)) && make_results(&j);
+    good = good && (out != NULL || in_order(&j)) && make_results(&j);
     return results(&j, good && run_rows(&j, r, how, ns));
 }
