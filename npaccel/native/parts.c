@@ -212,8 +212,9 @@ static PyObject *on_parts(void *method, PyArrayObject *a, PyObject *const *args,
     }
     PyObject *result = makes ? shown_result(a) : Py_NewRef(Py_None);
     npy_intp most = (rows + threads - 1) / threads, each = (npy_intp)(PART / (PyArray_SIZE(a) / rows)) + 1;
-    job j = {.method = (_PyCFunctionFastWithKeywords)(uintptr_t)method, .array = a, .args = args, .n = n, .names = names,
-             .result = makes ? (PyArrayObject *)result : NULL, .axis = cut, .most = most, .each = each < most ? each : most};
+    job j = {.method = (_PyCFunctionFastWithKeywords)(uintptr_t)method, .array = a, .args = args, .n = n,
+             .names = names, .result = makes ? (PyArrayObject *)result : NULL, .axis = cut, .most = most,
+             .each = each < most ? each : most};
     if (result != NULL) {
         run(&j, threads - 1);
     }
