@@ -20,8 +20,11 @@ from os.path import abspath as _abspath
 # What is loaded later is found there, wherever the program has gone by then.
 __path__ = [*map(_abspath, __path__)]
 
+from npaccel.config import resting_blas as _resting_blas
+
 try:
-    __import__("npaccel._native")
+    with _resting_blas():
+        __import__("npaccel._native")
 except ModuleNotFoundError as _missing:
     if _missing.name != "npaccel._native":
         raise

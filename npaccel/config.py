@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from npaccel.errors import ConfigError, NpaccelWarning
@@ -23,11 +24,13 @@ __all__ = [
     "c_compiler",
     "driver_environment",
     "process_settings",
+    "resting_blas",
     "set_driver_folder",
 ]
 
 
 PREFIX: Final = "NPACCEL_"
+BLAS_WAITS: Final = "OPENBLAS_THREAD_TIMEOUT"
 LARGEST: Final = (1 << 63) - 1  # what the C core can hold
 MOST_THREADS: Final = 256  # of its pool
 
@@ -351,6 +354,23 @@ def driver_environment(folder: str) -> dict[str, str]:
 def set_driver_folder(folder: str) -> None:
     """Have the OpenCL driver of this process, not loaded yet, keep its files in `folder`."""
     os.environ["POCL_CACHE_DIR"] = folder
+
+
+@contextmanager
+def resting_blas() -> Iterator[None]:
+    """Have NumPy, loaded within, let BLAS's threads sleep a third of a millisecond after a product.
+
+    OpenBLAS has them wait for the next one for 25, each on a processor that is then missed: by the
+    program, by our threads and by the helper. Children, and who set it, keep their own.
+    """
+    if BLAS_WAITS in os.environ or "numpy" in sys.modules:
+        yield
+        return
+    os.environ[BLAS_WAITS] = "20"  # 2 ** 20 cycles
+    try:
+        yield
+    finally:
+        del os.environ[BLAS_WAITS]
 
 
 def _positive(text: str) -> int:

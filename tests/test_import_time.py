@@ -108,3 +108,21 @@ def test_import_is_quick(tmp_path: Path) -> None:
             return
         times.append((numpys, ours))
     raise AssertionError(f"CPU seconds of importing NumPy, and npaccel after it: {times}")
+
+
+def test_how_long_blas_waits_is_left_to_others() -> None:
+    """What NumPy is loaded with is gone afterwards, unless somebody else has set it."""
+    shown = "import os; print(os.environ.get('OPENBLAS_THREAD_TIMEOUT'))"
+    assert python("-c", f"import npaccel; {shown}").strip() == "None"
+    given = "import os; os.environ['OPENBLAS_THREAD_TIMEOUT'] = '24'"
+    assert python("-c", f"{given}; import npaccel; {shown}").strip() == "24"
+    seen = """
+import os, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            print(os.environ.get("OPENBLAS_THREAD_TIMEOUT"))
+sys.meta_path.insert(0, Finder())
+"""
+    assert python("-c", f"{seen}\nimport npaccel").split() == ["20"]
+    assert python("-c", f"{seen}\nimport numpy, npaccel").split() == ["None"]

@@ -37,7 +37,7 @@ ALLOWED = {
     "observe.events": set(),
     "observe": {"errors", "config", "ir", "runtime", "_native"},
     # Public names, what is behind them, and the command line over them.
-    "": {"api", "dispatch", "observe", "errors"},
+    "": {"api", "config", "dispatch", "observe", "errors"},
     "api": EVERYTHING_BELOW_OBSERVE | {"blocks", "dispatch", "macros", "observe"},
     "blocks": {"_native", "config", "dispatch", "errors"},
     "macros": {"_native", "config", "errors", "runtime"},
