@@ -44,7 +44,7 @@ f.sum(); m.sum(); m.any(); m.all(); np.count_nonzero(m); np.median(x); np.percen
 s.sum(0); s.sum(1); s.mean(0); s.mean(1); s.var(0); s.std(1); s.min(0); s.max(1); s.argmax(0); s.argmin(1); s.any(0)
 np.cumsum(x); np.cumprod(x); s.cumsum(0); s.cumsum(1); np.diff(x); np.diff(s, axis=0); np.gradient(x); np.average(x)
 np.nansum(x); np.nanmean(x); np.nanstd(x); np.nanvar(x); np.nanmax(x); np.nanmin(x); np.nanargmax(x); np.nanmedian(x)
-np.nanmean(s, axis=0); np.nanprod(x); np.nancumsum(x); np.ediff1d(x); np.trapezoid(x); np.interp(x, grid, grid); np.interp(np.sort(x), grid, grid)
+np.nanmean(s, axis=0); np.nanprod(x); np.nancumsum(x); np.ediff1d(x); np.trapezoid(x); np.interp(x, grid, grid); np.interp(x * 9, few, few); np.interp(np.sort(x), grid, grid)
 x[m]; x[m9]; x[~m]; s[m2]; s[:, col]; s[row]; i[m]; f[m]; z[m]; x[j]; i[j]; s[a2, b2]; x.take(j); np.compress(m, x)
 w = x.copy(); w[m] = 0.0
 w = x.copy(); w[m] = v
@@ -68,8 +68,8 @@ w = x.copy(); w.sort()
 w = x.copy(); w.fill(2)
 w = x.copy(); np.add(w, y, out=w)
 w = x.copy(); np.fill_diagonal(w[: e * e].reshape(e, e), 1)
-np.nonzero(m); np.flatnonzero(m); np.argwhere(m); np.unique(i); np.isin(i, few); np.in1d(i, few) if hasattr(np, "in1d") else 0
-np.searchsorted(grid, x); np.digitize(x, grid); np.bincount(i); np.histogram(x); np.argsort(x); np.sort(x); np.partition(x, 5)
+np.nonzero(m); np.flatnonzero(m); np.argwhere(m); np.nonzero(m2); np.flatnonzero(i); np.where(m); np.unique(i); np.isin(i, few); np.in1d(i, few) if hasattr(np, "in1d") else 0
+np.searchsorted(grid, x); np.digitize(x, grid); np.bincount(i); np.bincount(i, x); np.bincount(j, x); np.histogram(x); np.histogram(x, 50, (.2, .9)); np.argsort(x); np.sort(x); np.partition(x, 5)
 np.tril(s); np.triu(s); np.diag(d); np.trace(s); np.eye(e); np.identity(e); np.tri(e); np.vander(d, 5); np.outer(d, d); np.kron(d[:9], d)
 np.concatenate((x, y)); np.stack((x, y)); np.stack((x, y), -1); np.vstack((x, y)); np.column_stack((x, y)); np.hstack((x, y))
 np.tile(d, 9); np.repeat(x, 2); np.roll(x, 3); np.roll(s, 1, axis=1); s - np.roll(s, 1, axis=0) - np.roll(s, -1, axis=1); np.flip(x) + 0; np.rot90(s) + 0; np.pad(s, 1); np.append(x, y); np.insert(x, 2, 1.0); np.delete(x, 3)
@@ -78,7 +78,7 @@ np.meshgrid(d, d); np.indices((e, e)); np.mgrid[0:e, 0:e]; np.logspace(0, 1, n);
 x.astype("f4"); f.astype("f8"); x.astype("i8"); i.astype("f8"); x.copy(); s.T.copy(); np.ascontiguousarray(s.T); x.tolist()[:1] if n < 5000 else 0
 x[::2] + 1; x[::2] * x[1::2]; s[:, ::2] + 1; s.T + 1; s.T + s.T; x[::-1] * 2; c3[:, 0] * 2; c3[:, 0] + c3[:, 1]; c3.sum(1); c3 / c3.sum(1)[:, None]; s[1:, 1:] - s[:-1, :-1]
 x @ y; np.dot(x, y); np.vdot(x, y); s @ d; np.einsum("ij,j->i", s, d); np.inner(x, y); np.tensordot(s, d, 1); np.linalg.norm(x); np.linalg.norm(s, axis=1); np.cross(c3, c3)
-np.allclose(x, y); np.array_equal(x, x); np.isclose(x, y); np.corrcoef(c3.T); np.cov(c3.T); np.convolve(x, k5); np.correlate(x, k5); np.polyval([1., 2., 3.], x); np.unwrap(x); np.angle(z)
+np.allclose(x, y); np.array_equal(x, x); np.isclose(x, y); np.corrcoef(c3.T); np.cov(c3.T); np.convolve(x, k5); np.convolve(x, d[:30]); np.correlate(x, k5); np.polyval([1., 2., 3.], x); np.unwrap(x); np.angle(z)
 np.argsort(s, axis=1); np.sort(s, axis=1); np.partition(s, 5, axis=1); np.argpartition(s, 5, axis=1); np.median(s, axis=1); np.fft.fft(s)
 b3 @ b3; s3 @ b3; b3 @ s3.T; np.vecdot(c3, c3); np.linalg.inv(b3); np.linalg.det(b3); np.linalg.solve(b3, b3); np.linalg.cholesky(s3 @ s3.T + b3 * 0); np.linalg.eigvalsh(b3); np.linalg.svd(b3)
 np.fft.rfft(x); np.real(z) + 0; np.imag(z) * 2; z.real**2 + z.imag**2; np.minimum.accumulate(x); np.add.reduce(x); np.add.reduceat(x, [0, 5]); np.add.outer(d, d); np.select([m, m9], [x, y]); np.piecewise(x, [m], [1.0]); np.choose(m * 1, (x, y)); np.apply_along_axis(np.sum, 0, c3); np.heaviside(x, .5); np.fmod(x, y); np.cbrt(x); np.deg2rad(x); np.square(x); np.reciprocal(y); np.modf(x); np.frexp(x); np.divmod(x, y); np.ldexp(x, 2); np.lcm(i, 6); np.gcd(i, 6); np.invert(i); np.bitwise_count(i) if hasattr(np, "bitwise_count") else 0

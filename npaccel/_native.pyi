@@ -505,6 +505,7 @@ def redirected() -> list[int]:
 def call_python(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call Python code of NumPy's, whose time is NumPy's but for what it has recorded."""
 
+def did_it_here() -> bool: ...
 def call_numpy(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call as if no block were open."""
 

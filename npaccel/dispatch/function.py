@@ -48,14 +48,14 @@ def named(names: str) -> frozenset[Function]:
 
 # Their Python code only makes views, and calls ufuncs, methods and each other.
 COMPOSITES = named(
-    """all allclose amax amin angle any append argmax argmin around array_split astype atleast_1d
-    atleast_2d atleast_3d average clip column_stack cumprod cumsum cumulative_prod
-    cumulative_sum diagonal diff dsplit dstack expand_dims fix flip fliplr flipud full_like
-    gradient hsplit hstack imag isclose iscomplex isneginf isposinf isreal matrix_transpose
-    max mean meshgrid min moveaxis ones_like outer permute_dims polyval prod ptp ravel real
-    reshape roll rollaxis rot90 round sinc split squeeze stack std sum swapaxes
-    take_along_axis tile trace transpose trapezoid tril triu unstack var vsplit vstack
-    zeros_like
+    """all allclose amax amin angle any append argmax argmin argwhere around array_split astype
+    atleast_1d atleast_2d atleast_3d average clip column_stack cumprod cumsum
+    cumulative_prod cumulative_sum diagonal diff dsplit dstack expand_dims fix
+    flatnonzero flip fliplr flipud full_like gradient hsplit hstack imag interp isclose
+    iscomplex isneginf isposinf isreal matrix_transpose max mean meshgrid min moveaxis
+    nonzero ones_like outer permute_dims polyval prod ptp ravel real reshape roll
+    rollaxis rot90 round sinc split squeeze stack std sum swapaxes take_along_axis tile
+    trace transpose trapezoid tril triu unstack var vsplit vstack zeros_like
     """
 )
 

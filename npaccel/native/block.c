@@ -23,7 +23,7 @@ static npa_block *open_blocks, *everywhere;
 static int overrides; /* open blocks with a min_size of their own */
 static int named;     /* and those with a backend */
 size_t npa_least = SIZE_MAX;
-__thread int npa_suspended;
+__thread int npa_suspended, npa_whole;
 
 /* What the smallest array is that any thread's operations are recorded for: none without the guard. */
 void npa_find_least(void)

@@ -194,10 +194,10 @@ static int call_function(PyObject *const *args, PyObject **result)
     }
     size_t most = npa_most_whole(args[1]);
     bool whole = most > 0 && npa_at_once(flat, k, most);
-    npa_suspended += whole;
+    npa_suspended += whole, npa_whole += whole;
     int status = npa_direct_call(args[1], flat, n, names, whole ? n : 0, whole ? NPA_ANY_SIZE : 0,
                                  false, result);
-    npa_suspended -= whole;
+    npa_suspended -= whole, npa_whole -= whole;
     *result = whole && status > 0 ? npa_adopted(*result) : *result;
     Py_XDECREF(names);
     return status > 0 && *result == NULL ? -1 : status;
@@ -226,9 +226,9 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
                     npa_takes_few((PyArrayObject *)args[0], args + 1, n - 1, names))) {
             any = 1;
         }
-        npa_suspended += steps;
+        npa_suspended += steps, npa_whole += steps;
         status = npa_direct_call(m->original, args, n, names, m->writes, any, false, &result);
-        npa_suspended -= steps;
+        npa_suspended -= steps, npa_whole -= steps;
     } else if (m->original == Py_None && m->work != OURS && n == 5 && names == NULL) {
         status = call_function(args, &result);
     }

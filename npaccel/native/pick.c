@@ -1,5 +1,5 @@
-/* pick.c: array[mask], at once, for how many elements it has depends on values, so it can't wait; and
- * array[mask] = values, whose number has to be looked at.
+/* pick.c: array[mask], at once, for how many elements it has depends on values, so it can't wait;
+ * array[mask] = values, whose number has to be looked at; and where an array is not 0.
  *
  * Runs of eight that are all in or all out go as one; else each element is written and the place of
  * the next one moved only if it was in, for a branch would be guessed wrong. With the GIL. */
@@ -7,12 +7,18 @@
 
 #include <string.h>
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")
+#endif
+
 /* A mask is cut into pieces, which all threads go through: what each of them has is counted first. The caller
  * keeps the GIL, so that nobody records meanwhile, and hides what workers read: they can't wait for it. */
 enum { PIECE = 1 << 15, PIECES = 64, COUNTED_ALONE = 1 << 19 }; /* elements at least; pieces at most */
+enum { BLOCK = 1 << 12, GROUP = 64 };  /* elements that are made a mask, or looked at, at a time */
 
 typedef struct {
-    const char *mask;
+    const char *mask; /* or any numbers, of which those are in that are not 0 */
+    int type;
     int64_t n, piece, count;        /* of the mask; of a piece; how many are in */
     int64_t before[PIECES + 1];     /* how many are in before a piece */
     char *to;
@@ -50,21 +56,72 @@ NPA_EACH_PROCESSOR static int64_t count_in(const char *mask, int64_t n)
     return count;
 }
 
+#define TRUTHS(name, T, IS)                                                                       \
+    NPA_EACH_PROCESSOR static void truths_##name(const T *x, int64_t n, char *to)                 \
+    {                                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                         \
+            to[i] = IS(x[i]);                                                                     \
+        }                                                                                         \
+    }
+#define IS_NOT_0(x) ((x) != 0)
+#define IS_HALF(x) (((x) & 0x7fff) != 0)
+#define IS_COMPLEX(x) (((x)[0] != 0) | ((x)[1] != 0))
+typedef float two_floats[2];
+typedef double two_doubles[2];
+TRUTHS(byte, uint8_t, IS_NOT_0)
+TRUTHS(short, uint16_t, IS_NOT_0)
+TRUTHS(int, uint32_t, IS_NOT_0)
+TRUTHS(long, uint64_t, IS_NOT_0)
+TRUTHS(half, uint16_t, IS_HALF)
+TRUTHS(float, float, IS_NOT_0)
+TRUTHS(double, double, IS_NOT_0)
+TRUTHS(cfloat, two_floats, IS_COMPLEX)
+TRUTHS(cdouble, two_doubles, IS_COMPLEX)
+
+/* So many of the numbers as a mask, in `room` or where they are. */
+static const char *mask_of(const masked *m, int64_t first, int64_t n, char *room)
+{
+#define MADE(name, T) truths_##name((const T *)m->mask + first, n, room); return room
+    switch (m->type) {
+    case NPY_BOOL: return m->mask + first;
+    case NPY_HALF: MADE(half, uint16_t);
+    case NPY_FLOAT: MADE(float, float);
+    case NPY_DOUBLE: MADE(double, double);
+    case NPY_CFLOAT: MADE(cfloat, two_floats);
+    case NPY_CDOUBLE: MADE(cdouble, two_doubles);
+    default: break;
+    }
+    switch (m->size) {
+    case 1: MADE(byte, uint8_t);
+    case 2: MADE(short, uint16_t);
+    case 4: MADE(int, uint32_t);
+    default: MADE(long, uint64_t);
+    }
+}
+
 static void count_piece(void *context, int64_t i, int worker)
 {
     masked *m = context;
+    char room[BLOCK];
+    int64_t first = i * m->piece, end = first + length_of(m, i), count = 0;
     (void)worker;
-    m->before[i + 1] = count_in(m->mask + i * m->piece, length_of(m, i));
+    for (int64_t n; first < end; first += n) {
+        n = m->type == NPY_BOOL || end - first < BLOCK ? end - first : BLOCK;
+        count += count_in(mask_of(m, first, n, room), n);
+    }
+    m->before[i + 1] = count;
 }
 
-static masked count_masked(const char *mask, int64_t n)
+static masked count_masked(const char *mask, int64_t n, int type, size_t size)
 {
     int64_t piece = (n + PIECES - 1) / PIECES;
-    masked m = {.mask = mask, .n = n, .piece = piece < PIECE ? PIECE : (piece + 7) & ~(int64_t)7};
-    for (int64_t i = 0; n <= COUNTED_ALONE && i < pieces_of(&m); i++) {
+    masked m = {.mask = mask, .n = n, .piece = piece < PIECE ? PIECE : (piece + 7) & ~(int64_t)7, .type = type,
+                .size = size};
+    bool alone = n * (int64_t)size <= COUNTED_ALONE;
+    for (int64_t i = 0; alone && i < pieces_of(&m); i++) {
         count_piece(&m, i, 0);
     }
-    if (n > COUNTED_ALONE) {
+    if (!alone) {
         npa_pool_run(count_piece, &m, pieces_of(&m), NULL);
     }
     for (int64_t i = 0; i < pieces_of(&m); i++) {
@@ -252,7 +309,7 @@ static PyObject *count_and_make(PyArrayObject *a, PyArrayObject *mask, masked *m
     if (npa_open(&o, &mask, 1, 0) < 0) {
         return NULL;
     }
-    *m = count_masked(o.at[0], PyArray_SIZE(mask));
+    *m = count_masked(o.at[0], PyArray_SIZE(mask), NPY_BOOL, 1);
     npa_close(&o);
     dims[0] = m->count;
     for (int i = covered; i < ndim; i++) {
@@ -306,7 +363,7 @@ int npa_put(PyArrayObject *a, PyObject *key, PyObject *values)
         return -1;
     }
     int before = npa_now(NPA_IN_KERNELS);
-    masked m = count_masked(o.at[0], PyArray_SIZE(mask));
+    masked m = count_masked(o.at[0], PyArray_SIZE(mask), NPY_BOOL, 1);
     bool good = PyArray_DIM(v, 0) == m.count; /* else one for all, or NumPy's error */
     if (good) {
         m.from = o.at[1], m.to = o.at[2], m.size = (size_t)(PyArray_NBYTES(a) / m.n);
@@ -334,4 +391,164 @@ int npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number)
     npa_pool_run(fill_piece, &m, pieces_of(&m), NULL);
     npa_close(&o);
     return 1;
+}
+
+/* --------------------------------------------------------------------------------------- places */
+
+typedef struct {
+    masked m;
+    int ndim;
+    const npy_intp *dims;
+    npy_intp *to;
+} places;
+
+/* Of each of eight bits that is set its place among them. */
+static uint8_t set_bits[256][8];
+
+static void find_set_bits(void)
+{
+    for (unsigned bits = set_bits[2][0] == 1 ? 256 : 0; bits < 256; bits++) {
+        int n = 0;
+        for (unsigned k = 0; k < 8; k++) {
+            set_bits[bits][n] = (uint8_t)k;
+            n += (bits >> k & 1) != 0;
+        }
+    }
+}
+
+/* Of those that are in, where they are; all eight are written, and the next ones over those that were not in. */
+static inline npy_intp *put_eight(npy_intp *to, unsigned bits, npy_intp first)
+{
+    uint8_t these[8]; /* apart from what is written, which the compiler can't see of the table */
+    memcpy(these, set_bits[bits], sizeof these);
+    for (int k = 0; k < 8; k++) {
+        to[k] = first + these[k];
+    }
+    return to + __builtin_popcount(bits);
+}
+
+static inline bool all_out(const char *mask)
+{
+    uint64_t found = 0, eight;
+    for (int k = 0; k < GROUP; k += 8) {
+        memcpy(&eight, mask + k, 8);
+        found |= eight;
+    }
+    return found == 0;
+}
+
+/* Up to `end`, behind which another piece begins. */
+NPA_EACH_PROCESSOR static npy_intp *put_places(npy_intp *to, const npy_intp *end, const char *mask, int64_t n,
+                                               npy_intp first)
+{
+    for (int64_t i = 0; i < n && to != end; i += GROUP) {
+        if (i + GROUP > n || end - to < GROUP) {
+            for (int64_t k = i; k < n && k < i + GROUP && to != end; k++) {
+                *to = first + k;
+                to += mask[k] != 0;
+            }
+        } else if (!all_out(mask + i)) {
+            for (int k = 0; k < GROUP; k += 8) {
+                to = put_eight(to, bits_of(mask + i + k), first + i + k);
+            }
+        }
+    }
+    return to;
+}
+
+/* The same of several axes; `row` is where the ones before ended, of which the first is `begin`. */
+static npy_intp put_rows(const places *p, npy_intp *to, const npy_intp *from, int64_t n, npy_intp *row,
+                         npy_intp begin)
+{
+    npy_intp length = p->dims[p->ndim - 1];
+    for (int64_t i = 0; i < n; i++) {
+        for (; from[i] - begin >= length; begin += length) {
+            for (int k = p->ndim - 2; k >= 0 && ++row[k] == p->dims[k]; k--) {
+                row[k] = 0;
+            }
+        }
+        for (int k = 0; k < p->ndim - 1; k++) {
+            *to++ = row[k];
+        }
+        *to++ = from[i] - begin;
+    }
+    return begin;
+}
+
+static void places_of_piece(void *context, int64_t i, int worker)
+{
+    const places *p = context;
+    const masked *m = &p->m;
+    int ndim = p->ndim;
+    char room[BLOCK];
+    npy_intp found[BLOCK], row[NPY_MAXDIMS];
+    int64_t first = i * m->piece, last = first + length_of(m, i), length = p->dims[ndim - 1];
+    npy_intp begin = first - first % length, left = first / length;
+    npy_intp *to = p->to + m->before[i] * ndim, *end = p->to + m->before[i + 1] * ndim;
+    (void)worker;
+    for (int k = ndim - 2; k >= 0; k--) {
+        row[k] = left % p->dims[k], left /= p->dims[k];
+    }
+    for (int64_t n; first < last && to != end; first += n) {
+        n = last - first < BLOCK ? last - first : BLOCK;
+        const char *mask = mask_of(m, first, n, room);
+        if (ndim == 1) {
+            to = put_places(to, end, mask, n, first);
+        } else {
+            npy_intp most = (end - to) / ndim < BLOCK ? (end - to) / ndim : BLOCK;
+            npy_intp count = put_places(found, found + most, mask, n, first) - found;
+            begin = put_rows(p, to, found, count, row, begin);
+            to += count * ndim;
+        }
+    }
+    memset(to, 0, (size_t)((char *)end - (char *)to));
+}
+
+/* As NumPy has it: views of the columns of one array. */
+static PyObject *columns_of(PyArrayObject *all, int ndim)
+{
+    PyObject *tuple = PyTuple_New(ndim);
+    npy_intp step = ndim * (npy_intp)sizeof(npy_intp), n = PyArray_DIM(all, 0);
+    for (int k = 0; tuple != NULL && k < ndim; k++) {
+        char *first = PyArray_BYTES(all) + (n > 0 ? k * (npy_intp)sizeof(npy_intp) : 0);
+        PyObject *view = PyArray_NewFromDescr(Py_TYPE(all), PyArray_DescrFromType(NPY_INTP), 1, &n, &step, first,
+                                              PyArray_FLAGS(all), NULL);
+        if (view == NULL || PyArray_SetBaseObject((PyArrayObject *)view, Py_NewRef((PyObject *)all)) < 0) {
+            Py_XDECREF(view);
+            Py_CLEAR(tuple);
+            break;
+        }
+        PyTuple_SET_ITEM(tuple, k, view);
+    }
+    return tuple;
+}
+
+PyObject *npa_nonzero(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    enum { LEAST = 1 << 12 };
+    PyArrayObject *a = (PyArrayObject *)self;
+    (void)what, (void)args, (void)names;
+    if (!(PyArray_CheckExact(self) || Py_IS_TYPE(self, npa_array_type)) || n != 0 || PyArray_SIZE(a) < LEAST ||
+        !is_line(a) || !PyArray_ISALIGNED(a) || npa_waits(a)) {
+        return NULL;
+    }
+    places p = {.m = count_masked(PyArray_BYTES(a), PyArray_SIZE(a), PyArray_TYPE(a), (size_t)PyArray_ITEMSIZE(a)),
+                .ndim = PyArray_NDIM(a), .dims = PyArray_DIMS(a)};
+    npy_intp dims[2] = {p.m.count, p.ndim};
+    find_set_bits();
+    char *place;
+    PyObject *made = npa_new_result(NPY_INTP, 2, dims, &place), *result = NULL;
+    if (made != NULL) {
+        p.to = (npy_intp *)place;
+        npa_pool_run(places_of_piece, &p, p.m.count > 0 ? pieces_of(&p.m) : 0, NULL);
+        result = columns_of((PyArrayObject *)made, p.ndim);
+    }
+    Py_XDECREF(made);
+    return result;
+}
+
+PyObject *npa_where(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)self;
+    return n == 1 && names == NULL && PyArray_Check(args[0]) ? npa_nonzero(what, args[0], NULL, 0, NULL) : NULL;
 }

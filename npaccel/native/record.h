@@ -191,6 +191,7 @@ void npa_collect_dead(void);
 extern PyTypeObject npa_block_type;
 extern size_t npa_least;            /* no block takes arrays of fewer bytes */
 extern __thread int npa_suspended;  /* above 0, this thread's calls are NumPy's */
+extern __thread int npa_whole;      /* above 0, it runs a function of many small steps, whose arrays are plain */
 int npa_block_init(void);
 bool npa_in_block(void);
 size_t npa_threshold_here(void); /* SIZE_MAX without the guard */
@@ -578,13 +579,20 @@ bool npa_at_rows(PyUFuncObject *u, npa_exactness how, PyObject *const *args);
 /* rows.c: a generalised ufunc on many rows. NULL, perhaps with an error: NumPy's to do. */
 PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_rows_forget(PyObject *module, PyObject *nothing); /* how long they took; for tests */
-/* search.c, draws.c, sort.c, parts.c: what NumPy's function or method gives. NULL, perhaps with an error: its own to do. */
+/* search.c, draws.c, sort.c, parts.c, bins.c, pick.c, correlate.c: what NumPy's function or method gives. NULL,
+ * perhaps with an error: its own to do. */
 typedef PyObject *npa_own(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
-npa_own npa_interp, npa_search, npa_draws, npa_sort;
+npa_own npa_interp, npa_search, npa_draws, npa_sort, npa_bincount, npa_nonzero, npa_where, npa_correlate,
+    npa_correlate2;
 npa_own npa_sort_parts, npa_argsort_parts, npa_partition_parts, npa_argpartition_parts; /* what: NumPy's function */
+/* Numbers that wait for nothing as an array of that type in C order, if NumPy casts them to it by itself: an array's,
+ * or a list's. NULL, without an error: they are others. */
+PyArrayObject *npa_line_as(PyObject *o, int type);
 void *npa_draws_method(const char *name); /* `what` npa_draws is given for "Generator.normal", say; NULL: nothing */
 /* shift.c */
 npa_recorder npa_record_roll;
+/* bins.c: not recorded, but done. */
+npa_recorder npa_histogram;
 /* boundary.c */
 /* A loop that the queue ends with: where its first whole round begins, how many requests one has, how
  * many there are; 0: none. */

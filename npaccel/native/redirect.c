@@ -670,7 +670,9 @@ static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_
 static const struct { const char *name; npa_own *run; } own[] = {
     {"ufunc.at", scatter}, {"interp", npa_interp}, {"ndarray.searchsorted", npa_search},
     {"ndarray.sort", npa_sort}, {"ndarray.argsort", npa_argsort_parts},
-    {"ndarray.partition", npa_partition_parts}, {"ndarray.argpartition", npa_argpartition_parts}};
+    {"ndarray.partition", npa_partition_parts}, {"ndarray.argpartition", npa_argpartition_parts},
+    {"bincount", npa_bincount}, {"ndarray.nonzero", npa_nonzero}, {"where", npa_where},
+    {"correlate", npa_correlate}, {"correlate2", npa_correlate2}};
 
 static void find_own(target *t)
 {
@@ -692,10 +694,27 @@ static void find_own(target *t)
 
 static bool did_own; /* the latest call */
 
+static PyObject *done_here(const call *c)
+{
+    Py_ssize_t n = c->n, position = 0;
+    if (c->dict == NULL || PyDict_GET_SIZE(c->dict) == 0) {
+        return c->t->own(c->t->what, c->self, c->args, n, c->names);
+    }
+    PyObject *given[NESTED], *key, *value, *result = NULL, *names = PySequence_Tuple(c->dict);
+    if (names != NULL && n + PyDict_GET_SIZE(c->dict) <= NESTED) {
+        memcpy(given, c->args, sizeof *given * (size_t)n);
+        for (Py_ssize_t k = n; PyDict_Next(c->dict, &position, &key, &value); k++) {
+            given[k] = value;
+        }
+        result = c->t->own(c->t->what, c->self, given, n, names);
+    }
+    Py_XDECREF(names);
+    return result;
+}
+
 static PyObject *in_numpy(const call *c)
 {
-    bool words = c->dict != NULL && PyDict_GET_SIZE(c->dict) > 0;
-    PyObject *result = c->t->own != NULL && !words ? c->t->own(c->t->what, c->self, c->args, c->n, c->names) : NULL;
+    PyObject *result = c->t->own != NULL ? done_here(c) : NULL;
     did_own = result != NULL;
     if (result != NULL || PyErr_Occurred()) {
         return result;
@@ -836,9 +855,9 @@ static PyObject *in_steps(const call *c, Py_ssize_t all)
     bool whole = !npa_suspended && worth(c->t, c->self, c->args, c->n, all) && npa_in_block() &&
                  npa_at_once(&c->self, 1, NPA_WHOLE_BYTES) &&
                  npa_at_once(c->args, all, NPA_WHOLE_BYTES);
-    npa_suspended += whole;
+    npa_suspended += whole, npa_whole += whole;
     PyObject *result = in_numpy(c);
-    npa_suspended -= whole;
+    npa_suspended -= whole, npa_whole -= whole;
     return whole ? npa_adopted(result) : result;
 }
 
@@ -1033,9 +1052,9 @@ static int run_whole(const whole *w, size_t most, PyObject *const *args, Py_ssiz
     if (!npa_at_once(args, all, most)) {
         return 0;
     }
-    npa_suspended++;
+    npa_suspended++, npa_whole++;
     int status = npa_direct_call(w->function, args, n, names, n, NPA_ANY_SIZE, false, result);
-    npa_suspended--;
+    npa_suspended--, npa_whole--;
     *result = status > 0 ? adopted_each(*result) : NULL;
     return status;
 }
@@ -1055,7 +1074,7 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
     if (w->record != NULL) {
         bool mine = false;
         size_t bytes = most_bytes(args, all, &mine);
-        if (npa_trials_on && npa_trial_passes(w, bytes, true) &&
+        if (npa_trials_on && w->record == npa_record_roll && npa_trial_passes(w, bytes, true) &&
             run_whole(w, SIZE_MAX, args, n, names, &result) != 0) {
             return result;
         }
@@ -1418,6 +1437,13 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *args)
     Py_RETURN_TRUE;
 }
 
+static npa_recorder *recorder_named(PyObject *name)
+{
+    return PyUnicode_CompareWithASCIIString(name, "roll") == 0        ? npa_record_roll
+           : PyUnicode_CompareWithASCIIString(name, "histogram") == 0 ? npa_histogram
+                                                                      : NULL;
+}
+
 /* redirect_whole(function, name, reason, most) -> bool; most < 0: only what is small is done here */
 static PyObject *redirect_whole(PyObject *module, PyObject *args)
 {
@@ -1439,8 +1465,7 @@ static PyObject *redirect_whole(PyObject *module, PyObject *args)
                                 .reason = Py_NewRef(reason), .slot = slot, .original = *slot,
                                 .most = most > 0 ? (size_t)most : 0, .small = npa_small_find(name),
                                 .small_only = most < 0,
-                                .record = PyUnicode_CompareWithASCIIString(name, "roll") == 0
-                                              ? npa_record_roll : NULL};
+                                .record = recorder_named(name)};
     Py_RETURN_TRUE;
 }
 
@@ -1461,10 +1486,17 @@ static PyObject *call_numpy(PyObject *module, PyObject *const *args, Py_ssize_t 
     }
     int before = npa_now(NPA_IN_NUMPY);
     npa_suspended++;
+    did_own = false;
     PyObject *result = PyObject_Vectorcall(args[0], args + 1, (size_t)n - 1, names);
     npa_suspended--;
     npa_now(before);
     return adopted_each(result);
+}
+
+static PyObject *did_it_here(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    return PyBool_FromLong(did_own);
 }
 
 /* call_python(function, *args, **kwargs): Python code of NumPy's; what it calls is recorded as ever. */
@@ -1538,6 +1570,7 @@ static PyMethodDef functions[] = {
      "Call Python code of NumPy's, whose time is NumPy's but for what it has recorded."},
     {"call_numpy", (PyCFunction)(void (*)(void))call_numpy, METH_FASTCALL | METH_KEYWORDS,
      "Call as outside any block."},
+    {"did_it_here", did_it_here, METH_NOARGS, "Whether the latest call_numpy was done here after all."},
     {"prove", npa_prove, METH_O, "Which assumptions hold: ufuncs, functions, methods."},
     {"times", npa_times, METH_O, "Seconds per activity so far; whether to count from now on."},
     {"forget_rows", npa_rows_forget, METH_NOARGS, "How long rows took, one by one and on all threads."},

@@ -1,4 +1,4 @@
-/* search.c: np.interp, searchsorted and bincount of many elements, on all threads. Each element's result
+/* search.c: np.interp and searchsorted of many elements, on all threads. Each element's result
  * hangs on itself and the table alone, so it is NumPy's to the bit whoever computes it. */
 #include "record.h"
 
@@ -191,9 +191,13 @@ PyObject *npa_search(void *what, PyObject *self, PyObject *const *args, Py_ssize
 /* ------------------------------------------------------------------------------------- interp */
 
 typedef struct {
-    const double *xp, *fp, *slopes, *x; /* slopes: NULL where there are more than elements */
+    const double *xp, *fp, *x;
+    double *slopes; /* NULL where there are more than elements */
     double left, right, *found;
     npy_intp length, n;
+    double *places; /* xp, and what is behind it; NULL: there are no buckets */
+    int32_t *first; /* of each bucket: the last place that is in none from it on, or 0 */
+    double scale;
 } interpolation;
 
 static double slope_of(const interpolation *p, npy_intp j)
@@ -231,6 +235,128 @@ static bool all_between(const interpolation *p, npy_intp j, const double *x, dou
     return good == TOGETHER;
 }
 
+/* In buckets of equal width, so that a search begins next to where it ends: whatever rounding does, of two numbers
+ * the greater one is in no bucket before the other's. */
+static npy_intp bucket_of(const interpolation *p, double x) { return (npy_intp)((x - p->xp[0]) * p->scale); }
+
+static void fill_buckets(interpolation *p, npy_intp buckets)
+{
+    npy_intp filled = 0;
+    for (npy_intp j = 0; j < p->length; j++) {
+        for (npy_intp b = bucket_of(p, p->xp[j]); filled <= b; filled++) {
+            p->first[filled] = (int32_t)(j > 0 ? j - 1 : 0);
+        }
+    }
+    for (; filled <= buckets + 1; filled++) {
+        p->first[filled] = (int32_t)(p->length - 1);
+    }
+    memcpy(p->places, p->xp, sizeof *p->places * (size_t)p->length);
+    p->places[p->length] = p->places[p->length + 1] = INFINITY;
+}
+
+static void make_buckets(interpolation *p)
+{
+    enum { MOST_PLACES = 1 << 20 };
+    npy_intp buckets = 2 * p->length;
+    p->scale = (double)buckets / (p->xp[p->length - 1] - p->xp[0]);
+    if (p->length > MOST_PLACES || p->length > p->n / 4 || !isfinite(p->scale) ||
+        !isfinite((p->xp[p->length - 1] - p->xp[0]) * p->scale) || p->scale <= 0) {
+        return;
+    }
+    p->places = malloc(sizeof *p->places * (size_t)(p->length + 2) + sizeof *p->first * (size_t)(buckets + 2));
+    if (p->places != NULL) {
+        p->first = (int32_t *)(p->places + p->length + 2);
+        fill_buckets(p, buckets);
+    }
+}
+
+/* The last place that is not greater than x, which is one or between two. */
+static inline npy_intp place_in(const interpolation *p, npy_intp b, double x)
+{
+    npy_intp j = p->first[b];
+    j += p->places[j + 1] <= x;
+    j += p->places[j + 1] <= x;
+    if (__builtin_expect(p->places[j + 1] <= x, 0)) {
+        npy_intp high = p->first[b + 1] + 1 < p->length ? p->first[b + 1] + 1 : p->length - 1;
+        while (j < high) {
+            npy_intp middle = j + (high - j + 1) / 2;
+            if (p->places[middle] <= x) {
+                j = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+    }
+    return j;
+}
+
+/* Of TOGETHER numbers; false: some are outside, or no numbers. */
+NPA_EACH_PROCESSOR static bool buckets_of(const interpolation *p, const double *x, int32_t *buckets)
+{
+    double low = p->xp[0], high = p->xp[p->length - 1], scale = p->scale;
+    int in = 0;
+    for (int k = 0; k < TOGETHER; k++) {
+        bool inside = (x[k] >= low) & (x[k] < high);
+        buckets[k] = (int32_t)(((inside ? x[k] : low) - low) * scale);
+        in += inside;
+    }
+    return in == TOGETHER;
+}
+
+static void interpolate_one(const interpolation *p, npy_intp k)
+{
+    double x = p->x[k];
+    bool in = x >= p->xp[0] && x <= p->xp[p->length - 1];
+    p->found[k] = in            ? between(p, place_in(p, bucket_of(p, x), x), x)
+                  : isnan(x)    ? x
+                  : x < p->xp[0] ? p->left
+                                : p->right;
+}
+
+/* Of TOGETHER numbers, each with its place, which is not the last one. */
+static void between_places(const interpolation *p, const npy_intp *place, const double *x, double *y)
+{
+    int numbers = 0;
+    for (int k = 0; k < TOGETHER && p->slopes != NULL; k++) {
+        double at = p->xp[place[k]], start = p->fp[place[k]], found = p->slopes[place[k]] * (x[k] - at) + start;
+        y[k] = x[k] == at ? start : found;
+        numbers += found == found;
+    }
+    for (int k = 0; k < TOGETHER && numbers < TOGETHER; k++) {
+        y[k] = between(p, place[k], x[k]);
+    }
+}
+
+static void interpolate_by_buckets(void *context, int64_t task, int worker)
+{
+    const interpolation *p = context;
+    npy_intp near = -1, place[TOGETHER]; /* near: where the first and the last before were, if that is one place */
+    int32_t buckets[TOGETHER];
+    npy_intp i = (npy_intp)task * CHUNK, end = end_of(task, p->n);
+    (void)worker;
+    for (; i + TOGETHER <= end; i += TOGETHER) {
+        const double *x = p->x + i;
+        if (near >= 0 && all_between(p, near, x, p->found + i)) {
+            continue;
+        }
+        bool all = buckets_of(p, x, buckets);
+        for (int k = 0; k < TOGETHER; k++) {
+            if (!all) {
+                interpolate_one(p, i + k);
+            } else {
+                place[k] = place_in(p, buckets[k], x[k]);
+            }
+        }
+        if (all) {
+            between_places(p, place, x, p->found + i);
+        }
+        near = all && place[0] == place[TOGETHER - 1] ? place[0] : -1;
+    }
+    for (; i < end; i++) {
+        interpolate_one(p, i);
+    }
+}
+
 static void interpolate(void *context, int64_t task, int worker)
 {
     const interpolation *p = context;
@@ -257,45 +383,84 @@ static void interpolate(void *context, int64_t task, int worker)
 /* A number that stands for what is outside; false: NumPy's to read. */
 static bool read_outside(PyObject *given, double inside, double *to)
 {
-    *to = given == NULL || given == Py_None ? inside : PyFloat_CheckExact(given) ? PyFloat_AS_DOUBLE(given) : NAN;
-    return given == NULL || given == Py_None || PyFloat_CheckExact(given);
+    bool none = given == NULL || given == Py_None, whole = !none && PyLong_CheckExact(given);
+    *to = none ? inside : whole ? PyLong_AsDouble(given) : PyFloat_Check(given) ? PyFloat_AS_DOUBLE(given) : NAN;
+    bool failed = PyErr_Occurred() != NULL;
+    PyErr_Clear();
+    return !failed && (none || whole || PyFloat_Check(given));
+}
+
+static bool are_numbers(PyObject *list)
+{
+    Py_ssize_t k = 0, n = PyList_CheckExact(list) || PyTuple_CheckExact(list) ? Py_SIZE(list) : -1;
+    while (k < n && (PyFloat_CheckExact(PySequence_Fast_GET_ITEM(list, k)) ||
+                     PyLong_CheckExact(PySequence_Fast_GET_ITEM(list, k)))) {
+        k++;
+    }
+    return k == n;
+}
+
+PyArrayObject *npa_line_as(PyObject *o, int type)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    if (PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type)) {
+        if (PyArray_NDIM(a) == 0 || !npa_type_known(PyArray_TYPE(a)) ||
+            !PyArray_CanCastSafely(PyArray_TYPE(a), type) || npa_waits(a)) {
+            return NULL;
+        }
+    } else if (!are_numbers(o)) {
+        return NULL;
+    }
+    PyObject *made = PyArray_FROMANY(o, type, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_ENSUREARRAY);
+    if (made == NULL) {
+        PyErr_Clear();
+    }
+    return (PyArrayObject *)made;
+}
+
+static PyObject *interpolated(PyArrayObject *x, PyArrayObject *xp, PyArrayObject *fp, PyObject *left, PyObject *right)
+{
+    interpolation p = {.xp = PyArray_DATA(xp), .fp = PyArray_DATA(fp), .x = PyArray_DATA(x),
+                       .length = PyArray_SIZE(xp), .n = PyArray_SIZE(x)};
+    double last = p.xp[p.length - 1];
+    if (!read_outside(left, p.fp[0], &p.left) || !read_outside(right, p.fp[p.length - 1], &p.right) ||
+        isnan(last) || !is_sorted_double(p.xp, p.length)) {
+        return NULL;
+    }
+    if (p.length <= p.n) {
+        p.slopes = malloc(sizeof *p.slopes * (size_t)p.length);
+        for (npy_intp j = 0; p.slopes != NULL && j < p.length - 1; j++) {
+            p.slopes[j] = slope_of(&p, j);
+        }
+    }
+    make_buckets(&p);
+    char *place;
+    PyObject *made = npa_new_result(NPY_DOUBLE, PyArray_NDIM(x), PyArray_DIMS(x), &place);
+    if (made != NULL) {
+        p.found = (double *)place;
+        on_all(p.places != NULL ? interpolate_by_buckets : interpolate, &p, p.n);
+    }
+    free(p.slopes);
+    free(p.places);
+    return made;
 }
 
 /* interp(x, xp, fp, left, right) */
 PyObject *npa_interp(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)what, (void)self;
-    PyArrayObject *given[3] = {NULL, NULL, NULL};
-    for (int k = 0; k < 3 && n >= 3 && n <= 5 && names == NULL; k++) {
-        given[k] = line_of(args[k], NPY_DOUBLE);
+    PyObject *made = NULL;
+    bool common = n >= 3 && n <= 5 && names == NULL && PyArray_Check(args[0]) &&
+                  PyArray_SIZE((PyArrayObject *)args[0]) >= LEAST;
+    PyArrayObject *x = common ? npa_line_as(args[0], NPY_DOUBLE) : NULL;
+    PyArrayObject *xp = x != NULL ? npa_line_as(args[1], NPY_DOUBLE) : NULL;
+    PyArrayObject *fp = xp != NULL ? npa_line_as(args[2], NPY_DOUBLE) : NULL;
+    if (fp != NULL && PyArray_NDIM(xp) == 1 && PyArray_NDIM(fp) == 1 && PyArray_SIZE(xp) >= 2 &&
+        PyArray_SIZE(xp) == PyArray_SIZE(fp) && PyArray_SIZE(xp) <= 4 * PyArray_SIZE(x)) {
+        made = interpolated(x, xp, fp, n > 3 ? args[3] : NULL, n > 4 ? args[4] : NULL);
     }
-    PyArrayObject *x = given[0], *xp = given[1], *fp = given[2];
-    if (x == NULL || xp == NULL || fp == NULL || PyArray_NDIM(xp) != 1 || PyArray_NDIM(fp) != 1 ||
-        PyArray_SIZE(xp) < 2 || PyArray_SIZE(xp) != PyArray_SIZE(fp) || PyArray_SIZE(x) < LEAST ||
-        PyArray_SIZE(xp) > 4 * PyArray_SIZE(x)) {
-        return NULL;
-    }
-    interpolation p = {.xp = PyArray_DATA(xp), .fp = PyArray_DATA(fp), .x = PyArray_DATA(x),
-                       .length = PyArray_SIZE(xp), .n = PyArray_SIZE(x)};
-    double *slopes = NULL, last = p.xp[p.length - 1];
-    if (!read_outside(n > 3 ? args[3] : NULL, p.fp[0], &p.left) ||
-        !read_outside(n > 4 ? args[4] : NULL, p.fp[p.length - 1], &p.right) || isnan(last) ||
-        !is_sorted_double(p.xp, p.length)) {
-        return NULL;
-    }
-    if (p.length <= p.n) {
-        slopes = malloc(sizeof *slopes * (size_t)p.length);
-        for (npy_intp j = 0; slopes != NULL && j < p.length - 1; j++) {
-            slopes[j] = slope_of(&p, j);
-        }
-    }
-    p.slopes = slopes;
-    char *place;
-    PyObject *made = npa_new_result(NPY_DOUBLE, PyArray_NDIM(x), PyArray_DIMS(x), &place);
-    if (made != NULL) {
-        p.found = (double *)place;
-        on_all(interpolate, &p, p.n);
-    }
-    free(slopes);
+    Py_XDECREF(x);
+    Py_XDECREF(xp);
+    Py_XDECREF(fp);
     return made;
 }

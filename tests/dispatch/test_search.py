@@ -24,7 +24,7 @@ def seen(call: Callable[[], Any]) -> Any:
     try:
         with np.errstate(all="ignore"):
             result = call()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         return type(error), str(error)
     return result.dtype, result.shape, result.strides, np.array(result).tobytes()
 
@@ -111,6 +111,11 @@ CURVES: dict[str, tuple[Any, Any]] = {
     "zeros": ([-0.0, 0.0, 1.0], [-0.0, 3.0, -0.0]),
     "more than elements": (np.arange(50_000) / 500 - 50, np.cos(np.arange(50_000.0))),
     "far more": (np.arange(200_000) / 2000 - 50, np.cos(np.arange(200_000.0))),
+    "crowded": (np.r_[np.sort(np.sin(np.arange(900.0))), 1e3, 2e3], np.cos(np.arange(902.0))),
+    "many of a place": (np.repeat([-50.0, -1.0, 0.0, 2.0, 7.0], 40), np.sin(np.arange(200.0))),
+    "far apart": ([-1e308, -1.0, 0.0, 2.0, 1e308], [1.0, 2.0, 3.0, 4.0, 5.0]),
+    "near": ([0.0, 5e-324, 1e-323, 2e-323, 3e-323], [1.0, 2.0, 3.0, 4.0, 5.0]),
+    "all in one": (np.full(50, 2.0), np.arange(50.0)),
     "integers": (np.arange(-50, 50), np.arange(100) ** 2),
     "of two lengths": ([0.0, 1.0, 2.0], [0.0, 1.0]),
     "none": ([], []),
@@ -131,6 +136,18 @@ def test_interp(curve: tuple[Any, Any]) -> None:
     same(lambda: np.interp(x, xp, fp, period=7.0), "period")
     same(lambda: np.interp(x[::2], xp[::1], fp), "strided")
     same(lambda: np.interp(x.astype("f4"), xp, fp), "floats")
+    same(lambda: np.interp(x, xp, fp, np.float32(2), np.float64(3)), "scalars outside")
+    same(lambda: np.interp(x, xp, fp, 2**2000), "far outside")
+    with np.errstate(all="ignore"):
+        kinds = [x.astype(kind) for kind in ("l", "B", "?", "e", "g", ">f8", "F", "O")]
+    for y in (*kinds, x[: N // 3 * 3].reshape(3, -1).T, x[::-1]):
+        same(lambda: np.interp(y, xp, fp), y.dtype)  # noqa: B023
+    with np.errstate(all="ignore"):
+        tables = [xp.astype("i4"), xp.astype(">f8"), xp.astype("f4"), list(xp), tuple(xp.tolist())]
+    for table in tables:
+        same(lambda: np.interp(x, table, fp), "table")  # noqa: B023
+        same(lambda: np.interp(x, xp, table), "values")  # noqa: B023
+        same(lambda: np.interp(x, table, fp.tolist()), "lists")  # noqa: B023
 
 
 def test_pending_arrays() -> None:

@@ -1,0 +1,468 @@
+/* bins.c: np.bincount, and np.histogram of numbers in bins of equal width. Counts are exact, so all threads count, each
+ * in tables of its own; weights are added in NumPy's order, by one. */
+#include "record.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3", "fp-contract=off")
+#endif
+
+enum { LEAST = 1 << 12, PIECE = 1 << 15, CHUNK = 1 << 15 }; /* elements: worth it; of a task; bins of one */
+enum { BLOCK = 1 << 10, TABLES = 16 };                      /* elements widened at a time; threads */
+enum { WAYS = 4, FEW = 1 << 11 };                           /* tables of each, where there are few bins */
+
+typedef struct {
+    const char *x;
+    const double *weights; /* NULL: elements are counted */
+    int type;              /* of x */
+    npy_intp n, bins, shown; /* shown: without one for what is in none */
+    const double *edges;     /* of bins of numbers; NULL: x are bins */
+    double low, high;        /* of x, whose edges are to be found */
+    _Atomic npy_intp highest; /* of x; -1: something is negative */
+    uint32_t *tables;
+    int ntables, ways; /* each of them so many in turn */
+    atomic_int busy[TABLES];
+    bool used[TABLES];
+    void *found;
+} job;
+
+static int64_t pieces_of(const job *j) { return (j->n + PIECE - 1) / PIECE; }
+
+/* ---------------------------------------------------------------------------------- any integers */
+
+/* As npy_intp, in `room` or where they are; and the highest of them. */
+#define INTEGERS(name, T, READ)                                                                   \
+    NPA_EACH_PROCESSOR static void widen_##name(const T *x, npy_intp n, npy_intp *to)             \
+    {                                                                                             \
+        for (npy_intp i = 0; i < n; i++) {                                                        \
+            to[i] = READ(x[i]);                                                                   \
+        }                                                                                         \
+    }                                                                                             \
+    NPA_EACH_PROCESSOR static npy_intp highest_##name(const T *x, npy_intp n)                     \
+    {                                                                                             \
+        T high = 0, any = 0;                                                                      \
+        for (npy_intp i = 0; i < n; i++) {                                                        \
+            T value = READ(x[i]);                                                                 \
+            high = value > high ? value : high;                                                   \
+            any |= value;                                                                         \
+        }                                                                                         \
+        return (npy_intp)any < 0 ? -1 : (npy_intp)high;                                                     \
+    }
+
+#define SAME(x) (x)
+#define TRUTH(x) ((x) != 0)
+#define EACH_TYPE(DO)                                                                             \
+    DO(NPY_BOOL, truth, npy_ubyte, TRUTH) DO(NPY_BYTE, byte, npy_byte, SAME)                       \
+    DO(NPY_UBYTE, ubyte, npy_ubyte, SAME) DO(NPY_SHORT, short, npy_short, SAME)                   \
+    DO(NPY_USHORT, ushort, npy_ushort, SAME) DO(NPY_INT, int, npy_int, SAME)                      \
+    DO(NPY_UINT, uint, npy_uint, SAME) DO(NPY_LONG, long, npy_long, SAME)                         \
+    DO(NPY_LONGLONG, longlong, npy_longlong, SAME)
+#define DEFINE(TYPE, name, T, READ) INTEGERS(name, T, READ)
+EACH_TYPE(DEFINE)
+
+static bool is_known(int type)
+{
+#define KNOWN(TYPE, name, T, READ) case TYPE: return sizeof(T) <= sizeof(npy_intp);
+    switch (type) {
+    EACH_TYPE(KNOWN)
+    default: return false;
+    }
+}
+
+static const npy_intp *widened(const job *j, npy_intp first, npy_intp n, npy_intp *room)
+{
+#define WIDEN(TYPE, name, T, READ)                                                                \
+    case TYPE:                                                                                    \
+        if (sizeof(T) == sizeof(npy_intp)) {                                                      \
+            return (const npy_intp *)j->x + first;                                                \
+        }                                                                                         \
+        widen_##name((const T *)j->x + first, n, room);                                           \
+        return room;
+    switch (j->type) {
+    EACH_TYPE(WIDEN)
+    default: return room;
+    }
+}
+
+static void find_highest(void *context, int64_t piece, int worker)
+{
+    job *j = context;
+    npy_intp first = piece * PIECE, n = j->n - first < PIECE ? j->n - first : PIECE, high = 0;
+    (void)worker;
+#define HIGHEST(TYPE, name, T, READ) case TYPE: high = highest_##name((const T *)j->x + first, n); break;
+    switch (j->type) {
+    EACH_TYPE(HIGHEST)
+    default: break;
+    }
+    npy_intp was = atomic_load(&j->highest);
+    while (was >= 0 && (high < 0 || high > was) && !atomic_compare_exchange_weak(&j->highest, &was, high)) {
+    }
+}
+
+/* --------------------------------------------------------------------------------------- numbers */
+
+/* As NumPy has it, step by step: a guess, which the edges put right. What is outside is in the one behind the last. */
+NPA_EACH_PROCESSOR static void guess(const double *x, npy_intp n, const job *j, npy_intp *to)
+{
+    double first = j->edges[0], last = j->edges[j->shown], width = last - first, bins = (double)j->shown;
+    int32_t outside = (int32_t)j->shown; /* int32_t: which most processors make of doubles as vectors */
+    for (npy_intp i = 0; i < n; i++) {
+        bool in = (x[i] >= first) & (x[i] <= last);
+        double inside = in ? x[i] : first;
+        int32_t at = (int32_t)((inside - first) / width * bins);
+        at -= at == outside;
+        to[i] = in ? at : outside;
+    }
+}
+
+static const npy_intp *binned(const job *j, npy_intp first, npy_intp n, npy_intp *room)
+{
+    const double *x = (const double *)j->x + first, *edges = j->edges;
+    npy_intp outside = j->shown;
+    guess(x, n, j, room);
+    for (npy_intp i = 0; i < n; i++) {
+        npy_intp at = room[i];
+        at -= (x[i] < edges[at]) & (at != outside);
+        at += (x[i] >= edges[at + 1]) & (at < outside - 1);
+        room[i] = at;
+    }
+    return room;
+}
+
+/* NaN where one is. */
+NPA_EACH_PROCESSOR static void limits_of(const double *x, npy_intp n, double *low, double *high)
+{
+    double least = INFINITY, most = -INFINITY;
+    int numbers = 1;
+    for (npy_intp i = 0; i < n; i++) {
+        least = x[i] < least ? x[i] : least;
+        most = x[i] > most ? x[i] : most;
+        numbers &= x[i] == x[i];
+    }
+    *low = numbers ? least : NAN, *high = numbers ? most : NAN;
+}
+
+/* Of `bins` parts of x each. */
+static void find_limits(void *context, int64_t part, int worker)
+{
+    const job *j = context;
+    double *found = j->found;
+    npy_intp first = j->n * part / j->bins;
+    (void)worker;
+    npy_intp n = j->n * (part + 1) / j->bins - first;
+    limits_of((const double *)j->x + first, n, found + 2 * part, found + 2 * part + 1);
+}
+
+/* False: not all are finite. */
+static bool read_limits(job *j)
+{
+    enum { PARTS = 64 };
+    double found[2 * PARTS];
+    j->found = found, j->bins = PARTS, j->low = INFINITY, j->high = -INFINITY;
+    npa_pool_run(find_limits, j, PARTS, NULL);
+    for (int part = 0; part < PARTS; part++) {
+        double low = found[2 * part], high = found[2 * part + 1];
+        j->low = low < j->low || isnan(low) ? low : j->low;
+        j->high = high > j->high || isnan(high) ? high : j->high;
+        if (isnan(low)) {
+            return false;
+        }
+    }
+    return isfinite(j->low) && isfinite(j->high);
+}
+
+/* ---------------------------------------------------------------------------------------- counts */
+
+/* Of equal neighbours each would wait for what the one before stored, so there are several tables. */
+static void count_block(const npy_intp *x, npy_intp n, uint32_t *table, npy_intp next)
+{
+    npy_intp i = 0;
+    for (; i + WAYS <= n; i += WAYS) {
+        table[x[i]]++;
+        table[next + x[i + 1]]++;
+        table[2 * next + x[i + 2]]++;
+        table[3 * next + x[i + 3]]++;
+    }
+    for (; i < n; i++) {
+        table[x[i]]++;
+    }
+}
+
+static void count(void *context, int64_t piece, int worker)
+{
+    job *j = context;
+    int own = 0;
+    npy_intp room[BLOCK], end = (npy_intp)(piece + 1) * PIECE < j->n ? (npy_intp)(piece + 1) * PIECE : j->n;
+    (void)worker;
+    while (atomic_exchange(&j->busy[own], 1)) { /* there are as many as threads, at least */
+        own = (own + 1) % j->ntables;
+    }
+    uint32_t *table = j->tables + own * j->ways * j->bins;
+    if (!j->used[own]) {
+        memset(table, 0, sizeof *table * (size_t)(j->ways * j->bins));
+        j->used[own] = true;
+    }
+    for (npy_intp i = (npy_intp)piece * PIECE; i < end; i += BLOCK) {
+        npy_intp n = end - i < BLOCK ? end - i : BLOCK;
+        const npy_intp *x = j->edges != NULL ? binned(j, i, n, room) : widened(j, i, n, room);
+        count_block(x, n, table, j->ways > 1 ? j->bins : 0);
+    }
+    atomic_store(&j->busy[own], 0);
+}
+
+NPA_EACH_PROCESSOR static void add_up(const uint32_t *table, npy_intp n, npy_intp *to)
+{
+    for (npy_intp i = 0; i < n; i++) {
+        to[i] += table[i];
+    }
+}
+
+static void sum_tables(void *context, int64_t task, int worker)
+{
+    const job *j = context;
+    npy_intp *found = j->found, first = task * CHUNK, n = j->shown - first < CHUNK ? j->shown - first : CHUNK;
+    (void)worker;
+    memset(found + first, 0, sizeof *found * (size_t)n);
+    for (int k = 0; k < j->ntables * j->ways; k++) {
+        if (j->used[k / j->ways]) {
+            add_up(j->tables + k * j->bins + first, n, found + first);
+        }
+    }
+}
+
+/* Where there are few elements for each bin, tables cost more than they are worth. */
+static bool count_all(job *j)
+{
+    int threads = npa_pool_size();
+    bool shared = threads <= TABLES && pieces_of(j) > 1 && j->bins * threads <= j->n / 2;
+    j->ntables = shared ? threads : 1;
+    j->ways = j->bins <= FEW && j->bins * WAYS * 2 <= j->n ? WAYS : 1;
+    j->tables = malloc(sizeof *j->tables * (size_t)j->ntables * (size_t)j->ways * (size_t)j->bins);
+    if (j->tables == NULL) {
+        return false;
+    }
+    for (int64_t piece = 0; piece < pieces_of(j) && !shared; piece++) {
+        count(j, piece, 0);
+    }
+    if (shared) {
+        npa_pool_run(count, j, pieces_of(j), NULL);
+    }
+    npa_pool_run(sum_tables, j, (j->shown + CHUNK - 1) / CHUNK, NULL);
+    free(j->tables);
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------- weights */
+
+/* By one thread. Two with half of the bins each, which both go through all elements, took as long for a million of
+ * them, and 0.8 of the time for five. */
+static void add(const job *j)
+{
+    npy_intp room[BLOCK];
+    double *to = j->found;
+    memset(to, 0, sizeof *to * (size_t)j->bins);
+    for (npy_intp i = 0; i < j->n; i += BLOCK) {
+        npy_intp n = j->n - i < BLOCK ? j->n - i : BLOCK;
+        const npy_intp *x = widened(j, i, n, room);
+        for (npy_intp k = 0; k < n; k++) {
+            to[x[k]] += j->weights[i + k];
+        }
+    }
+}
+
+/* ----------------------------------------------------------------------------------------- calls */
+
+static PyArrayObject *vector_of(PyObject *o, int type)
+{
+    return PyArray_Check(o) && PyArray_NDIM((PyArrayObject *)o) == 1 ? npa_line_as(o, type) : NULL;
+}
+
+/* bincount(x, weights=None, minlength=0): the last two; false: NumPy's to look at. */
+static bool read_rest(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **weights, npy_intp *least)
+{
+    PyObject *length = n > 2 ? args[2] : NULL;
+    Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
+    *weights = n > 1 ? args[1] : Py_None, *least = 0;
+    for (Py_ssize_t k = 0; k < named; k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k);
+        if (PyUnicode_CompareWithASCIIString(name, "weights") == 0 && n < 2) {
+            *weights = args[n + k];
+        } else if (PyUnicode_CompareWithASCIIString(name, "minlength") == 0 && n < 3) {
+            length = args[n + k];
+        } else {
+            return false;
+        }
+    }
+    if (length != NULL && (PyLong_CheckExact(length) || PyArray_IsScalar(length, Integer))) {
+        *least = PyNumber_AsSsize_t(length, PyExc_OverflowError);
+        PyErr_Clear();
+        length = NULL;
+    }
+    return n <= 3 && length == NULL && *least >= 0;
+}
+
+static PyObject *computed(job *j)
+{
+    char *place;
+    PyObject *made = npa_new_result(j->weights != NULL ? NPY_DOUBLE : NPY_INTP, 1, &j->bins, &place);
+    if (made == NULL) {
+        return NULL;
+    }
+    j->found = place;
+    if (j->weights == NULL) {
+        if (!count_all(j)) {
+            Py_CLEAR(made);
+        }
+        return made;
+    }
+    add(j);
+    return made;
+}
+
+/* Elements and bins, and nobody's errors. */
+static PyObject *bincount(PyArrayObject *x, PyArrayObject *weights, npy_intp least)
+{
+    job j = {.x = PyArray_BYTES(x), .type = PyArray_TYPE(x), .n = PyArray_SIZE(x),
+             .weights = weights != NULL ? PyArray_DATA(weights) : NULL};
+    npa_pool_run(find_highest, &j, pieces_of(&j), NULL);
+    npy_intp highest = j.highest;
+    if (highest < 0 || highest >= j.n || least > j.n) {
+        return NULL;
+    }
+    j.bins = j.shown = highest < least ? least : highest + 1;
+    return computed(&j);
+}
+
+PyObject *npa_bincount(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)what, (void)self;
+    PyObject *weighed, *made = NULL;
+    npy_intp least;
+    PyArrayObject *given = n > 0 ? (PyArrayObject *)args[0] : NULL;
+    if (given == NULL || !PyArray_Check(args[0]) || PyArray_SIZE(given) < LEAST ||
+        PyArray_SIZE(given) > INT32_MAX || !is_known(PyArray_TYPE(given)) ||
+        !read_rest(args, n, names, &weighed, &least)) {
+        return NULL;
+    }
+    PyArrayObject *x = vector_of(args[0], PyArray_TYPE(given));
+    PyArrayObject *weights = x != NULL && weighed != Py_None ? vector_of(weighed, NPY_DOUBLE) : NULL;
+    if (x != NULL && (weighed == Py_None || (weights != NULL && PyArray_SIZE(weights) == PyArray_SIZE(x)))) {
+        made = bincount(x, weights, least);
+    }
+    Py_XDECREF(weights);
+    Py_XDECREF(x);
+    return made;
+}
+
+/* Where they are as those of an array of the least and the greatest number, or as the range says. NULL, perhaps
+ * with an error: NumPy's to say why. */
+static PyArrayObject *edges_of(job *j, PyObject *bins, PyObject *range)
+{
+    npy_intp two = 2;
+    PyObject *ends = PyArray_SimpleNew(1, &two, NPY_DOUBLE), *module = PyImport_ImportModule("numpy"), *made = NULL;
+    if (ends != NULL && module != NULL) {
+        double *values = PyArray_DATA((PyArrayObject *)ends);
+        values[0] = j->low, values[1] = j->high;
+        npa_suspended++;
+        made = PyObject_CallMethod(module, "histogram_bin_edges", "OOO", ends, bins, range);
+        npa_suspended--;
+    }
+    Py_XDECREF(ends);
+    Py_XDECREF(module);
+    PyErr_Clear();
+    PyArrayObject *edges = (PyArrayObject *)made;
+    if (made != NULL && !(PyArray_CheckExact(made) && PyArray_TYPE(edges) == NPY_DOUBLE && PyArray_ISCARRAY(edges) &&
+                          PyArray_NDIM(edges) == 1 && PyArray_SIZE(edges) > 1)) {
+        Py_CLEAR(made);
+    }
+    return (PyArrayObject *)made;
+}
+
+static PyObject *counted(job *j, PyArrayObject *edges)
+{
+    npy_intp n = PyArray_SIZE(edges);
+    double *room = n <= j->n / WAYS ? malloc(sizeof *room * (size_t)(n + 1)) : NULL;
+    if (room == NULL) {
+        return NULL;
+    }
+    memcpy(room, PyArray_DATA(edges), sizeof *room * (size_t)n);
+    room[n] = INFINITY;
+    j->edges = room, j->shown = n - 1, j->bins = n;
+    double width = room[n - 1] - room[0];
+    char *place;
+    PyObject *made = isfinite(width) && width > 0 ? npa_new_result(NPY_INTP, 1, &j->shown, &place) : NULL;
+    if (made != NULL) {
+        j->found = place;
+        if (!count_all(j)) {
+            Py_CLEAR(made);
+        }
+    }
+    free(room);
+    return made;
+}
+
+/* An integer that is a double, too: of others NumPy takes the difference as integers. */
+static bool is_exact(PyObject *o)
+{
+    const long most = 1L << 53;
+    int overflow = 0;
+    long value = PyLong_CheckExact(o) ? PyLong_AsLongAndOverflow(o, &overflow) : LONG_MAX;
+    return overflow == 0 && value >= -most && value <= most;
+}
+
+/* (a, bins=10, range=None), and no weights or densities. */
+static bool read_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **bins, PyObject **range)
+{
+    static const char *const known[] = {"a", "bins", "range", "density", "weights"};
+    PyObject *given[5] = {NULL, NULL, Py_None, Py_None, Py_None};
+    Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t k = 0; k < n + named; k++) {
+        int at = k < n ? (int)k : 0;
+        while (k >= n && at < 5 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k - n), known[at]) != 0) {
+            at++;
+        }
+        if (at > 4 || (k >= n && at < n)) {
+            return false;
+        }
+        given[at] = args[k];
+    }
+    *bins = given[1], *range = given[2];
+    bool pair = *range == Py_None || (PyTuple_CheckExact(*range) && PyTuple_GET_SIZE(*range) == 2);
+    for (int k = 0; pair && *range != Py_None && k < 2; k++) {
+        PyObject *end = PyTuple_GET_ITEM(*range, k);
+        pair = PyFloat_Check(end) || is_exact(end);
+    }
+    return n >= 1 && pair && (*bins == NULL || PyLong_CheckExact(*bins)) &&
+           (given[3] == Py_None || given[3] == Py_False) && given[4] == Py_None;
+}
+
+PyObject *npa_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *bins, *range, *ten = NULL, *result = NULL;
+    PyArrayObject *a = n > 0 ? (PyArrayObject *)args[0] : NULL;
+    if (n < 1 || n > 5 || !(PyArray_CheckExact(args[0]) || Py_IS_TYPE(args[0], npa_array_type)) ||
+        PyArray_TYPE(a) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(a) || PyArray_SIZE(a) < LEAST || PyArray_NDIM(a) == 0 ||
+        PyArray_SIZE(a) > INT32_MAX || npa_here != NULL || npa_sections > 0 || npa_asks_underflow() ||
+        !read_histogram(args, n, names, &bins, &range) || npa_touch(a, false) < 0) {
+        return NULL;
+    }
+    job j = {.x = PyArray_BYTES(a), .n = PyArray_SIZE(a)};
+    if (range == Py_None && !read_limits(&j)) {
+        return NULL;
+    }
+    if (bins == NULL) {
+        bins = ten = PyLong_FromLong(10);
+    }
+    PyArrayObject *edges = bins != NULL ? edges_of(&j, bins, range) : NULL;
+    PyObject *found = edges != NULL ? counted(&j, edges) : NULL;
+    if (found != NULL) {
+        result = PyTuple_Pack(2, found, edges);
+    }
+    Py_XDECREF(found);
+    Py_XDECREF(edges);
+    Py_XDECREF(ten);
+    return result;
+}

@@ -1,0 +1,143 @@
+"""np.histogram in bins of equal width: NumPy's steps for each number, on all threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture(autouse=True, params=[1, 2, 5])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = npaccel.config.threads
+    npaccel.config.threads = request.param
+    npaccel.config.threshold = 1 << 16
+    yield request.param
+    npaccel.config.threads = before
+
+
+def seen(call: Callable[[], Any]) -> Any:
+    try:
+        result = call()
+    except (TypeError, ValueError, FloatingPointError) as error:
+        return type(error), str(error)
+    told: list[Any] = [type(result)]
+    for x in result:
+        values = x.tolist() if x.dtype == object else np.array(x).tobytes()
+        told.append((x.dtype, x.shape, x.strides, values))
+    return told
+
+
+def same(call: Callable[[], Any], where: object = None) -> None:
+    expected = seen(call)
+    with npaccel.accelerate():
+        assert seen(call) == expected, where
+
+
+def numbers() -> Iterator[Array]:
+    rng = np.random.default_rng(1)
+    for size in (9000, 70_001):
+        x = rng.normal(size=size)
+        yield x
+        yield np.round(x, 1)
+        yield np.sort(x)
+        yield np.linspace(0, 1, size)
+        yield np.linspace(-3, 3, 61)[rng.integers(0, 61, size)]
+        yield np.nextafter(np.linspace(-1, 1, 33), rng.choice([-9, 9], (size, 33))).ravel()[:size]
+        yield x * 1e300
+        yield x * 1e-310
+        yield np.full(size, 0.1)
+        yield np.zeros(size)
+        yield x.astype("f4").astype("f8")
+
+
+def test_numbers() -> None:
+    for place, x in enumerate(numbers()):
+        for bins in (1, 2, 3, 7, 10, 32, 60, 100, 999, 5000):
+            same(lambda: np.histogram(x, bins), (place, bins))  # noqa: B023
+            same(lambda: np.histogram(x, bins, (-1, 1)), (place, bins))  # noqa: B023
+        same(lambda: np.histogram(x, range=(0.1, 0.7)), place)  # noqa: B023
+        same(lambda: np.histogram(x, 20, range=(-0.0, 1)), place)  # noqa: B023
+        same(lambda: np.histogram(x, 20, range=(1e-3, 1e5)), place)  # noqa: B023
+
+
+def test_strange_numbers() -> None:
+    x = np.random.default_rng(2).normal(size=70_001)
+    for place in (0, 30_000, 70_000):
+        for value in (np.nan, np.inf, -np.inf, 1e308, -1e308):
+            y = x.copy()
+            y[place] = value
+            with np.errstate(all="ignore"):
+                same(lambda: np.histogram(y))  # noqa: B023
+                same(lambda: np.histogram(y, 30, (-2, 2)))  # noqa: B023
+                y[place - 1] = -value
+                same(lambda: np.histogram(y))  # noqa: B023
+    with np.errstate(all="raise"):
+        same(lambda: np.histogram(x * 1e-310))
+
+
+class Kept(np.ndarray[Any, Any]):
+    """A subclass."""
+
+
+def test_calls() -> None:
+    x = np.random.default_rng(3).normal(size=12_000)
+    calls: list[Callable[[], Any]] = [
+        lambda: np.histogram(x, bins=np.int64(5)),
+        lambda: np.histogram(x, bins=0),
+        lambda: np.histogram(x, bins=-1),
+        lambda: np.histogram(x, bins=True),
+        lambda: np.histogram(x, bins=2.5),  # type: ignore[call-overload]
+        lambda: np.histogram(x, bins=10_000),
+        lambda: np.histogram(x, bins=2**70),
+        lambda: np.histogram(x, bins="sqrt"),
+        lambda: np.histogram(x, bins=[-1, 0, 2]),
+        lambda: np.histogram(x, bins=np.linspace(-2, 2, 9)),
+        lambda: np.histogram(x, 5, (1, 0)),
+        lambda: np.histogram(x, 5, (1, 1)),
+        lambda: np.histogram(x, 5, (0, np.nan)),
+        lambda: np.histogram(x, 5, [-1, 1]),  # type: ignore[arg-type]
+        lambda: np.histogram(x, 5, (np.float32(-0.1), np.float64(1))),
+        lambda: np.histogram(x, 5, (-(2**60), 2**60 + 1)),
+        lambda: np.histogram(x, 5, (-(2**80), 2**80)),
+        lambda: np.histogram(x, 5, (0,)),  # type: ignore[arg-type]
+        lambda: np.histogram(x, 5, None, True),
+        lambda: np.histogram(x, 5, density=False),
+        lambda: np.histogram(x, 5, weights=np.abs(x)),
+        lambda: np.histogram(x, 5, weights=None, density=None),
+        lambda: np.histogram(a=x, bins=5),
+        lambda: np.histogram(x, 5, bins=5),  # type: ignore[call-overload]
+        lambda: np.histogram(x, some=5),  # type: ignore[call-overload]
+        lambda: np.histogram(x[::2], 5),
+        lambda: np.histogram(x.reshape(40, -1), 5),
+        lambda: np.histogram(x.reshape(40, -1).T, 5),
+        lambda: np.histogram(x.astype("f4"), 5),
+        lambda: np.histogram(x.astype(">f8"), 5),
+        lambda: np.histogram(x.astype("i8"), 5),
+        lambda: np.histogram(x > 0, 5),
+        lambda: np.histogram(x + 1j, 5),
+        lambda: np.histogram(x.view(Kept), 5),
+        lambda: np.histogram(np.ma.masked_array(x, x > 1), 5),
+        lambda: np.histogram(x.astype("O"), 5),
+        lambda: np.histogram(list(x), 5),
+    ]
+    for place, call in enumerate(calls):
+        same(call, place)
+
+
+def test_pending_and_not_counted() -> None:
+    npaccel.config.threshold = 0
+    x = np.random.default_rng(3).normal(size=70_001)
+    expected = np.histogram(x * 2, 30)
+    with npaccel.accelerate():
+        before = npaccel.stats()["fallbacks"]
+        found = np.histogram(x * 2, 30)
+        assert npaccel.stats()["fallbacks"] == before
+    np.testing.assert_array_equal(np.asarray(found[0]), expected[0])
+    np.testing.assert_array_equal(np.asarray(found[1]), expected[1])
