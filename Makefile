@@ -5,6 +5,7 @@
 # make differential  the tests that compare with NumPy, on the backend BACKEND=opencl: an hour
 # make check     lint, formatting, types
 # make bench     run the benchmarks; results in .bench/
+# make coverage  write docs/coverage.md anew, after a change of what npaccel does with a call
 # make sanitize  run the C tests under the address, undefined and thread sanitizers
 #
 # Each target works in a bare clone: it makes .venv, builds and installs npaccel there, and does
@@ -29,7 +30,7 @@ SOURCES := $(shell find npaccel -name '*.py' -o -name '*.pyi' -o -name 'py.typed
 # The tests must see what was installed, not the source tree in the working directory.
 SAFE := PYTHONSAFEPATH=1
 
-.PHONY: demo test modes test-all differential check bench conformance ecosystem sanitize clean FORCE
+.PHONY: demo test modes test-all differential check bench conformance coverage ecosystem sanitize clean FORCE
 
 demo: $(INSTALLED)
 	@$(SAFE) $(BIN)/npaccel demo $(ARGS)
@@ -94,6 +95,11 @@ bench: $(VENV)/.npaccel-bench
 conformance: $(INSTALLED)
 	$(SAFE) $(BIN)/python bench/conformance/judge.py $(ARGS)
 	$(SAFE) PYTHONPATH=bench/conformance $(BIN)/python bench/conformance/report.py --page docs/conformance.md
+
+coverage: $(INSTALLED)
+	@mkdir -p build
+	$(SAFE) $(BIN)/python tools/coverage.py > build/coverage.md
+	mv build/coverage.md docs/coverage.md
 
 ecosystem: $(INSTALLED)
 	$(PIP) install --quiet '.[ecosystem]'

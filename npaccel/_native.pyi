@@ -437,6 +437,9 @@ def device_inject(
     they have done their work. after: launches that go well before the first that fails. room: bytes
     that drivers allocate at most, from now on; 0: what they have."""
 
+def jobs() -> int:
+    """How many jobs of our own loops, which compiled kernels are not, the threads were given."""
+
 def threads() -> int:
     """How many threads run kernels."""
 

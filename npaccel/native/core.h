@@ -202,6 +202,8 @@ int npa_pool_run(npa_task task, void *context, int64_t tasks, const atomic_int *
  * nanoseconds that one thread takes, as the last launch of this kind found; 0: unknown. */
 int npa_pool_run_polled(npa_task task, void *context, int64_t tasks, int (*poll)(void *), void *arg,
                         int64_t *took);
+int64_t npa_pool_jobs(void); /* How often npa_pool_run, or the next one, was called. */
+void npa_pool_count_job(void); /* For own loops on threads of their own. */
 void npa_pool_threads(int threads); /* 1: caller alone; 0: what affinity and quota allow */
 int npa_pool_size(void);
 void npa_pool_lend(bool one); /* one: a thread fewer runs, so that the helper process gets a processor */

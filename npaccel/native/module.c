@@ -626,6 +626,12 @@ static PyObject *py_threads(PyObject *self, PyObject *nothing)
     return PyLong_FromLong(npa_pool_size());
 }
 
+static PyObject *py_jobs(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return PyLong_FromLongLong(npa_pool_jobs());
+}
+
 static PyObject *py_lend(PyObject *self, PyObject *one)
 {
     (void)self;
@@ -768,6 +774,7 @@ static PyMethodDef methods[] = {
     {"passing_reason", py_passing_reason, METH_NOARGS,
      "Why this thread's last operation was left to NumPy; '' for its operands."},
     {"threads", py_threads, METH_NOARGS, "How many threads run kernels."},
+    {"jobs", py_jobs, METH_NOARGS, "How many jobs of our own loops the threads were given."},
     {"lend", py_lend, METH_O, "Whether a thread fewer runs."},
     {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
     {"device_inject", py_device_inject, METH_VARARGS, "Tests: so many launches, and reads, fail."},

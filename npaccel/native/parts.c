@@ -216,6 +216,7 @@ static PyObject *on_parts(void *method, PyArrayObject *a, PyObject *const *args,
              .names = names, .result = makes ? (PyArrayObject *)result : NULL, .axis = cut, .most = most,
              .each = each < most ? each : most};
     if (result != NULL) {
+        npa_pool_count_job();
         run(&j, threads - 1);
     }
     if (atomic_load(&j.failed)) {

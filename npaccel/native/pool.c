@@ -446,10 +446,25 @@ run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel, polle
     return result;
 }
 
+static _Atomic int64_t jobs; /* that nobody polls for: of our own loops */
+
+void
+npa_pool_count_job(void)
+{
+    atomic_fetch_add_explicit(&jobs, 1, memory_order_relaxed);
+}
+
+int64_t
+npa_pool_jobs(void)
+{
+    return atomic_load_explicit(&jobs, memory_order_relaxed);
+}
+
 int
 npa_pool_run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel)
 {
     int64_t unknown = 0;
+    npa_pool_count_job();
     return run(task, context, tasks, cancel, NULL, &unknown);
 }
 
