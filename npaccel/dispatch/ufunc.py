@@ -125,7 +125,7 @@ def _outs(kwargs: Mapping[str, Any], count: int) -> tuple[Array | None, ...] | N
 
 
 def _mask(where: Any) -> Array | None:
-    if where is True:
+    if where is True or where is np._NoValue:  # which is true, and what nanvar passes on
         return None
     if is_array(where) and where.dtype == np.bool_:
         return take_array(where)

@@ -45,6 +45,7 @@ CALLS = {
     "where": lambda x, y, o: np.add(x, y, out=o, where=x > y),
     "where broadcast": lambda x, y, o: np.add(x, y, out=o, where=x[0] > 3),
     "where scalar": lambda x, y, o: np.add(x, y, out=o, where=False),
+    "where no value": lambda x, y, o: np.add(x, y, out=o, where=np._NoValue),
     "where not bool": lambda x, y, o: np.add(x, y, out=o, where=x),
     "unknown keyword": lambda x, y, o: np.add(x, y, outt=o),
     "too few": lambda x, y, o: np.add(x),
