@@ -17,7 +17,7 @@ INTEGERS = ("b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "q", ">i4", ">
 SIZES = (0, 1, 4095, 4096, 5001, 65_535, 70_001, 200_003)
 
 
-@pytest.fixture(autouse=True, params=[1, 2, 5])
+@pytest.fixture(autouse=True, params=[1, 5])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     before = npaccel.config.threads
     npaccel.config.threads = request.param

@@ -15,7 +15,7 @@ KINDS = "?bhilqBHILQefdFD"
 TAPS = (1, 2, 3, 5, 10, 11, 12, 13, 31, 64, 100, 257)
 
 
-@pytest.fixture(autouse=True, params=[1, 2, 5])
+@pytest.fixture(autouse=True, params=[1, 5])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     before = npaccel.config.threads
     npaccel.config.threads = request.param

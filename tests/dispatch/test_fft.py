@@ -41,7 +41,7 @@ CALLS: dict[str, Callable[[Array], Any]] = {
 }
 
 
-@pytest.fixture(params=[1, 2, 5])
+@pytest.fixture(params=[2, 5])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     before = npaccel.config.threads
     npaccel.config.threads = request.param

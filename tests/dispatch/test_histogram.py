@@ -13,7 +13,7 @@ import npaccel
 Array = np.ndarray[Any, Any]
 
 
-@pytest.fixture(autouse=True, params=[1, 2, 5])
+@pytest.fixture(autouse=True, params=[1, 5])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     before = npaccel.config.threads
     npaccel.config.threads = request.param

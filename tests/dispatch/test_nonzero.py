@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 KINDS = "?bhilqBHILQefdFD"
 
 
-@pytest.fixture(autouse=True, params=[1, 2, 5])
+@pytest.fixture(autouse=True, params=[1, 5])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     before = npaccel.config.threads
     npaccel.config.threads = request.param

@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 Call = Callable[[Array], Any]
 
 
-@pytest.fixture(autouse=True, params=[1, 2, 5])
+@pytest.fixture(autouse=True, params=[2, 5])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     before = npaccel.config.threads
     npaccel.config.threads = request.param
