@@ -51,8 +51,9 @@ ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches te
 TWICE := tests/dispatch/test_ufunc.py tests/dispatch/test_ufunc_arguments.py \
   tests/dispatch/test_method.py tests/dispatch/test_write_detection.py tests/dispatch/test_redirect.py \
   tests/dispatch/test_composed.py tests/dispatch/test_known_calls.py
-# What NumPy does at once is the same in every mode.
-AT_ONCE := tests/dispatch/small
+# What NumPy, or a loop of our own, does at once is the same in every mode.
+AT_ONCE := tests/dispatch/small $(patsubst %,tests/dispatch/test_%.py,rows fft sort draws bincount histogram \
+  nonzero correlate)
 test: $(INSTALLED)
 	$(MAKE) -j2 -C tests/native check OUT="$(CURDIR)/build/native"
 	@$(MAKE) --no-print-directory modes > build/modes.log 2>&1 & modes=$$!; status=0; \
