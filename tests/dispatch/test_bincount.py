@@ -28,7 +28,7 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 def seen(call: Callable[[], Any]) -> Any:
     try:
         result = call()
-    except (TypeError, ValueError, MemoryError, OverflowError) as error:
+    except (TypeError, ValueError, MemoryError, OverflowError, DeprecationWarning) as error:
         return type(error), str(error)
     flags = result.flags
     return result.dtype, result.shape, result.strides, flags.owndata, np.array(result).tobytes()

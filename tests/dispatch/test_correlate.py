@@ -26,7 +26,7 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 def seen(call: Callable[[], Any]) -> Any:
     try:
         result = call()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, DeprecationWarning) as error:
         return type(error), str(error)
     told = result.dtype, result.shape, result.strides, result.flags.owndata
     plain = np.array(result)

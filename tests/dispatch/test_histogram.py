@@ -25,7 +25,7 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 def seen(call: Callable[[], Any]) -> Any:
     try:
         result = call()
-    except (TypeError, ValueError, FloatingPointError) as error:
+    except (TypeError, ValueError, IndexError, FloatingPointError) as error:
         return type(error), str(error)
     told: list[Any] = [type(result)]
     for x in result:

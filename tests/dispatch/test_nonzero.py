@@ -25,7 +25,7 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 def seen(call: Callable[[], Any]) -> Any:
     try:
         result = call()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, DeprecationWarning) as error:
         return type(error), str(error)
     parts = result if isinstance(result, tuple) else (result,)
     told: list[Any] = [isinstance(result, tuple)]
