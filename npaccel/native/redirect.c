@@ -61,6 +61,7 @@ typedef struct {
     const npa_small_function *small; /* how it is done on small arrays; NULL: by NumPy */
     bool small_only;                 /* otherwise it is as if it were not redirected */
     npa_recorder *record;            /* how it is recorded; NULL: by what its code calls */
+    bool waits;                      /* what it records waits: a trial may have the call done at once */
 } whole;
 
 enum { MOST = 256, MOST_UFUNCS = 512, MOST_WHOLE = 120, NESTED = 32 };
@@ -1074,7 +1075,7 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
     if (w->record != NULL) {
         bool mine = false;
         size_t bytes = most_bytes(args, all, &mine);
-        if (npa_trials_on && w->record == npa_record_roll && npa_trial_passes(w, bytes, true) &&
+        if (npa_trials_on && w->waits && npa_trial_passes(w, bytes, true) &&
             run_whole(w, SIZE_MAX, args, n, names, &result) != 0) {
             return result;
         }
@@ -1437,11 +1438,18 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *args)
     Py_RETURN_TRUE;
 }
 
-static npa_recorder *recorder_named(PyObject *name)
+static void find_recorder(whole *w)
 {
-    return PyUnicode_CompareWithASCIIString(name, "roll") == 0        ? npa_record_roll
-           : PyUnicode_CompareWithASCIIString(name, "histogram") == 0 ? npa_histogram
-                                                                      : NULL;
+    static const struct {
+        const char *name;
+        npa_recorder *record;
+        bool waits;
+    } known[] = {{"roll", npa_record_roll, true}, {"histogram", npa_histogram, false}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (PyUnicode_CompareWithASCIIString(w->name, known[i].name) == 0) {
+            w->record = known[i].record, w->waits = known[i].waits;
+        }
+    }
 }
 
 /* redirect_whole(function, name, reason, most) -> bool; most < 0: only what is small is done here */
@@ -1464,8 +1472,8 @@ static PyObject *redirect_whole(PyObject *module, PyObject *args)
     wholes[nwholes++] = (whole){.function = Py_NewRef(function), .name = Py_NewRef(name),
                                 .reason = Py_NewRef(reason), .slot = slot, .original = *slot,
                                 .most = most > 0 ? (size_t)most : 0, .small = npa_small_find(name),
-                                .small_only = most < 0,
-                                .record = recorder_named(name)};
+                                .small_only = most < 0};
+    find_recorder(&wholes[nwholes - 1]);
     Py_RETURN_TRUE;
 }
 

@@ -344,8 +344,7 @@ static bool in_order(const job *j)
     return true;
 }
 
-/* Inlined, for else GCC 12 takes it for a function without effects, and leaves calls out. */
-static inline __attribute__((always_inline)) void set_steps(job *j, int k)
+static void set_steps(job *j, int k)
 {
     PyArrayObject *a = j->arrays[k];
     int outer = PyArray_NDIM(a) - j->u->core_num_dims[k], shift = j->ndim - outer;

@@ -3,7 +3,6 @@
 #include "record.h"
 
 #include <string.h>
-#include <time.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3")
@@ -200,13 +199,6 @@ static void give_back(void)
     }
 }
 
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Whether NumPy sorts no faster on this processor, for some of which it has vectors: asked once. */
 static bool pays(PyArrayObject *a)
 {
@@ -224,12 +216,12 @@ static bool pays(PyArrayObject *a)
             return false;
         }
         memcpy(mine + TRIED, mine, TRIED * sizeof *mine);
-        double begin = seconds();
+        double begin = npa_seconds();
         to_keys_uint64_t(mine, TRIED, true, (uint64_t)1 << 63);
         radix_uint64_t(mine, mine + 2 * TRIED, TRIED);
-        double middle = seconds();
+        double middle = npa_seconds();
         theirs(mine + TRIED, TRIED, a);
-        *answer = seconds() - middle > middle - begin ? 1 : 2;
+        *answer = npa_seconds() - middle > middle - begin ? 1 : 2;
         free(mine);
     }
     return *answer == 1 || (*answer == 0 && known[0] + known[1] == 1);

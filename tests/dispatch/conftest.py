@@ -16,3 +16,15 @@ def defer_everything() -> Iterator[None]:
     yield
     npaccel.evaluate()
     npaccel.config.threshold = before
+
+
+@pytest.fixture(params=[1, 5])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """The number of threads: a test that asks for it runs with each.
+
+    A test has other numbers with `pytest.mark.parametrize("threads", [...], indirect=True)`.
+    """
+    before = npaccel.config.threads
+    npaccel.config.threads = request.param
+    yield request.param
+    npaccel.config.threads = before

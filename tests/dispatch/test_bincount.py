@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,32 +12,12 @@ from hypothesis import strategies as st
 
 import npaccel
 
+from .at_once import same
+
 Array = np.ndarray[Any, Any]
 INTEGERS = ("b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "q", ">i4", ">i8", "f8", "O")
 SIZES = (0, 1, 4095, 4096, 5001, 65_535, 70_001, 200_003)
-
-
-@pytest.fixture(autouse=True, params=[1, 5])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = npaccel.config.threads
-    npaccel.config.threads = request.param
-    yield request.param
-    npaccel.config.threads = before
-
-
-def seen(call: Callable[[], Any]) -> Any:
-    try:
-        result = call()
-    except (TypeError, ValueError, MemoryError, OverflowError, DeprecationWarning) as error:
-        return type(error), str(error)
-    flags = result.flags
-    return result.dtype, result.shape, result.strides, flags.owndata, np.array(result).tobytes()
-
-
-def same(call: Callable[[], Any], where: object = None) -> None:
-    expected = seen(call)
-    with npaccel.accelerate():
-        assert seen(call) == expected, where
+pytestmark = pytest.mark.usefixtures("threads")
 
 
 def numbers(dtype: str, size: int, most: int) -> Array:
@@ -52,9 +32,9 @@ def test_counts(dtype: str) -> None:
     for size in SIZES:
         for most in (1, 7, 300, 5000, 30_000):
             x = numbers(dtype, size, most)
-            same(lambda: np.bincount(x), (size, most))  # noqa: B023
-            same(lambda: np.bincount(np.sort(x)), (size, most))  # noqa: B023
-            same(lambda: np.bincount(x, minlength=1000), (size, most))  # noqa: B023
+            same(np.bincount, x)
+            same(lambda x: np.bincount(np.sort(x)), x)
+            same(np.bincount, x, minlength=1000)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -63,22 +43,22 @@ def test_weights(dtype: str) -> None:
         for most in (7, 30_000):
             x = numbers(dtype, size, most)
             w = np.random.default_rng(5).normal(size=size)
-            same(lambda: np.bincount(x, w), (size, most))  # noqa: B023
-            same(lambda: np.bincount(x, weights=w, minlength=40_000))  # noqa: B023
+            same(np.bincount, x, w)
+            same(np.bincount, x, weights=w, minlength=40_000)
 
 
 @pytest.mark.parametrize("kind", ["f4", "f2", "i8", "u8", "b1", "c16", "g", ">f8", "O", "S3"])
 def test_kinds_of_weights(kind: str) -> None:
     x = numbers("i8", 5001, 100)
     w = (np.arange(5001) % 300).astype(kind)
-    same(lambda: np.bincount(x, w))
+    same(np.bincount, x, w)
     same(lambda: np.bincount(x.astype("u1"), w))
 
 
 def test_strange_weights() -> None:
     x = numbers("i8", 70_001, 90)
     w = np.resize([0.0, -0.0, 1e308, np.inf, 5e-324, np.nan, 1.0], x.size)
-    same(lambda: np.bincount(x, w))
+    same(np.bincount, x, w)
     same(lambda: np.bincount(np.arange(70_001), -np.zeros(70_001)))
 
 
@@ -88,28 +68,28 @@ def test_limits() -> None:
         for place in (0, 4_999, 70_000, 70_002):
             x = np.ones(70_003, dtype)
             x[place] = min(int(limits.max), 70_002)
-            same(lambda: np.bincount(x), (dtype, place))  # noqa: B023
+            same(np.bincount, x)
             x[place] = min(int(limits.max), 70_003)
-            same(lambda: np.bincount(x), (dtype, place))  # noqa: B023
+            same(np.bincount, x)
             x[place] = limits.min
-            same(lambda: np.bincount(x), (dtype, place))  # noqa: B023
+            same(np.bincount, x)
     far = np.ones(5000, "i8")
     far[77] = 2**62
-    same(lambda: np.bincount(far))
+    same(np.bincount, far)
 
 
 def test_layouts() -> None:
     x, w = numbers("i4", 60_000, 500), np.arange(60_000.0)
     for view in (x[::2], x[::-1], x[3:], x.reshape(-1, 3)[:, 1], x.reshape(-1, 3)):
-        same(lambda: np.bincount(view))  # noqa: B023
-        same(lambda: np.bincount(view, w[: view.size]))  # noqa: B023
-        same(lambda: np.bincount(view, w[::-1][: len(view)]))  # noqa: B023
+        same(np.bincount, view)
+        same(lambda view: np.bincount(view, w[: view.size]), view)
+        same(lambda view: np.bincount(view, w[::-1][: len(view)]), view)
     raw = np.zeros(60_001 * 4, "u1")
     raw[1:-3].view("i4")[:] = x
     same(lambda: np.bincount(raw[1:-3].view("i4")))
     frozen = x.copy()
     frozen.flags.writeable = False
-    same(lambda: np.bincount(frozen, frozen))
+    same(np.bincount, frozen, frozen)
     same(lambda: np.bincount(raw.view(bool)))
 
 
@@ -144,8 +124,8 @@ def test_calls() -> None:
         lambda: np.bincount(x.astype("M8[s]")),
         lambda: np.bincount(x.astype("m8[s]")),
     ]
-    for place, call in enumerate(calls):
-        same(call, place)
+    for call in calls:
+        same(call)
 
 
 def test_what_calls_it() -> None:
@@ -187,5 +167,5 @@ def test_not_counted() -> None:
 )
 def test_any(x: list[int], size: int, dtype: str, least: int) -> None:
     a = np.resize(np.array(x, dtype), size)
-    same(lambda: np.bincount(a, minlength=least))
+    same(np.bincount, a, minlength=least)
     same(lambda: np.bincount(a, 1 / (1.0 + np.arange(size)), least))

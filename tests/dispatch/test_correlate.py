@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,33 +10,12 @@ import pytest
 
 import npaccel
 
+from .at_once import same
+
 Array = np.ndarray[Any, Any]
 KINDS = "?bhilqBHILQefdFD"
 TAPS = (1, 2, 3, 5, 10, 11, 12, 13, 31, 64, 100, 257)
-
-
-@pytest.fixture(autouse=True, params=[1, 5])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = npaccel.config.threads
-    npaccel.config.threads = request.param
-    yield request.param
-    npaccel.config.threads = before
-
-
-def seen(call: Callable[[], Any]) -> Any:
-    try:
-        result = call()
-    except (TypeError, ValueError, DeprecationWarning) as error:
-        return type(error), str(error)
-    told = result.dtype, result.shape, result.strides, result.flags.owndata
-    plain = np.array(result)
-    return told, plain.tolist() if plain.dtype.char in "gO" else plain.tobytes()
-
-
-def same(call: Callable[[], Any], where: object = None) -> None:
-    expected = seen(call)
-    with npaccel.accelerate():
-        assert seen(call) == expected, where
+pytestmark = pytest.mark.usefixtures("threads")
 
 
 def numbers(kind: str, size: int, seed: int = 1) -> Array:
@@ -55,8 +34,8 @@ def test_kinds(kind: str) -> None:
         for taps in TAPS:
             v = numbers(kind, taps, 2)
             for mode in ("full", "same", "valid"):
-                same(lambda: np.convolve(x, v, mode), (size, taps, mode))  # type: ignore[call-overload]  # noqa: B023
-                same(lambda: np.correlate(x, v, mode), (size, taps, mode))  # type: ignore[call-overload]  # noqa: B023
+                same(np.convolve, x, v, mode)
+                same(np.correlate, x, v, mode)
 
 
 @pytest.mark.parametrize("taps", [1, 4, 11, 12, 40, 333, 2000])
@@ -66,7 +45,7 @@ def test_lengths_and_places(taps: int) -> None:
         for start in (0, 1, 3, 7):
             x, v = base[start : start + size], base[-taps - start :][:taps]
             for mode in ("full", "same", "valid"):
-                same(lambda: np.convolve(x, v, mode), (size, start))  # type: ignore[call-overload]  # noqa: B023
+                same(np.convolve, x, v, mode)
 
 
 def test_strange_numbers() -> None:
@@ -76,9 +55,9 @@ def test_strange_numbers() -> None:
         for few in ([1.0], [-0.0], [-0.0, 0.0], [1e-30, 3.0, np.inf], [0.5] * 12):
             v = np.array(few, kind)
             with np.errstate(all="raise"):
-                same(lambda: np.convolve(x, v), few)  # noqa: B023
+                same(np.convolve, x, v)
         x, v = -np.zeros(70_001, kind), np.ones(5, kind)
-        same(lambda: np.convolve(x, v))  # noqa: B023
+        same(np.convolve, x, v)
 
 
 class Kept(np.ndarray[Any, Any]):
@@ -114,8 +93,8 @@ def test_calls() -> None:
         lambda: np.convolve(np.ma.masked_array(x, x > 1), v),
         lambda: np.convolve(numbers("d", 30_000), numbers("d", 10_001)),
     ]
-    for place, call in enumerate(calls):
-        same(call, place)
+    for call in calls:
+        same(call)
 
 
 def test_pending_and_not_counted() -> None:

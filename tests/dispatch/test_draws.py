@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,14 +49,7 @@ DRAWS: dict[str, Draw] = {
 }
 # Around where work is shared out, with and without a rest.
 SIZES = (1, 15, 63, 64, 65, 1000, 8191, 16_384, 16_500, 40_000, 100_001)
-
-
-@pytest.fixture(params=[1, 2, 5])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = npaccel.config.threads
-    npaccel.config.threads = request.param
-    yield request.param
-    npaccel.config.threads = before
+with_threads = pytest.mark.parametrize("threads", [1, 2, 5], indirect=True)
 
 
 def same(got: Any, want: Any) -> None:
@@ -77,6 +70,7 @@ def check(draws: list[tuple[str, Any]], seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWS)
+@with_threads
 def test_numbers(name: str, threads: int) -> None:
     for size in SIZES:
         check([(name, size)], size)
@@ -114,6 +108,7 @@ def test_many(name: str, size: int, seed: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "mean"), [("poisson", 0.001), ("poisson", 9.99), ("poisson", 10), ("poisson", 1e6)]
 )
+@with_threads
 def test_means(kind: str, mean: float, threads: int) -> None:
     theirs, ours = np.random.default_rng(2), np.random.default_rng(2)
     want = getattr(theirs, kind)(mean, 30_000)
@@ -291,6 +286,7 @@ def check_old(draws: list[tuple[str, Any]], seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", OLD_DRAWS)
+@with_threads
 def test_old_numbers(name: str, threads: int) -> None:
     for size in OLD_SIZES:
         check_old([(name, size)], size)

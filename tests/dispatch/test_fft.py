@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,14 +41,6 @@ CALLS: dict[str, Callable[[Array], Any]] = {
 }
 
 
-@pytest.fixture(params=[2, 5])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = npaccel.config.threads
-    npaccel.config.threads = request.param
-    yield request.param
-    npaccel.config.threads = before
-
-
 def told(call: Callable[[], Any]) -> tuple[Any, list[str]]:
     """Value or error, and the warnings."""
     with warnings.catch_warnings(record=True) as heard:
@@ -71,6 +63,7 @@ def same(call: Callable[[], Any]) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("threads", [2, 5], indirect=True)
 def test_rows(name: str, threads: int) -> None:
     for shape in SHAPES:
         rng = np.random.default_rng(len(shape))

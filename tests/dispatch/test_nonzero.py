@@ -10,35 +10,11 @@ import pytest
 
 import npaccel
 
+from .at_once import same
+
 Array = np.ndarray[Any, Any]
 KINDS = "?bhilqBHILQefdFD"
-
-
-@pytest.fixture(autouse=True, params=[1, 5])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = npaccel.config.threads
-    npaccel.config.threads = request.param
-    yield request.param
-    npaccel.config.threads = before
-
-
-def seen(call: Callable[[], Any]) -> Any:
-    try:
-        result = call()
-    except (TypeError, ValueError, DeprecationWarning) as error:
-        return type(error), str(error)
-    parts = result if isinstance(result, tuple) else (result,)
-    told: list[Any] = [isinstance(result, tuple)]
-    for x in parts:
-        flags = x.flags.owndata, x.flags.writeable, x.flags.c_contiguous, x.base is None
-        told.append((x.dtype, x.shape, x.strides, flags, np.array(x).tobytes()))
-    return told
-
-
-def same(call: Callable[[], Any], where: object = None) -> None:
-    expected = seen(call)
-    with npaccel.accelerate():
-        assert seen(call) == expected, where
+pytestmark = pytest.mark.usefixtures("threads")
 
 
 def arrays(kind: str, size: int) -> Iterator[Array]:
@@ -56,8 +32,8 @@ def arrays(kind: str, size: int) -> Iterator[Array]:
 def test_kinds(kind: str) -> None:
     for size in (0, 1, 4095, 4096, 4103, 66_001, 300_007):
         for x in arrays(kind, size):
-            same(x.nonzero, (kind, size))
-            same(lambda: np.flatnonzero(x))  # noqa: B023
+            same(x.nonzero)
+            same(np.flatnonzero, x)
 
 
 @pytest.mark.parametrize("kind", ["?", "l", "f"])
@@ -65,12 +41,12 @@ def test_shapes(kind: str) -> None:
     for shape in ((1, 90_000), (90_000, 1), (300, 301), (30_001, 3), (9, 7, 11, 131), (40, 5, 400)):
         for x in arrays(kind, int(np.prod(shape))):
             a = x.reshape(shape)
-            same(a.nonzero, shape)
-            same(lambda: np.argwhere(a), shape)  # noqa: B023
-            same(lambda: np.where(a), shape)  # noqa: B023
-            same(a.T.nonzero, shape)
-            same(a[::2].nonzero, shape)
-            same(a[::-1].nonzero, shape)
+            same(a.nonzero)
+            same(np.argwhere, a)
+            same(np.where, a)
+            same(a.T.nonzero)
+            same(a[::2].nonzero)
+            same(a[::-1].nonzero)
     same(np.ones((3, 0, 5000), kind).nonzero)
     same(np.ones((), kind).nonzero)
     same(np.ones((1,) * 30 + (5000,), kind).nonzero)
@@ -118,8 +94,8 @@ def test_calls() -> None:
         lambda: np.where(x > 2, x, 0),
         lambda: np.where(x[0]),
     ]
-    for place, call in enumerate(calls):
-        same(call, place)
+    for call in calls:
+        same(call)
 
 
 def test_pending_and_not_counted() -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,10 @@ from npaccel import _native
 
 Array = np.ndarray[Any, Any]
 Call = Callable[[Array], Any]
-
-
-@pytest.fixture(autouse=True, params=[2, 5])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = npaccel.config.threads
-    npaccel.config.threads = request.param
-    yield request.param
-    npaccel.config.threads = before
+pytestmark = [
+    pytest.mark.usefixtures("threads"),
+    pytest.mark.parametrize("threads", [2, 5], indirect=True),
+]
 
 
 def bits_of(x: Array) -> bytes:
@@ -115,7 +111,6 @@ def test_solvers(name: str, dtype: str) -> None:
             same(lambda a=a: SOLVERS[name](a))
 
 
-@pytest.mark.parametrize("threads", [2], indirect=True)
 def test_larger_matrices() -> None:
     for n in (25, 26, 40, 41, 64, 65, 97):
         a = matrices((6, n, n))

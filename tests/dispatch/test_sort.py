@@ -15,14 +15,7 @@ import npaccel
 Array = np.ndarray[Any, Any]
 DTYPES = ("f8", "f4", "i8", "u8", "i4", "u4", "i2", "f2", "c16", ">f8", "M8[s]", "b1")
 SIZES = (100, 4095, 4096, 5000, 33_000, 100_003)
-
-
-@pytest.fixture(autouse=True, params=[1, 5])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = npaccel.config.threads
-    npaccel.config.threads = request.param
-    yield request.param
-    npaccel.config.threads = before
+pytestmark = pytest.mark.usefixtures("threads")
 
 
 def numbers(dtype: str, size: int) -> Array:

@@ -21,7 +21,6 @@ __all__ = [
 
 # An iteration of so many nodes takes several registers' worth, to overlap latencies.
 SMALL_BODY = 48
-MOST_IN_FLIGHT = 4  # of larger ones, as far as what they hold stays in registers
 # Elements apart are loaded one by one; more of them than this only make more code.
 WIDEST_APART = 16
 # Bytes of a row that a tile reads at once. Shorter ones are slow to fetch; longer ones would leave
@@ -94,7 +93,7 @@ def _in_flight(leaves: tuple[Leaf, ...], machine: Machine, *, banded: bool) -> i
         return machine.in_flight[banded]
     held, several = max(_held(leaf) for leaf in leaves), 1
     while (
-        2 * several <= MOST_IN_FLIGHT
+        2 * several <= max(machine.in_flight)
         and 2 * several * held <= machine.registers
         and 2 * several * nodes <= machine.large_body
     ):
