@@ -131,23 +131,29 @@ static PyObject *block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)b;
 }
 
-/* NumPy looks up two context variables per operation. What is set is found in a cache; what is not
- * is looked for each time, once the context holds anything: so their values are set, as they are. */
-static int set_as_it_is(void)
+/* Where memory comes from in this context: from us, or as the user said. */
+static int set_memory(bool inside)
 {
-    PyObject *errstate = NULL, *memory = PyDataMem_GetHandler(), *token = NULL;
-    int status = memory == NULL ? -1 : PyContextVar_Get(npa_errstate_var, NULL, &errstate);
+    PyObject *ours = npa_made_handler(), *usual = inside ? ours : PyDataMem_DefaultHandler;
+    PyObject *memory = PyDataMem_GetHandler();
+    PyObject *before = memory == NULL ? NULL : PyDataMem_SetHandler(npa_usual_handler(memory) ? usual : memory);
+    int status = before != NULL ? 0 : -1;
+    Py_XDECREF(before), Py_XDECREF(memory);
+    return status;
+}
+
+/* NumPy looks up two context variables per operation. What is set is found in a cache; what is not
+ * is looked for each time, once the context holds anything: so both are set. */
+static int set_variables(void)
+{
+    PyObject *errstate = NULL, *token = NULL;
+    int status = PyContextVar_Get(npa_errstate_var, NULL, &errstate);
     if (status == 0 && errstate != NULL) {
         token = PyContextVar_Set(npa_errstate_var, errstate);
         status = token != NULL ? 0 : -1;
     }
-    if (status == 0) {
-        PyObject *before = PyDataMem_SetHandler(memory);
-        status = before != NULL ? 0 : -1;
-        Py_XDECREF(before);
-    }
-    Py_XDECREF(errstate), Py_XDECREF(memory), Py_XDECREF(token);
-    return status;
+    Py_XDECREF(errstate), Py_XDECREF(token);
+    return status == 0 ? set_memory(true) : -1;
 }
 
 /* glibc gives memory of arrays above 128 KiB back as they die, and the next ones touch new pages: that
@@ -187,7 +193,7 @@ static PyObject *block_enter(PyObject *self, PyObject *nothing)
         return NULL;
     }
     Py_DECREF(token);
-    if (set_as_it_is() < 0) {
+    if (set_variables() < 0) {
         return NULL;
     }
     b->thread = PyThread_get_thread_ident();
@@ -219,8 +225,9 @@ static PyObject *block_leave(PyObject *self, PyObject *nothing)
     } else if (now == self) {
         token = PyContextVar_Set(innermost, Py_None);
     }
+    bool left = now == self && outer == NULL;
     Py_XDECREF(token), Py_XDECREF(now);
-    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    return PyErr_Occurred() || (left && set_memory(false) < 0) ? NULL : Py_NewRef(Py_None);
 }
 
 static void block_free(PyObject *self)

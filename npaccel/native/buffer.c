@@ -10,6 +10,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int waiting; /* threads that want the mutex and the GIL */
 static _Atomic(npa_buffer *) dead_list;
 static PyObject *mem_handler;
+PyDataMem_Handler *npa_numpy_handler;
 
 void npa_lock_native(void) { pthread_mutex_lock(&mutex); }
 
@@ -50,21 +51,64 @@ void npa_lock(void)
 
 /* ------------------------------------------------------------------------------ our memory */
 
-static void *handler_malloc(void *ctx, size_t n) { (void)ctx; return malloc(n ? n : 1); }
+enum { MOST_MADE = 1 << 30 }; /* of more NumPy may never touch most */
+
+static npa_buffer *buffer_over(npa_range *range)
+{
+    npa_buffer *b = calloc(1, sizeof *b);
+    if (b != NULL) {
+        b->base = range->home, b->size = range->size, b->range = range, b->index = -1;
+        b->serial = UINT64_MAX; /* no flush yet */
+        range->buffer = b;
+    }
+    return b;
+}
+
+/* Memory for what NumPy makes in a block: ours, so that what is written into it later may wait. NULL: NumPy's own
+ * will do. Perhaps without the GIL; nobody waits. */
+static char *made(size_t n, bool *zero)
+{
+    if (n < npa_least || n > MOST_MADE || npa_shortage_sure((double)n) || pthread_mutex_trylock(&mutex) != 0) {
+        return NULL;
+    }
+    npa_range *range = npa_range_shown(n, zero);
+    if (range != NULL && buffer_over(range) == NULL) {
+        npa_range_free(range);
+        range = NULL;
+    }
+    npa_unlock();
+    return range != NULL ? range->home : NULL;
+}
+
+#define NUMPY(call) (npa_numpy_handler->allocator.call)
+static void *handler_malloc(void *ctx, size_t n)
+{
+    (void)ctx;
+    bool zero;
+    char *place = made(n, &zero);
+    return place != NULL ? place : NUMPY(malloc)(NUMPY(ctx), n);
+}
+
 static void *handler_calloc(void *ctx, size_t n, size_t size)
 {
     (void)ctx;
-    return calloc(n ? n : 1, size ? size : 1);
+    size_t bytes;
+    bool zero, fits = !__builtin_mul_overflow(n, size, &bytes);
+    char *place = fits ? made(bytes, &zero) : NULL;
+    if (place != NULL && !zero) {
+        memset(place, 0, bytes);
+    }
+    return place != NULL ? place : NUMPY(calloc)(NUMPY(ctx), n, size);
 }
 
 /* The last header over this memory is gone: nobody can see the result any more. Its memory is given
  * back here, or by whoever has the lock, perhaps this thread: nobody waits. */
 static void handler_free(void *ctx, void *p, size_t size)
 {
-    (void)ctx, (void)size;
+    (void)ctx;
     npa_range *range = npa_range_find(p);
     if (range == NULL) {
-        free(p);
+        NUMPY(free)(NUMPY(ctx), p, size);
         return;
     }
     npa_buffer *b = range->buffer;
@@ -81,9 +125,9 @@ static void *handler_realloc(void *ctx, void *p, size_t n)
 {
     npa_range *range = npa_range_find(p);
     if (range == NULL) {
-        return realloc(p, n ? n : 1);
+        return NUMPY(realloc)(NUMPY(ctx), p, n);
     }
-    void *fresh = malloc(n ? n : 1); /* resize() evaluated before it came here */
+    void *fresh = NUMPY(malloc)(NUMPY(ctx), n); /* resize() evaluated before it came here */
     if (fresh != NULL) {
         memcpy(fresh, p, n < range->size ? n : range->size);
         handler_free(ctx, p, 0);
@@ -91,8 +135,9 @@ static void *handler_realloc(void *ctx, void *p, size_t n)
     return fresh;
 }
 
+/* It is NumPy's default one to whoever asks (get_handler_name), as arrays of it are ndarrays. */
 static PyDataMem_Handler handler = {
-    "npaccel", 1, {NULL, handler_malloc, handler_calloc, handler_realloc, handler_free}};
+    "default_allocator", 1, {NULL, handler_malloc, handler_calloc, handler_realloc, handler_free}};
 
 /* With the lock: its pages go back to the nursery. */
 void npa_release(npa_buffer *b)
@@ -172,24 +217,21 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
         npa_count.not_deferred++;
         return NULL;
     }
-    npa_buffer *b = calloc(1, sizeof *b);
-    if (b == NULL) {
-        return NULL;
-    }
-    b->serial = UINT64_MAX; /* no flush yet */
     if (npa_guard_on && !npa_calls_tried) {
         npa_serve_calls();
     }
     npa_lock();
     npa_range *range = npa_guard_on ? npa_range_new(bytes ? bytes : 1) : NULL;
+    npa_buffer *b = range != NULL ? buffer_over(range) : NULL;
+    if (range != NULL && b == NULL) {
+        npa_range_free(range);
+    }
     npa_unlock();
-    note_room(range != NULL);
-    if (range == NULL) {
-        free(b);
+    note_room(b != NULL);
+    if (b == NULL) {
         return NULL;
     }
-    b->base = range->home, b->size = bytes, b->range = range, b->index = -1, b->fresh = true;
-    range->buffer = b;
+    b->size = bytes, b->fresh = true;
     b->spot = npa_here != NULL ? npa_spot_new(bytes) : NULL;
     Py_INCREF(descr);
     PyObject *array = PyArray_NewFromDescr(npa_array_type, descr, ndim, shape, strides, range->home,
@@ -346,8 +388,19 @@ int npa_watch_forks(void)
     return error;
 }
 
+PyObject *npa_made_handler(void) { return mem_handler; }
+
+bool npa_usual_handler(PyObject *handler)
+{
+    return handler == PyDataMem_DefaultHandler || handler == mem_handler;
+}
+
 int npa_buffer_init(void)
 {
+    npa_numpy_handler = PyCapsule_GetPointer(PyDataMem_DefaultHandler, "mem_handler");
+    if (npa_numpy_handler == NULL) {
+        return -1;
+    }
     mem_handler = PyCapsule_New(&handler, "mem_handler", NULL);
     return mem_handler != NULL ? 0 : -1;
 }

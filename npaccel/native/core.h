@@ -54,6 +54,9 @@ int npa_memory_init(void);
 /* A range with a guarded home and no pages; NULL when address space or the budget of mappings is
  * spent. No system call in the common case. All calls below but find need the caller's lock. */
 npa_range *npa_range_new(size_t bytes);
+/* A range with pages that are at home already, from the nursery if it has some; zero: nothing has used
+ * them. NULL: as above, or out of memory. */
+npa_range *npa_range_shown(size_t bytes, bool *zero);
 /* The live range whose home (its span) contains p, or NULL. Async-signal-safe, lock-free. */
 npa_range *npa_range_find(const void *p);
 /* Readable, writable private pages of at least `size` bytes to compute in, page-aligned (64-byte

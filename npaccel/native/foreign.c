@@ -21,7 +21,6 @@ static bool exports_unknown; /* one could not be noted */
 
 /* ------------------------------------------------------------------------ NumPy's handler */
 
-static PyDataMem_Handler *numpy_handler;
 static PyObject *watched_capsule;
 
 static void forget(void *p)
@@ -41,7 +40,7 @@ static void forget(void *p)
     npa_unlock();
 }
 
-#define NUMPY(call) (numpy_handler->allocator.call)
+#define NUMPY(call) (npa_numpy_handler->allocator.call)
 static void *watched_malloc(void *ctx, size_t n)
 {
     (void)ctx;
@@ -74,9 +73,7 @@ static bool adopt(PyArrayObject *root)
     if (f->mem_handler == watched_capsule) {
         return true;
     }
-    if (!PyArray_CHKFLAGS(root, NPY_ARRAY_OWNDATA) || f->mem_handler == NULL ||
-        PyCapsule_GetPointer(f->mem_handler, "mem_handler") != numpy_handler) {
-        PyErr_Clear();
+    if (!PyArray_CHKFLAGS(root, NPY_ARRAY_OWNDATA) || !npa_usual_handler(f->mem_handler)) {
         return false;
     }
     Py_SETREF(f->mem_handler, Py_NewRef(watched_capsule));
@@ -392,17 +389,9 @@ static int hook_tofile(void)
     return 0;
 }
 
-/* The handler that arrays have by default, whatever is set at the moment. */
-static int find_numpy_handler(void)
-{
-    PyObject *capsule = PyDataMem_DefaultHandler;
-    numpy_handler = PyCapsule_GetPointer(capsule, "mem_handler");
-    watched_capsule = PyCapsule_New(&watched_handler, "mem_handler", NULL);
-    return numpy_handler != NULL && watched_capsule != NULL ? 0 : -1;
-}
-
 int npa_foreign_init(void)
 {
     numpy_getbuffer = PyArray_Type.tp_as_buffer->bf_getbuffer;
-    return find_numpy_handler() < 0 || hook_tofile() < 0 ? -1 : hook_exports(&PyArray_Type);
+    watched_capsule = PyCapsule_New(&watched_handler, "mem_handler", NULL);
+    return watched_capsule == NULL || hook_tofile() < 0 ? -1 : hook_exports(&PyArray_Type);
 }

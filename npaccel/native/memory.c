@@ -657,32 +657,73 @@ npa_memory_init(void)
 
 /* ---------------------------------------------------------------------------------- ranges */
 
-npa_range *
-npa_range_new(size_t bytes)
+/* Where ranges of so many bytes are: the region, the class and what they span. False: nowhere. */
+static bool
+find_class(size_t bytes, unsigned *which, unsigned *class, size_t *span)
 {
-    bytes += bytes == 0;
-    unsigned which = bytes < region_limit[TINY] ? TINY : bytes < region_limit[SMALL] ? SMALL : BIG;
-    unsigned bits = granule_bits[which];
-    if (bytes > space.regions[which].size || space.total == 0) {
-        return NULL;
+    *which = bytes < region_limit[TINY] ? TINY : bytes < region_limit[SMALL] ? SMALL : BIG;
+    unsigned bits = granule_bits[*which];
+    if (bytes > space.regions[*which].size || space.total == 0) {
+        return false;
     }
-    size_t granules = (bytes + ((size_t)1 << bits) - 1) >> bits, rounded;
-    unsigned class = class_of(granules, &rounded);
-    if (!within_budget()) {
-        return NULL;
-    }
-    slot *s = take_home(which, class, rounded << bits);
-    if (s == NULL) {
-        return NULL;
-    }
+    *class = class_of((bytes + ((size_t)1 << bits) - 1) >> bits, span);
+    *span <<= bits;
+    return true;
+}
+
+static npa_range *
+make_live(slot *s, size_t bytes)
+{
     s->range.size = bytes;
     s->range.buffer = NULL;
     s->range.next = NULL;
-    set_work(s, NULL);
+    set_work(s, s->pages == AT_HOME ? s->range.home : NULL);
     space.stats.live_ranges++;
     space.stats.live_bytes += bytes;
     atomic_store_explicit(&s->live, true, memory_order_release);
     return &s->range;
+}
+
+npa_range *
+npa_range_new(size_t bytes)
+{
+    unsigned which, class;
+    size_t span;
+    bytes += bytes == 0;
+    if (!find_class(bytes, &which, &class, &span) || !within_budget()) {
+        return NULL;
+    }
+    slot *s = take_home(which, class, span);
+    return s != NULL ? make_live(s, bytes) : NULL;
+}
+
+npa_range *
+npa_range_shown(size_t bytes, bool *zero)
+{
+    unsigned which, class;
+    size_t span;
+    bytes += bytes == 0;
+    *zero = false;
+    if (!find_class(bytes, &which, &class, &span) || !within_budget()) {
+        return NULL;
+    }
+    for (slot *s = space.regions[which].warm[class].newest; s != NULL; s = s->links[BY_CLASS].older) {
+        if (s->pages == AT_HOME) {
+            unwarm(s);
+            size_t filled = (bytes + space.page - 1) & ~(space.page - 1);
+            s->filled = s->filled > filled ? s->filled : filled;
+            space.stats.recycled++;
+            return make_live(s, bytes);
+        }
+    }
+    npa_range *range = npa_range_new(bytes);
+    size_t fresh = space.stats.fresh;
+    if (range != NULL && (npa_range_work(range) == NULL || npa_range_publish(range) != 0)) {
+        npa_range_free(range);
+        return NULL;
+    }
+    *zero = space.stats.fresh != fresh;
+    return range;
 }
 
 npa_range *

@@ -177,6 +177,11 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
 PyObject *npa_new_like(PyArrayObject *a, PyArray_Descr *descr);
 PyObject *npa_exact_view(PyArrayObject *array);
 npa_buffer *npa_buffer_of(PyArrayObject *array); /* of its range; NULL: foreign */
+/* NumPy's default handler of memory, whatever is set at the moment; the one that is set in blocks, whose large
+ * pieces are ranges; whether `handler` is one of these. */
+extern PyDataMem_Handler *npa_numpy_handler;
+PyObject *npa_made_handler(void);
+bool npa_usual_handler(PyObject *handler);
 bool npa_is_pending(PyArrayObject *array);
 bool npa_lacks_room(void); /* for results, just now; with the GIL, once per operation */
 void npa_extent(PyArrayObject *array, char **low, char **high);

@@ -115,7 +115,7 @@ PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *sha
         bytes *= (size_t)shape[i];
     }
     PyObject *handler = PyDataMem_GetHandler();
-    PyArrayObject *a = handler == PyDataMem_DefaultHandler ? take_kept(descr, ndim, shape, bytes) : NULL;
+    PyArrayObject *a = npa_usual_handler(handler) ? take_kept(descr, ndim, shape, bytes) : NULL;
     Py_XDECREF(handler);
     if (a == NULL) {
         Py_INCREF(descr);
@@ -133,7 +133,7 @@ static void dealloc(PyObject *o)
                  npa_small_type(f->descr);
     size_t bytes = whole ? (size_t)PyArray_NBYTES(a) : 0;
     if (bytes == 0 || bytes >= npa_threshold || bytes > MOST_KEPT - kept_bytes || f->base != NULL ||
-        f->weakreflist != NULL || f->_buffer_info != NULL || f->mem_handler != PyDataMem_DefaultHandler) {
+        f->weakreflist != NULL || f->_buffer_info != NULL || !npa_usual_handler(f->mem_handler)) {
         if (!npa_is_plain(o) || !keep_view(o)) {
             numpy_dealloc(o);
         }

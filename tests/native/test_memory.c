@@ -94,6 +94,35 @@ test_life(void)
     CHECK(stats().nursery_bytes == 0 && stats().live_ranges == 0 && stats().live_bytes == 0);
 }
 
+/* A range that is open from the start: from new pages, from others' or from itself as it was left. */
+static void
+test_shown(void)
+{
+    for (int i = 0; i < SIZES; i++) {
+        bool zero;
+        npa_nursery_trim(0);
+        npa_range *r = npa_range_shown(sizes[i], &zero);
+        CHECK(r && zero && r->work == r->home && npa_range_find(r->home) == r);
+        CHECK(r->home[0] == 0 && r->home[sizes[i] - 1] == 0);
+        memset(r->home, 3, sizes[i]);
+        char *home = r->home;
+        size_t maps = stats().mappings, published = stats().published;
+        npa_range_free(r);
+        npa_range *again = npa_range_shown(sizes[i], &zero);
+        CHECK(again == r && again->home == home && !zero && again->home[sizes[i] - 1] == 3);
+        CHECK(stats().mappings == maps && stats().published == published); /* nothing moved */
+        CHECK(npa_range_withdraw(again) == 0 && !readable(home) && again->work[0] == 3);
+        npa_range_free(again); /* its pages are at its twin now: the next one borrows them */
+        npa_range *next = npa_range_shown(sizes[i], &zero);
+        CHECK(next && !zero && next->work == next->home && next->home[0] == 3);
+        npa_range_free(next);
+        npa_nursery_trim(0);
+        CHECK(stats().nursery_bytes == 0 && stats().live_ranges == 0 && stats().live_bytes == 0);
+    }
+    bool zero;
+    CHECK(npa_range_shown(SIZE_MAX, &zero) == NULL);
+}
+
 /* Pages of a freed range serve the next, from any state, and are dropped past the limit. */
 static void
 test_nursery(void)
@@ -163,7 +192,10 @@ test_random(int steps)
         npa_range *r = live[k].range;
         if (r == NULL) {
             size_t bits = 3 + (dice >> 16) % 19;
-            live[k].range = npa_range_new(16 + ((dice >> 24) & (((size_t)1 << bits) - 1)));
+            size_t size = 16 + ((dice >> 24) & (((size_t)1 << bits) - 1));
+            bool zero, shown = dice >> 60 & 1;
+            live[k].range = shown ? npa_range_shown(size, &zero) : npa_range_new(size);
+            CHECK(!shown || !zero || live[k].range->home[size - 1] == 0);
             live[k].mark = 0;
             CHECK(live[k].range);
             continue;
@@ -401,6 +433,7 @@ main(void)
     test_no_space();
     CHECK(npa_memory_init() == 0 && npa_memory_init() == 0);
     test_life();
+    test_shown();
     test_nursery();
     test_random(200000);
     test_holes(2000);
