@@ -125,7 +125,7 @@ def test_other_memory_after_the_block() -> None:
 
 
 def test_contexts_and_threads() -> None:
-    """A context copied in a block keeps its handler, which gives NumPy's memory once none is open."""
+    """A context copied in a block keeps its handler, which gives NumPy's memory later."""
     with npaccel.accelerate():
         context = contextvars.copy_context()
         u = np.ones(SHAPE)
