@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import npaccel
+from npaccel import _native
 
 SHAPE = (300, 200)  # 480 KB of f8, which is more than the threshold
 LESS = (30, 20)
@@ -56,6 +57,7 @@ def sweep(u: np.ndarray) -> None:
         u[1:-1] += 0.25 * (u[2:] - u[:-2])
 
 
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
 @pytest.mark.parametrize("name", [m for m in MAKERS if m not in ("strings", "records", "empty")])
 def test_writes_wait(name: str) -> None:
     """A sweep over what NumPy made runs when it is read, not at each statement."""
@@ -111,6 +113,7 @@ def test_memory_lasts_after_the_block() -> None:
     assert small.sum() == 600
 
 
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
 def test_other_memory_after_the_block() -> None:
     """The context is left as it was, also by an inner block that is left first."""
     with npaccel.accelerate():
