@@ -10,16 +10,19 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from npaccel.later import later
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = later("numpy")
 
 __all__ = ["FLIPPED", "KEPT", "POSITIVE", "answer", "answers", "assumed", "hold"]
 
 # What a function of one operand makes of a NaN's sign.
 KEPT, POSITIVE, FLIPPED = 0, 1, 2
-
-_DTYPES = {"f2": np.float16, "f4": np.float32, "f8": np.float64}
 
 # Instead of asking: what a build assumes, which learns from it what was asked.
 _ASSUMED: ContextVar[dict[str, int] | None] = ContextVar("_ASSUMED", default=None)
@@ -61,7 +64,7 @@ def _ask(question: str) -> int:
 
 def _nans(dtype: str) -> np.ndarray[Any, Any]:
     """As many as NumPy's vector loops take, a positive and a negative one in turn."""
-    return np.array([math.nan, math.copysign(math.nan, -1.0)] * 16, _DTYPES[dtype])
+    return np.array([math.nan, math.copysign(math.nan, -1.0)] * 16, dtype)
 
 
 def _passed(name: str, dtype: str) -> int:
@@ -74,7 +77,7 @@ def _passed(name: str, dtype: str) -> int:
 
 def _flips_odd_powers(name: str, dtype: str) -> bool:
     """Whether an odd power of a negative NaN is a positive one, as glibc has it."""
-    return not np.signbit(getattr(np, name)(_nans(dtype), _DTYPES[dtype](3.0))).any()
+    return not np.signbit(getattr(np, name)(_nans(dtype), np.dtype(dtype).type(3.0))).any()
 
 
 def _positive_absolute(dtype: str) -> bool:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from npaccel.ir import conditions as when
 from npaccel.ir.nodes import FlagKind, Fold
 from npaccel.ir.operation import Masks, Op, Operands
 from npaccel.ir.scalar import Core, Expr, item_size
+from npaccel.later import later
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = later("numpy")
 
 __all__ = ["EXACT"]
 
@@ -112,6 +119,7 @@ def _ordered(strict: Core, last: Core) -> Callable[[Expr, Expr], Expr]:
     return compare
 
 
+@functools.cache
 def _real_parts_first() -> bool:
     """Whether NumPy compares real parts before it looks for NaN in imaginary ones; 2.0 does not."""
     seen: list[str] = []
@@ -120,14 +128,15 @@ def _real_parts_first() -> bool:
     return bool(seen)
 
 
-_REAL_PARTS_FIRST = _real_parts_first()  # asked here, where no block is open
+if "numpy" in sys.modules:
+    _real_parts_first()  # here, where no block is open
 
 
 def _order_flags(operands: Operands, results: Operands) -> Masks:
     # C's < and > complain of a NaN, wherever NumPy's comparison gets to use them.
     a, b, c, d = (part for x in operands for part in when.parts(x))
     first, last = a.isnan() | c.isnan(), b.isnan() | d.isnan()
-    if not _REAL_PARTS_FIRST:
+    if not _real_parts_first():
         first = first & ~last
     return ((FlagKind.INVALID, first | (a.eq(c) & last)),)
 

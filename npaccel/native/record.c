@@ -441,6 +441,8 @@ static int enter_in_queue(draft *d, PyObject **results)
     }
     if (npa_q.nrequests == 0 && npa_calls_tried) {
         npa_imports_check();
+    } else if (npa_q.nrequests == 0 && npa_guard_on) { /* no result may have been made yet: what is written is hidden */
+        npa_serve_calls();
     }
     /* faulthandler.enable() and the like take the signal: take it back before anything waits. */
     if (npa_q.nrequests == 0 && !npa_guard_check() && !npa_guard_check()) {

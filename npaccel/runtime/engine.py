@@ -111,7 +111,9 @@ class Engine:
         self.kernels = Kernels(
             lambda: self.backend(HOST), disk.store, disk.identity, config.code_limit
         )
-        self.stored = StoredPrograms(disk.store, disk.full_identity, self.kernels.find)
+        self.stored = StoredPrograms(
+            disk.store, disk.full_identity, self.kernels.find, _native.threads
+        )
         self.costs = Costs()
         self.tiers = Tiers(helper, self.costs)
         self.answers = Answers(self)

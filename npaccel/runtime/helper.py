@@ -13,6 +13,8 @@ import sys
 import time
 from typing import Any
 
+import numpy as np
+
 from npaccel import _native
 from npaccel.runtime.frames import Unpacker, pack
 
@@ -22,7 +24,8 @@ LIMIT_S = 60.0  # for one job; then the process is killed
 START_S = 60.0  # until it says that it is there
 FAILURES = 3  # in a row; then no more is started
 
-PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from npaccel.runtime.worker import main; main()"
+FOLDER = os.path.dirname(os.path.dirname(__file__))
+SCRIPT = os.path.join(FOLDER, "runtime", "start.py")
 ERRORS = os.fsencode(os.devnull)  # where the process writes what goes wrong
 
 
@@ -178,7 +181,9 @@ class Helper:
         self.restarts += 1
         self._ready = False
         self._unpacker = Unpacker()
-        arguments = [sys.executable, "-I", "-c", PROGRAM, *map(str, sys.path)]
+        cpu, vector_bytes = _native.cpu()
+        facts = [FOLDER, cpu, str(vector_bytes), np.__version__]
+        arguments = [sys.executable, "-I", SCRIPT, *facts, *map(str, sys.path)]
         try:
             sys.audit("os.posix_spawn", sys.executable, arguments, None)
             texts = tuple(map(os.fsencode, arguments))

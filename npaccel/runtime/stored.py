@@ -123,6 +123,7 @@ class StoredPrograms:
     store : the cache as it is now; None: there is none.
     identity : what entries depend on besides requests.
     code : finds the loaded code of a kernel by its key, or None.
+    threads : how many the programs are for.
     """
 
     def __init__(
@@ -130,8 +131,10 @@ class StoredPrograms:
         store: Callable[[], Store | None],
         identity: Callable[[], str],
         code: Callable[[str], Loaded | None],
+        threads: Callable[[], int],
     ) -> None:
         self._store = store
+        self._threads = threads
         self._identity = identity
         self._code = code
         self._ready: dict[str, bytes | tuple[Outcome, _native.Program]] = {}
@@ -228,4 +231,4 @@ class StoredPrograms:
         store.put(name, entry, tidy=tidy)
 
     def _name(self, key: str, values: bytes = b"") -> str:
-        return digest("program", self._identity(), str(_native.threads()), key, values)
+        return digest("program", self._identity(), str(self._threads()), key, values)

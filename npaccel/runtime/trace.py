@@ -6,8 +6,6 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-import numpy as np
-
 from npaccel.ir.kinds import Kind
 from npaccel.ir.scalar import Value
 from npaccel.later import later
@@ -30,10 +28,12 @@ __all__ = [
     "rule_text",
 ]
 
-_DTYPES = [np.dtype(char) for char in "?bhilqBHILQefdFD"]
-# NumPy's type numbers to the IR's codes ("f8").
-_CODES: dict[int, str] = {dtype.num: dtype.str[1:] for dtype in _DTYPES}
-_SIZES: dict[int, int] = {dtype.num: dtype.itemsize for dtype in _DTYPES}
+# NumPy's type numbers to the IR's codes, where a long has 8 bytes; to what struct calls them.
+_INTEGERS = ("b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+_CODES = dict(enumerate(_INTEGERS)) | {9: "i8", 10: "u8", 11: "f4", 12: "f8", 14: "c8", 15: "c16"}
+_CODES[23] = "f2"
+_SIZES = {number: int(code[1:]) for number, code in _CODES.items()}
+_FORMATS = dict(zip((*_INTEGERS, "f2", "f4", "f8"), "?bBhHiIqQefd", strict=True))
 _KINDS = tuple(Kind)
 _DOUBLE = struct.Struct("=d")
 # As in native/record.h.
@@ -143,7 +143,9 @@ def _view(operand: _Operand) -> nodes.View:
 def _value(raw: bytes, code: str) -> Value:
     if code == "f8":  # most of them are
         return float(_DOUBLE.unpack_from(raw)[0])
-    value: Value = np.frombuffer(raw, dtype=code, count=1)[0].item()
+    if code in ("c8", "c16"):
+        return complex(*struct.unpack_from("=2f" if code == "c8" else "=2d", raw))
+    value: Value = struct.unpack_from("=" + _FORMATS[code], raw)[0]
     return value
 
 

@@ -14,8 +14,6 @@ import time
 import traceback
 from typing import Any
 
-import numpy as np
-
 from npaccel.backends.base import Backend, Compiled, Loaded
 from npaccel.backends.registry import HOST, open_backend
 from npaccel.caches.identity import package_identity
@@ -45,9 +43,9 @@ AUTOGROUP, AUTOGROUP_TRIES = "/proc/self/autogroup", 5
 class Worker:
     """What stays between jobs."""
 
-    def __init__(self) -> None:
+    def __init__(self, numpy_version: str) -> None:
         self.backend: Backend = open_backend(HOST)
-        self.identity = package_identity(("llvmlite",), np.__version__)
+        self.identity = package_identity(("llvmlite",), numpy_version)
         self._streams: Streams = {}
         self._store: Store | None = None
         self._known: dict[str, Image] = {}
@@ -89,7 +87,10 @@ class Worker:
         positions = tuple(number for pair in planned.consumed for number in pair)
         values = job.requests.values(positions)
         outcome = Outcome(positions, values, found.made.recipe(), job.requests, found.cuts)
-        StoredPrograms(lambda: self._store, self._identity, lambda key: None).keep(job.key, outcome)
+        programs = StoredPrograms(
+            lambda: self._store, self._identity, lambda key: None, lambda: job.threads
+        )
+        programs.keep(job.key, outcome)
         # Of other sizes the same kernels would be taken, for which there are no cuts.
         pattern = None
         if job.pattern and not found.cuts:
@@ -177,12 +178,12 @@ def lower_priority() -> None:
             return
 
 
-def main() -> None:
+def main(numpy_version: str) -> None:
     """Serve until the input ends or nothing was asked for a while."""
     lower_priority()
     out = os.dup(1)
     os.dup2(2, 1)  # what libraries print is no reply
-    worker = Worker()
+    worker = Worker(numpy_version)
     os.write(out, pack(worker.identity))
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     threading.Thread(target=_read_jobs, args=(jobs,), daemon=True).start()

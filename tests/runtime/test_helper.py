@@ -70,8 +70,9 @@ def test_a_helper_that_left_for_want_of_work_is_started_again() -> None:
 
 
 @pytest.mark.usefixtures("adaptive")
-def test_a_helper_that_never_works_leaves_compiling_to_us(monkeypatch) -> None:
-    monkeypatch.setattr("npaccel.runtime.helper.PROGRAM", "import sys; sys.exit(0)")
+def test_a_helper_that_never_works_leaves_compiling_to_us(monkeypatch, tmp_path: Path) -> None:
+    (tmp_path / "start.py").write_text("import sys; sys.exit(0)")
+    monkeypatch.setattr("npaccel.runtime.helper.SCRIPT", str(tmp_path / "start.py"))
     x = operand()
     until(lambda: runs_a_kernel(lambda: x * 5.0 - 2.0))
     broken = api._engine.tiers.broken
@@ -139,8 +140,9 @@ def test_a_fork_waits_for_the_start_of_a_helper(stuck: Path) -> None:
 
 
 def test_a_helper_gets_our_environment_but_for_our_settings(monkeypatch, tmp_path: Path) -> None:
-    code = "import os, sys; os.write(2, repr(dict(os.environ)).encode()); sys.exit(0)"
-    monkeypatch.setattr("npaccel.runtime.helper.PROGRAM", code)
+    script = tmp_path / "start.py"
+    script.write_text("import os, sys; os.write(2, repr(dict(os.environ)).encode()); sys.exit(0)")
+    monkeypatch.setattr("npaccel.runtime.helper.SCRIPT", str(script))
     said = tmp_path / "said"
     said.touch()
     monkeypatch.setattr("npaccel.runtime.helper.ERRORS", os.fsencode(said))

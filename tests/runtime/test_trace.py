@@ -11,6 +11,7 @@ import npaccel
 from npaccel import _native
 from npaccel.ir.nodes import Kind, ScalarOperand, View
 from npaccel.ir.verify import verify_trace
+from npaccel.runtime import trace as words
 from npaccel.runtime.trace import decode, portable, rule_text
 
 pytestmark = pytest.mark.usefixtures("deferred")
@@ -125,3 +126,20 @@ def test_values_are_words_only_where_plans_look_at_them() -> None:
     assert two[0] != three[0] and len(two[0]) == len(three[0]) == len(plain[0]) + 16
     odd, uneven = key(lambda: np.power(a, 2.3)), key(lambda: np.power(a, 3.7))
     assert odd[0] == uneven[0]
+
+
+def test_type_numbers_are_numpys() -> None:
+    codes = {np.dtype(c).num: np.dtype(c).str[1:] for c in "?bhilqBHILQefdFD"}
+    assert codes == words._CODES
+
+
+@pytest.mark.parametrize(
+    "code", ["b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
+)
+def test_scalars_are_numpys(code: str) -> None:
+    items = np.array([0, 1, 3, 100], code).tolist()
+    if code[0] in "fc":
+        items += [np.nan, -0.0, np.inf, 0.1]
+    for item in np.array(items, code):
+        found = words._value(item.tobytes().ljust(16, b"\0"), code)
+        assert (type(found), repr(found)) == (type(item.item()), repr(item.item()))

@@ -127,3 +127,20 @@ assert os.waitpid(child, 0)[1] == 0
 check()
 """
     succeed(C_LIBRARY + program)
+
+
+def test_what_is_hidden_by_a_write_alone() -> None:
+    """No result was made: an array of NumPy's making waits for what is written into it."""
+    program = """
+_native.trials(False)
+real = place_of_write()
+with npaccel.accelerate():
+    u = np.array(memoryview(bytearray(8 << 17)).cast("d"))
+    place, (end, begin) = u.ctypes.data, os.pipe()
+    assert place_of_write() == real or not GUARDED
+    u += 1.5
+    assert _native.is_pending(u) == GUARDED
+    assert libc.write(begin, ctypes.c_void_p(place + 4096), 16) == 16, ctypes.get_errno()
+assert np.frombuffer(os.read(end, 16)).tolist() == [1.5, 1.5]
+"""
+    succeed(C_LIBRARY + program)
