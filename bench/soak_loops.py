@@ -9,7 +9,8 @@ indices, `out=`, new arrays, other sizes, swaps. Now and then a value is read: a
 a pointer, a memoryview, a file, bytes, a list, a pickle, in a thread, in a forked child. Some
 rounds raise, warn, write through a pointer or end the loop. What the program returns must be
 NumPy's to the bit: values, dtypes, shapes, words of errors and warnings. Operations are exact, so
-that results of ours and of NumPy's have the same bits; sums are of small integers.
+that results of ours and of NumPy's have the same bits; sums are of small integers. No number grows
+to infinity, for the sign of what comes of two NaNs is not NumPy's, nor that of a maximum of zeros.
 
 A tenth of the programs runs a second time in the process, when there may be code. Exits with 1
 where anything differs, and prints the program.
@@ -56,7 +57,13 @@ MAKERS = (
     "np.concatenate((np.zeros({n} - 9), np.ones(9)))",
     "np.load(io.BytesIO(saved))[:{n}].copy()",
 )
-BINARY = ("{} + {}", "{} - {}", "{} * {}", "np.maximum({}, {})", "np.copysign({}, {})")
+BINARY = (
+    "{} + {}",
+    "{} - {}",
+    "np.clip({} * {}, -64, 64)",
+    "np.maximum({}, {})",
+    "np.fmin({}, {})",
+)
 UNARY = (
     "np.sqrt(np.abs({}))",
     "-{}",
@@ -102,8 +109,8 @@ NEW = (
 )
 READS = (
     "out.append(float({x}[3]))",
-    "out.append(float({x}.max()))",
-    "out.append(int(np.floor({x}).sum() % 8))",
+    "out.append(float({x}.max()) + 0.0)",
+    "out.append(int(np.clip(np.floor({x}), -9, 9).sum()))",
     "out.append(np.asarray({x})[::17].copy())",
     "out.append(memoryview({x})[5])",
     "out.append({x}.tobytes()[:64])",
