@@ -55,8 +55,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_benchmark_is_listed_and_run() -> None:
-    shared = {"harness", "contenders", "bandwidth", "fresh", "run_all", "soak_guard", "soak_cache"}
+    shared = {"harness", "contenders", "bandwidth", "fresh", "run_all", "soak_guard"}
     shared |= {
+        "soak_cache",
+        "soak_loops",
         "array_programs",
         "backends",
         "choice",

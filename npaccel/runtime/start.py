@@ -11,8 +11,8 @@ from importlib import import_module
 from types import ModuleType
 
 
-def begin() -> None:
-    """Put a stand-in for the core in its place, and serve."""
+def prepare() -> str:
+    """Put a stand-in for the core in its place. Returns NumPy's version."""
     folder, identity, vector_bytes, numpy_version, *path = sys.argv[1:]
     sys.path[:] = path
     package, core = ModuleType("npaccel"), ModuleType("npaccel._native")
@@ -20,8 +20,9 @@ def begin() -> None:
     core.__dict__.update(cpu=lambda: (identity, int(vector_bytes)), Program=object)
     package.__dict__["_native"] = core
     sys.modules.update({package.__name__: package, core.__name__: core})
-    import_module("npaccel.runtime.worker").main(numpy_version)
+    return numpy_version
 
 
 if __name__ == "__main__":
-    begin()
+    VERSION = prepare()
+    import_module("npaccel.runtime.worker").main(VERSION)

@@ -5,13 +5,14 @@ TEST_SECTIONS=opencl (or c) runs those of macro sections, test_macro*.py, on tha
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import npaccel
 from npaccel import _native
+from npaccel.runtime import helper
 
 sys.path.insert(0, str(Path(__file__).parent))
 from launches import launches
@@ -54,3 +55,18 @@ def deferred(request, setting) -> None:
         setting(name, value)
     if not _native.guarded():
         pytest.skip("nothing can be pending: this process has no guarded memory")
+
+
+@pytest.fixture
+def helper_of(monkeypatch, tmp_path: Path) -> Callable[[str], None]:
+    """Helpers that are started from now on run this code before they serve."""
+
+    def change(code: str) -> None:
+        script = tmp_path / "start.py"
+        script.write_text(
+            f"import runpy\nversion = runpy.run_path({helper.SCRIPT!r})['prepare']()\n{code}\n"
+            "from npaccel.runtime.worker import main; main(version)\n"
+        )
+        monkeypatch.setattr(helper, "SCRIPT", str(script))
+
+    return change

@@ -314,16 +314,13 @@ def test_one_thread_at_a_time_plans(monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("adaptive")
-def test_what_the_compiler_rejects_is_told_once(monkeypatch) -> None:
+def test_what_the_compiler_rejects_is_told_once(monkeypatch, helper_of) -> None:
     monkeypatch.setattr(api._engine, "_warned", set())
-    monkeypatch.setattr(
-        "npaccel.runtime.helper.PROGRAM",
-        "import sys; sys.path[:] = sys.argv[1:]\n"
+    helper_of(
         "from npaccel.backends.llvm.backend import LlvmBackend\n"
         "from npaccel.errors import CompileError\n"
         "def refuse(self, kernel): raise CompileError('llvm: a test refuses')\n"
         "LlvmBackend.emit_object = refuse\n"
-        "from npaccel.runtime.worker import main; main()",
     )
     x = operand()
     with pytest.warns(NpaccelWarning, match="a test refuses; the requests run") as seen:
