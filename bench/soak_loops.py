@@ -25,7 +25,6 @@ import io
 import multiprocessing
 import os
 import pickle
-import random
 import sys
 import tempfile
 import threading
@@ -34,13 +33,16 @@ import traceback
 import warnings
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import npaccel
 
-NAMES = "abcd"
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "runtime"))
+import loops
+
 MAKERS = (
     "np.zeros({n})",
     "np.ones({n})",
@@ -135,23 +137,17 @@ READS = (
 RARE = ("out.append(forked(lambda: int(({x} + 1.0)[4] * 1024) % 251))",)
 
 
-class Writer:
+class Program(loops.Writer):
     """Writes one program."""
 
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.lines: list[str] = []
-
-    def add(self, depth: int, line: str) -> None:
-        self.lines.append("    " * depth + line)
+    MOST_READS = 3
 
     def filled(self, texts: tuple[str, ...]) -> str:
-        x, y = self.random.choice(NAMES), self.random.choice(NAMES)
+        x, y = self.name(), self.name()
         return self.random.choice(texts).replace("{x}", x).replace("{y}", y)
 
-    def statement(self, depth: int) -> None:
-        kind, x = self.random.random(), self.random.choice(NAMES)
-        y, z = self.random.choice(NAMES), self.random.choice(NAMES)
+    def operation(self, depth: int) -> None:
+        kind, x, y, z = self.random.random(), self.name(), self.name(), self.name()
         if kind < 0.35:
             # Halved, so that nothing overflows however many rounds there are.
             self.add(depth, f"{x} = 0.5 * ({self.random.choice(BINARY).format(y, z)})")
@@ -162,32 +158,21 @@ class Writer:
         else:
             self.add(depth, self.filled(NEW))
 
+    def read(self, depth: int) -> None:
+        rare = self.random.random() < 0.01
+        self.add(depth, self.filled(RARE if rare else READS))
+
     def body(self, depth: int) -> None:
-        for _ in range(self.random.randint(2, 7)):
-            self.statement(depth)
-        if self.random.random() < 0.3:
-            self.add(depth, f"for s in range({self.random.randint(2, 4)}):")
-            for _ in range(self.random.randint(1, 3)):
-                self.statement(depth + 1)
-        if self.random.random() < 0.4:
-            self.add(depth, f"if t % {self.random.randint(2, 40)} == 1:")
-            self.statement(depth + 1)
-        for _ in range(self.random.randint(0, 3)):
-            self.add(depth, f"if t % {self.random.randint(3, 60)} == 2:")
-            rare = self.random.random() < 0.01
-            self.add(depth + 1, self.filled(RARE if rare else READS))
+        super().body(depth)
         if self.random.random() < 0.1:
-            self.add(
-                depth, f"if t == {self.random.randint(5, 60)}: n -= 10; a, b, c, d = resized()"
-            )
-        if self.random.random() < 0.2:
-            self.add(depth, f"if t == {self.random.randint(5, 90)}: break")
+            self.add(depth, f"if t == {self.random.randint(5, 60)}:")
+            self.add(depth + 1, "n -= 10; a, b, c, d = resized()")
 
     def program(self) -> str:
         n = self.random.choice((600, 1000, 2048, 5000))
         self.add(0, "def run():")
         self.add(1, f"out, kept, n = [], [], {n}")
-        for x in NAMES:
+        for x in loops.NAMES:
             self.add(1, f"{x} = " + self.random.choice(MAKERS).replace("{n}", "n"))
         self.add(1, "rows = np.ones((6, n))[:, :n] * np.arange(6.0)[:, None]")
         self.add(1, "places = np.arange(3, n - 20, 7)")
@@ -293,7 +278,7 @@ def outcome(code: Any) -> list[Any]:
 
 def differences(seed: int) -> str:
     """How npaccel's outcome differs from NumPy's; empty: not at all."""
-    text = Writer(seed).program()
+    text = Program(seed).program()
     code = compile(text, f"<program {seed}>", "exec")
     expected = outcome(code)
     for turn in range(2 if seed % 10 == 0 else 1):
@@ -341,7 +326,7 @@ def main() -> int:
     parser.add_argument("--show", type=int, help="print the program of that seed, and end")
     options = parser.parse_args()
     if options.show is not None:
-        print(Writer(options.show).program())
+        print(Program(options.show).program())
         return 0
     part = 100
     jobs = [

@@ -255,16 +255,15 @@ discard(slot *s)
     if (s->pages == AT_HOME && !map_over(s->range.home, s->range.span, PROT_NONE)) {
         return false;
     }
-    if (s->twin_island) {
+    /* Pages that are locked in memory (mlock) do not go but with their mapping. */
+    bool dropped = s->pages == AT_TWIN && madvise(twin, s->range.span, MADV_DONTNEED) == 0;
+    if (s->twin_island || (s->pages == AT_TWIN && !dropped)) {
         if (!map_over(twin, s->range.span, RW)) {
             return false;
         }
         advise(&space.regions[s->region], twin, s->range.span); /* as its neighbours */
+        space.islands -= s->twin_island;
         s->twin_island = false;
-        space.islands--;
-    }
-    else if (s->pages == AT_TWIN) {
-        madvise(twin, s->range.span, MADV_DONTNEED); /* on failure the pages merely stay */
     }
     return true;
 }

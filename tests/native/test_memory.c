@@ -119,7 +119,16 @@ test_shown(void)
         npa_nursery_trim(0);
         CHECK(stats().nursery_bytes == 0 && stats().live_ranges == 0 && stats().live_bytes == 0);
     }
+    /* Nor does a page that is locked in memory come back with what it held. */
     bool zero;
+    npa_range *r = npa_range_new(256 * KIB);
+    memset(npa_range_work(r), 3, 256 * KIB);
+    CHECK(mlock(r->work, 4 * KIB) == 0);
+    npa_range_free(r);
+    npa_nursery_trim(0);
+    CHECK(npa_range_shown(256 * KIB, &zero) == r && zero && r->home[0] == 0 && r->home[8 * KIB] == 0);
+    npa_range_free(r);
+    npa_nursery_trim(0);
     CHECK(npa_range_shown(SIZE_MAX, &zero) == NULL);
 }
 

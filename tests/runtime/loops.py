@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 
-__all__ = ["random_loop"]
+__all__ = ["Writer", "random_loop"]
 
 NAMES = "abcd"
 BINARY = ("{} + {}", "{} - {}", "{} * {}", "np.maximum({}, {})", "np.minimum({}, {})")
@@ -20,7 +20,11 @@ READS = (
 )
 
 
-class _Writer:
+class Writer:
+    """Writes one program; who needs others overrides what a statement, or a read, is."""
+
+    MOST_READS = 2
+
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.lines: list[str] = []
@@ -53,6 +57,9 @@ class _Writer:
         else:
             self.add(depth, f"w[t % 6] = 0.5 * {x}")
 
+    def read(self, depth: int) -> None:
+        self.add(depth, self.random.choice(READS).format(self.name()))
+
     def body(self, depth: int) -> None:
         for _ in range(self.random.randint(2, 7)):
             self.operation(depth)
@@ -63,9 +70,9 @@ class _Writer:
         if self.random.random() < 0.4:
             self.add(depth, f"if t % {self.random.randint(2, 40)} == 1:")
             self.operation(depth + 1)
-        for _ in range(self.random.randint(0, 2)):
+        for _ in range(self.random.randint(0, self.MOST_READS)):
             self.add(depth, f"if t % {self.random.randint(3, 60)} == 2:")
-            self.add(depth + 1, self.random.choice(READS).format(self.name()))
+            self.read(depth + 1)
         if self.random.random() < 0.2:
             self.add(depth, f"if t == {self.random.randint(5, 90)}: break")
 
@@ -81,4 +88,4 @@ class _Writer:
 
 def random_loop(seed: int) -> str:
     """The text of `run(a, b, c, d, w, plain)`; `plain` shows them to who knows nothing of us."""
-    return _Writer(seed).function()
+    return Writer(seed).function()
