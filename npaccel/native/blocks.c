@@ -22,7 +22,7 @@ typedef struct {
     npa_sink sinks[NPA_GROUP_SINKS];
     size_t state_at[NPA_GROUP_SINKS]; /* where each keeps what it has of a chunk */
     int64_t chunk;         /* elements of a row that belong together: a block, or what a sink needs */
-    int64_t parts, chunks; /* chunks per row, in all */
+    int64_t parts, chunks; /* chunks per stretch, in all */
     int64_t each;          /* chunks of a task */
     atomic_uint *raised;  /* per request of the group */
     char *spare;          /* scratch for a task that can't have its own, one at a time */
@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     const run *r;
     char *scratch;
-    int64_t row, first, n;      /* which row (or 0), and elements of it (or of all) */
+    int64_t stretch, first, n;  /* which one, and elements of it */
     char *at[NPA_GROUP_VIEWS]; /* of each view its first element in the block; not UNEVEN ones */
 } block;
 
@@ -106,16 +106,19 @@ static void move_uneven(const npa_group *g, const npa_view *v, int64_t first, in
 typedef struct {
     char *p[NPA_MAX_ARGS + 1];
     npy_intp step[NPA_MAX_ARGS + 1];
+    bool rows; /* one of them is dense along rows only */
 } operands;
 
 static void find_operands(const block *b, const npa_instruction *i, operands *o)
 {
     const run *r = b->r;
+    o->rows = false;
     for (int k = 0; k < i->n + i->masked; k++) {
         const npa_ref *a = &i->args[k];
         if (a->place == NPA_VIEW) {
             const npa_view *v = &r->g->views[a->index];
             o->p[k] = b->at[a->index], o->step[k] = a->still ? 0 : (npy_intp)v->step;
+            o->rows |= v->mode == NPA_ROWS;
         } else if (a->place == NPA_SLOT) {
             o->p[k] = b->scratch + r->slot_at[a->index];
             o->step[k] = a->still ? 0 : r->t->slot_size[a->index];
@@ -187,7 +190,7 @@ static void move(const block *b, const npa_instruction *i, const operands *o)
     const npa_view *v = &b->r->g->views[i->args[out].index];
     char *dense = o->p[!out];
     if (v->mode == NPA_UNEVEN) {
-        move_uneven(b->r->g, v, b->first, b->n, dense, out);
+        move_uneven(b->r->g, v, b->stretch * b->r->g->stretch + b->first, b->n, dense, out);
     } else if (out) {
         npa_unpack(o->p[1], v->step, dense, b->n, v->size);
     } else {
@@ -195,27 +198,53 @@ static void move(const block *b, const npa_instruction *i, const operands *o)
     }
 }
 
+/* Do it on n elements of the block; as `operate`. */
+static unsigned act_on(const block *b, const npa_instruction *i, const operands *o, int64_t n)
+{
+    switch (i->action) {
+    case NPA_DO_LOAD: case NPA_DO_STORE: move(b, i, o); break;
+    case NPA_DO_CAST:
+        npa_cast(i->from, o->p[0], o->step[0], i->to, o->p[1], o->step[1], i->args[1].still ? 1 : n);
+        break;
+    case NPA_DO_RANGE:
+        npa_fill_range(i->rule->loop_type[2], o->p[0], o->p[1], b->first, o->p[2], o->step[2], n);
+        break;
+    case NPA_DO_TAKE: npa_take_line(npa_item_sizes[i->rule->loop_type[0]], (char **)o->p, o->step, n); break;
+    case NPA_DO_SPREAD: npa_pack(o->p[1], o->p[0], 0, n, i->to); break;
+    case NPA_DO_FOLD:
+        npa_sink_take(&b->r->sinks[i->sink], b->scratch + b->r->state_at[i->sink], o->p[0], n);
+        break;
+    default: return i->masked ? operate_masked(i, o, n) : operate(i, (char **)o->p, o->step, n);
+    }
+    return 0;
+}
+
+/* As one after the other, where operands are dense along rows only. */
+static unsigned act_by_rows(const block *b, const npa_instruction *i, operands *o)
+{
+    int n = i->n + i->masked;
+    int64_t row = b->r->g->row, further[NPA_MAX_ARGS + 1];
+    unsigned kinds = 0;
+    for (int k = 0; k < n; k++) {
+        const npa_ref *a = &i->args[k];
+        const npa_view *v = a->place == NPA_VIEW ? &b->r->g->views[a->index] : NULL;
+        further[k] = v != NULL && v->mode == NPA_ROWS ? v->row_step : row * o->step[k];
+    }
+    for (int64_t left = b->n; left > 0; left -= row) {
+        kinds |= act_on(b, i, o, row);
+        for (int k = 0; k < n; k++) {
+            o->p[k] += further[k];
+        }
+    }
+    return kinds;
+}
+
 /* Do it; as `operate`. */
 static unsigned act(const block *b, const npa_instruction *i)
 {
     operands o;
     find_operands(b, i, &o);
-    switch (i->action) {
-    case NPA_DO_LOAD: case NPA_DO_STORE: move(b, i, &o); break;
-    case NPA_DO_CAST:
-        npa_cast(i->from, o.p[0], o.step[0], i->to, o.p[1], o.step[1], i->args[1].still ? 1 : b->n);
-        break;
-    case NPA_DO_RANGE:
-        npa_fill_range(i->rule->loop_type[2], o.p[0], o.p[1], b->first, o.p[2], o.step[2], b->n);
-        break;
-    case NPA_DO_TAKE: npa_take_line(npa_item_sizes[i->rule->loop_type[0]], o.p, o.step, b->n); break;
-    case NPA_DO_SPREAD: npa_pack(o.p[1], o.p[0], 0, b->n, i->to); break;
-    case NPA_DO_FOLD:
-        npa_sink_take(&b->r->sinks[i->sink], b->scratch + b->r->state_at[i->sink], o.p[0], b->n);
-        break;
-    default: return i->masked ? operate_masked(i, &o, b->n) : operate(i, o.p, o.step, b->n);
-    }
-    return 0;
+    return o.rows ? act_by_rows(b, i, &o) : act_on(b, i, &o, b->n);
 }
 
 /* ------------------------------------------------------------------------------------- blocks */
@@ -224,10 +253,10 @@ static unsigned act(const block *b, const npa_instruction *i)
 static void place(block *b)
 {
     const npa_group *g = b->r->g;
-    int64_t index[NPA_MAX_DIMS], row = b->row;
-    for (int i = g->ndim - 2; i >= 0; i--) {
-        index[i] = row % g->shape[i];
-        row /= g->shape[i];
+    int64_t index[NPA_MAX_DIMS], stretch = b->stretch;
+    for (int i = g->ndim - g->inner - 1; i >= 0; i--) {
+        index[i] = stretch % g->shape[i];
+        stretch /= g->shape[i];
     }
     for (int k = 0; k < g->nviews; k++) {
         const npa_view *v = &g->views[k];
@@ -235,10 +264,10 @@ static void place(block *b)
         if (v->hidden || v->mode == NPA_UNEVEN) {
             continue;
         }
-        for (int i = 0; g->by_rows && i < g->ndim - 1; i++) {
+        for (int i = 0; i < g->ndim - g->inner; i++) {
             p += index[i] * v->strides[i];
         }
-        b->at[k] = p + (v->mode == NPA_STILL ? 0 : b->first * v->step);
+        b->at[k] = p + (v->mode == NPA_ROWS ? b->first / g->row * v->row_step : b->first * v->step);
     }
 }
 
@@ -272,9 +301,9 @@ static void run_block(const run *r, block *b)
 static void run_chunk(const run *r, int64_t number, block *b)
 {
     const npa_group *g = r->g;
-    int64_t whole = g->by_rows ? g->row : g->points, first = number % r->parts * r->chunk;
-    int64_t end = first + r->chunk < whole ? first + r->chunk : whole;
-    b->row = number / r->parts;
+    int64_t first = number % r->parts * r->chunk;
+    int64_t end = first + r->chunk < g->stretch ? first + r->chunk : g->stretch;
+    b->stretch = number / r->parts;
     for (int k = 0; k < g->nsinks; k++) {
         npa_sink_begin(&r->sinks[k], b->scratch + r->state_at[k]);
     }
@@ -327,10 +356,9 @@ static int find_bases(npa_group *g)
 static void cut(run *r)
 {
     const npa_group *g = r->g;
-    int64_t whole = g->by_rows ? g->row : g->points;
     r->chunk = g->nsinks > 0 ? NPA_FOLD_CHUNK : r->t->block;
-    r->parts = (whole + r->chunk - 1) / r->chunk;
-    r->chunks = r->parts * (g->by_rows ? g->rows : 1);
+    r->parts = (g->stretch + r->chunk - 1) / r->chunk;
+    r->chunks = r->parts * g->stretches;
     int64_t work = g->points * r->t->n, threads = npa_pool_size();
     int64_t tasks = threads == 1 ? 1 : work / TASK < TASKS_EACH * threads ? work / TASK
                                                                          : TASKS_EACH * threads;
@@ -347,7 +375,7 @@ static int prepare(run *r, npa_group *g)
     cut(r);
     for (int i = 0; r->slot_at != NULL && i < r->t->nslots; i++) {
         r->slot_at[i] = at;
-        at += (size_t)(r->t->block * r->t->slot_size[i]);
+        at += (size_t)(r->t->block * r->t->slot_size[i] + 63) & ~(size_t)63;
     }
     bool failed = r->slot_at == NULL || r->raised == NULL;
     for (int k = 0; k < g->nsinks; k++) {

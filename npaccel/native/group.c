@@ -5,8 +5,8 @@
 
 /* Elements times requests of a group at most: Ctrl-C waits for its end. */
 static const double MOST_WORK = 3e8;
-/* Rows of fewer elements share blocks. */
-enum { SHORT_ROW = 512 };
+/* Rows of fewer elements share blocks; what is shorter still is copied to lie dense in them. */
+enum { SHORT_ROW = 512, TINY_ROW = 96 };
 
 /* ---------------------------------------------------------------------------- what fits */
 
@@ -266,22 +266,23 @@ static void merge_axes(npa_group *g)
 static enum npa_view_mode mode_of(const npa_group *g, npa_view *v)
 {
     int last = g->ndim - 1;
-    int64_t inner = v->strides[last], dense = v->size;
-    bool all_dense = true, still = true;
-    for (int i = last; i >= 0; i--) {
-        all_dense &= v->strides[i] == dense;
+    int64_t size = v->size;
+    bool dense = true, still = true;
+    for (int i = last; i >= g->ndim - g->inner; i--) {
+        dense &= v->strides[i] == size;
         still &= v->strides[i] == 0;
-        dense *= g->shape[i];
+        size *= g->shape[i];
     }
-    v->step = inner;
-    if (still) {
-        return NPA_STILL;
+    v->step = v->strides[last];
+    if (still || dense) {
+        return still ? NPA_STILL : NPA_DENSE;
     }
-    if (all_dense || (g->by_rows && inner == v->size)) {
-        v->step = v->size;
-        return NPA_DENSE;
+    if (g->inner == 1) {
+        return NPA_APART;
     }
-    return g->by_rows ? NPA_APART : NPA_UNEVEN;
+    bool rows = g->inner == 2 && g->row >= TINY_ROW && v->step == v->size;
+    v->row_step = rows ? v->strides[last - 1] : 0;
+    return rows ? NPA_ROWS : NPA_UNEVEN;
 }
 
 /* With reductions: results' axes first, then rows, and a row's elements as one axis. False: some view does
@@ -327,11 +328,17 @@ static bool lay_out(npa_group *g)
     }
     int last = g->ndim - 1;
     g->row = g->shape[last];
-    g->rows = g->points / g->row;
-    g->by_rows = g->nsinks > 0 || g->rows == 1 || g->row >= SHORT_ROW;
+    bool whole = g->nsinks > 0 || g->points == g->row || g->row >= SHORT_ROW;
+    g->inner = whole ? 1 : g->row >= TINY_ROW ? 2 : g->ndim;
+    g->stretch = 1;
+    for (int i = g->ndim - g->inner; i < g->ndim; i++) {
+        g->stretch *= g->shape[i];
+    }
+    g->stretches = g->points / g->stretch;
     for (int i = 0; i < g->nviews; i++) {
         npa_view *v = &g->views[i];
         v->mode = v->hidden ? NPA_DENSE : mode_of(g, v);
+        v->step = v->hidden ? v->size : v->step;
     }
     return true;
 }
@@ -429,4 +436,8 @@ bool npa_group_form(npa_group *g, npa_queue *q, int first, int end, const int *l
  * share a block where each pair of conflicting accesses is to the identical view or to disjoint ones:
  * the same rule as for kernels (decision 4). A request that does not fit ends the group.
  *
- * It is found in one walk. A view is compared with the others of its buffer only. */
+ * It is found in one walk. A view is compared with the others of its buffer only.
+ *
+ * A block is part of a long row, or some rows of a plane: then an operation goes from row to row where an operand
+ * (a slice of a matrix) is dense along rows only. Rows that are shorter than a call is worth are copied instead,
+ * to lie behind one another, and back. */

@@ -19,7 +19,8 @@ enum npa_view_mode {
     NPA_STILL,  /* one element for all */
     NPA_DENSE,  /* the next element lies behind this one */
     NPA_APART,  /* a step apart, the same all along the block */
-    NPA_UNEVEN, /* neither: blocks hold several rows */
+    NPA_ROWS,   /* dense along a row; blocks hold whole rows, which are a step apart */
+    NPA_UNEVEN, /* none of these: blocks hold several rows */
 };
 
 /* Elements of a buffer that requests of the group read or write. */
@@ -35,7 +36,7 @@ typedef struct {
     bool hidden; /* nobody sees it afterwards, and the group alone uses it: it gets no memory */
     char *base;  /* its element at index 0 */
     enum npa_view_mode mode;
-    int64_t step; /* in a block, unless UNEVEN */
+    int64_t step, row_step; /* in a block, unless UNEVEN; from row to row, if ROWS */
     int slot;     /* lower.c: that holds its content; -1: memory does */
 } npa_view;
 
@@ -61,9 +62,9 @@ typedef struct {
     npa_view views[NPA_GROUP_VIEWS];
     int32_t operand[NPA_GROUP_REQUESTS][NPA_MAX_ARGS + 1]; /* its view, -1: a scalar */
     int32_t *heads; /* per buffer of the queue its first view, -1: none */
-    /* How blocks lie: `rows` runs of `row` elements each, if blocks are parts of rows. */
-    bool by_rows;
-    int64_t rows, row;
+    /* How blocks lie. A block is part of a stretch: a row (the last axis), a plane of whole rows, or all. */
+    int inner; /* axes of a stretch */
+    int64_t row, stretch, stretches; /* elements; how many stretches */
 } npa_group;
 
 /* What an operand of an instruction is. */

@@ -111,7 +111,8 @@ static void load(lowering *l, int view)
 /* Whether the operation at hand may use the view where it lies. */
 static bool is_direct(const npa_view *v, bool any_step)
 {
-    return v->mode == NPA_STILL || v->mode == NPA_DENSE || (v->mode == NPA_APART && any_step);
+    return v->mode == NPA_STILL || v->mode == NPA_DENSE || v->mode == NPA_ROWS ||
+           (v->mode == NPA_APART && any_step);
 }
 
 /* An input as it is; dense: one element or one behind the other. */
@@ -324,15 +325,14 @@ static void choose_block(const npa_group *g, npa_tape *t)
     }
     int64_t bytes = slots;
     for (int i = 0; i < g->nviews; i++) {
-        bytes += !g->views[i].hidden && g->views[i].mode == NPA_DENSE ? g->views[i].size : 0;
+        bytes += !g->views[i].hidden && g->views[i].mode <= NPA_ROWS ? g->views[i].size : 0;
     }
     int64_t fits = BLOCK_BYTES / (bytes > 0 ? bytes : 1);
     fits = t->n == 1 ? MOST_BLOCK : fits; /* nothing is met again */
     int64_t block = fits < least ? least : fits > MOST_BLOCK ? MOST_BLOCK : fits;
-    int64_t whole = g->by_rows ? g->row : g->points;
-    int64_t parts = (whole + block - 1) / block;
-    block = (whole + parts - 1) / parts;
-    t->block = (block + GRANULE - 1) / GRANULE * GRANULE;
+    int64_t parts = (g->stretch + block - 1) / block, granule = g->inner == 2 ? g->row : GRANULE;
+    block = (g->stretch + parts - 1) / parts;
+    t->block = (block + granule - 1) / granule * granule;
     if (g->nsinks > 0) { /* chunks are whole blocks */
         for (t->block = MOST_BLOCK; t->block > fits && t->block > LEAST_BLOCK; t->block /= 2) {
         }

@@ -21,6 +21,8 @@ from npaccel import _native
 from npaccel.ir.mathematics import MATHEMATICS
 
 ROWS, COLUMNS = 61, 1543  # 94,123 elements: no multiple of a block, of a vector or of two threads
+# Rows of a block or more, rows that share one (in planes, too), and rows that are copied there.
+SHAPES = ((ROWS, COLUMNS), (307, 311), (5, 131, 143), (17, 6, 7, 131), (983, 97), (1501, 61))
 DTYPES = ("f8", "f4", "f2", "c16", "i8", "i2", "u1", "?", ">f8")
 
 
@@ -36,8 +38,8 @@ def threads(request, setting) -> int:
     return int(request.param)
 
 
-def start(dtype: str, seed: int) -> np.ndarray[Any, Any]:
-    values = np.random.default_rng(seed).uniform(-3.0, 3.0, (ROWS, COLUMNS))
+def start(dtype: str, seed: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    values = np.random.default_rng(seed).uniform(-3.0, 3.0, shape)
     if dtype == "c16":
         return values + 1j * values[::-1]
     with np.errstate(all="ignore"):
@@ -68,7 +70,7 @@ class Program:
 
     def operand(self, live: list[Any]) -> Any:
         x = self.pick(*live)
-        return self.pick(x, x, x, x[:1], x[:, 5:6], 3)
+        return self.pick(x, x, x, x[:1], x[:, 5:6], x[..., 5:6], x[-1], 3)
 
     def combine(self, live: list[Any]) -> Any:
         x = self.pick(*live)
@@ -85,12 +87,20 @@ class Program:
     def write(self, live: list[Any]) -> None:
         x = self.pick(*live)
         value = self.pick(*live)
-        where = self.pick(np.s_[:], np.s_[1:, :], np.s_[::2, ::3], np.s_[::-1, 7:], np.s_[4:9, 1])
-        if self.rng.random() < 0.5:
+        where = self.pick(np.s_[:], np.s_[1:, :], np.s_[::2, ::3], np.s_[::-1, 5:], np.s_[4:9, 1],
+                          np.s_[..., 1:-1], np.s_[1:-1, ..., :-2])  # fmt: skip
+        kind = self.rng.random()
+        if kind < 0.4:
             np.copyto(x[where], value[where] * 1, casting="unsafe")
+        elif kind < 0.6:
+            mask = x[where] != value[where]
+            np.add(x[where], value[where], out=x[where], where=mask, casting="unsafe")
         else:  # may overlap what it reads
             shifted = self.pick(x, value)
-            np.add(x[1:, 1:], shifted[:-1, :-1], out=x[1:, 1:], casting="unsafe")
+            here, there = self.pick(
+                (np.s_[1:, 1:], np.s_[:-1, :-1]), (np.s_[..., 2:], np.s_[..., 1:-1])
+            )
+            np.add(x[here], shifted[there], out=x[here], casting="unsafe")
 
     def choose(self, live: list[Any]) -> Any:
         x, y = self.pick(*live), self.pick(*live)
@@ -103,7 +113,7 @@ class Program:
             lambda: np.concatenate([x[9:], x[:9]]),
             lambda: x[:, ::-1] + x,
             lambda: np.roll(x, 3, axis=1),
-            lambda: x[np.arange(ROWS)[::-1]],
+            lambda: x[np.arange(len(x))[::-1]],
         )()
 
     def convert(self, live: list[Any]) -> Any:
@@ -116,11 +126,12 @@ class Program:
         )
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(72))
 def test_programs(seed: int, threads: int) -> None:
+    shape = SHAPES[seed % len(SHAPES)]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        plain = [start(Program(seed + k).pick(*DTYPES), seed + k) for k in range(4)]
+        plain = [start(Program(seed + k).pick(*DTYPES), seed + k, shape) for k in range(4)]
         ours = [npaccel.asarray(x.copy()) for x in plain]
         want, found = Program(seed).run(plain), Program(seed).run(ours)
         npaccel.evaluate()
