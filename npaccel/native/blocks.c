@@ -199,7 +199,7 @@ static void move(const block *b, const npa_instruction *i, const operands *o)
 }
 
 /* Do it on n elements of the block; as `operate`. */
-static unsigned act_on(const block *b, const npa_instruction *i, const operands *o, int64_t n)
+static unsigned act_on(const block *b, const npa_instruction *i, operands *o, int64_t n)
 {
     switch (i->action) {
     case NPA_DO_LOAD: case NPA_DO_STORE: move(b, i, o); break;
@@ -209,12 +209,12 @@ static unsigned act_on(const block *b, const npa_instruction *i, const operands 
     case NPA_DO_RANGE:
         npa_fill_range(i->rule->loop_type[2], o->p[0], o->p[1], b->first, o->p[2], o->step[2], n);
         break;
-    case NPA_DO_TAKE: npa_take_line(npa_item_sizes[i->rule->loop_type[0]], (char **)o->p, o->step, n); break;
+    case NPA_DO_TAKE: npa_take_line(npa_item_sizes[i->rule->loop_type[0]], o->p, o->step, n); break;
     case NPA_DO_SPREAD: npa_pack(o->p[1], o->p[0], 0, n, i->to); break;
     case NPA_DO_FOLD:
         npa_sink_take(&b->r->sinks[i->sink], b->scratch + b->r->state_at[i->sink], o->p[0], n);
         break;
-    default: return i->masked ? operate_masked(i, o, n) : operate(i, (char **)o->p, o->step, n);
+    default: return i->masked ? operate_masked(i, o, n) : operate(i, o->p, o->step, n);
     }
     return 0;
 }

@@ -5,7 +5,8 @@
 
 /* Elements times requests of a group at most: Ctrl-C waits for its end. */
 static const double MOST_WORK = 3e8;
-/* Rows of fewer elements share blocks; what is shorter still is copied to lie dense in them. */
+/* Rows of fewer elements share blocks, of a plane if that is no shorter; rows that are shorter still are copied
+ * to lie dense in them. */
 enum { SHORT_ROW = 512, TINY_ROW = 96 };
 
 /* ---------------------------------------------------------------------------- what fits */
@@ -329,7 +330,8 @@ static bool lay_out(npa_group *g)
     int last = g->ndim - 1;
     g->row = g->shape[last];
     bool whole = g->nsinks > 0 || g->points == g->row || g->row >= SHORT_ROW;
-    g->inner = whole ? 1 : g->row >= TINY_ROW ? 2 : g->ndim;
+    bool by_planes = g->row >= TINY_ROW && last > 0 && g->row * g->shape[last - 1] >= SHORT_ROW;
+    g->inner = whole ? 1 : by_planes ? 2 : g->ndim;
     g->stretch = 1;
     for (int i = g->ndim - g->inner; i < g->ndim; i++) {
         g->stretch *= g->shape[i];

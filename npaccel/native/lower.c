@@ -325,7 +325,8 @@ static void choose_block(const npa_group *g, npa_tape *t)
     }
     int64_t bytes = slots;
     for (int i = 0; i < g->nviews; i++) {
-        bytes += !g->views[i].hidden && g->views[i].mode <= NPA_ROWS ? g->views[i].size : 0;
+        const npa_view *v = &g->views[i];
+        bytes += !v->hidden && (v->mode == NPA_DENSE || v->mode == NPA_ROWS) ? v->size : 0;
     }
     int64_t fits = BLOCK_BYTES / (bytes > 0 ? bytes : 1);
     fits = t->n == 1 ? MOST_BLOCK : fits; /* nothing is met again */
