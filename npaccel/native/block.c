@@ -22,7 +22,7 @@ static PyObject *innermost; /* ContextVar */
 static npa_block *open_blocks, *everywhere;
 static int overrides; /* open blocks with a min_size of their own */
 static int named;     /* and those with a backend */
-size_t npa_least = SIZE_MAX;
+size_t npa_least = SIZE_MAX, npa_least_made = SIZE_MAX;
 __thread int npa_suspended, npa_whole;
 
 /* What the smallest array is that any thread's operations are recorded for: none without the guard. */
@@ -34,6 +34,7 @@ void npa_find_least(void)
             npa_least = (size_t)b->min_size;
         }
     }
+    npa_least_made = npa_least == SIZE_MAX && npa_guard_on ? npa_threshold : npa_least;
 }
 
 /* The innermost open block that this code runs in, borrowed, or NULL. */
@@ -65,9 +66,21 @@ size_t npa_threshold_here(void)
     return b != NULL && b->min_size >= 0 ? (size_t)b->min_size : npa_threshold;
 }
 
+/* Memory comes from us in this context from now on, but where the user had a say. It does after a block, too: the
+ * next block writes into what was made meanwhile. */
+static int take_memory(void)
+{
+    PyObject *memory = PyDataMem_GetHandler();
+    PyObject *before = memory == NULL ? NULL
+        : PyDataMem_SetHandler(npa_usual_handler(memory) ? npa_made_handler() : memory);
+    int status = before != NULL ? 0 : -1;
+    Py_XDECREF(before), Py_XDECREF(memory);
+    return status;
+}
+
 /* Where nothing may stay pending, nothing is recorded: what was redirected is NumPy's again, and so is all
  * that is asked of our arrays. */
-void npa_guard_set(bool on)
+int npa_guard_set(bool on)
 {
     npa_guard_on = on;
     npa_find_least();
@@ -76,6 +89,7 @@ void npa_guard_set(bool on)
     } else if (open_blocks != NULL) {
         npa_redirect_restore();
     }
+    return on ? take_memory() : 0;
 }
 
 static void link_block(npa_block *b)
@@ -131,17 +145,6 @@ static PyObject *block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)b;
 }
 
-/* Where memory comes from in this context: from us, or as the user said. */
-static int set_memory(bool inside)
-{
-    PyObject *ours = npa_made_handler(), *usual = inside ? ours : PyDataMem_DefaultHandler;
-    PyObject *memory = PyDataMem_GetHandler();
-    PyObject *before = memory == NULL ? NULL : PyDataMem_SetHandler(npa_usual_handler(memory) ? usual : memory);
-    int status = before != NULL ? 0 : -1;
-    Py_XDECREF(before), Py_XDECREF(memory);
-    return status;
-}
-
 /* NumPy looks up two context variables per operation. What is set is found in a cache; what is not
  * is looked for each time, once the context holds anything: so both are set. */
 static int set_variables(void)
@@ -153,7 +156,7 @@ static int set_variables(void)
         status = token != NULL ? 0 : -1;
     }
     Py_XDECREF(errstate), Py_XDECREF(token);
-    return status == 0 ? set_memory(true) : -1;
+    return status == 0 ? take_memory() : -1;
 }
 
 /* glibc gives memory of arrays above 128 KiB back as they die, and the next ones touch new pages: that
@@ -225,9 +228,8 @@ static PyObject *block_leave(PyObject *self, PyObject *nothing)
     } else if (now == self) {
         token = PyContextVar_Set(innermost, Py_None);
     }
-    bool left = now == self && outer == NULL;
     Py_XDECREF(token), Py_XDECREF(now);
-    return PyErr_Occurred() || (left && set_memory(false) < 0) ? NULL : Py_NewRef(Py_None);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
 static void block_free(PyObject *self)

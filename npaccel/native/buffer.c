@@ -64,11 +64,11 @@ static npa_buffer *buffer_over(npa_range *range)
     return b;
 }
 
-/* Memory for what NumPy makes in a block: ours, so that what is written into it later may wait. NULL: NumPy's own
+/* Memory for what NumPy makes: ours, so that what is written into it in a block may wait. NULL: NumPy's own
  * will do. Perhaps without the GIL; nobody waits. */
 static char *made(size_t n, bool *zero)
 {
-    if (n < npa_least || n > MOST_MADE || npa_shortage_sure((double)n) || pthread_mutex_trylock(&mutex) != 0) {
+    if (n < npa_least_made || n > MOST_MADE || npa_shortage_sure((double)n) || pthread_mutex_trylock(&mutex) != 0) {
         return NULL;
     }
     npa_range *range = npa_range_shown(n, zero);

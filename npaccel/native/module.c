@@ -577,7 +577,9 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
         npa_nursery_limit((size_t)nursery);
     }
     npa_unlock();
-    npa_guard_set(guard < 0 ? npa_guard_on : guard > 0 && failed == 0);
+    if (npa_guard_set(guard < 0 ? npa_guard_on : guard > 0 && failed == 0) < 0) {
+        return NULL;
+    }
     if (!npa_guard_on) {
         npa_leave_calls();
     }

@@ -195,12 +195,13 @@ void npa_collect_dead(void);
 /* block.c: all with the GIL */
 extern PyTypeObject npa_block_type;
 extern size_t npa_least;            /* no block takes arrays of fewer bytes */
+extern size_t npa_least_made;       /* and what NumPy makes of fewer lies in its memory */
 extern __thread int npa_suspended;  /* above 0, this thread's calls are NumPy's */
 extern __thread int npa_whole;      /* above 0, it runs a function of many small steps, whose arrays are plain */
 int npa_block_init(void);
 bool npa_in_block(void);
 size_t npa_threshold_here(void); /* SIZE_MAX without the guard */
-void npa_guard_set(bool on);
+int npa_guard_set(bool on); /* -1: error set */
 void npa_find_least(void);
 PyObject *npa_block_backend(void);
 uint64_t npa_backend_here(void); /* a number for that, 0 for none */

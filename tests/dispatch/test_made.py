@@ -1,8 +1,10 @@
-"""What NumPy makes in a block lies in memory of npaccel's, so what is written into it may wait."""
+"""What NumPy makes lies in memory of npaccel's, so what is written into it in a block may wait."""
 
 import contextvars
 import io
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 
@@ -114,33 +116,63 @@ def test_memory_lasts_after_the_block() -> None:
 
 
 @pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
-def test_other_memory_after_the_block() -> None:
-    """The context is left as it was, also by an inner block that is left first."""
+def test_what_was_made_before_the_block() -> None:
+    """From the import on large arrays lie in our memory, so writes into them wait in a later block."""
+    expected = np.ones(SHAPE)
+    u, small = np.ones(SHAPE), np.ones(LESS)
+    sweep(expected)
+    npaccel.evaluate(u)
+    before = npaccel.stats()["flushes"]
+    with npaccel.accelerate():
+        sweep(u)
+        sweep(small)
+        assert npaccel.stats()["flushes"] - before <= 1
+    assert np.asarray(u).tobytes() == expected.tobytes()
+
+
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
+def test_what_is_made_after_the_block() -> None:
     with npaccel.accelerate():
         with npaccel.accelerate():
             pass
         before = npaccel.stats()["live_ranges"]
         x = np.empty(SHAPE)
         assert npaccel.stats()["live_ranges"] == before + 1
-    y = np.empty(SHAPE)
-    assert npaccel.stats()["live_ranges"] == before + 1
-    assert (x.size, y.size) == (60_000, 60_000)
+    y, small = np.empty(SHAPE), np.empty(LESS)
+    assert npaccel.stats()["live_ranges"] == before + 2
+    assert (x.size, y.size, small.size) == (60_000, 60_000, 600)
 
 
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
 def test_contexts_and_threads() -> None:
-    """A context copied in a block keeps its handler, which gives NumPy's memory later."""
+    """A context has our memory once a block was entered in it; another's is NumPy's."""
     with npaccel.accelerate():
-        context = contextvars.copy_context()
         u = np.ones(SHAPE)
         results: list[np.ndarray] = []
         thread = threading.Thread(target=lambda: results.append(np.ones(SHAPE) + u))
         thread.start()
         thread.join()
+    inside, outside = contextvars.copy_context(), contextvars.Context()
     before = npaccel.stats()["live_ranges"]
-    late = context.run(lambda: np.ones(SHAPE))
+    theirs = outside.run(lambda: np.ones(SHAPE))
     assert npaccel.stats()["live_ranges"] <= before
-    assert late.sum() == 60_000
-    assert results[0].sum() == 120_000
+    before = npaccel.stats()["live_ranges"]
+    ours = inside.run(lambda: np.ones(SHAPE))
+    assert npaccel.stats()["live_ranges"] == before + 1
+    assert (theirs.sum(), ours.sum(), results[0].sum()) == (60_000, 60_000, 120_000)
+
+
+def test_guard_off() -> None:
+    """Where nothing may wait, memory is NumPy's."""
+    code = """
+import numpy as np, npaccel
+x = np.ones((300, 200))
+with npaccel.accelerate():
+    x[1:] += x[:-1]
+assert npaccel.stats()["live_ranges"] == 0 and x[-1, 0] == 2
+"""
+    environment = {**os.environ, "NPACCEL_GUARD": "off", "PYTHONWARNINGS": "ignore"}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
 def test_resized() -> None:
