@@ -341,6 +341,9 @@ def memory_limit() -> int:
 def guarded() -> bool:
     """Whether results may stay pending past a call: the guard is on, and works here."""
 
+def memory(ours: bool, /) -> None:
+    """Whether large arrays that NumPy makes in this context lie in our memory; entering a block says so."""
+
 def primitives(level: str = ..., /) -> tuple[str, int]: ...
 def system_calls() -> tuple[int, int, int, int, int]:
     """(errno that stops them from being served, functions of the C library that are replaced,

@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,16 @@ def skip_what_needs_pending(request: pytest.FixtureRequest) -> None:
     limited = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
     if request.node.get_closest_marker("room") and limited:
         pytest.skip("the guard has an eighth of an address space that is limited")
+
+
+@pytest.fixture
+def numpys_memory() -> Iterator[None]:
+    """Arrays that NumPy makes meanwhile lie in its own memory, as before npaccel is imported."""
+    from npaccel import _native
+
+    _native.memory(False)
+    yield
+    _native.memory(True)
 
 
 @pytest.fixture(scope="session")

@@ -66,16 +66,21 @@ size_t npa_threshold_here(void)
     return b != NULL && b->min_size >= 0 ? (size_t)b->min_size : npa_threshold;
 }
 
-/* Memory comes from us in this context from now on, but where the user had a say. It does after a block, too: the
- * next block writes into what was made meanwhile. */
-static int take_memory(void)
+/* Memory comes from us in this context from now on, or from NumPy, but where the user had a say. It does from us
+ * after a block, too: the next block writes into what was made meanwhile. */
+static int take_memory(bool ours)
 {
-    PyObject *memory = PyDataMem_GetHandler();
-    PyObject *before = memory == NULL ? NULL
-        : PyDataMem_SetHandler(npa_usual_handler(memory) ? npa_made_handler() : memory);
+    PyObject *memory = PyDataMem_GetHandler(), *usual = ours ? npa_made_handler() : PyDataMem_DefaultHandler;
+    PyObject *before = memory == NULL ? NULL : PyDataMem_SetHandler(npa_usual_handler(memory) ? usual : memory);
     int status = before != NULL ? 0 : -1;
     Py_XDECREF(before), Py_XDECREF(memory);
     return status;
+}
+
+PyObject *npa_py_memory(PyObject *module, PyObject *ours)
+{
+    (void)module;
+    return take_memory(PyObject_IsTrue(ours) > 0) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 /* Where nothing may stay pending, nothing is recorded: what was redirected is NumPy's again, and so is all
@@ -89,7 +94,7 @@ int npa_guard_set(bool on)
     } else if (open_blocks != NULL) {
         npa_redirect_restore();
     }
-    return on ? take_memory() : 0;
+    return on ? take_memory(true) : 0;
 }
 
 static void link_block(npa_block *b)
@@ -156,7 +161,7 @@ static int set_variables(void)
         status = token != NULL ? 0 : -1;
     }
     Py_XDECREF(errstate), Py_XDECREF(token);
-    return status == 0 ? take_memory() : -1;
+    return status == 0 ? take_memory(true) : -1;
 }
 
 /* glibc gives memory of arrays above 128 KiB back as they die, and the next ones touch new pages: that

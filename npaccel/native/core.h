@@ -41,12 +41,14 @@ struct npa_range {
     size_t size;   /* bytes asked for */
     size_t span;   /* bytes reserved at home, a multiple of its region's granule */
     void *buffer;  /* record.c's own */
+    bool sealed;   /* published, and write-protected */
     npa_range *next; /* free list */
 };
 
 typedef struct {
     size_t reserved, live_ranges, live_bytes, nursery_bytes, mappings, mapping_budget;
-    size_t published, recycled, fresh;
+    size_t published, recycled, fresh, sealed;
+    uint64_t broken; /* seals, by writes */
 } npa_memory_stats;
 
 /* Reserve the address space, an eighth of what is left where that is limited. 0, or an errno: then ranges can't be had and nothing is deferred. */
@@ -65,9 +67,20 @@ npa_range *npa_range_find(const void *p);
 char *npa_range_work(npa_range *range);
 /* The work pages appear at home, readable, writable and full, in one step. 0 or an errno. */
 int npa_range_publish(npa_range *range);
+/* Whether nothing stands in the way of a read, or of a write. Async-signal-safe. */
+static inline bool npa_range_serves(const npa_range *range, bool write)
+{
+    return __atomic_load_n(&range->work, __ATOMIC_ACQUIRE) == range->home &&
+           !(write && __atomic_load_n(&range->sealed, __ATOMIC_ACQUIRE));
+}
 /* A published range's pages leave home (guarded again) and become work pages. 0 or an errno; EBUSY:
  * a system call is using it. */
 int npa_range_withdraw(npa_range *range);
+/* A published range's pages stay at home, where a write faults from now on. 0 or an errno; EBUSY: as above. */
+int npa_range_seal(npa_range *range);
+void npa_range_unseal(npa_range *range); /* nothing, if it is not sealed */
+void npa_range_break(npa_range *range);  /* the same, because of a write */
+void npa_ranges_unseal(void);
 /* `dead` is over, and its work pages, as they are, become those of `heir`, which has none yet. False:
  * nothing happened, they are of different kinds. */
 bool npa_range_inherit(npa_range *heir, npa_range *dead);
@@ -97,7 +110,7 @@ static inline bool npa_is_home(const void *p)
 /* -------------------------------------------------------------------------------- guard.c */
 
 /* Install the fault handler and start the evaluator thread at first fault. serve(range) runs on
- * that thread, without the GIL; after it the range is published or the fault is a real one. */
+ * that thread, without the GIL; after it the range is published, and not sealed, or the fault is a real one. */
 int npa_guard_install(void (*serve)(npa_range *range));
 /* Whether our handler is still the one in force (re-chains if it is not); cheap (one sigaction). */
 bool npa_guard_check(void);
@@ -109,6 +122,26 @@ enum { NPA_NOT_WATCHED, NPA_WATCH_RETRY, NPA_WATCH_PENDING };
 void npa_guard_watch(int (*watched)(const void *address), void (*serve)(const void *address));
 /* As if all of [low, high) were read, or written, but for the fault. Keeps errno. */
 void npa_guard_settle(const char *low, const char *high, bool written);
+
+/* Memory that is written again and again while requests are to read it: each time they run, which costs more than
+ * reading at once does. From the second time on the next 4, 8, 16 ... requests read it at once. */
+typedef struct {
+    unsigned char writes;
+    unsigned short reads; /* that are to come */
+} npa_patience;
+static inline void npa_patience_tried(npa_patience *p)
+{
+    enum { MOST = 12 };
+    p->writes = (unsigned char)(p->writes < MOST ? p->writes + 1 : MOST);
+    p->reads = (unsigned short)(p->writes > 1 ? 1 << p->writes : 0);
+}
+/* Whether a request may wait that reads it. */
+static inline bool npa_patience_left(npa_patience *p)
+{
+    bool left = p->reads == 0;
+    p->reads = (unsigned short)(left ? 0 : p->reads - 1);
+    return left;
+}
 
 /* -------------------------------------------------------------------------------- watch.c */
 
@@ -123,7 +156,7 @@ struct npa_watch {
     char *armed_low, *armed_high;
     char *ends; /* copy of the bytes before `low` and from `high` on, while held */
     bool exported; /* somebody may write into it through a buffer, in a system call */
-    unsigned char caught; /* writes while requests were to read it */
+    npa_patience patience;
     npa_watch *next; /* of its bucket, or free */
 };
 typedef struct {

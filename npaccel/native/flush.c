@@ -553,6 +553,9 @@ void npa_serve_fault(npa_range *range)
     npa_lock_native();
     npa_buffer *b = range->buffer;
     if (b != NULL && b->index >= 0 && npa_q.nrequests > 0) { /* written, or must not change */
+        if (range->sealed) {
+            npa_patience_tried(&b->patience);
+        }
         if (!run_touched()) {
             no_memory();
         }
@@ -577,6 +580,9 @@ void npa_serve_fault(npa_range *range)
             no_memory();
         }
     }
+    if (b == NULL || b->index < 0) { /* a write, of what requests only read */
+        npa_range_break(range);
+    }
     npa_unlock();
 }
 
@@ -586,9 +592,10 @@ void npa_serve_write(const void *address)
     npa_lock_native();
     npa_watch *w = npa_watch_around(address, (const char *)address + 1);
     if (w != NULL && npa_watch_held(w)) {
-        unsigned char caught = w->caught;
+        npa_patience before = w->patience;
         if (run_touched()) {
-            w->caught = caught + 1; /* once, though its ends may have been found changed too */
+            w->patience = before; /* once, though its ends may have been found changed too */
+            npa_patience_tried(&w->patience);
         } else {
             no_memory();
         }
@@ -966,6 +973,18 @@ static bool away(PyArrayObject *array)
     return range != NULL && range->work != range->home;
 }
 
+/* It may be written: what reads it has run. */
+static int open_sealed(npa_buffer *b)
+{
+    if (npa_q.nrequests > 0 && b->index >= 0 && npa_flush() < 0) {
+        return -1;
+    }
+    npa_lock();
+    npa_range_unseal(b->range);
+    npa_unlock();
+    return 0;
+}
+
 int npa_touch(PyArrayObject *array, bool write)
 {
     if (npa_sections > 0 && npa_section_stop(array, NULL) < 0) {
@@ -974,10 +993,13 @@ int npa_touch(PyArrayObject *array, bool write)
     if (away(array) && show(array, write) < 0) {
         return -1;
     }
+    npa_buffer *b = npa_buffer_of(array);
+    if (write && b != NULL && b->range->sealed && open_sealed(b) < 0) {
+        return -1;
+    }
     if (npa_q.nrequests == 0) {
         return npa_warnings_found() ? npa_issue_warnings() : 0;
     }
-    npa_buffer *b = npa_buffer_of(array);
     if (b != NULL) {
         bool hidden = b->range->work != b->range->home;
         if (!b->pending && (b->index < 0 || !(write || hidden))) {

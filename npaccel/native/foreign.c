@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { SMALL = 64 << 10, OWN_SMALL = 16 << 10, MOST_COPIES = 16 << 20, MOST_CAUGHT = 2 };
+enum { SMALL = 64 << 10, OWN_SMALL = 16 << 10, MOST_COPIES = 16 << 20 };
 
 static getbufferproc numpy_getbuffer;
 static bool exports_unknown; /* one could not be noted */
@@ -208,17 +208,23 @@ bool npa_foreign_waits(PyArrayObject *a)
 
 /* --------------------------------------------------------------------------- while pending */
 
+/* Ours, and shown. A copy on a device stays where the array is hidden. */
+static bool keep(npa_buffer *b)
+{
+    return npa_patience_left(&b->patience) &&
+           (npa_stores != NULL ? npa_range_withdraw(b->range) : npa_range_seal(b->range)) == 0;
+}
+
 bool npa_hold(npa_buffer *b, PyArrayObject *a)
 {
     if (b->source != NULL || b->constant) {
         return true;
     }
-    if (b->range != NULL) { /* hidden again, so that any touch makes the request run */
-        return b->fresh || b->range->work != b->range->home ||
-               (!b->exported && npa_range_withdraw(b->range) == 0);
+    if (b->range != NULL) {
+        return b->fresh || b->range->work != b->range->home || (!b->exported && keep(b));
     }
     npa_watch *w = b->watch;
-    if (w == NULL || !npa_guard_on || w->exported || exports_unknown || w->caught >= MOST_CAUGHT) {
+    if (w == NULL || !npa_guard_on || w->exported || exports_unknown || !npa_patience_left(&w->patience)) {
         return false;
     }
     char *low, *high;
@@ -272,7 +278,9 @@ int npa_foreign_settle(bool alone)
                 return -1;
             }
             b->replaced = copy;
-            b->watch->caught += changed;
+            if (changed) {
+                npa_patience_tried(&b->watch->patience);
+            }
         } else if (!alone && b->replaced == NULL && npa_watch_has_ends(b->watch)) {
             npa_q.repeatable |= npa_watch_held(b->watch);
         }
@@ -294,6 +302,12 @@ void npa_foreign_end(npa_buffer *b)
     free(b);
 }
 
+void npa_open_all(void)
+{
+    npa_watch_open_all();
+    npa_ranges_unseal();
+}
+
 /* -------------------------------------------------------------------------------- exports */
 
 /* memoryview asks like this, without "writable", and can be written through all the same. */
@@ -305,7 +319,7 @@ static bool may_write(PyArrayObject *a, int flags)
 
 static int export_own(PyArrayObject *a, npa_buffer *b, int flags)
 {
-    if (npa_touch(a, may_write(a, flags)) < 0) {
+    if (npa_touch(a, may_write(a, flags) || b->range->sealed) < 0) {
         return -1;
     }
     b->exported = true;

@@ -83,12 +83,6 @@ clock_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static bool
-is_published(const npa_range *range)
-{
-    return __atomic_load_n(&range->work, __ATOMIC_ACQUIRE) == range->home;
-}
-
 /* --------------------------------------------------------------------------- the evaluator */
 
 static void
@@ -107,7 +101,7 @@ serve_notes(void)
         if (oldest->range == NULL) {
             guard.serve_write(oldest->address);
         }
-        else if (!is_published(oldest->range)) {
+        else if (!npa_range_serves(oldest->range, true)) {
             guard.serve(oldest->range);
         }
         atomic_int *served = &oldest->served;
@@ -304,7 +298,7 @@ serve_write(const void *address)
 static bool
 serve_fault(npa_range *range)
 {
-    if (is_published(range)) {
+    if (npa_range_serves(range, true)) {
         return true; /* another thread's touch, or a withdrawal between fault and handler */
     }
     int evaluator = atomic_load(&guard.evaluator);
@@ -318,10 +312,10 @@ serve_fault(npa_range *range)
     else {
         post_and_wait(range, NULL);
     }
-    if (is_published(range)) {
+    if (npa_range_serves(range, true)) {
         atomic_fetch_add_explicit(&guard.successes, 1, memory_order_relaxed);
     }
-    return true; /* if it is not published it faults again, a bounded number of times */
+    return true; /* if it does not serve it faults again, a bounded number of times */
 }
 
 static void
@@ -348,7 +342,7 @@ npa_guard_settle(const char *low, const char *high, bool written)
     atomic_thread_fence(memory_order_seq_cst); /* after what the caller did to be seen, syscalls.c */
     repeats = 0; /* a call that gave up is no crash: the next one tries again */
     for (npa_range *r; at < high && (r = npa_range_find(at)) != NULL; at = r->home + r->span) {
-        while (!is_published(r) && !is_stuck(at) && serve_fault(r)) {
+        while (!npa_range_serves(r, written) && !is_stuck(at) && serve_fault(r)) {
         }
     }
     while (written && (at = npa_watch_armed(low, high)) != NULL && serve_write(at)) {

@@ -77,7 +77,7 @@ static PyObject *call_settled(PyObject *self, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     npa_lock();
-    npa_watch_open_all(); /* it may write into one of them */
+    npa_open_all(); /* it may write into one of them */
     npa_unlock();
     while (k < nsettled && !PyType_IsSubtype(Py_TYPE(self), settled[k].type)) {
         k++;

@@ -69,7 +69,7 @@ struct slot {
     pages_at pages;
     size_t filled; /* bytes from the start that may have pages */
     slot *lender;  /* BORROWED: whose pages `work` are */
-    neighbours links[2]; /* while warm */
+    neighbours links[2]; /* while warm; the first while sealed */
 };
 
 typedef struct {
@@ -90,7 +90,7 @@ static struct {
     char *base;
     size_t total, page, limit; /* total: bytes of homes, and the distance to the twins */
     region regions[REGIONS];
-    list by_age;
+    list by_age, sealed;
     slot *spare;    /* structs not yet used */
     slot *retired;  /* and of homes that were joined */
     size_t spares, islands;
@@ -114,7 +114,7 @@ atomic_bool npa_memory_lacks;
 /* ---------------------------------------------------------------------------------- lists */
 
 static void
-push_warm(list *to, slot *s, int which)
+push(list *to, slot *s, int which)
 {
     s->links[which] = (neighbours){.older = to->newest, .newer = NULL};
     if (to->newest) {
@@ -127,7 +127,7 @@ push_warm(list *to, slot *s, int which)
 }
 
 static void
-drop_warm(list *from, slot *s, int which)
+drop(list *from, slot *s, int which)
 {
     neighbours *at = &s->links[which];
     *(at->older ? &at->older->links[which].newer : &from->oldest) = at->newer;
@@ -149,8 +149,8 @@ make_cold(slot *s)
 static void
 make_warm(slot *s)
 {
-    push_warm(&space.regions[s->region].warm[s->class], s, BY_CLASS);
-    push_warm(&space.by_age, s, BY_AGE);
+    push(&space.regions[s->region].warm[s->class], s, BY_CLASS);
+    push(&space.by_age, s, BY_AGE);
     s->warm = true;
     space.stats.nursery_bytes += s->filled;
     space.islands += s->pages == AT_HOME;
@@ -159,8 +159,8 @@ make_warm(slot *s)
 static void
 unwarm(slot *s)
 {
-    drop_warm(&space.regions[s->region].warm[s->class], s, BY_CLASS);
-    drop_warm(&space.by_age, s, BY_AGE);
+    drop(&space.regions[s->region].warm[s->class], s, BY_CLASS);
+    drop(&space.by_age, s, BY_AGE);
     s->warm = false;
     space.stats.nursery_bytes -= s->filled;
     space.islands -= s->pages == AT_HOME;
@@ -675,6 +675,7 @@ make_live(slot *s, size_t bytes)
 {
     s->range.size = bytes;
     s->range.buffer = NULL;
+    s->range.sealed = false;
     s->range.next = NULL;
     set_work(s, s->pages == AT_HOME ? s->range.home : NULL);
     space.stats.live_ranges++;
@@ -882,6 +883,68 @@ npa_range_publish(npa_range *range)
     return 0;
 }
 
+static void
+set_sealed(slot *s, bool sealed)
+{
+    __atomic_store_n(&s->range.sealed, sealed, __ATOMIC_RELEASE); /* guard.c reads it unlocked */
+    if (sealed) {
+        push(&space.sealed, s, BY_CLASS);
+        space.stats.sealed++;
+    }
+    else {
+        drop(&space.sealed, s, BY_CLASS);
+        space.stats.sealed--;
+    }
+}
+
+int
+npa_range_seal(npa_range *range)
+{
+    slot *s = (slot *)range;
+    if (range->sealed) {
+        return 0;
+    }
+    set_sealed(s, true); /* first: who faults from here on must wait for the caller's lock */
+    bool used = npa_calls_use(range->home, range->home + range->span);
+    if (!used && mprotect(range->home, range->span, PROT_READ) == 0) {
+        return 0;
+    }
+    set_sealed(s, false);
+    return used ? EBUSY : errno;
+}
+
+static void
+allow_writes(char *at, size_t span)
+{
+    if (mprotect(at, span, RW) != 0) {
+        lost("npaccel: cannot open an array's pages");
+    }
+}
+
+void
+npa_range_unseal(npa_range *range)
+{
+    if (range->sealed) {
+        allow_writes(range->home, range->span);
+        set_sealed((slot *)range, false);
+    }
+}
+
+void
+npa_range_break(npa_range *range)
+{
+    space.stats.broken += range->sealed;
+    npa_range_unseal(range);
+}
+
+void
+npa_ranges_unseal(void)
+{
+    while (space.sealed.newest != NULL) {
+        npa_range_unseal(&space.sealed.newest->range);
+    }
+}
+
 /* Where a hole at home might be given to another thread: close home before the pages leave. */
 static int
 withdraw_slowly(slot *s)
@@ -893,14 +956,12 @@ withdraw_slowly(slot *s)
     }
     int error = move(home, twin, span, MREMAP_DONTUNMAP);
     if (error) {
-        if (mprotect(home, span, RW) != 0) {
+        if (mprotect(home, span, s->range.sealed ? PROT_READ : RW) != 0) {
             lost("npaccel: cannot open an array's pages again");
         }
         return error;
     }
-    if (mprotect(twin, span, RW) != 0) {
-        lost("npaccel: cannot open an array's pages");
-    }
+    allow_writes(twin, span);
     map_over(home, span, PROT_NONE); /* merges with its neighbours; if not, it is guarded anyway */
     return 0;
 }
@@ -922,6 +983,10 @@ npa_range_withdraw(npa_range *range)
     if (space.low) {
         fill_hole(range->home, range->span);
     }
+    if (range->sealed) { /* it took that along */
+        allow_writes(range->work, range->span);
+        set_sealed(s, false);
+    }
     s->pages = AT_TWIN;
     space.islands += !s->twin_island;
     s->twin_island = true;
@@ -932,6 +997,7 @@ void
 npa_range_free(npa_range *range)
 {
     slot *s = (slot *)range;
+    npa_range_unseal(range);
     atomic_store_explicit(&s->live, false, memory_order_release);
     space.stats.live_ranges--;
     space.stats.live_bytes -= range->size;
@@ -963,6 +1029,7 @@ npa_range_inherit(npa_range *heir, npa_range *dead)
     if (heir->work || !work || s->region != d->region || s->class != d->class) {
         return false;
     }
+    npa_range_unseal(dead);
     slot *lender = d->pages == BORROWED ? d->lender : d;
     lender->filled = lender->filled > d->filled ? lender->filled : d->filled;
     space.islands += d->pages == AT_HOME; /* as a warm slot's that lends; a borrowed one's is counted */

@@ -566,7 +566,7 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     int failed = 0;
     npa_lock();
     if (guard == 0) {
-        npa_watch_open_all();
+        npa_open_all();
     } else if (guard > 0 && !npa_guard_on) {
         failed = npa_memory_init();
         failed = failed ? failed : npa_guard_install(npa_serve_fault);
@@ -684,7 +684,7 @@ static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
         {"plan_misses", c.plan_misses}, {"fault_evaluations", c.fault_evaluations},
         {"fault_programs", c.fault_programs}, {"fault_misses", c.fault_misses},
         {"rests", c.rests}, {"left_to_numpy", c.passed}, {"snapshots", c.snapshots},
-        {"early_reads", c.early_reads}, {"write_faults", w.faults}, {"armed_blocks", w.armed},
+        {"early_reads", c.early_reads}, {"write_faults", w.faults + m.broken}, {"armed_blocks", w.armed + m.sealed},
         {"guard_faults", npa_guard_on ? npa_guard_faults() : 0}, {"not_deferred", c.not_deferred},
         {"live_ranges", m.live_ranges}, {"live_bytes", m.live_bytes},
         {"nursery_bytes", m.nursery_bytes}, {"mappings", m.mappings},
@@ -768,6 +768,7 @@ static PyMethodDef methods[] = {
     {"checks_here", py_checks_here, METH_O, "The same for this thread; -1: the setting. What it was."},
     {"memory_limit", py_memory_limit, METH_NOARGS, "Bytes of memory that this process may have."},
     {"guarded", py_guarded, METH_NOARGS, "Whether results may stay pending past a call."},
+    {"memory", npa_py_memory, METH_O, "Whether large arrays that NumPy makes in this context lie in our memory."},
     {"system_calls", npa_system_calls, METH_NOARGS, "How system calls are served."},
     {"primitives", npa_primitives_py, METH_VARARGS,
      "(level, how many) of operations on blocks; an argument chooses the level, for rules to come."},

@@ -34,6 +34,9 @@ static char *place_of(PyArrayObject *a, bool write)
         return NULL;
     }
     b->fresh &= !write;
+    if (write) {
+        npa_range_unseal(b->range);
+    }
     return work + (PyArray_BYTES(a) - home);
 }
 

@@ -447,7 +447,7 @@ static int enter_in_queue(draft *d, PyObject **results)
     /* faulthandler.enable() and the like take the signal: take it back before anything waits. */
     if (npa_q.nrequests == 0 && !npa_guard_check() && !npa_guard_check()) {
         npa_guard_set(false);
-        npa_watch_open_all();
+        npa_open_all();
         draft_drop(d);
         return 0;
     }

@@ -58,6 +58,7 @@ typedef struct npa_buffer {
     npa_watch *watch; /* of a foreign block that can be protected */
     bool constant;    /* a bytes object's: nobody writes it */
     char *source;     /* of a copy: where the bytes came from; base is malloc's */
+    npa_patience patience;
     char *replaced;   /* a mapping with the watched block's bytes as they were when first read */
     bool exported;    /* of a range: somebody may have a buffer on it */
     int32_t index;   /* in the queue, -1 when not there */
@@ -202,6 +203,7 @@ int npa_block_init(void);
 bool npa_in_block(void);
 size_t npa_threshold_here(void); /* SIZE_MAX without the guard */
 int npa_guard_set(bool on); /* -1: error set */
+PyObject *npa_py_memory(PyObject *module, PyObject *ours); /* for Python */
 void npa_find_least(void);
 PyObject *npa_block_backend(void);
 uint64_t npa_backend_here(void); /* a number for that, 0 for none */
@@ -376,6 +378,7 @@ int npa_foreign_settle(bool alone);
 /* After one: somebody wrote meanwhile into bytes that it read. Settle, and run it again. */
 bool npa_foreign_disturbed(void);
 bool npa_foreign_waits(PyArrayObject *a); /* whether a request in the queue names its memory */
+void npa_open_all(void); /* all that is protected from writes, with the lock */
 void npa_foreign_end(npa_buffer *b); /* after it; frees b, not its owner */
 /* A buffer on `a` is about to be handed out. 0 or -1. */
 int npa_export(PyArrayObject *a, int flags);

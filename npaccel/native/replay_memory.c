@@ -120,9 +120,13 @@ int npa_frame_inputs_ready(const npa_replay *r, npa_frame *f)
 bool npa_frame_take_pages(const npa_replay *r, npa_frame *f)
 {
     for (int i = 0; i < r->nblocks; i++) {
-        bool root = r->blocks[i].kind == NPA_BLOCK_ROOT && f->q.buffers[i] == &f->buffers[i];
-        npa_range *range = root ? npa_range_find(f->buffers[i].base) : NULL;
-        if (range != NULL && (f->buffers[i].base = npa_range_work(range)) == NULL) {
+        bool root = r->blocks[i].kind == NPA_BLOCK_ROOT, host = f->q.buffers[i] == &f->buffers[i];
+        bool written = root || (r->blocks[i].written && r->blocks[i].kind < NPA_BLOCK_ROOT);
+        npa_range *range = written ? npa_range_find(f->buffers[i].base) : NULL;
+        if (range != NULL) {
+            npa_range_unseal(range);
+        }
+        if (root && host && range != NULL && (f->buffers[i].base = npa_range_work(range)) == NULL) {
             return false;
         }
     }

@@ -299,7 +299,7 @@ npa_watch_new(char *base, size_t size)
     if (low < high && low < atomic_load(&npa_watched.low)) {
         atomic_store(&npa_watched.low, low);
     }
-    w->exported = false, w->caught = 0;
+    w->exported = false, w->patience = (npa_patience){0};
     w->next = *bucket, *bucket = w;
     atomic_store(&w->state, OPEN);
     enter_in_order(w);

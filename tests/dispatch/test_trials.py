@@ -52,6 +52,7 @@ def counts(program: Callable[[], object]) -> tuple[int, int]:
 
 
 @pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
+@pytest.mark.usefixtures("numpys_memory")
 @pytest.mark.parametrize("paces", [NUMPY_WINS, NUMPY_LOSES])
 def test_the_way_that_takes_less_is_kept(
     trials: Callable[[tuple[int, int]], None], paces: tuple[int, int]
@@ -118,6 +119,7 @@ def test_what_may_have_other_bits_is_always_recorded(
     assert recorded >= 60
 
 
+@pytest.mark.usefixtures("numpys_memory")
 def test_inner_and_outer_loops(trials: Callable[[tuple[int, int]], None]) -> None:
     def program(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
         for _ in range(6):

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing import shared_memory
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,14 @@ Write = Callable[[Array], object]
 BIG = 1 << 17  # float64: 1 MiB, memory that is protected
 SMALL = 1000  # memory that is copied
 PAGE = mmap.PAGESIZE
+
+
+@pytest.fixture(autouse=True, params=["ours", "NumPy's"])
+def memory(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whose memory the programs' arrays lie in."""
+    _native.memory(request.param == "ours")
+    yield
+    _native.memory(True)
 
 
 def view_of(a: Any) -> Any:
@@ -387,6 +395,7 @@ def test_views_of_one_array() -> None:
 
 
 def test_a_row_of_a_large_matrix_is_not_a_matter_of_the_whole() -> None:
+    _native.memory(False)  # of ours, all is protected or nothing
     a = np.ones((64, BIG))
     y = npaccel.asarray(a[7]) * 2.0
     assert _native.is_pending(y)

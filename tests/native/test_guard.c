@@ -31,6 +31,7 @@ serve(npa_range *range)
         CHECK(npa_range_publish(range) == 0);
         atomic_fetch_add(&served, 1);
     }
+    npa_range_break(range);
     pthread_mutex_unlock(&lock);
 }
 
@@ -106,6 +107,44 @@ test_readers(void)
     for (int i = 0; i < RANGES; i++) {
         free_range(shared[i]);
     }
+}
+
+static void *
+write_one(void *place)
+{
+    *(volatile long *)place = 77;
+    return NULL;
+}
+
+/* Reads of a sealed range are no faults; a write breaks the seal first, on whatever thread. */
+static void
+test_seal(void)
+{
+    npa_range *r = new_range(700 * KIB, 5);
+    volatile long *home = (volatile long *)r->home;
+    size_t n = r->size / sizeof(long);
+    CHECK(home[0] == 5);
+    for (int i = 1; i < 300; i++) {
+        npa_memory_stats before, after;
+        pthread_mutex_lock(&lock);
+        CHECK(npa_range_seal(r) == 0);
+        npa_memory_read_stats(&before);
+        pthread_mutex_unlock(&lock);
+        uint64_t faults = npa_guard_faults();
+        CHECK(home[n - 1] == 5 && home[i] == 5 && npa_guard_faults() == faults);
+        if (i % 2) {
+            write_one((void *)&home[i]);
+        }
+        else {
+            pthread_t other;
+            CHECK(pthread_create(&other, NULL, write_one, (void *)&home[i]) == 0);
+            pthread_join(other, NULL);
+        }
+        npa_memory_read_stats(&after);
+        CHECK(home[i] == 77 && npa_guard_faults() == faults + 1);
+        CHECK(after.broken == before.broken + 1 && after.sealed == before.sealed - 1);
+    }
+    free_range(r);
 }
 
 static atomic_bool stop;
@@ -418,6 +457,7 @@ main(void)
     npa_nursery_limit((size_t)64 << 20);
     test_touch();
     test_readers();
+    test_seal();
     test_withdraw(2000);
     test_crashes();
     test_fork_while_touched();

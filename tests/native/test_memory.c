@@ -37,6 +37,23 @@ readable(const void *p)
     return true;
 }
 
+/* Whether it may be written; its first byte is. */
+static bool
+writable(void *p)
+{
+    static int pipes[2] = {-1, -1};
+    if (pipes[0] < 0) {
+        CHECK(pipe(pipes) == 0);
+    }
+    char c = 1;
+    CHECK(write(pipes[1], &c, 1) == 1);
+    if (read(pipes[0], p, 1) == 1) {
+        return true;
+    }
+    CHECK(errno == EFAULT && read(pipes[0], &c, 1) == 1);
+    return false;
+}
+
 /* VMAs of this process, to hold against what the core counts. */
 static size_t
 count_maps(void)
@@ -133,6 +150,40 @@ test_shown(void)
 }
 
 /* Pages of a freed range serve the next, from any state, and are dropped past the limit. */
+/* A sealed range is read where it is; whoever withdraws, frees or inherits it gets pages to write to. */
+static void
+test_sealed(void)
+{
+    for (int i = 0; i < SIZES; i++) {
+        size_t n = sizes[i], before = stats().sealed;
+        bool zero;
+        npa_range *r = npa_range_shown(n, &zero), *heir;
+        char *home = r->home, *last = home + n - 1;
+        *last = 3;
+        CHECK(npa_range_serves(r, true) && npa_range_seal(r) == 0 && npa_range_seal(r) == 0);
+        CHECK(npa_range_serves(r, false) && !npa_range_serves(r, true) && stats().sealed == before + 1);
+        CHECK(readable(home) && !writable(home) && !writable(last) && *last == 3);
+        CHECK(npa_range_publish(r) == 0 && npa_range_work(r) == home && !writable(home));
+        npa_range_break(r);
+        CHECK(writable(home) && npa_range_serves(r, true) && stats().sealed == before);
+        npa_range_unseal(r);
+        CHECK(npa_range_seal(r) == 0 && npa_range_withdraw(r) == 0 && !readable(home));
+        CHECK(!r->sealed && r->work[n - 1] == (n == 1 ? 1 : 3) && writable(r->work));
+        CHECK(npa_range_publish(r) == 0 && writable(home) && *last == (n == 1 ? 1 : 3));
+        CHECK(npa_range_seal(r) == 0);
+        npa_ranges_unseal();
+        CHECK(stats().sealed == 0 && writable(home) && npa_range_seal(r) == 0);
+        heir = npa_range_new(n);
+        CHECK(npa_range_inherit(heir, r) && writable(heir->work) && stats().sealed == 0);
+        CHECK(npa_range_publish(heir) == 0 && npa_range_seal(heir) == 0);
+        npa_range_free(heir);
+        CHECK((r = npa_range_shown(n, &zero)) && writable(r->home) && writable(r->home + n - 1));
+        npa_range_free(r);
+    }
+    CHECK(stats().broken == SIZES);
+    npa_nursery_trim(0);
+}
+
 static void
 test_nursery(void)
 {
@@ -213,7 +264,7 @@ test_random(int steps)
         if (live[k].mark) {
             CHECK(memcmp(last, &live[k].mark, 8) == 0 && memcmp(r->work, &live[k].mark, 8) == 0);
         }
-        switch ((dice >> 40) % 5) {
+        switch ((dice >> 40) % 6) {
         case 0:
             npa_range_free(r);
             live[k].range = NULL;
@@ -224,7 +275,11 @@ test_random(int steps)
         case 2:
             CHECK(npa_range_publish(r) == (r->work ? 0 : EINVAL));
             break;
+        case 3:
+            CHECK(r->work != r->home || npa_range_seal(r) == 0);
+            break;
         default:
+            npa_range_unseal(r);
             live[k].mark = dice | 1;
             memcpy(npa_range_work(r), &live[k].mark, 8);
             memcpy(r->work + r->size - 8, &live[k].mark, 8);
@@ -443,6 +498,7 @@ main(void)
     CHECK(npa_memory_init() == 0 && npa_memory_init() == 0);
     test_life();
     test_shown();
+    test_sealed();
     test_nursery();
     test_random(200000);
     test_holes(2000);

@@ -39,6 +39,7 @@ static void serve(npa_range *range)
         CHECK(npa_range_publish(range) == 0);
         atomic_fetch_add(&served, 1);
     }
+    npa_range_break(range);
     pthread_mutex_unlock(&lock);
 }
 
@@ -376,6 +377,7 @@ static void test_used(void *library)
     CHECK(!npa_calls_use(r->home, r->home + 100) && !npa_calls_use(data, data + 1));
     pthread_mutex_lock(&lock);
     CHECK(npa_range_withdraw(r) == EBUSY && r->work == r->home);
+    CHECK(npa_range_seal(r) == EBUSY && !r->sealed);
     pthread_mutex_unlock(&lock);
     CHECK(!hold());
     for (int i = 0; i < THREADS; i++) {
@@ -388,6 +390,12 @@ static void test_used(void *library)
     }
     CHECK(hold());
     settle(true);
+    pthread_mutex_lock(&lock);
+    CHECK(npa_range_seal(r) == 0);
+    pthread_mutex_unlock(&lock);
+    CHECK(find(library, "call_send")(to, r->home, 100) == 100 && r->sealed); /* is a read */
+    CHECK(find(library, "call_recv")(from, r->home + 300, 100) == 100 && !r->sealed);
+    CHECK(memcmp(r->home, r->home + 300, 100) == 0);
     pthread_mutex_lock(&lock);
     CHECK(npa_range_withdraw(r) == 0);
     pthread_mutex_unlock(&lock);

@@ -83,6 +83,7 @@ def test_a_product_of_matrices() -> None:
     assert (one.site, one.calls) == (f"{__file__}:{line() - 2}", 3)
 
 
+@pytest.mark.usefixtures("numpys_memory")
 def test_writes_into_what_is_not_ours() -> None:
     a = np.ones(LARGE)
     with npaccel.accelerate():

@@ -153,9 +153,8 @@ def test_new_scalars_and_sizes_run_the_same_kernel() -> None:
     until(lambda: runs_a_kernel(lambda: operand(N + 1) * 2.0 + 1.0))
     npaccel.stats(reset=True)
     for i in range(20):
-        x = operand(N + 10 + i)
-        y = npaccel.evaluate(x * (0.5 + i) + 1.0)
-        assert np.array_equal(y, np.asarray(x) * (0.5 + i) + 1.0)
+        y = npaccel.evaluate(operand(N + 10 + i) * (0.5 + i) + 1.0)
+        assert np.array_equal(y, np.asarray(operand(N + 10 + i)) * (0.5 + i) + 1.0)
     counts = npaccel.stats()
     assert (counts["tier0_runs"], counts["compiles"], counts["kernels"]) == (0, 0, 20)
 

@@ -33,6 +33,7 @@ def test_every_function_is_found_in_our_own_table() -> None:
 
 def test_nothing_is_changed_before_it_is_needed_nor_without_the_guard() -> None:
     program = """
+_native.memory(False)
 real = place_of_write()
 npaccel.asarray(np.ones(1000)) + 1.0  # too small to wait
 assert place_of_write() == real
