@@ -342,7 +342,7 @@ def guarded() -> bool:
     """Whether results may stay pending past a call: the guard is on, and works here."""
 
 def memory(ours: bool, /) -> None:
-    """Whether large arrays that NumPy makes in this context lie in our memory; entering a block says so."""
+    """Large arrays that NumPy makes in this context lie in our memory, as blocks say, or not."""
 
 def primitives(level: str = ..., /) -> tuple[str, int]: ...
 def system_calls() -> tuple[int, int, int, int, int]:

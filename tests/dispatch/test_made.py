@@ -117,7 +117,7 @@ def test_memory_lasts_after_the_block() -> None:
 
 @pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
 def test_what_was_made_before_the_block() -> None:
-    """From the import on large arrays lie in our memory, so writes into them wait in a later block."""
+    """From the import on large arrays lie in our memory; writes into them wait in a later block."""
     expected = np.ones(SHAPE)
     u, small = np.ones(SHAPE), np.ones(LESS)
     sweep(expected)
