@@ -34,7 +34,9 @@ void npa_find_least(void)
             npa_least = (size_t)b->min_size;
         }
     }
-    npa_least_made = npa_least == SIZE_MAX && npa_guard_on ? npa_threshold : npa_least;
+    /* Where there is little room for results it is not for what may never be in a block. */
+    bool everywhere = npa_guard_on && !npa_memory_limited();
+    npa_least_made = npa_least == SIZE_MAX && everywhere ? npa_threshold : npa_least;
 }
 
 /* The innermost open block that this code runs in, borrowed, or NULL. */

@@ -53,6 +53,7 @@ typedef struct {
 
 /* Reserve the address space, an eighth of what is left where that is limited. 0, or an errno: then ranges can't be had and nothing is deferred. */
 int npa_memory_init(void);
+bool npa_memory_limited(void); /* whether address space was, then */
 /* A range with a guarded home and no pages; NULL when address space or the budget of mappings is
  * spent. No system call in the common case. All calls below but find need the caller's lock. */
 npa_range *npa_range_new(size_t bytes);

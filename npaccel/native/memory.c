@@ -85,7 +85,7 @@ typedef struct {
 } region;
 
 static struct {
-    bool tried, low;
+    bool tried, low, limited;
     int error;
     char *base;
     size_t total, page, limit; /* total: bytes of homes, and the distance to the twins */
@@ -620,6 +620,7 @@ start(void)
     npa_nursery_limit((size_t)1 << 30);
     space.stats.mapping_budget = npa_limit_mappings() / 4;
     size_t left = npa_limit_addresses(), most = left == SIZE_MAX ? left : left / SHARE;
+    space.limited = left != SIZE_MAX;
     int error = ENOMEM;
     for (unsigned bits = BIG_BITS - NPA_SPACE_SHIFT; error && bits >= LEAST_BITS; bits--) {
         error = reserve(bits, most);
@@ -1070,6 +1071,12 @@ npa_nursery_trim(size_t keep_bytes)
     while (space.stats.nursery_bytes > keep_bytes) {
         release(space.by_age.oldest);
     }
+}
+
+bool
+npa_memory_limited(void)
+{
+    return space.limited;
 }
 
 void
