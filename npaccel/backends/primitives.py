@@ -2,7 +2,8 @@
 
 An operation whose results are not NumPy's to the last bit has the same bits in every tier, so what
 runs before any kernel is compiled needs the same code: a kernel of one operation over a contiguous
-block. They are compiled when the package is built (`llvm/shipped.py`), for each kind of processor.
+block. So do operations with NumPy's bits whose loops in NumPy are slow. They are compiled when the
+package is built (`llvm/shipped.py`), for each kind of processor.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from npaccel.ir.mathematics import (
 )
 from npaccel.ir.nodes import ArrayParam, Flag, Kernel, Leaf, Store, Stride
 from npaccel.ir.operation import Op
+from npaccel.ir.ops import find
 from npaccel.ir.passes.rewrite import RewritingPool
 from npaccel.ir.scalar import Expr, may_hold
 
@@ -30,6 +32,14 @@ __all__ = ["Primitive", "primitive_kernel", "primitives"]
 
 FLOATS = ("f2", "f4", "f8")
 COMPLEX = ("c8", "c16")
+# With NumPy's bits, but in blocks NumPy's loops take 2 to 50 times as long (bench/loops.py).
+SLOW = (
+    (("f4", "f8"), ("floor_divide", "fmod", "remainder", "sqrt", "sign", "reciprocal", "fabs")),
+    (("f4", "f8"), ("logical_and", "logical_or", "logical_xor", "logical_not", "copysign")),
+    (("f4", "f8"), ("heaviside", "maximum", "minimum", "fmax", "fmin")),
+    (("i4",), ("floor_divide", "fmod", "remainder")),
+    (COMPLEX, ("divide",)),
+)
 WHOLE, LOW = tuple(float(n) for n in range(1, 9)), (0.0, -1.0)
 
 
@@ -38,6 +48,7 @@ class Primitive:
     """One operation on a block.
 
     loop : dtypes of its inputs and its output.
+    exact : whether it has NumPy's bits.
     still : per input whether it is one element for the whole block.
     value : of the last input, where that is a constant of the code; it is then no argument.
     facts : questions on NumPy's loops (ir/differences.py), and the answers for which it is made.
@@ -48,6 +59,10 @@ class Primitive:
     still: tuple[bool, ...]
     value: float | None = None
     facts: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def exact(self) -> bool:
+        return find(self.op.name, self.loop) is self.op and not self.op.ulp
 
     @property
     def symbol(self) -> str:
@@ -82,7 +97,21 @@ def _by_facts(primitive: Primitive) -> Iterator[Primitive]:
         yield replace(primitive, facts=facts)
 
 
+def _slow() -> Iterator[Primitive]:
+    for dtypes, names in SLOW:
+        for dtype, name in itertools.product(dtypes, names):
+            op = find(name, (dtype,))
+            assert op is not None and op.body is not None
+            loads = (RewritingPool().load(dtype, 0),) * op.nin
+            result = op.body(*loads)
+            assert isinstance(result, Expr)
+            for still in itertools.product((False, True), repeat=op.nin):
+                if not all(still):
+                    yield Primitive(op, (*(dtype,) * op.nin, result.dtype), still)
+
+
 def _operations() -> Iterator[Primitive]:
+    yield from _slow()
     for op in MATHEMATICS:
         if op.body is None:
             continue

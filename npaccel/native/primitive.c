@@ -63,6 +63,8 @@ PyObject *npa_primitives_py(PyObject *self, PyObject *args)
 static const char *dtype_name(int type)
 {
     switch (type) {
+    case NPY_BOOL: return "b1";
+    case NPY_INT: return "i4";
     case NPY_HALF: return "f2";
     case NPY_FLOAT: return "f4";
     case NPY_DOUBLE: return "f8";
@@ -133,6 +135,7 @@ int npa_rule_primitives(npa_rule *rule)
             }
             if (held) {
                 rule->primitives[rule->nprimitives++] = p;
+                rule->inexact |= !p->exact;
             }
         }
     }

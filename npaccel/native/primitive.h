@@ -16,6 +16,7 @@ typedef struct npa_primitive {
     bool constant;         /* the last input is `value`, and no argument */
     double value;
     const char *facts; /* what NumPy's loops must be like: ir/differences.py */
+    bool exact;        /* it has NumPy's bits */
     npa_block_function *run;
 } npa_primitive;
 

@@ -531,7 +531,7 @@ static int enter_in_queue(draft *d, PyObject **results)
 static bool is_numpys(const draft *d)
 {
     size_t threshold = npa_threshold_here(), points = 1, item = 0;
-    bool inexact = d->rule->nprimitives > 0 || d->rule->ordered;
+    bool inexact = d->rule->inexact || d->rule->ordered;
     if (!inexact || threshold == 0 || npa_here != NULL || npa_match_inside()) {
         return false;
     }
@@ -832,7 +832,7 @@ int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayOb
     }
     if (out == NULL && npa_turn_passes(d.arrays, d.nin)) {
         d.arrays[total] = mask;
-        status = rule->nprimitives > 0 && !is_numpys(&d) ? map_now(&d, order, results) : -2;
+        status = rule->inexact && !is_numpys(&d) ? map_now(&d, order, results) : -2;
         if (status != 0) {
             return status > -2 ? status : 0;
         }

@@ -43,6 +43,7 @@ typedef struct {
     PyArray_Descr *loop_descr[NPA_MAX_ARGS];
     PyArray_Descr *result[NPA_MAX_ARGS];    /* dtypes of new outputs */
     void *argpick;
+    bool inexact;    /* that has other bits than NumPy's loop */
     int nprimitives; /* our own code for blocks, in the order in which it is to be tried */
     const struct npa_primitive *primitives[NPA_MOST_PRIMITIVES];
 } npa_rule;
