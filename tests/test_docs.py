@@ -64,6 +64,7 @@ def test_every_benchmark_is_listed_and_run() -> None:
         "choice",
         "digests",
         "npbench",
+        "loops",
         "single_calls",
         "whole",
     }  # have no contenders but NumPy

@@ -159,10 +159,22 @@ static unsigned operate(const npa_instruction *i, char **p, const npy_intp *step
     return 0;
 }
 
+/* A copy where the mask is true; what is elsewhere is written over with itself. */
+static void copy_masked(const npa_instruction *i, const operands *o, int64_t n)
+{
+    char *p[4] = {o->p[2], o->p[0], o->p[1], o->p[1]};
+    npy_intp step[4] = {o->step[2], o->step[0], o->step[1], o->step[1]};
+    npa_select_line(p, n, step, npa_item_sizes[i->rule->loop_type[1]]);
+}
+
 /* Where the mask is true: run by run. */
 static unsigned operate_masked(const npa_instruction *i, const operands *o, int64_t n)
 {
     unsigned kinds = 0;
+    if (i->rule->own == NPA_COPY && o->step[1] != 0) {
+        copy_masked(i, o, n);
+        return 0;
+    }
     const char *mask = o->p[i->n];
     npy_intp step = o->step[i->n];
     for (int64_t at = 0; at < n;) {

@@ -137,7 +137,7 @@ SELECT_OF(uint16_t)
 SELECT_OF(uint32_t)
 SELECT_OF(uint64_t)
 
-static void select_line(char **p, int64_t n, const npy_intp *s, int size)
+void npa_select_line(char **p, int64_t n, const npy_intp *s, int size)
 {
     switch (size) {
     case 1: select_uint8_t(p[0], p[1], p[2], p[3], n, s); break;
@@ -156,7 +156,7 @@ void npa_own_loop(const npa_rule *rule, char **p, int64_t n, const npy_intp *s)
 {
     int size = npa_item_sizes[rule->loop_type[rule->nin]];
     if (rule->own == NPA_WHERE) {
-        select_line(p, n, s, size);
+        npa_select_line(p, n, s, size);
     } else if (s[1] == size) {
         npa_pack(p[1], p[0], s[0], n, size);
     } else {

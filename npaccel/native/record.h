@@ -666,6 +666,8 @@ void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size); 
 void npa_pack_rows(char *to, const char *from, int64_t rows, int64_t row_step, int64_t n,
                    int64_t step, int size);
 void npa_unpack(char *to, int64_t stride, const char *from, int64_t n, int size); /* from it */
+/* p: mask, one, other, out. */
+void npa_select_line(char **p, int64_t n, const npy_intp *steps, int size);
 void npa_own_loop(const npa_rule *rule, char **p, int64_t n, const npy_intp *steps); /* COPY, WHERE */
 void npa_fill_range(int type, const char *start, const char *step, int64_t first, char *to,
                     int64_t to_stride, int64_t n);
