@@ -15,56 +15,70 @@ typedef _Float16 half;
 typedef void cast_function(const char *from, int64_t from_step, char *to, int64_t to_step,
                            int64_t n);
 
-/* Memory seen as bools may hold anything. */
-#define CONVERT_LINE(A, FROM, TO, EXPRESSION, FROM_STEP, TO_STEP)                                \
+/* Memory seen as bools may hold anything. Processors convert halfs from and to singles: an integer that is no
+ * single is no half either, but infinite. */
+#define CONVERT_LINE(A, FROM, WIDE, TO, EXPRESSION, FROM_STEP, TO_STEP)                          \
     for (int64_t i = 0; i < n; i++) {                                                            \
-        FROM x;                                                                                  \
-        memcpy(&x, from + i * (FROM_STEP), sizeof x);                                            \
+        FROM element;                                                                            \
+        memcpy(&element, from + i * (FROM_STEP), sizeof element);                                \
+        WIDE x = element;                                                                        \
         TO truth = x != 0 ? (TO)1 : (TO)0; /* no conversion of bytes, which is six times slower */ \
         TO y = #A[0] == 'b' ? truth : EXPRESSION;                                                \
         memcpy(to + i * (TO_STEP), &y, sizeof y);                                                \
     }
-#define CONVERT(A, B, FROM, TO, EXPRESSION)                                                      \
-    NPA_EACH_PROCESSOR static void cast_##A##_##B(const char *from, int64_t from_step, char *to, int64_t to_step,   \
+#define CONVERT(A, B, FROM, WIDE, TO, EXPRESSION)                                                \
+    NPA_EACH_PROCESSOR static void cast_##A##_##B(const char *from, int64_t from_step, char *to, int64_t to_step,\
                                int64_t n)                                                        \
     {                                                                                            \
         enum { FROM_SIZE = sizeof(FROM), TO_SIZE = sizeof(TO) };                                 \
         if (from_step == FROM_SIZE && to_step == TO_SIZE) {                                      \
-            CONVERT_LINE(A, FROM, TO, EXPRESSION, FROM_SIZE, TO_SIZE)                            \
+            CONVERT_LINE(A, FROM, WIDE, TO, EXPRESSION, FROM_SIZE, TO_SIZE)                      \
         } else {                                                                                 \
-            CONVERT_LINE(A, FROM, TO, EXPRESSION, from_step, to_step)                            \
+            CONVERT_LINE(A, FROM, WIDE, TO, EXPRESSION, from_step, to_step)                      \
         }                                                                                        \
     }
-#define FROM(A, T)                                                                               \
-    CONVERT(A, b1, T, npy_bool, x != 0)                                                          \
-    CONVERT(A, i1, T, int8_t, (int8_t)x)                                                         \
-    CONVERT(A, u1, T, uint8_t, (uint8_t)x)                                                       \
-    CONVERT(A, i2, T, int16_t, (int16_t)x)                                                       \
-    CONVERT(A, u2, T, uint16_t, (uint16_t)x)                                                     \
-    CONVERT(A, i4, T, int32_t, (int32_t)x)                                                       \
-    CONVERT(A, u4, T, uint32_t, (uint32_t)x)                                                     \
-    CONVERT(A, i8, T, int64_t, (int64_t)x)                                                       \
-    CONVERT(A, u8, T, uint64_t, (uint64_t)x)                                                     \
-    CONVERT(A, f2, T, half, (half)x)                                                             \
-    CONVERT(A, f4, T, float, (float)x)                                                           \
-    CONVERT(A, f8, T, double, (double)x)                                                         \
+#define FROM(A, T, W, HALF)                                                                      \
+    CONVERT(A, b1, T, W, npy_bool, x != 0)                                                       \
+    CONVERT(A, i1, T, W, int8_t, (int8_t)x)                                                      \
+    CONVERT(A, u1, T, W, uint8_t, (uint8_t)x)                                                    \
+    CONVERT(A, i2, T, W, int16_t, (int16_t)x)                                                    \
+    CONVERT(A, u2, T, W, uint16_t, (uint16_t)x)                                                  \
+    CONVERT(A, i4, T, W, int32_t, (int32_t)x)                                                    \
+    CONVERT(A, u4, T, W, uint32_t, (uint32_t)x)                                                  \
+    CONVERT(A, i8, T, W, int64_t, (int64_t)x)                                                    \
+    CONVERT(A, u8, T, W, uint64_t, (uint64_t)x)                                                  \
+    CONVERT(A, f2, T, W, half, HALF)                                                             \
+    CONVERT(A, f4, T, W, float, (float)x)                                                        \
+    CONVERT(A, f8, T, W, double, (double)x)                                                      \
     static cast_function *const from_##A[] = {                                                   \
         cast_##A##_b1, cast_##A##_i1, cast_##A##_u1, cast_##A##_i2, cast_##A##_u2,               \
         cast_##A##_i4, cast_##A##_u4, cast_##A##_i8, cast_##A##_u8, cast_##A##_f2,               \
         cast_##A##_f4, cast_##A##_f8};
 
-FROM(b1, npy_bool)
-FROM(i1, int8_t)
-FROM(u1, uint8_t)
-FROM(i2, int16_t)
-FROM(u2, uint16_t)
-FROM(i4, int32_t)
-FROM(u4, uint32_t)
-FROM(i8, int64_t)
-FROM(u8, uint64_t)
-FROM(f2, half)
-FROM(f4, float)
-FROM(f8, double)
+FROM(b1, npy_bool, npy_bool, (half)(float)x)
+FROM(i1, int8_t, int8_t, (half)(float)x)
+FROM(u1, uint8_t, uint8_t, (half)(float)x)
+FROM(i2, int16_t, int16_t, (half)(float)x)
+FROM(u2, uint16_t, uint16_t, (half)(float)x)
+FROM(i4, int32_t, int32_t, (half)(float)x)
+FROM(u4, uint32_t, uint32_t, (half)(float)x)
+FROM(i8, int64_t, int64_t, (half)(float)x)
+FROM(u8, uint64_t, uint64_t, (half)(float)x)
+FROM(f2, half, float, element)
+FROM(f4, float, float, (half)x)
+FROM(f8, double, double, (half)x)
+
+/* By way of singles: the compiler would make the two conversions one, which is a function. */
+static void cast_halfs_f8(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t n)
+{
+    enum { MOST = 512 };
+    float single[MOST];
+    for (int64_t at = 0, m; at < n; at += m) {
+        m = n - at < MOST ? n - at : MOST;
+        cast_f2_f4(from + at * from_step, from_step, (char *)single, sizeof *single, m);
+        cast_f4_f8((const char *)single, sizeof *single, to + at * to_step, to_step, m);
+    }
+}
 
 static cast_function *const *const table[] = {from_b1, from_i1, from_u1, from_i2, from_u2, from_i4,
                                               from_u4, from_i8, from_u8, from_f2, from_f4, from_f8};
@@ -133,7 +147,8 @@ static void cast_to_complex(cast_function *cast, const char *from, int64_t from_
 void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, char *to,
               int64_t to_step, int64_t n)
 {
-    cast_function *cast = table[column(from_type)][column(to_type)];
+    cast_function *cast = from_type == NPY_HALF && column(to_type) == 11 ? cast_halfs_f8
+                                                                        : table[column(from_type)][column(to_type)];
     int64_t from_part = from_type == NPY_CFLOAT ? 4 : 8, to_part = to_type == NPY_CFLOAT ? 4 : 8;
     bool from_pairs = PyTypeNum_ISCOMPLEX(from_type), to_pairs = PyTypeNum_ISCOMPLEX(to_type);
     if (to_pairs && !from_pairs) {
