@@ -70,7 +70,7 @@ def main() -> int:
             blocks = in_tier("off", lambda f=f, a=arguments: f(*a))
             kernel = in_tier("eager", lambda f=f, a=arguments: f(*a))
             if max(blocks / kernel, blocks / numpys, kernel / numpys) > options.above:
-                print(f"{dtype + ' ' + name:24}{numpys:9.0f}{blocks:12.0f}{kernel:9.0f}", flush=True)
+                print(f"{dtype + ' ' + name:24}{numpys:9.0f}{blocks:12.0f}{kernel:9.0f}")
     return 0
 
 
