@@ -224,7 +224,7 @@ static unsigned act_on(const block *b, const npa_instruction *i, operands *o, in
     case NPA_DO_TAKE: npa_take_line(npa_item_sizes[i->rule->loop_type[0]], o->p, o->step, n); break;
     case NPA_DO_SPREAD: npa_pack(o->p[1], o->p[0], 0, n, i->to); break;
     case NPA_DO_FOLD:
-        npa_sink_take(&b->r->sinks[i->sink], b->scratch + b->r->state_at[i->sink], o->p[0], n);
+        npa_sink_take(&b->r->sinks[i->sink], b->scratch + b->r->state_at[i->sink], o->p[0], i->from, n);
         break;
     default: return i->masked ? operate_masked(i, o, n) : operate(i, o->p, o->step, n);
     }

@@ -87,7 +87,7 @@ typedef struct {
     npa_ref args[NPA_MAX_ARGS + 1];
     npa_rule *rule; /* LOOP, OWN, RANGE, TAKE */
     const npa_primitive *primitive; /* LOOP: our own code, or NULL */
-    int from, to;   /* CAST: types; LOAD, STORE, SPREAD: bytes of an element in `to` */
+    int from, to;   /* CAST: types; FOLD: in `from`, too; LOAD, STORE, SPREAD: bytes of an element in `to` */
 } npa_instruction;
 
 typedef struct {
@@ -105,7 +105,7 @@ bool npa_sink_possible(const npa_request *r);
 int npa_sink_prepare(npa_sink *s, npa_request *r);
 size_t npa_sink_state_bytes(const npa_sink *s);
 void npa_sink_begin(const npa_sink *s, void *state);
-void npa_sink_take(const npa_sink *s, void *state, const char *x, int64_t n);
+void npa_sink_take(const npa_sink *s, void *state, const char *x, int type, int64_t n);
 void npa_sink_end(const npa_sink *s, void *state, int64_t part);
 int npa_sink_finish(const npa_sink *s, char *out, int raised);
 

@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")
+#endif
+
 /* Signs tell: of i where one is negative; of i + extent or extent - 1 - i where one is outside. The
  * sums wrap, and do so only for an i that is outside anyway. */
 #define SIGNS(T, U)                                                                     \
@@ -17,7 +21,7 @@
         return (outside >> (8 * sizeof(U) - 1)) ? 2 : (below >> (8 * sizeof(U) - 1)) ? 1 : 0; \
     } while (0)
 
-__attribute__((optimize("O3"))) static int line_of_longs(const char *p, npy_intp stride,
+NPA_EACH_PROCESSOR static int line_of_longs(const char *p, npy_intp stride,
                                                          npy_intp count, npy_intp extent)
 {
     if (stride == 8) {
@@ -27,7 +31,7 @@ __attribute__((optimize("O3"))) static int line_of_longs(const char *p, npy_intp
     SIGNS(int64_t, uint64_t);
 }
 
-__attribute__((optimize("O3"))) static int line_of_ints(const char *p, npy_intp stride,
+NPA_EACH_PROCESSOR static int line_of_ints(const char *p, npy_intp stride,
                                                         npy_intp count, npy_intp extent)
 {
     if (stride == 4) {

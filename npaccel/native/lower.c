@@ -239,8 +239,9 @@ static enum npa_action action_of(const npa_rule *rule)
 static void lower_sink(lowering *l, npa_request *r, int sink)
 {
     bool flags = r->rule->may_warn && (r->errstate & 0xff) != 0;
-    npa_ref value = input(l, r, 0, flags, true);
-    int type = r->rule->loop_type[0], wide = type;
+    bool counts = r->rule->counts && npa_operand_at(r, 0)->type == NPY_BOOL;
+    npa_ref value = counts ? source(l, r, 0, true) : input(l, r, 0, flags, true);
+    int type = counts ? NPY_BOOL : r->rule->loop_type[0], wide = type;
     if (value.still) {
         value = spread(l, value, type);
     }
@@ -251,7 +252,7 @@ static void lower_sink(lowering *l, npa_request *r, int sink)
         value = cast(l, value, type, wide, false);
     }
     npa_instruction *i = add(l, NPA_DO_FOLD, 1);
-    i->args[0] = value, i->flags = flags, i->sink = (int16_t)sink;
+    i->args[0] = value, i->flags = flags, i->sink = (int16_t)sink, i->from = type;
     end_request(l);
 }
 

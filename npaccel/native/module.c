@@ -160,6 +160,8 @@ static PyObject *make_rule(PyObject *self, PyObject *args, PyObject *kwargs)
         Py_DECREF(r);
         Py_RETURN_NONE;
     }
+    r->counts = r->kind == NPA_REDUCE && npa_canonical(r->loop_type[0]) == NPY_LONG &&
+                PyUnicode_CompareWithASCIIString(name, "add") == 0;
     if (npa_rule_primitives(r) < 0) {
         Py_DECREF(r);
         return NULL;

@@ -164,25 +164,41 @@ void npa_own_loop(const npa_rule *rule, char **p, int64_t n, const npy_intp *s)
     }
 }
 
+#define FILL_OF(T)                                                                         \
+    NPA_EACH_PROCESSOR static void fill_##T(const char *start, const char *step,           \
+                                            int64_t first, char *to, int64_t stride,       \
+                                            int64_t n)                                     \
+    {                                                                                      \
+        T from, by;                                                                        \
+        memcpy(&from, start, sizeof from), memcpy(&by, step, sizeof by);                   \
+        if (stride == sizeof(T)) {                                                         \
+            for (int64_t i = 0; i < n; i++) {                                              \
+                ((T *)to)[i] = (T)(from + (T)(first + i) * by);                            \
+            }                                                                              \
+            return;                                                                        \
+        }                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                  \
+            *(T *)(to + i * stride) = (T)(from + (T)(first + i) * by);                     \
+        }                                                                                  \
+    }
+FILL_OF(uint8_t)
+FILL_OF(uint16_t)
+FILL_OF(uint32_t)
+FILL_OF(uint64_t)
+FILL_OF(float)
+FILL_OF(double)
+
 /* to[i] = start + (first + i) * step */
 void npa_fill_range(int type, const char *start, const char *step, int64_t first, char *to,
                     int64_t to_stride, int64_t n)
 {
-#define FILL(T)                                                             \
-    do {                                                                    \
-        T from, by;                                                         \
-        memcpy(&from, start, sizeof(T)), memcpy(&by, step, sizeof(T));      \
-        for (int64_t i = 0; i < n; i++) {                                   \
-            *(T *)(to + i * to_stride) = (T)(from + (T)(first + i) * by);   \
-        }                                                                   \
-    } while (0)
     switch (type) {
-    case NPY_INT: case NPY_UINT: FILL(uint32_t); break;
-    case NPY_LONG: case NPY_ULONG: FILL(uint64_t); break;
-    case NPY_SHORT: case NPY_USHORT: FILL(uint16_t); break;
-    case NPY_BYTE: case NPY_UBYTE: FILL(uint8_t); break;
-    case NPY_FLOAT: FILL(float); break;
-    case NPY_DOUBLE: FILL(double); break;
+    case NPY_INT: case NPY_UINT: fill_uint32_t(start, step, first, to, to_stride, n); break;
+    case NPY_LONG: case NPY_ULONG: fill_uint64_t(start, step, first, to, to_stride, n); break;
+    case NPY_SHORT: case NPY_USHORT: fill_uint16_t(start, step, first, to, to_stride, n); break;
+    case NPY_BYTE: case NPY_UBYTE: fill_uint8_t(start, step, first, to, to_stride, n); break;
+    case NPY_FLOAT: fill_float(start, step, first, to, to_stride, n); break;
+    case NPY_DOUBLE: fill_double(start, step, first, to, to_stride, n); break;
     }
 }
 
@@ -211,10 +227,19 @@ void npa_take_line(int size, char **p, const npy_intp *s, int64_t n)
         }
         return;
     }
-#define TAKE(T)                                                                            \
+    const char *source = p[0], *index = p[1];
+    char *out = p[4];
+    bool line = s[0] == 0 && s[1] == 8 && s[4] == size && step == size;
+#define TAKE_EACH(T, SOURCE, INDEX, STEP, OUT)                                             \
     for (int64_t i = 0; i < n; i++) {                                                      \
-        int64_t k = place_of(p[1] + i * s[1], extent, step);                               \
-        memcpy(p[4] + i * s[4], p[0] + i * s[0] + k, sizeof(T));                           \
+        int64_t k = place_of(index + i * (INDEX), extent, STEP);                           \
+        memcpy(out + i * (OUT), source + i * (SOURCE) + k, sizeof(T));                     \
+    }
+#define TAKE(T)                                                                            \
+    if (line) {                                                                            \
+        TAKE_EACH(T, 0, 8, (int64_t)sizeof(T), (int64_t)sizeof(T))                         \
+    } else {                                                                               \
+        TAKE_EACH(T, s[0], s[1], step, s[4])                                               \
     }                                                                                      \
     break
     switch (size) {

@@ -56,6 +56,8 @@ NPA_EACH_PROCESSOR static int64_t count_in(const char *mask, int64_t n)
     return count;
 }
 
+int64_t npa_count_true(const char *mask, int64_t n) { return count_in(mask, n); }
+
 #define TRUTHS(name, T, IS)                                                                       \
     NPA_EACH_PROCESSOR static void truths_##name(const T *x, int64_t n, char *to)                 \
     {                                                                                             \

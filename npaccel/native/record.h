@@ -44,6 +44,7 @@ typedef struct {
     PyArray_Descr *result[NPA_MAX_ARGS];    /* dtypes of new outputs */
     void *argpick;
     bool inexact;    /* that has other bits than NumPy's loop */
+    bool counts;     /* a sum of integers of 8 bytes; of bools: how many are true */
     int nprimitives; /* our own code for blocks, in the order in which it is to be tried */
     const struct npa_primitive *primitives[NPA_MOST_PRIMITIVES];
 } npa_rule;
@@ -316,6 +317,7 @@ bool npa_is_few(PyArrayObject *a, PyObject *key, int times);
 bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names);
 
 /* pick.c: for a mask over contiguous arrays. 1 done; 0 NumPy must, or another way be found; -1 error */
+int64_t npa_count_true(const char *mask, int64_t n);
 int npa_pick(PyArrayObject *a, PyObject *mask, PyObject **result);
 int npa_put(PyArrayObject *a, PyObject *mask, PyObject *values);
 int npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number); /* for all; of a's type */

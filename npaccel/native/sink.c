@@ -64,9 +64,12 @@ void npa_sink_begin(const npa_sink *s, void *state)
     }
 }
 
-void npa_sink_take(const npa_sink *s, void *state, const char *x, int64_t n)
+void npa_sink_take(const npa_sink *s, void *state, const char *x, int type, int64_t n)
 {
-    if (s->arithmetic != NULL) {
+    if (type == NPY_BOOL && s->type != NPY_BOOL) { /* a rule that counts */
+        int64_t count = npa_count_true(x, n);
+        fold_in(s->request->rule, state, (const char *)&count, 1, s->size);
+    } else if (s->arithmetic != NULL) {
         npa_fold_take(state, s->arithmetic, x, n);
     } else {
         fold_in(s->request->rule, state, x, n, s->size);

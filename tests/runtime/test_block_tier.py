@@ -236,6 +236,30 @@ def test_one_value_whatever_computes_it(name: str, dtype: str, setting, threads)
         assert found[0] == found[1] == found[2]
 
 
+SUMS: list[Callable[[Any, Any], Any]] = [
+    lambda mask, x: mask.sum(),
+    lambda mask, x: (x > 0.3).sum(axis=0),
+    lambda mask, x: mask.sum(axis=-1),
+    lambda mask, x: mask[..., ::-1].sum(dtype=np.uint64),
+    lambda mask, x: mask.sum(dtype=np.int32),
+    lambda mask, x: np.add.reduce(mask, axis=None, initial=5),
+    lambda mask, x: mask.sum(where=x > 0.5),
+    lambda mask, x: np.bitwise_xor.reduce(mask, axis=None, dtype=np.int64),
+]
+
+
+@pytest.mark.parametrize("fold", SUMS)
+@pytest.mark.parametrize("shape", [(1,), (7,), (100_003,), *SHAPES[1:4]])
+def test_sums_of_bools(deferred, fold: Callable[[Any, Any], Any], shape: tuple[int, ...]) -> None:
+    """Bytes that are neither 0 nor 1 count once, as they do where NumPy casts them."""
+    x = np.random.default_rng(1).random(shape)
+    for mask in (x < 0.5, np.floor(4 * x).astype(np.uint8).view(np.bool_)):
+        want = fold(mask != 0, x)
+        found = npaccel.evaluate(fold(npaccel.asarray(mask), npaccel.asarray(x)))
+        assert np.asarray(found).dtype == np.asarray(want).dtype
+        np.testing.assert_array_equal(found, want)
+
+
 @pytest.mark.pending
 @pytest.mark.room
 def test_what_is_dead_takes_no_memory(deferred, setting) -> None:
