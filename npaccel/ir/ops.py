@@ -1,7 +1,8 @@
 """The operation table: everything the other rooms know about an operation, one row each.
 
 Bodies stand by subject: `exact` (arithmetic, comparison, bits), `pieces` (parts of floats),
-`remainders` (modulo), `copying` (casts), `mathematics` (transcendental functions).
+`remainders` (modulo), `copying` (casts), `mathematics` (transcendental functions),
+`drawing` (random numbers).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from types import MappingProxyType
 
 from npaccel.errors import InternalError
 from npaccel.ir.copying import COPIES
+from npaccel.ir.drawing import DRAWING
 from npaccel.ir.exact import EXACT
 from npaccel.ir.mathematics import MATHEMATICS
 from npaccel.ir.operation import Op
@@ -18,7 +20,7 @@ from npaccel.ir.remainders import REMAINDERS
 
 __all__ = ["OPS", "Op", "find"]
 
-OPS: tuple[Op, ...] = (*EXACT, *PIECES, *REMAINDERS, *MATHEMATICS, *COPIES.values())
+OPS: tuple[Op, ...] = (*EXACT, *PIECES, *REMAINDERS, *MATHEMATICS, *DRAWING, *COPIES.values())
 
 
 def _index() -> MappingProxyType[tuple[str, str], Op]:

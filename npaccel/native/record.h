@@ -534,6 +534,9 @@ uint64_t npa_key_state(const npa_buffer *b);
 /* match.c: a block's requests, matched against those of earlier times. With the lock but for map,
  * settle, begin and end */
 int npa_match_init(PyObject *module);
+
+/* philox.c */
+int npa_philox_init(PyObject *module);
 PyObject *npa_match_begin(PyObject *recordings); /* borrowed; NULL: error set */
 void npa_match_end(void);
 int npa_match_map(npa_rule *rule, const npa_value *in, PyArrayObject *out, PyObject **results);

@@ -7,6 +7,7 @@ import zlib
 import numpy as np
 from straight import FLAG_NAMES, Case, expressions
 
+from npaccel import _native
 from npaccel.ir.ops import OPS, find
 from npaccel.ir.scalar import DTYPES, Pool
 
@@ -14,7 +15,8 @@ CODES = {np.dtype(d).char: d for d in DTYPES} | {"q": "i8", "Q": "u8", "l": "i8"
 
 
 def ufunc(name):
-    return getattr(np._core.umath, name, None) or getattr(np, name)
+    found = getattr(np._core.umath, name, None) or getattr(np, name, None)
+    return found or getattr(_native, name)
 
 
 def loops(op):
