@@ -54,7 +54,18 @@ FOREIGN = {
     "llvmlite": {"backends.llvm"},
     "pyopencl": {"backends.opencl"},
     "numpy": {
-        *("backends", "runtime", "dispatch", "observe", "ir", "commands", "demo", "api", "macros", "random")
+        *(
+            "backends",
+            "runtime",
+            "dispatch",
+            "observe",
+            "ir",
+            "commands",
+            "demo",
+            "api",
+            "macros",
+            "random",
+        )
     },
     "rich": {"observe", "commands", "demo"},
     "cachetools": {"caches", "runtime"},

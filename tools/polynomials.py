@@ -65,6 +65,18 @@ def fit(function: Real, low: mp.mpf, high: mp.mpf, weight: Real, target: mp.mpf)
     raise ValueError("no degree is enough")
 
 
+def erf_part(z: mp.mpf) -> mp.mpf:
+    """erf(x) / x - 1 of z = x**2."""
+    x = mp.sqrt(max(z, mp.mpf(10) ** -40))
+    return mp.erf(x) / x - 1
+
+
+def erfc_part(q: mp.mpf) -> mp.mpf:
+    """(1 + 2 y) exp(y**2) erfc(y) of q = (y - 4) / (y + 4)."""
+    y = 4 * (1 + q) / (1 - q)
+    return (1 + 2 * y) * mp.exp(y * y) * mp.erfc(y)
+
+
 H = LN2 / 2 + mp.mpf(2) ** -20
 Q = (mp.pi / 4 + mp.mpf(2) ** -20) ** 2
 S = mp.mpf("0.0296")  # ((sqrt(2) - 1) / (sqrt(2) + 1))**2
@@ -104,6 +116,14 @@ ROWS: dict[str, tuple[str, Real, mp.mpf, mp.mpf, Real]] = {
     "ASIN": (
         "(asin(s) - s) / s**3, of z = s**2, |s| <= 1/2",
         of_square(mp.asin, mp.mpf(1) / 4, 3, [0, 1]), mp.mpf(0), mp.mpf(1) / 4, lambda z: z,
+    ),
+    "ERF": (
+        "erf(x) / x - 1, of z = x**2, |x| <= 1",
+        erf_part, mp.mpf(0), mp.mpf(1), lambda _: mp.mpf(1),
+    ),
+    "ERFC": (
+        "(1 + 2 y) exp(y**2) erfc(y), of q = (y - 4) / (y + 4), 0 <= y <= 28",
+        erfc_part, -mp.mpf(1), mp.mpf("0.751"), lambda _: mp.mpf(1),
     ),
 }  # fmt: skip
 

@@ -26,6 +26,7 @@ from npaccel.ir.nodes import ArrayParam, Flag, Kernel, Leaf, Store, Stride
 from npaccel.ir.operation import Op
 from npaccel.ir.passes.rewrite import RewritingPool
 from npaccel.ir.scalar import Expr, may_hold
+from npaccel.ir.special import SPECIAL
 
 __all__ = ["Primitive", "primitive_kernel", "primitives"]
 
@@ -93,7 +94,7 @@ def _by_facts(primitive: Primitive) -> Iterator[Primitive]:
 
 
 def _operations() -> Iterator[Primitive]:
-    for op in MATHEMATICS:
+    for op in (*MATHEMATICS, *SPECIAL):
         if op.body is None:
             continue
         for loop in _loops(op):

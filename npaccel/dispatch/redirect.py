@@ -22,11 +22,15 @@ from npaccel.dispatch.fallback import NotRecorded, fallback
 from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS, named
 from npaccel.dispatch.method import EVALUATED, RECORDED
 from npaccel.dispatch.operands import take_array
+from npaccel.dispatch.special import SPECIAL
 from npaccel.dispatch.ufunc import RECORDERS
 from npaccel.ir.names import SAME_BITS, SAME_BITS_IF_REAL
 from npaccel.later import when_imported
 
 __all__ = ["TABLE", "Table"]
+
+
+FOREIGN = 3  # native/record.h
 
 
 class Look(enum.IntEnum):
@@ -255,6 +259,7 @@ class Table:
         self._see(multiarray)
         for module in LATER:
             when_imported(module, self._see)
+        when_imported("scipy.special", self._see_special)
 
     def _see(self, module: ModuleType) -> None:
         """Redirect its ufuncs, and methods of its random generators."""
@@ -268,6 +273,14 @@ class Table:
                 self.missing.append(ufunc.__name__)
         if module.__name__ == "numpy.random":
             self._random(vars(module))
+
+    def _see_special(self, _: ModuleType) -> None:
+        """Redirect ufuncs of SciPy; calls with small arrays are left to them."""
+        assert self._proofs is not None
+        for ufunc in SPECIAL.ufuncs:
+            if ufunc not in self._ufuncs and self._proofs[0]:
+                self._ufuncs.add(ufunc)
+                _native.redirect_ufunc(ufunc, FOREIGN)
 
     def _enter(self, function: Any, look: Look, taker: Any, name: str, *rest: Any) -> None:
         assert self._proofs is not None

@@ -16,6 +16,7 @@ import numpy as np
 from numpy._core import umath
 
 from npaccel import _native
+from npaccel.dispatch.special import OTHER, SPECIAL
 from npaccel.ir.kinds import Kind
 from npaccel.ir.names import VALUED
 
@@ -195,7 +196,7 @@ def recordable(dtype: Dtype) -> bool:
 
 
 def _may_warn(ufunc: np.ufunc, loop: Sequence[Dtype]) -> bool:
-    if ufunc.__name__ in OURS:
+    if ufunc.__name__ in OURS or ufunc in SPECIAL.ufuncs:
         return False
     kinds = {dtype.kind for dtype in loop}
     if "c" in kinds:
@@ -228,6 +229,8 @@ def rule(
     if isinstance(ufunc, str):
         source = _dtype_of(signature[0])
         return None if out_dtype is None else copy_rule(out_dtype, source)
+    if not is_known(ufunc):
+        return None  # or Python would not be asked at the next call
     outs = (out_dtype,) + (None,) * (ufunc.nout - 1)
     return call_rule(ufunc, tuple(signature), outs)
 
@@ -250,7 +253,7 @@ def call_rule(
     casting: str = "same_kind",
 ) -> _native.Rule | None:
     """Rule of ``ufunc(*inputs, out=outs, signature=signature, casting=casting)``, or None."""
-    if not is_known(ufunc):
+    if not is_known(ufunc) and ufunc not in SPECIAL.ufuncs:
         return None
     return _call_rule(ufunc, inputs, outs, signature, casting)
 
@@ -259,6 +262,8 @@ def why_no_rule(
     ufunc: np.ufunc, inputs: tuple[Operand, ...], outs: tuple[Dtype | None, ...]
 ) -> str:
     """Why `call_rule` gave none for these, in a few words."""
+    if ufunc in SPECIAL.ufuncs:
+        return OTHER
     if not is_known(ufunc):
         return "a ufunc of another library, which may raise or need the interpreter lock"
     if ufunc.__name__ == "power" and len(inputs) == 2 and all(map(_is_whole, inputs)):

@@ -2,7 +2,7 @@
 
 Bodies stand by subject: `exact` (arithmetic, comparison, bits), `pieces` (parts of floats),
 `remainders` (modulo), `copying` (casts), `mathematics` (transcendental functions),
-`drawing` (random numbers).
+`drawing` (random numbers), `special` (ufuncs of SciPy).
 """
 
 from __future__ import annotations
@@ -17,10 +17,19 @@ from npaccel.ir.mathematics import MATHEMATICS
 from npaccel.ir.operation import Op
 from npaccel.ir.pieces import PIECES
 from npaccel.ir.remainders import REMAINDERS
+from npaccel.ir.special import SPECIAL
 
 __all__ = ["OPS", "Op", "find"]
 
-OPS: tuple[Op, ...] = (*EXACT, *PIECES, *REMAINDERS, *MATHEMATICS, *DRAWING, *COPIES.values())
+OPS: tuple[Op, ...] = (
+    *EXACT,
+    *PIECES,
+    *REMAINDERS,
+    *MATHEMATICS,
+    *DRAWING,
+    *SPECIAL,
+    *COPIES.values(),
+)
 
 
 def _index() -> MappingProxyType[tuple[str, str], Op]:
