@@ -64,7 +64,9 @@ def test_every_benchmark_is_listed_and_run() -> None:
         "choice",
         "digests",
         "npbench",
+        "random_numbers",
         "single_calls",
+        "special_functions",
         "whole",
     }  # have no contenders but NumPy
     questions = {path.stem for path in (ROOT / "bench").glob("*.py")} - shared

@@ -21,7 +21,7 @@ START = frozenset(
             *("dispatch", "dispatch.array", "dispatch.composed", "dispatch.creation"),
             *("dispatch.fallback", "dispatch.flat", "dispatch.function", "dispatch.gather"),
             *("dispatch.indexing", "dispatch.method", "dispatch.operands", "dispatch.redirect"),
-            *("dispatch.rules", "dispatch.ufunc"),
+            *("dispatch.rules", "dispatch.special", "dispatch.ufunc"),
             *("ir", "ir.kinds", "ir.names"),
             *("runtime", "runtime.core", "runtime.disk", "runtime.first", "runtime.guarding"),
             *("runtime.neighbours", "runtime.scopes", "runtime.warn"),

@@ -433,13 +433,3 @@ def test_threads_share_a_stream() -> None:
     total = sum(map(len, drawn))
     together = np.sort(np.concatenate(drawn))
     np.testing.assert_array_equal(together, np.sort(plain(default_rng(6).random(total))))
-
-
-def test_a_section_draws_anew() -> None:
-    def body(rng: Any, x: Any) -> Any:
-        return rng.random(LARGE) + x
-
-    step = npaccel.macro(body)
-    ours, want, x = default_rng(1), default_rng(1), np.ones(LARGE)
-    for _ in range(4):
-        np.testing.assert_array_equal(step(ours, x), body(want, x))

@@ -18,7 +18,7 @@ from numpy._core import umath
 from npaccel import _native
 from npaccel.dispatch.special import OTHER, SPECIAL
 from npaccel.ir.kinds import Kind
-from npaccel.ir.names import VALUED
+from npaccel.ir.names import OTHER_UFUNCS, VALUED
 
 __all__ = [
     "FOLDING",
@@ -110,6 +110,8 @@ OURS = {
         "exponential_of",
     )
 }
+
+OTHER_UFUNCS.update(OURS)
 
 CACHED = 8192
 # Rules that are told to the next process: making one takes 20 to 50 µs.

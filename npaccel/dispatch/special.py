@@ -21,6 +21,7 @@ import numpy as np
 
 from npaccel import _native
 from npaccel.dispatch.fallback import NotRecorded
+from npaccel.ir.names import OTHER_UFUNCS
 from npaccel.later import when_imported
 
 __all__ = ["LOOPS", "OTHER", "ROWS", "SPECIAL"]
@@ -54,6 +55,7 @@ class Special:
             ufunc = getattr(module, name, None)
             if type(ufunc) is np.ufunc:
                 self.ufuncs[ufunc] = ufunc.__name__ in ROWS
+                OTHER_UFUNCS[ufunc.__name__] = ufunc
 
     def check(
         self,
