@@ -29,6 +29,8 @@ WORD = np.dtype(np.uint64)
 FEW = 64  # so many are drawn one by one, which takes less than a call for all of them
 NAME = "Philox4x32"
 LARGEST_RANGE = 1 << 32
+NUMBERS = (int, float)
+BOUNDS = {c: (int(np.iinfo(c).min), int(np.iinfo(c).max)) for c in "bBhHiIlLqQ"}
 # Words of the state, see native/philox.c.
 COUNTER, HIGH, KEY, ODD, HAS_HALF, HALF, KEPT = range(7)
 
@@ -106,13 +108,17 @@ class Philox(np.random.BitGenerator):
         other.state = self.state
         return other.advance(operator.index(jumps) << 65)
 
-    def words(self, shape: Shape) -> Array:
-        """The next words; from the threshold on they are computed where they are used."""
+    def words(self, shape: Shape | None) -> Any:
+        """The next words, None: a single one; from the threshold on they are computed where they
+        are used."""
+        if shape is None:
+            return np.uint64(self.random_raw())
         count = math.prod(shape)
         with self.lock:
             found = _native.philox_take(self._words, count) if _waits(count) else None
             if found is None:
-                return _native.philox_words(self._words, count).reshape(shape)
+                words = _native.philox_words(self._words, count)
+                return words if len(shape) == 1 else words.reshape(shape)
         place, high, key = found
         return _at(_native.philox, _places(place, shape), high, key)
 
@@ -204,11 +210,14 @@ class Generator(np.random.Generator):
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Numbers of [low, high)."""
-        drawn = None
-        with np.errstate(all="ignore"):
-            width = np.subtract(high, low, dtype=np.float64)
-        if np.isfinite(width).all():
-            drawn = self._moved(self.random, low, width, size)
+        if type(low) in NUMBERS and type(high) in NUMBERS:
+            width: Any = float(high) - float(low)
+            good = math.isfinite(width)
+        else:
+            with np.errstate(all="ignore"):
+                width = np.subtract(high, low, dtype=np.float64)
+            good = bool(np.isfinite(width).all())
+        drawn = self._moved(self.random, low, width, size) if good else None
         return super().uniform(low, high, size) if drawn is None else drawn
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
@@ -240,7 +249,7 @@ class Generator(np.random.Generator):
         if kind is None:
             return None
         if out is None and size is None:
-            return None if make is _uniform else float(make(self, (), kind, None))
+            return None if make is _uniform else float(make(self, None, kind, None))
         shape = _shape(size) if out is None else _room(out, size, kind)
         if shape is None or (make is _uniform and math.prod(shape) <= FEW):
             return None
@@ -252,14 +261,14 @@ class Generator(np.random.Generator):
 
     def _moved(self, draw: Callable[..., Any], shift: Any, scale: Any, size: Any) -> Any:
         """shift + scale * numbers."""
-        params = [scale] if shift is None else [shift, scale]
-        if all(type(x) in (int, float) for x in params):
+        if type(scale) in NUMBERS and (shift is None or type(shift) in NUMBERS):
             if math.copysign(1.0, scale) < 0:
                 return None
             drawn = draw() if size is None else draw(size)
             moved = scale * drawn
             moved = moved if shift is None else shift + moved
             return moved if size is None else _array(moved)
+        params = [scale] if shift is None else [shift, scale]
         try:
             arrays = [np.asarray(x, np.float64) for x in params]
             whole = np.broadcast_shapes(*(x.shape for x in arrays))
@@ -286,13 +295,13 @@ class Generator(np.random.Generator):
         shape = () if size is None else _shape(size)
         if shape is None or kind.kind not in "iu" or not kind.isnative:
             return None
-        bounds = np.iinfo(kind)
-        if not bounds.min <= first < last <= bounds.max or last - first >= LARGEST_RANGE:
+        least, most = BOUNDS[kind.char]
+        if not least <= first < last <= most or last - first >= LARGEST_RANGE:
             return None
-        below = _native.fraction_of(self._bits.words(shape), np.uint64(last - first + 1))
         if size is None:
-            value = int(below.item() if isinstance(below, np.ndarray) else below) + first
+            value = (self._bits.random_raw() * (last - first + 1) >> 64) + first
             return value if dtype is int else kind.type(value)
+        below = _native.fraction_of(self._bits.words(shape), np.uint64(last - first + 1))
         if kind == WORD:
             return _array(np.add(below, np.uint64(first)))
         wide = below.astype(np.int64)
@@ -304,7 +313,7 @@ def _array(value: Any) -> Any:
     return value if isinstance(value, np.ndarray) else np.array(value)
 
 
-Maker = Callable[[Generator, Shape, np.dtype[Any], "Array | None"], Any]
+Maker = Callable[[Generator, Any, np.dtype[Any], "Array | None"], Any]
 FLOATS: dict[type, np.dtype[Any]] = {
     float: np.dtype(np.float64),
     np.float64: np.dtype(np.float64),
@@ -345,7 +354,7 @@ def _room(out: Any, size: Any, dtype: np.dtype[Any]) -> Shape | None:
     return shape
 
 
-def _uniform(rng: Generator, shape: Shape, dtype: np.dtype[Any], out: Array | None) -> Any:
+def _uniform(rng: Generator, shape: Any, dtype: np.dtype[Any], out: Array | None) -> Any:
     if dtype == np.float64:
         return _native.unit_of(rng._bits.words(shape), out=out)
     halves = rng._bits.halves(shape)
@@ -363,11 +372,11 @@ def _rounded(function: np.ufunc, words: Array, dtype: np.dtype[Any], out: Array 
     return out
 
 
-def _normal(rng: Generator, shape: Shape, dtype: np.dtype[Any], out: Array | None) -> Any:
+def _normal(rng: Generator, shape: Any, dtype: np.dtype[Any], out: Array | None) -> Any:
     return _rounded(_native.normal_of, rng._bits.words(shape), dtype, out)
 
 
-def _exponential(rng: Generator, shape: Shape, dtype: np.dtype[Any], out: Array | None) -> Any:
+def _exponential(rng: Generator, shape: Any, dtype: np.dtype[Any], out: Array | None) -> Any:
     return _rounded(_native.exponential_of, rng._bits.words(shape), dtype, out)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -155,6 +156,25 @@ def test_numbers_do_not_depend_on_what_computes_them(name: str, setting: Any) ->
         np.testing.assert_array_equal(
             DRAWS[name](default_rng(3), (200, LARGE // 200)).ravel(), want
         )
+
+
+def all_fused() -> list[np.ndarray]:
+    drawn = [DRAWS[name](default_rng(3), LARGE) for name in FUSED]
+    npaccel.evaluate()
+    return list(map(plain, drawn))
+
+
+@pytest.mark.parametrize("backend", ["c", "opencl"])
+def test_numbers_do_not_depend_on_the_compiler(backend: str, request: Any) -> None:
+    if backend == "opencl":
+        request.getfixturevalue("opencl")
+    elif not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        pytest.skip("no C compiler")
+    want = all_fused()
+    with npaccel.backend(backend):
+        got = all_fused()
+    for name, x, y in zip(FUSED, got, want, strict=True):
+        np.testing.assert_array_equal(x, y, name)
 
 
 @pytest.mark.parametrize("name", FUSED)
