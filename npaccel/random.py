@@ -26,7 +26,8 @@ Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 WORD = np.dtype(np.uint64)
-FEW = 64  # so many are drawn one by one, which takes less than a call for all of them
+# So many are drawn one by one, which takes less than a call for all of them.
+FEW, FEW_SINGLES = 64, 1024
 NAME = "Philox4x32"
 LARGEST_RANGE = 1 << 32
 NUMBERS = (int, float)
@@ -251,7 +252,8 @@ class Generator(np.random.Generator):
         if out is None and size is None:
             return None if make is _uniform else float(make(self, None, kind, None))
         shape = _shape(size) if out is None else _room(out, size, kind)
-        if shape is None or (make is _uniform and math.prod(shape) <= FEW):
+        few = FEW if kind.itemsize == 8 else FEW_SINGLES
+        if shape is None or (make is _uniform and math.prod(shape) <= few):
             return None
         if out is None:
             made = make(self, shape, kind, None)
