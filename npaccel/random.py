@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from npaccel import _native
+from npaccel.dispatch.fallback import run_exact
 from npaccel.dispatch.rules import range_rule
 
 __all__ = ["Generator", "Philox", "default_rng"]
@@ -242,6 +243,14 @@ class Generator(np.random.Generator):
         """Integers of [low, high), or [low, high] with `endpoint`."""
         drawn = self._integers(low, high, size, dtype, endpoint)
         return super().integers(low, high, size, dtype, endpoint) if drawn is None else drawn
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """As NumPy's; of npaccel's arrays their evaluated memory."""
+        run_exact(super().shuffle, (x, axis), {}, written=(0,))
+
+    def permuted(self, x: Any, *, axis: Any = None, out: Any = None) -> Any:
+        """As NumPy's; of npaccel's arrays their evaluated memory."""
+        return run_exact(super().permuted, (x,), {"axis": axis, "out": out})
 
     # What these have in common. None: NumPy's code does it, or raises.
 

@@ -433,9 +433,22 @@ def test_shuffle_and_permutation_do_not_depend_on_their_array() -> None:
     x = np.arange(LARGE)
     want = default_rng(2).permutation(LARGE)
     np.testing.assert_array_equal(default_rng(2).permutation(x), want)
-    default_rng(2).shuffle(x)
-    np.testing.assert_array_equal(x, want)
+    ours, pending = npaccel.asarray(x.copy()), npaccel.asarray(x) * 1
+    for array in (ours, pending, x):
+        assert default_rng(2).shuffle(array) is None
+        np.testing.assert_array_equal(array, want)
     assert sorted(want.tolist()) == list(range(LARGE))
+    rows, numpys = np.arange(LARGE).reshape(4, -1), np.random.Generator(Philox(2))
+    want = numpys.permuted(rows, axis=1)
+    np.testing.assert_array_equal(default_rng(2).permuted(rows, axis=1), want)
+    out = npaccel.asarray(np.zeros_like(rows))
+    assert default_rng(2).permuted(npaccel.asarray(rows), axis=1, out=out) is out
+    np.testing.assert_array_equal(out, want)
+    listed = [1, 2, 3, "a"]
+    default_rng(2).shuffle(listed)
+    assert sorted(map(str, listed)) == ["1", "2", "3", "a"]
+    with pytest.raises(np.exceptions.AxisError):
+        default_rng(2).shuffle(rows, 5)
 
 
 def test_threads_share_a_stream() -> None:
