@@ -19,6 +19,7 @@ START = frozenset(
             *("backends", "backends.registry"),
             *("caches", "caches.habits", "caches.identity", "caches.store"),
             *("dispatch", "dispatch.array", "dispatch.composed", "dispatch.creation"),
+            *("dispatch.draws",),
             *("dispatch.fallback", "dispatch.flat", "dispatch.function", "dispatch.gather"),
             *("dispatch.indexing", "dispatch.method", "dispatch.operands", "dispatch.redirect"),
             *("dispatch.rules", "dispatch.special", "dispatch.ufunc"),

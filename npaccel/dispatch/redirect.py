@@ -18,6 +18,7 @@ import numpy as np
 
 from npaccel import _native
 from npaccel.dispatch.creation import CREATION
+from npaccel.dispatch.draws import MOVED
 from npaccel.dispatch.fallback import NotRecorded, fallback
 from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS, named
 from npaccel.dispatch.method import EVALUATED, RECORDED
@@ -295,8 +296,10 @@ class Table:
         for kind in ("Generator", "RandomState"):
             for name, method in vars(names[kind]).items():
                 if not name.startswith("_") and "cython" in type(method).__name__:
-                    taker = _on_memory(method) if name in EXACT else None
-                    self._enter(method, Look.RESULT, taker, f"{kind}.{name}", "", False, True)
+                    look, taker = Look.RESULT, _on_memory(method) if name in EXACT else None
+                    if name in MOVED:
+                        look, taker = Look.ARGUMENTS, _taker(MOVED[name])
+                    self._enter(method, look, taker, f"{kind}.{name}", "", False, True)
 
     # Where that is not possible: names instead of objects.
 
