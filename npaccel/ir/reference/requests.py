@@ -143,6 +143,11 @@ def _map(request: Request, inputs: list[Array], outputs: list[Array], mask: Any)
         loop = _MIXED_SIGNS.get(request.loop, request.loop)
         signature = tuple(map(np.dtype, loop))
         assert len(signature) == nin + len(outputs)
+        if request.op in OTHER_UFUNCS and mask is not True:
+            # SciPy's loops move the addresses that they are given, which masked calls rely on.
+            found = ufunc(request.op)(*inputs, signature=signature, casting="unsafe")
+            np.copyto(outputs[0], found, casting="unsafe", where=mask)
+            return
         ufunc(request.op)(
             *map(_single, inputs),
             out=tuple(outputs),
