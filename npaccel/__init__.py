@@ -7,6 +7,7 @@
     npaccel.explain(), stats()    what was fused, what NumPy did instead, and why; counts
     npaccel.macro, scalar         code that is recorded once and replayed
     npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
+    npaccel.random                numpy.random's Generator, whose draws are recorded, too
     npaccel.config                the settings: print it, assign to its attributes
     npaccel.Array                 what asarray returns, a subclass of numpy.ndarray
 
@@ -16,6 +17,7 @@ the rest. The command `npaccel run script.py` does it all for a whole program.
 """
 
 from os.path import abspath as _abspath
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 # What is loaded later is found there, wherever the program has gone by then.
 __path__ = [*map(_abspath, __path__)]
@@ -56,5 +58,11 @@ from npaccel.errors import InternalError as InternalError
 from npaccel.errors import NpaccelError as NpaccelError
 from npaccel.errors import NpaccelWarning as NpaccelWarning
 from npaccel.errors import SectionError as SectionError
+from npaccel.later import later as _later
+
+if _TYPE_CHECKING:
+    from npaccel import random as random
+else:
+    random = _later("npaccel.random")
 
 __version__ = "0.1.0"

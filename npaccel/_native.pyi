@@ -730,3 +730,21 @@ def evaluating() -> None:
 
 def errstate() -> int:
     """The errstate as requests have it; -1 where something else than ignore and warn is set."""
+
+# philox.c: words of a stream, and what numbers they stand for; each a ufunc.
+philox: np.ufunc
+philox_half: np.ufunc
+unit_of: np.ufunc
+single_of: np.ufunc
+fraction_of: np.ufunc
+normal_of: np.ufunc
+exponential_of: np.ufunc
+
+def philox_install(capsule: Any, state: Any, /) -> None:
+    """Have a bit generator draw from a state: eight words."""
+
+def philox_take(state: Any, n: int, /) -> tuple[int, int, int] | None:
+    """(place, high, key) of the next n words, which count as drawn."""
+
+def philox_words(state: Any, n: int, /) -> np.ndarray[Any, Any]:
+    """The next n words."""

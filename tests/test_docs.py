@@ -65,7 +65,9 @@ def test_every_benchmark_is_listed_and_run() -> None:
         "digests",
         "npbench",
         "loops",
+        "random_numbers",
         "single_calls",
+        "special_functions",
         "whole",
     }  # have no contenders but NumPy
     questions = {path.stem for path in (ROOT / "bench").glob("*.py")} - shared

@@ -37,7 +37,8 @@ ALLOWED = {
     "observe.events": set(),
     "observe": {"errors", "config", "ir", "runtime", "_native"},
     # Public names, what is behind them, and the command line over them.
-    "": {"api", "config", "dispatch", "observe", "errors"},
+    "": {"api", "config", "dispatch", "observe", "errors", "later", "random"},
+    "random": {"_native", "dispatch"},
     "api": EVERYTHING_BELOW_OBSERVE | {"blocks", "dispatch", "macros", "observe"},
     "blocks": {"_native", "config", "dispatch", "errors"},
     "macros": {"_native", "config", "errors", "runtime"},
@@ -53,7 +54,18 @@ FOREIGN = {
     "llvmlite": {"backends.llvm"},
     "pyopencl": {"backends.opencl"},
     "numpy": {
-        *("backends", "runtime", "dispatch", "observe", "ir", "commands", "demo", "api", "macros")
+        *(
+            "backends",
+            "runtime",
+            "dispatch",
+            "observe",
+            "ir",
+            "commands",
+            "demo",
+            "api",
+            "macros",
+            "random",
+        )
     },
     "rich": {"observe", "commands", "demo"},
     "cachetools": {"caches", "runtime"},

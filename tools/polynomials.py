@@ -65,6 +65,18 @@ def fit(function: Real, low: mp.mpf, high: mp.mpf, weight: Real, target: mp.mpf)
     raise ValueError("no degree is enough")
 
 
+def erf_part(z: mp.mpf) -> mp.mpf:
+    """erf(x) / x - 1 of z = x**2."""
+    x = mp.sqrt(max(z, mp.mpf(10) ** -40))
+    return mp.erf(x) / x - 1
+
+
+def erfc_part(q: mp.mpf) -> mp.mpf:
+    """(1 + 2 y) exp(y**2) erfc(y) of q = (y - 4) / (y + 4)."""
+    y = 4 * (1 + q) / (1 - q)
+    return (1 + 2 * y) * mp.exp(y * y) * mp.erfc(y)
+
+
 H = LN2 / 2 + mp.mpf(2) ** -20
 Q = (mp.pi / 4 + mp.mpf(2) ** -20) ** 2
 S = mp.mpf("0.0296")  # ((sqrt(2) - 1) / (sqrt(2) + 1))**2
@@ -105,7 +117,44 @@ ROWS: dict[str, tuple[str, Real, mp.mpf, mp.mpf, Real]] = {
         "(asin(s) - s) / s**3, of z = s**2, |s| <= 1/2",
         of_square(mp.asin, mp.mpf(1) / 4, 3, [0, 1]), mp.mpf(0), mp.mpf(1) / 4, lambda z: z,
     ),
+    "ERF": (
+        "erf(x) / x - 1, of z = x**2, |x| <= 1",
+        erf_part, mp.mpf(0), mp.mpf(1), lambda _: mp.mpf(1),
+    ),
+    "ERFC": (
+        "(1 + 2 y) exp(y**2) erfc(y), of q = (y - 4) / (y + 4), 0 <= y <= 28",
+        erfc_part, -mp.mpf(1), mp.mpf("0.751"), lambda _: mp.mpf(1),
+    ),
 }  # fmt: skip
+
+
+def normal(w: mp.mpf) -> mp.mpf:
+    """z / x: a standard normal number is within z with chance x = sqrt(1 - exp(-w))."""
+    x = mp.sqrt(-mp.expm1(-max(w, mp.mpf(10) ** -20)))
+    return mp.sqrt(2) * mp.erfinv(x) / x
+
+
+# Of degrees beyond which nothing is gained: middle, half width, function of the distance from it.
+FIXED: dict[str, tuple[str, int, mp.mpf, mp.mpf, Real]] = {
+    "NORMAL": (
+        "z / x of w - 5/2, w <= 5: exp(-w) = 1 - x**2, a normal number is within z with chance x",
+        20, mp.mpf(5) / 2, mp.mpf(5) / 2, normal,
+    ),
+    "NORMAL_FAR": (
+        "the same of sqrt(w) - 25/8, 5 <= w <= 16",
+        19, mp.mpf(25) / 8, mp.mpf("0.89"), lambda s: normal(s * s),
+    ),
+    "NORMAL_FARTHER": (
+        "the same of sqrt(w) - 5, 16 <= w <= 36.1",
+        16, mp.mpf(5), mp.mpf("1.01"), lambda s: normal(s * s),
+    ),
+}  # fmt: skip
+
+
+def fixed(name: str) -> list[float]:
+    _, degree, middle, width, function = FIXED[name]
+    exact = interpolate(lambda d: function(middle + d), -width, width, degree)
+    return [float(c) for c in exact]
 
 
 def text(name: str, about: str, coefficients: list[float]) -> str:
@@ -119,7 +168,7 @@ def sizes(name: str) -> list[str]:
 
 def main() -> None:
     print('"""Polynomials, lowest coefficient first. Made by tools/polynomials.py."""\n')
-    names = sorted([f"{name}_{size}" for name in ROWS for size in sizes(name)] + ["CBRT"])
+    names = sorted([f"{name}_{size}" for name in ROWS for size in sizes(name)] + ["CBRT", *FIXED])
     print("__all__ = [\n" + "".join(f'    "{n}",\n' for n in names) + "]\n")
     for name, (about, function, low, high, weight) in ROWS.items():
         for size in sizes(name):
@@ -127,6 +176,8 @@ def main() -> None:
             print(text(f"{name}_{size}", about, fit(function, low, high, weight, target)))
     one = interpolate(mp.cbrt, mp.mpf(1), mp.mpf(2), 6)
     print(text("CBRT", "cbrt(m), 1 <= m <= 2; a first guess", [float(c) for c in one]))
+    for name, (about, *_) in FIXED.items():
+        print(text(name, about, fixed(name)))
 
 
 if __name__ == "__main__":

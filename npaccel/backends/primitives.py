@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from npaccel.ir.differences import answers, assumed
+from npaccel.ir.drawing import DRAWING
 from npaccel.ir.mathematics import (
     HALF_POWER,
     LOW_FLOAT_POWER,
@@ -27,6 +28,7 @@ from npaccel.ir.operation import Op
 from npaccel.ir.ops import find
 from npaccel.ir.passes.rewrite import RewritingPool
 from npaccel.ir.scalar import Expr, may_hold
+from npaccel.ir.special import SPECIAL
 
 __all__ = ["Primitive", "primitive_kernel", "primitives"]
 
@@ -81,6 +83,15 @@ def _loops(op: Op) -> Iterator[tuple[str, ...]]:
             yield (*(dtype,) * op.nin, result)
 
 
+def _words(op: Op) -> tuple[str, ...]:
+    """The dtypes of an operation on words."""
+    pool = RewritingPool()
+    assert op.body is not None
+    result = op.body(*(pool.load("u8", k) for k in range(op.nin)))
+    assert isinstance(result, Expr)
+    return (*("u8",) * op.nin, result.dtype)
+
+
 def primitives() -> Iterator[Primitive]:
     """All of them, in an order that does not change: one for each way that NumPy's loops may be."""
     return itertools.chain.from_iterable(map(_by_facts, _operations()))
@@ -112,7 +123,7 @@ def _slow() -> Iterator[Primitive]:
 
 def _operations() -> Iterator[Primitive]:
     yield from _slow()
-    for op in MATHEMATICS:
+    for op in (*MATHEMATICS, *SPECIAL):
         if op.body is None:
             continue
         for loop in _loops(op):
@@ -122,6 +133,8 @@ def _operations() -> Iterator[Primitive]:
     for loop in (("f4",) * 3, ("f8",) * 3):
         yield Primitive(SINGLE_POWER, loop, (False, True))
         yield Primitive(HALF_POWER, loop, (False, True), 0.5)
+    for op in DRAWING:
+        yield Primitive(op, _words(op), (False,) + (True,) * (op.nin - 1))
     powers = [(op, value) for op in (WHOLE_POWER, WHOLE_FLOAT_POWER) for value in WHOLE]
     powers += [(op, value) for op in (LOW_POWER, LOW_FLOAT_POWER) for value in LOW]
     for (op, value), dtype in itertools.product(powers, FLOATS):

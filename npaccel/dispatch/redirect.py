@@ -18,15 +18,20 @@ import numpy as np
 
 from npaccel import _native
 from npaccel.dispatch.creation import CREATION
+from npaccel.dispatch.draws import MOVED
 from npaccel.dispatch.fallback import NotRecorded, fallback
 from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS, named
 from npaccel.dispatch.method import EVALUATED, RECORDED
 from npaccel.dispatch.operands import take_array
+from npaccel.dispatch.special import SPECIAL
 from npaccel.dispatch.ufunc import RECORDERS
 from npaccel.ir.names import SAME_BITS, SAME_BITS_IF_REAL
 from npaccel.later import when_imported
 
 __all__ = ["TABLE", "Table"]
+
+
+FOREIGN = 3  # native/record.h
 
 
 class Look(enum.IntEnum):
@@ -255,6 +260,7 @@ class Table:
         self._see(multiarray)
         for module in LATER:
             when_imported(module, self._see)
+        when_imported("scipy.special", self._see_special)
 
     def _see(self, module: ModuleType) -> None:
         """Redirect its ufuncs, and methods of its random generators."""
@@ -269,6 +275,14 @@ class Table:
         if module.__name__ == "numpy.random":
             self._random(vars(module))
 
+    def _see_special(self, _: ModuleType) -> None:
+        """Redirect ufuncs of SciPy; calls with small arrays are left to them."""
+        assert self._proofs is not None
+        for ufunc in SPECIAL.ufuncs:
+            if ufunc not in self._ufuncs and self._proofs[0]:
+                self._ufuncs.add(ufunc)
+                _native.redirect_ufunc(ufunc, FOREIGN)
+
     def _enter(self, function: Any, look: Look, taker: Any, name: str, *rest: Any) -> None:
         assert self._proofs is not None
         possible = self._proofs[2 if "." in name else 1]
@@ -282,8 +296,10 @@ class Table:
         for kind in ("Generator", "RandomState"):
             for name, method in vars(names[kind]).items():
                 if not name.startswith("_") and "cython" in type(method).__name__:
-                    taker = _on_memory(method) if name in EXACT else None
-                    self._enter(method, Look.RESULT, taker, f"{kind}.{name}", "", False, True)
+                    look, taker = Look.RESULT, _on_memory(method) if name in EXACT else None
+                    if name in MOVED:
+                        look, taker = Look.ARGUMENTS, _taker(MOVED[name])
+                    self._enter(method, look, taker, f"{kind}.{name}", "", False, True)
 
     # Where that is not possible: names instead of objects.
 

@@ -16,8 +16,9 @@ import numpy as np
 from numpy._core import umath
 
 from npaccel import _native
+from npaccel.dispatch.special import OTHER, SPECIAL
 from npaccel.ir.kinds import Kind
-from npaccel.ir.names import VALUED
+from npaccel.ir.names import OTHER_UFUNCS, VALUED
 
 __all__ = [
     "FOLDING",
@@ -96,6 +97,22 @@ QUIET = frozenset(
 # Integer loops that warn about a zero divisor or the one quotient that does not fit.
 DIVIDING = frozenset({"floor_divide", "remainder", "fmod", "divmod", "reciprocal"})
 
+# Ufuncs of the C core, which never warn.
+OURS = {
+    name: getattr(_native, name)
+    for name in (
+        "philox",
+        "philox_half",
+        "fraction_of",
+        "unit_of",
+        "single_of",
+        "normal_of",
+        "exponential_of",
+    )
+}
+
+OTHER_UFUNCS.update(OURS)
+
 CACHED = 8192
 # Rules that are told to the next process: making one takes 20 to 50 µs.
 MOST_TOLD = 64
@@ -150,7 +167,7 @@ def _told(value: Any) -> Any:
         return ("tuple", *map(_told, value))
     if isinstance(value, np.dtype) and recordable(value):
         return "dtype", value.char
-    if isinstance(value, np.ufunc) and is_numpys(value):
+    if isinstance(value, np.ufunc) and is_known(value):
         return "ufunc", value.__name__
     if isinstance(value, type) and value in WEAK:
         return "type", WEAK.index(value)
@@ -170,7 +187,9 @@ def _meant(told: Any) -> Any:
         return tuple(map(_meant, rest))
     if kind == "dtype":
         return np.dtype(rest[0])
-    return getattr(umath, rest[0]) if kind == "ufunc" else WEAK[rest[0]]
+    if kind == "ufunc":
+        return OURS.get(rest[0]) or getattr(umath, rest[0])
+    return WEAK[rest[0]]
 
 
 def recordable(dtype: Dtype) -> bool:
@@ -179,6 +198,8 @@ def recordable(dtype: Dtype) -> bool:
 
 
 def _may_warn(ufunc: np.ufunc, loop: Sequence[Dtype]) -> bool:
+    if ufunc.__name__ in OURS or ufunc in SPECIAL.ufuncs:
+        return False
     kinds = {dtype.kind for dtype in loop}
     if "c" in kinds:
         return True
@@ -210,17 +231,20 @@ def rule(
     if isinstance(ufunc, str):
         source = _dtype_of(signature[0])
         return None if out_dtype is None else copy_rule(out_dtype, source)
+    if not is_known(ufunc):
+        return None  # or Python would not be asked at the next call
     outs = (out_dtype,) + (None,) * (ufunc.nout - 1)
     return call_rule(ufunc, tuple(signature), outs)
 
 
-def is_numpys(ufunc: np.ufunc) -> bool:
-    """Whether `ufunc` is one of NumPy's own.
+def is_known(ufunc: np.ufunc) -> bool:
+    """Whether `ufunc` is one of NumPy's own, or of ours.
 
     Loops of other libraries (scipy.special, Numba, frompyfunc) may raise, warn in their own ways or
     ask for the interpreter lock, so they never wait; and caches would keep made ones alive.
     """
-    return getattr(umath, ufunc.__name__, None) is ufunc
+    name = ufunc.__name__
+    return getattr(umath, name, None) is ufunc or OURS.get(name) is ufunc
 
 
 def call_rule(
@@ -231,7 +255,7 @@ def call_rule(
     casting: str = "same_kind",
 ) -> _native.Rule | None:
     """Rule of ``ufunc(*inputs, out=outs, signature=signature, casting=casting)``, or None."""
-    if not is_numpys(ufunc):
+    if not is_known(ufunc) and ufunc not in SPECIAL.ufuncs:
         return None
     return _call_rule(ufunc, inputs, outs, signature, casting)
 
@@ -240,7 +264,9 @@ def why_no_rule(
     ufunc: np.ufunc, inputs: tuple[Operand, ...], outs: tuple[Dtype | None, ...]
 ) -> str:
     """Why `call_rule` gave none for these, in a few words."""
-    if not is_numpys(ufunc):
+    if ufunc in SPECIAL.ufuncs:
+        return OTHER
+    if not is_known(ufunc):
         return "a ufunc of another library, which may raise or need the interpreter lock"
     if ufunc.__name__ == "power" and len(inputs) == 2 and all(map(_is_whole, inputs)):
         return "powers of integers may raise"
@@ -322,7 +348,7 @@ def fold_rule(
 
     array : dtype of what is folded. dtype, out : the arguments of those names, None when not given.
     """
-    if ufunc.__name__ not in FOLDING or not is_numpys(ufunc) or not recordable(array):
+    if ufunc.__name__ not in FOLDING or not is_known(ufunc) or not recordable(array):
         return None
     try:
         given: dict[str, Any] = {} if dtype is None else {"signature": (dtype, None, None)}

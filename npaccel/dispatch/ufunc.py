@@ -22,6 +22,7 @@ from npaccel.dispatch.operands import (
     take_array,
 )
 from npaccel.dispatch.rules import call_rule, copy_rule, fold_rule, warns_on_cast, why_no_rule
+from npaccel.dispatch.special import SPECIAL
 from npaccel.ir.kinds import Kind
 
 __all__ = ["record_fold", "scalar_of", "ufunc_hook"]
@@ -88,10 +89,16 @@ def _record_call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: Mapping[str, 
     shape = broadcast(*inputs, *(() if mask is None else (mask,)))
     if outs is None and not shape:
         raise NotRecorded  # a scalar
+    foreign = ufunc in SPECIAL.ufuncs
+    if foreign:
+        SPECIAL.check(ufunc, inputs, shape, rule.loop)
     target = _fit(shape, outs)
     out = target if target is None or ufunc.nout > 1 else target[0]
     order = kwargs.get("order", "K")
-    return _recorded(_native.map, rule, inputs, out, mask, order)
+    result = _recorded(_native.map, rule, inputs, out, mask, order)
+    if foreign and not SPECIAL.waits(ufunc):
+        _native.evaluate()
+    return result
 
 
 def _reads_outs(outs: Sequence[np.dtype[Any] | None], loop: Sequence[str]) -> bool:

@@ -31,6 +31,7 @@ __all__ = [
     "log1p",
     "log2",
     "log10",
+    "log_of_pair",
     "logaddexp",
     "logaddexp2",
     "split",
@@ -113,6 +114,12 @@ def _everywhere(near: Callable[..., Expr]) -> Wide:
         return (~plain).rare(_edges(x, wide), near(x, x.like(0.0), fine=fine))
 
     return body
+
+
+def log_of_pair(x: Expr, low: Expr, *, fine: bool) -> Expr:
+    """log(x + low) for normal x > 0, |low| < ulp(x)."""
+    k, m, _ = split(x)
+    return _join(k, m - 1.0, low / x, fine=fine)
 
 
 log = _everywhere(_log)

@@ -5,7 +5,9 @@ What the tables say (ops.py, passes/rewrite.py), which tests/ir/test_ops.py comp
 
 from __future__ import annotations
 
-__all__ = ["SAME_BITS", "SAME_BITS_IF_REAL", "VALUED"]
+from typing import Any, Final
+
+__all__ = ["OTHER_UFUNCS", "SAME_BITS", "SAME_BITS_IF_REAL", "VALUED"]
 
 # Whose results are NumPy's to the last bit (of NaNs: but for the payload), whatever the types
 # (but see exact.py on complex products where the processor has no fused multiply-add).
@@ -22,3 +24,5 @@ SAME_BITS = frozenset(_EXACT.split())
 SAME_BITS_IF_REAL = frozenset(("absolute", "sqrt"))
 # For which a scalar's value may make another plan: those that rewrites of requests are for.
 VALUED = frozenset(("divide", "float_power", "power", "true_divide"))
+# Ufuncs that are recorded and are not NumPy's, by name: entered by dispatch, which knows them.
+OTHER_UFUNCS: Final[dict[str, Any]] = {}

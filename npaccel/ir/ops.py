@@ -1,7 +1,8 @@
 """The operation table: everything the other rooms know about an operation, one row each.
 
 Bodies stand by subject: `exact` (arithmetic, comparison, bits), `pieces` (parts of floats),
-`remainders` (modulo), `copying` (casts), `mathematics` (transcendental functions).
+`remainders` (modulo), `copying` (casts), `mathematics` (transcendental functions),
+`drawing` (random numbers), `special` (ufuncs of SciPy).
 """
 
 from __future__ import annotations
@@ -10,15 +11,25 @@ from types import MappingProxyType
 
 from npaccel.errors import InternalError
 from npaccel.ir.copying import COPIES
+from npaccel.ir.drawing import DRAWING
 from npaccel.ir.exact import EXACT
 from npaccel.ir.mathematics import MATHEMATICS
 from npaccel.ir.operation import Op
 from npaccel.ir.pieces import PIECES
 from npaccel.ir.remainders import REMAINDERS
+from npaccel.ir.special import SPECIAL
 
 __all__ = ["OPS", "Op", "find"]
 
-OPS: tuple[Op, ...] = (*EXACT, *PIECES, *REMAINDERS, *MATHEMATICS, *COPIES.values())
+OPS: tuple[Op, ...] = (
+    *EXACT,
+    *PIECES,
+    *REMAINDERS,
+    *MATHEMATICS,
+    *DRAWING,
+    *SPECIAL,
+    *COPIES.values(),
+)
 
 
 def _index() -> MappingProxyType[tuple[str, str], Op]:

@@ -70,6 +70,7 @@ static const char *dtype_name(int type)
     case NPY_DOUBLE: return "f8";
     case NPY_CFLOAT: return "c8";
     case NPY_CDOUBLE: return "c16";
+    case NPY_UINT64: return "u8";
     default: return "";
     }
 }
@@ -140,6 +141,16 @@ int npa_rule_primitives(npa_rule *rule)
         }
     }
     return 0;
+}
+
+npa_block_function *npa_primitive_of(const char *op)
+{
+    for (const npa_primitive *p = levels[level_here()].table; p != NULL && p->op != NULL; p++) {
+        if (strcmp(p->op, op) == 0) {
+            return p->run;
+        }
+    }
+    return NULL;
 }
 
 /* A scalar's value as a double. */

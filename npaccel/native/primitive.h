@@ -23,4 +23,7 @@ typedef struct npa_primitive {
 /* Of each kind of processor; an operation without a name ends it. Made by the build. */
 extern const npa_primitive npa_primitives_v4[], npa_primitives_v3[], npa_primitives_neon[];
 
+/* primitive.c: the first one of an operation of our own; NULL: this processor has none. */
+npa_block_function *npa_primitive_of(const char *op);
+
 #endif

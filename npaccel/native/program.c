@@ -3,8 +3,10 @@
  * for each step:  words <- template, addresses, scalars
  *                 for each task of the grid (parallel):  main(words, range, scratch, flags)
  *                 finish(words, range, scratch, flags)   for split reductions */
+#include "group.h"
 #include "record.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -848,6 +850,35 @@ static bool writes_content(const step *s, npa_queue *q)
     return content;
 }
 
+/* A request that no kernel has: in blocks on all threads where it is a loop over elements, and NumPy's loop
+ * there, too. Kinds raised; -1: no memory. */
+static int run_loop(npa_queue *q, int index, uint8_t *kinds)
+{
+    const npa_request *r = (const npa_request *)(q->arena + q->at[index]);
+    size_t buffers = (size_t)q->nbuffers + 1;
+    if (r->rule->kind != NPA_MAP || r->rule->own != NPA_UFUNC || r->rule->inexact) {
+        return npa_evaluate_request(q, index);
+    }
+    npa_group *g = malloc(sizeof *g);
+    int *last = malloc(sizeof *last * buffers);
+    int32_t *heads = malloc(sizeof *heads * buffers);
+    npa_tape tape = {0};
+    int status = -1;
+    bool formed = false;
+    if (g != NULL && last != NULL && heads != NULL) {
+        memset(heads, -1, sizeof *heads * buffers);
+        for (size_t k = 0; k < buffers; k++) {
+            last[k] = INT_MAX; /* what it writes is stored, whoever sees it */
+        }
+        g->heads = heads;
+        formed = npa_group_form(g, q, index, index + 1, last);
+        status = formed && npa_group_lower(g, &tape) == 0 ? npa_group_run(g, &tape, kinds) : -1;
+    }
+    npa_tape_free(&tape);
+    free(g), free(last), free(heads);
+    return formed ? status : npa_evaluate_request(q, index);
+}
+
 int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),
                     void *arg, bool *interrupted, int *done)
 {
@@ -858,7 +889,7 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
         if (npa_losses && step_is_lost(s, q)) {
             /* what it writes is lost, too */
         } else if (s->request >= 0) {
-            status = npa_evaluate_request(q, s->request);
+            status = run_loop(q, s->request, kinds);
             npa_log_request(q, s->request);
             npa_count.native_requests++;
             ((npa_request *)(q->arena + q->at[s->request]))->rule->looped++;

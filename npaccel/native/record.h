@@ -323,7 +323,7 @@ int npa_put(PyArrayObject *a, PyObject *mask, PyObject *values);
 int npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number); /* for all; of a's type */
 
 /* array.c: whether results have the same bits, whoever computes them; of operators it is told. */
-typedef enum { NPA_INEXACT, NPA_EXACT_IF_REAL, NPA_EXACT } npa_exactness;
+typedef enum { NPA_INEXACT, NPA_EXACT_IF_REAL, NPA_EXACT, NPA_FOREIGN } npa_exactness; /* foreign: not NumPy's */
 void npa_operator_is_exact(PyObject *ufunc, npa_exactness how);
 bool npa_is_exact(npa_exactness how, const npa_value *values, int n);
 /* array.c: ndarray's slots as NumPy made them; plain ones may be redirected */
@@ -537,6 +537,9 @@ uint64_t npa_key_state(const npa_buffer *b);
 /* match.c: a block's requests, matched against those of earlier times. With the lock but for map,
  * settle, begin and end */
 int npa_match_init(PyObject *module);
+
+/* philox.c */
+int npa_philox_init(PyObject *module);
 PyObject *npa_match_begin(PyObject *recordings); /* borrowed; NULL: error set */
 void npa_match_end(void);
 int npa_match_map(npa_rule *rule, const npa_value *in, PyArrayObject *out, PyObject **results);

@@ -630,6 +630,16 @@ static PyObject *ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs,
     return redirected_ufunc(self, args, nargs, names, NPA_INEXACT);
 }
 
+/* Of one of another library, whose loop may raise: where arrays are small it is its own. */
+static PyObject *foreign_ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs,
+                                    PyObject *names)
+{
+    if (!any_large(args, PyVectorcall_NARGS(nargs), false)) {
+        return ufunc_in_numpy(self, args, nargs, names);
+    }
+    return redirected_ufunc(self, args, nargs, names, NPA_INEXACT);
+}
+
 /* Of a ufunc whose results have the same bits, whoever computes them. */
 static PyObject *exact_ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs,
                                   PyObject *names)
@@ -1304,6 +1314,7 @@ void npa_redirect_look(bool begin)
 static vectorcallfunc stub_of(int ufunc)
 {
     return ufunc_exact[ufunc] == NPA_EXACT     ? exact_ufunc_stub
+           : ufunc_exact[ufunc] == NPA_FOREIGN ? foreign_ufunc_stub
            : ufunc_exact[ufunc] == NPA_INEXACT ? ufunc_stub
                                                : real_ufunc_stub;
 }
@@ -1433,8 +1444,10 @@ static PyObject *redirect_ufunc(PyObject *module, PyObject *args)
     if (installed) {
         u->vectorcall = stub_of(nufuncs - 1);
     }
-    npa_operator_is_exact(o, (npa_exactness)exact);
-    npa_small_operator(u, (npa_exactness)exact);
+    if (exact != NPA_FOREIGN) {
+        npa_operator_is_exact(o, (npa_exactness)exact);
+        npa_small_operator(u, (npa_exactness)exact);
+    }
     Py_RETURN_TRUE;
 }
 

@@ -12,6 +12,7 @@ from numpy._core import umath
 
 from npaccel import _native
 from npaccel.ir.kinds import Kind
+from npaccel.ir.names import OTHER_UFUNCS
 from npaccel.observe.report import bytes_text, count, short
 
 __all__ = ["Hindrance", "Hindrances", "gained_s", "verdict"]
@@ -209,7 +210,7 @@ def _pace_s(rule: _native.Rule, most: int) -> float:
 def _call(rule: _native.Rule, n: int) -> tuple[Any, ...] | None:
     """The function and its arguments with which NumPy does this operation on n elements."""
     codes = rule.loop
-    ufunc = getattr(umath, rule.name, None)
+    ufunc = OTHER_UFUNCS.get(rule.name) or getattr(umath, rule.name, None)
     if rule.kind == Kind.IOTA:
         return np.arange, 0, n, 1, codes[-1]
     if rule.kind == Kind.ARG:

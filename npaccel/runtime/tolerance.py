@@ -10,6 +10,7 @@ import numpy as np
 
 from npaccel.ir.nodes import Kind, Request
 from npaccel.ir.ops import find
+from npaccel.ir.special import SPECIAL
 
 __all__ = [
     "Inputs",
@@ -25,6 +26,8 @@ Array = np.ndarray[Any, Any]
 
 # What NumPy's own loops may be off, in units of the last place; ours add what their row states.
 NUMPY_ULP = 4
+# The same of SciPy's, which round the square of an argument; and what is no normal number may be 0.
+SCIPY_ULP = 4096
 # Their results may be smaller than the rounding errors of what they add.
 CANCELLING = frozenset({"logaddexp", "logaddexp2"})
 # Whatever the order, but for the sign of 0.
@@ -121,6 +124,8 @@ def _rounding(request: Request, operands: list[Array], result: Array) -> Array:
     size = np.abs(result)
     if request.op in CANCELLING:
         size = np.maximum(size, np.maximum(*map(np.abs, operands)))
+    if op in SPECIAL:
+        return np.asarray(SCIPY_ULP * _spacing(size) + np.finfo(size.dtype).tiny)
     return np.asarray(units * _spacing(size))
 
 

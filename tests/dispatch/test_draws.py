@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -357,3 +358,87 @@ def test_old_errors(call: Callable[[np.random.RandomState], Any]) -> None:
     want = told()
     with npaccel.accelerate():
         assert told() == want
+
+
+# Arrays as parameters.
+
+M = 60_000
+MOVED: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "normal": lambda r, x, y: r.normal(x, y),
+    "normal of one scale": lambda r, x, y: r.normal(x, 2),
+    "normal of one mean": lambda r, x, y: r.normal(scale=y, loc=1.5),
+    "normal by columns": lambda r, x, y: r.normal(x.reshape(300, -1), y[:200]),
+    "normal, size given": lambda r, x, y: r.normal(x, y, M),
+    "normal, shape given": lambda r, x, y: r.normal(x, y, size=(M,)),
+    "normal, columns first": lambda r, x, y: r.normal(x.reshape(300, -1).T, 1.0),
+    "normal of integers": lambda r, x, y: r.normal((x * 100).astype(int), y.astype("f4")),
+    "normal of infinities": lambda r, x, y: r.normal(np.where(x > 0.9, np.inf, x), 1.0),
+    "uniform": lambda r, x, y: r.uniform(x, x + y),
+    "uniform of one end": lambda r, x, y: r.uniform(-1, y),
+    "exponential": lambda r, x, y: r.exponential(y),
+    # NumPy's own.
+    "a larger size": lambda r, x, y: r.normal(x, y, (2, M)),
+    "NaN as scale": lambda r, x, y: r.normal(x, np.where(y > 1, np.nan, y)),
+    "few": lambda r, x, y: r.normal(x[:10], y[:10]),
+    "lists": lambda r, x, y: r.normal([1.0, 2.0], 1.0),
+    "lognormal": lambda r, x, y: r.lognormal(x, 0.1),
+}
+
+
+def parameters() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(12)
+    return rng.random(M), rng.random(M) * 3
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
+@pytest.mark.parametrize("name", MOVED)
+def test_arrays_as_parameters(name: str, kind: Callable[[int], Any]) -> None:
+    theirs, ours = kind(3), kind(3)
+    x, y = parameters()
+    for _ in range(2):
+        want = MOVED[name](theirs, x, y)
+        with npaccel.accelerate():
+            same(MOVED[name](ours, x, y), want)
+        with npaccel.accelerate():  # pending, and with its own use
+            want = MOVED[name](theirs, x * 2, y + 1) * 2.0
+            same(MOVED[name](ours, x * 2, y + 1) * 2.0, want)
+    assert theirs.random() == ours.random()
+
+
+@pytest.mark.pending
+def test_arrays_as_parameters_are_recorded() -> None:
+    x, y = parameters()
+    with npaccel.accelerate():
+        for name, draw in list(MOVED.items())[:12]:
+            drawn = draw(np.random.default_rng(1), x, y)
+            assert type(drawn) is npaccel.Array and npaccel._native.is_pending(drawn), name
+
+
+@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda r, x, y: r.normal(x, -y),
+        lambda r, x, y: r.normal(x, y * 0 - 0.0),
+        lambda r, x, y: r.normal(x, y[:5]),
+        lambda r, x, y: r.normal(x, y, 7),
+        lambda r, x, y: r.normal(x + 1j, y),
+        lambda r, x, y: r.normal(x.astype(np.longdouble), y),
+        lambda r, x, y: r.normal(x, y, sizes=3),
+        lambda r, x, y: r.uniform(x, x - y),
+        lambda r, x, y: r.uniform(x, np.inf),
+        lambda r, x, y: r.exponential(-y),
+    ],
+)
+def test_errors_with_arrays_as_parameters(draw: Any, kind: Callable[[int], Any]) -> None:
+    x, y = parameters()
+    theirs, ours, told = kind(3), kind(3), []
+    for rng, block in ((theirs, contextlib.nullcontext()), (ours, npaccel.accelerate())):
+        with block:
+            try:
+                told.append(draw(rng, x, y).shape)
+            except (TypeError, ValueError, OverflowError) as error:
+                told.append((type(error), str(error)))
+    assert told[0] == told[1]
+    assert theirs.random() == ours.random()

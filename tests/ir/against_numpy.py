@@ -7,14 +7,17 @@ import zlib
 import numpy as np
 from straight import FLAG_NAMES, Case, expressions
 
+from npaccel import _native
 from npaccel.ir.ops import OPS, find
 from npaccel.ir.scalar import DTYPES, Pool
+from npaccel.ir.special import SPECIAL
 
 CODES = {np.dtype(d).char: d for d in DTYPES} | {"q": "i8", "Q": "u8", "l": "i8", "L": "u8"}
 
 
 def ufunc(name):
-    return getattr(np._core.umath, name, None) or getattr(np, name)
+    found = getattr(np._core.umath, name, None) or getattr(np, name, None)
+    return found or getattr(_native, name)
 
 
 def loops(op):
@@ -38,7 +41,10 @@ def cases(exact):
     return [
         Case(op, loop)
         for op in OPS
-        if op.body is not None and (op.ulp == 0) == exact and op.name not in ("argmin", "argmax")
+        if op.body is not None
+        and (op.ulp == 0) == exact
+        and op.name not in ("argmin", "argmax")
+        and op not in SPECIAL
         for loop in loops(op)
     ]
 

@@ -35,7 +35,7 @@ def jitter(x, rng):
     return x + 0.1 * rng.standard_normal(x.shape)
 
 
-@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937])
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937, npaccel.random.Philox])
 @pytest.mark.parametrize("name", DRAWS)
 def test_draws_are_replayed(name, bits):
     body, section = DRAWS[name], npaccel.macro(DRAWS[name])
@@ -157,3 +157,19 @@ def test_draws_in_a_block(setting):
             actual = section(rand(4, seed=k), rng)
         np.testing.assert_allclose(np.asarray(actual), body(rand(4, seed=k), twin), rtol=1e-12)
     assert section.stats()["bodies"] == 0
+
+
+def test_npaccels_own_generators_draw_anew() -> None:
+    """Such a body runs as it is written: its draws are recorded themselves."""
+
+    def body(rng, x):
+        return rng.random(x.size) + x, rng.normal(size=5)
+
+    section, x = npaccel.macro(body), np.ones(40_000)
+    ours, want = npaccel.random.default_rng(1), npaccel.random.default_rng(1)
+    for _ in range(4):
+        for got, expected in zip(section(ours, x), body(want, x), strict=True):
+            np.testing.assert_array_equal(got, expected)
+    with npaccel.macro("own draws", x) as m:
+        got = m.arrays[0] * ours.random(x.size)
+    np.testing.assert_array_equal(got, want.random(x.size))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from npaccel.errors import InternalError
+from npaccel.ir.names import OTHER_UFUNCS
 from npaccel.ir.nodes import Kind, Request, ScalarOperand, View
 from npaccel.ir.views import gathered
 
@@ -105,9 +106,11 @@ def _run(request: Request, memory: Mapping[int, Array], scalars: Scalars | None)
 
 
 def ufunc(name: str) -> np.ufunc:
-    """NumPy's ufunc of this name."""
-    # np.clip is a function around the ufunc.
-    found = np._core.umath.clip if name == "clip" else getattr(np, name)  # type: ignore[attr-defined]
+    """NumPy's ufunc of this name, or another one that is recorded."""
+    found = OTHER_UFUNCS.get(name)
+    if found is None:
+        # np.clip is a function around the ufunc.
+        found = np._core.umath.clip if name == "clip" else getattr(np, name)  # type: ignore[attr-defined]
     if not isinstance(found, np.ufunc):
         raise InternalError(f"{name} is not a ufunc")
     return found
@@ -140,6 +143,11 @@ def _map(request: Request, inputs: list[Array], outputs: list[Array], mask: Any)
         loop = _MIXED_SIGNS.get(request.loop, request.loop)
         signature = tuple(map(np.dtype, loop))
         assert len(signature) == nin + len(outputs)
+        if request.op in OTHER_UFUNCS and mask is not True:
+            # SciPy's loops move the addresses that they are given, which masked calls rely on.
+            found = ufunc(request.op)(*inputs, signature=signature, casting="unsafe")
+            np.copyto(outputs[0], found, casting="unsafe", where=mask)
+            return
         ufunc(request.op)(
             *map(_single, inputs),
             out=tuple(outputs),
