@@ -5,14 +5,16 @@
     @npaccel.accelerate           and in this function
     npaccel.evaluate(x, y)        compute what is pending now
     npaccel.explain(), stats()    what was fused, what NumPy did instead, and why; counts
+    with npaccel.profile("file")  where the time of this block goes, by line
     npaccel.macro, scalar         code that is recorded once and replayed
     npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
     npaccel.config                the settings: print it, assign to its attributes
     npaccel.Array                 what asarray returns, a subclass of numpy.ndarray
 
 Errors are NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError,
-InternalError, SectionError. Warnings are NpaccelWarning. help(npaccel.asarray) and so on tell
-the rest. The command `npaccel run script.py` does it all for a whole program.
+InternalError, ProfileError, SectionError. Warnings are NpaccelWarning. help(npaccel.asarray) and
+so on tell the rest. The commands `npaccel run script.py` and `npaccel profile script.py` do it all
+for a whole program.
 """
 
 from os.path import abspath as _abspath
@@ -45,6 +47,7 @@ from npaccel.api import devices as devices
 from npaccel.api import evaluate as evaluate
 from npaccel.api import explain as explain
 from npaccel.api import macro as macro
+from npaccel.api import profile as profile
 from npaccel.api import scalar as scalar
 from npaccel.api import stats as stats
 from npaccel.dispatch.array import Array as Array
@@ -55,6 +58,7 @@ from npaccel.errors import ConfigError as ConfigError
 from npaccel.errors import InternalError as InternalError
 from npaccel.errors import NpaccelError as NpaccelError
 from npaccel.errors import NpaccelWarning as NpaccelWarning
+from npaccel.errors import ProfileError as ProfileError
 from npaccel.errors import SectionError as SectionError
 
 __version__ = "0.1.0"

@@ -7,20 +7,20 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 import numpy as np
 
 from npaccel import _native, dispatch
-from npaccel.backends.registry import is_device
+from npaccel.backends.registry import HOST, is_device
 from npaccel.blocks import Accelerate, Function
 from npaccel.config import DEVICE, HOSTS, process_settings
 from npaccel.dispatch.array import Array
 from npaccel.dispatch.redirect import TABLE
 from npaccel.dispatch.rules import made_rules, prepare_rules
-from npaccel.errors import ConfigError
+from npaccel.errors import ConfigError, ProfileError
 from npaccel.later import Once, later, stand_in
 from npaccel.macros import MacroFactory, scalar
 from npaccel.runtime import warn
@@ -33,12 +33,15 @@ from npaccel.runtime.scopes import shown, watch_scopes
 if TYPE_CHECKING:
     from npaccel.observe import devices as inventory
     from npaccel.observe import explain as explanations
-    from npaccel.observe import hindrances, usage
+    from npaccel.observe import hindrances, profiling, usage
+    from npaccel.observe import profile as profiles
     from npaccel.runtime import engine, helper, section_code
 else:
     inventory = later("npaccel.observe.devices")
     explanations = later("npaccel.observe.explain")
     hindrances = later("npaccel.observe.hindrances")
+    profiles = later("npaccel.observe.profile")
+    profiling = later("npaccel.observe.profiling")
     usage = later("npaccel.observe.usage")
     engine = later("npaccel.runtime.engine")
     helper = later("npaccel.runtime.helper")
@@ -53,6 +56,7 @@ __all__ = [
     "evaluate",
     "explain",
     "macro",
+    "profile",
     "scalar",
     "stats",
 ]
@@ -70,7 +74,11 @@ _engine: Final = stand_in(_make_engine)
 _hindrances: Final = Once(lambda: hindrances.Hindrances())  # noqa: PLW0108 (it comes later)
 macro: Final = MacroFactory(config, lambda: section_code.SectionCode(_make_engine()))
 dispatch.install(
-    (os.path.dirname(np.__file__) + os.sep, os.path.dirname(__file__) + os.sep),
+    (
+        os.path.dirname(np.__file__) + os.sep,
+        os.path.dirname(__file__) + os.sep,
+        "<frozen importlib",
+    ),
     plan=FirstRuns(_make_engine, _helper, config),
     warn=warn.issue,
     filters=warn.runtime_warnings,
@@ -260,6 +268,67 @@ def watch_usage(tell: Callable[[usage.Usage], None]) -> None:
         tell(usage.Usage(wall_s, times, counts, seconds, words))
 
     _at_end(report)
+
+
+def _counted() -> profiles.Counted:
+    found = dispatch.FALLBACKS
+    stats = _engine.stats(reset=False) if _make_engine.made is not None else _native.stats(False)
+    return profiles.Counted(found.counts(), found.seconds(), _hindrances().amounts(), stats)
+
+
+def profile(path: str | os.PathLike[str] = "npaccel.profile") -> profiling.Profiling:
+    """Take a profile of a ``with`` block, and write it to a file when the block ends.
+
+    What is pending before the block is computed before, and what is left of it at its end. It
+    counts whether or not arrays are accelerated there; of several threads, all that npaccel
+    does; Python's own time of the main thread. One at a time is taken.
+
+    Parameters
+    ----------
+    path : of the file; one that is there is replaced. ``npaccel profile show`` reads it.
+
+    Returns
+    -------
+    Profiling
+        Once the block is over, ``print()`` shows it; its attribute `profile` has the figures.
+
+    Raises
+    ------
+    ProfileError : one is being taken already, or the file can't be written.
+    """
+    return profiling.Profiling(path, _about, _counted, _native.evaluate)
+
+
+def watch_profile(
+    program: str, arguments: Sequence[str], path: str, tell: Callable[[str], None]
+) -> None:
+    """Take one from now on; at exit, when all is computed, write it, and tell so."""
+    taken = profile(path)
+    taken.name(program, arguments)
+    taken.__enter__()
+    process = os.getpid()
+
+    def end() -> None:
+        if os.getpid() == process:  # a child that was forked has what is registered, too
+            try:
+                taken.__exit__(None, None, None)
+            except ProfileError as error:
+                tell(f"npaccel: {error}")
+            else:
+                tell(f"npaccel: the profile is in {path}; npaccel profile show {path}")
+
+    _at_end(end)
+
+
+def _about() -> dict[str, Any]:
+    """What a profile says of the process."""
+    speeds = _engine.machines.speeds(HOST) if _make_engine.made is not None else None
+    return {
+        "threshold": int(config.threshold),
+        "cache": str(config.cache),
+        "threads": _native.threads(),
+        "copy_bytes_s": speeds.copy_bytes_s if speeds is not None else 0.0,
+    }
 
 
 def watch_gain(tell: Callable[[str], None]) -> Callable[[], None]:

@@ -20,6 +20,9 @@ uint64_t npa_queue_commit(npa_request *r)
     npa_q.used += r->size;
     npa_q.backend = npa_backend_here();
     npa_count.requests++;
+    if (npa_profiling && r->code != NULL) {
+        npa_profile_line(r->code, r->lasti);
+    }
     r->rule->recorded++;
     uint64_t points = 1;
     for (int i = 0; i < r->ndim; i++) {
@@ -355,6 +358,7 @@ static int run_groups(const int *last, const uint8_t *why, npa_group *g, npa_tap
 {
     while (run.done < run.requests) {
         int first = run.done, count = 1, end = first, status;
+        bool grouped = false;
         if (is_idle(why, first)) {
             npa_count.dead_requests++;
             run.done++;
@@ -366,11 +370,15 @@ static int run_groups(const int *last, const uint8_t *why, npa_group *g, npa_tap
         if (npa_group_form(g, &npa_q, first, end, last)) {
             count = g->count;
             status = npa_group_lower(g, tape) < 0 ? -1 : npa_group_run(g, tape, kinds);
+            grouped = true;
         } else {
             status = run_single(first, last, kinds);
         }
         if (status < 0) {
             return -1;
+        }
+        if (npa_profiling) {
+            npa_profile_step(first, count, grouped ? NPA_STEP_BLOCKS : NPA_STEP_LOOP);
         }
         npa_log_request(&npa_q, first); /* in check mode a group is one */
         note_done(first, count, last);
@@ -410,11 +418,17 @@ static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
     npa_program *program = (npa_program *)run.program;
     struct timespec begin, end;
     bool whole = run.done == 0;
+    if (npa_profiling) {
+        npa_profile_run(&npa_q, program, run.requests, npa_program_single(program), whole);
+    }
     clock_gettime(CLOCK_MONOTONIC, &begin);
     int status = npa_program_single(program)
         ? run_once(kinds, poll, interrupted)
         : npa_program_run(program, &npa_q, kinds, poll, NULL, interrupted, &run.done);
     clock_gettime(CLOCK_MONOTONIC, &end);
+    if (npa_profiling) {
+        npa_profile_ran();
+    }
     if (whole && status == 0) {
         run.ns = (uint64_t)(1000000000 * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec);
         if (program != NULL) {
@@ -526,7 +540,11 @@ static bool run_touched(void)
     int requests = npa_q.nrequests;
     double start = npa_seconds();
     bool done = run_everything(program);
-    npa_hinder_touched(requests, (uint64_t)(1e9 * (npa_seconds() - start)));
+    uint64_t ns = (uint64_t)(1e9 * (npa_seconds() - start));
+    npa_hinder_touched(requests, ns);
+    if (npa_profiling) {
+        npa_profile_touched(ns);
+    }
     if (done && begun) {
         npa_touched_ran(program != NULL, run.ns);
     }

@@ -1581,6 +1581,8 @@ static PyMethodDef functions[] = {
     {"did_it_here", did_it_here, METH_NOARGS, "Whether the latest call_numpy was done here after all."},
     {"prove", npa_prove, METH_O, "Which assumptions hold: ufuncs, functions, methods."},
     {"times", npa_times, METH_O, "Seconds per activity so far; whether to count from now on."},
+    {"profile_begin", npa_profile_begin, METH_NOARGS, "Count time by line and program from now on."},
+    {"profile_end", npa_profile_end, METH_NOARGS, "What was counted."},
     {"forget_rows", npa_rows_forget, METH_NOARGS, "How long rows took, one by one and on all threads."},
     {"any_block", any_block, METH_NOARGS, "Whether a block is open anywhere."},
     {"in_block", in_block, METH_NOARGS, "Whether plain arrays are taken here."},
