@@ -877,8 +877,7 @@ static int flush_queue(bool rounds)
         requests = compared ? to_compare(round) : round > 0 && compiled ? round : requests;
         bool interrupted = false;
         npa_log_begin(check);
-        bool alone = PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) ==
-                     NULL;
+        bool alone = npa_alone();
         bool watched = !npa_program_brief((npa_program *)program) && npa_interrupts_begin();
         PyThreadState *mine = PyEval_SaveThread();
         npa_contents contents = {0}, results = {0};

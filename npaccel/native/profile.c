@@ -9,7 +9,7 @@
 #include <time.h>
 
 enum { LINES = 8192, MOST_LINES = LINES / 2, MOST_RUNS = 1024, MOST_EVENTS = 1 << 16, MOST_STEPS_TOLD = 256 };
-enum { TICK_NS = 2000000, LEAST_EVENT_NS = 20000 };
+enum { TICK_NS = 10000000, LEAST_EVENT_NS = 20000, LEAST_SETTLED_NS = 5000 };
 
 typedef struct {
     PyObject *code; /* owned; line 0 has none: it is "elsewhere" */
@@ -50,12 +50,14 @@ static uint64_t epoch, begun_ns;
 static uint64_t lost_runs;
 static _Atomic uint64_t served_ns; /* the evaluator's, while whoever touched something waits */
 static atomic_int threads;
+static _Atomic uint64_t watched_ns; /* that the thread which is looked at has spent in any activity */
 
 /* Of this thread. */
 static __thread struct {
-    uint64_t epoch, spent; /* in any activity, ever */
+    uint64_t epoch, spent, settled; /* in any activity, ever; until it was settled last */
     uint64_t ns[NPA_ACTIVITIES];
     uint8_t number;
+    bool watched;
 } mine;
 
 /* The run at hand, of which there is one at a time: with the queue's lock. */
@@ -201,14 +203,18 @@ void npa_profile_spent(int activity, uint64_t ns)
     begin_thread();
     mine.ns[activity] += ns;
     mine.spent += ns;
+    if (mine.watched) {
+        atomic_fetch_add(&watched_ns, ns);
+    }
 }
 
 /* The thread is back in the user's code: what it did since was that line's, but for what steps have taken. */
 void npa_profile_settle(void)
 {
-    if (mine.epoch != epoch || !PyGILState_Check()) {
-        return;
+    if (mine.epoch != epoch || mine.spent - mine.settled < LEAST_SETTLED_NS || !PyGILState_Check()) {
+        return; /* recording takes less: one line stands for some */
     }
+    mine.settled = mine.spent;
     npa_site site;
     npa_capture_site(&site);
     uint64_t total = 0;
@@ -297,62 +303,83 @@ void npa_profile_touched(uint64_t ns)
     }
     lines[0].ns[NPA_RUNNING] += ns > steps ? ns - steps : 0;
     pthread_mutex_unlock(&mutex);
-    mine.spent = 0;
+    mine.spent = mine.settled = 0;
     atomic_fetch_add(&served_ns, ns);
 }
 
 /* ---------------------------------------------------------------------- what is not our time */
 
+/* Of the thread that began the profile, as another thread reads it. */
 static struct {
     pthread_t thread;
-    atomic_bool on, waits;
-    uint64_t last, spent, served; /* at the last tick */
+    PyThreadState *state, *watched; /* the ticker's own; whose lines it looks at */
+    const volatile int *activity;   /* of that thread */
+    atomic_bool on;
+    uint64_t last, spent, served; /* at the last look */
+    int64_t owed;
 } ticker;
 
-/* Py_AddPendingCall: on the main thread, between two of its instructions. */
-static int tick(void *unused)
+/* With the GIL, which the other thread has given up, at a call or between two instructions. */
+static void look(void)
 {
-    (void)unused;
-    atomic_store(&ticker.waits, false);
-    if (!npa_profiling || npa_activity_here() != NPA_USER) {
-        return 0;
+    uint64_t t = clock_ns(), spent = atomic_load(&watched_ns), served = atomic_load(&served_ns);
+    if (*ticker.activity != NPA_USER) {
+        return;
     }
-    begin_thread();
-    uint64_t t = clock_ns(), served = atomic_load(&served_ns);
-    uint64_t ours = mine.spent - ticker.spent + served - ticker.served;
-    uint64_t user = t - ticker.last > ours ? t - ticker.last - ours : 0;
-    ticker.last = t, ticker.spent = mine.spent, ticker.served = served;
+    int64_t user = ticker.owed + (int64_t)(t - ticker.last) -
+                   (int64_t)(spent - ticker.spent + served - ticker.served);
+    ticker.last = t, ticker.spent = spent, ticker.served = served;
+    ticker.owed = user < 0 ? user : 0; /* the evaluator's time is told when it is over */
     npa_site site;
-    npa_capture_site(&site);
+    npa_site_of(PyThreadState_GetFrame(ticker.watched), &site);
     pthread_mutex_lock(&mutex);
-    lines[line_of(site.code, site.lasti, true)].ns[NPA_USER] += user;
+    lines[line_of(site.code, site.lasti, true)].ns[NPA_USER] += (uint64_t)(user > 0 ? user : 0);
     pthread_mutex_unlock(&mutex);
     Py_XDECREF(site.code), Py_XDECREF(site.globals);
-    return 0;
 }
 
-static void *tick_on(void *unused)
+static void *tick(void *unused)
 {
     (void)unused;
     const struct timespec pause = {.tv_nsec = TICK_NS};
+    PyGILState_STATE before = PyGILState_Ensure();
+    ticker.state = PyThreadState_Get();
+    PyEval_SaveThread();
     while (atomic_load(&ticker.on)) {
         nanosleep(&pause, NULL);
-        if (!atomic_exchange(&ticker.waits, true) && Py_AddPendingCall(tick, NULL) < 0) {
-            atomic_store(&ticker.waits, false);
+        if (*ticker.activity == NPA_USER && atomic_load(&ticker.on)) {
+            PyEval_RestoreThread(ticker.state);
+            look();
+            PyEval_SaveThread();
         }
     }
+    PyEval_RestoreThread(ticker.state);
+    ticker.state = NULL;
+    PyGILState_Release(before);
     return NULL;
+}
+
+bool npa_alone(void)
+{
+    int others = -1;
+    PyThreadState *at = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    for (; at != NULL; at = PyThreadState_Next(at)) {
+        others += at != ticker.state;
+    }
+    return others == 0;
 }
 
 static void begin_ticking(void)
 {
     sigset_t all, before;
     sigfillset(&all);
-    ticker.last = begun_ns, ticker.spent = mine.spent, ticker.served = 0;
-    atomic_store(&ticker.waits, false);
+    ticker.last = begun_ns, ticker.spent = ticker.served = 0, ticker.owed = 0;
+    ticker.activity = npa_activity_place(), ticker.watched = PyThreadState_Get();
+    mine.watched = true;
+    atomic_store(&watched_ns, 0);
     atomic_store(&ticker.on, true);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&ticker.thread, NULL, tick_on, NULL) != 0) {
+    if (pthread_create(&ticker.thread, NULL, tick, NULL) != 0) {
         atomic_store(&ticker.on, false); /* Python's time is told of no line */
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -361,7 +388,9 @@ static void begin_ticking(void)
 static void end_ticking(void)
 {
     if (atomic_exchange(&ticker.on, false)) {
+        PyThreadState *mine_here = PyEval_SaveThread();
         pthread_join(ticker.thread, NULL);
+        PyEval_RestoreThread(mine_here);
     }
 }
 
@@ -370,6 +399,7 @@ static void forked(void)
 {
     npa_profiling = false;
     atomic_store(&ticker.on, false);
+    ticker.state = NULL; /* Python frees it */
     pthread_mutex_init(&mutex, NULL);
     npa_count_times(NPA_FOR_PROFILE, false);
 }
@@ -501,5 +531,5 @@ PyObject *npa_profile_end(PyObject *module, PyObject *nothing)
  * requests, whose lines Python shares it out among when all is over (observe/profile.py). All other time of
  * ours is the line's that is being run when the thread comes back to the user's code: recording it, planning and memory
  * of the runs that it caused, NumPy's functions that it called. The rest is Python's, other libraries' and small
- * arrays': a clock that asks for a look every two milliseconds at the main thread, which comes between two instructions,
+ * arrays': a thread that takes the interpreter lock for a look, a hundred times a second,
  * gives the line that is there what has passed since the last look, less what was ours. So nothing is counted twice. */

@@ -232,7 +232,7 @@ enum { NPA_USER, NPA_RECORDING, NPA_PLANNING, NPA_RUNNING, NPA_IN_KERNELS, NPA_I
        NPA_ACTIVITIES }; /* NPA_RUNNING: what a run does besides kernels and loops */
 double npa_seconds(void);
 int npa_now(int activity);
-int npa_activity_here(void);
+const volatile int *npa_activity_place(void); /* what this thread is in, for others */
 enum { NPA_FOR_REPORT = 1, NPA_FOR_PROFILE = 2 };
 void npa_count_times(unsigned whom, bool on);
 PyObject *npa_times(PyObject *module, PyObject *on);
@@ -247,6 +247,7 @@ void npa_profile_settle(void);
 void npa_profile_run(npa_queue *q, npa_program *program, int requests, bool single, bool begins);
 void npa_profile_step(int step, int count, int kind);
 void npa_profile_ran(void);
+bool npa_alone(void); /* no other thread runs Python, but for the one that looks at lines */
 void npa_profile_touched(uint64_t ns); /* on the evaluator's thread */
 PyObject *npa_profile_begin(PyObject *module, PyObject *nothing);
 PyObject *npa_profile_end(PyObject *module, PyObject *nothing);
@@ -428,6 +429,7 @@ int npa_warnings_are_errors(void); /* -1: an exception is set */
 bool npa_warnings_ignored(void); /* after it: none would be shown */
 typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
 void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
+void npa_site_of(PyFrameObject *frame, npa_site *site); /* that of a frame, which it takes; or NULL */
 void npa_internal_prefixes(PyObject *tuple);
 
 /* shortage.c */

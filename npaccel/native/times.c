@@ -7,7 +7,7 @@
 
 static unsigned timing; /* for whom, as bits */
 static _Atomic uint64_t totals[NPA_ACTIVITIES]; /* nanoseconds */
-static __thread int current; /* NPA_USER first */
+static __thread volatile int current; /* NPA_USER first */
 static __thread double since;
 
 double npa_seconds(void)
@@ -39,7 +39,7 @@ int npa_now(int activity)
     return before;
 }
 
-int npa_activity_here(void) { return current; }
+const volatile int *npa_activity_place(void) { return &current; }
 
 void npa_count_times(unsigned whom, bool on) { timing = on ? timing | whom : timing & ~whom; }
 

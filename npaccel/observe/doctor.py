@@ -59,12 +59,12 @@ def _waits(profile: Profile) -> Iterator[Advice]:
     lines = [line for line in profile.lines if line.seconds.get("blocks")]
     planning = profile.totals()["planning"]
     if lines and seconds >= WAITED * profile.wall_s:
-        what = f"waits for the compiler: {seconds:.1f} s by blocks, without kernels"
+        what = f"waits for the compiler: {seconds:.2g} s by blocks, without kernels"
         site = max(lines, key=lambda line: line.seconds["blocks"]).site
         yield Advice(site, seconds, what, _later(profile))
     lines = [line for line in profile.lines if line.seconds.get("planning")]
     if lines and planning >= WAITED * profile.wall_s:
-        what = f"waits for planning and compiling in this process: {planning:.1f} s"
+        what = f"waits for planning and compiling in this process: {planning:.2g} s"
         site = max(lines, key=lambda line: line.seconds["planning"]).site
         yield Advice(site, planning, what, _later(profile))
 
@@ -87,7 +87,7 @@ def _hindered(profile: Profile, one: Obstacle, seconds: float) -> Advice:
     what = reason_of(one.kind, size, int(profile.about.get("threshold", 0)))
     remedy = REMEDIES[one.kind]
     if one.kind == "pointer":
-        named = _indexed(profile, one)
+        named = _indexed(profile, one.file, max(one.line - BEFORE, 1), one.line)
         remedy = f"`{named[0]}` leaves npaccel: wrap `{named[1]}`" if named else remedy
     return Advice(_site(one.file, one.line), seconds, what, remedy)
 
@@ -124,6 +124,13 @@ def _in_python(profile: Profile, line: Line, seconds: float) -> Advice:
     if obstacles:
         return _hindered(profile, obstacles[0], seconds)
     share = f"{100 * seconds / profile.wall_s:.0f} %"
+    near = range(line.line, line.line + BEFORE)
+    reads = [o for o in profile.obstacles if o.file == line.file and o.line in near]
+    if any(one.kind == "pointer" for one in reads):
+        named = _indexed(profile, line.file, line.line, line.line)
+        if named is not None:
+            what = f"`{named[0]}` leaves npaccel ({share})"
+            return Advice(line.site, seconds, what, f"wrap `{named[1]}` with npaccel.asarray")
     if _is_random(profile, line):
         return Advice(line.site, seconds, f"np.random takes {share}", RANDOM)
     what = f"Python itself or another library takes {share}, not array operations"
@@ -143,11 +150,11 @@ def _is_random(profile: Profile, line: Line) -> bool:
     return "random" in profile.text_of(line.file, line.line) or "numpy/random" in line.file
 
 
-def _indexed(profile: Profile, one: Obstacle) -> tuple[str, str] | None:
-    """An array that another one picks from, at the line or shortly before, and its name."""
-    for number in range(one.line, max(one.line - BEFORE, 0), -1):
+def _indexed(profile: Profile, file: str, first: int, last: int) -> tuple[str, str] | None:
+    """An array that another one picks from, in one of these lines, the last of them; its name."""
+    for number in range(last, first - 1, -1):
         try:
-            tree = ast.parse(profile.text_of(one.file, number))
+            tree = ast.parse(profile.text_of(file, number))
         except SyntaxError:
             continue
         for node in ast.walk(tree):

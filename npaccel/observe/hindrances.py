@@ -161,6 +161,8 @@ def _hindrance(key: tuple[str, ...], sites: Mapping[str, Amount], many: bool) ->
         return None
     if len(key) > 2:
         reason = left_reason(key[0], key[1])
+    elif key[0] in OF_RUNS and size > FEW_OPERATIONS:
+        reason = MANY.format(operations=count(round(size), "operation"))
     else:
         reason = reason_of(key[0], size, _native.threshold())
     longest = max(sites, key=lambda site: sites[site].seconds)
@@ -179,8 +181,6 @@ def reason_of(kind: str, size: float, threshold: int) -> str:
         known = {"size": bytes_text(round(size)), "threshold": bytes_text(threshold)}
         return ON_ARRAYS[kind].format(**known)
     operations = count(max(round(size), 1), "operation")
-    if size > FEW_OPERATIONS:
-        return MANY.format(operations=operations)
     return OF_RUNS[kind].format(operations=operations, each=operations.removeprefix("1 "))
 
 

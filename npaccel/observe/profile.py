@@ -1,4 +1,4 @@
-"""Takes a profile: what the C core counted by line and by program, as lines and kernels."""
+"""Reads what the C core counted by line and by program, as lines and kernels of a profile."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import linecache
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from npaccel import _native
 from npaccel.ir import ops
 from npaccel.ir.kinds import Kind
 from npaccel.observe.profile_file import Call, Event, Kernel, Line, Obstacle, Profile
 from npaccel.runtime.program import PlanInfo, StepInfo
 from npaccel.runtime.tiers import COMPILING, NOT_YET
 
-__all__ = ["Counted", "Recorder"]
+__all__ = ["Counted", "made"]
 
 # native/times.c and profile.c, in order.
 ACTIVITIES: Final = ("python", "recording", "planning", "running", "kernels", "loops", "numpy")
@@ -70,7 +69,7 @@ class _Place:
     line: int
     function: str
     calls: int = 0
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=dict)
     operations: float = 0.0
     bytes: float = 0.0
 
@@ -90,51 +89,40 @@ class _Launched:
     sites: dict[str, None] = field(default_factory=dict)
 
 
-class Recorder:
-    """One profile, from `begin` to `end`.
+def made(wall_s: float, counted: tuple[Any, ...], before: Counted, after: Counted) -> Profile:
+    """What was found.
 
-    Parameters
-    ----------
-    count : what others have counted until now.
+    counted : what the C core says. before, after : what others had counted when it began, and when
+        it was over.
     """
+    _, lines, runs, events, every, _ = counted
+    found = _Reader(lines, runs)
+    made = Profile({}, wall_s, waits=found.waits(), every=every)
+    found.read()
+    made.lines = found.lines()
+    made.kernels = found.kernels()
+    made.events = list(found.events(events))
+    _add_counts(made, before, after)
+    made.source = _source(made.lines)
+    return made
 
-    def __init__(self, count: Callable[[], Counted]) -> None:
-        self._count = count
-        self._before = count()
-        self._start = time.perf_counter()
-        _native.profile_begin()
 
-    def end(self, about: dict[str, Any]) -> Profile:
-        """Stop counting; what was found."""
-        wall_s = time.perf_counter() - self._start
-        _, lines, runs, events, every, _ = _native.profile_end()
-        found = _Reader(lines, runs)
-        made = Profile(about, wall_s, waits=found.waits(), every=every)
-        found.read()
-        made.lines = found.lines()
-        made.kernels = found.kernels()
-        made.events = list(found.events(events))
-        self._add_counts(made)
-        made.source = _source(made.lines)
-        return made
-
-    def _add_counts(self, made: Profile) -> None:
-        before, after = self._before, self._count()
-        for key, calls in after.calls.items():
-            more = int(calls - before.calls.get(key, 0))
-            seconds = after.seconds.get(key, 0.0) - before.seconds.get(key, 0.0)
-            if more > 0:
-                made.calls.append(Call(*key, more, max(seconds, 0.0)))
-        for place, amounts in after.hindrances.items():
-            old = before.hindrances.get(place, (0.0, 0.0, 0.0))
-            more, seconds, size = (a - b for a, b in zip(amounts, old, strict=True))
-            if more > 0:
-                made.obstacles.append(Obstacle(*place, int(more), seconds, size))
-        made.calls.sort(key=lambda call: -call.seconds)
-        made.obstacles.sort(key=lambda obstacle: -obstacle.seconds)
-        for name, value in after.stats.items():
-            if isinstance(value, int) and value != before.stats.get(name, 0):
-                made.counts[name] = value - before.stats.get(name, 0)
+def _add_counts(made: Profile, before: Counted, after: Counted) -> None:
+    for key, calls in after.calls.items():
+        more = int(calls - before.calls.get(key, 0))
+        seconds = after.seconds.get(key, 0.0) - before.seconds.get(key, 0.0)
+        if more > 0:
+            made.calls.append(Call(*key, more, max(seconds, 0.0)))
+    for place, amounts in after.hindrances.items():
+        old = before.hindrances.get(place, (0.0, 0.0, 0.0))
+        new, seconds, size = (a - b for a, b in zip(amounts, old, strict=True))
+        if new > 0:
+            made.obstacles.append(Obstacle(*place, int(new), seconds, size))
+    made.calls.sort(key=lambda call: -call.seconds)
+    made.obstacles.sort(key=lambda obstacle: -obstacle.seconds)
+    for name, value in after.stats.items():
+        if isinstance(value, int) and value != before.stats.get(name, 0):
+            made.counts[name] = value - before.stats.get(name, 0)
 
 
 class _Reader:
@@ -147,7 +135,7 @@ class _Reader:
         self._runs = [Run(*run) for run in runs]
         self._places: list[_Place] = []
         for file, number, function, calls, spent in lines:
-            seconds = Counter({n: 1e-9 * ns for n, ns in zip(ACTIVITIES, spent, strict=True) if ns})
+            seconds = {n: 1e-9 * ns for n, ns in zip(ACTIVITIES, spent, strict=True) if ns}
             self._places.append(_Place(file, number, function, calls, seconds))
         self._kernels: dict[tuple[str, str], _Launched] = {}
         self._infos: dict[Any, PlanInfo | None] = {}
@@ -156,13 +144,13 @@ class _Reader:
     def waits(self) -> dict[str, float]:
         """Seconds of runs that had no kernels yet, by why: those that wait for the compiler."""
         compiled = {run.lines() for run in self._runs if not run.single}
-        waits: Counter[str] = Counter()
+        waits = {"compiling": 0.0, "not yet": 0.0}
         for run in self._runs:
             if run.single and run.program is not None:
                 known = run.program.info == COMPILING or run.lines() in compiled
                 if known or run.program.info == NOT_YET:
                     waits["compiling" if known else "not yet"] += 1e-9 * run.steps_ns()
-        return dict(waits)
+        return waits
 
     def read(self) -> None:
         """Share out what runs took."""
@@ -206,7 +194,7 @@ class _Reader:
         whole = sum(weights) or 1
         for (place, _, points), weight in zip(requests, weights, strict=True):
             at = self._places[place]
-            at.seconds[what] += seconds * weight / whole
+            at.seconds[what] = at.seconds.get(what, 0.0) + seconds * weight / whole
             at.operations += points * runs
             at.bytes += moved * weight / whole
 
@@ -234,7 +222,8 @@ class _Reader:
                 (place.file, place.line), _Place(place.file, place.line, place.function)
             )
             at.calls += place.calls
-            at.seconds.update(place.seconds)
+            for what, seconds in place.seconds.items():
+                at.seconds[what] = at.seconds.get(what, 0.0) + seconds
             at.operations += place.operations
             at.bytes += place.bytes
         made = [
@@ -263,8 +252,8 @@ class _Reader:
                 what = ACTIVITIES[kind]
             elif step >= 0:
                 name = self._step_name(self._runs[run], step) or name
-            line = number.get((at.file, at.line), -1)
-            yield Event(1e-9 * start, 1e-9 * ns, what, name, line, thread, live)
+            index = number.get((at.file, at.line), -1)
+            yield Event(1e-9 * start, 1e-9 * ns, what, name, index, thread, live)
 
     def _step_name(self, run: Run, step: int) -> str:
         if run.single:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from npaccel.errors import ProfileError
 
-__all__ = ["CLASSES", "Call", "Event", "Kernel", "Line", "Obstacle", "Profile", "read"]
+__all__ = ["CLASSES", "MARKS", "Call", "Event", "Kernel", "Line", "Obstacle", "Profile", "read"]
 
 VERSION: Final = 1
 FIRST_KEY: Final = "npaccel_profile"
@@ -24,6 +24,14 @@ CLASSES: Final = {
     "planning": "planning and compiling in this process",
     "running": "memory and order of what runs",
     "python": "Python and other",
+}
+MARKS: Final = {
+    "kernels": "kernel",
+    "blocks": "block tier",
+    "loops": "NumPy's loops",
+    "numpy": "NumPy",
+    "running": "memory",
+    "python": "not seen",
 }
 # What of a profile is kept at most, the longest first.
 MOST_ROWS: Final = 2000
@@ -52,10 +60,8 @@ class Line(NamedTuple):
     @property
     def mark(self) -> str:
         """How most of its time is spent."""
-        marks = {"kernels": "kernel", "blocks": "block tier", "loops": "NumPy's loops"}
-        marks |= {"numpy": "NumPy", "python": "not seen"}
         longest = max(CLASSES, key=lambda name: self.seconds.get(name, 0.0))
-        return marks.get(longest, longest)
+        return MARKS.get(longest, longest)
 
 
 class Kernel(NamedTuple):
@@ -113,8 +119,8 @@ ROWS: Final[dict[str, Any]] = {
     "kernel": Kernel,
     "call": Call,
     "obstacle": Obstacle,
-    "event": Event,
 }
+EVENTS_A_ROW: Final = 4096
 
 
 @dataclass
@@ -172,10 +178,9 @@ class Profile:
             "every": self.every,
         }
         rows: list[Any] = [head]
-        for name, kind in ROWS.items():
-            found = getattr(self, f"{name}s")
-            kept = found if kind is Event else found[:MOST_ROWS]
-            rows += [{name: list(row)} for row in kept]
+        for name in ROWS:
+            rows += [{name: list(row)} for row in getattr(self, f"{name}s")[:MOST_ROWS]]
+        rows += _packed(self.events)
         rows += [{"source": [file, lines]} for file, lines in self.source.items()]
         rows.append({"end": len(rows)})
         texts = [json.dumps(row, separators=(",", ":")) for row in rows]
@@ -183,6 +188,28 @@ class Profile:
             Path(path).write_text("\n".join(texts) + "\n", encoding="utf-8")
         except OSError as error:
             raise ProfileError(f"{path}: the profile can't be written: {error.strerror}") from error
+
+
+def _packed(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
+    """In nanoseconds, with texts once for many."""
+    for first in range(0, len(events), EVENTS_A_ROW):
+        texts: dict[str, int] = {}
+        rows = [
+            [
+                round(1e9 * start_s),
+                round(1e9 * seconds),
+                texts.setdefault(what, len(texts)),
+                texts.setdefault(name, len(texts)),
+                *rest,
+            ]
+            for start_s, seconds, what, name, *rest in events[first : first + EVENTS_A_ROW]
+        ]
+        yield {"events": [list(texts), rows]}
+
+
+def _unpacked(texts: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[Event]:
+    for start, ns, what, name, *rest in rows:
+        yield Event(1e-9 * start, 1e-9 * ns, texts[what], texts[name], *rest)
 
 
 def read(path: str | Path) -> Profile:
@@ -257,6 +284,8 @@ def _filled(head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> Profi
         ((name, values),) = row.items()
         if name == "source":
             made.source[values[0]] = {int(line): text for line, text in values[1].items()}
+        elif name == "events":
+            made.events += _unpacked(*values)
         else:
             getattr(made, f"{name}s").append(ROWS[name](*values))
     made.kernels = [kernel._replace(lines=tuple(kernel.lines)) for kernel in made.kernels]

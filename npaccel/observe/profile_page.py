@@ -9,7 +9,7 @@ from typing import Final
 
 from npaccel.observe.doctor import Advice, advice
 from npaccel.observe.hindrances import ON_ARRAYS, reason_of
-from npaccel.observe.profile_file import CLASSES, Line, Profile
+from npaccel.observe.profile_file import CLASSES, MARKS, Line, Profile
 from npaccel.observe.report import bytes_text, count, short
 
 __all__ = ["page"]
@@ -62,6 +62,7 @@ canvas { width: 100%; height: 150px; border: 1px solid var(--rule); border-radiu
 SCRIPT: Final = """
 const canvas = document.getElementById("time"), told = document.getElementById("told");
 const context = canvas.getContext("2d"), lanes = DATA.lanes, rows = DATA.events;
+const GUTTER = 96;
 let low = 0, high = DATA.wall, dragged = null;
 function first(t) {
   let a = 0, b = rows.length;
@@ -69,7 +70,8 @@ function first(t) {
   return a;
 }
 function draw() {
-  const scale = devicePixelRatio || 1, w = canvas.width = canvas.clientWidth * scale,
+  const scale = devicePixelRatio || 1, left = GUTTER * scale,
+    w = (canvas.width = canvas.clientWidth * scale) - left,
     h = canvas.height = canvas.clientHeight * scale, tall = h * 0.66 / lanes.length;
   const style = getComputedStyle(document.body);
   context.clearRect(0, 0, w, h);
@@ -78,13 +80,12 @@ function draw() {
     const [start, took, lane] = rows[i];
     if (start > high) break;
     if (start + took < low || lane < 0) continue;
-    let a = Math.max(0, Math.floor((start - low) / (high - low) * w)),
+    const a = Math.max(0, until[lane], Math.floor((start - low) / (high - low) * w)),
       b = Math.min(w, Math.ceil((start + took - low) / (high - low) * w));
-    a = Math.max(a, until[lane]); b = Math.max(b, a + 1);
-    if (b - 1 < until[lane]) continue;
+    if (b <= a) continue;
     until[lane] = b;
     context.fillStyle = lanes[lane][1];
-    context.fillRect(a, lane * tall + 1, b - a, tall - 2);
+    context.fillRect(left + a, lane * tall + 1, b - a, tall - 2);
   }
   context.fillStyle = style.color;
   context.font = 11 * scale + "px system-ui";
@@ -95,12 +96,15 @@ function draw() {
     const at = Math.floor((t - low) / (high - low) * w);
     if (at === x || t < low || t > high) continue;
     x = at;
-    context.lineTo(at, h - 2 - size / DATA.most * (h * 0.3));
+    context.lineTo(left + at, h - 2 - size / DATA.most * (h * 0.3));
   }
   context.stroke();
-  context.fillText(DATA.mostText + " in arrays at most", 4 * scale, h * 0.74);
+  context.fillText(DATA.mostText, 4 * scale, h * 0.76);
+  context.fillText("at most", 4 * scale, h * 0.86);
 }
-function timeAt(e) { return low + (high - low) * e.offsetX / canvas.clientWidth; }
+function timeAt(e) {
+  return low + (high - low) * (e.offsetX - GUTTER) / (canvas.clientWidth - GUTTER);
+}
 canvas.addEventListener("wheel", e => {
   e.preventDefault();
   const t = timeAt(e), by = e.deltaY > 0 ? 1.25 : 0.8;
@@ -174,7 +178,7 @@ def _data(profile: Profile) -> dict[str, object]:
     most = max((size for _, size in memory), default=0)
     return {
         "wall": profile.wall_s,
-        "lanes": [[CLASSES[name], COLOURS[name]] for name in lanes],
+        "lanes": [[MARKS.get(name, name), COLOURS[name]] for name in lanes],
         "events": events,
         "names": list(names),
         "longest": max((row[1] for row in events if row[2] >= 0), default=0),
@@ -242,7 +246,7 @@ def _row(number: int, text: str, line: Line | None, most: float) -> str:
         for name in CLASSES
         if line.seconds.get(name)
     )
-    width = 100 * line.total_s / most
+    width = 80 * line.total_s / most
     heat = f"<b style='width:{width:.1f}%;background:{COLOURS[longest]}'></b>"
     kernels = line.seconds.get("kernels", 0.0)
     speed = f"{line.bytes / kernels / 1e9:.1f}" if line.bytes and kernels else ""

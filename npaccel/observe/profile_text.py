@@ -39,13 +39,13 @@ def _heading(profile: Profile) -> str:
 
 
 def _lines(profile: Profile) -> list[str]:
-    lines = [f"{'line':{PLACE}} {'ms':>10} {'share':>6}  {'mark':14}source"]
+    lines = [f"{'line':{PLACE}} {'ms':>10} {'share':>6}  {'mark':15}source"]
     whole = max(profile.wall_s, sum(profile.totals().values()))
     for line in profile.lines[:MOST_LINES]:
         text = profile.text_of(line.file, line.line)
         place = short(line.site, PLACE)
         share = _percent(line.total_s, whole)
-        row = f"{place:{PLACE}} {1e3 * line.total_s:10.1f} {share:>6}  {line.mark:14}{text}"
+        row = f"{place:{PLACE}} {1e3 * line.total_s:10.1f} {share:>6}  {line.mark:15}{text}"
         lines.append(row[: max(COLUMNS, len(place))].rstrip())
     if len(profile.lines) > MOST_LINES:
         lines.append(f"and {count(len(profile.lines) - MOST_LINES, 'line')} more")
@@ -139,8 +139,8 @@ def compare(before: Profile, after: Profile) -> str:
     lines += ["", f"{'s before':>10} {'after':>10} {'more':>10}  spent on"]
     old, new = before.totals(), after.totals()
     for name, words in CLASSES.items():
-        more = new[name] - old[name]
-        lines.append(f"{old[name]:10.3f} {new[name]:10.3f} {more:+10.3f}  {words}")
+        change = new[name] - old[name]
+        lines.append(f"{old[name]:10.3f} {new[name]:10.3f} {change:+10.3f}  {words}")
     return "\n".join(lines)
 
 

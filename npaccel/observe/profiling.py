@@ -5,19 +5,27 @@ from __future__ import annotations
 import os
 import platform
 import sys
+import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from npaccel import _native
 from npaccel.errors import ProfileError
-from npaccel.observe import profile_text
-from npaccel.observe.profile import Counted, Recorder
-from npaccel.observe.profile_file import Profile
-from npaccel.observe.usage import kernel_share
+from npaccel.later import later
+
+if TYPE_CHECKING:
+    from npaccel.observe import profile as profiles
+    from npaccel.observe import profile_text, usage
+    from npaccel.observe.profile import Counted
+    from npaccel.observe.profile_file import Profile
+else:
+    profiles = later("npaccel.observe.profile")
+    profile_text = later("npaccel.observe.profile_text")
+    usage = later("npaccel.observe.usage")
 
 __all__ = ["Profiling"]
 
@@ -47,8 +55,7 @@ class Profiling:
         self.profile: Profile | None = None
         self._about, self._count, self._evaluate = about, count, evaluate
         self._program, self._arguments = sys.argv[0], list(sys.argv[1:])
-        self._recorder: Recorder | None = None
-        self._times: dict[str, float] = {}
+        self._before: tuple[float, Counted, dict[str, float]] | None = None
 
     def name(self, program: str, arguments: Sequence[str]) -> None:
         """What is profiled, as the file says it."""
@@ -59,11 +66,12 @@ class Profiling:
         if not os.path.isdir(folder):
             raise ProfileError(f"{self.path}: there is no folder {folder} to write a profile to")
         self._evaluate()
-        self._times = _native.times(None)
+        before = self._count(), _native.times(None)
         try:
-            self._recorder = Recorder(self._count)
+            _native.profile_begin()
         except RuntimeError as error:
             raise ProfileError(f"{error}; end that one first") from None
+        self._before = time.perf_counter(), *before
         return self
 
     def __exit__(
@@ -72,17 +80,18 @@ class Profiling:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        recorder, self._recorder = self._recorder, None
-        if recorder is None:
+        if self._before is None:
             return
+        start, counted, times = self._before
+        self._before = None
         self._evaluate()
-        self.profile = recorder.end(self._told())
+        wall_s, found = time.perf_counter() - start, _native.profile_end()
         spent = _native.times(None)
-        seconds = {name: value - self._times.get(name, 0.0) for name, value in spent.items()}
-        self.profile.usage = {
-            "activities_s": seconds,
-            "kernel_share": kernel_share(seconds),
-        }
+        seconds = {name: value - times.get(name, 0.0) for name, value in spent.items()}
+        self.profile = profiles.made(wall_s, found, counted, self._count())
+        self.profile.about = self._told()
+        share = usage.kernel_share(seconds)
+        self.profile.usage = {"activities_s": seconds, "kernel_share": share}
         self.profile.write(self.path)
 
     def _told(self) -> dict[str, Any]:
@@ -92,7 +101,7 @@ class Profiling:
             "npaccel": version("npaccel"),
             "numpy": np.__version__,
             "python": platform.python_version(),
-            "machine": platform.platform(),
+            "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
         } | self._about()
 
     def __str__(self) -> str:
