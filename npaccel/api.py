@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
@@ -299,12 +299,8 @@ def profile(path: str | os.PathLike[str] = "npaccel.profile") -> profiling.Profi
     return profiling.Profiling(path, _about, _counted, _native.evaluate)
 
 
-def watch_profile(
-    program: str, arguments: Sequence[str], path: str, tell: Callable[[str], None]
-) -> None:
-    """Take one from now on; at exit, when all is computed, write it, and tell so."""
-    taken = profile(path)
-    taken.name(program, arguments)
+def watch_profile(taken: profiling.Profiling, tell: Callable[[str], None]) -> None:
+    """Take that profile from now on; at exit, when all is computed, write it, and tell so."""
     taken.__enter__()
     process = os.getpid()
 
@@ -315,7 +311,7 @@ def watch_profile(
             except ProfileError as error:
                 tell(f"npaccel: {error}")
             else:
-                tell(f"npaccel: the profile is in {path}; npaccel profile show {path}")
+                tell(f"npaccel: the profile is in {taken.path}; npaccel profile show {taken.path}")
 
     _at_end(end)
 
@@ -324,6 +320,7 @@ def _about() -> dict[str, Any]:
     """What a profile says of the process."""
     speeds = _engine.machines.speeds(HOST) if _make_engine.made is not None else None
     return {
+        "npaccel": sys.modules["npaccel"].__version__,
         "threshold": int(config.threshold),
         "cache": str(config.cache),
         "threads": _native.threads(),

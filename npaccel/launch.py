@@ -133,8 +133,12 @@ def _program(rest: Sequence[str], command: str) -> tuple[Kind, str, Sequence[str
 
 def launch(options: Options) -> None:
     """Run the program; returns at its end, or raises what it raised."""
+    taken = None
     try:
         block = api.accelerate_everywhere(options.min_size, options.backend)
+        if options.out:  # loaded before the program's folder is on the path
+            taken = api.profile(options.out)
+            taken.of(options.program, options.arguments)
     except NpaccelError as error:
         _stop(f"npaccel: {error}")
     path = _path(options)
@@ -142,8 +146,8 @@ def launch(options: Options) -> None:
     main = _take_place(options, path)
     if options.report:
         api.watch_usage(functools.partial(_report, options.report))
-    if options.out:
-        _profile(options)
+    if taken is not None:
+        api.watch_profile(taken, _tell)
     silence = _watch_gain() if not (options.report or options.out) else None
     # It is never left: threads and exit functions of the program go on in it.
     children.keep(block, options.min_size, options.backend)
@@ -170,15 +174,9 @@ def _watch_gain() -> Callable[[], None] | None:
     return api.watch_gain(tell)
 
 
-def _profile(options: Options) -> None:
-    def tell(words: str) -> None:
-        with suppress(OSError, ValueError):
-            print(words, file=sys.stderr)
-
-    try:
-        api.watch_profile(options.program, options.arguments, options.out, tell)
-    except NpaccelError as error:
-        _stop(f"npaccel: {error}")
+def _tell(words: str) -> None:
+    with suppress(OSError, ValueError):  # stderr is closed
+        print(words, file=sys.stderr)
 
 
 def _start(options: Options, code: types.CodeType | None, main: types.ModuleType) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -21,12 +22,16 @@ LEAST_SHARE: Final = 0.01  # of the program's time: less is not worth a sentence
 WAITED: Final = 0.05  # the same of what waited for the compiler
 # NumPy's own functions, by what the reason says.
 LEFT_REMEDIES: Final = {
+    "matmul": "BLAS does it on all processors; fewer, larger products take less",
     "matrix product": "BLAS does it on all processors; fewer, larger products take less",
     "underflow": "np.errstate(all='warn', under='ignore') lets it be recorded",
     "object": "arrays of Python objects stay NumPy's; use numbers",
 }
 LEFT_REMEDY: Final = "docs/coverage.md lists what is accelerated"
 RANDOM: Final = "draw many numbers by one call of a numpy.random.default_rng()"
+RANDOM_WORDS: Final = re.compile(r"random|\brng\b")
+DRAWN: Final = "they are drawn on all threads already; draw fewer, or float32 ones"
+MUCH: Final = 0.3  # of the program's time
 BEFORE: Final = 5  # lines before that of a run, among which is what made it run
 
 
@@ -62,6 +67,11 @@ def _waits(profile: Profile) -> Iterator[Advice]:
         what = f"waits for the compiler: {seconds:.2g} s by blocks, without kernels"
         site = max(lines, key=lambda line: line.seconds["blocks"]).site
         yield Advice(site, seconds, what, _later(profile))
+    brief = profile.waits.get("not yet", 0.0)
+    if lines and brief >= WAITED * profile.wall_s:
+        what = f"runs by blocks, without kernels, until compiling pays: {brief:.2g} s"
+        site = max(lines, key=lambda line: line.seconds["blocks"]).site
+        yield Advice(site, brief, what, "npaccel.config.tiering = 'eager' compiles at once")
     lines = [line for line in profile.lines if line.seconds.get("planning")]
     if lines and planning >= WAITED * profile.wall_s:
         what = f"waits for planning and compiling in this process: {planning:.2g} s"
@@ -98,6 +108,10 @@ def _of_lines(profile: Profile) -> Iterator[Advice]:
         if not line.line:
             continue
         numpys, pythons = line.seconds.get("numpy", 0.0), line.seconds.get("python", 0.0)
+        drawn = line.seconds.get("functions", 0.0)
+        if drawn >= MUCH * profile.wall_s and _is_random(profile, line):
+            share = f"{100 * drawn / profile.wall_s:.0f} %"
+            yield Advice(line.site, drawn, f"np.random takes {share}", DRAWN)
         if numpys > 0:
             yield from _in_numpy(profile, line, numpys)
         if pythons > 0:
@@ -115,24 +129,28 @@ def _in_numpy(profile: Profile, line: Line, seconds: float) -> Iterator[Advice]:
             remedies = [RANDOM]
         remedy = remedies[0] if remedies else LEFT_REMEDY
         yield Advice(line.site, seconds, left_reason(first.function, first.reason), remedy)
+    elif _is_random(profile, line):
+        share = f"{100 * seconds / profile.wall_s:.0f} %"
+        yield Advice(line.site, seconds, f"np.random takes {share}", RANDOM)
     elif obstacles:
         yield _hindered(profile, obstacles[0], seconds)
 
 
 def _in_python(profile: Profile, line: Line, seconds: float) -> Advice:
+    share = f"{100 * seconds / profile.wall_s:.0f} %"
+    if _is_random(profile, line):
+        return Advice(line.site, seconds, f"np.random takes {share}", RANDOM)
     obstacles = _obstacles(profile, line)
     if obstacles:
         return _hindered(profile, obstacles[0], seconds)
-    share = f"{100 * seconds / profile.wall_s:.0f} %"
-    near = range(line.line, line.line + BEFORE)
+    # It is told of the line that records next, which may be the first one of the next round.
+    near = range(line.line - BEFORE, line.line + BEFORE)
     reads = [o for o in profile.obstacles if o.file == line.file and o.line in near]
     if any(one.kind == "pointer" for one in reads):
         named = _indexed(profile, line.file, line.line, line.line)
         if named is not None:
             what = f"`{named[0]}` leaves npaccel ({share})"
             return Advice(line.site, seconds, what, f"wrap `{named[1]}` with npaccel.asarray")
-    if _is_random(profile, line):
-        return Advice(line.site, seconds, f"np.random takes {share}", RANDOM)
     what = f"Python itself or another library takes {share}, not array operations"
     return Advice(line.site, seconds, what, "")
 
@@ -147,7 +165,8 @@ def _obstacles(profile: Profile, line: Line) -> list[Obstacle]:
 
 
 def _is_random(profile: Profile, line: Line) -> bool:
-    return "random" in profile.text_of(line.file, line.line) or "numpy/random" in line.file
+    text = profile.text_of(line.file, line.line)
+    return "numpy/random" in line.file or RANDOM_WORDS.search(text) is not None
 
 
 def _indexed(profile: Profile, file: str, first: int, last: int) -> tuple[str, str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import struct
 import time
 from collections import Counter
@@ -19,11 +20,12 @@ from npaccel.runtime.tiers import COMPILING, NOT_YET
 __all__ = ["Counted", "made"]
 
 # native/times.c and profile.c, in order.
-ACTIVITIES: Final = ("python", "recording", "planning", "running", "kernels", "loops", "numpy")
+ACTIVITIES: Final = ("python", "recording", "planning", "running", "functions", "loops", "numpy")
 STEPS: Final = {9: "kernels", 10: "blocks", 11: "loops"}
 EVENT: Final = struct.Struct("=QQQiihBB4x")
 # Plans are made again to be read, for so long: the longest runs' come first.
 READING_S: Final = 1.0
+OURS: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
 MOST_SITES: Final = 8  # that a kernel is told to be of
 # Of files with more lines, only those around lines that took time are kept.
 MOST_SOURCE, AROUND = 3000, 2
@@ -134,7 +136,8 @@ class _Reader:
     def __init__(self, lines: Sequence[Any], runs: Sequence[Any]) -> None:
         self._runs = [Run(*run) for run in runs]
         self._places: list[_Place] = []
-        for file, number, function, calls, spent in lines:
+        for *where, calls, spent in lines:
+            file, number, function = ("", 0, "") if where[0].startswith(OURS) else where
             seconds = {n: 1e-9 * ns for n, ns in zip(ACTIVITIES, spent, strict=True) if ns}
             self._places.append(_Place(file, number, function, calls, seconds))
         self._kernels: dict[tuple[str, str], _Launched] = {}

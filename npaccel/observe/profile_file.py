@@ -17,6 +17,7 @@ FIRST_KEY: Final = "npaccel_profile"
 # What time goes to, in words; in the order in which lists are shown.
 CLASSES: Final = {
     "kernels": "kernels",
+    "functions": "functions of ours at once (draws, sorts, picks)",
     "blocks": "block tier (no compiler)",
     "loops": "NumPy's loops, an operation at a time",
     "numpy": "NumPy instead",
@@ -27,6 +28,7 @@ CLASSES: Final = {
 }
 MARKS: Final = {
     "kernels": "kernel",
+    "functions": "at once",
     "blocks": "block tier",
     "loops": "NumPy's loops",
     "numpy": "NumPy",

@@ -18,6 +18,7 @@ MOST_ROWS: Final = 200  # of a table
 AROUND: Final = 3  # lines shown before and after one that took time
 COLOURS: Final = {
     "kernels": "#2e9e5b",
+    "functions": "#8cb83f",
     "blocks": "#3d86c6",
     "loops": "#7a67c7",
     "numpy": "#d98c21",

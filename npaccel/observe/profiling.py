@@ -7,25 +7,17 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from npaccel import _native
 from npaccel.errors import ProfileError
-from npaccel.later import later
-
-if TYPE_CHECKING:
-    from npaccel.observe import profile as profiles
-    from npaccel.observe import profile_text, usage
-    from npaccel.observe.profile import Counted
-    from npaccel.observe.profile_file import Profile
-else:
-    profiles = later("npaccel.observe.profile")
-    profile_text = later("npaccel.observe.profile_text")
-    usage = later("npaccel.observe.usage")
+from npaccel.observe import profile as profiles
+from npaccel.observe import profile_text, usage
+from npaccel.observe.profile import Counted
+from npaccel.observe.profile_file import Profile
 
 __all__ = ["Profiling"]
 
@@ -57,14 +49,23 @@ class Profiling:
         self._program, self._arguments = sys.argv[0], list(sys.argv[1:])
         self._before: tuple[float, Counted, dict[str, float]] | None = None
 
-    def name(self, program: str, arguments: Sequence[str]) -> None:
-        """What is profiled, as the file says it."""
+    def of(self, program: str, arguments: Sequence[str]) -> None:
+        """What is profiled, as the file is to say it.
+
+        Raises
+        ------
+        ProfileError : there is no folder for the file.
+        """
+        self._check()
         self._program, self._arguments = program, list(arguments)
 
-    def __enter__(self) -> Self:
+    def _check(self) -> None:
         folder = os.path.dirname(self.path)
         if not os.path.isdir(folder):
             raise ProfileError(f"{self.path}: there is no folder {folder} to write a profile to")
+
+    def __enter__(self) -> Self:
+        self._check()
         self._evaluate()
         before = self._count(), _native.times(None)
         try:
@@ -98,7 +99,6 @@ class Profiling:
         return {
             "program": self._program,
             "arguments": self._arguments,
-            "npaccel": version("npaccel"),
             "numpy": np.__version__,
             "python": platform.python_version(),
             "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
