@@ -558,6 +558,16 @@ def new_sizes() -> tuple[int, ...]:
     """Sizes of the ranges from 64 KiB on that got pages, for kernels, which nothing in the process
     had used before; from the first one on for a second or two."""
 
+def place(array: np.ndarray[Any, Any], /) -> tuple[int, int] | None:
+    """Of an array of ours its memory's number in the queue, or -1, and at which of its bytes it
+    begins; None: the memory is not ours."""
+
+def contents(which: int | np.ndarray[Any, Any], /) -> bytes:
+    """What the memory with that number in the queue, or an array's, holds now; all of it."""
+
+def stepping(on: bool, /) -> None:
+    """Have this thread run each operation at its line, once more or once less."""
+
 def profile_begin() -> None:
     """Count time by line and program from now on; RuntimeError: that is being done."""
 

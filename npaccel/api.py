@@ -36,10 +36,12 @@ if TYPE_CHECKING:
     from npaccel.observe import hindrances, profiling, usage
     from npaccel.observe import profile as profiles
     from npaccel.runtime import engine, helper, section_code
+    from npaccel.runtime import peek as peeking
 else:
     inventory = later("npaccel.observe.devices")
     explanations = later("npaccel.observe.explain")
     hindrances = later("npaccel.observe.hindrances")
+    peeking = later("npaccel.runtime.peek")
     profiles = later("npaccel.observe.profile")
     profiling = later("npaccel.observe.profiling")
     usage = later("npaccel.observe.usage")
@@ -56,9 +58,11 @@ __all__ = [
     "evaluate",
     "explain",
     "macro",
+    "peek",
     "profile",
     "scalar",
     "stats",
+    "step",
 ]
 
 LEAST_TOLD_S: Final = 0.5  # programs that end sooner are told nothing
@@ -466,6 +470,47 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
         _hindrances().clear()
     counts = _engine.stats(reset=reset)
     return counts | {"fallbacks": reasons.total(), "reasons": dict(reasons)}
+
+
+def peek(x: Any, at: Any = None) -> Any:
+    """Look at the value of an array, pending or not, and change nothing.
+
+    What it depends on is computed from copies, by NumPy's own functions; what is pending stays
+    so, and will run as it would have. Each look computes anew, in memory for all that the value
+    depends on. Where compiled kernels have other last bits than NumPy (docs/usage.md), this value
+    has NumPy's.
+
+    Parameters
+    ----------
+    x : an array.
+    at : a subscript, to see a part: ``peek(x, at=(0, 3))``, ``peek(x, at=np.s_[:5])``.
+
+    Returns
+    -------
+    A plain `numpy.ndarray`, a copy; with `at` what that picks. A macro section whose body looks at
+    something is not recorded: the body runs.
+    """
+    if not isinstance(x, np.ndarray):
+        raise TypeError(f"peek takes an array, not {type(x).__name__}")
+    found: list[Any] = []
+    _native.call_numpy(lambda: found.append(peeking.peek(x)))
+    return found[0] if at is None else found[0][at]
+
+
+@contextmanager
+def step() -> Iterator[None]:
+    """Run each operation at its line, in a ``with`` block, in the thread that entered it.
+
+    So errors, warnings and the time of an operation are those of its line, and a debugger that
+    stops there finds all values computed. What was pending before is computed before. A replay of
+    a macro section is one operation.
+    """
+    _native.evaluate()
+    _native.stepping(True)
+    try:
+        yield
+    finally:
+        _native.stepping(False)
 
 
 def explain(x: Any = None) -> explanations.Explanation:

@@ -252,6 +252,12 @@ void npa_profile_touched(uint64_t ns); /* on the evaluator's thread */
 PyObject *npa_profile_begin(PyObject *module, PyObject *nothing);
 PyObject *npa_profile_end(PyObject *module, PyObject *nothing);
 
+/* peek.c */
+extern __thread int npa_stepping;
+PyObject *npa_place_py(PyObject *module, PyObject *array);
+PyObject *npa_contents_py(PyObject *module, PyObject *which);
+PyObject *npa_stepping_py(PyObject *module, PyObject *on);
+
 /* fallbacks.c */
 void npa_count_fallback(PyObject *name, PyObject *reason, double seconds); /* name: or a ufunc */
 void npa_pass_because(const char *reason); /* what is being recorded is left to NumPy; a constant */

