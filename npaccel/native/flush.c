@@ -538,10 +538,12 @@ static bool run_touched(void)
     npa_program *program = run.stopped ? NULL : npa_touched_find();
     bool begun = !run.stopped;
     int requests = npa_q.nrequests;
+    int before = npa_now(NPA_RUNNING);
     double start = npa_seconds();
     bool done = run_everything(program);
     uint64_t ns = (uint64_t)(1e9 * (npa_seconds() - start));
     npa_hinder_touched(requests, ns);
+    npa_now(before);
     if (npa_profiling) {
         npa_profile_touched(ns);
     }

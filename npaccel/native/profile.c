@@ -295,15 +295,12 @@ void npa_profile_ran(void)
 void npa_profile_touched(uint64_t ns)
 {
     begin_thread();
-    uint64_t steps = mine.spent;
     pthread_mutex_lock(&mutex);
     for (int k = 0; k < NPA_ACTIVITIES; k++) {
         lines[0].ns[k] += mine.ns[k];
         mine.ns[k] = 0;
     }
-    lines[0].ns[NPA_RUNNING] += ns > steps ? ns - steps : 0;
     pthread_mutex_unlock(&mutex);
-    mine.spent = mine.settled = 0;
     atomic_fetch_add(&served_ns, ns);
 }
 
