@@ -20,9 +20,6 @@ uint64_t npa_queue_commit(npa_request *r)
     npa_q.used += r->size;
     npa_q.backend = npa_backend_here();
     npa_count.requests++;
-    if (npa_profiling && r->code != NULL) {
-        npa_profile_line(r->code, r->lasti);
-    }
     r->rule->recorded++;
     uint64_t points = 1;
     for (int i = 0; i < r->ndim; i++) {
@@ -71,6 +68,9 @@ void npa_drop_later(PyObject *o)
 void npa_drop_garbage(void)
 {
     atomic_store(&garbage_announced, false);
+    if (npa_profiling && ngarbage > 0) {
+        npa_profile_resolve();
+    }
     while (ngarbage > 0) {
         npa_lock();
         PyObject **mine = garbage;

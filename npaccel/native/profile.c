@@ -9,7 +9,7 @@
 #include <time.h>
 
 enum { LINES = 8192, MOST_LINES = LINES / 2, MOST_RUNS = 1024, MOST_EVENTS = 1 << 16, MOST_STEPS_TOLD = 256 };
-enum { TICK_NS = 10000000, LEAST_EVENT_NS = 20000, LEAST_SETTLED_NS = 5000 };
+enum { TICK_NS = 20000000, LEAST_EVENT_NS = 20000, LEAST_STEP_NS = 2000, LEAST_SETTLED_NS = 10000 };
 
 typedef struct {
     PyObject *code; /* owned; line 0 has none: it is "elsewhere" */
@@ -25,6 +25,7 @@ typedef struct {
     int n, nsteps;   /* requests; steps, of single ones as many */
     npa_rule **rules;
     uint64_t *points, *took;
+    PyObject **codes; /* of requests, borrowed, until their lines are known: see npa_profile_resolve */
     int32_t *lines, *counts; /* counts: requests that a step of a single one was for, the last time */
     uint8_t *kinds;
 } ran;
@@ -42,7 +43,7 @@ static line *lines;
 static int32_t *slots; /* of LINES: a line, or 0 */
 static int nlines;
 static ran *runs;
-static int nruns;
+static int nruns, unresolved;
 static event *events;
 static int nevents;
 static uint64_t groups, every = 1; /* one group of events in so many is kept */
@@ -105,13 +106,6 @@ static int32_t line_of(PyObject *code, int32_t lasti, bool may_add)
     return 0;
 }
 
-void npa_profile_line(PyObject *code, int32_t lasti)
-{
-    pthread_mutex_lock(&mutex);
-    line_of(code, lasti, true);
-    pthread_mutex_unlock(&mutex);
-}
-
 /* With the mutex. Of a group all events are kept, or none. */
 static void add_event(event e)
 {
@@ -147,10 +141,10 @@ static void free_run(ran *r)
 }
 
 /* A new one, with the mutex; NULL: no memory. */
-static ran *make_run(uint64_t hash, npa_program *program, npa_queue *q, int n, bool single, const int32_t *of)
+static ran *make_run(uint64_t hash, npa_program *program, npa_queue *q, int n, bool single)
 {
     int nsteps = single ? n : npa_program_steps(program);
-    size_t each = 8 + 8 + 4, step = 8 + 4 + 1;
+    size_t each = 8 + 8 + 8 + 4, step = 8 + 4 + 1;
     char *memory = calloc((size_t)n * each + (size_t)nsteps * step + 8, 1);
     if (memory == NULL) {
         return NULL;
@@ -158,14 +152,17 @@ static ran *make_run(uint64_t hash, npa_program *program, npa_queue *q, int n, b
     ran *r = &runs[nruns++];
     *r = (ran){.hash = hash, .program = program, .single = single, .n = n, .nsteps = nsteps};
     r->took = (uint64_t *)memory, r->points = r->took + nsteps, r->rules = (npa_rule **)(r->points + n);
-    r->lines = (int32_t *)(r->rules + n), r->counts = r->lines + n, r->kinds = (uint8_t *)(r->counts + nsteps);
+    r->codes = (PyObject **)(r->rules + n), r->lines = (int32_t *)(r->codes + n);
+    r->counts = r->lines + n, r->kinds = (uint8_t *)(r->counts + nsteps);
     for (int i = 0; i < n; i++) {
         npa_request *request = (npa_request *)(q->arena + q->at[i]);
-        r->rules[i] = request->rule, r->lines[i] = of[i], r->points[i] = 1;
+        r->rules[i] = request->rule, r->points[i] = 1;
+        r->codes[i] = request->code, r->lines[i] = request->lasti;
         for (int axis = 0; axis < request->ndim; axis++) {
             r->points[i] *= (uint64_t)request->shape[axis];
         }
     }
+    unresolved++;
     if (program != NULL && PyGILState_Check()) {
         Py_INCREF((PyObject *)program);
     } else if (program != NULL) {
@@ -174,26 +171,43 @@ static ran *make_run(uint64_t hash, npa_program *program, npa_queue *q, int n, b
     return r;
 }
 
-static ran *find_run(npa_program *program, npa_queue *q, int n, bool single)
+/* With the GIL, before references of requests that have run go: from now on their lines are known by number. */
+void npa_profile_resolve(void)
 {
-    bool may_add = PyGILState_Check();
-    int32_t *of = malloc(sizeof *of * (size_t)n + 1);
+    pthread_mutex_lock(&mutex);
+    for (int i = nruns - 1; i >= 0 && unresolved > 0; i--) {
+        ran *r = &runs[i];
+        for (int k = 0; r->codes != NULL && k < r->n; k++) {
+            r->lines[k] = line_of(r->codes[k], r->lines[k], true);
+        }
+        unresolved -= r->codes != NULL;
+        r->codes = NULL;
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+/* The same program from the same lines, or the same operations where there is none. */
+static uint64_t hash_of(const npa_program *program, npa_queue *q, int n, bool single)
+{
     uint64_t hash = (uintptr_t)program * 31 + (uint64_t)n * 2 + single;
-    ran *found = NULL;
-    for (int i = 0; of != NULL && i < n; i++) {
+    for (int i = 0; i < n; i++) {
         npa_request *r = (npa_request *)(q->arena + q->at[i]);
-        of[i] = line_of(r->code, r->lasti, may_add);
-        hash = (hash ^ (uint64_t)of[i] ^ (program == NULL ? (uint64_t)r->rule->id << 20 : 0)) * 0x9E3779B97F4A7C15u;
+        uint64_t line = ((uintptr_t)r->code >> 4) ^ (uint64_t)(uint32_t)r->lasti << 40;
+        hash = (hash ^ line ^ (program == NULL ? (uint64_t)r->rule->id << 8 : 0)) * 0x9E3779B97F4A7C15u;
         hash ^= hash >> 29;
     }
-    for (int i = 0; i < nruns && found == NULL && of != NULL; i++) {
-        found = runs[i].hash == hash && runs[i].program == program && runs[i].n == n ? &runs[i] : NULL;
+    return hash;
+}
+
+static ran *find_run(npa_program *program, npa_queue *q, int n, bool single)
+{
+    uint64_t hash = hash_of(program, q, n, single);
+    for (int i = nruns - 1; i >= 0; i--) {
+        if (runs[i].hash == hash && runs[i].program == program && runs[i].n == n) {
+            return &runs[i];
+        }
     }
-    if (found == NULL && of != NULL && nruns < MOST_RUNS) {
-        found = make_run(hash, program, q, n, single, of);
-    }
-    free(of);
-    return found;
+    return nruns < MOST_RUNS ? make_run(hash, program, q, n, single) : NULL;
 }
 
 /* --------------------------------------------------------------------------------- counting */
@@ -203,8 +217,8 @@ void npa_profile_spent(int activity, uint64_t ns)
     begin_thread();
     mine.ns[activity] += ns;
     mine.spent += ns;
-    if (mine.watched) {
-        atomic_fetch_add(&watched_ns, ns);
+    if (mine.watched) { /* nobody else writes it */
+        atomic_store_explicit(&watched_ns, mine.spent, memory_order_relaxed);
     }
 }
 
@@ -228,7 +242,7 @@ void npa_profile_settle(void)
     lines[at].calls++;
     if (total >= LEAST_EVENT_NS) {
         groups++;
-        add_event((event){.start = clock_ns() - total, .ns = total, .line = at, .run = -1, .step = -1,
+        add_event((event){.start = npa_switched_ns() - total, .ns = total, .line = at, .run = -1, .step = -1,
                           .kind = (uint8_t)most});
     }
     pthread_mutex_unlock(&mutex);
@@ -249,11 +263,14 @@ void npa_profile_run(npa_queue *q, npa_program *program, int requests, bool sing
         npa_memory_read_stats(&m);
         now.of->runs += begins;
         groups++;
-        add_event((event){.start = now.start, .live = m.live_bytes, .line = now.of->n > 0 ? now.of->lines[0] : 0,
+        add_event((event){.start = now.start, .live = m.live_bytes,
                           .run = (int32_t)(now.of - runs), .step = -1,
                           .kind = single ? NPA_RUN_SINGLE : NPA_RUN_KERNELS});
     }
     pthread_mutex_unlock(&mutex);
+    if (unresolved > 0 && PyGILState_Check()) { /* a section's, which may go before the next flush */
+        npa_profile_resolve();
+    }
 }
 
 void npa_profile_step(int step, int count, int kind)
@@ -264,14 +281,14 @@ void npa_profile_step(int step, int count, int kind)
         return;
     }
     mine.ns[NPA_IN_KERNELS] = now.before[0], mine.ns[NPA_IN_LOOPS] = now.before[1];
-    pthread_mutex_lock(&mutex);
-    r->took[step] += kernels + loops, r->counts[step] = count, r->kinds[step] = (uint8_t)kind;
-    if (step < MOST_STEPS_TOLD) {
-        uint64_t ns = kernels + loops;
-        add_event((event){.start = clock_ns() - ns, .ns = ns, .line = r->single ? r->lines[step] : 0,
+    uint64_t ns = kernels + loops;
+    r->took[step] += ns, r->counts[step] = count, r->kinds[step] = (uint8_t)kind;
+    if (step < MOST_STEPS_TOLD && ns >= LEAST_STEP_NS) {
+        pthread_mutex_lock(&mutex);
+        add_event((event){.start = npa_switched_ns() - ns, .ns = ns,
                           .run = (int32_t)(r - runs), .step = (int16_t)step, .kind = (uint8_t)kind});
+        pthread_mutex_unlock(&mutex);
     }
-    pthread_mutex_unlock(&mutex);
 }
 
 void npa_profile_ran(void)
@@ -413,7 +430,7 @@ static void forget(void)
     }
     free(lines), free(slots), free(runs), free(events);
     lines = NULL, slots = NULL, runs = NULL, events = NULL;
-    nlines = nruns = nevents = 0;
+    nlines = nruns = nevents = unresolved = 0;
 }
 
 PyObject *npa_profile_begin(PyObject *module, PyObject *nothing)
@@ -503,6 +520,7 @@ PyObject *npa_profile_end(PyObject *module, PyObject *nothing)
     npa_profiling = false;
     end_ticking();
     npa_count_times(NPA_FOR_PROFILE, false);
+    npa_profile_resolve();
     PyObject *all = PyList_New(0), *told = told_lines();
     for (int i = 0; all != NULL && i < nruns; i++) {
         if (!append(all, told_run(&runs[i]))) {
@@ -528,5 +546,5 @@ PyObject *npa_profile_end(PyObject *module, PyObject *nothing)
  * requests, whose lines Python shares it out among when all is over (observe/profile.py). All other time of
  * ours is the line's that is being run when the thread comes back to the user's code: recording it, planning and memory
  * of the runs that it caused, NumPy's functions that it called. The rest is Python's, other libraries' and small
- * arrays': a thread that takes the interpreter lock for a look, a hundred times a second,
+ * arrays': a thread that takes the interpreter lock for a look, fifty times a second,
  * gives the line that is there what has passed since the last look, less what was ours. So nothing is counted twice. */

@@ -27,7 +27,7 @@ int npa_now(int activity)
     int before = current;
     if (before != NPA_USER) {
         uint64_t ns = (uint64_t)(1e9 * (t - since));
-        totals[before] += ns;
+        atomic_fetch_add_explicit(&totals[before], ns, memory_order_relaxed);
         if (npa_profiling) {
             npa_profile_spent(before, ns);
         }
@@ -38,6 +38,8 @@ int npa_now(int activity)
     }
     return before;
 }
+
+uint64_t npa_switched_ns(void) { return (uint64_t)(1e9 * since); }
 
 const volatile int *npa_activity_place(void) { return &current; }
 

@@ -248,7 +248,12 @@ class _Reader:
         number = {}
         for index, line in enumerate(self.lines()):
             number[line.file, line.line] = index
-        for start, ns, live, place, run, step, kind, thread in EVENT.iter_unpack(packed):
+        for start, ns, live, here, run, step, kind, thread in EVENT.iter_unpack(packed):
+            place = here
+            if run >= 0:
+                requests = self._runs[run].requests
+                single = self._runs[run].single and step >= 0
+                place = requests[step if single else 0][0] if requests else 0
             at = self._places[place]
             what, name = STEPS.get(kind, "run"), at.site
             if run < 0:
