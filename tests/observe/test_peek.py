@@ -18,6 +18,14 @@ pytestmark = [pytest.mark.usefixtures("deferred"), pytest.mark.pending]
 N = 60
 
 
+MEMORY = ("armed_blocks", "live_ranges", "live_bytes", "nursery_bytes", "mappings")
+
+
+def counts() -> dict[str, object]:
+    """All but where memory is at the moment: copies are made for a look."""
+    return {name: value for name, value in npaccel.stats().items() if name not in MEMORY}
+
+
 def array(dtype: str = "f8", seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     if dtype[0] in "iu":
@@ -50,13 +58,13 @@ def test_value_dtype_shape_and_still_pending(deed: str, dtype: str) -> None:
     with np.errstate(all="ignore"):
         expected = DEEDS[deed](np, *plain)
         pending = DEEDS[deed](np, *map(npaccel.asarray, plain))
-    waits, before = _native.is_pending(pending), npaccel.stats()
+    waits, before = _native.is_pending(pending), counts()
     seen = npaccel.peek(pending)
     assert type(seen) is np.ndarray and not np.shares_memory(seen, pending)
     assert (seen.dtype, seen.shape) == (expected.dtype, expected.shape)
     assert seen.tobytes() == expected.tobytes()
     assert _native.is_pending(pending) is waits
-    assert npaccel.stats() == before
+    assert counts() == before
     assert np.asarray(pending).tobytes() == expected.tobytes()
     assert npaccel.peek(pending).tobytes() == expected.tobytes()
 
@@ -126,15 +134,15 @@ def test_a_program_that_is_looked_at_is_the_same_to_the_bit(steps) -> None:
     expected, seen = [], []
     plain = program(steps, np.array, lambda values: expected.append(list(map(np.array, values))))
     npaccel.evaluate()
-    counts = [npaccel.stats()]
+    told = [npaccel.stats()]
     looked = program(
         steps, npaccel.asarray, lambda values: seen.append(list(map(npaccel.peek, values)))
     )
-    counts.append(npaccel.stats())
+    told.append(npaccel.stats())
     unlooked = program(steps, npaccel.asarray, lambda values: None)
-    counts.append(npaccel.stats())
+    told.append(npaccel.stats())
     for name in ("requests", "flushes", "guard_faults"):
-        first, middle, last = (count[name] for count in counts)
+        first, middle, last = (count[name] for count in told)
         assert middle - first == last - middle, name
     for one, other, numpys in zip(looked, unlooked, plain, strict=True):
         assert one.tobytes() == other.tobytes() == numpys.tobytes()
