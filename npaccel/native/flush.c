@@ -538,6 +538,9 @@ static bool run_touched(void)
     npa_program *program = run.stopped ? NULL : npa_touched_find();
     bool begun = !run.stopped;
     int requests = npa_q.nrequests;
+    if (npa_profiling) {
+        npa_profile_touch();
+    }
     int before = npa_now(NPA_RUNNING);
     double start = npa_seconds();
     bool done = run_everything(program);

@@ -49,7 +49,8 @@ static int nevents;
 static uint64_t groups, every = 1; /* one group of events in so many is kept */
 static uint64_t epoch, begun_ns;
 static uint64_t lost_runs;
-static _Atomic uint64_t served_ns; /* the evaluator's, while whoever touched something waits */
+/* The evaluator's, while whoever touched something waits; since when it does so now, or 0. */
+static _Atomic uint64_t served_ns, serving_since;
 static atomic_int threads;
 static _Atomic uint64_t watched_ns; /* that the thread which is looked at has spent in any activity */
 
@@ -318,8 +319,11 @@ void npa_profile_touched(uint64_t ns)
         mine.ns[k] = 0;
     }
     pthread_mutex_unlock(&mutex);
+    atomic_store(&serving_since, 0);
     atomic_fetch_add(&served_ns, ns);
 }
+
+void npa_profile_touch(void) { atomic_store(&serving_since, clock_ns()); }
 
 /* ---------------------------------------------------------------------- what is not our time */
 
@@ -336,14 +340,15 @@ static struct {
 /* With the GIL, which the other thread has given up, at a call or between two instructions. */
 static void look(void)
 {
-    uint64_t t = clock_ns(), spent = atomic_load(&watched_ns), served = atomic_load(&served_ns);
+    uint64_t t = clock_ns(), spent = atomic_load(&watched_ns), since = atomic_load(&serving_since);
+    uint64_t served = atomic_load(&served_ns) + (since != 0 && t > since ? t - since : 0);
     if (*ticker.activity != NPA_USER) {
         return;
     }
     int64_t user = ticker.owed + (int64_t)(t - ticker.last) -
                    (int64_t)(spent - ticker.spent + served - ticker.served);
     ticker.last = t, ticker.spent = spent, ticker.served = served;
-    ticker.owed = user < 0 ? user : 0; /* the evaluator's time is told when it is over */
+    ticker.owed = user < 0 ? user : 0; /* where the clocks were read a little apart */
     npa_site site;
     npa_site_of(PyThreadState_GetFrame(ticker.watched), &site);
     pthread_mutex_lock(&mutex);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from npaccel.observe.hindrances import (
@@ -97,8 +97,11 @@ def _hindered(profile: Profile, one: Obstacle, seconds: float) -> Advice:
     what = reason_of(one.kind, size, int(profile.about.get("threshold", 0)))
     remedy = REMEDIES[one.kind]
     if one.kind == "pointer":
-        named = _indexed(profile, one.file, max(one.line - BEFORE, 1), one.line)
-        remedy = f"`{named[0]}` leaves npaccel: wrap `{named[1]}`" if named else remedy
+        # It is told of the line that records next, which may be the first one of the next round.
+        before = range(one.line, one.line - BEFORE, -1)
+        named = _indexed(profile, one.file, (*before, *range(one.line, one.line + BEFORE)))
+        if named is not None:
+            return named._replace(seconds=seconds)
     return Advice(_site(one.file, one.line), seconds, what, remedy)
 
 
@@ -143,14 +146,11 @@ def _in_python(profile: Profile, line: Line, seconds: float) -> Advice:
     obstacles = _obstacles(profile, line)
     if obstacles:
         return _hindered(profile, obstacles[0], seconds)
-    # It is told of the line that records next, which may be the first one of the next round.
     near = range(line.line - BEFORE, line.line + BEFORE)
     reads = [o for o in profile.obstacles if o.file == line.file and o.line in near]
-    if any(one.kind == "pointer" for one in reads):
-        named = _indexed(profile, line.file, line.line, line.line)
-        if named is not None:
-            what = f"`{named[0]}` leaves npaccel ({share})"
-            return Advice(line.site, seconds, what, f"wrap `{named[1]}` with npaccel.asarray")
+    named = _indexed(profile, line.file, [line.line])
+    if named is not None and any(one.kind == "pointer" for one in reads):
+        return named._replace(seconds=seconds)
     what = f"Python itself or another library takes {share}, not array operations"
     return Advice(line.site, seconds, what, "")
 
@@ -169,9 +169,9 @@ def _is_random(profile: Profile, line: Line) -> bool:
     return "numpy/random" in line.file or RANDOM_WORDS.search(text) is not None
 
 
-def _indexed(profile: Profile, file: str, first: int, last: int) -> tuple[str, str] | None:
-    """An array that another one picks from, in one of these lines, the last of them; its name."""
-    for number in range(last, first - 1, -1):
+def _indexed(profile: Profile, file: str, lines: Iterable[int]) -> Advice | None:
+    """Of the first of these lines in which an array picks from another one by its name."""
+    for number in lines:
         try:
             tree = ast.parse(profile.text_of(file, number))
         except SyntaxError:
@@ -182,7 +182,9 @@ def _indexed(profile: Profile, file: str, first: int, last: int) -> tuple[str, s
                 and isinstance(node.value, ast.Name)
                 and isinstance(node.slice, ast.Name)
             ):
-                return ast.unparse(node), node.value.id
+                what = f"`{ast.unparse(node)}` leaves npaccel"
+                remedy = f"wrap `{node.value.id}` with npaccel.asarray"
+                return Advice(_site(file, number), 0.0, what, remedy)
     return None
 
 
