@@ -309,13 +309,14 @@ def watch_profile(taken: profiling.Profiling, tell: Callable[[str], None]) -> No
     process = os.getpid()
 
     def end() -> None:
-        if os.getpid() == process:  # a child that was forked has what is registered, too
-            try:
-                taken.__exit__(None, None, None)
-            except ProfileError as error:
-                tell(f"npaccel: {error}")
-            else:
-                tell(f"npaccel: the profile is in {taken.path}; npaccel profile show {taken.path}")
+        if os.getpid() != process:  # a child that was forked has what is registered, too
+            return
+        try:
+            taken.__exit__(getattr(sys, "last_type", None), None, None)
+        except ProfileError as error:
+            tell(f"npaccel: {error}")
+        else:
+            tell(f"npaccel: the profile is in {taken.path}; npaccel profile show {taken.path}")
 
     _at_end(end)
 

@@ -52,6 +52,7 @@ static uint64_t lost_runs;
 /* The evaluator's, while whoever touched something waits; since when it does so now, or 0. */
 static _Atomic uint64_t served_ns, serving_since;
 static atomic_int threads;
+static atomic_int watched_activity;
 static _Atomic uint64_t watched_ns; /* that the thread which is looked at has spent in any activity */
 
 /* Of this thread. */
@@ -223,6 +224,13 @@ void npa_profile_spent(int activity, uint64_t ns)
     }
 }
 
+void npa_profile_now(int activity)
+{
+    if (mine.watched && mine.epoch == epoch) {
+        atomic_store_explicit(&watched_activity, activity, memory_order_relaxed);
+    }
+}
+
 /* The thread is back in the user's code: what it did since was that line's, but for what steps have taken. */
 void npa_profile_settle(void)
 {
@@ -331,18 +339,26 @@ void npa_profile_touch(void) { atomic_store(&serving_since, clock_ns()); }
 static struct {
     pthread_t thread;
     PyThreadState *state, *watched; /* the ticker's own; whose lines it looks at */
-    const volatile int *activity;   /* of that thread */
     atomic_bool on;
     uint64_t last, spent, served; /* at the last look */
     int64_t owed;
 } ticker;
+
+static bool is_there(const PyThreadState *thread)
+{
+    PyThreadState *at = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    while (at != NULL && at != thread) {
+        at = PyThreadState_Next(at);
+    }
+    return at != NULL;
+}
 
 /* With the GIL, which the other thread has given up, at a call or between two instructions. */
 static void look(void)
 {
     uint64_t t = clock_ns(), spent = atomic_load(&watched_ns), since = atomic_load(&serving_since);
     uint64_t served = atomic_load(&served_ns) + (since != 0 && t > since ? t - since : 0);
-    if (*ticker.activity != NPA_USER) {
+    if (atomic_load(&watched_activity) != NPA_USER || !is_there(ticker.watched)) {
         return;
     }
     int64_t user = ticker.owed + (int64_t)(t - ticker.last) -
@@ -366,7 +382,7 @@ static void *tick(void *unused)
     PyEval_SaveThread();
     while (atomic_load(&ticker.on)) {
         nanosleep(&pause, NULL);
-        if (*ticker.activity == NPA_USER && atomic_load(&ticker.on)) {
+        if (atomic_load(&watched_activity) == NPA_USER && atomic_load(&ticker.on)) {
             PyEval_RestoreThread(ticker.state);
             look();
             PyEval_SaveThread();
@@ -393,7 +409,8 @@ static void begin_ticking(void)
     sigset_t all, before;
     sigfillset(&all);
     ticker.last = begun_ns, ticker.spent = ticker.served = 0, ticker.owed = 0;
-    ticker.activity = npa_activity_place(), ticker.watched = PyThreadState_Get();
+    ticker.watched = PyThreadState_Get();
+    atomic_store(&watched_activity, NPA_USER);
     mine.watched = true;
     atomic_store(&watched_ns, 0);
     atomic_store(&ticker.on, true);
@@ -510,8 +527,8 @@ static PyObject *told_run(const ran *r)
         return NULL;
     }
     PyObject *program = r->program != NULL ? (PyObject *)r->program : Py_None;
-    return Py_BuildValue("(OOKKNN)", program, r->single ? Py_True : Py_False, (unsigned long long)r->runs, (unsigned long long)r->ns, requests,
-                         steps);
+    return Py_BuildValue("(OOKKNN)", program, r->single ? Py_True : Py_False, (unsigned long long)r->runs,
+                         (unsigned long long)r->ns, requests, steps);
 }
 
 /* (nanoseconds, lines, runs, events as bytes, one kept in so many, runs of no table) */

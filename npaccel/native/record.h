@@ -233,7 +233,6 @@ enum { NPA_USER, NPA_RECORDING, NPA_PLANNING, NPA_RUNNING, NPA_IN_KERNELS, NPA_I
 double npa_seconds(void);
 int npa_now(int activity);
 uint64_t npa_switched_ns(void); /* when this thread's activity began */
-const volatile int *npa_activity_place(void); /* what this thread is in, for others */
 enum { NPA_FOR_REPORT = 1, NPA_FOR_PROFILE = 2 };
 void npa_count_times(unsigned whom, bool on);
 PyObject *npa_times(PyObject *module, PyObject *on);
@@ -243,6 +242,7 @@ extern bool npa_profiling;
 enum { NPA_RUN_KERNELS = NPA_ACTIVITIES, NPA_RUN_SINGLE, NPA_STEP_KERNEL, NPA_STEP_BLOCKS, NPA_STEP_LOOP };
 void npa_profile_resolve(void); /* with the GIL, before references of requests go */
 void npa_profile_spent(int activity, uint64_t ns);
+void npa_profile_now(int activity);
 void npa_profile_settle(void);
 /* A run begins, or goes on; one of its steps is over; it is. With the lock, perhaps without the GIL. */
 void npa_profile_run(npa_queue *q, npa_program *program, int requests, bool single, bool begins);

@@ -7,7 +7,7 @@
 
 static unsigned timing; /* for whom, as bits */
 static _Atomic uint64_t totals[NPA_ACTIVITIES]; /* nanoseconds */
-static __thread volatile int current; /* NPA_USER first */
+static __thread int current; /* NPA_USER first */
 static __thread double since;
 
 double npa_seconds(void)
@@ -33,15 +33,16 @@ int npa_now(int activity)
         }
     }
     current = activity, since = t;
-    if (npa_profiling && activity == NPA_USER && before != NPA_USER) {
-        npa_profile_settle();
+    if (npa_profiling) {
+        npa_profile_now(activity);
+        if (activity == NPA_USER && before != NPA_USER) {
+            npa_profile_settle();
+        }
     }
     return before;
 }
 
 uint64_t npa_switched_ns(void) { return (uint64_t)(1e9 * since); }
-
-const volatile int *npa_activity_place(void) { return &current; }
 
 void npa_count_times(unsigned whom, bool on) { timing = on ? timing | whom : timing & ~whom; }
 

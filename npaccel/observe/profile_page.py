@@ -166,10 +166,11 @@ def _data(profile: Profile) -> dict[str, object]:
     """What the script draws. An event is its start, its length, its lane and its name's number."""
     lanes = [name for name in CLASSES if name != "python"]
     names: dict[str, int] = {}
+    sites = [short(line.site) for line in profile.lines]
     events = []
     for event in profile.events:
         lane = lanes.index(event.what) if event.what in lanes else -1
-        site = short(profile.lines[event.line].site) if event.line >= 0 else ""
+        site = sites[event.line] if event.line >= 0 else ""
         name = event.name if event.name.endswith(site) else f"{event.name}, {site}"
         number = names.setdefault(name, len(names))
         row = [round(event.start_s, 7), round(event.seconds, 7), lane, number]

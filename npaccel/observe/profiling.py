@@ -47,6 +47,7 @@ class Profiling:
         self.profile: Profile | None = None
         self._about, self._count, self._evaluate = about, count, evaluate
         self._program, self._arguments = sys.argv[0], list(sys.argv[1:])
+        self._process = os.getpid()
         self._before: tuple[float, Counted, dict[str, float]] | None = None
 
     def of(self, program: str, arguments: Sequence[str]) -> None:
@@ -72,6 +73,7 @@ class Profiling:
             _native.profile_begin()
         except RuntimeError as error:
             raise ProfileError(f"{error}; end that one first") from None
+        self._process = os.getpid()
         self._before = time.perf_counter(), *before
         return self
 
@@ -81,11 +83,18 @@ class Profiling:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._before is None:
-            return
+        if self._before is None or self._process != os.getpid():
+            return  # nothing was begun, or in the process that this one was forked from
+        try:
+            if kind is not KeyboardInterrupt:
+                self._evaluate()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        assert self._before is not None
         start, counted, times = self._before
         self._before = None
-        self._evaluate()
         wall_s, found = time.perf_counter() - start, _native.profile_end()
         spent = _native.times(None)
         seconds = {name: value - times.get(name, 0.0) for name, value in spent.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import threading
 import time
 from html.parser import HTMLParser
 from pathlib import Path
@@ -207,6 +208,41 @@ def test_a_child_is_not_profiled(target) -> None:
             os._exit(0 if good and not target.exists() else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert taken.profile is not None
+
+
+def test_a_child_may_leave_the_block(target) -> None:
+    with npaccel.profile(target):
+        child = os.fork()
+    if child == 0:
+        os._exit(0 if not target.exists() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert target.exists()
+
+
+def test_a_thread_that_ends_before_its_profile(target) -> None:
+    taken = npaccel.profile(target)
+    other = threading.Thread(target=taken.__enter__)
+    other.start()
+    other.join()
+    until = time.monotonic() + 0.1  # some looks at nobody
+    while time.monotonic() < until:
+        npaccel.evaluate(npaccel.asarray(np.ones(N)) + 1)
+    taken.__exit__(None, None, None)
+    assert seconds(taken.profile, "recording") > 0
+
+
+def test_an_error_at_its_end_ends_it(target, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise MemoryError("as asked")
+
+    taken = npaccel.profile(target)
+    taken.__enter__()
+    monkeypatch.setattr(taken, "_evaluate", fail)
+    with pytest.raises(MemoryError, match="as asked"):
+        taken.__exit__(None, None, None)
+    assert taken.profile is not None and target.exists()
+    with npaccel.profile(target):
+        pass
 
 
 def test_no_folder(tmp_path: Path) -> None:
