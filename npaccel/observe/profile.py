@@ -177,7 +177,7 @@ class _Reader:
             own: Sequence[Any] = run.requests
             moved = 0
             if known is not None:
-                own = [own[i] for i in known.requests]
+                own = [own[i] for i in known.requests if i < len(own)]
                 moved = run.runs * (known.bytes_read + known.bytes_written)
             self._share(own, 1e-9 * ns, STEPS.get(kind, "kernels"), moved, run.runs)
             if known is not None and known.kernel is not None and ns:

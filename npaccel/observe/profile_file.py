@@ -35,8 +35,8 @@ MARKS: Final = {
     "running": "memory",
     "python": "not seen",
 }
-# What of a profile is kept at most, the longest first.
-MOST_ROWS: Final = 2000
+# What of a profile is kept at most, the longest first; as many lines as native/profile.c has.
+MOST_ROWS: Final = 4096
 
 
 class Line(NamedTuple):
