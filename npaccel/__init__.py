@@ -5,6 +5,8 @@
     @npaccel.accelerate           and in this function
     npaccel.evaluate(x, y)        compute what is pending now
     npaccel.explain(), stats()    what was fused, what NumPy did instead, and why; counts
+    with npaccel.profile("file")  where the time of this block goes, by line
+    npaccel.peek(x), step()       a pending value, as it is now; each operation at its line
     npaccel.macro, scalar         code that is recorded once and replayed
     npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
     npaccel.random                numpy.random's Generator, whose draws are recorded, too
@@ -12,8 +14,8 @@
     npaccel.Array                 what asarray returns, a subclass of numpy.ndarray
 
 Errors are NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError,
-InternalError, SectionError. Warnings are NpaccelWarning. help(npaccel.asarray) and so on tell
-the rest. The command `npaccel run script.py` does it all for a whole program.
+InternalError, ProfileError, SectionError. Warnings are NpaccelWarning. help(npaccel.asarray)
+and so on tell the rest. `npaccel run` and `npaccel profile` do it for a whole program.
 """
 
 from os.path import abspath as _abspath
@@ -47,8 +49,11 @@ from npaccel.api import devices as devices
 from npaccel.api import evaluate as evaluate
 from npaccel.api import explain as explain
 from npaccel.api import macro as macro
+from npaccel.api import peek as peek
+from npaccel.api import profile as profile
 from npaccel.api import scalar as scalar
 from npaccel.api import stats as stats
+from npaccel.api import step as step
 from npaccel.dispatch.array import Array as Array
 from npaccel.errors import BackendUnavailable as BackendUnavailable
 from npaccel.errors import CheckError as CheckError
@@ -57,6 +62,7 @@ from npaccel.errors import ConfigError as ConfigError
 from npaccel.errors import InternalError as InternalError
 from npaccel.errors import NpaccelError as NpaccelError
 from npaccel.errors import NpaccelWarning as NpaccelWarning
+from npaccel.errors import ProfileError as ProfileError
 from npaccel.errors import SectionError as SectionError
 from npaccel.later import later as _later
 

@@ -558,9 +558,40 @@ def new_sizes() -> tuple[int, ...]:
     """Sizes of the ranges from 64 KiB on that got pages, for kernels, which nothing in the process
     had used before; from the first one on for a second or two."""
 
-def times(on: bool, /) -> dict[str, float]:
+def place(array: np.ndarray[Any, Any], /) -> tuple[int, int] | None:
+    """Of an array of ours its memory's number in the queue, or -1, and at which of its bytes it
+    begins; None: the memory is not ours."""
+
+def contents(which: int | np.ndarray[Any, Any], /) -> bytes:
+    """What the memory with that number in the queue, or an array's, holds now; all of it."""
+
+def stepping(on: bool, /) -> None:
+    """Have this thread run each operation at its line, once more or once less."""
+
+def profile_begin() -> None:
+    """Count time by line and program from now on; RuntimeError: that is being done."""
+
+def profile_end() -> tuple[
+    int,
+    list[tuple[str, int, str, int, tuple[int, ...]]],
+    list[
+        tuple[
+            Program | None, bool, int, int, list[tuple[int, Rule, int]], list[tuple[int, int, int]]
+        ]
+    ],
+    bytes,
+    int,
+    int,
+]:
+    """What was counted: nanoseconds in all; lines as (file, line, function, calls, nanoseconds per
+    activity: Python, recording, planning, running, kernels, loops, NumPy); runs as (program,
+    whether without kernels, runs, nanoseconds, [(line, rule, points)], [(kind, nanoseconds,
+    requests)] per step); events, see native/profile.c; how many of them one stands for; runs that
+    there was no room for. Line 0 is elsewhere."""
+
+def times(on: bool | None, /) -> dict[str, float]:
     """Seconds so far in recording, planning, kernels, loops, numpy and running (what a run does
-    besides); whether to count from now on."""
+    besides); whether to count from now on; None: as before."""
 
 class Section:
     """A macro section while its body runs for the first time, on placeholders without values."""

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, overload
 import numpy as np
 
 from npaccel import _native, dispatch
-from npaccel.backends.registry import is_device
+from npaccel.backends.registry import HOST, is_device
 from npaccel.blocks import Accelerate, Function
 from npaccel.config import DEVICE, HOSTS, process_settings
 from npaccel.dispatch.array import Array
 from npaccel.dispatch.redirect import TABLE
 from npaccel.dispatch.rules import made_rules, prepare_rules
-from npaccel.errors import ConfigError
+from npaccel.errors import ConfigError, ProfileError
 from npaccel.later import Once, later, stand_in
 from npaccel.macros import MacroFactory, scalar
 from npaccel.runtime import warn
@@ -33,12 +33,17 @@ from npaccel.runtime.scopes import shown, watch_scopes
 if TYPE_CHECKING:
     from npaccel.observe import devices as inventory
     from npaccel.observe import explain as explanations
-    from npaccel.observe import hindrances, usage
+    from npaccel.observe import hindrances, profiling, usage
+    from npaccel.observe import profile as profiles
     from npaccel.runtime import engine, helper, section_code
+    from npaccel.runtime import peek as peeking
 else:
     inventory = later("npaccel.observe.devices")
     explanations = later("npaccel.observe.explain")
     hindrances = later("npaccel.observe.hindrances")
+    peeking = later("npaccel.runtime.peek")
+    profiles = later("npaccel.observe.profile")
+    profiling = later("npaccel.observe.profiling")
     usage = later("npaccel.observe.usage")
     engine = later("npaccel.runtime.engine")
     helper = later("npaccel.runtime.helper")
@@ -53,8 +58,11 @@ __all__ = [
     "evaluate",
     "explain",
     "macro",
+    "peek",
+    "profile",
     "scalar",
     "stats",
+    "step",
 ]
 
 LEAST_TOLD_S: Final = 0.5  # programs that end sooner are told nothing
@@ -70,7 +78,11 @@ _engine: Final = stand_in(_make_engine)
 _hindrances: Final = Once(lambda: hindrances.Hindrances())  # noqa: PLW0108 (it comes later)
 macro: Final = MacroFactory(config, lambda: section_code.SectionCode(_make_engine()))
 dispatch.install(
-    (os.path.dirname(np.__file__) + os.sep, os.path.dirname(__file__) + os.sep),
+    (
+        os.path.dirname(np.__file__) + os.sep,
+        os.path.dirname(__file__) + os.sep,
+        "<frozen importlib",
+    ),
     plan=FirstRuns(_make_engine, _helper, config),
     warn=warn.issue,
     filters=warn.runtime_warnings,
@@ -262,6 +274,65 @@ def watch_usage(tell: Callable[[usage.Usage], None]) -> None:
     _at_end(report)
 
 
+def _counted() -> profiles.Counted:
+    found = dispatch.FALLBACKS
+    stats = _engine.stats(reset=False) if _make_engine.made is not None else _native.stats(False)
+    return profiles.Counted(found.counts(), found.seconds(), _hindrances().amounts(), stats)
+
+
+def profile(path: str | os.PathLike[str] = "npaccel.profile") -> profiling.Profiling:
+    """Take a profile of a ``with`` block, and write it to a file when the block ends.
+
+    What is pending before the block is computed before, and what is left of it at its end. It
+    counts whether or not arrays are accelerated there; of several threads, all that npaccel
+    does; Python's own time of the main thread. One at a time is taken.
+
+    Parameters
+    ----------
+    path : of the file; one that is there is replaced. ``npaccel profile show`` reads it.
+
+    Returns
+    -------
+    Profiling
+        Once the block is over, ``print()`` shows it; its attribute `profile` has the figures.
+
+    Raises
+    ------
+    ProfileError : one is being taken already, or the file can't be written.
+    """
+    return profiling.Profiling(path, _about, _counted, _native.evaluate)
+
+
+def watch_profile(taken: profiling.Profiling, tell: Callable[[str], None]) -> None:
+    """Take that profile from now on; at exit, when all is computed, write it, and tell so."""
+    taken.__enter__()
+    process = os.getpid()
+
+    def end() -> None:
+        if os.getpid() != process:  # a child that was forked has what is registered, too
+            return
+        try:
+            taken.__exit__(getattr(sys, "last_type", None), None, None)
+        except ProfileError as error:
+            tell(f"npaccel: {error}")
+        else:
+            tell(f"npaccel: the profile is in {taken.path}; npaccel profile show {taken.path}")
+
+    _at_end(end)
+
+
+def _about() -> dict[str, Any]:
+    """What a profile says of the process."""
+    speeds = _engine.machines.speeds(HOST) if _make_engine.made is not None else None
+    return {
+        "npaccel": sys.modules["npaccel"].__version__,
+        "threshold": int(config.threshold),
+        "cache": str(config.cache),
+        "threads": _native.threads(),
+        "copy_bytes_s": speeds.copy_bytes_s if speeds is not None else 0.0,
+    }
+
+
 def watch_gain(tell: Callable[[str], None]) -> Callable[[], None]:
     """At exit, when all is computed, tell in one line why the program gained little, if it did.
 
@@ -400,6 +471,47 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
         _hindrances().clear()
     counts = _engine.stats(reset=reset)
     return counts | {"fallbacks": reasons.total(), "reasons": dict(reasons)}
+
+
+def peek(x: Any, at: Any = None) -> Any:
+    """Look at the value of an array, pending or not, and change nothing.
+
+    What it depends on is computed from copies, by NumPy's own functions; what is pending stays
+    so, and will run as it would have. Each look computes anew, in memory for all that the value
+    depends on. Where compiled kernels have other last bits than NumPy (docs/usage.md), this value
+    has NumPy's.
+
+    Parameters
+    ----------
+    x : an array.
+    at : a subscript, to see a part: ``peek(x, at=(0, 3))``, ``peek(x, at=np.s_[:5])``.
+
+    Returns
+    -------
+    A plain `numpy.ndarray`, a copy; with `at` what that picks. A macro section whose body looks at
+    something is not recorded: the body runs.
+    """
+    if not isinstance(x, np.ndarray):
+        raise TypeError(f"peek takes an array, not {type(x).__name__}")
+    found: list[Any] = []
+    _native.call_numpy(lambda: found.append(peeking.peek(x)))
+    return found[0] if at is None else found[0][at]
+
+
+@contextmanager
+def step() -> Iterator[None]:
+    """Run each operation at its line, in a ``with`` block, in the thread that entered it.
+
+    So errors, warnings and the time of an operation are those of its line, and a debugger that
+    stops there finds all values computed. What was pending before is computed before. A replay of
+    a macro section is one operation.
+    """
+    _native.evaluate()
+    _native.stepping(True)
+    try:
+        yield
+    finally:
+        _native.stepping(False)
 
 
 def explain(x: Any = None) -> explanations.Explanation:

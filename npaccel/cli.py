@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from npaccel.errors import ConfigError
 from npaccel.later import later
-from npaccel.launch import HELP, launch, parse
+from npaccel.launch import HELP, PROFILE_HELP, launch, parse
 
 if TYPE_CHECKING:
     from npaccel import commands
@@ -21,18 +21,22 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (default: the process's own); return the exit status."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    return run_program(words[1:]) if words[:1] == ["run"] else commands.main(words)
+    profile = words[:1] == ["profile"] and words[1:2] not in (["show"], ["compare"])
+    if words[:1] == ["run"] or profile:
+        return run_program(words[1:], profile=profile)
+    return commands.main(words)
 
 
-def run_program(words: Sequence[str]) -> int:
-    """`npaccel run`: all that follows the program's name is the program's, so no parser sees it."""
+def run_program(words: Sequence[str], *, profile: bool) -> int:
+    """`npaccel run` and `profile`: all that follows the program's name is the program's, so no
+    parser sees it."""
     try:
-        options = parse(words)
+        options = parse(words, profile=profile)
     except ConfigError as error:
         print(f"npaccel: {error}", file=sys.stderr)
         return 2
     if options is None:
-        print(HELP, end="")
+        print(PROFILE_HELP if profile else HELP, end="")
     else:
         launch(options)
     return 0

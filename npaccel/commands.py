@@ -18,6 +18,7 @@ import npaccel
 from npaccel import __version__, demo
 from npaccel.caches.store import Store
 from npaccel.errors import NpaccelError
+from npaccel.observe import profile_file, profile_page, profile_text, profile_trace
 
 __all__ = ["main"]
 
@@ -52,6 +53,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     run.set_defaults(command=run_demo)
     add_command(commands, "run", "run a script or module with its arrays computed by npaccel")
+    profile = add_command(commands, "profile", "run a program and say where its time goes, by line")
+    add_profile_actions(profile)
     devices = add_command(commands, "devices", "what npaccel finds here, and its settings")
     devices.set_defaults(command=show_devices)
     cache = add_command(commands, "cache", "what is kept on disk; or clear, prune, verify it")
@@ -71,6 +74,42 @@ def add_command(commands: Any, name: str, purpose: str) -> argparse.ArgumentPars
         name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}."
     )
     return parser
+
+
+def add_profile_actions(profile: argparse.ArgumentParser) -> None:
+    """To run a program is not among them: cli.py does that."""
+    actions = profile.add_subparsers(required=True, metavar="ACTION")
+    show = add_command(actions, "show", "what a profile says: what to do, lines, kernels")
+    show.add_argument("--trace", metavar="FILE", help="write it for Chrome's or Perfetto's viewer")
+    show.add_argument("--html", metavar="FILE", help="write it as a page")
+    compare = add_command(actions, "compare", "how two profiles differ, by line")
+    for action, names in ((show, ("profile",)), (compare, ("before", "after"))):
+        action.add_argument("--json", action="store_true", help="for programs, in one line")
+        for name in names:
+            action.add_argument(name, metavar="PROFILE")
+    show.set_defaults(command=show_profile)
+    compare.set_defaults(command=compare_profiles)
+
+
+def show_profile(options: argparse.Namespace, console: Console) -> int:
+    found = profile_file.read(options.profile)
+    written = {options.trace: profile_trace.trace, options.html: profile_page.page}
+    for path, make in written.items():
+        if path is not None:
+            Path(path).write_text(make(found), encoding="utf-8")
+            print(f"written to {path}")
+    if options.json:
+        print(profile_text.show_json(found))
+    elif options.trace is None and options.html is None:
+        print(profile_text.show(found))
+    return 0
+
+
+def compare_profiles(options: argparse.Namespace, console: Console) -> int:
+    before, after = profile_file.read(options.before), profile_file.read(options.after)
+    compare = profile_text.compare_json if options.json else profile_text.compare
+    print(compare(before, after))
+    return 0
 
 
 def positive(text: str) -> int:

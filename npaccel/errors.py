@@ -43,6 +43,10 @@ class SectionError(NpaccelError, RuntimeError):
     """A macro section did what cannot be recorded; the text names its line and the operation's."""
 
 
+class ProfileError(NpaccelError):
+    """A profile cannot be taken, or a file of one cannot be read; the text says why."""
+
+
 class InternalError(NpaccelError):
     """A bug in npaccel; the text names the dumped IR file to report."""
 

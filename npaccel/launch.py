@@ -23,7 +23,7 @@ from npaccel.later import later
 
 runpy = later("runpy")
 
-__all__ = ["HELP", "Options", "launch", "parse"]
+__all__ = ["HELP", "PROFILE_HELP", "Options", "launch", "parse"]
 
 HELP: Final = """\
 usage: npaccel run [OPTION ...] SCRIPT [ARGUMENT ...]
@@ -41,24 +41,39 @@ an archive that holds __main__.py; - reads the program from standard input.
 """
 
 Kind = Literal["file", "module", "code", "stdin"]
+PROFILE_HELP: Final = """\
+usage: npaccel profile [OPTION ...] SCRIPT [ARGUMENT ...]    and -m, -c, - as with npaccel run
+       npaccel profile show [--json | --trace FILE | --html FILE] PROFILE
+       npaccel profile compare [--json] PROFILE PROFILE
+
+Run a program as npaccel run does, and write where its time went to a file; show that file: what to
+do about it, lines, kernels, what NumPy ran instead; show how two differ.
+
+  --out FILE        the file (default: npaccel.profile)
+  --min-size BYTES  record operations on arrays of at least so many bytes
+  --backend NAME    what runs them
+"""
+DEFAULT_OUT: Final = "npaccel.profile"
 # How the program is named on the command line, as `python` has it.
 KINDS: Final[dict[str, Kind]] = {"-m": "module", "-c": "code"}
 REPORTS: Final = ("text", "json")
 
 
 class Options(NamedTuple):
-    """What the command line of `npaccel run` says; `report`: "", or in which form."""
+    """What the command line of `npaccel run` says; `report`: "", or in which form; `out`: the file
+    of a profile, or ""."""
 
     program: str
     arguments: Sequence[str]
     kind: Kind = "file"
     report: str = ""
+    out: str = ""
     min_size: int | None = None
     backend: str | None = None
 
 
-def parse(words: Sequence[str]) -> Options | None:
-    """Read the words after ``npaccel run``; what follows the program is the program's own.
+def parse(words: Sequence[str], *, profile: bool = False) -> Options | None:
+    """Read the words after ``npaccel run``, or ``profile``; what follows the program is its own.
 
     None: help was asked for.
 
@@ -66,23 +81,27 @@ def parse(words: Sequence[str]) -> Options | None:
     ------
     ConfigError : an option that there is not, a value that it can't have, or no program.
     """
+    command, valued = "npaccel run", ["--min-size", "--backend"]
     options: dict[str, Any] = {}
+    if profile:
+        command, options["out"] = "npaccel profile", DEFAULT_OUT
+        valued.append("--out")
     rest = list(words)
     while rest and rest[0].startswith("--") and rest[0] != "--":
         word, _, value = rest.pop(0).partition("=")
         if word == "--help":
             return None
-        if word == "--report":
+        if word == "--report" and not profile:
             options["report"] = _report_form(value)
-        elif word in ("--min-size", "--backend"):
+        elif word in valued:
             if not value and not rest:
                 raise ConfigError(f"{word} needs a value")
             options[word[2:].replace("-", "_")] = value or rest.pop(0)
         else:
-            raise ConfigError(f"npaccel run has no option {word}; see npaccel run --help")
+            raise ConfigError(f"{command} has no option {word}; see {command} --help")
     if rest[:1] == ["-h"]:
         return None
-    kind, program, arguments = _program(rest)
+    kind, program, arguments = _program(rest, command)
     return Options(program, arguments, kind, **options)
 
 
@@ -93,7 +112,7 @@ def _report_form(value: str) -> str:
     return value or REPORTS[0]
 
 
-def _program(rest: Sequence[str]) -> tuple[Kind, str, Sequence[str]]:
+def _program(rest: Sequence[str], command: str) -> tuple[Kind, str, Sequence[str]]:
     """What is to be run, and its arguments; -mpackage and -cCODE are allowed, as with `python`."""
     word, *arguments = rest or [""]
     if word == "-":
@@ -101,21 +120,25 @@ def _program(rest: Sequence[str]) -> tuple[Kind, str, Sequence[str]]:
     kind = KINDS.get(word[:2])
     if kind is not None:
         if not word[2:] and not arguments:
-            raise ConfigError(f"npaccel run {word} needs a value; see npaccel run --help")
+            raise ConfigError(f"{command} {word} needs a value; see {command} --help")
         return (kind, word[2:], arguments) if word[2:] else (kind, arguments[0], arguments[1:])
     if word == "--":
         word, *arguments = arguments or [""]
     elif word.startswith("-"):
-        raise ConfigError(f"npaccel run has no option {word}; see npaccel run --help")
+        raise ConfigError(f"{command} has no option {word}; see {command} --help")
     if not word:
-        raise ConfigError("npaccel run needs a program; see npaccel run --help")
+        raise ConfigError(f"{command} needs a program; see {command} --help")
     return "file", word, arguments
 
 
 def launch(options: Options) -> None:
     """Run the program; returns at its end, or raises what it raised."""
+    taken = None
     try:
         block = api.accelerate_everywhere(options.min_size, options.backend)
+        if options.out:  # loaded before the program's folder is on the path
+            taken = api.profile(options.out)
+            taken.of(options.program, options.arguments)
     except NpaccelError as error:
         _stop(f"npaccel: {error}")
     path = _path(options)
@@ -123,7 +146,9 @@ def launch(options: Options) -> None:
     main = _take_place(options, path)
     if options.report:
         api.watch_usage(functools.partial(_report, options.report))
-    silence = _watch_gain() if not options.report else None
+    if taken is not None:
+        api.watch_profile(taken, _tell)
+    silence = _watch_gain() if not (options.report or options.out) else None
     # It is never left: threads and exit functions of the program go on in it.
     children.keep(block, options.min_size, options.backend)
     try:
@@ -147,6 +172,11 @@ def _watch_gain() -> Callable[[], None] | None:
             print(words, file=stream)
 
     return api.watch_gain(tell)
+
+
+def _tell(words: str) -> None:
+    with suppress(OSError, ValueError):  # stderr is closed
+        print(words, file=sys.stderr)
 
 
 def _start(options: Options, code: types.CodeType | None, main: types.ModuleType) -> None:

@@ -44,7 +44,7 @@ ALLOWED = {
     "macros": {"_native", "config", "errors", "runtime"},
     "children": {"api", "blocks", "errors", "runtime"},
     "cli": {"commands", "errors", "launch"},
-    "commands": {"", "demo", "errors", "caches.store"},
+    "commands": {"", "demo", "errors", "caches.store", "observe"},
     "launch": {"api", "children", "errors"},
     "demo": {"errors"},
     "__main__": {"cli"},

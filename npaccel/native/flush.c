@@ -68,6 +68,9 @@ void npa_drop_later(PyObject *o)
 void npa_drop_garbage(void)
 {
     atomic_store(&garbage_announced, false);
+    if (npa_profiling && ngarbage > 0) {
+        npa_profile_resolve();
+    }
     while (ngarbage > 0) {
         npa_lock();
         PyObject **mine = garbage;
@@ -355,6 +358,7 @@ static int run_groups(const int *last, const uint8_t *why, npa_group *g, npa_tap
 {
     while (run.done < run.requests) {
         int first = run.done, count = 1, end = first, status;
+        bool grouped = false;
         if (is_idle(why, first)) {
             npa_count.dead_requests++;
             run.done++;
@@ -366,11 +370,15 @@ static int run_groups(const int *last, const uint8_t *why, npa_group *g, npa_tap
         if (npa_group_form(g, &npa_q, first, end, last)) {
             count = g->count;
             status = npa_group_lower(g, tape) < 0 ? -1 : npa_group_run(g, tape, kinds);
+            grouped = true;
         } else {
             status = run_single(first, last, kinds);
         }
         if (status < 0) {
             return -1;
+        }
+        if (npa_profiling) {
+            npa_profile_step(first, count, grouped ? NPA_STEP_BLOCKS : NPA_STEP_LOOP);
         }
         npa_log_request(&npa_q, first); /* in check mode a group is one */
         note_done(first, count, last);
@@ -410,11 +418,17 @@ static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
     npa_program *program = (npa_program *)run.program;
     struct timespec begin, end;
     bool whole = run.done == 0;
+    if (npa_profiling) {
+        npa_profile_run(&npa_q, program, run.requests, npa_program_single(program), whole);
+    }
     clock_gettime(CLOCK_MONOTONIC, &begin);
     int status = npa_program_single(program)
         ? run_once(kinds, poll, interrupted)
         : npa_program_run(program, &npa_q, kinds, poll, NULL, interrupted, &run.done);
     clock_gettime(CLOCK_MONOTONIC, &end);
+    if (npa_profiling) {
+        npa_profile_ran();
+    }
     if (whole && status == 0) {
         run.ns = (uint64_t)(1000000000 * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec);
         if (program != NULL) {
@@ -524,9 +538,18 @@ static bool run_touched(void)
     npa_program *program = run.stopped ? NULL : npa_touched_find();
     bool begun = !run.stopped;
     int requests = npa_q.nrequests;
+    if (npa_profiling) {
+        npa_profile_touch();
+    }
+    int before = npa_now(NPA_RUNNING);
     double start = npa_seconds();
     bool done = run_everything(program);
-    npa_hinder_touched(requests, (uint64_t)(1e9 * (npa_seconds() - start)));
+    uint64_t ns = (uint64_t)(1e9 * (npa_seconds() - start));
+    npa_hinder_touched(requests, ns);
+    npa_now(before);
+    if (npa_profiling) {
+        npa_profile_touched(ns);
+    }
     if (done && begun) {
         npa_touched_ran(program != NULL, run.ns);
     }
@@ -859,8 +882,7 @@ static int flush_queue(bool rounds)
         requests = compared ? to_compare(round) : round > 0 && compiled ? round : requests;
         bool interrupted = false;
         npa_log_begin(check);
-        bool alone = PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) ==
-                     NULL;
+        bool alone = npa_alone();
         bool watched = !npa_program_brief((npa_program *)program) && npa_interrupts_begin();
         PyThreadState *mine = PyEval_SaveThread();
         npa_contents contents = {0}, results = {0};

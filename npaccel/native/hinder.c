@@ -39,6 +39,9 @@ npa_stretch npa_stretch_begin(void)
     } else if (chosen.is) {
         npa_until_look = chosen.left;
     }
+    if (chosen.is) { /* large arrays: NumPy's time, as that of what is handed to it */
+        s.timed = true, s.clock = npa_now(NPA_IN_NUMPY);
+    }
     s.since = npa_seconds();
     return s;
 }
@@ -46,6 +49,9 @@ npa_stretch npa_stretch_begin(void)
 void npa_stretch_end(const npa_stretch *s, enum npa_hindrance kind, size_t bytes)
 {
     double took = npa_seconds() - s->since - clock_s;
+    if (s->timed) {
+        npa_now(s->clock);
+    }
     bool large = kind == NPA_SMALL && bytes >= npa_threshold_here();
     kind = chosen.is ? chosen.kind : large ? NPA_AT_ONCE : kind;
     npa_count_hindrance(kinds[kind], s->calls, s->between + (took > 0 ? took : 0) * s->calls,

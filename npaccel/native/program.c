@@ -457,6 +457,8 @@ void npa_program_settle(PyObject *object)
     }
 }
 
+int npa_program_steps(const npa_program *p) { return p->nsteps; }
+
 bool npa_program_single(const npa_program *p) { return p == NULL || p->single; }
 
 /* Of the step of that number the request that gives its result. */
@@ -910,6 +912,9 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
         }
         if (status < 0) {
             return -1;
+        }
+        if (npa_profiling) {
+            npa_profile_step(i, 1, s->request >= 0 ? NPA_STEP_LOOP : NPA_STEP_KERNEL);
         }
         for (int k = 0; k < s->nreleases; k++) {
             npa_buffer_done(q->buffers[s->releases[k]]);

@@ -512,10 +512,11 @@ static int enter_in_queue(draft *d, PyObject **results)
     }
     /* What must not stay pending runs before the call returns. */
     bool many = npa_q.small >= MOST_SMALL;
-    if (urgent || strict || many) {
-        npa_run_because(urgent || strict ? why : NPA_FULL);
+    bool now = urgent || strict || many || npa_stepping > 0;
+    if (now) {
+        npa_run_because(urgent || strict ? why : many ? NPA_FULL : NPA_ASKED);
     }
-    if ((urgent || strict || many) && npa_flush() < 0) {
+    if (now && npa_flush() < 0) {
         if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
             npa_queue_withdraw(serial);
         }

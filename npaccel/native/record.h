@@ -136,6 +136,8 @@ typedef struct {
     uint64_t backend; /* that was asked for when the last request was recorded */
 } npa_queue;
 
+typedef struct npa_program npa_program;
+
 enum { NPA_OWNERS = 8 };
 typedef struct {
     uint64_t launches[NPA_OWNERS]; /* of kernels, by whose code they are; 0: the host's own */
@@ -232,7 +234,33 @@ enum { NPA_USER, NPA_RECORDING, NPA_PLANNING, NPA_RUNNING, NPA_IN_KERNELS, NPA_I
        NPA_ACTIVITIES }; /* NPA_RUNNING: what a run does besides kernels and loops */
 double npa_seconds(void);
 int npa_now(int activity);
+uint64_t npa_switched_ns(void); /* when this thread's activity began */
+enum { NPA_FOR_REPORT = 1, NPA_FOR_PROFILE = 2 };
+void npa_count_times(unsigned whom, bool on);
 PyObject *npa_times(PyObject *module, PyObject *on);
+
+/* profile.c */
+extern bool npa_profiling;
+enum { NPA_RUN_KERNELS = NPA_ACTIVITIES, NPA_RUN_SINGLE, NPA_STEP_KERNEL, NPA_STEP_BLOCKS, NPA_STEP_LOOP };
+void npa_profile_resolve(void); /* with the GIL, before references of requests go */
+void npa_profile_spent(int activity, uint64_t ns);
+void npa_profile_now(int activity);
+void npa_profile_settle(void);
+/* A run begins, or goes on; one of its steps is over; it is. With the lock, perhaps without the GIL. */
+void npa_profile_run(npa_queue *q, npa_program *program, int requests, bool single, bool begins);
+void npa_profile_step(int step, int count, int kind);
+void npa_profile_ran(void);
+bool npa_alone(void); /* no other thread runs Python, but for the one that looks at lines */
+void npa_profile_touch(void); /* the evaluator begins to serve one, and has */
+void npa_profile_touched(uint64_t ns); /* on the evaluator's thread */
+PyObject *npa_profile_begin(PyObject *module, PyObject *nothing);
+PyObject *npa_profile_end(PyObject *module, PyObject *nothing);
+
+/* peek.c */
+extern __thread int npa_stepping;
+PyObject *npa_place_py(PyObject *module, PyObject *array);
+PyObject *npa_contents_py(PyObject *module, PyObject *which);
+PyObject *npa_stepping_py(PyObject *module, PyObject *on);
 
 /* fallbacks.c */
 void npa_count_fallback(PyObject *name, PyObject *reason, double seconds); /* name: or a ufunc */
@@ -261,7 +289,8 @@ enum npa_hindrance {
     NPA_FULL,      /* since a limit was reached */
     NPA_HINDRANCES
 };
-typedef struct { double since, between; uint32_t calls; } npa_stretch; /* calls: that it stands for */
+/* calls: that it stands for. clock: of a call on large arrays, what times.c had for the thread before. */
+typedef struct { double since, between; uint32_t calls; int clock; bool timed; } npa_stretch;
 extern int npa_until_look, npa_look_inside; /* inside: calls of Python's code, which calls others */
 /* Whether the call that NumPy is about to do is looked at: then between begin and end. */
 static inline bool npa_look_due(void)
@@ -411,6 +440,7 @@ int npa_warnings_are_errors(void); /* -1: an exception is set */
 bool npa_warnings_ignored(void); /* after it: none would be shown */
 typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
 void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
+void npa_site_of(PyFrameObject *frame, npa_site *site); /* that of a frame, which it takes; or NULL */
 void npa_internal_prefixes(PyObject *tuple);
 
 /* shortage.c */
@@ -553,7 +583,6 @@ extern bool npa_match_verify; /* for tests: matched keys are made as well, and c
 extern int npa_match_wrong;   /* how many were others */
 
 /* plans.c */
-typedef struct npa_program npa_program;
 int npa_plans_init(void);
 PyObject *npa_plans(void); /* the table as Python sees it */
 /* The program of the pending requests, which have this key; borrowed. With the lock. */
@@ -692,6 +721,7 @@ void npa_program_note_use(PyObject *program); /* for whoever drops the oldest on
 npa_program *npa_program_lend(npa_program *program);
 void npa_program_settle(PyObject *object); /* of any type */
 /* Whether it (or NULL) runs request by request, which flush.c does. */
+int npa_program_steps(const npa_program *p);
 bool npa_program_single(const npa_program *program);
 int npa_program_request(const npa_program *program, int number);
 /* It has run, so briefly that Ctrl-C may wait for its end. */

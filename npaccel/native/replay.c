@@ -240,9 +240,16 @@ static int run(npa_replay *r, npa_frame *f)
     }
     npa_frame_take_buffers(r, f);
     if (npa_frame_take_pages(r, f)) {
+        if (npa_profiling) {
+            npa_profile_run(&f->q, (npa_program *)r->program, f->q.nrequests,
+                            npa_program_single((npa_program *)r->program), true);
+        }
         PyThreadState *mine = r->heavy ? PyEval_SaveThread() : NULL;
         status = npa_program_run((npa_program *)r->program, &f->q, f->kinds, NULL, NULL,
                                  &interrupted, &done);
+        if (npa_profiling) {
+            npa_profile_ran();
+        }
         status |= npa_frame_give_pages(r, f) ? 0 : -1;
         npa_unlock();
         if (mine != NULL) {

@@ -329,15 +329,15 @@ static bool code_internal(PyCodeObject *code)
     return internal;
 }
 
-void npa_capture_site(npa_site *r)
+void npa_capture_site(npa_site *r) { npa_site_of((PyFrameObject *)Py_XNewRef(PyEval_GetFrame()), r); }
+
+void npa_site_of(PyFrameObject *frame, npa_site *r)
 {
-    PyFrameObject *frame = PyEval_GetFrame();
     r->code = r->globals = NULL;
     r->lasti = -1;
     if (frame == NULL) {
         return;
     }
-    Py_INCREF(frame);
     PyCodeObject *code = PyFrame_GetCode(frame);
     while (code_internal(code)) {
         PyFrameObject *back = PyFrame_GetBack(frame);

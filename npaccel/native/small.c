@@ -238,8 +238,7 @@ bool npa_run_quietly(const npa_way *w, const npa_space *s)
 static int call(const npa_way *w, const npa_space *s)
 {
     enum { WORTH = 500 };
-    bool alone = s->points <= WORTH ||
-                 PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) == NULL;
+    bool alone = s->points <= WORTH || npa_alone();
     bool plain = w->exact && (w->type == NPY_DOUBLE || w->type == NPY_FLOAT);
     if (flags_raised(plain)) {
         feclearexcept(FE_ALL_EXCEPT);

@@ -15,7 +15,17 @@ from npaccel.ir.kinds import Kind
 from npaccel.ir.names import OTHER_UFUNCS
 from npaccel.observe.report import bytes_text, count, short
 
-__all__ = ["Hindrance", "Hindrances", "gained_s", "verdict"]
+__all__ = [
+    "FEW_OPERATIONS",
+    "ON_ARRAYS",
+    "REMEDIES",
+    "Hindrance",
+    "Hindrances",
+    "gained_s",
+    "left_reason",
+    "reason_of",
+    "verdict",
+]
 
 # Less than this part of the program's time is little.
 LITTLE = 0.1
@@ -50,6 +60,22 @@ OF_RUNS: Final = {
     "full": "is where the queue was full, at {operations}",
 }
 MANY: Final = "has {operations} run at a time, which NumPy does as fast"
+# What the program can do about it.
+REMEDIES: Final = {
+    "small": "do the same for many of them in one call, on one larger array",
+    "element": "write the loop as operations on whole arrays",
+    "at once": "nothing is lost there",
+    "slower": "nothing is lost there",
+    "rare": "nothing is lost there; it is recorded once it has come often enough",
+    "written": "have npaccel make that array (npaccel.asarray, or inside the block)",
+    "exported": "release the buffer (memoryview, ctypes ...) before",
+    "watched": "work on a copy of that array",
+    "strict": "have warnings raised elsewhere only",
+    "read": "collect such values in an array, and read it after the loop",
+    "pointer": "wrap the array that is indexed or filled there with npaccel.asarray",
+    "asked": "call it after the loop, or not at all: results are computed when they are read",
+    "full": "npaccel.config.queue_limit and memory_limit say how much may wait",
+}
 LEFT: Final = "calls {function}, which is NumPy's own ({reason})"
 ELSEWHERE: Final = "went into Python itself and other libraries, not into array operations"
 
@@ -101,6 +127,11 @@ class Hindrances:
             new = Amount(old.calls + calls, old.seconds + seconds, old.size + size)
             self._amounts[kind, file, line] = new
 
+    def amounts(self) -> dict[tuple[str, str, int], tuple[float, float, float]]:
+        """(calls, seconds, size) until now, by kind, file and line."""
+        self._update()
+        return {key: (a.calls, a.seconds, a.size) for key, a in self._amounts.items()}
+
     def runs_s(self) -> float:
         """What runs took, with their planning."""
         self._update()
@@ -127,22 +158,31 @@ class Hindrances:
 def _hindrance(key: tuple[str, ...], sites: Mapping[str, Amount], many: bool) -> Hindrance | None:
     calls = sum(amount.calls for amount in sites.values())
     size = sum(amount.size for amount in sites.values()) / max(calls, 1)
-    long = key[0] in OF_RUNS and size > FEW_OPERATIONS
-    if long and not many:
+    if key[0] in OF_RUNS and size > FEW_OPERATIONS and not many:
         return None
-    if long:
+    if len(key) > 2:
+        reason = left_reason(key[0], key[1])
+    elif key[0] in OF_RUNS and size > FEW_OPERATIONS:
         reason = MANY.format(operations=count(round(size), "operation"))
-    elif len(key) > 2:
-        reason = LEFT.format(function=key[0], reason=key[1])
-    elif key[0] in ON_ARRAYS:
-        known = {"size": bytes_text(round(size)), "threshold": bytes_text(_native.threshold())}
-        reason = ON_ARRAYS[key[0]].format(**known)
     else:
-        operations = count(max(round(size), 1), "operation")
-        reason = OF_RUNS[key[0]].format(operations=operations, each=operations.removeprefix("1 "))
+        reason = reason_of(key[0], size, _native.threshold())
     longest = max(sites, key=lambda site: sites[site].seconds)
     total = sum(amount.seconds for amount in sites.values())
     return Hindrance(reason, longest, len(sites), calls, total)
+
+
+def left_reason(function: str, reason: str) -> str:
+    """What a line does that calls what NumPy ran instead."""
+    return LEFT.format(function=function, reason=reason)
+
+
+def reason_of(kind: str, size: float, threshold: int) -> str:
+    """What a line does that is hindered. size : on average; threshold : in bytes."""
+    if kind in ON_ARRAYS:
+        known = {"size": bytes_text(round(size)), "threshold": bytes_text(threshold)}
+        return ON_ARRAYS[kind].format(**known)
+    operations = count(max(round(size), 1), "operation")
+    return OF_RUNS[kind].format(operations=operations, each=operations.removeprefix("1 "))
 
 
 # ------------------------------------------------------------------------- what was gained

@@ -1,0 +1,121 @@
+"""A profile while it is taken: from where, for how long, into which file."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from npaccel import _native
+from npaccel.errors import ProfileError
+from npaccel.observe import profile as profiles
+from npaccel.observe import profile_text, usage
+from npaccel.observe.profile import Counted
+from npaccel.observe.profile_file import Profile
+
+__all__ = ["Profiling"]
+
+
+class Profiling:
+    """What `npaccel.profile` returns: a context manager, and afterwards what was found.
+
+    Parameters
+    ----------
+    about : what is to be said of the process. count : what others have counted. evaluate : runs
+        what is pending.
+
+    Attributes
+    ----------
+    path : of the file.
+    profile : the figures; None until the block is over.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        about: Callable[[], dict[str, Any]],
+        count: Callable[[], Counted],
+        evaluate: Callable[[], None],
+    ) -> None:
+        self.path = os.path.abspath(path)
+        self.profile: Profile | None = None
+        self._about, self._count, self._evaluate = about, count, evaluate
+        self._program, self._arguments = sys.argv[0], list(sys.argv[1:])
+        self._process = os.getpid()
+        self._before: tuple[float, Counted, dict[str, float]] | None = None
+
+    def of(self, program: str, arguments: Sequence[str]) -> None:
+        """What is profiled, as the file is to say it.
+
+        Raises
+        ------
+        ProfileError : there is no folder for the file.
+        """
+        self._check()
+        self._program, self._arguments = program, list(arguments)
+
+    def _check(self) -> None:
+        folder = os.path.dirname(self.path)
+        if not os.path.isdir(folder):
+            raise ProfileError(f"{self.path}: there is no folder {folder} to write a profile to")
+
+    def __enter__(self) -> Self:
+        self._check()
+        self._evaluate()
+        before = self._count(), _native.times(None)
+        try:
+            _native.profile_begin()
+        except RuntimeError as error:
+            raise ProfileError(f"{error}; end that one first") from None
+        self._process = os.getpid()
+        self._before = time.perf_counter(), *before
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._before is None or self._process != os.getpid():
+            return  # nothing was begun, or in the process that this one was forked from
+        try:
+            if kind is not KeyboardInterrupt:
+                self._evaluate()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        assert self._before is not None
+        start, counted, times = self._before
+        self._before = None
+        wall_s, found = time.perf_counter() - start, _native.profile_end()
+        spent = _native.times(None)
+        seconds = {name: value - times.get(name, 0.0) for name, value in spent.items()}
+        self.profile = profiles.made(wall_s, found, counted, self._count())
+        self.profile.about = self._told()
+        share = usage.kernel_share(seconds)
+        self.profile.usage = {"activities_s": seconds, "kernel_share": share}
+        self.profile.write(self.path)
+
+    def _told(self) -> dict[str, Any]:
+        return {
+            "program": self._program,
+            "arguments": self._arguments,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
+        } | self._about()
+
+    def __str__(self) -> str:
+        if self.profile is None:
+            return f"a profile that is not over yet; it will be in {self.path}"
+        return profile_text.show(self.profile)
+
+    __repr__ = __str__

@@ -1,0 +1,417 @@
+"""`npaccel.profile`: time by line, as it was spent; its file, and what is shown of it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import threading
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import npaccel
+from npaccel import _native
+from npaccel.errors import ProfileError
+from npaccel.ir import ops
+from npaccel.observe import profile_file, profile_page, profile_text, profile_trace
+from npaccel.observe.profile_file import CLASSES, Event, Kernel, Line, Profile, read
+
+pytestmark = pytest.mark.usefixtures("deferred")
+N = 200_000
+
+
+def line() -> int:
+    """The caller's line."""
+    return inspect.currentframe().f_back.f_lineno
+
+
+def at(profile: Profile, number: int) -> Line:
+    """That line of this file."""
+    (found,) = [one for one in profile.lines if one.file == __file__ and one.line == number]
+    return found
+
+
+def seconds(profile: Profile, name: str) -> float:
+    return sum(one.seconds.get(name, 0.0) for one in profile.lines)
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "a.profile"
+
+
+# ------------------------------------------------------------------------------------ counting
+
+
+def test_a_kernels_time_goes_to_its_lines_by_their_work(target, setting) -> None:
+    setting("tiering", "eager")
+    a = npaccel.asarray(np.linspace(0.5, 1.5, N))
+    with npaccel.profile(target) as taken:
+        for _ in range(20):
+            b = np.exp(a) * 2.0
+            c = b + a
+            npaccel.evaluate(c)
+    first, second = at(taken.profile, line() - 3), at(taken.profile, line() - 2)
+    cost = {name: ops.find(name, ("f8",) * 3).cost for name in ("exp", "multiply", "add")}
+    ratio = (cost["exp"] + cost["multiply"]) / cost["add"]
+    assert first.seconds["kernels"] / second.seconds["kernels"] == pytest.approx(ratio)
+    assert (first.operations, second.operations) == (20 * 2 * N, 20 * N)
+    (kernel,) = taken.profile.kernels
+    assert (kernel.launches, kernel.backend) == (20, "llvm")
+    assert kernel.bytes == 20 * 8 * N * (2 + (b is not None))
+    assert kernel.operations == "exp, multiply, add"
+    assert kernel.lines == (first.site, second.site)
+    assert first.bytes + second.bytes == pytest.approx(kernel.bytes)
+
+
+def test_lines_add_up_to_what_the_report_counts(target) -> None:
+    a = npaccel.asarray(np.linspace(0.5, 1.5, N))
+    with npaccel.profile(target) as taken, npaccel.accelerate:
+        for i in range(20):
+            b = np.sqrt(a * i) + 1
+            total = float(b.sum())
+            np.sort(np.random.default_rng(i).random(N))
+            np.fft.fft(b)
+    profile = taken.profile
+    assert total > 0
+    counted = profile.usage["activities_s"]
+    known = {"recording": 1, "planning": 1, "running": 1, "numpy": 1}
+    parts = {name: seconds(profile, name) for name in known}
+    parts["kernels"] = seconds(profile, "kernels") + seconds(profile, "functions")
+    parts["loops"] = seconds(profile, "blocks") + seconds(profile, "loops")
+    for name, value in parts.items():
+        # What was being done when the profile began and ended is in one of them only.
+        assert value == pytest.approx(counted[name], rel=0.02, abs=1e-3), name
+    assert sum(profile.totals().values()) == pytest.approx(profile.wall_s, rel=0.03)
+    assert sum(one.total_s for one in profile.lines) < 1.03 * profile.wall_s
+
+
+def test_blocks_loops_functions_and_numpy_are_told_apart(target, setting) -> None:
+    setting("tiering", "off")
+    a = npaccel.asarray(np.linspace(0.5, 1.5, N))
+    k = npaccel.asarray(np.arange(N))
+    with npaccel.profile(target) as taken, npaccel.accelerate:
+        blocks = a * 2 + 1
+        npaccel.evaluate(blocks)
+        np.random.default_rng(0).random(N)
+        np.linalg.norm(np.ones((300, 300)), ord=2)
+        npaccel.evaluate(np.argmax(k * 1.0))
+    here = line()
+    for back, name in ((5, "blocks"), (3, "functions"), (2, "numpy")):
+        found = at(taken.profile, here - back).seconds
+        assert found[name] > 0 and not found.get("kernels")
+
+
+def test_calls_that_numpy_ran_have_their_reason(target) -> None:
+    a = npaccel.asarray(np.ones(N))
+    np.fft.fft(a)
+    with npaccel.profile(target) as taken:
+        for _ in range(3):
+            np.fft.fft(a)
+    (call,) = [call for call in taken.profile.calls if call.function == "fft.fft"]
+    assert (call.calls, call.site) == (3, f"{__file__}:{line() - 2}")
+    assert call.seconds > 0 and call.reason
+
+
+def test_python_is_seen_by_line(target) -> None:
+    until = time.monotonic() + 0.5
+    with npaccel.profile(target) as taken:
+        while time.monotonic() < until:
+            pass
+    here = line() - 2
+    found = [one for one in taken.profile.lines if here - 1 <= one.line <= here]
+    assert {one.mark for one in found} == {"not seen"}
+
+
+def test_a_touch_is_its_requests_lines(target) -> None:
+    a = npaccel.asarray(np.ones(N))
+    with npaccel.profile(target) as taken:
+        for _ in range(5):
+            b = np.sqrt(a + 1)
+            assert _native.view_plain(b)[3] == 2**0.5
+    found = at(taken.profile, line() - 2)
+    assert found.seconds.get("blocks", 0.0) + found.seconds.get("loops", 0.0) > 0
+    assert sum(one.total_s for one in taken.profile.lines) < 1.03 * taken.profile.wall_s
+    assert {one.kind for one in taken.profile.obstacles} >= {"pointer"}
+
+
+def test_a_macro_section_is_its_bodys_lines(target) -> None:
+    @npaccel.macro
+    def body(x):
+        y = x * 2
+        return np.sqrt(y)
+
+    a = npaccel.asarray(np.ones(N))
+    body(a)
+    with npaccel.profile(target) as taken:
+        for _ in range(5):
+            npaccel.evaluate(body(a))
+    here = line()
+    for number in (here - 8, here - 7):
+        found = at(taken.profile, number).seconds
+        assert sum(found.get(name, 0.0) for name in ("kernels", "blocks", "loops")) > 0
+
+
+def test_results_and_what_is_pending_are_as_without(target) -> None:
+    a = npaccel.asarray(np.linspace(0.0, 1.0, N))
+    before = np.sin(a) * 3
+    with npaccel.profile(target):
+        assert not _native.is_pending(before)
+        inside = np.sin(a) * 3
+    assert not _native.is_pending(inside)
+    assert np.array_equal(np.asarray(before), np.asarray(inside))
+
+
+def test_events_are_bounded(target, setting) -> None:
+    setting("threshold", 0)
+    a = npaccel.asarray(np.ones(8))
+    with npaccel.profile(target) as taken:
+        for _ in range(70_000):
+            npaccel.evaluate(a + 1)
+    assert 10_000 < len(taken.profile.events) <= 1 << 16
+    assert taken.profile.every >= 2
+    starts = [event.start_s for event in taken.profile.events if event.what == "run"]
+    assert starts == sorted(starts)
+    assert target.stat().st_size < 8 << 20
+
+
+def test_sizes_over_time(target) -> None:
+    a = npaccel.asarray(np.ones(N))
+    kept = []
+    with npaccel.profile(target) as taken:
+        for _ in range(5):
+            kept.append(npaccel.evaluate(a + 1))
+    live = [event.live for event in taken.profile.events if event.what == "run"]
+    assert len(live) == 5 and live[-1] - live[0] == 4 * 8 * N
+    assert all(0 <= event.start_s <= taken.profile.wall_s for event in taken.profile.events)
+
+
+def test_one_at_a_time(target) -> None:
+    with npaccel.profile(target):
+        with pytest.raises(ProfileError, match="taken already"):
+            npaccel.profile(target).__enter__()
+        assert "not over yet" in str(npaccel.profile(target))
+    with npaccel.profile(target) as again:
+        pass
+    assert again.profile is not None
+
+
+def test_a_child_is_not_profiled(target) -> None:
+    with npaccel.profile(target) as taken:
+        child = os.fork()
+        if child == 0:
+            good = npaccel.evaluate(npaccel.asarray(np.ones(N)) + 1)[3] == 2
+            os._exit(0 if good and not target.exists() else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert taken.profile is not None
+
+
+def test_a_child_may_leave_the_block(target) -> None:
+    with npaccel.profile(target):
+        child = os.fork()
+    if child == 0:
+        os._exit(0 if not target.exists() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert target.exists()
+
+
+def test_a_thread_that_ends_before_its_profile(target) -> None:
+    taken = npaccel.profile(target)
+    other = threading.Thread(target=taken.__enter__)
+    other.start()
+    other.join()
+    until = time.monotonic() + 0.1  # some looks at nobody
+    while time.monotonic() < until:
+        npaccel.evaluate(npaccel.asarray(np.ones(N)) + 1)
+    taken.__exit__(None, None, None)
+    assert seconds(taken.profile, "recording") > 0
+
+
+def test_an_error_at_its_end_ends_it(target, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise MemoryError("as asked")
+
+    taken = npaccel.profile(target)
+    taken.__enter__()
+    monkeypatch.setattr(taken, "_evaluate", fail)
+    with pytest.raises(MemoryError, match="as asked"):
+        taken.__exit__(None, None, None)
+    assert taken.profile is not None and target.exists()
+    with npaccel.profile(target):
+        pass
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="there is no folder "):
+        npaccel.profile(tmp_path / "none" / "a").__enter__()
+    with npaccel.profile(tmp_path / "a"):  # nothing was begun
+        pass
+
+
+# ---------------------------------------------------------------------------------------- file
+
+
+def made() -> Profile:
+    """With all there is."""
+    lines = [
+        Line("/p/a.py", 3, "f", 7, {"kernels": 0.5, "python": 0.1}, 1e6, 8e6),
+        Line("/p/a.py", 9, "f", 1, {"numpy": 0.2}),
+    ]
+    return Profile(
+        {"program": "a.py", "npaccel": "0", "numpy": "2", "threshold": 1 << 18, "cache": "on",
+         "copy_bytes_s": 2e10},
+        1.0,
+        {"activities_s": {"kernels": 0.5}},
+        {"compiling": 0.1},
+        {"guard_faults": 3},
+        2,
+        lines,
+        [Kernel("k1", "llvm", 4, 0.5, 8e9, "add, multiply", ("/p/a.py:3",))],
+        [profile_file.Call("fft", "no kernel", "/p/a.py:9", 2, 0.2)],
+        [profile_file.Obstacle("read", "/p/a.py", 3, 4, 0.3, 8.0)],
+        [Event(0.1, 0.2, "run", "x", 0, 0, 64), Event(0.125, 0.0625, "kernels", "k1", -1, 1)],
+        {"/p/a.py": {3: "    y = x + </script><b>1", 9: "np.fft.fft(y)"}},
+    )  # fmt: skip
+
+
+def test_written_and_read_back(target) -> None:
+    profile = made()
+    profile.write(target)
+    assert read(target) == profile
+    head = json.loads(target.read_text().splitlines()[0])
+    assert head["npaccel_profile"] == 1
+
+
+def test_a_real_one_written_and_read_back(target) -> None:
+    a = npaccel.asarray(np.ones(N))
+    with npaccel.profile(target) as taken:
+        npaccel.evaluate(np.sqrt(a) + 1)
+    assert read(target) == taken.profile
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "can't read a profile there: No such file.*`npaccel profile SCRIPT` writes one"),
+        (b"", "no profile of npaccel, its first line is no object"),
+        (b"hello\n", "no profile of npaccel, its first line is no object"),
+        (b"{}\n", "no profile of npaccel, its first line has no 'npaccel_profile'"),
+        (b"\xff\xfe\x00\x81", "no profile of npaccel, it is not text"),
+        (b'{"npaccel_profile": 7}\n', "version 7; this npaccel reads version 1: read it with the"),
+    ],
+)
+def test_files_that_are_none(target, content: bytes | None, words: str) -> None:
+    if content is not None:
+        target.write_bytes(content)
+    with pytest.raises(ProfileError, match=words) as error:
+        read(target)
+    assert str(target) in str(error.value)
+
+
+def test_truncated_at_any_line(target) -> None:
+    made().write(target)
+    text = target.read_text()
+    rows = text.splitlines(keepends=True)
+    for kept in range(1, len(rows)):
+        target.write_text("".join(rows[:kept]))
+        with pytest.raises(ProfileError, match=f"cut off after {kept} lines"):
+            read(target)
+    target.write_text(text[: len(text) - 20])
+    with pytest.raises(ProfileError, match="cut off"):
+        read(target)
+    rows[1] = '{"line": [1]}\n'
+    target.write_text("".join(rows))
+    with pytest.raises(ProfileError, match="a line is not as it was written"):
+        read(target)
+
+
+# --------------------------------------------------------------------------------------- shown
+
+
+def test_text() -> None:
+    told = profile_text.show(made()).splitlines()
+    assert max(map(len, told)) <= 100
+    text = "\n".join(told)
+    assert "/p/a.py:3" in text and "y = x + </script>" in text
+    assert "kernel         y = x" in text
+    assert "16.0  add, multiply" in text and "a copy: 20.0 GB/s" in text
+    assert "fft: no kernel, /p/a.py:9" in text
+    assert "of that by blocks, while the compiler worked" in text
+    for words in CLASSES.values():
+        assert words in text
+
+
+def test_json() -> None:
+    told = json.loads(profile_text.show_json(made()))
+    assert told["lines"][0]["line"] == "/p/a.py:3" and told["lines"][0]["mark"] == "kernel"
+    assert set(told["totals_s"]) == set(CLASSES)
+
+
+def test_difference_is_by_text_not_by_number() -> None:
+    before, after = made(), made()
+    after.lines[0] = after.lines[0]._replace(line=4, seconds={"kernels": 0.1})
+    after.source = {"/q/a.py": {}, "/p/a.py": {4: "    y = x + </script><b>1"}}
+    told = json.loads(profile_text.compare_json(before, after))["lines"]
+    assert told[0] == {
+        "line": "/p/a.py:4",
+        "before_s": pytest.approx(0.6),
+        "after_s": 0.1,
+        "source": "y = x + </script><b>1",
+    }
+    first = profile_text.compare(before, after).splitlines()[4]
+    assert first.startswith("/p/a.py:4") and "-500.0" in first
+
+
+def test_trace_has_the_format_of_chrome() -> None:
+    told = json.loads(profile_trace.trace(made()))["traceEvents"]
+    spans = [row for row in told if row["ph"] == "X"]
+    assert [row["ts"] for row in spans] == [100_000.0, 125_000.0]
+    assert [row["dur"] for row in spans] == [200_000.0, 62_500.0]
+    assert {"name", "pid", "tid", "cat"} <= set(spans[0])
+    assert [row["args"]["bytes"] for row in told if row["ph"] == "C"] == [64]
+
+
+class Page(HTMLParser):
+    """Its text, tags that are open at the end, and all that it would load."""
+
+    VOID = frozenset({"meta"})
+    LOOSE = frozenset({"td", "th", "tr", "p", "li"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.words, self.open, self.loads = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes) -> None:
+        self.loads += [value for name, value in attributes if name in ("src", "href")]
+        if tag not in self.VOID | self.LOOSE:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag) -> None:
+        if tag not in self.LOOSE:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data) -> None:
+        self.words.append(data)
+
+
+def test_page_holds_all_and_loads_nothing() -> None:
+    page = Page(profile_page.page(made()))
+    words = "".join(page.words)
+    assert page.open == [] and page.loads == []
+    assert "y = x + </script><b>1" in words
+    assert "add, multiply (llvm)" in words and "16.0" in words
+    assert "reads a result after every 2 operations" in words
+    assert "fft" in words and "One event stands for 2." in words
+
+
+def test_page_of_very_many_events() -> None:
+    profile = made()
+    profile.events = [Event(i * 1e-5, 9e-6, "kernels", "k1", 0, 0) for i in range(100_000)]
+    page = profile_page.page(profile)
+    assert len(page) < 6 << 20
+    assert page.count('"k1') == 1
