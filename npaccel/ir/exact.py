@@ -213,42 +213,9 @@ def _safe_divisor(x: Expr, y: Expr) -> Expr:
     return bad.select(y.like(1), y)
 
 
-def _quotient(x: Expr, divisor: Expr) -> Expr:
-    """Truncated; no vector unit divides integers of 8 bytes."""
-    if _bits(x) < 64:
-        return x / divisor
-    if x.dtype == "u8":
-        quotient, left = _nearly(x, divisor)
-        quotient = quotient + (left >= divisor).convert("u8")
-        return divisor.eq(1).select(x, quotient)
-    quotient, left = _nearly(x, divisor)
-    more = ((x ^ divisor) < 0).select(x.like(-1), x.like(1))
-    return quotient + (_magnitude(left) >= _magnitude(divisor)).select(more, x.like(0))
-
-
-def _magnitude(x: Expr) -> Expr:
-    return (x < 0).select(-x, x).bitcast("u8")
-
-
-def _nearly(x: Expr, divisor: Expr) -> tuple[Expr, Expr]:
-    # Estimates are too small by at most one part in 2**49 of what they estimate, and truncated. So
-    # of the first as much as a divisor and 2**15 is left, and of the second, which estimates that,
-    # less than two divisors. The first of an u8 by 1 may be too large for an i8.
-    part = (1 - 2.0**-50) / divisor.convert("f8")
-
-    def estimate(of: Expr) -> Expr:
-        whole = (of.convert("f8") * part).convert("i8")
-        return whole if x.dtype == "i8" else whole.bitcast("u8")
-
-    first = estimate(x)
-    left = x - first * divisor
-    second = estimate(left)
-    return first + second, left - second * divisor
-
-
 def _integer_divmod(x: Expr, y: Expr) -> tuple[Expr, Expr]:
     divisor = _safe_divisor(x, y)
-    quotient = _quotient(x, divisor)
+    quotient = x / divisor
     rest = x - quotient * divisor
     if x.dtype[0] == "i":
         down = rest.ne(0) & ((rest ^ divisor) < 0)
@@ -260,7 +227,7 @@ def _integer_divmod(x: Expr, y: Expr) -> tuple[Expr, Expr]:
 
 def _integer_fmod(x: Expr, y: Expr) -> Expr:
     divisor = _safe_divisor(x, y)
-    return y.eq(0).select(x.like(0), x - _quotient(x, divisor) * divisor)
+    return y.eq(0).select(x.like(0), x - (x / divisor) * divisor)
 
 
 def _left_shift(x: Expr, y: Expr) -> Expr:

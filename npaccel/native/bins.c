@@ -7,7 +7,7 @@
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3", "fp-contract=off")
+#pragma GCC optimize("O3")
 #endif
 
 enum { LEAST = 1 << 12, PIECE = 1 << 15, CHUNK = 1 << 15 }; /* elements: worth it; of a task; bins of one */

@@ -35,8 +35,8 @@ void npa_find_least(void)
         }
     }
     /* Where there is little room for results it is not for what may never be in a block. */
-    bool everywhere = npa_guard_on && !npa_memory_limited();
-    npa_least_made = npa_least == SIZE_MAX && everywhere ? npa_threshold : npa_least;
+    bool roomy = npa_guard_on && !npa_memory_limited();
+    npa_least_made = npa_least == SIZE_MAX && roomy ? npa_threshold : npa_least;
 }
 
 /* The innermost open block that this code runs in, borrowed, or NULL. */
@@ -82,7 +82,8 @@ static int take_memory(bool ours)
 PyObject *npa_py_memory(PyObject *module, PyObject *ours)
 {
     (void)module;
-    return take_memory(PyObject_IsTrue(ours) > 0) < 0 ? NULL : Py_NewRef(Py_None);
+    int is = PyObject_IsTrue(ours);
+    return is < 0 || take_memory(is > 0) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 /* Where nothing may stay pending, nothing is recorded: what was redirected is NumPy's again, and so is all

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3", "fp-contract=off") /* NumPy's loops have no fused operations on x86-64 */
+#pragma GCC optimize("O3")
 #endif
 
 enum { LEAST = 1 << 16, PART = 1 << 15 }; /* multiplications: worth it; of a task, about */

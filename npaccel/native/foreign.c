@@ -1,10 +1,11 @@
 /* foreign.c: memory that is not ours and that pending requests read. Nobody may change it unseen.
  *
- *   at most SMALL bytes                         copied when the request is recorded; our own results
- *                                               too, if smaller still: hiding them costs more
- *   NumPy's own (its default handler's)         write-protected, see watch.c
+ *   at most SMALL bytes                         copied when the request is recorded; our own, if
+ *                                               smaller still: protecting them costs more
+ *   NumPy's own (its default handler's)         write-protected, see watch.c; our own, where it is
+ *                                               shown, see npa_range_seal
  *   all else (files, shared memory, other libraries', exported as a writable buffer,
- *   written twice while requests waited)        read before the call returns
+ *   written again and again: npa_patience)      read before the call returns
  *
  * A system call that writes into protected pages fails instead of faulting, so writable buffers
  * are noticed as they are handed out: ndarray's slot is ours. Memory that is watched has a NumPy

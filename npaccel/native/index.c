@@ -21,8 +21,8 @@
         return (outside >> (8 * sizeof(U) - 1)) ? 2 : (below >> (8 * sizeof(U) - 1)) ? 1 : 0; \
     } while (0)
 
-NPA_EACH_PROCESSOR static int line_of_longs(const char *p, npy_intp stride,
-                                                         npy_intp count, npy_intp extent)
+NPA_EACH_PROCESSOR static int line_of_longs(const char *p, npy_intp stride, npy_intp count,
+                                            npy_intp extent)
 {
     if (stride == 8) {
         stride = 8; /* a loop of its own: its loads are next to each other */
@@ -31,8 +31,8 @@ NPA_EACH_PROCESSOR static int line_of_longs(const char *p, npy_intp stride,
     SIGNS(int64_t, uint64_t);
 }
 
-NPA_EACH_PROCESSOR static int line_of_ints(const char *p, npy_intp stride,
-                                                        npy_intp count, npy_intp extent)
+NPA_EACH_PROCESSOR static int line_of_ints(const char *p, npy_intp stride, npy_intp count,
+                                           npy_intp extent)
 {
     if (stride == 4) {
         stride = 4;

@@ -1107,4 +1107,7 @@ npa_memory_read_stats(npa_memory_stats *out)
  * downwards from the stack, or upwards from a third of the address space, so while the reservation
  * lies below a third, a hole in it is its last choice: all other address space would have to
  * be full. If we could not be placed there, the slow way is taken. Taken it is noticed, as the
- * hole is never filled over another mapping, and the process stops. */
+ * hole is never filled over another mapping, and the process stops.
+ *
+ * A sealed home is closed to writes as a whole: what is moved must be one mapping, and a sealed
+ * home moves as it is. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3", "fp-contract=off") /* NumPy's loops have no fused operations on x86-64 */
+#pragma GCC optimize("O3")
 #endif
 
 enum { LEAST = 1 << 14, CHUNK = 1 << 13 }; /* elements: worth waking somebody for; of a task */

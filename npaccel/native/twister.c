@@ -8,7 +8,7 @@
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3", "fp-contract=off") /* NumPy has no fused operations on x86-64 */
+#pragma GCC optimize("O3")
 #endif
 
 /* ------------------------------------------------------------------------------------ the words */

@@ -4,7 +4,7 @@ A builder's `instruction` knows, for names of one dtype:
     f4, f8   ADD SUB MUL DIV NEG ABS COPYSIGN FMA SQRT FLOOR CEIL TRUNC RINT
     f2       ADD SUB MUL DIV NEG ABS COPYSIGN
     i*, u*   ADD SUB MUL NEG AND OR XOR NOT SHL LSHR ASHR POPCOUNT CLZ; DIV and REM of single
-             elements, and of 8 bytes; MULHI of single u8
+             elements; MULHI of single u8
     b1       AND OR XOR NOT
 and its `cast` what no other number says; all else is made of these here.
 """
@@ -91,8 +91,8 @@ def _primitive(b: Builder, op: Core, dtype: str, names: Sequence[Name]) -> Name:
         return b.cast(wide, "f2", exact=op in _EXACT)
     if op is Core.MULHI and (dtype == "u4" or vector):
         return _multiply_high(b, names[0], names[1])
-    if kind in "iu" and vector and item_size(dtype) < 8 and op in (Core.DIV, Core.REM):
-        quotient = _quotient(b, names[0], names[1])
+    if kind in "iu" and vector and op in (Core.DIV, Core.REM):
+        quotient = (_wide_quotient if item_size(dtype) == 8 else _quotient)(b, *names)
         if op is Core.DIV:
             return quotient
         product = b.instruction(Core.MUL, (quotient, names[1]))
@@ -108,6 +108,41 @@ def _quotient(b: Builder, x: Name, y: Name) -> Name:
     real = "f8" if wide else "f4"
     quotient = b.instruction(Core.DIV, [b.cast(name, real) for name in (x, y)])
     return b.cast(quotient, dtype) if wide else b.cast(b.cast(quotient, "i4"), dtype)
+
+
+def _wide_quotient(b: Builder, x: Name, y: Name) -> Name:
+    # No float is precise enough for 8 bytes, so what a first estimate leaves is estimated again.
+    # Estimates are too small by at most one part in 2**49 of what they estimate, and truncated: of
+    # the first as much as a divisor and 2**15 is left, and of the second less than two divisors.
+    dtype, width = x.dtype, x.width
+
+    def of(op: Core, left: Name, right: Name) -> Name:
+        return b.instruction(op, (left, right))
+
+    def estimate(value: Name) -> Name:
+        whole = b.cast(of(Core.MUL, b.cast(value, "f8"), part), "i8")
+        return b.reinterpret(whole, dtype) if dtype == "u8" else whole
+
+    part = of(Core.DIV, b.constant("f8", 1 - 2.0**-50, width), b.cast(y, "f8"))
+    first = estimate(x)
+    left = of(Core.SUB, x, of(Core.MUL, first, y))
+    second = estimate(left)
+    left = of(Core.SUB, left, of(Core.MUL, second, y))
+    quotient = of(Core.ADD, first, second)
+    zero, one = b.constant(dtype, 0, width), b.constant(dtype, 1, width)
+    if dtype == "u8":
+        more = b.select(b.compare(Core.GE, left, y), one, zero)
+        # By 1 the first one may be too large for an i8.
+        return b.select(b.compare(Core.EQ, y, one), x, of(Core.ADD, quotient, more))
+
+    def size(value: Name) -> Name:
+        negative = b.compare(Core.LT, value, zero)
+        return b.reinterpret(b.select(negative, b.instruction(Core.NEG, (value,)), value), "u8")
+
+    opposite = b.compare(Core.LT, of(Core.XOR, x, y), zero)
+    more = b.select(opposite, b.constant(dtype, -1, width), one)
+    missing = b.compare(Core.GE, size(left), size(y))
+    return of(Core.ADD, quotient, b.select(missing, more, zero))
 
 
 def _multiply_high(b: Builder, x: Name, y: Name) -> Name:
