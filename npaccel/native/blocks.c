@@ -12,6 +12,8 @@
 
 /* Elements times instructions from which a second thread wins, and of a task; tasks per thread. */
 enum { TASK = 64 << 10, TASKS_EACH = 64 };
+/* Bytes of arrays from which they are not in the second cache when their turn comes, and of its line. */
+enum { FAR_BYTES = 8 << 20, LINE = 64 };
 enum { KINDS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
 
 typedef struct {
@@ -24,6 +26,7 @@ typedef struct {
     int64_t chunk;         /* elements of a row that belong together: a block, or what a sink needs */
     int64_t parts, chunks; /* chunks per stretch, in all */
     int64_t each;          /* chunks of a task */
+    bool far;              /* the arrays are larger than the second cache */
     atomic_uint *raised;  /* per request of the group */
     char *spare;          /* scratch for a task that can't have its own, one at a time */
     pthread_mutex_t lock; /* of it */
@@ -283,12 +286,32 @@ static void place(block *b)
     }
 }
 
+/* Ask for a piece of what the next block reads, the part that falls to instruction number k. The processor foresees
+ * a stream once it has missed some lines of it, and a block has few. */
+static void fetch_ahead(const block *b, int k)
+{
+    const npa_group *g = b->r->g;
+    for (int i = 0; i < g->nviews; i++) {
+        const npa_view *v = &g->views[i];
+        if (v->hidden || v->mode != NPA_DENSE || (v->written && !v->read_first)) {
+            continue;
+        }
+        int64_t bytes = b->n * v->size, steps = b->r->t->n;
+        for (int64_t at = bytes * k / steps & -LINE; at < bytes * (k + 1) / steps; at += LINE) {
+            __builtin_prefetch(b->at[i] + bytes + at, 0, 2);
+        }
+    }
+}
+
 static void run_block(const run *r, block *b)
 {
     bool stale = true;
     place(b);
     for (int k = 0; k < r->t->n; k++) {
         const npa_instruction *i = &r->t->list[k];
+        if (r->far) {
+            fetch_ahead(b, k);
+        }
         if (!i->flags) {
             act(b, i);
             stale = true;
@@ -368,6 +391,11 @@ static int find_bases(npa_group *g)
 static void cut(run *r)
 {
     const npa_group *g = r->g;
+    int64_t bytes = 0;
+    for (int i = 0; i < g->nviews; i++) {
+        bytes += g->views[i].hidden || g->views[i].mode != NPA_DENSE ? 0 : g->points * g->views[i].size;
+    }
+    r->far = bytes >= FAR_BYTES;
     r->chunk = g->nsinks > 0 ? NPA_FOLD_CHUNK : r->t->block;
     r->parts = (g->stretch + r->chunk - 1) / r->chunk;
     r->chunks = r->parts * g->stretches;
