@@ -20,7 +20,7 @@ BAND_LANES = 8  # results that lie behind one another have a lane each, from so 
 class FoldOrder:
     """Axes of the space, in the order of memory.
 
-    band : that are not reduced.
+    band : that are not reduced; of banded ones the longest is last where the last is short.
     rows, row : that are: `row` as one sequence of elements, and such sequences in the order of
         `rows`.
     banded : each result has one lane, not 32.
@@ -64,7 +64,9 @@ def fold_order(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int]
     banded = False
     if band and inner:
         last = band[-1]
-        lanes = min(BAND_LANES, shape[last])
+        lanes = min(BAND_LANES, math.prod(shape[axis] for axis in band))
         along = shape[last] >= BAND_LANES and strides[last] == 1 and strides[inner[-1]] != 1
         banded = along or math.prod(shape[axis] for axis in inner) <= lanes
+        if banded and shape[last] < 2 * BAND_LANES:
+            band.append(band.pop(band.index(max(band, key=lambda axis: shape[axis]))))
     return FoldOrder(tuple(band), tuple(inner[:first]), tuple(inner[first:]), banded)

@@ -365,6 +365,20 @@ static void fold_point(const fold *f, int64_t point, const char *parts)
     store(f, point, (char *)value);
 }
 
+/* Results `point` and `n` in all that follow it along the last band axis. */
+static void store_all(const fold *f, int64_t point, int64_t n, char *results)
+{
+    const npa_order *o = &f->order;
+    if (is_plain(f)) {
+        char *to = f->out + locate(f, o->band, o->nband, point, f->out_step);
+        npa_unpack(to, f->out_step[o->band[o->nband - 1]], results, n, f->a->size);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        store(f, point + i, results + i * f->a->size);
+    }
+}
+
 /* Results of one short row each: `n` from number `point` on, that lie evenly. */
 static void fold_short(const fold *f, int64_t point, int64_t n)
 {
@@ -377,13 +391,7 @@ static void fold_short(const fold *f, int64_t point, int64_t n)
         m = m < ROWS ? m : ROWS;
         const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step);
         a->rows(in, step / a->size, f->row, m, results);
-        if (is_plain(f)) {
-            char *to = f->out + locate(f, o->band, o->nband, point, f->out_step);
-            npa_unpack(to, f->out_step[o->band[o->nband - 1]], (char *)results, m, a->size);
-        }
-        for (int64_t i = 0; i < m && !is_plain(f); i++) {
-            store(f, point + i, (char *)results + i * a->size);
-        }
+        store_all(f, point, m, (char *)results);
         point += m, n -= m;
     }
 }
@@ -431,9 +439,7 @@ static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
         push(&rows, a, c->sums);
     }
     take(&rows, a, c->sums);
-    for (int64_t i = 0; i < n; i++) {
-        store(f, point + i, (char *)c->sums + i * a->size);
-    }
+    store_all(f, point, n, (char *)c->sums);
 }
 
 /* ---------------------------------------------------------------------------------------- tasks */

@@ -24,6 +24,27 @@ static void sort_axes(int *axes, int n, const int64_t *strides)
     }
 }
 
+static int64_t product(const int *axes, int n, const int64_t *shape)
+{
+    int64_t all = 1;
+    for (int i = 0; i < n; i++) {
+        all *= shape[axes[i]];
+    }
+    return all;
+}
+
+/* Results that lie apart are as good as neighbours where there are only a few of these. */
+static void longest_last(npa_order *o, const int64_t *shape)
+{
+    int found = 0;
+    for (int i = 1; i < o->nband; i++) {
+        found = shape[o->band[i]] > shape[o->band[found]] ? i : found;
+    }
+    int axis = o->band[found];
+    memmove(o->band + found, o->band + found + 1, sizeof *o->band * (size_t)(o->nband - 1 - found));
+    o->band[o->nband - 1] = axis;
+}
+
 void npa_fold_order(int ndim, const int64_t *shape, const int64_t *strides, uint32_t axes, int size,
                     npa_order *o)
 {
@@ -52,12 +73,12 @@ void npa_fold_order(int ndim, const int64_t *shape, const int64_t *strides, uint
     }
     if (o->nband > 0 && o->ninner > 0) {
         int last = o->band[o->nband - 1];
-        int64_t lanes = shape[last] < NPA_FOLD_BAND ? shape[last] : NPA_FOLD_BAND, inner = 1;
-        for (int i = 0; i < o->ninner; i++) {
-            inner *= shape[o->inner[i]];
-        }
+        int64_t inner = product(o->inner, o->ninner, shape);
         bool along = shape[last] >= NPA_FOLD_BAND && strides[last] == size &&
                      strides[o->inner[o->ninner - 1]] != size;
-        o->banded = along || inner <= lanes;
+        o->banded = along || (inner <= NPA_FOLD_BAND && inner <= product(o->band, o->nband, shape));
+        if (o->banded && shape[last] < 2 * NPA_FOLD_BAND) {
+            longest_last(o, shape);
+        }
     }
 }

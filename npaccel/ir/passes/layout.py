@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from npaccel.ir.fold_order import FoldOrder
 from npaccel.ir.nodes import Stride, Wrap
@@ -13,6 +14,7 @@ from npaccel.ir.views import collapse_axes
 
 __all__ = ["NARROW_BYTES", "Layout", "lay_out"]
 
+T = TypeVar("T")
 LANES = 8
 # A map over rows shorter than this (three colours under a mask) takes a row per lane, if they are
 # many: a vector along the row would be nearly empty. Vectors of wider elements are shorter, and are
@@ -130,13 +132,34 @@ def lay_out(
         across = len(shape) > 1 and shape[-1] < short and shape[-2] >= LONG
         return Layout(len(runs) - 1, shape, strides, across, made_of)
     band_rank = sum(run[0] < len(band) for run in runs)
-    if order is not None:
-        return Layout(band_rank, shape, strides, order.banded, made_of)
-    heard_strides = [strides[index] for index in heard]
-    lanes_on_band = _lanes_on_band(shape, heard_strides, band_rank) or _has_short_rows(
-        shape, [strides[index] for index in written], band_rank
+    along = _lanes_on_band(shape, [strides[index] for index in heard], band_rank)
+    if order is None:
+        on_band = along or _has_short_rows(shape, [strides[i] for i in written], band_rank)
+    else:
+        on_band = order.banded
+    made = Layout(band_rank, shape, strides, on_band, made_of)
+    return made if along or cut or not on_band else _longest_band_axis_last(made)
+
+
+def _longest_band_axis_last(layout: Layout) -> Layout:
+    """Where lanes run along a short axis of the band (eight centres), and another one is long (a
+    million points), they run along that one. All is read as often as the short one is long.
+    """
+    band = layout.extents[: layout.band_rank]
+    if band[-1] >= LONG or max(band) < LONG:
+        return layout
+    places = list(range(len(layout.extents)))
+    places.insert(len(band) - 1, places.pop(band.index(max(band))))
+
+    def moved(items: Sequence[T]) -> tuple[T, ...]:
+        return tuple(items[place] for place in places)
+
+    return replace(
+        layout,
+        extents=moved(layout.extents),
+        strides=tuple(moved(view) for view in layout.strides),
+        runs=moved(layout.runs),
     )
-    return Layout(band_rank, shape, strides, lanes_on_band, made_of)
 
 
 def _lanes_on_band(
@@ -156,6 +179,6 @@ def _has_short_rows(
     """Whether a row per lane takes less time than a vector along each row, and its fold: where rows
     are shorter than twice the lanes in use, or no longer than these if elements of rows are stored.
     """
-    lanes = min(LANES, shape[band_rank - 1]) if band_rank else 0
+    lanes = min(LANES, math.prod(shape[:band_rank])) if band_rank else 0
     stored = any(any(view[band_rank:]) for view in written)
     return math.prod(shape[band_rank:]) < (lanes + 1 if stored else 2 * lanes)
