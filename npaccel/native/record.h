@@ -620,6 +620,11 @@ bool npa_may_warn(bool without_scope);
 int npa_give_scope(PyObject *scope); /* to all that has none */
 /* at.c: u.at(*args), of three, where that is the common case. False: NumPy's to do, nothing was written. */
 bool npa_at_rows(PyUFuncObject *u, npa_exactness how, PyObject *const *args);
+/* products.c: matrices whose extents are no more than that. extents: rows, terms, columns; else as a ufunc's loop. */
+enum { NPA_SMALL_MATRIX = 6 };
+bool npa_small_product(int type, const npy_intp *extents);
+void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp *extents, const npy_intp *steps,
+                        const npy_intp *core);
 /* rows.c: a generalised ufunc on many rows. NULL, perhaps with an error: NumPy's to do. */
 PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_rows_forget(PyObject *module, PyObject *nothing); /* how long they took; for tests */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { MOST = 7, MOST_CORES = 4, MOST_STEPS = 2 * MOST };
-enum { LEAST_BYTES = 1 << 15, LEAST_OF_SOLVERS = 1 << 11 };
+enum { LEAST_BYTES = 1 << 15, LEAST_OF_SOLVERS = 1 << 11, LEAST_SMALL = 16 };
 enum { TOGETHER = 16 }; /* rows that NumPy's vectors may share */
 static const double LEAST_NS = 60e3, TASK_NS = 15e3;
 
@@ -39,6 +39,7 @@ typedef struct {
     npy_intp dims[NPA_MAX_DIMS], steps[MOST][NPA_MAX_DIMS]; /* of the outer space */
     npy_intp cores[MOST_CORES], core_steps[MOST_STEPS];
     npy_intp rows, each;
+    bool small; /* products.c's */
     atomic_int raised;
 } job;
 
@@ -59,6 +60,10 @@ static void run_line(job *j, npy_intp row, npy_intp count)
     }
     memcpy(dims + 1, j->cores, sizeof *dims * (size_t)j->ncores);
     memcpy(steps + j->n, j->core_steps, sizeof *steps * (size_t)j->ncore_steps);
+    if (j->small) {
+        npa_multiply_small(j->u->types[(npy_intp)j->loop * j->n], args, count, j->cores, steps, j->core_steps);
+        return;
+    }
     j->u->functions[j->loop](args, dims, steps, j->u->data != NULL ? j->u->data[j->loop] : NULL);
 }
 
@@ -503,9 +508,14 @@ static bool run_rows(job *j, record *r, enum choice how, double ns)
     int before = npa_now(NPA_IN_KERNELS);
     double begin = npa_seconds();
     npa_pool_run(run, j, (j->rows + j->each - 1) / j->each, NULL);
-    note_time(r, how, 1e9 * (npa_seconds() - begin) / (double)j->rows);
+    if (r != NULL) {
+        note_time(r, how, 1e9 * (npa_seconds() - begin) / (double)j->rows);
+    }
     npa_close(&o);
     npa_now(before);
+    if (atomic_load(&j->raised) && r == NULL) {
+        return false;
+    }
     if (atomic_load(&j->raised)) { /* NumPy does it again, and tells of it; so it may be next time */
         r->tried = FIRST_TRIES, r->all = 4 * r->one;
         return false;
@@ -536,10 +546,22 @@ static PyObject *results(job *j, bool good)
     return one;
 }
 
+/* Whether an operand is that many small matrices. */
+static bool is_stack(PyObject *o)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    int n = PyArray_Check(o) ? PyArray_NDIM(a) : 0;
+    return n > 2 && PyArray_DIM(a, n - 1) <= NPA_SMALL_MATRIX && PyArray_DIM(a, n - 2) <= NPA_SMALL_MATRIX &&
+           PyArray_SIZE(a) >= LEAST_SMALL * PyArray_DIM(a, n - 1) * PyArray_DIM(a, n - 2);
+}
+
 /* Whether an operand has so many rows that a look at the call may pay. */
 static bool has_rows(const PyUFuncObject *u, enum kind kind, PyObject *const *args, Py_ssize_t n)
 {
     npy_intp least = kind >= ELIMINATION ? LEAST_OF_SOLVERS : LEAST_BYTES;
+    if (kind == PRODUCT && n >= 2 && (is_stack(args[0]) || is_stack(args[1]))) {
+        return true;
+    }
     for (int k = 0; k < u->nin && k < n; k++) {
         PyArrayObject *a = (PyArrayObject *)args[k];
         if (PyArray_Check(args[k]) && PyArray_NDIM(a) > u->core_num_dims[k] && PyArray_NBYTES(a) >= least) {
@@ -552,16 +574,18 @@ static bool has_rows(const PyUFuncObject *u, enum kind kind, PyObject *const *ar
 PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     enum kind kind = find_kind(u);
-    if (kind == OTHER || !has_rows(u, kind, args, n) || npa_here != NULL || npa_pool_size() < 2) {
+    if (kind == OTHER || !has_rows(u, kind, args, n) || npa_here != NULL) {
         return NULL;
     }
     job j = {.u = u, .n = u->nargs, .kind = kind};
     if (npa_asks_underflow() || !read_call(&j, args, n, names) || !measure_row(&j) || !measure_space(&j)) {
         return NULL;
     }
+    j.small = kind == PRODUCT && npa_small_product(u->types[(npy_intp)j.loop * j.n], j.cores);
     double ns = cost(&j);
-    record *r = ns >= LEAST_NS && !has_threads(&j) ? find_record(&j) : NULL;
-    enum choice how = r != NULL ? choose(r) : NUMPY;
+    bool alone = npa_pool_size() < 2 || ns < LEAST_NS;
+    record *r = !j.small && !alone && !has_threads(&j) ? find_record(&j) : NULL;
+    enum choice how = r != NULL ? choose(r) : !j.small ? NUMPY : alone ? ONE : ALL;
     if (how == NUMPY) {
         return NULL;
     }

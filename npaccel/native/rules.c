@@ -182,11 +182,13 @@ PyObject *npa_rules_known(PyObject *self, PyObject *nothing)
 PyObject *npa_errstate_var;
 static PyObject *extobj_seen, *geterr, *warnings_dict, *filters_name;
 static int errstate_seen;
+static bool underflow_seen; /* whether it does more than ignore that */
 
 /* NumPy's error state as it is now, without assuming the capsule's layout: ask geterr() when the
  * capsule is another one. That is Python, and Ctrl-C may come in it. */
 int npa_errstate(void)
 {
+    enum { UNDERFLOW = 2 };
     PyObject *now;
     if (PyContextVar_Get(npa_errstate_var, NULL, &now) < 0) {
         return -2;
@@ -205,13 +207,12 @@ int npa_errstate(void)
     }
     static const char *kinds[] = {"divide", "over", "under", "invalid"};
     int state = 0;
-    for (int i = 0; i < 4 && state >= 0; i++) {
+    for (int i = 0; i < 4; i++) {
         PyObject *mode = PyDict_GetItemString(modes, kinds[i]);
-        if (mode != NULL && PyUnicode_CompareWithASCIIString(mode, "warn") == 0) {
-            state |= 1 << (2 * i);
-        } else if (mode == NULL || PyUnicode_CompareWithASCIIString(mode, "ignore") != 0) {
-            state = -1;
-        }
+        bool ignored = mode != NULL && PyUnicode_CompareWithASCIIString(mode, "ignore") == 0;
+        bool warned = mode != NULL && PyUnicode_CompareWithASCIIString(mode, "warn") == 0;
+        state = state < 0 || !(ignored || warned) ? -1 : state | (int)warned << (2 * i);
+        underflow_seen = i == UNDERFLOW ? !ignored : underflow_seen;
     }
     Py_DECREF(modes);
     Py_XSETREF(extobj_seen, now);
@@ -246,9 +247,7 @@ const char npa_underflow_asked[] = "underflow is asked for (np.errstate)";
 
 bool npa_asks_underflow(void)
 {
-    enum { UNDERFLOW = 3 << 4 };
-    int state = npa_here == NULL && !npa_match_inside() ? npa_errstate() : 0;
-    return state > 0 && state & UNDERFLOW;
+    return npa_here == NULL && !npa_match_inside() && npa_errstate() != 0 && underflow_seen;
 }
 
 /* Kernels tell no underflow. What can't underflow is no exception: beside operations that NumPy does at

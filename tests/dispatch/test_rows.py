@@ -176,6 +176,35 @@ def test_products(name: str, dtype: str) -> None:
             same(lambda a=a: PRODUCTS[name](a))
 
 
+EXTENTS = [(m, k, p) for m in range(1, 8) for k in range(1, 8) for p in range(1, 8)]
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_products_of_every_small_extent(dtype: str) -> None:
+    for m, k, p in EXTENTS:
+        a, b = matrices((40, m, k), dtype), matrices((40, k, p), dtype)
+        turned = np.ascontiguousarray(b.swapaxes(1, 2)).swapaxes(1, 2)
+        for other in (b, turned, b[0], b[::-1]):
+            same(lambda a=a, b=other: a @ b, 1)
+        out = np.zeros((40, p, m), dtype).swapaxes(1, 2)
+        same(lambda a=a, b=b, out=out: np.matmul(a, b, out=out), 1)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("value", [np.inf, np.nan, -0.0, 1e30, 1e300, 1e-300])
+def test_products_of_special_values(dtype: str, value: float) -> None:
+    if dtype == "f4" and value in (np.inf, 1e300):
+        pytest.skip("OpenBLAS tells of products beside the matrix")
+    a, b = np.zeros((30, 3, 3), dtype), matrices((30, 3, 3), dtype)
+    a[:, range(3), range(3)] = value
+    for error in ("warn", "raise", "ignore"):
+        with np.errstate(all=error):  # type: ignore[call-overload]
+            same(lambda: a @ b)
+            same(lambda: -b @ a)
+            same(lambda: a @ a)
+            same(lambda: np.linalg.solve(a + np.eye(3, dtype=dtype), b))
+
+
 def test_of_ours() -> None:
     a = matrices((4000, 3, 3))
     f = matrices((3, 3))
