@@ -46,6 +46,7 @@ np.cumsum(x); np.cumprod(x); s.cumsum(0); s.cumsum(1); np.diff(x); np.diff(s, ax
 np.nansum(x); np.nanmean(x); np.nanstd(x); np.nanvar(x); np.nanmax(x); np.nanmin(x); np.nanargmax(x); np.nanmedian(x)
 np.nanmean(s, axis=0); np.nanprod(x); np.nancumsum(x); np.ediff1d(x); np.trapezoid(x); np.interp(x, grid, grid); np.interp(x * 9, few, few); np.interp(np.sort(x), grid, grid)
 x[m]; x[m9]; x[~m]; s[m2]; s[:, col]; s[row]; i[m]; f[m]; z[m]; x[j]; i[j]; s[a2, b2]; x.take(j); np.compress(m, x)
+((c3[:, None] - s3) ** 2).sum(-1); ((c3[:, None] - s3) ** 2).sum(-1).argmin(1); (b3 * b3[:, :1]).sum(-1); b3.sum(1); b3.max(1); (b3[..., None] * b3[:, None]).sum(-2); s3 @ b3 @ s3.T
 w = x.copy(); w[m] = 0.0
 w = x.copy(); w[m] = v
 w = x.copy(); w[m9] = v9
