@@ -6,7 +6,6 @@ from npaccel.ir import coefficients as c
 from npaccel.ir.exponentials import clamp, exp2_of_pair, scale, scale_far
 from npaccel.ir.logarithms import INV_LN2, TINY, split
 from npaccel.ir.nans import INVALID
-from npaccel.ir.pieces import split_exponent
 from npaccel.ir.precision import (
     INF,
     Pair,
@@ -145,30 +144,38 @@ def _pair_product(a: tuple[Expr, Expr], b: tuple[Expr, Expr]) -> tuple[Expr, Exp
     return high, a[0].fma(b[1], a[1].fma(b[0], low))
 
 
-def _cbrt_of(m: Expr, guess: Expr) -> Expr:
-    # Halley's step, then one of Newton's with the residue exact.
-    cube = guess * guess * guess
-    inverse = m.like(1.0) / (2.0 * cube + m)  # also 1 / (3 m), nearly
-    y = guess * (cube + 2.0 * m) * inverse
-    square, rest = two_product(y, y)
-    residue = square.fma(y, -m) + rest * y
-    return y - residue * (y * inverse)
+# 2**20 (1023 * 4/3 - 0.068), for a third of the bits' upper half; 2**52 marks an integer.
+_GUESS = 2.0**52 + 2.0**20 * (1023 * 4 / 3 - 0.068)
+
+
+def _cbrt_near(a: Expr, *, fine: bool) -> Expr:
+    """Of normal a > 0: y = a**(-1/3), guessed by the bits to one part in 30, and t = a*y*y.
+
+    Then t**3 / a = 1 + e, with the residue exact, and the root is t (1 - e/3 + 2/9 e**2).
+    """
+    upper = (a.bitcast("i8").binary(Core.LSHR, 32) + 0x4330000000000000).bitcast("f8") - 2.0**52
+    third = upper.fma(-1 / 3, _GUESS)
+    guess = third.bitcast("i8").binary(Core.SHL, 32).bitcast("f8")
+    r = (-(guess * guess)).fma(a * guess, 1.0)
+    y = guess * horner(r, c.CBRT_F8 if fine else c.CBRT_F4)
+    inverse = y * y
+    t = a * inverse
+    if not fine:
+        return (t.fma(t * t, -a) * inverse).fma(-1 / 3, t)
+    square, rest = two_product(t, t)
+    residue = rest.fma(t, square.fma(t, -a))
+    # 1 / a is y**3 (1 - e/2), nearly.
+    e = residue * (inverse * y)
+    return (t * e).fma(e.fma(2 / 9 + 1 / 6, -1 / 3), t)
 
 
 def cbrt(x: Expr, *, fine: bool) -> Expr:
     """Cube root."""
-    m, e = split_exponent(abs(x))
-    third = ((e + 3072) * 21846).binary(Core.ASHR, 16) - 1024  # floor(e / 3)
-    left = e - third * 3
-    scaled = left.eq(1).select(m * 2.0, left.eq(2).select(m * 4.0, m))
-    factor = left.eq(1).select(
-        m.like(2.0 ** (1 / 3)), left.eq(2).select(m.like(4.0 ** (1 / 3)), 1.0)
-    )
-    guess = horner(m, c.CBRT) * factor
-    y = _cbrt_of(scaled, guess)
-    result = (y.bitcast("i8") + third.binary(Core.SHL, 52)).bitcast("f8")
-    plain = (abs(x) < INF) & x.ne(0.0)
-    return plain.select(keep_sign(result, x), x)
+    a = abs(x)
+    plain = (a >= TINY) & (a < INF)
+    tiny = _cbrt_near(a * 2.0**57, fine=fine) * 2.0**-19
+    far = (a < TINY).select(a.eq(0.0).select(a, tiny), a)
+    return keep_sign((~plain).rare(far, _cbrt_near(a, fine=fine)), x)
 
 
 def hypot(x: Expr, y: Expr, *, fine: bool, positive: bool = False) -> Expr:
