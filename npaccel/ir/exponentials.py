@@ -152,4 +152,10 @@ def exp2_of_pair(x: Pair, *, fine: bool) -> tuple[Expr, Expr]:
     """(2**r, n + MAGIC) of x = n + r, for |x| < 2**40."""
     high, low = x
     marked = high + MAGIC
-    return exp2_reduced((high - (marked - MAGIC)) + low, fine=fine), marked
+    r = high - (marked - MAGIC)
+    rounded = r + low
+    if not fine:
+        return exp2_reduced(rounded, fine=False), marked
+    first, *others = c.EXP2_F8
+    rest = (rounded * rounded).fma(horner(rounded, others), low * first)
+    return r.fma(first, rest) + 1.0, marked

@@ -9,14 +9,11 @@ from npaccel.ir.nans import INVALID
 from npaccel.ir.precision import (
     INF,
     Pair,
-    add_pairs,
     fast_two_sum,
     horner,
     keep_sign,
-    multiply_pairs,
     root,
     two_product,
-    two_sum,
 )
 from npaccel.ir.scalar import Core, Expr
 
@@ -41,17 +38,23 @@ def _log2_pair(x: Expr, shift: Expr, *, fine: bool) -> Pair:
     under, lost = fast_two_sum(f.like(2.0), f)
     inverse = f.like(1.0) / under
     s = f * inverse
-    s_low = ((-s).fma(under, f) - s * lost) * inverse
+    s_low = (-s).fma(lost, (-s).fma(under, f)) * inverse
     z, z_low = two_product(s, s)
-    z_low = s_low.fma(s + s, z_low)
-    tail = z * horner(z, c.ATANH_F8)
-    inner = fast_two_sum(tail.like(THIRD[0]), tail)
-    inner = inner[0], inner[1] + THIRD[1]
-    cube = multiply_pairs((s, s_low), (z, z_low))
-    total = add_pairs((s, s_low), multiply_pairs(cube, inner))
-    log = multiply_pairs(total, (s.like(2.0 * INV_LN2[0]), s.like(2.0 * INV_LN2[1])))
-    high, low = two_sum(k, log[0])
-    return fast_two_sum(high, low + log[1])
+    z_low = (s + s).fma(s_low, z_low)
+    # w = z (1/3 + z P(z)), then s + s w
+    tail = horner(z, c.ATANH_F8)
+    inner = z.fma(tail, THIRD[0])
+    inner_low = z_low.fma(tail, z.fma(tail, THIRD[0] - inner) + THIRD[1])
+    w, w_low = two_product(z, inner)
+    w_low = z_low.fma(inner, z.fma(inner_low, w_low))
+    cube, cube_low = two_product(s, w)
+    cube_low = s_low.fma(w, s.fma(w_low, cube_low))
+    half, lost = fast_two_sum(s, cube)
+    log, log_low = two_product(half, 2.0 * INV_LN2[0])
+    log_low = half.fma(2.0 * INV_LN2[1], log_low)
+    log_low = (lost + (s_low + cube_low)).fma(2.0 * INV_LN2[0], log_low)
+    high, low = fast_two_sum(k, log)  # k is 0 or at least 1
+    return high, low + log_low
 
 
 def _times(y: Expr, log: Pair) -> Pair:
