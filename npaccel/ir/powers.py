@@ -22,13 +22,12 @@ __all__ = ["cbrt", "hypot", "is_odd", "power", "whole_power"]
 THIRD = (float.fromhex("0x1.5555555555555p-2"), float.fromhex("0x1.5555555555555p-56"))
 
 
-def _log2_pair(x: Expr, shift: Expr, *, fine: bool) -> Pair:
-    """log2 of normal positive x, plus shift: to about 2**-66 if `fine`.
+def _log2_pair(x: Expr, shift: Expr | None = None, *, fine: bool) -> Pair:
+    """log2 of normal positive x, plus shift if given: to about 2**-66 if `fine`.
 
     log(m) = 2 s (1 + z (1/3 + z P(z))), s = (m - 1) / (m + 1), z = s*s.
     """
-    k, m, _ = split(x)
-    k = k + shift
+    k, m = split(x, shift)
     f = m - 1.0
     if not fine:
         s = f / (f + 2.0)
@@ -94,7 +93,7 @@ def _power_wide(x: Expr, y: Expr, *, fine: bool, flips: bool) -> Expr:
 
 def power(x: Expr, y: Expr, *, fine: bool, flips: bool = False) -> Expr:
     """x**y. flips: an odd power of a negative NaN is a positive one."""
-    high, low = _times(y, _log2_pair(x, x.like(0.0), fine=fine))
+    high, low = _times(y, _log2_pair(x, fine=fine))
     value, marked = exp2_of_pair((high, low), fine=fine)
     plain = (x >= TINY) & (x < INF) & (abs(high) < 1020.0)
     return (~plain).rare(_power_wide(x, y, fine=fine, flips=flips), scale(value, marked))

@@ -30,15 +30,22 @@ def _reduce(x: Expr) -> tuple[Expr, Expr]:
     return marked, (-n).fma(LN2_LOW, (-n).fma(LN2_HIGH, x))
 
 
+def _scale_down(p: Expr, marked: Expr) -> Expr:
+    """p * 2**n for normal p and -151 <= n <= 102, rounded once where it is subnormal."""
+    up = marked.bitcast("i4").binary(Core.SHL, 23) + (24 << 23)
+    return (p.bitcast("i4") + up).bitcast("f4") * 2.0**-24
+
+
 def _exp(x: Expr) -> Expr:
-    marked, r = _reduce(x)
-    return _scale((r * r).fma(horner(r, c.EXP_SHORT), r) + 1.0, marked)
+    marked, r = _reduce(exponentials.at_least(x, -104.0))
+    return _scale_down((r * r).fma(horner(r, c.EXP_SHORT), r) + 1.0, marked)
 
 
 def _exp2(x: Expr) -> Expr:
-    marked = x + MAGIC
-    r = x - (marked - MAGIC)
-    return _scale(r.fma(horner(r, c.EXP2_SHORT), 1.0), marked)
+    inside = exponentials.at_least(x, -150.0)
+    marked = inside + MAGIC
+    r = inside - (marked - MAGIC)
+    return _scale_down(r.fma(horner(r, c.EXP2_SHORT), 1.0), marked)
 
 
 def _expm1(x: Expr) -> Expr:
@@ -95,8 +102,8 @@ def _usual(x: Expr) -> Expr:
     return abs(x) < LARGE
 
 
-exp = by_size("exp", _exp, _usual, exponentials.exp)
-exp2 = by_size("exp2", _exp2, lambda x: abs(x) < 126.0, exponentials.exp2)
+exp = by_size("exp", _exp, lambda x: x < 70.0, exponentials.exp)
+exp2 = by_size("exp2", _exp2, lambda x: x < 101.0, exponentials.exp2)
 expm1 = by_size("expm1", _expm1, _usual, exponentials.expm1)
 sinh = by_size("sinh", _sinh, _usual, exponentials.sinh)
 cosh = by_size("cosh", _cosh, _usual, exponentials.cosh)
