@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 from npaccel.ir import conditions as when
 from npaccel.ir import logarithms, powers
@@ -15,7 +16,7 @@ from npaccel.ir.differences import answer
 from npaccel.ir.nans import flips_odd_powers, positive_absolute
 from npaccel.ir.nodes import FlagKind
 from npaccel.ir.operation import Body, FlagRule, GuardRule, Masks, Op, Operands
-from npaccel.ir.precision import Wide, by_f8
+from npaccel.ir.precision import by_f8
 from npaccel.ir.scalar import Core, Expr
 from npaccel.ir.singles import exponentials as expo
 from npaccel.ir.singles import logarithms as logs
@@ -50,11 +51,14 @@ def _row(
     return Op(name, nin, 1, "f", body, None, flags, guard, propagates, cost, ulp)
 
 
-def _power(name: str, body: Wide = powers.power) -> Body:
+def _power(name: str) -> Callable[[Expr, Expr], Expr]:
     """A power with the sign of NaN that NumPy's `name` has."""
 
     def power(x: Expr, y: Expr) -> Expr:
-        return by_f8(functools.partial(body, flips=flips_odd_powers(name, x.dtype)))(x, y)
+        flips = flips_odd_powers(name, x.dtype)
+        if x.dtype == "f4":
+            return roots.power(x, y, flips=flips)
+        return by_f8(functools.partial(powers.power, flips=flips))(x, y)
 
     return power
 
@@ -158,8 +162,8 @@ HALF_POWER = Op(
 )  # fmt: skip
 
 
-def _single_power(x: Expr, y: Expr, *, fine: bool, flips: bool) -> Expr:
-    return y.eq(0.5).select(x.unary(Core.SQRT), powers.power(x, y, fine=fine, flips=flips))
+def _single_power(x: Expr, y: Expr) -> Expr:
+    return y.eq(0.5).select(x.unary(Core.SQRT), _power("power")(x, y))
 
 
 def _single_power_masks(operands: Operands, results: Operands) -> Masks:
@@ -169,7 +173,7 @@ def _single_power_masks(operands: Operands, results: Operands) -> Masks:
 
 # The same where the exponent is one number, but known only when the kernel runs.
 SINGLE_POWER = Op(
-    "single power", 2, 1, "f", _power("power", _single_power), None, _single_power_masks,
+    "single power", 2, 1, "f", _single_power, None, _single_power_masks,
     propagates=BOTH, cost=81, ulp=1,
 )  # fmt: skip
 

@@ -17,7 +17,7 @@ from npaccel.ir.precision import (
 )
 from npaccel.ir.scalar import Core, Expr
 
-__all__ = ["cbrt", "hypot", "is_odd", "power", "whole_power"]
+__all__ = ["INV_LN2", "THIRD", "cbrt", "hypot", "is_odd", "power", "power_anywhere", "whole_power"]
 
 THIRD = (float.fromhex("0x1.5555555555555p-2"), float.fromhex("0x1.5555555555555p-56"))
 
@@ -67,7 +67,8 @@ def is_odd(y: Expr) -> Expr:
     return y.unary(Core.RINT).eq(y) & half.unary(Core.RINT).ne(half)
 
 
-def _power_wide(x: Expr, y: Expr, *, fine: bool, flips: bool) -> Expr:
+def power_anywhere(x: Expr, y: Expr, *, fine: bool, flips: bool) -> Expr:
+    """x**y for all x and y."""
     a = abs(x)
     small = a < TINY
     log = _log2_pair(small.select(a * 2.0**54, a), small.select(a.like(-54.0), 0.0), fine=fine)
@@ -96,7 +97,7 @@ def power(x: Expr, y: Expr, *, fine: bool, flips: bool = False) -> Expr:
     high, low = _times(y, _log2_pair(x, fine=fine))
     value, marked = exp2_of_pair((high, low), fine=fine)
     plain = (x >= TINY) & (x < INF) & (abs(high) < 1020.0)
-    return (~plain).rare(_power_wide(x, y, fine=fine, flips=flips), scale(value, marked))
+    return (~plain).rare(power_anywhere(x, y, fine=fine, flips=flips), scale(value, marked))
 
 
 def whole_power(x: Expr, y: Expr) -> Expr:

@@ -13,7 +13,7 @@ from npaccel.ir.precision import horner, keep_sign, root
 from npaccel.ir.scalar import Expr
 from npaccel.ir.singles.common import by_size, is_normal, reciprocal_root
 
-__all__ = ["arccosh", "arcsinh", "arctanh", "log", "log1p", "log2", "log10"]
+__all__ = ["arccosh", "arcsinh", "arctanh", "exponent", "log", "log1p", "log2", "log10"]
 
 Sum = tuple[float, float]
 # Each as a sum of two f4.
@@ -26,7 +26,7 @@ UNIT = 2.0**-23  # of an exponent among the bits
 FAR = 2.0**60
 
 
-def _exponent(x: Expr) -> tuple[Expr, Expr]:
+def exponent(x: Expr) -> tuple[Expr, Expr]:
     """(bits of x, k 2**23) for normal positive x."""
     bits = x.bitcast("i4")
     return bits, (bits - 0x3F3504F3) & -0x800000
@@ -41,7 +41,7 @@ def _join(k: Expr, f: Expr, scale: Sum, polynomial: Sequence[float], log_2: Sum)
 
 def _based(scale: Sum, polynomial: Sequence[float], log_2: Sum) -> Callable[[Expr], Expr]:
     def near(x: Expr) -> Expr:
-        bits, k = _exponent(x)
+        bits, k = exponent(x)
         f = (bits - k).bitcast("f4") - 1.0
         return _join(k.convert("f4"), f, scale, polynomial, log_2)
 
@@ -58,7 +58,7 @@ def _natural(k: Expr, f: Expr, more: Expr | None) -> Expr:
 
 def _log1p(x: Expr, more: Expr | None = None) -> Expr:
     """log(1 + x) + more."""
-    _, k = _exponent(x + 1.0)
+    _, k = exponent(x + 1.0)
     # x 2**-k + (2**-k - 1), and what it lost to rounding: nothing where k is 0.
     factor = (0x3F800000 - k).bitcast("f4")
     less = factor - 1.0
@@ -75,7 +75,7 @@ def _arcsinh(x: Expr) -> Expr:
     lost = (-s).fma(s, square) + a.fma(a, 1.0 - square)
     v = s + a
     rest = lost.fma(reciprocal_root(square) * 0.5, a - (v - s))
-    bits, k = _exponent(v)
+    bits, k = exponent(v)
     large = _natural(k, (bits - k).bitcast("f4") - 1.0, rest * (s - a))
     small = (a * (a * a)).fma(horner(a * a, c.ASINH_SHORT), a)
     return keep_sign((a < 0.5).select(small, large), x)
