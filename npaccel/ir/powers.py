@@ -86,7 +86,7 @@ def power_anywhere(x: Expr, y: Expr, *, fine: bool, flips: bool) -> Expr:
     negative = x.bitcast("i8") < 0
     result = (negative & is_odd(y)).select(-result, result)
     result = ((x < 0.0) & (a < INF) & ~whole).select(a.like(INVALID), result)
-    nan = x + y
+    nan = x.isnan().select(x, y)  # of two, the first: a sum's is what a compiler makes it
     nan = (x.isnan() & is_odd(y)).select(a, nan) if flips else nan
     result = (x.isnan() | y.isnan()).select(nan, result)
     return (y.eq(0.0) | x.eq(1.0)).select(a.like(1.0), result)

@@ -19,24 +19,29 @@ TINY, INF = 2.0**-126, float("inf")
 def by_size(
     name: str,
     near: Callable[..., Expr],
-    usual: Callable[..., Expr],
+    usual: Callable[..., Expr] | None,
     wide: Wide,
     *,
     tells: bool = False,
 ) -> Callable[..., Expr]:
     """f4 by `near` where `usual` is true (not of a NaN), else and for other dtypes by `wide` in f8.
 
+    usual : None: everywhere, of one operand whose NaN keeps its sign
     tells : `wide` is told what becomes of NaNs
     """
 
     def body(*x: Expr) -> Expr:
         dtype = x[0].dtype
+        if usual is None and dtype == "f4":
+            return like_numpys(name, x[0], near(*x))
         if tells:
             anywhere = by_f8(functools.partial(wide, nans=passed(name, dtype)))(*x)
         else:
             anywhere = by_f8(wide)(*x)
             anywhere = like_numpys(name, x[0], anywhere) if len(x) == 1 else anywhere
-        return (~usual(*x)).rare(anywhere, near(*x)) if dtype == "f4" else anywhere
+        if usual is None or dtype != "f4":
+            return anywhere
+        return (~usual(*x)).rare(anywhere, near(*x))
 
     return body
 

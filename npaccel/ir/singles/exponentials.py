@@ -5,9 +5,12 @@ With n = rint(x / log 2) and r = x - n log 2, exp(x) = 2**n exp(r) and |r| <= lo
 
 from __future__ import annotations
 
+import functools
+
 from npaccel.ir import coefficients as c
 from npaccel.ir import exponentials
-from npaccel.ir.precision import fast_two_sum, horner, keep_sign, two_sum
+from npaccel.ir.nans import POSITIVE, passed
+from npaccel.ir.precision import by_f8, fast_two_sum, horner, keep_sign, two_sum
 from npaccel.ir.scalar import Core, Expr
 from npaccel.ir.singles.common import MAGIC, by_size
 
@@ -85,8 +88,11 @@ def _cosh(x: Expr) -> Expr:
     return _halves(abs(x), minus=False)
 
 
-def _tanh(x: Expr) -> Expr:
-    # 1 - 2 / (exp(2 a) + 1), but near 0.
+def tanh(x: Expr) -> Expr:
+    """1 - 2 / (exp(2 a) + 1), but near 0; of every f4, so that no NaN is rare."""
+    nans = passed("tanh", x.dtype)
+    if x.dtype != "f4":
+        return by_f8(functools.partial(exponentials.tanh, nans=nans))(x)
     a = abs(x)
     least = (a > 10.0).select(a.like(10.0), a)
     marked = least.fma(2.0 * LOG2E, MAGIC)
@@ -95,7 +101,8 @@ def _tanh(x: Expr) -> Expr:
     large = (-2.0 / (e + 1.0)) + 1.0
     z = a * a
     small = (z * a).fma(horner(z, c.TANH_SHORT), a)
-    return keep_sign((a < 0.5).select(small, large), x)
+    sign = (x < 10.0).select(x, 10.0) if nans == POSITIVE else x
+    return keep_sign((a >= 0.5).select(large, small), sign)
 
 
 def _usual(x: Expr) -> Expr:
@@ -107,4 +114,3 @@ exp2 = by_size("exp2", _exp2, lambda x: x < 101.0, exponentials.exp2)
 expm1 = by_size("expm1", _expm1, _usual, exponentials.expm1)
 sinh = by_size("sinh", _sinh, _usual, exponentials.sinh)
 cosh = by_size("cosh", _cosh, _usual, exponentials.cosh)
-tanh = by_size("tanh", _tanh, lambda x: x.eq(x), exponentials.tanh, tells=True)
