@@ -130,9 +130,8 @@ def _log1p_near(x: Expr, low: Expr | None, *, fine: bool) -> Expr:
     lost = x.fma(factor, less - f)
     if low is not None:
         lost = low.fma(factor, lost)
-    # lost / (1 + f), nearly
-    more = (-lost).fma((-f).fma(f, f), lost)
-    return _join((k + MAGIC_BITS).bitcast("f8") - MAGIC, f, more, fine=fine)
+        lost = (-lost).fma((-f).fma(f, f), lost)  # over 1 + f, nearly
+    return _join((k + MAGIC_BITS).bitcast("f8") - MAGIC, f, lost, fine=fine)
 
 
 def log1p(x: Expr, *, fine: bool) -> Expr:
