@@ -10,6 +10,7 @@ it computes in f4 (SHORT).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import mpmath as mp
@@ -233,10 +234,15 @@ def sizes(name: str) -> list[str]:
     return [size for size in TARGETS if size != "SHORT" or name in SHORT]
 
 
+def in_order(name: str) -> list[tuple[int, str]]:
+    """Sorts names as ruff does: numbers in them by value."""
+    return [(int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d+)", name)]
+
+
 def main() -> None:
     print('"""Polynomials, lowest coefficient first. Made by tools/polynomials.py."""\n')
     names = [f"{name}_{size}" for name in ROWS for size in sizes(name)]
-    names = sorted([*names, *(f"{name}_SHORT" for name in SINGLES), *FIXED])
+    names = sorted([*names, *(f"{name}_SHORT" for name in SINGLES), *FIXED], key=in_order)
     print("__all__ = [\n" + "".join(f'    "{n}",\n' for n in names) + "]\n")
     for name, (about, function, low, high, weight) in ROWS.items():
         for size in sizes(name):
