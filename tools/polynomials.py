@@ -4,12 +4,13 @@ Run with mpmath installed: ``python tools/polynomials.py > npaccel/ir/coefficien
 
 Each polynomial interpolates its function at Chebyshev nodes with 60 digits. Its degree is the
 smallest one whose error, weighted as it enters the final result (relative), is below 2**-58 for
-f8 (F8), 2**-31 for f4 where the body computes in f8 and rounds once (F4), and 2**-28 for f4 where
+f8 (F8), 2**-31 for f4 where the body computes in f8 and rounds once (F4), and 2**-27 for f4 where
 it computes in f4 (SHORT).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import mpmath as mp
@@ -17,9 +18,9 @@ import mpmath as mp
 mp.mp.dps = 60
 
 LN2 = mp.log(2)
-TARGETS = {"F8": mp.mpf(2) ** -58, "F4": mp.mpf(2) ** -31, "SHORT": mp.mpf(2) ** -28}
-# Functions with a body in f4.
-SHORT = ("EXP", "LOG", "SIN", "COS")
+TARGETS = {"F8": mp.mpf(2) ** -58, "F4": mp.mpf(2) ** -31, "SHORT": mp.mpf(2) ** -27}
+# Functions with a body in f4, of the rows whose polynomials serve f8, too.
+SHORT = ("EXP", "EXP2", "SIN", "COS", "ASIN", "ATANH_NEAR")
 Real = Callable[[mp.mpf], mp.mpf]
 
 
@@ -101,6 +102,10 @@ ROWS: dict[str, tuple[str, Real, mp.mpf, mp.mpf, Real]] = {
         of_square(mp.atanh, S, 5, [0, 1, 0, mp.mpf(1) / 3]), mp.mpf(0), S,
         lambda z: z**2 * 2**10,
     ),
+    "ATANH_NEAR": (
+        "(atanh(s) - s) / s**3, of z = s**2, |s| <= 0.201",
+        of_square(mp.atanh, mp.mpf("0.0404"), 3, [0, 1]), mp.mpf(0), mp.mpf("0.0404"), lambda z: z,
+    ),
     "SIN": (
         "(sin(r) - r) / r**3, of z = r**2, |r| <= pi/4",
         of_square(mp.sin, Q, 3, [0, 1]), mp.mpf(0), Q, lambda z: z,
@@ -127,6 +132,61 @@ ROWS: dict[str, tuple[str, Real, mp.mpf, mp.mpf, Real]] = {
     ),
 }  # fmt: skip
 
+ROOT = mp.sqrt(2)
+
+
+def log_part(base: int | None) -> Real:
+    """(log(1 + f) / f - 1) / f, over the logarithm of the base if there is one."""
+    scale = mp.mpf(1) if base is None else 1 / mp.log(base)
+
+    def value(f: mp.mpf) -> mp.mpf:
+        if abs(f) < mp.mpf(2) ** -20:
+            return scale * (-mp.mpf(1) / 2 + f / 3 - f * f / 4 + f**3 / 5)
+        return scale * (mp.log1p(f) / f - 1) / f
+
+    return value
+
+
+# Only for f4.
+SINGLES: dict[str, tuple[str, Real, mp.mpf, mp.mpf, Real]] = {
+    "LN": (
+        "(log(1 + f) - f) / f**2, sqrt(1/2) - 1 <= f <= sqrt(2) - 1",
+        log_part(None), 1 / ROOT - 1, ROOT - 1, lambda f: f,
+    ),
+    "LN2": (
+        "(log2(1 + f) - f / log(2)) / f**2",
+        log_part(2), 1 / ROOT - 1, ROOT - 1, lambda f: f,
+    ),
+    "LN10": (
+        "(log10(1 + f) - f / log(10)) / f**2",
+        log_part(10), 1 / ROOT - 1, ROOT - 1, lambda f: 2 * f,
+    ),
+    "SINH": (
+        "(sinh(r) - r) / r**3, of z = r**2, |r| <= log(2)/2",
+        of_square(mp.sinh, H * H, 3, [0, 1]), mp.mpf(0), H * H, lambda z: z,
+    ),
+    "COSH": (
+        "(cosh(r) - 1) / z, of z = r**2",
+        of_square(mp.cosh, H * H, 2, [1]), mp.mpf(0), H * H, lambda z: z,
+    ),
+    "TANH": (
+        "(tanh(a) - a) / a**3, of z = a**2, |a| <= 1/2",
+        of_square(mp.tanh, mp.mpf(1) / 4, 3, [0, 1]), mp.mpf(0), mp.mpf(1) / 4, lambda z: z,
+    ),
+    "TAN": (
+        "(tan(r) - r) / r**3, of z = r**2, |r| <= pi/4",
+        of_square(mp.tan, Q, 3, [0, 1]), mp.mpf(0), Q, lambda z: z,
+    ),
+    "ATAN_ALL": (
+        "(atan(t) - t) / t**3, of z = t**2, |t| <= 1",
+        of_square(mp.atan, mp.mpf(1), 3, [0, 1]), mp.mpf(0), mp.mpf(1), lambda z: z,
+    ),
+    "ASINH": (
+        "(asinh(a) - a) / a**3, of z = a**2, |a| <= 1/2",
+        of_square(mp.asinh, mp.mpf(1) / 4, 3, [0, 1]), mp.mpf(0), mp.mpf(1) / 4, lambda z: z,
+    ),
+}  # fmt: skip
+
 
 def normal(w: mp.mpf) -> mp.mpf:
     """z / x: a standard normal number is within z with chance x = sqrt(1 - exp(-w))."""
@@ -136,6 +196,14 @@ def normal(w: mp.mpf) -> mp.mpf:
 
 # Of degrees beyond which nothing is gained: middle, half width, function of the distance from it.
 FIXED: dict[str, tuple[str, int, mp.mpf, mp.mpf, Real]] = {
+    "CBRT_F4": (
+        "(1 - r)**(-1/3), |r| <= 0.1021",
+        3, mp.mpf(0), mp.mpf("0.1021"), lambda r: (1 - r) ** (-mp.mpf(1) / 3),
+    ),
+    "CBRT_F8": (
+        "the same",
+        4, mp.mpf(0), mp.mpf("0.1021"), lambda r: (1 - r) ** (-mp.mpf(1) / 3),
+    ),
     "NORMAL": (
         "z / x of w - 5/2, w <= 5: exp(-w) = 1 - x**2, a normal number is within z with chance x",
         20, mp.mpf(5) / 2, mp.mpf(5) / 2, normal,
@@ -166,16 +234,22 @@ def sizes(name: str) -> list[str]:
     return [size for size in TARGETS if size != "SHORT" or name in SHORT]
 
 
+def in_order(name: str) -> list[tuple[int, str]]:
+    """Sorts names as ruff does: numbers in them by value."""
+    return [(int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d+)", name)]
+
+
 def main() -> None:
     print('"""Polynomials, lowest coefficient first. Made by tools/polynomials.py."""\n')
-    names = sorted([f"{name}_{size}" for name in ROWS for size in sizes(name)] + ["CBRT", *FIXED])
+    names = [f"{name}_{size}" for name in ROWS for size in sizes(name)]
+    names = sorted([*names, *(f"{name}_SHORT" for name in SINGLES), *FIXED], key=in_order)
     print("__all__ = [\n" + "".join(f'    "{n}",\n' for n in names) + "]\n")
     for name, (about, function, low, high, weight) in ROWS.items():
         for size in sizes(name):
             target = TARGETS[size]
             print(text(f"{name}_{size}", about, fit(function, low, high, weight, target)))
-    one = interpolate(mp.cbrt, mp.mpf(1), mp.mpf(2), 6)
-    print(text("CBRT", "cbrt(m), 1 <= m <= 2; a first guess", [float(c) for c in one]))
+    for name, (about, *what) in SINGLES.items():
+        print(text(f"{name}_SHORT", about, fit(*what, TARGETS["SHORT"])))
     for name, (about, *_) in FIXED.items():
         print(text(name, about, fixed(name)))
 

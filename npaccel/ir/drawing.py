@@ -72,7 +72,7 @@ def _open_unit(bits: Expr) -> Expr:
 
 def _minus_log(x: Expr) -> Expr:
     """-log(x) of a normal x, not larger than 1."""
-    k, m, _ = split(x)
+    k, m = split(x)
     f = m - 1.0
     s = f / (f + 2.0)
     z = s * s

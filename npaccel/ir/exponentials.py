@@ -51,6 +51,12 @@ def scale_far(p: Expr, marked: Expr, more: int = 0) -> Expr:
     return p * first * second
 
 
+def scale_down(p: Expr, marked: Expr) -> Expr:
+    """p * 2**n for normal p and -1080 < n < 950, rounded once where it is subnormal."""
+    up = marked.bitcast("i8").binary(Core.SHL, 52) + (64 << 52)
+    return (p.bitcast("i8") + up).bitcast("f8") * 2.0**-64
+
+
 def clamp(x: Expr, low: float, high: float) -> Expr:
     """`x` within limits; a NaN stays."""
     x = (x > high).select(x.like(high), x)
@@ -83,9 +89,16 @@ def _large(x: Expr) -> Expr:
     return ~(abs(x) < LARGE)
 
 
+def at_least(x: Expr, low: float) -> Expr:
+    """`x`, or `low` if that is more."""
+    return (x < low).select(x.like(low), x)
+
+
 def exp(x: Expr, *, fine: bool) -> Expr:
-    """e**x."""
-    return _large(x).rare(exp_wide(x, fine=fine), _exp_near(x, fine=fine))
+    """e**x. Results of 0 are not rare: masks, tails of Gaussians."""
+    marked, r = _reduce(at_least(x, -746.0))
+    near = scale_down(_exp_reduced(r, fine=fine), marked)
+    return (~(x < 655.0)).rare(exp_wide(x, fine=fine), near)
 
 
 def exp2_reduced(r: Expr, *, fine: bool) -> Expr:
@@ -95,12 +108,13 @@ def exp2_reduced(r: Expr, *, fine: bool) -> Expr:
 
 def exp2(x: Expr, *, fine: bool) -> Expr:
     """2**x."""
-    marked = x + MAGIC
-    near = scale(exp2_reduced(x - (marked - MAGIC), fine=fine), marked)
+    inside = at_least(x, -1076.0)
+    marked = inside + MAGIC
+    near = scale_down(exp2_reduced(inside - (marked - MAGIC), fine=fine), marked)
     inside = clamp(x, -1500.0, 1500.0)
     far = inside + MAGIC
     wide = scale_far(exp2_reduced(inside - (far - MAGIC), fine=fine), far)
-    return (~(abs(x) < 1021.0)).rare(wide, near)
+    return (~(x < 945.0)).rare(wide, near)
 
 
 def _expm1_near(x: Expr, *, fine: bool) -> Expr:
@@ -152,4 +166,10 @@ def exp2_of_pair(x: Pair, *, fine: bool) -> tuple[Expr, Expr]:
     """(2**r, n + MAGIC) of x = n + r, for |x| < 2**40."""
     high, low = x
     marked = high + MAGIC
-    return exp2_reduced((high - (marked - MAGIC)) + low, fine=fine), marked
+    r = high - (marked - MAGIC)
+    rounded = r + low
+    if not fine:
+        return exp2_reduced(rounded, fine=False), marked
+    first, *others = c.EXP2_F8
+    rest = (rounded * rounded).fma(horner(rounded, others), low * first)
+    return r.fma(first, rest) + 1.0, marked

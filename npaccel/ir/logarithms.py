@@ -13,12 +13,11 @@ from npaccel.ir.exponentials import LN2_HIGH, LN2_LOW, MAGIC, MAGIC_BITS, exp, e
 from npaccel.ir.nans import INVALID, signed
 from npaccel.ir.precision import (
     INF,
+    Pair,
     Wide,
-    fast_two_sum,
     horner,
     keep_sign,
     root,
-    two_product,
     two_sum,
 )
 from npaccel.ir.scalar import Core, Expr
@@ -38,6 +37,7 @@ __all__ = [
 ]
 
 TINY = 2.0**-1022
+_FAR = 2.0**500
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 INV_LN2 = (float.fromhex("0x1.71547652b82fep+0"), float.fromhex("0x1.777d0ffda0d24p-56"))
 INV_LN10 = (float.fromhex("0x1.bcb7b1526e50ep-2"), float.fromhex("0x1.95355baaafad3p-57"))
@@ -45,12 +45,13 @@ INV_LN10 = (float.fromhex("0x1.bcb7b1526e50ep-2"), float.fromhex("0x1.95355baaaf
 LOG10_2 = (float.fromhex("0x1.34413509f7800p-2"), float.fromhex("0x1.fef311f12b358p-46"))
 
 
-def split(x: Expr) -> tuple[Expr, Expr, Expr]:
-    """(k, m, bits of k) for normal positive x: k as f8, and as i8."""
+def split(x: Expr, shift: Expr | None = None) -> Pair:
+    """(k + shift, m) for normal positive x."""
     bits = x.bitcast("i8")
     k = (bits - 0x3FE6A09E667F3BCD).binary(Core.ASHR, 52)
     m = (bits - k.binary(Core.SHL, 52)).bitcast("f8")
-    return (k + MAGIC_BITS).bitcast("f8") - MAGIC, m, k
+    exponent = (k + MAGIC_BITS).bitcast("f8") - MAGIC
+    return exponent if shift is None else exponent + shift, m
 
 
 def _tail(f: Expr, *, fine: bool) -> tuple[Expr, Expr]:
@@ -68,34 +69,25 @@ def _join(k: Expr, f: Expr, more: Expr | None, *, fine: bool) -> Expr:
     return k.fma(LN2_HIGH, f - (square - low))
 
 
-def _join_based(k: Expr, f: Expr, inverse: tuple[float, float], *, fine: bool) -> tuple[Expr, Expr]:
-    """log(1 + f) / log(base) as a sum."""
-    square, tail = _tail(f, fine=fine)
-    high = f - square
-    low = (f - high) - square + tail
-    product, rest = two_product(high, inverse[0])
-    return product, rest + high * inverse[1] + low * inverse[0]
+def _based(inverse: tuple[float, float], log_2: tuple[float, float]) -> Callable[..., Expr]:
+    """The logarithm for normal positive x: (k + log2(m)) log_2, `inverse` is log_2 / log 2."""
+
+    def near(x: Expr, shift: Expr | None, *, fine: bool) -> Expr:
+        k, m = split(x, shift)
+        f = m - 1.0
+        square, tail = _tail(f, fine=fine)
+        high = f - square
+        low = high.fma(inverse[1], ((f - high) - square + tail) * inverse[0])
+        if log_2[1] != 0.0:
+            low = k.fma(log_2[1], low)
+        return k.fma(log_2[0], high.fma(inverse[0], low))
+
+    return near
 
 
-def _log(x: Expr, shift: Expr, *, fine: bool) -> Expr:
-    k, m, _ = split(x)
-    return _join(k + shift, m - 1.0, None, fine=fine)
-
-
-def _log2(x: Expr, shift: Expr, *, fine: bool) -> Expr:
-    k, m, _ = split(x)
-    k = k + shift
-    high, low = _join_based(k, m - 1.0, INV_LN2, fine=fine)
-    total, rest = two_sum(k, high)
-    return total + (low + rest)
-
-
-def _log10(x: Expr, shift: Expr, *, fine: bool) -> Expr:
-    k, m, _ = split(x)
-    k = k + shift
-    high, low = _join_based(k, m - 1.0, INV_LN10, fine=fine)
-    total, rest = two_sum(k * LOG10_2[0], high)
-    return total + (low + k.fma(LOG10_2[1], rest))
+def _log(x: Expr, shift: Expr | None, *, fine: bool) -> Expr:
+    k, m = split(x, shift)
+    return _join(k, m - 1.0, None, fine=fine)
 
 
 def _edges(x: Expr, result: Expr) -> Expr:
@@ -111,40 +103,43 @@ def _everywhere(near: Callable[..., Expr]) -> Wide:
         scaled = small.select(x * 2.0**54, x)
         wide = near(scaled, small.select(x.like(-54.0), 0.0), fine=fine)
         plain = (x >= TINY) & (x < INF)
-        return (~plain).rare(_edges(x, wide), near(x, x.like(0.0), fine=fine))
+        return (~plain).rare(_edges(x, wide), near(x, None, fine=fine))
 
     return body
 
 
 def log_of_pair(x: Expr, low: Expr, *, fine: bool) -> Expr:
     """log(x + low) for normal x > 0, |low| < ulp(x)."""
-    k, m, _ = split(x)
+    k, m = split(x)
     return _join(k, m - 1.0, low / x, fine=fine)
 
 
 log = _everywhere(_log)
-log2 = _everywhere(_log2)
-log10 = _everywhere(_log10)
+log2 = _everywhere(_based(INV_LN2, (1.0, 0.0)))
+log10 = _everywhere(_based(INV_LN10, LOG10_2))
 
 
 def _log1p_near(x: Expr, low: Expr | None, *, fine: bool) -> Expr:
-    """log(1 + x + low) for finite x > -1, |low| < ulp(x)."""
-    one = x.like(1.0)
-    u, rest = two_sum(one, x)
+    """log(1 + x + low) for -1 < x < 2**1000, |low| < ulp(x)."""
+    bits = (x + 1.0).bitcast("i8")
+    k = (bits - 0x3FE6A09E667F3BCD).binary(Core.ASHR, 52)
+    # f = x 2**-k + (2**-k - 1), and what it lost to rounding: nothing where k is 0.
+    factor = (0x3FF0000000000000 - k.binary(Core.SHL, 52)).bitcast("f8")
+    less = factor - 1.0
+    f = x.fma(factor, less)
+    lost = x.fma(factor, less - f)
     if low is not None:
-        u, rest = fast_two_sum(u, rest + low)
-    k, m, _ = split(u)
-    return _join(k, m - 1.0, rest / u, fine=fine)
+        lost = low.fma(factor, lost)
+        lost = (-lost).fma((-f).fma(f, f), lost)  # over 1 + f, nearly
+    return _join((k + MAGIC_BITS).bitcast("f8") - MAGIC, f, lost, fine=fine)
 
 
 def log1p(x: Expr, *, fine: bool) -> Expr:
     """log(1 + x)."""
-    near = x.eq(0.0).select(x, _log1p_near(x, None, fine=fine))
-    other = x.eq(-1.0).select(x.like(-INF), (x < -1.0).select(x.like(INVALID), x))
-    return (~((x > -1.0) & (x < INF))).rare(other, near)
-
-
-_FAR = 2.0**500
+    near = keep_sign(_log1p_near(x, None, fine=fine), x)
+    outside = (x < -1.0).select(x.like(INVALID), _edges(x, _log(x, None, fine=fine)))
+    other = x.eq(-1.0).select(x.like(-INF), outside)
+    return (~((x > -1.0) & (x < _FAR))).rare(other, near)
 
 
 def _log_twice(a: Expr, *, fine: bool) -> Expr:
@@ -170,16 +165,34 @@ def arccosh(x: Expr, *, fine: bool) -> Expr:
     return (~((x >= 1.0) & (x < _FAR))).rare(far, near)
 
 
+def _arctanh_near(a: Expr, *, fine: bool) -> Expr:
+    """Of 0 <= a < 1 - 2**-45: k log(2) / 2 + arctanh(s + low).
+
+    (1 + a) / (1 - a) = 2**k (1 + s) / (1 - s); k is found by the bits of both.
+    """
+    bits = (a + 1.0).bitcast("i8") - (1.0 - a).bitcast("i8")
+    k = (bits + (1 << 51)).binary(Core.ASHR, 52)
+    power = (k.binary(Core.SHL, 52) + 0x3FF0000000000000).bitcast("f8")
+    plus, minus = power + 1.0, 1.0 - power
+    over, under = a.fma(plus, minus), a.fma(minus, plus)
+    inverse = a.like(1.0) / under
+    s = over * inverse
+    low = (-s).fma(under, over) * inverse
+    z = s * s
+    exponent = (k + MAGIC_BITS).bitcast("f8") - MAGIC
+    tail = (z * s).fma(horner(z, c.ATANH_NEAR_F8 if fine else c.ATANH_NEAR_F4), low)
+    return exponent.fma(LN2_HIGH / 2, s + exponent.fma(LN2_LOW / 2, tail))
+
+
 def arctanh(x: Expr, *, fine: bool) -> Expr:
-    """Inverse hyperbolic tangent: log1p(2 a / (1 - a)) / 2."""
+    """Inverse hyperbolic tangent; close to 1, log1p(2 a / (1 - a)) / 2."""
     a = abs(x)
-    below, rest = two_sum(a.like(1.0), -a)
-    inverse = a.like(1.0) / below
-    y = (a + a) * inverse
-    low = ((-y).fma(below, a + a) - y * rest) * inverse
-    near = a.eq(0.0).select(a, _log1p_near(y, low, fine=fine) * 0.5)
-    edge = a.eq(1.0).select(a.like(INF), (a > 1.0).select(a.like(INVALID), a))
-    return signed((~(a < 1.0)).rare(edge, near), x, lambda x: abs(x) > 1.0)
+    near = _arctanh_near(a, fine=fine)
+    b = 1.0 - a
+    far = _log1p_near((a + a) / b, None, fine=fine) * 0.5
+    edge = a.eq(1.0).select(a.like(INF), (a < 1.0).select(far, a))
+    edge = (a > 1.0).select(a.like(INVALID), edge)
+    return signed((~(a < 1.0 - 2.0**-45)).rare(edge, near), x, lambda x: abs(x) > 1.0)
 
 
 def _log_sum(x: Expr, y: Expr, twice: float, distance: Callable[[Expr], Expr]) -> Expr:

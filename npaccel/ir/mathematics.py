@@ -1,22 +1,27 @@
 """Rows of the mathematical functions: not NumPy's bits, but within `ulp` of the exact result.
 
-f2, and f4 but for the functions of `singles`, are computed in f8 with shorter polynomials and
-rounded once.
+f4 is computed in f4 (`singles`); f2, and f4 where it has no such body, in f8 with shorter
+polynomials and rounded once.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 from npaccel.ir import conditions as when
-from npaccel.ir import exponentials, logarithms, powers, singles, trigonometry
+from npaccel.ir import logarithms, powers
 from npaccel.ir.differences import answer
-from npaccel.ir.nans import flips_odd_powers, like_numpys, passed, positive_absolute
+from npaccel.ir.nans import flips_odd_powers, positive_absolute
 from npaccel.ir.nodes import FlagKind
 from npaccel.ir.operation import Body, FlagRule, GuardRule, Masks, Op, Operands
-from npaccel.ir.precision import Wide, by_f8
+from npaccel.ir.precision import by_f8
 from npaccel.ir.scalar import Core, Expr
+from npaccel.ir.singles import exponentials as expo
+from npaccel.ir.singles import logarithms as logs
+from npaccel.ir.singles import powers as roots
+from npaccel.ir.singles import trigonometry as turns
 
 __all__ = [
     "HALF_POWER",
@@ -34,7 +39,7 @@ ONE = (True,)
 
 def _row(
     name: str,
-    body: Wide,
+    body: Body,
     ulp: int,
     cost: int,
     flags: FlagRule | None = None,
@@ -42,30 +47,18 @@ def _row(
     propagates: tuple[bool, ...] = (),
     nin: int = 1,
     guard: GuardRule | None = None,
-    own_f4: bool = False,
 ) -> Op:
-    chosen: Body = body if own_f4 else by_f8(body)
-    if nin == 1 and not own_f4:
-        chosen = _told(name, chosen)
-    return Op(name, nin, 1, "f", chosen, None, flags, guard, propagates, cost, ulp)
+    return Op(name, nin, 1, "f", body, None, flags, guard, propagates, cost, ulp)
 
 
-def _told(name: str, body: Body) -> Body:
-    """The body, with NumPy's sign of NaN."""
-
-    def told(x: Expr) -> Expr:
-        result = body(x)
-        assert isinstance(result, Expr)
-        return like_numpys(name, x, result)
-
-    return told
-
-
-def _power(name: str, body: Wide = powers.power) -> Body:
+def _power(name: str) -> Callable[[Expr, Expr], Expr]:
     """A power with the sign of NaN that NumPy's `name` has."""
 
     def power(x: Expr, y: Expr) -> Expr:
-        return by_f8(functools.partial(body, flips=flips_odd_powers(name, x.dtype)))(x, y)
+        flips = flips_odd_powers(name, x.dtype)
+        if x.dtype == "f4":
+            return roots.power(x, y, flips=flips)
+        return by_f8(functools.partial(powers.power, flips=flips))(x, y)
 
     return power
 
@@ -169,8 +162,8 @@ HALF_POWER = Op(
 )  # fmt: skip
 
 
-def _single_power(x: Expr, y: Expr, *, fine: bool, flips: bool) -> Expr:
-    return y.eq(0.5).select(x.unary(Core.SQRT), powers.power(x, y, fine=fine, flips=flips))
+def _single_power(x: Expr, y: Expr) -> Expr:
+    return y.eq(0.5).select(x.unary(Core.SQRT), _power("power")(x, y))
 
 
 def _single_power_masks(operands: Operands, results: Operands) -> Masks:
@@ -180,16 +173,11 @@ def _single_power_masks(operands: Operands, results: Operands) -> Masks:
 
 # The same where the exponent is one number, but known only when the kernel runs.
 SINGLE_POWER = Op(
-    "single power", 2, 1, "f", _power("power", _single_power), None, _single_power_masks,
+    "single power", 2, 1, "f", _single_power, None, _single_power_masks,
     propagates=BOTH, cost=81, ulp=1,
 )  # fmt: skip
 
 _DEGREES, _RADIANS = _ratio(180.0, math.pi), _ratio(math.pi, 180.0)
-
-
-def _arccos(x: Expr) -> Expr:
-    body = functools.partial(trigonometry.arccos, nans=passed("arccos", x.dtype))
-    return by_f8(body)(x)
 
 
 def _complex_absolute(x: Expr) -> Expr:
@@ -203,32 +191,32 @@ def _absolute_masks(operands: Operands, results: Operands) -> Masks:
 
 
 MATHEMATICS = (
-    _row("exp", singles.exp, 1, 20, when.overflow, own_f4=True),
-    _row("exp2", exponentials.exp2, 1, 20, when.overflow),
-    _row("expm1", singles.expm1, 2, 25, when.overflow, own_f4=True),
-    _row("log", singles.log, 1, 25, _pole(0.0), propagates=ONE, own_f4=True),
-    _row("log2", logarithms.log2, 1, 30, _pole(0.0), propagates=ONE),
-    _row("log10", logarithms.log10, 1, 30, _pole(0.0), propagates=ONE),
-    _row("log1p", logarithms.log1p, 1, 35, _pole(-1.0), propagates=ONE),
-    _row("sin", singles.sin, 1, 30, _infinite_invalid, propagates=ONE, own_f4=True),
-    _row("cos", singles.cos, 1, 30, _infinite_invalid, propagates=ONE, own_f4=True),
-    _row("tan", trigonometry.tan, 3, 35, _infinite_invalid, propagates=ONE),
-    _row("arcsin", trigonometry.arcsin, 2, 35, _outside_one_invalid, propagates=ONE),
-    Op("arccos", 1, 1, "f", _arccos, None, _outside_one_invalid, propagates=ONE, cost=35, ulp=2),
-    _row("arctan", trigonometry.arctan, 2, 30),
-    _row("arctan2", trigonometry.arctan2, 2, 40, nin=2),
-    _row("sinh", exponentials.sinh, 3, 35, when.overflow, propagates=ONE),
-    _row("cosh", exponentials.cosh, 2, 30, when.overflow, propagates=ONE),
-    _row("tanh", singles.tanh, 3, 35, own_f4=True),
-    _row("arcsinh", logarithms.arcsinh, 2, 50, None, propagates=ONE),
-    _row("arccosh", logarithms.arccosh, 2, 50, _below_one_invalid, propagates=ONE),
-    _row("arctanh", logarithms.arctanh, 2, 55, _arctanh_masks, propagates=ONE),
-    _row("cbrt", powers.cbrt, 1, 40, None, propagates=ONE),
+    _row("exp", expo.exp, 1, 20, when.overflow),
+    _row("exp2", expo.exp2, 1, 20, when.overflow),
+    _row("expm1", expo.expm1, 2, 25, when.overflow),
+    _row("log", logs.log, 1, 25, _pole(0.0), propagates=ONE),
+    _row("log2", logs.log2, 1, 30, _pole(0.0), propagates=ONE),
+    _row("log10", logs.log10, 1, 30, _pole(0.0), propagates=ONE),
+    _row("log1p", logs.log1p, 1, 35, _pole(-1.0), propagates=ONE),
+    _row("sin", turns.sin, 1, 30, _infinite_invalid, propagates=ONE),
+    _row("cos", turns.cos, 1, 30, _infinite_invalid, propagates=ONE),
+    _row("tan", turns.tan, 3, 35, _infinite_invalid, propagates=ONE),
+    _row("arcsin", turns.arcsin, 2, 35, _outside_one_invalid, propagates=ONE),
+    _row("arccos", turns.arccos, 2, 35, _outside_one_invalid, propagates=ONE),
+    _row("arctan", turns.arctan, 2, 30),
+    _row("arctan2", turns.arctan2, 2, 40, nin=2),
+    _row("sinh", expo.sinh, 3, 35, when.overflow, propagates=ONE),
+    _row("cosh", expo.cosh, 2, 30, when.overflow, propagates=ONE),
+    _row("tanh", expo.tanh, 3, 35),
+    _row("arcsinh", logs.arcsinh, 2, 50, propagates=ONE),
+    _row("arccosh", logs.arccosh, 2, 50, _below_one_invalid, propagates=ONE),
+    _row("arctanh", logs.arctanh, 2, 55, _arctanh_masks, propagates=ONE),
+    _row("cbrt", roots.cbrt, 1, 40, propagates=ONE),
     Op("power", 2, 1, "f", _power("power"), None, _power_masks, cost=80, ulp=1),
     Op("float_power", 2, 1, "f", _power("float_power"), None, _power_masks, cost=80, ulp=1),
-    _row("hypot", powers.hypot, 1, 15, when.overflow, propagates=BOTH, nin=2),
-    _row("logaddexp", logarithms.logaddexp, 2, 60, _sum_masks, nin=2, guard=_sum_guard),
-    _row("logaddexp2", logarithms.logaddexp2, 3, 60, _sum_masks, nin=2, guard=_sum_guard),
+    _row("hypot", by_f8(powers.hypot), 1, 15, when.overflow, propagates=BOTH, nin=2),
+    _row("logaddexp", by_f8(logarithms.logaddexp), 2, 60, _sum_masks, nin=2, guard=_sum_guard),
+    _row("logaddexp2", by_f8(logarithms.logaddexp2), 3, 60, _sum_masks, nin=2, guard=_sum_guard),
     Op("absolute", 1, 1, "c", _complex_absolute, None,
        _absolute_masks, propagates=ONE, cost=15, ulp=1),
     Op("degrees", 1, 1, "f", _DEGREES, None, when.overflow, propagates=ONE),

@@ -6,33 +6,28 @@ from npaccel.ir import coefficients as c
 from npaccel.ir.exponentials import clamp, exp2_of_pair, scale, scale_far
 from npaccel.ir.logarithms import INV_LN2, TINY, split
 from npaccel.ir.nans import INVALID
-from npaccel.ir.pieces import split_exponent
 from npaccel.ir.precision import (
     INF,
     Pair,
-    add_pairs,
     fast_two_sum,
     horner,
     keep_sign,
-    multiply_pairs,
     root,
     two_product,
-    two_sum,
 )
 from npaccel.ir.scalar import Core, Expr
 
-__all__ = ["cbrt", "hypot", "is_odd", "power", "whole_power"]
+__all__ = ["INV_LN2", "THIRD", "cbrt", "hypot", "is_odd", "power", "power_anywhere", "whole_power"]
 
 THIRD = (float.fromhex("0x1.5555555555555p-2"), float.fromhex("0x1.5555555555555p-56"))
 
 
-def _log2_pair(x: Expr, shift: Expr, *, fine: bool) -> Pair:
-    """log2 of normal positive x, plus shift: to about 2**-66 if `fine`.
+def _log2_pair(x: Expr, shift: Expr | None = None, *, fine: bool) -> Pair:
+    """log2 of normal positive x, plus shift if given: to about 2**-66 if `fine`.
 
     log(m) = 2 s (1 + z (1/3 + z P(z))), s = (m - 1) / (m + 1), z = s*s.
     """
-    k, m, _ = split(x)
-    k = k + shift
+    k, m = split(x, shift)
     f = m - 1.0
     if not fine:
         s = f / (f + 2.0)
@@ -42,17 +37,23 @@ def _log2_pair(x: Expr, shift: Expr, *, fine: bool) -> Pair:
     under, lost = fast_two_sum(f.like(2.0), f)
     inverse = f.like(1.0) / under
     s = f * inverse
-    s_low = ((-s).fma(under, f) - s * lost) * inverse
+    s_low = (-s).fma(lost, (-s).fma(under, f)) * inverse
     z, z_low = two_product(s, s)
-    z_low = s_low.fma(s + s, z_low)
-    tail = z * horner(z, c.ATANH_F8)
-    inner = fast_two_sum(tail.like(THIRD[0]), tail)
-    inner = inner[0], inner[1] + THIRD[1]
-    cube = multiply_pairs((s, s_low), (z, z_low))
-    total = add_pairs((s, s_low), multiply_pairs(cube, inner))
-    log = multiply_pairs(total, (s.like(2.0 * INV_LN2[0]), s.like(2.0 * INV_LN2[1])))
-    high, low = two_sum(k, log[0])
-    return fast_two_sum(high, low + log[1])
+    z_low = (s + s).fma(s_low, z_low)
+    # w = z (1/3 + z P(z)), then s + s w
+    tail = horner(z, c.ATANH_F8)
+    inner = z.fma(tail, THIRD[0])
+    inner_low = z_low.fma(tail, z.fma(tail, THIRD[0] - inner) + THIRD[1])
+    w, w_low = two_product(z, inner)
+    w_low = z_low.fma(inner, z.fma(inner_low, w_low))
+    cube, cube_low = two_product(s, w)
+    cube_low = s_low.fma(w, s.fma(w_low, cube_low))
+    half, lost = fast_two_sum(s, cube)
+    log, log_low = two_product(half, 2.0 * INV_LN2[0])
+    log_low = half.fma(2.0 * INV_LN2[1], log_low)
+    log_low = (lost + (s_low + cube_low)).fma(2.0 * INV_LN2[0], log_low)
+    high, low = fast_two_sum(k, log)  # k is 0 or at least 1
+    return high, low + log_low
 
 
 def _times(y: Expr, log: Pair) -> Pair:
@@ -66,7 +67,8 @@ def is_odd(y: Expr) -> Expr:
     return y.unary(Core.RINT).eq(y) & half.unary(Core.RINT).ne(half)
 
 
-def _power_wide(x: Expr, y: Expr, *, fine: bool, flips: bool) -> Expr:
+def power_anywhere(x: Expr, y: Expr, *, fine: bool, flips: bool) -> Expr:
+    """x**y for all x and y."""
     a = abs(x)
     small = a < TINY
     log = _log2_pair(small.select(a * 2.0**54, a), small.select(a.like(-54.0), 0.0), fine=fine)
@@ -84,7 +86,7 @@ def _power_wide(x: Expr, y: Expr, *, fine: bool, flips: bool) -> Expr:
     negative = x.bitcast("i8") < 0
     result = (negative & is_odd(y)).select(-result, result)
     result = ((x < 0.0) & (a < INF) & ~whole).select(a.like(INVALID), result)
-    nan = x + y
+    nan = x.isnan().select(x, y)  # of two, the first: a sum's is what a compiler makes it
     nan = (x.isnan() & is_odd(y)).select(a, nan) if flips else nan
     result = (x.isnan() | y.isnan()).select(nan, result)
     return (y.eq(0.0) | x.eq(1.0)).select(a.like(1.0), result)
@@ -92,10 +94,10 @@ def _power_wide(x: Expr, y: Expr, *, fine: bool, flips: bool) -> Expr:
 
 def power(x: Expr, y: Expr, *, fine: bool, flips: bool = False) -> Expr:
     """x**y. flips: an odd power of a negative NaN is a positive one."""
-    high, low = _times(y, _log2_pair(x, x.like(0.0), fine=fine))
+    high, low = _times(y, _log2_pair(x, fine=fine))
     value, marked = exp2_of_pair((high, low), fine=fine)
     plain = (x >= TINY) & (x < INF) & (abs(high) < 1020.0)
-    return (~plain).rare(_power_wide(x, y, fine=fine, flips=flips), scale(value, marked))
+    return (~plain).rare(power_anywhere(x, y, fine=fine, flips=flips), scale(value, marked))
 
 
 def whole_power(x: Expr, y: Expr) -> Expr:
@@ -145,30 +147,38 @@ def _pair_product(a: tuple[Expr, Expr], b: tuple[Expr, Expr]) -> tuple[Expr, Exp
     return high, a[0].fma(b[1], a[1].fma(b[0], low))
 
 
-def _cbrt_of(m: Expr, guess: Expr) -> Expr:
-    # Halley's step, then one of Newton's with the residue exact.
-    cube = guess * guess * guess
-    inverse = m.like(1.0) / (2.0 * cube + m)  # also 1 / (3 m), nearly
-    y = guess * (cube + 2.0 * m) * inverse
-    square, rest = two_product(y, y)
-    residue = square.fma(y, -m) + rest * y
-    return y - residue * (y * inverse)
+# 2**20 (1023 * 4/3 - 0.068), for a third of the bits' upper half; 2**52 marks an integer.
+_GUESS = 2.0**52 + 2.0**20 * (1023 * 4 / 3 - 0.068)
+
+
+def _cbrt_near(a: Expr, *, fine: bool) -> Expr:
+    """Of normal a > 0: y = a**(-1/3), guessed by the bits to one part in 30, and t = a*y*y.
+
+    Then t**3 / a = 1 + e, with the residue exact, and the root is t (1 - e/3 + 2/9 e**2).
+    """
+    upper = (a.bitcast("i8").binary(Core.LSHR, 32) + 0x4330000000000000).bitcast("f8") - 2.0**52
+    third = upper.fma(-1 / 3, _GUESS)
+    guess = third.bitcast("i8").binary(Core.SHL, 32).bitcast("f8")
+    r = (-(guess * guess)).fma(a * guess, 1.0)
+    y = guess * horner(r, c.CBRT_F8 if fine else c.CBRT_F4)
+    inverse = y * y
+    t = a * inverse
+    if not fine:
+        return (t.fma(t * t, -a) * inverse).fma(-1 / 3, t)
+    square, rest = two_product(t, t)
+    residue = rest.fma(t, square.fma(t, -a))
+    # 1 / a is y**3 (1 - e/2), nearly.
+    e = residue * (inverse * y)
+    return (t * e).fma(e.fma(2 / 9 + 1 / 6, -1 / 3), t)
 
 
 def cbrt(x: Expr, *, fine: bool) -> Expr:
     """Cube root."""
-    m, e = split_exponent(abs(x))
-    third = ((e + 3072) * 21846).binary(Core.ASHR, 16) - 1024  # floor(e / 3)
-    left = e - third * 3
-    scaled = left.eq(1).select(m * 2.0, left.eq(2).select(m * 4.0, m))
-    factor = left.eq(1).select(
-        m.like(2.0 ** (1 / 3)), left.eq(2).select(m.like(4.0 ** (1 / 3)), 1.0)
-    )
-    guess = horner(m, c.CBRT) * factor
-    y = _cbrt_of(scaled, guess)
-    result = (y.bitcast("i8") + third.binary(Core.SHL, 52)).bitcast("f8")
-    plain = (abs(x) < INF) & x.ne(0.0)
-    return plain.select(keep_sign(result, x), x)
+    a = abs(x)
+    plain = (a >= TINY) & (a < INF)
+    tiny = _cbrt_near(a * 2.0**57, fine=fine) * 2.0**-19
+    far = (a < TINY).select(a.eq(0.0).select(a, tiny), a)
+    return keep_sign((~plain).rare(far, _cbrt_near(a, fine=fine)), x)
 
 
 def hypot(x: Expr, y: Expr, *, fine: bool, positive: bool = False) -> Expr:

@@ -10,12 +10,10 @@ __all__ = [
     "INF",
     "Pair",
     "Wide",
-    "add_pairs",
     "by_f8",
     "fast_two_sum",
     "horner",
     "keep_sign",
-    "multiply_pairs",
     "root",
     "two_product",
     "two_sum",
@@ -64,18 +62,6 @@ def two_product(x: Expr, y: Expr | float) -> Pair:
     """x * y and its rounding error, exactly (barring underflow)."""
     product = x * y
     return product, x.fma(y, -product)
-
-
-def multiply_pairs(x: Pair, y: Pair) -> Pair:
-    """Product of two sums to about 2**-102."""
-    high, low = two_product(x[0], y[0])
-    return fast_two_sum(high, x[0].fma(y[1], x[1].fma(y[0], low)))
-
-
-def add_pairs(x: Pair, y: Pair) -> Pair:
-    """Sum of two sums; |x| >= |y|."""
-    high, low = fast_two_sum(x[0], y[0])
-    return fast_two_sum(high, low + (x[1] + y[1]))
 
 
 def root(x: Expr) -> Expr:

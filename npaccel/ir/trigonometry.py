@@ -208,28 +208,26 @@ def _rounded_off(high: Expr) -> Expr:
     return fast_two_sum(whole, -high)[1]
 
 
-def _arcsin_small(x: Expr, *, fine: bool) -> tuple[Expr, Expr]:
-    """(z, tail) for arcsin(x) = x + tail, |x| <= 1/2."""
-    z = x * x
-    return z, (z * x) * horner(z, c.ASIN_F8 if fine else c.ASIN_F4)
+def _half_angle(a: Expr, otherwise: Expr, *, fine: bool) -> tuple[Expr, Expr, Expr]:
+    """(a > 1/2, s, arcsin(s) - s): s = sqrt((1 - a) / 2), else `otherwise`."""
+    outer = a > 0.5
+    half = a.fma(-0.5, 0.5)
+    z = outer.select(half, a * a)
+    s = outer.select(root(half), otherwise)
+    return outer, s, (z * s) * horner(z, c.ASIN_F8 if fine else c.ASIN_F4)
 
 
 def arcsin(x: Expr, *, fine: bool) -> Expr:
     """Inverse sine: beyond 1/2, pi/2 - 2 arcsin(sqrt((1 - a) / 2))."""
     a = abs(x)
-    outer = a > 0.5
-    s = outer.select(root((1.0 - a) * 0.5), a)
-    _, tail = _arcsin_small(s, fine=fine)
+    outer, s, tail = _half_angle(a, a, fine=fine)
     turned = PIO2[0] - (2.0 * s - (PIO2[1] - 2.0 * tail))
     return signed(outer.select(turned, s + tail), x, lambda x: abs(x) > 1.0)
 
 
 def arccos(x: Expr, *, fine: bool, nans: int = KEPT) -> Expr:
     """Inverse cosine: beyond 1/2, twice arcsin(sqrt((1 - a) / 2)), or pi less that."""
-    a = abs(x)
-    outer = a > 0.5
-    s = outer.select(root((1.0 - a) * 0.5), x)
-    _, tail = _arcsin_small(s, fine=fine)
+    outer, s, tail = _half_angle(abs(x), x, fine=fine)
     # The same but for a NaN's sign.
     rest = PIO2[1] - tail
     inner = PIO2[0] + (s.flipped() + rest) if nans == FLIPPED else PIO2[0] - (s - rest)

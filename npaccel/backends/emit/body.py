@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from npaccel.backends.emit.builder import Builder, Lanes, Name, Value
+from npaccel.backends.emit.builder import Builder, Lanes, Name, Value, Variable
 from npaccel.backends.emit.scalars import single, write_node
 from npaccel.ir.nodes import Flag
-from npaccel.ir.scalar import Core, Expr, rare_parts
+from npaccel.ir.scalar import BOOL, Core, Expr, rare_parts
 
 __all__ = ["LEAVES", "Source", "Values", "evaluate", "raise_flags", "when_any"]
 
@@ -23,6 +23,8 @@ LEAVES = frozenset(
 )  # fmt: skip
 # Fewer instructions than this are cheaper than a branch around them.
 RARE_BLOCK_NODES = 8
+# So many, of vectors wider than registers, are computed by registers.
+RARE_LOOP_NODES = 24
 
 # Of a node whose value is not computed from its operands alone, which are given too.
 Source = Callable[[Expr, Sequence[Value]], Value]
@@ -78,16 +80,63 @@ def _write_rare(
         for variable, name in zip(variables[-1], cheap, strict=True):
             b.set(variable, name)
     mask = _any(b, [single(values[node.args[0]]) for values in every])
+    piece = _piece(b, width, node, part)
     with b.when(b.any_lane(mask), rare=True):
         for values, source, own in zip(every, sources, variables, strict=True):
-            local = dict(values)
-            for inner in part:
-                local[inner] = _write(b, width, inner, local, source)
-            chosen = _write(b, width, node, local, source)
+            if piece < width:
+                chosen = _by_pieces(b, piece, node, part, values)
+            else:
+                local = dict(values)
+                for inner in part:
+                    local[inner] = _write(b, width, inner, local, source)
+                chosen = _write(b, width, node, local, source)
             for variable, name in zip(own, chosen, strict=True):
                 b.set(variable, name)
     for values, own in zip(every, variables, strict=True):
         values[node] = tuple(b.get(variable) for variable in own)
+
+
+def _piece(b: Builder, width: int, node: Expr, part: Sequence[Expr]) -> int:
+    """Lanes with which a rare block is computed: code for wide vectors is long, and seldom run."""
+    plain = node.dtype[0] == "f" and not any(x.op in LEAVES or x.dtype[0] == "c" for x in part)
+    if not b.machine.wide or not plain or len(part) < RARE_LOOP_NODES:
+        return width
+    sizes = [b.machine.carried_bytes(x.dtype) for x in part if x.dtype != BOOL]
+    return min(width, max(2, b.machine.vector_bytes // max(sizes, default=8)))
+
+
+def _by_pieces(
+    b: Builder, piece: int, node: Expr, part: Sequence[Expr], values: Mapping[Expr, Value]
+) -> Value:
+    """The value of a RARE node, in a loop over pieces of its vector: those where it is needed."""
+    inside = set(part)
+    needed = dict.fromkeys(x for each in (*part, node) for x in each.args if x not in inside)
+    memory = {x: _kept(b, single(values[x])) for x in needed if x.op is not Core.CONST}
+    cheap = single(values[node.args[1]])
+    result = _kept(b, cheap)
+    with b.count(b.n(0), b.n(cheap.width), piece) as lane:
+        local: Values = {x: write_node(b, x, [], piece) for x in needed if x.op is Core.CONST}
+        for x, variable in memory.items():
+            name = b.get(b.part(variable, lane, piece))
+            local[x] = (name if x.dtype != BOOL else _is_set(b, name),)
+        with b.when(b.any_lane(single(local[node.args[0]]))):
+            for x in (*part, node):
+                local[x] = write_node(b, x, [local[arg] for arg in x.args], piece)
+            b.set(b.part(result, lane, piece), single(local[node]))
+    return (b.get(result),)
+
+
+def _kept(b: Builder, name: Name) -> Variable:
+    """A variable with that value; bools as bytes."""
+    if name.dtype == BOOL:
+        name = b.select(name, *(b.constant("u1", bit, name.width) for bit in (1, 0)))
+    variable = b.variable(name.dtype, name.width)
+    b.set(variable, name)
+    return variable
+
+
+def _is_set(b: Builder, name: Name) -> Name:
+    return b.compare(Core.NE, name, b.constant(name.dtype, 0, name.width))
 
 
 def _any(b: Builder, masks: Sequence[Name]) -> Name:

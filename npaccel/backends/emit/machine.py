@@ -17,7 +17,7 @@ class Machine:
         else an iteration has several vectors
     in_flight : vectors that overlap in an iteration of a small body, or, second, of one whose lanes
         lie along the band
-    registers : of vectors; 0: those of a larger body do not overlap
+    held : values that vectors of a larger body may hold at once; 0: such vectors do not overlap
     large_body : nodes from which on a loop's text serves its last elements, too
     masked_bytes : elements of fewer bytes, and if it is not 0 those apart, are not read or written
         under a mask: the last ones of a row run one by one
@@ -32,7 +32,7 @@ class Machine:
     widest: int
     wide: bool = False
     in_flight: tuple[int, int] = (1, 1)
-    registers: int = 0
+    held: int = 0
     large_body: int = 120
     masked_bytes: int = 0
     copies: bool = False

@@ -94,7 +94,7 @@ def _in_flight(leaves: tuple[Leaf, ...], machine: Machine, *, banded: bool) -> i
     held, several = max(_held(leaf) for leaf in leaves), 1
     while (
         2 * several <= max(machine.in_flight)
-        and 2 * several * held <= machine.registers
+        and 2 * several * held <= machine.held
         and 2 * several * nodes <= machine.large_body
     ):
         several *= 2

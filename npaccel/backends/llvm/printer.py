@@ -83,8 +83,9 @@ def machine_of(vector_bytes: int) -> Machine:
         widest=128,
         wide=True,
         in_flight=(2, 4),
-        registers=32 if vector_bytes == 64 else 16,
-        large_body=400,
+        # Four times the registers: to spill a value takes less time than to wait for one.
+        held=128 if vector_bytes == 64 else 64,
+        large_body=480,
         masked_bytes=masked,
         copies=True,
         halves=True,
