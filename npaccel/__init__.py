@@ -7,6 +7,7 @@
     npaccel.explain(), stats()    what was fused, what NumPy did instead, and why; counts
     with npaccel.profile("file")  where the time of this block goes, by line
     npaccel.peek(x), step()       a pending value, as it is now; each operation at its line
+    with npaccel.on_error(f):     f is told of errors that come to light behind their operation
     npaccel.macro, scalar         code that is recorded once and replayed
     npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
     npaccel.random                numpy.random's Generator, whose draws are recorded, too
@@ -49,16 +50,18 @@ from npaccel.api import devices as devices
 from npaccel.api import evaluate as evaluate
 from npaccel.api import explain as explain
 from npaccel.api import macro as macro
-from npaccel.api import peek as peek
 from npaccel.api import profile as profile
 from npaccel.api import scalar as scalar
 from npaccel.api import stats as stats
-from npaccel.api import step as step
+from npaccel.debugging import on_error as on_error
+from npaccel.debugging import peek as peek
+from npaccel.debugging import step as step
 from npaccel.dispatch.array import Array as Array
 from npaccel.errors import BackendUnavailable as BackendUnavailable
 from npaccel.errors import CheckError as CheckError
 from npaccel.errors import CompileError as CompileError
 from npaccel.errors import ConfigError as ConfigError
+from npaccel.errors import Failure as Failure
 from npaccel.errors import InternalError as InternalError
 from npaccel.errors import NpaccelError as NpaccelError
 from npaccel.errors import NpaccelWarning as NpaccelWarning

@@ -351,6 +351,9 @@ def system_calls() -> tuple[int, int, int, int, int]:
 
     Begins to serve them if the guard is on; else all are 0."""
 
+def check_busy(on: bool, /) -> None:
+    """Whether a run is being compared in another thread: none is then prepared for that."""
+
 def configure(
     *,
     threshold_bytes: int = ...,

@@ -37,9 +37,10 @@ ALLOWED = {
     "observe.events": set(),
     "observe": {"errors", "config", "ir", "runtime", "_native"},
     # Public names, what is behind them, and the command line over them.
-    "": {"api", "config", "dispatch", "observe", "errors", "later", "random"},
+    "": {"api", "config", "debugging", "dispatch", "observe", "errors", "later", "random"},
     "random": {"_native", "dispatch"},
     "api": EVERYTHING_BELOW_OBSERVE | {"blocks", "dispatch", "macros", "observe"},
+    "debugging": {"_native", "api", "runtime"},
     "blocks": {"_native", "config", "dispatch", "errors"},
     "macros": {"_native", "config", "errors", "runtime"},
     "children": {"api", "blocks", "errors", "runtime"},
@@ -63,6 +64,7 @@ FOREIGN = {
             "commands",
             "demo",
             "api",
+            "debugging",
             "macros",
             "random",
         )

@@ -157,6 +157,9 @@ extern size_t npa_threshold;
 extern int npa_queue_limit;
 extern size_t npa_memory_limit;
 extern bool npa_guard_on, npa_check_mode;
+extern int npa_check_every;                 /* of so many runs one is compared */
+bool npa_check_due(void);                   /* the next one is */
+PyObject *npa_check_busy_py(PyObject *module, PyObject *on);
 
 /* A flag of NumPy's own, in no header: see broadcast_arrays. */
 #define NPA_WARN_ON_WRITE ((int)(1u << 31))
@@ -448,11 +451,12 @@ typedef struct {
     npa_rule *rule; /* NULL: nothing is known but perhaps `bytes` */
     PyObject *code; /* borrowed */
     size_t bytes;
-    int lasti, type, ndim;
-    npy_intp shape[NPA_MAX_DIMS];
+    int lasti, type, ndim, nover;
+    npy_intp shape[NPA_MAX_DIMS], over[NPA_MAX_DIMS]; /* of the result; over which it runs */
 } npa_shortage;
 npa_shortage npa_shortage_of(npa_queue *q, int index, int n);
 void npa_shortage_error(const npa_shortage *s); /* sets MemoryError */
+void npa_shortage_tell(const npa_shortage *s); /* handlers of the error that is set */
 int npa_shortage_shown(PyArrayObject *array); /* sets MemoryError; -1 */
 bool npa_shortage_sure(double bytes);
 

@@ -1596,6 +1596,7 @@ static PyMethodDef functions[] = {
     {"times", npa_times, METH_O, "Seconds per activity so far; whether to count from now on."},
     {"place", npa_place_py, METH_O, "Where an array of ours lies."},
     {"contents", npa_contents_py, METH_O, "A copy of what memory of ours holds now."},
+    {"check_busy", npa_check_busy_py, METH_O, "Whether a run is being compared in another thread."},
     {"stepping", npa_stepping_py, METH_O, "Whether this thread runs each operation at its line."},
     {"profile_begin", npa_profile_begin, METH_NOARGS, "Count time by line and program from now on."},
     {"profile_end", npa_profile_end, METH_NOARGS, "What was counted."},

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from npaccel import _native
 from npaccel.config import Config
 from npaccel.later import Once
+from npaccel.runtime import failures
 
 if TYPE_CHECKING:
     from npaccel.runtime.engine import Engine
@@ -46,6 +47,17 @@ class FirstRuns:
 
     def __call__(self, pending: _native.Pending) -> _native.Program:
         return self._early(pending) or self._engine()(pending)
+
+    def failed(
+        self,
+        error: Exception,
+        rule: Any,
+        site: failures.Site,
+        shape: tuple[int, ...],
+        result: tuple[int, ...],
+    ) -> None:
+        """What the C core calls where it raises an error; as `failures.told`."""
+        failures.told(error, rule, site, shape, result, str(self._config.backend))
 
     def touched(self, pending: _native.Pending) -> _native.Program:
         """What a touch ran: so does the next one."""

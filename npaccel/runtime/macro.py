@@ -73,7 +73,7 @@ class Sections:
         """Per section what `Section.stats` has."""
         return {section.where: section.stats() for section in list(self.known)}
 
-    def _changed(self, name: str, value: str | int) -> None:
+    def _changed(self, name: str, value: str | float) -> None:
         self.cache.limit = self.config.macro_cache
         self.cache.shrink()
         if name in ("backend", "threads", "threshold", "guard", "tiering", "device_memory"):

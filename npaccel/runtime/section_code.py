@@ -131,18 +131,19 @@ class SectionCode:
             return Job(number, key, waiting.requests, threads, folder, limit)
 
         engine = self._engine
-        return engine.tiers.ask(waiting.sequence, job, waiting)
+        return engine.tiers.ask(waiting.sequence, job, section=waiting)
 
     def _compile(self, words: Words, device: Device | None = None) -> Code:
         engine, trace = self._engine, decode(words)
         planned = passes.plan(trace, wraps=device is None)
+        sites = getattr(words, "sites", ())
 
         def make(planned: nodes.Plan) -> Built:
             kernels, streams = engine.kernels.get, engine._streams
             return build(trace, planned, kernels, engine.threads, streams, device)
 
         try:
-            (made, program), planned, _, _ = engine.made(trace, planned, make)
+            (made, program), planned, _, _ = engine.made(trace, planned, make, sites=sites)
         except (CompileError, BackendUnavailable) as error:
             if device is not None:
                 return self._compile(words)
