@@ -213,8 +213,9 @@ class _Reporter(NamedTuple):
             index = tuple(int(i) for i in np.argwhere(wrong)[0])
             values = seen[index], expected[index]
             count, kernel = int(wrong.sum()), self.kernels.get(request.index)
-            where = self.plan, kernel, request.index in self.plan.dropped
-            yield Difference(request, index, *values, count, wrong.size, why, *where)
+            dropped = request.index in self.plan.dropped
+            found = request, index, *values, count, wrong.size, why, self.plan, kernel, dropped
+            yield Difference(*found)
 
 
 def _kernels(planned: Plan) -> dict[int, Kernel]:
