@@ -1,19 +1,19 @@
 """NumPy programs, many times faster, unchanged, with the same results.
 
-    x = npaccel.asarray(a)        wrap an array, as an Array: what is computed from it is recorded
+    x = npaccel.asarray(a)        wrap an array (Array): what is computed from it is recorded
     with npaccel.accelerate: ...  plain arrays, too, in this block; as a decorator, in a function
     npaccel.evaluate(x, y)        compute what is pending now
     npaccel.explain(), stats()    what was fused, what NumPy did instead, and why; counts
     with npaccel.profile("file")  where the time of this block goes, by line
-    npaccel.peek(x), step(), on_error(f)    pending values; operations at their line; errors
+    npaccel.peek(x), step(), on_error(f)   pending values; operations at their line; errors
     npaccel.macro, scalar         code that is recorded once and replayed
     npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
     npaccel.random                numpy.random's Generator, whose draws are recorded, too
     npaccel.config                the settings: print it, assign to its attributes
 
-Errors are NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError, InternalError,
-ProfileError, SectionError, with a Failure; warnings NpaccelWarning. help(npaccel.asarray) and so
-on tell the rest. `npaccel run` and `npaccel profile` do it for a whole program.
+Errors are NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError,
+InternalError, ProfileError, SectionError, with a Failure; warnings NpaccelWarning.
+help(npaccel.asarray) and so on tell the rest. `npaccel run` does it for a whole program.
 """
 
 from os.path import abspath as _abspath
