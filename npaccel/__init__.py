@@ -1,7 +1,7 @@
 """NumPy programs, many times faster, unchanged, with the same results.
 
     x = npaccel.asarray(a)        wrap an array (Array): what is computed from it is recorded
-    with npaccel.accelerate: ...  plain arrays, too, in this block; as a decorator, in a function
+    with npaccel.accelerate: ...  plain arrays, too, in this block or decorated function
     npaccel.evaluate(x, y)        compute what is pending now
     npaccel.explain(), stats()    what was fused, what NumPy did instead, and why; counts
     with npaccel.profile("file")  where the time of this block goes, by line
