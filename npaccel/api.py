@@ -50,6 +50,7 @@ else:
 __all__ = [
     "accelerate",
     "asarray",
+    "at_end",
     "backend",
     "config",
     "devices",
@@ -274,7 +275,7 @@ def watch_usage(tell: Callable[[usage.Usage], None]) -> None:
         counts, seconds = dispatch.FALLBACKS.counts(), dispatch.FALLBACKS.seconds()
         tell(usage.Usage(wall_s, times, counts, seconds, words))
 
-    _at_end(report)
+    at_end(report)
 
 
 def _counted() -> profiles.Counted:
@@ -321,7 +322,7 @@ def watch_profile(taken: profiling.Profiling, tell: Callable[[str], None]) -> No
         else:
             tell(f"npaccel: the profile is in {taken.path}; npaccel profile show {taken.path}")
 
-    _at_end(end)
+    at_end(end)
 
 
 def _about() -> dict[str, Any]:
@@ -355,11 +356,11 @@ def watch_gain(tell: Callable[[str], None]) -> Callable[[], None]:
         if words:
             tell(words)
 
-    _at_end(judge)
+    at_end(judge)
     return lambda: atexit.unregister(judge)
 
 
-def _at_end(function: Callable[[], None]) -> None:
+def at_end(function: Callable[[], None]) -> None:
     """Call it when all is computed: the last that is registered runs first."""
     atexit.unregister(_finish)
     atexit.register(function)

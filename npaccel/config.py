@@ -383,6 +383,11 @@ def driver_environment(folder: str) -> dict[str, str]:
     return dict(os.environ) | {"POCL_CACHE_DIR": folder, "PYOPENCL_NO_CACHE": "1"}
 
 
+def child_environment(defaults: dict[str, str], changes: dict[str, str]) -> dict[str, str]:
+    """The environment of a child process: ours with these changes, or defaults."""
+    return defaults | dict(os.environ) | changes
+
+
 def set_driver_folder(folder: str) -> None:
     """Have the OpenCL driver of this process, not loaded yet, keep its files in `folder`."""
     os.environ["POCL_CACHE_DIR"] = folder

@@ -10,11 +10,12 @@ import numpy as np
 
 from npaccel import _native, api
 from npaccel.later import later
-from npaccel.runtime import failures
 
 if TYPE_CHECKING:
+    from npaccel.runtime import failures
     from npaccel.runtime import peek as peeking
 else:
+    failures = later("npaccel.runtime.failures")
     peeking = later("npaccel.runtime.peek")
 
 __all__ = ["on_error", "peek", "step"]

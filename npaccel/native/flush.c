@@ -20,6 +20,7 @@ uint64_t npa_queue_commit(npa_request *r)
     npa_q.used += r->size;
     npa_q.backend = npa_backend_here();
     npa_count.requests++;
+    npa_until_count();
     r->rule->recorded++;
     uint64_t points = 1;
     for (int i = 0; i < r->ndim; i++) {
@@ -847,7 +848,7 @@ static int flush_queue(bool rounds)
         }
         npa_collect_dead();
         uint64_t seen = generation;
-        bool going_on = run.stopped;
+        bool going_on = run.stopped || npa_until_loops();
         int round, requests = next_to_run(rounds, &round);
         if (requests == 0) {
             npa_unlock();

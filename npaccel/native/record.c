@@ -431,6 +431,11 @@ static int enter_in_queue(draft *d, PyObject **results)
     if (npa_here != NULL) {
         return commit_in_section(d, results);
     }
+    bool over = npa_until_over();
+    if (over && npa_until_stop() < 0) {
+        draft_drop(d);
+        return -1;
+    }
     if (npa_q.nrequests == 0) {
         npa_hinder_found();
         npa_drop_garbage(); /* programs may be evaluated by faults alone */
@@ -512,7 +517,7 @@ static int enter_in_queue(draft *d, PyObject **results)
     }
     /* What must not stay pending runs before the call returns. */
     bool many = npa_q.small >= MOST_SMALL;
-    bool now = urgent || strict || many || npa_stepping > 0;
+    bool now = urgent || strict || many || npa_stepping > 0 || over;
     if (now) {
         npa_run_because(urgent || strict ? why : many ? NPA_FULL : NPA_ASKED);
     }
@@ -549,7 +554,7 @@ static bool is_numpys(const draft *d)
 /* The draft becomes a request. Results are new references. As npa_record_map. */
 static int commit(draft *d, PyObject **results)
 {
-    d->numpys = is_numpys(d);
+    d->numpys = is_numpys(d) || npa_until_over();
     int before = npa_now(NPA_RECORDING), status = enter_in_queue(d, results);
     npa_now(before);
     return status;

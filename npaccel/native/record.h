@@ -261,6 +261,16 @@ PyObject *npa_profile_end(PyObject *module, PyObject *nothing);
 
 /* peek.c */
 extern __thread int npa_stepping;
+
+/* until.c */
+extern int64_t npa_until;
+void npa_until_count(void);
+bool npa_until_over(void);  /* the next operation is behind those that are recorded as ever */
+bool npa_until_loops(void); /* what is in the queue is */
+int npa_until_stop(void);
+PyObject *npa_until_py(PyObject *module, PyObject *args);
+PyObject *npa_until_counted_py(PyObject *module, PyObject *nothing);
+
 PyObject *npa_place_py(PyObject *module, PyObject *array);
 PyObject *npa_contents_py(PyObject *module, PyObject *which);
 PyObject *npa_stepping_py(PyObject *module, PyObject *on);

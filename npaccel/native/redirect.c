@@ -1597,6 +1597,8 @@ static PyMethodDef functions[] = {
     {"place", npa_place_py, METH_O, "Where an array of ours lies."},
     {"contents", npa_contents_py, METH_O, "A copy of what memory of ours holds now."},
     {"check_busy", npa_check_busy_py, METH_O, "Whether a run is being compared in another thread."},
+    {"until", npa_until_py, METH_VARARGS, "Only so many operations are recorded from now on."},
+    {"until_counted", npa_until_counted_py, METH_NOARGS, "How many have been, with such a limit."},
     {"stepping", npa_stepping_py, METH_O, "Whether this thread runs each operation at its line."},
     {"profile_begin", npa_profile_begin, METH_NOARGS, "Count time by line and program from now on."},
     {"profile_end", npa_profile_end, METH_NOARGS, "What was counted."},

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
 else:
     nodes = later("npaccel.ir.nodes")
 
-__all__ = ["Handler", "Site", "Sites", "about", "dealt_with", "handling", "of_kernel", "told"]
+__all__ = [
+    "Handler",
+    "Site",
+    "Sites",
+    "about",
+    "dealt_with",
+    "handling",
+    "of_kernel",
+    "place",
+    "told",
+]
 
 Handler = Callable[[Failure], object]
 Site = tuple[types.CodeType | None, int]
@@ -66,10 +76,10 @@ def about(request: nodes.Request, site: Site, **more: Any) -> dict[str, Any]:
     inputs = len(request.loop) - len(request.outputs)
     shapes = (request.shape,) * inputs + (left,) * len(request.outputs)
     operation = request.op + ENDINGS.get(request.kind, "")
-    return _place(*site) | {"operation": operation, "shapes": shapes, "dtypes": request.loop} | more
+    return place(*site) | {"operation": operation, "shapes": shapes, "dtypes": request.loop} | more
 
 
-def _place(code: types.CodeType | None, lasti: int) -> dict[str, Any]:
+def place(code: types.CodeType | None, lasti: int) -> dict[str, Any]:
     return {} if code is None else {"file": code.co_filename, "line": line_of(code, lasti)}
 
 
@@ -105,7 +115,7 @@ def told(
         dtypes = tuple(rule.loop)
         shapes = (shape,) * (len(dtypes) - 1) + (result,)
         operation = rule.name + ENDINGS.get(Kind(rule.kind), "")
-        found |= _place(*site) | {"operation": operation, "shapes": shapes, "dtypes": dtypes}
+        found |= place(*site) | {"operation": operation, "shapes": shapes, "dtypes": dtypes}
     failure = Failure(error, **found)
     error.failure = failure  # type: ignore[attr-defined]
     dealt_with(failure)

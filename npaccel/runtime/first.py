@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from npaccel import _native
 from npaccel.config import Config
-from npaccel.later import Once
-from npaccel.runtime import failures
+from npaccel.later import Once, later
 
 if TYPE_CHECKING:
+    from npaccel.runtime import failures
     from npaccel.runtime.engine import Engine
     from npaccel.runtime.helper import Helper
     from npaccel.runtime.tiers import Ran
+else:
+    failures = later("npaccel.runtime.failures")
 
 __all__ = ["FirstRuns"]
 

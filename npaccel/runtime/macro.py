@@ -186,6 +186,8 @@ class Section:
             return self._run_body(args, kwargs, why)
         if self.sections.config.check != "off":
             return self._run_body(args, kwargs, CHECK_MODE)
+        if _native.until_counted() is not None:
+            return self._run_body(args, kwargs, "each operation is counted")
         if not _native.guarded():
             self.sections.code.tell_unguarded()
             return self._run_body(args, kwargs, "the guard is off")
