@@ -3,9 +3,9 @@
     x = npaccel.asarray(a)        wrap an array (Array): what is computed from it is recorded
     with npaccel.accelerate: ...  plain arrays, too, in this block or decorated function
     npaccel.evaluate(x, y)        compute what is pending now
-    npaccel.explain(), stats()    what was fused, what NumPy did instead, and why; counts
-    with npaccel.profile("file")  where the time of this block goes, by line
-    npaccel.peek(x), step(), on_error(f)   pending values; operations at their line; errors
+    npaccel.explain(), stats()    what was fused, what not, why; with profile("file"): by time
+    npaccel.peek(x), step()       a pending value, as it is now; each operation at its line
+    npaccel.watch(x, f)           stops where f(x) becomes true; on_error(f) hears of errors
     npaccel.macro, scalar         code that is recorded once and replayed
     npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
     npaccel.random                numpy.random's Generator, whose draws are recorded, too
@@ -53,6 +53,7 @@ from npaccel.api import stats as stats
 from npaccel.debugging import on_error as on_error
 from npaccel.debugging import peek as peek
 from npaccel.debugging import step as step
+from npaccel.debugging import watch as watch
 from npaccel.dispatch.array import Array as Array
 from npaccel.errors import BackendUnavailable as BackendUnavailable
 from npaccel.errors import CheckError as CheckError

@@ -355,6 +355,13 @@ def until(limit: int, reached: Any, /) -> None:
     """Record so many operations as ever; those behind them run at their line by NumPy's loops.
     reached() is called once all of the former are computed, if there is one behind them."""
 
+def watch(arrays: list[Any], /) -> None:
+    """What writes the memory of these runs at its line from now on, and is told to the plan hook's
+    `watched`."""
+
+def bodies_run() -> bool:
+    """Whether bodies of macro sections run as written, since each operation is looked at."""
+
 def until_counted() -> int | None:
     """How many operations were recorded since; None: there is no limit."""
 

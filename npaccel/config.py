@@ -388,6 +388,11 @@ def child_environment(defaults: dict[str, str], changes: dict[str, str]) -> dict
     return defaults | dict(os.environ) | changes
 
 
+def own_breakpoint() -> bool:
+    """Whether the user has named a debugger of his for `breakpoint()`, as Python has it."""
+    return "PYTHONBREAKPOINT" in os.environ or sys.breakpointhook is not sys.__breakpointhook__
+
+
 def set_driver_folder(folder: str) -> None:
     """Have the OpenCL driver of this process, not loaded yet, keep its files in `folder`."""
     os.environ["POCL_CACHE_DIR"] = folder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,14 @@ from npaccel import _native, api
 from npaccel.later import later
 
 if TYPE_CHECKING:
-    from npaccel.runtime import failures
+    from npaccel.runtime import failures, watching
     from npaccel.runtime import peek as peeking
 else:
     failures = later("npaccel.runtime.failures")
+    watching = later("npaccel.runtime.watching")
     peeking = later("npaccel.runtime.peek")
 
-__all__ = ["on_error", "peek", "step"]
+__all__ = ["on_error", "peek", "step", "watch"]
 
 
 def peek(x: Any, at: Any = None) -> Any:
@@ -60,6 +61,36 @@ def step() -> Iterator[None]:
         yield
     finally:
         _native.stepping(False)
+
+
+def watch(x: Any, condition: Callable[[Any], Any]) -> watching.Watch:
+    """Stop in the debugger at the operation that makes a condition on an array's value true.
+
+    What writes the array's memory, by whatever name, runs at its line while it is watched; then
+    the condition is asked, in the thread that has written, and where it has become true that
+    thread stops, as with ``breakpoint()``, behind the operation's line. What else is pending then
+    is computed before, fused as ever. Bodies of macro sections run as they are written.
+
+    Parameters
+    ----------
+    x : an array. What NumPy writes on its own (functions that are not recorded, into plain arrays
+        outside of blocks) is noticed at the next operation of npaccel's.
+    condition : called with a plain copy of its value: ``lambda v: np.isnan(v).any()``. What it
+        raises is raised at the operation.
+
+    Returns
+    -------
+    Watch
+        Its method `stop` ends it, as does the end of a ``with`` block; `stops` counts.
+        Where the condition is true already, the program stops at once.
+    """
+    if not isinstance(x, np.ndarray):
+        raise TypeError(f"watch takes an array, not {type(x).__name__}")
+    if not callable(condition):
+        raise TypeError(f"watch takes a function, not {type(condition).__name__}")
+    found = watching.Watch(x, condition)
+    found.start()
+    return found
 
 
 @contextmanager

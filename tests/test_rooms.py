@@ -86,6 +86,7 @@ OPTIONAL = {
     "json",
     "code",
     "difflib",
+    "pdb",
 }
 
 

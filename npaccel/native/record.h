@@ -262,6 +262,14 @@ PyObject *npa_profile_end(PyObject *module, PyObject *nothing);
 /* peek.c */
 extern __thread int npa_stepping;
 
+/* stops.c */
+extern int npa_stops;
+bool npa_stops_at(PyArrayObject *a); /* some of its memory is */
+int npa_stops_tell(PyObject *name);
+bool npa_bodies_run(void);
+PyObject *npa_stops_py(PyObject *module, PyObject *arrays);
+PyObject *npa_bodies_run_py(PyObject *module, PyObject *nothing);
+
 /* until.c */
 extern int64_t npa_until;
 void npa_until_count(void);

@@ -1511,6 +1511,9 @@ static PyObject *call_numpy(PyObject *module, PyObject *const *args, Py_ssize_t 
     PyObject *result = PyObject_Vectorcall(args[0], args + 1, (size_t)n - 1, names);
     npa_suspended--;
     npa_now(before);
+    if (npa_stops > 0 && npa_suspended == 0 && result != NULL && npa_stops_tell(Py_None) < 0) {
+        Py_CLEAR(result);
+    }
     return adopted_each(result);
 }
 
@@ -1597,6 +1600,8 @@ static PyMethodDef functions[] = {
     {"place", npa_place_py, METH_O, "Where an array of ours lies."},
     {"contents", npa_contents_py, METH_O, "A copy of what memory of ours holds now."},
     {"check_busy", npa_check_busy_py, METH_O, "Whether a run is being compared in another thread."},
+    {"watch", npa_stops_py, METH_O, "Memory that is watched from now on."},
+    {"bodies_run", npa_bodies_run_py, METH_NOARGS, "Whether the bodies of sections run as they are."},
     {"until", npa_until_py, METH_VARARGS, "Only so many operations are recorded from now on."},
     {"until_counted", npa_until_counted_py, METH_NOARGS, "How many have been, with such a limit."},
     {"stepping", npa_stepping_py, METH_O, "Whether this thread runs each operation at its line."},

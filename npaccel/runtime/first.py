@@ -10,12 +10,13 @@ from npaccel.config import Config
 from npaccel.later import Once, later
 
 if TYPE_CHECKING:
-    from npaccel.runtime import failures
+    from npaccel.runtime import failures, watching
     from npaccel.runtime.engine import Engine
     from npaccel.runtime.helper import Helper
     from npaccel.runtime.tiers import Ran
 else:
     failures = later("npaccel.runtime.failures")
+    watching = later("npaccel.runtime.watching")
 
 __all__ = ["FirstRuns"]
 
@@ -60,6 +61,10 @@ class FirstRuns:
     ) -> None:
         """What the C core calls where it raises an error; as `failures.told`."""
         failures.told(error, rule, site, shape, result, str(self._config.backend))
+
+    def watched(self, name: str | None) -> None:
+        """What the C core calls once watched memory may have been written, by that operation."""
+        watching.look(name)
 
     def touched(self, pending: _native.Pending) -> _native.Program:
         """What a touch ran: so does the next one."""

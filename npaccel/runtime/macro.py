@@ -37,6 +37,7 @@ MOST_EARLY: Final = 16
 OTHER, DONE, BODY = range(3)
 UNFIT: Final = "the recording did not fit its own arguments"
 CHECK_MODE: Final = "check mode runs every request by itself"
+LOOKED_AT: Final = "each operation is looked at"
 
 
 class Sections:
@@ -184,10 +185,9 @@ class Section:
             return self._inline(args, kwargs)
         if why:
             return self._run_body(args, kwargs, why)
-        if self.sections.config.check != "off":
-            return self._run_body(args, kwargs, CHECK_MODE)
-        if _native.until_counted() is not None:
-            return self._run_body(args, kwargs, "each operation is counted")
+        if _native.bodies_run():
+            checked = self.sections.config.check != "off"
+            return self._run_body(args, kwargs, CHECK_MODE if checked else LOOKED_AT)
         if not _native.guarded():
             self.sections.code.tell_unguarded()
             return self._run_body(args, kwargs, "the guard is off")
