@@ -300,6 +300,7 @@ enum npa_hindrance {
     NPA_AT_ONCE,   /* large, and NumPy's at once, since it takes no longer */
     NPA_SLOWER,    /* the same, by a trial */
     NPA_RARE,      /* the same, since it was met too rarely */
+    NPA_SUBCLASS,  /* large ones of a class of its own, as memmap's */
     NPA_WRITTEN,   /* a run at once, since it writes memory that is not ours */
     NPA_EXPORTED,  /* since it writes memory that others hold a buffer on */
     NPA_WATCHED,   /* since it reads memory that others may change unseen */
