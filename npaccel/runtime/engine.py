@@ -225,8 +225,11 @@ class Engine:
         if not (tiers.busy or self.answers.busy) and (missing or tiers.pays(sequence, pending)):
             sequence.unlike += missing
             named = self._name(pending, sequence)
-            sites = pending.sites
-            if not tiers.ask(sequence, lambda number: self._job(number, pending, named), sites):
+
+            def job(number: int) -> Job:
+                return self._job(number, pending, named)
+
+            if not tiers.ask(sequence, job, None, pending.sites):
                 return self._compile(pending, named)
         return tiers.single(sequence, pending)
 

@@ -131,7 +131,7 @@ class SectionCode:
             return Job(number, key, waiting.requests, threads, folder, limit)
 
         engine = self._engine
-        return engine.tiers.ask(waiting.sequence, job, section=waiting)
+        return engine.tiers.ask(waiting.sequence, job, waiting)
 
     def _compile(self, words: Words, device: Device | None = None) -> Code:
         engine, trace = self._engine, decode(words)

@@ -187,10 +187,10 @@ class Tiers:
         self,
         sequence: Sequence,
         job: Callable[[int], Job],
-        sites: Sites = (),
         section: Any = None,
+        sites: Sites = (),
     ) -> bool:
-        """Have requests compiled; False: there is no helper."""
+        """Have requests compiled; False: there is no helper. sites: of the requests."""
         self._number += 1
         number = self._number
         asked = job(number)
