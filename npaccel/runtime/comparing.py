@@ -3,6 +3,7 @@ difference."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import threading
 import warnings
@@ -84,6 +85,8 @@ class Comparing:
         if self._config.check != "beside":
             self._act(run())
             return
+        if code is not None:  # what starts threads can't be imported once the program is over
+            importlib.import_module("npaccel.backends.launch")
         _native.check_busy(True)
         thread = threading.Thread(target=self._beside, args=(run,), name="npaccel check")
         self._thread = thread

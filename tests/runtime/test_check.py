@@ -17,6 +17,8 @@ from npaccel.ir import parse
 from npaccel.ir.nodes import Fold
 from npaccel.runtime.check import Checker
 
+from ..safety.fresh import run
+
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 2000
 
@@ -290,6 +292,25 @@ def test_runs_are_left_out_while_one_is_compared(setting, monkeypatch) -> None:
     npaccel.evaluate()
     npaccel.evaluate(a + 9)
     assert npaccel.stats()["checked_runs"] == 2
+
+
+def test_the_end_of_the_program_waits_for_what_is_compared_beside_it() -> None:
+    program = """
+import dataclasses
+from types import MappingProxyType
+from npaccel.ir import ops
+row = dataclasses.replace(ops._TABLE["add", "f"], body=lambda x, y: x + y + 1e-3)
+ops._TABLE = MappingProxyType({**ops._TABLE, ("add", "f"): row})
+a = npaccel.asarray(np.ones(400_000))
+for k in range(60):
+    a = np.sqrt(a) + 1.0
+print(a[5] > 2)
+"""
+    settings = {"NPACCEL_CHECK": "beside", "NPACCEL_CACHE": "off", "NPACCEL_TIERING": "eager"}
+    done = run(program, env=settings)
+    assert done.stdout == "True\n", done.stderr
+    assert done.stderr.count("CheckError: check: add at <string>:") == 1, done.stderr
+    assert "Exception in thread" not in done.stderr
 
 
 @pytest.mark.parametrize("backend", ["llvm", "opencl", "c"])
