@@ -1,21 +1,19 @@
 """NumPy programs, many times faster, unchanged, with the same results.
 
-    x = npaccel.asarray(a)        wrap an array: what is computed from it is recorded, fused
-    with npaccel.accelerate: ...  plain arrays, too, in this block
-    @npaccel.accelerate           and in this function
+    x = npaccel.asarray(a)        wrap an array (Array): what is computed from it is recorded
+    with npaccel.accelerate: ...  plain arrays, too, in this block or decorated function
     npaccel.evaluate(x, y)        compute what is pending now
-    npaccel.explain(), stats()    what was fused, what NumPy did instead, and why; counts
-    with npaccel.profile("file")  where the time of this block goes, by line
+    npaccel.explain(), stats()    what was fused, what not, why; with profile("file"): by time
     npaccel.peek(x), step()       a pending value, as it is now; each operation at its line
+    npaccel.watch(x, f)           stops where f(x) becomes true; on_error(f) hears of errors
     npaccel.macro, scalar         code that is recorded once and replayed
     npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
     npaccel.random                numpy.random's Generator, whose draws are recorded, too
     npaccel.config                the settings: print it, assign to its attributes
-    npaccel.Array                 what asarray returns, a subclass of numpy.ndarray
 
 Errors are NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError,
-InternalError, ProfileError, SectionError. Warnings are NpaccelWarning. help(npaccel.asarray)
-and so on tell the rest. `npaccel run` and `npaccel profile` do it for a whole program.
+InternalError, ProfileError, SectionError, with a Failure; warnings NpaccelWarning.
+help(npaccel.asarray) and so on tell the rest. `npaccel run` does it for a whole program.
 """
 
 from os.path import abspath as _abspath
@@ -49,16 +47,19 @@ from npaccel.api import devices as devices
 from npaccel.api import evaluate as evaluate
 from npaccel.api import explain as explain
 from npaccel.api import macro as macro
-from npaccel.api import peek as peek
 from npaccel.api import profile as profile
 from npaccel.api import scalar as scalar
 from npaccel.api import stats as stats
-from npaccel.api import step as step
+from npaccel.debugging import on_error as on_error
+from npaccel.debugging import peek as peek
+from npaccel.debugging import step as step
+from npaccel.debugging import watch as watch
 from npaccel.dispatch.array import Array as Array
 from npaccel.errors import BackendUnavailable as BackendUnavailable
 from npaccel.errors import CheckError as CheckError
 from npaccel.errors import CompileError as CompileError
 from npaccel.errors import ConfigError as ConfigError
+from npaccel.errors import Failure as Failure
 from npaccel.errors import InternalError as InternalError
 from npaccel.errors import NpaccelError as NpaccelError
 from npaccel.errors import NpaccelWarning as NpaccelWarning

@@ -351,6 +351,23 @@ def system_calls() -> tuple[int, int, int, int, int]:
 
     Begins to serve them if the guard is on; else all are 0."""
 
+def until(limit: int, reached: Any, /) -> None:
+    """Record so many operations as ever; those behind them run at their line by NumPy's loops.
+    reached() is called once all of the former are computed, if there is one behind them."""
+
+def watch(arrays: list[Any], /) -> None:
+    """What writes the memory of these runs at its line from now on, and is told to the plan hook's
+    `watched`."""
+
+def bodies_run() -> bool:
+    """Whether bodies of macro sections run as written, since each operation is looked at."""
+
+def until_counted() -> int | None:
+    """How many operations were recorded since; None: there is no limit."""
+
+def check_busy(on: bool, /) -> None:
+    """Whether a run is being compared in another thread: none is then prepared for that."""
+
 def configure(
     *,
     threshold_bytes: int = ...,

@@ -36,12 +36,10 @@ if TYPE_CHECKING:
     from npaccel.observe import hindrances, profiling, usage
     from npaccel.observe import profile as profiles
     from npaccel.runtime import engine, helper, section_code
-    from npaccel.runtime import peek as peeking
 else:
     inventory = later("npaccel.observe.devices")
     explanations = later("npaccel.observe.explain")
     hindrances = later("npaccel.observe.hindrances")
-    peeking = later("npaccel.runtime.peek")
     profiles = later("npaccel.observe.profile")
     profiling = later("npaccel.observe.profiling")
     usage = later("npaccel.observe.usage")
@@ -52,17 +50,16 @@ else:
 __all__ = [
     "accelerate",
     "asarray",
+    "at_end",
     "backend",
     "config",
     "devices",
     "evaluate",
     "explain",
     "macro",
-    "peek",
     "profile",
     "scalar",
     "stats",
-    "step",
 ]
 
 LEAST_TOLD_S: Final = 0.5  # programs that end sooner are told nothing
@@ -95,6 +92,13 @@ def _finish() -> None:
     would not be finalised. Not after Ctrl-C, which is to stop the program, not to compile it."""
     if getattr(sys, "last_type", None) is not KeyboardInterrupt or hasattr(sys, "ps1"):
         _native.evaluate()
+        _settle()
+
+
+def _settle() -> None:
+    """Wait for what is compared beside the program."""
+    if config.check == "beside" and _make_engine.made is not None:
+        _engine.comparing.settle()
 
 
 def _end() -> None:
@@ -104,7 +108,7 @@ def _end() -> None:
         _helper().stop()
 
 
-def _changed(name: str, value: str | int) -> None:
+def _changed(name: str, value: str | float) -> None:
     """As long as there is no engine; one that is made here hears of this change, too."""
     if name == "backend":
         _make_engine()
@@ -271,7 +275,7 @@ def watch_usage(tell: Callable[[usage.Usage], None]) -> None:
         counts, seconds = dispatch.FALLBACKS.counts(), dispatch.FALLBACKS.seconds()
         tell(usage.Usage(wall_s, times, counts, seconds, words))
 
-    _at_end(report)
+    at_end(report)
 
 
 def _counted() -> profiles.Counted:
@@ -318,7 +322,7 @@ def watch_profile(taken: profiling.Profiling, tell: Callable[[str], None]) -> No
         else:
             tell(f"npaccel: the profile is in {taken.path}; npaccel profile show {taken.path}")
 
-    _at_end(end)
+    at_end(end)
 
 
 def _about() -> dict[str, Any]:
@@ -352,11 +356,11 @@ def watch_gain(tell: Callable[[str], None]) -> Callable[[], None]:
         if words:
             tell(words)
 
-    _at_end(judge)
+    at_end(judge)
     return lambda: atexit.unregister(judge)
 
 
-def _at_end(function: Callable[[], None]) -> None:
+def at_end(function: Callable[[], None]) -> None:
     """Call it when all is computed: the last that is registered runs first."""
     atexit.unregister(_finish)
     atexit.register(function)
@@ -413,6 +417,7 @@ def evaluate(*values: Any, backend: str | None = None) -> Any:
         config.backend = backend
     try:
         _native.evaluate()
+        _settle()
     finally:
         config.backend = before
     return values[0] if len(values) == 1 else values
@@ -440,6 +445,7 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
         code_bytes : memory that machine code takes now, never reset.
         left_to_numpy : operations in blocks that NumPy did at once, since they were new, or
             recording them was found, by trial, to take longer.
+        checked_runs : runs that check mode has compared, or is comparing.
         fallbacks : calls handed to NumPy, not recorded; `explain` lists them with their lines.
         reasons : these calls by reason.
         bytes_read, bytes_written : by kernels, what several views of an array share counted once.
@@ -471,47 +477,6 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
         _hindrances().clear()
     counts = _engine.stats(reset=reset)
     return counts | {"fallbacks": reasons.total(), "reasons": dict(reasons)}
-
-
-def peek(x: Any, at: Any = None) -> Any:
-    """Look at the value of an array, pending or not, and change nothing.
-
-    What it depends on is computed from copies, by NumPy's own functions; what is pending stays
-    so, and will run as it would have. Each look computes anew, in memory for all that the value
-    depends on. Where compiled kernels have other last bits than NumPy (docs/usage.md), this value
-    has NumPy's.
-
-    Parameters
-    ----------
-    x : an array.
-    at : a subscript, to see a part: ``peek(x, at=(0, 3))``, ``peek(x, at=np.s_[:5])``.
-
-    Returns
-    -------
-    A plain `numpy.ndarray`, a copy; with `at` what that picks. A macro section whose body looks at
-    something is not recorded: the body runs.
-    """
-    if not isinstance(x, np.ndarray):
-        raise TypeError(f"peek takes an array, not {type(x).__name__}")
-    found: list[Any] = []
-    _native.call_numpy(lambda: found.append(peeking.peek(x)))
-    return found[0] if at is None else found[0][at]
-
-
-@contextmanager
-def step() -> Iterator[None]:
-    """Run each operation at its line, in a ``with`` block, in the thread that entered it.
-
-    So errors, warnings and the time of an operation are those of its line, and a debugger that
-    stops there finds all values computed. What was pending before is computed before. A replay of
-    a macro section is one operation.
-    """
-    _native.evaluate()
-    _native.stepping(True)
-    try:
-        yield
-    finally:
-        _native.stepping(False)
 
 
 def explain(x: Any = None) -> explanations.Explanation:

@@ -55,6 +55,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_command(commands, "run", "run a script or module with its arrays computed by npaccel")
     profile = add_command(commands, "profile", "run a program and say where its time goes, by line")
     add_profile_actions(profile)
+    add_command(commands, "bisect", "find the operation that makes a program print something else")
     devices = add_command(commands, "devices", "what npaccel finds here, and its settings")
     devices.set_defaults(command=show_devices)
     cache = add_command(commands, "cache", "what is kept on disk; or clear, prune, verify it")

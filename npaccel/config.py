@@ -6,6 +6,7 @@ who subscribed (the runtime), so that it holds from the next operation on.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import warnings
@@ -41,6 +42,7 @@ class Setting:
     choices : the words allowed, or None for an integer from `minimum` to `maximum`.
     folder : the value is the absolute path of a folder instead.
     numbered : a choice that may have a number after it, as in opencl:1.
+    real : a number, not only an integer, of at least `minimum`.
     group : names that other packages declare as entry points of this group are choices too.
     """
 
@@ -54,13 +56,14 @@ class Setting:
         "minimum",
         "name",
         "numbered",
+        "real",
         "variable",
     )
 
     def __init__(
         self,
         name: str,
-        default: str | int,
+        default: str | float,
         doc: str,
         *,
         choices: tuple[str, ...] | None = None,
@@ -69,6 +72,7 @@ class Setting:
         variable: str = "",
         folder: bool = False,
         numbered: str = "",
+        real: bool = False,
         group: str = "",
     ) -> None:
         self.name = name
@@ -78,10 +82,11 @@ class Setting:
         self.minimum, self.maximum = minimum, maximum
         self.folder = folder
         self.numbered = numbered
+        self.real = real
         self.group = group
         self.variable = variable or PREFIX + name.upper()
 
-    def check(self, value: Any, source: str) -> str | int:
+    def check(self, value: Any, source: str) -> str | float:
         """Return `value` as this setting keeps it, or raise ConfigError naming what is allowed."""
         if self.folder:
             return _absolute(value, source)
@@ -96,6 +101,19 @@ class Setting:
             numbered = (f"{self.numbered}:N",) if self.numbered else ()
             allowed = ", ".join(map(repr, self.choices + numbered + others))
             raise ConfigError(f"{source}: {value!r} is not allowed; it must be one of {allowed}")
+        return self._real(value, source) if self.real else self._integer(value, source)
+
+    def _real(self, value: Any, source: str) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not self.minimum <= number < math.inf:
+            allowed = f"a number of at least {self.minimum}"
+            raise ConfigError(f"{source}: {value!r} is not allowed; it must be {allowed}")
+        return number
+
+    def _integer(self, value: Any, source: str) -> int:
         try:
             number = int(value)
         except (TypeError, ValueError):
@@ -147,8 +165,22 @@ SETTINGS: Final = (
     Setting(
         "check",
         "off",
-        "compute: run every request on the reference backend too and compare",
-        choices=("off", "compute"),
+        "compute: after each run compare every operation with NumPy; beside: in another thread, "
+        "which leaves out the runs that end while it compares",
+        choices=("off", "compute", "beside"),
+    ),
+    Setting(
+        "check_action",
+        "raise",
+        "what is done about a difference: raise CheckError, or warn of it",
+        choices=("raise", "warn"),
+    ),
+    Setting("check_every", 1, "of so many runs one is compared", minimum=1, maximum=(1 << 31) - 1),
+    Setting(
+        "check_scale",
+        0.0,
+        "how far floats may be off besides what rounding explains, as a part of NumPy's value",
+        real=True,
     ),
     Setting(
         "checks",
@@ -237,8 +269,8 @@ class Config:
     __slots__ = ("_subscribers", "_values", "unknown")
 
     unknown: list[str]
-    _values: dict[str, str | int]
-    _subscribers: list[Callable[[str, str | int], None]]
+    _values: dict[str, str | float]
+    _subscribers: list[Callable[[str, str | float], None]]
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         environment = os.environ if environment is None else environment
@@ -249,7 +281,7 @@ class Config:
         unknown = [_unknown(variable, known) for variable in sorted(given - known)]
         object.__setattr__(self, "unknown", unknown)
         for setting in SETTINGS:
-            value: str | int = setting.default
+            value: str | float = setting.default
             if setting.variable in environment:
                 value = setting.check(environment[setting.variable], setting.variable)
             elif setting.name == "threads":
@@ -299,7 +331,7 @@ class Config:
         own = (b"NPACCEL_GUARD=off", b"NPACCEL_TIERING=off")
         return b"NPACCEL_", (*own, b"OPENBLAS_NUM_THREADS=1")  # whose threads spin at the start
 
-    def subscribe(self, subscriber: Callable[[str, str | int], None]) -> None:
+    def subscribe(self, subscriber: Callable[[str, str | float], None]) -> None:
         """Have `subscriber(name, value)` called after each change."""
         self._subscribers.append(subscriber)
 
@@ -349,6 +381,16 @@ def c_compiler() -> str:
 def driver_environment(folder: str) -> dict[str, str]:
     """The environment of a process whose OpenCL driver keeps its files in `folder`."""
     return dict(os.environ) | {"POCL_CACHE_DIR": folder, "PYOPENCL_NO_CACHE": "1"}
+
+
+def child_environment(defaults: dict[str, str], changes: dict[str, str]) -> dict[str, str]:
+    """The environment of a child process: ours with these changes, or defaults."""
+    return defaults | dict(os.environ) | changes
+
+
+def own_breakpoint() -> bool:
+    """Whether the user has named a debugger of his for `breakpoint()`, as Python has it."""
+    return "PYTHONBREAKPOINT" in os.environ or sys.breakpointhook is not sys.__breakpointhook__
 
 
 def set_driver_folder(folder: str) -> None:

@@ -15,12 +15,16 @@ import sys
 import types
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn
 
 from npaccel import api, children
 from npaccel.errors import ConfigError, NpaccelError
 from npaccel.later import later
 
+if TYPE_CHECKING:
+    from npaccel.observe import until
+else:
+    until = later("npaccel.observe.until")
 runpy = later("runpy")
 
 __all__ = ["HELP", "PROFILE_HELP", "Options", "launch", "parse"]
@@ -38,6 +42,8 @@ an archive that holds __main__.py; - reads the program from standard input.
   --report=json     the same as one line of JSON
   --min-size BYTES  record operations on arrays of at least so many bytes
   --backend NAME    what runs them
+  --until N         record the first N operations only, and say which is the last of them; NumPy
+                    computes the others, each at its line (npaccel bisect finds an N)
 """
 
 Kind = Literal["file", "module", "code", "stdin"]
@@ -61,7 +67,7 @@ REPORTS: Final = ("text", "json")
 
 class Options(NamedTuple):
     """What the command line of `npaccel run` says; `report`: "", or in which form; `out`: the file
-    of a profile, or ""."""
+    of a profile, or ""; `until`: how many operations are npaccel's."""
 
     program: str
     arguments: Sequence[str]
@@ -70,10 +76,11 @@ class Options(NamedTuple):
     out: str = ""
     min_size: int | None = None
     backend: str | None = None
+    until: until.Until | None = None
 
 
-def parse(words: Sequence[str], *, profile: bool = False) -> Options | None:
-    """Read the words after ``npaccel run``, or ``profile``; what follows the program is its own.
+def parse(words: Sequence[str], *, command: str = "npaccel run") -> Options | None:
+    """Read the words after that command; what follows the program is its own.
 
     None: help was asked for.
 
@@ -81,17 +88,19 @@ def parse(words: Sequence[str], *, profile: bool = False) -> Options | None:
     ------
     ConfigError : an option that there is not, a value that it can't have, or no program.
     """
-    command, valued = "npaccel run", ["--min-size", "--backend"]
+    valued = ["--min-size", "--backend"]
     options: dict[str, Any] = {}
-    if profile:
-        command, options["out"] = "npaccel profile", DEFAULT_OUT
+    if command == "npaccel profile":
+        options["out"] = DEFAULT_OUT
         valued.append("--out")
+    elif command == "npaccel run":
+        valued.append("--until")
     rest = list(words)
     while rest and rest[0].startswith("--") and rest[0] != "--":
         word, _, value = rest.pop(0).partition("=")
         if word == "--help":
             return None
-        if word == "--report" and not profile:
+        if word == "--report" and command == "npaccel run":
             options["report"] = _report_form(value)
         elif word in valued:
             if not value and not rest:
@@ -101,6 +110,8 @@ def parse(words: Sequence[str], *, profile: bool = False) -> Options | None:
             raise ConfigError(f"{command} has no option {word}; see {command} --help")
     if rest[:1] == ["-h"]:
         return None
+    if "until" in options:
+        options["until"] = until.parse_until(options["until"])
     kind, program, arguments = _program(rest, command)
     return Options(program, arguments, kind, **options)
 
@@ -148,7 +159,9 @@ def launch(options: Options) -> None:
         api.watch_usage(functools.partial(_report, options.report))
     if taken is not None:
         api.watch_profile(taken, _tell)
-    silence = _watch_gain() if not (options.report or options.out) else None
+    if options.until is not None:
+        api.at_end(options.until.begin())
+    silence = _watch_gain() if not (options.report or options.out or options.until) else None
     # It is never left: threads and exit functions of the program go on in it.
     children.keep(block, options.min_size, options.backend)
     try:

@@ -43,7 +43,9 @@ def test_the_tour_prints_what_the_readme_says(tmp_path: Path) -> None:
 
 def test_every_setting_is_documented_as_it_is() -> None:
     table = re.findall(
-        r"^\| `(\w+)` \| `(\w+)` \| `(\w+)` \|", (ROOT / "docs/usage.md").read_text(), re.MULTILINE
+        r"^\| `(\w+)` \| `(\w+)` \| `([\w.]+)` \|",
+        (ROOT / "docs/usage.md").read_text(),
+        re.MULTILINE,
     )
     assert table == [(s.name, s.variable, str(s.default)) for s in SETTINGS]
 
@@ -57,6 +59,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_benchmark_is_listed_and_run() -> None:
     shared = {"harness", "contenders", "bandwidth", "fresh", "run_all", "soak_guard"}
     shared |= {
+        "mutants",
         "soak_cache",
         "soak_loops",
         "array_programs",

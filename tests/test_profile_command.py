@@ -112,7 +112,7 @@ def test_help_names_it(where) -> None:
 
 
 def test_options_of_both_commands() -> None:
-    options = parse(["--min-size=8", "a.py", "--out", "b"], profile=True)
+    options = parse(["--min-size=8", "a.py", "--out", "b"], command="npaccel profile")
     assert options is not None
     assert (options.out, options.min_size, options.report) == ("npaccel.profile", "8", "")
     assert options.arguments == ["--out", "b"]

@@ -37,15 +37,17 @@ ALLOWED = {
     "observe.events": set(),
     "observe": {"errors", "config", "ir", "runtime", "_native"},
     # Public names, what is behind them, and the command line over them.
-    "": {"api", "config", "dispatch", "observe", "errors", "later", "random"},
+    "": {"api", "config", "debugging", "dispatch", "observe", "errors", "later", "random"},
     "random": {"_native", "dispatch"},
     "api": EVERYTHING_BELOW_OBSERVE | {"blocks", "dispatch", "macros", "observe"},
+    "debugging": {"_native", "api", "runtime"},
     "blocks": {"_native", "config", "dispatch", "errors"},
     "macros": {"_native", "config", "errors", "runtime"},
     "children": {"api", "blocks", "errors", "runtime"},
-    "cli": {"commands", "errors", "launch"},
+    "bisecting": {"config", "errors", "launch"},
+    "cli": {"bisecting", "commands", "errors", "launch"},
     "commands": {"", "demo", "errors", "caches.store", "observe"},
-    "launch": {"api", "children", "errors"},
+    "launch": {"api", "children", "errors", "observe"},
     "demo": {"errors"},
     "__main__": {"cli"},
 }
@@ -63,6 +65,8 @@ FOREIGN = {
             "commands",
             "demo",
             "api",
+            "bisecting",
+            "debugging",
             "macros",
             "random",
         )
@@ -82,6 +86,7 @@ OPTIONAL = {
     "json",
     "code",
     "difflib",
+    "pdb",
 }
 
 

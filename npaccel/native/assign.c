@@ -254,5 +254,5 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
         npa_stretch_end(&s, kind == 2 ? NPA_ELEMENT : NPA_SMALL, bytes == SIZE_MAX ? 0 : bytes);
     }
     Py_XDECREF(v), Py_XDECREF(x);
-    return status;
+    return status == 0 && npa_stops > 0 && npa_stops_at(self) ? npa_stops_tell(Py_None) : status;
 }

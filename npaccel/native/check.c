@@ -3,6 +3,23 @@
 
 #include <string.h>
 
+int npa_check_every = 1;
+static bool comparing; /* in another thread: what runs meanwhile is left out */
+static unsigned passed;
+
+bool npa_check_due(void)
+{
+    return npa_check_mode && !comparing && passed++ % (unsigned)npa_check_every == 0;
+}
+
+/* check_busy(on): whether a run is being compared beside the program. */
+PyObject *npa_check_busy_py(PyObject *module, PyObject *on)
+{
+    (void)module;
+    comparing = PyObject_IsTrue(on) > 0;
+    Py_RETURN_NONE;
+}
+
 /* A copy that memory does not suffice for stays NULL. */
 void npa_contents_copy(npa_contents *c, bool after)
 {

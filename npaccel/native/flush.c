@@ -20,6 +20,7 @@ uint64_t npa_queue_commit(npa_request *r)
     npa_q.used += r->size;
     npa_q.backend = npa_backend_here();
     npa_count.requests++;
+    npa_until_count();
     r->rule->recorded++;
     uint64_t points = 1;
     for (int i = 0; i < r->ndim; i++) {
@@ -792,11 +793,11 @@ static void note_ran(int requests, int period, bool compiled, uint64_t before)
 }
 
 /* With the lock and the GIL: new references to the Program of the first requests and, where none is known
- * or check mode asks, to what they are. Neither: error set. */
-static void find_program(int requests, uint64_t backend, PyObject **program, PyObject **pending)
+ * or they are to be compared, to what they are. Neither: error set. */
+static void find_program(int requests, uint64_t backend, bool check, PyObject **program, PyObject **pending)
 {
     npa_key key;
-    if ((npa_check_mode && npa_foreign_settle(false) < 0) ||
+    if ((check && npa_foreign_settle(false) < 0) ||
         !npa_make_key(requests, with_place(backend, requests), &key)) {
         PyErr_NoMemory();
         return;
@@ -809,10 +810,10 @@ static void find_program(int requests, uint64_t backend, PyObject **program, PyO
     } else if (found != NULL || (*program = npa_rests_find(key.hash)) == NULL) {
         npa_count.plan_misses++;
     }
-    if (*program == NULL || npa_check_mode) {
+    if (*program == NULL || check) {
         *pending = npa_pending_take(requests, &key);
     }
-    if (*pending == NULL && npa_check_mode) {
+    if (*pending == NULL && check) {
         Py_CLEAR(*program);
     }
 }
@@ -822,6 +823,7 @@ static void set_error(void)
 {
     if (npa_copy_lost()) {
         PyErr_SetString(PyExc_RuntimeError, "data that lay on a device alone can't be brought back");
+        npa_shortage_tell(&(npa_shortage){.rule = NULL});
     } else {
         npa_lock();
         npa_shortage found = run.failed < 0 ? unseen : npa_shortage_of(&npa_q, run.failed, npa_q.nrequests);
@@ -846,17 +848,17 @@ static int flush_queue(bool rounds)
         }
         npa_collect_dead();
         uint64_t seen = generation;
-        bool going_on = run.stopped;
+        bool going_on = run.stopped || npa_until_loops();
         int round, requests = next_to_run(rounds, &round);
         if (requests == 0) {
             npa_unlock();
             break;
         }
         PyObject *program = going_on ? Py_NewRef(Py_None) : NULL, *pending = NULL;
+        bool check = !going_on && npa_check_due();
         if (!going_on) {
-            find_program(round > 0 ? round : requests, backend, &program, &pending);
+            find_program(round > 0 ? round : requests, backend, check, &program, &pending);
         }
-        bool check = npa_check_mode && pending != NULL;
         npa_unlock();
         if (program == NULL && pending != NULL) {
             program = npa_plan(pending, NULL);

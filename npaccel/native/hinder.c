@@ -6,7 +6,7 @@ enum { LEAST_LEFT = 256, VARIED = 512 }; /* calls until the next look */
 #define MOST_BETWEEN 20e-6 /* seconds; what lies between two calls that long is something else */
 
 static const char *const names[NPA_HINDRANCES] = {
-    [NPA_SMALL] = "small", [NPA_ELEMENT] = "element", [NPA_AT_ONCE] = "at once",
+    [NPA_SUBCLASS] = "subclass", [NPA_SMALL] = "small", [NPA_ELEMENT] = "element", [NPA_AT_ONCE] = "at once",
     [NPA_SLOWER] = "slower", [NPA_RARE] = "rare", [NPA_WRITTEN] = "written",
     [NPA_EXPORTED] = "exported", [NPA_WATCHED] = "watched", [NPA_STRICT] = "strict",
     [NPA_READ] = "read", [NPA_POINTER] = "pointer", [NPA_ASKED] = "asked", [NPA_FULL] = "full"};

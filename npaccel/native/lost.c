@@ -106,5 +106,6 @@ int npa_lost_error(PyArrayObject *array, const npa_buffer *b)
                      shape, PyArray_DESCR(array), device);
     }
     Py_XDECREF(shape), Py_XDECREF(device);
+    npa_shortage_tell(&(npa_shortage){.rule = NULL});
     return -1;
 }

@@ -37,7 +37,7 @@ static PyObject *macro_call(PyObject *self, PyObject *const *args, size_t nargs,
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
     PyObject *result = NULL;
     const char *why = "";
-    for (int i = 0; npa_here == NULL && !npa_check_mode && i < m->n; i++) {
+    for (int i = 0; npa_here == NULL && !npa_bodies_run() && i < m->n; i++) {
         npa_replay *r = (npa_replay *)Py_NewRef(m->variants[i]);
         int status = npa_replay_try(r, args, n, names, &result, &why);
         if (status != 0 && i > 0 && i < m->n && m->variants[i] == r) { /* none went meanwhile */

@@ -561,6 +561,7 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     npa_queue_limit = queue > 0 ? (int)queue : npa_queue_limit;
     npa_memory_limit = memory > 0 ? (size_t)memory : npa_memory_limit;
     npa_check_mode = check >= 0 ? check > 0 : npa_check_mode;
+    npa_check_every = check > 0 ? check : npa_check_every;
     npa_checks = checks >= 0 ? checks > 0 : npa_checks;
     if (threads >= 0) {
         npa_pool_threads((int)threads); /* 0: what affinity and quota allow */

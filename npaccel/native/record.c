@@ -105,6 +105,11 @@ bool npa_wants(const npa_value *values, int n)
     if (npa_here != NULL ? npa_section_wants(values, n) : npa_section_block_wants(values, n)) {
         return true;
     }
+    for (int k = 0; npa_stops > 0 && k < n; k++) {
+        if (values[k].array != NULL && PyArray_NDIM(values[k].array) > 0 && npa_stops_at(values[k].array)) {
+            return true;
+        }
+    }
     size_t threshold = npa_threshold_here();
     for (int k = 0; k < n; k++) {
         PyArrayObject *a = values[k].array;
@@ -431,6 +436,11 @@ static int enter_in_queue(draft *d, PyObject **results)
     if (npa_here != NULL) {
         return commit_in_section(d, results);
     }
+    bool over = npa_until_over();
+    if (over && npa_until_stop() < 0) {
+        draft_drop(d);
+        return -1;
+    }
     if (npa_q.nrequests == 0) {
         npa_hinder_found();
         npa_drop_garbage(); /* programs may be evaluated by faults alone */
@@ -512,7 +522,11 @@ static int enter_in_queue(draft *d, PyObject **results)
     }
     /* What must not stay pending runs before the call returns. */
     bool many = npa_q.small >= MOST_SMALL;
-    bool now = urgent || strict || many || npa_stepping > 0;
+    bool now = urgent || strict || many || npa_stepping > 0 || over;
+    for (int k = d->nin; npa_stops > 0 && k < d->nin + d->nout; k++) {
+        now |= d->arrays[k] != NULL && npa_stops_at(d->arrays[k]);
+    }
+    PyObject *name = d->rule->name;
     if (now) {
         npa_run_because(urgent || strict ? why : many ? NPA_FULL : NPA_ASKED);
     }
@@ -520,6 +534,12 @@ static int enter_in_queue(draft *d, PyObject **results)
         if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
             npa_queue_withdraw(serial);
         }
+        for (int k = 0; k < d->nout; k++) {
+            Py_CLEAR(results[k]);
+        }
+        return -1;
+    }
+    if (npa_stops > 0 && npa_stops_tell(name) < 0) {
         for (int k = 0; k < d->nout; k++) {
             Py_CLEAR(results[k]);
         }
@@ -549,7 +569,7 @@ static bool is_numpys(const draft *d)
 /* The draft becomes a request. Results are new references. As npa_record_map. */
 static int commit(draft *d, PyObject **results)
 {
-    d->numpys = is_numpys(d);
+    d->numpys = is_numpys(d) || npa_until_over();
     int before = npa_now(NPA_RECORDING), status = enter_in_queue(d, results);
     npa_now(before);
     return status;

@@ -157,6 +157,9 @@ extern size_t npa_threshold;
 extern int npa_queue_limit;
 extern size_t npa_memory_limit;
 extern bool npa_guard_on, npa_check_mode;
+extern int npa_check_every;                 /* of so many runs one is compared */
+bool npa_check_due(void);                   /* the next one is */
+PyObject *npa_check_busy_py(PyObject *module, PyObject *on);
 
 /* A flag of NumPy's own, in no header: see broadcast_arrays. */
 #define NPA_WARN_ON_WRITE ((int)(1u << 31))
@@ -258,6 +261,24 @@ PyObject *npa_profile_end(PyObject *module, PyObject *nothing);
 
 /* peek.c */
 extern __thread int npa_stepping;
+
+/* stops.c */
+extern int npa_stops;
+bool npa_stops_at(PyArrayObject *a); /* some of its memory is */
+int npa_stops_tell(PyObject *name);
+bool npa_bodies_run(void);
+PyObject *npa_stops_py(PyObject *module, PyObject *arrays);
+PyObject *npa_bodies_run_py(PyObject *module, PyObject *nothing);
+
+/* until.c */
+extern int64_t npa_until;
+void npa_until_count(void);
+bool npa_until_over(void);  /* the next operation is behind those that are recorded as ever */
+bool npa_until_loops(void); /* what is in the queue is */
+int npa_until_stop(void);
+PyObject *npa_until_py(PyObject *module, PyObject *args);
+PyObject *npa_until_counted_py(PyObject *module, PyObject *nothing);
+
 PyObject *npa_place_py(PyObject *module, PyObject *array);
 PyObject *npa_contents_py(PyObject *module, PyObject *which);
 PyObject *npa_stepping_py(PyObject *module, PyObject *on);
@@ -279,6 +300,7 @@ enum npa_hindrance {
     NPA_AT_ONCE,   /* large, and NumPy's at once, since it takes no longer */
     NPA_SLOWER,    /* the same, by a trial */
     NPA_RARE,      /* the same, since it was met too rarely */
+    NPA_SUBCLASS,  /* large ones of a class of its own, as memmap's */
     NPA_WRITTEN,   /* a run at once, since it writes memory that is not ours */
     NPA_EXPORTED,  /* since it writes memory that others hold a buffer on */
     NPA_WATCHED,   /* since it reads memory that others may change unseen */
@@ -448,11 +470,12 @@ typedef struct {
     npa_rule *rule; /* NULL: nothing is known but perhaps `bytes` */
     PyObject *code; /* borrowed */
     size_t bytes;
-    int lasti, type, ndim;
-    npy_intp shape[NPA_MAX_DIMS];
+    int lasti, type, ndim, nover;
+    npy_intp shape[NPA_MAX_DIMS], over[NPA_MAX_DIMS]; /* of the result; over which it runs */
 } npa_shortage;
 npa_shortage npa_shortage_of(npa_queue *q, int index, int n);
 void npa_shortage_error(const npa_shortage *s); /* sets MemoryError */
+void npa_shortage_tell(const npa_shortage *s); /* handlers of the error that is set */
 int npa_shortage_shown(PyArrayObject *array); /* sets MemoryError; -1 */
 bool npa_shortage_sure(double bytes);
 

@@ -517,12 +517,26 @@ static bool writes_others(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n)
            npa_range_find(PyArray_DATA((PyArrayObject *)args[u->nin])) == NULL;
 }
 
+/* The bytes of the largest array, of whatever class. */
+static size_t any_bytes(PyObject *const *args, Py_ssize_t n)
+{
+    size_t most = 0;
+    for (Py_ssize_t k = 0; k < n; k++) {
+        size_t bytes = PyArray_Check(args[k]) ? (size_t)PyArray_NBYTES((PyArrayObject *)args[k]) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 static PyObject *ufunc_looked_at(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
 {
     bool mine = false;
+    Py_ssize_t n = PyVectorcall_NARGS(nargs);
     npa_stretch s = npa_stretch_begin();
     PyObject *result = numpy_ufunc_call(self, args, nargs, names);
-    npa_stretch_end(&s, NPA_SMALL, most_bytes(args, PyVectorcall_NARGS(nargs), &mine));
+    size_t bytes = most_bytes(args, n, &mine), any = any_bytes(args, n);
+    bool others = any > bytes && any >= npa_threshold_here();
+    npa_stretch_end(&s, others ? NPA_SUBCLASS : NPA_SMALL, others ? any : bytes);
     return result;
 }
 
@@ -1511,6 +1525,9 @@ static PyObject *call_numpy(PyObject *module, PyObject *const *args, Py_ssize_t 
     PyObject *result = PyObject_Vectorcall(args[0], args + 1, (size_t)n - 1, names);
     npa_suspended--;
     npa_now(before);
+    if (npa_stops > 0 && npa_suspended == 0 && result != NULL && npa_stops_tell(Py_None) < 0) {
+        Py_CLEAR(result);
+    }
     return adopted_each(result);
 }
 
@@ -1596,6 +1613,11 @@ static PyMethodDef functions[] = {
     {"times", npa_times, METH_O, "Seconds per activity so far; whether to count from now on."},
     {"place", npa_place_py, METH_O, "Where an array of ours lies."},
     {"contents", npa_contents_py, METH_O, "A copy of what memory of ours holds now."},
+    {"check_busy", npa_check_busy_py, METH_O, "Whether a run is being compared in another thread."},
+    {"watch", npa_stops_py, METH_O, "Memory that is watched from now on."},
+    {"bodies_run", npa_bodies_run_py, METH_NOARGS, "Whether the bodies of sections run as they are."},
+    {"until", npa_until_py, METH_VARARGS, "Only so many operations are recorded from now on."},
+    {"until_counted", npa_until_counted_py, METH_NOARGS, "How many have been, with such a limit."},
     {"stepping", npa_stepping_py, METH_O, "Whether this thread runs each operation at its line."},
     {"profile_begin", npa_profile_begin, METH_NOARGS, "Count time by line and program from now on."},
     {"profile_end", npa_profile_end, METH_NOARGS, "What was counted."},

@@ -199,6 +199,7 @@ static int failed(const npa_replay *r, npa_frame *f, int done)
 {
     if (f->lost || npa_copy_lost()) {
         PyErr_SetString(PyExc_RuntimeError, "data that lay on a device alone can't be brought back");
+        npa_shortage_tell(&(npa_shortage){.rule = NULL});
         return -1;
     }
     int request = npa_program_request((npa_program *)r->program, done), n = f->q.nrequests;

@@ -18,6 +18,10 @@ npa_shortage npa_shortage_of(npa_queue *q, int index, int n)
     if (out == NULL || out->buffer < 0) {
         return s;
     }
+    s.nover = r->ndim;
+    for (int i = 0; i < r->ndim; i++) {
+        s.over[i] = (npy_intp)r->shape[i];
+    }
     bool folds = r->rule->kind == NPA_REDUCE || r->rule->kind == NPA_ARG;
     for (int i = 0; i < r->ndim; i++) {
         if (!folds || !(r->axes >> i & 1)) {
@@ -39,6 +43,29 @@ static void in_units(double bytes, char *text, size_t size)
     snprintf(text, size, unit == 0 ? "%.0f %s" : "%.2f %s", bytes, units[unit]);
 }
 
+/* Tell the handlers of the error that is set; what they raise replaces it. With the GIL, without the
+ * lock. */
+void npa_shortage_tell(const npa_shortage *s)
+{
+    PyObject *type, *error, *trace, *told = NULL;
+    PyErr_Fetch(&type, &error, &trace);
+    PyErr_NormalizeException(&type, &error, &trace);
+    PyObject *over = PyArray_IntTupleFromIntp(s->nover, s->over);
+    PyObject *result = PyArray_IntTupleFromIntp(s->ndim, s->shape);
+    if (npa_hook_plan != NULL && error != NULL && over != NULL && result != NULL) {
+        told = npa_without_us(PyObject_CallMethod(
+            npa_hook_plan, "failed", "OO(Oi)OO", error, s->rule != NULL ? (PyObject *)s->rule : Py_None,
+            s->code != NULL ? s->code : Py_None, s->lasti, over, result));
+    }
+    Py_XDECREF(over), Py_XDECREF(result);
+    if (told == NULL && PyErr_Occurred()) {
+        Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
+    } else {
+        PyErr_Restore(type, error, trace);
+    }
+    Py_XDECREF(told);
+}
+
 /* As NumPy says it, with the operation and the user's line. With the GIL, without the lock. */
 void npa_shortage_error(const npa_shortage *s)
 {
@@ -49,6 +76,7 @@ void npa_shortage_error(const npa_shortage *s)
                      s->bytes > 0 ? "Unable to allocate memory to show a result of %s, which is computed"
                                   : "Unable to allocate memory for what is pending",
                      size);
+        npa_shortage_tell(s);
         return;
     }
     bool reduces = s->rule->kind == NPA_REDUCE, scans = s->rule->kind == NPA_SCAN;
@@ -69,6 +97,7 @@ void npa_shortage_error(const npa_shortage *s)
                      s->rule->name, reduces ? ".reduce" : scans ? ".accumulate" : "", place, size, shape, descr);
     }
     Py_XDECREF(descr), Py_XDECREF(shape), Py_XDECREF(place);
+    npa_shortage_tell(s);
 }
 
 /* An array that is computed, but not even its pages can be moved to where it is looked at. */
@@ -84,6 +113,7 @@ int npa_shortage_shown(PyArrayObject *array)
                      size, shape, PyArray_DESCR(array));
     }
     Py_XDECREF(shape);
+    npa_shortage_tell(&(npa_shortage){.rule = NULL});
     return -1;
 }
 

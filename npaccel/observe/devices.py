@@ -71,7 +71,7 @@ class Devices:
     primitives: str
     system_calls: str
     accelerate: str
-    settings: Mapping[str, str | int]
+    settings: Mapping[str, str | float]
 
     def __str__(self) -> str:
         lines = [self.machine, "", *_table(self.devices), ""]

@@ -47,6 +47,7 @@ ON_ARRAYS: Final = {
     "at once": "does on arrays of {size} what NumPy does as fast",
     "slower": "does single operations on arrays of {size}, which NumPy was found to do as fast",
     "rare": "does something new each time, on arrays of {size} that NumPy is done with sooner",
+    "subclass": "works on a subclass of ndarray (memmap ...), of {size}, which stays NumPy's",
 }
 # Runs, by what began them.
 OF_RUNS: Final = {
@@ -67,7 +68,8 @@ REMEDIES: Final = {
     "at once": "nothing is lost there",
     "slower": "nothing is lost there",
     "rare": "nothing is lost there; it is recorded once it has come often enough",
-    "written": "have npaccel make that array (npaccel.asarray, or inside the block)",
+    "subclass": "work on np.asarray(x), or on a copy: np.array(x)",
+    "written": "work on npaccel.asarray(x, copy=True), and write it back behind the loop",
     "exported": "release the buffer (memoryview, ctypes ...) before",
     "watched": "work on a copy of that array",
     "strict": "have warnings raised elsewhere only",

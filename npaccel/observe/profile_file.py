@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from npaccel.errors import ProfileError
@@ -168,7 +168,7 @@ class Profile:
         """The source of a line, or ''."""
         return self.source.get(file, {}).get(line, "").strip()
 
-    def write(self, path: str | Path) -> None:
+    def write(self, path: str | os.PathLike[str]) -> None:
         """As a file; one that is there is replaced."""
         head = {
             FIRST_KEY: VERSION,
@@ -187,7 +187,8 @@ class Profile:
         rows.append({"end": len(rows)})
         texts = [json.dumps(row, separators=(",", ":")) for row in rows]
         try:
-            Path(path).write_text("\n".join(texts) + "\n", encoding="utf-8")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("\n".join(texts) + "\n")
         except OSError as error:
             raise ProfileError(f"{path}: the profile can't be written: {error.strerror}") from error
 
@@ -214,7 +215,7 @@ def _unpacked(texts: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[E
         yield Event(1e-9 * start, 1e-9 * ns, texts[what], texts[name], *rest)
 
 
-def read(path: str | Path) -> Profile:
+def read(path: str | os.PathLike[str]) -> Profile:
     """The profile in a file.
 
     Raises
@@ -222,7 +223,8 @@ def read(path: str | Path) -> Profile:
     ProfileError : there is no such file, or it is no profile, of another version or truncated.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
     except OSError as error:
         what = f"{path}: can't read a profile there: {error.strerror}; "
         raise ProfileError(what + "`npaccel profile SCRIPT` writes one") from error
@@ -247,7 +249,7 @@ def read(path: str | Path) -> Profile:
         raise _no_profile(path, f"a line is not as it was written ({error})") from error
 
 
-def _object(path: str | Path, row: str, number: int) -> dict[str, Any]:
+def _object(path: str | os.PathLike[str], row: str, number: int) -> dict[str, Any]:
     try:
         found = json.loads(row)
     except ValueError:
@@ -261,13 +263,13 @@ def _object(path: str | Path, row: str, number: int) -> dict[str, Any]:
     )
 
 
-def _no_profile(path: str | Path, why: str) -> ProfileError:
+def _no_profile(path: str | os.PathLike[str], why: str) -> ProfileError:
     return ProfileError(
         f"{path}: this is no profile of npaccel, {why}; `npaccel profile SCRIPT` writes one"
     )
 
 
-def _truncated(path: str | Path, rows: int) -> ProfileError:
+def _truncated(path: str | os.PathLike[str], rows: int) -> ProfileError:
     return ProfileError(
         f"{path}: this profile is cut off after {rows} lines; copy it again, or take it anew"
     )

@@ -8,16 +8,22 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from npaccel import _native
 from npaccel.errors import ProfileError
+from npaccel.later import later
 from npaccel.observe import profile as profiles
-from npaccel.observe import profile_text, usage
+from npaccel.observe import usage
 from npaccel.observe.profile import Counted
 from npaccel.observe.profile_file import Profile
+
+if TYPE_CHECKING:
+    from npaccel.observe import profile_text
+else:
+    profile_text = later("npaccel.observe.profile_text")
 
 __all__ = ["Profiling"]
 

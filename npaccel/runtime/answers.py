@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from npaccel import _native
 from npaccel.errors import BackendUnavailable, CompileError
+from npaccel.runtime import failures
 from npaccel.runtime.jobs import Reply
-from npaccel.runtime.smaller import CUT
+from npaccel.runtime.smaller import CUT, LOOPS
 from npaccel.runtime.stored import unpack_outcome
 from npaccel.runtime.tiers import Asked
+from npaccel.runtime.trace import decode
 
 if TYPE_CHECKING:
     from npaccel.runtime.engine import Engine
@@ -65,11 +67,13 @@ class Answers:
     def _steps(self, asked: Asked, reply: Reply) -> Iterator[None]:
         engine = self._engine
         engine.disk.folder()  # where the helper could not make it this says so
-        if reply.outcome is None:
-            engine._warn_once(CompileError(reply.error), reply.text)
-            return
         if reply.error:
-            engine._warn_once(CompileError(reply.error), reply.text, CUT)
+            number, kernel = reply.rejected
+            about = failures.of_kernel(decode(asked.requests), number, asked.sites, kernel)
+            instead = LOOPS if reply.outcome is None else CUT
+            engine._warn_once(CompileError(reply.error), reply.text, instead, about)
+        if reply.outcome is None:
+            return
         engine.kernels.compiled += reply.compiled
         engine.costs.note_compile(reply.requests, reply.seconds)
         for name, image in reply.images.items():

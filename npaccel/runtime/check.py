@@ -11,16 +11,16 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from cachetools import LRUCache
 
 from npaccel import _native
-from npaccel.errors import BackendUnavailable, CheckError, CompileError
-from npaccel.ir.nodes import KernelStep, Plan, Request, Trace, View
+from npaccel.errors import BackendUnavailable, CompileError
+from npaccel.ir.nodes import Kernel, KernelStep, Plan, Request, Trace, View
 from npaccel.ir.passes import plan
 from npaccel.ir.reference.requests import kept, run_request, show
 from npaccel.ir.scalar import item_size
@@ -29,6 +29,7 @@ from npaccel.runtime.splitting import Launch, Part, dense, orders, run_part, spl
 from npaccel.runtime.tolerance import (
     Inputs,
     differences,
+    far,
     is_folded,
     is_rounded,
     loosely,
@@ -36,9 +37,8 @@ from npaccel.runtime.tolerance import (
     unlike,
 )
 from npaccel.runtime.trace import decode
-from npaccel.runtime.warn import line_of
 
-__all__ = ["Checker", "State"]
+__all__ = ["Checker", "Difference", "State"]
 
 Array = np.ndarray[Any, Any]
 Memory = dict[int, Array]
@@ -54,23 +54,51 @@ class State:
     """The trace about to run, and the bytes of its buffers before.
 
     code : gives what is compiled of a kernel, by the backend in force; None: NumPy's loops run it
+    scale : how far floats may be off besides rounding, as a part of NumPy's value
     """
 
     trace: Trace
     memory: Memory
     sites: Sequence[tuple[Any, int]]
     code: Code | None
+    scale: float = 0.0
 
     @classmethod
     def before(
-        cls, pending: _native.Pending, contents: Sequence[bytes | None], code: Code | None
+        cls,
+        pending: _native.Pending,
+        contents: Sequence[bytes | None],
+        code: Code | None,
+        scale: float = 0.0,
     ) -> State:
         """Of requests, with the bytes of their buffers."""
         memory = {
             index: np.frombuffer(bytearray(content or b""), dtype="u1")
             for index, content in enumerate(contents)
         }
-        return cls(decode(pending), memory, pending.sites, code)
+        return cls(decode(pending), memory, pending.sites, code, scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A result that NumPy has otherwise: the first such element, how many there are, of how many.
+
+    why : where it was found.
+    plan : that of the run.
+    kernel : what computes it there; None: NumPy's loop has.
+    dropped : nothing can see it, so the run has not computed it.
+    """
+
+    request: Request
+    index: tuple[int, ...]
+    seen: Any
+    expected: Any
+    count: int
+    size: int
+    why: str
+    plan: Plan
+    kernel: Kernel | None
+    dropped: bool
 
 
 class Checker:
@@ -100,32 +128,31 @@ class Checker:
         state: State,
         contents: Sequence[bytes | None],
         looped: Mapping[tuple[int, int], bytes | None],
-    ) -> None:
-        """Compare what a run computed.
+    ) -> Iterator[Difference]:
+        """Compare what a run computed; what differs, each operation on the inputs that it had.
 
         Parameters
         ----------
         contents : what each buffer holds after it; None: nobody can see it.
         looped : by request and output what NumPy's loops made, in C order; None: not known
-
-        Raises
-        ------
-        CheckError : names operation, line, index and both values of the first difference, in
-            program order.
         """
         loops = _loop_results(state.trace, looped)
+        if len(loops) == len(state.trace.requests):  # no kernel has computed anything
+            state = dataclasses.replace(state, code=None)
+        planned = self._plan(state.trace)
         rounded = any(is_rounded(request) for request in state.trace.requests)
-        usual = orders(self._plan(state.trace), state.trace) if rounded else {}
+        usual = orders(planned, state.trace) if rounded else {}
+        reporter = _Reporter(state.scale, planned, {} if state.code is None else _kernels(planned))
         loose: set[int] = set()  # buffers in which another order of a sum may show
         for part in split(state.trace, self._limit()):
-            planned, results = self._run(part, state, loops)
-            here = orders(planned, part.trace)
+            again, results = self._run(part, state, loops)
+            here = orders(again, part.trace)
             for number, request, made in zip(part.numbers, part.requests, results, strict=True):
-                _compare_request(state, request, made, looped=number not in here)
+                yield from _compare_request(state, request, made, reporter, number not in here)
                 order = usual.get(request.index, here.get(number))
                 other_loop = (request.index in loops) != (number not in here)
                 _note_loose(request, loose, other_loop=other_loop, other=order != here.get(number))
-        _compare_contents(state, contents, loose)
+        yield from _compare_contents(state, contents, loose, reporter)
 
     def _run(
         self, part: Part, state: State, loops: Mapping[int, list[Array]]
@@ -172,7 +199,33 @@ def _note_loose(request: Request, loose: set[int], *, other_loop: bool, other: b
         loose.update(view.buffer for view in request.outputs)
 
 
-def _compare_request(state: State, request: Request, made: list[Array], *, looped: bool) -> None:
+class _Reporter(NamedTuple):
+    scale: float
+    plan: Plan
+    kernels: Mapping[int, Kernel]  # by request
+
+    def differences(
+        self, request: Request, seen: Array, expected: Array, wrong: Array, why: str
+    ) -> Iterator[Difference]:
+        if self.scale > 0:
+            wrong = wrong & far(seen, expected, self.scale)
+        if wrong.any():
+            index = tuple(int(i) for i in np.argwhere(wrong)[0])
+            values = seen[index], expected[index]
+            count, kernel = int(wrong.sum()), self.kernels.get(request.index)
+            dropped = request.index in self.plan.dropped
+            found = request, index, *values, count, wrong.size, why, self.plan, kernel, dropped
+            yield Difference(*found)
+
+
+def _kernels(planned: Plan) -> dict[int, Kernel]:
+    steps = [step for step in planned.steps if isinstance(step, KernelStep)]
+    return {number: step.kernel for step in steps for number in step.requests}
+
+
+def _compare_request(
+    state: State, request: Request, made: list[Array], reporter: _Reporter, looped: bool
+) -> Iterator[Difference]:
     """Compare with NumPy on the inputs in `state.memory`, where then lies what was made."""
     memory = state.memory
     inputs = _inputs(request, memory, looped=looped) if is_rounded(request) else None
@@ -184,8 +237,7 @@ def _compare_request(state: State, request: Request, made: list[Array], *, loope
             wrong = unlike(found, expected)
         else:
             wrong = differences(request, output, inputs, found, expected)
-        if wrong.any():
-            raise CheckError(_report(state, request, found, expected, wrong, ALONE))
+        yield from reporter.differences(request, found, expected, wrong, ALONE)
     for output, found in enumerate(made):
         view, shape = kept(request, request.outputs[output])
         show(view, shape, memory[view.buffer])[...] = found
@@ -224,12 +276,15 @@ def _in_loop(request: Request, memory: Memory) -> list[Array]:
 
 
 def _compare_contents(
-    state: State, contents: Sequence[bytes | None], loose: Collection[int]
-) -> None:
+    state: State,
+    contents: Sequence[bytes | None],
+    loose: Collection[int],
+    reporter: _Reporter,
+) -> Iterator[Difference]:
     """Compare what the run left with what lies in `state.memory`, element by element with the last
     request that wrote it."""
     covered: dict[int, Array] = {}
-    found = ""
+    found: list[Difference] = []
     for request in reversed(state.trace.requests):
         for written in request.outputs:
             content = contents[written.buffer]
@@ -243,10 +298,8 @@ def _compare_contents(
             differ = loosely if view.buffer in loose else unlike
             wrong = differ(seen, expected) & ~later
             later[...] = True
-            if wrong.any():
-                found = _report(state, request, seen, expected, wrong, FUSED)
-    if found:
-        raise CheckError(found)
+            found.extend(reporter.differences(request, seen, expected, wrong, FUSED))
+    yield from reversed(found)
 
 
 def _marks(view: View) -> View:
@@ -254,16 +307,3 @@ def _marks(view: View) -> View:
     size = item_size(view.dtype)
     strides = tuple(stride * size for stride in view.strides)
     return View(view.buffer, "b1", view.offset * size, strides)
-
-
-def _report(
-    state: State, request: Request, seen: Array, expected: Array, wrong: Array, why: str
-) -> str:
-    index = tuple(int(i) for i in np.argwhere(wrong)[0])
-    code, lasti = state.sites[request.index]
-    where = f"{code.co_filename}:{line_of(code, lasti)}" if code is not None else "unknown line"
-    return (
-        f"check: {request.op} at {where} differs from the reference at index {index}: "
-        f"{seen[index]!r} instead of {expected[index]!r} ({int(wrong.sum())} of {wrong.size} "
-        f"elements); {why}"
-    )

@@ -51,7 +51,7 @@ class Device:
         store: Callable[[], Store | None],
         identity: Callable[[], str],
         limit: int,
-        tell: Callable[[str], None],
+        tell: Callable[..., None],
     ) -> None:
         self.name, self.owner = name, owner
         self.lost = ""
@@ -77,19 +77,20 @@ class Device:
             return self.kernels.get(kernel)[1], self._backend().name
         except BackendUnavailable as error:
             self.lost = str(error)
-            self._tell(f"{error}; kernels run with {HOST} instead")
+            self._tell(f"{error}; kernels run with {HOST} instead", error)
         except Unsupported as error:
             self._refused[kernel.name] = str(error)
         except CompileError as error:
             if len(info.requests) > 1 and not isinstance(error, BuildTimeout):
                 raise
             self._refused[kernel.name] = str(error)
-            self._tell(f"{error}; the kernel runs with {HOST} instead")
+            self._tell(f"{error}; the kernel runs with {HOST} instead", error, kernel.name)
         return None, self.lost or self._refused[kernel.name]
 
     def note_failure(self, error: int) -> None:
         """A launch failed: the kernel is not tried again, after some not even the device."""
         self._failures += 1
-        self._tell(f"{self.name}: a launch failed with error {error}; it ran with {HOST} instead")
+        failed = BackendUnavailable(f"{self.name}: a launch failed with error {error}")
+        self._tell(f"{failed}; it ran with {HOST} instead", failed)
         if self._failures >= PATIENCE:
             self.lost = f"{self.name}: {self._failures} launches failed"

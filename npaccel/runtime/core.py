@@ -32,7 +32,7 @@ class Core:
             nursery_bytes=config.nursery,
             threads=config.threads,
             guard=int(config.guard == "on"),
-            check=int(config.check == "compute"),
+            check=int(config.check_every) if config.check != "off" else 0,
             checks=int(config.checks == "on"),
         )
         _native.trials(config.tiering == "adaptive")

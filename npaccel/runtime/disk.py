@@ -68,7 +68,7 @@ class Disk:
         if self._store is not None:
             self._store.tidy()
 
-    def _changed(self, name: str, value: str | int) -> None:
+    def _changed(self, name: str, value: str | float) -> None:
         if name in ("cache", "cache_dir", "cache_limit"):
             self.note_hits()
             self._store = None

@@ -10,9 +10,10 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
@@ -23,12 +24,14 @@ from npaccel.backends.registry import HOST, is_device
 from npaccel.caches.habits import Habit
 from npaccel.caches.trace import TraceCache
 from npaccel.config import Config
-from npaccel.errors import BackendUnavailable, CompileError
-from npaccel.later import Once, later, stand_in
+from npaccel.errors import BackendUnavailable, CompileError, Failure
+from npaccel.later import Once, later
+from npaccel.runtime import failures
 from npaccel.runtime.answers import Answers
 from npaccel.runtime.auto import REVIEW_RUNS, REVIEW_S, Auto, Estimate
 from npaccel.runtime.choice import Device
 from npaccel.runtime.collector import uncollected
+from npaccel.runtime.comparing import Comparing
 from npaccel.runtime.core import Core
 from npaccel.runtime.cost import Costs
 from npaccel.runtime.disk import Disk
@@ -50,7 +53,7 @@ from npaccel.runtime.program import (
     single_requests,
 )
 from npaccel.runtime.section_code import ONLY_NUMPY
-from npaccel.runtime.smaller import CUT, Made, cut_until
+from npaccel.runtime.smaller import CUT, LOOPS, Made, cut_until, first_rejected
 from npaccel.runtime.stored import (
     Found,
     Outcome,
@@ -71,7 +74,6 @@ else:
     nodes = later("npaccel.ir.nodes")
     text = later("npaccel.ir.text")
     passes = later("npaccel.ir.passes")
-    checks = later("npaccel.runtime.check")
 
 __all__ = ["Engine"]
 
@@ -90,7 +92,6 @@ LONGEST_S = 10.0  # to wait for another thread's planning
 PREPARED_BYTES = 128 << 20
 PREPARING_S = 4e-3
 RULES_S = 2e-3
-LOOPS = "the requests run with NumPy's own loops instead"
 
 
 class Engine:
@@ -128,7 +129,7 @@ class Engine:
         self._backend_in_force = backend
         self._faults_before: dict[str, int] = {}
         self._warned: set[str] = set()
-        self.checker = stand_in(Once(lambda: checks.Checker(lambda: int(config.memory_limit))))
+        self.comparing = Comparing(config, self.backend)
         config.subscribe(self._changed)
 
     # One thread at a time plans, changes settings and hears the helper. The core's lock is never
@@ -224,7 +225,11 @@ class Engine:
         if not (tiers.busy or self.answers.busy) and (missing or tiers.pays(sequence, pending)):
             sequence.unlike += missing
             named = self._name(pending, sequence)
-            if not tiers.ask(sequence, lambda number: self._job(number, pending, named)):
+
+            def job(number: int) -> Job:
+                return self._job(number, pending, named)
+
+            if not tiers.ask(sequence, job, None, pending.sites):
                 return self._compile(pending, named)
         return tiers.single(sequence, pending)
 
@@ -272,7 +277,7 @@ class Engine:
             try:
                 known = self._compile(pending, device=self.machines.device(chosen))
             except BackendUnavailable as error:
-                self._tell_once(f"{error}; kernels run with llvm instead")
+                self._tell_once(f"{error}; kernels run with llvm instead", error)
                 known = None
             if known is None or not any(s.backend == chosen for s in known.info.plan_info().steps):
                 self.auto.refuse(chosen)
@@ -316,7 +321,9 @@ class Engine:
 
         try:
             instead = f"kernels run with {HOST} instead" if device is not None else LOOPS
-            (made, program), planned, cuts, _ = self.made(trace, planned, make, instead)
+            (made, program), planned, cuts, _ = self.made(
+                trace, planned, make, instead, pending.sites
+            )
         except (CompileError, BackendUnavailable) as error:
             if device is not None:
                 return self._compile(pending, name, kernel)
@@ -349,18 +356,24 @@ class Engine:
         planned: nodes.Plan,
         make: Callable[[nodes.Plan], Built],
         instead: str = LOOPS,
+        sites: failures.Sites = (),
     ) -> Made[Built]:
         """What `make` makes of the plan, or of one with smaller kernels; the user is told then, and
-        where it raises."""
+        where it raises. sites: of the operations; empty: unknown."""
+
+        def warn(error: CompileError | BackendUnavailable, instead: str) -> None:
+            dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
+            number, kernel = first_rejected(error, planned)
+            about = failures.of_kernel(trace, number, sites, kernel)
+            self._warn_once(error, dump, instead, about)
+
         try:
             found = cut_until(trace, planned, make)
         except (CompileError, BackendUnavailable) as error:
-            dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
-            self._warn_once(error, dump, instead)
+            warn(error, instead)
             raise
         if found.rejected is not None:
-            dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
-            self._warn_once(found.rejected, dump, CUT)
+            warn(found.rejected, CUT)
         return found
 
     def _known(self, pending: Pending) -> _native.Program | None:
@@ -422,16 +435,18 @@ class Engine:
         after: list[bytes | None],
         looped: dict[tuple[int, int], bytes],
     ) -> None:
-        """In check mode, after a run: compare with the reference; raises CheckError."""
+        """In check mode, after a run: compare it with the reference; raises CheckError."""
+        self.comparing.settle()  # what is compared beside may wait for our lock
         with self._alone():
-            state = checks.State.before(pending, before, self._code(pending))
-            self.checker.compare(state, after, looped)
+            code, name = self._code(pending)
+            self.comparing.compare(pending, before, after, looped, code, name)
 
-    def _code(self, pending: Pending) -> checks.Code | None:
-        """What gives check mode the code of kernels, of the backend in force; None: no kernels."""
+    def _code(self, pending: Pending) -> tuple[checks.Code | None, str]:
+        """What gives check mode the code of kernels, of the backend in force, and its name; None:
+        no kernels."""
         name = self._backend_for(pending)
         if name == "numpy":
-            return None
+            return None, name
         resident = pending.residence if name == "auto" else None
         name = resident[0][1] if resident else name
         device = self.machines.device(name) if is_device(name) else None
@@ -439,10 +454,11 @@ class Engine:
         def code(step: nodes.KernelStep) -> Any:
             info = StepInfo(step.requests, step.kernel, step.extents, 0, 0, name)
             # A device that does not see the host's memory is compared with the host's code.
-            found = device and self.machines.shares(name) and device.place(step.kernel, info)[0]
-            return found or self.kernels.get(step.kernel)[1]
+            with self._alone():
+                found = device and self.machines.shares(name) and device.place(step.kernel, info)[0]
+                return found or self.kernels.get(step.kernel)[1]
 
-        return code
+        return code, HOST if device is None else name
 
     def preview(self, pending: Pending) -> PlanInfo:
         """What they would run as; compiles and runs nothing."""
@@ -453,11 +469,11 @@ class Engine:
 
     # Settings.
 
-    def _changed(self, name: str, value: str | int) -> None:
+    def _changed(self, name: str, value: str | float) -> None:
         with self._alone():
             self._change(name, value)
 
-    def _change(self, name: str, value: str | int) -> None:
+    def _change(self, name: str, value: str | float) -> None:
         if name == "backend":  # first, since it may fail, and what is pending may run below
             self._choose_backend(str(value))
         self._apply()
@@ -554,12 +570,24 @@ class Engine:
         """What a run takes on each backend of which that is known."""
         return self.auto.estimates(info, program)
 
-    def _tell_once(self, words: str) -> None:
+    def _tell_once(self, words: str, error: Exception | None = None, kernel: str = "") -> None:
+        """error : what a device failed at, whose text begins with its name."""
         if words not in self._warned:
             self._warned.add(words)
-            tell(words)
+            backend = str(error).partition(": ")[0]
+            if error is None or not failures.dealt_with(
+                Failure(error, kernel=kernel, backend=backend, goes_on=True)
+            ):
+                tell(words)
 
-    def _warn_once(self, error: Exception, dumped: str, instead: str = LOOPS) -> None:
+    def _warn_once(
+        self,
+        error: Exception,
+        dumped: str,
+        instead: str = LOOPS,
+        about: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """about : what a Failure has of the operation."""
         if str(error) in self._warned:
             return
         self._warned.add(str(error))
@@ -569,7 +597,10 @@ class Engine:
             "w", prefix="npaccel-", suffix=".ir", delete=False
         ) as dump:
             dump.write(dumped)
-        warn_user(f"{error}; {instead}; their IR is in {dump.name}")
+        backend = str(error).partition(": ")[0]
+        failure = Failure(error, **about, backend=backend, goes_on=True, files=(dump.name,))
+        if not failures.dealt_with(failure):
+            warn_user(f"{error}; {instead}; their IR is in {dump.name}")
 
     def stats(self, *, reset: bool = False) -> dict[str, Any]:
         """Counters of the C core and of this engine."""
@@ -592,10 +623,11 @@ class Engine:
         counts["tier0_runs"] = self.tiers.runs + unasked
         counts["kernels_loaded"] = sum(kernels.loaded for kernels in compilers)
         counts["plans_moved"] = self.filled
+        counts["checked_runs"] = self.comparing.compared
         counts["traces"] = len(self.traces)
         if reset:
             self.tiers.runs = 0
             for kernels in compilers:
                 kernels.compiled = kernels.loaded = 0
-            self.filled = 0
+            self.filled = self.comparing.compared = 0
         return counts

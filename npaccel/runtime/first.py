@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from npaccel import _native
 from npaccel.config import Config
-from npaccel.later import Once
+from npaccel.later import Once, later
 
 if TYPE_CHECKING:
+    from npaccel.runtime import failures, watching
     from npaccel.runtime.engine import Engine
     from npaccel.runtime.helper import Helper
     from npaccel.runtime.tiers import Ran
+else:
+    failures = later("npaccel.runtime.failures")
+    watching = later("npaccel.runtime.watching")
 
 __all__ = ["FirstRuns"]
 
@@ -46,6 +50,21 @@ class FirstRuns:
 
     def __call__(self, pending: _native.Pending) -> _native.Program:
         return self._early(pending) or self._engine()(pending)
+
+    def failed(
+        self,
+        error: Exception,
+        rule: Any,
+        site: failures.Site,
+        shape: tuple[int, ...],
+        result: tuple[int, ...],
+    ) -> None:
+        """What the C core calls where it raises an error; as `failures.told`."""
+        failures.told(error, rule, site, shape, result, str(self._config.backend))
+
+    def watched(self, name: str | None) -> None:
+        """What the C core calls once watched memory may have been written, by that operation."""
+        watching.look(name)
 
     def touched(self, pending: _native.Pending) -> _native.Program:
         """What a touch ran: so does the next one."""

@@ -51,6 +51,7 @@ class Reply(NamedTuple):
     compiled : how many kernels were compiled, not found on disk.
     seconds, requests : how long it took, for how many requests.
     text : with an error, the trace and its (first) plan to read.
+    rejected : with an error, the first request of the kernel that was rejected first, and its name.
     pattern : a packed Pattern of it and its structure's name, if there is one; None instead of
         the first where it is on disk.
     """
@@ -64,3 +65,4 @@ class Reply(NamedTuple):
     error: str = ""
     text: str = ""
     pattern: tuple[str, bytes | None] | None = None
+    rejected: tuple[int, str] = (-1, "")

@@ -41,7 +41,7 @@ class Machines:
         folder: Callable[[], str],
         identity: Callable[[], str],
         processor: Callable[[], str],
-        tell: Callable[[str], None],
+        tell: Callable[..., None],
     ) -> None:
         self._config = config
         self._store = store

@@ -37,6 +37,7 @@ MOST_EARLY: Final = 16
 OTHER, DONE, BODY = range(3)
 UNFIT: Final = "the recording did not fit its own arguments"
 CHECK_MODE: Final = "check mode runs every request by itself"
+LOOKED_AT: Final = "each operation is looked at"
 
 
 class Sections:
@@ -73,7 +74,7 @@ class Sections:
         """Per section what `Section.stats` has."""
         return {section.where: section.stats() for section in list(self.known)}
 
-    def _changed(self, name: str, value: str | int) -> None:
+    def _changed(self, name: str, value: str | float) -> None:
         self.cache.limit = self.config.macro_cache
         self.cache.shrink()
         if name in ("backend", "threads", "threshold", "guard", "tiering", "device_memory"):
@@ -184,8 +185,9 @@ class Section:
             return self._inline(args, kwargs)
         if why:
             return self._run_body(args, kwargs, why)
-        if self.sections.config.check != "off":
-            return self._run_body(args, kwargs, CHECK_MODE)
+        if _native.bodies_run():
+            checked = self.sections.config.check != "off"
+            return self._run_body(args, kwargs, CHECK_MODE if checked else LOOKED_AT)
         if not _native.guarded():
             self.sections.code.tell_unguarded()
             return self._run_body(args, kwargs, "the guard is off")

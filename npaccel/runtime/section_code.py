@@ -136,13 +136,14 @@ class SectionCode:
     def _compile(self, words: Words, device: Device | None = None) -> Code:
         engine, trace = self._engine, decode(words)
         planned = passes.plan(trace, wraps=device is None)
+        sites = getattr(words, "sites", ())
 
         def make(planned: nodes.Plan) -> Built:
             kernels, streams = engine.kernels.get, engine._streams
             return build(trace, planned, kernels, engine.threads, streams, device)
 
         try:
-            (made, program), planned, _, _ = engine.made(trace, planned, make)
+            (made, program), planned, _, _ = engine.made(trace, planned, make, sites=sites)
         except (CompileError, BackendUnavailable) as error:
             if device is not None:
                 return self._compile(words)

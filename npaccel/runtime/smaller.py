@@ -15,13 +15,14 @@ else:
     nodes = later("npaccel.ir.nodes")
     passes = later("npaccel.ir.passes")
 
-__all__ = ["CUT", "Made", "Rejected", "cut_until"]
+__all__ = ["CUT", "LOOPS", "Made", "Rejected", "cut_until", "first_rejected"]
 
 T = TypeVar("T")
 # Thirteen are enough for 4096 requests by halves, and as many for each that is rejected alone.
 ATTEMPTS = 65
 PATIENCE_S = 30.0
 CUT = "the kernel was cut into smaller ones"
+LOOPS = "the requests run with NumPy's own loops instead"
 
 
 class Rejected(CompileError):
@@ -39,6 +40,16 @@ class Made(NamedTuple, Generic[T]):
     plan: nodes.Plan
     cuts: dict[int, passes.Cut]
     rejected: Rejected | None
+
+
+def first_rejected(error: Exception, planned: nodes.Plan) -> tuple[int, str]:
+    """The first operation of the first kernel of that plan that was rejected, and its name; -1 and
+    "" where no kernel was."""
+    if not isinstance(error, Rejected):
+        return -1, ""
+    number = min(error.kernels[0][0])
+    kernels = (step for step in planned.steps if isinstance(step, nodes.KernelStep))
+    return number, next((step.kernel.name for step in kernels if number in step.requests), "")
 
 
 def cut_until(trace: nodes.Trace, planned: nodes.Plan, make: Callable[[nodes.Plan], T]) -> Made[T]:

@@ -17,6 +17,7 @@ from cachetools import LRUCache
 from npaccel import _native
 from npaccel.later import Once
 from npaccel.runtime.cost import POINT_S, Costs
+from npaccel.runtime.failures import Sites
 from npaccel.runtime.helper import Helper
 from npaccel.runtime.jobs import Job, Kept, kept
 from npaccel.runtime.trace import Requests
@@ -106,12 +107,13 @@ class Sequence:
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A job that the helper has: requests, and of which sequence; the macro section's `Waiting`,
-    if it is one's, and else the job."""
+    if it is one's, and else the job; where the program has them, as far as that is known."""
 
     requests: Requests
     sequence: Sequence
     section: Any = None
     job: Job | None = None
+    sites: Sites = ()
 
 
 class Tiers:
@@ -181,15 +183,21 @@ class Tiers:
         sequence.moved += 1
         return LOOKING if sequence.moved % LOOK_EVERY == 0 else ""
 
-    def ask(self, sequence: Sequence, job: Callable[[int], Job], section: Any = None) -> bool:
-        """Have requests compiled; False: there is no helper."""
+    def ask(
+        self,
+        sequence: Sequence,
+        job: Callable[[int], Job],
+        section: Any = None,
+        sites: Sites = (),
+    ) -> bool:
+        """Have requests compiled; False: there is no helper. sites: of the requests."""
         self._number += 1
         number = self._number
         asked = job(number)
         if not self._helper().ask(number, asked):
             return False
         own = asked if section is None else None
-        self._jobs[number] = Asked(asked.requests, sequence, section, own)
+        self._jobs[number] = Asked(asked.requests, sequence, section, own, sites)
         sequence.asked = True
         return True
 

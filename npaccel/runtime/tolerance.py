@@ -15,6 +15,7 @@ from npaccel.ir.special import SPECIAL
 __all__ = [
     "Inputs",
     "differences",
+    "far",
     "is_folded",
     "is_rounded",
     "loosely",
@@ -87,6 +88,15 @@ def unlike(seen: Array, expected: Array) -> Array:
     if seen.dtype.kind in "fc" and wrong.any():
         wrong = np.asarray(wrong & ~(np.isnan(seen) & np.isnan(expected)))
     return wrong
+
+
+def far(seen: Array, expected: Array, scale: float) -> Any:
+    """Where floats are more than that part of the expected value away; others where they differ."""
+    wrong = unlike(seen, expected)
+    if seen.dtype.kind not in "fc":
+        return wrong
+    with np.errstate(all="ignore"):
+        return wrong & ~(np.abs(seen - expected) <= np.abs(expected) * scale)
 
 
 def loosely(seen: Array, expected: Array) -> Any:

@@ -11,7 +11,16 @@ from typing import Any
 from npaccel.errors import NpaccelWarning
 from npaccel.ir.kinds import FlagKind, Kind
 
-__all__ = ["WORDS", "issue", "line_of", "runtime_warnings", "tell", "text_of", "warn_user"]
+__all__ = [
+    "WORDS",
+    "is_internal",
+    "issue",
+    "line_of",
+    "runtime_warnings",
+    "tell",
+    "text_of",
+    "warn_user",
+]
 
 # In the order in which NumPy reports several flags of one call.
 WORDS = (
@@ -90,7 +99,7 @@ def runtime_warnings() -> str:
 def warn_user(text: str) -> None:
     """Issue an NpaccelWarning at the line of the first caller outside npaccel and NumPy."""
     level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and _is_internal(frame):
+    while frame.f_back is not None and is_internal(frame):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, NpaccelWarning, stacklevel=level)
 
@@ -102,5 +111,6 @@ def tell(text: str) -> None:
         warn_user(text)
 
 
-def _is_internal(frame: types.FrameType) -> bool:
+def is_internal(frame: types.FrameType) -> bool:
+    """Whether its code is npaccel's or NumPy's."""
     return str(frame.f_globals.get("__name__")).partition(".")[0] in ("npaccel", "numpy")

@@ -27,7 +27,7 @@ from npaccel.runtime.jobs import Job, Reply
 from npaccel.runtime.kernels import Image, kernel_key, pack_image, unpack_image
 from npaccel.runtime.patterns import Pattern, pack_pattern, pattern_of
 from npaccel.runtime.program import Draft, Streams, draft
-from npaccel.runtime.smaller import cut_until
+from npaccel.runtime.smaller import cut_until, first_rejected
 from npaccel.runtime.stored import Outcome, StoredPrograms, pack_outcome
 from npaccel.runtime.trace import decode
 
@@ -80,8 +80,11 @@ class Worker:
             found = cut_until(trace, planned, make)
         except NpaccelError as error:
             dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
-            return Reply(job.number, None, {}, 0, 0.0, count, str(error), dump)
+            rejected = first_rejected(error, planned)
+            return Reply(job.number, None, {}, 0, 0.0, count, str(error), dump, None, rejected)
+        rejected = -1, ""
         if found.rejected is not None:
+            rejected = first_rejected(found.rejected, planned)
             dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
         planned = found.plan
         positions = tuple(number for pair in planned.consumed for number in pair)
@@ -107,6 +110,7 @@ class Worker:
             str(found.rejected or ""),
             dump,
             pattern,
+            rejected,
         )
 
     def _pattern(self, job: Job, made: Pattern | None) -> tuple[str, bytes | None] | None:

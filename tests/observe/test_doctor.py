@@ -64,6 +64,21 @@ CAUSES = {
         for i in range(100):
             a = np.sqrt(a)  # here
         """,
+    "writes in place into memory that is not npaccel's, 1 operation at a time: work on npaccel": """
+        import ctypes
+        memory = (ctypes.c_double * 1_000_000)()  # of a C library
+        a = np.frombuffer(memory)
+        for i in range(200):
+            a += 0.5  # here
+        """,
+    "works on a subclass of ndarray (memmap ...), of 7.6 MiB, which stays NumPy's: work": """
+        import tempfile
+        file = tempfile.TemporaryFile()
+        a = np.memmap(file, "f8", "w+", shape=(1_000_000,))
+        a[:] = 1.0
+        for i in range(300):
+            a += 0.5  # here
+        """,
     "arrays of Python objects stay NumPy's": """
         a = np.array([1, 2, 3] * 100_000, dtype=object)
         for i in range(20):

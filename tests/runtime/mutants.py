@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,7 @@ from npaccel import _native
 from npaccel.api import _engine
 from npaccel.ir import copying, ops
 
-__all__ = ["mutate"]
+__all__ = ["mutate", "wrong"]
 
 
 def _forget() -> None:
@@ -24,27 +25,37 @@ def _forget() -> None:
     _engine.traces.clear()
     _engine.patterns.clear()
     _engine.tiers.forget()
-    _engine.checker.clear()
+    _engine.comparing.checker.clear()
     _engine._streams.clear()
+
+
+def _change(patch: pytest.MonkeyPatch, name: str, kind: str, changes: dict[str, Any]) -> None:
+    if name == "copy":
+        changed = dataclasses.replace(copying.COPIES[kind], **changes)
+        patch.setattr(ops, "COPIES", {**copying.COPIES, kind: changed})
+    else:
+        table = ops._TABLE
+        changed = dataclasses.replace(table[name, kind], **changes)
+        patch.setattr(ops, "_TABLE", MappingProxyType({**table, (name, kind): changed}))
+    _forget()
+
+
+@contextmanager
+def wrong(name: str, kind: str, **changes: Any) -> Iterator[None]:
+    """The row of operation `name` for loops of `kind` with these changes, in the block; of a copy,
+    `kind` is the dtype that it makes. The cache on disk has to be off."""
+    _forget()
+    with pytest.MonkeyPatch.context() as patch:
+        _change(patch, name, kind, changes)
+        yield
+    _forget()
 
 
 @pytest.fixture
 def mutate(monkeypatch: pytest.MonkeyPatch, setting: Any) -> Iterator[Any]:
-    """mutate(name, kind, **changes): the row of operation `name` for loops of `kind` with these;
-    of a copy, `kind` is the dtype that it makes."""
-
-    def change(name: str, kind: str, **changes: Any) -> None:
-        if name == "copy":
-            changed = dataclasses.replace(copying.COPIES[kind], **changes)
-            monkeypatch.setattr(ops, "COPIES", {**copying.COPIES, kind: changed})
-        else:
-            table = ops._TABLE
-            changed = dataclasses.replace(table[name, kind], **changes)
-            monkeypatch.setattr(ops, "_TABLE", MappingProxyType({**table, (name, kind): changed}))
-        _forget()
-
+    """mutate(name, kind, **changes): as `wrong`, until the test's end."""
     setting("cache", "off")  # wrong programs are for nobody else
     _forget()
-    yield change
+    yield lambda name, kind, **changes: _change(monkeypatch, name, kind, changes)
     monkeypatch.undo()
     _forget()

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import threading
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import npaccel
+from npaccel.api import _engine
 from npaccel.errors import CheckError
+from npaccel.ir import parse
 from npaccel.ir.nodes import Fold
 from npaccel.runtime.check import Checker
+
+from ..safety.fresh import run
 
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 2000
@@ -208,6 +215,127 @@ def test_numpys_loops_are_compared_one_by_one(setting, compared_with) -> None:
     y = np.log(a) > 0.5
     with pytest.raises(CheckError, match=r"greater .* index \(0, 5\).*same inputs"):
         npaccel.evaluate(y)
+
+
+# ------------------------------------------------------------------ what is done about it, and when
+
+
+def wrong_sum(mutate) -> list[npaccel.Array]:
+    """Three runs, each of one operation that is wrong by a billionth."""
+    mutate("add", "f", body=lambda x, y: (x + y) * (1 + 1e-9))
+    a = npaccel.asarray(_source())
+    return [npaccel.evaluate(a + number) for number in (1.0, 2.0, 3.0)]
+
+
+def test_warnings_come_at_the_operations_line_and_the_program_goes_on(mutate, setting) -> None:
+    setting("check_action", "warn")
+    with pytest.warns(npaccel.NpaccelWarning, match="add at .* differs") as seen:
+        results = wrong_sum(mutate)
+    assert len(results) == len(seen) == 3
+    line = wrong_sum.__code__.co_firstlineno + 4
+    assert {(warning.filename, warning.lineno) for warning in seen} == {(__file__, line)}
+
+
+def test_one_of_so_many_runs_is_compared(mutate, setting) -> None:
+    setting("check_action", "warn")
+    setting("check_every", 3)
+    npaccel.stats(reset=True)
+    with pytest.warns(npaccel.NpaccelWarning) as seen:
+        wrong_sum(mutate)
+    assert len(seen) == npaccel.stats()["checked_runs"] == 1
+
+
+@pytest.mark.parametrize(("scale", "found"), [(1e-8, 0), (1e-10, 3)])
+def test_floats_may_be_off_by_a_part_of_their_value(scale, found, mutate, setting) -> None:
+    setting("check_action", "warn")
+    setting("check_scale", scale)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        wrong_sum(mutate)
+    assert len(seen) == found
+
+
+def test_integers_have_to_be_equal_whatever_the_scale(mutate, setting) -> None:
+    setting("check_scale", 1.0)
+    mutate("add", "i", body=lambda x, y: x + y + x.like(1))
+    y = npaccel.asarray(np.arange(N)) + 100
+    with pytest.raises(CheckError, match=r"index \(0,\): .*101.* instead of .*100"):
+        npaccel.evaluate(y)
+
+
+def test_what_is_compared_beside_the_program_is_told_later(mutate, setting) -> None:
+    setting("check", "beside")
+    setting("tiering", "eager")
+    mutate("add", "f", body=lambda x, y: (x + y) * (1 + 1e-9))
+    y = npaccel.asarray(_source()) + 1.0
+    assert y[0, 0] > 1  # computed, and no error yet
+    with pytest.raises(CheckError, match=f"add at {__file__}:"):
+        npaccel.evaluate()
+    npaccel.evaluate()  # told once
+
+
+def test_runs_are_left_out_while_one_is_compared(setting, monkeypatch) -> None:
+    setting("check", "beside")
+    goes_on, compare = threading.Event(), Checker.compare
+
+    def waits(self, state, contents, looped):
+        goes_on.wait(60)
+        yield from compare(self, state, contents, looped)
+
+    monkeypatch.setattr(Checker, "compare", waits)
+    npaccel.stats(reset=True)
+    a = npaccel.asarray(_source())
+    for number in range(5):
+        (a + number)[0, 0].item()
+    assert npaccel.stats()["checked_runs"] == 1
+    goes_on.set()
+    npaccel.evaluate()
+    npaccel.evaluate(a + 9)
+    assert npaccel.stats()["checked_runs"] == 2
+
+
+def test_the_end_of_the_program_waits_for_what_is_compared_beside_it() -> None:
+    program = """
+import dataclasses
+from types import MappingProxyType
+from npaccel.ir import ops
+row = dataclasses.replace(ops._TABLE["add", "f"], body=lambda x, y: x + y + 1e-3)
+ops._TABLE = MappingProxyType({**ops._TABLE, ("add", "f"): row})
+a = npaccel.asarray(np.ones(400_000))
+for k in range(60):
+    a = np.sqrt(a) + 1.0
+print(a[5] > 2)
+"""
+    settings = {"NPACCEL_CHECK": "beside", "NPACCEL_CACHE": "off", "NPACCEL_TIERING": "eager"}
+    done = run(program, env=settings)
+    assert done.stdout == "True\n", done.stderr
+    assert done.stderr.count("CheckError: check: add at <string>:") == 1, done.stderr
+    assert "Exception in thread" not in done.stderr
+
+
+@pytest.mark.parametrize("backend", ["llvm", "opencl", "c"])
+def test_what_is_written_about_a_difference(
+    backend, mutate, setting, request, monkeypatch, tmp_path
+) -> None:
+    monkeypatch.setattr(_engine.comparing, "_written", 0)  # of many, some are written about
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    if backend == "opencl":
+        request.getfixturevalue("opencl")
+    setting("backend", backend)
+    mutate("add", "f", body=lambda x, y: (x + y) * (1 + 1e-9))
+    y = np.sqrt(npaccel.asarray(_source()) + 1.0)
+    with pytest.raises(CheckError) as error:
+        npaccel.evaluate(y)
+    failure = error.value.failure
+    files = {Path(path).suffix: Path(path) for path in failure.files}
+    folder = files[".ir"].parent
+    assert str(error.value).endswith(f"kernel {failure.kernel} on {failure.backend}; see {folder}")
+    program = (folder / "program.ir").read_text()
+    assert "map add.f8.f8.f8" in program and f"run {failure.kernel}" in program
+    kernel = parse.parse_kernel((folder / f"{failure.kernel}.ir").read_text())
+    assert kernel.name == failure.kernel
+    source = files[{"llvm": ".ll", "opencl": ".cl", "c": ".c"}[backend]].read_text()
+    assert "fadd" in source if backend == "llvm" else " + " in source
 
 
 def test_a_fold_by_numpys_loop_need_not_be_in_the_kernels_order(setting) -> None:

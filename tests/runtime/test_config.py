@@ -24,6 +24,12 @@ from npaccel.errors import ConfigError
         ("NPACCEL_CACHE", "maybe", "'on', 'off'"),
         ("NPACCEL_CACHE_DIR", "here", "an absolute path"),
         ("NPACCEL_CACHE_LIMIT", "0", "an integer of at least 65536"),
+        ("NPACCEL_CHECK_ACTION", "tell", "'raise', 'warn'"),
+        ("NPACCEL_CHECK_EVERY", "0", "an integer from 1 to 2147483647"),
+        ("NPACCEL_CHECK_SCALE", "-1e-9", "a number of at least 0"),
+        ("NPACCEL_CHECK_SCALE", "inf", "a number of at least 0"),
+        ("NPACCEL_CHECK_SCALE", "nan", "a number of at least 0"),
+        ("NPACCEL_CHECK_SCALE", "much", "a number of at least 0"),
     ],
 )
 def test_variables_that_are_not_allowed(variable: str, value: str, allowed: str) -> None:
@@ -57,7 +63,7 @@ def test_an_unknown_variable_is_told_with_the_nearest_name(variable: str, neares
     assert Config({"NPACCEL_THRESHOLD": "12", "OTHER": "x"}).unknown == []
 
 
-@pytest.mark.parametrize("setting", [s for s in SETTINGS if s.choices is None and not s.folder])
+@pytest.mark.parametrize("setting", [s for s in SETTINGS if not (s.choices or s.folder or s.real)])
 def test_integers_have_a_largest_value(setting) -> None:
     """Whatever is allowed can be set; beyond it the text says what is."""
     most = setting.maximum

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -322,8 +323,13 @@ def test_what_the_compiler_rejects_is_told_once(monkeypatch, helper_of) -> None:
         "LlvmBackend.emit_object = refuse\n"
     )
     x = operand()
-    with pytest.warns(NpaccelWarning, match="a test refuses; the requests run") as seen:
+    told: list[npaccel.Failure] = []
+    warned = pytest.warns(NpaccelWarning, match="a test refuses; the requests run")
+    with warned as seen, npaccel.on_error(told.append):
         until(lambda: bool(npaccel.evaluate(x * 11.0 - 2.0) is not None and seen.list))
+    (failure,) = told  # of what the helper was asked for, long ago
+    assert failure[1:3] == ("multiply", __file__) and failure.kernel and failure.goes_on
+    assert "x * 11.0" in Path(__file__).read_text().splitlines()[failure.line - 1]
     y = npaccel.evaluate(x * 11.0 - 2.0)
     assert "not compiled: llvm: a test refuses" in str(npaccel.explain(y))
     assert len(seen) == 1

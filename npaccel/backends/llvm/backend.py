@@ -61,6 +61,11 @@ class LlvmBackend:
         image: bytes = self._compiler.emit_image(kernel, host)[0]
         return image
 
+    def source(self, kernel: Kernel) -> str:
+        """The LLVM IR of `kernel`, as LLVM gets it."""
+        host = self._loaded()
+        return str(self._compiler.write_source(kernel, host.vector_bytes, fence=host.fence))
+
     def link(self, kernel: Kernel, image: bytes) -> Compiled:
         """Load object code that `emit_object` made of the same kernel."""
         return self.bind(kernel, self.load(image, self.symbols(kernel), self.vector_bytes))

@@ -7,7 +7,7 @@ from typing import Any
 
 from npaccel import _native
 from npaccel.backends.base import Capabilities, Loaded
-from npaccel.backends.opencl.compile import emit_image, load_image
+from npaccel.backends.opencl.compile import emit_image, load_image, source_of
 from npaccel.backends.opencl.compiled import DeviceKernel, bind, symbols_of
 from npaccel.backends.opencl.speeds import measure
 from npaccel.backends.opencl.target import Target, list_devices
@@ -102,6 +102,10 @@ class OpenclBackend:
     def emit_object(self, kernel: Kernel) -> bytes:
         """Code for `link`, here or where the fingerprint is the same."""
         return emit_image(kernel, self.target)
+
+    def source(self, kernel: Kernel) -> str:
+        """The OpenCL C of `kernel`, as the driver gets it."""
+        return source_of(kernel, self.target)
 
     def link(self, kernel: Kernel, image: bytes) -> DeviceKernel:
         """Load code that `emit_object` made of the same kernel."""
