@@ -1,8 +1,9 @@
 """NumPy programs, many times faster, unchanged, with the same results.
 
-    x = npaccel.asarray(a)        wrap an array: what is computed from it is recorded, fused
-    with npaccel.accelerate: ...  plain arrays, too, in this block
-    @npaccel.accelerate           and in this function
+    x = npaccel.asarray(a)        an npaccel.Array: what is computed from it is recorded, fused
+    with npaccel.accelerate: ...  plain arrays, too, in this block; @npaccel.accelerate: function
+    npaccel.enable(), disable()   from here on, without a block; %load_ext npaccel in notebooks
+                                  (load_ipython_extension, unload_ipython_extension): two magics
     npaccel.evaluate(x, y)        compute what is pending now
     npaccel.explain(), stats()    what was fused, what NumPy did instead, and why; counts
     with npaccel.profile("file")  where the time of this block goes, by line
@@ -11,7 +12,6 @@
     npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
     npaccel.random                numpy.random's Generator, whose draws are recorded, too
     npaccel.config                the settings: print it, assign to its attributes
-    npaccel.Array                 what asarray returns, a subclass of numpy.ndarray
 
 Errors are NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError,
 InternalError, ProfileError, SectionError. Warnings are NpaccelWarning. help(npaccel.asarray)
@@ -65,6 +65,10 @@ from npaccel.errors import NpaccelWarning as NpaccelWarning
 from npaccel.errors import ProfileError as ProfileError
 from npaccel.errors import SectionError as SectionError
 from npaccel.later import later as _later
+from npaccel.notebook import disable as disable
+from npaccel.notebook import enable as enable
+from npaccel.notebook import load_ipython_extension as load_ipython_extension
+from npaccel.notebook import unload_ipython_extension as unload_ipython_extension
 
 if _TYPE_CHECKING:
     from npaccel import random as random

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
@@ -31,6 +31,7 @@ from npaccel.runtime.neighbours import watch_neighbours
 from npaccel.runtime.scopes import shown, watch_scopes
 
 if TYPE_CHECKING:
+    from npaccel.observe import counts as counting
     from npaccel.observe import devices as inventory
     from npaccel.observe import explain as explanations
     from npaccel.observe import hindrances, profiling, usage
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from npaccel.runtime import engine, helper, section_code
     from npaccel.runtime import peek as peeking
 else:
+    counting = later("npaccel.observe.counts")
     inventory = later("npaccel.observe.devices")
     explanations = later("npaccel.observe.explain")
     hindrances = later("npaccel.observe.hindrances")
@@ -418,7 +420,7 @@ def evaluate(*values: Any, backend: str | None = None) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-def stats(reset: bool = False) -> Mapping[str, Any]:
+def stats(reset: bool = False) -> counting.Counts:
     """Counts since the start, or since they were last reset.
 
     Parameters
@@ -427,7 +429,9 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
 
     Returns
     -------
-    Mapping[str, Any]
+    Counts
+        A dict with all of these; printed, a few lines on what is not 0.
+
         requests : operations recorded.
         flushes : times that what was pending was run.
         kernels : compiled kernels launched; `kernels_by_backend` has them by backend.
@@ -470,7 +474,7 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
         dispatch.HOMES.clear()
         _hindrances().clear()
     counts = _engine.stats(reset=reset)
-    return counts | {"fallbacks": reasons.total(), "reasons": dict(reasons)}
+    return counting.Counts(counts, fallbacks=reasons.total(), reasons=dict(reasons))
 
 
 def peek(x: Any, at: Any = None) -> Any:

@@ -15,7 +15,17 @@ START = frozenset(
     | {
         f"npaccel.{name}"
         for name in (
-            *("_native", "api", "blocks", "config", "errors", "forks", "later", "macros"),
+            *(
+                "_native",
+                "api",
+                "blocks",
+                "config",
+                "errors",
+                "forks",
+                "later",
+                "macros",
+                "notebook",
+            ),
             *("backends", "backends.registry"),
             *("caches", "caches.habits", "caches.identity", "caches.store"),
             *("dispatch", "dispatch.array", "dispatch.composed", "dispatch.creation"),

@@ -37,7 +37,8 @@ ALLOWED = {
     "observe.events": set(),
     "observe": {"errors", "config", "ir", "runtime", "_native"},
     # Public names, what is behind them, and the command line over them.
-    "": {"api", "config", "dispatch", "observe", "errors", "later", "random"},
+    "": {"api", "config", "dispatch", "observe", "errors", "later", "notebook", "random"},
+    "notebook": {"api", "blocks", "observe"},
     "random": {"_native", "dispatch"},
     "api": EVERYTHING_BELOW_OBSERVE | {"blocks", "dispatch", "macros", "observe"},
     "blocks": {"_native", "config", "dispatch", "errors"},

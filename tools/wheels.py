@@ -145,27 +145,28 @@ def unversioned(wheel: Path) -> list[str]:
     return [name for name in found if not name.startswith(FOREIGN)]
 
 
-def repaired(tools: Path, wheel: Path, machine: str, out: Path) -> Path:
+def repaired(tools: Path, wheel: Path, machine: str, work: Path, out: Path) -> Path:
     """The wheel with the name of its platform; nothing may have to be packed into it."""
     left = subprocess.run(
         [tools, __file__, "--unversioned", wheel], capture_output=True, text=True, check=True
     ).stdout.split()
     if left:
         raise SystemExit(f"{wheel.name}: not in glibc {GLIBC}: {', '.join(left)}")
+    # It knows the names of platforms of its own machine only; those of others it finds out.
     name = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
+    asked = name if machine == platform.machine() else "auto"
+    kept = work / "repaired" / wheel.stem
+    shutil.rmtree(kept, ignore_errors=True)
     more = {"PATH": f"{tools.parent}{os.pathsep}{os.environ['PATH']}"}
-    run(
-        *(tools, "-m", "auditwheel", "repair", "--plat", name, "--only-plat"),
-        *("--wheel-dir", out, wheel),
-        **more,
-    )
-    made = wheel.name.replace(f"linux_{machine}", name)
-    result = out / made
+    words = (tools, "-m", "auditwheel", "repair", "--plat", asked, "--only-plat")
+    run(*words, "--wheel-dir", kept, wheel, **more)
+    (made,) = kept.glob("*.whl")
+    result = Path(shutil.copy(made, out))
     size = result.stat().st_size
     with zipfile.ZipFile(result) as archive:
         packed = [n for n in archive.namelist() if n.startswith("npaccel.libs/")]
     if packed or size > LARGEST_MIB << 20:
-        raise SystemExit(f"{made}: {size / 2**20:.1f} MiB, with {packed or 'nothing else'}")
+        raise SystemExit(f"{made.name}: {size / 2**20:.1f} MiB, with {packed or 'nothing else'}")
     print(f"{result}: {size / 2**20:.2f} MiB", flush=True)
     return result
 
@@ -196,7 +197,8 @@ def main() -> None:
         source(tools, out)
     library = stubs(tools, work, given.machine)
     for python in given.python or [sys.executable]:
-        repaired(tools, build(python, work, library, given.machine), given.machine, out)
+        wheel = build(python, work, library, given.machine)
+        repaired(tools, wheel, given.machine, work, out)
 
 
 if __name__ == "__main__":
