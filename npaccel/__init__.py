@@ -1,9 +1,9 @@
 """NumPy programs, many times faster, unchanged, with the same results.
 
-    x = npaccel.asarray(a)        an npaccel.Array: what is computed from it is recorded, fused
+    x = npaccel.asarray(a)        an Array: what is computed from it is fused; or from_dlpack(a)
     with npaccel.accelerate: ...  plain arrays, too, in this block; @npaccel.accelerate: function
-    npaccel.enable(), disable()   from here on, without a block; %load_ext npaccel in notebooks
-                                  (load_ipython_extension, unload_ipython_extension): two magics
+    npaccel.enable(), disable()   from here on, without a block
+    npaccel.load_ipython_extension, unload_ipython_extension: for %load_ext npaccel in notebooks
     npaccel.evaluate(x, y)        compute what is pending now
     npaccel.explain(), stats()    what was fused, what NumPy did instead, and why; counts
     with npaccel.profile("file")  where the time of this block goes, by line
@@ -11,11 +11,10 @@
     npaccel.macro, scalar         code that is recorded once and replayed
     npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
     npaccel.random                numpy.random's Generator, whose draws are recorded, too
-    npaccel.config                the settings: print it, assign to its attributes
+    npaccel.config                the settings: print, assign, with npaccel.config(threads=2):
 
 Errors are NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError,
-InternalError, ProfileError, SectionError. Warnings are NpaccelWarning. help(npaccel.asarray)
-and so on tell the rest. `npaccel run` and `npaccel profile` do it for a whole program.
+InternalError, ProfileError, SectionError. Warnings: NpaccelWarning. Programs: `npaccel run`.
 """
 
 from os.path import abspath as _abspath
@@ -41,6 +40,7 @@ except ModuleNotFoundError as _missing:
 
 # Imported under their own names, which makes them public for type checkers. With `__all__`, help()
 # would print all of what they have, some 2000 lines.
+from npaccel.api import __array_namespace_info__ as __array_namespace_info__
 from npaccel.api import accelerate as accelerate
 from npaccel.api import asarray as asarray
 from npaccel.api import backend as backend
@@ -48,6 +48,7 @@ from npaccel.api import config as config
 from npaccel.api import devices as devices
 from npaccel.api import evaluate as evaluate
 from npaccel.api import explain as explain
+from npaccel.api import from_dlpack as from_dlpack
 from npaccel.api import macro as macro
 from npaccel.api import peek as peek
 from npaccel.api import profile as profile

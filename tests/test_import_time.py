@@ -36,6 +36,7 @@ START = frozenset(
             *("ir", "ir.kinds", "ir.names"),
             *("runtime", "runtime.core", "runtime.disk", "runtime.first", "runtime.guarding"),
             *("runtime.neighbours", "runtime.scopes", "runtime.warn"),
+            *("runtime.thread_limits",),
         )
     }
 )

@@ -83,6 +83,7 @@ OPTIONAL = {
     "json",
     "code",
     "difflib",
+    "tomllib",
 }
 
 
