@@ -1,7 +1,7 @@
 """NumPy programs, many times faster, unchanged, with the same results.
 
     x = npaccel.asarray(a)        an Array: what is computed from it is fused; or from_dlpack(a)
-    with npaccel.accelerate: ...  plain arrays, too, in this block; @npaccel.accelerate: function
+    with npaccel.accelerate: ...  plain arrays, too, in this block; also a decorator
     npaccel.enable(), disable()   from here on, without a block
     npaccel.load_ipython_extension, unload_ipython_extension: for %load_ext npaccel in notebooks
     npaccel.evaluate(x, y)        compute what is pending now
