@@ -8,6 +8,7 @@
 # make coverage  write docs/coverage.md anew, after a change of what npaccel does with a call
 # make sanitize  run the C tests under the address, undefined and thread sanitizers
 # make wheel     Linux wheels for an old C library, and an sdist, in dist/ (MACHINE=aarch64: cross-compiled)
+# make matrix    chosen tests of these wheels on each Python and NumPy; writes docs/matrix.md
 # make wheel-check  install these where there is no compiler; demo and chosen tests (ROOT_SUITES="": no root)
 #
 # Each target works in a bare clone: it makes .venv, builds and installs npaccel there, and does
@@ -32,7 +33,7 @@ SOURCES := $(shell find npaccel -name '*.py' -o -name '*.pyi' -o -name 'py.typed
 # The tests must see what was installed, not the source tree in the working directory.
 SAFE := PYTHONSAFEPATH=1
 
-.PHONY: demo test modes test-all differential check bench conformance coverage ecosystem sanitize wheel wheel-check clean FORCE
+.PHONY: demo test modes test-all differential check bench conformance coverage ecosystem sanitize wheel wheel-check matrix clean FORCE
 
 demo: $(INSTALLED)
 	@$(SAFE) $(BIN)/npaccel demo $(ARGS)
@@ -131,6 +132,9 @@ wheel-check:
 	  $(PYTHON) tools/wheel_check.py dist/npaccel-*-$$version-*_$$(uname -m).whl "$$python"; done
 	for suite in $(ROOT_SUITES); do \
 	  $(PYTHON) tools/wheel_check.py dist/npaccel-*-cp311-*_$$(uname -m).whl $$suite; done
+
+matrix:
+	$(PYTHON) tools/matrix.py $(ARGS) $(PYTHONS)
 
 clean:
 	rm -rf build .bench $(INSTALLED) $(DEPENDENCIES) $(VENV)/.npaccel-bench

@@ -432,12 +432,22 @@ def takes_long(name: str, dtype: str, scalar: str) -> bool:
     return "shift" in name and (dtype == "O" or digits > 17)
 
 
+def is_numpys_defect(name: str, dtype: str, scalar: str) -> bool:
+    """NumPy 2.0 ends the process where bits of long doubles are to be combined with None. Up to 2.2
+    its power leaves an error behind for times, which is raised instead of its own in a block."""
+    version = tuple(map(int, np.__version__.split(".")[:2]))
+    bits = any(word in name for word in ("shift", "and", "or"))  # xor, too
+    if version < (2, 1) and bits and dtype in "gG" and scalar == "None":
+        return True
+    return version < (2, 3) and "pow" in name and "timedelta64" in scalar
+
+
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operator_with_what_is_no_array(name: str) -> None:
     def cases() -> Iterator[Case]:
         for dtype in (*"?bBilLqefdgFD", "M8[s]", "O"):
             for scalar, value in SCALARS.items():
-                if takes_long(name, dtype, scalar):
+                if takes_long(name, dtype, scalar) or is_numpys_defect(name, dtype, scalar):
                     continue
 
                 def make(dtype: str = dtype, value: Callable[[], Any] = value) -> tuple[Any, ...]:
