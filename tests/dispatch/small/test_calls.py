@@ -433,11 +433,11 @@ def takes_long(name: str, dtype: str, scalar: str) -> bool:
 
 
 def is_numpys_defect(name: str, dtype: str, scalar: str) -> bool:
-    """NumPy 2.0 ends the process where bits of long doubles are to be combined with None. Up to 2.2
-    its power leaves an error behind for times, which is raised instead of its own in a block."""
+    """NumPy 2.0 ends the process where bits of long doubles are to be combined with objects. Up to
+    2.2 its power leaves an error behind for times, raised instead of its own in a block."""
     version = tuple(map(int, np.__version__.split(".")[:2]))
     bits = any(word in name for word in ("shift", "and", "or"))  # xor, too
-    if version < (2, 1) and bits and dtype in "gG" and scalar == "None":
+    if version < (2, 1) and bits and dtype in "gG":
         return True
     return version < (2, 3) and "pow" in name and "timedelta64" in scalar
 
