@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
+import json
 import os
 import platform
 import re
@@ -113,6 +115,24 @@ def tried(python: str, version: str, numpy: str) -> Cell:
     return Cell(f"{exact}: {said}", note)
 
 
+def page(found: dict[str, list[Cell]], numpy: list[str]) -> str:
+    """A row for each Python, a column for each NumPy; what is not well below."""
+    rows = [
+        f"| Python {version} | {' | '.join(cell.words for cell in cells)} |"
+        for version, cells in found.items()
+    ]
+    notes = [f"- {cell.note}" for cells in found.values() for cell in cells if cell.note]
+    return PAGE.format(
+        date=datetime.datetime.now(datetime.UTC).date(),
+        machine=f"{platform.system()} {platform.machine()}",
+        tests=", ".join(f"`{name}`" for name in TESTS),
+        heads=" | ".join(f"NumPy {version}" for version in numpy),
+        rules="---|" * (len(numpy) - 1) + "---",
+        rows="\n".join(rows),
+        notes="\n" + "\n".join(notes) + "\n" if notes else "",
+    )
+
+
 def main() -> None:
     """What `make matrix` calls."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -120,24 +140,22 @@ def main() -> None:
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "matrix.md")
     parser.add_argument("python", nargs="+")
     given = parser.parse_args()
-    rows, notes = [], []
-    for python in given.python:
-        code = "import sys; print('%d.%d' % sys.version_info[:2])"
-        version = subprocess.check_output([python, "-c", code], text=True).strip()
-        cells = [tried(python, version, numpy) for numpy in given.numpy]
-        rows.append(f"| Python {version} | {' | '.join(cell.words for cell in cells)} |")
-        notes += [f"- {cell.note}" for cell in cells if cell.note]
-    text = PAGE.format(
-        date=datetime.datetime.now(datetime.UTC).date(),
-        machine=f"{platform.system()} {platform.machine()}",
-        tests=", ".join(f"`{name}`" for name in TESTS),
-        heads=" | ".join(f"NumPy {numpy}" for numpy in given.numpy),
-        rules="---|" * (len(given.numpy) - 1) + "---",
-        rows="\n".join(rows),
-        notes="\n" + "\n".join(notes) + "\n" if notes else "",
-    )
-    given.page.write_text(text, encoding="utf-8")
-    print(text)
+    kept = WORK / "matrix" / "found.json"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    found = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    versions = [subprocess.check_output([p, "-c", code], text=True).strip() for p in given.python]
+    rows = {version: [Cell("not run")] * len(given.numpy) for version in versions}
+    for python, version in zip(given.python, versions, strict=True):
+        image = hashlib.sha256(wheel(version).read_bytes()).hexdigest()[:16]
+        for column, numpy in enumerate(given.numpy):
+            name = f"{version} {numpy} {image}"
+            if name not in found:
+                found[name] = tried(python, version, numpy)
+                kept.write_text(json.dumps(found), encoding="utf-8")
+            rows[version][column] = Cell(*found[name])
+            given.page.write_text(page(rows, given.numpy), encoding="utf-8")
+    print(page(rows, given.numpy))
 
 
 if __name__ == "__main__":
