@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
@@ -990,6 +990,10 @@ def compare_programs(pool: list[tuple[str, int]], steps: list[tuple[str, int, in
 
 
 @settings(max_examples=150, deadline=None)
+@example(  # a reshape to the shape that an array has keeps its strides
+    pool=[("?", 4), ("?", 0), ("?", 0)],
+    steps=[("one", 0, 0, 0)] * 3 + [("view", 0, 0, 291), ("view", 3, 0, 295)],
+)
 @given(POOL, st.lists(STEP, min_size=5, max_size=40))
 def test_programs(pool: list[tuple[str, int]], steps: list[tuple[str, int, int, int]]) -> None:
     compare_programs(pool, steps)
