@@ -7,6 +7,9 @@
 # make bench     run the benchmarks; results in .bench/
 # make coverage  write docs/coverage.md anew, after a change of what npaccel does with a call
 # make sanitize  run the C tests under the address, undefined and thread sanitizers
+# make wheel     Linux wheels for an old C library, and an sdist, in dist/ (MACHINE=aarch64: cross-compiled)
+# make matrix    chosen tests of these wheels on each Python and NumPy; writes docs/matrix.md
+# make wheel-check  install these where there is no compiler; demo and chosen tests (ROOT_SUITES="": no root)
 #
 # Each target works in a bare clone: it makes .venv, builds and installs npaccel there, and does
 # so again only when a source has changed. PYTHON=... picks the interpreter.
@@ -30,7 +33,7 @@ SOURCES := $(shell find npaccel -name '*.py' -o -name '*.pyi' -o -name 'py.typed
 # The tests must see what was installed, not the source tree in the working directory.
 SAFE := PYTHONSAFEPATH=1
 
-.PHONY: demo test modes test-all differential check bench conformance coverage ecosystem sanitize clean FORCE
+.PHONY: demo test modes test-all differential check bench conformance coverage ecosystem sanitize wheel wheel-check matrix clean FORCE
 
 demo: $(INSTALLED)
 	@$(SAFE) $(BIN)/npaccel demo $(ARGS)
@@ -109,6 +112,29 @@ ecosystem: $(INSTALLED)
 sanitize:
 	@$(require_compiler)
 	$(MAKE) -C tests/native sanitize OUT="$(CURDIR)/build/native"
+
+# What is built says when its commit was made, and nothing else of when or where.
+MACHINE ?= $(shell uname -m)
+PYTHONS ?= $(shell for v in 3.11 3.12 3.13; do \
+  for p in python$$v $$HOME/.pyenv/versions/$$v.*/bin/python$$v; do \
+    if "$$p" --version >/dev/null 2>&1; then command -v "$$p"; break; fi; done; done)
+ROOT_SUITES ?= bookworm
+EPOCH := SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
+
+wheel:
+	@$(require_compiler)
+	$(EPOCH) $(PYTHON) tools/wheels.py --sdist --machine $(MACHINE) $(PYTHONS)
+
+# A root by debootstrap has Debian's own Python: 3.11 in bookworm.
+wheel-check:
+	for python in $(PYTHONS); do \
+	  version=$$("$$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])'); \
+	  $(PYTHON) tools/wheel_check.py dist/npaccel-*-$$version-*_$$(uname -m).whl "$$python"; done
+	for suite in $(ROOT_SUITES); do \
+	  $(PYTHON) tools/wheel_check.py dist/npaccel-*-cp311-*_$$(uname -m).whl $$suite; done
+
+matrix:
+	$(PYTHON) tools/matrix.py $(ARGS) $(PYTHONS)
 
 clean:
 	rm -rf build .bench $(INSTALLED) $(DEPENDENCIES) $(VENV)/.npaccel-bench

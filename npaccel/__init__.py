@@ -1,7 +1,9 @@
 """NumPy programs, many times faster, unchanged, with the same results.
 
-    x = npaccel.asarray(a)        wrap an array (Array): what is computed from it is recorded
-    with npaccel.accelerate: ...  plain arrays, too, in this block or decorated function
+    x = npaccel.asarray(a)        an Array: what is computed from it is fused; or from_dlpack(a)
+    with npaccel.accelerate: ...  plain arrays, too, in this block; also a decorator
+    npaccel.enable(), disable()   from here on, without a block
+    npaccel.load_ipython_extension, unload_ipython_extension: for %load_ext npaccel in notebooks
     npaccel.evaluate(x, y)        compute what is pending now
     npaccel.explain(), stats()    what was fused, what not, why; with profile("file"): by time
     npaccel.peek(x), step()       a pending value, as it is now; each operation at its line
@@ -9,11 +11,11 @@
     npaccel.macro, scalar         code that is recorded once and replayed
     npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
     npaccel.random                numpy.random's Generator, whose draws are recorded, too
-    npaccel.config                the settings: print it, assign to its attributes
+    npaccel.config                the settings: print, assign, with npaccel.config(threads=2):
 
 Errors are NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError,
 InternalError, ProfileError, SectionError, with a Failure; warnings NpaccelWarning.
-help(npaccel.asarray) and so on tell the rest. `npaccel run` does it for a whole program.
+`npaccel run` does it for a whole program.
 """
 
 from os.path import abspath as _abspath
@@ -39,6 +41,7 @@ except ModuleNotFoundError as _missing:
 
 # Imported under their own names, which makes them public for type checkers. With `__all__`, help()
 # would print all of what they have, some 2000 lines.
+from npaccel.api import __array_namespace_info__ as __array_namespace_info__
 from npaccel.api import accelerate as accelerate
 from npaccel.api import asarray as asarray
 from npaccel.api import backend as backend
@@ -46,6 +49,7 @@ from npaccel.api import config as config
 from npaccel.api import devices as devices
 from npaccel.api import evaluate as evaluate
 from npaccel.api import explain as explain
+from npaccel.api import from_dlpack as from_dlpack
 from npaccel.api import macro as macro
 from npaccel.api import profile as profile
 from npaccel.api import scalar as scalar
@@ -66,6 +70,10 @@ from npaccel.errors import NpaccelWarning as NpaccelWarning
 from npaccel.errors import ProfileError as ProfileError
 from npaccel.errors import SectionError as SectionError
 from npaccel.later import later as _later
+from npaccel.notebook import disable as disable
+from npaccel.notebook import enable as enable
+from npaccel.notebook import load_ipython_extension as load_ipython_extension
+from npaccel.notebook import unload_ipython_extension as unload_ipython_extension
 
 if _TYPE_CHECKING:
     from npaccel import random as random

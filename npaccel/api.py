@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
@@ -29,14 +29,18 @@ from npaccel.runtime.disk import Disk
 from npaccel.runtime.first import FirstRuns
 from npaccel.runtime.neighbours import watch_neighbours
 from npaccel.runtime.scopes import shown, watch_scopes
+from npaccel.runtime.thread_limits import watch_limits
 
 if TYPE_CHECKING:
+    from npaccel.observe import counts as counting
     from npaccel.observe import devices as inventory
     from npaccel.observe import explain as explanations
-    from npaccel.observe import hindrances, profiling, usage
+    from npaccel.observe import hindrances, inspection, profiling, usage
     from npaccel.observe import profile as profiles
     from npaccel.runtime import engine, helper, section_code
 else:
+    counting = later("npaccel.observe.counts")
+    inspection = later("npaccel.observe.inspection")
     inventory = later("npaccel.observe.devices")
     explanations = later("npaccel.observe.explain")
     hindrances = later("npaccel.observe.hindrances")
@@ -48,6 +52,7 @@ else:
     section_code = later("npaccel.runtime.section_code")
 
 __all__ = [
+    "__array_namespace_info__",
     "accelerate",
     "asarray",
     "at_end",
@@ -56,6 +61,7 @@ __all__ = [
     "devices",
     "evaluate",
     "explain",
+    "from_dlpack",
     "macro",
     "profile",
     "scalar",
@@ -133,6 +139,7 @@ atexit.register(_finish)
 config.subscribe(_changed)
 watch_scopes()
 watch_neighbours()
+watch_limits(config)
 _prepare()
 
 
@@ -208,6 +215,28 @@ def _converted(x: Any, dtype: Any, order: Any, copy: Any) -> Array:
     options = {"dtype": dtype, "order": order, "copy": copy}
     # So that what it warns of has the user's line.
     return _native.wrap(dispatch.at_user_line(np.asarray, (x,), options))  # type: ignore[return-value]
+
+
+def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
+    """Wrap an array of another library that has the DLPack protocol, without copying it.
+
+    The other way each such library takes an Array as it takes NumPy's: it is computed then.
+
+    Parameters
+    ----------
+    x : an object with ``__dlpack__``, whose memory is the host's; the result shares it.
+    device, copy : as in `npaccel.asarray`.
+
+    Raises
+    ------
+    BufferError : `x` is on a device that NumPy can't read, or can't be exported.
+    """
+    return asarray(np.from_dlpack(x), device=device, copy=copy)
+
+
+def __array_namespace_info__() -> inspection.Inspection:  # noqa: N807 (the array API's)
+    """What the array API's inspection asks: NumPy's answers, and the devices that there are."""
+    return inspection.Inspection(filter(is_device, _engine.machines.names()))
 
 
 class AccelerateHere(Accelerate):
@@ -423,7 +452,7 @@ def evaluate(*values: Any, backend: str | None = None) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-def stats(reset: bool = False) -> Mapping[str, Any]:
+def stats(reset: bool = False) -> counting.Counts:
     """Counts since the start, or since they were last reset.
 
     Parameters
@@ -432,7 +461,9 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
 
     Returns
     -------
-    Mapping[str, Any]
+    Counts
+        A dict with all of these; printed, a few lines on what is not 0.
+
         requests : operations recorded.
         flushes : times that what was pending was run.
         kernels : compiled kernels launched; `kernels_by_backend` has them by backend.
@@ -476,7 +507,7 @@ def stats(reset: bool = False) -> Mapping[str, Any]:
         dispatch.HOMES.clear()
         _hindrances().clear()
     counts = _engine.stats(reset=reset)
-    return counts | {"fallbacks": reasons.total(), "reasons": dict(reasons)}
+    return counting.Counts(counts, fallbacks=reasons.total(), reasons=dict(reasons))
 
 
 def explain(x: Any = None) -> explanations.Explanation:

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from npaccel.errors import ConfigError, NpaccelWarning
 
@@ -31,6 +31,7 @@ __all__ = [
 
 
 PREFIX: Final = "NPACCEL_"
+FILE: Final = PREFIX + "CONFIG"  # names a file with settings
 BLAS_WAITS: Final = "OPENBLAS_THREAD_TIMEOUT"
 LARGEST: Final = (1 << 63) - 1  # what the C core can hold
 MOST_THREADS: Final = 256  # of its pool
@@ -257,7 +258,8 @@ DEVICE: Final = Setting(
 
 
 class Config:
-    """Settings of npaccel; assign an attribute to change one.
+    """Settings of npaccel; assign an attribute to change one, or call it to change some in a
+    ``with`` block: ``with npaccel.config(threads=2): ...``.
 
     unknown : a text about each variable that looks like a setting's and is none.
 
@@ -266,7 +268,31 @@ class Config:
     ConfigError : a value that is not allowed (the text lists what is), or an unknown setting.
     """
 
-    __slots__ = ("_subscribers", "_values", "unknown")
+    if not TYPE_CHECKING:
+        __slots__ = ("_subscribers", "_values", "unknown")
+
+    # For type checkers: a name that is not here, or a value of another type, is their error, too.
+    backend: str
+    threshold: int
+    threads: int
+    check: Literal["off", "compute", "beside"]
+    check_action: Literal["raise", "warn"]
+    check_every: int
+    check_scale: float
+    checks: Literal["on", "off"]
+    guard: Literal["on", "off"]
+    queue_limit: int
+    memory_limit: int
+    trace_cache: int
+    trace_cache_bytes: int
+    device_memory: int
+    nursery: int
+    macro_cache: int
+    tiering: Literal["adaptive", "eager", "off"]
+    cache: Literal["on", "off"]
+    cache_dir: str
+    cache_limit: int
+    code_limit: int
 
     unknown: list[str]
     _values: dict[str, str | float]
@@ -276,33 +302,30 @@ class Config:
         environment = os.environ if environment is None else environment
         object.__setattr__(self, "_subscribers", [])
         object.__setattr__(self, "_values", {})
-        known = {setting.variable for setting in SETTINGS}
+        known = {setting.variable for setting in SETTINGS} | {FILE}
         given = {variable for variable in environment if variable.startswith(PREFIX)}
         unknown = [_unknown(variable, known) for variable in sorted(given - known)]
         object.__setattr__(self, "unknown", unknown)
+        path = environment.get(FILE, "")
+        written = _written(path) if path else {}
         for setting in SETTINGS:
-            value: str | float = setting.default
+            value: str | float = written.get(setting.name, setting.default)
             if setting.variable in environment:
                 value = setting.check(environment[setting.variable], setting.variable)
-            elif setting.name == "threads":
+            elif setting.name == "threads" and "threads" not in written:
                 value = min(_positive(environment.get("OMP_NUM_THREADS", "")), MOST_THREADS)
             if value == "user":
                 value = _user_cache(environment)
             self._values[setting.name] = value
 
-    def __getattr__(self, name: str) -> Any:
+    def _value(self, name: str) -> str | float:
         try:
             return self._values[name]
         except KeyError:
-            known = ", ".join(sorted(self._values))
-            raise AttributeError(f"npaccel has no setting {name!r}; it has {known}") from None
+            raise AttributeError(_no_setting(name)) from None
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        setting = next((s for s in SETTINGS if s.name == name), None)
-        if setting is None:
-            known = ", ".join(sorted(self._values))
-            raise ConfigError(f"npaccel has no setting {name!r}; it has {known}")
-        checked = setting.check(value, f"npaccel.config.{name}")
+    def _change(self, name: str, value: Any) -> None:
+        checked = _setting(name).check(value, f"npaccel.config.{name}")
         if checked == self._values[name]:
             return
         before = self._values[name]
@@ -313,6 +336,45 @@ class Config:
         except BaseException:
             self._values[name] = before
             raise
+
+    if not TYPE_CHECKING:
+        __getattr__, __setattr__ = _value, _change
+
+    @contextmanager
+    def __call__(self, **values: Any) -> Iterator[Config]:
+        """Change settings in a ``with`` block, and put back what they were at its end.
+
+        They are the process's, so other threads have them, too. If one is not allowed, none is
+        changed.
+
+        Raises
+        ------
+        ConfigError : an unknown setting, or a value that is not allowed.
+        """
+        for name, value in values.items():
+            _setting(name).check(value, f"npaccel.config({name}=...)")
+        before = {name: self._values[name] for name in values}
+        try:
+            self._assign(values)
+            yield self
+        finally:
+            self._assign(before)
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Take settings from a TOML file: ``threads = 2`` and so on, one a line.
+
+        The variable ``NPACCEL_CONFIG`` names one that is read at import; other variables of the
+        environment win over what it says. If a value is not allowed, none is taken.
+
+        Raises
+        ------
+        ConfigError : it can't be read, an unknown setting, or a value that is not allowed.
+        """
+        self._assign(_written(path))
+
+    def _assign(self, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            self._change(name, value)
 
     def __dir__(self) -> list[str]:
         return sorted(self._values)
@@ -334,6 +396,37 @@ class Config:
     def subscribe(self, subscriber: Callable[[str, str | float], None]) -> None:
         """Have `subscriber(name, value)` called after each change."""
         self._subscribers.append(subscriber)
+
+
+def _setting(name: str) -> Setting:
+    found = next((setting for setting in SETTINGS if setting.name == name), None)
+    if found is None:
+        raise ConfigError(_no_setting(name))
+    return found
+
+
+def _no_setting(name: str) -> str:
+    from difflib import get_close_matches  # costly to import, and rarely wanted
+
+    names = sorted(setting.name for setting in SETTINGS)
+    near = get_close_matches(name, names, n=1, cutoff=0.7)
+    meant = f" (did you mean {near[0]!r}?)" if near else ""
+    return f"npaccel has no setting {name!r}{meant}; it has {', '.join(names)}"
+
+
+def _written(path: str | os.PathLike[str]) -> dict[str, str | float]:
+    """The settings in a file, checked."""
+    import tomllib  # costly to import, and rarely wanted
+
+    try:
+        with open(path, "rb") as file:
+            found = tomllib.load(file)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"settings can't be read from {os.fspath(path)!r}: {error}") from error
+    try:
+        return {k: _setting(k).check(v, k) for k, v in found.items()}
+    except ConfigError as error:
+        raise ConfigError(f"{os.fspath(path)}: {error}") from None
 
 
 def process_settings() -> Config:

@@ -110,14 +110,14 @@ class _Watch:
             def exec_module(module: ModuleType) -> None:
                 del loader.exec_module
                 run(module)
-                self.tell(module)
+                self.tell(name, module)
 
             loader.exec_module = exec_module
         return spec
 
-    def tell(self, module: ModuleType) -> None:
-        """Have it looked at."""
-        for action in self.actions[module.__name__]:
+    def tell(self, name: str, module: ModuleType) -> None:
+        """Have it looked at. Its own name may be another one, as of some of NumPy 2.2's modules."""
+        for action in self.actions[name]:
             action(module)
 
 

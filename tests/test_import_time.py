@@ -16,7 +16,7 @@ START = frozenset(
         f"npaccel.{name}"
         for name in (
             *("_native", "api", "blocks", "config", "debugging", "errors", "forks", "later"),
-            *("macros",),
+            *("macros", "notebook"),
             *("backends", "backends.registry"),
             *("caches", "caches.habits", "caches.identity", "caches.store"),
             *("dispatch", "dispatch.array", "dispatch.composed", "dispatch.creation"),
@@ -27,6 +27,7 @@ START = frozenset(
             *("ir", "ir.kinds", "ir.names"),
             *("runtime", "runtime.core", "runtime.disk", "runtime.first", "runtime.guarding"),
             *("runtime.neighbours", "runtime.scopes", "runtime.warn"),
+            *("runtime.thread_limits",),
         )
     }
 )

@@ -37,7 +37,18 @@ ALLOWED = {
     "observe.events": set(),
     "observe": {"errors", "config", "ir", "runtime", "_native"},
     # Public names, what is behind them, and the command line over them.
-    "": {"api", "config", "debugging", "dispatch", "observe", "errors", "later", "random"},
+    "": {
+        "api",
+        "config",
+        "debugging",
+        "dispatch",
+        "observe",
+        "errors",
+        "later",
+        "notebook",
+        "random",
+    },
+    "notebook": {"api", "blocks", "observe"},
     "random": {"_native", "dispatch"},
     "api": EVERYTHING_BELOW_OBSERVE | {"blocks", "dispatch", "macros", "observe"},
     "debugging": {"_native", "api", "runtime"},
@@ -87,6 +98,7 @@ OPTIONAL = {
     "code",
     "difflib",
     "pdb",
+    "tomllib",
 }
 
 

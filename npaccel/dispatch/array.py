@@ -74,10 +74,12 @@ class Array(Methods):
         return (self[i] for i in range(len(self)))
 
     def __reduce__(self) -> Any:
-        return _read(self, "pickling").__reduce__()
+        return self.__reduce_ex__(2)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _read(self, "pickling").__reduce_ex__(protocol)
+        plain = _read(self, "pickling")
+        # In a block a program that knows nothing of us gets NumPy's bytes, for whoever reads them.
+        return plain.__reduce_ex__(protocol) if _native.in_block() else (_native.wrap, (plain,))
 
     def __setstate__(self, state: Any) -> None:
         _native.touch(self, write=True)

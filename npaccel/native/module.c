@@ -625,6 +625,10 @@ static PyObject *py_passing_reason(PyObject *self, PyObject *nothing)
     return PyUnicode_FromString(reason != NULL ? reason : "");
 }
 
+/* By this name threadpoolctl knows the library. */
+__attribute__((visibility("default"))) int npaccel_pool_threads(void);
+int npaccel_pool_threads(void) { return npa_pool_size(); }
+
 static PyObject *py_threads(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;

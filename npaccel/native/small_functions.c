@@ -685,6 +685,11 @@ static PyObject *run_reshape(const function *f, PyObject *const *args, Py_ssize_
         strides[i] = step;
         step *= shape[i];
     }
+    size_t bytes = (size_t)(ndim > 0 ? ndim : 0) * sizeof(npy_intp);
+    if (ndim == PyArray_NDIM(a) && memcmp(shape, PyArray_DIMS(a), bytes) == 0 &&
+        memcmp(strides, PyArray_STRIDES(a), bytes) != 0) {
+        return NULL; /* of axes of one element: NumPy keeps what they are, if no extent was left open */
+    }
     return ndim > 0 ? npa_small_view(a, ndim, shape, strides, PyArray_DATA(a)) : NULL;
 }
 

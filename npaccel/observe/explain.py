@@ -22,7 +22,7 @@ from npaccel.ir.nodes import (
     Trace,
 )
 from npaccel.ir.text import plan_text, trace_text
-from npaccel.observe import report
+from npaccel.observe import html, report
 from npaccel.observe.hindrances import Hindrance
 from npaccel.runtime.auto import Estimate
 from npaccel.runtime.choice import HOST
@@ -183,6 +183,10 @@ class Explanation:
         return "\n".join(map(c_text, dict.fromkeys(self.kernels)))
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return html.explanation(self)
 
 
 Counts = Mapping[tuple[str, str, str], int]

@@ -15,10 +15,11 @@ import numpy as np
 from npaccel import _native
 from npaccel.errors import ProfileError
 from npaccel.later import later
+from npaccel.observe import html, usage
 from npaccel.observe import profile as profiles
-from npaccel.observe import usage
 from npaccel.observe.profile import Counted
 from npaccel.observe.profile_file import Profile
+from npaccel.observe.profile_page import page
 
 if TYPE_CHECKING:
     from npaccel.observe import profile_text
@@ -125,3 +126,7 @@ class Profiling:
         return profile_text.show(self.profile)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the page that ``npaccel profile show --html`` writes, in a frame."""
+        return html.pre(str(self)) if self.profile is None else html.frame(page(self.profile))

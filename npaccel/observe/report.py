@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from npaccel.observe.explain import Access, Explanation, Fallback, Home, Operation, Step
     from npaccel.runtime.auto import Estimate
 
-__all__ = ["bytes_text", "count", "row", "short", "text"]
+__all__ = ["bytes_text", "count", "heading", "operations", "row", "short", "text"]
 
 COLUMNS = 100
 LABEL = 26  # width of the column with file names
@@ -27,7 +27,7 @@ LEAST_TOLD_S = 0.05  # a hindrance that takes less is not worth a sentence
 
 def text(explanation: Explanation) -> str:
     """The whole text of an Explanation, without a newline at its end."""
-    lines = [_heading(explanation)]
+    lines = [heading(explanation)]
     alike: dict[tuple[object, ...], list[Step]] = {}
     for step in explanation.steps:
         alike.setdefault(_likeness(step), []).append(step)
@@ -38,7 +38,7 @@ def text(explanation: Explanation) -> str:
     lines += _choice(explanation)
     if explanation.dropped:
         lines += ["", "Never computed, since nothing can see the results:"]
-        lines += _operations(explanation.dropped)
+        lines += operations(explanation.dropped)
     if explanation.unguarded:
         words = f"The guard is off ({explanation.unguarded}): {UNGUARDED}."
         lines += ["", *textwrap.wrap(words, COLUMNS)]
@@ -86,7 +86,8 @@ def row(label: str, words: str) -> list[str]:
     return lines or [start.rstrip()]
 
 
-def _heading(explanation: Explanation) -> str:
+def heading(explanation: Explanation) -> str:
+    """What an Explanation is about, and in how many kernels."""
     if not explanation.steps and not explanation.dropped:
         return explanation.heading
     kernels = sum(bool(step.kernel) for step in explanation.steps)
@@ -144,7 +145,7 @@ def _likeness(step: Step) -> tuple[object, ...]:
 def _step(step: Step, times: int) -> list[str]:
     """A step that runs `times` times; then the arrays are not named, for they differ."""
     title = _title(step) + (f", {times} times; each time" if times > 1 else "")
-    lines = [title, *_operations(step.operations)]
+    lines = [title, *operations(step.operations)]
     if step.bytes_read or step.loads:
         words = _accesses(step.loads, named=times == 1)
         lines += row("reads", bytes_text(step.bytes_read) + words)
@@ -189,7 +190,7 @@ def _accesses(accesses: Sequence[Access], *, named: bool) -> str:
 # ------------------------------------------------------------------------------------- operations
 
 
-def _operations(operations: Sequence[Operation]) -> list[str]:
+def operations(operations: Sequence[Operation]) -> list[str]:
     """One row per line of the user, with what it asked for."""
     places: dict[str, list[str]] = {}
     for operation in operations:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,65 @@ def test_a_subscriber_that_refuses_undoes_the_change() -> None:
     with pytest.raises(ValueError, match="nursery"):
         config.nursery = 5
     assert config.nursery == 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("thredas", "threads"), ("queue_limt", "queue_limit"), ("Backend", "backend")],
+)
+def test_an_unknown_setting_is_told_with_the_nearest(name: str, meant: str) -> None:
+    said = rf"no setting '{name}' \(did you mean '{meant}'\?\); it has backend"
+    with pytest.raises(ConfigError, match=said):
+        setattr(npaccel.config, name, 4)
+    with pytest.raises(AttributeError, match=said):
+        getattr(npaccel.config, name)
+    with pytest.raises(ConfigError, match=said), npaccel.config(**{name: 4}):
+        pass
+
+
+def test_of_settings_for_a_block_none_is_changed_if_one_is_wrong() -> None:
+    before = npaccel.config.threshold
+    with pytest.raises(ConfigError, match="tiering="), npaccel.config(threshold=1, tiering="no"):
+        pass
+    assert npaccel.config.threshold == before
+
+
+def test_a_file_gives_settings_that_variables_outdo(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('threads = 3\ntiering = "off"\nthreshold = 12\n')
+    config = Config(
+        {"NPACCEL_CONFIG": str(file), "NPACCEL_THRESHOLD": "13", "OMP_NUM_THREADS": "9"}
+    )
+    assert (config.threads, config.tiering, config.threshold) == (3, "off", 13)
+    assert config.unknown == []
+    heard: list[tuple[str, object]] = []
+    config = Config({})
+    config.subscribe(lambda name, value: heard.append((name, value)))
+    config.load(file)
+    assert heard == [("threads", 3), ("tiering", "off"), ("threshold", 12)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("thredas = 3", "did you mean 'threads'"),
+        ("threshold = 1\nthreads = -1", "threads: -1 is not allowed"),
+        ("threads = 1.5", "threads: 1.5 is not allowed"),
+        ("threads 3", "settings can't be read from"),
+        ("[threads]", "threads: {} is not allowed"),
+        (b"\xff", "settings can't be read from"),
+        (None, "No such file"),
+    ],
+)
+def test_a_wrong_file_changes_nothing_and_is_named(
+    tmp_path: Path, text: str | bytes | None, said: str
+) -> None:
+    file = tmp_path / "settings.toml"
+    if text is not None:
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    config = Config({})
+    for read in (lambda: config.load(file), lambda: Config({"NPACCEL_CONFIG": str(file)})):
+        with pytest.raises(ConfigError) as error:
+            read()
+        assert str(file) in str(error.value) and said in str(error.value)
+    assert str(config) == str(Config({}))

@@ -31,9 +31,11 @@ const npa_primitive npa_primitives_{level}[] = {{
 
 
 def build(level: str) -> tuple[bytes, str]:
-    """Object code for a level of this machine's family, and C text: a table of what it has."""
-    cpu, vector_bytes = LEVELS[platform.machine()][level]
-    host = Host(cpu, vector_bytes)
+    """Object code for a level, of this machine's family or another, and C text: its table."""
+    family = next(family for family, levels in LEVELS.items() if level in levels)
+    cpu, vector_bytes = LEVELS[family][level]
+    other = "" if family == platform.machine() else f"{family}-unknown-linux-gnu"
+    host = Host(cpu, vector_bytes, other)
     made = [(f"npa_{level}_{primitive.symbol}", primitive) for primitive in primitives()]
     kernels = [((symbol,), primitive_kernel(primitive)) for symbol, primitive in made]
     text = write_module(kernels, vector_bytes, fence=host.fence, linkage="hidden")

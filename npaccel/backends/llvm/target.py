@@ -22,6 +22,7 @@ class Host:
     ----------
     cpu : compile for this older one, such as ``x86-64-v3``, that this machine can run as well
     vector_bytes : size of its vector registers; needed with `cpu`
+    triple : of another machine, whose code is only emitted here
 
     Attributes
     ----------
@@ -29,13 +30,17 @@ class Host:
     fingerprint : text that changes whenever object code made here would not do elsewhere
     """
 
-    def __init__(self, cpu: str = "", vector_bytes: int = 0) -> None:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
+    def __init__(self, cpu: str = "", vector_bytes: int = 0, triple: str = "") -> None:
+        if triple:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+        else:
+            llvm.initialize_native_target()
+            llvm.initialize_native_asmprinter()
         features = llvm.get_host_cpu_features()
         self.cpu: str = cpu or llvm.get_host_cpu_name()
         self.features: str = "" if cpu else features.flatten()
-        self.triple: str = llvm.get_process_triple()
+        self.triple: str = triple or llvm.get_process_triple()
         widest = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
         self.vector_bytes = vector_bytes or widest
         self.fence = self.triple.startswith(("x86_64", "i386", "i686"))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
@@ -432,12 +432,22 @@ def takes_long(name: str, dtype: str, scalar: str) -> bool:
     return "shift" in name and (dtype == "O" or digits > 17)
 
 
+def is_numpys_defect(name: str, dtype: str, scalar: str) -> bool:
+    """NumPy 2.0 ends the process where bits of long doubles are to be combined with objects. Up to
+    2.2 its power leaves an error behind for times, raised instead of its own in a block."""
+    version = tuple(map(int, np.__version__.split(".")[:2]))
+    bits = any(word in name for word in ("shift", "and", "or"))  # xor, too
+    if version < (2, 1) and bits and dtype in "gG":
+        return True
+    return version < (2, 3) and "pow" in name and "timedelta64" in scalar
+
+
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operator_with_what_is_no_array(name: str) -> None:
     def cases() -> Iterator[Case]:
         for dtype in (*"?bBilLqefdgFD", "M8[s]", "O"):
             for scalar, value in SCALARS.items():
-                if takes_long(name, dtype, scalar):
+                if takes_long(name, dtype, scalar) or is_numpys_defect(name, dtype, scalar):
                     continue
 
                 def make(dtype: str = dtype, value: Callable[[], Any] = value) -> tuple[Any, ...]:
@@ -980,6 +990,10 @@ def compare_programs(pool: list[tuple[str, int]], steps: list[tuple[str, int, in
 
 
 @settings(max_examples=150, deadline=None)
+@example(  # a reshape to the shape that an array has keeps its strides
+    pool=[("?", 4), ("?", 0), ("?", 0)],
+    steps=[("one", 0, 0, 0)] * 3 + [("view", 0, 0, 291), ("view", 3, 0, 295)],
+)
 @given(POOL, st.lists(STEP, min_size=5, max_size=40))
 def test_programs(pool: list[tuple[str, int]], steps: list[tuple[str, int, int, int]]) -> None:
     compare_programs(pool, steps)
