@@ -2,20 +2,17 @@
 
     x = npaccel.asarray(a)        an Array: what is computed from it is fused; or from_dlpack(a)
     with npaccel.accelerate: ...  plain arrays, too, in this block; also a decorator
-    npaccel.enable(), disable()   from here on, without a block
-    npaccel.load_ipython_extension, unload_ipython_extension: for %load_ext npaccel in notebooks
+    npaccel.enable(), disable()   from here on; load_ipython_extension, unload_ipython_extension
     npaccel.evaluate(x, y)        compute what is pending now
     npaccel.explain(), stats()    what was fused, what not, why; with profile("file"): by time
     npaccel.peek(x), step()       a pending value, as it is now; each operation at its line
     npaccel.watch(x, f)           stops where f(x) becomes true; on_error(f) hears of errors
     npaccel.macro, scalar         code that is recorded once and replayed
     npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
-    npaccel.random                numpy.random's Generator, whose draws are recorded, too
-    npaccel.config                the settings: print, assign, with npaccel.config(threads=2):
+    npaccel.random, config        a Generator whose draws are recorded, too; the settings
 
-Errors are NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError,
-InternalError, ProfileError, SectionError, with a Failure; warnings NpaccelWarning.
-`npaccel run` does it for a whole program.
+NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError, InternalError,
+ProfileError, SectionError, with a Failure; warnings NpaccelWarning. Programs: `npaccel run`.
 """
 
 from os.path import abspath as _abspath
