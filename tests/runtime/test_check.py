@@ -294,6 +294,7 @@ def test_runs_are_left_out_while_one_is_compared(setting, monkeypatch) -> None:
     assert npaccel.stats()["checked_runs"] == 2
 
 
+@pytest.mark.pending
 def test_the_end_of_the_program_waits_for_what_is_compared_beside_it() -> None:
     program = """
 import dataclasses
