@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 from npaccel import _native
 from npaccel.config import Config
 from npaccel.dispatch.redirect import TABLE
+from npaccel.engines import PandasEngine
 from npaccel.errors import ConfigError
 from npaccel.later import later
 
@@ -33,6 +34,8 @@ class Accelerate:
     """
 
     __slots__ = ("_blocks", "_everywhere", "_options", "_tell_unguarded")
+
+    __pandas_udf__ = PandasEngine  # what pandas looks for in an `engine=`
 
     def __init__(
         self,

@@ -52,7 +52,8 @@ ALLOWED = {
     "random": {"_native", "dispatch"},
     "api": EVERYTHING_BELOW_OBSERVE | {"blocks", "dispatch", "macros", "observe"},
     "debugging": {"_native", "api", "runtime"},
-    "blocks": {"_native", "config", "dispatch", "errors"},
+    "blocks": {"_native", "config", "dispatch", "engines", "errors"},
+    "engines": set(),
     "macros": {"_native", "config", "errors", "runtime"},
     "children": {"api", "blocks", "errors", "runtime"},
     "bisecting": {"config", "errors", "launch"},
@@ -78,6 +79,7 @@ FOREIGN = {
             "api",
             "bisecting",
             "debugging",
+            "engines",
             "macros",
             "random",
         )

@@ -1,4 +1,5 @@
-"""Runs NumPy's installed tests with the plugin beside this file, file by file, in several modes."""
+"""Runs the installed tests of NumPy, or of libraries around it, with the plugin beside this file,
+file by file, in several modes."""
 
 from __future__ import annotations
 
@@ -16,7 +17,23 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
-PACKAGES = ("_core", "lib", "linalg", "fft", "random", "ma", "polynomial", "matrixlib")
+SITE = Path(np.__file__).parents[1]
+NUMPY = ("_core", "lib", "linalg", "fft", "random", "ma", "polynomial", "matrixlib")
+# Of the libraries around it, what works on arrays: folders with a folder "tests", or in one.
+SUITES = {
+    "scipy": """ndimage fft fft/_pocketfft integrate linalg interpolate signal optimize spatial
+        special stats sparse cluster""",
+    "pandas": """tests/arithmetic tests/window tests/reductions tests/series/methods tests/series
+        tests/frame/methods tests/frame tests/reshape tests/groupby tests/apply""",
+    "sklearn": """preprocessing metrics decomposition cluster linear_model neighbors mixture
+        covariance gaussian_process feature_selection impute utils""",
+    "xarray": "tests",
+    "astropy": """convolution stats modeling nddata timeseries units utils/masked coordinates time
+        wcs""",
+    "statsmodels": """regression tsa nonparametric robust stats multivariate genmod discrete
+        distributions""",
+    "dask": "array",
+}
 # These first: they say most.
 FIRST = ("umath", "multiarray", "numeric", "ufunc", "indexing", "regression", "function_base")
 BAD = ("failed", "crashed", "slow")  # outcomes
@@ -28,21 +45,37 @@ SETTINGS = {
     "OMP_NUM_THREADS": "2",
     "POCL_WORK_GROUP_SPECIALIZATION": "0",
 }
+# Of libraries around NumPy: as a user has it, kernels when they have come, from one folder for all.
+AROUND = {"OMP_NUM_THREADS": "2", "JUDGE_MIN_SIZE": "0"}
 BACKENDS = {"npaccel": "llvm", "opencl": "opencl"}  # of modes
 
 
-def files(names: Sequence[str]) -> Iterator[str]:
-    """Test files of NumPy that one of `names` ("lib", "_core/tests/test_umath.py") is part of."""
-    root = Path(np.__file__).parent
+def files(names: Sequence[str], library: str = "numpy") -> Iterator[str]:
+    """Test files that one of `names` ("lib", "_core/tests/test_umath.py") is part of.
+
+    library : "numpy", whose files are named from its folder on; or one of `SUITES`, if it is
+        installed, whose files are named with it ("scipy/fft/tests/test_helper.py").
+    """
+    root = SITE / "numpy" if library == "numpy" else SITE
+    parts = NUMPY if library == "numpy" else SUITES[library].split()
     found = [
         path.relative_to(root).as_posix()
-        for package in PACKAGES
-        for path in sorted((root / package / "tests").glob("test_*.py"))
+        for part in parts
+        for path in sorted((SITE / library / _tests(part)).glob("test_*.py"))
     ]
     first = [f"_core/tests/test_{name}.py" for name in FIRST]
     for name in (*first, *(name for name in found if name not in first)):
         if name in found and (not names or any(part in name for part in names)):
             yield name
+
+
+def _tests(part: str) -> str:
+    return part if part.startswith("tests") else f"{part}/tests"
+
+
+def _around(name: str) -> bool:
+    """Whether it is a file of a library around NumPy."""
+    return name.partition("/")[0] in SUITES
 
 
 def run(
@@ -53,7 +86,7 @@ def run(
     keep : of an earlier run: nothing; "all", and what is missing is run; "passed", and what failed
         is run again.
     """
-    root = Path(np.__file__).parent
+    path = (SITE if _around(name) else SITE / "numpy") / name
     folder.mkdir(parents=True, exist_ok=True)
     notes = folder / (name.replace("/", ".") + ".jsonl")
     if not keep:
@@ -63,8 +96,9 @@ def run(
         return notes
     before = ends(notes)
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    shared = {"NPACCEL_CACHE_DIR": str(folder.parent / "cache")}
     environment = (
-        SETTINGS
+        (AROUND | shared if _around(name) else SETTINGS)
         | {"NPACCEL_BACKEND": BACKENDS.get(mode, "numpy")}
         | os.environ
         | {
@@ -75,9 +109,9 @@ def run(
         }
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "plugin", "-p", "no:cacheprovider"]
-    command += ["-c", os.devnull, f"--rootdir={root.parent}", f"--timeout={seconds}", *extra]
+    command += ["-c", os.devnull, f"--rootdir={SITE}", f"--timeout={seconds}", *extra]
     for _ in range(CRASHES):
-        status = _watched([*command, str(root / name)], environment, notes, 2 * seconds)
+        status = _watched([*command, str(path)], environment, notes, 2 * seconds)
         if ends(notes) > before and status < 0:
             with notes.open("a") as more:
                 more.write(json.dumps({"test": f"{name}::at_exit", "outcome": "crashed"}) + "\n")
@@ -155,6 +189,9 @@ def main() -> int:
     parser.add_argument(
         "--modes", default="plain,subclass,npaccel", help="separated by commas; also: opencl"
     )
+    parser.add_argument(
+        "--library", default="numpy", help="or, separated by commas: " + ", ".join(SUITES)
+    )
     parser.add_argument("--out", type=Path, default=Path(".conformance"))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=int, default=600, help="for one test")
@@ -165,7 +202,8 @@ def main() -> int:
     arguments = parser.parse_args()
     extra = ["-k", arguments.k] if arguments.k else []
     out = arguments.out.resolve()
-    tasks = [(n, mode) for n in files(arguments.names) for mode in arguments.modes.split(",")]
+    names = [n for each in arguments.library.split(",") for n in files(arguments.names, each)]
+    tasks = [(n, mode) for n in names for mode in arguments.modes.split(",")]
     with ThreadPoolExecutor(arguments.jobs) as pool:
         results = pool.map(
             lambda t: run(t[0], t[1], out / t[1], arguments.seconds, extra, arguments.keep), tasks

@@ -4,6 +4,7 @@
 subclass of ndarray that does nothing: what any subclass costs) or "npaccel" (every test, with its
 fixtures, runs in `npaccel.accelerate(min_size=0)`, so that every array is deferred), or "opencl"
 (the same, with that backend).
+`JUDGE_MIN_SIZE`: another size in bytes than 0.
 `JUDGE_NOTES` names the file that gets a JSON object per line: a test that begins, its outcome, and
 at the end what was recorded. Tests that the file already has are not run again, so a run that
 crashed goes on.
@@ -25,6 +26,7 @@ import numpy as np
 import pytest
 
 MODE = os.environ.get("JUDGE_MODE", "plain")
+MIN_SIZE = int(os.environ.get("JUDGE_MIN_SIZE", "0"))
 OURS = MODE in ("npaccel", "opencl")
 if OURS:  # before the tests are collected, which puts their folders first on the path
     import npaccel
@@ -79,7 +81,7 @@ def _block() -> contextlib.AbstractContextManager[Any]:
     if MODE == "subclass":
         return _subclass()
     if OURS:
-        return npaccel.accelerate(min_size=0)
+        return npaccel.accelerate(min_size=MIN_SIZE)
     return contextlib.nullcontext()
 
 

@@ -14,6 +14,7 @@ from npaccel.dispatch.array import Array
 from npaccel.dispatch.fallback import FALLBACKS, HOMES, Fallbacks, at_user_line
 from npaccel.dispatch.function import COMPOSITES, IMPLEMENTED, METADATA
 from npaccel.dispatch.indexing import getitem, setitem
+from npaccel.dispatch.joblib import watch_joblib
 from npaccel.dispatch.method import EVALUATED, RECORDED
 from npaccel.dispatch.rules import reduce_rule, rule
 from npaccel.dispatch.ufunc import ufunc_hook
@@ -48,3 +49,4 @@ def install(inside: tuple[str, ...], **runtime: Callable[..., Any]) -> None:
     inside: path prefixes of NumPy's code and ours, whose lines are not the user's.
     """
     _native.install(Array, HOOKS | runtime, inside)
+    watch_joblib()

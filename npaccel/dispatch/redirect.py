@@ -104,6 +104,14 @@ SMALL_FUNCTIONS: tuple[Callable[..., Any], ...] = (
 )
 # Methods of random generators that refuse subclasses, or go through their elements in Python.
 EXACT = frozenset({"permuted", "shuffle"})
+# C functions of other libraries that refuse subclasses as the array they write to: its place.
+REFUSING: Final = {
+    "scipy.fft._pocketfft.pypocketfft": {
+        **dict.fromkeys(("c2c", "dct", "dst", "r2c"), 4),
+        **dict.fromkeys(("c2r", "r2r_fftpack"), 5),
+        **dict.fromkeys(("genuine_hartley", "separable_hartley"), 3),
+    }
+}
 # The arguments after the array that is folded, in their order.
 FOLDS: dict[str, tuple[str, ...]] = {
     "reduce": ("axis", "dtype", "out", "keepdims", "initial", "where"),
@@ -160,15 +168,17 @@ def _record_method(method: str) -> Taker:
     return record
 
 
-def _on_memory(method: Any) -> Taker:
-    """Give NumPy the evaluated memory of what is ours among the arguments."""
+def _on_memory(function: Any, written: int, reason: str) -> Taker:
+    """Give it the evaluated memory of what is ours among the arguments.
 
-    @functools.wraps(method)
-    def record(generator: Any, *args: Any, **kwargs: Any) -> Any:
+    written : the place of the argument that it writes to; ``out=`` is known by its name.
+    """
+
+    @functools.wraps(function)
+    def record(*args: Any, **kwargs: Any) -> Any:
         if not any(isinstance(x, _native.ArrayBase) for x in (*args, *kwargs.values())):
             return ""
-        places = (1,)  # shuffle's; `out` is known by its name
-        return fallback(method, (generator, *args), kwargs, "random numbers", written=places)
+        return fallback(function, args, kwargs, reason, written=(written,))
 
     return record
 
@@ -261,6 +271,8 @@ class Table:
         for module in LATER:
             when_imported(module, self._see)
         when_imported("scipy.special", self._see_special)
+        for name in REFUSING:
+            when_imported(name, self._see_refusing)
 
     def _see(self, module: ModuleType) -> None:
         """Redirect its ufuncs, and methods of its random generators."""
@@ -283,6 +295,14 @@ class Table:
                 self._ufuncs.add(ufunc)
                 _native.redirect_ufunc(ufunc, FOREIGN)
 
+    def _see_refusing(self, module: ModuleType) -> None:
+        short = module.__name__.rpartition(".")[2]
+        for name, written in REFUSING[module.__name__].items():
+            function = getattr(module, name, None)
+            if function is not None:
+                taker = _on_memory(function, written, "transform")
+                self._enter(function, Look.ARGUMENTS, taker, f"{short}.{name}", "", True, True)
+
     def _enter(self, function: Any, look: Look, taker: Any, name: str, *rest: Any) -> None:
         assert self._proofs is not None
         possible = self._proofs[2 if "." in name else 1]
@@ -296,7 +316,9 @@ class Table:
         for kind in ("Generator", "RandomState"):
             for name, method in vars(names[kind]).items():
                 if not name.startswith("_") and "cython" in type(method).__name__:
-                    look, taker = Look.RESULT, _on_memory(method) if name in EXACT else None
+                    look, taker = Look.RESULT, None
+                    if name in EXACT:
+                        taker = _on_memory(method, 1, "random numbers")
                     if name in MOVED:
                         look, taker = Look.ARGUMENTS, _taker(MOVED[name])
                     self._enter(method, look, taker, f"{kind}.{name}", "", False, True)

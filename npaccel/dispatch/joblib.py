@@ -1,0 +1,85 @@
+"""What joblib does with arrays by their exact class, it does with ours.
+
+Its hashes (`joblib.hash`, `Memory`) name the class: values that were computed before are found
+whether or not they were in a block. Its files keep ndarrays beside the pickle, to be mapped; and
+large ones go to worker processes as maps of a file, once for all tasks.
+
+joblib is looked at when a program imports it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pickle import HIGHEST_PROTOCOL
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from npaccel import _native
+from npaccel.dispatch.array import Array
+from npaccel.later import when_imported
+
+__all__ = ["Sent", "watch_joblib"]
+
+
+def _hashes(module: ModuleType) -> None:
+    _saves_plain(getattr(module, "NumpyHasher", None), lambda: True)
+
+
+def _stores(module: ModuleType) -> None:
+    _saves_plain(getattr(module, "NumpyPickler", None), _native.in_block)
+
+
+def _saves_plain(pickler: Any, wanted: Callable[[], bool]) -> None:
+    if pickler is None:  # another version of it
+        return
+    save = pickler.save
+
+    @functools.wraps(save)
+    def saving(self: Any, obj: Any, *rest: Any) -> Any:
+        if type(obj) is Array and wanted():
+            _native.reading(obj, "storing")
+            obj = _native.plain(obj)
+        return save(self, obj, *rest)
+
+    pickler.save = saving
+
+
+class Sent:
+    """A reducer of our arrays, by joblib's of ndarrays; sent to the workers, as that is."""
+
+    def __init__(self, reduce_ndarray: Callable[[Any], Any]) -> None:
+        self._reduce = reduce_ndarray
+
+    def __call__(self, array: Array) -> Any:
+        # Outside of blocks it is an Array there, too, whose memory is an ndarray in the pickle.
+        if not _native.in_block():
+            return array.__reduce_ex__(HIGHEST_PROTOCOL)
+        # joblib knows an array that it has sent before by the object, so it is given this one.
+        return self._reduce(array)
+
+
+def _sends(module: Any) -> None:
+    make = getattr(module, "get_memmapping_reducers", None)
+    if make is None:
+        return
+
+    @functools.wraps(make)
+    def get_memmapping_reducers(*args: Any, **kwargs: Any) -> Any:
+        both = make(*args, **kwargs)
+        for reducers in both:
+            if np.ndarray in reducers:
+                reducers[Array] = Sent(reducers[np.ndarray])
+        return both
+
+    module.get_memmapping_reducers = get_memmapping_reducers
+
+
+def watch_joblib() -> None:
+    """Look at what is imported already, and at the rest when it is."""
+    when_imported("joblib.hashing", _hashes)
+    when_imported("joblib.numpy_pickle", _stores)
+    for user in ("joblib.executor", "joblib.pool"):
+        when_imported(user, _sends)
