@@ -9,14 +9,18 @@ import functools
 import sys
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from npaccel import _native
 from npaccel.config import Config
 from npaccel.dispatch.redirect import TABLE
-from npaccel.engines import PandasEngine
 from npaccel.errors import ConfigError
 from npaccel.later import later
+
+if TYPE_CHECKING:
+    from npaccel import engines
+else:
+    engines = later("npaccel.engines")
 
 __all__ = ["Accelerate", "Function"]
 
@@ -34,8 +38,6 @@ class Accelerate:
     """
 
     __slots__ = ("_blocks", "_everywhere", "_options", "_tell_unguarded")
-
-    __pandas_udf__ = PandasEngine  # what pandas looks for in an `engine=`
 
     def __init__(
         self,
@@ -59,6 +61,11 @@ class Accelerate:
             self._options["backend"] = config.setting("backend").check(
                 backend, "accelerate(backend=...)"
             )
+
+    @property
+    def __pandas_udf__(self) -> type[engines.PandasEngine]:
+        """What pandas looks for in an ``engine=``."""
+        return engines.PandasEngine
 
     def __enter__(self) -> Accelerate:
         TABLE.prepare()

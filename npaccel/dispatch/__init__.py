@@ -5,7 +5,7 @@ callbacks that live here; `install` gives them to it together with those of the 
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from npaccel import _native
 from npaccel import forks as forks  # whose hooks must be older than those that `install` makes
@@ -14,10 +14,15 @@ from npaccel.dispatch.array import Array
 from npaccel.dispatch.fallback import FALLBACKS, HOMES, Fallbacks, at_user_line
 from npaccel.dispatch.function import COMPOSITES, IMPLEMENTED, METADATA
 from npaccel.dispatch.indexing import getitem, setitem
-from npaccel.dispatch.joblib import watch_joblib
 from npaccel.dispatch.method import EVALUATED, RECORDED
 from npaccel.dispatch.rules import reduce_rule, rule
 from npaccel.dispatch.ufunc import ufunc_hook
+from npaccel.later import later, when_imported
+
+if TYPE_CHECKING:
+    from npaccel.dispatch import joblib
+else:
+    joblib = later("npaccel.dispatch.joblib")
 
 __all__ = [
     "COMPOSITES",
@@ -41,6 +46,8 @@ HOOKS: dict[str, Callable[..., Any]] = {
     "getitem": getitem,
     "setitem": setitem,
 }
+# Its modules that look at arrays' classes.
+JOBLIB: Final = ("joblib.hashing", "joblib.numpy_pickle", "joblib.executor", "joblib.pool")
 
 
 def install(inside: tuple[str, ...], **runtime: Callable[..., Any]) -> None:
@@ -49,4 +56,5 @@ def install(inside: tuple[str, ...], **runtime: Callable[..., Any]) -> None:
     inside: path prefixes of NumPy's code and ours, whose lines are not the user's.
     """
     _native.install(Array, HOOKS | runtime, inside)
-    watch_joblib()
+    for name in JOBLIB:
+        when_imported(name, lambda module: joblib.see(module))  # noqa: PLW0108 (it comes later)

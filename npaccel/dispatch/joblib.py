@@ -4,7 +4,7 @@ Its hashes (`joblib.hash`, `Memory`) name the class: values that were computed b
 whether or not they were in a block. Its files keep ndarrays beside the pickle, to be mapped; and
 large ones go to worker processes as maps of a file, once for all tasks.
 
-joblib is looked at when a program imports it.
+Loaded when a program imports joblib.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ import functools
 from collections.abc import Callable
 from pickle import HIGHEST_PROTOCOL
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from npaccel import _native
 from npaccel.dispatch.array import Array
-from npaccel.later import when_imported
 
-__all__ = ["Sent", "watch_joblib"]
+__all__ = ["WATCHED", "Sent", "see"]
 
 
 def _hashes(module: ModuleType) -> None:
@@ -77,9 +76,14 @@ def _sends(module: Any) -> None:
     module.get_memmapping_reducers = get_memmapping_reducers
 
 
-def watch_joblib() -> None:
-    """Look at what is imported already, and at the rest when it is."""
-    when_imported("joblib.hashing", _hashes)
-    when_imported("joblib.numpy_pickle", _stores)
-    for user in ("joblib.executor", "joblib.pool"):
-        when_imported(user, _sends)
+def see(module: ModuleType) -> None:
+    """Look at a module of joblib's that was imported."""
+    WATCHED[module.__name__](module)
+
+
+WATCHED: Final = {
+    "joblib.hashing": _hashes,
+    "joblib.numpy_pickle": _stores,
+    "joblib.executor": _sends,
+    "joblib.pool": _sends,
+}

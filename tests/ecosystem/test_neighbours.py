@@ -14,6 +14,8 @@ import pytest
 
 import npaccel
 from npaccel import _native
+from npaccel.dispatch import JOBLIB
+from npaccel.dispatch.joblib import WATCHED
 
 N = 40_000
 PLAIN = np.linspace(0.0, 1.0, N)
@@ -100,6 +102,10 @@ def test_an_error_in_the_function_is_pandas_own_and_ends_the_block(frame: Any) -
 
 
 # ---------------------------------------------------------------------------------------- joblib
+
+
+def test_all_that_is_waited_for_is_seen() -> None:
+    assert tuple(WATCHED) == JOBLIB
 
 
 def test_a_hash_does_not_depend_on_the_class() -> None:
