@@ -593,7 +593,12 @@ def profile_end() -> tuple[
     list[tuple[str, int, str, int, tuple[int, ...]]],
     list[
         tuple[
-            Program | None, bool, int, int, list[tuple[int, Rule, int]], list[tuple[int, int, int]]
+            Program | None,
+            bool,
+            int,
+            int,
+            list[tuple[int, int, int, list[int], int]],
+            list[tuple[int, int, int]],
         ]
     ],
     bytes,
@@ -602,9 +607,11 @@ def profile_end() -> tuple[
 ]:
     """What was counted: nanoseconds in all; lines as (file, line, function, calls, nanoseconds per
     activity: Python, recording, planning, running, kernels, loops, NumPy); runs as (program,
-    whether without kernels, runs, nanoseconds, [(line, rule, points)], [(kind, nanoseconds,
-    requests)] per step); events, see native/profile.c; how many of them one stands for; runs that
-    there was no room for. Line 0 is elsewhere."""
+    whether without kernels, runs, nanoseconds, [(line, rule's id, points, links, seen)],
+    [(kind, nanoseconds, requests)] per step), where links have for each input the request that
+    wrote it, -1 for a scalar and -2 - n for array n from before, and seen what others may look at;
+    events, see native/profile.c; how many of them one stands for;
+    runs that there was no room for. Line 0 is elsewhere."""
 
 def times(on: bool | None, /) -> dict[str, float]:
     """Seconds so far in recording, planning, kernels, loops, numpy and running (what a run does

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from npaccel.observe import devices as inventory
     from npaccel.observe import explain as explanations
     from npaccel.observe import hindrances, inspection, profiling, usage
-    from npaccel.observe import profile as profiles
+    from npaccel.observe import profile_file as profile_files
     from npaccel.runtime import engine, helper, section_code
 else:
     counting = later("npaccel.observe.counts")
@@ -44,7 +44,7 @@ else:
     inventory = later("npaccel.observe.devices")
     explanations = later("npaccel.observe.explain")
     hindrances = later("npaccel.observe.hindrances")
-    profiles = later("npaccel.observe.profile")
+    profile_files = later("npaccel.observe.profile_file")
     profiling = later("npaccel.observe.profiling")
     usage = later("npaccel.observe.usage")
     engine = later("npaccel.runtime.engine")
@@ -307,10 +307,10 @@ def watch_usage(tell: Callable[[usage.Usage], None]) -> None:
     at_end(report)
 
 
-def _counted() -> profiles.Counted:
+def _counted() -> profile_files.Counted:
     found = dispatch.FALLBACKS
     stats = _engine.stats(reset=False) if _make_engine.made is not None else _native.stats(False)
-    return profiles.Counted(found.counts(), found.seconds(), _hindrances().amounts(), stats)
+    return profile_files.Counted(found.counts(), found.seconds(), _hindrances().amounts(), stats)
 
 
 def profile(path: str | os.PathLike[str] = "npaccel.profile") -> profiling.Profiling:
@@ -363,6 +363,7 @@ def _about() -> dict[str, Any]:
         "cache": str(config.cache),
         "threads": _native.threads(),
         "copy_bytes_s": speeds.copy_bytes_s if speeds is not None else 0.0,
+        "sums_f8_s": speeds.sums_f8_s if speeds is not None else 0.0,
     }
 
 
@@ -510,19 +511,23 @@ def stats(reset: bool = False) -> counting.Counts:
     return counting.Counts(counts, fallbacks=reasons.total(), reasons=dict(reasons))
 
 
-def explain(x: Any = None) -> explanations.Explanation:
+def explain(
+    x: Any = None, *, graph: str | os.PathLike[str] | None = None
+) -> explanations.Explanation:
     """Tell which kernels ran, for which of your lines and on what, and what NumPy did instead.
 
     Parameters
     ----------
     x : an array: the run that computed it, or, if it is pending, what would run; nothing is
         evaluated. A macro section: its latest variant. None: the last run.
+    graph : a file, to which a picture of it is written (SVG): operations, which are fused with
+        which, and the bytes between them.
 
     Returns
     -------
     Explanation
         Print it, or read its attributes: steps, dropped, fused_away, fallbacks, brought_home,
-        hindrances, ir.
+        hindrances, ir, svg.
     """
     counts = dict(dispatch.FALLBACKS.counts())
     left = _engine.stats(reset=False)["left_to_numpy"]
@@ -530,7 +535,11 @@ def explain(x: Any = None) -> explanations.Explanation:
         counts["operations", "new, or by trial slower when recorded", "in blocks"] = left
     homes = dispatch.HOMES
     found = _found(many=False)
-    return explanations.explain(x, _engine, counts, homes.counts(), homes.seconds(), found)
+    told = explanations.explain(x, _engine, counts, homes.counts(), homes.seconds(), found)
+    if graph is not None:
+        with open(graph, "w", encoding="utf-8") as file:
+            file.write(told.svg + "\n")
+    return told
 
 
 def devices() -> inventory.Devices:

@@ -18,7 +18,7 @@ import npaccel
 from npaccel import __version__, demo
 from npaccel.caches.store import Store
 from npaccel.errors import NpaccelError
-from npaccel.observe import profile_file, profile_page, profile_text, profile_trace
+from npaccel.observe import profile, profile_page, profile_text, profile_trace
 
 __all__ = ["main"]
 
@@ -53,8 +53,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     run.set_defaults(command=run_demo)
     add_command(commands, "run", "run a script or module with its arrays computed by npaccel")
-    profile = add_command(commands, "profile", "run a program and say where its time goes, by line")
-    add_profile_actions(profile)
+    add_profile_actions(
+        add_command(commands, "profile", "run a program and say where its time goes, by line")
+    )
     add_command(commands, "bisect", "find the operation that makes a program print something else")
     devices = add_command(commands, "devices", "what npaccel finds here, and its settings")
     devices.set_defaults(command=show_devices)
@@ -77,9 +78,9 @@ def add_command(commands: Any, name: str, purpose: str) -> argparse.ArgumentPars
     return parser
 
 
-def add_profile_actions(profile: argparse.ArgumentParser) -> None:
+def add_profile_actions(command: argparse.ArgumentParser) -> None:
     """To run a program is not among them: cli.py does that."""
-    actions = profile.add_subparsers(required=True, metavar="ACTION")
+    actions = command.add_subparsers(required=True, metavar="ACTION")
     show = add_command(actions, "show", "what a profile says: what to do, lines, kernels")
     show.add_argument("--trace", metavar="FILE", help="write it for Chrome's or Perfetto's viewer")
     show.add_argument("--html", metavar="FILE", help="write it as a page")
@@ -93,7 +94,7 @@ def add_profile_actions(profile: argparse.ArgumentParser) -> None:
 
 
 def show_profile(options: argparse.Namespace, console: Console) -> int:
-    found = profile_file.read(options.profile)
+    found = profile.read(options.profile)
     written = {options.trace: profile_trace.trace, options.html: profile_page.page}
     for path, make in written.items():
         if path is not None:
@@ -107,7 +108,7 @@ def show_profile(options: argparse.Namespace, console: Console) -> int:
 
 
 def compare_profiles(options: argparse.Namespace, console: Console) -> int:
-    before, after = profile_file.read(options.before), profile_file.read(options.after)
+    before, after = profile.read(options.before), profile.read(options.after)
     compare = profile_text.compare_json if options.json else profile_text.compare
     print(compare(before, after))
     return 0

@@ -13,7 +13,7 @@ import pytest
 import npaccel
 from npaccel.errors import ConfigError
 from npaccel.launch import parse
-from npaccel.observe.profile_file import read
+from npaccel.observe.profile import read
 
 PROGRAM = """\
 import sys
@@ -66,6 +66,25 @@ def test_a_program_that_fails_is_told_of_all_the_same(where) -> None:
     assert trace[-1] == "ValueError: as asked" and len(trace) == 4
     assert last.startswith("npaccel: the profile is in ")
     assert read(where / "npaccel.profile").lines
+
+
+@pytest.mark.pending
+def test_plans_from_disk_are_made_again_where_they_are_shown(where, monkeypatch) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "NPACCEL_TIERING", "eager")
+    monkeypatch.setitem(ENVIRONMENT, "NPACCEL_CACHE", "on")
+    monkeypatch.setitem(ENVIRONMENT, "NPACCEL_CACHE_DIR", str(where / "cache"))
+    for _ in range(2):
+        assert run("profile", "--out=a", "program.py", where=where).returncode == 0
+    assert '"again":"' in (where / "a").read_text()
+    (kernel,) = [k for k in read(where / "a").kernels if "sqrt" in k.operations]
+    assert kernel.operations == "add (5x), sqrt (5x), add.reduce" and kernel.bytes > 0
+    rows = (where / "a").read_text().splitlines()
+    head = json.loads(rows[0])
+    head["about"]["npaccel"] = "0.0"  # another version might plan otherwise
+    (where / "b").write_text("\n".join([json.dumps(head), *rows[1:]]) + "\n")
+    other = read(where / "b")
+    assert other.kernels == []
+    assert other.totals()["kernels"] == pytest.approx(read(where / "a").totals()["kernels"])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 /* profile.c: the time of each activity (times.c) by the user's line, of each run by its program and step, and when;
  * for observe/profile.py. Off unless asked for. Note [Whose time] */
-#include "record.h"
+#include "profile.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -9,26 +9,11 @@
 #include <time.h>
 
 enum { LINES = 8192, MOST_LINES = LINES / 2, MOST_RUNS = 1024, MOST_EVENTS = 1 << 16, MOST_STEPS_TOLD = 256 };
+enum { MOST_REQUESTS = 1 << 17 }; /* of all runs */
 enum { TICK_NS = 20000000, LEAST_EVENT_NS = 20000, LEAST_STEP_NS = 2000, LEAST_SETTLED_NS = 10000 };
 
-typedef struct {
-    PyObject *code; /* owned; line 0 has none: it is "elsewhere" */
-    int32_t lasti;
-    uint64_t calls, ns[NPA_ACTIVITIES]; /* NPA_USER: Python, and whatever else is not ours */
-} line;
-
-/* One program run from the same lines. program NULL: none is known. */
-typedef struct {
-    uint64_t hash, runs, ns;
-    npa_program *program; /* owned */
-    bool single;
-    int n, nsteps;   /* requests; steps, of single ones as many */
-    npa_rule **rules;
-    uint64_t *points, *took;
-    PyObject **codes; /* of requests, borrowed, until their lines are known: see npa_profile_resolve */
-    int32_t *lines, *counts; /* counts: requests that a step of a single one was for, the last time */
-    uint8_t *kinds;
-} ran;
+typedef npa_profiled_line line;
+typedef npa_profiled_run ran;
 
 typedef struct {
     uint64_t start, ns, live; /* live: bytes of arrays; of runs only */
@@ -43,7 +28,7 @@ static line *lines;
 static int32_t *slots; /* of LINES: a line, or 0 */
 static int nlines;
 static ran *runs;
-static int nruns, unresolved;
+static int nruns, unresolved, nrequests;
 static event *events;
 static int nevents;
 static uint64_t groups, every = 1; /* one group of events in so many is kept */
@@ -142,20 +127,57 @@ static void free_run(ran *r)
     free(r->took);
 }
 
+static int count_inputs(npa_queue *q, int n)
+{
+    int inputs = 0;
+    for (int i = 0; i < n; i++) {
+        inputs += ((npa_request *)(q->arena + q->at[i]))->nin;
+    }
+    return inputs;
+}
+
+/* Who wrote what each request reads. */
+static void link_requests(ran *r, npa_queue *q)
+{
+    int32_t *writer = malloc(sizeof *writer * (size_t)(q->nbuffers + 1)), *link = r->links;
+    for (int b = 0; writer != NULL && b < q->nbuffers; b++) {
+        writer[b] = NPA_OUTSIDE - b;
+    }
+    for (int i = 0; i < r->n; i++) {
+        npa_request *request = (npa_request *)(q->arena + q->at[i]);
+        r->nin[i] = request->nin;
+        for (int k = 0; k < request->nin + request->nout; k++) {
+            int32_t buffer = npa_operand_at(request, k)->buffer;
+            if (k < request->nin) {
+                *link++ = buffer < 0 ? NPA_SCALAR : writer != NULL ? writer[buffer] : NPA_OUTSIDE - buffer;
+            } else if (buffer >= 0) {
+                r->seen[i] |= !q->buffers[buffer]->dead;
+                if (writer != NULL) {
+                    writer[buffer] = i;
+                }
+            }
+        }
+    }
+    free(writer);
+}
+
 /* A new one, with the mutex; NULL: no memory. */
 static ran *make_run(uint64_t hash, npa_program *program, npa_queue *q, int n, bool single)
 {
-    int nsteps = single ? n : npa_program_steps(program);
-    size_t each = 8 + 8 + 8 + 4, step = 8 + 4 + 1;
-    char *memory = calloc((size_t)n * each + (size_t)nsteps * step + 8, 1);
+    int nsteps = single ? n : npa_program_steps(program), inputs = count_inputs(q, n);
+    size_t each = 8 + 8 + 8 + 4 + 2, step = 8 + 4 + 1;
+    char *memory = calloc((size_t)n * each + (size_t)nsteps * step + 4 * (size_t)inputs + 8, 1);
     if (memory == NULL) {
         return NULL;
     }
+    nrequests += n;
     ran *r = &runs[nruns++];
     *r = (ran){.hash = hash, .program = program, .single = single, .n = n, .nsteps = nsteps};
     r->took = (uint64_t *)memory, r->points = r->took + nsteps, r->rules = (npa_rule **)(r->points + n);
     r->codes = (PyObject **)(r->rules + n), r->lines = (int32_t *)(r->codes + n);
-    r->counts = r->lines + n, r->kinds = (uint8_t *)(r->counts + nsteps);
+    r->counts = r->lines + n, r->links = r->counts + nsteps;
+    r->kinds = (uint8_t *)(r->links + inputs), r->nin = r->kinds + nsteps, r->seen = r->nin + n;
+    link_requests(r, q);
     for (int i = 0; i < n; i++) {
         npa_request *request = (npa_request *)(q->arena + q->at[i]);
         r->rules[i] = request->rule, r->points[i] = 1;
@@ -209,7 +231,8 @@ static ran *find_run(npa_program *program, npa_queue *q, int n, bool single)
             return &runs[i];
         }
     }
-    return nruns < MOST_RUNS ? make_run(hash, program, q, n, single) : NULL;
+    bool room = nruns < MOST_RUNS && nrequests + n <= MOST_REQUESTS;
+    return room ? make_run(hash, program, q, n, single) : NULL;
 }
 
 /* --------------------------------------------------------------------------------- counting */
@@ -452,7 +475,7 @@ static void forget(void)
     }
     free(lines), free(slots), free(runs), free(events);
     lines = NULL, slots = NULL, runs = NULL, events = NULL;
-    nlines = nruns = nevents = unresolved = 0;
+    nlines = nruns = nevents = unresolved = nrequests = 0;
 }
 
 PyObject *npa_profile_begin(PyObject *module, PyObject *nothing)
@@ -480,57 +503,6 @@ PyObject *npa_profile_begin(PyObject *module, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
-static bool append(PyObject *list, PyObject *item)
-{
-    bool good = item != NULL && PyList_Append(list, item) == 0;
-    Py_XDECREF(item);
-    return good;
-}
-
-/* (file, line, function, calls, nanoseconds per activity) of each. */
-static PyObject *told_lines(void)
-{
-    PyObject *list = PyList_New(0);
-    for (int i = 0; list != NULL && i < nlines; i++) {
-        const line *l = &lines[i];
-        PyCodeObject *code = (PyCodeObject *)l->code;
-        PyObject *ns = PyTuple_New(NPA_ACTIVITIES);
-        for (int k = 0; ns != NULL && k < NPA_ACTIVITIES; k++) {
-            PyTuple_SET_ITEM(ns, k, PyLong_FromUnsignedLongLong(l->ns[k]));
-        }
-        PyObject *row = code == NULL
-            ? Py_BuildValue("(sisKN)", "", 0, "", (unsigned long long)l->calls, ns)
-            : Py_BuildValue("(OiOKN)", code->co_filename, PyCode_Addr2Line(code, l->lasti), code->co_name,
-                            (unsigned long long)l->calls, ns);
-        if (PyErr_Occurred() || !append(list, row)) {
-            Py_CLEAR(list);
-        }
-    }
-    return list;
-}
-
-/* (program, single, runs, nanoseconds, [(line, rule, points)], [(kind, nanoseconds, requests)]) of each. */
-static PyObject *told_run(const ran *r)
-{
-    PyObject *requests = PyList_New(0), *steps = PyList_New(0);
-    bool good = requests != NULL && steps != NULL;
-    for (int i = 0; good && i < r->n; i++) {
-        good = append(requests, Py_BuildValue("(iOK)", (int)r->lines[i], (PyObject *)r->rules[i],
-                                              (unsigned long long)r->points[i]));
-    }
-    for (int i = 0; good && i < r->nsteps; i++) {
-        good = append(steps, Py_BuildValue("(iKi)", (int)r->kinds[i], (unsigned long long)r->took[i],
-                                           (int)r->counts[i]));
-    }
-    if (!good) {
-        Py_XDECREF(requests), Py_XDECREF(steps);
-        return NULL;
-    }
-    PyObject *program = r->program != NULL ? (PyObject *)r->program : Py_None;
-    return Py_BuildValue("(OOKKNN)", program, r->single ? Py_True : Py_False, (unsigned long long)r->runs,
-                         (unsigned long long)r->ns, requests, steps);
-}
-
 /* (nanoseconds, lines, runs, events as bytes, one kept in so many, runs of no table) */
 PyObject *npa_profile_end(PyObject *module, PyObject *nothing)
 {
@@ -543,12 +515,7 @@ PyObject *npa_profile_end(PyObject *module, PyObject *nothing)
     end_ticking();
     npa_count_times(NPA_FOR_PROFILE, false);
     npa_profile_resolve();
-    PyObject *all = PyList_New(0), *told = told_lines();
-    for (int i = 0; all != NULL && i < nruns; i++) {
-        if (!append(all, told_run(&runs[i]))) {
-            Py_CLEAR(all);
-        }
-    }
+    PyObject *told = npa_profile_told_lines(lines, nlines), *all = npa_profile_told_runs(runs, nruns);
     for (int i = 0; i < nevents; i++) {
         events[i].start -= begun_ns;
     }

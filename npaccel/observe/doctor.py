@@ -14,7 +14,7 @@ from npaccel.observe.hindrances import (
     left_reason,
     reason_of,
 )
-from npaccel.observe.profile_file import Line, Obstacle, Profile
+from npaccel.observe.profile_data import Line, Obstacle, Profile
 
 __all__ = ["Advice", "advice"]
 

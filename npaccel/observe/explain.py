@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import linecache
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -20,9 +22,11 @@ from npaccel.ir.nodes import (
     Request,
     Stride,
     Trace,
+    View,
 )
+from npaccel.ir.scalar import item_size
 from npaccel.ir.text import plan_text, trace_text
-from npaccel.observe import html, report
+from npaccel.observe import graph, html, report
 from npaccel.observe.hindrances import Hindrance
 from npaccel.runtime.auto import Estimate
 from npaccel.runtime.choice import HOST
@@ -57,6 +61,8 @@ MISSED = {
     3: "its result's memory was touched",
 }
 IN_PARTS = 4
+# In pictures.
+KERNEL, LOOP = "#2e9e5b", "#7a67c7"
 
 
 class Operation(NamedTuple):
@@ -154,6 +160,7 @@ class Explanation:
         `fallbacks` are.
     no_helper : why kernels are compiled in this process, while their operations wait; empty where
         they are not.
+    svg : a picture of it: operations, which of them are fused, and the arrays between them.
     """
 
     heading: str
@@ -173,6 +180,12 @@ class Explanation:
     hindrances: tuple[Hindrance, ...] = ()
     no_helper: str = ""
     kernels: tuple[Kernel, ...] = ()
+    links: tuple[graph.Operation, ...] = ()
+    together: tuple[graph.Together, ...] = ()
+
+    @property
+    def svg(self) -> str:
+        return graph.svg(self.links, self.together)
 
     def __str__(self) -> str:
         return report.text(self)
@@ -295,7 +308,15 @@ def _run(number: int, fallbacks: tuple[Fallback, ...], engine: Engine) -> Explan
         Step("", "numpy", (_at(Operation(name), code, lasti),), reason=reason)
         for name, code, lasti in sites
     )
-    return Explanation(heading, fallbacks, run=number, steps=steps)
+    own = [step.operations[0] for step in steps]
+    return Explanation(
+        heading,
+        fallbacks,
+        run=number,
+        steps=steps,
+        links=tuple(graph.Operation(one.name, _where(one), 0) for one in own),
+        together=tuple(_together((i,), "", "numpy") for i in range(len(own))),
+    )
 
 
 def _missed(told: Explanation, program: _native.Program) -> tuple[Step, ...]:
@@ -348,6 +369,11 @@ def _planned(
             for about, step in steps
         ),
         dropped=tuple(operations[index] for index in info.plan.dropped),
+        links=tuple(_linked(info.trace, operations)),
+        together=tuple(
+            _together(about.requests, about.kernel.name if about.kernel else "", about.backend)
+            for about in info.steps
+        ),
         fused_away=_fused_away(info),
         plan_known=None if pending else run != info.first_flush,
         ir=trace_text(info.trace) + "\n" + plan_text(info.plan),
@@ -377,6 +403,31 @@ def _at(operation: Operation, code: Any, lasti: int) -> Operation:
         return operation
     line = line_of(code, lasti)
     return Operation(operation.name, operation.dtypes, operation.inputs, code.co_filename, line)
+
+
+def _linked(trace: Trace, operations: Sequence[Operation]) -> Iterator[graph.Operation]:
+    """For a picture: who wrote what each of them reads."""
+    writers: dict[int, int] = {}
+    for request, operation in zip(trace.requests, operations, strict=False):
+        read = [view.buffer for view in request.inputs if isinstance(view, View)]
+        size = sum(item_size(view.dtype) for view in request.outputs)
+        links = tuple(writers.get(buffer, -1) for buffer in read)
+        written = float(size * math.prod(request.shape))
+        yield graph.Operation(operation.name, _where(operation), written, links)
+        writers.update((view.buffer, request.index) for view in request.outputs)
+
+
+def _where(operation: Operation) -> str:
+    if not operation.line:
+        return ""
+    source = linecache.getline(operation.file, operation.line).strip()
+    return f"{report.short(operation.file, 24)}:{operation.line} {source}"
+
+
+def _together(requests: Sequence[int], kernel: str, backend: str) -> graph.Together:
+    if kernel:
+        return graph.Together(f"kernel {kernel} ({backend})", KERNEL, tuple(requests))
+    return graph.Together("NumPy's loop", LOOP, tuple(requests))
 
 
 def _request_step(about: StepInfo, trace: Trace, operations: Sequence[Operation]) -> Step:

@@ -53,6 +53,8 @@ def explanation(found: Explanation) -> str:
     if homes:
         parts.append("<p><b>Came from devices to the host</b></p>")
         parts += _table(("device", "why", "line", "size"), homes)
+    if found.together:
+        parts.append(f"<details><summary>graph</summary>{found.svg}</details>")
     if found.ir:
         parts.append(f"<details><summary>operations and plan</summary>{pre(found.ir)}</details>")
     return "".join(parts)

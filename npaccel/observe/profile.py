@@ -1,66 +1,128 @@
-"""Reads what the C core counted by line and by program, as lines and kernels of a profile."""
+"""Reads what was counted by line and by program, as lines, kernels and graphs of a profile."""
 
 from __future__ import annotations
 
-import linecache
+import binascii
 import os
 import struct
+import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from npaccel.ir import ops
 from npaccel.ir.kinds import Kind
-from npaccel.observe.profile_file import Call, Event, Kernel, Line, Obstacle, Profile
-from npaccel.runtime.program import PlanInfo, StepInfo
+from npaccel.ir.scalar import item_size
+from npaccel.observe.profile_data import (
+    Call,
+    Event,
+    Flush,
+    Group,
+    Kernel,
+    Line,
+    Node,
+    Obstacle,
+    Profile,
+)
+from npaccel.observe.profile_file import Recorded, load, no_profile
+from npaccel.runtime.stored import Planned
 from npaccel.runtime.tiers import COMPILING, NOT_YET
 
-__all__ = ["Counted", "made"]
+__all__ = ["made", "read"]
 
 # native/times.c and profile.c, in order.
 ACTIVITIES: Final = ("python", "recording", "planning", "running", "functions", "loops", "numpy")
 STEPS: Final = {9: "kernels", 10: "blocks", 11: "loops"}
 EVENT: Final = struct.Struct("=QQQiihBB4x")
 # Plans are made again to be read, for so long: the longest runs' come first.
-READING_S: Final = 1.0
-OURS: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
+READING_S: Final = 10.0
 MOST_SITES: Final = 8  # that a kernel is told to be of
-# Of files with more lines, only those around lines that took time are kept.
-MOST_SOURCE, AROUND = 3000, 2
+MOST_FLUSHES: Final = 64  # whose graphs are kept
+MOST_NODES: Final = 400
 LEAST_S: Final = 1e-6
+SCALAR: Final = -1  # a link, as in native/profile.h
+BEFORE: Final = -2
+
+
+class Rule(NamedTuple):
+    """What an operation is. loop : its dtypes, inputs first."""
+
+    name: str
+    kind: int
+    loop: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}.reduce" if self.kind == Kind.REDUCE else self.name
+
+    @property
+    def cost(self) -> int:
+        """Of an element."""
+        op = ops.find(self.name, self.loop) if self.loop else None
+        return op.cost if op is not None else 1
+
+
+class Request(NamedTuple):
+    """One operation of a run. line : number of a line. links : of each input who wrote it, SCALAR,
+    or less: an array from before. seen : others may look at what it writes."""
+
+    line: int
+    rule: Rule
+    points: int
+    links: tuple[int, ...]
+    seen: bool
+
+    @property
+    def bytes(self) -> int:
+        """Of what it writes."""
+        return self.points * item_size(self.rule.loop[-1]) if self.rule.loop else 0
+
+
+class Step(NamedTuple):
+    """Of a plan. name : of the kernel, or ''."""
+
+    requests: tuple[int, ...]
+    name: str
+    backend: str
+    bytes_read: int
+    bytes_written: int
 
 
 class Run(NamedTuple):
-    """A program that ran from the same lines each time. requests : (line, rule, elements). steps :
-    (kind, nanoseconds, requests)."""
+    """A program that ran from the same lines each time. steps : (kind, nanoseconds, requests).
+    why : there are no kernels. plan : its steps; again : what they can be made of."""
 
-    program: Any
     single: bool
     runs: int
     ns: int
-    requests: Sequence[tuple[int, Any, int]]
+    requests: Sequence[Request]
     steps: Sequence[tuple[int, int, int]]
+    why: str
+    plan: Sequence[Step] | None
+    again: str
 
     def lines(self) -> frozenset[int]:
-        return frozenset(line for line, _, _ in self.requests)
+        return frozenset(request.line for request in self.requests)
 
     def steps_ns(self) -> int:
         return sum(ns for _, ns, _ in self.steps)
 
 
-Counts = Mapping[tuple[str, str, str], float]
-
-
-class Counted(NamedTuple):
-    """What others count: per (function, reason, site) calls that NumPy ran and their seconds; what
-    hinders by (kind, file, line); `npaccel.stats()`."""
-
-    calls: Counts
-    seconds: Counts
-    hindrances: Mapping[tuple[str, str, int], tuple[float, float, float]]
-    stats: Mapping[str, Any]
+def _run(row: Sequence[Any], rules: dict[int, Rule]) -> Run:
+    single, runs, ns, requests, steps, plan = row
+    own = [
+        Request(line, rules[rule], n, tuple(links), bool(seen))
+        for line, rule, n, links, seen in requests
+    ]
+    why, known, again = "", None, ""
+    if isinstance(plan, str):
+        why = plan
+    elif "again" in plan:
+        again = plan["again"]
+    else:
+        known = [Step(tuple(of), *rest) for of, *rest in plan["steps"]]
+    return Run(bool(single), runs, ns, own, [(k, t, n) for k, t, n in steps], why, known, again)
 
 
 @dataclass
@@ -87,78 +149,75 @@ class _Launched:
     launches: int = 0
     seconds: float = 0.0
     bytes: float = 0.0
+    work: float = 0.0
     operations: str = ""
     sites: dict[str, None] = field(default_factory=dict)
 
 
-def made(wall_s: float, counted: tuple[Any, ...], before: Counted, after: Counted) -> Profile:
-    """What was found.
+def read(path: str | os.PathLike[str]) -> Profile:
+    """The profile in a file.
 
-    counted : what the C core says. before, after : what others had counted when it began, and when
-        it was over.
+    Raises
+    ------
+    ProfileError : there is no such file, or it is no profile, of another version or truncated.
     """
-    _, lines, runs, events, every, _ = counted
-    found = _Reader(lines, runs)
-    made = Profile({}, wall_s, waits=found.waits(), every=every)
-    found.read()
-    made.lines = found.lines()
-    made.kernels = found.kernels()
-    made.events = list(found.events(events))
-    _add_counts(made, before, after)
-    made.source = _source(made.lines)
+    found = load(path)
+    try:
+        return made(found)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error) as error:
+        raise no_profile(path, f"a line is not as it was written ({error})") from error
+
+
+def made(found: Recorded) -> Profile:
+    """What was found, read out."""
+    head = found.head
+    reader = _Reader(found)
+    made = Profile(dict(head["about"]), head["wall_s"], dict(head["usage"]), reader.waits(),
+                   dict(head["counts"]), head["every"])  # fmt: skip
+    reader.read()
+    made.lines = reader.lines()
+    made.kernels = reader.kernels()
+    made.flushes = list(reader.flushes())
+    made.events = list(reader.events(found.events))
+    made.calls = [Call(*row) for row in found.calls]
+    made.obstacles = [Obstacle(*row) for row in found.obstacles]
+    made.source = {file: dict(texts) for file, texts in found.source}
     return made
 
 
-def _add_counts(made: Profile, before: Counted, after: Counted) -> None:
-    for key, calls in after.calls.items():
-        more = int(calls - before.calls.get(key, 0))
-        seconds = after.seconds.get(key, 0.0) - before.seconds.get(key, 0.0)
-        if more > 0:
-            made.calls.append(Call(*key, more, max(seconds, 0.0)))
-    for place, amounts in after.hindrances.items():
-        old = before.hindrances.get(place, (0.0, 0.0, 0.0))
-        new, seconds, size = (a - b for a, b in zip(amounts, old, strict=True))
-        if new > 0:
-            made.obstacles.append(Obstacle(*place, int(new), seconds, size))
-    made.calls.sort(key=lambda call: -call.seconds)
-    made.obstacles.sort(key=lambda obstacle: -obstacle.seconds)
-    for name, value in after.stats.items():
-        if isinstance(value, int) and value != before.stats.get(name, 0):
-            made.counts[name] = value - before.stats.get(name, 0)
-
-
 class _Reader:
-    """What the C core tells, shared out among lines.
+    """What was counted, shared out among lines.
 
     A step's time goes to its requests by their work: elements times what the operation costs.
     """
 
-    def __init__(self, lines: Sequence[Any], runs: Sequence[Any]) -> None:
-        self._runs = [Run(*run) for run in runs]
+    def __init__(self, found: Recorded) -> None:
+        rules = {n: Rule(name, kind, tuple(loop)) for n, name, kind, loop in found.rules}
+        self._runs = [_run(row, rules) for row in found.runs]
+        ours = sys.modules["npaccel"].__version__
+        self._same = found.head["about"].get("npaccel") == ours
         self._places: list[_Place] = []
-        for *where, calls, spent in lines:
-            file, number, function = ("", 0, "") if where[0].startswith(OURS) else where
+        for file, line, function, calls, spent in found.lines:
             seconds = {n: 1e-9 * ns for n, ns in zip(ACTIVITIES, spent, strict=True) if ns}
-            self._places.append(_Place(file, number, function, calls, seconds))
+            self._places.append(_Place(file, line, function, calls, seconds))
         self._kernels: dict[tuple[str, str], _Launched] = {}
-        self._infos: dict[Any, PlanInfo | None] = {}
-        self._until = 0.0
+        self._plans: dict[str, Sequence[Step] | None] = {}
+        self._until = time.perf_counter() + READING_S
 
     def waits(self) -> dict[str, float]:
         """Seconds of runs that had no kernels yet, by why: those that wait for the compiler."""
         compiled = {run.lines() for run in self._runs if not run.single}
         waits = {"compiling": 0.0, "not yet": 0.0}
         for run in self._runs:
-            if run.single and run.program is not None:
-                known = run.program.info == COMPILING or run.lines() in compiled
-                if known or run.program.info == NOT_YET:
+            if run.single and run.why:
+                known = run.why == COMPILING or run.lines() in compiled
+                if known or run.why == NOT_YET:
                     waits["compiling" if known else "not yet"] += 1e-9 * run.steps_ns()
         return waits
 
     def read(self) -> None:
         """Share out what runs took."""
-        self._until = time.perf_counter() + READING_S
-        for run in sorted(self._runs, key=lambda run: -run.ns):
+        for run in self._longest():
             if run.single:
                 self._read_single(run)
             else:
@@ -171,51 +230,58 @@ class _Reader:
                 self._share(own, 1e-9 * ns, STEPS.get(kind, "loops"), 0, run.runs)
 
     def _read_compiled(self, run: Run) -> None:
-        info = self._info(run.program)
+        plan = self._plan(run)
         for number, (kind, ns, _) in enumerate(run.steps):
-            known = info.steps[number] if info is not None else None
-            own: Sequence[Any] = run.requests
-            moved = 0
+            known = plan[number] if plan is not None else None
+            own, moved = run.requests, 0
             if known is not None:
                 own = [own[i] for i in known.requests if i < len(own)]
                 moved = run.runs * (known.bytes_read + known.bytes_written)
             self._share(own, 1e-9 * ns, STEPS.get(kind, "kernels"), moved, run.runs)
-            if known is not None and known.kernel is not None and ns:
+            if known is not None and known.name and ns:
                 self._launched(known, own, run.runs, 1e-9 * ns, moved)
 
-    def _info(self, program: Any) -> PlanInfo | None:
-        if program not in self._infos:
+    def _longest(self) -> list[Run]:
+        return sorted(self._runs, key=lambda run: -run.ns)
+
+    def _plan(self, run: Run) -> Sequence[Step] | None:
+        """Its steps, made again where they have to be; None: they can't be known."""
+        if run.plan is not None or not run.again:
+            return run.plan
+        if run.again not in self._plans:
             late = time.perf_counter() > self._until
-            known = not late and hasattr(program.info, "plan_info")
-            self._infos[program] = program.info.plan_info() if known else None
-        return self._infos[program]
+            made = None if late or not self._same else _made_again(run.again)
+            self._plans[run.again] = made
+        return self._plans[run.again]
 
     def _share(
-        self, requests: Sequence[Any], seconds: float, what: str, moved: int = 0, runs: int = 1
+        self,
+        requests: Sequence[Request],
+        seconds: float,
+        what: str,
+        moved: int = 0,
+        runs: int = 1,
     ) -> None:
-        weights = [_cost(rule) * points for _, rule, points in requests]
+        weights = [request.rule.cost * request.points for request in requests]
         whole = sum(weights) or 1
-        for (place, _, points), weight in zip(requests, weights, strict=True):
-            at = self._places[place]
+        for request, weight in zip(requests, weights, strict=True):
+            at = self._places[request.line]
             at.seconds[what] = at.seconds.get(what, 0.0) + seconds * weight / whole
-            at.operations += points * runs
+            at.operations += request.points * runs
             at.bytes += moved * weight / whole
 
     def _launched(
-        self, step: StepInfo, requests: Sequence[Any], runs: int, seconds: float, moved: int
+        self, step: Step, requests: Sequence[Request], runs: int, seconds: float, moved: int
     ) -> None:
-        assert step.kernel is not None
-        found = self._kernels.setdefault((step.kernel.name, step.backend), _Launched())
+        found = self._kernels.setdefault((step.name, step.backend), _Launched())
         found.launches += runs
         found.seconds += seconds
         found.bytes += moved
+        found.work += runs * sum(request.rule.cost * request.points for request in requests)
         if not found.operations:
-            names = Counter(_name(rule) for _, rule, _ in requests)
-            found.operations = ", ".join(
-                f"{name} ({times}x)" if times > 1 else name for name, times in names.items()
-            )
-        for place, _, _ in requests:
-            found.sites[self._places[place].site] = None
+            found.operations = _names(requests)
+        for request in requests:
+            found.sites[self._places[request.line].site] = None
 
     def lines(self) -> list[Line]:
         """All lines, the longest first; what several instructions of a line took together."""
@@ -238,56 +304,92 @@ class _Reader:
     def kernels(self) -> list[Kernel]:
         """All kernels, the longest first."""
         made = [
-            Kernel(*key, k.launches, k.seconds, k.bytes, k.operations, tuple(k.sites)[:MOST_SITES])
+            Kernel(
+                *key,
+                k.launches,
+                k.seconds,
+                k.bytes,
+                k.operations,
+                tuple(k.sites)[:MOST_SITES],
+                k.work,
+            )
             for key, k in self._kernels.items()
         ]
         return sorted(made, key=lambda kernel: -kernel.seconds)
 
+    def _numbers(self) -> list[int]:
+        """Of each place the number of its line, or -1."""
+        known = {(line.file, line.line): index for index, line in enumerate(self.lines())}
+        return [known.get((place.file, place.line), -1) for place in self._places]
+
+    def flushes(self) -> Iterator[Flush]:
+        """The longest runs, as graphs."""
+        numbers = self._numbers()
+        for run in self._longest()[:MOST_FLUSHES]:
+            own = run.requests[:MOST_NODES]
+            nodes = tuple(
+                Node(
+                    str(request.rule),
+                    numbers[request.line],
+                    float(request.bytes),
+                    tuple(max(link, BEFORE) for link in request.links if link != SCALAR),
+                )
+                for request in own
+            )
+            groups = self._groups(run, len(own))
+            yield Flush(run.runs, 1e-9 * run.ns, nodes, tuple(g for g in groups if g.nodes))
+
+    def _groups(self, run: Run, most: int) -> Iterator[Group]:
+        plan = None if run.single else self._plan(run)
+        for number, (kind, ns, count) in enumerate(run.steps):
+            of: Sequence[int] = range(number, number + count) if run.single else range(most)
+            name, backend = "", "numpy" if run.single else ""
+            if plan is not None:
+                of, name, backend = plan[number][:3]
+            what = STEPS.get(kind, "loops" if run.single else "kernels")
+            yield Group(what, name, backend, 1e-9 * ns, tuple(i for i in of if i < most))
+
     def events(self, packed: bytes) -> Iterator[Event]:
         """In the order in which they began. A run's steps lie within it."""
-        number = {}
-        for index, line in enumerate(self.lines()):
-            number[line.file, line.line] = index
+        numbers = self._numbers()
         for start, ns, live, here, run, step, kind, thread in EVENT.iter_unpack(packed):
             place = here
             if run >= 0:
                 requests = self._runs[run].requests
                 single = self._runs[run].single and step >= 0
-                place = requests[step if single else 0][0] if requests else 0
-            at = self._places[place]
-            what, name = STEPS.get(kind, "run"), at.site
+                place = requests[step if single else 0].line if requests else 0
+            what, name = STEPS.get(kind, "run"), self._places[place].site
+            backend = ""
             if run < 0:
                 what = ACTIVITIES[kind]
             elif step >= 0:
-                name = self._step_name(self._runs[run], step) or name
-            index = number.get((at.file, at.line), -1)
-            yield Event(1e-9 * start, 1e-9 * ns, what, name, index, thread, live)
+                name, backend = self._step(self._runs[run], step)
+                name = name or self._places[place].site
+            yield Event(1e-9 * start, 1e-9 * ns, what, name, numbers[place], thread, live, backend)
 
-    def _step_name(self, run: Run, step: int) -> str:
+    def _step(self, run: Run, step: int) -> tuple[str, str]:
+        """Its name, and where it runs."""
         if run.single:
-            return _name(run.requests[step][1])
-        info = self._infos.get(run.program)
-        kernel = info.steps[step].kernel if info is not None else None
-        return kernel.name if kernel is not None else ""
+            return str(run.requests[step].rule), ""
+        plan = self._plan(run)
+        return (plan[step].name, plan[step].backend) if plan is not None else ("", "")
 
 
-def _cost(rule: Any) -> int:
-    op = ops.find(rule.name, rule.loop) if rule.loop else None
-    return op.cost if op is not None else 1
+def _made_again(text: str) -> Sequence[Step]:
+    info = Planned.of(binascii.a2b_base64(text)).plan_info()
+    return [
+        Step(
+            step.requests,
+            step.kernel.name if step.kernel is not None else "",
+            step.backend,
+            step.bytes_read,
+            step.bytes_written,
+        )
+        for step in info.steps
+    ]
 
 
-def _name(rule: Any) -> str:
-    return f"{rule.name}.reduce" if rule.kind == Kind.REDUCE else str(rule.name)
-
-
-def _source(lines: Sequence[Line]) -> dict[str, dict[int, str]]:
-    """Texts of the files that lines are of."""
-    source: dict[str, dict[int, str]] = {}
-    for file in dict.fromkeys(line.file for line in lines):
-        texts = dict(enumerate((t.rstrip("\n") for t in linecache.getlines(file)), 1))
-        if len(texts) > MOST_SOURCE or "site-packages" in file or "/lib/python" in file:
-            near = {n + k for f, n, *_ in lines if f == file for k in range(-AROUND, AROUND + 1)}
-            texts = {n: text for n, text in texts.items() if n in near}
-        if texts:
-            source[file] = texts
-    return source
+def _names(requests: Sequence[Request]) -> str:
+    """Of operations, with how often."""
+    names = Counter(str(request.rule) for request in requests)
+    return ", ".join(f"{name} ({times}x)" if times > 1 else name for name, times in names.items())

@@ -1,191 +1,82 @@
-"""What a profile holds, and its file: JSON, an object a line, the first with the version."""
+"""What a profile has counted, and its file: JSON, an object a line, the first with the version.
+
+Reading it out is left to whoever shows it (observe/profile.py): a program that is profiled writes
+what there is, and no more is loaded into it for that than is here.
+"""
 
 from __future__ import annotations
 
+import binascii
 import json
+import linecache
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from npaccel import _native
 from npaccel.errors import ProfileError
 
-__all__ = ["CLASSES", "MARKS", "Call", "Event", "Kernel", "Line", "Obstacle", "Profile", "read"]
+__all__ = ["AROUND", "Counted", "Recorded", "load", "no_profile", "recorded"]
 
-VERSION: Final = 1
+VERSION: Final = 2
 FIRST_KEY: Final = "npaccel_profile"
-# What time goes to, in words; in the order in which lists are shown.
-CLASSES: Final = {
-    "kernels": "kernels",
-    "functions": "functions of ours at once (draws, sorts, picks)",
-    "blocks": "block tier (no compiler)",
-    "loops": "NumPy's loops, an operation at a time",
-    "numpy": "NumPy instead",
-    "recording": "recording",
-    "planning": "planning and compiling in this process",
-    "running": "memory and order of what runs",
-    "python": "Python and other",
-}
-MARKS: Final = {
-    "kernels": "kernel",
-    "functions": "at once",
-    "blocks": "block tier",
-    "loops": "NumPy's loops",
-    "numpy": "NumPy",
-    "running": "memory",
-    "python": "not seen",
-}
-# What of a profile is kept at most, the longest first; as many lines as native/profile.c has.
+OURS: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
+# What is kept at most, the longest first.
 MOST_ROWS: Final = 4096
+MOST_PLAN_BYTES: Final = 4 << 20  # of all plans that have to be made again
+# Of files with more lines, only those around lines that took time are kept.
+MOST_SOURCE: Final = 3000
+AROUND: Final = 3
+LEAST_NS: Final = 1000
+
+Counts = Mapping[tuple[str, str, str], float]
 
 
-class Line(NamedTuple):
-    """A line of the program. calls : npaccel's, from there. seconds : of CLASSES. operations,
-    bytes : computed there, and moved for that by kernels, as shared out among their lines."""
+class Counted(NamedTuple):
+    """What others count: per (function, reason, site) calls that NumPy ran and their seconds; what
+    hinders by (kind, file, line); `npaccel.stats()`."""
 
-    file: str
-    line: int
-    function: str
-    calls: int
-    seconds: Mapping[str, float]
-    operations: float = 0.0
-    bytes: float = 0.0
-
-    @property
-    def site(self) -> str:
-        return f"{self.file}:{self.line}" if self.line else self.file or "elsewhere"
-
-    @property
-    def total_s(self) -> float:
-        return sum(self.seconds.values())
-
-    @property
-    def mark(self) -> str:
-        """How most of its time is spent."""
-        longest = max(CLASSES, key=lambda name: self.seconds.get(name, 0.0))
-        return MARKS.get(longest, longest)
-
-
-class Kernel(NamedTuple):
-    """A kernel and all of its launches. bytes : read and written, of all launches."""
-
-    name: str
-    backend: str
-    launches: int
-    seconds: float
-    bytes: float
-    operations: str
-    lines: tuple[str, ...]
-
-    @property
-    def bytes_s(self) -> float:
-        return self.bytes / self.seconds if self.seconds > 0 else 0.0
-
-
-class Call(NamedTuple):
-    """Calls that NumPy ran instead; as `observe.usage` counts them."""
-
-    function: str
-    reason: str
-    site: str
-    calls: int
-    seconds: float
-
-
-class Obstacle(NamedTuple):
-    """What hindered one line; `observe.hindrances` has the kinds."""
-
-    kind: str
-    file: str
-    line: int
-    calls: int
-    seconds: float
-    size: float
-
-
-class Event(NamedTuple):
-    """Something that took time. what : of CLASSES, or "run". line : number of one of the profile's
-    lines. live : bytes of arrays that there were when a run began, else 0."""
-
-    start_s: float
-    seconds: float
-    what: str
-    name: str
-    line: int
-    thread: int
-    live: int = 0
-
-
-ROWS: Final[dict[str, Any]] = {
-    "line": Line,
-    "kernel": Kernel,
-    "call": Call,
-    "obstacle": Obstacle,
-}
-EVENTS_A_ROW: Final = 4096
+    calls: Counts
+    seconds: Counts
+    hindrances: Mapping[tuple[str, str, int], tuple[float, float, float]]
+    stats: Mapping[str, Any]
 
 
 @dataclass
-class Profile:
-    """What was found.
+class Recorded:
+    """The rows of a file.
 
     Attributes
     ----------
-    about : program, arguments, versions, the machine, and its speed where that was measured
-        (`copy_bytes_s`), the threshold in bytes.
-    wall_s : how long it took.
-    usage : the object that `npaccel run --report=json` writes.
-    waits : seconds with operations that had no kernel yet, by the reason for that.
-    counts : those of `npaccel.stats()` that changed.
-    every : of short events, one stands for so many.
-    source : text of files, by file and line.
+    head : about, wall_s, usage, counts, every, as `profile_data.Profile` has them.
+    rules : of operations: number, name, kind, dtypes.
+    lines : file, line, function, calls, nanoseconds per activity; as native/profile.c has them.
+    runs : whether without kernels; times; nanoseconds; operations as line, rule, elements and who
+        wrote what it reads; steps as kind, nanoseconds, operations; why there are no kernels, or
+        the plan's steps, or what the plan can be made of again.
+    calls, obstacles : as `profile_data` has them.
+    events : as native/profile.c packs them.
+    source : file, and texts by line.
     """
 
-    about: dict[str, Any]
-    wall_s: float
-    usage: dict[str, Any] = field(default_factory=dict)
-    waits: dict[str, float] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    every: int = 1
-    lines: list[Line] = field(default_factory=list)
-    kernels: list[Kernel] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    obstacles: list[Obstacle] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    source: dict[str, dict[int, str]] = field(default_factory=dict)
-
-    def totals(self) -> dict[str, float]:
-        """Seconds of each of CLASSES; "python" is what no other class took."""
-        found = dict.fromkeys(CLASSES, 0.0)
-        for line in self.lines:
-            for name, seconds in line.seconds.items():
-                found[name] += seconds
-        seen = sum(found.values()) - found["python"]
-        found["python"] = max(self.wall_s - seen, 0.0)
-        return found
-
-    def text_of(self, file: str, line: int) -> str:
-        """The source of a line, or ''."""
-        return self.source.get(file, {}).get(line, "").strip()
+    head: dict[str, Any]
+    rules: list[list[Any]] = field(default_factory=list)
+    lines: list[list[Any]] = field(default_factory=list)
+    runs: list[list[Any]] = field(default_factory=list)
+    calls: list[list[Any]] = field(default_factory=list)
+    obstacles: list[list[Any]] = field(default_factory=list)
+    events: bytes = b""
+    source: list[list[Any]] = field(default_factory=list)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """As a file; one that is there is replaced."""
-        head = {
-            FIRST_KEY: VERSION,
-            "about": self.about,
-            "wall_s": self.wall_s,
-            "usage": self.usage,
-            "waits": self.waits,
-            "counts": self.counts,
-            "every": self.every,
-        }
-        rows: list[Any] = [head]
-        for name in ROWS:
-            rows += [{name: list(row)} for row in getattr(self, f"{name}s")[:MOST_ROWS]]
-        rows += _packed(self.events)
-        rows += [{"source": [file, lines]} for file, lines in self.source.items()]
+        rows: list[Any] = [{FIRST_KEY: VERSION} | self.head]
+        for name in PARTS:
+            rows += [{name: row} for row in getattr(self, name)]
+        rows.append({"events": _text(self.events)})
         rows.append({"end": len(rows)})
-        texts = [json.dumps(row, separators=(",", ":")) for row in rows]
+        texts = map(json.JSONEncoder(separators=(",", ":"), check_circular=False).encode, rows)
         try:
             with open(path, "w", encoding="utf-8") as file:
                 file.write("\n".join(texts) + "\n")
@@ -193,30 +84,97 @@ class Profile:
             raise ProfileError(f"{path}: the profile can't be written: {error.strerror}") from error
 
 
-def _packed(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
-    """In nanoseconds, with texts once for many."""
-    for first in range(0, len(events), EVENTS_A_ROW):
-        texts: dict[str, int] = {}
-        rows = [
-            [
-                round(1e9 * start_s),
-                round(1e9 * seconds),
-                texts.setdefault(what, len(texts)),
-                texts.setdefault(name, len(texts)),
-                *rest,
-            ]
-            for start_s, seconds, what, name, *rest in events[first : first + EVENTS_A_ROW]
-        ]
-        yield {"events": [list(texts), rows]}
+PARTS: Final = ("rules", "lines", "runs", "calls", "obstacles", "source")
 
 
-def _unpacked(texts: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[Event]:
-    for start, ns, what, name, *rest in rows:
-        yield Event(1e-9 * start, 1e-9 * ns, texts[what], texts[name], *rest)
+def _text(data: bytes) -> str:
+    return binascii.b2a_base64(data, newline=False).decode("ascii")
 
 
-def read(path: str | os.PathLike[str]) -> Profile:
-    """The profile in a file.
+def recorded(wall_s: float, counted: tuple[Any, ...], before: Counted, after: Counted) -> Recorded:
+    """What is to be kept.
+
+    counted : what the C core says. before, after : what others had counted when it began, and when
+        it was over.
+    """
+    _, lines, runs, events, every, _ = counted
+    made = Recorded({"wall_s": wall_s, "counts": _counts(before, after), "every": every})
+    made.events = events
+    for file, number, function, calls, spent in lines:
+        where = ["", 0, ""] if file.startswith(OURS) else [file, number, function]
+        made.lines.append([*where, calls, list(spent)])
+    made.runs = list(_runs(runs))
+    used = {request[1] for run in made.runs for request in run[3]}
+    known = _native.rules()
+    made.rules = [[n, known[n].name, int(known[n].kind), list(known[n].loop)] for n in sorted(used)]
+    made.calls, made.obstacles = _calls(before, after), _obstacles(before, after)
+    hot = [row for row in made.lines if row[1] and sum(row[4]) > LEAST_NS]
+    in_runs = {request[0] for run in made.runs for request in run[3]}
+    made.source = list(_source([*hot, *(made.lines[number] for number in in_runs)]))
+    return made
+
+
+def _runs(runs: Sequence[Any]) -> Iterator[list[Any]]:
+    """In their order, which events refer to. Plans of the longest ones come first."""
+    left = MOST_PLAN_BYTES
+    plans: dict[Any, Any] = {}
+    for program, *_ in sorted(runs, key=lambda run: -run[3]):
+        if program not in plans:
+            info = program.info if program is not None else ""
+            plan = info if isinstance(info, str) else info.plain()
+            if isinstance(plan, bytes):
+                left -= len(plan)
+                plan = {"again": _text(plan) if left >= 0 else ""}
+            plans[program] = plan
+    for program, single, times, ns, requests, steps in runs:
+        own, took = [list(r) for r in requests], [list(s) for s in steps]
+        yield [int(single), times, ns, own, took, plans[program]]
+
+
+def _counts(before: Counted, after: Counted) -> dict[str, int]:
+    found = {}
+    for name, value in after.stats.items():
+        if isinstance(value, int) and value != before.stats.get(name, 0):
+            found[name] = value - before.stats.get(name, 0)
+    return found
+
+
+def _calls(before: Counted, after: Counted) -> list[list[Any]]:
+    found: list[list[Any]] = []
+    for key, calls in after.calls.items():
+        more = int(calls - before.calls.get(key, 0))
+        if more > 0:
+            seconds = after.seconds.get(key, 0.0) - before.seconds.get(key, 0.0)
+            found.append([*key, more, max(seconds, 0.0)])
+    return sorted(found, key=lambda row: -row[4])[:MOST_ROWS]
+
+
+def _obstacles(before: Counted, after: Counted) -> list[list[Any]]:
+    found: list[list[Any]] = []
+    for place, amounts in after.hindrances.items():
+        old = before.hindrances.get(place, (0.0, 0.0, 0.0))
+        calls, seconds, size = (a - b for a, b in zip(amounts, old, strict=True))
+        if calls > 0:
+            found.append([*place, int(calls), seconds, size])
+    return sorted(found, key=lambda row: -row[4])[:MOST_ROWS]
+
+
+def _source(lines: Sequence[Sequence[Any]]) -> Iterator[list[Any]]:
+    """Texts of the files that lines are of."""
+    numbers: dict[str, set[int]] = {}
+    for file, number, *_ in lines:
+        numbers.setdefault(file, set()).add(number)
+    for file, own in numbers.items():
+        texts = dict(enumerate((t.rstrip("\n") for t in linecache.getlines(file)), 1))
+        if len(texts) > MOST_SOURCE or "site-packages" in file or "/lib/python" in file:
+            near = {n + k for n in own for k in range(-AROUND, AROUND + 1)}
+            texts = {n: texts[n] for n in sorted(near) if n in texts}
+        if texts:
+            yield [file, texts]
+
+
+def load(path: str | os.PathLike[str]) -> Recorded:
+    """What is in a file.
 
     Raises
     ------
@@ -229,12 +187,12 @@ def read(path: str | os.PathLike[str]) -> Profile:
         what = f"{path}: can't read a profile there: {error.strerror}; "
         raise ProfileError(what + "`npaccel profile SCRIPT` writes one") from error
     except UnicodeDecodeError:
-        raise _no_profile(path, "it is not text") from None
+        raise no_profile(path, "it is not text") from None
     rows = text.splitlines()
     head = _object(path, rows[0] if rows else "", 1)
     version = head.get(FIRST_KEY)
     if version is None:
-        raise _no_profile(path, f"its first line has no {FIRST_KEY!r}")
+        raise no_profile(path, f"its first line has no {FIRST_KEY!r}")
     if version != VERSION:
         raise ProfileError(
             f"{path}: a profile of version {version}; this npaccel reads version {VERSION}: "
@@ -246,7 +204,7 @@ def read(path: str | os.PathLike[str]) -> Profile:
     try:
         return _filled(head, [json.loads(row) for row in rows[1:-1]])
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise _no_profile(path, f"a line is not as it was written ({error})") from error
+        raise no_profile(path, f"a line is not as it was written ({error})") from error
 
 
 def _object(path: str | os.PathLike[str], row: str, number: int) -> dict[str, Any]:
@@ -257,13 +215,11 @@ def _object(path: str | os.PathLike[str], row: str, number: int) -> dict[str, An
     if isinstance(found, dict):
         return found
     raise (
-        _no_profile(path, "its first line is no object")
-        if number == 1
-        else _truncated(path, number)
+        no_profile(path, "its first line is no object") if number == 1 else _truncated(path, number)
     )
 
 
-def _no_profile(path: str | os.PathLike[str], why: str) -> ProfileError:
+def no_profile(path: str | os.PathLike[str], why: str) -> ProfileError:
     return ProfileError(
         f"{path}: this is no profile of npaccel, {why}; `npaccel profile SCRIPT` writes one"
     )
@@ -275,22 +231,14 @@ def _truncated(path: str | os.PathLike[str], rows: int) -> ProfileError:
     )
 
 
-def _filled(head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> Profile:
-    made = Profile(
-        dict(head["about"]),
-        float(head["wall_s"]),
-        dict(head["usage"]),
-        dict(head["waits"]),
-        dict(head["counts"]),
-        int(head["every"]),
-    )
+def _filled(head: dict[str, Any], rows: Sequence[Mapping[str, Any]]) -> Recorded:
+    made = Recorded({name: value for name, value in head.items() if name != FIRST_KEY})
     for row in rows:
         ((name, values),) = row.items()
-        if name == "source":
-            made.source[values[0]] = {int(line): text for line, text in values[1].items()}
-        elif name == "events":
-            made.events += _unpacked(*values)
+        if name == "events":
+            made.events = binascii.a2b_base64(values)
+        elif name == "source":
+            made.source.append([values[0], {int(line): text for line, text in values[1].items()}])
         else:
-            getattr(made, f"{name}s").append(ROWS[name](*values))
-    made.kernels = [kernel._replace(lines=tuple(kernel.lines)) for kernel in made.kernels]
+            getattr(made, name).append(values)
     return made

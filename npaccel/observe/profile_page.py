@@ -7,14 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Final
 
+from npaccel.observe import profile_charts
 from npaccel.observe.doctor import Advice, advice
 from npaccel.observe.hindrances import ON_ARRAYS, reason_of
-from npaccel.observe.profile_file import CLASSES, MARKS, Line, Profile
+from npaccel.observe.profile_data import CLASSES, MARKS, Event, Line, Profile
 from npaccel.observe.report import bytes_text, count, short
+from npaccel.runtime.choice import HOST
 
 __all__ = ["page"]
 
 MOST_ROWS: Final = 200  # of a table
+MOST_LANES: Final = 40
+HOSTS: Final = ("", HOST, "numpy")
 AROUND: Final = 3  # lines shown before and after one that took time
 COLOURS: Final = {
     "kernels": "#2e9e5b",
@@ -57,13 +61,17 @@ td.wide { max-width: 34rem; overflow-wrap: anywhere; }
 canvas { width: 100%; height: 150px; border: 1px solid var(--rule); border-radius: 4px;
   cursor: grab; display: block; }
 #told { min-height: 1.4em; } li { margin: .25rem 0; }
+.roof text { fill: var(--soft); font-size: 11px; } .roof .rule { stroke: var(--rule); }
+.roof .limit { fill: none; stroke: #d98c21; stroke-width: 2; }
+.flush summary { cursor: pointer; padding: .15rem 0; } .flush .source { max-width: none; }
+.npaccel-graph { background: none !important; color: var(--text) !important; }
 """
 
 # One rectangle per pixel column and lane at most, however many events there are.
 SCRIPT: Final = """
 const canvas = document.getElementById("time"), told = document.getElementById("told");
 const context = canvas.getContext("2d"), lanes = DATA.lanes, rows = DATA.events;
-const GUTTER = 96;
+const GUTTER = 150;
 let low = 0, high = DATA.wall, dragged = null;
 function first(t) {
   let a = 0, b = rows.length;
@@ -144,12 +152,14 @@ def page(profile: Profile) -> str:
         f"<h1>{title}</h1><p>{escape(_about(profile))}</p>",
         *_totals(profile),
         *_advice(profile),
-        "<h2>Over time</h2><canvas id=time></canvas><p id=told></p>",
-        "<p>The wheel zooms, dragging moves.",
+        f"<h2>Over time</h2><canvas id=time style=height:{_tall(profile)}px></canvas>",
+        "<p id=told></p><p>The wheel zooms, dragging moves.",
         f" One event stands for {profile.every}.</p>" if profile.every > 1 else "</p>",
         *_files(profile),
+        *profile_charts.roofline(profile),
         *_kernels(profile),
-        *_flushes(profile),
+        *_obstacles(profile),
+        *profile_charts.flushes(profile),
         *_calls(profile),
         f"<script>const DATA = {data};{SCRIPT}</script></body></html>",
     ]
@@ -164,12 +174,13 @@ def _about(profile: Profile) -> str:
 
 def _data(profile: Profile) -> dict[str, object]:
     """What the script draws. An event is its start, its length, its lane and its name's number."""
-    lanes = [name for name in CLASSES if name != "python"]
+    lanes = _lanes(profile)
+    numbers = {key: number for number, key in enumerate(lanes)}
     names: dict[str, int] = {}
     sites = [short(line.site) for line in profile.lines]
     events = []
     for event in profile.events:
-        lane = lanes.index(event.what) if event.what in lanes else -1
+        lane = numbers.get(_lane(event), -1)
         site = sites[event.line] if event.line >= 0 else ""
         name = event.name if event.name.endswith(site) else f"{event.name}, {site}"
         number = names.setdefault(name, len(names))
@@ -180,7 +191,7 @@ def _data(profile: Profile) -> dict[str, object]:
     most = max((size for _, size in memory), default=0)
     return {
         "wall": profile.wall_s,
-        "lanes": [[MARKS.get(name, name), COLOURS[name]] for name in lanes],
+        "lanes": [[_title(*lane), COLOURS[lane[2]]] for lane in lanes],
         "events": events,
         "names": list(names),
         "longest": max((row[1] for row in events if row[2] >= 0), default=0),
@@ -188,6 +199,28 @@ def _data(profile: Profile) -> dict[str, object]:
         "most": max(most, 1),
         "mostText": bytes_text(int(most)),
     }
+
+
+def _lane(event: Event) -> tuple[str, int, str]:
+    """Device, thread and class; a device's kernels stand in lanes of their own."""
+    device = event.backend if event.backend not in HOSTS else ""
+    return device, event.thread if not device else 0, event.what
+
+
+def _lanes(profile: Profile) -> list[tuple[str, int, str]]:
+    """Those in which something happens: threads, then devices."""
+    order = [name for name in CLASSES if name != "python"]
+    found = {_lane(event) for event in profile.events if event.what in order}
+    return sorted(found, key=lambda lane: (lane[0], lane[1], order.index(lane[2])))[:MOST_LANES]
+
+
+def _tall(profile: Profile) -> int:
+    return 60 + 18 * max(len(_lanes(profile)), 5)
+
+
+def _title(device: str, thread: int, what: str) -> str:
+    name = MARKS.get(what, what)
+    return f"{device}: {name}" if device else f"{name}, thread {thread + 1}" if thread else name
 
 
 def _totals(profile: Profile) -> Iterator[str]:
@@ -276,7 +309,7 @@ def _kernels(profile: Profile) -> Iterator[str]:
     yield from _table("Kernels", head, rows, 4)
 
 
-def _flushes(profile: Profile) -> Iterator[str]:
+def _obstacles(profile: Profile) -> Iterator[str]:
     threshold = int(profile.about.get("threshold", 0))
     rows = [
         (

@@ -8,7 +8,7 @@ import textwrap
 from typing import Any, Final
 
 from npaccel.observe.doctor import advice
-from npaccel.observe.profile_file import CLASSES, Kernel, Line, Profile
+from npaccel.observe.profile_data import CLASSES, Kernel, Line, Profile
 from npaccel.observe.report import COLUMNS, bytes_text, count, short
 
 __all__ = ["compare", "compare_json", "show", "show_json"]

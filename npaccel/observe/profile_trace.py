@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from npaccel.observe.profile_file import Profile
+from npaccel.observe.profile_data import Profile
 
 __all__ = ["trace"]
 

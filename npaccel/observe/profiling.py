@@ -15,15 +15,16 @@ import numpy as np
 from npaccel import _native
 from npaccel.errors import ProfileError
 from npaccel.later import later
-from npaccel.observe import html, usage
-from npaccel.observe import profile as profiles
-from npaccel.observe.profile import Counted
-from npaccel.observe.profile_file import Profile
-from npaccel.observe.profile_page import page
+from npaccel.observe import usage
+from npaccel.observe.profile_file import Counted, Recorded, recorded
 
 if TYPE_CHECKING:
-    from npaccel.observe import profile_text
+    from npaccel.observe import html, profile_data, profile_page, profile_text
+    from npaccel.observe import profile as profiles
 else:
+    html = later("npaccel.observe.html")
+    profiles = later("npaccel.observe.profile")
+    profile_page = later("npaccel.observe.profile_page")
     profile_text = later("npaccel.observe.profile_text")
 
 __all__ = ["Profiling"]
@@ -40,7 +41,7 @@ class Profiling:
     Attributes
     ----------
     path : of the file.
-    profile : the figures; None until the block is over.
+    profile : the figures, read out when they are first asked for; None until the block is over.
     """
 
     def __init__(
@@ -51,7 +52,8 @@ class Profiling:
         evaluate: Callable[[], None],
     ) -> None:
         self.path = os.path.abspath(path)
-        self.profile: Profile | None = None
+        self._found: Recorded | None = None
+        self._profile: profile_data.Profile | None = None
         self._about, self._count, self._evaluate = about, count, evaluate
         self._program, self._arguments = sys.argv[0], list(sys.argv[1:])
         self._process = os.getpid()
@@ -105,11 +107,18 @@ class Profiling:
         wall_s, found = time.perf_counter() - start, _native.profile_end()
         spent = _native.times(None)
         seconds = {name: value - times.get(name, 0.0) for name, value in spent.items()}
-        self.profile = profiles.made(wall_s, found, counted, self._count())
-        self.profile.about = self._told()
+        made = recorded(wall_s, found, counted, self._count())
         share = usage.kernel_share(seconds)
-        self.profile.usage = {"activities_s": seconds, "kernel_share": share}
-        self.profile.write(self.path)
+        made.head["about"] = self._told()
+        made.head["usage"] = {"activities_s": seconds, "kernel_share": share}
+        self._found, self._profile = made, None
+        made.write(self.path)
+
+    @property
+    def profile(self) -> profile_data.Profile | None:
+        if self._profile is None and self._found is not None:
+            self._profile = profiles.made(self._found)
+        return self._profile
 
     def _told(self) -> dict[str, Any]:
         return {
@@ -121,12 +130,14 @@ class Profiling:
         } | self._about()
 
     def __str__(self) -> str:
-        if self.profile is None:
+        found = self.profile
+        if found is None:
             return f"a profile that is not over yet; it will be in {self.path}"
-        return profile_text.show(self.profile)
+        return profile_text.show(found)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """For notebooks: the page that ``npaccel profile show --html`` writes, in a frame."""
-        return html.pre(str(self)) if self.profile is None else html.frame(page(self.profile))
+        found = self.profile
+        return html.pre(str(self)) if found is None else html.frame(profile_page.page(found))

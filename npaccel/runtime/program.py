@@ -82,6 +82,15 @@ class PlanInfo:
     def plan_info(self) -> PlanInfo:
         return self
 
+    def plain(self) -> dict[str, list[list[Any]]]:
+        """For a profile: of each step its requests, kernel, backend, and bytes."""
+        steps = [
+            [list(s.requests), s.kernel.name if s.kernel is not None else "", s.backend,
+             s.bytes_read, s.bytes_written]
+            for s in self.steps
+        ]  # fmt: skip
+        return {"steps": steps}
+
 
 class Recipe(NamedTuple):
     """A Program but for the addresses of its code: plain data, for another process or the disk.
@@ -122,6 +131,7 @@ class Information(Protocol):
     """What a Program remembers of its plan, perhaps only how to make it again."""
 
     def plan_info(self) -> PlanInfo: ...
+    def plain(self) -> object: ...
 
 
 # A view as buffer, offset and strides in bytes, and the size of an element.

@@ -15,7 +15,7 @@ from npaccel.caches.habits import Use
 from npaccel.caches.store import Store, digest
 from npaccel.later import later
 from npaccel.runtime.program import PlanInfo, Recipe, assemble, describe
-from npaccel.runtime.trace import Requests, RuleText, decode
+from npaccel.runtime.trace import Requests, RuleText, decode, rule_text
 
 if TYPE_CHECKING:
     from npaccel.ir import passes
@@ -97,6 +97,21 @@ class Planned(NamedTuple):
         the plan that it would have got."""
         made = decode(self.requests)
         return describe(made, passes.plan(made, cuts=self.cuts), self.first_flush)
+
+    def plain(self) -> bytes:
+        """For a profile: what `of` makes it of again."""
+        key, scalars, rules = self.requests
+        texts = [tuple(rule_text(rule)) for rule in rules.values()]
+        cuts = {request: tuple(cut) for request, cut in self.cuts.items()}
+        return marshal.dumps((key, scalars, texts, cuts))
+
+    @classmethod
+    def of(cls, plain: bytes) -> Planned:
+        """What `plain` gave, in another process of the same version."""
+        key, scalars, texts, cuts = marshal.loads(plain)
+        rules = {text[0]: RuleText(*text) for text in texts}
+        known = {request: passes.Cut(*cut) for request, cut in cuts.items()}
+        return cls(Requests(key, scalars, rules), 0, known)
 
 
 def program_key(key: bytes) -> str:

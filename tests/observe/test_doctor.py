@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from npaccel.observe import profile_text
-from npaccel.observe.profile_file import read
+from npaccel.observe.profile import read
 
 pytestmark = pytest.mark.pending
 

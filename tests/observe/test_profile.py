@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import struct
 import threading
 import time
 from html.parser import HTMLParser
@@ -17,8 +18,10 @@ import npaccel
 from npaccel import _native
 from npaccel.errors import ProfileError
 from npaccel.ir import ops
-from npaccel.observe import profile_file, profile_page, profile_text, profile_trace
-from npaccel.observe.profile_file import CLASSES, Event, Kernel, Line, Profile, read
+from npaccel.observe import profile_page, profile_text, profile_trace
+from npaccel.observe.profile import made, read
+from npaccel.observe.profile_data import CLASSES, Call, Event, Kernel, Line, Obstacle, Profile
+from npaccel.observe.profile_file import Recorded
 
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 200_000
@@ -256,7 +259,7 @@ def test_no_folder(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------- file
 
 
-def made() -> Profile:
+def sample() -> Profile:
     """With all there is."""
     lines = [
         Line("/p/a.py", 3, "f", 7, {"kernels": 0.5, "python": 0.1}, 1e6, 8e6),
@@ -272,19 +275,55 @@ def made() -> Profile:
         2,
         lines,
         [Kernel("k1", "llvm", 4, 0.5, 8e9, "add, multiply", ("/p/a.py:3",))],
-        [profile_file.Call("fft", "no kernel", "/p/a.py:9", 2, 0.2)],
-        [profile_file.Obstacle("read", "/p/a.py", 3, 4, 0.3, 8.0)],
+        [Call("fft", "no kernel", "/p/a.py:9", 2, 0.2)],
+        [Obstacle("read", "/p/a.py", 3, 4, 0.3, 8.0)],
         [Event(0.1, 0.2, "run", "x", 0, 0, 64), Event(0.125, 0.0625, "kernels", "k1", -1, 1)],
         {"/p/a.py": {3: "    y = x + </script><b>1", 9: "np.fft.fft(y)"}},
     )  # fmt: skip
 
 
+def counted() -> Recorded:
+    """Two lines, a kernel whose plan is known, a run without kernels, a call and an event."""
+    activities = [0, 5000, 0, 7000, 0, 0, 0], [100_000, 0, 0, 0, 0, 0, 200_000]
+    event = struct.pack("=QQQiihBB4x", 1000, 500, 64, 0, 0, -1, 7, 1)
+    return Recorded(
+        {"about": {"program": "a.py", "npaccel": npaccel.__version__}, "wall_s": 1.0,
+         "usage": {}, "counts": {"guard_faults": 3}, "every": 2},
+        [[4, "sqrt", 0, ["f8", "f8"]], [9, "add", 0, ["f8", "f8", "f8"]]],
+        [["", 0, "", 0, [0] * 7], ["/p/a.py", 3, "f", 7, activities[0]],
+         ["/p/a.py", 9, "f", 1, activities[1]]],
+        [[0, 4, 900_000, [[1, 4, 1000, [-2], 0], [2, 9, 1000, [0, -1], 1]], [[9, 800_000, 2]],
+          {"steps": [[[0, 1], "k1", "llvm", 8000, 8000]]}],
+         [1, 1, 50_000, [[1, 4, 1000, [-2], 1]], [[10, 40_000, 1]], "compiling"]],
+        [["fft", "no kernel", "/p/a.py:9", 2, 0.2]],
+        [["read", "/p/a.py", 3, 4, 0.3, 8.0]],
+        event,
+        [["/p/a.py", {3: "x = np.sqrt(a)", 9: "y = np.fft.fft(x + 1)"}]],
+    )  # fmt: skip
+
+
 def test_written_and_read_back(target) -> None:
-    profile = made()
-    profile.write(target)
-    assert read(target) == profile
+    found = counted()
+    found.write(target)
+    assert read(target) == made(found)
     head = json.loads(target.read_text().splitlines()[0])
-    assert head["npaccel_profile"] == 1
+    assert head["npaccel_profile"] == 2
+
+
+def test_what_is_counted_is_read_out() -> None:
+    profile = made(counted())
+    by_line = {line.line: line.seconds for line in profile.lines}
+    cost = {name: ops.find(name, ("f8",) * 3).cost for name in ("sqrt", "add")}
+    share = cost["sqrt"] / (cost["sqrt"] + cost["add"])
+    assert by_line[3]["kernels"] == pytest.approx(8e-4 * share)
+    assert by_line[9]["kernels"] == pytest.approx(8e-4 * (1 - share))
+    assert by_line[3]["blocks"] == pytest.approx(4e-5) and by_line[9]["numpy"] == 2e-4
+    (kernel,) = profile.kernels
+    assert (kernel.name, kernel.launches, kernel.bytes) == ("k1", 4, 64_000)
+    graph = profile.flushes[0]
+    assert [(node.name, node.links) for node in graph.nodes] == [("sqrt", (-2,)), ("add", (0,))]
+    assert [(group.name, group.nodes) for group in graph.groups] == [("k1", (0, 1))]
+    assert [event.live for event in profile.events] == [64]
 
 
 def test_a_real_one_written_and_read_back(target) -> None:
@@ -302,7 +341,7 @@ def test_a_real_one_written_and_read_back(target) -> None:
         (b"hello\n", "no profile of npaccel, its first line is no object"),
         (b"{}\n", "no profile of npaccel, its first line has no 'npaccel_profile'"),
         (b"\xff\xfe\x00\x81", "no profile of npaccel, it is not text"),
-        (b'{"npaccel_profile": 7}\n', "version 7; this npaccel reads version 1: read it with the"),
+        (b'{"npaccel_profile": 7}\n', "version 7; this npaccel reads version 2: read it with the"),
     ],
 )
 def test_files_that_are_none(target, content: bytes | None, words: str) -> None:
@@ -314,7 +353,7 @@ def test_files_that_are_none(target, content: bytes | None, words: str) -> None:
 
 
 def test_truncated_at_any_line(target) -> None:
-    made().write(target)
+    counted().write(target)
     text = target.read_text()
     rows = text.splitlines(keepends=True)
     for kept in range(1, len(rows)):
@@ -324,7 +363,7 @@ def test_truncated_at_any_line(target) -> None:
     target.write_text(text[: len(text) - 20])
     with pytest.raises(ProfileError, match="cut off"):
         read(target)
-    rows[1] = '{"line": [1]}\n'
+    rows[1] = '{"lines": [1]}\n'
     target.write_text("".join(rows))
     with pytest.raises(ProfileError, match="a line is not as it was written"):
         read(target)
@@ -334,7 +373,7 @@ def test_truncated_at_any_line(target) -> None:
 
 
 def test_text() -> None:
-    told = profile_text.show(made()).splitlines()
+    told = profile_text.show(sample()).splitlines()
     assert max(map(len, told)) <= 100
     text = "\n".join(told)
     assert "/p/a.py:3" in text and "y = x + </script>" in text
@@ -347,13 +386,13 @@ def test_text() -> None:
 
 
 def test_json() -> None:
-    told = json.loads(profile_text.show_json(made()))
+    told = json.loads(profile_text.show_json(sample()))
     assert told["lines"][0]["line"] == "/p/a.py:3" and told["lines"][0]["mark"] == "kernel"
     assert set(told["totals_s"]) == set(CLASSES)
 
 
 def test_difference_is_by_text_not_by_number() -> None:
-    before, after = made(), made()
+    before, after = sample(), sample()
     after.lines[0] = after.lines[0]._replace(line=4, seconds={"kernels": 0.1})
     after.source = {"/q/a.py": {}, "/p/a.py": {4: "    y = x + </script><b>1"}}
     told = json.loads(profile_text.compare_json(before, after))["lines"]
@@ -368,7 +407,7 @@ def test_difference_is_by_text_not_by_number() -> None:
 
 
 def test_trace_has_the_format_of_chrome() -> None:
-    told = json.loads(profile_trace.trace(made()))["traceEvents"]
+    told = json.loads(profile_trace.trace(sample()))["traceEvents"]
     spans = [row for row in told if row["ph"] == "X"]
     assert [row["ts"] for row in spans] == [100_000.0, 125_000.0]
     assert [row["dur"] for row in spans] == [200_000.0, 62_500.0]
@@ -401,7 +440,7 @@ class Page(HTMLParser):
 
 
 def test_page_holds_all_and_loads_nothing() -> None:
-    page = Page(profile_page.page(made()))
+    page = Page(profile_page.page(sample()))
     words = "".join(page.words)
     assert page.open == [] and page.loads == []
     assert "y = x + </script><b>1" in words
@@ -411,7 +450,7 @@ def test_page_holds_all_and_loads_nothing() -> None:
 
 
 def test_page_of_very_many_events() -> None:
-    profile = made()
+    profile = sample()
     profile.events = [Event(i * 1e-5, 9e-6, "kernels", "k1", 0, 0) for i in range(100_000)]
     page = profile_page.page(profile)
     assert len(page) < 6 << 20

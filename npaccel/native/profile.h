@@ -1,0 +1,32 @@
+/* profile.h: what a profile counts of lines and of runs, as profile.c fills it and profile_told.c tells it. */
+#ifndef NPA_PROFILE_H
+#define NPA_PROFILE_H
+
+#include "record.h"
+
+typedef struct {
+    PyObject *code; /* owned; line 0 has none: it is "elsewhere" */
+    int32_t lasti;
+    uint64_t calls, ns[NPA_ACTIVITIES]; /* NPA_USER: Python, and whatever else is not ours */
+} npa_profiled_line;
+
+enum { NPA_SCALAR = -1, NPA_OUTSIDE = -2 }; /* from NPA_OUTSIDE down: an array, by its number in the queue */
+
+/* One program run from the same lines. program NULL: none is known. */
+typedef struct {
+    uint64_t hash, runs, ns;
+    npa_program *program; /* owned */
+    bool single;
+    int n, nsteps;   /* requests; steps, of single ones as many */
+    npa_rule **rules;
+    uint64_t *points, *took;
+    PyObject **codes; /* of requests, borrowed, until their lines are known: see npa_profile_resolve */
+    int32_t *lines, *counts; /* counts: requests that a step of a single one was for, the last time */
+    int32_t *links; /* of each input: the request that wrote it, NPA_SCALAR or NPA_OUTSIDE less a number */
+    uint8_t *kinds, *nin, *seen; /* seen: what it writes is, by others */
+} npa_profiled_run;
+
+PyObject *npa_profile_told_lines(const npa_profiled_line *lines, int n);
+PyObject *npa_profile_told_runs(const npa_profiled_run *runs, int n);
+
+#endif
