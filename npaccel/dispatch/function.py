@@ -85,8 +85,8 @@ WHOLE: dict[Function, tuple[str, int]] = {np.histogram: ("in small blocks", 0)}
 _STEPS = {  # by MiB, as measured by bench/single_calls.py
     1: "nan_to_num",
     2: """append array_equal average column_stack concatenate cross dstack ediff1d fix hstack
-    nanargmax nanargmin nanmax nanmean nanmin nansum pad repeat roll stack take_along_axis tril
-    triu vstack""",
+    nanargmax nanargmin nanmax nanmean nanmin nansum pad repeat roll stack take_along_axis tile
+    tril triu vstack""",
     4: "corrcoef cov isin nanstd nanvar ptp std var",
     8: """delete diag insert intersect1d median nanmedian nanpercentile nanquantile percentile
     quantile setdiff1d union1d unique""",

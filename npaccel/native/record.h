@@ -661,8 +661,9 @@ npa_own npa_sort_parts, npa_argsort_parts, npa_partition_parts, npa_argpartition
  * or a list's. NULL, without an error: they are others. */
 PyArrayObject *npa_line_as(PyObject *o, int type);
 void *npa_draws_method(const char *name); /* `what` npa_draws is given for "Generator.normal", say; NULL: nothing */
-/* shift.c */
-npa_recorder npa_record_roll;
+/* boxes.c */
+npa_recorder npa_record_roll, npa_record_pad, npa_record_repeat, npa_record_tile;
+size_t npa_repeated_bytes(PyObject *const *args, Py_ssize_t n); /* of what `repeat`, `tile` give; 0: not known */
 /* bins.c: not recorded, but done. */
 npa_recorder npa_histogram;
 /* boundary.c */

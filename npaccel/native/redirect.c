@@ -62,6 +62,7 @@ typedef struct {
     bool small_only;                 /* otherwise it is as if it were not redirected */
     npa_recorder *record;            /* how it is recorded; NULL: by what its code calls */
     bool waits;                      /* what it records waits: a trial may have the call done at once */
+    bool repeats;                    /* its result may be many times as large as its argument */
 } whole;
 
 enum { MOST = 256, MOST_UFUNCS = 512, MOST_WHOLE = 120, NESTED = 32 };
@@ -1093,12 +1094,15 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
     if (result != NULL || PyErr_Occurred()) {
         return result;
     }
-    if (w->small_only || npa_suspended || !any_large(args, all, true) || !npa_in_block()) {
+    size_t made = w->repeats && npa_suspended == 0 ? npa_repeated_bytes(args, n) : 0;
+    bool enough = (made > 0 && made >= npa_threshold_here()) || any_large(args, all, true);
+    if (w->small_only || npa_suspended || !enough || !npa_in_block()) {
         return w->original(self, args, nargs, names);
     }
     if (w->record != NULL) {
         bool mine = false;
         size_t bytes = most_bytes(args, all, &mine);
+        bytes = made > bytes ? made : bytes;
         if (npa_trials_on && w->waits && npa_trial_passes(w, bytes, true) &&
             run_whole(w, SIZE_MAX, args, n, names, &result) != 0) {
             return result;
@@ -1470,11 +1474,13 @@ static void find_recorder(whole *w)
     static const struct {
         const char *name;
         npa_recorder *record;
-        bool waits;
-    } known[] = {{"roll", npa_record_roll, true}, {"histogram", npa_histogram, false}};
+        bool waits, repeats;
+    } known[] = {{"roll", npa_record_roll, true, false}, {"pad", npa_record_pad, true, false},
+                 {"repeat", npa_record_repeat, true, true}, {"tile", npa_record_tile, true, true},
+                 {"histogram", npa_histogram, false, false}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (PyUnicode_CompareWithASCIIString(w->name, known[i].name) == 0) {
-            w->record = known[i].record, w->waits = known[i].waits;
+            w->record = known[i].record, w->waits = known[i].waits, w->repeats = known[i].repeats;
         }
     }
 }
