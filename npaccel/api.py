@@ -469,6 +469,7 @@ def stats(reset: bool = False) -> counting.Counts:
         flushes : times that what was pending was run.
         kernels : compiled kernels launched; `kernels_by_backend` has them by backend.
         kernel_requests : operations that those kernels computed.
+        chained_kernels : kernels that followed each other through memory, part by part.
         native_requests : recorded operations that NumPy's own loops computed one by one.
         dead_requests : operations never computed, since nothing could see their results.
         compiles : kernels compiled.

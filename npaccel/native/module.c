@@ -685,7 +685,7 @@ static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
     Py_XDECREF(launches);
     struct { const char *name; uint64_t value; } rows[] = {
         {"requests", c.requests}, {"flushes", c.flushes}, {"kernels", kernels},
-        {"kernel_requests", c.kernel_requests}, {"native_requests", c.native_requests},
+        {"kernel_requests", c.kernel_requests}, {"chained_kernels", c.chained_kernels}, {"native_requests", c.native_requests},
         {"dead_requests", c.dead_requests}, {"bytes_read", c.bytes_read},
         {"bytes_written", c.bytes_written}, {"plan_hits", c.plan_hits},
         {"plan_misses", c.plan_misses}, {"fault_evaluations", c.fault_evaluations},

@@ -3,6 +3,7 @@
  * for each step:  words <- template, addresses, scalars
  *                 for each task of the grid (parallel):  main(words, range, scratch, flags)
  *                 finish(words, range, scratch, flags)   for split reductions */
+#include "chain.h"
 #include "group.h"
 #include "record.h"
 
@@ -10,41 +11,8 @@
 #include <pthread.h>
 #include <string.h>
 
-typedef void kernel_function(const int64_t *words, const int64_t *range, char *scratch,
-                             uint32_t *flags);
-
-enum patch_kind { PATCH_ADDRESS, PATCH_SCALAR, PATCH_PARTIALS };
-typedef struct {
-    int32_t word, kind, a; /* a: buffer, or request */
-    int64_t b;             /* byte offset, or input position */
-} patch;
-
 /* Why a device did not do it; IN_PARTS: it did. */
 enum { DONE_THERE, NO_ROOM, LAUNCH_FAILED, WAS_TOUCHED, IN_PARTS };
-
-/* From index `cut` of the axis on an array lies `bytes` further. Note [Boxes] */
-typedef struct { int64_t array, axis, cut, bytes; } wrap;
-
-typedef struct {
-    int32_t request; /* >= 0: that request by NumPy's loop; else a kernel */
-    kernel_function *main, *finish;
-    int64_t *words;
-    patch *patches;
-    int nwords, npatches, nslots, nwrites, nreleases, nrequests;
-    int32_t *slots, *writes, *releases;
-    int64_t band, band_step, inner, inner_step, parts;
-    int64_t band_low, inner_low; /* 0 but in a part */
-    int64_t took; /* what one thread takes for all tasks, in nanoseconds; 0: unknown */
-    size_t scratch_bytes, partial_bytes, bytes_read, bytes_written;
-    npa_device *device; /* one of `devices`; NULL: the host's code */
-    uint8_t missed;     /* why the host did it in the last run, or how the device did */
-    int owner;          /* whose launches they are; 0: the host's own */
-    npa_device_grid device_grid;
-    npa_access *accesses; /* of the device's kernel, one per array */
-    npa_cut may_cut;
-    int rank, narrays, band_rank, nwraps; /* band_rank: where there are wraps */
-    wrap *wraps;
-} step;
 
 struct npa_program {
     PyObject_HEAD
@@ -70,6 +38,7 @@ static void program_free(npa_program *p)
     for (int i = 0; i < p->nsteps; i++) {
         free(p->steps[i].words), free(p->steps[i].patches), free(p->steps[i].accesses);
         free(p->steps[i].slots), free(p->steps[i].writes), free(p->steps[i].releases), free(p->steps[i].wraps);
+        free(p->steps[i].uses);
     }
     free(p->steps);
     Py_XDECREF(p->keep), Py_XDECREF(p->devices), Py_XDECREF(p->info);
@@ -215,6 +184,7 @@ static void unpack_kernel(packed *p, step *s, const uint64_t *code, int ncode)
     unpack_ints(p, &s->slots, &s->nslots);
     unpack_ints(p, &s->writes, &s->nwrites);
     unpack_wraps(p, s);
+    unpack_ints(p, &s->uses, &s->nuses);
 }
 
 /* bytes: how long a word is, in a word of eight bytes; the number of steps; per step a request, or -1
@@ -572,6 +542,18 @@ typedef struct {
     uint32_t *flags;
 } launch;
 
+void npa_step_call(const step *s, const int64_t *words, const int64_t *range, int worker, uint32_t *flags)
+{
+    char *scratch = npa_pool_scratch(worker, s->scratch_bytes + 64);
+    if (scratch != NULL) {
+        s->main(words, range, scratch, flags);
+        return;
+    }
+    pthread_mutex_lock(&spare.lock);
+    s->main(words, range, spare.data, flags);
+    pthread_mutex_unlock(&spare.lock);
+}
+
 static void run_task(void *context, int64_t task, int worker)
 {
     launch *l = context;
@@ -585,14 +567,7 @@ static void run_task(void *context, int64_t task, int worker)
     int64_t b_end = b + s->band_step < x->band ? b + s->band_step : x->band;
     int64_t i_end = i + s->inner_step < x->inner ? i + s->inner_step : x->inner;
     int64_t range[4] = {s->band_low + b, s->band_low + b_end, s->inner_low + i, s->inner_low + i_end};
-    char *scratch = npa_pool_scratch(worker, s->scratch_bytes + 64);
-    if (scratch != NULL) {
-        s->main(x->words, range, scratch, l->flags);
-        return;
-    }
-    pthread_mutex_lock(&spare.lock);
-    s->main(x->words, range, spare.data, l->flags);
-    pthread_mutex_unlock(&spare.lock);
+    npa_step_call(s, x->words, range, worker, l->flags);
 }
 
 /* Puts its tasks behind those there are; returns how many there are then. */
@@ -668,8 +643,7 @@ static int make_boxes(const step *s, const int64_t *words, box *boxes, int64_t *
     return n;
 }
 
-/* there: with offsets for addresses. */
-static int bind(const step *s, npa_queue *q, int64_t *words, char *partials, bool there)
+int npa_step_bind(const step *s, npa_queue *q, int64_t *words, char *partials, bool there)
 {
     memcpy(words, s->words, 8 * (size_t)s->nwords);
     for (int i = 0; i < s->npatches; i++) {
@@ -751,7 +725,7 @@ static enum npa_ran run_shared(const step *s, npa_queue *q, int64_t *words, char
 {
     npa_device *d = s->device;
     bool begun = false;
-    if (bind(s, q, words, partials, false) == 0 &&
+    if (npa_step_bind(s, q, words, partials, false) == 0 &&
         npa_device_run(d, words, &s->device_grid, partials, flags, &begun) == 0) {
         return NPA_THERE;
     }
@@ -780,7 +754,7 @@ static enum npa_ran run_there(const step *s, const step *next, npa_queue *q, int
                         .partial_bytes = s->partial_bytes, .partials = partials, .flags = flags, .nslots = s->nslots,
                         .ahead = same ? next->accesses : NULL, .nahead = same ? after->narrays : 0};
         part_run here = {s, flags};
-        bind(s, q, words, partials, true);
+        npa_step_bind(s, q, words, partials, true);
         ran = npa_store_run(d, &l);
         ran = ran == NPA_HOST_MUST ? npa_cut_run(d, &l, s->may_cut, run_part_here, &here) : ran;
     }
@@ -788,6 +762,14 @@ static enum npa_ran run_there(const step *s, const step *next, npa_queue *q, int
         npa_spread_place(q, s->accesses, d->narrays);
     }
     return ran;
+}
+
+static void count_run(const step *s, int owner)
+{
+    npa_count.launches[owner]++;
+    npa_count.bytes_read += s->bytes_read;
+    npa_count.bytes_written += s->bytes_written;
+    npa_count.kernel_requests += (uint64_t)s->nrequests;
 }
 
 /* 0 done, -1 out of memory and nothing done, 1 cancelled. */
@@ -803,15 +785,12 @@ static int run_kernel(const step *s, const step *next, npa_queue *q, uint8_t *ki
                  reserve_spare(s->scratch_bytes + 64);
     *ran = ready ? run_there(s, next, q, words, partials, flags) : NPA_HOST_MUST;
     bool there = *ran != NPA_HOST_MUST;
-    if (there || (ready && bind(s, q, words, partials, false) == 0)) {
+    if (there || (ready && npa_step_bind(s, q, words, partials, false) == 0)) {
         status = there ? 0 : run_here(s, words, flags, poll, arg);
-        npa_count.launches[s->device == NULL || there ? s->owner : 0]++;
         for (int i = 0; i < s->nslots; i++) {
             kinds[s->slots[i]] |= (uint8_t)flags[i];
         }
-        npa_count.bytes_read += s->bytes_read;
-        npa_count.bytes_written += s->bytes_written;
-        npa_count.kernel_requests += (uint64_t)s->nrequests;
+        count_run(s, s->device == NULL || there ? s->owner : 0);
     }
     npa_now(before);
     free(words), free(flags), free(partials);
@@ -881,14 +860,50 @@ static int run_loop(npa_queue *q, int index, uint8_t *kinds)
     return formed ? status : npa_evaluate_request(q, index);
 }
 
+/* Steps from number i on that run together; how many they are. */
+static int run_chain(npa_program *program, int i, npa_queue *q, uint8_t *kinds)
+{
+    step *s = &program->steps[i];
+    /* While lines are profiled each kernel's time is its own. */
+    if (s->request >= 0 || s->chain_took < 0 || npa_losses || npa_profiling) {
+        return 0;
+    }
+    int before = npa_now(NPA_IN_KERNELS), n = 0;
+    npa_chain *chain = npa_chain_form(s, i, program->nsteps - i, q);
+    if (chain == NULL || !reserve_spare(npa_chain_scratch(chain) + 64)) {
+        s->chain_took = chain == NULL ? -1 : s->chain_took;
+        npa_chain_drop(chain);
+    } else {
+        n = npa_chain_length(chain);
+        npa_chain_run(chain, &s->chain_took, kinds);
+        npa_count.chained_kernels += (uint64_t)n;
+        for (int k = 0; k < n; k++) {
+            count_run(&s[k], 0);
+        }
+    }
+    npa_now(before);
+    return n;
+}
+
+static void give_back(const step *s, npa_queue *q)
+{
+    for (int k = 0; k < s->nreleases; k++) {
+        npa_buffer_done(q->buffers[s->releases[k]]);
+    }
+}
+
 int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),
                     void *arg, bool *interrupted, int *done)
 {
     for (int i = *done; i < program->nsteps; i++) {
         const step *s = &program->steps[i];
         *done = i;
-        int status = 0;
-        if (npa_losses && step_is_lost(s, q)) {
+        int status = 0, together = run_chain(program, i, q, kinds);
+        if (together > 0) {
+            for (; --together > 0; i++, s++) {
+                give_back(s, q);
+            }
+        } else if (npa_losses && step_is_lost(s, q)) {
             /* what it writes is lost, too */
         } else if (s->request >= 0) {
             status = run_loop(q, s->request, kinds);
@@ -916,9 +931,7 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
         if (npa_profiling) {
             npa_profile_step(i, 1, s->request >= 0 ? NPA_STEP_LOOP : NPA_STEP_KERNEL);
         }
-        for (int k = 0; k < s->nreleases; k++) {
-            npa_buffer_done(q->buffers[s->releases[k]]);
-        }
+        give_back(s, q);
         *done = i + 1;
         *interrupted = poll != NULL && poll(arg);
         if (*interrupted && *done < program->nsteps) {

@@ -142,7 +142,7 @@ enum { NPA_OWNERS = 8 };
 typedef struct {
     uint64_t launches[NPA_OWNERS]; /* of kernels, by whose code they are; 0: the host's own */
     uint64_t requests, flushes, native_requests, dead_requests, bytes_read,
-        bytes_written, plan_hits, plan_misses, kernel_requests, fault_evaluations, fault_programs,
+        bytes_written, plan_hits, plan_misses, kernel_requests, chained_kernels, fault_evaluations, fault_programs,
         fault_misses, rests, passed, not_deferred, snapshots, early_reads, uploads, uploads_ahead,
         downloads, looks, bytes_up, bytes_down, evictions;
 } npa_counters;

@@ -46,6 +46,8 @@ class Step(NamedTuple):
     requests : how many it computes. slots : the request of each; writes : buffers.
     releases : dead buffers that no later step uses.
     wraps : none, or how many axes the band has, and of each the array, axis, cut and step in bytes.
+    uses : of each array bytes of an element, times two, and whether it is written; none where
+        indices say which elements are used.
     """
 
     kernel: int
@@ -60,12 +62,13 @@ class Step(NamedTuple):
     releases: Sequence[int]
     elsewhere: Elsewhere | None = None
     wraps: Sequence[int] = ()
+    uses: Sequence[int] = ()
 
     def same(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Its first and its last words, which are the same for all sizes."""
         there = (0,) if self.elsewhere is None else self.elsewhere.words()
         slots, writes, releases, wraps = self.slots, self.writes, self.releases, self.wraps
-        around = len(wraps) // 4, *wraps
+        around = len(wraps) // 4, *wraps, len(self.uses), *self.uses
         last = *self.scalars, len(slots), *slots, len(writes), *writes, *around, *there
         first = -1, self.kernel, self.requests, len(self.scalars) // 2
         return first, (*last, len(releases), *releases)

@@ -373,7 +373,18 @@ def _kernel_step(
         sorted(writes),
         releases,
         wraps=_wraps(step),
+        uses=_uses(kernel),
     )
+
+
+def _uses(kernel: nodes.Kernel) -> list[int]:
+    """As `Step` has them."""
+    effects = [effect for leaf in kernel.leaves for effect in leaf.effects]
+    if any(param.gathered for param in kernel.arrays) or any(
+        isinstance(effect, nodes.Store) and effect.offset is not None for effect in effects
+    ):
+        return []
+    return [2 * item_size(param.dtype) + param.written for param in kernel.arrays]
 
 
 def _wraps(step: nodes.KernelStep) -> list[int]:
@@ -517,9 +528,13 @@ def _past_cache(kernel: nodes.Kernel, past: tuple[bool, ...]) -> nodes.Kernel:
 
 
 def may_stream(kernel: nodes.Kernel, param: nodes.ArrayParam, buffer: nodes.BufferInfo) -> bool:
-    """Whether stores to this array can go past the cache, if they are aligned."""
+    """Whether stores to this array can go past the cache, if they are aligned.
+
+    What dies in the program is read again in it, and from the cache if kernels follow each other
+    through memory (chain.c).
+    """
     written = param.written and not param.read and param.vector is nodes.Stride.UNIT
-    return written and buffer.owned and not kernel.vector_band
+    return written and buffer.owned and not buffer.dead and not kernel.vector_band
 
 
 def is_aligned(offset: int, strides: Sequence[int]) -> bool:

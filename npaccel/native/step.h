@@ -1,0 +1,47 @@
+/* step.h: one step of a program. program.c makes and runs them, chain.c several of them together. */
+#ifndef NPACCEL_STEP_H
+#define NPACCEL_STEP_H
+
+#include "record.h"
+
+typedef void kernel_function(const int64_t *words, const int64_t *range, char *scratch,
+                             uint32_t *flags);
+
+enum patch_kind { PATCH_ADDRESS, PATCH_SCALAR, PATCH_PARTIALS };
+typedef struct {
+    int32_t word, kind, a; /* a: buffer, or request */
+    int64_t b;             /* byte offset, or input position */
+} patch;
+
+/* From index `cut` of the axis on an array lies `bytes` further. Note [Boxes] */
+typedef struct { int64_t array, axis, cut, bytes; } wrap;
+
+typedef struct {
+    int32_t request; /* >= 0: that request by NumPy's loop; else a kernel */
+    kernel_function *main, *finish;
+    int64_t *words;
+    patch *patches;
+    int nwords, npatches, nslots, nwrites, nreleases, nrequests;
+    int32_t *slots, *writes, *releases;
+    int64_t band, band_step, inner, inner_step, parts;
+    int64_t band_low, inner_low; /* 0 but in a part */
+    int64_t took; /* what one thread takes for all tasks, in nanoseconds; 0: unknown */
+    size_t scratch_bytes, partial_bytes, bytes_read, bytes_written;
+    npa_device *device; /* one of `devices`; NULL: the host's code */
+    uint8_t missed;     /* why the host did it in the last run, or how the device did */
+    int owner;          /* whose launches they are; 0: the host's own */
+    npa_device_grid device_grid;
+    npa_access *accesses; /* of the device's kernel, one per array */
+    npa_cut may_cut;
+    int rank, narrays, band_rank, nwraps, nuses; /* band_rank: where there are wraps */
+    wrap *wraps;
+    int32_t *uses; /* per array bytes of an element, times two, and whether it is written; none: indices say which */
+    int64_t chain_took; /* as `took`, of the chain that begins here; -1: none does */
+} step;
+
+/* The host's code, of a part of its grid: range as kernels take it. There is scratch memory for it. */
+void npa_step_call(const step *s, const int64_t *words, const int64_t *range, int worker, uint32_t *flags);
+/* Addresses and scalars into `words`. there: with offsets for addresses. 0, or -1: no memory. */
+int npa_step_bind(const step *s, npa_queue *q, int64_t *words, char *partials, bool there);
+
+#endif

@@ -1,0 +1,164 @@
+"""Kernels that follow each other through memory give what they give one after the other."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import npaccel
+
+pytestmark = pytest.mark.usefixtures("deferred")
+# So that a few arrays are more than caches of the second level hold.
+SHAPES = [(700, 640), (5, 300, 310), (450_000,), (450_000, 2), (1, 700, 640), (40, 30, 400)]
+
+
+@pytest.fixture(autouse=True)
+def counted(setting):
+    setting("tiering", "eager")
+    npaccel.stats(reset=True)
+
+
+def chained() -> int:
+    return int(npaccel.stats()["chained_kernels"])
+
+
+def jacobi(u):
+    inside = (slice(1, -1),) * u.ndim
+    for _ in range(3):
+        total = u[inside] * 0.5
+        for axis in range(u.ndim):
+            for way in (slice(None, -2), slice(2, None)):
+                place = list(inside)
+                place[axis] = way
+                total = total + u[tuple(place)]
+        u[inside] = total * 0.2
+    return u
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("shape", [(700, 640), (30, 200, 90), (900_000,)])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_stencil_in_place_has_numpys_bits(shape, dtype, threads) -> None:
+    u = np.random.default_rng(1).random(shape).astype(dtype)
+    with npaccel.config(threads=threads):
+        found = npaccel.evaluate(jacobi(npaccel.asarray(u.copy())))
+    assert np.array(found).tobytes() == jacobi(u).tobytes()
+    assert chained() >= 4
+
+
+def waves(ex, ey, hz):
+    """As the steps of a field: sources along an edge, three sweeps, edges of their own."""
+    for k in range(4):
+        ey[0, :] = float(k)
+        ey[1:, :] -= 0.5 * (hz[1:, :] - hz[:-1, :])
+        ex[:, 1:] -= 0.5 * (hz[:, 1:] - hz[:, :-1])
+        hz[:-1, :-1] -= 0.7 * (ex[:-1, 1:] - ex[:-1, :-1] + ey[1:, :-1] - ey[:-1, :-1])
+        hz[:, 0] = hz[:, 1]
+        hz[-1, :] = hz[-2, :]
+    return ex, ey, hz
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_sweeps_that_read_each_other_have_numpys_bits(threads) -> None:
+    rng = np.random.default_rng(2)
+    fields = [rng.random((700, 640)) for _ in range(3)]
+    with npaccel.config(threads=threads):
+        found = waves(*[npaccel.asarray(x.copy()) for x in fields])
+        found = [np.array(x) for x in npaccel.evaluate(*found)]
+    for mine, numpys in zip(found, waves(*fields), strict=True):
+        assert mine.tobytes() == numpys.tobytes()
+    assert chained() >= 8
+
+
+def test_what_is_warned_of_is_the_same() -> None:
+    def program(u, v):
+        for _ in range(3):
+            u[1:-1] = (u[:-2] + u[2:]) / v[1:-1]
+            v[1:-1] = v[:-2] * v[2:] + u[1:-1]
+        return u, v
+
+    rng = np.random.default_rng(3)
+    u, v = rng.random((900, 500)), rng.random((900, 500))
+    u[700, 20], v[444, 7] = 1e300, 0.0
+    with warnings.catch_warnings(record=True) as wanted:
+        warnings.simplefilter("always")
+        expected = program(u.copy(), v.copy())
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = npaccel.evaluate(*program(npaccel.asarray(u.copy()), npaccel.asarray(v.copy())))
+    assert sorted(str(w.message) for w in told) == sorted(str(w.message) for w in wanted) != []
+    assert [np.array(x).tobytes() for x in found] == [x.tobytes() for x in expected]
+    assert chained() > 0
+
+
+def window(rng, shape):
+    """A view's slices: all but a few at both ends of each axis that is long."""
+    return tuple(
+        slice(int(rng.integers(0, 3)), n - int(rng.integers(0, 3))) if n > 9 else slice(0, n)
+        for n in shape
+    )
+
+
+def shifted(rng, place, shape):
+    """The same extents elsewhere."""
+    moved = []
+    for part, n in zip(place, shape, strict=True):
+        extent = part.stop - part.start
+        low = int(np.clip(part.start + rng.integers(-2, 3), 0, n - extent))
+        moved.append(slice(low, low + extent))
+    return tuple(moved)
+
+
+def random_program(rng, shape):
+    """Statements on three arrays, as functions of a list of them."""
+    steps = []
+    for _ in range(int(rng.integers(4, 14))):
+        to, one, other = (int(k) for k in rng.integers(0, 3, 3))
+        place = window(rng, shape)
+        a, b = shifted(rng, place, shape), shifted(rng, place, shape)
+        kind = int(rng.integers(0, 9))
+        factor = float(rng.random())
+        steps.append((kind, to, one, other, place, a, b, factor))
+    return steps
+
+
+def run(steps, arrays):
+    arrays = list(arrays)
+    for kind, to, one, other, place, a, b, factor in steps:
+        x, y = arrays[one], arrays[other]
+        if kind <= 3:
+            arrays[to][place] = factor * (x[a] - y[b])
+        elif kind == 4:
+            arrays[to][place] += (factor * x[a]).astype(arrays[to].dtype)
+        elif kind == 5:
+            arrays[to] = x * factor + y
+        elif kind == 6:
+            arrays[to][..., 0] = arrays[one][..., -1]
+        elif kind == 7:
+            arrays[to][0] = arrays[one][-1]
+        else:
+            arrays[to][place] = x[a][::-1] * factor
+    return arrays
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_have_numpys_bits(seed) -> None:
+    rng = np.random.default_rng(seed)
+    shape = SHAPES[seed % len(SHAPES)]
+    dtypes = [str(rng.choice(["f4", "f8", "f8", "i4"])) for _ in range(3)]
+    plain = [(100 * rng.random(shape)).astype(dtype) for dtype in dtypes]
+    wrapped = [npaccel.asarray(x.copy()) for x in plain]
+    steps = random_program(rng, shape)
+    with np.errstate(all="ignore"), npaccel.config(threads=int(rng.integers(1, 6))):
+        found = npaccel.evaluate(*run(steps, wrapped))
+        expected = run(steps, plain)
+    for mine, numpys in zip(found, expected, strict=True):
+        assert np.array(mine).tobytes() == numpys.tobytes()
+
+
+def test_random_programs_are_chains_as_a_rule() -> None:
+    for seed in range(0, 24, 6):
+        test_random_programs_have_numpys_bits(seed)
+    assert chained() > 8
