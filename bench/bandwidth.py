@@ -1,4 +1,5 @@
-"""A yardstick: how fast two arrays can be copied here with all cores and non-temporal stores.
+"""Yardsticks: how fast two arrays can be copied here with all cores and non-temporal stores, and
+how many additions of doubles registers take.
 
 The C below is compiled when asked for, for this machine. It copies in one slice per thread:
 
@@ -18,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from harness import Skip
 
-__all__ = ["make_copy"]
+__all__ = ["make_additions", "make_copy"]
 
 SOURCE = r"""
 #include <immintrin.h>
@@ -52,6 +53,30 @@ void copy(char *dst, const char *src, size_t bytes, int threads) {
         if (t) pthread_create(&id[t], NULL, copy_slice, &part[t]);
     }
     copy_slice(&part[0]);
+    for (int t = 1; t < threads; t++) pthread_join(id[t], NULL);
+}
+
+typedef double lanes __attribute__((vector_size(64)));
+
+static void *add_some(void *argument) {
+    long rounds = *(long *)argument;
+    lanes x[12];
+    for (int k = 0; k < 12; k++) x[k] = (lanes){k};
+    for (long i = 0; i < rounds; i++)
+#pragma GCC unroll 12
+        for (int k = 0; k < 12; k++) {
+            x[k] += 1.0;
+            __asm__ volatile("" : "+v"(x[k]));
+        }
+    for (int k = 1; k < 12; k++) x[0] += x[k];
+    return (void *)(long)x[0][0];
+}
+
+/* 96 additions per round and thread */
+void additions(long rounds, int threads) {
+    pthread_t id[64];
+    for (int t = 1; t < threads; t++) pthread_create(&id[t], NULL, add_some, &rounds);
+    add_some(&rounds);
     for (int t = 1; t < threads; t++) pthread_join(id[t], NULL);
 }
 """
@@ -94,3 +119,11 @@ def make_copy(size_bytes: int) -> Callable[[], None]:
     if not np.array_equal(source, target):
         raise Skip("the copy is wrong")
     return call
+
+
+def make_additions() -> tuple[Callable[[], None], float]:
+    """A call that adds doubles in registers on all cores, and how many."""
+    threads, rounds = min(64, len(os.sched_getaffinity(0))), 2_000_000
+    library = compile_copy()
+    library.additions.argtypes = [ctypes.c_long, ctypes.c_int]
+    return lambda: library.additions(rounds, threads), 96.0 * rounds * threads

@@ -29,6 +29,7 @@ QUESTIONS = (
     "peak_memory",
     "first_call",
     "opencl",
+    "peers",
     "first_calls",
     "first_script",
 )

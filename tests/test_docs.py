@@ -57,7 +57,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_benchmark_is_listed_and_run() -> None:
-    shared = {"harness", "contenders", "bandwidth", "fresh", "run_all", "soak_guard"}
+    shared = {"harness", "contenders", "bandwidth", "fresh", "run_all", "rows", "soak_guard"}
     shared |= {
         "mutants",
         "soak_cache",

@@ -38,6 +38,7 @@ def _step(words: Iterator[int]) -> Packed:
     scalars, slots, writes = _take(words, 2 * n_scalars), _list(words), _list(words)
     count = next(words)
     wraps = _take(words, 1 + 4 * count) if count else ()
+    uses = _list(words) or ()
     there = _elsewhere(words, next(words))
     scratch, partial, read, wrote = sizes
     return Step(
@@ -53,6 +54,7 @@ def _step(words: Iterator[int]) -> Packed:
         _list(words),
         there,
         wraps,
+        uses,
     )
 
 

@@ -20,7 +20,7 @@ FAR = 1 << 40
 
 def kernel_step(offset: int = 8) -> Step:
     grid, sizes = (5, 1, 1, 1, 3), (64, 24, 80, 40)
-    return Step(0, grid, sizes, [5], [1, offset, 8], 2, [0, 1], [1, 2], [1], [2])
+    return Step(0, grid, sizes, [5], [1, offset, 8], 2, [0, 1], [1, 2], [1], [2], uses=[17])
 
 
 def test_the_words_of_a_step() -> None:
@@ -50,6 +50,8 @@ def test_the_words_of_a_step() -> None:
         1,
         1,
         0,
+        1,
+        17,
     ]
     assert words_of(pack_steps([(4, [9]), kernel_step()])) == [*expected, 0, 1, 2]
     there = Elsewhere(3, 0, (16, 1), 32, [(1, True, False, True, 8, 48)], (1, 0, 4))
@@ -58,7 +60,7 @@ def test_the_words_of_a_step() -> None:
     assert words_of(pack_steps(steps)) == expected + further
     assert unpack_steps(pack_steps(steps)) == steps
     around = [kernel_step()._replace(wraps=[0, 0, 0, 1, -40])]
-    assert words_of(pack_steps(around))[-9:] == [1, 0, 0, 0, 1, -40, 0, 1, 2]
+    assert words_of(pack_steps(around))[-11:] == [1, 0, 0, 0, 1, -40, 1, 17, 0, 1, 2]
     assert unpack_steps(pack_steps(around)) == around
 
 
