@@ -10,6 +10,7 @@
 # make wheel     Linux wheels for an old C library, and an sdist, in dist/ (MACHINE=aarch64: cross-compiled)
 # make matrix    chosen tests of these wheels on each Python and NumPy; writes docs/matrix.md
 # make wheel-check  install these where there is no compiler; demo and chosen tests (ROOT_SUITES="": no root)
+# make docs      the site of docs/ and README.md, links checked, in build/site
 #
 # Each target works in a bare clone: it makes .venv, builds and installs npaccel there, and does
 # so again only when a source has changed. PYTHON=... picks the interpreter.
@@ -33,7 +34,7 @@ SOURCES := $(shell find npaccel -name '*.py' -o -name '*.pyi' -o -name 'py.typed
 # The tests must see what was installed, not the source tree in the working directory.
 SAFE := PYTHONSAFEPATH=1
 
-.PHONY: demo test modes test-all differential check bench conformance coverage ecosystem sanitize wheel wheel-check matrix clean FORCE
+.PHONY: demo test modes test-all differential check bench conformance coverage ecosystem sanitize wheel wheel-check matrix docs clean FORCE
 
 demo: $(INSTALLED)
 	@$(SAFE) $(BIN)/npaccel demo $(ARGS)
@@ -135,6 +136,10 @@ wheel-check:
 
 matrix:
 	$(PYTHON) tools/matrix.py $(ARGS) $(PYTHONS)
+
+docs: | $(BIN)/python
+	$(PIP) install --quiet 'mkdocs-material>=9.7,<10' 'mkdocstrings[python]>=1.0'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --clean
 
 clean:
 	rm -rf build .bench $(INSTALLED) $(DEPENDENCIES) $(VENV)/.npaccel-bench

@@ -13,7 +13,7 @@ import pytest
 from npaccel.config import SETTINGS
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
 # What differs between machines: kernels' names, and how they write, which depends on caches.
@@ -48,6 +48,29 @@ def test_every_setting_is_documented_as_it_is() -> None:
         re.MULTILINE,
     )
     assert table == [(s.name, s.variable, str(s.default)) for s in SETTINGS]
+
+
+CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+TAUGHT = [ROOT / "docs/tutorial.md", *sorted((ROOT / "docs/howto").glob("*.md"))]
+
+
+def test_what_the_pages_teach_runs(tmp_path: Path) -> None:
+    """Each page's code in a namespace of its own, with the settings that a user has."""
+    pages = {page.name: "".join(CODE.findall(page.read_text())) for page in TAUGHT}
+    assert sum(map(bool, pages.values())) >= 6
+    program = f"for name, code in {pages!r}.items():\n    exec(compile(code, name, 'exec'), {{}})\n"
+    (tmp_path / "pages.py").write_text(program)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("NPACCEL_")}
+    done = subprocess.run(
+        [sys.executable, "pages.py"],
+        cwd=tmp_path,
+        env=kept | {"NPACCEL_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

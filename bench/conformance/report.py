@@ -121,13 +121,14 @@ def judge(folders: Iterable[Path], mode: str) -> Findings:
         before = outcomes(notes.parents[1] / "plain" / notes.name)
         after = outcomes(notes)
         floor = outcomes(notes.parents[1] / "subclass" / notes.name)
-        new = newly_failing(before, after) if before else {}
+        judged = bool(before) or not BAD.intersection(after.values())
+        new = newly_failing(before, after) if judged else {}
         # Of a run that was stopped, only what it reached; it says so.
         cut = "" if ended(notes) and len(after) >= len(before) else ", stopped early"
         day = datetime.date.fromtimestamp(notes.stat().st_mtime)
         passed = Counter(after.values())["passed"]
         least = len(newly_failing(before, floor)) if floor else NOT_RUN
-        count = len(new) if before else NOT_RUN
+        count = len(new) if judged else NOT_RUN
         findings.add(shown_name(notes.name), (passed, least, count), f"{day}{cut}")
         for test, outcome in new.items():
             name = test.removeprefix("numpy/").partition("[")[0]
