@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import importlib.metadata
+import json
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,3 +52,39 @@ def test_the_core_finds_all_it_needs_in_libraries_that_it_names() -> None:
     missing = re.findall(r"undefined symbol:\s*(\w+)", done.stdout + done.stderr)
     assert missing
     assert [name for name in missing if not name.startswith(("Py", "_Py"))] == []
+
+
+@pytest.fixture
+def sbom(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "tools"))
+    import sbom
+
+    return sbom
+
+
+def test_a_wheel_lists_what_is_in_it_and_what_it_needs(sbom: Any, tmp_path: Path) -> None:
+    wheel, folder = tmp_path / "npaccel-0.1.0-cp311-cp311-linux.whl", "npaccel-0.1.0.dist-info"
+    made = []
+    for _ in range(2):
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for name, text in {
+                "npaccel/_native.so": b"machine code",
+                f"{folder}/METADATA": bytes(ABOUT),
+                f"{folder}/RECORD": f"{folder}/RECORD,,\n".encode(),
+            }.items():
+                archive.writestr(zipfile.ZipInfo(name), text)
+        sbom.add(wheel, {"gcc": "12.2.0"})
+        made.append(wheel.read_bytes())
+    assert made[0] == made[1]
+    with zipfile.ZipFile(wheel) as archive:
+        text = archive.read(f"{folder}/{sbom.NAME}")
+        listed = archive.read(f"{folder}/RECORD").decode().splitlines()
+    digest = base64.urlsafe_b64encode(hashlib.sha256(text).digest()).decode().rstrip("=")
+    assert listed[1] == f"{folder}/{sbom.NAME},sha256={digest},{len(text)}"
+    bill = json.loads(text)
+    parts = {part["name"]: part for part in bill["components"]}
+    needed = {re.split(r"\W", r)[0] for r in ABOUT.get_all("Requires-Dist") if "extra" not in r}
+    assert parts.keys() == needed | {"npaccel/_native.so"}
+    (hashed,) = parts["npaccel/_native.so"]["hashes"]
+    assert hashed["content"] == hashlib.sha256(b"machine code").hexdigest()
+    assert bill["metadata"]["component"]["version"] == npaccel.__version__

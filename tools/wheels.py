@@ -4,7 +4,8 @@
 
 GCC compiles, as in every other build: it makes a loop for each kind of vectors, and the same bits.
 Zig gives stubs of an old glibc, against which the linker binds. A symbol that glibc got later is
-not in them, and is found here. `auditwheel` names the platform and checks against its policy.
+not in them, and is found here. `auditwheel` names the platform and checks against its policy. Each
+wheel says what it is made of (sbom.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
+
+import sbom
 
 ROOT = Path(__file__).resolve().parent.parent
 GLIBC = "2.28"
@@ -104,8 +107,18 @@ endian = 'little'
 """
 
 
-def build(python: str, work: Path, library: Path, machine: str) -> Path:
-    """The wheel for this interpreter's version, as its own build names it."""
+def versions(made: Path, machine: str) -> dict[str, str]:
+    """What builds it, by name: packages of that environment, and the compiler."""
+    names = ("numpy", "llvmlite", "meson", "meson-python")
+    code = f"import importlib.metadata as m; print(*(m.version(n) for n in {names}))"
+    found = subprocess.check_output([made, "-c", code], text=True).split()
+    asked = (compiler(machine), "-dumpfullversion")
+    gcc = subprocess.check_output(asked, text=True).strip()
+    return dict(zip(names, found, strict=True), gcc=gcc)
+
+
+def build(python: str, work: Path, library: Path, machine: str) -> tuple[Path, dict[str, str]]:
+    """The wheel for this interpreter's version, as its own build names it, and what built it."""
     asked = (python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])")
     name = f"{machine}-{subprocess.check_output(asked, text=True).strip()}"
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -125,7 +138,7 @@ def build(python: str, work: Path, library: Path, machine: str) -> Path:
         words.append(f"-Csetup-args=--cross-file={cross}")
     run(*words, **more)
     (wheel,) = out.glob("*.whl")
-    return wheel
+    return wheel, versions(made, machine)
 
 
 def unversioned(wheel: Path) -> list[str]:
@@ -197,8 +210,8 @@ def main() -> None:
         source(tools, out)
     library = stubs(tools, work, given.machine)
     for python in given.python or [sys.executable]:
-        wheel = build(python, work, library, given.machine)
-        repaired(tools, wheel, given.machine, work, out)
+        wheel, built_with = build(python, work, library, given.machine)
+        sbom.add(repaired(tools, wheel, given.machine, work, out), built_with)
 
 
 if __name__ == "__main__":
