@@ -106,9 +106,19 @@ coverage: $(INSTALLED)
 	$(SAFE) $(BIN)/python tools/coverage.py > build/coverage.md
 	mv build/coverage.md docs/coverage.md
 
+# Programs of other libraries, then hours of these libraries' own tests, in an environment of their own: some bring
+# plugins for pytest. It goes on where it was ended; ARGS="--library scipy ndimage" runs some.
+AROUND := build/suites
+JUDGED := scipy,pandas,sklearn,xarray,astropy,statsmodels,dask
 ecosystem: $(INSTALLED)
 	$(PIP) install --quiet '.[ecosystem]'
 	$(SAFE) $(BIN)/python -m pytest -q -m 'slow or not slow' tests/ecosystem
+	test -e $(AROUND)/bin/python || $(BIN)/python -m venv $(AROUND)
+	$(AROUND)/bin/python -m pip install --quiet --disable-pip-version-check '.[suites]'
+	cd $(AROUND) && $(SAFE) bin/python $(CURDIR)/bench/conformance/judge.py --library $(JUDGED) \
+	  --keep all --seconds 120 --out $(CURDIR)/.ecosystem $(ARGS)
+	$(SAFE) PYTHONPATH=bench/conformance $(AROUND)/bin/python bench/conformance/report.py --around \
+	  --out .ecosystem --page docs/ecosystem.md
 
 sanitize:
 	@$(require_compiler)

@@ -183,6 +183,12 @@ def outcomes(notes: Path) -> dict[str, str]:
     return found
 
 
+def texts(notes: Path) -> dict[str, str]:
+    """Test id to the text of its failure."""
+    lines = notes.read_text().splitlines() if notes.exists() else []
+    return {e["test"]: e["text"] for e in map(json.loads, lines) if e.get("text")}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="parts of file names; none: all")

@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import datetime
 import fnmatch
+import importlib.metadata
 import json
 import os
 import platform
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from judge import BAD, HERE, files, outcomes
+from judge import BAD, HERE, SUITES, files, outcomes, texts
 
 SLOW = (
     "not judged: passed the run's limit of seconds for one test, since each of very many small "
@@ -25,6 +26,8 @@ NO_REASON = "NO REASON"
 OPENCL = "\n## With OpenCL\n"  # where the page speaks of that backend
 NOT_RUN = "not run"
 PASSED, SUBCLASS = 0, 1  # columns
+ROW = r"^\| (\w+(?:/\w+)+) \|((?: [\w ]+ \|){3})(.*)\|$"
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "skimage": "scikit-image"}  # of packages of other names
 TABLE_HEAD = "| file | passed | subclass | newly failing | judged |\n|---|---|---|---|---|"
 
 
@@ -37,13 +40,15 @@ def newly_failing(before: Mapping[str, str], after: Mapping[str, str]) -> dict[s
     }
 
 
-def reason_for(test: str, known: Iterable[Mapping[str, object]]) -> str:
-    """The known reason of a test id, or ""."""
+def reason_for(test: str, known: Iterable[Mapping[str, object]], text: str = "") -> str:
+    """The known reason of a test id, or of what its failure says (its last lines); or ""."""
+    said = "\n".join(line[1:].strip() for line in text.splitlines() if line.startswith("E  "))
     name = test.removeprefix("numpy/").replace("[", "?")
     for entry in known:
-        patterns = entry["tests"]
-        assert isinstance(patterns, list)
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
+        patterns, words = entry.get("tests", []), entry.get("says", [])
+        assert isinstance(patterns, list) and isinstance(words, list)
+        by_name = any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+        if by_name or (said and any(re.search(word, said) for word in words)):
             return str(entry["reason"])
     return ""
 
@@ -119,7 +124,7 @@ def judge(folders: Iterable[Path], mode: str) -> Findings:
     findings, known = Findings(), load_known()
     for notes in sorted(kept(folders, mode).values(), key=lambda path: path.name):
         before = outcomes(notes.parents[1] / "plain" / notes.name)
-        after = outcomes(notes)
+        after, said = outcomes(notes), texts(notes)
         floor = outcomes(notes.parents[1] / "subclass" / notes.name)
         judged = bool(before) or not BAD.intersection(after.values())
         new = newly_failing(before, after) if judged else {}
@@ -133,7 +138,7 @@ def judge(folders: Iterable[Path], mode: str) -> Findings:
         for test, outcome in new.items():
             name = test.removeprefix("numpy/").partition("[")[0]
             crashed = " crashed" if outcome == "crashed" else ""
-            reason = SLOW if outcome == "slow" else reason_for(test, known)
+            reason = SLOW if outcome == "slow" else reason_for(test, known, said.get(test, ""))
             findings.fail(reason, f"`{name}`{crashed}")
     return findings
 
@@ -141,7 +146,7 @@ def judge(folders: Iterable[Path], mode: str) -> Findings:
 def add_earlier(findings: Findings, page: str) -> None:
     """What an earlier page said of files that `findings` has nothing of, marked as earlier."""
     new = set(findings.rows)
-    for name, cells, mark in re.findall(r"^\| (\w+/\w+) \|((?: [\w ]+ \|){3})(.*)\|$", page, re.M):
+    for name, cells, mark in re.findall(ROW, page, re.M):
         numbers = [cell.strip() for cell in cells.split("|")[:-1]]
         if name in new and findings.rows[name][SUBCLASS] == NOT_RUN:
             findings.rows[name][SUBCLASS] = numbers[SUBCLASS]  # it does not depend on npaccel
@@ -167,7 +172,7 @@ def shares(notes: Iterable[Path]) -> list[str]:
     for end in (end for path in notes for end in ended(path)):
         for name, types, *numbers in end["operations"]:
             sums = counts.setdefault((name, types), [0, 0, 0])
-            sums[:] = [a + b for a, b in zip(sums, numbers, strict=True)]
+            sums[:] = [a + b for a, b in zip(sums, numbers[:3], strict=True)]
         for name, types, reason, _ in end["loops"]:
             why.setdefault((name, types), Counter())[reason] += 1
     total, planned, unplanned = (sum(sums[k] for sums in counts.values()) for k in range(3))
@@ -203,10 +208,28 @@ def _short(reason: str) -> str:
     return "no kernel for these dtypes" if any(text in reason for text in NO_KERNEL) else reason
 
 
-def report(folders: list[Path], mode: str, before: str = "") -> tuple[str, int]:
+def libraries(findings: Findings) -> str:
+    """A table of the libraries around NumPy: what was run of each, and what came out."""
+    lines = [
+        "| library | files run | tests passed | newly failing |",
+        "|---|---|---|---|",
+    ]
+    for library in SUITES:
+        rows = [row for name, row in findings.rows.items() if name.startswith(f"{library}/")]
+        version = importlib.metadata.version(DISTRIBUTIONS.get(library, library))
+        passed, new = (sum(int(r[k]) for r in rows if r[k].isdigit()) for k in (PASSED, 2))
+        ran = f"{len(rows)} of {len(list(files([], library)))}"
+        lines.append(f"| {library} {version} | {ran} | {passed} | {new} |")
+    return "\n".join(lines)
+
+
+def report(
+    folders: list[Path], mode: str, before: str = "", of: Sequence[str] = ("numpy",)
+) -> tuple[str, int]:
     """The page in Markdown for what was run in `mode`, and how many failures have no reason.
 
     before: the earlier page, which speaks for files that were not run this time.
+    of: NumPy, or all libraries around it.
     """
     before, _, before_opencl = before.partition(OPENCL)
     findings, opencl = judge(folders, mode), judge(folders, "opencl")
@@ -216,7 +239,9 @@ def report(folders: list[Path], mode: str, before: str = "") -> tuple[str, int]:
     ends = [end for path in notes for end in ended(path)]
     versions = {f"{k} {v}" for end in ends for k, v in end["ended"].items()}
     settings = {f"{k} {v}" for end in ends for k, v in end.get("settings", {}).items()}
-    left = [name for name in files([]) if shown_name(name) not in findings.rows]
+    alone = tuple(of) == ("numpy",)
+    named = [name for library in of for name in files([], library)]
+    left = [name for name in named if shown_name(name) not in findings.rows]
     texts = {
         "run": f"{datetime.date.today()}; {', '.join(sorted(versions))}; "
         f"{', '.join(sorted(settings))}; {os.cpu_count()} cores, {platform.machine()}.",
@@ -229,7 +254,9 @@ def report(folders: list[Path], mode: str, before: str = "") -> tuple[str, int]:
         "opencl": "\n".join((*opencl.failures(), "", TABLE_HEAD, opencl.table())).strip(),
         "shares": "\n".join(shares(notes)) or "Not counted.",
     }
-    text = (HERE / "page.md").read_text()
+    if not alone:
+        texts["libraries"] = libraries(findings)
+    text = (HERE / ("page.md" if alone else "around.md")).read_text()
     for name, words in texts.items():
         text = text.replace(f"@{name}@", words)
     return text, sum(sum(f.failing.get(NO_REASON, Counter()).values()) for f in (findings, opencl))
@@ -239,12 +266,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, nargs="+", default=[Path(".conformance")])
     parser.add_argument("--mode", default="npaccel")
+    parser.add_argument("--around", action="store_true", help="of the libraries around NumPy")
     parser.add_argument(
         "--page", type=Path, help="write it there, keeping what it says of other files; else print"
     )
     options = parser.parse_args()
     before = options.page.read_text() if options.page and options.page.exists() else ""
-    text, unexplained = report(options.out, options.mode, before)
+    of = tuple(SUITES) if options.around else ("numpy",)
+    text, unexplained = report(options.out, options.mode, before, of)
     if options.page is None:
         print(text)
     else:
