@@ -10,8 +10,9 @@
     npaccel.macro, scalar         code that is recorded once and replayed
     npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
     npaccel.random, config        a Generator whose draws are recorded, too; the settings
+    npaccel.Map, agile(x, map)    arrays in segments on nodes; forall, reduce, scan over them
 
-NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError, InternalError,
+NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError, InternalError, MapError,
 ProfileError, SectionError, with a Failure; warnings NpaccelWarning. Programs: `npaccel run`.
 """
 
@@ -62,6 +63,7 @@ from npaccel.errors import CompileError as CompileError
 from npaccel.errors import ConfigError as ConfigError
 from npaccel.errors import Failure as Failure
 from npaccel.errors import InternalError as InternalError
+from npaccel.errors import MapError as MapError
 from npaccel.errors import NpaccelError as NpaccelError
 from npaccel.errors import NpaccelWarning as NpaccelWarning
 from npaccel.errors import ProfileError as ProfileError
@@ -74,7 +76,19 @@ from npaccel.notebook import unload_ipython_extension as unload_ipython_extensio
 
 if _TYPE_CHECKING:
     from npaccel import random as random
+    from npaccel.cluster import Map as Map
+    from npaccel.cluster import agile as agile
+    from npaccel.cluster import forall as forall
+    from npaccel.cluster import reduce as reduce
+    from npaccel.cluster import scan as scan
 else:
     random = _later("npaccel.random")
+    _cluster = _later("npaccel.cluster")
+
+    def __getattr__(name: str) -> object:
+        if name in ("Map", "agile", "forall", "reduce", "scan"):
+            return getattr(_cluster, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __version__ = "0.1.0"

@@ -52,6 +52,10 @@ class ConfigError(NpaccelError, ValueError):
     """A setting has a value that is not allowed; the text lists what is."""
 
 
+class MapError(NpaccelError, ValueError):
+    """A map does not cover its index space, or does not divide; or an array can't have one."""
+
+
 class ViewError(NpaccelError):
     """A view cannot be expressed as (offset, shape, strides) in elements."""
 

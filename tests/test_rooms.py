@@ -33,12 +33,14 @@ ALLOWED = {
     "backends": {"errors", "config", "forks", "ir", "observe.events", "_native"},
     "caches": {"errors", "config", "ir", "observe.events"},
     "runtime": EVERYTHING_BELOW_OBSERVE - {"runtime"},
-    "dispatch": EVERYTHING_BELOW_OBSERVE | {"forks"},
+    "cluster": EVERYTHING_BELOW_OBSERVE,
+    "dispatch": EVERYTHING_BELOW_OBSERVE | {"cluster", "forks"},
     "observe.events": set(),
     "observe": {"errors", "config", "ir", "runtime", "_native"},
     # Public names, what is behind them, and the command line over them.
     "": {
         "api",
+        "cluster",
         "config",
         "debugging",
         "dispatch",
@@ -71,6 +73,7 @@ FOREIGN = {
         *(
             "backends",
             "runtime",
+            "cluster",
             "dispatch",
             "observe",
             "ir",
@@ -252,6 +255,9 @@ def test_only_config_reads_the_environment() -> None:
         ("caches.program", "from npaccel.backends import base", True),
         ("runtime.engine", "from npaccel.backends import base", False),
         ("runtime.engine", "from npaccel.dispatch import array", True),
+        ("cluster.planner", "from npaccel.runtime import trace", False),
+        ("cluster.planner", "from npaccel.dispatch import array", True),
+        ("runtime.engine", "from npaccel.cluster import maps", True),
         ("dispatch.array", "def f():\n    import npaccel.runtime.engine", True),
         ("dispatch.array", "def f():\n    from math import pi", True),
         ("backends.llvm.emit", "def f():\n    import llvmlite", False),

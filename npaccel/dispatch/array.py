@@ -7,8 +7,8 @@ method.py; here is everything by which an array shows its values or its address.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,12 @@ from npaccel.dispatch.fallback import at_user_line, run_exact, unseen
 from npaccel.dispatch.flat import Flat
 from npaccel.dispatch.function import array_function
 from npaccel.dispatch.method import Methods
+from npaccel.later import later
+
+if TYPE_CHECKING:
+    from npaccel.cluster import carrying, maps, parts
+else:
+    carrying = later("npaccel.cluster.carrying")
 
 __all__ = ["Array"]
 
@@ -118,6 +124,17 @@ class Array(Methods):
         _native.reading(self, "its address")
         _native.touch(self, write=True)
         return _native.plain(self)
+
+    # Of arrays with a map (npaccel.agile).
+
+    @property
+    def segments(self) -> Sequence[parts.Segment]:
+        """Which node has which part: id, owner, offset and extent of each segment."""
+        return carrying.segments(self)
+
+    def blocks(self, granularity: maps.Granularity = "node") -> Iterator[carrying.BlockView]:
+        """Each block ("node", "memory" or "algorithm") with the view of it, as (block, array)."""
+        return carrying.blocks(self, granularity)
 
     # Attributes whose setters write.
 
