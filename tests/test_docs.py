@@ -94,6 +94,7 @@ def test_every_benchmark_is_listed_and_run() -> None:
         "random_numbers",
         "single_calls",
         "special_functions",
+        "weak_scaling",
         "whole",
     }  # have no contenders but NumPy
     questions = {path.stem for path in (ROOT / "bench").glob("*.py")} - shared

@@ -67,7 +67,7 @@ class Placed:
 
     def __init__(self, layout: Layout, shares: Iterable[Share]) -> None:
         self.layout = layout
-        self.shares = sorted(shares, key=_start)
+        self.shares = sorted(_merged(shares, len(layout.shape)), key=_start)
         self._starts = list(map(_start, self.shares))
         self._longest = max((len(s.box[0]) for s in self.shares if s.box), default=0)
 
@@ -92,6 +92,26 @@ class Placed:
             shared = meet(box, part)
             if shared is not None:
                 yield Share(node, shared)
+
+
+def _merged(shares: Iterable[Share], ndim: int) -> list[Share]:
+    """Boxes of a node that lie side by side as one: work on them is one loop."""
+    found = list(shares)
+    for axis in reversed(range(ndim)):
+        beside: dict[tuple[int, Box, Box], list[range]] = {}
+        for node, box in found:
+            beside.setdefault((node, box[:axis], box[axis + 1 :]), []).append(box[axis])
+        found = []
+        for (node, before, behind), parts in beside.items():
+            parts.sort(key=lambda part: part.start)
+            joined = [parts[0]]
+            for part in parts[1:]:
+                if part.start == joined[-1].stop:
+                    joined[-1] = range(joined[-1].start, part.stop)
+                else:
+                    joined.append(part)
+            found.extend(Share(node, (*before, part, *behind)) for part in joined)
+    return found
 
 
 def _start(share: Share) -> int:

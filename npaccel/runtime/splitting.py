@@ -29,7 +29,7 @@ from npaccel.ir.reference.requests import kept, run_request, show
 from npaccel.ir.scalar import item_size
 from npaccel.ir.views import squeezed_axes
 
-__all__ = ["Launch", "Part", "dense", "orders", "run_part", "split"]
+__all__ = ["Launch", "Part", "dense", "launch_step", "orders", "run_part", "split"]
 
 Array = np.ndarray[Any, Any]
 # Runs the kernel of a step with these arrays and scalars.
@@ -133,7 +133,7 @@ def run_part(
     for step in plan.steps:
         if isinstance(step, KernelStep):
             assert launch is not None
-            _launch(step, part.trace, there, launch)
+            launch_step(step, part.trace, there, launch)
             continue
         original = numbers.get(step.request)
         if original is None or original.index not in looped:
@@ -151,7 +151,10 @@ def run_part(
     ]
 
 
-def _launch(step: KernelStep, trace: Trace, memory: Mapping[int, Array], launch: Launch) -> None:
+def launch_step(
+    step: KernelStep, trace: Trace, memory: Mapping[int, Array], launch: Launch
+) -> None:
+    """Run the kernel of a step of that trace's plan on the bytes of its buffers."""
     views = [
         View(place.buffer, param.dtype, place.offset, place.strides)
         for param, place in zip(step.kernel.arrays, step.arrays, strict=True)

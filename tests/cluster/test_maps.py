@@ -22,7 +22,7 @@ from npaccel.errors import MapError
 
 # ------------------------------------------------------------------------------------------- laws
 
-LAWS = hypothesis.settings(deadline=None)
+LAWS = hypothesis.settings(deadline=None, max_examples=50)
 LENGTHS = st.integers(1, 7)
 SHAPES = st.lists(LENGTHS, min_size=0, max_size=3).map(tuple)
 

@@ -17,7 +17,7 @@ import npaccel
 from npaccel import Map, MapError, _native
 from npaccel.cluster import carrying
 
-LAWS = hypothesis.settings(deadline=None, max_examples=40)
+LAWS = hypothesis.settings(deadline=None, max_examples=20)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from npaccel.ir.nodes import Fold, Kernel, Leaf, Reduce, Store, StoreRow, StoreS
 from npaccel.ir.reference.expressions import Array, constant, evaluate
 from npaccel.ir.scalar import SCANNED, Core, Expr
 
-__all__ = ["reduce_inner", "run_kernel"]
+__all__ = ["CHUNK", "combine", "fold_chunk", "reduce_inner", "run_kernel"]
 
 LANES = 32
 BLOCK = 512
@@ -234,7 +234,7 @@ def fold_identity(fold: Fold, dtype: str) -> Array:
     return constant(dtype, int(limits.min if lowest else limits.max))
 
 
-def _combine(fold: Fold, left: Array, right: Array) -> Array:
+def combine(fold: Fold, left: Array, right: Array) -> Array:
     if fold is Fold.SUM:
         return np.asarray(left + right)
     if left.dtype.kind != "c":
@@ -251,12 +251,12 @@ def _counter(fold: Fold, items: Iterable[Array]) -> Array:
     for item in items:
         size, value = 1, item
         while stack and stack[-1][0] == size:
-            value = _combine(fold, stack.pop()[1], value)
+            value = combine(fold, stack.pop()[1], value)
             size *= 2
         stack.append((size, value))
     value = stack.pop()[1]
     while stack:
-        value = _combine(fold, stack.pop()[1], value)
+        value = combine(fold, stack.pop()[1], value)
     return value
 
 
@@ -265,12 +265,12 @@ def _ordered(fold: Fold, value: Array, active: Array, *, vector_band: bool) -> A
     lanes, block = (1, BAND_BLOCK) if vector_band else (LANES, BLOCK)
     n: int = value.shape[-1]
     cuts = [slice(at, min(at + CHUNK, n)) for at in range(0, n, CHUNK)]
-    chunks = (_chunk(fold, value[:, :, cut], active[:, :, cut], lanes, block) for cut in cuts)
+    chunks = (fold_chunk(fold, value[:, :, cut], active[:, :, cut], lanes, block) for cut in cuts)
     rows = _counter(fold, chunks)
     return _counter(fold, rows.T)
 
 
-def _chunk(fold: Fold, value: Array, active: Array, lanes: int, block: int) -> Array:
+def fold_chunk(fold: Fold, value: Array, active: Array, lanes: int, block: int) -> Array:
     """(band, rows, at most CHUNK) -> (band, rows)."""
     n_band, rows = value.shape[:2]
     n: int = value.shape[-1]
@@ -284,10 +284,10 @@ def _chunk(fold: Fold, value: Array, active: Array, lanes: int, block: int) -> A
     accumulator = np.full(steps[:, :, :, 0].shape, identity)
     for step in range(block // lanes):
         # Left out, not combined with the identity: 1 * inf is not inf for complex numbers.
-        combined = _combine(fold, accumulator, steps[:, :, :, step])
+        combined = combine(fold, accumulator, steps[:, :, :, step])
         accumulator = np.where(taken[:, :, :, step], combined, accumulator)
     total = _counter(fold, np.moveaxis(accumulator, 2, 0))
     while lanes > 1:
         lanes //= 2
-        total = _combine(fold, total[..., :lanes], total[..., lanes:])
+        total = combine(fold, total[..., :lanes], total[..., lanes:])
     return total[..., 0]

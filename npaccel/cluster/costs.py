@@ -1,0 +1,183 @@
+"""How long a plan takes on machines that nobody has here: bytes and messages, by their speeds.
+
+A model, not a measurement. What it leaves out: sending beside computing, kernels that are bound by
+arithmetic, nodes that wait for a slow one, and a network that others use, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from npaccel.cluster.boxes import Box, overlap, size, whole
+from npaccel.cluster.placing import touched_by
+from npaccel.cluster.plans import ClusterPlan, FoldEnd, FoldPart, Ramp, Run, Stage, Work
+from npaccel.ir.nodes import Request, View
+
+__all__ = ["Machine", "Prediction", "predict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Speeds of nodes and of what connects them.
+
+    memory_bytes_s : what a node reads and writes; network_bytes_s : what it sends or receives.
+    latency_s : of a message, whatever is in it; fan_out : nodes that hear of a flush from one
+        other, so that all have in as many rounds as a tree has levels.
+    """
+
+    memory_bytes_s: float = 25e9
+    network_bytes_s: float = 1.25e9
+    latency_s: float = 80e-6
+    fan_out: int = 16
+
+
+class Prediction(NamedTuple):
+    """Seconds, for all stages together: until the last node has heard of the flush, in messages,
+    in memory."""
+
+    begin_s: float
+    messages_s: float
+    compute_s: float
+
+    @property
+    def total_s(self) -> float:
+        return sum(self)
+
+
+def predict(plan: ClusterPlan, machine: Machine) -> Prediction:
+    """What a plan takes. In each stage the node that takes longest counts."""
+    levels = math.ceil(math.log(max(1, plan.nodes), machine.fan_out)) if plan.nodes > 1 else 0
+    kept = _kept(plan)
+    messages = sum(_sending(plan, stage, machine) for stage in plan.stages)
+    compute = 0.0
+    for stage in plan.stages:
+        loads = [_touched(plan, work, kept) for work in stage.work.values()]
+        compute += max(loads, default=0) / machine.memory_bytes_s
+    return Prediction(levels * machine.latency_s, messages, compute)
+
+
+def _sending(plan: ClusterPlan, stage: Stage, machine: Machine) -> float:
+    """Sending and receiving go on at once; what a node sends goes one after another."""
+    sent: dict[tuple[int, int], list[float]] = {}
+    for (source, target), n in plan.traffic(stage):
+        for key in ((0, source), (1, target)):
+            sent.setdefault(key, []).append(n)
+    pairs = stage.pairs()
+    found = [0.0]
+    for (side, node), sizes in sent.items():
+        count = sum(1 for pair in pairs if pair[side] == node)
+        found.append(count * machine.latency_s + sum(sizes) / machine.network_bytes_s)
+    return max(found)
+
+
+def _kept(plan: ClusterPlan) -> frozenset[int]:
+    """Buffers that are in memory at all: seen by somebody, or used in several stages."""
+    used: dict[int, set[int]] = {}
+    for number, stage in enumerate(plan.stages):
+        for work in stage.work.values():
+            for part in work:
+                for view in _views(part.request):
+                    used.setdefault(view.buffer, set()).add(number)
+    dead = {info.index for info in plan.trace.buffers if info.dead}
+    return frozenset(index for index, where in used.items() if index not in dead or len(where) > 1)
+
+
+def _views(request: Request) -> list[View]:
+    operands = (*request.inputs, request.mask, *request.outputs)
+    return [view for view in operands if isinstance(view, View)]
+
+
+def _boxes(part: Work) -> tuple[Request, Iterable[Box]]:
+    """A request, and at which of its indices the work is."""
+    if isinstance(part, Run):
+        return part.request, [whole(part.request.shape)]
+    if isinstance(part, Ramp):
+        return part.request, [(part.part,)]
+    return part.request, part.boxes if isinstance(part, FoldPart) else [part.band]
+
+
+def _touched(plan: ClusterPlan, work: list[Work], kept: frozenset[int]) -> int:
+    """Bytes that a node reads and writes in a stage."""
+    total, here = 0, _Pass(plan, kept)
+    for part in work:
+        if not here.takes(part):
+            total += here.size_bytes
+            here = _Pass(plan, kept)
+        here.add(part)
+    return total + here.size_bytes
+
+
+class _Pass:
+    """Operations that are fused, so that each of their arrays goes through memory once.
+
+    They end where one reads what another has written at another index, or the reverse.
+    """
+
+    def __init__(self, plan: ClusterPlan, kept: frozenset[int]) -> None:
+        self._plan, self._kept = plan, kept
+        self._boxes: dict[int, list[Box]] = {}
+        self._read: list[_Access] = []
+        self._written: list[_Access] = []
+
+    def _accesses(self, part: Work, views: Iterable[View]) -> Iterator[_Access]:
+        request, boxes = _boxes(part)
+        for view in views:
+            if view.buffer in self._kept and 0 not in request.shape:
+                layout = self._plan.placed[view.buffer].layout
+                for box in boxes:
+                    for touched in touched_by(layout, view, request.shape, box):
+                        yield _Access(view.buffer, (view.offset, view.strides), touched)
+
+    def _both(self, part: Work) -> tuple[list[_Access], list[_Access]]:
+        request = part.request
+        reads = [] if isinstance(part, FoldEnd) else _views(request)[: -len(request.outputs)]
+        writes = () if isinstance(part, FoldPart) else request.outputs
+        return list(self._accesses(part, reads)), list(self._accesses(part, writes))
+
+    def takes(self, part: Work) -> bool:
+        """Whether it can be done in the same loop."""
+        read, written = self._both(part)
+        return not (
+            _apart(self._written, read)
+            or _apart(self._read, written)
+            or _apart(self._written, written)
+        )
+
+    def add(self, part: Work) -> None:
+        read, written = self._both(part)
+        self._read += read
+        self._written += written
+        for one in (*read, *written):
+            self._boxes.setdefault(one.buffer, []).append(one.box)
+
+    @property
+    def size_bytes(self) -> int:
+        """Each element once."""
+        total = 0
+        for buffer, boxes in self._boxes.items():
+            distinct = set(boxes)
+            hull = math.prod(
+                max(part.stop for part in axis) - min(part.start for part in axis)
+                for axis in zip(*distinct, strict=True)
+            )
+            item = self._plan.placed[buffer].layout.item
+            total += item * min(hull, sum(map(size, distinct)))
+        return total
+
+
+class _Access(NamedTuple):
+    buffer: int
+    view: tuple[int, tuple[int, ...]]
+    box: Box
+
+
+def _apart(before: list[_Access], now: list[_Access]) -> bool:
+    """Whether some of the same elements are used at other indices."""
+    return any(
+        a.buffer == b.buffer and a.view != b.view and overlap(a.box, b.box)
+        for a in before
+        for b in now
+    )

@@ -1,0 +1,193 @@
+"""A node: memory of its own, and what it does with its part of a plan.
+
+Each buffer has its whole address space on every node, of which a node touches what it owns and what
+it was sent; pages that nobody touches are no memory. So a view is the same view everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from npaccel.cluster import folding
+from npaccel.cluster.boxes import Box, extents
+from npaccel.cluster.folding import Partial
+from npaccel.cluster.placing import Layout
+from npaccel.cluster.plans import (
+    FoldEnd,
+    FoldPart,
+    PartialSums,
+    Ramp,
+    Run,
+    Transfer,
+    Work,
+    restricted,
+)
+from npaccel.ir.nodes import BufferInfo, KernelStep, Request, Trace, View
+from npaccel.ir.passes import plan
+from npaccel.ir.reference.kernels import run_kernel
+from npaccel.ir.reference.requests import kept, run_request, show
+from npaccel.runtime.splitting import Launch, launch_step
+
+__all__ = ["Message", "Node", "interpret"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Message(NamedTuple):
+    """All that one node sends another in a stage: boxes of buffers, and partial results."""
+
+    boxes: list[tuple[int, Box, Array]]
+    partials: list[tuple[int, Partial]]
+
+    @property
+    def size_bytes(self) -> int:
+        sums = sum(partial.values.nbytes for _, partial in self.partials)
+        return sum(content.nbytes for _, _, content in self.boxes) + sums
+
+
+def interpret(step: KernelStep, arrays: list[Array], scalars: list[Any]) -> None:
+    """Launch a kernel by the reference: slow, and with the bits of what is compiled of it."""
+    run_kernel(step.kernel, step.extents, arrays, scalars)
+
+
+class Node:
+    """One of a cluster's.
+
+    Parameters
+    ----------
+    number : its own
+    buffers : of the trace; layouts : of each
+    launch : what runs kernels here
+    """
+
+    def __init__(
+        self,
+        number: int,
+        buffers: Sequence[BufferInfo],
+        layouts: Mapping[int, Layout],
+        launch: Launch = interpret,
+    ) -> None:
+        self.number, self.layouts = number, layouts
+        self._launch = launch
+        self._buffers = tuple(replace(info, fresh=False, dead=False) for info in buffers)
+        self.memory = {info.index: np.empty(info.size_bytes, "u1") for info in buffers}
+        self._made: dict[tuple[int, Box], list[Partial]] = {}
+        self._arrived: dict[int, list[Partial]] = {}
+        self._requests: dict[int, Request] = {}
+
+    def at(self, buffer: int, box: Box) -> Array:
+        """A box of a buffer, as bytes; a view."""
+        layout = self.layouts[buffer]
+        item = np.dtype(f"V{layout.item}")
+        whole: Array = np.ndarray(
+            layout.shape, item, self.memory[buffer], layout.offset, layout.strides
+        )
+        where: Any = (*(slice(p.start, p.stop, p.step) for p in box), ...)
+        found: Array = whole[where]
+        return found
+
+    # Messages.
+
+    def pack(self, transfers: Iterable[Transfer], partials: Iterable[PartialSums]) -> Message:
+        """What goes to one node, as it is now."""
+        boxes = [(one.buffer, one.box, self.at(one.buffer, one.box).copy()) for one in transfers]
+        sums = [pair for one in partials for pair in self._part_of(one)]
+        return Message(boxes, sums)
+
+    def _part_of(self, sums: PartialSums) -> Iterable[tuple[int, Partial]]:
+        request = self._requests[sums.request]
+        kept_axes = [axis for axis in range(len(sums.of)) if axis not in request.axes]
+        shape = tuple(len(sums.of[axis]) for axis in kept_axes)
+        where: Any = tuple(
+            slice(
+                sums.band[axis].start - sums.of[axis].start,
+                sums.band[axis].stop - sums.of[axis].start,
+            )
+            for axis in kept_axes
+        )
+        where = (*where, ...)
+        for partial in self._made[sums.request, sums.of]:
+            values = partial.values.reshape(shape)[where].ravel()
+            yield sums.request, partial._replace(band=sums.band, values=values)
+
+    def unpack(self, message: Message) -> None:
+        """Take in what another node has sent."""
+        for buffer, box, content in message.boxes:
+            self.at(buffer, box)[...] = content
+        for request, partial in message.partials:
+            self._arrived.setdefault(request, []).append(partial)
+
+    # Work.
+
+    def work(self, parts: Sequence[Work]) -> None:
+        """Do this node's part of a stage."""
+        together: list[Request] = []
+        for part in parts:
+            if isinstance(part, Run):
+                together.append(part.request)
+                continue
+            self._run(together)
+            together = []
+            if isinstance(part, Ramp):
+                self._ramp(part)
+            elif isinstance(part, FoldPart):
+                self._fold(part)
+            else:
+                self._finish(part)
+        self._run(together)
+
+    def _run(self, requests: Sequence[Request]) -> None:
+        """Plan and run requests, or parts of them, as one program."""
+        if not requests:
+            return
+        numbered = tuple(replace(request, index=k) for k, request in enumerate(requests))
+        trace = Trace(self._buffers, numbered)
+        for step in plan(trace, wraps=False).steps:
+            if isinstance(step, KernelStep):
+                launch_step(step, trace, self.memory, self._launch)
+            else:
+                run_request(numbered[step.request], self.memory)
+
+    def _ramp(self, part: Ramp) -> None:
+        request = restricted(part.request, (part.part,))
+        dtype = np.dtype(request.loop[-1])
+        work = np.dtype("f4") if dtype == np.dtype("f2") else dtype
+        start, step = (
+            np.asarray(one.value, one.dtype).astype(dtype).astype(work)
+            for one in request.inputs
+            if not isinstance(one, View)
+        )
+        index = np.arange(part.part.start, part.part.stop).astype(work)
+        (view,) = request.outputs
+        target = show(view, request.shape, self.memory[view.buffer])
+        target[...] = (start + index * step).astype(dtype)
+
+    def _fold(self, part: FoldPart) -> None:
+        request, band = part.request, part.band
+        view = request.inputs[0]
+        assert isinstance(view, View)
+        whole = show(view, request.shape, self.memory[view.buffer])
+        if folding.is_ordered(request):
+            order = folding.order_of(request)
+            units = folding.units_in(order, part.boxes)
+            made = list(folding.partials(request, order, band, units, whole))
+        else:
+            made = [folding.exact_partial(request, band, box, whole) for box in part.boxes]
+        self._requests[request.index] = request
+        if part.sent:
+            self._made[request.index, band] = made
+        else:
+            self._arrived.setdefault(request.index, []).extend(made)
+
+    def _finish(self, part: FoldEnd) -> None:
+        request = part.request
+        value = folding.finish(request, part.band, self._arrived[request.index])
+        (output,) = restricted(request, part.band).outputs
+        here = replace(request, shape=extents(part.band))
+        view, shape = kept(here, output)
+        target = show(view, shape, self.memory[view.buffer])
+        np.copyto(target, value, casting="unsafe")

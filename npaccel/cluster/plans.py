@@ -1,0 +1,189 @@
+"""What a plan for several nodes consists of: stages, each some messages and then some work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from npaccel.cluster.boxes import Box, extents, size
+from npaccel.cluster.placing import Placed
+from npaccel.ir.nodes import Request, Trace, View
+
+__all__ = [
+    "ClusterPlan",
+    "FoldEnd",
+    "FoldPart",
+    "PartialSums",
+    "Ramp",
+    "Run",
+    "Stage",
+    "Transfer",
+    "Work",
+    "restricted",
+]
+
+
+class Transfer(NamedTuple):
+    """A box of a buffer (of its layout's index space) that one node sends to another."""
+
+    source: int
+    target: int
+    buffer: int
+    box: Box
+
+
+class PartialSums(NamedTuple):
+    """What a node has made of its part of a reduction, on its way to who has the result.
+
+    band : the part of the result that it is for, in indices of the request; of : what the source
+    has partial results for; points : elements of the result in it; number : how many values there
+    are for each of them.
+    """
+
+    source: int
+    target: int
+    request: int
+    band: Box
+    of: Box
+    number: int
+    item: int
+
+    points: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.points * self.number * self.item
+
+
+class Run(NamedTuple):
+    """A request, or the part of one that is restricted to a box."""
+
+    request: Request
+
+
+class Ramp(NamedTuple):
+    """IOTA for these indices alone."""
+
+    request: Request
+    part: range
+
+
+class FoldPart(NamedTuple):
+    """Partial results of a reduction: for `band` (a box of the request, whole along reduced axes),
+    of the elements in `boxes`, which are boxes of the request. sent: to whoever has the result;
+    else they stay."""
+
+    request: Request
+    band: Box
+    boxes: tuple[Box, ...]
+    sent: bool
+
+
+class FoldEnd(NamedTuple):
+    """Partial results become the result, in `band`."""
+
+    request: Request
+    band: Box
+
+
+Work = Run | Ramp | FoldPart | FoldEnd
+
+
+@dataclass(slots=True)
+class Stage:
+    """Messages, then work; per node in order. There is one message for each pair of nodes."""
+
+    transfers: list[Transfer] = field(default_factory=list)
+    partials: list[PartialSums] = field(default_factory=list)
+    work: dict[int, list[Work]] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        return not (self.transfers or self.partials or self.work)
+
+    def pairs(self) -> set[tuple[int, int]]:
+        """Who sends to whom."""
+        moved = {(one.source, one.target) for one in self.transfers}
+        return moved | {(p.source, p.target) for p in self.partials if p.source != p.target}
+
+
+class Whole(NamedTuple):
+    """A request that one node runs alone, and why."""
+
+    request: int
+    node: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """How the requests of a trace run on some nodes.
+
+    placed : per buffer its layout and who has which part. alone : requests that are not shared out.
+    """
+
+    trace: Trace
+    nodes: int
+    placed: Mapping[int, Placed]
+    stages: Sequence[Stage]
+    alone: Sequence[Whole] = ()
+
+    @property
+    def messages(self) -> int:
+        """All of them, one for each pair of nodes and stage."""
+        return sum(len(stage.pairs()) for stage in self.stages)
+
+    @property
+    def moved_bytes(self) -> int:
+        """In these messages."""
+        return sum(n for stage in self.stages for _, n in self.traffic(stage))
+
+    def traffic(self, stage: Stage) -> Iterator[tuple[tuple[int, int], int]]:
+        """Per pair of nodes the bytes of each thing sent."""
+        for move in stage.transfers:
+            yield (move.source, move.target), size(move.box) * self.placed[move.buffer].layout.item
+        for sums in stage.partials:
+            if sums.source != sums.target:
+                yield (sums.source, sums.target), sums.size_bytes
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.trace.requests)} operations on {self.nodes} nodes: {len(self.stages)} "
+            f"stages, {self.messages} messages, {self.moved_bytes} bytes"
+        ]
+        for number, stage in enumerate(self.stages):
+            sent: dict[tuple[int, int], int] = {}
+            for pair, n in self.traffic(stage):
+                sent[pair] = sent.get(pair, 0) + n
+            parts = sum(map(len, stage.work.values()))
+            lines.append(
+                f"stage {number}: {len(sent)} messages, {sum(sent.values())} bytes, then {parts} "
+                f"parts of operations on {len(stage.work)} nodes"
+            )
+        for one in self.alone:
+            op = self.trace.requests[one.request].op
+            lines.append(f"operation {one.request} ({op}) on node {one.node} alone: {one.reason}")
+        return "\n".join(lines)
+
+
+def restricted(request: Request, box: Box) -> Request:
+    """The part of a request at the indices in `box`, which has no gaps."""
+
+    def moved(view: View) -> View:
+        further = sum(part.start * step for part, step in zip(box, view.strides, strict=True))
+        return View(view.buffer, view.dtype, view.offset + further, view.strides)
+
+    return Request(
+        request.index,
+        request.kind,
+        request.op,
+        extents(box),
+        request.axes,
+        tuple(moved(one) if isinstance(one, View) else one for one in request.inputs),
+        tuple(map(moved, request.outputs)),
+        request.loop,
+        None if request.mask is None else moved(request.mask),
+        request.errstate,
+        request.numpys,
+    )
