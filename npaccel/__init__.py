@@ -12,8 +12,8 @@
     npaccel.random, config        a Generator whose draws are recorded, too; the settings
     npaccel.Map, agile(x, map)    arrays in segments on nodes; forall, reduce, scan over them
 
-NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError, InternalError, MapError,
-ProfileError, SectionError, with a Failure; warnings NpaccelWarning. Programs: `npaccel run`.
+NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError, InternalError,
+MapError, ProfileError, SectionError, with a Failure; warning NpaccelWarning. Program: `npaccel run`.
 """
 
 from os.path import abspath as _abspath
@@ -75,6 +75,7 @@ from npaccel.notebook import load_ipython_extension as load_ipython_extension
 from npaccel.notebook import unload_ipython_extension as unload_ipython_extension
 
 if _TYPE_CHECKING:
+    from npaccel import cluster as cluster
     from npaccel import random as random
     from npaccel.cluster import Map as Map
     from npaccel.cluster import agile as agile
@@ -83,11 +84,11 @@ if _TYPE_CHECKING:
     from npaccel.cluster import scan as scan
 else:
     random = _later("npaccel.random")
-    _cluster = _later("npaccel.cluster")
+    cluster = _later("npaccel.cluster")
 
     def __getattr__(name: str) -> object:
         if name in ("Map", "agile", "forall", "reduce", "scan"):
-            return getattr(_cluster, name)
+            return getattr(cluster, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

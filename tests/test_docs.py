@@ -51,7 +51,8 @@ def test_every_setting_is_documented_as_it_is() -> None:
 
 
 CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
-TAUGHT = [ROOT / "docs/tutorial.md", *sorted((ROOT / "docs/howto").glob("*.md"))]
+TAUGHT = [ROOT / "docs" / page for page in ("tutorial.md", "cluster.md")]
+TAUGHT += sorted((ROOT / "docs/howto").glob("*.md"))
 
 
 def test_what_the_pages_teach_runs(tmp_path: Path) -> None:
@@ -71,6 +72,24 @@ def test_what_the_pages_teach_runs(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.pending
+def test_the_plan_on_the_page_of_maps_is_what_is_printed(tmp_path: Path) -> None:
+    page = (ROOT / "docs/cluster.md").read_text()
+    (printed,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "page.py").write_text("".join(CODE.findall(page)))
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("NPACCEL_")}
+    done = subprocess.run(
+        [sys.executable, "page.py"],
+        env=kept | {"NPACCEL_CACHE_DIR": str(tmp_path / "cache")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.endswith(printed)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,0 +1,63 @@
+"""What the model says of plans whose cost can be told by hand; the page's pictures."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from npaccel import Map
+from npaccel.cluster.costs import Machine, predict
+from npaccel.cluster.placing import Layout, Placed, dense_strides
+from npaccel.cluster.planner import plan_requests
+
+ROOT = Path(__file__).parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+import weak_scaling as scaling  # noqa: E402
+
+SIDE = scaling.SIDE
+MIB_512 = 8 * SIDE * SIDE
+MACHINE = Machine(memory_bytes_s=25e9, network_bytes_s=1.25e9, latency_s=1e-3, fan_out=16)
+
+
+def planned(make, counts: tuple[int, int]):
+    shape = (SIDE * counts[0], SIDE * counts[1])
+    layout = Layout(shape, dense_strides(shape, 8), 0, 8)
+    placed = Placed.by(layout, Map.grid(shape, counts))
+    return plan_requests(make(shape).trace(), {0: placed, 1: placed}, counts[0] * counts[1])
+
+
+def test_temporaries_cost_nothing() -> None:
+    found = predict(planned(scaling.elementwise, (1, 1)), MACHINE)
+    assert found.compute_s == pytest.approx(2 * MIB_512 / 25e9)
+    assert (found.messages_s, found.begin_s) == (0, 0)
+
+
+def test_a_sweep_is_a_pass_and_two_halos() -> None:
+    """Ten sweeps on four nodes in a row: the inner ones send to two neighbours."""
+    found = predict(planned(scaling.stencil, (4, 1)), MACHINE)
+    sweep = 2 * MIB_512 / 25e9
+    assert found.compute_s == pytest.approx(10 * sweep, rel=0.01)
+    halo = 2 * (1e-3 + 8 * (SIDE - 2) / 1.25e9)
+    assert found.messages_s == pytest.approx(10 * halo, rel=1e-6)
+    assert found.begin_s == pytest.approx(1e-3)
+    assert found.total_s == pytest.approx(sum(found))
+
+
+@pytest.mark.parametrize("counts", [(2, 1), (1, 2), (4, 4)])
+def test_no_temporary_crosses_a_stage(counts: tuple[int, int]) -> None:
+    plan = planned(scaling.stencil, counts)
+    assert len(plan.stages) == 10
+    assert predict(plan, MACHINE).compute_s == pytest.approx(10 * 2 * MIB_512 / 25e9, rel=0.01)
+
+
+def test_the_pages_pictures_are_what_maps_draw() -> None:
+    made = {
+        "row_block": Map.row_block((6, 6), 4),
+        "block_cyclic": Map.block_cyclic((6, 6), 4, (2, 2)),
+        "grid": Map.grid((60, 90), (2, 3)),
+        "split": Map.split((36, 36), [(16,), (10, 28)], 3, assign="cyclic"),
+    }
+    for name, one in made.items():
+        assert (ROOT / f"docs/maps/{name}.svg").read_text() == one._repr_svg_() + "\n"
