@@ -13,7 +13,7 @@
     npaccel.Map, agile(x, map)    arrays in segments on nodes; forall, reduce, scan over them
 
 NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError, InternalError,
-MapError, ProfileError, SectionError, with a Failure; warning NpaccelWarning. Program: `npaccel run`.
+MapError, ProfileError, SectionError; a Failure; NpaccelWarning. Programs: `npaccel run`.
 """
 
 from os.path import abspath as _abspath
