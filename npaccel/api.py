@@ -79,6 +79,7 @@ _helper: Final = Once(lambda: helper.Helper(config.helper_environment(), _disk.i
 _make_engine: Final = Once(lambda: engine.Engine(config, _core, _disk, _helper, _BACKEND))
 _engine: Final = stand_in(_make_engine)
 _hindrances: Final = Once(lambda: hindrances.Hindrances())  # noqa: PLW0108 (it comes later)
+_first: Final = FirstRuns(_make_engine, _helper, config)
 macro: Final = MacroFactory(config, lambda: section_code.SectionCode(_make_engine()))
 dispatch.install(
     (
@@ -86,7 +87,7 @@ dispatch.install(
         os.path.dirname(__file__) + os.sep,
         "<frozen importlib",
     ),
-    plan=FirstRuns(_make_engine, _helper, config),
+    plan=_first,
     warn=warn.issue,
     filters=warn.runtime_warnings,
     shown=shown,
@@ -96,9 +97,14 @@ dispatch.install(
 def _finish() -> None:
     """At exit: what is pending may warn, and keeps the globals of the program alive, whose objects
     would not be finalised. Not after Ctrl-C, which is to stop the program, not to compile it."""
-    if getattr(sys, "last_type", None) is not KeyboardInterrupt or hasattr(sys, "ps1"):
+    if not _stopped():
         _native.evaluate()
         _settle()
+
+
+def _stopped() -> bool:
+    """Whether Ctrl-C has ended the program."""
+    return getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
 
 
 def _settle() -> None:
@@ -108,8 +114,11 @@ def _settle() -> None:
 
 
 def _end() -> None:
+    linger = config.tiering == "adaptive" and config.linger > 0 and not _stopped()
+    if linger:
+        _first.end()
     if _make_engine.made is not None:
-        _engine.end(made_rules())
+        _engine.end(made_rules(), linger=linger)
     if _helper.made is not None:
         _helper().stop()
 

@@ -229,6 +229,13 @@ SETTINGS: Final = (
         choices=("adaptive", "eager", "off"),
     ),
     Setting(
+        "linger",
+        10.0,
+        "seconds that the helper process may go on compiling when the program has ended, at the "
+        "lowest priority, so that the next run of it finds code; 0: it ends with the program",
+        real=True,
+    ),
+    Setting(
         "cache",
         "on",
         "whether compiled kernels are kept on disk for other processes",
@@ -289,6 +296,7 @@ class Config:
     nursery: int
     macro_cache: int
     tiering: Literal["adaptive", "eager", "off"]
+    linger: float
     cache: Literal["on", "off"]
     cache_dir: str
     cache_limit: int

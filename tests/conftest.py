@@ -16,6 +16,8 @@ if "NPACCEL_CACHE_DIR" not in os.environ:
     os.environ["NPACCEL_CACHE_DIR"] = str(Path(_FOLDER.name) / "cache")
 # Kernels before the first run: what tests say of kernels does not depend on time then.
 os.environ.setdefault("NPACCEL_TIERING", "eager")
+# Nothing goes on when a test's process has ended, but for tests of that.
+os.environ.setdefault("NPACCEL_LINGER", "0")
 # Shells have background jobs ignore Ctrl-C, which programs that tests interrupt would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -19,8 +19,6 @@ __all__ = ["Habit", "Habits"]
 
 # Programs that are noted: reading one takes about half a millisecond, before anybody wants it.
 MOST_PROGRAMS = 16
-# Processes that are over before their helper has done a job: then it is not begun again.
-MOST_TRIES = 3
 
 # Names of entries that together are a program, and whether its requests were in the queue.
 Use = tuple[tuple[str, ...], bool]
@@ -33,13 +31,13 @@ class Habit(NamedTuple):
 
     rules : of calls, as plain data that dispatch knows how to read.
 
-    jobs : what was still being compiled when it ended, and in how many processes by then.
+    jobs : what was compiled after its end, or at least was to be.
     """
 
     programs: tuple[Use, ...] = ()
     sizes: tuple[int, ...] = ()
     rules: tuple[tuple[Any, ...], ...] = ()
-    jobs: tuple[tuple[int, tuple[Any, ...]], ...] = ()
+    jobs: tuple[tuple[Any, ...], ...] = ()
 
 
 class Habits:
@@ -75,25 +73,23 @@ class Habits:
         sizes: tuple[int, ...],
         rules: tuple[tuple[Any, ...], ...] = (),
         jobs: Sequence[tuple[Any, ...]] = (),
-    ) -> None:
-        """Note what this process used, unless that is what is known already."""
-        tries = {job: count for count, job in self.found.jobs}
-        counted = ((tries.get(job, 0) + 1, job) for job in jobs)
-        left = tuple((count, job) for count, job in counted if count < MOST_TRIES)
-        habit = Habit(tuple(programs[:MOST_PROGRAMS]), sizes, rules, left)
+    ) -> str:
+        """Note what this process used, unless that is what is known already. Returns the entry's
+        name, if there is one now."""
+        habit = Habit(tuple(programs[:MOST_PROGRAMS]), sizes, rules, tuple(jobs))
         same = set(habit.programs) == set(self.found.programs)
         same = same and sorted(habit.sizes) == sorted(self.found.sizes)
         same = same and set(habit.rules) == set(self.found.rules)
         same = same and habit.jobs == self.found.jobs
-        if same or not self._own:
-            return
         store, name = self._store(), self._name()
-        if store is None or not name:
-            return
+        if not self._own or store is None or not name:
+            return ""
+        if same:
+            return name
         if habit.programs or habit.jobs:
-            store.put(name, marshal.dumps(tuple(habit)), tidy=False)
-        else:
-            store.drop(name)
+            return name if store.put(name, marshal.dumps(tuple(habit)), tidy=False) else ""
+        store.drop(name)
+        return ""
 
     def forget(self) -> None:
         """In a child process: its parent's command is not its own."""

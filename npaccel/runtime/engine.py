@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,7 @@ from npaccel.runtime.core import Core
 from npaccel.runtime.cost import Costs
 from npaccel.runtime.disk import Disk
 from npaccel.runtime.guarding import UNGUARDED
-from npaccel.runtime.jobs import Job, again
+from npaccel.runtime.jobs import Job, Kept, Rest
 from npaccel.runtime.kernels import Kernels, MissingCode
 from npaccel.runtime.machines import Machines
 from npaccel.runtime.patterns import Patterns, pattern_of
@@ -62,7 +61,7 @@ from npaccel.runtime.stored import (
     StoredPrograms,
     program_key,
 )
-from npaccel.runtime.tiers import AGAIN_S, NEVER, Sequence, Tiers
+from npaccel.runtime.tiers import NEVER, Sequence, Tiers
 from npaccel.runtime.trace import Requests, decode, portable
 from npaccel.runtime.warn import tell, warn_user
 
@@ -231,6 +230,7 @@ class Engine:
 
             if not tiers.ask(sequence, job, None, pending.sites):
                 return self._compile(pending, named)
+        tiers.note(pending)
         return tiers.single(sequence, pending)
 
     def _name(self, pending: Pending, sequence: Sequence) -> str:
@@ -555,16 +555,25 @@ class Engine:
         make_rules(habit.rules, RULES_S)
         with self._alone(), suppress(BackendUnavailable):
             self.backend(HOST)  # loads what loads programs, before their time begins
-            self.stored.prepare(habit.programs, PREPARING_S, self._take_over)
-        folder, limit = self._cache()
-        for _, job in habit.jobs:  # before all others: what it was asked for comes again
-            sequence = Sequence(forgotten_s=AGAIN_S)
-            self.tiers.ask(sequence, partial(again, job, self.threads, folder, limit))
+            programs = (*habit.programs, *self.stored.done(habit.jobs))
+            self.stored.prepare(programs, PREPARING_S, self._take_over)
 
-    def end(self, rules: tuple[tuple[Any, ...], ...]) -> None:
-        """At the process's end: note what it used, for the next one; end the helper."""
-        self.disk.habits.keep(self.stored.used, _native.new_sizes(), rules, self.tiers.unfinished())
+    def end(self, rules: tuple[tuple[Any, ...], ...], *, linger: bool) -> None:
+        """At the process's end: note what it used, for the next one. linger: and what that one will
+        want code for, which the helper is left to compile."""
+        folder, limit = self._cache()
+        seconds = self.config.linger if linger and folder else 0.0
+        jobs = self._unfinished() if seconds else []
+        entry = self.disk.habits.keep(self.stored.used, _native.new_sizes(), rules, jobs)
+        if entry and jobs:
+            self.tiers.leave(Rest(entry, self.threads, folder, limit, seconds))
         self.disk.end()
+
+    def _unfinished(self) -> list[Kept]:
+        def job(pending: Pending) -> Job:
+            return self._job(0, pending, self.patterns.name(pending))
+
+        return self.tiers.unfinished(job)
 
     def estimates(self, info: PlanInfo, program: _native.Program | None) -> list[Estimate]:
         """What a run takes on each backend of which that is known."""

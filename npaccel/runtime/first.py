@@ -75,7 +75,7 @@ class FirstRuns:
             self._begun = self._begun or time.monotonic()
             program = _native.Program(None, 0, None, "")
             program.info = REASON
-            self._programs.append((pending.outline, program))
+            self._programs.append((pending, program))
             _native.rest(pending.key, program, LOADING_S)
             return program
         if self._programs:
@@ -86,6 +86,12 @@ class FirstRuns:
                 self._engine().tiers.take_over(self._programs)
             self._programs.clear()
         return None
+
+    def end(self) -> None:
+        """At the process's end: what ran for long enough is the engine's affair after all."""
+        if self._programs and self._spent() >= LOADING_S:
+            self._engine().tiers.take_over(self._programs)
+        self._programs.clear()
 
     def _waits(self) -> bool:
         config = self._config

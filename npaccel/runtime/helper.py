@@ -115,6 +115,22 @@ class Helper:
         self._lend()
         return replies, lost
 
+    def leave(self, words: Any) -> None:
+        """Let the process, or a new one, do what these last words ask for when ours has ended.
+        Waits for nothing but the end of its start."""
+        if self._process is not None and not self._waiting and self._receive([]):
+            self.stop()
+        if self._process is None and not self.broken:
+            self._start()
+        if self._process is None or self._unsent:
+            return  # `stop` ends it
+        with contextlib.suppress(OSError):  # it is gone
+            os.write(self._to, pack(words))
+            _native.spawned(self._process)
+            os.close(self._to)
+            os.close(self._from)
+            self._process = None
+
     def stop(self) -> None:
         """End the process, if there is one; waits for nothing but the end of its start."""
         if self._process is not None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from npaccel.runtime.kernels import Image
 from npaccel.runtime.trace import Requests, RuleText
 
-__all__ = ["Job", "Kept", "Reply", "again", "kept"]
+__all__ = ["Job", "Kept", "Reply", "Rest", "again", "kept"]
 
 # A job as plain data that the cache keeps: what stays of it in another process.
 Kept = tuple[Any, ...]
@@ -41,6 +41,20 @@ def again(what: Kept, threads: int, folder: str, limit: int, number: int) -> Job
     key, words, scalars, rules, pattern = what
     texts = {rule[0]: RuleText(*rule) for rule in rules}
     return Job(number, key, Requests(words, scalars, texts), threads, folder, limit, pattern)
+
+
+class Rest(NamedTuple):
+    """The last message: what is to be done when who sent it has ended.
+
+    entry : of the cache: a Habit with jobs.
+    seconds : that there are for them.
+    """
+
+    entry: str
+    threads: int
+    folder: str
+    limit: int
+    seconds: float
 
 
 class Reply(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +14,7 @@ from npaccel.backends.base import Loaded
 from npaccel.caches.habits import Use
 from npaccel.caches.store import Store, digest
 from npaccel.later import later
+from npaccel.runtime.jobs import Kept
 from npaccel.runtime.program import PlanInfo, Recipe, assemble, describe
 from npaccel.runtime.trace import Requests, RuleText, decode, rule_text
 
@@ -130,6 +131,11 @@ def _taken(found: Outcome, program: _native.Program, first_flush: int) -> Found 
     return found.positions, found.values, program, found.recipe.buffers
 
 
+def _positions(entry: bytes) -> Positions:
+    """That an entry of VARIANTS names."""
+    return tuple(map(int, entry.removeprefix(VARIANTS).split()))
+
+
 class StoredPrograms:
     """Finds and keeps Programs on disk.
 
@@ -155,6 +161,18 @@ class StoredPrograms:
         self._ready: dict[str, bytes | tuple[Outcome, _native.Program]] = {}
         self._given: dict[Use, _native.Program] = {}
         self._found: dict[Use, None] = {}
+
+    def done(self, jobs: Iterable[Kept]) -> Iterator[Use]:
+        """Of what was to be compiled, what is on disk, and under which names."""
+        store = self._store()
+        for key, words, scalars, *_ in jobs:
+            name = self._name(key)
+            entry = store.get(name, hit=False) if store is not None else None
+            if entry is not None and entry.startswith(VARIANTS):
+                values = Requests(words, scalars, {}).values(_positions(entry))
+                yield (name, self._name(key, values)), True
+            elif entry is not None:
+                yield (name,), True
 
     def prepare(
         self, uses: Iterable[Use], limit_s: float, give: Callable[[bytes, Found], None]
@@ -204,8 +222,7 @@ class StoredPrograms:
         entry = self._ready.pop(names[0], None) or store.get(names[0])
         if isinstance(entry, bytes) and entry.startswith(VARIANTS):
             # one for each combination of scalars' values
-            positions = tuple(map(int, entry.removeprefix(VARIANTS).split()))
-            names.append(self._name(program, pending.values(positions)))
+            names.append(self._name(program, pending.values(_positions(entry))))
             entry = self._ready.pop(names[1], None) or store.get(names[1])
         if entry is None:
             return None

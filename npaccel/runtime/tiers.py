@@ -19,7 +19,7 @@ from npaccel.later import Once
 from npaccel.runtime.cost import POINT_S, Costs
 from npaccel.runtime.failures import Sites
 from npaccel.runtime.helper import Helper
-from npaccel.runtime.jobs import Job, Kept, kept
+from npaccel.runtime.jobs import Job, Kept, Rest, kept
 from npaccel.runtime.trace import Requests
 
 __all__ = ["COMPILING", "Asked", "Ran", "Sequence", "Tiers"]
@@ -37,14 +37,14 @@ LOOK_EVERY, CLEARLY = 16, 1 / 4
 # What a program with NumPy's loops takes until there is something new to choose: asking costs a
 # twentieth of a millisecond.
 REST_S = 1e-3
-# What a process takes with NumPy's loops for the next one to begin with compiling: about as long as
-# the helper needs to start and to answer.
-AGAIN_S = 0.3
+# So many requests that nobody has compiled are kept for the process's end, those that took longest;
+# and if so many processes like it, which find code then, would gain what compiling takes.
+MOST_LEFT, PROCESSES = 64, 4
 NEVER = "running block by block, as the setting tiering says"
 
 
-# What tier 0 has run: its operations' outline, and the program.
-Ran = tuple[int, _native.Program]
+# What tier 0 has run.
+Ran = tuple[_native.Pending, _native.Program]
 
 
 @dataclass(slots=True)
@@ -133,6 +133,7 @@ class Tiers:
         self._costs = costs
         self._sequences: LRUCache[int, Sequence] = LRUCache(SEQUENCES)
         self._jobs: dict[int, Asked] = {}
+        self._left: dict[int, _native.Pending] = {}  # by outline; the last one's time is not known
         self._number = 0
         self.runs = 0
         os.register_at_fork(after_in_child=self._forked)
@@ -164,8 +165,9 @@ class Tiers:
 
     def take_over(self, programs: Iterable[Ran]) -> None:
         """Count what ran before there was an engine; the disk has not been asked about it yet."""
-        for outline, program in programs:
-            self._sequence(outline).count(program)
+        for pending, program in programs:
+            self.sequence(pending).count(program)
+            self.note(pending)
 
     def pays(self, sequence: Sequence, pending: _native.Pending) -> bool:
         """Whether compiling is worth its cost by now: what comes again will come as often again."""
@@ -225,11 +227,41 @@ class Tiers:
             found.append((asked, reply))
         return found
 
-    def unfinished(self) -> list[Kept]:
-        """What the helper has not answered yet, for a process to come, but for what took so little
-        that this would gain less than it loses by the helper beside it."""
-        asked = [one for one in self._jobs.values() if one.sequence.seconds >= AGAIN_S]
-        return [kept(one.job) for one in asked if one.job is not None]
+    def note(self, pending: _native.Pending) -> None:
+        """These requests are about to run without code: the next process will want some for them,
+        if they take long enough that code pays. What has run since the last call is looked at."""
+        self._judge()
+        self._left.pop(pending.outline, None)
+        self._left[pending.outline] = pending
+
+    def _judge(self) -> None:
+        left = self._left
+        if not left:
+            return
+        last, pending = next(reversed(left.items()))
+        if not self._costs.compiling_pays(PROCESSES * self._seconds(last), len(pending)):
+            del left[last]
+        elif len(left) > MOST_LEFT:
+            del left[min(left, key=self._seconds)]
+
+    def _seconds(self, outline: int) -> float:
+        found = self._sequences.get(outline)
+        return 0.0 if found is None else found.seconds
+
+    def unfinished(self, job: Callable[[_native.Pending], Job]) -> list[Kept]:
+        """What the next process with the same command will want code for, and nobody has compiled:
+        what the helper has not answered, and what else took long enough; the longest first."""
+        self._judge()
+        asked = [one.job for one in self._jobs.values() if one.job is not None]
+        for outline in sorted(self._left, key=self._seconds, reverse=True):
+            sequence = self._sequence(outline)
+            if not (sequence.asked or sequence.ready or sequence.refused):
+                asked.append(job(self._left[outline]))
+        return [kept(one) for one in asked]
+
+    def leave(self, rest: Rest) -> None:
+        """Have it done by the helper after the end of this process."""
+        self._helper().leave(rest)
 
     @property
     def busy(self) -> bool:
@@ -255,6 +287,7 @@ class Tiers:
     def forget(self) -> None:
         """After a change of settings: look at everything anew."""
         self._sequences.clear()
+        self._left.clear()
         self._forked()
         _native.forget_rests()
 

@@ -1,21 +1,24 @@
 """The helper process: plans and compiles what it is sent, at low priority.
 
 It reads jobs from its standard input and writes replies to its standard output, and ends with its
-input, so that it never outlives its parent; and after a while without work.
+input, or after a while without work. It outlives its parent only where the parent's last words ask
+for that: then it compiles what they name, with what no other process wants of the processor.
 """
 
 from __future__ import annotations
 
 import contextlib
+import marshal
 import os
 import queue
 import threading
 import time
 import traceback
-from typing import Any
+from typing import Any, NoReturn
 
 from npaccel.backends.base import Backend, Compiled, Loaded
 from npaccel.backends.registry import HOST, open_backend
+from npaccel.caches.habits import Habit
 from npaccel.caches.identity import package_identity
 from npaccel.caches.store import Store
 from npaccel.errors import BackendUnavailable, CompileError, NpaccelError
@@ -23,7 +26,7 @@ from npaccel.ir import text
 from npaccel.ir.nodes import Kernel, Plan
 from npaccel.ir.passes import plan
 from npaccel.runtime.frames import Unpacker, pack
-from npaccel.runtime.jobs import Job, Reply
+from npaccel.runtime.jobs import Job, Reply, Rest, again
 from npaccel.runtime.kernels import Image, kernel_key, pack_image, unpack_image
 from npaccel.runtime.patterns import Pattern, pack_pattern, pattern_of
 from npaccel.runtime.program import Draft, Streams, draft
@@ -36,7 +39,7 @@ __all__ = ["IDLE_S", "lower_priority", "main"]
 IDLE_S = 60.0
 PRIORITY = 15
 # A tenth of what the user's process gets: on one core that is 1.1 times as long while we compile.
-GROUP_PRIORITY = 10
+GROUP_PRIORITY, LAST_GROUP_PRIORITY = 10, 19
 AUTOGROUP, AUTOGROUP_TRIES = "/proc/self/autogroup", 5
 
 
@@ -113,6 +116,15 @@ class Worker:
             rejected,
         )
 
+    def finish(self, rest: Rest) -> None:
+        """Do what nobody waits for any more."""
+        entry = Store(rest.folder, rest.limit, lambda text: None).get(rest.entry, hit=False)
+        jobs = Habit(*marshal.loads(entry)).jobs if entry is not None else ()
+        for job in jobs:
+            if not os.path.isdir(rest.folder):
+                return  # who removed it wants none of it
+            self.reply(again(job, rest.threads, rest.folder, rest.limit, 0))
+
     def _pattern(self, job: Job, made: Pattern | None) -> tuple[str, bytes | None] | None:
         if made is None:
             return None
@@ -155,10 +167,24 @@ def _read_jobs(jobs: queue.SimpleQueue[Any]) -> None:
     while unpacker.read(0):
         if (job := unpacker.take()) is not None:
             jobs.put(job)
+            if isinstance(job, Rest):
+                _linger(job.seconds)
     os._exit(0)  # the parent is gone, or wants no more; perhaps in the middle of a compilation
 
 
-def _next_job(jobs: queue.SimpleQueue[Job]) -> Job:
+def _linger(seconds: float) -> NoReturn:
+    """Have what is asked for done by the main thread, with what no other process wants, in time."""
+    with contextlib.suppress(OSError):  # the lowest priority will have to do
+        main = threading.main_thread().native_id or 0
+        os.sched_setscheduler(main, os.SCHED_IDLE, os.sched_param(0))
+    with contextlib.suppress(OSError), open(AUTOGROUP, "w") as group:
+        group.write(str(LAST_GROUP_PRIORITY))
+    os.chdir(os.sep)  # nobody is kept from removing the folder
+    time.sleep(seconds)
+    os._exit(0)
+
+
+def _next_job(jobs: queue.SimpleQueue[Any]) -> Any:
     """The next job; ends the process when there is none."""
     with contextlib.suppress(queue.Empty):
         return jobs.get(timeout=IDLE_S)
@@ -189,16 +215,20 @@ def main(numpy_version: str) -> None:
     os.dup2(2, 1)  # what libraries print is no reply
     worker = Worker(numpy_version)
     os.write(out, pack(worker.identity))
-    jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_read_jobs, args=(jobs,), daemon=True).start()
     worker.warm()
     while True:
         job = _next_job(jobs)
+        if isinstance(job, Rest):
+            worker.finish(job)
+            os._exit(0)
         try:
             reply = worker.reply(job)
         except Exception as error:  # told to the user, as everything that keeps code from running
             words = f"internal error of the helper process: {error!r}"
             reply = Reply(job.number, None, {}, 0, 0.0, 0, words, traceback.format_exc())
-        rest = memoryview(pack(reply))
-        while rest:
-            rest = rest[os.write(out, rest) :]
+        left = memoryview(pack(reply))
+        with contextlib.suppress(BrokenPipeError):  # who asked has ended; his last words say how on
+            while left:
+                left = left[os.write(out, left) :]
