@@ -191,6 +191,13 @@ def _next_job(jobs: queue.SimpleQueue[Any]) -> Any:
     os._exit(0)
 
 
+def _tell(out: int, message: Any) -> None:
+    left = memoryview(pack(message))
+    with contextlib.suppress(BrokenPipeError):  # who asked has ended; his last words say what then
+        while left:
+            left = left[os.write(out, left) :]
+
+
 def lower_priority() -> None:
     """Compile when the processor has nothing better to do."""
     with contextlib.suppress(OSError):
@@ -214,7 +221,7 @@ def main(numpy_version: str) -> None:
     out = os.dup(1)
     os.dup2(2, 1)  # what libraries print is no reply
     worker = Worker(numpy_version)
-    os.write(out, pack(worker.identity))
+    _tell(out, worker.identity)
     jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_read_jobs, args=(jobs,), daemon=True).start()
     worker.warm()
@@ -228,7 +235,4 @@ def main(numpy_version: str) -> None:
         except Exception as error:  # told to the user, as everything that keeps code from running
             words = f"internal error of the helper process: {error!r}"
             reply = Reply(job.number, None, {}, 0, 0.0, 0, words, traceback.format_exc())
-        left = memoryview(pack(reply))
-        with contextlib.suppress(BrokenPipeError):  # who asked has ended; his last words say how on
-            while left:
-                left = left[os.write(out, left) :]
+        _tell(out, reply)
