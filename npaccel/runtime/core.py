@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from npaccel import _native
 from npaccel.config import Config
-from npaccel.runtime.guarding import why_unguarded
+from npaccel.runtime.guarding import has_lock, why_unguarded
 
 __all__ = ["Core"]
 
@@ -31,7 +31,7 @@ class Core:
             memory_limit=config.memory_limit,
             nursery_bytes=config.nursery,
             threads=config.threads,
-            guard=int(config.guard == "on"),
+            guard=int(config.guard == "on" and has_lock()),
             check=int(config.check_every) if config.check != "off" else 0,
             checks=int(config.checks == "on"),
         )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 
 from npaccel import _native
 
-__all__ = ["UNGUARDED", "why_unguarded"]
+__all__ = ["UNGUARDED", "has_lock", "why_unguarded"]
 
 REMEDIES = {
     errno.ENOMEM: "the address space is limited, see ulimit -v",
@@ -16,6 +17,14 @@ REMEDIES = {
     errno.EAGAIN: "no thread could be started, or another fault handler insists on being first",
 }
 UNGUARDED = "nothing is recorded, NumPy computes everything"
+NO_LOCK = "this Python runs without its global lock, which is not supported; PYTHON_GIL=1 has it"
+
+
+def has_lock() -> bool:
+    """Whether Python has its global lock. Free-threaded ones take it up when they import the core,
+    unless they were told not to."""
+    asked = getattr(sys, "_is_gil_enabled", None)  # from Python 3.13 on
+    return asked is None or bool(asked())
 
 
 def why_unguarded(setting: str, error: int) -> str:
@@ -28,6 +37,8 @@ def why_unguarded(setting: str, error: int) -> str:
     """
     if setting == "off":
         return "as set"
+    if not has_lock():
+        return NO_LOCK
     if error:
         why = f"{errno.errorcode.get(error, error)}: {os.strerror(error)}"
         return f"{why} ({REMEDIES[error]})" if error in REMEDIES else why

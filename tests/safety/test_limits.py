@@ -89,6 +89,13 @@ def test_without_the_guard_everything_is_numpys() -> None:
     assert succeed(passed, env={"NPACCEL_GUARD": "off"}).strip() == "passed"
 
 
+def test_without_the_interpreters_lock_everything_is_numpys() -> None:
+    """As a free-threaded Python says it that was told not to take the lock up."""
+    without = f"import sys\nsys._is_gil_enabled = lambda: False\n{PRELUDE}"
+    passed = f"WHY = 'PYTHON_GIL=1'\n{PASSED}"
+    assert succeed(passed, prelude=without, env={"NPACCEL_GUARD": "on"}).strip() == "passed"
+
+
 def test_too_little_address_space() -> None:
     """`ulimit -v`: too little to defer into; even warnings that are errors stop nothing."""
     out = succeed(f"WHY = 'ulimit -v'\n{PASSED}", limit_kib=TOO_LITTLE, env=ALONE)
