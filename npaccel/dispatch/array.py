@@ -45,6 +45,13 @@ def _read(array: np.ndarray[Any, Any], how: str) -> np.ndarray[Any, Any]:
     return _native.plain(array)
 
 
+def _is_foreign_class(argument: Any) -> bool:
+    """Whether it is a subclass of ndarray, and not ours."""
+    if not isinstance(argument, type) or not issubclass(argument, np.ndarray):
+        return False
+    return argument is not np.ndarray and not issubclass(argument, _native.ArrayBase)
+
+
 class Array(Methods):
     """An ndarray that may be deferred; made by `npaccel.asarray` and by operations on one."""
 
@@ -115,6 +122,10 @@ class Array(Methods):
 
     @unseen
     def view(self, *args: Any, **kwargs: Any) -> Any:
+        if any(map(_is_foreign_class, (*args, *kwargs.values()))):
+            # Its __array_finalize__ is to be given an ndarray: subclasses must have what it has.
+            _native.touch(self, write=True)
+            return _native.plain(self).view(*args, **kwargs)
         result = np.ndarray.view(self, *args, **kwargs)
         if not isinstance(result, _native.ArrayBase):
             _native.touch(self, write=True)

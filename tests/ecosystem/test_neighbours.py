@@ -234,3 +234,30 @@ def test_transforms_write_to_our_arrays(name: str, overwrite: bool) -> None:
         with npaccel.accelerate(min_size=0):
             have = transform(make(), overwrite_x=overwrite)
         np.testing.assert_array_equal(np.asarray(have), want)
+
+
+# --------------------------------------------------------------------------------------- classes
+
+
+class _Finalized(np.ndarray):
+    """Like astropy's Quantity: what is no ndarray has the attributes of its own class."""
+
+    seen: str
+
+    def __array_finalize__(self, obj: Any) -> None:
+        self.seen = type(obj).__name__
+        if obj is not None and obj.__class__ is not np.ndarray:
+            assert obj.__dict__ is not None
+
+
+@pytest.mark.parametrize("arguments", [(_Finalized,), (np.int64, _Finalized)])
+def test_a_class_of_others_is_given_an_ndarray(arguments: tuple[Any, ...]) -> None:
+    x = npaccel.asarray(PLAIN) * 2
+    for view in (x.view(*arguments), x[::2].view(arguments[-1]), x.view(type=_Finalized)):
+        assert type(view) is _Finalized and view.seen == "ndarray"
+        assert np.shares_memory(view, np.asarray(x))
+        np.testing.assert_array_equal(view.view(np.ndarray).ravel()[:1], [0])
+    with npaccel.accelerate(min_size=0):
+        made = (PLAIN * 2).view(_Finalized) + 1
+    assert type(made) is _Finalized
+    np.testing.assert_array_equal(np.asarray(made), PLAIN * 2 + 1)
