@@ -39,6 +39,7 @@ static _Atomic uint64_t served_ns, serving_since;
 static atomic_int threads;
 static atomic_int watched_activity;
 static _Atomic uint64_t watched_ns; /* that the thread which is looked at has spent in any activity */
+static _Atomic uint64_t watched_since; /* when its activity began, if that is ours */
 
 /* Of this thread. */
 static __thread struct {
@@ -250,7 +251,10 @@ void npa_profile_spent(int activity, uint64_t ns)
 void npa_profile_now(int activity)
 {
     if (mine.watched && mine.epoch == epoch) {
-        atomic_store_explicit(&watched_activity, activity, memory_order_relaxed);
+        if (activity != NPA_USER) {
+            atomic_store_explicit(&watched_since, npa_switched_ns(), memory_order_relaxed);
+        }
+        atomic_store_explicit(&watched_activity, activity, memory_order_release);
     }
 }
 
@@ -362,10 +366,23 @@ void npa_profile_touch(void) { atomic_store(&serving_since, clock_ns()); }
 static struct {
     pthread_t thread;
     PyThreadState *state, *watched; /* the ticker's own; whose lines it looks at */
-    atomic_bool on;
+    pthread_mutex_t mutex; /* of `on` */
+    pthread_cond_t ended;
+    bool on;
     uint64_t last, spent, served; /* at the last look */
     int64_t owed;
-} ticker;
+} ticker = {.mutex = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+
+/* Whether it was. */
+static bool set_ticking(bool on)
+{
+    pthread_mutex_lock(&ticker.mutex);
+    bool before = ticker.on;
+    ticker.on = on;
+    pthread_cond_signal(&ticker.ended);
+    pthread_mutex_unlock(&ticker.mutex);
+    return before;
+}
 
 static bool is_there(const PyThreadState *thread)
 {
@@ -376,12 +393,15 @@ static bool is_there(const PyThreadState *thread)
     return at != NULL;
 }
 
-/* With the GIL, which the other thread has given up, at a call or between two instructions. */
+/* With the GIL, which the other thread has given up: at a call, between two instructions, or in an activity of
+ * ours. What the user's code took until then is its line's. */
 static void look(void)
 {
-    uint64_t t = clock_ns(), spent = atomic_load(&watched_ns), since = atomic_load(&serving_since);
+    bool ours = atomic_load_explicit(&watched_activity, memory_order_acquire) != NPA_USER;
+    uint64_t spent = atomic_load(&watched_ns), since = atomic_load(&serving_since);
+    uint64_t t = ours ? atomic_load(&watched_since) : clock_ns();
     uint64_t served = atomic_load(&served_ns) + (since != 0 && t > since ? t - since : 0);
-    if (atomic_load(&watched_activity) != NPA_USER || !is_there(ticker.watched)) {
+    if (t <= ticker.last || !is_there(ticker.watched)) {
         return;
     }
     int64_t user = ticker.owed + (int64_t)(t - ticker.last) -
@@ -396,22 +416,35 @@ static void look(void)
     Py_XDECREF(site.code), Py_XDECREF(site.globals);
 }
 
+/* Until it is time for a look; false: for none any more. */
+static bool wait_for_tick(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += TICK_NS;
+    until.tv_sec += until.tv_nsec / 1000000000, until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&ticker.mutex);
+    if (ticker.on) {
+        pthread_cond_timedwait(&ticker.ended, &ticker.mutex, &until);
+    }
+    bool on = ticker.on;
+    pthread_mutex_unlock(&ticker.mutex);
+    return on;
+}
+
 static void *tick(void *unused)
 {
     (void)unused;
-    const struct timespec pause = {.tv_nsec = TICK_NS};
     PyGILState_STATE before = PyGILState_Ensure();
     ticker.state = PyThreadState_Get();
     PyEval_SaveThread();
-    while (atomic_load(&ticker.on)) {
-        nanosleep(&pause, NULL);
-        if (atomic_load(&watched_activity) == NPA_USER && atomic_load(&ticker.on)) {
-            PyEval_RestoreThread(ticker.state);
-            look();
-            PyEval_SaveThread();
-        }
+    while (wait_for_tick()) {
+        PyEval_RestoreThread(ticker.state);
+        look();
+        PyEval_SaveThread();
     }
     PyEval_RestoreThread(ticker.state);
+    look();
     ticker.state = NULL;
     PyGILState_Release(before);
     return NULL;
@@ -435,18 +468,18 @@ static void begin_ticking(void)
     ticker.watched = PyThreadState_Get();
     atomic_store(&watched_activity, NPA_USER);
     mine.watched = true;
-    atomic_store(&watched_ns, 0);
-    atomic_store(&ticker.on, true);
+    atomic_store(&watched_ns, 0), atomic_store(&watched_since, 0);
+    set_ticking(true);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (pthread_create(&ticker.thread, NULL, tick, NULL) != 0) {
-        atomic_store(&ticker.on, false); /* Python's time is told of no line */
+        set_ticking(false); /* Python's time is told of no line */
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static void end_ticking(void)
 {
-    if (atomic_exchange(&ticker.on, false)) {
+    if (set_ticking(false)) {
         PyThreadState *mine_here = PyEval_SaveThread();
         pthread_join(ticker.thread, NULL);
         PyEval_RestoreThread(mine_here);
@@ -457,9 +490,10 @@ static void end_ticking(void)
 static void forked(void)
 {
     npa_profiling = false;
-    atomic_store(&ticker.on, false);
+    ticker.on = false;
     ticker.state = NULL; /* Python frees it */
-    pthread_mutex_init(&mutex, NULL);
+    pthread_mutex_init(&mutex, NULL), pthread_mutex_init(&ticker.mutex, NULL);
+    pthread_cond_init(&ticker.ended, NULL);
     npa_count_times(NPA_FOR_PROFILE, false);
 }
 
