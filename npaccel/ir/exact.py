@@ -173,11 +173,11 @@ _COMPLEX = (
        propagates=(True, True)),
     # No fold: from 1+0j on, infinities would become NaN where NumPy's do not.
     Op("multiply", 2, 1, "c", _complex_multiply, None, _complex_masks,
-       propagates=(True, True), cost=4, ulp=_PRODUCT_ULP),
+       propagates=(True, True), cost=5, ulp=_PRODUCT_ULP),
     Op("square", 1, 1, "c", lambda x: _complex_multiply(x, x), None, _complex_masks,
        propagates=(True,), cost=4, ulp=_PRODUCT_ULP),
     Op("divide", 2, 1, "c", _complex_divide, None, _complex_divide_flags, _complex_divide_guard,
-       propagates=(True, False), cost=16),
+       propagates=(True, False), cost=20),
     Op("negative", 1, 1, "c", _by_parts(Expr.flipped), propagates=(True,)),
     Op("conjugate", 1, 1, "c", lambda x: x.pool.complex(x.real(), x.imag().flipped()),
        propagates=(True,)),
@@ -279,13 +279,13 @@ def _sign(x: Expr) -> Expr:
 
 _INTEGER = (
     Op("floor_divide", 2, 1, "iu", lambda x, y: _integer_divmod(x, y)[0], None,
-       when.integer_division, when.integer_guard, cost=20),
+       when.integer_division, when.integer_guard, cost=25),
     Op("remainder", 2, 1, "iu", lambda x, y: _integer_divmod(x, y)[1], None,
-       when.integer_remainder, when.integer_guard, cost=20),
+       when.integer_remainder, when.integer_guard, cost=25),
     Op("divmod", 2, 2, "iu", _integer_divmod, None,
-       when.integer_division, when.integer_guard, cost=20),
+       when.integer_division, when.integer_guard, cost=25),
     Op("fmod", 2, 1, "iu", _integer_fmod, None,
-       when.integer_remainder, when.integer_guard, cost=20),
+       when.integer_remainder, when.integer_guard, cost=25),
     Op("power", 2, 1, "iu", _integer_power, cost=30),
     Op("reciprocal", 1, 1, "iu", None),  # undefined for 0 in C: NumPy's own loop
     Op("left_shift", 2, 1, "iu", _left_shift),

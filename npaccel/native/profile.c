@@ -33,6 +33,7 @@ static event *events;
 static int nevents;
 static uint64_t groups, every = 1; /* one group of events in so many is kept */
 static uint64_t epoch, begun_ns;
+static _Atomic uint64_t ended_ns; /* 0: not yet */
 static uint64_t lost_runs;
 /* The evaluator's, while whoever touched something waits; since when it does so now, or 0. */
 static _Atomic uint64_t served_ns, serving_since;
@@ -399,7 +400,8 @@ static void look(void)
 {
     bool ours = atomic_load_explicit(&watched_activity, memory_order_acquire) != NPA_USER;
     uint64_t spent = atomic_load(&watched_ns), since = atomic_load(&serving_since);
-    uint64_t t = ours ? atomic_load(&watched_since) : clock_ns();
+    uint64_t end = atomic_load(&ended_ns), t = ours ? atomic_load(&watched_since) : clock_ns();
+    t = end != 0 && t > end ? end : t;
     uint64_t served = atomic_load(&served_ns) + (since != 0 && t > since ? t - since : 0);
     if (t <= ticker.last || !is_there(ticker.watched)) {
         return;
@@ -528,7 +530,7 @@ PyObject *npa_profile_begin(PyObject *module, PyObject *nothing)
     watched = watched || pthread_atfork(NULL, NULL, forked) == 0;
     nlines = 1, groups = 0, every = 1, lost_runs = 0, epoch++;
     atomic_store(&threads, 0);
-    atomic_store(&served_ns, 0);
+    atomic_store(&served_ns, 0), atomic_store(&ended_ns, 0);
     begin_thread();
     begun_ns = clock_ns();
     npa_profiling = true;
@@ -544,7 +546,8 @@ PyObject *npa_profile_end(PyObject *module, PyObject *nothing)
     if (!npa_profiling) {
         return PyErr_Format(PyExc_RuntimeError, "no profile is being taken");
     }
-    uint64_t took = clock_ns() - begun_ns;
+    atomic_store(&ended_ns, clock_ns());
+    uint64_t took = ended_ns - begun_ns;
     npa_profiling = false;
     end_ticking();
     npa_count_times(NPA_FOR_PROFILE, false);

@@ -12,9 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from npaccel.ir import ops
-from npaccel.ir.kinds import Kind
-from npaccel.ir.scalar import item_size
+from npaccel.observe import weights
 from npaccel.observe.profile_data import (
     Call,
     Event,
@@ -27,6 +25,7 @@ from npaccel.observe.profile_data import (
     Profile,
 )
 from npaccel.observe.profile_file import Recorded, load, no_profile
+from npaccel.observe.weights import SCALAR, Request, Rule
 from npaccel.runtime.stored import Planned
 from npaccel.runtime.tiers import COMPILING, NOT_YET
 
@@ -42,41 +41,7 @@ MOST_SITES: Final = 8  # that a kernel is told to be of
 MOST_FLUSHES: Final = 64  # whose graphs are kept
 MOST_NODES: Final = 400
 LEAST_S: Final = 1e-6
-SCALAR: Final = -1  # a link, as in native/profile.h
 BEFORE: Final = -2
-
-
-class Rule(NamedTuple):
-    """What an operation is. loop : its dtypes, inputs first."""
-
-    name: str
-    kind: int
-    loop: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.name}.reduce" if self.kind == Kind.REDUCE else self.name
-
-    @property
-    def cost(self) -> int:
-        """Of an element."""
-        op = ops.find(self.name, self.loop) if self.loop else None
-        return op.cost if op is not None else 1
-
-
-class Request(NamedTuple):
-    """One operation of a run. line : number of a line. links : of each input who wrote it, SCALAR,
-    or less: an array from before. seen : others may look at what it writes."""
-
-    line: int
-    rule: Rule
-    points: int
-    links: tuple[int, ...]
-    seen: bool
-
-    @property
-    def bytes(self) -> int:
-        """Of what it writes."""
-        return self.points * item_size(self.rule.loop[-1]) if self.rule.loop else 0
 
 
 class Step(NamedTuple):
@@ -186,10 +151,7 @@ def made(found: Recorded) -> Profile:
 
 
 class _Reader:
-    """What was counted, shared out among lines.
-
-    A step's time goes to its requests by their work: elements times what the operation costs.
-    """
+    """What was counted, shared out among lines."""
 
     def __init__(self, found: Recorded) -> None:
         rules = {n: Rule(name, kind, tuple(loop)) for n, name, kind, loop in found.rules}
@@ -227,19 +189,27 @@ class _Reader:
         for first, (kind, ns, count) in enumerate(run.steps):
             if count > 0:
                 own = run.requests[first : first + count]
-                self._share(own, 1e-9 * ns, STEPS.get(kind, "loops"), 0, run.runs)
+                shares = weights.alone(own)
+                self._share(own, shares, 1e-9 * ns, STEPS.get(kind, "loops"), 0, run.runs)
 
     def _read_compiled(self, run: Run) -> None:
         plan = self._plan(run)
+        readers = _later_readers(run.requests)
         for number, (kind, ns, _) in enumerate(run.steps):
             known = plan[number] if plan is not None else None
-            own, moved = run.requests, 0
+            numbers: Sequence[int] = range(len(run.requests))
+            moved = 0
             if known is not None:
-                own = [own[i] for i in known.requests if i < len(own)]
-                moved = run.runs * (known.bytes_read + known.bytes_written)
-            self._share(own, 1e-9 * ns, STEPS.get(kind, "kernels"), moved, run.runs)
+                numbers = [i for i in known.requests if i < len(run.requests)]
+                moved = known.bytes_read + known.bytes_written
+            own = [run.requests[i] for i in numbers]
+            here = set(numbers)
+            later = {i for i in numbers if not here.issuperset(readers.get(i, ()))}
+            shares = weights.fused(own, numbers, later, moved)
+            what = STEPS.get(kind, "kernels")
+            self._share(own, shares, 1e-9 * ns, what, run.runs * moved, run.runs)
             if known is not None and known.name and ns:
-                self._launched(known, own, run.runs, 1e-9 * ns, moved)
+                self._launched(known, own, run.runs, 1e-9 * ns, run.runs * moved)
 
     def _longest(self) -> list[Run]:
         return sorted(self._runs, key=lambda run: -run.ns)
@@ -257,14 +227,14 @@ class _Reader:
     def _share(
         self,
         requests: Sequence[Request],
+        shares: Sequence[float],
         seconds: float,
         what: str,
-        moved: int = 0,
-        runs: int = 1,
+        moved: int,
+        runs: int,
     ) -> None:
-        weights = [request.rule.cost * request.points for request in requests]
-        whole = sum(weights) or 1
-        for request, weight in zip(requests, weights, strict=True):
+        whole = sum(shares) or 1
+        for request, weight in zip(requests, shares, strict=True):
             at = self._places[request.line]
             at.seconds[what] = at.seconds.get(what, 0.0) + seconds * weight / whole
             at.operations += request.points * runs
@@ -373,6 +343,15 @@ class _Reader:
             return str(run.requests[step].rule), ""
         plan = self._plan(run)
         return (plan[step].name, plan[step].backend) if plan is not None else ("", "")
+
+
+def _later_readers(requests: Sequence[Request]) -> dict[int, set[int]]:
+    """Of each operation those that read what it writes."""
+    found: dict[int, set[int]] = {}
+    for number, request in enumerate(requests):
+        for link in request.links:
+            found.setdefault(link, set()).add(number)
+    return found
 
 
 def _made_again(text: str) -> Sequence[Step]:

@@ -91,14 +91,14 @@ def _text(data: bytes) -> str:
     return binascii.b2a_base64(data, newline=False).decode("ascii")
 
 
-def recorded(wall_s: float, counted: tuple[Any, ...], before: Counted, after: Counted) -> Recorded:
+def recorded(counted: tuple[Any, ...], before: Counted, after: Counted) -> Recorded:
     """What is to be kept.
 
     counted : what the C core says. before, after : what others had counted when it began, and when
         it was over.
     """
-    _, lines, runs, events, every, _ = counted
-    made = Recorded({"wall_s": wall_s, "counts": _counts(before, after), "every": every})
+    wall_ns, lines, runs, events, every, _ = counted
+    made = Recorded({"wall_s": 1e-9 * wall_ns, "counts": _counts(before, after), "every": every})
     made.events = events
     for file, number, function, calls, spent in lines:
         where = ["", 0, ""] if file.startswith(OURS) else [file, number, function]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -57,7 +56,7 @@ class Profiling:
         self._about, self._count, self._evaluate = about, count, evaluate
         self._program, self._arguments = sys.argv[0], list(sys.argv[1:])
         self._process = os.getpid()
-        self._before: tuple[float, Counted, dict[str, float]] | None = None
+        self._before: tuple[Counted, dict[str, float]] | None = None
 
     def of(self, program: str, arguments: Sequence[str]) -> None:
         """What is profiled, as the file is to say it.
@@ -83,7 +82,7 @@ class Profiling:
         except RuntimeError as error:
             raise ProfileError(f"{error}; end that one first") from None
         self._process = os.getpid()
-        self._before = time.perf_counter(), *before
+        self._before = before
         return self
 
     def __exit__(
@@ -102,12 +101,12 @@ class Profiling:
 
     def _end(self) -> None:
         assert self._before is not None
-        start, counted, times = self._before
+        counted, times = self._before
         self._before = None
-        wall_s, found = time.perf_counter() - start, _native.profile_end()
+        found = _native.profile_end()
         spent = _native.times(None)
         seconds = {name: value - times.get(name, 0.0) for name, value in spent.items()}
-        made = recorded(wall_s, found, counted, self._count())
+        made = recorded(found, counted, self._count())
         share = usage.kernel_share(seconds)
         made.head["about"] = self._told()
         made.head["usage"] = {"activities_s": seconds, "kernel_share": share}

@@ -17,8 +17,8 @@ import pytest
 import npaccel
 from npaccel import _native
 from npaccel.errors import ProfileError
-from npaccel.ir import ops
-from npaccel.observe import profile_page, profile_text, profile_trace
+from npaccel.ir.kinds import Kind
+from npaccel.observe import profile_page, profile_text, profile_trace, weights
 from npaccel.observe.profile import made, read
 from npaccel.observe.profile_data import CLASSES, Call, Event, Kernel, Line, Obstacle, Profile
 from npaccel.observe.profile_file import Recorded
@@ -30,6 +30,10 @@ N = 200_000
 def line() -> int:
     """The caller's line."""
     return inspect.currentframe().f_back.f_lineno
+
+
+def cost(name: str) -> float:
+    return weights.Rule(name, Kind.MAP, ("f8",) * 3).cost
 
 
 def at(profile: Profile, number: int) -> Line:
@@ -59,8 +63,11 @@ def test_a_kernels_time_goes_to_its_lines_by_their_work(target, setting) -> None
             c = b + a
             npaccel.evaluate(c)
     first, second = at(taken.profile, line() - 3), at(taken.profile, line() - 2)
-    cost = {name: ops.find(name, ("f8",) * 3).cost for name in ("exp", "multiply", "add")}
-    ratio = (cost["exp"] + cost["multiply"]) / cost["add"]
+    exp, multiply, add = (
+        cost(name) for name in ("exp", "multiply", "add")
+    )  # and bytes: a is read by both, b is written where it is seen, c always is
+    byte = weights.CACHED * 8
+    ratio = (exp + multiply + byte * (0.5 + 1)) / (add + byte * (0.5 + 1))
     assert first.seconds["kernels"] / second.seconds["kernels"] == pytest.approx(ratio)
     assert (first.operations, second.operations) == (20 * 2 * N, 20 * N)
     (kernel,) = taken.profile.kernels
@@ -313,8 +320,8 @@ def test_written_and_read_back(target) -> None:
 def test_what_is_counted_is_read_out() -> None:
     profile = made(counted())
     by_line = {line.line: line.seconds for line in profile.lines}
-    cost = {name: ops.find(name, ("f8",) * 3).cost for name in ("sqrt", "add")}
-    share = cost["sqrt"] / (cost["sqrt"] + cost["add"])
+    sqrt, add = cost("sqrt") + 8 * weights.CACHED, cost("add") + 8 * weights.CACHED
+    share = sqrt / (sqrt + add)  # one reads, the other one writes
     assert by_line[3]["kernels"] == pytest.approx(8e-4 * share)
     assert by_line[9]["kernels"] == pytest.approx(8e-4 * (1 - share))
     assert by_line[3]["blocks"] == pytest.approx(4e-5) and by_line[9]["numpy"] == 2e-4

@@ -1,0 +1,332 @@
+"""Programs slow for one planted cause: does a profile name it, and what does its remedy gain?
+
+    python bench/doctor.py [--only NAME,...]
+
+Each program has a line `# here`, which one of the doctor's first three sentences has to be about,
+with the cause's words; and a second form, as the remedy has it. `says` is the part of the program's
+time that the sentence is about, the most that its remedy can gain; `gained` is what it did, both in
+percent of the first form's time. Whole processes, with a cache of their own that the first form has
+filled but where the cause is compiling.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from npaccel.observe.doctor import advice
+from npaccel.observe.profile import read
+
+SHOWN = 3
+START = "import numpy as np\nrng = np.random.default_rng(1)\n"
+
+
+class Case(NamedTuple):
+    """words : of the sentence. cold : nothing has been compiled before."""
+
+    words: str
+    slow: str
+    mended: str
+    cold: bool = False
+
+
+def case(words: str, slow: str, mended: str, *, cold: bool = False) -> Case:
+    return Case(words, START + textwrap.dedent(slow), START + textwrap.dedent(mended), cold)
+
+
+READ_LOOP = """
+    a = np.ones(1_000_000)
+    for i in range({rounds}):
+        a = {text}
+        {read}
+    print(a[5])
+    """
+
+
+def read_loop(words: str, text: str, read: str, rounds: int = 400) -> Case:
+    """A result is read each round; then behind the loop only."""
+    slow = READ_LOOP.format(rounds=rounds, text=text, read=read + "  # here")
+    return case(words, slow, READ_LOOP.format(rounds=rounds, text=text, read="pass"))
+
+
+def small(text: str, size: int, times: int, instead: str) -> Case:
+    """The same for many small arrays; then for one large one."""
+    slow = f"""
+    u = rng.random({size})
+    for i in range({times}):
+        v = {text}  # here
+    """
+    return case("works on arrays of", slow, f"u = rng.random(({times}, {size}))\nv = {instead}\n")
+
+
+CASES = {
+    # results that are read
+    "read an element": read_loop("reads a result after every", "np.sqrt(a + 1)", "a[3] < 0"),
+    "read a maximum": read_loop("reads a result", "a * 0.5 + 0.5", "float(a.max())"),
+    "read by print": read_loop("reads a result", "np.sqrt(a + 1)", "str(a[7])"),
+    "read by if": read_loop("reads a result", "a * 0.999", "bool(a[0] > 2)"),
+    "evaluate": read_loop(
+        "npaccel.evaluate()", "np.sqrt(a + 1)", "__import__('npaccel').evaluate(a)"),
+    # memory that is not npaccel's
+    "ctypes": case("writes in place into memory that is not npaccel's", """
+        import ctypes
+        memory = (ctypes.c_double * 1_000_000)()
+        a = np.frombuffer(memory)
+        for i in range(600):
+            a += 0.5  # here
+        """, """
+        import ctypes
+        memory = (ctypes.c_double * 1_000_000)()
+        a = np.array(np.frombuffer(memory))
+        for i in range(600):
+            a += 0.5
+        np.frombuffer(memory)[:] = a
+        """),
+    "memmap": case("works on a subclass of ndarray", """
+        import tempfile
+        a = np.memmap(tempfile.TemporaryFile(), "f8", "w+", shape=(1_000_000,))
+        for i in range(500):
+            a += 0.5  # here
+        """, """
+        import tempfile
+        m = np.memmap(tempfile.TemporaryFile(), "f8", "w+", shape=(1_000_000,))
+        a = np.array(m)
+        for i in range(500):
+            a += 0.5
+        m[:] = a
+        """),
+    "matrix class": case("works on a subclass of ndarray", """
+        a = np.asmatrix(np.ones((1000, 1000)))
+        for i in range(300):
+            a = a + 0.5  # here
+        """, """
+        a = np.ones((1000, 1000))
+        for i in range(300):
+            a = a + 0.5
+        print(a[3, 3])
+        """),
+    # small arrays
+    "small chain": small("u * 0.5 + 1", 256, 300_000, "u * 0.5 + 1"),
+    "small sine": small("np.sin(u)", 500, 200_000, "np.sin(u)"),
+    "small sum": small("u.sum()", 100, 300_000, "u.sum(axis=1)"),
+    "small norm": small("np.sqrt((u * u).sum())", 64, 150_000, "np.sqrt((u * u).sum(axis=1))"),
+    "elements": case("takes elements one by one", """
+        x = np.zeros(1_000_000)
+        for i in range(1, 1_000_000):
+            x[i] = i * 0.5  # here
+        """, "x = np.arange(1_000_000) * 0.5\nprint(x[-1])"),
+    "elements read": case("takes elements one by one", """
+        x = rng.random(1_000_000)
+        s = 0.0
+        for i in range(1_000_000):
+            s += x[i]  # here
+        """, "x = rng.random(1_000_000)\nprint(x.sum())"),
+    # random numbers
+    "one by one": case("draw many numbers by one call", """
+        total = 0.0
+        for i in range(400_000):
+            total += np.random.normal()  # here
+        """, "total = np.random.default_rng(1).normal(size=400_000).sum()\nprint(total)"),
+    "one generator": case("draw many numbers by one call", """
+        total = 0.0
+        for i in range(400_000):
+            total += rng.random()  # here
+        """, "total = rng.random(400_000).sum()\nprint(total)"),
+    "small draws": case("draw many numbers by one call", """
+        for i in range(100_000):
+            z = np.random.uniform(0, 1, 20)  # here
+        """, "z = rng.uniform(0, 1, (100_000, 20))\nprint(z[0, 0])"),
+    "doubles drawn": case("draw fewer, or float32 ones", """
+        for i in range(60):
+            z = rng.standard_normal(2_000_000)  # here
+        print(z[0])
+        """, """
+        for i in range(60):
+            z = rng.standard_normal(2_000_000, dtype=np.float32)
+        print(z[0])
+        """),
+    # dtypes
+    "objects": case("arrays of Python objects stay NumPy's", """
+        a = np.array([1, 2, 3] * 300_000, dtype=object)
+        for i in range(20):
+            b = a + a  # here
+        """, """
+        a = np.array([1, 2, 3] * 300_000)
+        for i in range(20):
+            b = a + a
+        print(b[0])
+        """),
+    "long doubles": case("longdouble", """
+        a = np.ones(1_000_000, dtype=np.longdouble)
+        for i in range(100):
+            a = np.sqrt(a + 1)  # here
+        print(a[3])
+        """, """
+        a = np.ones(1_000_000)
+        for i in range(100):
+            a = np.sqrt(a + 1)
+        print(a[3])
+        """),
+    "underflow": case("under='ignore') lets it be recorded", """
+        np.seterr(all="warn")
+        a = np.ones(1_000_000)
+        for i in range(400):
+            a = np.sqrt(a + 1)  # here
+        print(a[3])
+        """, """
+        a = np.ones(1_000_000)
+        for i in range(400):
+            a = np.sqrt(a + 1)
+        print(a[3])
+        """),
+    "warnings are errors": case("since warnings are errors", """
+        import warnings
+        warnings.simplefilter("error")
+        a = np.ones(1_000_000)
+        for i in range(400):
+            a = np.sqrt(a + 1)  # here
+        print(a[3])
+        """, """
+        a = np.ones(1_000_000)
+        for i in range(400):
+            a = np.sqrt(a + 1)
+        print(a[3])
+        """),
+    # NumPy's own functions
+    "vectorize": case("vectorize", """
+        f = np.vectorize(lambda x: x * 2 + 1)
+        a = np.ones(1_000_000)
+        for i in range(5):
+            b = f(a)  # here
+        """, """
+        a = np.ones(1_000_000)
+        for i in range(5):
+            b = a * 2 + 1
+        print(b[0])
+        """),
+    "apply along axis": case("apply_along_axis", """
+        a = np.ones((60_000, 10))
+        for i in range(3):
+            b = np.apply_along_axis(np.sum, 1, a)  # here
+        """, """
+        a = np.ones((60_000, 10))
+        for i in range(3):
+            b = a.sum(axis=1)
+        print(b[0])
+        """),
+    "median": case("median", """
+        a = rng.random(2_000_000)
+        for i in range(25):
+            m = np.median(a)  # here
+        """, "a = rng.random(2_000_000)\nm = np.median(a)"),
+    "piecewise": case("piecewise", """
+        a = rng.random(1_000_000)
+        for i in range(60):
+            b = np.piecewise(a, [a < 0.5], [0.0, 1.0])  # here
+        """, """
+        a = rng.random(1_000_000)
+        for i in range(60):
+            b = np.where(a < 0.5, 0.0, 1.0)
+        print(b[0])
+        """),
+    # compiling, BLAS, Python
+    "compiling": case("waits for the compiler", """
+        a = np.linspace(0, 1, 1_000_000)
+        for i in range(60):
+            b = np.sin(a) * np.cos(a * i) + np.exp(-a) + np.hypot(a, i) + np.arctan(a)  # here
+            c = b.sum()
+        """, """
+        a = np.linspace(0, 1, 1_000_000)
+        for i in range(60):
+            b = np.sin(a) * np.cos(a * i) + np.exp(-a) + np.hypot(a, i) + np.arctan(a)
+            c = b.sum()
+        """, cold=True),
+    "products": case("BLAS does it on all processors", """
+        a = np.ones((700, 700))
+        for i in range(20):
+            b = a @ a  # here
+        """, "a = np.ones((700, 700))\nb = a @ a\nc = b * 20"),
+    "many products": case("fewer, larger products", """
+        a = rng.random((400, 400))
+        v = rng.random((400, 3000))
+        for i in range(3000):
+            b = a @ v[:, i]  # here
+        """, "a = rng.random((400, 400))\nv = rng.random((400, 3000))\nb = a @ v"),
+    "Python": case("Python itself or another library takes", """
+        total = 0
+        while total < 6_000_000:
+            total = abs(total) + 1  # here
+        """, "total = sum(range(3))"),
+}  # fmt: skip
+
+
+def run(words: list[str], folder: Path, environment: dict[str, str]) -> float:
+    """Seconds of a process."""
+    begin = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "npaccel", *words],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise SystemExit(done.stderr)
+    return time.perf_counter() - begin
+
+
+def measure(own: Case, rounds: int) -> tuple[int, str, float, float]:
+    """Which sentence names it (0: none), what the first one says, its part, what was gained."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "slow.py").write_text(own.slow)
+        (folder / "mended.py").write_text(own.mended)
+        usual = {key: text for key, text in os.environ.items() if not key.startswith("NPACCEL_")}
+        caches = [usual | {"NPACCEL_CACHE_DIR": str(folder / f"cache{k}")} for k in range(2)]
+        if not own.cold:
+            run(["run", "slow.py"], folder, caches[0])
+        run(["profile", "--out", "a", "slow.py"], folder, caches[0])
+        run(["run", "mended.py"], folder, caches[1])
+        slow, mended = [], []
+        for number in range(rounds):
+            new = usual | {"NPACCEL_CACHE_DIR": str(folder / f"new{number}")}
+            slow.append(run(["run", "slow.py"], folder, new if own.cold else caches[0]))
+            mended.append(run(["run", "mended.py"], folder, caches[1]))
+        found = advice(read(folder / "a"))
+        line = own.slow.splitlines().index(*[r for r in own.slow.splitlines() if "# here" in r]) + 1
+        before, after = statistics.median(slow), statistics.median(mended)
+        place, part = 0, 0.0
+        for number, one in enumerate(found[:SHOWN], 1):
+            if one.site.endswith(f"slow.py:{line}") and own.words in one.sentence():
+                place, part = number, 100 * one.seconds / before
+        first = found[0].sentence() if found else "nothing"
+        return place, first, part, 100 * (1 - after / before)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="the doctor's sentences, and what they gain")
+    parser.add_argument("--only", default="", help="names of cases, with commas")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    named, kept, total = 0, 0, 0
+    print(f"{'':22}{'place':>6}{'says %':>8}{'gained %':>9}")
+    for name, own in CASES.items():
+        if options.only and name not in options.only.split(","):
+            continue
+        place, first, part, gained = measure(own, options.rounds)
+        told = "" if place else f"  {first[:90]}"
+        print(f"{name:22}{place:6d}{part:8.0f}{gained:9.0f}{told}", flush=True)
+        total += 1
+        named += place > 0
+        kept += place > 0 and abs(part - gained) <= 25
+    print(f"named {named} of {total}; {kept} gained what it is about, within 25 % of the time")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

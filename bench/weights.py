@@ -1,0 +1,138 @@
+"""Does a line cost what a profile says? Kernels of a few lines, whole and with one line left out.
+
+    python bench/weights.py [--size 100000] [--only NAME,...]
+
+A line is left out by giving its result's name to an array that is there anyway, as a rule one that
+other lines read. `says` is its part of the
+kernel's time in a profile, `is` by how much the kernel takes less without it, both in percent of
+the kernel's time; `off` is their difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import linecache
+import statistics
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import npaccel
+
+# By name: lines, as the result, what computes it, and what stands in its place ("": it stays).
+# x, y, z are doubles, f, g singles, i, j integers, c, d complex ones.
+KERNELS: dict[str, list[tuple[str, str, str]]] = {
+    "exp, then products": [("a", "np.exp(x)", "y"), ("r", "a * y * z + a", "a")],
+    "sine and root": [("a", "np.sin(x)", "y"), ("r", "np.sqrt(a * a + y)", "a")],
+    "logarithm and quotient": [("a", "np.log(x)", "y"), ("r", "a / (y + z)", "a")],
+    "two functions": [("a", "np.exp(x)", "y"), ("b", "np.log(y)", "x"), ("r", "a + b", "")],
+    "power and tanh": [("a", "x ** 2.5", "x"), ("r", "np.tanh(a)", "a")],
+    "arctan2 and cosine": [("a", "np.arctan2(x, y)", "z"), ("r", "np.cos(a) * z", "a")],
+    "hypot and log1p": [("a", "np.hypot(x, y)", "x"), ("r", "np.log1p(a)", "a")],
+    "polynomial and exp": [
+        ("a", "((((x * y + z) * x + y) * x + z) * x + y) * x + z", "x"), ("r", "np.exp(a)", "a")],
+    "two polynomials": [
+        ("a", "((((x * y + z) * x + y) * x + z) * x + y) * x + z", "y"),
+        ("r", "((((a * y - z) * a + y) * a - z) * a + y) * a - z", "a")],
+    "roots": [("a", "np.sqrt(x + y)", "z"), ("b", "np.sqrt(a + z)", "a"), ("r", "a / b", "b")],
+    "Black-Scholes' inside": [
+        ("a", "(np.log(x / y) + z) / np.sqrt(z)", "x"), ("b", "np.exp(-z * y)", "z"),
+        ("r", "a * b + x", "a")],
+    "sum of squares": [("a", "(x - y) ** 2", "x"), ("b", "np.exp(-a)", "a"), ("r", "b.sum()", "b")],
+    "softmax's inside": [("a", "np.exp(x - y)", "z"), ("b", "a / z", "a"), ("r", "b + a", "b")],
+    "cube roots": [("a", "np.cbrt(x)", "y"), ("r", "np.cbrt(a * y)", "a")],
+    "sinh and arctan": [("a", "np.sinh(x - y)", "z"), ("r", "np.arctan(a) * z", "a")],
+    "choice": [("a", "np.exp(x)", "y"), ("r", "np.where(y > z, a, a * 0.5)", "a")],
+    "distances": [
+        ("a", "np.sqrt(x * x + y * y + z * z)", "x"), ("b", "1.0 / (a * a * a)", "a"),
+        ("r", "b * x", "b")],
+    "singles": [("a", "np.exp(f)", "g"), ("r", "np.sqrt(a * g + f)", "a")],
+    "integers": [("a", "i // j", "j"), ("r", "a * j + i", "a")],
+    "complex": [("a", "c * c + d", "c"), ("b", "a / d", "a"), ("r", "b * c", "b")],
+}  # fmt: skip
+
+
+def inputs(size: int) -> dict[str, Any]:
+    """Arrays by name, wrapped."""
+    rng = np.random.default_rng(1)
+    made: dict[str, Any] = {name: rng.random(size) + 0.5 for name in "xyz"}
+    made |= {name: (rng.random(size) + 0.5).astype("f4") for name in "fg"}
+    made |= {name: rng.integers(1, 1000, size) for name in "ij"}
+    made |= {name: rng.random(size) + 1j * rng.random(size) for name in "cd"}
+    return {name: npaccel.asarray(array) for name, array in made.items()}
+
+
+def function(name: str, lines: list[tuple[str, str, str]], skip: int) -> Callable[..., Any]:
+    """The program, a line each, without line `skip`."""
+    rows = ["def run(x, y, z, f, g, i, j, c, d):"]
+    for number, (result, text, instead) in enumerate(lines):
+        rows.append(f"    {result} = {instead if number == skip else text}")
+    rows.append("    return r")
+    file = f"<{name} without {skip}>"
+    linecache.cache[file] = (1, None, [row + "\n" for row in rows], file)
+    scope: dict[str, Any] = {"np": np}
+    exec(compile("\n".join(rows), file, "exec"), scope)
+    return scope["run"]
+
+
+def profiled(run: Callable[..., Any], arrays: dict[str, Any], times: int) -> dict[int, float]:
+    """Seconds in kernels of a call, by line; line 0: of the whole."""
+    with tempfile.TemporaryDirectory() as folder, npaccel.profile(Path(folder) / "a") as taken:
+        for _ in range(times):
+            npaccel.evaluate(run(**arrays))
+    found = {line.line: line.seconds.get("kernels", 0.0) / times for line in taken.profile.lines
+             if line.file.startswith("<")}  # fmt: skip
+    return found | {0: sum(found.values())}
+
+
+def measure(name: str, size: int, rounds: int, times: int) -> list[tuple[str, float, float]]:
+    """Of each line its text, what a profile says and what it is, in parts of the kernel."""
+    lines, arrays = KERNELS[name], inputs(size)
+    skipped = [-1, *(number for number, line in enumerate(lines) if line[2])]
+    variants = [function(name, lines, skip) for skip in skipped]
+    for run in variants:
+        profiled(run, arrays, 3)
+    found: list[list[dict[int, float]]] = [[] for _ in variants]
+    for _ in range(rounds):
+        for own, run in zip(found, variants, strict=True):
+            own.append(profiled(run, arrays, times))
+    whole = statistics.median(one[0] for one in found[0])
+    rows = []
+    for place, number in enumerate(skipped[1:], 1):
+        result, text, _ = lines[number]
+        says = statistics.median(one.get(number + 2, 0.0) / one[0] for one in found[0])
+        without = statistics.median(one[0] for one in found[place])
+        rows.append((f"{result} = {text}", 100 * says, 100 * (1 - without / whole)))
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="a profile's shares against measured ones")
+    parser.add_argument("--size", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--only", default="", help="names of kernels, with semicolons")
+    options = parser.parse_args()
+    npaccel.config.tiering = "eager"
+    near, close, total, off = 0, 0, 0, 0.0
+    for name in KERNELS:
+        if options.only and name not in options.only.split(";"):
+            continue
+        print(f"{name}\n{'':50}{'says':>7}{'is':>7}{'off':>7}")
+        for text, says, took in measure(name, options.size, options.rounds, options.times):
+            print(f"  {text[:46]:48}{says:7.0f}{took:7.0f}{says - took:+7.0f}", flush=True)
+            total += 1
+            off += abs(says - took)
+            near += abs(says - took) <= 25
+            close += abs(says - took) <= 0.25 * max(says, took)
+    print(
+        f"of {total} lines, {near} within 25 % of the kernel's time, {close} within 25 % of theirs"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

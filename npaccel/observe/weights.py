@@ -1,0 +1,114 @@
+"""What part of a kernel's time belongs to each of its operations.
+
+An operation takes as long as what it computes, and as long as the memory that it is the reason to
+read or write. `bench/weights.py` compares that with what kernels take without one of their lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from npaccel.ir import ops
+from npaccel.ir.kinds import Kind
+from npaccel.ir.scalar import item_size
+
+__all__ = ["SCALAR", "Request", "Rule", "alone", "fused"]
+
+SCALAR: Final = -1  # a link, as in native/profile.h
+# In additions of doubles: a byte that comes from a cache, as all of a small kernel's do, and one
+# that comes from memory; of loops that run one operation at a time, on blocks in the first cache.
+CACHED, FAR, BLOCKED = 0.75, 1.2, 0.3
+CACHED_BYTES: Final = 8 << 20
+# Simple operations are done while others wait. Functions of singles are shorter, too.
+SIMPLE, SIMPLE_COST = 0.45, 2
+
+
+class Rule(NamedTuple):
+    """What an operation is. loop : its dtypes, inputs first."""
+
+    name: str
+    kind: int
+    loop: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}.reduce" if self.kind == Kind.REDUCE else self.name
+
+    @property
+    def cost(self) -> float:
+        """Of an element, in additions of doubles."""
+        op = ops.find(self.name, self.loop) if self.loop else None
+        if op is None:
+            return 1.0
+        wide = max(map(item_size, self.loop)) / 8
+        own = min(max(wide, 0.5), 1.0) if self.loop[-1][0] != "c" else wide / 2
+        if op.cost <= SIMPLE_COST:
+            return op.cost * own * SIMPLE
+        return op.cost * own * min(own, 1.0)
+
+
+class Request(NamedTuple):
+    """One operation of a run. line : number of a line. links : of each input who wrote it, SCALAR,
+    or less: an array from before. seen : others may look at what it writes."""
+
+    line: int
+    rule: Rule
+    points: int
+    links: tuple[int, ...]
+    seen: bool
+
+    @property
+    def bytes(self) -> int:
+        """Of what it writes."""
+        if self.rule.kind == Kind.REDUCE or not self.rule.loop:
+            return 0
+        return self.points * item_size(self.rule.loop[-1])
+
+    def reads(self) -> Iterator[tuple[int, int]]:
+        """Who wrote it, and its bytes, of each array."""
+        for link, code in zip(self.links, self.rule.loop, strict=False):
+            if link != SCALAR:
+                yield link, self.points * item_size(code)
+
+
+def fused(
+    requests: Sequence[Request],
+    numbers: Sequence[int],
+    read_later: Collection[int],
+    moved: float,
+) -> list[float]:
+    """Of each operation of a kernel.
+
+    Parameters
+    ----------
+    numbers : of the requests in their run, to which links refer.
+    read_later : of those that a later kernel reads.
+    moved : bytes that the kernel reads and writes, all told.
+    """
+    here = set(numbers)
+    memory = [
+        float(request.bytes) if request.seen or number in read_later else 0.0
+        for number, request in zip(numbers, requests, strict=True)
+    ]
+    readers: dict[int, list[tuple[int, int]]] = {}  # of each array from elsewhere
+    for place, request in enumerate(requests):
+        for link, size in request.reads():
+            if link not in here:
+                readers.setdefault(link, []).append((place, size))
+    for uses in readers.values():  # all of them are the reason, in equal parts
+        for place, size in uses:
+            memory[place] += size / len(uses)
+    byte = CACHED if moved <= CACHED_BYTES else FAR
+    return [
+        request.rule.cost * request.points + byte * size
+        for request, size in zip(requests, memory, strict=True)
+    ]
+
+
+def alone(requests: Sequence[Request]) -> list[float]:
+    """Of operations that ran after each other, block by block."""
+    return [
+        request.rule.cost * request.points
+        + BLOCKED * (request.bytes + sum(size for _, size in request.reads()))
+        for request in requests
+    ]
