@@ -3,7 +3,8 @@
     x = npaccel.asarray(a)        an Array: what is computed from it is fused; or from_dlpack(a)
     with npaccel.accelerate: ...  plain arrays, too, in this block; also a decorator
     npaccel.enable(), disable()   from here on; load_ipython_extension, unload_ipython_extension
-    npaccel.evaluate(x, y)        compute what is pending now
+    npaccel.evaluate(x, y)        compute what is pending now; wait=False: a future, see wait([...])
+    npaccel.hint_read(x)          x will be read soon: begin, and go on
     npaccel.explain(), stats()    what was fused, what not, why; with profile("file"): by time
     npaccel.peek(x), step()       a pending value, as it is now; each operation at its line
     npaccel.watch(x, f)           stops where f(x) becomes true; on_error(f) hears of errors
@@ -48,10 +49,12 @@ from npaccel.api import devices as devices
 from npaccel.api import evaluate as evaluate
 from npaccel.api import explain as explain
 from npaccel.api import from_dlpack as from_dlpack
+from npaccel.api import hint_read as hint_read
 from npaccel.api import macro as macro
 from npaccel.api import profile as profile
 from npaccel.api import scalar as scalar
 from npaccel.api import stats as stats
+from npaccel.api import wait as wait
 from npaccel.debugging import on_error as on_error
 from npaccel.debugging import peek as peek
 from npaccel.debugging import step as step

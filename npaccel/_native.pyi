@@ -178,7 +178,33 @@ def direct(original: Any, slow: Callable[..., Any], work: int = 0, writes: bool 
     """
 
 def evaluate() -> None:
-    """Run everything pending."""
+    """Run everything pending, and wait for runs in flight."""
+
+def launch(arrays: list[NDArray[Any]]) -> list[int]:
+    """Have everything recorded run from now on.
+
+    Returns the numbers of the run that begins and of those in flight that make these arrays. None
+    where runs can't be in flight (without the guard, in check mode, ...): it has run.
+    """
+
+def sleep(flights: list[int], seconds: float | None, seen: int) -> bool:
+    """Wait until these runs are over, or have stopped for want of memory: whether that is so.
+
+    seconds: at most; None: whenever that is. seen: -1; or what `wake` returned last: until one of
+    them is, or `wake` was called since.
+    """
+
+def wake() -> int:
+    """Have `sleep` look again; returns how often that was so."""
+
+def resume(flights: list[int]) -> None:
+    """Go on with those of these runs that have stopped: MemoryError; wait for the others."""
+
+def issue() -> None:
+    """Tell what evaluation has warned of."""
+
+def flights_end(cancel: bool) -> None:
+    """No run is in flight from now on; cancel: those there are stop where they can."""
 
 def may_warn(without_scope: bool) -> bool:
     """Whether something pending, or found and not yet issued, may warn; True: what has no scope."""

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from npaccel.observe import explain as explanations
     from npaccel.observe import hindrances, inspection, profiling, usage
     from npaccel.observe import profile_file as profile_files
-    from npaccel.runtime import engine, helper, section_code
+    from npaccel.runtime import engine, futures, helper, section_code
 else:
     counting = later("npaccel.observe.counts")
     inspection = later("npaccel.observe.inspection")
@@ -48,6 +48,7 @@ else:
     profiling = later("npaccel.observe.profiling")
     usage = later("npaccel.observe.usage")
     engine = later("npaccel.runtime.engine")
+    futures = later("npaccel.runtime.futures")
     helper = later("npaccel.runtime.helper")
     section_code = later("npaccel.runtime.section_code")
 
@@ -62,10 +63,12 @@ __all__ = [
     "evaluate",
     "explain",
     "from_dlpack",
+    "hint_read",
     "macro",
     "profile",
     "scalar",
     "stats",
+    "wait",
 ]
 
 LEAST_TOLD_S: Final = 0.5  # programs that end sooner are told nothing
@@ -76,6 +79,7 @@ _BACKEND: Final = str(config.backend)
 _core: Final = Core(config)
 _disk: Final = Disk(config)
 _helper: Final = Once(lambda: helper.Helper(config.helper_environment(), _disk.identity()))
+_futures: Final = Once(lambda: futures.Futures())  # noqa: PLW0108 (it comes later)
 _make_engine: Final = Once(lambda: engine.Engine(config, _core, _disk, _helper, _BACKEND))
 _engine: Final = stand_in(_make_engine)
 _hindrances: Final = Once(lambda: hindrances.Hindrances())  # noqa: PLW0108 (it comes later)
@@ -97,9 +101,13 @@ dispatch.install(
 def _finish() -> None:
     """At exit: what is pending may warn, and keeps the globals of the program alive, whose objects
     would not be finalised. Not after Ctrl-C, which is to stop the program, not to compile it."""
-    if not _stopped():
+    stopped = _stopped()
+    _native.flights_end(stopped)
+    if not stopped:
         _native.evaluate()
         _settle()
+        if _futures.made is not None:
+            _futures().tell_all()
 
 
 def _stopped() -> bool:
@@ -438,19 +446,34 @@ def backend(name: str) -> Iterator[None]:
         config.backend = before
 
 
-def evaluate(*values: Any, backend: str | None = None) -> Any:
+@overload
+def evaluate(*values: Any, backend: str | None = None, wait: Literal[True] = True) -> Any: ...
+@overload
+def evaluate(
+    *values: Any, backend: str | None = None, wait: Literal[False]
+) -> futures.Future: ...
+def evaluate(*values: Any, backend: str | None = None, wait: bool = True) -> Any:
     """Compute everything pending, in as few programs as possible, and return the values.
 
     Parameters
     ----------
     *values : arrays, scalars, or tuples, lists and dicts of them; anything else is left alone.
     backend : what runs it, this time only; None: as `npaccel.config.backend` says.
+    wait : False: begin, and return a future at once; the program goes on meanwhile. Where nothing
+        can be pending (without the guard, in check mode, while a profile is taken), or with
+        `backend`, it is computed before.
 
     Returns
     -------
-    The one value, or the tuple of them. Arrays come back as the same objects, computed.
+    The one value, or the tuple of them. Arrays come back as the same objects, computed. With
+    ``wait=False`` a `concurrent.futures.Future` of that, which ``await`` takes, too; its
+    ``result()`` raises what went wrong. Whoever reads one of the arrays waits for it, and for
+    nothing else.
     """
     _native.evaluating()
+    value = values[0] if len(values) == 1 else values
+    if not wait and backend is None:
+        return _futures().launch(value)
     before = config.backend
     if backend is not None:
         config.backend = backend
@@ -459,7 +482,38 @@ def evaluate(*values: Any, backend: str | None = None) -> Any:
         _settle()
     finally:
         config.backend = before
-    return values[0] if len(values) == 1 else values
+    return value if wait else _futures().launch(value)
+
+
+def hint_read(*values: Any) -> None:
+    """Say that these arrays will be read soon: what is pending begins, and the program goes on.
+
+    Parameters
+    ----------
+    *values : as `evaluate` takes them; where none of them is pending nothing begins.
+    """
+    _native.evaluating()
+    if any(map(_native.is_pending, futures.arrays_in(values))):
+        _native.launch([])
+
+
+def wait(
+    fs: Iterable[Any], timeout: float | None = None, return_when: str = "ALL_COMPLETED"
+) -> futures.Waited:
+    """Wait for futures, as `concurrent.futures.wait` does.
+
+    Parameters
+    ----------
+    fs : futures, of `evaluate` or others.
+    timeout : seconds to wait at most; None: as long as it takes.
+    return_when : ALL_COMPLETED, FIRST_COMPLETED or FIRST_EXCEPTION.
+
+    Returns
+    -------
+    Waited
+        The sets `done` and `not_done`.
+    """
+    return futures.wait(fs, timeout, return_when)
 
 
 def stats(reset: bool = False) -> counting.Counts:

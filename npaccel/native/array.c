@@ -613,7 +613,7 @@ static PyObject *small_view(PyArrayObject *a, PyObject *key)
 /* Whether nothing is to be seen to before an element is read, and its memory shows it. */
 static bool is_shown(PyArrayObject *a)
 {
-    if (npa_q.nrequests > 0 || npa_here != NULL || npa_sections > 0 || npa_copies_exist() || npa_warnings_found()) {
+    if (npa_waiting() || npa_here != NULL || npa_sections > 0 || npa_copies_exist() || npa_warnings_found()) {
         return false;
     }
     npa_buffer *b = npa_buffer_of(a);
@@ -651,7 +651,7 @@ static PyObject *hidden_element(PyArrayObject *a, PyObject *key)
     npa_buffer *b = npa_buffer_of(a);
     if (b == NULL || b->range->work == b->range->home || PyArray_ITEMSIZE(a) > 16 ||
         (PyTuple_CheckExact(key) && PyTuple_GET_SIZE(key) != PyArray_NDIM(a)) ||
-        !element_offset(a, key, &offset) || (b->pending && npa_flush() < 0)) {
+        !element_offset(a, key, &offset) || (b->pending && (npa_flights_let_go(b, false) < 0 || (b->pending && npa_flush_recorded() < 0)))) {
         return NULL;
     }
     npa_lock();

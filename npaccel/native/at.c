@@ -40,7 +40,7 @@ static bool usual(PyObject *o)
 {
     PyArrayObject *a = (PyArrayObject *)o;
     return npa_is_plain(o) && PyArray_ISALIGNED(a) && PyArray_ISNOTSWAPPED(a) &&
-           !(npa_q.nrequests > 0 && npa_is_pending(a));
+           !(npa_waiting() && npa_is_pending(a));
 }
 
 /* Whether the rows of `values` are as those of the target, each without gaps. */

@@ -449,8 +449,10 @@ int npa_group_run(npa_group *g, const npa_tape *tape, uint8_t *kinds)
     int status = prepare(&r, g);
     if (status == 0) {
         int before = npa_now(NPA_IN_LOOPS);
+        npa_compute_begin();
         npa_pool_run(run_task, &r, (r.chunks + r.each - 1) / r.each, NULL);
         finish(&r, g, kinds);
+        npa_compute_end();
         npa_now(before);
     }
     for (int k = 0; k < g->nsinks; k++) {

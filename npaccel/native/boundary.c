@@ -136,7 +136,7 @@ npa_loop npa_loop_find(void)
 void npa_mark_later(int first)
 {
     for (int i = 0; i < npa_q.nbuffers; i++) {
-        npa_q.buffers[i]->later = false;
+        npa_q.buffers[i]->later = npa_used_elsewhere(npa_q.buffers[i]);
     }
     for (int i = first; i < npa_q.nrequests; i++) {
         npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
@@ -147,23 +147,15 @@ void npa_mark_later(int first)
             }
         }
     }
-    /* A block of which one buffer stays must not be released by another. */
-    for (npa_buffer *b = npa_q.foreign; b != NULL; b = b->next) {
-        bool shares = b->later && b->watch != NULL;
-        for (npa_buffer *other = npa_q.foreign; shares && other != NULL; other = other->next) {
-            other->later |= other->watch == b->watch;
-        }
-    }
 }
 
-/* The first `done` requests have run: those after them become the whole queue, their buffers are
- * numbered by first use, and `later` says which buffers those are. With the lock. */
+/* The first `done` requests have run: those after them become the whole queue, and their buffers are
+ * numbered by first use; the others have no number. With the lock. */
 void npa_keep_rest(int done)
 {
     int n = npa_q.nrequests - done, numbered = 0;
-    npa_mark_later(done);
     for (int i = 0; i < npa_q.nbuffers; i++) {
-        npa_q.buffers[i]->index = -1;
+        npa_q.buffers[i]->number = -1;
     }
     for (int i = 0; i < n; i++) {
         npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[done + i]);
@@ -171,14 +163,10 @@ void npa_keep_rest(int done)
             npa_operand *o = npa_operand_at(r, k);
             if (o->buffer >= 0) {
                 npa_buffer *b = npa_q.buffers[o->buffer];
-                b->index = b->index < 0 ? numbered++ : b->index;
-                o->buffer = b->index;
+                b->number = b->number < 0 ? numbered++ : b->number;
+                o->buffer = b->number;
             }
         }
-    }
-    for (int i = 0; i < npa_q.nbuffers; i++) { /* those that stay for the sake of others */
-        npa_buffer *b = npa_q.buffers[i];
-        b->index = b->later && b->index < 0 ? numbered++ : b->index;
     }
     size_t gone = n > 0 ? npa_q.at[done] : npa_q.used;
     memmove(npa_q.arena, npa_q.arena + gone, npa_q.used - gone);
@@ -188,7 +176,7 @@ void npa_keep_rest(int done)
     npa_q.nrequests = n, npa_q.used -= gone;
     for (npa_buffer **at = &npa_q.foreign; *at != NULL;) {
         npa_buffer *b = *at;
-        if (b->later) {
+        if (b->number >= 0) {
             at = &b->next;
         } else {
             *at = b->next;
@@ -205,10 +193,13 @@ void npa_rest_kept(int n)
 {
     npa_q.nbuffers = n;
     for (int i = 0; i < n; i++) {
-        while (npa_q.buffers[i]->index != i) {
+        while (npa_q.buffers[i]->number != i) {
             npa_buffer *b = npa_q.buffers[i];
-            npa_q.buffers[i] = npa_q.buffers[b->index];
-            npa_q.buffers[b->index] = b;
+            npa_q.buffers[i] = npa_q.buffers[b->number];
+            npa_q.buffers[b->number] = b;
+        }
+        if (&npa_q == &npa_recorded) {
+            npa_q.buffers[i]->index = i;
         }
     }
     for (int i = 0; i < npa_q.nrequests; i++) {

@@ -5,14 +5,31 @@
 #include <string.h>
 #include <time.h>
 
-npa_queue npa_q;
+npa_queue npa_recorded;
+__thread npa_queue *npa_queue_here = &npa_recorded;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
 static atomic_int waiting; /* threads that want the mutex and the GIL */
 static _Atomic(npa_buffer *) dead_list;
 static PyObject *mem_handler;
 PyDataMem_Handler *npa_numpy_handler;
 
 void npa_lock_native(void) { pthread_mutex_lock(&mutex); }
+
+void npa_lock_wait(long at_most_ns)
+{
+    struct timespec end;
+    if (at_most_ns == 0) {
+        pthread_cond_wait(&told, &mutex);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += at_most_ns % 1000000000, end.tv_sec += at_most_ns / 1000000000;
+    end.tv_sec += end.tv_nsec >= 1000000000, end.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&told, &mutex, &end);
+}
+
+void npa_lock_tell(void) { pthread_cond_broadcast(&told); }
 
 static bool any_dead(void) { return atomic_load_explicit(&dead_list, memory_order_relaxed) != NULL; }
 
@@ -163,20 +180,43 @@ void npa_buffer_done(npa_buffer *b)
     }
 }
 
+/* Dead and off the list, but several queues use it: none of them may take its memory. */
+static npa_buffer shared;
+
 /* With the lock: give back what died and is in no queue; what is in the queue waits for it. */
 void npa_collect_dead(void)
 {
     npa_buffer *b = atomic_exchange(&dead_list, NULL);
     while (b != NULL) {
         npa_buffer *next = b->next;
-        b->next = b; /* mark: off the list */
+        bool recorded = b->index != NPA_IN_FLIGHT;
+        b->next = b->flights + recorded > 1 ? &shared : b; /* mark: off the list */
         if (b->index < 0) {
             npa_release(b);
-        } else {
-            npa_q.fresh_bytes -= b->fresh ? b->size : 0;
-            npa_q.unread |= b->unread;
+        } else if (recorded) {
+            npa_recorded.fresh_bytes -= b->fresh ? b->size : 0;
+            npa_recorded.unread |= b->unread;
         }
         b = next;
+    }
+}
+
+bool npa_used_elsewhere(const npa_buffer *b)
+{
+    return &npa_q == &npa_recorded ? b->flights > 0 : b->flights > 1 || b->index != NPA_IN_FLIGHT;
+}
+
+void npa_buffer_leave(npa_buffer *b)
+{
+    if (&npa_q == &npa_recorded) {
+        b->index = b->flights > 0 ? NPA_IN_FLIGHT : -1;
+    } else {
+        b->flights--;
+        b->maker = b->maker == &npa_q ? NULL : b->maker;
+        b->index = b->flights == 0 && b->index == NPA_IN_FLIGHT ? -1 : b->index;
+    }
+    if (b->next == &shared && b->flights + (b->index >= 0 && b->index != NPA_IN_FLIGHT) < 2) {
+        b->next = b;
     }
 }
 
@@ -353,7 +393,7 @@ npa_buffer *npa_place(PyArrayObject *a, bool later, bool read, int64_t *offset)
     if (b == NULL && range != NULL) {
         b = range->buffer;
     }
-    if (b == NULL || (b->index < 0 && !enqueue(b))) {
+    if (b == NULL || ((b->index < 0 || b->index == NPA_IN_FLIGHT) && !enqueue(b))) {
         return NULL;
     }
     *offset = PyArray_BYTES(a) - (b->source != NULL ? b->source : b->base);
@@ -369,12 +409,15 @@ static void before_fork(void)
     } else {
         npa_lock_native();
     }
+    npa_await_flights(NULL);
     npa_copies_home(); /* the child has no devices */
 }
 
 static void after_fork_in_child(void)
 {
     atomic_store(&waiting, 0); /* those threads are not here */
+    pthread_cond_init(&told, NULL);
+    npa_flights_forked();
     npa_turn_forked();
     npa_unlock();
 }

@@ -118,6 +118,7 @@ int npa_guard_install(void (*serve)(npa_range *range));
 /* Whether our handler is still the one in force (re-chains if it is not); cheap (one sigaction). */
 bool npa_guard_check(void);
 uint64_t npa_guard_faults(void);
+void npa_guard_never_waits(void); /* this thread: what it touches in vain is a crash, since others wait for it */
 bool npa_guard_evaluates(void); /* whether this thread is the evaluator */
 /* Faults outside the ranges: watched(address), in the handler, tells what to do; if requests
  * read that memory, serve(address) runs on the evaluator's thread before the write is repeated. */

@@ -122,7 +122,7 @@ int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyO
     swaps s = {.n = 0, .apart = apart};
     int status = all <= MOST;
     if (any != NPA_ANY_SIZE &&
-        (npa_q.nrequests > 0 || npa_here != NULL || npa_threshold_here() == 0)) {
+        (npa_waiting() || npa_here != NULL || npa_threshold_here() == 0)) {
         any = 0;
     }
     for (; status > 0 && k < all; k++) {

@@ -2,7 +2,8 @@
  *
  * for each line along the best axis:   loop(args, n, steps)       possibly in cast blocks
  *
- * No Python, no GIL; under the lock, so that the block buffers can be static. */
+ * No Python, no GIL; under the lock, so that the block buffers can be static; a thread of a run in flight has its
+ * own, and gives the lock back while a loop runs. */
 #include "fold.h"
 #include "record.h"
 
@@ -10,7 +11,12 @@
 #include <string.h>
 
 enum { BLOCK = 1024 };
-static char blocks[NPA_MAX_ARGS][BLOCK * 16] __attribute__((aligned(64)));
+typedef char block_of_bytes[BLOCK * 16];
+static block_of_bytes common[NPA_MAX_ARGS] __attribute__((aligned(64)));
+static __thread block_of_bytes *blocks = common;
+
+size_t npa_own_blocks_bytes(void) { return sizeof common; }
+void npa_own_blocks(char *memory) { blocks = memory != NULL ? (block_of_bytes *)memory : common; }
 
 /* On every platform two integer types of one size are the same to us. */
 int npa_canonical(int type)
@@ -206,6 +212,7 @@ static int lay_out(npa_queue *q, npa_request *r, space *s)
         }
     }
     memcpy(s->shape, r->shape, sizeof(int64_t) * r->ndim);
+    npa_compute_begin();
     return 0;
 }
 
@@ -563,6 +570,8 @@ int npa_evaluate_request(npa_queue *q, int index)
     case NPA_GATHER: status = run_gather(q, r, &j); break;
     default: status = run_packed(q, r, &j);
     }
+    int kinds = raised();
+    npa_compute_end();
     npa_now(before);
-    return status < 0 ? -1 : raised();
+    return status < 0 ? -1 : kinds;
 }

@@ -11,7 +11,20 @@ PyObject *npa_hook_rule, *npa_hook_fold, *npa_hook_ufunc, *npa_hook_getitem, *np
 int npa_queue_limit = 4096;
 size_t npa_memory_limit = (size_t)1 << 30;
 bool npa_check_mode;
-static uint64_t generation; /* changes with every append and clear */
+
+/* With the lock, or the GIL: this thread's queue has changed. */
+static uint64_t change(void)
+{
+    static _Atomic uint64_t last;
+    return npa_q.generation = atomic_fetch_add(&last, 1) + 1;
+}
+
+/* The number of a flush to come: no two queues have the same. */
+static uint64_t next_serial(void)
+{
+    static uint64_t last; /* of the flush that the recorded requests are for, at first */
+    return ++last;
+}
 
 /* With the lock: the request at the end of the arena counts from now on. */
 uint64_t npa_queue_commit(npa_request *r)
@@ -28,10 +41,10 @@ uint64_t npa_queue_commit(npa_request *r)
     }
     r->rule->points += points;
     npa_turn_recorded();
-    return ++generation;
+    return change();
 }
 
-uint64_t npa_queue_generation(void) { return generation; }
+uint64_t npa_queue_generation(void) { return npa_q.generation; }
 
 /* --------------------------------------------------------------------------------- flush */
 
@@ -97,29 +110,13 @@ static int drop_garbage(void *unused)
 
 /* With the lock, without the GIL: what an evaluation for a touch left goes when Python runs next (before
  * 3.13: when it takes its lock next), though the program may never record or evaluate anything again. */
-static void announce_garbage(void)
+void npa_announce_garbage(void)
 {
     if (ngarbage > 0 && Py_IsInitialized() && !atomic_exchange(&garbage_announced, true) &&
         Py_AddPendingCall(drop_garbage, NULL) < 0) {
         atomic_store(&garbage_announced, false); /* too many wait: the next recording does it */
     }
 }
-
-static npa_shortage unseen; /* the first one of the last run */
-
-/* The run at hand, or one that stopped, for want of memory or by an interrupt. It goes on where it
- * stopped and is not begun anew: what it did may have overwritten what it read, or given back
- * intermediate results. Until it is over nothing is recorded behind it. */
-static struct {
-    PyObject *program; /* owned; NULL: request by request */
-    int requests;      /* of the queue, that it is for */
-    int round;         /* of them, that the program is one of a loop's rounds of; 0: it is for all */
-    int done;          /* of its steps, or requests */
-    bool stopped;
-    uint64_t ns; /* that it took, if it ran in one go */
-    uint64_t bytes_up, bytes_down; /* counts of what moved when it began */
-    int failed;  /* the last request that memory did not suffice for */
-} run;
 
 /* What explain() will ask of these requests; their references go, but for those it keeps. */
 static void remember(PyObject *program, int done)
@@ -131,8 +128,8 @@ static void remember(PyObject *program, int done)
     npa_drop_later(h->program);
     h->program = program;
     h->serial = npa_q.serial;
-    h->bytes_up = npa_count.bytes_up - run.bytes_up;
-    h->bytes_down = npa_count.bytes_down - run.bytes_down;
+    h->bytes_up = npa_count.bytes_up - npa_q.run.bytes_up;
+    h->bytes_down = npa_count.bytes_down - npa_q.run.bytes_down;
     struct site *sites = realloc(h->sites, sizeof *sites * (size_t)done + 1);
     h->sites = sites != NULL ? sites : h->sites;
     h->n = sites != NULL ? done : 0;
@@ -167,12 +164,11 @@ static bool stays_hidden(const npa_buffer *b)
            b->copy == NULL && b->lost == NULL && !b->exported;
 }
 
-/* The buffer leaves the queue; its results appear, or stay hidden until somebody looks. 0, or -1 if they
+/* Nothing uses the buffer any more; its results appear, or stay hidden until somebody looks. 0, or -1 if they
  * could not. */
 static int dequeue(npa_buffer *b)
 {
     int status = 0;
-    b->index = -1;
     if (b->gone && b->range == NULL) {
         npa_copy_drop(b);
         free(b);
@@ -222,39 +218,47 @@ static npa_shortage written_by(int buffer, int done, size_t bytes)
 static int finish_queue(PyObject *program, int done)
 {
     int status = 0, kept = 0, before = npa_q.nbuffers;
-    unseen = (npa_shortage){.rule = NULL};
+    npa_q.run.unseen = (npa_shortage){.rule = NULL};
     npa_collect_dead();
     remember(program, done);
     npa_keep_rest(done);
     npa_q.fresh_bytes = 0, npa_q.small = 0;
     for (int i = 0; i < before; i++) {
         npa_buffer *b = npa_q.buffers[i];
-        b->serial = b->pending ? npa_q.serial : b->serial;
-        b->pending = false;
-        if (!b->later) {
+        bool made = b->pending && (b->maker == NULL || b->maker == &npa_q);
+        b->serial = made ? npa_q.serial : b->serial;
+        b->pending &= !made;
+        if (b->number < 0) {
+            npa_buffer_leave(b);
+            npa_q.buffers[i] = NULL;
+        }
+        if (b->number < 0 && b->index < 0) {
             size_t bytes = b->size;
             int shown = dequeue(b);
-            unseen = shown < 0 && unseen.rule == NULL ? written_by(i, done, bytes) : unseen;
+            npa_run *r = &npa_q.run;
+            r->unseen = shown < 0 && r->unseen.rule == NULL ? written_by(i, done, bytes) : r->unseen;
             status |= shown;
             continue;
         }
         b->fresh = b->range != NULL && b->range->work == NULL && b->copy == NULL;
-        npa_q.fresh_bytes += b->fresh && b->next != b ? b->size : 0;
-        npa_q.buffers[kept++] = b;
+        if (b->number >= 0) {
+            npa_q.fresh_bytes += b->fresh && b->next != b ? b->size : 0;
+            npa_q.buffers[kept++] = b;
+        }
     }
     npa_rest_kept(kept);
     npa_end_scopes(done);
     npa_q.urgent = npa_q.repeatable = false;
     npa_q.unread &= npa_q.nrequests > 0;
-    npa_q.serial++;
+    npa_q.serial = next_serial();
     npa_count.flushes++;
-    generation++;
+    change();
     return status;
 }
 
 typedef int (*poll_function)(void *);
 
-bool npa_run_stopped(void) { return run.stopped; }
+bool npa_run_stopped(void) { return npa_q.run.stopped; }
 
 static bool same_place(const npa_request *r, npa_operand *a, npa_operand *b)
 {
@@ -309,7 +313,7 @@ static void find_last_uses(int *last, const uint8_t *why)
     }
     for (int i = 0; i < npa_q.nrequests; i++) {
         npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
-        bool idle = i < run.requests && is_idle(why, i);
+        bool idle = i < npa_q.run.requests && is_idle(why, i);
         for (int k = 0; !idle && k < npa_operand_count(r); k++) {
             int buffer = npa_operand_at(r, k)->buffer;
             if (buffer >= 0) {
@@ -322,7 +326,7 @@ static void find_last_uses(int *last, const uint8_t *why)
 /* These requests have run. */
 static void note_done(int first, int count, const int *last)
 {
-    run.done = first + count;
+    npa_q.run.done = first + count;
     for (int i = first; i < first + count; i++) {
         npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
         npa_count.native_requests++;
@@ -357,15 +361,15 @@ static int run_single(int index, const int *last, uint8_t *kinds)
 static int run_groups(const int *last, const uint8_t *why, npa_group *g, npa_tape *tape,
                       uint8_t *kinds, poll_function poll, bool *interrupted)
 {
-    while (run.done < run.requests) {
-        int first = run.done, count = 1, end = first, status;
+    while (npa_q.run.done < npa_q.run.requests) {
+        int first = npa_q.run.done, count = 1, end = first, status;
         bool grouped = false;
         if (is_idle(why, first)) {
             npa_count.dead_requests++;
-            run.done++;
+            npa_q.run.done++;
             continue;
         }
-        while (end < run.requests && !is_idle(why, end)) {
+        while (end < npa_q.run.requests && !is_idle(why, end)) {
             end++;
         }
         if (npa_group_form(g, &npa_q, first, end, last)) {
@@ -384,7 +388,7 @@ static int run_groups(const int *last, const uint8_t *why, npa_group *g, npa_tap
         npa_log_request(&npa_q, first); /* in check mode a group is one */
         note_done(first, count, last);
         *interrupted = poll != NULL && poll(NULL);
-        if (*interrupted && run.done < run.requests) {
+        if (*interrupted && npa_q.run.done < npa_q.run.requests) {
             return 1;
         }
     }
@@ -397,10 +401,13 @@ static int run_once(uint8_t *kinds, poll_function poll, bool *interrupted)
     int *last = malloc(sizeof *last * buffers);
     npa_group *g = malloc(sizeof *g);
     int32_t *heads = malloc(sizeof *heads * buffers);
-    uint8_t *why = npa_q.unread && !npa_check_mode ? malloc((size_t)run.requests + 1) : NULL;
+    uint8_t *why = npa_q.unread && !npa_check_mode ? malloc((size_t)npa_q.run.requests + 1) : NULL;
     npa_tape tape = {0};
     int status = -1;
-    if (why != NULL && !npa_find_unseen(&npa_q, run.requests, why)) {
+    if (why != NULL) {
+        npa_mark_later(npa_q.run.requests); /* another queue may use what it makes, since it was planned */
+    }
+    if (why != NULL && !npa_find_unseen(&npa_q, npa_q.run.requests, why)) {
         free(why), why = NULL;
     }
     if (last != NULL && g != NULL && heads != NULL) {
@@ -416,29 +423,32 @@ static int run_once(uint8_t *kinds, poll_function poll, bool *interrupted)
 
 static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
 {
-    npa_program *program = (npa_program *)run.program;
+    npa_program *program = (npa_program *)npa_q.run.program;
     struct timespec begin, end;
-    bool whole = run.done == 0;
+    bool whole = npa_q.run.done == 0;
     if (npa_profiling) {
-        npa_profile_run(&npa_q, program, run.requests, npa_program_single(program), whole);
+        npa_profile_run(&npa_q, program, npa_q.run.requests, npa_program_single(program), whole);
     }
     clock_gettime(CLOCK_MONOTONIC, &begin);
     int status = npa_program_single(program)
         ? run_once(kinds, poll, interrupted)
-        : npa_program_run(program, &npa_q, kinds, poll, NULL, interrupted, &run.done);
+        : npa_program_run(program, &npa_q, kinds, poll, NULL, interrupted, &npa_q.run.done);
     clock_gettime(CLOCK_MONOTONIC, &end);
+    bool tried = !npa_flying(); /* trials are of what the program waits for */
     if (npa_profiling) {
         npa_profile_ran();
     }
     if (whole && status == 0) {
-        run.ns = (uint64_t)(1000000000 * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec);
+        npa_q.run.ns = (uint64_t)(1000000000 * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec);
         if (program != NULL) {
-            uint64_t of_round = run.round > 0 ? run.ns * (uint64_t)run.round / (uint64_t)run.requests : run.ns;
-            npa_program_note_time(program, of_round, run.ns * npa_trial_weight());
+            uint64_t of_round = npa_q.run.round > 0 ? npa_q.run.ns * (uint64_t)npa_q.run.round / (uint64_t)npa_q.run.requests : npa_q.run.ns;
+            npa_program_note_time(program, of_round, npa_q.run.ns * (tried ? npa_trial_weight() : 1));
         }
         uint64_t best = npa_program_expected(program); /* kernels': this run may have been disturbed */
-        npa_trial_ran((uint64_t)run.requests, best != 0 ? best : run.ns, npa_program_single(program),
-                      program != NULL ? npa_program_rival(program) : 0);
+        if (tried) {
+            npa_trial_ran((uint64_t)npa_q.run.requests, best != 0 ? best : npa_q.run.ns, npa_program_single(program),
+                          program != NULL ? npa_program_rival(program) : 0);
+        }
     }
     return status;
 }
@@ -446,8 +456,8 @@ static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
 /* The run, which has not begun, goes request by request. */
 static void one_by_one(void)
 {
-    npa_drop_later(run.program);
-    run.program = NULL;
+    npa_drop_later(npa_q.run.program);
+    npa_q.run.program = NULL;
 }
 
 /* To the end, again if somebody wrote meanwhile into what it read. With the lock; needs no GIL.
@@ -463,14 +473,14 @@ static int run_to_end(bool alone, poll_function poll, bool *interrupted)
         status = npa_foreign_settle(alone) < 0 ? -1 : go_on(kinds, poll, interrupted);
     }
     while (status < 0 && npa_copy_lost()) { /* what does not need it runs */
-        if (run.done == 0) {
+        if (npa_q.run.done == 0) {
             one_by_one();
         }
         status = go_on(kinds, poll, interrupted);
     }
     while (status == 0 && npa_foreign_disturbed()) {
-        npa_drop_later(run.program);
-        run.program = NULL, run.done = 0;
+        npa_drop_later(npa_q.run.program);
+        npa_q.run.program = NULL, npa_q.run.done = 0;
         status = npa_foreign_settle(alone) < 0 ? -1 : run_once(kinds, NULL, interrupted);
     }
     if (kinds != NULL) {
@@ -486,31 +496,33 @@ static int run_to_end(bool alone, poll_function poll, bool *interrupted)
 static int run_queue(PyObject *program, int requests, int round, bool alone, poll_function poll,
                      bool *interrupted)
 {
-    if (run.stopped) {
+    if (npa_q.run.stopped) {
         npa_drop_later(program);
     } else {
-        run.program = program, run.requests = requests, run.round = round, run.done = 0;
-        run.bytes_up = npa_count.bytes_up, run.bytes_down = npa_count.bytes_down;
+        npa_q.run.program = program, npa_q.run.requests = requests, npa_q.run.round = round, npa_q.run.done = 0;
+        npa_q.run.bytes_up = npa_count.bytes_up, npa_q.run.bytes_down = npa_count.bytes_down;
         if (npa_losses && npa_lost_pending()) {
             one_by_one(); /* of requests that share a kernel some may need it */
         }
     }
-    npa_turn_expect(npa_program_expected((npa_program *)run.program));
+    if (!npa_flying()) {
+        npa_turn_expect(npa_program_expected((npa_program *)npa_q.run.program));
+    }
     int status = run_to_end(alone, poll, interrupted);
-    run.failed = status < 0 ? npa_program_request((npa_program *)run.program, run.done) : -1;
-    run.stopped = status != 0 && run.done > 0;
-    if (status != 0 && !run.stopped) {
-        npa_drop_later(run.program);
-        run.program = NULL;
+    npa_q.run.failed = status < 0 ? npa_program_request((npa_program *)npa_q.run.program, npa_q.run.done) : -1;
+    npa_q.run.stopped = status != 0 && npa_q.run.done > 0;
+    if (status != 0 && !npa_q.run.stopped) {
+        npa_drop_later(npa_q.run.program);
+        npa_q.run.program = NULL;
     }
     return status;
 }
 
 static int finish_run(void)
 {
-    PyObject *program = run.program;
-    run.program = NULL;
-    return finish_queue(program, run.requests);
+    PyObject *program = npa_q.run.program;
+    npa_q.run.program = NULL;
+    return finish_queue(program, npa_q.run.requests);
 }
 
 /* All that is pending, a run that stopped may have been for a part of it. Where there is no GIL, or
@@ -520,6 +532,12 @@ static bool run_everything(npa_program *program)
     bool interrupted = false;
     npa_collect_dead(); /* their pages serve the results */
     while (npa_q.nrequests > 0) {
+        if (!npa_await_makers()) {
+            return false;
+        }
+        if (npa_q.nrequests == 0) {
+            break; /* somebody else ran it meanwhile */
+        }
         if (run_queue((PyObject *)program, npa_q.nrequests, 0, false, NULL, &interrupted) != 0) {
             return false;
         }
@@ -529,15 +547,20 @@ static bool run_everything(npa_program *program)
     return true;
 }
 
+bool npa_run_loops(void) { return run_everything(NULL); }
+
 /* On the evaluator's thread: what is pending, as a touch needs it; by its program where one is known,
  * see touched.c. False: out of memory. */
 static bool run_touched(void)
 {
+    if (!npa_await_makers()) {
+        return false;
+    }
     npa_count.fault_evaluations++;
     npa_turn_begin();
     npa_collect_dead(); /* the key says who is */
-    npa_program *program = run.stopped ? NULL : npa_touched_find();
-    bool begun = !run.stopped;
+    npa_program *program = npa_q.run.stopped ? NULL : npa_touched_find(npa_q.nrequests);
+    bool begun = !npa_q.run.stopped;
     int requests = npa_q.nrequests;
     if (npa_profiling) {
         npa_profile_touch();
@@ -552,9 +575,9 @@ static bool run_touched(void)
         npa_profile_touched(ns);
     }
     if (done && begun) {
-        npa_touched_ran(program != NULL, run.ns);
+        npa_touched_ran(program != NULL, npa_q.run.ns);
     }
-    announce_garbage();
+    npa_announce_garbage();
     npa_turn_end();
     return done;
 }
@@ -576,11 +599,13 @@ void npa_serve_fault(npa_range *range)
 {
     npa_lock_native();
     npa_buffer *b = range->buffer;
-    if (b != NULL && b->index >= 0 && npa_q.nrequests > 0) { /* written, or must not change */
+    if (b != NULL && b->index >= 0 && npa_waiting()) { /* written, or must not change */
         if (range->sealed) {
             npa_patience_tried(&b->patience);
         }
-        if (!run_touched()) {
+        bool done = npa_await_flights(b);
+        b = range->buffer;
+        if (!done || (b != NULL && b->index >= 0 && npa_q.nrequests > 0 && !run_touched())) {
             no_memory();
         }
         b = range->buffer;
@@ -615,7 +640,11 @@ void npa_serve_write(const void *address)
 {
     npa_lock_native();
     npa_watch *w = npa_watch_around(address, (const char *)address + 1);
-    if (w != NULL && npa_watch_held(w)) {
+    bool done = w == NULL || npa_await_watch(w);
+    w = npa_watch_around(address, (const char *)address + 1);
+    if (!done) {
+        no_memory();
+    } else if (w != NULL && npa_watch_held(w)) {
         npa_patience before = w->patience;
         if (run_touched()) {
             w->patience = before; /* once, though its ends may have been found changed too */
@@ -643,11 +672,11 @@ void npa_queue_withdraw(uint64_t serial)
 {
     npa_lock();
     int last = npa_q.nrequests - 1;
-    bool single = npa_program_single((npa_program *)run.program);
-    if (generation == serial && last >= 0 && !(run.stopped && (!single || run.done > last))) {
+    bool single = npa_program_single((npa_program *)npa_q.run.program);
+    if (npa_q.generation == serial && last >= 0 && !(npa_q.run.stopped && (!single || npa_q.run.done > last))) {
         npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[last]);
         npa_q.nrequests = last, npa_q.used = npa_q.at[last];
-        run.requests = run.requests < last ? run.requests : last;
+        npa_q.run.requests = npa_q.run.requests < last ? npa_q.run.requests : last;
         npa_trim_scopes();
         npa_drop_later(r->code), npa_drop_later(r->globals);
         for (int k = r->nin; k < r->nin + r->nout; k++) {
@@ -656,7 +685,7 @@ void npa_queue_withdraw(uint64_t serial)
         for (int i = 0; i < last; i++) {
             mark_pending((npa_request *)(npa_q.arena + npa_q.at[i]));
         }
-        generation++;
+        change();
         if (last == 0) {
             finish_queue(NULL, 0);
         }
@@ -667,6 +696,7 @@ void npa_queue_withdraw(uint64_t serial)
 void npa_flush_natively(void)
 {
     npa_lock();
+    npa_await_flights(NULL);
     run_everything(NULL);
     npa_unlock();
 }
@@ -714,31 +744,27 @@ PyObject *npa_pending_now(PyObject *module, PyObject *nothing)
 /* Fewer requests are one program, whatever they are; a run of a loop has so many rounds, or requests. */
 enum { LEAST_LOOPED = 64, LEAST_ROUNDS = 3, BITTEN_ROUNDS = 4, BITTEN = 256, LEAST_COMPARED = 16 };
 
-/* What is left of the loop that the queue ends with, while this is its generation. cut: its rounds run one
- * by one if there is code for them. Note [Boundaries] in boundary.c */
-static struct { uint64_t generation; npa_loop loop; bool cut; } known;
-
 /* How many requests it takes until a loop is looked for. */
-static int next_look = LEAST_LOOPED;
+static int next_look(void) { return npa_q.looked > 0 ? npa_q.looked : LEAST_LOOPED; }
 
 static bool is_full(void) { return npa_q.nrequests >= npa_queue_limit || npa_q.fresh_bytes > npa_memory_limit; }
-bool npa_over_limit(void) { return npa_q.nrequests >= next_look || is_full(); }
-static bool is_known(void) { return known.generation == generation; }
+bool npa_over_limit(void) { return npa_q.nrequests >= next_look() || is_full(); }
+static bool is_known(void) { return npa_q.known.generation == npa_q.generation; }
 
 /* A run that a limit forces goes on while there are two rounds: the last one may show more than others. */
 static bool goes_on(bool rounds)
 {
     return !rounds || npa_over_limit() ||
-           (is_known() && known.cut && known.loop.start == 0 && known.loop.rounds > 1);
+           (is_known() && npa_q.known.cut && npa_q.known.loop.start == 0 && npa_q.known.loop.rounds > 1);
 }
 
 static void find_loop(bool rounds)
 {
     int n = npa_q.nrequests;
     bool long_enough = n >= LEAST_LOOPED && !npa_match_inside() && !npa_check_mode;
-    known.generation = generation;
-    known.loop = long_enough || (rounds && !npa_check_mode) ? npa_loop_find() : (npa_loop){0};
-    known.cut = long_enough && known.loop.rounds >= LEAST_ROUNDS;
+    npa_q.known.generation = npa_q.generation;
+    npa_q.known.loop = long_enough || (rounds && !npa_check_mode) ? npa_loop_find() : (npa_loop){0};
+    npa_q.known.cut = long_enough && npa_q.known.loop.rounds >= LEAST_ROUNDS;
 }
 
 /* How many requests run next; *round > 0: those are of a loop with so many a round, of which one runs if
@@ -747,28 +773,28 @@ static void find_loop(bool rounds)
 static int next_to_run(bool rounds, int *round)
 {
     *round = 0;
-    if (npa_q.urgent || run.stopped) {
+    if (npa_q.urgent || npa_q.run.stopped) {
         return npa_q.nrequests;
     }
     if (!is_known()) {
         find_loop(rounds);
     }
-    npa_loop *loop = &known.loop;
-    if (known.cut && loop->start > 0) {
+    npa_loop *loop = &npa_q.known.loop;
+    if (npa_q.known.cut && loop->start > 0) {
         return loop->start;
     }
-    if (rounds && !known.cut && !is_full()) {
-        next_look *= 2;
+    if (rounds && !npa_q.known.cut && !is_full()) {
+        npa_q.looked = 2 * next_look();
         return 0;
     }
-    *round = known.cut && loop->rounds > 1 ? loop->period : 0;
+    *round = npa_q.known.cut && loop->rounds > 1 ? loop->period : 0;
     return rounds && loop->rounds > 0 ? loop->start + loop->rounds * loop->period : npa_q.nrequests;
 }
 
 /* How many requests of rounds show what a round takes block by block, in chains as long as they may be. */
 static int to_compare(int period)
 {
-    int least = 2 * period < LEAST_COMPARED ? LEAST_COMPARED / period : 2, left = known.loop.rounds - 1;
+    int least = 2 * period < LEAST_COMPARED ? LEAST_COMPARED / period : 2, left = npa_q.known.loop.rounds - 1;
     return period * (least < left ? least : left);
 }
 
@@ -776,19 +802,19 @@ static int to_compare(int period)
  * 0. before: the generation until then. */
 static void note_ran(int requests, int period, bool compiled, uint64_t before)
 {
-    npa_loop *loop = &known.loop;
+    npa_loop *loop = &npa_q.known.loop;
     bool first = loop->start > 0 && requests == loop->start;
     bool some = loop->start == 0 && requests < loop->rounds * loop->period && requests % loop->period == 0;
-    if (known.generation == before && known.cut && (first || some)) {
+    if (npa_q.known.generation == before && npa_q.known.cut && (first || some)) {
         loop->rounds -= some ? requests / loop->period : 0;
         loop->start = 0;
-        known.generation = generation;
+        npa_q.known.generation = npa_q.generation;
     }
     if (period > 0) {
         int least = compiled ? LEAST_LOOPED : BITTEN;
-        next_look = BITTEN_ROUNDS * period > least ? BITTEN_ROUNDS * period : least;
+        npa_q.looked = BITTEN_ROUNDS * period > least ? BITTEN_ROUNDS * period : least;
     } else if (npa_q.nrequests == 0) {
-        next_look = LEAST_LOOPED;
+        npa_q.looked = LEAST_LOOPED;
     }
 }
 
@@ -826,7 +852,7 @@ static void set_error(void)
         npa_shortage_tell(&(npa_shortage){.rule = NULL});
     } else {
         npa_lock();
-        npa_shortage found = run.failed < 0 ? unseen : npa_shortage_of(&npa_q, run.failed, npa_q.nrequests);
+        npa_shortage found = npa_q.run.failed < 0 ? npa_q.run.unseen : npa_shortage_of(&npa_q, npa_q.run.failed, npa_q.nrequests);
         Py_XINCREF(found.rule != NULL ? found.code : NULL); /* it is in the queue, or in the history */
         npa_unlock();
         npa_shortage_error(&found);
@@ -838,7 +864,10 @@ static int flush_queue(bool rounds)
 {
     while (npa_q.nrequests > 0 && goes_on(rounds)) {
         uint64_t backend = npa_backend_here();
-        if (!run.stopped && npa_hush_unseen() < 0) {
+        if (npa_flights > 0 && npa_join_makers() < 0) {
+            return -1;
+        }
+        if (!npa_q.run.stopped && npa_hush_unseen() < 0) {
             return fail();
         }
         npa_lock();
@@ -847,8 +876,8 @@ static int flush_queue(bool rounds)
             break;
         }
         npa_collect_dead();
-        uint64_t seen = generation;
-        bool going_on = run.stopped || npa_until_loops();
+        uint64_t seen = npa_q.generation;
+        bool going_on = npa_q.run.stopped || npa_until_loops();
         int round, requests = next_to_run(rounds, &round);
         if (requests == 0) {
             npa_unlock();
@@ -874,7 +903,7 @@ static int flush_queue(bool rounds)
             Py_CLEAR(program);
         }
         npa_lock();
-        if (generation != seen) { /* somebody else ran or added requests: the plan is kept for its own */
+        if (npa_q.generation != seen) { /* somebody else ran or added requests: the plan is kept for its own */
             npa_unlock();
             Py_XDECREF(program), Py_XDECREF(pending);
             continue;
@@ -898,7 +927,7 @@ static int flush_queue(bool rounds)
                 npa_contents_copy(&results, true);
             }
             if (compared) {
-                npa_program_note_rival((npa_program *)program, run.ns * (uint64_t)round / (uint64_t)requests);
+                npa_program_note_rival((npa_program *)program, npa_q.run.ns * (uint64_t)round / (uint64_t)requests);
             }
             status = finish_run();
             note_ran(requests, round, compiled, seen);
@@ -939,6 +968,113 @@ static int flush_queue(bool rounds)
     return npa_issue_warnings();
 }
 
+/* The first of them, whose program is known, has no GIL to ask for another; the others are looked up. */
+int npa_run_known(PyObject *program, poll_function poll)
+{
+    for (bool first = true; npa_q.nrequests > 0; first = false) {
+        bool interrupted = false;
+        npa_collect_dead();
+        uint64_t seen = npa_q.generation;
+        int round, requests = next_to_run(false, &round);
+        if (!first) {
+            program = (PyObject *)npa_touched_find(round > 0 ? round : requests);
+        }
+        bool compiled = !npa_program_single((npa_program *)program);
+        requests = round > 0 && compiled ? round : requests;
+        int status = run_queue(program, requests, compiled ? 0 : round, false, poll, &interrupted);
+        if (status != 0) {
+            return status;
+        }
+        if (!first) {
+            npa_touched_ran(program != NULL, npa_q.run.ns);
+        }
+        finish_run(); /* what can't be shown stays hidden: who looks at it is told */
+        note_ran(requests, round, compiled, seen);
+    }
+    return 0;
+}
+
+/* Handing a run over to a thread takes as long as this. */
+enum { HANDED_NS = 100000 };
+
+/* Whether this program of the first requests may run without Python, beside the program. */
+static bool may_fly(const npa_program *program, int requests)
+{
+    bool whole = requests == npa_q.nrequests;
+    uint64_t expected = npa_program_expected(program);
+    return !(program != NULL && npa_program_foreign(program)) && (whole || npa_stores == NULL) &&
+           !(whole && expected > 0 && expected < HANDED_NS);
+}
+
+/* The program of what is recorded first, or NULL: that of NumPy's loops. *seen: for this generation. */
+static int plan_first(PyObject **program, int *requests, uint64_t *seen)
+{
+    PyObject *pending = NULL;
+    uint64_t backend = npa_backend_here();
+    int round;
+    npa_lock();
+    npa_collect_dead();
+    *seen = npa_q.generation, *program = NULL;
+    *requests = npa_q.nrequests > 0 ? next_to_run(false, &round) : 0;
+    if (*requests > 0) {
+        *requests = round > 0 ? round : *requests;
+        find_program(*requests, backend, false, program, &pending);
+    }
+    npa_unlock();
+    if (*program == NULL && pending != NULL) {
+        *program = npa_plan(pending, NULL);
+    }
+    Py_XDECREF(pending);
+    if (*program == NULL && *requests > 0) {
+        return -1;
+    }
+    if (*program == Py_None) {
+        Py_CLEAR(*program);
+    }
+    return 0;
+}
+
+static int launch(uint64_t *flight)
+{
+    *flight = 0;
+    while (npa_q.nrequests > 0) {
+        PyObject *program;
+        int requests;
+        uint64_t seen;
+        if (!npa_flights_may() || npa_q.urgent || npa_q.run.stopped) {
+            return npa_flush_recorded();
+        }
+        if (npa_hush_unseen() < 0 || npa_flights_room() < 0 || plan_first(&program, &requests, &seen) < 0) {
+            return -1;
+        }
+        npa_lock();
+        bool same = requests > 0 && npa_q.generation == seen;
+        bool flies = same && may_fly((npa_program *)program, requests);
+        *flight = flies ? npa_flight_begin(program) : 0;
+        if (*flight != 0) { /* what is recorded now is another queue */
+            npa_q.serial = next_serial();
+            change();
+        }
+        npa_unlock();
+        if (*flight != 0) {
+            return 0;
+        }
+        Py_XDECREF(program);
+        if (same) {
+            return npa_flush_recorded();
+        }
+    }
+    return 0;
+}
+
+int npa_launch_recorded(uint64_t *flight)
+{
+    npa_suspended++;
+    int status = launch(flight);
+    npa_suspended--;
+    return status;
+}
+
 /* What runs here of Python is ours: its arrays are NumPy's. */
 static int suspended_flush(bool rounds)
 {
@@ -956,7 +1092,13 @@ static int suspended_flush(bool rounds)
     return status;
 }
 
-int npa_flush(void) { return suspended_flush(false); }
+int npa_flush_recorded(void) { return suspended_flush(false); }
+int npa_flush(void)
+{
+    int status = npa_flush_recorded();
+    return status < 0 || npa_flights == 0 ? status : npa_flights_join(-1);
+}
+
 int npa_flush_rounds(void)
 {
     if (!npa_over_limit()) {
@@ -1000,7 +1142,7 @@ static bool away(PyArrayObject *array)
 /* It may be written: what reads it has run. */
 static int open_sealed(npa_buffer *b)
 {
-    if (npa_q.nrequests > 0 && b->index >= 0 && npa_flush() < 0) {
+    if (npa_q.nrequests > 0 && b->index >= 0 && npa_flush_recorded() < 0) {
         return -1;
     }
     npa_lock();
@@ -1014,10 +1156,14 @@ int npa_touch(PyArrayObject *array, bool write)
     if (npa_sections > 0 && npa_section_stop(array, NULL) < 0) {
         return -1;
     }
+    npa_buffer *b = npa_buffer_of(array);
+    if (npa_flights > 0 &&
+        (b != NULL ? npa_flights_let_go(b, write || away(array)) : write ? npa_flights_let_go_of(array) : 0) < 0) {
+        return -1;
+    }
     if (away(array) && show(array, write) < 0) {
         return -1;
     }
-    npa_buffer *b = npa_buffer_of(array);
     if (write && b != NULL && b->range->sealed && open_sealed(b) < 0) {
         return -1;
     }
@@ -1029,7 +1175,7 @@ int npa_touch(PyArrayObject *array, bool write)
         if (!b->pending && (b->index < 0 || !(write || hidden))) {
             return 0;
         }
-        return npa_flush() < 0 || (away(array) && show(array, write) < 0) ? -1 : 0;
+        return npa_flush_recorded() < 0 || (away(array) && show(array, write) < 0) ? -1 : 0;
     }
     if (!write) {
         return 0;
@@ -1037,7 +1183,7 @@ int npa_touch(PyArrayObject *array, bool write)
     npa_lock();
     bool waits = npa_foreign_waits(array);
     npa_unlock();
-    return waits ? npa_flush() : 0;
+    return waits ? npa_flush_recorded() : 0;
 }
 
 /* --------------------------------------------------------------------------- for Python */
@@ -1052,11 +1198,20 @@ void npa_note_home(uint64_t serial, uint64_t ns)
 
 PyObject *npa_history_entry(uint64_t serial)
 {
-    npa_flush_record *h = &history[serial % HISTORY];
-    if (npa_q.serial == 0 || h->serial != serial || h->sites == NULL) {
+    npa_lock(); /* a run in flight may end meanwhile */
+    npa_flush_record found = history[serial % HISTORY], *h = &found;
+    bool known = npa_q.serial != 0 && h->serial == serial && h->sites != NULL;
+    h->sites = known ? malloc(sizeof *h->sites * (size_t)h->n + 1) : NULL;
+    for (int i = 0; h->sites != NULL && i < h->n; i++) {
+        h->sites[i] = history[serial % HISTORY].sites[i];
+        Py_XINCREF(h->sites[i].code);
+    }
+    Py_XINCREF(known ? h->program : NULL);
+    npa_unlock();
+    if (!known) {
         Py_RETURN_NONE;
     }
-    PyObject *sites = PyList_New(h->n);
+    PyObject *sites = h->sites != NULL ? PyList_New(h->n) : PyErr_NoMemory();
     for (int i = 0; sites != NULL && i < h->n; i++) {
         struct site *s = &h->sites[i];
         PyObject *item = Py_BuildValue("(OOi)", s->rule->name, s->code ? s->code : Py_None,
@@ -1067,10 +1222,16 @@ PyObject *npa_history_entry(uint64_t serial)
         }
         PyList_SET_ITEM(sites, i, item);
     }
-    return sites == NULL ? NULL
-                         : Py_BuildValue("(KON(KK))", (unsigned long long)h->serial,
-                                         h->program ? h->program : Py_None, sites,
-                                         (unsigned long long)h->bytes_up,
-                                         (unsigned long long)h->bytes_down);
+    for (int i = 0; h->sites != NULL && i < h->n; i++) {
+        Py_XDECREF(h->sites[i].code);
+    }
+    free(h->sites);
+    PyObject *entry = sites == NULL ? NULL
+                                    : Py_BuildValue("(KON(KK))", (unsigned long long)h->serial,
+                                                    h->program ? h->program : Py_None, sites,
+                                                    (unsigned long long)h->bytes_up,
+                                                    (unsigned long long)h->bytes_down);
+    Py_XDECREF(h->program);
+    return entry;
 }
 

@@ -691,5 +691,10 @@ int npa_fold_request(npa_queue *q, npa_request *r)
                       .initial = r->initial ? (const char *)npa_operand_at(r, 1)->at : NULL,
                       .out = address(q, out)};
     bool found = of.in != NULL && of.out != NULL && (mask == NULL || of.mask != NULL);
-    return found ? npa_fold(&of) : -1;
+    if (found) {
+        npa_compute_begin();
+    }
+    int status = found ? npa_fold(&of) : -1;
+    npa_compute_end();
+    return status;
 }

@@ -124,16 +124,16 @@ static npa_buffer *copy_of(char *low, size_t size)
     return b;
 }
 
-/* The block in the queue that contains these bytes; *clash: one that does in part. */
+/* The block in the queue, or of a run in flight, that contains these bytes; *clash: one that does in part. */
 static npa_buffer *block_in_queue(const char *low, const char *high, bool *clash)
 {
-    for (npa_buffer *b = npa_q.foreign; b != NULL; b = b->next) {
-        if (b->source == NULL && low < b->base + b->size && b->base < high) {
-            *clash = low < b->base || high > b->base + b->size;
-            return b;
-        }
+    npa_buffer *b = npa_q.foreign;
+    while (b != NULL && (b->source != NULL || low >= b->base + b->size || b->base >= high)) {
+        b = b->next;
     }
-    return NULL;
+    b = b == NULL && npa_flights > 0 ? npa_flights_block(low, high) : b;
+    *clash = b != NULL && (low < b->base || high > b->base + b->size);
+    return b;
 }
 
 static npa_buffer *new_block(PyArrayObject *root, char *low, char *high)
@@ -151,9 +151,11 @@ static npa_buffer *new_block(PyArrayObject *root, char *low, char *high)
 /* It is in the queue from now on, if it was not. */
 static npa_buffer *entered(npa_buffer *b, bool (*enqueue)(npa_buffer *))
 {
-    if (b != NULL && b->index < 0) {
+    if (b != NULL && (b->index < 0 || b->index == NPA_IN_FLIGHT)) {
         if (!enqueue(b)) {
-            npa_foreign_end(b);
+            if (b->index < 0) {
+                npa_foreign_end(b);
+            }
             return NULL;
         }
         b->next = npa_q.foreign, npa_q.foreign = b;
@@ -187,24 +189,20 @@ npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_
         low = whole ? low : first, high = whole ? high : last;
         b = copy_of(low, (size_t)(high - low));
     } else if (b != NULL) {
-        return clash || stale ? NULL : b;
+        return clash || stale ? NULL : entered(b, enqueue);
     } else {
         b = new_block(root, low, high);
     }
     return entered(b, enqueue);
 }
 
-/* Whether a request in the queue names memory that `a` shows; copies don't count. With the lock. */
+/* Whether a request that has not run names memory that `a` shows; copies don't count. With the lock. */
 bool npa_foreign_waits(PyArrayObject *a)
 {
     char *low, *high;
+    bool clash;
     npa_extent(a, &low, &high);
-    for (npa_buffer *b = npa_q.foreign; b != NULL; b = b->next) {
-        if (b->source == NULL && low < b->base + b->size && b->base < high) {
-            return true;
-        }
-    }
-    return false;
+    return block_in_queue(low, high, &clash) != NULL;
 }
 
 /* --------------------------------------------------------------------------- while pending */
@@ -221,8 +219,8 @@ bool npa_hold(npa_buffer *b, PyArrayObject *a)
     if (b->source != NULL || b->constant) {
         return true;
     }
-    if (b->range != NULL) {
-        return b->fresh || b->range->work != b->range->home || (!b->exported && keep(b));
+    if (b->range != NULL) { /* what a run in flight uses is hidden or sealed already */
+        return b->fresh || b->flights > 0 || b->range->work != b->range->home || (!b->exported && keep(b));
     }
     npa_watch *w = b->watch;
     if (w == NULL || !npa_guard_on || w->exported || exports_unknown || !npa_patience_left(&w->patience)) {
@@ -250,10 +248,20 @@ static bool is_as_it_was(const npa_buffer *b)
            !npa_watch_changed(b->watch);
 }
 
+/* From the number *at on, the next buffer of this thread's queue that is not ours; NULL: there is none. */
+static npa_buffer *next_foreign(int *at)
+{
+    while (*at < npa_q.nbuffers && npa_q.buffers[*at]->range != NULL) {
+        ++*at;
+    }
+    return *at < npa_q.nbuffers ? npa_q.buffers[(*at)++] : NULL;
+}
+
 bool npa_foreign_disturbed(void)
 {
     bool as_it_was = true;
-    for (npa_buffer *b = npa_q.foreign; b != NULL && npa_q.repeatable; b = b->next) {
+    int at = 0;
+    for (npa_buffer *b; npa_q.repeatable && (b = next_foreign(&at)) != NULL;) {
         as_it_was &= is_as_it_was(b);
     }
     return !as_it_was;
@@ -262,8 +270,9 @@ bool npa_foreign_disturbed(void)
 int npa_foreign_settle(bool alone)
 {
     bool only_once = !alone && overwrites();
+    int at = 0;
     npa_q.repeatable = false;
-    for (npa_buffer *b = npa_q.foreign; b != NULL; b = b->next) {
+    for (npa_buffer *b; (b = next_foreign(&at)) != NULL;) {
         if (b->watch == NULL) {
             continue;
         }
@@ -289,6 +298,16 @@ int npa_foreign_settle(bool alone)
     return 0;
 }
 
+/* A block of which one buffer stays must not be released by another. */
+static bool is_watched_otherwise(const npa_buffer *b)
+{
+    npa_buffer *other = npa_recorded.foreign;
+    while (other != NULL && (other == b || other->watch != b->watch)) {
+        other = other->next;
+    }
+    return other != NULL || (npa_flights > 0 && npa_flights_watch(b->watch, b));
+}
+
 void npa_foreign_end(npa_buffer *b)
 {
     if (b->source != NULL) {
@@ -297,7 +316,7 @@ void npa_foreign_end(npa_buffer *b)
     if (b->replaced != NULL) {
         munmap(b->replaced, b->watch->size);
     }
-    if (b->watch != NULL) {
+    if (b->watch != NULL && !is_watched_otherwise(b)) {
         npa_watch_release(b->watch);
     }
     free(b);

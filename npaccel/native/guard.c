@@ -54,6 +54,7 @@ THREAD_LOCAL int repeats;
 THREAD_LOCAL const void *chained_address;
 THREAD_LOCAL int64_t chained_at; /* when the last of them returned */
 THREAD_LOCAL int returns;        /* how often they did so in vain */
+THREAD_LOCAL bool never_waits;   /* see npa_guard_never_waits */
 THREAD_LOCAL int chained;          /* handlers before ours that are running on this thread, */
 THREAD_LOCAL uintptr_t chain_base; /* called from a frame at this place */
 
@@ -264,7 +265,7 @@ is_stuck(const void *address)
 static bool
 may_not_wait(int evaluator)
 {
-    return (evaluator > 0 && evaluator == thread_id()) || npa_pool_on_worker();
+    return never_waits || (evaluator > 0 && evaluator == thread_id()) || npa_pool_on_worker();
 }
 
 /* Whether the write should be repeated. */
@@ -465,6 +466,12 @@ bool
 npa_guard_evaluates(void)
 {
     return atomic_load(&guard.evaluator) == thread_id();
+}
+
+void
+npa_guard_never_waits(void)
+{
+    never_waits = true;
 }
 
 uint64_t

@@ -136,9 +136,9 @@ PyObject *npa_words_with(const npa_queue *q, const uint64_t *states, int nbuffer
 
 uint64_t npa_key_state(const npa_buffer *b)
 {
-    bool dead = atomic_load(&b->dead) && !b->later;
+    bool dead = atomic_load(&b->dead) && !b->later, made = b->maker != NULL && b->maker != &npa_q;
     return (uint64_t)b->size << NPA_STATE_BITS | (b->range != NULL ? NPA_OWNED : 0) |
-           (b->fresh ? NPA_FRESH : 0) | (dead ? NPA_DEAD : 0);
+           (b->fresh && !made ? NPA_FRESH : 0) | /* made: it is, before what this is the key of runs */ (dead ? NPA_DEAD : 0);
 }
 
 bool npa_new_key(int requests, uint64_t backend, npa_key *key)

@@ -348,7 +348,7 @@ static bool is_target(npa_request *e, PyArrayObject *out)
     npa_buffer *b = npa_buffer_of(out);
     uint32_t covers = 0;
     int64_t offset;
-    if (b == NULL || b->exported || (!b->pending && !b->fresh) || !PyArray_ISWRITEABLE(out) ||
+    if (b == NULL || b->exported || b->flights > 0 || (!b->pending && !b->fresh) || !PyArray_ISWRITEABLE(out) ||
         PyArray_NDIM(out) != e->ndim || !is_shown_alike(e, o, out, &covers) ||
         memcmp(PyArray_DIMS(out), e->shape, sizeof(npy_intp) * e->ndim) != 0) {
         return false;

@@ -537,9 +537,12 @@ static PyObject *py_serial(PyObject *self, PyObject *o)
     if (a == NULL) {
         return PyErr_Occurred() ? NULL : PyLong_FromUnsignedLongLong(npa_q.serial);
     }
+    npa_lock();
     npa_buffer *b = npa_buffer_of(a);
-    return b == NULL ? Py_NewRef(Py_None)
-                     : PyLong_FromUnsignedLongLong(b->pending ? npa_q.serial : b->serial);
+    npa_queue *q = b != NULL && b->maker != NULL ? b->maker : &npa_q;
+    unsigned long long serial = b == NULL ? 0 : b->pending ? q->serial : b->serial;
+    npa_unlock();
+    return b == NULL ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(serial);
 }
 
 /* -------------------------------------------------------------------------------- settings */
@@ -754,6 +757,12 @@ static PyMethodDef methods[] = {
     {"is_pending", py_is_pending, METH_O, "Whether a request that writes it has not run yet."},
     {"direct", npa_direct_new, METH_VARARGS, "A method that is NumPy's for small arrays."},
     {"evaluate", py_evaluate, METH_NOARGS, "Run everything pending."},
+    {"launch", npa_launch_py, METH_O, "Have everything pending run from now on."},
+    {"sleep", npa_sleep_py, METH_VARARGS, "Wait until runs in flight are over, or have stopped."},
+    {"wake", npa_wake_py, METH_NOARGS, "Who sleeps until one of several is over looks again."},
+    {"resume", npa_resume_py, METH_O, "Go on with runs that have stopped."},
+    {"issue", npa_issue_py, METH_NOARGS, "Tell what evaluation warned of."},
+    {"flights_end", npa_flights_end_py, METH_O, "No more runs are in flight from now on."},
     {"touch", KEYWORDS(py_touch), METH_VARARGS | METH_KEYWORDS, "Evaluate before others look."},
     {"may_warn", py_may_warn, METH_O, "Whether something pending may; True: without a scope."},
     {"give_scope", py_give_scope, METH_O, "What is pending was recorded under these filters."},

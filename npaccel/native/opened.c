@@ -14,10 +14,13 @@ static int compute(PyArrayObject *a, bool write)
     if (npa_sections > 0 && npa_section_stop(a, NULL) < 0) {
         return -1;
     }
+    if (npa_flights > 0 && b != NULL && npa_flights_let_go(b, write) < 0) {
+        return -1;
+    }
     if (npa_q.nrequests == 0) {
         return npa_warnings_found() ? npa_issue_warnings() : 0;
     }
-    return b != NULL && (b->pending || (write && b->index >= 0)) ? npa_flush() : 0;
+    return b != NULL && (b->pending || (write && b->index >= 0)) ? npa_flush_recorded() : 0;
 }
 
 /* Its first element, with the lock; NULL: it has to be shown. */

@@ -36,6 +36,9 @@ PyObject *npa_place_py(PyObject *module, PyObject *o)
     if (npa_sections > 0 && npa_section_stop(a, NULL) < 0) {
         return NULL;
     }
+    if (npa_flights > 0 && npa_flights_join(-1) < 0) {
+        return NULL;
+    }
     npa_lock();
     npa_buffer *b = npa_buffer_of(a);
     Py_ssize_t index = b != NULL ? b->index : -1;

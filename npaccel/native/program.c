@@ -511,8 +511,8 @@ int npa_program_ready(void) { return PyType_Ready(&npa_program_type); }
 
 /* --------------------------------------------------------------------------------- running */
 
-/* Scratch for a task that can't have its own: once a kernel has begun, it is carried to its end. Of
- * the one evaluation there is at a time. */
+/* Scratch for a task that can't have its own: once a kernel has begun, it is carried to its end. One at a
+ * time uses it. */
 static struct {
     pthread_mutex_t lock;
     char *data;
@@ -521,12 +521,15 @@ static struct {
 
 static bool reserve_spare(size_t bytes)
 {
-    if (spare.size < bytes) {
+    pthread_mutex_lock(&spare.lock);
+    char *larger = spare.size < bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL;
+    if (larger != NULL) {
         free(spare.data);
-        spare.data = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
-        spare.size = spare.data != NULL ? bytes : 0;
+        spare.data = larger, spare.size = bytes;
     }
-    return spare.size >= bytes;
+    bool enough = spare.size >= bytes;
+    pthread_mutex_unlock(&spare.lock);
+    return enough;
 }
 
 /* What one set of arguments is for: the whole domain, or a part of it between cuts. */
@@ -669,11 +672,14 @@ int npa_step_bind(const step *s, npa_queue *q, int64_t *words, char *partials, b
 static void run_finish(const step *s, const int64_t *words, uint32_t *flags)
 {
     int64_t range[4] = {0, s->band, s->parts, 0};
+    pthread_mutex_lock(&spare.lock);
     s->finish(words, range, spare.data, flags);
+    pthread_mutex_unlock(&spare.lock);
 }
 
 /* The host's code: 0, 1 if it was cancelled, or -1: out of memory. */
-static int run_here(step *s, int64_t *words, uint32_t *flags, int (*poll)(void *), void *arg)
+static int run_here(const step *s, int64_t *words, uint32_t *flags, int (*poll)(void *), void *arg,
+                    int64_t *took)
 {
     box whole, *boxes = &whole;
     int64_t tasks = 0, *more = NULL;
@@ -690,7 +696,7 @@ static int run_here(step *s, int64_t *words, uint32_t *flags, int (*poll)(void *
         make_boxes(s, words, boxes, more, &tasks);
     }
     launch l = {.s = s, .boxes = boxes, .nboxes = n, .flags = flags};
-    int status = npa_pool_run_polled(run_task, &l, tasks, poll, arg, &s->took);
+    int status = npa_pool_run_polled(run_task, &l, tasks, poll, arg, took);
     if (more != NULL) {
         free(boxes);
     }
@@ -716,7 +722,7 @@ static void run_part_here(void *context, int64_t *words, const npa_device_grid *
     part.band = grid->band, part.inner = grid->inner;
     part.band_low = grid->band_low, part.inner_low = grid->inner_low;
     part.finish = NULL; /* when all parts are through */
-    run_here(&part, words, r->flags, NULL, NULL);
+    run_here(&part, words, r->flags, NULL, NULL, &part.took);
 }
 
 /* With the host's memory. */
@@ -773,7 +779,7 @@ static void count_run(const step *s, int owner)
 }
 
 /* 0 done, -1 out of memory and nothing done, 1 cancelled. */
-static int run_kernel(const step *s, const step *next, npa_queue *q, uint8_t *kinds,
+static int run_kernel(step *s, const step *next, npa_queue *q, uint8_t *kinds,
                       int (*poll)(void *), void *arg, enum npa_ran *ran)
 {
     int64_t *words = malloc(8 * (size_t)(s->nwords + 2));
@@ -786,7 +792,15 @@ static int run_kernel(const step *s, const step *next, npa_queue *q, uint8_t *ki
     *ran = ready ? run_there(s, next, q, words, partials, flags) : NPA_HOST_MUST;
     bool there = *ran != NPA_HOST_MUST;
     if (there || (ready && npa_step_bind(s, q, words, partials, false) == 0)) {
-        status = there ? 0 : run_here(s, words, flags, poll, arg);
+        int64_t took = s->took; /* others may run it meanwhile */
+        if (!there) {
+            npa_compute_begin();
+            status = run_here(s, words, flags, poll, arg, &took);
+            npa_compute_end();
+            s->took = took;
+        } else {
+            status = 0;
+        }
         for (int i = 0; i < s->nslots; i++) {
             kinds[s->slots[i]] |= (uint8_t)flags[i];
         }
@@ -875,7 +889,11 @@ static int run_chain(npa_program *program, int i, npa_queue *q, uint8_t *kinds)
         npa_chain_drop(chain);
     } else {
         n = npa_chain_length(chain);
-        npa_chain_run(chain, &s->chain_took, kinds);
+        int64_t took = s->chain_took; /* others may run it meanwhile */
+        npa_compute_begin();
+        npa_chain_run(chain, &took, kinds);
+        npa_compute_end();
+        s->chain_took = took;
         npa_count.chained_kernels += (uint64_t)n;
         for (int k = 0; k < n; k++) {
             count_run(&s[k], 0);
@@ -896,7 +914,7 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
                     void *arg, bool *interrupted, int *done)
 {
     for (int i = *done; i < program->nsteps; i++) {
-        const step *s = &program->steps[i];
+        step *s = &program->steps[i];
         *done = i;
         int status = 0, together = run_chain(program, i, q, kinds);
         if (together > 0) {

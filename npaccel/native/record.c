@@ -308,7 +308,7 @@ static int place_all(draft *d, npa_buffer **buffers, int64_t *offsets)
         if (all) {
             npa_run_because(NPA_FULL);
         }
-        if ((all ? npa_flush() : npa_flush_rounds()) < 0) {
+        if ((!all ? npa_flush_rounds() : npa_run_stopped() ? npa_flush_recorded() : npa_flush()) < 0) {
             return -1;
         }
         npa_lock();
@@ -322,6 +322,18 @@ static int place_all(draft *d, npa_buffer **buffers, int64_t *offsets)
                 (buffers[k] = npa_place(d->arrays[k], later, is_only_read(d, k), &offsets[k])) == NULL) {
                 break;
             }
+        }
+        uint64_t flight = 0; /* that uses what is to be written */
+        for (int i = d->nin; i < k && i < d->nin + d->nout && npa_flights > 0; i++) {
+            flight = flight == 0 ? npa_flight_of(buffers[i]) : flight;
+        }
+        if (flight != 0) {
+            npa_unlock();
+            if (npa_flight_join(flight, -1) < 0) {
+                return -1;
+            }
+            attempt--;
+            continue;
         }
         int64_t odd = 0; /* a block may begin between two elements */
         for (int i = 0; i < k; i++) {
@@ -530,7 +542,7 @@ static int enter_in_queue(draft *d, PyObject **results)
     if (now) {
         npa_run_because(urgent || strict ? why : many ? NPA_FULL : NPA_ASKED);
     }
-    if (now && npa_flush() < 0) {
+    if (now && npa_flush_recorded() < 0) {
         if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
             npa_queue_withdraw(serial);
         }

@@ -49,6 +49,11 @@ typedef struct {
     const struct npa_primitive *primitives[NPA_MOST_PRIMITIVES];
 } npa_rule;
 
+typedef struct npa_queue npa_queue;
+
+/* Of a buffer that nothing recorded uses, but runs in flight do. */
+enum { NPA_IN_FLIGHT = INT32_MAX };
+
 /* A block of memory that requests name. Own ones live in a range; foreign ones keep `owner`, or
  * are copies of a small `source`. */
 typedef struct npa_buffer {
@@ -63,12 +68,15 @@ typedef struct npa_buffer {
     npa_patience patience;
     char *replaced;   /* a mapping with the watched block's bytes as they were when first read */
     bool exported;    /* of a range: somebody may have a buffer on it */
-    int32_t index;   /* in the queue, -1 when not there */
+    int32_t index;   /* in the queue that is recorded into; NPA_IN_FLIGHT; -1: nothing uses it */
+    int32_t number;  /* in what is left of a queue, while that is put in order; -1: not there */
+    int32_t flights; /* runs in flight that use it, see flights.c */
+    npa_queue *maker; /* the one of them that writes it */
     bool fresh;      /* no content yet */
     bool unread;     /* written by a queued request, and read by none behind it */
     bool pending;    /* a queued request writes it */
     _Atomic bool dead;
-    bool later;      /* used after the requests that the flush at hand runs */
+    bool later;      /* used after the requests that the flush at hand runs, or by another queue */
     bool gone;       /* dead, and its range given back before the queue's end */
     char *inherited; /* then: where its content lies while the request runs whose output took it */
     uint64_t serial; /* flush that computed it */
@@ -118,7 +126,36 @@ static inline npa_operand *npa_operand_at(npa_request *r, int k)
 }
 static inline int npa_operand_count(const npa_request *r) { return r->nin + r->nout + r->mask; }
 
+/* What memory did not suffice for, see shortage.c. */
 typedef struct {
+    npa_rule *rule; /* NULL: nothing is known but perhaps `bytes` */
+    PyObject *code; /* borrowed */
+    size_t bytes;
+    int lasti, type, ndim, nover;
+    npy_intp shape[NPA_MAX_DIMS], over[NPA_MAX_DIMS]; /* of the result; over which it runs */
+} npa_shortage;
+
+/* A loop that a queue ends with: where its first whole round begins, how many requests one has, how
+ * many there are; 0: none. */
+typedef struct { int start, period, rounds; } npa_loop;
+
+/* The run of a queue that is at hand, or one that stopped, for want of memory or by an interrupt. It goes on
+ * where it stopped and is not begun anew: what it did may have overwritten what it read, or given back
+ * intermediate results. Until it is over nothing is recorded behind it. */
+typedef struct {
+    PyObject *program; /* owned; NULL: request by request */
+    int requests;      /* of the queue, that it is for */
+    int round;         /* of them, that the program is one of a loop's rounds of; 0: it is for all */
+    int done;          /* of its steps, or requests */
+    bool stopped;
+    uint64_t ns; /* that it took, if it ran in one go */
+    uint64_t bytes_up, bytes_down; /* counts of what moved when it began */
+    int failed;  /* the last request that memory did not suffice for */
+    npa_shortage unseen; /* the first result that could not be shown */
+} npa_run;
+
+/* Requests and what they name: what is recorded, or what a run in flight took over (flights.c). */
+struct npa_queue {
     npa_buffer **buffers;
     int nbuffers, buffers_cap;
     char *arena;
@@ -134,7 +171,14 @@ typedef struct {
     bool unread; /* a result died that no request reads, see unseen.c */
     uint64_t serial; /* of the flush to come */
     uint64_t backend; /* that was asked for when the last request was recorded */
-} npa_queue;
+    uint64_t generation; /* of its latest change; no two queues have the same */
+    npa_run run;
+    /* What is left of the loop that it ends with, while this is its generation. cut: its rounds run one by one
+     * if there is code for them. Note [Boundaries] in boundary.c */
+    struct { uint64_t generation; npa_loop loop; bool cut; } known;
+    int looked; /* requests before which no loop is looked for; 0: the least */
+    struct { struct npa_mark *at; int n, cap; } marks; /* see warn.c */
+};
 
 typedef struct npa_program npa_program;
 
@@ -147,7 +191,10 @@ typedef struct {
         downloads, looks, bytes_up, bytes_down, evictions;
 } npa_counters;
 
-extern npa_queue npa_q;
+/* What this thread works on: what is recorded, but while it runs what a run in flight took over. */
+extern npa_queue npa_recorded;
+extern __thread npa_queue *npa_queue_here __attribute__((tls_model("initial-exec")));
+#define npa_q (*npa_queue_here)
 extern npa_counters npa_count;
 extern PyTypeObject *npa_array_type; /* npaccel.Array */
 extern PyTypeObject npa_rule_type, npa_program_type;
@@ -175,6 +222,8 @@ typedef struct {
 void npa_lock(void);
 void npa_unlock(void);
 void npa_lock_native(void); /* from a thread without the GIL */
+void npa_lock_wait(long at_most_ns); /* for what somebody else does with it, as npa_lock_tell says; 0: for ever */
+void npa_lock_tell(void);
 
 /* buffer.c */
 int npa_buffer_init(void);
@@ -466,13 +515,6 @@ void npa_site_of(PyFrameObject *frame, npa_site *site); /* that of a frame, whic
 void npa_internal_prefixes(PyObject *tuple);
 
 /* shortage.c */
-typedef struct {
-    npa_rule *rule; /* NULL: nothing is known but perhaps `bytes` */
-    PyObject *code; /* borrowed */
-    size_t bytes;
-    int lasti, type, ndim, nover;
-    npy_intp shape[NPA_MAX_DIMS], over[NPA_MAX_DIMS]; /* of the result; over which it runs */
-} npa_shortage;
 npa_shortage npa_shortage_of(npa_queue *q, int index, int n);
 void npa_shortage_error(const npa_shortage *s); /* sets MemoryError */
 void npa_shortage_tell(const npa_shortage *s); /* handlers of the error that is set */
@@ -525,7 +567,8 @@ int npa_index_bounds(PyArrayObject *index, npy_intp extent);
 uint64_t npa_queue_commit(npa_request *r); /* its number */
 uint64_t npa_queue_generation(void); /* the number of its latest change */
 bool npa_over_limit(void);           /* what is pending should run */
-int npa_flush(void);
+int npa_flush(void);          /* all that is pending, and all runs in flight are over */
+int npa_flush_recorded(void); /* what is recorded, and the runs that it needs something of */
 int npa_flush_rounds(void); /* if a limit is reached; perhaps not the last ones, see boundary.c */
 /* A new reference: what the plan hook, or that method of it, has for what is pending. */
 PyObject *npa_plan(PyObject *pending, const char *how);
@@ -539,8 +582,50 @@ void npa_serve_write(const void *address);
 bool npa_run_stopped(void); /* for want of memory or by an interrupt: run to its end, then record */
 void npa_queue_withdraw(uint64_t serial); /* what npa_queue_commit numbered so, as if never recorded */
 void npa_flush_natively(void); /* from where no exception may leave */
+int npa_launch_recorded(uint64_t *flight); /* what is recorded runs from now on; 0: it has run */
+/* Without Python, with the lock: what this thread's queue holds, by known programs; `program`: the first of them, taken
+ * over, or NULL. 0, or -1 out of memory, 1 poll said so; then it is stopped. */
+int npa_run_known(PyObject *program, int (*poll)(void *));
+bool npa_run_loops(void); /* the same by NumPy's loops; false: out of memory */
+void npa_announce_garbage(void);
 PyObject *npa_history_entry(uint64_t serial);
 void npa_note_home(uint64_t serial, uint64_t ns); /* bringing home a result of that flush took so long */
+
+/* flights.c: runs that go on while the program does. */
+extern atomic_int npa_flights; /* how many there are */
+static inline bool npa_waiting(void) { return npa_q.nrequests > 0 || npa_flights > 0; }
+/* With the lock. Everything recorded becomes a run in flight, `program` its first one. 0: no memory, or no thread. */
+uint64_t npa_flight_begin(PyObject *program);
+npa_queue *npa_next_queue(npa_queue *q); /* all there are; of NULL the first one, which is recorded into */
+bool npa_used_elsewhere(const npa_buffer *b); /* by another queue than this thread's */
+void npa_buffer_leave(npa_buffer *b);         /* this thread's queue no longer uses it */
+npa_buffer *npa_flights_block(const char *low, const char *high); /* foreign, that one uses; or NULL */
+bool npa_flights_watch(const npa_watch *w, const npa_buffer *but); /* whether another one has it */
+/* With the GIL, without the lock: 0; -1: an exception; 1: it is not over yet at that time, see npa_seconds. */
+int npa_flight_join(uint64_t flight, double until);
+int npa_flights_join(double until);       /* all there are */
+int npa_flights_let_go(npa_buffer *b, bool write); /* those that make it; that use it, if `write` */
+int npa_flights_let_go_of(PyArrayObject *a); /* the same, of memory that is not ours and is to be written */
+int npa_join_makers(void);                /* what this thread's queue needs of them */
+/* With the lock, which is given back meanwhile, perhaps without the GIL. False: out of memory. */
+bool npa_await_makers(void);
+bool npa_await_flights(const npa_buffer *b); /* those that use it; NULL: all */
+bool npa_await_watch(const npa_watch *w);
+uint64_t npa_flight_of(const npa_buffer *b); /* one that uses it; with the lock */
+bool npa_flights_may(void);  /* they may be begun, here and now */
+int npa_flights_room(void);  /* for one more: 0, or -1 with an exception */
+void npa_flights_forked(void);
+bool npa_flying(void);       /* this thread is one's own */
+void npa_compute_begin(void); /* then others may have the lock until the end; nothing for other threads */
+void npa_compute_end(void);
+void npa_own_blocks(char *memory); /* evaluate.c: of this thread; NULL: the common ones */
+size_t npa_own_blocks_bytes(void);
+PyObject *npa_launch_py(PyObject *module, PyObject *values);
+PyObject *npa_sleep_py(PyObject *module, PyObject *args);
+PyObject *npa_resume_py(PyObject *module, PyObject *flights);
+PyObject *npa_wake_py(PyObject *module, PyObject *nothing);
+PyObject *npa_issue_py(PyObject *module, PyObject *nothing);
+PyObject *npa_flights_end_py(PyObject *module, PyObject *cancel);
 
 /* opened.c: arrays that are read and written at once, by all threads. What lies hidden stays so. */
 enum { NPA_MOST_OPENED = 4 };
@@ -616,8 +701,8 @@ PyObject *npa_rests_find(uint64_t hash);
 PyObject *npa_rest(PyObject *module, PyObject *args);
 PyObject *npa_forget_rests(PyObject *module, PyObject *nothing);
 
-/* touched.c. find and ran: with the lock, on the evaluator's thread */
-npa_program *npa_touched_find(void); /* of what is pending; a reference. NULL: none is known */
+/* touched.c. find and ran: with the lock, on the evaluator's thread, or that of a run in flight */
+npa_program *npa_touched_find(int requests); /* of the first ones; a reference. NULL: none is known */
 void npa_touched_ran(bool program, uint64_t ns);
 bool npa_touched_waits(void); /* something is to be planned */
 int npa_touched_plan(void);   /* with the GIL, without the lock. 0, or -1 with an exception */
@@ -667,9 +752,6 @@ size_t npa_repeated_bytes(PyObject *const *args, Py_ssize_t n); /* of what `repe
 /* bins.c: not recorded, but done. */
 npa_recorder npa_histogram;
 /* boundary.c */
-/* A loop that the queue ends with: where its first whole round begins, how many requests one has, how
- * many there are; 0: none. */
-typedef struct { int start, period, rounds; } npa_loop;
 npa_loop npa_loop_find(void);
 void npa_mark_later(int first);
 void npa_keep_rest(int done);

@@ -89,7 +89,7 @@ static inline bool large(PyObject *o)
     for (int i = 0; i < ndim; i++) {
         bytes *= (size_t)PyArray_DIM(a, i);
     }
-    return ndim > 0 && (bytes >= npa_least || (npa_q.nrequests > 0 && npa_is_pending(a)));
+    return ndim > 0 && (bytes >= npa_least || (npa_waiting() && npa_is_pending(a)));
 }
 
 static inline bool plain(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
@@ -208,7 +208,7 @@ static bool worth(const target *t, PyObject *self, PyObject *const *args, Py_ssi
     case STRIDED:
         return plain(self) && large(self) && !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)self);
     case OTHERS:
-        if (npa_q.nrequests > 0 || npa_least == 0) {
+        if (npa_waiting() || npa_least == 0) {
             return t->on_array ? plain(self) && large(self) : any_large(args, all, true);
         }
         return t->on_array ? plain(self) && any_large(args, all, true)
@@ -365,7 +365,7 @@ static int settle_all(PyObject *const *args, Py_ssize_t n, bool write, bool nest
     for (Py_ssize_t k = 0; k < n; k++) {
         PyObject *o = args[k];
         if (plain(o) || ours(o)) {
-            bool may_wait = npa_q.nrequests > 0 || npa_is_home(PyArray_DATA((PyArrayObject *)o));
+            bool may_wait = npa_waiting() || npa_is_home(PyArray_DATA((PyArrayObject *)o));
             if (may_wait && npa_touch((PyArrayObject *)o, write) < 0) {
                 return -1;
             }
@@ -760,7 +760,7 @@ static PyObject *counted(const call *c, PyObject *reason)
 {
     const target *t = c->t;
     PyObject *result = NULL;
-    if ((t->method && PyArray_Check(c->self) && npa_q.nrequests > 0 &&
+    if ((t->method && PyArray_Check(c->self) && npa_waiting() &&
          npa_touch((PyArrayObject *)c->self, t->writes) < 0) ||
         settle_all(c->args, c->n, t->writes, true) < 0) {
         return NULL;
@@ -1154,7 +1154,7 @@ static inline bool large_key(PyObject *key)
 /* Whether nothing is to be seen to before NumPy reads or writes a plain array. */
 static inline bool quiet(void)
 {
-    return npa_q.nrequests == 0 && npa_sections == 0 && !npa_warnings_found();
+    return !npa_waiting() && npa_sections == 0 && !npa_warnings_found();
 }
 
 /* Sections that are recorded or are blocks: they look at subscripts of plain arrays, too. */

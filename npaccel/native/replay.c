@@ -214,7 +214,7 @@ static int run(npa_replay *r, npa_frame *f)
     npa_copy_lost(); /* what was not told was not needed */
     f->lost = false;
     for (;;) {
-        if (npa_q.nrequests > 0) {
+        if (npa_waiting()) {
             for (int i = 0; i < r->nmembers; i++) {
                 const npa_member *m = &r->members[i];
                 if (npa_frame_buffer(r, f, m->block) == NULL &&

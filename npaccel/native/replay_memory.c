@@ -99,14 +99,14 @@ int npa_frame_inputs_ready(const npa_replay *r, npa_frame *f)
         npa_range *range = npa_range_find(PyArray_DATA(a));
         npa_buffer *own = range != NULL ? range->buffer : NULL;
         if (npa_frame_buffer(r, f, i) != NULL && !npa_section_is_index(r->section, i)) {
-            if (own->index >= 0 && npa_q.nrequests > 0) {
+            if (own->index >= 0 && npa_waiting()) {
                 return 0;
             }
         } else if (own == NULL) {
-            if (b->written && npa_q.nrequests > 0 && npa_foreign_waits(a)) {
+            if (b->written && npa_waiting() && npa_foreign_waits(a)) {
                 return 0;
             }
-        } else if (npa_q.nrequests > 0 && own->index >= 0) {
+        } else if (npa_waiting() && own->index >= 0) {
             if (own->pending || b->written || range->work != range->home) {
                 return 0;
             }

@@ -442,7 +442,7 @@ static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
         PyArrayObject *a = v[k].array;
         if (a != NULL && (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) || PyArray_NDIM(a) == 0 ||
                           PyArray_SIZE(a) == 0 || (size_t)PyArray_NBYTES(a) >= npa_least ||
-                          !npa_small_type(PyArray_DESCR(a)) || (npa_q.nrequests > 0 && npa_is_pending(a)))) {
+                          !npa_small_type(PyArray_DESCR(a)) || (npa_waiting() && npa_is_pending(a)))) {
             return NULL;
         }
     }

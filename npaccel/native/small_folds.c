@@ -345,7 +345,7 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
     target t = {.array = NULL};
     if (ndim == 0 || ndim > NPA_SMALL_DIMS || n == 0 || n > MOST_ELEMENTS || !npa_is_number(type) ||
         (size_t)n * 16 >= npa_least || npa_here != NULL || !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) ||
-        (npa_q.nrequests > 0 && npa_is_pending(a))) {
+        (npa_waiting() && npa_is_pending(a))) {
         return NULL;
     }
     if (how->op == NPA_SUM && type == NPY_BOOL && all_folded(how, a) && !how->keepdims) {

@@ -162,7 +162,7 @@ static bool is_usual(PyObject *o)
     PyArrayObject *a = (PyArrayObject *)o;
     return npa_is_plain(o) && PyArray_NDIM(a) > 0 && PyArray_NDIM(a) <= NPA_SMALL_DIMS &&
            npa_small_type(PyArray_DESCR(a)) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_SIZE(a) > 0 &&
-           PyArray_ISALIGNED(a) && !(npa_q.nrequests > 0 && npa_is_pending(a));
+           PyArray_ISALIGNED(a) && !(npa_waiting() && npa_is_pending(a));
 }
 
 static PyArrayObject *alike(PyArrayObject *a)
@@ -446,7 +446,7 @@ static bool is_vector(PyArrayObject *a)
     npy_intp item = PyArray_ITEMSIZE(a);
     return PyArray_NDIM(a) == 1 && PyArray_DIM(a, 0) > 1 && npa_small_type(PyArray_DESCR(a)) && PyArray_ISALIGNED(a) &&
            PyArray_STRIDE(a, 0) >= item && PyArray_STRIDE(a, 0) % item == 0 &&
-           !(npa_q.nrequests > 0 && npa_is_pending(a));
+           !(npa_waiting() && npa_is_pending(a));
 }
 
 /* The product of two vectors of one type, by the function that NumPy calls for it, perhaps BLAS's. */

@@ -23,7 +23,7 @@ typedef struct {
     uint64_t ns; /* that NumPy's loops took since it was last planned */
 } miss;
 static miss misses[KEYS];
-static miss *here; /* of the run at hand; NULL: its program is known, or not to be looked for */
+static __thread miss *here; /* of the run at hand; NULL: its program is known, or not to be looked for */
 
 static miss *miss_of(uint64_t hash)
 {
@@ -46,7 +46,7 @@ typedef struct {
     uint64_t backend; /* that was asked for */
     uint64_t ns, total_ns; /* that NumPy's loops took: this time, and since it was last planned */
 } note;
-static note running;       /* of the run at hand */
+static __thread note running; /* of the run at hand */
 static note waiting;       /* of one that is over */
 static atomic_bool is_any; /* waiting is set */
 
@@ -57,25 +57,24 @@ static void drop(note *n)
     *n = (note){0};
 }
 
-static void note_requests(note *n, const npa_key *key)
+static void note_requests(note *n, int requests, const npa_key *key)
 {
     *n = (note){.key = malloc(key->size), .key_size = key->size, .backend = npa_q.backend};
-    if (n->key == NULL || !npa_snapshot_take(&n->s, &npa_q, npa_q.nrequests, npa_q.nbuffers, false)) {
+    if (n->key == NULL || !npa_snapshot_take(&n->s, &npa_q, requests, npa_buffers_of(&npa_q, requests), false)) {
         drop(n); /* some other time */
     } else {
         memcpy(n->key, key->bytes, key->size);
     }
 }
 
-npa_program *npa_touched_find(void)
+npa_program *npa_touched_find(int requests)
 {
     npa_key key;
     drop(&running); /* of a run that failed */
     here = NULL;
     /* Elsewhere, after a fork, the stack may be a small one; check mode compares planned runs. */
-    if (npa_check_mode || !npa_guard_evaluates() ||
-        npa_store_of(&npa_q, npa_q.nrequests) != NULL ||
-        !npa_make_key(npa_q.nrequests, npa_q.backend, &key)) {
+    if (npa_check_mode || !(npa_guard_evaluates() || npa_flying()) ||
+        npa_store_of(&npa_q, requests) != NULL || !npa_make_key(requests, npa_q.backend, &key)) {
         return NULL;
     }
     npa_program *program = npa_plans_find(&key);
@@ -91,21 +90,21 @@ npa_program *npa_touched_find(void)
     here->times++;
     bool turn = here->times <= FIRST || here->times % FIRST == 0 || here->ns > PAUSE_NS;
     if (here->times > 1 && turn && waiting.key == NULL) {
-        note_requests(&running, &key);
+        note_requests(&running, requests, &key);
     }
     return NULL;
 }
 
 void npa_touched_ran(bool program, uint64_t ns)
 {
-    npa_count.fault_programs += program;
+    npa_count.fault_programs += program && npa_guard_evaluates();
     npa_count.plan_hits += program;
     if (here != NULL) {
         npa_count.plan_misses++;
         npa_count.fault_misses++;
         here->ns += ns;
     }
-    if (running.key != NULL) {
+    if (running.key != NULL && waiting.key == NULL) {
         waiting = running;
         waiting.ns = ns, waiting.total_ns = here->ns;
         here->ns = 0;

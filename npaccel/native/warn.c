@@ -33,12 +33,8 @@ static struct {
     int n, cap;
 } held;
 
-/* Requests up to `end`, from the end of the mark before, have this scope. */
-typedef struct { int end; PyObject *scope; /* owned; NULL: they can't warn */ } mark;
-static struct {
-    mark *at;
-    int n, cap;
-} marks;
+/* Requests of a queue up to `end`, from the end of the mark before, have this scope. */
+typedef struct npa_mark { int end; PyObject *scope; /* owned; NULL: they can't warn */ } mark;
 
 /* Room for one more. False: out of memory. */
 static bool grow(void **at, int n, int *cap, size_t size)
@@ -72,14 +68,14 @@ static npa_request *request(int i) { return (npa_request *)(npa_q.arena + npa_q.
 void npa_note_warnings(const uint8_t *kinds)
 {
     for (int i = 0, m = 0; i < npa_q.nrequests; i++) {
-        while (m < marks.n && marks.at[m].end <= i) {
+        while (m < npa_q.marks.n && npa_q.marks.at[m].end <= i) {
             m++;
         }
         npa_request *r = request(i);
         int wanted = kinds[i] ? npa_heard(r, kinds[i]) : 0;
         if (wanted && grow((void **)&late.at, late.n, &late.cap, sizeof *late.at)) {
             late.at[late.n++] = (warning){
-                r->rule, r->code, r->globals, m < marks.n ? marks.at[m].scope : NULL, r->lasti,
+                r->rule, r->code, r->globals, m < npa_q.marks.n ? npa_q.marks.at[m].scope : NULL, r->lasti,
                 wanted, r->errstate & 0xff};
             r->code = r->globals = NULL;
         }
@@ -89,10 +85,10 @@ void npa_note_warnings(const uint8_t *kinds)
 PyObject *npa_scope_of(int request)
 {
     int m = 0;
-    while (m < marks.n && marks.at[m].end <= request) {
+    while (m < npa_q.marks.n && npa_q.marks.at[m].end <= request) {
         m++;
     }
-    return m < marks.n ? marks.at[m].scope : NULL;
+    return m < npa_q.marks.n ? npa_q.marks.at[m].scope : NULL;
 }
 
 static void end_scope(PyObject *scope)
@@ -111,20 +107,20 @@ static void end_scope(PyObject *scope)
 void npa_end_scopes(int done)
 {
     int kept = 0;
-    for (int m = 0; m < marks.n; m++) {
-        if (marks.at[m].end > done) {
-            marks.at[kept++] = (mark){marks.at[m].end - done, marks.at[m].scope};
+    for (int m = 0; m < npa_q.marks.n; m++) {
+        if (npa_q.marks.at[m].end > done) {
+            npa_q.marks.at[kept++] = (mark){npa_q.marks.at[m].end - done, npa_q.marks.at[m].scope};
         } else {
-            end_scope(marks.at[m].scope);
+            end_scope(npa_q.marks.at[m].scope);
         }
     }
-    marks.n = kept;
+    npa_q.marks.n = kept;
 }
 
 void npa_trim_scopes(void)
 {
-    for (int m = 0; m < marks.n; m++) {
-        marks.at[m].end = marks.at[m].end < npa_q.nrequests ? marks.at[m].end : npa_q.nrequests;
+    for (int m = 0; m < npa_q.marks.n; m++) {
+        npa_q.marks.at[m].end = npa_q.marks.at[m].end < npa_q.nrequests ? npa_q.marks.at[m].end : npa_q.nrequests;
     }
 }
 
@@ -173,17 +169,17 @@ int npa_issue_warnings(void)
 }
 
 /* Whether requests from the first one on, or warnings that were found, may be heard. */
-static bool may_warn_from(int first)
+static bool may_warn_from(const npa_queue *q, int first)
 {
-    for (int i = first; i < npa_q.nrequests; i++) {
-        if (npa_heard(request(i), 15)) {
+    for (int i = first; i < q->nrequests; i++) {
+        if (npa_heard((npa_request *)(q->arena + q->at[i]), 15)) {
             return true;
         }
     }
     return false;
 }
 
-static int first_unmarked(void) { return marks.n > 0 ? marks.at[marks.n - 1].end : 0; }
+static int first_unmarked(const npa_queue *q) { return q->marks.n > 0 ? q->marks.at[q->marks.n - 1].end : 0; }
 
 bool npa_may_warn(bool without_scope)
 {
@@ -192,26 +188,38 @@ bool npa_may_warn(bool without_scope)
     for (int i = 0; i < late.n; i++) {
         found |= late.at[i].scope == NULL;
     }
-    found = found || may_warn_from(without_scope ? first_unmarked() : 0);
+    for (npa_queue *q = npa_next_queue(NULL); q != NULL && !found; q = npa_next_queue(q)) {
+        found = may_warn_from(q, without_scope ? first_unmarked(q) : 0);
+    }
     npa_unlock();
     return found;
+}
+
+/* Its requests that have none yet are given this scope; there is room. */
+static void mark_rest(npa_queue *q, PyObject *scope)
+{
+    int first = first_unmarked(q);
+    if (first < q->nrequests) {
+        bool wanted = may_warn_from(q, first);
+        q->marks.at[q->marks.n++] = (mark){q->nrequests, wanted ? Py_NewRef(scope) : NULL};
+    }
 }
 
 /* All that has none yet is given this scope. False: out of memory, and nothing was given it. */
 static bool give(PyObject *scope)
 {
-    int first = first_unmarked();
-    bool room = grow((void **)&marks.at, marks.n, &marks.cap, sizeof *marks.at) &&
-                grow((void **)&held.at, held.n, &held.cap, sizeof *held.at);
+    bool room = grow((void **)&held.at, held.n, &held.cap, sizeof *held.at);
+    for (npa_queue *q = npa_next_queue(NULL); q != NULL && room; q = npa_next_queue(q)) {
+        room = grow((void **)&q->marks.at, q->marks.n, &q->marks.cap, sizeof *q->marks.at);
+    }
     for (int i = 0; room && i < late.n; i++) {
         late.at[i].scope = late.at[i].scope ? late.at[i].scope : scope;
     }
     if (room && late.n > 0) {
         held.at[held.n++] = Py_NewRef(scope);
     }
-    if (room && first < npa_q.nrequests) {
-        bool wanted = may_warn_from(first);
-        marks.at[marks.n++] = (mark){npa_q.nrequests, wanted ? Py_NewRef(scope) : NULL};
+    for (npa_queue *q = npa_next_queue(NULL); q != NULL && room; q = npa_next_queue(q)) {
+        mark_rest(q, scope);
     }
     return room;
 }

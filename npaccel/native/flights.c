@@ -1,0 +1,722 @@
+/* flights.c: runs that go on while the program does, on native threads, without Python.
+ *
+ *     recorded ──launch──► a run's own queue ──► thread: kernels without the lock, all between them with it
+ *         │                     │ stops: no memory, Ctrl-C at the end
+ *         ▼                     ▼
+ *     an empty queue       whoever needs it goes on with it, as with what is recorded
+ *
+ * A buffer knows how many runs use it and which one makes it. Note [In flight] */
+#define _GNU_SOURCE
+#include "record.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_RUNNERS = 4, MOST_FLIGHTS = 64, SLICE_NS = 20000000 };
+static const size_t stack_bytes = (size_t)8 << 20;
+
+typedef enum { WAITS, RUNS, STOPPED } state; /* RUNS: a runner has it; STOPPED: whoever has the lock may */
+typedef struct flight flight;
+struct flight {
+    npa_queue q; /* first, see flight_of */
+    uint64_t id;
+    state state;
+    PyObject *program; /* of what runs first; owned */
+    size_t bytes;      /* that its results take */
+    int holders;       /* threads that go on with it, and may not have seen that it is over */
+    bool over;
+    flight *next; /* a younger one */
+};
+
+atomic_int npa_flights;
+static flight *oldest;
+static int runners;          /* threads */
+static int idle;             /* of them, that wait for something to do */
+static bool ended;           /* nothing is begun any more */
+static atomic_int cancelled; /* runs stop where they can */
+static __thread bool flying, apart; /* this thread is a runner; it has given the lock back */
+
+bool npa_flying(void) { return flying; }
+
+void npa_compute_begin(void)
+{
+    if (flying && !apart) {
+        apart = true;
+        npa_unlock();
+    }
+}
+
+void npa_compute_end(void)
+{
+    if (apart) {
+        npa_lock_native();
+        apart = false;
+    }
+}
+
+/* ------------------------------------------------------------------------ with the lock: which */
+
+static flight *flight_of(npa_queue *q) { return (flight *)q; }
+
+static flight *find(uint64_t id)
+{
+    flight *f = oldest;
+    while (f != NULL && f->id != id) {
+        f = f->next;
+    }
+    return f;
+}
+
+npa_queue *npa_next_queue(npa_queue *q)
+{
+    flight *f = q == &npa_recorded ? oldest : q != NULL ? flight_of(q)->next : NULL;
+    return q == NULL ? &npa_recorded : f != NULL ? &f->q : NULL;
+}
+
+static bool uses(const flight *f, const npa_buffer *b)
+{
+    bool found = false;
+    for (int i = 0; i < f->q.nbuffers && !found; i++) {
+        found = f->q.buffers[i] == b;
+    }
+    return found;
+}
+
+uint64_t npa_flight_of(const npa_buffer *b)
+{
+    flight *f = b->flights > 0 ? oldest : NULL;
+    while (f != NULL && !uses(f, b)) {
+        f = f->next;
+    }
+    return f != NULL ? f->id : 0;
+}
+
+npa_buffer *npa_flights_block(const char *low, const char *high)
+{
+    for (flight *f = oldest; f != NULL; f = f->next) {
+        for (int i = 0; i < f->q.nbuffers; i++) {
+            npa_buffer *b = f->q.buffers[i];
+            if (b != NULL && b->range == NULL && !b->gone && b->source == NULL && low < b->base + b->size &&
+                b->base < high) {
+                return b;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* The first run that has such a buffer; but: not this one. */
+static flight *watcher(const npa_watch *w, const npa_buffer *but)
+{
+    for (flight *f = oldest; f != NULL; f = f->next) {
+        for (int i = 0; i < f->q.nbuffers; i++) {
+            npa_buffer *b = f->q.buffers[i];
+            if (b != NULL && b != but && b->range == NULL && b->watch == w) {
+                return f;
+            }
+        }
+    }
+    return NULL;
+}
+
+bool npa_flights_watch(const npa_watch *w, const npa_buffer *but) { return watcher(w, but) != NULL; }
+
+/* The run that makes something that this queue uses; NULL: there is none. */
+static flight *maker_of(const npa_queue *q)
+{
+    for (int i = 0; i < q->nbuffers; i++) {
+        npa_queue *maker = q->buffers[i] != NULL ? q->buffers[i]->maker : NULL;
+        if (maker != NULL && maker != q) {
+            return flight_of(maker);
+        }
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------------- with the lock: running */
+
+static void free_flight(flight *f)
+{
+    free(f->q.buffers), free(f->q.arena), free(f->q.at), free(f->q.marks.at);
+    free(f);
+}
+
+static void note_over(flight *f)
+{
+    flight **at = &oldest;
+    while (*at != f) {
+        at = &(*at)->next;
+    }
+    *at = f->next;
+    f->over = true;
+    npa_drop_later(f->program);
+    atomic_fetch_sub(&npa_flights, 1);
+    if (f->holders == 0) {
+        free_flight(f);
+    }
+}
+
+/* Somebody has worked on it. */
+static void put_down(flight *f)
+{
+    if (!f->over && f->q.nrequests == 0) {
+        note_over(f);
+    } else if (!f->over) {
+        f->state = STOPPED;
+    } else if (f->holders == 0) {
+        free_flight(f);
+    }
+    npa_lock_tell();
+}
+
+static int poll_cancelled(void *unused)
+{
+    (void)unused;
+    return atomic_load_explicit(&cancelled, memory_order_relaxed);
+}
+
+/* The oldest one that needs nothing of another. What needs something of one that stopped stops, too. */
+static flight *pick(bool *waits)
+{
+    flight *found = NULL;
+    *waits = false;
+    for (flight *f = oldest; f != NULL; f = f->next) {
+        flight *maker = f->state == WAITS ? maker_of(&f->q) : NULL;
+        if (maker != NULL && maker->state == STOPPED) {
+            f->state = STOPPED;
+            npa_lock_tell();
+        }
+        *waits |= f->state == WAITS;
+        found = found == NULL && f->state == WAITS && maker == NULL ? f : found;
+    }
+    return found;
+}
+
+static void *run_flights(void *blocks)
+{
+    flight *f;
+    bool waits;
+    flying = true;
+    npa_guard_never_waits();
+    npa_own_blocks(blocks);
+    npa_lock_native();
+    while ((f = pick(&waits)) != NULL || waits) {
+        if (f == NULL) {
+            idle++;
+            npa_lock_wait(0);
+            idle--;
+            continue;
+        }
+        PyObject *program = f->program;
+        f->program = NULL, f->state = RUNS;
+        npa_queue_here = &f->q;
+        npa_run_known(program, poll_cancelled);
+        npa_queue_here = &npa_recorded;
+        put_down(f);
+        npa_announce_garbage();
+    }
+    runners--;
+    npa_lock_tell();
+    npa_unlock();
+    free(blocks);
+    return NULL;
+}
+
+/* Whether there is, or is now, a thread that will run what waits. */
+static bool find_runner(void)
+{
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    int waiting = 0; /* others, that an idle one is there for */
+    for (flight *f = oldest; f != NULL; f = f->next) {
+        waiting += f->state == WAITS;
+    }
+    if (idle > waiting || runners == MOST_RUNNERS) {
+        return true;
+    }
+    char *blocks = aligned_alloc(64, npa_own_blocks_bytes());
+    if (blocks == NULL || pthread_attr_init(&attributes) != 0) {
+        free(blocks);
+        return runners > 0;
+    }
+    pthread_attr_setstacksize(&attributes, stack_bytes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    for (const int *s = (const int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, 0}; *s; s++) {
+        sigdelset(&all, *s); /* crashes are reported as anywhere */
+    }
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(&thread, &attributes, run_flights, blocks) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    runners += started;
+    if (!started) {
+        free(blocks);
+    }
+    return runners > 0;
+}
+
+uint64_t npa_flight_begin(PyObject *program)
+{
+    static uint64_t last;
+    flight *f = calloc(1, sizeof *f), **at = &oldest;
+    if (f == NULL || !find_runner()) {
+        free(f);
+        return 0;
+    }
+    f->q = npa_recorded, f->id = ++last, f->program = program, f->bytes = npa_recorded.fresh_bytes;
+    npa_recorded = (npa_queue){.backend = f->q.backend};
+    f->q.foreign = NULL; /* `next` is for what is recorded */
+    for (int i = 0; i < f->q.nbuffers; i++) {
+        npa_buffer *b = f->q.buffers[i];
+        b->index = NPA_IN_FLIGHT;
+        b->flights++;
+        b->maker = b->pending && b->maker == NULL ? &f->q : b->maker;
+    }
+    while (*at != NULL) {
+        at = &(*at)->next;
+    }
+    *at = f;
+    atomic_fetch_add(&npa_flights, 1);
+    npa_lock_tell();
+    return f->id;
+}
+
+/* -------------------------------------------------- with the lock, waiting without Python */
+
+/* Until it is over. False: it stopped, and memory does not suffice to go on. */
+static bool await(uint64_t id)
+{
+    flight *f;
+    while ((f = find(id)) != NULL) {
+        if (f->state == RUNS || (f->state == WAITS && runners > 0)) {
+            npa_lock_wait(0);
+            continue;
+        }
+        f->holders++;
+        f->state = STOPPED;
+        npa_queue *before = npa_queue_here;
+        npa_queue_here = &f->q;
+        bool done = npa_run_loops();
+        npa_queue_here = before;
+        f->holders--;
+        put_down(f);
+        if (!done) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool npa_await_makers(void)
+{
+    flight *maker;
+    while (npa_flights > 0 && (maker = maker_of(&npa_q)) != NULL) {
+        if (!await(maker->id)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool npa_await_flights(const npa_buffer *b)
+{
+    if (b != NULL) {
+        npa_range *range = b->range;
+        for (uint64_t id; b != NULL && (id = npa_flight_of(b)) != 0; b = range->buffer) {
+            if (!await(id)) {
+                return false;
+            }
+        }
+        return true;
+    }
+    bool all = true;
+    flight *f = oldest;
+    while (f != NULL) { /* those that run are waited for, whatever became of others */
+        uint64_t id = f->id;
+        all &= await(id);
+        for (f = oldest; f != NULL && f->id <= id; f = f->next) {
+        }
+    }
+    while (runners > 0) { /* they are about to end */
+        npa_lock_wait(0);
+    }
+    return all;
+}
+
+bool npa_await_watch(const npa_watch *w)
+{
+    flight *f;
+    while (npa_flights > 0 && (f = watcher(w, NULL)) != NULL) {
+        if (!await(f->id)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------------ with the GIL, waiting */
+
+/* It has stopped: go on with it, as with what is recorded. 0, or -1 with an exception. */
+static int go_on(flight *f)
+{
+    npa_queue *before = npa_queue_here;
+    npa_queue_here = &f->q;
+    int status = npa_flush_recorded();
+    npa_queue_here = before;
+    npa_lock();
+    f->holders--;
+    put_down(f);
+    npa_unlock();
+    return status;
+}
+
+/* Sleep until something has changed, or for a moment, unless it is over. */
+static void wait_for(uint64_t id)
+{
+    npa_lock_native();
+    flight *f = find(id);
+    if (f != NULL && (f->state == RUNS || (f->state == WAITS && runners > 0))) {
+        npa_lock_wait(SLICE_NS);
+    }
+    npa_unlock();
+}
+
+int npa_flight_join(uint64_t id, double until)
+{
+    for (;;) {
+        npa_lock();
+        flight *f = find(id);
+        bool ours = f != NULL && (f->state == STOPPED || (f->state == WAITS && runners == 0));
+        if (ours) {
+            f->state = STOPPED;
+            f->holders++;
+        }
+        npa_unlock();
+        if (f == NULL) {
+            return 0;
+        }
+        if (ours) {
+            if (go_on(f) < 0) {
+                return -1;
+            }
+            continue;
+        }
+        if (until >= 0 && npa_seconds() >= until) {
+            return 1;
+        }
+        Py_BEGIN_ALLOW_THREADS
+        wait_for(id);
+        Py_END_ALLOW_THREADS
+        if (PyErr_CheckSignals() < 0) {
+            return -1;
+        }
+    }
+}
+
+int npa_flights_join(double until)
+{
+    npa_lock();
+    uint64_t last = 0;
+    for (flight *f = oldest; f != NULL; f = f->next) {
+        last = f->id;
+    }
+    npa_unlock();
+    for (;;) {
+        npa_lock();
+        uint64_t id = oldest != NULL && oldest->id <= last ? oldest->id : 0;
+        npa_unlock();
+        int status = id != 0 ? npa_flight_join(id, until) : 0;
+        if (id == 0 || status != 0) {
+            return status;
+        }
+    }
+}
+
+int npa_flights_let_go(npa_buffer *b, bool write)
+{
+    for (;;) {
+        npa_lock();
+        uint64_t id = write                 ? npa_flight_of(b)
+                      : b->maker != NULL ? flight_of(b->maker)->id : 0;
+        npa_unlock();
+        if (id == 0) {
+            return 0;
+        }
+        if (npa_flight_join(id, -1) < 0) {
+            return -1;
+        }
+    }
+}
+
+int npa_flights_let_go_of(PyArrayObject *a)
+{
+    char *low, *high;
+    npa_extent(a, &low, &high);
+    for (;;) {
+        npa_lock();
+        npa_buffer *b = npa_flights_block(low, high);
+        uint64_t id = b != NULL ? npa_flight_of(b) : 0;
+        npa_unlock();
+        if (id == 0) {
+            return 0;
+        }
+        if (npa_flight_join(id, -1) < 0) {
+            return -1;
+        }
+    }
+}
+
+int npa_join_makers(void)
+{
+    for (;;) {
+        npa_lock();
+        flight *maker = maker_of(&npa_q);
+        uint64_t id = maker != NULL ? maker->id : 0;
+        npa_unlock();
+        if (id == 0) {
+            return 0;
+        }
+        if (npa_flight_join(id, -1) < 0) {
+            return -1;
+        }
+    }
+}
+
+bool npa_flights_may(void)
+{
+    return npa_guard_on && !npa_check_mode && !npa_profiling && !ended && npa_here == NULL && npa_sections == 0 &&
+           npa_until < 0 && npa_stops == 0 && npa_stepping == 0 && !npa_losses && !npa_match_inside() &&
+           &npa_q == &npa_recorded;
+}
+
+/* Nobody queues without end: memory is used from when a run begins. */
+int npa_flights_room(void)
+{
+    for (;;) {
+        npa_lock();
+        size_t bytes = npa_recorded.fresh_bytes;
+        int n = 0;
+        for (flight *f = oldest; f != NULL; f = f->next) {
+            bytes += f->bytes, n++;
+        }
+        uint64_t id = n > 0 && (n >= MOST_FLIGHTS || bytes > npa_memory_limit) ? oldest->id : 0;
+        npa_unlock();
+        if (id == 0) {
+            return 0;
+        }
+        if (npa_flight_join(id, -1) < 0) {
+            return -1;
+        }
+    }
+}
+
+/* In a child: what stopped is there, threads are not. */
+void npa_flights_forked(void)
+{
+    runners = idle = 0;
+    for (flight *f = oldest; f != NULL; f = f->next) {
+        f->state = STOPPED;
+        f->holders = 0;
+    }
+}
+
+/* --------------------------------------------------------------------------------- for Python */
+
+static int add_id(PyObject *list, uint64_t id)
+{
+    PyObject *number = PyLong_FromUnsignedLongLong(id);
+    int known = number != NULL ? PySequence_Contains(list, number) : -1;
+    int status = known < 0 ? -1 : known == 0 ? PyList_Append(list, number) : 0;
+    Py_XDECREF(number);
+    return status;
+}
+
+/* launch(arrays): everything recorded runs from now on. The numbers of the runs that make these arrays, as far as they
+ * are in flight, and of the one that begins. */
+PyObject *npa_launch_py(PyObject *module, PyObject *arrays)
+{
+    (void)module;
+    uint64_t id;
+    if (!PyList_Check(arrays)) {
+        return PyErr_Format(PyExc_TypeError, "a list is needed");
+    }
+    if (npa_launch_recorded(&id) < 0) {
+        return NULL;
+    }
+    PyObject *list = PyList_New(0);
+    int status = list == NULL ? -1 : id != 0 ? add_id(list, id) : 0;
+    for (Py_ssize_t i = 0; status == 0 && i < PyList_GET_SIZE(arrays); i++) {
+        PyObject *o = PyList_GET_ITEM(arrays, i);
+        npa_lock();
+        npa_buffer *b = PyArray_Check(o) ? npa_buffer_of((PyArrayObject *)o) : NULL;
+        id = b != NULL && b->maker != NULL ? flight_of(b->maker)->id : 0;
+        npa_unlock();
+        status = id != 0 ? add_id(list, id) : 0;
+    }
+    if (status < 0) {
+        Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* Numbers from a list of them, to be freed. NULL: an exception is set. */
+static uint64_t *take_ids(PyObject *list, Py_ssize_t *n)
+{
+    *n = PyList_Check(list) ? PyList_GET_SIZE(list) : 0;
+    uint64_t *ids = malloc(sizeof *ids * (size_t)(*n + 1));
+    for (Py_ssize_t i = 0; i < *n && ids != NULL; i++) {
+        ids[i] = PyLong_AsUnsignedLongLong(PyList_GET_ITEM(list, i));
+    }
+    if (ids == NULL) {
+        PyErr_NoMemory();
+    } else if (PyErr_Occurred()) {
+        free(ids);
+        ids = NULL;
+    }
+    return ids;
+}
+
+static atomic_int wakes;
+
+/* wake(): whoever sleeps until one of several runs is over looks again; how often that was so. */
+PyObject *npa_wake_py(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    npa_lock();
+    int n = atomic_fetch_add(&wakes, 1) + 1;
+    npa_lock_tell();
+    npa_unlock();
+    return PyLong_FromLong(n);
+}
+
+/* With the lock: how many of them are in flight; *any_over: one is not, or has stopped. */
+static int count_flying(const uint64_t *ids, Py_ssize_t n, bool *any_over)
+{
+    int flying = 0;
+    *any_over = false;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        flight *f = find(ids[i]);
+        bool runs = f != NULL && (f->state == RUNS || (f->state == WAITS && runners > 0));
+        flying += runs;
+        *any_over |= !runs;
+    }
+    return flying;
+}
+
+/* Until these are over or have stopped (seen >= 0: one of them, or there were more wakes than that), or until then.
+ * 1: so it is; 0: not; -1: an exception. */
+static int sleep_until(const uint64_t *ids, Py_ssize_t n, double until, int seen)
+{
+    for (;;) {
+        bool over, late = until >= 0 && npa_seconds() >= until;
+        Py_BEGIN_ALLOW_THREADS
+        npa_lock_native();
+        int flying = count_flying(ids, n, &over);
+        over = flying == 0 || (seen >= 0 && (over || atomic_load(&wakes) != seen));
+        if (!over && !late) {
+            double left = until >= 0 ? 1e9 * (until - npa_seconds()) : SLICE_NS;
+            npa_lock_wait(left < 1 ? 1 : left < SLICE_NS ? (long)left : SLICE_NS);
+        }
+        npa_unlock();
+        Py_END_ALLOW_THREADS
+        if (over || late) {
+            return over;
+        }
+        if (PyErr_CheckSignals() < 0) {
+            return -1;
+        }
+    }
+}
+
+/* sleep(flights, seconds, seen): as above; seconds None: whenever that is. Whether it is so. */
+PyObject *npa_sleep_py(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *flights, *seconds;
+    int seen;
+    Py_ssize_t n;
+    if (!PyArg_ParseTuple(args, "O!Oi", &PyList_Type, &flights, &seconds, &seen)) {
+        return NULL;
+    }
+    double most = seconds == Py_None ? 0 : PyFloat_AsDouble(seconds);
+    uint64_t *ids = PyErr_Occurred() ? NULL : take_ids(flights, &n);
+    if (ids == NULL) {
+        return NULL;
+    }
+    int over = sleep_until(ids, n, seconds == Py_None ? -1 : npa_seconds() + (most > 0 ? most : 0), seen);
+    free(ids);
+    return over < 0 ? NULL : PyBool_FromLong(over);
+}
+
+/* resume(flights): what stopped goes on here; what runs is waited for. */
+PyObject *npa_resume_py(PyObject *module, PyObject *flights)
+{
+    (void)module;
+    Py_ssize_t n;
+    uint64_t *ids = take_ids(flights, &n);
+    int status = ids != NULL ? 0 : -1;
+    for (Py_ssize_t i = 0; status == 0 && i < n; i++) {
+        status = npa_flight_join(ids[i], -1);
+    }
+    free(ids);
+    return status < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* issue(): what evaluation warned of is told now. */
+PyObject *npa_issue_py(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    npa_drop_garbage();
+    return npa_issue_warnings() < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* flights_end(cancel): nothing is begun any more. cancel: what runs stops where it can, and stays. */
+PyObject *npa_flights_end_py(PyObject *module, PyObject *cancel)
+{
+    (void)module;
+    bool stop = PyObject_IsTrue(cancel) > 0;
+    ended = true;
+    atomic_store(&cancelled, stop);
+    Py_BEGIN_ALLOW_THREADS
+    npa_lock_native();
+    for (flight *f = oldest; stop && f != NULL; f = f->next) {
+        f->state = f->state == WAITS ? STOPPED : f->state;
+    }
+    npa_lock_tell();
+    while (stop && runners > 0) {
+        npa_lock_wait(0);
+    }
+    npa_unlock();
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+/* Note [In flight]
+ *
+ * What is recorded when a run begins becomes its own: requests, buffers, marks of warnings. What is recorded is empty
+ * then, and the program goes on. Rules, by what it does next:
+ *
+ *     reads what a run makes               is recorded; that run is over before this one begins
+ *     reads what a run reads               is recorded; both share the buffer, whoever is through last shows it
+ *     writes what a run makes or reads     waits for that run, and is recorded then
+ *     looks at what a run makes            waits for that run, and for no other
+ *     looks at what a run reads            no waiting, unless it was never shown: its pages would be taken away
+ *     other memory, small arrays           no waiting
+ *     begins another run                   no waiting; it begins when what it reads is made
+ *     fork, settings, evaluate()           wait for all
+ *
+ * Touches, raw writes, and memory that is freed while a run reads it, wait on the evaluator's thread or with the
+ * interpreter lock in hand: a runner never needs that. A run that stops, for want of memory, keeps what it has not done.
+ * It is as what is recorded, then: whoever needs it goes on with it, with Python where there is Python, and is told
+ * why it can't; whoever wants something else does not notice.
+ *
+ * A runner has the lock but while it computes (npa_compute_begin): memory is found, given back and shown
+ * with it. Steps on devices keep it. What is run by the thread that waits for it, as ever, keeps it throughout,
+ * and is the only one then; runs in flight go on computing, and stop at their next step until it is through.
+ *
+ * A recorded request on a buffer that a run makes, or that dies meanwhile, has it treated as used later
+ * (npa_used_elsewhere): nobody drops its values or takes its pages. */
