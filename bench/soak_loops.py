@@ -19,6 +19,7 @@ where anything differs, and prints the program.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import ctypes
 import faulthandler
 import io
@@ -134,6 +135,7 @@ READS = (
     "out.append(raised(lambda: {x} + {x}[:-1]))",
     "out.append(raised(lambda: operate({x})))",
 )
+COUNTS = ("requests", "flushes", "kernels", "write_faults")
 RARE = ("out.append(forked(lambda: int(({x} + 1.0)[4] * 1024) % 251))",)
 
 
@@ -257,9 +259,9 @@ KNOWN = {
 # --------------------------------------------------------------------------------- comparing
 
 
-def outcome(code: Any) -> list[Any]:
+def outcome(code: Any, **more: Any) -> list[Any]:
     """What the program returns, or raises, as what can be compared."""
-    names = dict(KNOWN)
+    names = {**KNOWN, **more}
     exec(code, names)
     try:
         with np.errstate(all="ignore"):
@@ -268,6 +270,8 @@ def outcome(code: Any) -> list[Any]:
         return ["raised", type(error).__name__, str(error)]
     shown = []
     for value in returned:
+        if isinstance(value, concurrent.futures.Future):
+            value = value.result(60)
         if isinstance(value, np.ndarray):
             plain = np.asarray(value)
             shown.append((plain.dtype.str, plain.shape, plain.tobytes()))
@@ -285,14 +289,19 @@ def differences(seed: int) -> str:
         with npaccel.accelerate():
             found = outcome(code)
         if found != expected:
-            where = [k for k, (x, y) in enumerate(zip(found, expected, strict=False)) if x != y]
-            first = where[0] if where else min(len(found), len(expected))
-            return (
-                f"program {seed}, turn {turn}: {len(found)} items, {len(expected)} expected, "
-                f"first at {first}: {str(found[first])[:200]} instead of "
-                f"{str(expected[first])[:200]}\n{text}\n"
-            )
+            return told(seed, turn, found, expected, text)
     return ""
+
+
+def told(seed: int, turn: int, found: list[Any], expected: list[Any], text: str) -> str:
+    """The first difference, in words."""
+    where = [k for k, (x, y) in enumerate(zip(found, expected, strict=False)) if x != y]
+    first = where[0] if where else min(len(found), len(expected))
+    return (
+        f"program {seed}, turn {turn}: {len(found)} items, {len(expected)} expected, "
+        f"first at {first}: {str(found[first])[:200]} instead of "
+        f"{str(expected[first])[:200]}\n{text}\n"
+    )
 
 
 def work(job: tuple[int, int, argparse.Namespace]) -> tuple[int, list[str], dict[str, int]]:
@@ -312,7 +321,7 @@ def work(job: tuple[int, int, argparse.Namespace]) -> tuple[int, list[str], dict
         if text:
             wrong.append(text)
     counts = npaccel.stats()
-    return count, wrong, {k: counts[k] for k in ("requests", "flushes", "kernels", "write_faults")}
+    return count, wrong, {k: counts[k] for k in COUNTS}
 
 
 def main() -> int:

@@ -180,8 +180,8 @@ def direct(original: Any, slow: Callable[..., Any], work: int = 0, writes: bool 
 def evaluate() -> None:
     """Run everything pending, and wait for runs in flight."""
 
-def launch(arrays: list[NDArray[Any]]) -> list[int]:
-    """Have everything recorded run from now on.
+def launch(arrays: list[NDArray[Any]], least_s: float) -> list[int]:
+    """Have everything recorded run from now on; at once where it is known to take less.
 
     Returns the numbers of the run that begins and of those in flight that make these arrays. None
     where runs can't be in flight (without the guard, in check mode, ...): it has run.

@@ -494,7 +494,7 @@ def hint_read(*values: Any) -> None:
     """
     _native.evaluating()
     if any(map(_native.is_pending, futures.arrays_in(values))):
-        _native.launch([])
+        _native.launch([], futures.LEAST_S)
 
 
 def wait(
@@ -530,6 +530,7 @@ def stats(reset: bool = False) -> counting.Counts:
 
         requests : operations recorded.
         flushes : times that what was pending was run.
+        background_runs : of these, that went on beside the program (`evaluate(..., wait=False)`).
         kernels : compiled kernels launched; `kernels_by_backend` has them by backend.
         kernel_requests : operations that those kernels computed.
         chained_kernels : kernels that followed each other through memory, part by part.

@@ -535,16 +535,18 @@ static int add_id(PyObject *list, uint64_t id)
     return status;
 }
 
-/* launch(arrays): everything recorded runs from now on. The numbers of the runs that make these arrays, as far as they
- * are in flight, and of the one that begins. */
-PyObject *npa_launch_py(PyObject *module, PyObject *arrays)
+/* launch(arrays, seconds): everything recorded runs from now on, at once where it is known to take less. The numbers of
+ * the runs that make these arrays, as far as they are in flight, and of the one that begins. */
+PyObject *npa_launch_py(PyObject *module, PyObject *args)
 {
     (void)module;
     uint64_t id;
-    if (!PyList_Check(arrays)) {
-        return PyErr_Format(PyExc_TypeError, "a list is needed");
+    PyObject *arrays;
+    double least_s;
+    if (!PyArg_ParseTuple(args, "O!d", &PyList_Type, &arrays, &least_s)) {
+        return NULL;
     }
-    if (npa_launch_recorded(&id) < 0) {
+    if (npa_launch_recorded(&id, (uint64_t)(1e9 * least_s)) < 0) {
         return NULL;
     }
     PyObject *list = PyList_New(0);

@@ -994,16 +994,14 @@ int npa_run_known(PyObject *program, poll_function poll)
     return 0;
 }
 
-/* Handing a run over to a thread takes as long as this. */
-enum { HANDED_NS = 100000 };
-
-/* Whether this program of the first requests may run without Python, beside the program. */
-static bool may_fly(const npa_program *program, int requests)
+/* Whether this program of the first requests may run without Python, beside the program; one that is known to take less
+ * than that long is not worth handing over. */
+static bool may_fly(const npa_program *program, int requests, uint64_t least_ns)
 {
     bool whole = requests == npa_q.nrequests;
     uint64_t expected = npa_program_expected(program);
     return !(program != NULL && npa_program_foreign(program)) && (whole || npa_stores == NULL) &&
-           !(whole && expected > 0 && expected < HANDED_NS);
+           !(whole && expected > 0 && expected < least_ns);
 }
 
 /* The program of what is recorded first, or NULL: that of NumPy's loops. *seen: for this generation. */
@@ -1034,7 +1032,7 @@ static int plan_first(PyObject **program, int *requests, uint64_t *seen)
     return 0;
 }
 
-static int launch(uint64_t *flight)
+static int launch(uint64_t *flight, uint64_t least_ns)
 {
     *flight = 0;
     while (npa_q.nrequests > 0) {
@@ -1049,9 +1047,10 @@ static int launch(uint64_t *flight)
         }
         npa_lock();
         bool same = requests > 0 && npa_q.generation == seen;
-        bool flies = same && may_fly((npa_program *)program, requests);
+        bool flies = same && may_fly((npa_program *)program, requests, least_ns);
         *flight = flies ? npa_flight_begin(program) : 0;
         if (*flight != 0) { /* what is recorded now is another queue */
+            npa_count.flights++;
             npa_q.serial = next_serial();
             change();
         }
@@ -1067,10 +1066,10 @@ static int launch(uint64_t *flight)
     return 0;
 }
 
-int npa_launch_recorded(uint64_t *flight)
+int npa_launch_recorded(uint64_t *flight, uint64_t least_ns)
 {
     npa_suspended++;
-    int status = launch(flight);
+    int status = launch(flight, least_ns);
     npa_suspended--;
     return status;
 }

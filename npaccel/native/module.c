@@ -701,7 +701,7 @@ static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
         {"code_bytes", npa_code_bytes()}, {"uploads", c.uploads},
         {"uploads_ahead", c.uploads_ahead}, {"downloads", c.downloads}, {"looks", c.looks},
         {"uploaded_bytes", c.bytes_up}, {"downloaded_bytes", c.bytes_down},
-        {"evictions", c.evictions}};
+        {"evictions", c.evictions}, {"background_runs", c.flights}};
     for (size_t i = 0; table != NULL && i < sizeof rows / sizeof *rows; i++) {
         PyObject *value = PyLong_FromUnsignedLongLong(rows[i].value);
         if (value == NULL || PyDict_SetItemString(table, rows[i].name, value) < 0) {
@@ -757,7 +757,7 @@ static PyMethodDef methods[] = {
     {"is_pending", py_is_pending, METH_O, "Whether a request that writes it has not run yet."},
     {"direct", npa_direct_new, METH_VARARGS, "A method that is NumPy's for small arrays."},
     {"evaluate", py_evaluate, METH_NOARGS, "Run everything pending."},
-    {"launch", npa_launch_py, METH_O, "Have everything pending run from now on."},
+    {"launch", npa_launch_py, METH_VARARGS, "Have everything pending run from now on."},
     {"sleep", npa_sleep_py, METH_VARARGS, "Wait until runs in flight are over, or have stopped."},
     {"wake", npa_wake_py, METH_NOARGS, "Who sleeps until one of several is over looks again."},
     {"resume", npa_resume_py, METH_O, "Go on with runs that have stopped."},

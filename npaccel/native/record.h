@@ -188,7 +188,7 @@ typedef struct {
     uint64_t requests, flushes, native_requests, dead_requests, bytes_read,
         bytes_written, plan_hits, plan_misses, kernel_requests, chained_kernels, fault_evaluations, fault_programs,
         fault_misses, rests, passed, not_deferred, snapshots, early_reads, uploads, uploads_ahead,
-        downloads, looks, bytes_up, bytes_down, evictions;
+        downloads, looks, bytes_up, bytes_down, evictions, flights;
 } npa_counters;
 
 /* What this thread works on: what is recorded, but while it runs what a run in flight took over. */
@@ -582,7 +582,7 @@ void npa_serve_write(const void *address);
 bool npa_run_stopped(void); /* for want of memory or by an interrupt: run to its end, then record */
 void npa_queue_withdraw(uint64_t serial); /* what npa_queue_commit numbered so, as if never recorded */
 void npa_flush_natively(void); /* from where no exception may leave */
-int npa_launch_recorded(uint64_t *flight); /* what is recorded runs from now on; 0: it has run */
+int npa_launch_recorded(uint64_t *flight, uint64_t least_ns); /* what is recorded runs from now on; 0: it has run */
 /* Without Python, with the lock: what this thread's queue holds, by known programs; `program`: the first of them, taken
  * over, or NULL. 0, or -1 out of memory, 1 poll said so; then it is stopped. */
 int npa_run_known(PyObject *program, int (*poll)(void *));
@@ -620,7 +620,7 @@ void npa_compute_begin(void); /* then others may have the lock until the end; no
 void npa_compute_end(void);
 void npa_own_blocks(char *memory); /* evaluate.c: of this thread; NULL: the common ones */
 size_t npa_own_blocks_bytes(void);
-PyObject *npa_launch_py(PyObject *module, PyObject *values);
+PyObject *npa_launch_py(PyObject *module, PyObject *args);
 PyObject *npa_sleep_py(PyObject *module, PyObject *args);
 PyObject *npa_resume_py(PyObject *module, PyObject *flights);
 PyObject *npa_wake_py(PyObject *module, PyObject *nothing);

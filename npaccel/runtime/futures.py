@@ -24,6 +24,7 @@ from npaccel import _native
 
 __all__ = ["Future", "Futures", "Waited", "wait"]
 
+LEAST_S = 1e-4  # handing a run over takes as long
 SLICE_S: Final = 1.0  # what can't be missed is looked for all the same
 
 
@@ -154,7 +155,7 @@ class Futures:
     def launch(self, value: Any) -> Future:
         """Have everything pending run from now on: a future of that, and of what `value` needs."""
         try:
-            future = Future(_native.launch(list(arrays_in(value))), value)
+            future = Future(_native.launch(list(arrays_in(value)), LEAST_S), value)
         except Exception as error:  # it ran at once, and says so where runs in flight do
             future = Future([], Failed(error))
         if future.flights:
