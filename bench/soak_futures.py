@@ -33,7 +33,6 @@ __all__ = ["FutureProgram"]
 
 MOST_S = 120
 READS = (
-    *soak_loops.READS,
     "begin({x})",
     "begin({x}, {y}); {y} *= 0.5",
     "begin({x}); {x}[1:9] = 0.25",
@@ -66,9 +65,12 @@ RARE = (
 class FutureProgram(soak_loops.Program):
     """Writes one program."""
 
+    MOST_READS = 6
+
     def read(self, depth: int) -> None:
-        rare = self.random.random() < 0.01
-        self.add(depth, self.filled(RARE if rare else READS))
+        kind = self.random.random()
+        texts = RARE if kind < 0.01 else soak_loops.READS if kind < 0.2 else READS
+        self.add(depth, self.filled(texts))
 
 
 class Futures:

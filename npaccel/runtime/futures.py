@@ -1,8 +1,10 @@
 """What `npaccel.evaluate(..., wait=False)` gives: futures of runs in flight.
 
     launch ──► Future ──► a thread, while there are such, that sleeps until a run is over and tells
-                 │           them: results, callbacks, who waits (asyncio, concurrent.futures)
-                 └── result(), exception(): sleep on the caller's thread, and tell by themselves
+                 │           the rest of the world: callbacks, asyncio, concurrent.futures
+                 └── result(), exception(), done(): ask the core
+
+The thread alone changes futures, for no signal comes in between there.
 
 Runs are the core's (native/flights.c) and need none of this: who reads an array waits for the run
 that makes it.
@@ -53,13 +55,11 @@ class Future(concurrent.futures.Future[Any]):
         super().__init__()
         self._flights: Final = flights
         self._value: Any = value
-        self._claimed = False
-        self._claim: Final = threading.Lock()
         self.set_running_or_notify_cancel()
 
     def done(self) -> bool:
         """Whether it is computed, or failed."""
-        return super().done() or (self._wait(0) and self.tell())
+        return super().done() or self._wait(0)
 
     def result(self, timeout: float | None = None) -> Any:
         """Wait, and return what `npaccel.evaluate` would have.
@@ -76,15 +76,19 @@ class Future(concurrent.futures.Future[Any]):
 
         Warnings of operations come here, or where one of the arrays is read first.
         """
-        self._finish(timeout)
-        value = super().result(0)
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
         _native.issue()
-        return value
+        return self._value
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait as `result` does, and return what it would raise; None: nothing."""
-        self._finish(timeout)
-        return super().exception(0)
+        if super().done():
+            return super().exception(0)
+        if not self._wait(timeout):
+            raise concurrent.futures.TimeoutError
+        return self._resumed()
 
     def __await__(self) -> Generator[Any, None, Any]:
         import asyncio
@@ -95,37 +99,23 @@ class Future(concurrent.futures.Future[Any]):
     def _wait(self, timeout: float | None) -> bool:
         return _native.sleep(self._flights, timeout, -1)
 
-    def _finish(self, timeout: float | None) -> None:
-        if super().done():
-            return
-        end = None if timeout is None else time.monotonic() + timeout
-        if not self._wait(timeout):
-            raise concurrent.futures.TimeoutError
-        if not self.tell():  # another thread is at it, and may go on with what has stopped
-            super().exception(None if end is None else max(0.0, end - time.monotonic()))
-
-    def tell(self) -> bool:
-        """Its runs are over, or stopped: go on with these, and tell who waits. False: others do."""
-        with self._claim:
-            if self._claimed:
-                return super().done()
-            self._claimed = True
+    def _resumed(self) -> Exception | None:
+        """What goes wrong where what has stopped goes on."""
+        if isinstance(self._value, Failed):
+            return self._value.error
         try:
             _native.resume(self._flights)
-        except BaseException as error:
-            if not isinstance(error, Exception):  # Ctrl-C: it is told another time
-                self._claimed = False
-                raise
-            self._set(Failed(error))
-        else:
-            self._set(self._value)
-        return True
+        except Exception as error:
+            return error
+        return None
 
-    def _set(self, value: Any) -> None:
-        if isinstance(value, Failed):
-            self.set_exception(value.error)
+    def tell(self) -> None:
+        """Wait for it, and tell the rest of the world."""
+        error = self._resumed()
+        if error is not None:
+            self.set_exception(error)
         else:
-            self.set_result(value)
+            self.set_result(self._value)
 
     def told(self) -> bool:
         """Whether who waits knows."""
@@ -171,22 +161,25 @@ class Futures:
             if self._thread is not None:
                 return
             self._gone.clear()
+            self._thread = 0  # until it knows
             try:  # not threading.Thread: nobody waits until it has begun
-                self._thread = _thread.start_new_thread(self._run, ())
+                _thread.start_new_thread(self._run, ())
             except RuntimeError:  # the interpreter is ending, or there can be no more threads
                 self._futures.remove(future)
+                self._thread = None
             else:
                 return
-        future.exception()
+        future.tell()
 
-    def tell_all(self) -> None:
-        """Wait for all there are, and tell them."""
+    def tell_all(self, seconds: float | None = None) -> None:
+        """Wait until all that is over has been told."""
         with self._lock:
-            futures = list(self._futures)
-        for future in futures:
-            future.exception()
+            thread = self._thread
+        if thread not in (None, threading.get_ident()):
+            self._gone.wait(seconds)
 
     def _run(self) -> None:
+        self._thread = threading.get_ident()
         while True:
             with self._lock:
                 self._futures = [future for future in self._futures if not future.told()]
@@ -201,9 +194,10 @@ class Futures:
                     future.tell()
 
     def _before_fork(self) -> None:
-        self.tell_all()
-        if self._thread not in (None, threading.get_ident()):
-            self._gone.wait(1)  # Python warns of forks with threads
+        with self._lock:
+            flights = [n for future in self._futures for n in future.flights]
+        _native.sleep(flights, None, -1)
+        self.tell_all(1)  # Python warns of forks with threads
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
