@@ -13,6 +13,7 @@ each thread is printed, and the process ends.
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import faulthandler
 import itertools
 import signal
@@ -100,10 +101,8 @@ class Futures:
         if not self.real:
             return
         future = npaccel.evaluate(value, wait=False)
-        try:
+        with contextlib.suppress(concurrent.futures.TimeoutError):
             future.result(0.0001 * (next(self.turn) % 3))
-        except concurrent.futures.TimeoutError:
-            pass
         self.futures.append(future)
 
     def called(self, value: np.ndarray) -> Any:
@@ -150,9 +149,12 @@ class Futures:
             assert not left and all(future.exception() is None for future in done)
 
 
-def outcome(code: Any) -> list[Any]:
+plain_outcome = soak_loops.outcome
+
+
+def outcome(code: Any, *, real: bool) -> list[Any]:
     """As `soak_loops.outcome`."""
-    calls = Futures(npaccel_is_on)
+    calls = Futures(real)
     names = {name: getattr(calls, name) for name in dir(calls) if not name.startswith("_")}
     found = plain_outcome(code, **names)
     for future in calls.futures:
@@ -160,22 +162,15 @@ def outcome(code: Any) -> list[Any]:
     return found
 
 
-npaccel_is_on = False
-plain_outcome = soak_loops.outcome
-
-
 def differences(seed: int) -> str:
     """How npaccel's outcome differs from NumPy's; empty: not at all."""
-    global npaccel_is_on
     text = FutureProgram(seed).program()
     code = compile(text, f"<program {seed}>", "exec")
-    npaccel_is_on = False
-    expected = outcome(code)
-    npaccel_is_on = True
+    expected = outcome(code, real=False)
     for turn in range(2 if seed % 5 == 0 else 1):
         faulthandler.dump_traceback_later(MOST_S, exit=True)
         with npaccel.accelerate():
-            found = outcome(code)
+            found = outcome(code, real=True)
         faulthandler.cancel_dump_traceback_later()
         if found != expected:
             return soak_loops.told(seed, turn, found, expected, text)

@@ -270,13 +270,13 @@ def outcome(code: Any, **more: Any) -> list[Any]:
         return ["raised", type(error).__name__, str(error)]
     shown = []
     for value in returned:
-        if isinstance(value, concurrent.futures.Future):
-            value = value.result(60)
-        if isinstance(value, np.ndarray):
-            plain = np.asarray(value)
+        promised = isinstance(value, concurrent.futures.Future)
+        found = value.result(60) if promised else value
+        if isinstance(found, np.ndarray):
+            plain = np.asarray(found)
             shown.append((plain.dtype.str, plain.shape, plain.tobytes()))
         else:
-            shown.append(repr(value))
+            shown.append(repr(found))
     return shown
 
 

@@ -180,7 +180,7 @@ def direct(original: Any, slow: Callable[..., Any], work: int = 0, writes: bool 
 def evaluate() -> None:
     """Run everything pending, and wait for runs in flight."""
 
-def launch(arrays: list[NDArray[Any]], least_s: float) -> list[int]:
+def launch(arrays: list[np.ndarray[Any, Any]], least_s: float) -> list[int]:
     """Have everything recorded run from now on; at once where it is known to take less.
 
     Returns the numbers of the run that begins and of those in flight that make these arrays. None

@@ -449,9 +449,7 @@ def backend(name: str) -> Iterator[None]:
 @overload
 def evaluate(*values: Any, backend: str | None = None, wait: Literal[True] = True) -> Any: ...
 @overload
-def evaluate(
-    *values: Any, backend: str | None = None, wait: Literal[False]
-) -> futures.Future: ...
+def evaluate(*values: Any, backend: str | None = None, wait: Literal[False]) -> futures.Future: ...
 def evaluate(*values: Any, backend: str | None = None, wait: bool = True) -> Any:
     """Compute everything pending, in as few programs as possible, and return the values.
 

@@ -16,7 +16,6 @@ import _thread
 import concurrent.futures
 import os
 import threading
-import time
 from collections.abc import Generator, Iterator
 from typing import Any, Final, NamedTuple
 

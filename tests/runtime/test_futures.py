@@ -30,7 +30,7 @@ needs_pending = pytest.mark.skipif(not _native.guarded(), reason="nothing can be
 
 @pytest.fixture
 def flying(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
-    """Runs are handed over however brief they are known to be. How many were, since the test began."""
+    """Runs are handed over however brief they are known to be. How many were, since it began."""
     monkeypatch.setattr(futures, "LEAST_S", 0.0)
     npaccel.evaluate()
     before = npaccel.stats()["background_runs"]
@@ -83,7 +83,9 @@ def test_nothing_pending_is_a_future_that_is_done() -> None:
     assert npaccel.evaluate(wait=False).result(0) == ()
 
 
-def test_runs_are_in_flight_unless_they_can_not_be(flying: Callable[[], int], checked: bool) -> None:
+def test_runs_are_in_flight_unless_they_can_not_be(
+    flying: Callable[[], int], checked: bool
+) -> None:
     plain, x = operands()
     future = npaccel.evaluate(slow(x), wait=False)
     assert flying() == (0 if checked else 1)
@@ -107,7 +109,9 @@ def test_what_a_run_makes_can_be_used_at_once(flying: Callable[[], int], checked
     w = z - y
     third = npaccel.evaluate(w, wait=False)
     assert flying() == (0 if checked else 3)
-    np.testing.assert_array_equal(np.asarray(third.result()), slow(plain) * 2.0 + plain - slow(plain))
+    np.testing.assert_array_equal(
+        np.asarray(third.result()), slow(plain) * 2.0 + plain - slow(plain)
+    )
     assert first.done() and second.done()
 
 
@@ -238,16 +242,16 @@ def test_other_work_is_done_meanwhile(flying: Callable[[], int]) -> None:
 def test_reductions_scans_picks_and_sorts_in_flight(flying: Callable[[], int]) -> None:
     plain, x = operands()
     rows, plain_rows = x.reshape(256, -1), plain.reshape(256, -1)
-    cases: list[tuple[Any, Any]] = [
-        (lambda a: np.cumsum(a * 4.0 // 1.0), None),
-        (lambda a: (a * 8.0 // 1.0).sum(axis=0), None),
-        (lambda a: a.max(axis=1), None),
-        (lambda a: np.argmin(a * -1.0, axis=0), None),
-        (lambda a: np.where(a > 0.5, a, -a), None),
-        (lambda a: a.astype(np.float32).astype(np.int16), None),
-        (lambda a: np.take(a, np.arange(0, 40, 3), axis=0) + 1.0, None),
+    cases: list[Callable[[Any], Any]] = [
+        lambda a: np.cumsum(a * 4.0 // 1.0),
+        lambda a: (a * 8.0 // 1.0).sum(axis=0),
+        lambda a: a.max(axis=1),
+        lambda a: np.argmin(a * -1.0, axis=0),
+        lambda a: np.where(a > 0.5, a, -a),
+        lambda a: a.astype(np.float32).astype(np.int16),
+        lambda a: np.take(a, np.arange(0, 40, 3), axis=0) + 1.0,
     ]
-    for case, _ in cases:
+    for case in cases:
         y = case(rows)
         future = npaccel.evaluate(y, wait=False)
         z = rows - 1.0
@@ -384,7 +388,9 @@ def test_forks_wait_for_all(flying: Callable[[], int], deep: int) -> None:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     np.testing.assert_array_equal(np.asarray(future.result()), expected)
-    np.testing.assert_array_equal(np.asarray(npaccel.evaluate(x + 1, wait=False).result()), plain + 1)
+    np.testing.assert_array_equal(
+        np.asarray(npaccel.evaluate(x + 1, wait=False).result()), plain + 1
+    )
 
 
 def test_a_signal_ends_a_wait_and_not_the_run(flying: Callable[[], int]) -> None:
@@ -454,7 +460,9 @@ PROGRAMS = {
     """,
     "what runs at exit": """
         import atexit
-        atexit.register(lambda: print(npaccel.evaluate(x + 1.0, wait=False).result()[3] == plain[3] + 1))
+        def late():
+            print(npaccel.evaluate(x + 1.0, wait=False).result()[3] == plain[3] + 1)
+        atexit.register(late)
         y = slow(x); f = npaccel.evaluate(y, wait=False)
     """,
     "Ctrl-C": """
@@ -487,7 +495,11 @@ def test_exit_with_a_run_in_flight(name: str) -> None:
     """
     text = textwrap.dedent(source) + textwrap.dedent(PROGRAMS[name])
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", text], capture_output=True, text=True, timeout=120
+        [sys.executable, "-X", "faulthandler", "-c", text],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == (-signal.SIGINT if name == "Ctrl-C" else 0), done.stderr
     assert done.stdout.split() == ["True"]

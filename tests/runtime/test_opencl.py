@@ -13,6 +13,7 @@ import npaccel
 from npaccel import _native
 from npaccel.backends.opencl import backend, helper, target
 from npaccel.errors import BackendUnavailable, ConfigError, Unsupported
+from npaccel.runtime import futures
 
 pytestmark = pytest.mark.usefixtures("opencl")
 N = 1 << 17
@@ -97,6 +98,23 @@ def test_a_failed_launch_is_done_on_the_host_and_told_once():
         before = _launches("llvm")
         np.testing.assert_array_equal(np.asarray(npaccel.evaluate(x * 4.0 - 2.0)), y)
         assert _launches("llvm") == before + 1, "a kernel that failed is not tried again"
+
+
+@pytest.mark.pending
+def test_a_device_that_fails_in_flight_has_its_work_done_on_the_host(monkeypatch):
+    monkeypatch.setattr(futures, "LEAST_S", 0.0)
+    source = np.arange(float(N))
+    with npaccel.backend("opencl"):
+        x = npaccel.asarray(source)
+        npaccel.evaluate(x * 8.0 - 3.0)
+        _native.device_inject(1)
+        future = npaccel.evaluate(x * 8.0 - 3.0, wait=False)
+        y = future.result()
+        with pytest.warns(npaccel.errors.NpaccelWarning, match=r"launch failed .* ran with llvm"):
+            npaccel.evaluate()
+        np.testing.assert_array_equal(np.asarray(y), source * 8.0 - 3.0)
+        again = npaccel.evaluate(x * 8.0 - 3.0, wait=False).result()
+        np.testing.assert_array_equal(np.asarray(again), np.asarray(y))
 
 
 @pytest.mark.pending

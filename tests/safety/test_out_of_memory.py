@@ -107,6 +107,34 @@ assert y[2] == base[1] + base[2]
     assert out.split() == ["True", "True"]
 
 
+@pytest.mark.pending
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_run_in_flight_that_stops_is_gone_on_with_by_who_needs_it(backend: str) -> None:
+    """It says so where its result, or what it makes, is read; nothing else notices."""
+    out = succeed(
+        LIMIT
+        + """
+base = large_base(20)
+y = np.cumsum(base, dtype=float)  # 80 MiB
+in_place()
+scarce(32)  # a thread has its stack
+future = npaccel.evaluate(y, wait=False)
+print(type(future.exception()).__name__, future.done())
+print(fails(future.result), fails(lambda: float(y[3])), fails(lambda: y + 1.0 if y[2] else 0))
+assert float((small + 1.0)[5]) == 6.0
+more = npaccel.evaluate(small * 2.0, wait=False).result()
+assert float(more[7]) == 14.0
+plenty()
+z = y - 1.0
+assert y[1] == base[1] and y[-1] == base.sum()
+assert z[2] == y[2] - 1.0
+assert (np.asarray(x) == go_on()).all()
+""",
+        env={"NPACCEL_BACKEND": backend},
+    )
+    assert out.split() == ["MemoryError", "True", "True", "True", "True"]
+
+
 LIFTED_LATER = """
 import ctypes, subprocess, tempfile
 source = '''
