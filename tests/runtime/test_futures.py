@@ -116,7 +116,7 @@ def test_what_a_run_makes_can_be_used_at_once(flying: Callable[[], int], checked
 
 
 def test_a_program_that_reads_what_a_run_makes_is_planned_for_it(flying: Callable[[], int]) -> None:
-    """Known programs are found again, though what they read was not there when they were planned."""
+    """Known programs are found again, though what they read was not there when they were made."""
     npaccel.config.tiering, before = "eager", npaccel.config.tiering
     try:
         plain, x = operands()
@@ -160,7 +160,7 @@ def test_plain_memory_that_a_run_reads_may_be_written(flying: Callable[[], int])
         lambda: plain.__setitem__(5, 9.0),
         lambda: ctypes.c_double.from_address(plain.ctypes.data + 40).__setattr__("value", 9.0),
         lambda: np.multiply(plain, 2.0, out=plain),
-        lambda: plain.sort(),
+        plain.sort,
     ):
         plain[:] = np.linspace(1.0, 0.1, SIZE)
         as_it_was = plain.copy()
