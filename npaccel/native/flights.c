@@ -488,7 +488,7 @@ int npa_join_makers(void)
 
 bool npa_flights_may(void)
 {
-    return npa_guard_on && !npa_check_mode && !npa_profiling && !ended && npa_here == NULL && npa_sections == 0 &&
+    return npa_guard_on && !npa_check_mode && !npa_profiling && !ended && npa_here == NULL &&
            npa_until < 0 && npa_stops == 0 && npa_stepping == 0 && !npa_losses && !npa_match_inside() &&
            &npa_q == &npa_recorded;
 }

@@ -199,7 +199,9 @@ static void
 start_workers(int wanted)
 {
     sigset_t all, before;
-    pthread_mutex_lock(&pool.lock);
+    if (pthread_mutex_trylock(&pool.lock) != 0) {
+        return; /* others do, or a fork waits for this very launch: it goes on with those there are */
+    }
     sigfillset(&all);
     for (const int *s = (const int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, 0}; *s; s++) {
         sigdelset(&all, *s); /* crashes are reported as anywhere */
