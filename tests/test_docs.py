@@ -103,6 +103,7 @@ def test_every_benchmark_is_listed_and_run() -> None:
     shared |= {
         "mutants",
         "soak_cache",
+        "soak_futures",
         "soak_loops",
         "array_programs",
         "backends",
@@ -113,6 +114,7 @@ def test_every_benchmark_is_listed_and_run() -> None:
         "profiles",
         "weights",
         "loops",
+        "meanwhile",
         "random_numbers",
         "single_calls",
         "special_functions",

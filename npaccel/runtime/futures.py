@@ -17,11 +17,17 @@ import concurrent.futures
 import os
 import threading
 from collections.abc import Generator, Iterator
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from npaccel import _native
+from npaccel.later import later
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = later("asyncio")
 
 __all__ = ["Future", "Futures", "Waited", "wait"]
 
@@ -90,8 +96,6 @@ class Future(concurrent.futures.Future[Any]):
         return self._resumed()
 
     def __await__(self) -> Generator[Any, None, Any]:
-        import asyncio
-
         yield from asyncio.wrap_future(self).__await__()
         return self.result()
 
