@@ -49,6 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=15)
     rounds = parser.parse_args().rounds
+    npaccel.config.tiering = "eager"  # nothing is compiled beside
     a, b = (npaccel.asarray(np.random.default_rng(k).random(SIZE)) for k in range(2))
     for x in (a, b):
         npaccel.evaluate(pending(x))
