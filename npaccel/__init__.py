@@ -3,7 +3,7 @@
     x = npaccel.asarray(a)        an Array: what is computed from it is fused; or from_dlpack(a)
     with npaccel.accelerate: ...  plain arrays, too, in this block; also a decorator
     npaccel.enable(), disable()   from here on; load_ipython_extension, unload_ipython_extension
-    npaccel.evaluate(x, y)        compute what is pending now; wait=False: a future; hint_read, wait
+    npaccel.evaluate(x, y)        compute what is pending; wait=False: a future; wait, hint_read
     npaccel.explain(), stats()    what was fused, what not, why; with profile("file"): by time
     npaccel.peek(x), step()       a pending value, as it is now; each operation at its line
     npaccel.watch(x, f)           stops where f(x) becomes true; on_error(f) hears of errors
