@@ -319,9 +319,13 @@ def concatenate(
     dtype: Any = None,
     casting: str = "same_kind",
 ) -> Any:
-    """Record one copy per part, where all lie in one order; NumPy chooses other orders itself."""
-    if out is not None or dtype is not None or not isinstance(arrays, list | tuple):
-        raise NotRecorded("concatenate with out or dtype")
+    """Record one copy per part, where all lie in one order; NumPy chooses other orders itself.
+
+    Parts of one dtype in C order are recorded by the core (`boxes.c`).
+    """
+    usual = out is None and dtype is None and casting == "same_kind"
+    if not usual or not isinstance(arrays, list | tuple):
+        raise NotRecorded("concatenate with out, dtype or casting")
     if len(arrays) > MOST_PARTS:  # NumPy's error, before anybody looks at each of them
         return np.concatenate._implementation(arrays, axis)  # type: ignore[attr-defined]
     parts = [take_array(part) for part in arrays]

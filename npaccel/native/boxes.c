@@ -1,4 +1,4 @@
-/* boxes.c: arrays that consist of boxes copied from another one (`np.roll`, `pad`, `repeat`, `tile`), recorded as
+/* boxes.c: arrays that consist of boxes copied from others (`np.roll`, `pad`, `repeat`, `tile`, `concatenate`), recorded as
  * those copies, without the code that NumPy has for them. Pass `shifts` then reads many where they came from. */
 #include "record.h"
 
@@ -55,16 +55,19 @@ static PyArrayObject *made_of(PyArrayObject *a, int ndim, const npy_intp *length
 
 static const double MOST_BYTES = 1e15; /* no extent, and no sum of them, overflows */
 
+static bool is_known(PyObject *o)
+{
+    bool array = PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type);
+    PyArrayObject *a = (PyArrayObject *)o;
+    return array && npa_here == NULL && npa_sections == 0 && npa_guard_on && PyArray_NDIM(a) > 0 &&
+           PyArray_SIZE(a) > 0 && npa_array_known(a);
+}
+
 /* Whether a call on `o` whose result has so many bytes is recorded here; 0: as many as its argument. */
 static bool takes(PyObject *o, double bytes)
 {
-    if (npa_here != NULL || npa_sections > 0 || !npa_guard_on ||
-        !(PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type))) {
-        return false;
-    }
-    PyArrayObject *a = (PyArrayObject *)o;
-    npa_value value = {.array = a};
-    if (PyArray_NDIM(a) == 0 || PyArray_SIZE(a) == 0 || !npa_array_known(a)) {
+    npa_value value = {.array = (PyArrayObject *)o};
+    if (!is_known(o)) {
         return false;
     }
     return npa_wants(&value, 1) || (bytes >= (double)npa_threshold_here() && !npa_lacks_room());
@@ -497,4 +500,95 @@ PyObject *npa_record_pad(PyObject *const *args, Py_ssize_t n, PyObject *names)
     PyArrayObject *a = (PyArrayObject *)args[0];
     bool fortran = PyArray_IS_F_CONTIGUOUS(a) && !PyArray_IS_C_CONTIGUOUS(a); /* so is its result */
     return fortran ? NULL : padded(a, mode, widths);
+}
+
+/* ------------------------------------------------------------------------------------ concatenate */
+
+/* Whether its axes lie in memory as those of an array in C order do; NumPy chooses other orders itself. */
+static bool in_c_order(PyArrayObject *a)
+{
+    npy_intp before = NPY_MAX_INTP;
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        npy_intp step = Py_ABS(PyArray_STRIDE(a, i));
+        if (PyArray_DIM(a, i) == 1) {
+            continue;
+        }
+        if (step > before || step == 0) {
+            return false;
+        }
+        before = step;
+    }
+    return true;
+}
+
+/* The shape of all parts behind one another; false: they do not fit, or need more than a copy. */
+static bool join_shapes(PyObject *parts, PyObject *axis, int *along, npy_intp *shape)
+{
+    PyArrayObject *first = (PyArrayObject *)PySequence_Fast_GET_ITEM(parts, 0);
+    bool wanted = false;
+    for (Py_ssize_t k = 0; k < Py_SIZE(parts); k++) {
+        PyObject *o = PySequence_Fast_GET_ITEM(parts, k);
+        PyArrayObject *a = (PyArrayObject *)o;
+        if (!is_known(o) || PyArray_NDIM(a) != PyArray_NDIM(first) || PyArray_TYPE(a) != PyArray_TYPE(first) ||
+            !in_c_order(a) || !place_of(axis, PyArray_NDIM(a), along)) {
+            return false;
+        }
+        for (int i = 0; i < PyArray_NDIM(a); i++) {
+            npy_intp before = k == 0 ? 0 : shape[i];
+            shape[i] = i == *along ? before + PyArray_DIM(a, i) : PyArray_DIM(a, i);
+            if (i != *along && k > 0 && before != shape[i]) {
+                return false;
+            }
+        }
+        wanted |= takes(o, 0);
+    }
+    return wanted;
+}
+
+/* The axis, borrowed; others may be named if they say what holds anyway, as `stack` does. NULL: something is asked for. */
+static PyObject *axis_of(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject *axis)
+{
+    axis = n == 2 ? args[1] : axis;
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k), *value = args[n + k];
+        bool casting = PyUnicode_CompareWithASCIIString(name, "casting") == 0;
+        if (n == 1 && PyUnicode_CompareWithASCIIString(name, "axis") == 0) {
+            axis = value;
+        } else if (casting ? !PyUnicode_CheckExact(value) ||
+                                 PyUnicode_CompareWithASCIIString(value, "same_kind") != 0
+                           : value != Py_None || (PyUnicode_CompareWithASCIIString(name, "out") != 0 &&
+                                                  PyUnicode_CompareWithASCIIString(name, "dtype") != 0)) {
+            return NULL;
+        }
+    }
+    return axis;
+}
+
+PyObject *npa_record_concatenate(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    int along = 0;
+    npy_intp shape[NPA_MAX_DIMS];
+    if (n < 1 || n > 2 || !is_sequence(args[0]) || Py_SIZE(args[0]) == 0) {
+        return NULL;
+    }
+    PyObject *zero = PyLong_FromLong(0), *parts = args[0], *axis = axis_of(args, n, names, zero);
+    bool joins = axis != NULL && join_shapes(parts, axis, &along, shape);
+    Py_DECREF(zero);
+    PyArrayObject *first = (PyArrayObject *)PySequence_Fast_GET_ITEM(parts, 0);
+    PyArrayObject *made = joins ? made_of(first, PyArray_NDIM(first), shape) : NULL;
+    char *target = made != NULL ? PyArray_DATA(made) : NULL;
+    for (Py_ssize_t k = 0; made != NULL && k < Py_SIZE(parts); k++) {
+        PyArrayObject *a = (PyArrayObject *)PySequence_Fast_GET_ITEM(parts, k);
+        form in = {0}, out = {0};
+        for (int i = 0; i < PyArray_NDIM(a); i++) {
+            add_axis(&in, PyArray_DIM(a, i), PyArray_STRIDE(a, i));
+            add_axis(&out, PyArray_DIM(a, i), PyArray_STRIDE(made, i));
+        }
+        if (copy_view(a, PyArray_DATA(a), &in, made, target, &out) <= 0) {
+            Py_CLEAR(made);
+            break;
+        }
+        target += PyArray_DIM(a, along) * PyArray_STRIDE(made, along);
+    }
+    return (PyObject *)made;
 }

@@ -186,7 +186,7 @@ static int call_function(PyObject *const *args, PyObject **result)
             return -1;
         }
     }
-    npa_recorder *record = npa_suspended == 0 ? npa_recorder_of(args[1]) : NULL;
+    npa_recorder *record = npa_suspended == 0 ? npa_recorder_of(args[1], flat, k) : NULL;
     *result = record != NULL ? record(flat, n, names) : NULL;
     if (*result != NULL || PyErr_Occurred()) {
         Py_XDECREF(names);

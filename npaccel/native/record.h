@@ -402,7 +402,7 @@ size_t npa_most_whole(PyObject *function); /* bytes up to which it runs as one; 
 /* The call of a function that NumPy writes in Python, recorded without that code: a new reference. NULL, perhaps
  * without error: not for here. */
 typedef PyObject *npa_recorder(PyObject *const *args, Py_ssize_t n, PyObject *names);
-npa_recorder *npa_recorder_of(PyObject *function); /* or NULL */
+npa_recorder *npa_recorder_of(PyObject *function, PyObject *const *args, Py_ssize_t all); /* or NULL */
 int npa_redirect_init(PyObject *module);
 void npa_redirect_install(void);
 void npa_redirect_look(bool begin); /* a section is there, or is over, that looks at plain arrays' subscripts */
@@ -747,7 +747,7 @@ npa_own npa_sort_parts, npa_argsort_parts, npa_partition_parts, npa_argpartition
 PyArrayObject *npa_line_as(PyObject *o, int type);
 void *npa_draws_method(const char *name); /* `what` npa_draws is given for "Generator.normal", say; NULL: nothing */
 /* boxes.c */
-npa_recorder npa_record_roll, npa_record_pad, npa_record_repeat, npa_record_tile;
+npa_recorder npa_record_roll, npa_record_pad, npa_record_repeat, npa_record_tile, npa_record_concatenate;
 size_t npa_repeated_bytes(PyObject *const *args, Py_ssize_t n); /* of what `repeat`, `tile` give; 0: not known */
 /* bins.c: not recorded, but done. */
 npa_recorder npa_histogram;

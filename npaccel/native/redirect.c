@@ -63,6 +63,7 @@ typedef struct {
     npa_recorder *record;            /* how it is recorded; NULL: by what its code calls */
     bool waits;                      /* what it records waits: a trial may have the call done at once */
     bool repeats;                    /* its result may be many times as large as its argument */
+    bool idle;                       /* on arrays that nothing waits for, up to `most`, NumPy does it at once */
 } whole;
 
 enum { MOST = 256, MOST_UFUNCS = 512, MOST_WHOLE = 120, NESTED = 32 };
@@ -1064,10 +1065,16 @@ size_t npa_most_whole(PyObject *function)
     return *place != 0 ? wholes[*place - 1].most : 0;
 }
 
-npa_recorder *npa_recorder_of(PyObject *function)
+static bool records(const whole *w, PyObject *const *args, Py_ssize_t all)
+{
+    return w->record != NULL && !(w->idle && w->most > 0 && npa_at_once(args, all, w->most));
+}
+
+npa_recorder *npa_recorder_of(PyObject *function, PyObject *const *args, Py_ssize_t all)
 {
     uint8_t *place = whole_place(function);
-    return *place != 0 ? wholes[*place - 1].record : NULL;
+    const whole *w = *place != 0 ? &wholes[*place - 1] : NULL;
+    return w != NULL && records(w, args, all) ? w->record : NULL;
 }
 
 /* Where nothing waits for its arrays, and they are not larger than that. As npa_direct_call. */
@@ -1099,7 +1106,7 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
     if (w->small_only || npa_suspended || !enough || !npa_in_block()) {
         return w->original(self, args, nargs, names);
     }
-    if (w->record != NULL) {
+    if (records(w, args, all)) {
         bool mine = false;
         size_t bytes = most_bytes(args, all, &mine);
         bytes = made > bytes ? made : bytes;
@@ -1474,13 +1481,17 @@ static void find_recorder(whole *w)
     static const struct {
         const char *name;
         npa_recorder *record;
-        bool waits, repeats;
-    } known[] = {{"roll", npa_record_roll, true, false}, {"pad", npa_record_pad, true, false},
-                 {"repeat", npa_record_repeat, true, true}, {"tile", npa_record_tile, true, true},
-                 {"histogram", npa_histogram, false, false}};
+        bool waits, repeats, idle;
+    } known[] = {{"roll", npa_record_roll, .waits = true},
+                 {"pad", npa_record_pad, .waits = true},
+                 {"repeat", npa_record_repeat, .waits = true, .repeats = true},
+                 {"tile", npa_record_tile, .waits = true, .repeats = true},
+                 {"concatenate", npa_record_concatenate, .waits = true, .idle = true},
+                 {"histogram", npa_histogram, .waits = false}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (PyUnicode_CompareWithASCIIString(w->name, known[i].name) == 0) {
-            w->record = known[i].record, w->waits = known[i].waits, w->repeats = known[i].repeats;
+            w->record = known[i].record, w->waits = known[i].waits;
+            w->repeats = known[i].repeats, w->idle = known[i].idle;
         }
     }
 }

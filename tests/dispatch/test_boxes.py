@@ -1,4 +1,4 @@
-"""np.pad, repeat and tile are recorded as copies of boxes, and read in place where that can be."""
+"""np.pad, repeat, tile, concatenate are recorded as copies of boxes; many are read in place."""
 
 from __future__ import annotations
 
@@ -61,6 +61,48 @@ TILES: dict[str, Callable[[Array], Any]] = {
     ],
 }
 
+JOINED: dict[str, Callable[[Array], Any]] = {
+    "two": lambda x: np.concatenate((x, x)),
+    "a list": lambda x: np.concatenate([x, 2 * x, x], axis=-1),
+    "by name": lambda x: np.concatenate((x, x), axis=0),
+    "one": lambda x: np.concatenate((x,)),
+    "no axis": lambda x: np.concatenate((x, x), axis=None),
+    "nothing": lambda x: np.concatenate(()),
+    "an array": np.concatenate,
+    "no such axis": lambda x: np.concatenate((x, x), axis=7),
+    "an axis twice": lambda x: np.concatenate((x, x), 0, axis=0),
+    "a NumPy number": lambda x: np.concatenate((x, x), axis=np.int64(0)),
+    "a truth value": lambda x: np.concatenate((x, x), axis=False),
+    "nothing else": lambda x: np.concatenate(
+        (x, x), axis=0, out=None, dtype=None, casting="same_kind"
+    ),
+    "another dtype": lambda x: np.concatenate((x, x), dtype="f4"),
+    "no casting": lambda x: np.concatenate((x, x), casting="no"),
+    "no such casting": lambda x: np.concatenate((x, x), casting="perhaps"),
+    "no such name": lambda x: np.concatenate((x, x), order="C"),
+    "into": lambda x: np.concatenate((x, x), out=np.empty((2 * x.shape[0], *x.shape[1:]))),
+    "mixed": lambda x: np.concatenate((x, x.astype("f4"))),
+    "mixed, no casting": lambda x: np.concatenate((x, x.astype("f4")), casting="no"),
+    "ranks": lambda x: np.concatenate((x, x[..., None])),
+    "shapes": lambda x: np.concatenate((x, x[:, :-1])),
+    "shapes along": lambda x: np.concatenate((x, x[..., :-1]), axis=-1),
+    "empty ones": lambda x: np.concatenate((x, x[:0], x)),
+    "around": lambda x: np.concatenate((x[-1:], x, x[:1])) * 2,
+    "columns": lambda x: np.concatenate((x.T, x.T)),
+    "reversed": lambda x: np.concatenate((x[::-1], x)),
+    "orders": lambda x: np.concatenate((x, np.asfortranarray(x))),
+    "still": lambda x: np.concatenate((np.broadcast_to(x[:1], x.shape), x)),
+    "of itself": lambda x: np.concatenate((y := np.concatenate((x, x)), y)) + 1,
+    "stack": lambda x: (np.stack((x, x)), np.stack([x, x], axis=-1), np.stack((x, -x), 1)),
+    "stack's": lambda x: (np.vstack((x, x)), np.hstack((x, x)), np.append(x, x)),
+    "whose it is": lambda x: [
+        (y.flags.owndata, y.base is None)
+        for y in (np.concatenate((x, x)), np.concatenate((x, x), axis=-1))
+    ],
+    "changed between": lambda x: (np.concatenate((x, x)), np.multiply(x, 2, out=x))[0] + 1,
+    "a list that holds it": lambda x: np.concatenate([x.tolist(), x]),
+}
+
 MODES = ["constant", "edge", "wrap", "reflect", "symmetric"]
 WIDTHS: dict[str, Any] = {
     "one": 1,
@@ -81,8 +123,12 @@ WIDTHS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("call", [*REPEATS.values(), *TILES.values()], ids=[*REPEATS, *TILES])
-def test_repeats_are_numpys(call: Callable[[Array], Any], shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    "call",
+    [*REPEATS.values(), *TILES.values(), *JOINED.values()],
+    ids=[*REPEATS, *TILES, *JOINED],
+)
+def test_calls_are_numpys(call: Callable[[Array], Any], shape: tuple[int, ...]) -> None:
     values = np.resize(edge_values("d"), shape)
     check(call, lambda: (values.copy(),))
 
@@ -124,7 +170,10 @@ def test_each_dtype(dtype: str) -> None:
     known = dtype in DTYPES
     values = edge_values(dtype).reshape(5, 3) if known else np.arange(15).astype(dtype)
     check(
-        lambda x: (np.repeat(x, 2), np.tile(x, 3), np.pad(x, 1, mode="edge"), np.pad(x, 2)),
+        lambda x: (
+            (np.repeat(x, 2), np.tile(x, 3), np.concatenate((x, x))),
+            (np.pad(x, 1, mode="edge"), np.pad(x, 2)),
+        ),
         lambda: (values.copy(),),
     )
 
