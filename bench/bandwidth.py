@@ -61,13 +61,15 @@ typedef double lanes __attribute__((vector_size(64)));
 static void *add_some(void *argument) {
     long rounds = *(long *)argument;
     lanes x[12];
+#pragma GCC unroll 12
     for (int k = 0; k < 12; k++) x[k] = (lanes){k};
     for (long i = 0; i < rounds; i++)
 #pragma GCC unroll 12
         for (int k = 0; k < 12; k++) {
             x[k] += 1.0;
-            __asm__ volatile("" : "+v"(x[k]));
+            __asm__("" : "+x"(x[k]));
         }
+#pragma GCC unroll 12
     for (int k = 1; k < 12; k++) x[0] += x[k];
     return (void *)(long)x[0][0];
 }

@@ -156,7 +156,7 @@ def operations(row: Row, arrays: dict[str, Any]) -> int:
     for step in told.steps:
         if step.kernel:
             nodes = [usual(leaf.roots) for leaf in next(kernels).leaves if not leaf.row]
-            points = int(np.prod(step.shape, dtype=np.int64))
+            points = int(np.prod(step.band + step.inner, dtype=np.int64))
             total += points * sum(node.op not in none for each in nodes for node in each)
     return total
 

@@ -132,6 +132,31 @@ npa_loop npa_loop_find(void)
     return found;
 }
 
+/* Whether two rounds of the loop, and so all that are like them, are maps over one space in which each
+ * array is used in one way: then they make one kernel, however many. With the lock. */
+bool npa_loop_fuses(npa_loop loop)
+{
+    const npa_request *first = (npa_request *)(npa_q.arena + npa_q.at[loop.start]);
+    const npa_operand **seen = calloc((size_t)npa_q.nbuffers + 1, sizeof *seen);
+    size_t shape = sizeof *first->shape * first->ndim;
+    bool fuses = seen != NULL && loop.rounds > 1;
+    for (int i = loop.start; fuses && i < loop.start + 2 * loop.period; i++) {
+        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
+        fuses = r->rule->kind == NPA_MAP && r->axes == 0 && r->ndim == first->ndim &&
+                memcmp(r->shape, first->shape, shape) == 0;
+        for (int k = 0; fuses && k < npa_operand_count(r); k++) {
+            const npa_operand *o = npa_operand_at(r, k);
+            const npa_operand *other = o->buffer >= 0 ? seen[o->buffer] : NULL;
+            if (o->buffer >= 0 && other == NULL) {
+                seen[o->buffer] = o;
+            }
+            fuses = other == NULL || (o->offset == other->offset && memcmp(o->at, other->at, shape) == 0);
+        }
+    }
+    free(seen);
+    return fuses;
+}
+
 /* Note which buffers the requests from `first` on use. With the lock. */
 void npa_mark_later(int first)
 {
@@ -224,7 +249,8 @@ void npa_rest_kept(int n)
  *
  * What a flush runs (flush.c): what comes before the loop; its rounds, one by one where there is code for
  * one, each found by its own key, since rounds may differ in all but their lines; the last one with what
- * follows. Without code all of it is one run, which is the quicker way there (chains stay in the cache). Where a
+ * follows. Rounds that would make one kernel run several together, a power of two, so that not each of them goes through
+ * memory; what other numbers of rounds leave over is smaller powers. Without code all of it is one run, which is the quicker way there (chains stay in the cache). Where a
  * limit forces it, it ends with the last whole round but one. What a round leaves for the next
  * stays hidden, as if that had been recorded after the run: whoever looks at it makes the rest of the
  * queue run. */

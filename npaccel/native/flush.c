@@ -1,6 +1,7 @@
 /* flush.c: from pending requests to results: key, plan, run, publish, warn. */
 #include "group.h"
 
+#include <limits.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -743,6 +744,17 @@ PyObject *npa_pending_now(PyObject *module, PyObject *nothing)
 
 /* Fewer requests are one program, whatever they are; a run of a loop has so many rounds, or requests. */
 enum { LEAST_LOOPED = 64, LEAST_ROUNDS = 3, BITTEN_ROUNDS = 4, BITTEN = 256, LEAST_COMPARED = 16 };
+enum { TOGETHER = 64 }; /* requests of rounds that run as one, at most */
+
+/* Of `left` rounds those that run as one. */
+static int together(int left)
+{
+    int n = 1;
+    while (npa_q.known.fuses && 2 * n <= left && 2 * n * npa_q.known.loop.period <= TOGETHER) {
+        n *= 2;
+    }
+    return n;
+}
 
 /* How many requests it takes until a loop is looked for. */
 static int next_look(void) { return npa_q.looked > 0 ? npa_q.looked : LEAST_LOOPED; }
@@ -755,7 +767,7 @@ static bool is_known(void) { return npa_q.known.generation == npa_q.generation; 
 static bool goes_on(bool rounds)
 {
     return !rounds || npa_over_limit() ||
-           (is_known() && npa_q.known.cut && npa_q.known.loop.start == 0 && npa_q.known.loop.rounds > 1);
+           (is_known() && npa_q.known.cut && npa_q.known.loop.start == 0 && npa_q.known.loop.rounds > together(INT_MAX));
 }
 
 static void find_loop(bool rounds)
@@ -765,6 +777,7 @@ static void find_loop(bool rounds)
     npa_q.known.generation = npa_q.generation;
     npa_q.known.loop = long_enough || (rounds && !npa_check_mode) ? npa_loop_find() : (npa_loop){0};
     npa_q.known.cut = long_enough && npa_q.known.loop.rounds >= LEAST_ROUNDS;
+    npa_q.known.fuses = npa_q.known.cut && npa_loop_fuses(npa_q.known.loop);
 }
 
 /* How many requests run next; *round > 0: those are of a loop with so many a round, of which one runs if
@@ -783,18 +796,19 @@ static int next_to_run(bool rounds, int *round)
     if (npa_q.known.cut && loop->start > 0) {
         return loop->start;
     }
-    if (rounds && !npa_q.known.cut && !is_full()) {
+    if (rounds && !is_full() && (!npa_q.known.cut || (npa_q.known.fuses && loop->rounds <= together(INT_MAX)))) {
         npa_q.looked = 2 * next_look();
         return 0;
     }
-    *round = npa_q.known.cut && loop->rounds > 1 ? loop->period : 0;
+    *round = npa_q.known.cut && loop->rounds > 1 ? loop->period * together(loop->rounds - 1) : 0;
     return rounds && loop->rounds > 0 ? loop->start + loop->rounds * loop->period : npa_q.nrequests;
 }
 
-/* How many requests of rounds show what a round takes block by block, in chains as long as they may be. */
+/* How many requests of rounds show what `period` of them take block by block, in chains as long as they may be. */
 static int to_compare(int period)
 {
-    int least = 2 * period < LEAST_COMPARED ? LEAST_COMPARED / period : 2, left = npa_q.known.loop.rounds - 1;
+    int least = 2 * period < LEAST_COMPARED ? LEAST_COMPARED / period : 2;
+    int left = (npa_q.known.loop.rounds - 1) * npa_q.known.loop.period / period;
     return period * (least < left ? least : left);
 }
 

@@ -174,8 +174,8 @@ struct npa_queue {
     uint64_t generation; /* of its latest change; no two queues have the same */
     npa_run run;
     /* What is left of the loop that it ends with, while this is its generation. cut: its rounds run one by one
-     * if there is code for them. Note [Boundaries] in boundary.c */
-    struct { uint64_t generation; npa_loop loop; bool cut; } known;
+     * if there is code for them; fuses: or several as one. Note [Boundaries] in boundary.c */
+    struct { uint64_t generation; npa_loop loop; bool cut, fuses; } known;
     int looked; /* requests before which no loop is looked for; 0: the least */
     struct { struct npa_mark *at; int n, cap; } marks; /* see warn.c */
 };
@@ -753,6 +753,7 @@ size_t npa_repeated_bytes(PyObject *const *args, Py_ssize_t n); /* of what `repe
 npa_recorder npa_histogram;
 /* boundary.c */
 npa_loop npa_loop_find(void);
+bool npa_loop_fuses(npa_loop loop); /* its rounds would make one kernel */
 void npa_mark_later(int first);
 void npa_keep_rest(int done);
 void npa_rest_kept(int n);

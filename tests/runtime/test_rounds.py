@@ -209,3 +209,31 @@ def test_random_loops(seed, tiering, setting) -> None:
 def test_more_random_loops(seed, setting) -> None:
     setting("tiering", ("eager", "adaptive", "off")[seed % 3])
     check(seed)
+
+
+def polynomial(x, total, n: int):
+    for k in range(n):
+        total = total * x + 0.5
+    return total
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("n", [40, 60, 201, 1000])
+def test_rounds_that_make_one_kernel_run_several_together(n) -> None:
+    x = np.random.default_rng(6).random(200_000) - 0.5
+    for _ in range(2):
+        npaccel.stats(reset=True)
+        found = npaccel.evaluate(polynomial(npaccel.asarray(x), npaccel.asarray(x) + 1.0, n))
+    counts = npaccel.stats()
+    assert np.array_equal(found, polynomial(x, x + 1.0, n))
+    assert counts["kernel_requests"] == counts["requests"] == 2 * n + 1
+    assert counts["kernels"] <= 8 + n // 16 and counts["plan_misses"] == 0
+
+
+@pytest.mark.usefixtures("eager")
+def test_their_numbers_make_few_programs() -> None:
+    x = np.random.default_rng(7).random(200_000) - 0.5
+    for n in range(64, 164):
+        found = npaccel.evaluate(polynomial(npaccel.asarray(x), npaccel.asarray(x) + 1.0, n))
+        assert np.array_equal(found, polynomial(x, x + 1.0, n))
+    assert npaccel.stats()["plan_misses"] <= 24
