@@ -95,7 +95,7 @@ def _in_flight(leaves: tuple[Leaf, ...], machine: Machine, *, banded: bool) -> i
     while (
         2 * several <= max(machine.in_flight)
         and 2 * several * held <= machine.held
-        and 2 * several * nodes <= machine.large_body
+        and several * nodes <= machine.large_body
     ):
         several *= 2
     return several
