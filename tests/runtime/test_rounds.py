@@ -212,7 +212,7 @@ def test_more_random_loops(seed, setting) -> None:
 
 
 def polynomial(x, total, n: int):
-    for k in range(n):
+    for _ in range(n):
         total = total * x + 0.5
     return total
 
