@@ -68,6 +68,7 @@ ALLOWED = {
 # Packages from elsewhere that only these rooms may name.
 FOREIGN = {
     "llvmlite": {"backends.llvm"},
+    "distributed": {"cluster.dask_workers"},
     "pyopencl": {"backends.opencl"},
     "numpy": {
         *(
@@ -93,6 +94,7 @@ FOREIGN = {
 }
 # A function may import only these: large or optional, and not needed by `import npaccel`.
 OPTIONAL = {
+    "distributed",
     "llvmlite",
     "pyopencl",
     "rich",
@@ -258,6 +260,8 @@ def test_only_config_reads_the_environment() -> None:
         ("cluster.planner", "from npaccel.runtime import trace", False),
         ("cluster.planner", "from npaccel.dispatch import array", True),
         ("runtime.engine", "from npaccel.cluster import maps", True),
+        ("cluster.planner", "def f():\n    import distributed", True),
+        ("cluster.dask_workers", "def f():\n    import distributed", False),
         ("dispatch.array", "def f():\n    import npaccel.runtime.engine", True),
         ("dispatch.array", "def f():\n    from math import pi", True),
         ("backends.llvm.emit", "def f():\n    import llvmlite", False),

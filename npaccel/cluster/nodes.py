@@ -6,9 +6,11 @@ it was sent; pages that nobody touches are no memory. So a view is the same view
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from npaccel.cluster.plans import (
     Work,
     restricted,
 )
-from npaccel.ir.nodes import BufferInfo, KernelStep, Request, Trace, View
+from npaccel.ir.nodes import BufferInfo, KernelStep, Plan, Request, Trace, View
 from npaccel.ir.passes import plan
 from npaccel.ir.reference.kernels import run_kernel
 from npaccel.ir.reference.requests import kept, run_request, show
@@ -35,6 +37,9 @@ from npaccel.runtime.splitting import Launch, launch_step
 __all__ = ["Message", "Node", "interpret"]
 
 Array = np.ndarray[Any, Any]
+
+
+NOTHING: Final[Mapping[int, int]] = MappingProxyType({})
 
 
 class Message(NamedTuple):
@@ -54,6 +59,12 @@ def interpret(step: KernelStep, arrays: list[Array], scalars: list[Any]) -> None
     run_kernel(step.kernel, step.extents, arrays, scalars)
 
 
+@functools.lru_cache(256)
+def _planned(trace: Trace) -> Plan:
+    """Kernels for a stage's operations; another run of the same plan has the same."""
+    return plan(trace, wraps=False)
+
+
 class Node:
     """One of a cluster's.
 
@@ -62,6 +73,7 @@ class Node:
     number : its own
     buffers : of the trace; layouts : of each
     launch : what runs kernels here
+    uses : of each buffer that nobody sees in the end, how many requests use it (`ClusterPlan.uses`)
     """
 
     def __init__(
@@ -70,10 +82,14 @@ class Node:
         buffers: Sequence[BufferInfo],
         layouts: Mapping[int, Layout],
         launch: Launch = interpret,
+        uses: Mapping[int, int] = NOTHING,
     ) -> None:
         self.number, self.layouts = number, layouts
+        self._uses = uses
         self._launch = launch
-        self._buffers = tuple(replace(info, fresh=False, dead=False) for info in buffers)
+        self._buffers = tuple(
+            replace(info, fresh=False, dead=False, owned=False) for info in buffers
+        )
         self.memory = {info.index: np.empty(info.size_bytes, "u1") for info in buffers}
         self._made: dict[tuple[int, Box], list[Partial]] = {}
         self._arrived: dict[int, list[Partial]] = {}
@@ -145,12 +161,25 @@ class Node:
         if not requests:
             return
         numbered = tuple(replace(request, index=k) for k, request in enumerate(requests))
-        trace = Trace(self._buffers, numbered)
-        for step in plan(trace, wraps=False).steps:
+        trace = Trace(self._passing(requests), numbered)
+        for step in _planned(trace).steps:
             if isinstance(step, KernelStep):
                 launch_step(step, trace, self.memory, self._launch)
             else:
                 run_request(numbered[step.request], self.memory)
+
+    def _passing(self, requests: Sequence[Request]) -> tuple[BufferInfo, ...]:
+        """The buffers; those that nothing else uses need not be in memory."""
+        here: dict[int, set[int]] = {}
+        for request in requests:
+            for view in (*request.inputs, *request.outputs, request.mask):
+                if isinstance(view, View) and view.buffer in self._uses:
+                    here.setdefault(view.buffer, set()).add(request.index)
+        gone = {buffer for buffer, found in here.items() if len(found) == self._uses[buffer]}
+        return tuple(
+            replace(info, fresh=True, dead=True) if info.index in gone else info
+            for info in self._buffers
+        )
 
     def _ramp(self, part: Ramp) -> None:
         request = restricted(part.request, (part.part,))

@@ -109,6 +109,8 @@ class _Planner:
         self.folds = {k: one for k, one in folds.items() if one[0].index in moved}
         self.stages.append(Stage())
         self.written, self.entries = {}, []
+        if home:
+            self.entries.append(_Entry(self.alone[-1].request))
         for move in home:
             self.stage.transfers.append(move)
             self._write(move.buffer, [move.box])
@@ -238,7 +240,7 @@ class _Planner:
             for buffer, boxes in self.entries[k].writes
             if buffer == move.buffer and any(overlap(box, move.box) for box in boxes)
         )
-        return next(writers, 0)
+        return next(writers)
 
     def _missing(
         self, request: Request, shares: Sequence[Share], views: Sequence[View] | None = None
@@ -274,8 +276,7 @@ class _Planner:
 
     def _write(self, buffer: int, boxes: list[Box]) -> None:
         self.written.setdefault(buffer, []).extend(boxes)
-        if self.entries:
-            self.entries[-1].writes.append((buffer, boxes))
+        self.entries[-1].writes.append((buffer, boxes))
         held = self.held.get(buffer)
         if held:
             self.held[buffer] = [

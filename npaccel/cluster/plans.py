@@ -130,6 +130,17 @@ class ClusterPlan:
     alone: Sequence[Whole] = ()
 
     @property
+    def uses(self) -> dict[int, int]:
+        """Of each buffer that is new and that nobody sees in the end: how many requests use it."""
+        found = {info.index: 0 for info in self.trace.buffers if info.dead and info.fresh}
+        for request in self.trace.requests:
+            operands = (*request.inputs, *request.outputs, request.mask)
+            for buffer in {view.buffer for view in operands if isinstance(view, View)}:
+                if buffer in found:
+                    found[buffer] += 1
+        return found
+
+    @property
     def messages(self) -> int:
         """All of them, one for each pair of nodes and stage."""
         return sum(len(stage.pairs()) for stage in self.stages)

@@ -44,7 +44,8 @@ class Simulation:
     ) -> None:
         self.plan, self.traffic = plan, Traffic()
         layouts = {index: placed.layout for index, placed in plan.placed.items()}
-        self.nodes = [Node(k, plan.trace.buffers, layouts, launch) for k in range(plan.nodes)]
+        uses = plan.uses
+        self.nodes = [Node(k, plan.trace.buffers, layouts, launch, uses) for k in range(plan.nodes)]
         for node in self.nodes:
             for number, memory in node.memory.items():
                 memory[...] = (poison + 16 * node.number + number) % 256

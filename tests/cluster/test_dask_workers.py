@@ -1,0 +1,189 @@
+"""Plans on worker processes of dask.distributed, on loopback: one process's bits, and messages."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from clusters import Array, place
+from test_planner import _step, heat, numbers
+
+import npaccel
+from npaccel import BackendUnavailable, Map, _native
+from npaccel.cluster import dask_workers
+from npaccel.cluster.dask_workers import Workers
+from npaccel.cluster.recorded import plan_pending
+
+distributed = pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.pending,
+    pytest.mark.usefixtures("deferred"),
+    pytest.mark.filterwarnings("ignore"),  # dask's own, of its sockets and event loops
+]
+SHAPE = (96, 60)
+
+
+@pytest.fixture(autouse=True)
+def no_kernels_here(setting: Any) -> None:
+    """Workers compile; what they are compared with is NumPy's loops, which have the same bits."""
+    setting("tiering", "off")
+
+
+def client_of(workers: int) -> Iterator[Any]:
+    with (
+        distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Four worker processes."""
+    yield from client_of(4)
+
+
+@pytest.fixture(params=[2, 4])
+def workers(client: Any, request: pytest.FixtureRequest) -> Iterator[Workers]:
+    with Workers(client, request.param) as found:
+        yield found
+
+
+def both(workers: Workers, program: Any, *written: Any) -> Any:
+    """Run what the program records on workers and here; compare bytes and counts."""
+    results = program()
+    results = results if isinstance(results, tuple) else (results,)
+    plan, contents = plan_pending(workers.nodes)
+    workers.begin(plan, {index: bytes(read()) for index, read in contents.items()})
+    kept: list[tuple[Array, Any]] = [(one, _native.place(one)) for one in (*results, *written)]
+    counted = workers.run()
+    assert counted.messages == plan.messages and counted.received_bytes == plan.moved_bytes
+    checked = 0
+    for array, (index, offset) in kept:
+        if index >= 0:
+            made = workers.contents(index)
+            there = np.ndarray(array.shape, array.dtype, made, offset, array.strides)
+            assert there.tobytes() == np.asarray(array).tobytes(), str(plan)
+            checked += 1
+    assert checked
+    return plan
+
+
+def test_stencils_and_reductions(workers: Workers) -> None:
+    made = Map.block(SHAPE, workers.nodes)
+    x, y = place(numbers(1), made), place(numbers(2), made)
+
+    def program() -> Any:
+        heat(x, y)
+        heat(y, x)
+        return np.sin(x), np.add.reduce(x, axis=1), x.max(axis=0)
+
+    plan = both(workers, program, x, y)
+    halos = 2 * 2 * (workers.nodes - 1)
+    assert plan.messages <= halos + workers.nodes and not plan.alone
+
+
+def test_messages_per_worker_do_not_grow_with_operations(workers: Workers) -> None:
+    """30 operations, and all that a flush has of 300, on 256 segments: the same."""
+    shape = (256, 64)
+    made = Map.block_block(shape, workers.nodes, (16, 4))
+    x, y = place(numbers(1, shape), made), place(numbers(2, shape), made)
+
+    def program(n: int) -> Any:
+        value = x
+        for k in range(n - 1):
+            value = value * 0.5 if k % 2 else value + x
+        y[1:] += value[:-1]
+        return y
+
+    few = both(workers, lambda: program(30), y)
+    npaccel.evaluate()
+    many = both(workers, lambda: program(300), y)
+    assert len(many.trace.requests) > 200 and len(few.trace.requests) >= 30
+    assert few.messages == many.messages == workers.nodes - 1
+
+
+def test_redistribution(workers: Workers) -> None:
+    x = place(numbers(1), Map.block(SHAPE, workers.nodes))
+    y = place(numbers(2), Map.block(SHAPE, workers.nodes, axis=1))
+
+    def program() -> Any:
+        y[...] = x * 2
+        return y
+
+    plan = both(workers, program)
+    assert plan.messages == workers.nodes * (workers.nodes - 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs(client: Any, seed: int) -> None:
+    rng = np.random.default_rng(100 + seed)
+    maps = [Map.block(SHAPE, 3), Map.grid(SHAPE, (2, 2)), Map.row_block(SHAPE, 4)]
+    inputs = [place(numbers(seed + k), maps[rng.integers(3)]) for k in range(3)]
+    arrays = list(inputs)
+
+    def program() -> Any:
+        for _ in range(8):
+            _step(rng, arrays)
+        return tuple(arrays[3:]) or arrays[0]
+
+    with Workers(client, 4, compiled=False) as workers, np.errstate(all="ignore"):
+        both(workers, program, *inputs)
+
+
+def test_a_plan_runs_again_and_again(client: Any) -> None:
+    x = place(np.ones(SHAPE), Map.block(SHAPE, 2))
+    x += 1
+    plan, contents = plan_pending()
+    with Workers(client, 2) as workers:
+        workers.begin(plan, {index: bytes(read()) for index, read in contents.items()})
+        index, _ = _native.place(x)
+        for _ in range(3):
+            workers.run()
+            assert (workers.contents(index).view("f8") == 2).all()
+
+
+def test_what_is_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = place(numbers(1), Map.block(SHAPE, 4))
+    y = x + 1
+    few = pytest.raises(BackendUnavailable, match="a plan for 4 nodes, where there are 2")
+    with Workers(client, 2) as workers, few:
+        workers.begin(plan_pending().plan, {})
+    del y
+    monkeypatch.setattr(dask_workers, "ANSWER_S", 0.5)
+    with pytest.raises(
+        BackendUnavailable, match=r"asked tcp://127.0.0.1:9, .*no scheduler answered"
+    ):
+        Workers("tcp://127.0.0.1:9")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(BackendUnavailable, match=r"pip install npaccel\[cluster\]"):
+        Workers("tcp://127.0.0.1:9")
+
+
+def test_the_death_of_a_worker_is_an_error() -> None:
+    """Neither a wrong result nor a wait for ever."""
+    for client in client_of(2):
+        pids = list(client.run(os.getpid).values())
+        x, y = (place(numbers(k), Map.block(SHAPE, 2)) for k in (1, 2))
+        heat(x, y)
+        plan, contents = plan_pending()
+        with Workers(client, silence_s=3) as workers:
+            workers.begin(plan, {index: bytes(read()) for index, read in contents.items()})
+            workers.run()
+            os.kill(pids[0], signal.SIGKILL)
+            with pytest.raises(
+                BackendUnavailable, match="is gone, and with it what its nodes held"
+            ):
+                for _ in range(1000):
+                    workers.run()
