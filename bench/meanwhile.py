@@ -3,7 +3,7 @@
     python bench/meanwhile.py [--rounds 15]
 
 Overlap is what both take one after the other less what they take together, in per cent of the
-shorter one. Runs are scans along one row, which are one thread's, of 2^23 doubles; the program's
+shorter one. Runs are scans along one row, which are one thread's, of 2^19 doubles; the program's
 own work is a loop of Python's. Its own time is that of the loop, with a run in flight and without.
 The ways take turns within each round; medians.
 """
@@ -21,8 +21,8 @@ import numpy as np
 
 import npaccel
 
-SIZE = 1 << 23
-SCANS = 3
+SIZE = 1 << 19
+SCANS = 30
 
 
 def pending(x: np.ndarray) -> np.ndarray:

@@ -200,6 +200,9 @@ def wake() -> int:
 def resume(flights: list[int]) -> None:
     """Go on with those of these runs that have stopped: MemoryError; wait for the others."""
 
+def landed(array: object) -> None:
+    """Wait for the run in flight that makes an array, if there is one."""
+
 def issue() -> None:
     """Tell what evaluation has warned of."""
 

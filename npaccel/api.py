@@ -581,8 +581,9 @@ def explain(
 
     Parameters
     ----------
-    x : an array: the run that computed it, or, if it is pending, what would run; nothing is
-        evaluated. A macro section: its latest variant. None: the last run.
+    x : an array: the run that computed it (one in flight is waited for), or, if it is pending,
+        what would run; nothing is evaluated. A macro section: its latest variant. None: the last
+        run.
     graph : a file, to which a picture of it is written (SVG): operations, which are fused with
         which, and the bytes between them.
 
@@ -592,6 +593,7 @@ def explain(
         Print it, or read its attributes: steps, dropped, fused_away, fallbacks, brought_home,
         hindrances, ir, svg.
     """
+    _native.landed(x)
     counts = dict(dispatch.FALLBACKS.counts())
     left = _engine.stats(reset=False)["left_to_numpy"]
     if left:

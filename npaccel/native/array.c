@@ -613,7 +613,7 @@ static PyObject *small_view(PyArrayObject *a, PyObject *key)
 /* Whether nothing is to be seen to before an element is read, and its memory shows it. */
 static bool is_shown(PyArrayObject *a)
 {
-    if (npa_waiting() || npa_here != NULL || npa_sections > 0 || npa_copies_exist() || npa_warnings_found()) {
+    if (npa_recorded.nrequests > 0 || npa_here != NULL || npa_sections > 0 || npa_copies_exist() || npa_warnings_found()) {
         return false;
     }
     npa_buffer *b = npa_buffer_of(a);
@@ -735,7 +735,7 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
             return element;
         }
     }
-    if (kind != 2 || npa_q.nrequests > 0 || !npa_look_due()) { /* what runs for it is told as a run */
+    if (kind != 2 || npa_recorded.nrequests > 0 || !npa_look_due()) { /* what runs for it is told as a run */
         return subscript(a, key, kind);
     }
     npa_stretch s = npa_stretch_begin();

@@ -668,6 +668,14 @@ PyObject *npa_resume_py(PyObject *module, PyObject *flights)
     return status < 0 ? NULL : Py_NewRef(Py_None);
 }
 
+/* landed(array): the run that makes it is over from here on. */
+PyObject *npa_landed_py(PyObject *module, PyObject *o)
+{
+    (void)module;
+    npa_buffer *b = PyArray_Check(o) ? npa_buffer_of((PyArrayObject *)o) : NULL;
+    return b != NULL && npa_flights_let_go(b, false) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
 /* issue(): what evaluation warned of is told now. */
 PyObject *npa_issue_py(PyObject *module, PyObject *nothing)
 {

@@ -761,6 +761,7 @@ static PyMethodDef methods[] = {
     {"sleep", npa_sleep_py, METH_VARARGS, "Wait until runs in flight are over, or have stopped."},
     {"wake", npa_wake_py, METH_NOARGS, "Who sleeps until one of several is over looks again."},
     {"resume", npa_resume_py, METH_O, "Go on with runs that have stopped."},
+    {"landed", npa_landed_py, METH_O, "Wait for the run in flight that makes an array."},
     {"issue", npa_issue_py, METH_NOARGS, "Tell what evaluation warned of."},
     {"flights_end", npa_flights_end_py, METH_O, "No more runs are in flight from now on."},
     {"touch", KEYWORDS(py_touch), METH_VARARGS | METH_KEYWORDS, "Evaluate before others look."},

@@ -593,7 +593,10 @@ void npa_note_home(uint64_t serial, uint64_t ns); /* bringing home a result of t
 
 /* flights.c: runs that go on while the program does. */
 extern atomic_int npa_flights; /* how many there are */
-static inline bool npa_waiting(void) { return npa_q.nrequests > 0 || npa_flights > 0; }
+static inline bool npa_waiting(void)
+{
+    return npa_recorded.nrequests > 0 || atomic_load_explicit(&npa_flights, memory_order_relaxed) > 0;
+}
 /* With the lock. Everything recorded becomes a run in flight, `program` its first one. 0: no memory, or no thread. */
 uint64_t npa_flight_begin(PyObject *program);
 npa_queue *npa_next_queue(npa_queue *q); /* all there are; of NULL the first one, which is recorded into */
@@ -624,6 +627,7 @@ PyObject *npa_launch_py(PyObject *module, PyObject *args);
 PyObject *npa_sleep_py(PyObject *module, PyObject *args);
 PyObject *npa_resume_py(PyObject *module, PyObject *flights);
 PyObject *npa_wake_py(PyObject *module, PyObject *nothing);
+PyObject *npa_landed_py(PyObject *module, PyObject *array);
 PyObject *npa_issue_py(PyObject *module, PyObject *nothing);
 PyObject *npa_flights_end_py(PyObject *module, PyObject *cancel);
 

@@ -14,6 +14,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -327,6 +328,15 @@ def test_wait(flying: Callable[[], int]) -> None:
     assert list(concurrent.futures.as_completed([more], 60)) == [more]
 
 
+def test_explain_tells_of_the_run_that_makes_it(flying: Callable[[], int]) -> None:
+    _, x = operands()
+    y = x + 1.0
+    npaccel.evaluate(y, wait=False)
+    told = npaccel.explain(y)
+    assert "Not computed yet" not in str(told)
+    assert "add" in str(told) or not _native.guarded()
+
+
 def test_hint_read_begins_early(flying: Callable[[], int], checked: bool) -> None:
     plain, x = operands()
     npaccel.hint_read(x)
@@ -503,3 +513,22 @@ def test_exit_with_a_run_in_flight(name: str) -> None:
     )
     assert done.returncode == (-signal.SIGINT if name == "Ctrl-C" else 0), done.stderr
     assert done.stdout.split() == ["True"]
+
+
+@needs_pending
+@pytest.mark.parametrize("seed", [3, 340])
+def test_random_loops_with_futures(seed: int) -> None:
+    """A few of what `bench/soak_futures.py` runs by the thousand."""
+    bench = Path(__file__).parents[2] / "bench" / "soak_futures.py"
+    command = [
+        sys.executable,
+        str(bench),
+        "--programs",
+        "6",
+        "--processes",
+        "1",
+        "--seed",
+        str(seed),
+    ]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
