@@ -84,7 +84,8 @@ def test_a_map_goes_with_the_memory() -> None:
 
 def test_what_is_computed_has_none() -> None:
     x = placed(Map.block((8, 4), 2))
-    for one in (x + 1, x.copy(), pickle.loads(pickle.dumps(x)), npaccel.asarray(np.ones(3))):
+    for made in (x + 1, x.copy(), pickle.loads(pickle.dumps(x)), np.ones(3)):
+        one = npaccel.asarray(made)
         with pytest.raises(AttributeError, match=r"no map; npaccel.agile\(x, map\) gives it one"):
             _ = one.segments
         assert not hasattr(one, "segments")
