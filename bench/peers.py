@@ -150,8 +150,9 @@ def operations(row: Row, arrays: dict[str, Any]) -> int:
 
     none = {Core.CONST, Core.LOAD, Core.SCALAR, Core.INDEX, Core.ROW, Core.SCRATCH}
     with np.errstate(all="ignore"):
-        result = row.function(**{name: npaccel.asarray(value) for name, value in arrays.items()})
-        told = npaccel.explain(result[0] if isinstance(result, tuple) else result)
+        section = npaccel.macro(row.function)
+        section(*[npaccel.asarray(value) for value in arrays.values()])
+        told = npaccel.explain(section)
     kernels, total = iter(told.kernels), 0
     for step in told.steps:
         if step.kernel:
