@@ -183,6 +183,26 @@ def _on_memory(function: Any, written: int, reason: str) -> Taker:
     return record
 
 
+def _array_ufunc(_: Any, ufunc: np.ufunc, method: str, *args: Any, **kwargs: Any) -> Any:
+    """ndarray's own `__array_ufunc__`, by which subclasses compute: for it ours are ndarrays.
+
+    NumPy refuses whatever has an `__array_ufunc__` of its own, so what a subclass has made of its
+    data in a block (a change of units) would be refused.
+    """
+    outs = kwargs.get("out", ())
+    operands = (*args, *(outs if type(outs) is tuple else (outs,)))
+    ours = [x for x in operands if isinstance(x, _native.ArrayBase)]
+    if not ours or any(map(_is_others, operands)):
+        return ""
+    return getattr(ufunc, method)(*args, **kwargs)
+
+
+def _is_others(operand: Any) -> bool:
+    """Whether it has an `__array_ufunc__` that is neither NumPy's nor ours."""
+    hook = getattr(type(operand), "__array_ufunc__", np.ndarray.__array_ufunc__)
+    return not isinstance(operand, _native.ArrayBase) and hook is not np.ndarray.__array_ufunc__
+
+
 def _count_nonzero(a: Any) -> Any:
     return IMPLEMENTED[np.count_nonzero](_native.wrap(take_array(a)))
 
@@ -229,6 +249,15 @@ def _rows() -> Iterator[tuple[Any, Look, Taker | None, str, str, bool, int]]:
         method = getattr(np.ufunc, name)
         look = LOOKS.get(name, Look.ARGUMENTS)
         yield method, look, _record_method(name), f"ufunc.{name}", "", True, True
+    yield (
+        np.ndarray.__array_ufunc__,
+        Look.RESULT,
+        _array_ufunc,
+        "ndarray.__array_ufunc__",
+        "",
+        True,
+        False,
+    )
     for name in ("reduceat", "at"):
         method = getattr(np.ufunc, name)
         look = LOOKS.get(name, Look.ARGUMENTS)
@@ -261,7 +290,8 @@ class Table:
             self._proofs = _native.prove(np.frompyfunc(lambda x: x, 1, 1))
         _native.redirect_taker(_taker(_record_call))
         for function, look, taker, name, *rest in _rows():
-            wrapped = None if taker is None else _taker(taker)
+            # The errors of an `__array_ufunc__` are those of the call.
+            wrapped = taker if taker is None or taker is _array_ufunc else _taker(taker)
             self._enter(function, look, wrapped, name, *rest)
         functions: dict[Taker, tuple[str, int]] = dict.fromkeys(SMALL_FUNCTIONS, ("", -1))
         functions |= WHOLE

@@ -261,3 +261,45 @@ def test_a_class_of_others_is_given_an_ndarray(arguments: tuple[Any, ...]) -> No
         made = (PLAIN * 2).view(_Finalized) + 1
     assert type(made) is _Finalized
     np.testing.assert_array_equal(np.asarray(made), PLAIN * 2 + 1)
+
+
+class _Scaled(np.ndarray):
+    """Computes like astropy's quantities: on its data in another unit, by ndarray's own method."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        known = (np.ndarray, float)
+        data = [np.asarray(x).view(np.ndarray) * 0.5 if isinstance(x, known) else x for x in inputs]
+        if "out" in kwargs:
+            kwargs["out"] = tuple(x.view(np.ndarray) for x in kwargs["out"])
+        made = super().__array_ufunc__(ufunc, method, *data, **kwargs)
+        return made if made is NotImplemented else np.asarray(made).view(_Scaled)
+
+
+class _Refused:
+    def __array_ufunc__(self, *_: Any, **__: Any) -> Any:
+        return NotImplemented
+
+
+def test_a_class_of_others_computes_by_ndarrays_own_method() -> None:
+    def compute(x: Any) -> list[Any]:
+        out = x.copy()
+        np.add(x, x, out=out)
+        return [
+            np.cos(x),
+            x + x,
+            np.add.reduce(x),
+            out,
+            np.divide(x, 3.0),
+            np.hypot.outer(x, x[:2]),
+        ]
+
+    want = compute(PLAIN[:500].view(_Scaled))
+    with npaccel.accelerate(min_size=0):
+        have = compute(PLAIN[:500].view(_Scaled))
+        with pytest.raises(TypeError, match="NotImplemented"):
+            np.add(PLAIN[:500].view(_Scaled), _Refused())
+        with pytest.raises(ValueError, match="broadcast"):
+            PLAIN[:500].view(_Scaled) + PLAIN[:3]
+    for one, other in zip(have, want, strict=True):
+        assert type(one) is type(other)
+        np.testing.assert_allclose(one.view(np.ndarray), other.view(np.ndarray), rtol=1e-14)
