@@ -10,7 +10,7 @@ __all__ = ["Usage", "kernel_share"]
 Fallback = tuple[str, str, str]
 ACTIVITIES = {
     "kernels": "in kernels",
-    "loops": "in NumPy's loops, an operation at a time",
+    "loops": "block by block, without kernels",
     "numpy": "in NumPy instead (below)",
     "recording": "recording",
     "planning": "planning and compiling",
