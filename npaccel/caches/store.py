@@ -117,6 +117,21 @@ class Store:
             finally:
                 os.close(descriptor)
 
+    def claim(self, name: str) -> int | None:
+        """A descriptor while which is open no other process of this folder gets one by that name;
+        None: another has it, or the folder can't be used."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            descriptor = os.open(os.path.join(self.folder, name), flags, 0o600)
+        except OSError:
+            return None
+        try:
+            os.lockf(descriptor, os.F_TLOCK, 0)
+        except OSError:
+            os.close(descriptor)
+            return None
+        return descriptor
+
     def forget_hits(self) -> None:
         """Count nothing of what was found so far."""
         self._hits = 0

@@ -35,7 +35,7 @@ from npaccel.runtime.core import Core
 from npaccel.runtime.cost import Costs
 from npaccel.runtime.disk import Disk
 from npaccel.runtime.guarding import UNGUARDED
-from npaccel.runtime.jobs import Job, Kept, Rest
+from npaccel.runtime.jobs import LINGERING, Job, Kept, Rest
 from npaccel.runtime.kernels import Kernels, MissingCode
 from npaccel.runtime.machines import Machines
 from npaccel.runtime.patterns import Patterns, pattern_of
@@ -565,9 +565,16 @@ class Engine:
         seconds = self.config.linger if linger and folder else 0.0
         jobs = self._unfinished() if seconds else []
         entry = self.disk.habits.keep(self.stored.used, _native.new_sizes(), rules, jobs)
-        if entry and jobs:
+        if entry and jobs and self._nobody_lingers():
             self.tiers.leave(Rest(entry, self.threads, folder, limit, seconds))
         self.disk.end()
+
+    def _nobody_lingers(self) -> bool:
+        store = self.disk.store()
+        claim = store.claim(LINGERING) if store is not None else None
+        if claim is not None:
+            os.close(claim)  # it is the helper's to have
+        return claim is not None
 
     def _unfinished(self) -> list[Kept]:
         def job(pending: Pending) -> Job:

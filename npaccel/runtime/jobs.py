@@ -7,7 +7,10 @@ from typing import Any, NamedTuple
 from npaccel.runtime.kernels import Image
 from npaccel.runtime.trace import Requests, RuleText
 
-__all__ = ["Job", "Kept", "Reply", "Rest", "again", "kept"]
+__all__ = ["LINGERING", "Job", "Kept", "Reply", "Rest", "again", "kept"]
+
+# What the process claims of the cache's folder that goes on compiling when its parent has ended.
+LINGERING = "lingering"
 
 # A job as plain data that the cache keeps: what stays of it in another process.
 Kept = tuple[Any, ...]

@@ -26,7 +26,7 @@ from npaccel.ir import text
 from npaccel.ir.nodes import Kernel, Plan
 from npaccel.ir.passes import plan
 from npaccel.runtime.frames import Unpacker, pack
-from npaccel.runtime.jobs import Job, Reply, Rest, again
+from npaccel.runtime.jobs import LINGERING, Job, Reply, Rest, again
 from npaccel.runtime.kernels import Image, kernel_key, pack_image, unpack_image
 from npaccel.runtime.patterns import Pattern, pack_pattern, pattern_of
 from npaccel.runtime.program import Draft, Streams, draft
@@ -118,8 +118,11 @@ class Worker:
 
     def finish(self, rest: Rest) -> None:
         """Do what nobody waits for any more."""
-        entry = Store(rest.folder, rest.limit, lambda text: None).get(rest.entry, hit=False)
+        store = Store(rest.folder, rest.limit, lambda text: None)
+        entry = store.get(rest.entry, hit=False)
         jobs = Habit(*marshal.loads(entry)).jobs if entry is not None else ()
+        if store.claim(LINGERING) is None:
+            return  # one at a time, however many programs end at once
         for job in jobs:
             if not os.path.isdir(rest.folder):
                 return  # who removed it wants none of it
