@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONGEST = 32, PARTS = 256 };
+enum { LONGEST = NPA_LONGEST_CHAIN, PARTS = 256 };
 enum { PART_BYTES = 1 << 20, LEAST_WAVE = 1 << 17, MOST_WAVE = 1 << 20 };
 enum { LINE = 64, PIECE = 64 }; /* bytes; elements that stores past the cache need to begin at */
 
@@ -591,18 +591,21 @@ static void run_border(void *context, int64_t part, int worker)
     }
 }
 
-void npa_chain_run(npa_chain *c, int64_t *took, uint8_t *kinds)
+int npa_chain_run(npa_chain *c, int64_t *took, uint8_t *kinds, int (*poll)(void *), void *arg)
 {
     int64_t unknown = 0;
-    npa_pool_run_polled(run_part, c, c->nparts, NULL, NULL, took);
-    npa_pool_run_polled(run_border, c, c->nparts - 1, NULL, NULL, &unknown);
-    for (int k = 0; k < c->n; k++) {
+    int status = npa_pool_run_polled(run_part, c, c->nparts, poll, arg, took);
+    if (status == 0) {
+        npa_pool_run_polled(run_border, c, c->nparts - 1, NULL, NULL, &unknown);
+    }
+    for (int k = 0; k < c->n && status == 0; k++) {
         const step *s = c->kernels[k].s;
         for (int i = 0; i < s->nslots; i++) {
             kinds[s->slots[i]] |= (uint8_t)c->flags[k][i];
         }
     }
     npa_chain_drop(c);
+    return status;
 }
 
 int npa_chain_length(const npa_chain *c) { return c->n; }

@@ -836,11 +836,13 @@ static bool step_is_lost(const step *s, npa_queue *q)
     return lost;
 }
 
+/* Whether it writes over what was there, perhaps by an earlier step: it can't be done twice. */
 static bool writes_content(const step *s, npa_queue *q)
 {
     bool content = false;
     for (int i = 0; i < s->nwrites; i++) {
-        content |= !q->buffers[s->writes[i]]->fresh;
+        const npa_buffer *b = q->buffers[s->writes[i]];
+        content |= !b->fresh || (b->range != NULL && b->range->work != NULL);
     }
     return content;
 }
@@ -874,13 +876,17 @@ static int run_loop(npa_queue *q, int index, uint8_t *kinds)
     return formed ? status : npa_evaluate_request(q, index);
 }
 
-/* Steps from number i on that run together; how many they are. */
-static int run_chain(npa_program *program, int i, npa_queue *q, uint8_t *kinds)
+/* Steps from number i on that run together; how many they are; -1: cancelled. */
+static int run_chain(npa_program *program, int i, npa_queue *q, uint8_t *kinds, int (*poll)(void *), void *arg)
 {
     step *s = &program->steps[i];
+    bool content[NPA_LONGEST_CHAIN];
     /* While lines are profiled each kernel's time is its own. */
     if (s->request >= 0 || s->chain_took < 0 || npa_losses || npa_profiling) {
         return 0;
+    }
+    for (int k = 0; poll != NULL && k < NPA_LONGEST_CHAIN; k++) { /* before they get memory */
+        content[k] = i + k < program->nsteps && writes_content(s + k, q);
     }
     int before = npa_now(NPA_IN_KERNELS), n = 0;
     npa_chain *chain = npa_chain_form(s, i, program->nsteps - i, q);
@@ -890,9 +896,16 @@ static int run_chain(npa_program *program, int i, npa_queue *q, uint8_t *kinds)
     } else {
         n = npa_chain_length(chain);
         int64_t took = s->chain_took; /* others may run it meanwhile */
+        for (int k = 0; poll != NULL && k < n; k++) {
+            poll = content[k] ? NULL : poll;
+        }
         npa_compute_begin();
-        npa_chain_run(chain, &took, kinds);
+        int status = npa_chain_run(chain, &took, kinds, poll, arg);
         npa_compute_end();
+        if (status == 1) {
+            npa_now(before);
+            return -1;
+        }
         s->chain_took = took;
         npa_count.chained_kernels += (uint64_t)n;
         for (int k = 0; k < n; k++) {
@@ -916,7 +929,11 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
     for (int i = *done; i < program->nsteps; i++) {
         step *s = &program->steps[i];
         *done = i;
-        int status = 0, together = run_chain(program, i, q, kinds);
+        int status = 0, together = run_chain(program, i, q, kinds, poll, arg);
+        if (together < 0) {
+            *interrupted = true;
+            return 1;
+        }
         if (together > 0) {
             for (; --together > 0; i++, s++) {
                 give_back(s, q);

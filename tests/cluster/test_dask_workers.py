@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,20 @@ def no_kernels_here(setting: Any) -> None:
     setting("tiering", "off")
 
 
+@contextmanager
+def same_environment() -> Iterator[None]:
+    """dask's nannies set OMP_NUM_THREADS and the like for good, in their parent."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 def client_of(workers: int) -> Iterator[Any]:
     with (
+        same_environment(),
         distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
