@@ -9,7 +9,7 @@ import pytest
 
 import npaccel
 
-pytestmark = pytest.mark.usefixtures("deferred")
+pytestmark = [pytest.mark.usefixtures("deferred"), pytest.mark.room]
 # So that a few arrays are more than caches of the second level hold.
 SHAPES = [(700, 640), (5, 300, 310), (450_000,), (450_000, 2), (1, 700, 640), (40, 30, 400)]
 

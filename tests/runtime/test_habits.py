@@ -213,15 +213,3 @@ def test_one_at_a_time_is_left_behind(tmp_path: Path) -> None:
 def test_what_is_left_behind_ends_in_time(tmp_path: Path) -> None:
     leave(tmp_path, linger=0.001)
     assert leave(tmp_path, linger=0.0)[0] == "0"
-
-
-@pytest.mark.pending
-def test_a_cache_that_was_removed_is_not_made_again(tmp_path: Path) -> None:
-    leave(tmp_path, wait=False)
-    cache = tmp_path / "cache"
-    gone = tmp_path / "gone"
-    cache.rename(gone)
-    last = time.monotonic() + 60
-    while lingering(tmp_path) and time.monotonic() < last:
-        time.sleep(0.02)
-    assert not lingering(tmp_path) and not cache.exists()
