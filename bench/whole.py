@@ -71,12 +71,14 @@ def process(command: list[str], environment: dict[str, str]) -> Process:
 
 def _helpers() -> list[int]:
     """Processes that were left behind to compile: our children, as `process` adopts orphans."""
-    return [
-        int(pid)
-        for task in Path("/proc/self/task").iterdir()
-        for pid in (task / "children").read_text().split()
-        if HELPER in Path("/proc", pid, "cmdline").read_bytes()
-    ]
+    found: list[int] = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # a thread that has ended meanwhile
+            children = (task / "children").read_text().split()
+            found += [
+                int(pid) for pid in children if HELPER in Path("/proc", pid, "cmdline").read_bytes()
+            ]
+    return found
 
 
 def accelerated() -> list[str]:
