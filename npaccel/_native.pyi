@@ -354,9 +354,15 @@ def pending() -> Pending:
 
 def history(
     serial: int,
-) -> tuple[int, Program | None, list[tuple[str, Any, int]], tuple[int, int]] | None:
-    """(serial, Program, [(operation, code, lasti)], bytes that moved (to devices, back)) of one of
-    the last 16 flushes."""
+) -> tuple[int, Program | None, list[tuple[int, Any, int]], tuple[int, int, float, float]] | None:
+    """(serial, Program, [(rule, code, lasti)], bytes that moved to devices, and back, and the
+    seconds of both) of one of the last 16 flushes. rule: its id."""
+
+def ledger() -> tuple[
+    list[tuple[Program, int, float, list[tuple[int, Any, int]], bool]], int, float
+]:
+    """([(Program, runs, seconds, [(rule, code, lasti)], whether other lines ran it, too)], runs and
+    seconds without a known program), since counts were reset."""
 
 def checks() -> bool:
     """Whether indices are looked through, and integers divided by 0 are told."""

@@ -556,8 +556,9 @@ def stats(reset: bool = False) -> counting.Counts:
             times that it was copied; times that they were run at once instead.
         write_faults : writes to such memory, protected until then, that came unannounced.
         uploads, uploaded_bytes, downloads, downloaded_bytes : what moved to the memory of devices,
-            and back; uploads_ahead : of these, while a kernel ran; looks : times that a part of an
-            array was read while all of it stayed there. `explain` tells why, for which line.
+            and back; uploading_ns, downloading_ns : what that took; uploads_ahead : of these, while
+            a kernel ran; looks : times that a part of an array was read while all of it stayed
+            there. `explain` tells why, for which line.
         evictions : arrays that went back to the host to make room there.
         armed_blocks, live_ranges, live_bytes, nursery_bytes, mappings : memory as it is now, never
             reset: protected blocks of others, arrays of npaccel and their bytes, bytes of freed
@@ -583,14 +584,14 @@ def explain(
     ----------
     x : an array: the run that computed it (one in flight is waited for), or, if it is pending,
         what would run; nothing is evaluated. A macro section: its latest variant. None: the last
-        run.
+        run, and how often and how long everything ran since ``npaccel.stats(reset=True)``.
     graph : a file, to which a picture of it is written (SVG): operations, which are fused with
         which, and the bytes between them.
 
     Returns
     -------
     Explanation
-        Print it, or read its attributes: steps, dropped, fused_away, fallbacks, brought_home,
+        Print it, or read its attributes: steps, dropped, fused_away, runs, fallbacks, brought_home,
         hindrances, ir, svg.
     """
     _native.landed(x)

@@ -7,6 +7,7 @@ method.py; here is everything by which an array shows its values or its address.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,9 @@ from npaccel.later import later
 
 if TYPE_CHECKING:
     from npaccel.cluster import carrying, maps, parts
+    from npaccel.dispatch import debuggers
 else:
+    debuggers = later("npaccel.dispatch.debuggers")
     carrying = later("npaccel.cluster.carrying")
 
 __all__ = ["Array"]
@@ -45,6 +48,11 @@ def _read(array: np.ndarray[Any, Any], how: str) -> np.ndarray[Any, Any]:
     return _native.plain(array)
 
 
+def _pending(array: np.ndarray[Any, Any]) -> str:
+    """For debuggers, which show variables that nobody asked for."""
+    return f"Array(pending, shape={array.shape}, dtype={array.dtype})"
+
+
 def _is_foreign_class(argument: Any) -> bool:
     """Whether it is a subclass of ndarray, and not ours."""
     if not isinstance(argument, type) or not issubclass(argument, np.ndarray):
@@ -65,9 +73,13 @@ class Array(Methods):
     # What shows the values as text.
 
     def __repr__(self) -> str:
+        if _native.is_pending(self) and debuggers.shows(sys._getframe(1)):
+            return _pending(self)
         return repr(_shown(self, "repr"))
 
     def __str__(self) -> str:
+        if _native.is_pending(self) and debuggers.shows(sys._getframe(1)):
+            return _pending(self)
         return str(_shown(self, "str"))
 
     @unseen

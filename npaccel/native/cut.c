@@ -281,23 +281,14 @@ static int32_t transfer(cut *c, const group *g, bool up)
     npa_store *s = c->d->store;
     size_t size = (size_t)(g->high - g->low);
     char *host = NULL;
-    s->moving |= up;
     for (int k = 0; host == NULL; k++) {
         host = c->l->accesses[k].buffer == g->buffer ? c->bases[k] + g->low : NULL;
     }
-    int32_t error = up ? ((write_function *)s->functions[WRITE])(s->transfers, g->at.memory, 1, 0,
-                                                                 size, host, 0, NULL, NULL)
-                       : npa_device_injected_read();
-    error = up ? npa_write_error(error) : error;
-    if (!up && error == 0) {
-        error = ((read_function *)s->functions[READ])(s->transfers, g->at.memory, 1, 0, size, host,
-                                                      0, NULL, NULL);
+    if (up) {
+        return npa_write_error(npa_store_write(s, g->at.memory, 0, size, host));
     }
-    if (error == 0) {
-        *(up ? &npa_count.uploads : &npa_count.downloads) += 1;
-        *(up ? &npa_count.bytes_up : &npa_count.bytes_down) += size;
-    }
-    return error;
+    int32_t error = npa_device_injected_read();
+    return error != 0 ? error : npa_store_read(s, g->at.memory, 0, size, host);
 }
 
 /* What the part before left there and this one only reads, too, stays; all else is taken anew. */

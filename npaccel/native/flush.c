@@ -53,9 +53,9 @@ uint64_t npa_queue_generation(void) { return npa_q.generation; }
 typedef struct {
     uint64_t serial;
     PyObject *program;
-    uint64_t bytes_up, bytes_down; /* that moved to devices and back for it */
+    npa_moved moved; /* to devices and back for it */
     int n;
-    struct site { npa_rule *rule; PyObject *code; int32_t lasti; } *sites;
+    npa_asked *asked;
 } npa_flush_record;
 #define HISTORY 16
 static npa_flush_record history[HISTORY];
@@ -119,25 +119,36 @@ void npa_announce_garbage(void)
     }
 }
 
+/* Its lines go to its program, which may know none yet. */
+static void forget(npa_flush_record *h)
+{
+    npa_ledger *ledger = npa_program_ledger((npa_program *)h->program);
+    if (ledger != NULL && npa_ledger_keep(ledger, h->asked, h->n)) {
+        h->asked = NULL, h->n = 0;
+    }
+    for (int i = 0; i < h->n; i++) {
+        npa_drop_later(h->asked[i].code);
+    }
+    npa_drop_later(h->program);
+}
+
 /* What explain() will ask of these requests; their references go, but for those it keeps. */
 static void remember(PyObject *program, int done)
 {
     npa_flush_record *h = &history[npa_q.serial % HISTORY];
-    for (int i = 0; i < h->n; i++) {
-        npa_drop_later(h->sites[i].code);
-    }
-    npa_drop_later(h->program);
+    forget(h);
     h->program = program;
     h->serial = npa_q.serial;
-    h->bytes_up = npa_count.bytes_up - npa_q.run.bytes_up;
-    h->bytes_down = npa_count.bytes_down - npa_q.run.bytes_down;
-    struct site *sites = realloc(h->sites, sizeof *sites * (size_t)done + 1);
-    h->sites = sites != NULL ? sites : h->sites;
-    h->n = sites != NULL ? done : 0;
+    npa_moved before = npa_q.run.moved, now = npa_count.moved;
+    h->moved = (npa_moved){now.bytes_up - before.bytes_up, now.bytes_down - before.bytes_down,
+                           now.up_ns - before.up_ns, now.down_ns - before.down_ns};
+    npa_asked *asked = realloc(h->asked, sizeof *asked * (size_t)done + 1);
+    h->asked = asked != NULL ? asked : h->asked;
+    h->n = asked != NULL ? done : 0;
     for (int i = 0; i < done; i++) {
         npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
         if (i < h->n) {
-            h->sites[i] = (struct site){r->rule, r->code, r->lasti};
+            h->asked[i] = (npa_asked){r->rule, r->code, r->lasti};
         } else {
             npa_drop_later(r->code);
         }
@@ -441,6 +452,7 @@ static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
     }
     if (whole && status == 0) {
         npa_q.run.ns = (uint64_t)(1000000000 * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec);
+        npa_ledger_count(npa_program_ledger(program), npa_q.run.ns);
         if (program != NULL) {
             uint64_t of_round = npa_q.run.round > 0 ? npa_q.run.ns * (uint64_t)npa_q.run.round / (uint64_t)npa_q.run.requests : npa_q.run.ns;
             npa_program_note_time(program, of_round, npa_q.run.ns * (tried ? npa_trial_weight() : 1));
@@ -501,7 +513,7 @@ static int run_queue(PyObject *program, int requests, int round, bool alone, pol
         npa_drop_later(program);
     } else {
         npa_q.run.program = program, npa_q.run.requests = requests, npa_q.run.round = round, npa_q.run.done = 0;
-        npa_q.run.bytes_up = npa_count.bytes_up, npa_q.run.bytes_down = npa_count.bytes_down;
+        npa_q.run.moved = npa_count.moved;
         if (npa_losses && npa_lost_pending()) {
             one_by_one(); /* of requests that share a kernel some may need it */
         }
@@ -1129,7 +1141,7 @@ static int show(PyArrayObject *array, bool write)
     npa_buffer *b = npa_buffer_of(array);
     const npa_store *from = b != NULL ? npa_copy_store(b) : NULL;
     enum npa_home because = npa_home_because(NPA_HOME_CALL);
-    uint64_t before = npa_count.bytes_down;
+    uint64_t before = npa_count.moved.bytes_down;
     bool hidden = b != NULL && b->index < 0 && b->range->work != b->range->home;
     bool there = b == NULL || b->lost == NULL;
     npa_copy_lost(); /* of something else */
@@ -1139,7 +1151,7 @@ static int show(PyArrayObject *array, bool write)
     if (shown && hidden) {
         b->fresh = false; /* whoever asked may write there */
     }
-    uint64_t moved = npa_count.bytes_down - before;
+    uint64_t moved = npa_count.moved.bytes_down - before;
     npa_home_because(because);
     npa_unlock();
     npa_count_shown(from, write, moved);
@@ -1209,41 +1221,50 @@ void npa_note_home(uint64_t serial, uint64_t ns)
     }
 }
 
+/* A copy of what is remembered of a run; NULL: no memory. */
+static npa_asked *copied(const npa_flush_record *h)
+{
+    npa_asked *copy = malloc(sizeof *copy * (size_t)h->n + 1);
+    for (int i = 0; copy != NULL && i < h->n; i++) {
+        copy[i] = h->asked[i];
+        Py_XINCREF(copy[i].code);
+    }
+    return copy;
+}
+
+void npa_history_lend(void)
+{
+    for (int i = 0; i < HISTORY; i++) {
+        npa_ledger *ledger = npa_program_ledger((npa_program *)history[i].program);
+        npa_asked *copy = ledger != NULL && ledger->asked == NULL ? copied(&history[i]) : NULL;
+        if (copy != NULL) {
+            npa_ledger_keep(ledger, copy, history[i].n);
+        }
+    }
+}
+
 PyObject *npa_history_entry(uint64_t serial)
 {
     npa_lock(); /* a run in flight may end meanwhile */
     npa_flush_record found = history[serial % HISTORY], *h = &found;
-    bool known = npa_q.serial != 0 && h->serial == serial && h->sites != NULL;
-    h->sites = known ? malloc(sizeof *h->sites * (size_t)h->n + 1) : NULL;
-    for (int i = 0; h->sites != NULL && i < h->n; i++) {
-        h->sites[i] = history[serial % HISTORY].sites[i];
-        Py_XINCREF(h->sites[i].code);
-    }
+    bool known = npa_q.serial != 0 && h->serial == serial && h->asked != NULL;
+    h->asked = known ? copied(h) : NULL;
     Py_XINCREF(known ? h->program : NULL);
     npa_unlock();
     if (!known) {
         Py_RETURN_NONE;
     }
-    PyObject *sites = h->sites != NULL ? PyList_New(h->n) : PyErr_NoMemory();
-    for (int i = 0; sites != NULL && i < h->n; i++) {
-        struct site *s = &h->sites[i];
-        PyObject *item = Py_BuildValue("(OOi)", s->rule->name, s->code ? s->code : Py_None,
-                                       (int)s->lasti);
-        if (item == NULL) {
-            Py_CLEAR(sites);
-            break;
-        }
-        PyList_SET_ITEM(sites, i, item);
+    PyObject *told = h->asked != NULL ? npa_asked_told(h->asked, h->n) : PyErr_NoMemory();
+    for (int i = 0; h->asked != NULL && i < h->n; i++) {
+        Py_XDECREF(h->asked[i].code);
     }
-    for (int i = 0; h->sites != NULL && i < h->n; i++) {
-        Py_XDECREF(h->sites[i].code);
-    }
-    free(h->sites);
-    PyObject *entry = sites == NULL ? NULL
-                                    : Py_BuildValue("(KON(KK))", (unsigned long long)h->serial,
-                                                    h->program ? h->program : Py_None, sites,
-                                                    (unsigned long long)h->bytes_up,
-                                                    (unsigned long long)h->bytes_down);
+    free(h->asked);
+    PyObject *entry = told == NULL ? NULL
+                                   : Py_BuildValue("(KON(KKdd))", (unsigned long long)h->serial,
+                                                   h->program ? h->program : Py_None, told,
+                                                   (unsigned long long)h->moved.bytes_up,
+                                                   (unsigned long long)h->moved.bytes_down,
+                                                   1e-9 * (double)h->moved.up_ns, 1e-9 * (double)h->moved.down_ns);
     Py_XDECREF(h->program);
     return entry;
 }

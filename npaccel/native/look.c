@@ -32,14 +32,10 @@ bool npa_copy_look(npa_buffer *b, size_t low, size_t high, char *to)
         memcpy(to, host + low, high - low);
     }
     if (!npa_span_empty(there) &&
-        ((read_function *)c->store->functions[READ])(c->store->transfers, c->at.memory, 1, there.low,
-                                                     npa_span_length(there), to + (there.low - low), 0, NULL,
-                                                     NULL) != 0) {
+        npa_store_read(c->store, c->at.memory, there.low, npa_span_length(there), to + (there.low - low)) != 0) {
         return false; /* whoever has all of it brought home is told */
     }
-    npa_count.downloads += !npa_span_empty(there);
     npa_count.looks++;
-    npa_count.bytes_down += npa_span_length(there);
     c->looked += high - low > LOOK_BYTES ? high - low : LOOK_BYTES;
     return true;
 }
@@ -50,9 +46,7 @@ bool npa_copy_put(npa_buffer *b, size_t low, size_t high, const char *from)
     if (!is_worth(b, high - low) || b->index >= 0 || low < c->valid.low || high > c->valid.high) {
         return false;
     }
-    c->store->moving = true;
-    if (((write_function *)c->store->functions[WRITE])(c->store->transfers, c->at.memory, 1, low,
-                                                       high - low, from, 0, NULL, NULL) != 0) {
+    if (npa_store_write(c->store, c->at.memory, low, high - low, from) != 0) {
         return false;
     }
     npa_span all = {low, high};
@@ -61,8 +55,6 @@ bool npa_copy_put(npa_buffer *b, size_t low, size_t high, const char *from)
         all.high = high > c->newer.high ? high : c->newer.high;
     }
     c->newer = all;
-    npa_count.uploads++;
-    npa_count.bytes_up += high - low;
     return true;
 }
 
@@ -116,9 +108,9 @@ static char *look(PyArrayObject *a, npa_buffer *b, const char *low, const char *
     npa_lock();
     bool good = there(a) == b;
     const npa_store *s = good ? b->copy->store : NULL;
-    uint64_t before = npa_count.bytes_down;
+    uint64_t before = npa_count.moved.bytes_down;
     good = good && npa_copy_look(b, (size_t)(low - b->base), (size_t)(high - b->base), to);
-    uint64_t moved = npa_count.bytes_down - before;
+    uint64_t moved = npa_count.moved.bytes_down - before;
     npa_unlock();
     if (good && moved > 0) {
         count_home(s, "a part, read while the array stays there", moved);

@@ -669,6 +669,7 @@ static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
     npa_counters c = npa_count;
     if (reset) {
         npa_count = (npa_counters){0};
+        npa_ledger_reset();
     }
     npa_unlock();
     uint64_t kernels = 0;
@@ -700,7 +701,8 @@ static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
         {"nursery_bytes", m.nursery_bytes}, {"mappings", m.mappings},
         {"code_bytes", npa_code_bytes()}, {"uploads", c.uploads},
         {"uploads_ahead", c.uploads_ahead}, {"downloads", c.downloads}, {"looks", c.looks},
-        {"uploaded_bytes", c.bytes_up}, {"downloaded_bytes", c.bytes_down},
+        {"uploaded_bytes", c.moved.bytes_up}, {"downloaded_bytes", c.moved.bytes_down},
+        {"uploading_ns", c.moved.up_ns}, {"downloading_ns", c.moved.down_ns},
         {"evictions", c.evictions}, {"background_runs", c.flights}};
     for (size_t i = 0; table != NULL && i < sizeof rows / sizeof *rows; i++) {
         PyObject *value = PyLong_FromUnsignedLongLong(rows[i].value);
@@ -799,6 +801,7 @@ static PyMethodDef methods[] = {
     {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
     {"device_inject", py_device_inject, METH_VARARGS, "Tests: so many launches, and reads, fail."},
     {"place_of", npa_place_of, METH_O, "Where the first of these arrays that lives on a device does."},
+    {"ledger", npa_ledger_told, METH_NOARGS, "Runs since counts were reset, by program."},
     {"stats", KEYWORDS(py_stats), METH_VARARGS | METH_KEYWORDS, "Counters."},
     {NULL}};
 

@@ -30,6 +30,7 @@ struct npa_program {
     bool foreign; /* has kernels for the host that are not of our making */
     bool missed;  /* in the run at hand the host did what a device was to do */
     int lent;    /* references beyond those that Python counts */
+    npa_ledger ledger;
     PyObject *keep, *devices, *info; /* compiled code; kernels; whatever Python wants to remember */
 };
 
@@ -41,6 +42,7 @@ static void program_free(npa_program *p)
         free(p->steps[i].uses);
     }
     free(p->steps);
+    npa_ledger_end(&p->ledger);
     Py_XDECREF(p->keep), Py_XDECREF(p->devices), Py_XDECREF(p->info);
     Py_TYPE(p)->tp_free((PyObject *)p);
 }
@@ -251,6 +253,8 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     Py_DECREF(no_code), Py_DECREF(no_devices);
     if (status < 0) {
         Py_CLEAR(p);
+    } else {
+        npa_ledger_begin(&p->ledger, (PyObject *)p);
     }
     return (PyObject *)p;
 }
@@ -426,6 +430,8 @@ void npa_program_settle(PyObject *object)
         }
     }
 }
+
+npa_ledger *npa_program_ledger(npa_program *p) { return p != NULL ? &p->ledger : NULL; }
 
 int npa_program_steps(const npa_program *p) { return p->nsteps; }
 

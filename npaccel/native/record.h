@@ -139,6 +139,9 @@ typedef struct {
  * many there are; 0: none. */
 typedef struct { int start, period, rounds; } npa_loop;
 
+/* What moved to devices and back: bytes, and nanoseconds. */
+typedef struct { uint64_t bytes_up, bytes_down, up_ns, down_ns; } npa_moved;
+
 /* The run of a queue that is at hand, or one that stopped, for want of memory or by an interrupt. It goes on
  * where it stopped and is not begun anew: what it did may have overwritten what it read, or given back
  * intermediate results. Until it is over nothing is recorded behind it. */
@@ -149,7 +152,7 @@ typedef struct {
     int done;          /* of its steps, or requests */
     bool stopped;
     uint64_t ns; /* that it took, if it ran in one go */
-    uint64_t bytes_up, bytes_down; /* counts of what moved when it began */
+    npa_moved moved; /* counts when it began */
     int failed;  /* the last request that memory did not suffice for */
     npa_shortage unseen; /* the first result that could not be shown */
 } npa_run;
@@ -188,7 +191,8 @@ typedef struct {
     uint64_t requests, flushes, native_requests, dead_requests, bytes_read,
         bytes_written, plan_hits, plan_misses, kernel_requests, chained_kernels, fault_evaluations, fault_programs,
         fault_misses, rests, passed, not_deferred, snapshots, early_reads, uploads, uploads_ahead,
-        downloads, looks, bytes_up, bytes_down, evictions, flights;
+        downloads, looks, evictions, flights;
+    npa_moved moved;
 } npa_counters;
 
 /* What this thread works on: what is recorded, but while it runs what a run in flight took over. */
@@ -589,6 +593,7 @@ int npa_run_known(PyObject *program, int (*poll)(void *));
 bool npa_run_loops(void); /* the same by NumPy's loops; false: out of memory */
 void npa_announce_garbage(void);
 PyObject *npa_history_entry(uint64_t serial);
+void npa_history_lend(void); /* its lines to programs that know none yet; with the GIL and the lock */
 void npa_note_home(uint64_t serial, uint64_t ns); /* bringing home a result of that flush took so long */
 
 /* flights.c: runs that go on while the program does. */
@@ -829,8 +834,32 @@ int npa_rule_primitives(npa_rule *rule);
 /* That for inputs of which these are still; last: the value of the last one if it is a scalar. */
 const struct npa_primitive *npa_find_primitive(const npa_rule *rule, unsigned still, const char *last);
 
+/* ledger.c */
+typedef struct {
+    npa_rule *rule;
+    PyObject *code; /* owned; of the user's line */
+    int32_t lasti;
+} npa_asked; /* an operation that ran */
+/* What a program ran since counts were reset. */
+typedef struct npa_ledger {
+    struct npa_ledger *next, **at; /* at: what points to it; NULL: it is on no list */
+    PyObject *program;
+    uint64_t epoch, runs, ns; /* runs and ns hold if epoch is today's */
+    npa_asked *asked; /* by one of its runs; NULL: not known yet */
+    int n;
+    bool elsewhere; /* other lines ran it, too */
+} npa_ledger;
+void npa_ledger_begin(npa_ledger *l, PyObject *program); /* with the GIL, as is the end */
+void npa_ledger_end(npa_ledger *l);
+void npa_ledger_count(npa_ledger *l, uint64_t ns); /* with the lock. NULL: of a run without a program */
+bool npa_ledger_keep(npa_ledger *l, npa_asked *asked, int n); /* with the lock. Whether these are its own now */
+void npa_ledger_reset(void);
+PyObject *npa_ledger_told(PyObject *module, PyObject *nothing);
+PyObject *npa_asked_told(const npa_asked *asked, int n);
+
 /* program.c */
 int npa_program_ready(void);
+npa_ledger *npa_program_ledger(npa_program *program); /* of NULL: NULL */
 void npa_program_note_use(PyObject *program); /* for whoever drops the oldest ones */
 /* A reference without the GIL, to a program that somebody keeps alive: with the lock. Before he drops
  * it, or it is dropped, whoever has both makes it a real one. */

@@ -142,16 +142,7 @@ npa_piece npa_piece_take(npa_store *s, size_t size)
 static bool upload(struct npa_copy *c, size_t low, size_t high)
 {
     char *host = npa_buffer_pages(c->buffer);
-    npa_store *s = c->store;
-    s->moving = true;
-    if (host == NULL ||
-        ((write_function *)s->functions[WRITE])(s->transfers, c->at.memory, 1, low, high - low,
-                                                host + low, 0, NULL, NULL) != 0) {
-        return false;
-    }
-    npa_count.uploads++;
-    npa_count.bytes_up += high - low;
-    return true;
+    return host != NULL && npa_store_write(c->store, c->at.memory, low, high - low, host + low) == 0;
 }
 
 bool npa_host_has(const npa_buffer *b)
@@ -191,12 +182,10 @@ npa_store *npa_copy_store(const npa_buffer *b) { return b->copy != NULL ? b->cop
 
 static int32_t read_home(struct npa_copy *c, char *host)
 {
-    npa_store *s = c->store;
     int32_t error = npa_device_injected_read();
     return error != 0 ? error
-                      : ((read_function *)s->functions[READ])(s->transfers, c->at.memory, 1,
-                                                              c->newer.low, npa_span_length(c->newer),
-                                                              host + c->newer.low, 0, NULL, NULL);
+                      : npa_store_read(c->store, c->at.memory, c->newer.low, npa_span_length(c->newer),
+                                       host + c->newer.low);
 }
 
 bool npa_copy_home(npa_buffer *b)
@@ -219,8 +208,6 @@ bool npa_copy_home(npa_buffer *b)
             lost = npa_losses = b->unreachable = true;
             return false;
         }
-        npa_count.downloads++;
-        npa_count.bytes_down += npa_span_length(c->newer);
         c->store->homes[why_home].calls++;
         c->store->homes[why_home].bytes += npa_span_length(c->newer);
         npa_note_home(b->serial, (uint64_t)(1e9 * (npa_seconds() - begin)));

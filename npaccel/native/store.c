@@ -54,6 +54,31 @@ PyObject *npa_place_of(PyObject *self, PyObject *arrays)
     return Py_NewRef(place != NULL ? (PyObject *)place : Py_None);
 }
 
+int32_t npa_store_write(npa_store *s, void *memory, size_t at, size_t size, const char *from)
+{
+    double begin = npa_seconds();
+    s->moving = true;
+    int32_t error = ((write_function *)s->functions[WRITE])(s->transfers, memory, 1, at, size, from, 0, NULL, NULL);
+    if (error == 0) {
+        npa_count.uploads++;
+        npa_count.moved.bytes_up += size;
+        npa_count.moved.up_ns += (uint64_t)(1e9 * (npa_seconds() - begin));
+    }
+    return error;
+}
+
+int32_t npa_store_read(npa_store *s, void *memory, size_t at, size_t size, char *to)
+{
+    double begin = npa_seconds();
+    int32_t error = ((read_function *)s->functions[READ])(s->transfers, memory, 1, at, size, to, 0, NULL, NULL);
+    if (error == 0) {
+        npa_count.downloads++;
+        npa_count.moved.bytes_down += size;
+        npa_count.moved.down_ns += (uint64_t)(1e9 * (npa_seconds() - begin));
+    }
+    return error;
+}
+
 uint64_t npa_place_number(const npa_store *s) { return s != NULL ? s->number : 0; }
 
 bool npa_store_here(const npa_store *s) { return s->pid == getpid(); }

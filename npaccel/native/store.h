@@ -73,6 +73,9 @@ npa_piece npa_piece_take(npa_store *s, size_t size); /* memory NULL: there is no
 void npa_piece_give(npa_store *s, npa_piece p);      /* or NULL */
 void npa_store_trim(npa_store *s);                   /* nothing is kept for reuse */
 bool npa_store_make_room(npa_store *s); /* something that it can do without leaves; false: there is nothing */
+/* Between the host and memory there, to its end, and counted; 0, or the driver's error. */
+int32_t npa_store_write(npa_store *s, void *memory, size_t at, size_t size, const char *from);
+int32_t npa_store_read(npa_store *s, void *memory, size_t at, size_t size, char *to);
 /* What a write's error means. */
 static inline int32_t npa_write_error(int32_t error)
 {

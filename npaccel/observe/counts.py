@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from npaccel.observe import html
-from npaccel.observe.report import bytes_text, count
+from npaccel.observe.report import bytes_text, count, moved_text
 
 __all__ = ["Counts"]
 
@@ -45,7 +45,8 @@ class Counts(dict[str, Any]):
             loaded = self["kernels_loaded"]
             yield f"{count(self['compiles'], 'kernel')} compiled, {loaded} from the cache on disk"
         if self["downloads"] or self["uploads"]:
-            up, down = bytes_text(self["uploaded_bytes"]), bytes_text(self["downloaded_bytes"])
+            up = moved_text(self["uploaded_bytes"], 1e-9 * self["uploading_ns"])
+            down = moved_text(self["downloaded_bytes"], 1e-9 * self["downloading_ns"])
             yield f"{up} moved to devices, {down} back"
         if self["left_to_numpy"]:
             yield f"{count(self['left_to_numpy'], 'operation')} left to NumPy: new, or no gain"

@@ -17,7 +17,6 @@ from npaccel.ir.nodes import (
     Binding,
     Kernel,
     KernelStep,
-    Kind,
     Reduce,
     Request,
     Stride,
@@ -28,12 +27,13 @@ from npaccel.ir.scalar import item_size
 from npaccel.ir.text import plan_text, trace_text
 from npaccel.observe import graph, html, report
 from npaccel.observe.hindrances import Hindrance
+from npaccel.observe.operations import Operation, asked, at, named
+from npaccel.observe.ran import Ran, given_up, programs
 from npaccel.runtime.auto import Estimate
 from npaccel.runtime.choice import HOST
 from npaccel.runtime.engine import Engine
 from npaccel.runtime.kernels import c_text
 from npaccel.runtime.program import PlanInfo, StepInfo
-from npaccel.runtime.warn import line_of
 
 __all__ = [
     "Access",
@@ -42,6 +42,7 @@ __all__ = [
     "Hindrance",
     "Home",
     "Operation",
+    "Ran",
     "Reduction",
     "Step",
     "explain",
@@ -63,16 +64,6 @@ MISSED = {
 IN_PARTS = 4
 # In pictures.
 KERNEL, LOOP = "#2e9e5b", "#7a67c7"
-
-
-class Operation(NamedTuple):
-    """One recorded operation: NumPy's name, dtypes (inputs, then outputs), and the user's line."""
-
-    name: str
-    dtypes: tuple[str, ...] = ()
-    inputs: int = 0
-    file: str = ""
-    line: int = 0
 
 
 class Access(NamedTuple):
@@ -154,12 +145,15 @@ class Explanation:
         of NumPy's loops only where measured.
     choice : why `auto` runs it there; empty where nothing has been decided.
     moved : bytes that moved to devices for the run, and from them.
+    moving_s : seconds that this took, of both.
     unguarded : why nothing is recorded, so that NumPy computes everything; empty otherwise.
     brought_home : what came from devices to the host, whatever for; since when `fallbacks` are.
     hindrances : what kept lines of the program from gaining, the longest first; since when
         `fallbacks` are.
     no_helper : why kernels are compiled in this process, while their operations wait; empty where
         they are not.
+    runs : all runs by what ran, the longest first; since when `fallbacks` are. Only where this is
+        about the last run.
     svg : a picture of it: operations, which of them are fused, and the arrays between them.
     """
 
@@ -175,10 +169,12 @@ class Explanation:
     estimates: tuple[Estimate, ...] = ()
     choice: str = ""
     moved: tuple[int, int] = (0, 0)
+    moving_s: tuple[float, float] = (0.0, 0.0)
     unguarded: str = ""
     brought_home: tuple[Home, ...] = ()
     hindrances: tuple[Hindrance, ...] = ()
     no_helper: str = ""
+    runs: tuple[Ran, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     links: tuple[graph.Operation, ...] = ()
     together: tuple[graph.Together, ...] = ()
@@ -236,7 +232,7 @@ def _explain(x: Any, engine: Engine, fallbacks: tuple[Fallback, ...]) -> Explana
     if isinstance(x, _native.Macro):
         return _section(x, fallbacks)
     if x is None or isinstance(x, np.generic):
-        return _last_run(fallbacks, engine)
+        return replace(_last_run(fallbacks, engine), runs=programs())
     if not isinstance(x, np.ndarray):
         raise TypeError(f"explain takes an array or nothing, not {type(x).__name__}")
     if _native.is_pending(x):
@@ -303,12 +299,16 @@ def _run(number: int, fallbacks: tuple[Fallback, ...], engine: Engine) -> Explan
         estimates = tuple(engine.estimates(info, program))
         choice = engine.auto.reason(program)
         steps = _missed(told, program)
-        return replace(told, steps=steps, estimates=estimates, choice=choice, moved=moved)
-    steps = tuple(
-        Step("", "numpy", (_at(Operation(name), code, lasti),), reason=reason)
-        for name, code, lasti in sites
-    )
-    own = [step.operations[0] for step in steps]
+        return replace(
+            told,
+            steps=steps,
+            estimates=estimates,
+            choice=choice,
+            moved=moved[:2],
+            moving_s=moved[2:],
+        )
+    own = asked(sites, _native.rules())
+    steps = tuple(Step("", "numpy", (one,), reason=reason) for one in own)
     return Explanation(
         heading,
         fallbacks,
@@ -339,8 +339,7 @@ def _why_single(program: _native.Program) -> str:
         return program.info
     if not program.single or not any(step.kernel for step in program.info.plan_info().steps):
         return ""  # the steps say why
-    times = f"{program.lost * 1e3:.3g} ms against {program.rival * 1e3:.3g} ms"
-    return f"its kernels were slower than NumPy's loops ({times})"
+    return given_up(program)
 
 
 def _planned(
@@ -353,7 +352,7 @@ def _planned(
     pending: bool = False,
 ) -> Explanation:
     operations = [
-        _at(_operation(request), *site)
+        at(_operation(request), *site)
         for request, site in zip(info.trace.requests, sites, strict=False)
     ]
     steps = zip(info.steps, info.plan.steps, strict=True)
@@ -385,24 +384,8 @@ def _planned(
 
 
 def _operation(request: Request) -> Operation:
-    name = request.op
-    if request.kind is Kind.REDUCE:
-        name += ".reduce"
-    elif request.kind is Kind.SCAN:
-        name += ".accumulate"
-    elif request.kind is Kind.IOTA:
-        name = "arange"
-    elif name == "copy" and len(set(request.loop)) > 1:
-        name = "astype"
-    inputs = len(request.loop) - len(request.outputs)
-    return Operation(name, request.loop, inputs)
-
-
-def _at(operation: Operation, code: Any, lasti: int) -> Operation:
-    if code is None:
-        return operation
-    line = line_of(code, lasti)
-    return Operation(operation.name, operation.dtypes, operation.inputs, code.co_filename, line)
+    name = named(request.op, request.kind, request.loop)
+    return Operation(name, request.loop, len(request.loop) - len(request.outputs))
 
 
 def _linked(trace: Trace, operations: Sequence[Operation]) -> Iterator[graph.Operation]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from npaccel.observe import report
 
 if TYPE_CHECKING:
-    from npaccel.observe.explain import Explanation, Step
+    from npaccel.observe.explain import Explanation, Ran, Step
 
 __all__ = ["counts", "explanation", "frame", "pre"]
 
@@ -42,6 +42,9 @@ def explanation(found: Explanation) -> str:
         first = found.hindrances[0]
         words = f"Longest without a gain: {first} ({first.seconds:.2g} s)."
         parts.append(f"<p>{escape(words)}</p>")
+    if found.runs:
+        parts.append("<p><b>All runs since the start, or the last reset</b></p>")
+        parts += _table(("s", "runs", "ms each", "ms NumPy", ""), map(_ran, found.runs))
     rows = [(f.function, f.reason, report.short(f.site), str(f.calls)) for f in found.fallbacks]
     if rows:
         parts.append("<p><b>Handed to NumPy</b></p>")
@@ -79,6 +82,12 @@ def _step(step: Step) -> tuple[str, ...]:
         report.bytes_text(step.bytes_written) if known else "",
         step.reason,
     )
+
+
+def _ran(ran: Ran) -> tuple[str, ...]:
+    times = (ran.seconds / ran.runs, ran.numpy_s)
+    each = (f"{1e3 * seconds:.3g}" if seconds else "" for seconds in times)
+    return (f"{ran.seconds:.3f}", str(ran.runs), *each, report.what_ran(ran))
 
 
 def _table(

@@ -67,9 +67,20 @@ def _totals(profile: Profile) -> list[str]:
         seconds = sum(one.seconds for one in pointers)
         faults = count(profile.counts.get("guard_faults", 0), "guard fault")
         lines.append(f"{seconds:10.3f} {_percent(seconds, whole):>6}  of that for {faults}")
-    up, down = (profile.counts.get(f"{way}loaded_bytes", 0) for way in ("up", "down"))
-    if up or down:
-        lines.append(f"{'':19}{bytes_text(up)} moved to devices, {bytes_text(down)} back")
+    lines += _moved(profile)
+    return lines
+
+
+def _moved(profile: Profile) -> list[str]:
+    """To devices, and back: bytes and seconds."""
+    counts = profile.counts
+    whole = max(profile.wall_s, sum(profile.totals().values()))
+    lines = []
+    for way, words in (("up", "moved to devices"), ("down", "back from devices")):
+        if size := counts.get(f"{way}loaded_bytes", 0):
+            seconds = 1e-9 * counts.get(f"{way}loading_ns", 0)
+            share = _percent(seconds, whole)
+            lines.append(f"{seconds:10.3f} {share:>6}  of that for {bytes_text(size)} {words}")
     return lines
 
 

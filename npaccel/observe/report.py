@@ -12,15 +12,25 @@ from typing import TYPE_CHECKING
 from npaccel.runtime.guarding import UNGUARDED
 
 if TYPE_CHECKING:
-    from npaccel.observe.explain import Access, Explanation, Fallback, Home, Operation, Step
+    from npaccel.observe.explain import Access, Explanation, Fallback, Home, Operation, Ran, Step
     from npaccel.runtime.auto import Estimate
 
-__all__ = ["bytes_text", "count", "heading", "operations", "row", "short", "text"]
+__all__ = [
+    "bytes_text",
+    "count",
+    "heading",
+    "moved_text",
+    "operations",
+    "row",
+    "short",
+    "text",
+    "what_ran",
+]
 
 COLUMNS = 100
 LABEL = 26  # width of the column with file names
 # What is shown of long lists; the attributes of an Explanation hold all.
-MOST_STEPS, MOST_LINES, MOST_FALLBACKS = 40, 40, 20
+MOST_STEPS, MOST_LINES, MOST_FALLBACKS, MOST_RUNS = 40, 40, 20, 20
 MOST_OPERATIONS = 10  # of one line; more are counted instead
 LEAST_TOLD_S = 0.05  # a hindrance that takes less is not worth a sentence
 
@@ -49,6 +59,8 @@ def text(explanation: Explanation) -> str:
     if explanation.no_helper:
         words = f"Kernels are compiled while operations wait: {explanation.no_helper}"
         lines += ["", *textwrap.wrap(words, COLUMNS)]
+    if sum(ran.runs for ran in explanation.runs) > 1:
+        lines += ["", *_runs(explanation.runs)]
     lines += ["", *_fallbacks(explanation.fallbacks)]
     if explanation.brought_home:
         lines += ["", *_homes(explanation.brought_home)]
@@ -69,6 +81,11 @@ def bytes_text(size: int) -> str:
         amount /= 1024
         units.pop(0)
     return f"{amount:.1f} {units[0]}"
+
+
+def moved_text(size: int, seconds: float) -> str:
+    """What moved, and how long that took."""
+    return f"{bytes_text(size)} in {1e3 * seconds:.3g} ms" if size else bytes_text(size)
 
 
 def row(label: str, words: str) -> list[str]:
@@ -113,7 +130,7 @@ def _choice(explanation: Explanation) -> list[str]:
             lines += row(estimate.backend, _estimate(estimate))
         lines += row("choice", explanation.choice) if explanation.choice else []
     if any(explanation.moved):
-        up, down = map(bytes_text, explanation.moved)
+        up, down = map(moved_text, explanation.moved, explanation.moving_s)
         lines += ["", f"Moved for it: {up} to devices, {down} back."]
     return lines
 
@@ -226,6 +243,40 @@ def short(site: str, width: int = LABEL) -> str:
         rest = site.removeprefix("..." + os.sep).partition(os.sep)[2]
         site = f"...{os.sep}{rest}"
     return site
+
+
+# ------------------------------------------------------------------------------------------- runs
+
+
+def _runs(runs: Sequence[Ran]) -> list[str]:
+    """What ran since counts were reset, against what NumPy's loops take where that is known."""
+    times, seconds = sum(ran.runs for ran in runs), sum(ran.seconds for ran in runs)
+    lines = [f"All runs since the start, or the last reset: {times}, which took {seconds:.3g} s."]
+    lines.append(f"{'s':>8} {'runs':>7} {'ms each':>9} {'ms NumPy':>9}")
+    for ran in runs[:MOST_RUNS]:
+        each = f"{1e3 * ran.seconds / ran.runs:9.3g}"
+        against = f"{1e3 * ran.numpy_s:9.3g}" if ran.numpy_s else f"{'':9}"
+        start = f"{ran.seconds:8.3f} {ran.runs:7d} {each} {against}  "
+        indent = " " * len(start)
+        lines += textwrap.wrap(
+            what_ran(ran), COLUMNS, initial_indent=start, subsequent_indent=indent
+        )
+    if len(runs) > MOST_RUNS:
+        lines.append(f"  ... and {len(runs) - MOST_RUNS} more")
+    return lines
+
+
+def what_ran(ran: Ran) -> str:
+    """Lines and operations of a program, and why it had no kernels."""
+    numbers: dict[str, dict[int, None]] = {}
+    for one in ran.operations:
+        if one.file:
+            numbers.setdefault(one.file, {})[one.line] = None
+    sites = [f"{short(file)}:{', '.join(map(str, own))}" for file, own in numbers.items()]
+    names = _times(one.name for one in ran.operations)
+    words = ": ".join(filter(None, ["; ".join(sites), names])) or "(unknown)"
+    words += "; from other lines, too" if ran.elsewhere else ""
+    return f"{words} (NumPy's loops: {ran.reason})" if ran.reason else words
 
 
 # -------------------------------------------------------------------------------------- fallbacks

@@ -65,10 +65,11 @@ def _last() -> dict[str, Any]:
     if run is None:
         return {}
     _, program, sites, _ = run
-    name, *site = sites[-1]
+    rule, code, lasti = sites[-1]
+    name = _native.rules()[rule].name
     about: dict[str, Any] = {"operation": name, "backend": "numpy", "kernel": ""}
-    if code := site[0]:
-        about |= failures.place(code, site[1])
+    if code:
+        about |= failures.place(code, lasti)
     if program is None or isinstance(program.info, str):
         return about
     info, number = program.info.plan_info(), len(sites) - 1

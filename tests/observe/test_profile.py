@@ -278,7 +278,7 @@ def sample() -> Profile:
         1.0,
         {"activities_s": {"kernels": 0.5}},
         {"compiling": 0.1},
-        {"guard_faults": 3},
+        {"guard_faults": 3, "uploaded_bytes": 2048, "uploading_ns": 3_000_000},
         2,
         lines,
         [Kernel("k1", "llvm", 4, 0.5, 8e9, "add, multiply", ("/p/a.py:3",))],
@@ -388,6 +388,8 @@ def test_text() -> None:
     assert "16.0  add, multiply" in text and "a copy: 20.0 GB/s" in text
     assert "fft: no kernel, /p/a.py:9" in text
     assert "of that by blocks, while the compiler worked" in text
+    assert "     0.003    0 %  of that for 2.0 KiB moved to devices" in text
+    assert "back from devices" not in text
     for words in CLASSES.values():
         assert words in text
 

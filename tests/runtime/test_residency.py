@@ -71,6 +71,20 @@ def test_a_chain_of_programs_moves_its_inputs_once_and_its_result_once():
     assert _moved() == (2, 2 * a.nbytes, 1, a.nbytes)
 
 
+def test_transfers_are_timed():
+    a = _source()
+    x = npaccel.evaluate(_step(_there(a), 1.0))
+    told = npaccel.explain(x)
+    assert told.moved == (a.nbytes, 0) and told.moving_s[0] > 0 == told.moving_s[1]
+    assert "to devices, 0 B back" in str(told) and " ms to devices" in str(told)
+    before = npaccel.stats()
+    assert before["uploading_ns"] > 0 == before["downloading_ns"]
+    np.testing.assert_array_equal(np.asarray(x), _step(a, 1.0))
+    after = npaccel.stats()
+    assert after["uploading_ns"] == before["uploading_ns"] and after["downloading_ns"] > 0
+    assert npaccel.stats(reset=True)["downloading_ns"] > 0 == npaccel.stats()["downloading_ns"]
+
+
 def test_of_a_view_that_was_written_there_only_the_written_range_moves():
     a = _source()
     x = _there(a)
