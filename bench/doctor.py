@@ -164,7 +164,7 @@ CASES = {
             b = a + a
         print(b[0])
         """),
-    "long doubles": case("longdouble", """
+    "long doubles": case("use float64", """
         a = np.ones(1_000_000, dtype=np.longdouble)
         for i in range(100):
             a = np.sqrt(a + 1)  # here
@@ -222,19 +222,20 @@ CASES = {
             b = a.sum(axis=1)
         print(b[0])
         """),
-    "median": case("median", """
+    "median": case("ndarray.partition", """
         a = rng.random(2_000_000)
         for i in range(25):
             m = np.median(a)  # here
         """, "a = rng.random(2_000_000)\nm = np.median(a)"),
-    "piecewise": case("piecewise", """
+    "convolve": case("convolve", """
         a = rng.random(1_000_000)
         for i in range(60):
-            b = np.piecewise(a, [a < 0.5], [0.0, 1.0])  # here
+            b = np.convolve(a, [0.25, 0.5, 0.25], "valid")  # here
+        print(b[0])
         """, """
         a = rng.random(1_000_000)
         for i in range(60):
-            b = np.where(a < 0.5, 0.0, 1.0)
+            b = 0.25 * a[:-2] + 0.5 * a[1:-1] + 0.25 * a[2:]
         print(b[0])
         """),
     # compiling, BLAS, Python

@@ -26,6 +26,8 @@ LEFT_REMEDIES: Final = {
     "matrix product": "BLAS does it on all processors; fewer, larger products take less",
     "underflow": "np.errstate(all='warn', under='ignore') lets it be recorded",
     "object": "arrays of Python objects stay NumPy's; use numbers",
+    "float128": "use float64, whose kernels there are",
+    "complex256": "use complex128, whose kernels there are",
 }
 LEFT_REMEDY: Final = "docs/coverage.md lists what is accelerated"
 RANDOM: Final = "draw many numbers by one call of a numpy.random.default_rng()"
