@@ -1,4 +1,5 @@
-"""What each line of a profile that is not fast does, and what to do about it, in one sentence."""
+"""What each line of a profile that is not fast does, and what to do about it, in one sentence; and
+what that is expected to gain, where it can be told (`observe/gains.py`)."""
 
 from __future__ import annotations
 
@@ -7,14 +8,16 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from npaccel.observe import gains
 from npaccel.observe.hindrances import (
     FEW_OPERATIONS,
     ON_ARRAYS,
+    RECORD_S,
     REMEDIES,
     left_reason,
     reason_of,
 )
-from npaccel.observe.profile_data import Line, Obstacle, Profile
+from npaccel.observe.profile_data import Call, Line, Obstacle, Profile
 
 __all__ = ["Advice", "advice"]
 
@@ -25,39 +28,68 @@ LEFT_REMEDIES: Final = {
     "matmul": "BLAS does it on all processors; fewer, larger products take less",
     "matrix product": "BLAS does it on all processors; fewer, larger products take less",
     "underflow": "np.errstate(all='warn', under='ignore') lets it be recorded",
+    "vectorized": "Python runs it for each element; write it with operations on whole arrays",
+    "apply_along_axis": "Python runs it for each row; call a function that takes `axis`",
     "object": "arrays of Python objects stay NumPy's; use numbers",
     "float128": "use float64, whose kernels there are",
     "complex256": "use complex128, whose kernels there are",
 }
+# What is left of the line's time then; of others nothing is known.
+LEFT: Final = {
+    "vectorized": gains.ONE_CALL,
+    "apply_along_axis": gains.ONE_CALL,
+    "object": gains.DOUBLES,
+    "float128": gains.DOUBLES,
+    "complex256": gains.DOUBLES,
+}
 LEFT_REMEDY: Final = "docs/coverage.md lists what is accelerated"
 RANDOM: Final = "draw many numbers by one call of a numpy.random.default_rng()"
 RANDOM_WORDS: Final = re.compile(r"random|\brng\b")
-DRAWN: Final = "they are drawn on all threads already; draw fewer, or float32 ones"
-MUCH: Final = 0.3  # of the program's time
+DRAWN: Final = "they are drawn on all threads already; draw fewer"
+SINGLE: Final = ("at once", "slower", "rare")  # of ON_ARRAYS, large ones
+MUCH: Final = 0.3  # of the program's time, or a line's
 BEFORE: Final = 5  # lines before that of a run, among which is what made it run
 
 
 class Advice(NamedTuple):
-    """seconds : that it is about. what : what happens there; remedy : what to do, or ''."""
+    """seconds : that it is about. what : what happens there; remedy : what to do, or ''. gain_s :
+    how many of the seconds the remedy is expected to save; None: that can't be told."""
 
     site: str
     seconds: float
     what: str
     remedy: str
+    gain_s: float | None = None
+
+    @property
+    def worth_s(self) -> float:
+        """By which they are ordered; where nothing is known it may be all or nothing."""
+        return self.seconds / 2 if self.gain_s is None else self.gain_s
+
+    def share(self, wall_s: float) -> str:
+        """Of the program's time: what the remedy saves, or what it is about."""
+        if self.gain_s is not None:
+            return f"may save {_percent(self.gain_s, wall_s)}"
+        part = _percent(self.seconds, wall_s)
+        return f"takes {part}, what that saves is not known" if self.remedy else f"takes {part}"
 
     def sentence(self) -> str:
         return f"{self.what}: {self.remedy}" if self.remedy else self.what
 
 
+def _percent(seconds: float, wall_s: float) -> str:
+    return f"{100 * seconds / wall_s:.0f} %" if wall_s > 0 else "-"
+
+
 def advice(profile: Profile) -> list[Advice]:
-    """One for each line that is not fast, the longest first."""
+    """One for each line that is not fast, that first which is worth most."""
     found: dict[str, Advice] = {}
     least = LEAST_SHARE * profile.wall_s
     for one in (*_waits(profile), *_of_runs(profile), *_of_lines(profile)):
         known = found.get(one.site)
         if one.seconds >= least and (known is None or known.seconds < one.seconds):
             found[one.site] = one
-    return sorted(found.values(), key=lambda one: -one.seconds)
+    return sorted(found.values(), key=lambda one: -one.worth_s)
 
 
 def _waits(profile: Profile) -> Iterator[Advice]:
@@ -68,17 +100,18 @@ def _waits(profile: Profile) -> Iterator[Advice]:
     if lines and seconds >= WAITED * profile.wall_s:
         what = f"waits for the compiler: {seconds:.2g} s by blocks, without kernels"
         site = max(lines, key=lambda line: line.seconds["blocks"]).site
-        yield Advice(site, seconds, what, _later(profile))
+        yield Advice(site, seconds, what, _later(profile), gains.compiled(profile, seconds))
     brief = profile.waits.get("not yet", 0.0)
     if lines and brief >= WAITED * profile.wall_s:
         what = f"runs by blocks, without kernels, until compiling pays: {brief:.2g} s"
         site = max(lines, key=lambda line: line.seconds["blocks"]).site
-        yield Advice(site, brief, what, "npaccel.config.tiering = 'eager' compiles at once")
+        remedy = "npaccel.config.tiering = 'eager' compiles at once"
+        yield Advice(site, brief, what, remedy, gains.compiled(profile, brief))
     lines = [line for line in profile.lines if line.seconds.get("planning")]
     if lines and planning >= WAITED * profile.wall_s:
         what = f"waits for planning and compiling in this process: {planning:.2g} s"
         site = max(lines, key=lambda line: line.seconds["planning"]).site
-        yield Advice(site, planning, what, _later(profile))
+        yield Advice(site, planning, what, _later(profile), gains.planned(profile, planning))
 
 
 def _later(profile: Profile) -> str:
@@ -91,20 +124,44 @@ def _of_runs(profile: Profile) -> Iterator[Advice]:
     """What cuts the program into runs of few operations."""
     for one in profile.obstacles:
         if one.kind not in ON_ARRAYS and one.size <= FEW_OPERATIONS * one.calls:
-            yield _hindered(profile, one, one.seconds)
+            yield _hindered(profile, one, one.seconds + _single_s(profile, one))
+
+
+def _single_s(profile: Profile, cut: Obstacle) -> float:
+    """Of operations that NumPy was found to do as fast, one by one, since their loop is cut."""
+    return sum(
+        one.seconds
+        for one in profile.obstacles
+        if one.kind in SINGLE and one.file == cut.file and _in_loop(profile, cut, one.line)
+    )
+
+
+def _in_loop(profile: Profile, cut: Obstacle, line: int) -> bool:
+    """Whether the line is in the innermost loop that is cut."""
+    texts = profile.source.get(cut.file, {})
+    text = "\n".join(texts.get(n, "") for n in range(1, max(texts, default=0) + 1))
+    try:
+        loops = [n for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.For, ast.While))]
+    except SyntaxError:  # of a long file some lines are kept
+        return abs(line - cut.line) < BEFORE
+    around = [loop for loop in loops if loop.lineno <= cut.line <= (loop.end_lineno or 0)]
+    inner = max(around, key=lambda loop: loop.lineno, default=None)
+    return inner is not None and inner.lineno <= line <= (inner.end_lineno or 0)
 
 
 def _hindered(profile: Profile, one: Obstacle, seconds: float) -> Advice:
     size = one.size / max(one.calls, 1)
     what = reason_of(one.kind, size, int(profile.about.get("threshold", 0)))
     remedy = REMEDIES[one.kind]
+    of = gains.on_arrays if one.kind in ON_ARRAYS else gains.together
+    gain = of(profile, one, seconds)
     if one.kind == "pointer":
         # It is told of the line that records next, which may be the first one of the next round.
         before = range(one.line, one.line - BEFORE, -1)
         named = _indexed(profile, one.file, (*before, *range(one.line, one.line + BEFORE)))
         if named is not None:
-            return named._replace(seconds=seconds)
-    return Advice(_site(one.file, one.line), seconds, what, remedy)
+            return named._replace(seconds=seconds, gain_s=gain)
+    return Advice(_site(one.file, one.line), seconds, what, remedy, gain)
 
 
 def _of_lines(profile: Profile) -> Iterator[Advice]:
@@ -113,10 +170,10 @@ def _of_lines(profile: Profile) -> Iterator[Advice]:
         if not line.line:
             continue
         numpys, pythons = line.seconds.get("numpy", 0.0), line.seconds.get("python", 0.0)
-        drawn = line.seconds.get("functions", 0.0)
-        if drawn >= MUCH * profile.wall_s and _is_random(profile, line):
-            share = f"{100 * drawn / profile.wall_s:.0f} %"
-            yield Advice(line.site, drawn, f"np.random takes {share}", DRAWN)
+        if line.seconds.get("functions", 0.0) >= MUCH * profile.wall_s and _is_random(
+            profile, line
+        ):
+            yield _drawn(profile, line)
         if numpys > 0:
             yield from _in_numpy(profile, line, numpys)
         if pythons > 0:
@@ -129,22 +186,43 @@ def _in_numpy(profile: Profile, line: Line, seconds: float) -> Iterator[Advice]:
     if calls:
         first = max(calls, key=lambda call: (call.seconds, call.calls))
         words = f"{first.function} {first.reason}"
-        remedies = [text for word, text in LEFT_REMEDIES.items() if word in words]
         if _is_random(profile, line) or "random" in words:
-            remedies = [RANDOM]
-        remedy = remedies[0] if remedies else LEFT_REMEDY
-        yield Advice(line.site, seconds, left_reason(first.function, first.reason), remedy)
+            yield _drawn(profile, line)._replace(what=left_reason(first.function, first.reason))
+        else:
+            yield _left(profile, line, seconds, first)
     elif _is_random(profile, line):
-        share = f"{100 * seconds / profile.wall_s:.0f} %"
-        yield Advice(line.site, seconds, f"np.random takes {share}", RANDOM)
+        yield _drawn(profile, line)
     elif obstacles:
         yield _hindered(profile, obstacles[0], seconds)
 
 
+def _left(profile: Profile, line: Line, seconds: float, call: Call) -> Advice:
+    """What NumPy ran, since there are no kernels for it."""
+    words = f"{call.function} {call.reason}"
+    word = next((word for word in LEFT_REMEDIES if word in words), "")
+    gain = gains.by_kernels(profile, seconds) if word == "underflow" else None
+    if word in LEFT:  # with what making and dropping such things takes there
+        seconds = line.total_s
+        gain = gains.part(seconds, LEFT[word])
+    remedy = LEFT_REMEDIES.get(word, LEFT_REMEDY)
+    return Advice(line.site, seconds, left_reason(call.function, call.reason), remedy, gain)
+
+
+def _drawn(profile: Profile, line: Line) -> Advice:
+    """Random numbers, some at a time or many."""
+    what = f"np.random takes {_percent(line.total_s, profile.wall_s)}"
+    if line.seconds.get("functions", 0.0) >= MUCH * line.total_s:
+        return Advice(line.site, line.total_s, what, DRAWN)
+    counted = (one.calls for one in _obstacles(profile, line))
+    recorded = round(line.seconds.get("recording", 0.0) / RECORD_S)
+    calls = max(line.calls, recorded, *counted, 0)
+    gain = gains.brief_calls(line.total_s, calls)
+    return Advice(line.site, line.total_s, what, RANDOM, gain)
+
+
 def _in_python(profile: Profile, line: Line, seconds: float) -> Advice:
-    share = f"{100 * seconds / profile.wall_s:.0f} %"
     if _is_random(profile, line):
-        return Advice(line.site, seconds, f"np.random takes {share}", RANDOM)
+        return _drawn(profile, line)
     obstacles = _obstacles(profile, line)
     if obstacles:
         return _hindered(profile, obstacles[0], seconds)
@@ -152,8 +230,8 @@ def _in_python(profile: Profile, line: Line, seconds: float) -> Advice:
     reads = [o for o in profile.obstacles if o.file == line.file and o.line in near]
     named = _indexed(profile, line.file, [line.line])
     if named is not None and any(one.kind == "pointer" for one in reads):
-        return named._replace(seconds=seconds)
-    what = f"Python itself or another library takes {share}, not array operations"
+        return named._replace(seconds=seconds, gain_s=gains.by_kernels(profile, seconds))
+    what = "Python itself or another library, not array operations"
     return Advice(line.site, seconds, what, "")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -17,12 +17,16 @@ from npaccel.observe.report import bytes_text, count, short
 
 __all__ = [
     "FEW_OPERATIONS",
+    "OF_RUNS",
     "ON_ARRAYS",
+    "PACE_SHARE",
+    "RECORD_S",
     "REMEDIES",
     "Hindrance",
     "Hindrances",
     "gained_s",
     "left_reason",
+    "paces",
     "reason_of",
     "verdict",
 ]
@@ -35,6 +39,7 @@ RECORD_S = 1e-6
 # for this part of the program's time at most.
 FEW_POINTS, MOST_POINTS = 1 << 14, 1 << 20
 PACE_SHARE = 0.01
+OFTEN = 6  # times that brief calls are looked at, of which the shortest counts
 # Runs of more operations than these are not hindered by what begins them.
 FEW_OPERATIONS = 3
 
@@ -233,7 +238,22 @@ def gained_s(enough: float, runs_s: float, wall_s: float) -> float:
     return gained
 
 
-def _pace_s(rule: _native.Rule, most: int) -> float:
+def paces(rules: Iterable[int], wall_s: float) -> list[tuple[int, float]]:
+    """Of operations, by number, what NumPy takes for an element in its cache: those that can be
+    asked, measured now, for as long as for `gained_s`."""
+    until = time.perf_counter() + PACE_SHARE * wall_s
+    known = _native.rules()
+    found: list[tuple[int, float]] = []
+    for number in rules:
+        if time.perf_counter() > until:
+            break
+        rule = known[number]
+        pace = _pace_s(rule, FEW_POINTS, OFTEN) if rule.counts[0] else 0.0
+        found += [(number, pace)] if pace > 0 else []
+    return found
+
+
+def _pace_s(rule: _native.Rule, most: int, times: int = 2) -> float:
     """Seconds that NumPy takes for an element, on at most so many; 0: it can't be asked."""
     recorded, *_, points = rule.counts
     n = max(min(points // recorded, most), 1)
@@ -242,7 +262,7 @@ def _pace_s(rule: _native.Rule, most: int) -> float:
         return 0.0
     taken = []
     with np.errstate(all="ignore"):
-        for _ in range(2):  # the first one finds no memory and nothing in the caches
+        for _ in range(times):  # the first one finds no memory and nothing in the caches
             start = time.perf_counter()
             _native.call_numpy(*call)
             taken.append(time.perf_counter() - start)

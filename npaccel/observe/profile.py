@@ -41,6 +41,7 @@ MOST_SITES: Final = 8  # that a kernel is told to be of
 MOST_FLUSHES: Final = 64  # whose graphs are kept
 MOST_NODES: Final = 400
 LEAST_S: Final = 1e-6
+SHARED: Final = 1 << 16  # elements that several threads compute
 BEFORE: Final = -2
 
 
@@ -77,7 +78,7 @@ class Run(NamedTuple):
 def _run(row: Sequence[Any], rules: dict[int, Rule]) -> Run:
     single, runs, ns, requests, steps, plan = row
     own = [
-        Request(line, rules[rule], n, tuple(links), bool(seen))
+        Request(line, rules[rule], n, tuple(links), bool(seen), rule)
         for line, rule, n, links, seen in requests
     ]
     why, known, again = "", None, ""
@@ -157,6 +158,8 @@ class _Reader:
         rules = {n: Rule(name, kind, tuple(loop)) for n, name, kind, loop in found.rules}
         self._runs = [_run(row, rules) for row in found.runs]
         ours = sys.modules["npaccel"].__version__
+        self._paces = dict(found.paces)
+        self._threads = max(int(found.head["about"].get("threads") or 1), 1)
         self._same = found.head["about"].get("npaccel") == ours
         self._places: list[_Place] = []
         for file, line, function, calls, spent in found.lines:
@@ -307,7 +310,19 @@ class _Reader:
                 for request in own
             )
             groups = self._groups(run, len(own))
-            yield Flush(run.runs, 1e-9 * run.ns, nodes, tuple(g for g in groups if g.nodes))
+            made = tuple(g for g in groups if g.nodes)
+            yield Flush(run.runs, 1e-9 * run.ns, nodes, made, self._paced_s(run))
+
+    def _paced_s(self, run: Run) -> float:
+        """What NumPy takes for all of these runs in its caches, on all threads; 0: not known."""
+        total = 0.0
+        for request in run.requests:
+            pace = self._paces.get(request.number, 0.0)
+            if pace == 0.0:
+                return 0.0
+            shared = self._threads if request.points >= SHARED else 1
+            total += request.points * pace / shared
+        return run.runs * total
 
     def _groups(self, run: Run, most: int) -> Iterator[Group]:
         plan = None if run.single else self._plan(run)

@@ -145,12 +145,14 @@ class Group(NamedTuple):
 
 
 class Flush(NamedTuple):
-    """The same operations from the same lines, run together. seconds : of all these runs."""
+    """The same operations from the same lines, run together. seconds : of all these runs. paced_s :
+    what NumPy takes for their operations in the caches of all threads; 0: not known."""
 
     runs: int
     seconds: float
     nodes: tuple[Node, ...]
     groups: tuple[Group, ...]
+    paced_s: float = 0.0
 
 
 @dataclass

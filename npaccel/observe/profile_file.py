@@ -58,6 +58,7 @@ class Recorded:
     calls, obstacles : as `profile_data` has them.
     events : as native/profile.c packs them.
     source : file, and texts by line.
+    paces : number of a rule, and what NumPy takes for an element in its cache.
     """
 
     head: dict[str, Any]
@@ -68,6 +69,7 @@ class Recorded:
     obstacles: list[list[Any]] = field(default_factory=list)
     events: bytes = b""
     source: list[list[Any]] = field(default_factory=list)
+    paces: list[tuple[int, float]] = field(default_factory=list)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """As a file; one that is there is replaced."""
@@ -84,7 +86,7 @@ class Recorded:
             raise ProfileError(f"{path}: the profile can't be written: {error.strerror}") from error
 
 
-PARTS: Final = ("rules", "lines", "runs", "calls", "obstacles", "source")
+PARTS: Final = ("rules", "lines", "runs", "calls", "obstacles", "source", "paces")
 
 
 def _text(data: bytes) -> str:

@@ -246,8 +246,8 @@ def _advice(profile: Profile) -> Iterator[str]:
 
 
 def _sentence(profile: Profile, one: Advice) -> str:
-    share = 100 * one.seconds / profile.wall_s if profile.wall_s > 0 else 0.0
-    return f"<code>{escape(short(one.site))}</code> ({share:.0f} %) {escape(one.sentence())}"
+    share = one.share(profile.wall_s)
+    return f"<code>{escape(short(one.site))}</code> ({share}) {escape(one.sentence())}"
 
 
 def _files(profile: Profile) -> Iterator[str]:

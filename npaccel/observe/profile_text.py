@@ -21,8 +21,7 @@ def show(profile: Profile) -> str:
     """What to do about it; the hottest lines; totals by class; kernels; what NumPy did instead."""
     lines = [_heading(profile)]
     for one in advice(profile)[:MOST_ADVICE]:
-        share = _percent(one.seconds, profile.wall_s)
-        words = f"{short(one.site)} ({share}) {one.sentence()}"
+        words = f"{short(one.site)} ({one.share(profile.wall_s)}) {one.sentence()}"
         lines += textwrap.wrap(words, COLUMNS, initial_indent="  ", subsequent_indent="      ")
     lines += ["", *_lines(profile), "", *_totals(profile)]
     if profile.kernels:

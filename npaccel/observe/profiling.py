@@ -18,9 +18,10 @@ from npaccel.observe import usage
 from npaccel.observe.profile_file import Counted, Recorded, recorded
 
 if TYPE_CHECKING:
-    from npaccel.observe import html, profile_data, profile_page, profile_text
+    from npaccel.observe import hindrances, html, profile_data, profile_page, profile_text
     from npaccel.observe import profile as profiles
 else:
+    hindrances = later("npaccel.observe.hindrances")
     html = later("npaccel.observe.html")
     profiles = later("npaccel.observe.profile")
     profile_page = later("npaccel.observe.profile_page")
@@ -108,6 +109,7 @@ class Profiling:
         seconds = {name: value - times.get(name, 0.0) for name, value in spent.items()}
         made = recorded(found, counted, self._count())
         share = usage.kernel_share(seconds)
+        made.paces = _paces(made)
         made.head["about"] = self._told()
         made.head["usage"] = {"activities_s": seconds, "kernel_share": share}
         self._found, self._profile = made, None
@@ -140,3 +142,15 @@ class Profiling:
         """For notebooks: the page that ``npaccel profile show --html`` writes, in a frame."""
         found = self.profile
         return html.pre(str(self)) if found is None else html.frame(profile_page.page(found))
+
+
+def _paces(made: Recorded) -> list[tuple[int, float]]:
+    """NumPy's for what ran, the longest first, where something cut the program in pieces: the
+    doctor says then what longer ones would take."""
+    wall_s = made.head["wall_s"]
+    cut = sum(seconds for kind, *_, seconds, _ in made.obstacles if kind in hindrances.OF_RUNS)
+    if cut < hindrances.PACE_SHARE * wall_s:
+        return []
+    runs = sorted(made.runs, key=lambda run: -run[2])
+    rules = dict.fromkeys(request[1] for run in runs for request in run[3])
+    return hindrances.paces(rules, wall_s)

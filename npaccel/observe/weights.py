@@ -49,13 +49,14 @@ class Rule(NamedTuple):
 
 class Request(NamedTuple):
     """One operation of a run. line : number of a line. links : of each input who wrote it, SCALAR,
-    or less: an array from before. seen : others may look at what it writes."""
+    or less: an array from before. seen : others may look at what it writes. number : its rule's."""
 
     line: int
     rule: Rule
     points: int
     links: tuple[int, ...]
     seen: bool
+    number: int = 0
 
     @property
     def bytes(self) -> int:

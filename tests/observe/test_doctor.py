@@ -1,4 +1,5 @@
-"""A program per cause of slowness: the first three lines of its profile name it."""
+"""A program per cause of slowness: the first three sentences on its profile name it; and what they
+say that their remedies save."""
 
 from __future__ import annotations
 
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from npaccel.observe import profile_text
+from npaccel.observe import gains, profile_text
+from npaccel.observe.doctor import Advice, advice
 from npaccel.observe.profile import read
+from npaccel.observe.profile_data import Call, Flush, Group, Line, Node, Obstacle, Profile
 
 pytestmark = pytest.mark.pending
 
@@ -47,7 +50,7 @@ CAUSES = {
         for i in range(10):
             b = a @ a  # here
         """,
-    "Python itself or another library takes": """
+    "Python itself or another library, not array": """
         total = 0
         while total < 4_000_000:
             total = abs(total) + 1  # here
@@ -127,8 +130,139 @@ def test_the_first_lines_name_it(cause: str, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = profile_text.show(read(tmp_path / "lut.profile")).splitlines()
-    first = " ".join(map(str.strip, told[1:3]))
-    assert cause in first
+    profile = read(tmp_path / "lut.profile")
     (number,) = [k for k, row in enumerate(rows, 1) if row.endswith("# here")]
-    assert f"program.py:{number} " in first
+    site = str(tmp_path / f"program.py:{number}")
+    first = advice(profile)[:3]
+    (found,) = [one for one in first if one.site == site and cause in one.sentence()]
+    text = " ".join(profile_text.show(profile).split())
+    assert f"({found.share(profile.wall_s)}) {found.sentence()}" in text
+    assert found.gain_s is None or 0 <= found.gain_s <= found.seconds
+
+
+# ------------------------------------------------------------------------ what remedies save
+
+FILE = "/p/a.py"
+SOURCE = {1: "for i in range(9):", 2: "    x = f(x)", 3: "    x[0]", 4: "y = x"}
+
+
+def profile(**more: object) -> Profile:
+    """Of ten seconds on two threads."""
+    made = Profile({"threads": 2, "threshold": 1 << 18, "cache": "on"}, 10.0)
+    made.source = {FILE: SOURCE}
+    for name, value in more.items():
+        setattr(made, name, value)
+    return made
+
+
+def run(what: str, seconds: float, runs: int, names: str = "add", paced_s: float = 0.0) -> Flush:
+    nodes = tuple(Node(name, 0, 8.0, ()) for name in names.split())
+    group = Group(what, "", "", seconds, tuple(range(len(nodes))))
+    return Flush(runs, seconds, nodes, (group,), paced_s)
+
+
+LINE = Line(FILE, 2, "", 1, {"numpy": 4.0, "python": 1.0})
+
+
+def only(made: Profile) -> Advice:
+    """The first one."""
+    return next(one for one in advice(made) if one.site.startswith(FILE))
+
+
+def test_runs_that_are_cut_save_what_their_memory_took() -> None:
+    cut = Obstacle("read", FILE, 3, 100, 6.0, 200.0)
+    known = [run("kernels", 4.0, 100, "add sqrt", paced_s=1.0)]
+    found = only(profile(obstacles=[cut], flushes=known, lines=[LINE]))
+    assert (found.site, found.gain_s) == (f"{FILE}:3", pytest.approx(6.0 * 0.75))
+    assert found.share(10.0) == "may save 45 %"
+    unknown = [run("kernels", 4.0, 100, "add sqrt")]
+    found = gains.together(profile(flushes=unknown, lines=[LINE]), cut, 6.0)
+    assert found is None
+    slower = [run("kernels", 4.0, 100, "add sqrt", paced_s=9.0)]  # computing is all of it
+    assert gains.together(profile(flushes=slower, lines=[LINE]), cut, 6.0) == 0
+    long = [run("kernels", 4.0, 100, "add " * 9, paced_s=1.0)]  # not what is cut
+    assert gains.together(profile(flushes=long, lines=[LINE]), cut, 6.0) is None
+
+
+def test_single_operations_of_the_loop_count_for_what_cuts_it() -> None:
+    cut = Obstacle("read", FILE, 3, 100, 1.0, 100.0)
+    known = [run("kernels", 1.0, 100, paced_s=0.5)]
+    for line, seconds in [(2, 5.0), (4, 1.0)]:  # in the loop, and behind it
+        single = Obstacle("slower", FILE, line, 100, 4.0, 1e9)
+        (found,) = [
+            one
+            for one in advice(profile(obstacles=[cut, single], flushes=known, lines=[LINE]))
+            if one.site == f"{FILE}:3"
+        ]
+        assert (found.seconds, found.gain_s) == (seconds, pytest.approx(seconds / 2))
+
+
+@pytest.mark.parametrize(
+    ("function", "reason", "seconds", "gain"),
+    [
+        ("add", "dtype object has no kernel", 5.0, 4.5),
+        ("sqrt", "dtype float128 has no kernel", 5.0, 4.5),
+        ("f (vectorized)", "dtype object has no kernel", 5.0, 4.75),
+        ("apply_along_axis", "not recorded", 5.0, 4.75),
+        ("sqrt", "underflow is asked for (np.errstate)", 4.0, 2.2),
+        ("matmul", "matrix product", 4.0, None),
+        ("convolve", "not recorded", 4.0, None),
+    ],
+)
+def test_what_numpy_ran(function: str, reason: str, seconds: float, gain: float | None) -> None:
+    call = Call(function, reason, f"{FILE}:2", 10, 4.0)
+    found = only(profile(calls=[call], lines=[LINE]))
+    assert found.seconds == seconds
+    assert found.gain_s == (gain if gain is None else pytest.approx(gain))
+    if gain is None:
+        assert found.share(10.0) == "takes 40 %, what that saves is not known"
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "gain"),
+    [("element", 0.0, 4.75), ("small", 1e10, 4.0), ("small", 1e11, 0.0), ("subclass", 1e9, 2.75)],
+)
+def test_what_hinders_on_arrays(kind: str, size: float, gain: float) -> None:
+    line = Line(FILE, 2, "", 1, {"python": 5.0})
+    found = only(profile(obstacles=[Obstacle(kind, FILE, 2, 1000, 5.0, size)], lines=[line]))
+    assert (found.seconds, found.gain_s) == (5.0, pytest.approx(gain))
+
+
+def test_where_nothing_is_lost_nothing_is_promised() -> None:
+    single = Obstacle("at once", FILE, 2, 1000, 4.0, 1e9)
+    found = only(profile(obstacles=[single], lines=[LINE._replace(seconds={"numpy": 4.0})]))
+    assert found.gain_s == 0 and found.share(10.0) == "may save 0 %"
+
+
+def test_random_numbers_are_saved_where_calls_are_brief() -> None:
+    texts = {FILE: SOURCE | {2: "    s += rng.normal()"}}
+    line = Line(FILE, 2, "", 1, {"python": 5.0})
+    brief = Obstacle("small", FILE, 2, 1_000_000, 5.0, 0.0)
+    assert only(profile(source=texts, lines=[line], obstacles=[brief])).gain_s == 4.75
+    assert only(profile(source=texts, lines=[line])).gain_s is None  # nobody counted them
+    long = brief._replace(calls=1000)
+    assert only(profile(source=texts, lines=[line], obstacles=[long])).gain_s is None
+
+
+def test_waiting_saves_what_kernels_would_have() -> None:
+    waited, later = run("blocks", 4.0, 100), run("kernels", 1.0, 50)
+    line = LINE._replace(seconds={"blocks": 4.0})
+    made = profile(flushes=[waited, later], waits={"compiling": 4.0}, lines=[line])
+    assert only(made).gain_s == 2.0
+    assert only(profile(flushes=[waited], waits={"compiling": 4.0}, lines=[line])).gain_s is None
+    slower = run("kernels", 9.0, 50)
+    made = profile(flushes=[waited, slower], waits={"compiling": 4.0}, lines=[line])
+    assert only(made).gain_s == 0
+
+
+def test_planning_of_a_first_run() -> None:
+    line = LINE._replace(seconds={"planning": 4.0})
+    made = profile(lines=[line], counts={"flushes": 10_000})
+    assert only(made).gain_s == pytest.approx(4.0 - 0.3)
+
+
+def test_what_is_worth_most_comes_first() -> None:
+    known = Advice("a", 3.0, "", "do it", 2.0)
+    unknown, none = Advice("b", 3.0, "", "do it"), Advice("c", 3.0, "", "")
+    assert known.worth_s > unknown.worth_s == none.worth_s
+    assert none.share(10.0) == "takes 30 %" and known.share(0.0) == "may save -"
