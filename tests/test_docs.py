@@ -111,6 +111,8 @@ def test_every_benchmark_is_listed_and_run() -> None:
         "digests",
         "npbench",
         "doctor",
+        "looks",
+        "profile_loop",
         "profiles",
         "weights",
         "loops",

@@ -21,7 +21,9 @@ __all__ = ["brief_calls", "by_kernels", "compiled", "on_arrays", "part", "planne
 ONE_CALL: Final = 0.05
 DOUBLES: Final = 0.1
 # Of what NumPy does on one thread, and is recorded then: on each of so many threads.
-RECORDED: Final = 0.9
+RECORDED: Final = 0.5
+# Of what NumPy takes in its caches, what fused loops do, which keep in registers what lies between.
+FUSED: Final = 0.6
 # Bytes that one larger array takes a second: results are fresh memory, what lies between is not.
 LARGE_BYTES_S: Final = 1e10
 # A call that takes longer does not spend its time with being a call.
@@ -57,7 +59,7 @@ def together(profile: Profile, one: Obstacle, seconds: float) -> float | None:
     took = sum(run.seconds for run in runs)
     if took == 0:
         return None
-    return part(seconds, sum(min(run.paced_s, run.seconds) for run in runs) / took)
+    return part(seconds, sum(min(FUSED * run.paced_s, run.seconds) for run in runs) / took)
 
 
 def _is_few(profile: Profile, run: Flush, file: str) -> bool:

@@ -280,6 +280,8 @@ def _call(rule: _native.Rule, n: int) -> tuple[Any, ...] | None:
     if rule.kind == Kind.GATHER:
         return np.take, _operand(codes[0], n), np.arange(n)
     if rule.name == "copy":
+        if np.dtype(codes[0]).kind == "c" != np.dtype(codes[-1]).kind:
+            return None  # would warn
         return np.array, _operand(codes[0], n), codes[-1]
     if rule.name == "where":
         return np.where, *(_operand(code, n) for code in codes[:3])

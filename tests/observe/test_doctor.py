@@ -173,8 +173,8 @@ def test_runs_that_are_cut_save_what_their_memory_took() -> None:
     cut = Obstacle("read", FILE, 3, 100, 6.0, 200.0)
     known = [run("kernels", 4.0, 100, "add sqrt", paced_s=1.0)]
     found = only(profile(obstacles=[cut], flushes=known, lines=[LINE]))
-    assert (found.site, found.gain_s) == (f"{FILE}:3", pytest.approx(6.0 * 0.75))
-    assert found.share(10.0) == "may save 45 %"
+    assert (found.site, found.gain_s) == (f"{FILE}:3", pytest.approx(6.0 * 0.85))
+    assert found.share(10.0) == "may save 51 %"
     unknown = [run("kernels", 4.0, 100, "add sqrt")]
     found = gains.together(profile(flushes=unknown, lines=[LINE]), cut, 6.0)
     assert found is None
@@ -194,7 +194,7 @@ def test_single_operations_of_the_loop_count_for_what_cuts_it() -> None:
             for one in advice(profile(obstacles=[cut, single], flushes=known, lines=[LINE]))
             if one.site == f"{FILE}:3"
         ]
-        assert (found.seconds, found.gain_s) == (seconds, pytest.approx(seconds / 2))
+        assert (found.seconds, found.gain_s) == (seconds, pytest.approx(0.7 * seconds))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_single_operations_of_the_loop_count_for_what_cuts_it() -> None:
         ("sqrt", "dtype float128 has no kernel", 5.0, 4.5),
         ("f (vectorized)", "dtype object has no kernel", 5.0, 4.75),
         ("apply_along_axis", "not recorded", 5.0, 4.75),
-        ("sqrt", "underflow is asked for (np.errstate)", 4.0, 2.2),
+        ("sqrt", "underflow is asked for (np.errstate)", 4.0, 3.0),
         ("matmul", "matrix product", 4.0, None),
         ("convolve", "not recorded", 4.0, None),
     ],
@@ -220,7 +220,7 @@ def test_what_numpy_ran(function: str, reason: str, seconds: float, gain: float 
 
 @pytest.mark.parametrize(
     ("kind", "size", "gain"),
-    [("element", 0.0, 4.75), ("small", 1e10, 4.0), ("small", 1e11, 0.0), ("subclass", 1e9, 2.75)],
+    [("element", 0.0, 4.75), ("small", 1e10, 4.0), ("small", 1e11, 0.0), ("subclass", 1e9, 3.75)],
 )
 def test_what_hinders_on_arrays(kind: str, size: float, gain: float) -> None:
     line = Line(FILE, 2, "", 1, {"python": 5.0})
