@@ -170,7 +170,30 @@ static void copy_masked(const npa_instruction *i, const operands *o, int64_t n)
     npa_select_line(p, n, step, npa_item_sizes[i->rule->loop_type[1]]);
 }
 
-/* Where the mask is true: run by run. */
+/* Everywhere, as if there were no mask. False: it raised something, perhaps where the mask is false. */
+static bool operate_loosely(const npa_instruction *i, const operands *o, int64_t n)
+{
+    char *p[NPA_MAX_ARGS + 1];
+    memcpy(p, o->p, sizeof p);
+    unsigned kinds = operate(i, p, o->step, n);
+    return !i->flags || (i->primitive != NULL ? kinds : kinds_raised(i->plain)) == 0;
+}
+
+/* The first element from `at` on that is not as that one. */
+static int64_t run_end(const char *mask, npy_intp step, int64_t at, int64_t n)
+{
+    const bool in = at < n && mask[at * step] != 0;
+    const uint64_t all = in ? 0x0101010101010101 : 0;
+    for (uint64_t eight = all; step == 1 && eight == all && at + 8 <= n; at += eight == all ? 8 : 0) {
+        memcpy(&eight, mask + at, 8);
+    }
+    while (at < n && (mask[at * step] != 0) == in) {
+        at++;
+    }
+    return at;
+}
+
+/* Where the mask is true: run by run; where anything may be written elsewhere as a whole, unless that raises. */
 static unsigned operate_masked(const npa_instruction *i, const operands *o, int64_t n)
 {
     unsigned kinds = 0;
@@ -178,16 +201,14 @@ static unsigned operate_masked(const npa_instruction *i, const operands *o, int6
         copy_masked(i, o, n);
         return 0;
     }
+    if (i->loose && operate_loosely(i, o, n)) {
+        return 0;
+    }
     const char *mask = o->p[i->n];
     npy_intp step = o->step[i->n];
-    for (int64_t at = 0; at < n;) {
-        while (at < n && !mask[at * step]) {
-            at++;
-        }
+    for (int64_t at = n > 0 && mask[0] == 0 ? run_end(mask, step, 0, n) : 0; at < n; at = run_end(mask, step, at, n)) {
         int64_t from = at;
-        while (at < n && mask[at * step]) {
-            at++;
-        }
+        at = run_end(mask, step, at, n);
         if (at > from) {
             char *p[NPA_MAX_ARGS + 1];
             for (int k = 0; k < i->n; k++) {

@@ -166,13 +166,14 @@ static void lost_device(void)
 }
 
 /* Showing a page costs microseconds, and what others know of addresses is lost by it. So a result of
- * some size appears when somebody looks at its address; requests read it where it is. */
-enum { LEAST_HIDDEN = 64 << 10 };
+ * some size appears when somebody looks at its address; requests read it where it is. Masks are what operations
+ * look at, as a rule, and have fewer bytes. */
+enum { LEAST_HIDDEN = 64 << 10, LEAST_MASK = 8 << 10 };
 
 static bool stays_hidden(const npa_buffer *b)
 {
     const npa_range *range = b->range;
-    return b->size >= LEAST_HIDDEN && range->work != NULL && range->work != range->home &&
+    return b->size >= (b->truths ? LEAST_MASK : LEAST_HIDDEN) && range->work != NULL && range->work != range->home &&
            b->copy == NULL && b->lost == NULL && !b->exported;
 }
 
@@ -263,9 +264,16 @@ static int finish_queue(PyObject *program, int done)
     npa_q.urgent = npa_q.repeatable = false;
     npa_q.unread &= npa_q.nrequests > 0;
     npa_q.serial = next_serial();
-    npa_count.flushes++;
     change();
     return status;
+}
+
+void npa_finish_first(int done)
+{
+    bool urgent = npa_q.urgent, repeatable = npa_q.repeatable;
+    npa_q.run.bytes_up = npa_count.bytes_up, npa_q.run.bytes_down = npa_count.bytes_down;
+    finish_queue(NULL, done);
+    npa_q.urgent = urgent && npa_q.nrequests > 0, npa_q.repeatable = repeatable && npa_q.nrequests > 0;
 }
 
 typedef int (*poll_function)(void *);
@@ -535,6 +543,7 @@ static int finish_run(void)
 {
     PyObject *program = npa_q.run.program;
     npa_q.run.program = NULL;
+    npa_count.flushes++;
     return finish_queue(program, npa_q.run.requests);
 }
 
@@ -545,7 +554,7 @@ static bool run_everything(npa_program *program)
     bool interrupted = false;
     npa_collect_dead(); /* their pages serve the results */
     while (npa_q.nrequests > 0) {
-        if (!npa_await_makers()) {
+        if (!npa_masked_settle() || !npa_await_makers()) {
             return false;
         }
         if (npa_q.nrequests == 0) {
@@ -572,6 +581,10 @@ static bool run_touched(void)
     npa_count.fault_evaluations++;
     npa_turn_begin();
     npa_collect_dead(); /* the key says who is */
+    if (!npa_masked_settle()) {
+        npa_turn_end();
+        return false;
+    }
     npa_program *program = npa_q.run.stopped ? NULL : npa_touched_find(npa_q.nrequests);
     bool begun = !npa_q.run.stopped;
     int requests = npa_q.nrequests;
@@ -747,6 +760,7 @@ PyObject *npa_pending_now(PyObject *module, PyObject *nothing)
     npa_key key;
     uint64_t backend = npa_backend_here();
     npa_lock();
+    npa_masked_settle();
     int requests = npa_q.nrequests;
     PyObject *found = npa_new_key(requests, with_place(backend, requests), &key)
         ? npa_pending_take(requests, &key) : PyErr_NoMemory();
@@ -893,6 +907,13 @@ static int flush_queue(bool rounds)
         if (npa_flights > 0 && npa_join_makers() < 0) {
             return -1;
         }
+        npa_lock();
+        bool settled = npa_masked_settle();
+        npa_unlock();
+        if (!settled) {
+            PyErr_NoMemory();
+            return fail();
+        }
         if (!npa_q.run.stopped && npa_hush_unseen() < 0) {
             return fail();
         }
@@ -1038,6 +1059,11 @@ static int plan_first(PyObject **program, int *requests, uint64_t *seen)
     int round;
     npa_lock();
     npa_collect_dead();
+    if (!npa_masked_settle()) {
+        npa_unlock();
+        PyErr_NoMemory();
+        return -1;
+    }
     *seen = npa_q.generation, *program = NULL;
     *requests = npa_q.nrequests > 0 ? next_to_run(false, &round) : 0;
     if (*requests > 0) {

@@ -144,6 +144,9 @@ static bool is_still(const npa_group *g, const npa_view *v)
     return true;
 }
 
+/* Whether anything was written to it before the group. */
+static bool has_content(const npa_buffer *b) { return b->range == NULL || b->range->work != NULL || b->copy != NULL; }
+
 /* Add request number `place` of the group, whose axes are those of its shape. */
 static bool add_request(npa_group *g, npa_request *r, int place, const int *axes)
 {
@@ -187,7 +190,8 @@ static bool add_request(npa_group *g, npa_request *r, int place, const int *axes
         if (chosen[k] >= 0) {
             npa_view *v = &g->views[chosen[k]];
             bool write = k >= r->nin && k < r->nin + r->nout;
-            v->read_first |= (!write || r->mask) && !v->written;
+            bool kept = r->mask && has_content(g->q->buffers[v->buffer]); /* where the mask is false */
+            v->read_first |= (!write || kept) && !v->written;
             v->uses++;
         }
     }

@@ -82,6 +82,7 @@ enum npa_action { NPA_DO_LOOP, NPA_DO_OWN, NPA_DO_LOAD, NPA_DO_STORE, NPA_DO_CAS
 typedef struct {
     uint8_t action, n; /* n: operands, without the mask */
     bool masked, flags, plain; /* flags: what it raises is noted; plain: by vector units alone */
+    bool loose;      /* masked, and what it writes where the mask is false may be anything */
     int16_t request; /* of the group */
     int16_t sink;    /* FOLD */
     npa_ref args[NPA_MAX_ARGS + 1];

@@ -148,6 +148,7 @@ static npa_ref input(lowering *l, npa_request *r, int k, bool flags, bool dense)
 typedef struct {
     npa_ref to;
     bool stored, converted;
+    bool first; /* nothing was written there before, and nobody sees it */
 } target;
 
 static target output(lowering *l, npa_request *r, int k, bool dense)
@@ -155,7 +156,7 @@ static target output(lowering *l, npa_request *r, int k, bool dense)
     npa_operand *o = npa_operand_at(r, k);
     int view = l->g->operand[l->request][k], type = r->rule->loop_type[k];
     npa_view *v = &l->g->views[view];
-    target t = {.converted = o->type != type};
+    target t = {.converted = o->type != type, .first = v->hidden && v->slot < 0};
     bool alone = v->uses == 1 && !t.converted && !r->mask && !dense;
     t.stored = !v->hidden && (v->slot >= 0 || !is_direct(v, alone));
     if ((v->hidden || t.stored) && v->slot < 0) {
@@ -302,13 +303,15 @@ static void lower_request(lowering *l, npa_request *r)
         args[n] = input(l, r, n, false, false);
     }
     const npa_primitive *primitive = ours ? choose(l, r, args) : NULL;
+    bool loose = r->mask;
     for (int k = r->nin; k < n; k++) {
         targets[k] = output(l, r, k, ours);
         args[k] = targets[k].to;
+        loose &= targets[k].first;
     }
     npa_instruction *i = add(l, action_of(r->rule), n);
     i->rule = r->rule, i->masked = r->mask, i->flags = flags, i->primitive = primitive;
-    i->plain = is_plain(r->rule);
+    i->plain = is_plain(r->rule), i->loose = loose;
     memcpy(i->args, args, sizeof *args * (size_t)(n + r->mask));
     for (int k = r->nin; k < n; k++) {
         finish_output(l, r, k, &targets[k], flags);

@@ -107,8 +107,9 @@ void npa_unpack(char *to, int64_t to_stride, const char *from, int64_t n, int si
 }
 
 /* to[i] = which[i] ? a[i] : b[i]. Both are read, so that nothing branches on data. */
+/* What is selected may lie where it comes from, element by element. */
 #define SELECT(T, WHICH, A, B, TO)                                                         \
-    for (int64_t i = 0; i < n; i++) {                                                      \
+    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                                      \
         T x, y;                                                                            \
         memcpy(&x, a + i * (A), sizeof x);                                                 \
         memcpy(&y, b + i * (B), sizeof y);                                                 \
@@ -137,6 +138,34 @@ SELECT_OF(uint16_t)
 SELECT_OF(uint32_t)
 SELECT_OF(uint64_t)
 
+/* Of complex doubles, one behind the other, or one for all. */
+#define PAIRS(name, A, B)                                                                                         \
+    NPA_EACH_PROCESSOR static void pairs_##name(const char *which, const uint64_t *a, const uint64_t *b,          \
+                                                uint64_t *to, int64_t n)                                          \
+    {                                                                                                             \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                                    \
+            uint64_t in = which[i] ? ~(uint64_t)0 : 0;                                                            \
+            to[2 * i] = (a[(A)*i] & in) | (b[(B)*i] & ~in);                                                       \
+            to[2 * i + 1] = (a[(A)*i + 1] & in) | (b[(B)*i + 1] & ~in);                                           \
+        }                                                                                                         \
+    }
+PAIRS(both, 2, 2)
+PAIRS(first, 2, 0)
+PAIRS(second, 0, 2)
+
+static bool select_pairs(char **p, int64_t n, const npy_intp *s)
+{
+    enum { SIZE = 16 };
+    bool aligned = (((uintptr_t)p[1] | (uintptr_t)p[2] | (uintptr_t)p[3]) & 7) == 0;
+    bool lies = aligned && s[0] == 1 && s[3] == SIZE, a = s[1] == SIZE, b = s[2] == SIZE;
+    if (!lies || !(a || b) || !(a || s[1] == 0) || !(b || s[2] == 0)) {
+        return false;
+    }
+    (a && b ? pairs_both : a ? pairs_first : pairs_second)(p[0], (const uint64_t *)p[1], (const uint64_t *)p[2],
+                                                           (uint64_t *)p[3], n);
+    return true;
+}
+
 void npa_select_line(char **p, int64_t n, const npy_intp *s, int size)
 {
     switch (size) {
@@ -145,6 +174,9 @@ void npa_select_line(char **p, int64_t n, const npy_intp *s, int size)
     case 4: select_uint32_t(p[0], p[1], p[2], p[3], n, s); break;
     case 8: select_uint64_t(p[0], p[1], p[2], p[3], n, s); break;
     default:
+        if (size == 16 && select_pairs(p, n, s)) {
+            break;
+        }
         for (int64_t i = 0; i < n; i++) {
             const char *from = p[0][i * s[0]] ? p[1] + i * s[1] : p[2] + i * s[2];
             memmove(p[3] + i * s[3], from, (size_t)size);

@@ -302,17 +302,22 @@ static bool covers(PyArrayObject *mask, PyArrayObject *a)
            PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(mask), covered);
 }
 
-/* The mask's count and the array that what it picks goes to. NULL: error set. */
-static PyObject *count_and_make(PyArrayObject *a, PyArrayObject *mask, masked *m)
+static int count(PyArrayObject *mask, masked *m)
 {
-    int covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a);
-    npy_intp dims[NPY_MAXDIMS];
     npa_opened o;
     if (npa_open(&o, &mask, 1, 0) < 0) {
-        return NULL;
+        return -1;
     }
     *m = count_masked(o.at[0], PyArray_SIZE(mask), NPY_BOOL, 1);
     npa_close(&o);
+    return 0;
+}
+
+/* The array that what the mask picks goes to. NULL: error set. */
+static PyObject *make_target(PyArrayObject *a, PyArrayObject *mask, masked *m)
+{
+    int covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a);
+    npy_intp dims[NPY_MAXDIMS];
     dims[0] = m->count;
     for (int i = covered; i < ndim; i++) {
         dims[i - covered + 1] = PyArray_DIM(a, i);
@@ -320,28 +325,45 @@ static PyObject *count_and_make(PyArrayObject *a, PyArrayObject *mask, masked *m
     return npa_new_result(PyArray_TYPE(a), ndim - covered + 1, dims, &m->to);
 }
 
-int npa_pick(PyArrayObject *a, PyObject *key, PyObject **result)
+void npa_pick_into(char *to, const char *from, const char *mask, int64_t n, size_t size)
 {
-    PyArrayObject *mask = (PyArrayObject *)key;
+    masked m = count_masked(mask, n, NPY_BOOL, 1);
+    m.to = to, m.from = from, m.size = size;
+    npa_pool_run(pick_piece, &m, pieces_of(&m), NULL);
+}
+
+/* As npa_pick, at once. */
+static PyObject *pick_now(PyArrayObject *a, PyArrayObject *mask, masked *m)
+{
     npa_opened o;
-    masked m;
-    if (!is_mask(key) || !covers(mask, a)) {
-        return 0;
-    }
-    int before = npa_now(NPA_IN_KERNELS);
-    PyObject *made = count_and_make(a, mask, &m);
+    PyObject *made = make_target(a, mask, m);
     PyArrayObject *all[2] = {a, mask};
     if (made != NULL && npa_open(&o, all, 2, 0) < 0) {
         Py_CLEAR(made);
     }
     if (made != NULL) {
-        m.from = o.at[0], m.mask = o.at[1];
-        m.size = (size_t)(PyArray_NBYTES(a) / m.n);
-        npa_pool_run(pick_piece, &m, pieces_of(&m), NULL);
+        m->from = o.at[0], m->mask = o.at[1];
+        m->size = (size_t)(PyArray_NBYTES(a) / m->n);
+        npa_pool_run(pick_piece, m, pieces_of(m), NULL);
         npa_close(&o);
+        npa_picked((PyArrayObject *)made);
     }
+    return made;
+}
+
+int npa_pick(PyArrayObject *a, PyObject *key, PyObject **result)
+{
+    PyArrayObject *mask = (PyArrayObject *)key;
+    PyObject *made = NULL;
+    masked m;
+    if (!is_mask(key) || !covers(mask, a)) {
+        return 0;
+    }
+    int before = npa_now(NPA_IN_KERNELS), status = count(mask, &m);
+    status = status == 0 ? npa_pick_later(a, mask, m.count, &made) : status;
+    made = status == 0 ? pick_now(a, mask, &m) : made;
     npa_now(before);
-    *result = npa_adopted(made);
+    *result = status < 0 ? NULL : npa_adopted(made);
     return *result != NULL ? 1 : -1;
 }
 
@@ -361,6 +383,10 @@ int npa_put(PyArrayObject *a, PyObject *key, PyObject *values)
     }
     PyArrayObject *all[3] = {mask, v, a};
     npa_opened o;
+    int later = npa_put_later(a, mask, v);
+    if (later != 0) {
+        return later;
+    }
     if (npa_open(&o, all, 3, 4) < 0) {
         return -1;
     }

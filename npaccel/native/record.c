@@ -271,7 +271,7 @@ static npa_request *append(npa_queue *q, const draft *d)
     r->mask = d->masked, r->initial = d->initial, r->slots = (uint8_t)slots;
     r->axes = d->axes;
     r->errstate = (uint16_t)((d->errstate & 0xff) | (d->numpys ? NPA_NUMPYS : 0));
-    r->size = (uint32_t)size;
+    r->size = (uint32_t)size, r->twin = 0;
     return r;
 }
 
@@ -497,6 +497,7 @@ static int enter_in_queue(draft *d, PyObject **results)
             r = NULL; /* it can't be hidden from raw readers: NumPy does it */
         } else {
             b->pending = true;
+            b->truths = PyArray_TYPE(d->arrays[k]) == NPY_BOOL;
         }
     }
     if (r == NULL) {
@@ -1015,6 +1016,16 @@ int npa_record_iota(npa_rule *rule, npy_intp n, PyObject *start, PyObject *step,
         }
     }
     return draft_outputs(&d, 'C') ? commit(&d, result) : PyErr_Occurred() ? -1 : 0;
+}
+
+int npa_record_pick(npa_rule *rule, PyArrayObject *a, PyArrayObject *mask, PyArrayObject *out, PyObject **result)
+{
+    draft d = {.rule = rule, .ndim = PyArray_NDIM(a), .nin = 1, .nout = 1, .masked = true,
+               .axes = (uint32_t)PyArray_NDIM(mask), .arrays = {a, out, mask}};
+    memcpy(d.shape, PyArray_DIMS(a), sizeof *d.shape * (size_t)d.ndim);
+    int status = commit(&d, result);
+    npa_q.masked |= status > 0;
+    return status;
 }
 
 /* ---------------------------------------------------------------------------------- gathers */

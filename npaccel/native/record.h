@@ -20,7 +20,8 @@
 #define NPA_MAX_DIMS 16 /* more dimensions: NumPy does it */
 #define NPA_MAX_ARGS 8  /* operands of one request, mask included */
 
-enum npa_kind { NPA_MAP, NPA_REDUCE, NPA_SCAN, NPA_ARG, NPA_IOTA, NPA_GATHER };
+/* PICK: array[mask], which no plan sees, with the number of the mask's axes in `axes`; see masked.c. */
+enum npa_kind { NPA_MAP, NPA_REDUCE, NPA_SCAN, NPA_ARG, NPA_IOTA, NPA_GATHER, NPA_PICK };
 enum npa_own { NPA_UFUNC, NPA_COPY, NPA_WHERE, NPA_FILL_RANGE, NPA_ARGPICK, NPA_TAKE };
 
 enum { NPA_MOST_PRIMITIVES = 16 };
@@ -73,6 +74,7 @@ typedef struct npa_buffer {
     int32_t flights; /* runs in flight that use it, see flights.c */
     npa_queue *maker; /* the one of them that writes it */
     bool fresh;      /* no content yet */
+    bool truths;     /* what was recorded last to be written to it is a mask */
     bool unread;     /* written by a queued request, and read by none behind it */
     bool pending;    /* a queued request writes it */
     _Atomic bool dead;
@@ -107,6 +109,7 @@ typedef struct {
     uint16_t errstate;
     uint8_t ndim, nin, nout, mask, initial, slots;
     uint32_t size; /* bytes of the whole record */
+    int32_t twin;  /* 1 + the request that computes the same under a mask, see masked.c; 0: none */
     int64_t shape[];
 } npa_request;
 
@@ -172,6 +175,7 @@ struct npa_queue {
     bool repeatable; /* the run may have to be repeated: it gives nothing back before its end */
     bool urgent; /* a request reads or writes memory that others may change: run to the end */
     bool unread; /* a result died that no request reads, see unseen.c */
+    bool masked; /* it has picks, or requests with twins, see masked.c */
     uint64_t serial; /* of the flush to come */
     uint64_t backend; /* that was asked for when the last request was recorded */
     uint64_t generation; /* of its latest change; no two queues have the same */
@@ -425,6 +429,17 @@ int64_t npa_count_true(const char *mask, int64_t n);
 int npa_pick(PyArrayObject *a, PyObject *mask, PyObject **result);
 int npa_put(PyArrayObject *a, PyObject *mask, PyObject *values);
 int npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number); /* for all; of a's type */
+/* `size` bytes of each of the n places of `from` that are in. With the lock. */
+void npa_pick_into(char *to, const char *from, const char *mask, int64_t n, size_t size);
+
+/* masked.c: the same, recorded; for a mask in C order that covers the first axes of an array in C order, and has
+ * `count` elements in. 1 done; 0 it is to be done at once; -1 error. */
+int npa_pick_later(PyArrayObject *a, PyArrayObject *mask, int64_t count, PyObject **result);
+void npa_picked(PyArrayObject *result); /* that was done at once */
+int npa_put_later(PyArrayObject *target, PyArrayObject *mask, PyArrayObject *values);
+/* Before what is pending is planned or run, with the lock, perhaps without the GIL: it has neither picks nor twins
+ * any more. False: out of memory, and nothing has changed. */
+bool npa_masked_settle(void);
 
 /* array.c: whether results have the same bits, whoever computes them; of operators it is told. */
 typedef enum { NPA_INEXACT, NPA_EXACT_IF_REAL, NPA_EXACT, NPA_FOREIGN } npa_exactness; /* foreign: not NumPy's */
@@ -551,6 +566,7 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
 int npa_record_gather(npa_rule *rule, PyArrayObject *source, PyArrayObject *base,
                       PyArrayObject *index, npy_intp extent, npy_intp step, PyArrayObject *out,
                       PyObject **result);
+int npa_record_pick(npa_rule *rule, PyArrayObject *a, PyArrayObject *mask, PyArrayObject *out, PyObject **result);
 int npa_record_iota(npa_rule *rule, npy_intp n, PyObject *start, PyObject *step, PyObject **result);
 /* A scalar's value in the loop's dtype. 1, or 0: leave it to NumPy (range, error, warning). */
 int npa_scalar_value(const npa_value *v, int to, void *out);
@@ -577,6 +593,7 @@ int npa_flush_rounds(void); /* if a limit is reached; perhaps not the last ones,
 /* A new reference: what the plan hook, or that method of it, has for what is pending. */
 PyObject *npa_plan(PyObject *pending, const char *how);
 PyObject *npa_pending_now(PyObject *module, PyObject *nothing);
+void npa_finish_first(int done); /* with the lock: these are over, though no run was for them */
 void npa_drop_garbage(void); /* references that evaluations left */
 void npa_drop_later(PyObject *o); /* a reference to drop there; with the lock, GIL not needed */
 /* Run what must run before `array`'s memory is read (write: written) by others. 0 or -1. */

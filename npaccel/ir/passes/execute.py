@@ -188,8 +188,10 @@ class Execution:
         key = self.key(access, member)
         row = member.role is not Role.FULL
         stored = (time, value, where)
-        if where is not None:
-            old = self._entries.get(key)
+        old = self._entries.get(key)
+        # What nothing was ever written to, and nobody else sees, may hold anything where it is not written.
+        anything = self.draft.trace.buffers[access.buffer].fresh and access.buffer not in self.shared
+        if where is not None and not (old is None and anything):
             before, _ = self.read(access, member)
             value = where.select(value, before)
             if old is not None:
