@@ -163,11 +163,11 @@ static unsigned operate(const npa_instruction *i, char **p, const npy_intp *step
 }
 
 /* A copy where the mask is true; what is elsewhere is written over with itself. */
-static void copy_masked(const npa_instruction *i, const operands *o, int64_t n)
+static void copy_masked(int size, const operands *o, int64_t n)
 {
     char *p[4] = {o->p[2], o->p[0], o->p[1], o->p[1]};
     npy_intp step[4] = {o->step[2], o->step[0], o->step[1], o->step[1]};
-    npa_select_line(p, n, step, npa_item_sizes[i->rule->loop_type[1]]);
+    npa_select_line(p, n, step, size);
 }
 
 /* Everywhere, as if there were no mask. False: it raised something, perhaps where the mask is false. */
@@ -198,7 +198,7 @@ static unsigned operate_masked(const npa_instruction *i, const operands *o, int6
 {
     unsigned kinds = 0;
     if (i->rule->own == NPA_COPY && o->step[1] != 0) {
-        copy_masked(i, o, n);
+        copy_masked(npa_item_sizes[i->rule->loop_type[1]], o, n);
         return 0;
     }
     if (i->loose && operate_loosely(i, o, n)) {
@@ -246,6 +246,7 @@ static unsigned act_on(const block *b, const npa_instruction *i, operands *o, in
         npa_fill_range(i->rule->loop_type[2], o->p[0], o->p[1], b->first, o->p[2], o->step[2], n);
         break;
     case NPA_DO_TAKE: npa_take_line(npa_item_sizes[i->rule->loop_type[0]], o->p, o->step, n); break;
+    case NPA_DO_SELECT: copy_masked(i->to, o, n); break;
     case NPA_DO_SPREAD: npa_pack(o->p[1], o->p[0], 0, n, i->to); break;
     case NPA_DO_FOLD:
         npa_sink_take(&b->r->sinks[i->sink], b->scratch + b->r->state_at[i->sink], o->p[0], i->from, n);

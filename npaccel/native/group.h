@@ -77,7 +77,7 @@ typedef struct {
 } npa_ref;
 
 enum npa_action { NPA_DO_LOOP, NPA_DO_OWN, NPA_DO_LOAD, NPA_DO_STORE, NPA_DO_CAST, NPA_DO_SPREAD,
-                  NPA_DO_RANGE, NPA_DO_TAKE, NPA_DO_FOLD };
+                  NPA_DO_RANGE, NPA_DO_TAKE, NPA_DO_FOLD, NPA_DO_SELECT };
 
 typedef struct {
     uint8_t action, n; /* n: operands, without the mask */
@@ -88,7 +88,7 @@ typedef struct {
     npa_ref args[NPA_MAX_ARGS + 1];
     npa_rule *rule; /* LOOP, OWN, RANGE, TAKE */
     const npa_primitive *primitive; /* LOOP: our own code, or NULL */
-    int from, to;   /* CAST: types; FOLD: in `from`, too; LOAD, STORE, SPREAD: bytes of an element in `to` */
+    int from, to;   /* CAST: types; FOLD: in `from`, too; LOAD, STORE, SPREAD, SELECT: bytes of an element in `to` */
 } npa_instruction;
 
 typedef struct {

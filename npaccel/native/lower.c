@@ -149,6 +149,8 @@ typedef struct {
     npa_ref to;
     bool stored, converted;
     bool first; /* nothing was written there before, and nobody sees it */
+    bool apart; /* the operation goes over all of the block, into `to`; `kept` gets what the mask says */
+    npa_ref kept;
 } target;
 
 static target output(lowering *l, npa_request *r, int k, bool dense)
@@ -173,13 +175,23 @@ static target output(lowering *l, npa_request *r, int k, bool dense)
     } else {
         t.to = v->slot >= 0 ? slot_ref(v->slot) : view_ref(l->g, view);
     }
+    t.apart = r->mask && !t.first && r->rule->own != NPA_COPY && !t.to.still;
+    if (t.apart) {
+        int slot = new_slot(l, npa_item_sizes[type]);
+        end_slot(l, slot);
+        t.kept = t.to, t.to = slot_ref(slot);
+    }
     return t;
 }
 
-static void finish_output(lowering *l, npa_request *r, int k, const target *t, bool flags)
+static void finish_output(lowering *l, npa_request *r, int k, const target *t, npa_ref mask, bool flags)
 {
     int view = l->g->operand[l->request][k];
     npa_view *v = &l->g->views[view];
+    if (t->apart) {
+        npa_instruction *i = add(l, NPA_DO_SELECT, 2);
+        i->args[0] = t->to, i->args[1] = t->kept, i->args[2] = mask, i->masked = true, i->to = v->size;
+    }
     if (t->converted) {
         npa_instruction *i = add(l, NPA_DO_CAST, 2);
         i->args[0] = t->to;
@@ -282,14 +294,14 @@ static bool lower_conversion(lowering *l, npa_request *r, bool flags)
     npa_instruction *i = add(l, NPA_DO_CAST, 2);
     i->args[0] = from, i->args[1] = t.to;
     i->from = npa_operand_at(r, 0)->type, i->to = type, i->flags = flags;
-    finish_output(l, r, 1, &t, flags);
+    finish_output(l, r, 1, &t, from, flags);
     end_request(l);
     return true;
 }
 
 static void lower_request(lowering *l, npa_request *r)
 {
-    npa_ref args[NPA_MAX_ARGS + 1];
+    npa_ref args[NPA_MAX_ARGS + 1] = {{0}};
     target targets[NPA_MAX_ARGS];
     int n = r->nin + r->nout;
     bool flags = r->rule->may_warn && (r->errstate & 0xff) != 0, ours = is_ours(r);
@@ -307,14 +319,14 @@ static void lower_request(lowering *l, npa_request *r)
     for (int k = r->nin; k < n; k++) {
         targets[k] = output(l, r, k, ours);
         args[k] = targets[k].to;
-        loose &= targets[k].first;
+        loose &= targets[k].first || targets[k].apart;
     }
     npa_instruction *i = add(l, action_of(r->rule), n);
     i->rule = r->rule, i->masked = r->mask, i->flags = flags, i->primitive = primitive;
     i->plain = is_plain(r->rule), i->loose = loose;
     memcpy(i->args, args, sizeof *args * (size_t)(n + r->mask));
     for (int k = r->nin; k < n; k++) {
-        finish_output(l, r, k, &targets[k], flags);
+        finish_output(l, r, k, &targets[k], args[n], flags);
     }
     end_request(l);
 }

@@ -121,6 +121,17 @@ void npa_picked(PyArrayObject *result)
     }
 }
 
+/* What was picked at once is put: as a rule that is so each time. */
+static void learn_of(PyArrayObject *values)
+{
+    for (unsigned k = 0; k < REMEMBERED; k++) {
+        if (made[k].home == PyArray_BYTES(values)) {
+            found(made[k].site, true);
+            made[k].home = NULL;
+        }
+    }
+}
+
 /* -------------------------------------------------------------------------------------- chains */
 
 /* What a value that is put comes from, the first ones first. */
@@ -371,7 +382,11 @@ static int record_chain(chain *c)
 int npa_put_later(PyArrayObject *target, PyArrayObject *mask, PyArrayObject *values)
 {
     npa_buffer *b = npa_buffer_of(target);
-    if (!npa_is_pending(values) || b == NULL || b->exported || !may_wait() || npa_over_limit() || npa_run_stopped() ||
+    if (!npa_is_pending(values)) {
+        learn_of(values);
+        return 0;
+    }
+    if (b == NULL || b->exported || !may_wait() || npa_over_limit() || npa_run_stopped() ||
         !is_worthwhile(PyArray_DIM(values, 0), PyArray_SIZE(mask)) || !npa_array_known(target) || npa_is_far(target)) {
         return 0;
     }

@@ -255,25 +255,32 @@ static void put_piece(void *context, int64_t i, int worker)
 }
 
 /* The same element wherever the mask is true; nothing else is written. */
+#define FILL(type)                                                                               \
+    NPA_EACH_PROCESSOR static void fill_##type(type *to, const char *from, const char *mask, int64_t n) \
+    {                                                                                            \
+        type x;                                                                                  \
+        memcpy(&x, from, sizeof x);                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                        \
+            if (mask[i]) {                                                                       \
+                to[i] = x;                                                                       \
+            }                                                                                    \
+        }                                                                                        \
+    }
+FILL(uint8_t)
+FILL(uint16_t)
+FILL(uint32_t)
+FILL(uint64_t)
+
 static void fill_elements(char *to, const char *from, const char *mask, int64_t n, size_t size)
 {
-    int64_t i = 0;
-#define FILL(type)                                                                               \
-    for (type x; i + 8 <= n; i += 8) {                                                           \
-        memcpy(&x, from, sizeof x);                                                              \
-        for (unsigned bits = bits_of(mask + i); bits != 0; bits &= bits - 1) {                   \
-            memcpy(to + (i + __builtin_ctz(bits)) * (int64_t)sizeof x, &x, sizeof x);            \
-        }                                                                                        \
-    }                                                                                            \
-    break
-    switch (size) {
-    case 1: FILL(uint8_t);
-    case 2: FILL(uint16_t);
-    case 4: FILL(uint32_t);
-    case 8: FILL(uint64_t);
+    switch ((uintptr_t)to % size == 0 ? size : 0) {
+    case 1: fill_uint8_t((uint8_t *)to, from, mask, n); return;
+    case 2: fill_uint16_t((uint16_t *)to, from, mask, n); return;
+    case 4: fill_uint32_t((uint32_t *)to, from, mask, n); return;
+    case 8: fill_uint64_t((uint64_t *)to, from, mask, n); return;
     default: break;
     }
-    for (; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         if (mask[i] != 0) {
             memcpy(to + i * (int64_t)size, from, size);
         }

@@ -305,6 +305,18 @@ def test_masked_requests() -> None:
     assert len(kernels(planned(r))) == 1
 
 
+def test_what_nobody_sees_is_not_kept_under_a_mask() -> None:
+    """A temporary that holds nothing elsewhere is not read to keep it."""
+    r = Recorder()
+    a, z = r.array(RNG.normal(size=50)), r.array(RNG.normal(size=50))
+    where = r.map("greater", a, 0.0)
+    product = r.map("multiply", z, z, where=where)
+    r.map("copy", r.map("add", product, a, where=where), out=z, where=where)
+    r.keep(z)
+    (kernel,) = kernels(planned(r))
+    assert len(kernel.arrays) == 2
+
+
 def test_casts_warn_too() -> None:
     r = Recorder()
     a = r.array(np.array([1.0, 1e300, np.nan]))

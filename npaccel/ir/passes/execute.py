@@ -189,9 +189,10 @@ class Execution:
         row = member.role is not Role.FULL
         stored = (time, value, where)
         old = self._entries.get(key)
-        # What nothing was ever written to, and nobody else sees, may hold anything where it is not written.
-        anything = self.draft.trace.buffers[access.buffer].fresh and access.buffer not in self.shared
-        if where is not None and not (old is None and anything):
+        # What was never written to, and nobody else sees, may hold anything elsewhere.
+        fresh = self.draft.trace.buffers[access.buffer].fresh
+        anything = old is None and fresh and access.buffer not in self.shared
+        if where is not None and not anything:
             before, _ = self.read(access, member)
             value = where.select(value, before)
             if old is not None:
