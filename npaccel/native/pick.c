@@ -139,8 +139,9 @@ static void pick_elements(char *to, int64_t count, const char *from, const char 
                           size_t size)
 {
     char *end = to + count * (int64_t)size;
+    int64_t i = npa_compress(&to, end, from, mask, n, size);
 #define PICK(type)                                                                               \
-    for (int64_t i = 0; i < n && to != end;) {                                                   \
+    while (i < n && to != end) {                                                   \
         uint64_t eight = 1;                                                                      \
         if (n - i >= 8) {                                                                        \
             memcpy(&eight, mask + i, 8);                                                         \
@@ -165,7 +166,7 @@ static void pick_elements(char *to, int64_t count, const char *from, const char 
     case 8: PICK(uint64_t);
     case 16: PICK(npy_cdouble);
     default:
-        for (int64_t i = 0; i < n && to != end; i++) {
+        for (; i < n && to != end; i++) {
             if (mask[i] != 0) {
                 memcpy(to, from + i * (int64_t)size, size);
                 to += size;
@@ -214,7 +215,7 @@ static void put_elements(char *to, const char *from, int64_t count, const char *
                          size_t size)
 {
     const char *end = from + count * (int64_t)size;
-    int64_t i = 0;
+    int64_t i = npa_expand(to, &from, end, mask, n, size);
 #define PUT(type)                                                                                \
     for (; i + 8 <= n && from != end; i += 8) {                                                  \
         unsigned bits = bits_of(mask + i);                                                       \

@@ -1,0 +1,145 @@
+/* compress.c: what a mask picks, and where it puts, by the processor's own instructions for it (AVX-512): 64 places
+ * of the mask are looked at together, elements of 4, 8 and 16 bytes move eight or more at a time, without branches.
+ *
+ * Both stop where fewer are left than an instruction moves; who calls does the rest. */
+#include "record.h"
+
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+
+#define WIDE __attribute__((target("avx512f,avx512bw,popcnt")))
+enum { LINE = 64, VECTOR = 64 };
+
+static bool is_there(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+}
+
+/* Each of eight bits twice. */
+static inline unsigned doubled(unsigned bits)
+{
+    bits = (bits | bits << 4) & 0x0f0f;
+    bits = (bits | bits << 2) & 0x3333;
+    bits = (bits | bits << 1) & 0x5555;
+    return bits | bits << 1;
+}
+
+WIDE static inline uint64_t line_of(const char *mask)
+{
+    __m512i bytes = _mm512_loadu_si512(mask);
+    return _mm512_test_epi8_mask(bytes, bytes);
+}
+
+/* The bytes that go on from `to`. */
+WIDE static inline size_t pick_longs(char *to, const char *from, unsigned bits)
+{
+    _mm512_storeu_si512(to, _mm512_maskz_compress_epi64((__mmask8)bits, _mm512_loadu_si512(from)));
+    return 8 * (size_t)__builtin_popcount(bits & 0xff);
+}
+
+WIDE static inline size_t pick_ints(char *to, const char *from, unsigned bits)
+{
+    _mm512_storeu_si512(to, _mm512_maskz_compress_epi32((__mmask16)bits, _mm512_loadu_si512(from)));
+    return 4 * (size_t)__builtin_popcount(bits & 0xffff);
+}
+
+WIDE static inline size_t put_longs(char *to, const char *from, unsigned bits)
+{
+    __m512i spread = _mm512_maskz_expand_epi64((__mmask8)bits, _mm512_loadu_si512(from));
+    _mm512_mask_storeu_epi64(to, (__mmask8)bits, spread);
+    return 8 * (size_t)__builtin_popcount(bits & 0xff);
+}
+
+WIDE static inline size_t put_ints(char *to, const char *from, unsigned bits)
+{
+    __m512i spread = _mm512_maskz_expand_epi32((__mmask16)bits, _mm512_loadu_si512(from));
+    _mm512_mask_storeu_epi32(to, (__mmask16)bits, spread);
+    return 4 * (size_t)__builtin_popcount(bits & 0xffff);
+}
+
+/* MOVE_LONGS and MOVE_INTS go through a line of the mask; `at` is where its first element lies, `packed` where what
+ * is in lies one behind the other. */
+#define LINE_OF_MASK(size, MOVE_LONGS, MOVE_INTS)                              \
+    if ((size) == 4) {                                                         \
+        for (int k = 0; k < LINE; k += 16) {                                   \
+            packed += MOVE_INTS(k * 4, (unsigned)(bits >> k));                 \
+        }                                                                      \
+    } else if ((size) == 8) {                                                  \
+        for (int k = 0; k < LINE; k += 8) {                                    \
+            packed += MOVE_LONGS(k * 8, (unsigned)(bits >> k));                \
+        }                                                                      \
+    } else {                                                                   \
+        for (int k = 0; k < LINE; k += 8) {                                    \
+            unsigned pairs = doubled((unsigned)(bits >> k) & 0xff);            \
+            packed += MOVE_LONGS(k * 16, pairs);                               \
+            packed += MOVE_LONGS(k * 16 + VECTOR, pairs >> 8);                 \
+        }                                                                      \
+    }
+
+#define PICK_LONGS(offset, in) pick_longs(packed, at + (offset), in)
+#define PICK_INTS(offset, in) pick_ints(packed, at + (offset), in)
+#define PUT_LONGS(offset, in) put_longs(at + (offset), packed, in)
+#define PUT_INTS(offset, in) put_ints(at + (offset), packed, in)
+
+WIDE static int64_t pick(char **to, const char *end, const char *from, const char *mask, int64_t n, int64_t size)
+{
+    char *packed = *to;
+    int64_t i = 0;
+    for (; i + LINE <= n && end - packed >= LINE * size; i += LINE) {
+        uint64_t bits = line_of(mask + i);
+        const char *at = from + i * size;
+        if (bits == ~(uint64_t)0) {
+            memcpy(packed, at, (size_t)(LINE * size));
+            packed += LINE * size;
+        } else if (bits != 0) {
+            LINE_OF_MASK(size, PICK_LONGS, PICK_INTS)
+        }
+    }
+    *to = packed;
+    return i;
+}
+
+WIDE static int64_t put(char *to, const char **from, const char *end, const char *mask, int64_t n, int64_t size)
+{
+    const char *packed = *from;
+    int64_t i = 0;
+    for (; i + LINE <= n && end - packed >= LINE * size; i += LINE) {
+        uint64_t bits = line_of(mask + i);
+        char *at = to + i * size;
+        if (bits == ~(uint64_t)0) {
+            memcpy(at, packed, (size_t)(LINE * size));
+            packed += LINE * size;
+        } else if (bits != 0) {
+            LINE_OF_MASK(size, PUT_LONGS, PUT_INTS)
+        }
+    }
+    *from = packed;
+    return i;
+}
+#else
+static bool is_there(void) { return false; }
+static int64_t pick(char **to, const char *end, const char *from, const char *mask, int64_t n, int64_t size)
+{
+    (void)to, (void)end, (void)from, (void)mask, (void)n, (void)size;
+    return 0;
+}
+static int64_t put(char *to, const char **from, const char *end, const char *mask, int64_t n, int64_t size)
+{
+    (void)to, (void)from, (void)end, (void)mask, (void)n, (void)size;
+    return 0;
+}
+#endif
+
+static bool moves(size_t size) { return (size == 4 || size == 8 || size == 16) && is_there(); }
+
+int64_t npa_compress(char **to, const char *end, const char *from, const char *mask, int64_t n, size_t size)
+{
+    return moves(size) ? pick(to, end, from, mask, n, (int64_t)size) : 0;
+}
+
+int64_t npa_expand(char *to, const char **from, const char *end, const char *mask, int64_t n, size_t size)
+{
+    return moves(size) ? put(to, from, end, mask, n, (int64_t)size) : 0;
+}
