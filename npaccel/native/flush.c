@@ -271,7 +271,7 @@ static int finish_queue(PyObject *program, int done)
 void npa_finish_first(int done)
 {
     bool urgent = npa_q.urgent, repeatable = npa_q.repeatable;
-    npa_q.run.bytes_up = npa_count.bytes_up, npa_q.run.bytes_down = npa_count.bytes_down;
+    npa_q.run.moved = npa_count.moved;
     finish_queue(NULL, done);
     npa_q.urgent = urgent && npa_q.nrequests > 0, npa_q.repeatable = repeatable && npa_q.nrequests > 0;
 }
