@@ -122,10 +122,10 @@ CASES = {
         print(a[3, 3])
         """),
     # small arrays
-    "small chain": small(CHAIN, 64, 400_000, CHAIN),
-    "small sine": small("np.sin(u)", 100, 400_000, "np.sin(u)"),
-    "small sum": small("u.sum()", 50, 600_000, "u.sum(axis=1)"),
-    "small norm": small("np.sqrt((u * u).sum())", 50, 400_000, "np.sqrt((u * u).sum(axis=1))"),
+    "small chain": small(CHAIN, 32, 400_000, CHAIN),
+    "small sine": small("np.sin(u)", 50, 400_000, "np.sin(u)"),
+    "small sum": small("u.sum()", 32, 600_000, "u.sum(axis=1)"),
+    "small norm": small("np.sqrt((u * u).sum())", 32, 400_000, "np.sqrt((u * u).sum(axis=1))"),
     "elements": case("takes elements one by one", """
         x = np.zeros(8_000_000)
         for i in range(1, 8_000_000):

@@ -23,7 +23,7 @@ DOUBLES: Final = 0.1
 # Of what NumPy does on one thread, and is recorded then: on each of so many threads.
 RECORDED: Final = 0.5
 # Of what NumPy takes in its caches, what fused loops do, which keep in registers what lies between.
-FUSED: Final = 0.6
+FUSED: Final = 0.35
 # Bytes that one larger array takes a second: results are fresh memory, what lies between is not.
 LARGE_BYTES_S: Final = 1e10
 # A call that takes longer does not spend its time with being a call.
