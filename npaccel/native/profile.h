@@ -21,7 +21,8 @@ typedef struct {
     npa_rule **rules;
     uint64_t *points, *took;
     PyObject **codes; /* of requests, borrowed, until their lines are known: see npa_profile_resolve */
-    int32_t *lines, *counts; /* counts: requests that a step of a single one was for, the last time */
+    int32_t *lines, *counts; /* counts, the last time: requests that a step of a single one was for; of other steps, how
+                                many ran together up to this one, which has their time */
     int32_t *links; /* of each input: the request that wrote it, NPA_SCALAR or NPA_OUTSIDE less a number */
     uint8_t *kinds, *nin, *seen; /* seen: what it writes is, by others */
 } npa_profiled_run;

@@ -887,8 +887,7 @@ static int run_chain(npa_program *program, int i, npa_queue *q, uint8_t *kinds, 
 {
     step *s = &program->steps[i];
     bool content[NPA_LONGEST_CHAIN];
-    /* While lines are profiled each kernel's time is its own. */
-    if (s->request >= 0 || s->chain_took < 0 || npa_losses || npa_profiling) {
+    if (s->request >= 0 || s->chain_took < 0 || npa_losses) {
         return 0;
     }
     for (int k = 0; poll != NULL && k < NPA_LONGEST_CHAIN; k++) { /* before they get memory */
@@ -941,7 +940,7 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
             return 1;
         }
         if (together > 0) {
-            for (; --together > 0; i++, s++) {
+            for (int k = 1; k < together; k++, i++, s++) {
                 give_back(s, q);
             }
         } else if (npa_losses && step_is_lost(s, q)) {
@@ -970,7 +969,7 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
             return -1;
         }
         if (npa_profiling) {
-            npa_profile_step(i, 1, s->request >= 0 ? NPA_STEP_LOOP : NPA_STEP_KERNEL);
+            npa_profile_step(i, together > 0 ? together : 1, s->request >= 0 ? NPA_STEP_LOOP : NPA_STEP_KERNEL);
         }
         give_back(s, q);
         *done = i + 1;

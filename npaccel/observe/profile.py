@@ -56,7 +56,8 @@ class Step(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A program that ran from the same lines each time. steps : (kind, nanoseconds, requests).
+    """A program that ran from the same lines each time. steps : (kind, nanoseconds, requests; of
+    those with kernels, how many steps ran together up to this one, which has their time).
     why : there are no kernels. plan : its steps; again : what they can be made of."""
 
     single: bool
@@ -73,6 +74,17 @@ class Run(NamedTuple):
 
     def steps_ns(self) -> int:
         return sum(ns for _, ns, _ in self.steps)
+
+    def together(self) -> Iterator[tuple[range, int, int]]:
+        """Of kernels, those that ran together as a rule: their numbers, kind and nanoseconds."""
+        end = len(self.steps)
+        found: list[range] = []
+        while end > 0:
+            begin = max(end - max(self.steps[end - 1][2], 1), 0)
+            found.append(range(begin, end))
+            end = begin
+        for own in reversed(found):
+            yield own, self.steps[own[-1]][0], sum(self.steps[k][1] for k in own)
 
 
 def _run(row: Sequence[Any], rules: dict[int, Rule]) -> Run:
@@ -198,21 +210,23 @@ class _Reader:
     def _read_compiled(self, run: Run) -> None:
         plan = self._plan(run)
         readers = _later_readers(run.requests)
-        for number, (kind, ns, _) in enumerate(run.steps):
-            known = plan[number] if plan is not None else None
+        for steps, kind, ns in run.together():
+            known = [plan[k] for k in steps] if plan is not None else []
             numbers: Sequence[int] = range(len(run.requests))
-            moved = 0
-            if known is not None:
-                numbers = [i for i in known.requests if i < len(run.requests)]
-                moved = known.bytes_read + known.bytes_written
+            if known:
+                numbers = [i for step in known for i in step.requests if i < len(run.requests)]
+            moved = sum(step.bytes_read + step.bytes_written for step in known)
             own = [run.requests[i] for i in numbers]
             here = set(numbers)
             later = {i for i in numbers if not here.issuperset(readers.get(i, ()))}
             shares = weights.fused(own, numbers, later, moved)
             what = STEPS.get(kind, "kernels")
             self._share(own, shares, 1e-9 * ns, what, run.runs * moved, run.runs)
-            if known is not None and known.name and ns:
-                self._launched(known, own, run.runs, 1e-9 * ns, run.runs * moved)
+            took = dict(zip(numbers, shares, strict=True))
+            for step in known if ns else ():
+                part = sum(took[i] for i in step.requests if i in took) / (sum(shares) or 1)
+                if step.name:
+                    self._launched(step, run, 1e-9 * ns * part)
 
     def _longest(self) -> list[Run]:
         return sorted(self._runs, key=lambda run: -run.ns)
@@ -243,14 +257,13 @@ class _Reader:
             at.operations += request.points * runs
             at.bytes += moved * weight / whole
 
-    def _launched(
-        self, step: Step, requests: Sequence[Request], runs: int, seconds: float, moved: int
-    ) -> None:
+    def _launched(self, step: Step, run: Run, seconds: float) -> None:
+        requests = [run.requests[i] for i in step.requests if i < len(run.requests)]
         found = self._kernels.setdefault((step.name, step.backend), _Launched())
-        found.launches += runs
+        found.launches += run.runs
         found.seconds += seconds
-        found.bytes += moved
-        found.work += runs * sum(request.rule.cost * request.points for request in requests)
+        found.bytes += run.runs * (step.bytes_read + step.bytes_written)
+        found.work += run.runs * sum(request.rule.cost * request.points for request in requests)
         if not found.operations:
             found.operations = _names(requests)
         for request in requests:
@@ -326,7 +339,11 @@ class _Reader:
 
     def _groups(self, run: Run, most: int) -> Iterator[Group]:
         plan = None if run.single else self._plan(run)
-        for number, (kind, ns, count) in enumerate(run.steps):
+        steps = [list(step) for step in run.steps]
+        for own, _, ns in () if run.single else run.together():
+            for k in own:  # in equal parts
+                steps[k][1] = ns / len(own)
+        for number, (kind, ns, count) in enumerate(steps):
             of: Sequence[int] = range(number, number + count) if run.single else range(most)
             name, backend = "", "numpy" if run.single else ""
             if plan is not None:

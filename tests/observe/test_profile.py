@@ -78,6 +78,28 @@ def test_a_kernels_time_goes_to_its_lines_by_their_work(target, setting) -> None
     assert first.bytes + second.bytes == pytest.approx(kernel.bytes)
 
 
+@pytest.mark.room
+def test_kernels_that_run_chained_share_their_time(target, setting) -> None:
+    setting("tiering", "eager")
+    a = npaccel.asarray(np.random.default_rng(1).random((700, 640)))
+    before = npaccel.stats()["chained_kernels"]
+    with npaccel.profile(target) as taken:
+        for _ in range(10):
+            b = a + 1
+            b[1:-1] = (b[2:] + b[:-2]) * 0.5
+            npaccel.evaluate(b)
+    assert npaccel.stats()["chained_kernels"] >= before + 10  # a profile changes nothing of that
+    first, second = at(taken.profile, line() - 4), at(taken.profile, line() - 3)
+    kernels = taken.profile.kernels
+    assert len(kernels) > 1 and all(one.launches == 10 and one.seconds > 0 for one in kernels)
+    spent = first.seconds["kernels"] + second.seconds["kernels"]
+    assert spent == pytest.approx(seconds(taken.profile, "kernels"))
+    assert sum(one.seconds for one in kernels) == pytest.approx(spent)
+    assert (first.operations, second.operations) == (10 * 700 * 640, 10 * 3 * 698 * 640)
+    (flush,) = [one for one in taken.profile.flushes if one.runs == 10]
+    assert sum(group.seconds for group in flush.groups) == pytest.approx(spent)
+
+
 def test_lines_add_up_to_what_the_report_counts(target) -> None:
     a = npaccel.asarray(np.linspace(0.5, 1.5, N))
     with npaccel.profile(target) as taken, npaccel.accelerate:
