@@ -339,17 +339,17 @@ class _Reader:
 
     def _groups(self, run: Run, most: int) -> Iterator[Group]:
         plan = None if run.single else self._plan(run)
-        steps = [list(step) for step in run.steps]
-        for own, _, ns in () if run.single else run.together():
+        spent = [float(ns) for _, ns, _ in run.steps]
+        for own, _, together_ns in () if run.single else run.together():
             for k in own:  # in equal parts
-                steps[k][1] = ns / len(own)
-        for number, (kind, ns, count) in enumerate(steps):
+                spent[k] = together_ns / len(own)
+        for number, (kind, _, count) in enumerate(run.steps):
             of: Sequence[int] = range(number, number + count) if run.single else range(most)
             name, backend = "", "numpy" if run.single else ""
             if plan is not None:
                 of, name, backend = plan[number][:3]
             what = STEPS.get(kind, "loops" if run.single else "kernels")
-            yield Group(what, name, backend, 1e-9 * ns, tuple(i for i in of if i < most))
+            yield Group(what, name, backend, 1e-9 * spent[number], tuple(i for i in of if i < most))
 
     def events(self, packed: bytes) -> Iterator[Event]:
         """In the order in which they began. A run's steps lie within it."""
