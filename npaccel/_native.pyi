@@ -282,6 +282,7 @@ class Program:
     missed: tuple[int, ...]
     due: bool
     single: bool
+    planned: bool  # or it runs whatever requests there are block by block
 
     def __init__(
         self,
@@ -318,9 +319,10 @@ def passing_reason() -> str:
     result; else ''."""
 
 class Plans(MutableMapping[bytes, Any]):
-    """What is known per key, kept by the plan hook: a Program, or (positions, {values: Program})
-    where positions (request, input, request, input ...) name the scalars whose values, 16 bytes
-    each, the plan depends on. A dict that is changed has to be set again."""
+    """What is known per key, kept by the plan hook: a Program, or (positions, {values: Program},
+    otherwise) where positions (request, input, request, input ...) name the scalars whose values,
+    16 bytes each, the plan depends on, and `otherwise` is a Program for other values, or None. A
+    dict that is changed has to be set again."""
 
     def __getitem__(self, key: bytes) -> Any: ...
     def __setitem__(self, key: bytes, value: Any) -> None: ...
@@ -330,13 +332,6 @@ class Plans(MutableMapping[bytes, Any]):
 
 def plans() -> Plans:
     """The one table, in which the core looks keys up."""
-
-def rest(key: bytes, program: Program, seconds: float) -> None:
-    """Let `program`, which runs request by request, run what has this key until it has taken
-    `seconds` more; only then is the plan hook called again. A known program goes first."""
-
-def forget_rests() -> None:
-    """Call the plan hook again for whatever rests."""
 
 def trials(on: bool, recorded_ns: int = 0, numpys_ns: int = 0, /) -> None:
     """Whether blocks compare recording with NumPy, by turns; forget what they have found. The times

@@ -18,7 +18,8 @@ class TraceCache:
 
     Parameters
     ----------
-    table : the core's: key to Program, or to (positions of scalars, {their values: Program}).
+    table : the core's: key to Program, or to (positions of scalars, {their values: Program}, a
+        Program for other values or None).
         The core notes at each look-up in `Program.used` the number of the flush.
     entries, size_bytes : how many entries are kept, and about how large they may become.
     """
@@ -74,5 +75,5 @@ def _size_bytes(key: bytes) -> int:
 
 
 def _last_used(value: Any) -> int:
-    programs = value[1].values() if isinstance(value, tuple) else (value,)
+    programs = (*value[1].values(), value[2]) if isinstance(value, tuple) else (value,)
     return max((program.used for program in programs if program is not None), default=0)

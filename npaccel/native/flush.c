@@ -601,7 +601,7 @@ static bool run_touched(void)
         npa_profile_touched(ns);
     }
     if (done && begun) {
-        npa_touched_ran(program != NULL, npa_q.run.ns);
+        npa_touched_ran(npa_q.run.ns);
     }
     npa_announce_garbage();
     npa_turn_end();
@@ -872,8 +872,8 @@ static void find_program(int requests, uint64_t backend, bool check, PyObject **
     *program = found != NULL && !npa_program_due(found) ? Py_NewRef((PyObject *)found) : NULL;
     if (*program != NULL) {
         npa_program_note_use(*program);
-        npa_count.plan_hits++;
-    } else if (found != NULL || (*program = npa_rests_find(key.hash)) == NULL) {
+        *(npa_program_waits(found) ? &npa_count.rests : &npa_count.plan_hits) += 1;
+    } else {
         npa_count.plan_misses++;
     }
     if (*program == NULL || check) {
@@ -1033,7 +1033,7 @@ int npa_run_known(PyObject *program, poll_function poll)
             return status;
         }
         if (!first) {
-            npa_touched_ran(program != NULL, npa_q.run.ns);
+            npa_touched_ran(npa_q.run.ns);
         }
         finish_run(); /* what can't be shown stays hidden: who looks at it is told */
         note_ran(requests, round, compiled, seen);

@@ -774,8 +774,6 @@ static PyMethodDef methods[] = {
     {"spawn", npa_spawn, METH_VARARGS, "Start a process; its start, and ends of two pipes to it."},
     {"spawned", npa_spawned, METH_O, "The process of a start, once it is there."},
     {"new_sizes", npa_new_sizes, METH_NOARGS, "Of ranges that got new pages for kernels, at first."},
-    {"rest", npa_rest, METH_VARARGS, "NumPy's loops run requests of a key for some seconds."},
-    {"forget_rests", npa_forget_rests, METH_NOARGS, "Ask about each key again."},
     {"trials", npa_trials, METH_VARARGS, "Whether blocks compare recording with NumPy, by turns."},
     {"looked_up", npa_looked_up, METH_O, "Whether a program that was looked for on disk was there."},
     {"plans", py_plans, METH_NOARGS, "The programs of known keys."},

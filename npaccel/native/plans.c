@@ -1,9 +1,11 @@
-/* plans.c: the programs that are known, by the key of the requests they run.
+/* plans.c: the programs that are known, by the key of the requests they run; also those that run block by
+ * block, until it is time to ask for another one.
  *
  * Python fills the table and bounds it; to Python it is a mapping. Here it is searched with the lock
  * alone, since what a touch begins runs without Python:
  *
  *     key ──► positions of the scalars whose values the plan used ──► values ──► program
+ *                                                                       └ none ► otherwise
  *
  * Changes need the GIL and the lock. An entry owns its objects. */
 #include "record.h"
@@ -20,6 +22,7 @@ typedef struct entry {
     struct entry *next; /* of its bucket */
     uint64_t hash;
     PyObject *key, *value; /* as Python gave them */
+    PyObject *otherwise;   /* the program where no variant's values fit; or NULL */
     int32_t *positions; /* request, input, request, input ...; none: there is one variant */
     int npositions, nvariants;
     variant *variants;
@@ -64,7 +67,7 @@ npa_program *npa_plans_find(const npa_key *key)
             return (npa_program *)e->variants[i].program;
         }
     }
-    return NULL;
+    return e != NULL ? (npa_program *)e->otherwise : NULL;
 }
 
 /* --------------------------------------------------------------------------------- entries */
@@ -74,7 +77,7 @@ static void entry_free(entry *e)
     for (int i = 0; i < e->nvariants; i++) {
         Py_DECREF(e->variants[i].values), Py_DECREF(e->variants[i].program);
     }
-    Py_XDECREF(e->key), Py_XDECREF(e->value);
+    Py_XDECREF(e->key), Py_XDECREF(e->value), Py_XDECREF(e->otherwise);
     free(e->variants), free(e->positions), free(e);
 }
 
@@ -100,10 +103,10 @@ static int read_positions(entry *e, PyObject *positions)
     return e->positions == NULL ? (PyErr_NoMemory(), -1) : PyErr_Occurred() ? -1 : 0;
 }
 
-/* value: a Program, or (positions, {values: Program}). */
+/* value: a Program, or (positions, {values: Program}, Program or None). */
 static int read_value(entry *e, PyObject *value)
 {
-    PyObject *positions, *variants, *values, *program;
+    PyObject *positions, *variants, *otherwise, *values, *program;
     Py_ssize_t at = 0;
     if (!PyTuple_Check(value)) {
         e->variants = calloc(1, sizeof *e->variants);
@@ -112,10 +115,15 @@ static int read_value(entry *e, PyObject *value)
         Py_XDECREF(none);
         return status;
     }
-    if (!PyArg_ParseTuple(value, "O!O!", &PyTuple_Type, &positions, &PyDict_Type, &variants) ||
+    if (!PyArg_ParseTuple(value, "O!O!O", &PyTuple_Type, &positions, &PyDict_Type, &variants, &otherwise) ||
         read_positions(e, positions) < 0) {
         return -1;
     }
+    if (otherwise != Py_None && !Py_IS_TYPE(otherwise, &npa_program_type)) {
+        PyErr_SetString(PyExc_TypeError, "what runs otherwise is a Program, or None");
+        return -1;
+    }
+    e->otherwise = otherwise != Py_None ? Py_NewRef(otherwise) : NULL;
     e->variants = calloc((size_t)PyDict_GET_SIZE(variants) + 1, sizeof *e->variants);
     if (e->variants == NULL) {
         PyErr_NoMemory();
@@ -153,6 +161,9 @@ static entry *unlinked(entry **at)
     table.n--;
     for (int i = 0; i < e->nvariants; i++) {
         npa_program_settle(e->variants[i].program);
+    }
+    if (e->otherwise != NULL) {
+        npa_program_settle(e->otherwise);
     }
     return e;
 }

@@ -20,7 +20,6 @@ struct npa_program {
     int nsteps;
     uint64_t dropped, used; /* used: number of the last flush that looked it up */
     uint64_t runs, best_ns, last_ns, total_ns; /* whole runs of it, and how long they took */
-    uint64_t rest_ns; /* of total_ns: until then Python is not asked about it (rests.c) */
     uint64_t rival_ns; /* the best time of NumPy's loops for the same; 0: not known */
     bool compares;     /* those are to run once, to show it, where it is a loop's round */
     uint64_t lost_ns;  /* and of its kernels, where they were given up for that */
@@ -367,7 +366,7 @@ static PyObject *program_review(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "Kd", &runs, &seconds)) {
         return NULL;
     }
-    p->review_ns = p->total_ns + (uint64_t)(seconds > 0 ? 1e9 * seconds : 0);
+    p->review_ns = p->total_ns + (uint64_t)(seconds > 0 ? seconds < 1e6 ? 1e9 * seconds : 1e15 : 0);
     p->review_runs = runs > 0 ? p->runs + runs : 0;
     Py_RETURN_NONE;
 }
@@ -382,7 +381,14 @@ static PyObject *program_is_single(PyObject *self, void *closure)
     return PyBool_FromLong(((npa_program *)self)->single);
 }
 
+static PyObject *program_planned(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(!npa_program_waits((npa_program *)self));
+}
+
 static PyGetSetDef program_getset[] = {
+    {"planned", program_planned, NULL, "Whether it is a plan's, and not any requests' block by block.", NULL},
     {"used", program_used, NULL, "Number of the last flush that looked it up.", NULL},
     {"info", program_info, program_set_info, "What the planner attached.", NULL},
     {"timing", program_timing, NULL, "Whole runs, seconds of the best one, of all.", NULL},
@@ -506,12 +512,7 @@ bool npa_program_due(const npa_program *p)
     return p->review_runs > 0 && p->runs >= p->review_runs && p->total_ns >= p->review_ns;
 }
 
-void npa_program_rest(npa_program *p, double seconds)
-{
-    p->rest_ns = p->total_ns + (uint64_t)(seconds < 1e6 ? 1e9 * seconds : 1e15);
-}
-
-bool npa_program_rests(const npa_program *p) { return p->single && p->total_ns < p->rest_ns; }
+bool npa_program_waits(const npa_program *p) { return p->single && p->steps == NULL; }
 
 int npa_program_ready(void) { return PyType_Ready(&npa_program_type); }
 

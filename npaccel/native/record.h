@@ -727,14 +727,9 @@ PyObject *npa_plans(void); /* the table as Python sees it */
 /* The program of the pending requests, which have this key; borrowed. With the lock. */
 npa_program *npa_plans_find(const npa_key *key);
 
-/* rests.c. A new reference, or NULL. */
-PyObject *npa_rests_find(uint64_t hash);
-PyObject *npa_rest(PyObject *module, PyObject *args);
-PyObject *npa_forget_rests(PyObject *module, PyObject *nothing);
-
 /* touched.c. find and ran: with the lock, on the evaluator's thread, or that of a run in flight */
 npa_program *npa_touched_find(int requests); /* of the first ones; a reference. NULL: none is known */
-void npa_touched_ran(bool program, uint64_t ns);
+void npa_touched_ran(uint64_t ns);
 bool npa_touched_waits(void); /* something is to be planned */
 int npa_touched_plan(void);   /* with the GIL, without the lock. 0, or -1 with an exception */
 void npa_touched_forget(void); /* all that was touched so far */
@@ -904,8 +899,7 @@ void npa_program_note_time(npa_program *program, uint64_t ns, uint64_t total_ns)
 void npa_program_note_home(npa_program *program, uint64_t ns); /* its results came home */
 bool npa_program_due(const npa_program *program); /* Python is asked whether another one is faster */
 /* It runs NumPy's loops, and Python is not asked about it before it has taken so many seconds more. */
-void npa_program_rest(npa_program *program, double seconds);
-bool npa_program_rests(const npa_program *program);
+bool npa_program_waits(const npa_program *program); /* nobody has planned it: it runs block by block */
 /* From step *done on. 0 done; -1 out of memory, 1 interrupted: *done steps are done, and to go on
  * with the next is safe. Fills kinds[request]. Needs no GIL. */
 int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),

@@ -1,9 +1,8 @@
 /* touched.c: what a touch begins runs by its program; and gets one where none is known.
  *
  *     touch ──► key ──known──► program          (evaluator's thread, without Python)
- *                │ unknown
- *                ├── first time: its hash is kept; NumPy's loops
- *                └── again: a copy of the requests is taken; NumPy's loops
+ *                │ unknown, or block by block for long enough
+ *                └── a copy of the requests is taken; block by block
  *                                   │
  *     next recording ──► planned for the copy ──► found by the next touch    (user's thread)
  *
@@ -13,30 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The keys that nothing was found for, the latest ones. Asking the planner costs some 15 us, so what
- * is not compiled after FIRST times is asked for less often. */
-enum { KEYS = 256, FIRST = 8, PAUSE_NS = 500000 };
-typedef struct {
-    uint64_t hash;
-    uint64_t flush; /* the last one that missed it */
-    uint64_t times;
-    uint64_t ns; /* that NumPy's loops took since it was last planned */
-} miss;
-static miss misses[KEYS];
-static __thread miss *here; /* of the run at hand; NULL: its program is known, or not to be looked for */
-
-static miss *miss_of(uint64_t hash)
-{
-    miss *oldest = misses;
-    for (miss *m = misses; m < misses + KEYS; m++) {
-        if (m->hash == hash) {
-            return m;
-        }
-        oldest = m->flush < oldest->flush ? m : oldest;
-    }
-    *oldest = (miss){.hash = hash};
-    return oldest;
-}
+/* What was found for the run at hand. */
+static __thread enum { NOT_ASKED, UNKNOWN, WAITS, PLANNED } found;
 
 /* What is to be planned; one at a time. With the lock. */
 typedef struct {
@@ -44,7 +21,7 @@ typedef struct {
     char *key; /* NULL: there is nothing */
     size_t key_size;
     uint64_t backend; /* that was asked for */
-    uint64_t ns, total_ns; /* that NumPy's loops took: this time, and since it was last planned */
+    uint64_t ns; /* that it took; 0: its program knows */
 } note;
 static __thread note running; /* of the run at hand */
 static note waiting;       /* of one that is over */
@@ -71,7 +48,7 @@ npa_program *npa_touched_find(int requests)
 {
     npa_key key;
     drop(&running); /* of a run that failed */
-    here = NULL;
+    found = NOT_ASKED;
     /* Elsewhere, after a fork, the stack may be a small one; check mode compares planned runs. */
     if (npa_check_mode || !(npa_guard_evaluates() || npa_flying()) ||
         npa_store_of(&npa_q, requests) != NULL || !npa_make_key(requests, npa_q.backend, &key)) {
@@ -81,33 +58,28 @@ npa_program *npa_touched_find(int requests)
     if (program != NULL && npa_program_foreign(program)) {
         return NULL;
     }
-    if (program != NULL) {
-        npa_program_note_use((PyObject *)program);
-        return npa_program_lend(program);
-    }
-    here = miss_of(key.hash);
-    here->flush = npa_q.serial;
-    here->times++;
-    bool turn = here->times <= FIRST || here->times % FIRST == 0 || here->ns > PAUSE_NS;
-    if (here->times > 1 && turn && waiting.key == NULL) {
+    found = program == NULL ? UNKNOWN : npa_program_waits(program) ? WAITS : PLANNED;
+    bool ask = found == UNKNOWN || (found == WAITS && npa_program_due(program));
+    if (ask && waiting.key == NULL) {
         note_requests(&running, requests, &key);
     }
-    return NULL;
+    if (program != NULL) {
+        npa_program_note_use((PyObject *)program);
+        npa_program_lend(program);
+    }
+    return program;
 }
 
-void npa_touched_ran(bool program, uint64_t ns)
+void npa_touched_ran(uint64_t ns)
 {
-    npa_count.fault_programs += program && npa_guard_evaluates();
-    npa_count.plan_hits += program;
-    if (here != NULL) {
-        npa_count.plan_misses++;
-        npa_count.fault_misses++;
-        here->ns += ns;
-    }
+    npa_count.fault_programs += found == PLANNED && npa_guard_evaluates();
+    npa_count.plan_hits += found == PLANNED;
+    npa_count.rests += found == WAITS;
+    npa_count.plan_misses += found == UNKNOWN;
+    npa_count.fault_misses += found == UNKNOWN;
     if (running.key != NULL && waiting.key == NULL) {
         waiting = running;
-        waiting.ns = ns, waiting.total_ns = here->ns;
-        here->ns = 0;
+        waiting.ns = found == UNKNOWN ? ns : 0;
         running = (note){0};
         atomic_store(&is_any, true);
     }
@@ -129,9 +101,6 @@ void npa_touched_forget(void)
 {
     note mine = take();
     drop(&mine);
-    npa_lock();
-    memset(misses, 0, sizeof misses);
-    npa_unlock();
 }
 
 int npa_touched_plan(void)
@@ -147,10 +116,10 @@ int npa_touched_plan(void)
         npa_suspended--;
         Py_XDECREF(pending);
     }
-    if (program != NULL && Py_IS_TYPE(program, &npa_program_type) &&
+    if (program != NULL && Py_IS_TYPE(program, &npa_program_type) && mine.ns > 0 &&
         npa_program_single((npa_program *)program)) {
         npa_lock();
-        npa_program_note_time((npa_program *)program, mine.ns, mine.total_ns);
+        npa_program_note_time((npa_program *)program, mine.ns, mine.ns);
         npa_unlock();
     }
     drop(&mine);

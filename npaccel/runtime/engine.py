@@ -184,9 +184,9 @@ class Engine:
                 return known
         sequence = self.tiers.sequence(pending)
         if config.tiering == "off":
-            return self.tiers.single(sequence, pending, NEVER)
+            return self._single(sequence, pending, NEVER)
         if sequence.ready and not eager and (why := self.tiers.no_planning(sequence, pending)):
-            return self.tiers.single(sequence, pending, why)
+            return self._single(sequence, pending, why)
         name = self._name(pending, sequence) if sequence.ready or eager else None
         fits = name is not None and bool(self.patterns.known(name))
         if not (pending.key in sequence.programs or fits):
@@ -203,10 +203,10 @@ class Engine:
         return self._choose(pending, name, sequence)
 
     def touched(self, pending: Pending) -> _native.Program:
-        """Plan what a touch ran with NumPy's loops, for the next one."""
+        """Plan what a touch ran block by block, for the next one."""
         with self._alone(), uncollected(self.config.tiering != "eager"):
             runs = self.tiers.runs
-            program = self._program(pending)
+            program = self._known(pending) or self._program(pending)
             self.tiers.runs = runs  # the core counts them
             return program
 
@@ -231,7 +231,18 @@ class Engine:
             if not tiers.ask(sequence, job, None, pending.sites):
                 return self._compile(pending, named)
         tiers.note(pending)
-        return tiers.single(sequence, pending)
+        return self._single(sequence, pending)
+
+    def _single(self, sequence: Sequence, pending: Pending, reason: str = "") -> _native.Program:
+        """Block by block, which is known under their key until there is something to choose."""
+        program = self.tiers.single(sequence, pending, reason)
+        known = _native.plans().get(pending.key)
+        if isinstance(known, tuple):
+            if known[2] is not program:
+                self.traces.add(pending.key, (known[0], known[1], program))
+        elif known is not program:
+            self.traces.add(pending.key, program)
+        return program
 
     def _name(self, pending: Pending, sequence: Sequence) -> str:
         """Of the structure's patterns: what has the same key has the same."""
@@ -377,11 +388,12 @@ class Engine:
         return found
 
     def _known(self, pending: Pending) -> _native.Program | None:
+        """What was planned for these requests."""
         found = _native.plans().get(pending.key)
         if isinstance(found, tuple):
-            positions, variants = found
+            positions, variants, _ = found
             found = variants.get(pending.values(positions))
-        return found
+        return found if found is None or found.planned else None
 
     def _keep(
         self,
@@ -410,12 +422,15 @@ class Engine:
             self.traces.add(key, program)
             return program
         known = _native.plans().get(key)
-        same = isinstance(known, tuple) and known[0] == positions
-        variants = known[1] if isinstance(known, tuple) and same else {}
+        variants, otherwise = {}, None
+        if isinstance(known, tuple):
+            variants, otherwise = known[1] if known[0] == positions else {}, known[2]
+        elif known is not None and not known.planned:
+            otherwise = known
         variants[values] = program
         if len(variants) > VARIANTS:
             del variants[next(iter(variants))]
-        self.traces.add(key, (positions, variants))
+        self.traces.add(key, (positions, variants, otherwise))
         return program
 
     def _job(self, number: int, pending: Pending, name: str) -> Job:

@@ -76,16 +76,23 @@ class FirstRuns:
             program = _native.Program(None, 0, None, "")
             program.info = REASON
             self._programs.append((pending, program))
-            _native.rest(pending.key, program, LOADING_S)
+            program.review(1, LOADING_S)
+            _native.plans()[pending.key] = program
             return program
         if self._programs:
-            _native.forget_rests()  # the engine is asked about them
+            self._forget()  # the engine is asked about them
             if self._spent() > PART * (time.monotonic() - self._begun):
                 if _native.threads() > 1:
                     self._helper().start()
                 self._engine().tiers.take_over(self._programs)
             self._programs.clear()
         return None
+
+    def _forget(self) -> None:
+        known = _native.plans()
+        for pending, program in self._programs:
+            if known.get(pending.key) is program:
+                del known[pending.key]
 
     def end(self) -> None:
         """At the process's end: what ran for long enough is the engine's affair after all."""

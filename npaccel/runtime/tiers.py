@@ -34,8 +34,8 @@ LOOKING = "running block by block to see what that takes now"
 # Of so many new sizes in a row that are planned for, one shows what NumPy's loops take, unless
 # they would have to take less than a part of what they did: the first runs meet new memory.
 LOOK_EVERY, CLEARLY = 16, 1 / 4
-# What a program with NumPy's loops takes until there is something new to choose: asking costs a
-# twentieth of a millisecond.
+# What a program that runs block by block takes until there is something new to choose: asking
+# costs a twentieth of a millisecond.
 REST_S = 1e-3
 # So many requests that nobody has compiled are kept for the process's end, those that took longest;
 # and if so many processes like it, which find code then, would gain what compiling takes.
@@ -151,7 +151,8 @@ class Tiers:
     def single(
         self, sequence: Sequence, pending: _native.Pending, reason: str = ""
     ) -> _native.Program:
-        """The tier 0 program of these requests, which are about to run."""
+        """The tier 0 program of these requests, which are about to run; the caller keeps it under
+        their key, so that nobody is asked about them until it has run for a while."""
         program = sequence.programs.get(pending.key)
         if program is None:
             program = _native.Program(None, 0, None, "")
@@ -160,7 +161,7 @@ class Tiers:
         reason = reason or sequence.refused or (COMPILING if sequence.asked else NOT_YET)
         program.info = reason
         self.runs += 1
-        _native.rest(pending.key, program, REST_S)
+        program.review(1, REST_S)
         return program
 
     def take_over(self, programs: Iterable[Ran]) -> None:
@@ -289,7 +290,6 @@ class Tiers:
         self._sequences.clear()
         self._left.clear()
         self._forked()
-        _native.forget_rests()
 
     def _forked(self) -> None:
         # The helper is the parent's, and so are its answers.

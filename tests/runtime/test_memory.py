@@ -117,7 +117,7 @@ def test_results_that_die_while_others_evaluate_give_their_memory_back(deferred)
         thread.start()
     for thread in threads:
         thread.join()
-    assert live_bytes() == before
+    assert live_bytes() <= before  # what an earlier test left may go as well
 
 
 def test_inputs_of_what_a_touch_evaluated_die_with_their_last_name(deferred) -> None:
