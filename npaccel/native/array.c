@@ -589,35 +589,42 @@ static PyObject *element(PyObject *a, PyObject *key)
     return result;
 }
 
+bool npa_is_shown(PyArrayObject *a, bool write)
+{
+    if (npa_recorded.nrequests > 0 || npa_here != NULL || npa_sections > 0 || npa_copies_exist() || npa_warnings_found() ||
+        (write && (npa_stops > 0 || npa_flights > 0))) {
+        return false;
+    }
+    npa_buffer *b = npa_buffer_of(a);
+    return b == NULL || (b->range->work == b->range->home && !b->pending && b->lost == NULL && !(write && b->range->sealed));
+}
+
+static bool waits(const npa_buffer *b)
+{
+    return b != NULL && (b->index >= 0 || b->pending || b->copy != NULL || b->lost != NULL);
+}
+
 /* In a block, a few elements that nothing waits for are shown by a plain array, as a small result is
  * one: operations on it are NumPy's, at NumPy's price. New reference; NULL perhaps without error. */
 static PyObject *small_view(PyArrayObject *a, PyObject *key)
 {
-    npa_buffer *b = npa_buffer_of(a);
     npa_value own = {.array = a};
-    bool waits = b != NULL && (b->index >= 0 || b->pending || b->copy != NULL || b->lost != NULL);
-    if (waits || npa_view_bytes(a, key) >= npa_threshold_here() || npa_suspended ||
-        npa_here != NULL || npa_section_block_wants(&own, 1) || !npa_in_block() ||
-        npa_touch(a, false) < 0) { /* what was computed may be hidden */
+    if (npa_suspended || npa_here != NULL || npa_section_block_wants(&own, 1) || !npa_in_block()) {
         return NULL;
     }
-    PyObject *whole = npa_exact_view(a);
-    PyObject *view = whole != NULL ? npa_small_get(whole, key) : NULL;
-    if (view == NULL && whole != NULL && !PyErr_Occurred()) {
-        view = npa_numpy.mapping.mp_subscript(whole, key);
+    size_t least = npa_threshold_here();
+    bool shown = npa_is_shown(a, false);
+    if (!shown && (waits(npa_buffer_of(a)) || npa_view_bytes(a, key) >= least || npa_touch(a, false) < 0)) {
+        return NULL; /* what was computed may be hidden */
     }
+    PyObject *view = npa_small_part(a, key, least);
+    if (view != NULL || PyErr_Occurred() || (shown && npa_view_bytes(a, key) >= least)) {
+        return view;
+    }
+    PyObject *whole = npa_exact_view(a);
+    view = whole != NULL ? npa_numpy.mapping.mp_subscript(whole, key) : NULL;
     Py_XDECREF(whole);
     return view;
-}
-
-/* Whether nothing is to be seen to before an element is read, and its memory shows it. */
-static bool is_shown(PyArrayObject *a)
-{
-    if (npa_recorded.nrequests > 0 || npa_here != NULL || npa_sections > 0 || npa_copies_exist() || npa_warnings_found()) {
-        return false;
-    }
-    npa_buffer *b = npa_buffer_of(a);
-    return b == NULL || (b->range->work == b->range->home && !b->pending && b->lost == NULL);
 }
 
 /* Where the element at these integers lies, in bytes from the array's first; false: NumPy raises. */
@@ -707,12 +714,6 @@ static PyObject *subscript(PyObject *a, PyObject *key, int kind)
     if (kind != 1 && x == NULL) {
         return NULL;
     }
-    if (kind == 1 && npa_least != SIZE_MAX) {
-        PyObject *view = small_view((PyArrayObject *)a, key);
-        if (view != NULL || PyErr_Occurred()) {
-            return view;
-        }
-    }
     if (kind != 1) {
         PyObject *result = npa_numpy.mapping.mp_subscript(x, key);
         Py_DECREF(x);
@@ -728,7 +729,13 @@ static PyObject *subscript(PyObject *a, PyObject *key, int kind)
 static PyObject *array_subscript(PyObject *a, PyObject *key)
 {
     int kind = npa_key_kind((PyArrayObject *)a, key);
-    if (kind == 2 && npa_until_look > 1 && is_shown((PyArrayObject *)a)) {
+    if (kind == 1 && npa_least != SIZE_MAX) {
+        PyObject *view = small_view((PyArrayObject *)a, key);
+        if (view != NULL || PyErr_Occurred()) {
+            return view;
+        }
+    }
+    if (kind == 2 && npa_until_look > 1 && npa_is_shown((PyArrayObject *)a, false)) {
         PyObject *element = npa_small_element(a, key);
         if (element != NULL || PyErr_Occurred()) {
             npa_until_look--;

@@ -171,6 +171,16 @@ static int put_masked(PyArrayObject *target, PyObject *key, PyObject *value)
     return npa_put_number(target, mask, number);
 }
 
+/* A few plain elements into memory of ours that shows what it has, as into a plain array's. False: otherwise. */
+static bool put_small(PyObject *a, PyObject *key, PyObject *value)
+{
+    npa_value own = {.array = (PyArrayObject *)a};
+    if (npa_least == SIZE_MAX || PyArray_Check(key) || !npa_is_shown(own.array, true) || npa_section_block_wants(&own, 1)) {
+        return false;
+    }
+    return npa_small_put_element(a, key, value) || npa_small_put(a, key, value);
+}
+
 int npa_assign(PyObject *a, PyObject *key, PyObject *value)
 {
     PyArrayObject *self = (PyArrayObject *)a;
@@ -180,6 +190,10 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
     npa_value both[2] = {{.array = self}, {.array = NULL}};
     if (PyArray_CheckExact(value) || ours(value)) {
         both[1].array = (PyArrayObject *)value;
+    }
+    if (ours(a) && npa_until_look > 1 && put_small(a, key, value)) {
+        npa_until_look--;
+        return 0;
     }
     bool wanted = npa_wants(both, 2);
     int kind = npa_key_kind(self, key);

@@ -459,6 +459,8 @@ typedef struct {
 } npa_slots;
 extern npa_slots npa_numpy;
 void npa_restore_sequence(PyTypeObject *type);
+/* Whether nothing is to be seen to before an element is read, or written, and its memory shows it. */
+bool npa_is_shown(PyArrayObject *a, bool write);
 int npa_key_kind(PyArrayObject *a, PyObject *key);
 /* The key with integers in place of arrays of integers without dimensions, which is what NumPy takes them
  * for; a new reference. NULL, perhaps without error: it is not basic otherwise, or has none. */
@@ -478,6 +480,7 @@ void npa_small_operator(PyUFuncObject *u, npa_exactness how); /* perhaps one tha
 void npa_small_install(bool on); /* ndarray's slots; restores them */
 /* small_views.c: a[key]. NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_get(PyObject *a, PyObject *key);
+PyObject *npa_small_part(PyArrayObject *a, PyObject *key, size_t most); /* a plain view of fewer bytes than that, by a basic key; or NULL */
 bool npa_small_put(PyObject *a, PyObject *key, PyObject *value); /* false: NumPy's to do */
 PyObject *npa_small_element(PyObject *a, PyObject *key); /* of arrays of any size, where one is meant */
 bool npa_small_put_element(PyObject *a, PyObject *key, PyObject *value);

@@ -195,6 +195,19 @@ PyObject *npa_small_get(PyObject *o, PyObject *key)
                ? NULL : npa_small_view(a, p.ndim, p.shape, p.strides, p.data);
 }
 
+PyObject *npa_small_part(PyArrayObject *a, PyObject *key, size_t most)
+{
+    part p;
+    if (!find_part(a, key, &p)) {
+        return NULL;
+    }
+    size_t bytes = (size_t)PyArray_ITEMSIZE(a);
+    for (int i = 0; i < p.ndim; i++) {
+        bytes *= (size_t)p.shape[i];
+    }
+    return bytes < most ? npa_small_view(a, p.ndim, p.shape, p.strides, p.data) : NULL;
+}
+
 /* ------------------------------------------------------------------------------------- writing */
 
 /* Elements from operand 0 to operand 1. */

@@ -10,6 +10,7 @@ enum way { RECORDED, NUMPYS };
  * begin rounds: they found nothing pending, and come again before anything else does twice. */
 typedef struct {
     uint64_t key;     /* 0: free */
+    uint64_t since;   /* left_to_numpy when it was first met; 0: it was recorded then */
     uint64_t head;    /* what began the round that it was last met in */
     uint64_t round;   /* the number of the round in which it found nothing pending, last */
     bool begins;      /* it found nothing pending, and was recorded */
@@ -24,7 +25,7 @@ typedef struct {
 } place;
 
 enum {
-    PLACES = 2048, NEIGHBOURS = 4,
+    PLACES = 4096, NEIGHBOURS = 4,
     FIRST_ROUNDS = 16,  /* recorded before anything is decided */
     TURN = 4, TRIAL_ROUNDS = 5 * TURN - 1, /* in turns of so many, recorded ones first */
     NUMPYS_ROUNDS = 256,
@@ -35,7 +36,6 @@ enum {
     LARGE = 32 << 20,   /* bytes from which it costs nothing in comparison */
     LARGE_NEW = 4 << 20, LARGEST_NEW = 16 << 20, /* the same of what is new, by `missed` */
     MOST_MISSED = 3,
-    MET = 4096,
     WORTH = 32 << 20,   /* bytes that NumPy works on in about the time that something new costs */
 };
 
@@ -47,8 +47,7 @@ static _Atomic uint64_t weight = 1;
 bool npa_trials_on;
 static uint64_t paces[2]; /* for tests: ns that a round is said to take; 0: as long as it does */
 static place places[PLACES];
-static struct { uint64_t key, since; } met[MET]; /* left_to_numpy when it was first met */
-static uint64_t left_to_numpy, worth = WORTH; /* bytes */
+static uint64_t left_to_numpy = 1, worth = WORTH; /* bytes */
 static unsigned missed; /* programs that were not on disk, since one was */
 static uint64_t rounds; /* the number of the latest one */
 static __thread uint64_t arrived; /* the operation that this thread is about to record */
@@ -188,14 +187,11 @@ static void go_by(uint64_t key, uint64_t site)
  * Note [New operations] */
 static bool is_new(uint64_t key, size_t bytes)
 {
-    uint64_t i = (key >> 1) % MET, end = i + NEIGHBOURS;
-    while (i < end && met[i % MET].key != 0 && met[i % MET].key != key) {
-        i++;
+    place *p = at(key);
+    if (p->key == 0) {
+        *p = (place){.key = key, .since = left_to_numpy};
     }
-    if (i < end && met[i % MET].key == 0) {
-        met[i % MET].key = key, met[i % MET].since = left_to_numpy;
-    }
-    bool new = i < end && left_to_numpy - met[i % MET].since < worth;
+    bool new = p->key == key && p->since != 0 && left_to_numpy - p->since < worth;
     left_to_numpy += new ? bytes : 0;
     return new;
 }
@@ -292,8 +288,8 @@ PyObject *npa_trials(PyObject *module, PyObject *args)
     }
     npa_trials_on = on;
     paces[RECORDED] = recorded, paces[NUMPYS] = numpys;
-    memset(places, 0, sizeof places), memset(met, 0, sizeof met);
-    left_to_numpy = 0, worth = bytes, missed = 0;
+    memset(places, 0, sizeof places);
+    left_to_numpy = 1, worth = bytes, missed = 0;
     current.head = 0, current.way = RECORDED;
     Py_RETURN_NONE;
 }

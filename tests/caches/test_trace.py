@@ -46,7 +46,11 @@ def test_one_entry_stays_however_large() -> None:
 
 def test_variants_are_as_recent_as_their_latest() -> None:
     cache = filled(99)
-    cache.add(b"variants", ((0, 1), {b"x": Program(0), b"y": Program(500)}))
+    cache.add(b"variants", ((0, 1), {b"x": Program(0), b"y": Program(500)}, None))
+    cache.add(b"new", Program(501))
+    assert b"variants" in cache._table
+    cache = filled(99)
+    cache.add(b"variants", ((0, 1), {b"x": Program(0)}, Program(500)))
     cache.add(b"new", Program(501))
     assert b"variants" in cache._table
 
