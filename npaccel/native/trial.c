@@ -10,7 +10,7 @@ enum way { RECORDED, NUMPYS };
  * begin rounds: they found nothing pending, and come again before anything else does twice. */
 typedef struct {
     uint64_t key;     /* 0: free */
-    uint64_t since;   /* left_to_numpy when it was first met; 0: it was recorded then */
+    uint64_t since;   /* left_to_numpy when is_new first met it; 0: not yet */
     uint64_t head;    /* what began the round that it was last met in */
     uint64_t round;   /* the number of the round in which it found nothing pending, last */
     bool begins;      /* it found nothing pending, and was recorded */
@@ -189,9 +189,13 @@ static bool is_new(uint64_t key, size_t bytes)
 {
     place *p = at(key);
     if (p->key == 0) {
-        *p = (place){.key = key, .since = left_to_numpy};
+        *p = (place){.key = key};
     }
-    bool new = p->key == key && p->since != 0 && left_to_numpy - p->since < worth;
+    if (p->key != key) {
+        return false;
+    }
+    p->since = p->since != 0 ? p->since : left_to_numpy;
+    bool new = left_to_numpy - p->since < worth;
     left_to_numpy += new ? bytes : 0;
     return new;
 }

@@ -422,7 +422,8 @@ class Engine:
             self.traces.add(key, program)
             return program
         known = _native.plans().get(key)
-        variants, otherwise = {}, None
+        variants: dict[bytes, _native.Program] = {}
+        otherwise: _native.Program | None = None
         if isinstance(known, tuple):
             variants, otherwise = known[1] if known[0] == positions else {}, known[2]
         elif known is not None and not known.planned:

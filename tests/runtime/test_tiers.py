@@ -188,7 +188,7 @@ def test_a_new_size_is_planned_for_once_its_loops_have_taken_as_long(monkeypatch
     for run in range(4):
         result = npaccel.evaluate(operand(N + 1) * 2.0 + 1.0)
         assert np.array_equal(result, np.asarray(operand(N + 1)) * 2.0 + 1.0)
-        assert ("planning for a new size" in str(npaccel.explain())) == (run < 3)
+        assert ("planning for a new size" in str(npaccel.explain(result))) == (run < 3)
     # What k runs took, and one more like them: it adds up.
     assert len(spent) == 5 and spent[4] == tiers_module.CLEARLY * spent[3]  # and it is clear
     totals = [expected * k / (k + 1) for k, expected in enumerate(spent[:4])]
@@ -207,7 +207,7 @@ def test_where_planning_hardly_pays_loops_are_looked_at_again(monkeypatch) -> No
     for more in range(1, 2 * tiers_module.LOOK_EVERY + 1):
         result = npaccel.evaluate(operand(N + more) * 2.0 + 1.0)
         assert np.array_equal(result, np.asarray(operand(N + more)) * 2.0 + 1.0)
-        looked += [more] * (tiers_module.LOOKING in str(npaccel.explain()))
+        looked += [more] * (tiers_module.LOOKING in str(npaccel.explain(result)))
     assert looked == [tiers_module.LOOK_EVERY, 2 * tiers_module.LOOK_EVERY]
 
 
