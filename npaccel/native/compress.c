@@ -1,7 +1,6 @@
 /* compress.c: what a mask picks, and where it puts, by the processor's own instructions for it (AVX-512): 64 places
  * of the mask are looked at together, elements of 4, 8 and 16 bytes move eight or more at a time, without branches.
- *
- * Both stop where fewer are left than an instruction moves; who calls does the rest. */
+ * Where fewer are left than an instruction moves they go one by one. The last places, fewer than 64, are for who calls. */
 #include "record.h"
 
 #include <string.h>
@@ -87,10 +86,14 @@ WIDE static int64_t pick(char **to, const char *end, const char *from, const cha
 {
     char *packed = *to;
     int64_t i = 0;
-    for (; i + LINE <= n && end - packed >= LINE * size; i += LINE) {
+    for (; i + LINE <= n && packed != end; i += LINE) {
         uint64_t bits = line_of(mask + i);
         const char *at = from + i * size;
-        if (bits == ~(uint64_t)0) {
+        if (end - packed < LINE * size) {
+            for (; bits != 0 && packed != end; bits &= bits - 1, packed += size) {
+                memcpy(packed, at + __builtin_ctzll(bits) * size, (size_t)size);
+            }
+        } else if (bits == ~(uint64_t)0) {
             memcpy(packed, at, (size_t)(LINE * size));
             packed += LINE * size;
         } else if (bits != 0) {
@@ -105,10 +108,14 @@ WIDE static int64_t put(char *to, const char **from, const char *end, const char
 {
     const char *packed = *from;
     int64_t i = 0;
-    for (; i + LINE <= n && end - packed >= LINE * size; i += LINE) {
+    for (; i + LINE <= n && packed != end; i += LINE) {
         uint64_t bits = line_of(mask + i);
         char *at = to + i * size;
-        if (bits == ~(uint64_t)0) {
+        if (end - packed < LINE * size) {
+            for (; bits != 0 && packed != end; bits &= bits - 1, packed += size) {
+                memcpy(at + __builtin_ctzll(bits) * size, packed, (size_t)size);
+            }
+        } else if (bits == ~(uint64_t)0) {
             memcpy(at, packed, (size_t)(LINE * size));
             packed += LINE * size;
         } else if (bits != 0) {

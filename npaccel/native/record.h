@@ -432,8 +432,8 @@ int npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number); /
 /* `size` bytes of each of the n places of `from` that are in. With the lock. */
 void npa_pick_into(char *to, const char *from, const char *mask, int64_t n, size_t size);
 
-/* compress.c: elements that are in from there to *to, which moves on, or from *from to there, as long as full lines of
- * the mask and of what lies one behind the other are left: up to `end`. How many places that was. */
+/* compress.c: elements that are in from there to *to, which moves on, or from *from to there, up to `end` or until few
+ * places are left. How many places that was. */
 int64_t npa_compress(char **to, const char *end, const char *from, const char *mask, int64_t n, size_t size);
 int64_t npa_expand(char *to, const char **from, const char *end, const char *mask, int64_t n, size_t size);
 
