@@ -58,6 +58,15 @@ WIDE static inline size_t put_ints(char *to, const char *from, unsigned bits)
     return 4 * (size_t)__builtin_popcount(bits & 0xffff);
 }
 
+static inline void move_one(char *to, const char *from, int64_t size)
+{
+    switch (size) { /* each with a length that is known */
+    case 4: memcpy(to, from, 4); break;
+    case 8: memcpy(to, from, 8); break;
+    default: memcpy(to, from, 16); break;
+    }
+}
+
 /* MOVE_LONGS and MOVE_INTS go through a line of the mask; `at` is where its first element lies, `packed` where what
  * is in lies one behind the other. */
 #define LINE_OF_MASK(size, MOVE_LONGS, MOVE_INTS)                              \
@@ -84,15 +93,23 @@ WIDE static inline size_t put_ints(char *to, const char *from, unsigned bits)
 
 WIDE static int64_t pick(char **to, const char *end, const char *from, const char *mask, int64_t n, int64_t size)
 {
-    char *packed = *to;
+    enum { FEW = 6 };
+    char *packed = *to, room[LINE * 16];
     int64_t i = 0;
     for (; i + LINE <= n && packed != end; i += LINE) {
         uint64_t bits = line_of(mask + i);
         const char *at = from + i * size;
-        if (end - packed < LINE * size) {
+        if (end - packed < LINE * size && __builtin_popcountll(bits) <= FEW) {
             for (; bits != 0 && packed != end; bits &= bits - 1, packed += size) {
-                memcpy(packed, at + __builtin_ctzll(bits) * size, (size_t)size);
+                move_one(packed, at + __builtin_ctzll(bits) * size, size);
             }
+        } else if (end - packed < LINE * size) { /* instructions write further than that */
+            char *there = packed;
+            packed = room;
+            LINE_OF_MASK(size, PICK_LONGS, PICK_INTS)
+            int64_t bytes = packed - room < end - there ? packed - room : end - there;
+            memcpy(there, room, (size_t)bytes);
+            packed = there + bytes;
         } else if (bits == ~(uint64_t)0) {
             memcpy(packed, at, (size_t)(LINE * size));
             packed += LINE * size;
@@ -113,7 +130,7 @@ WIDE static int64_t put(char *to, const char **from, const char *end, const char
         char *at = to + i * size;
         if (end - packed < LINE * size) {
             for (; bits != 0 && packed != end; bits &= bits - 1, packed += size) {
-                memcpy(at + __builtin_ctzll(bits) * size, packed, (size_t)size);
+                move_one(at + __builtin_ctzll(bits) * size, packed, size);
             }
         } else if (bits == ~(uint64_t)0) {
             memcpy(at, packed, (size_t)(LINE * size));

@@ -86,8 +86,9 @@ int npa_pick_later(PyArrayObject *a, PyArrayObject *mask, int64_t count, PyObjec
 {
     npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS], bytes = PyArray_ITEMSIZE(a);
     int covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a) - covered + 1;
-    if (!may_wait() || !is_worthwhile(count, PyArray_SIZE(mask)) || !npa_array_known(a) || npa_is_far(a) ||
-        npa_is_far(mask) || *trust_in(site_here()) <= 0) {
+    size_t least = npa_least < npa_threshold ? npa_least : npa_threshold;
+    if ((size_t)PyArray_NBYTES(a) < least || !may_wait() || !is_worthwhile(count, PyArray_SIZE(mask)) ||
+        !npa_array_known(a) || npa_is_far(a) || npa_is_far(mask) || *trust_in(site_here()) <= 0) {
         return 0;
     }
     if (npa_is_pending(a) && npa_flush_recorded() < 0) {
@@ -115,7 +116,7 @@ int npa_pick_later(PyArrayObject *a, PyArrayObject *mask, int64_t count, PyObjec
 
 void npa_picked(PyArrayObject *result)
 {
-    if (may_wait() && npa_buffer_of(result) != NULL) {
+    if (npa_is_home(PyArray_BYTES(result)) && may_wait()) {
         made[nmade % REMEMBERED].home = PyArray_BYTES(result), made[nmade % REMEMBERED].site = site_here();
         nmade++;
     }
@@ -381,6 +382,9 @@ static int record_chain(chain *c)
 
 int npa_put_later(PyArrayObject *target, PyArrayObject *mask, PyArrayObject *values)
 {
+    if (!npa_is_home(PyArray_BYTES(values))) {
+        return 0;
+    }
     npa_buffer *b = npa_buffer_of(target);
     if (!npa_is_pending(values)) {
         learn_of(values);
