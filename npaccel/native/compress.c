@@ -1,5 +1,5 @@
 /* compress.c: what a mask picks, and where it puts, by the processor's own instructions for it (AVX-512): 64 places
- * of the mask are looked at together, elements of 4, 8 and 16 bytes move eight or more at a time, without branches.
+ * of the mask are looked at together, elements of up to 16 bytes move four or more at a time, without branches.
  * Where fewer are left than an instruction moves they go one by one. The last places, fewer than 64, are for who calls. */
 #include "record.h"
 
@@ -142,8 +142,59 @@ WIDE static int64_t put(char *to, const char **from, const char *end, const char
     *from = packed;
     return i;
 }
+
+/* Elements of one and two bytes; newer processors have these. */
+#define NARROW __attribute__((target("avx512f,avx512bw,avx512vbmi2,popcnt")))
+
+static bool is_there_for_narrow(void) { return is_there() && __builtin_cpu_supports("avx512vbmi2"); }
+
+NARROW static int64_t pick_narrow(char **to, const char *end, const char *from, const char *mask, int64_t n, int64_t size)
+{
+    char *packed = *to;
+    int64_t i = 0;
+    for (; i + LINE <= n && end - packed >= LINE * size; i += LINE) {
+        uint64_t bits = line_of(mask + i);
+        const char *at = from + i * size;
+        if (size == 1) {
+            _mm512_storeu_si512(packed, _mm512_maskz_compress_epi8(bits, _mm512_loadu_si512(at)));
+            packed += __builtin_popcountll(bits);
+            continue;
+        }
+        for (; bits != 0; bits >>= LINE / 2, at += VECTOR) {
+            _mm512_storeu_si512(packed, _mm512_maskz_compress_epi16((__mmask32)bits, _mm512_loadu_si512(at)));
+            packed += 2 * __builtin_popcountll(bits & UINT32_MAX);
+        }
+    }
+    *to = packed;
+    return i;
+}
+
+NARROW static int64_t put_narrow(char *to, const char **from, const char *end, const char *mask, int64_t n, int64_t size)
+{
+    const char *packed = *from;
+    int64_t i = 0;
+    for (; i + LINE <= n && end - packed >= LINE * size; i += LINE) {
+        uint64_t bits = line_of(mask + i);
+        char *at = to + i * size;
+        if (size == 1) {
+            _mm512_mask_storeu_epi8(at, bits, _mm512_maskz_expand_epi8(bits, _mm512_loadu_si512(packed)));
+            packed += __builtin_popcountll(bits);
+            continue;
+        }
+        for (; bits != 0; bits >>= LINE / 2, at += VECTOR) {
+            __m512i spread = _mm512_maskz_expand_epi16((__mmask32)bits, _mm512_loadu_si512(packed));
+            _mm512_mask_storeu_epi16(at, (__mmask32)bits, spread);
+            packed += 2 * __builtin_popcountll(bits & UINT32_MAX);
+        }
+    }
+    *from = packed;
+    return i;
+}
 #else
 static bool is_there(void) { return false; }
+static bool is_there_for_narrow(void) { return false; }
+#define pick_narrow pick
+#define put_narrow put
 static int64_t pick(char **to, const char *end, const char *from, const char *mask, int64_t n, int64_t size)
 {
     (void)to, (void)end, (void)from, (void)mask, (void)n, (void)size;
@@ -156,14 +207,20 @@ static int64_t put(char *to, const char **from, const char *end, const char *mas
 }
 #endif
 
-static bool moves(size_t size) { return (size == 4 || size == 8 || size == 16) && is_there(); }
-
 int64_t npa_compress(char **to, const char *end, const char *from, const char *mask, int64_t n, size_t size)
 {
-    return moves(size) ? pick(to, end, from, mask, n, (int64_t)size) : 0;
+    switch (size) {
+    case 1: case 2: return is_there_for_narrow() ? pick_narrow(to, end, from, mask, n, (int64_t)size) : 0;
+    case 4: case 8: case 16: return is_there() ? pick(to, end, from, mask, n, (int64_t)size) : 0;
+    default: return 0;
+    }
 }
 
 int64_t npa_expand(char *to, const char **from, const char *end, const char *mask, int64_t n, size_t size)
 {
-    return moves(size) ? put(to, from, end, mask, n, (int64_t)size) : 0;
+    switch (size) {
+    case 1: case 2: return is_there_for_narrow() ? put_narrow(to, from, end, mask, n, (int64_t)size) : 0;
+    case 4: case 8: case 16: return is_there() ? put(to, from, end, mask, n, (int64_t)size) : 0;
+    default: return 0;
+    }
 }
