@@ -204,9 +204,11 @@ def test_numpy_can_be_asked_for_all_that_is_recorded() -> None:
     rules = [rule for rule in _native.rules().values() if rule.counts[0] > 0]
     assert {Kind(rule.kind) for rule in rules} == set(Kind)
     for rule in rules:
-        if rule.loop == ("c16", "f8"):
+        call = _call(rule, 60)
+        if call is None and rule.name == "copy" and rule.loop[0][0] == "c" != rule.loop[-1][0]:
             continue  # a cast that warns
-        function, *operands = _call(rule, 60)
+        assert call is not None, (rule.name, rule.loop)
+        function, *operands = call
         result = function(*operands)
         results = result if isinstance(result, tuple) else (result,)
         folds = rule.kind in (Kind.REDUCE, Kind.ARG)
