@@ -309,6 +309,7 @@ static int record_node(chain *c, int k, PyArrayObject *mask)
     npa_request *r = request(own->request);
     npa_rule *rule = r->rule;
     int status = 1, known = npa_q.nrequests;
+    uint64_t serial = npa_q.serial;
     if (rule->kind == NPA_PICK) {
         const npa_operand *o = npa_operand_at(r, 0);
         own->array = shown(o->type, PyArray_NDIM(c->target), PyArray_DIMS(c->target),
@@ -330,7 +331,7 @@ static int record_node(chain *c, int k, PyArrayObject *mask)
     for (int i = 0; i < rule->nin; i++) {
         Py_XDECREF(scalars[i]);
     }
-    if (status > 0 && npa_q.nrequests == known + 1) {
+    if (status > 0 && npa_q.serial == serial && npa_q.nrequests == known + 1) {
         become_twin(own->request);
         return 1;
     }

@@ -486,6 +486,7 @@ static int enter_in_queue(draft *d, PyObject **results)
     int status = place_all(d, buffers, offsets), n = d->nin + d->nout + d->masked;
     bool first = npa_q.nrequests == 0;
     npa_request *r = status > 0 ? append(&npa_q, d) : NULL;
+    npa_q.masked |= r != NULL && d->rule->kind == NPA_PICK; /* before it runs, perhaps at once */
     bool urgent = false; /* reads or writes what others may change unseen */
     enum npa_hindrance why = NPA_STRICT;
     for (int k = d->nin; status > 0 && r != NULL && k < d->nin + d->nout; k++) {
@@ -1023,9 +1024,7 @@ int npa_record_pick(npa_rule *rule, PyArrayObject *a, PyArrayObject *mask, PyArr
     draft d = {.rule = rule, .ndim = PyArray_NDIM(a), .nin = 1, .nout = 1, .masked = true,
                .axes = (uint32_t)PyArray_NDIM(mask), .arrays = {a, out, mask}};
     memcpy(d.shape, PyArray_DIMS(a), sizeof *d.shape * (size_t)d.ndim);
-    int status = commit(&d, result);
-    npa_q.masked |= status > 0;
-    return status;
+    return commit(&d, result);
 }
 
 /* ---------------------------------------------------------------------------------- gathers */

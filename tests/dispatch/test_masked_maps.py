@@ -394,6 +394,21 @@ def test_a_buffer_that_is_written() -> None:
     check(program)
 
 
+def test_a_buffer_on_what_is_picked() -> None:
+    """A pick that was to wait runs at once, since others may write unseen."""
+
+    def program(z: Array, c: Array, m: Array) -> Any:
+        views = []
+        for k in range(3 * ROUNDS):
+            z[m] = 0.5 * z[m] + c[m]
+            if k == ROUNDS:
+                views = [memoryview(z), memoryview(m)]
+        del views
+        return z
+
+    check(program)
+
+
 def test_another_thread_reads() -> None:
     def program(z: Array, c: Array, m: Array) -> Any:
         sums: list[float] = []
