@@ -27,8 +27,8 @@ for i in range(6):
 print(api._make_engine.made is not None)
 told = str(npaccel.explain())  # which makes one
 print(first.REASON in " ".join(told.split()))
-npaccel.evaluate(np.sqrt(x) * 2.0)
-print(first.REASON in " ".join(str(npaccel.explain()).split()))
+y = npaccel.evaluate(np.sqrt(x) * 2.0)
+print(first.REASON in " ".join(str(npaccel.explain(y)).split()))
 """
 
 
