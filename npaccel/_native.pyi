@@ -408,6 +408,7 @@ def configure(
     guard: int = ...,
     check: int = ...,
     checks: int = ...,
+    numpy: int = ...,
 ) -> int:
     """Change settings after running what is pending. Returns 0, or the errno that stops the
     guard from working."""

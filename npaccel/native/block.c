@@ -309,15 +309,24 @@ PyObject *npa_block_backend(void)
 }
 
 /* The same in every process, since it is part of a plan's key. */
-uint64_t npa_backend_here(void)
+static uint64_t number_of(const char *name)
 {
-    npa_block *b = that_names_backend();
-    const char *name = b != NULL ? PyUnicode_AsUTF8(b->backend) : "";
     uint64_t hash = 0;
     for (; name != NULL && *name; name++) {
         hash = hash * 131 + (unsigned char)*name;
     }
     return hash;
+}
+
+uint64_t npa_backend_here(void)
+{
+    npa_block *b = that_names_backend();
+    return number_of(b != NULL ? PyUnicode_AsUTF8(b->backend) : "");
+}
+
+bool npa_is_numpys_backend(uint64_t backend)
+{
+    return backend != 0 ? backend == number_of("numpy") : npa_numpy_chosen;
 }
 
 int npa_block_init(void)

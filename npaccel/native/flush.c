@@ -11,7 +11,7 @@ PyObject *npa_hook_rule, *npa_hook_fold, *npa_hook_ufunc, *npa_hook_getitem, *np
     *npa_hook_plan, *npa_hook_warn, *npa_hook_filters, *npa_hook_shown;
 int npa_queue_limit = 4096;
 size_t npa_memory_limit = (size_t)1 << 30;
-bool npa_check_mode;
+bool npa_check_mode, npa_numpy_chosen;
 
 /* With the lock, or the GIL: this thread's queue has changed. */
 static uint64_t change(void)

@@ -235,7 +235,7 @@ static const npa_primitive *choose(lowering *l, const npa_request *r, npa_ref *a
 
 static bool is_ours(const npa_request *r)
 {
-    return r->rule->nprimitives > 0 && !(r->errstate & NPA_NUMPYS);
+    return r->rule->nprimitives > 0 && !(r->errstate & NPA_NUMPYS) && !npa_is_numpys_backend(npa_q.backend);
 }
 
 static enum npa_action action_of(const npa_rule *rule)

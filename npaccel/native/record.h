@@ -271,6 +271,7 @@ PyObject *npa_py_memory(PyObject *module, PyObject *ours); /* for Python */
 void npa_find_least(void);
 PyObject *npa_block_backend(void);
 uint64_t npa_backend_here(void); /* a number for that, 0 for none */
+bool npa_is_numpys_backend(uint64_t backend); /* or that of the setting, where none is named */
 
 PyObject *npa_prove(PyObject *module, PyObject *ufunc); /* prove.c */
 
@@ -527,6 +528,7 @@ int npa_errstate(void);
 extern PyObject *npa_errstate_var; /* NumPy's context variable */
 /* What a request keeps of it, with the setting `checks`; -1: it must not wait; -2: an exception is set */
 int npa_errstate_of(const npa_rule *rule);
+extern bool npa_numpy_chosen; /* the setting: NumPy's loops run everything */
 extern bool npa_checks; /* the setting: indices out of bounds, and integers divided by 0, are told */
 extern __thread signed char npa_checks_here; /* the same in a section of this thread; -1: the setting */
 bool npa_checks_now(void);

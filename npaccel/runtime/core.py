@@ -34,6 +34,7 @@ class Core:
             guard=int(config.guard == "on" and has_lock()),
             check=int(config.check_every) if config.check != "off" else 0,
             checks=int(config.checks == "on"),
+            numpy=int(config.backend == "numpy"),
         )
         _native.trials(config.tiering == "adaptive")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import sys
@@ -338,3 +339,17 @@ def test_the_table_is_a_mapping() -> None:
     del many
     table.clear()
     assert len(table) == 0 and list(table) == [] and sys.getrefcount(program) < before
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_the_numpy_backend_has_numpy_s_bits_at_the_first_touch_too(setting, within: bool) -> None:
+    source = plain(200_000)
+    x = npaccel.asarray(source)
+    if not within:
+        setting("backend", "numpy")
+    for function in (np.sin, np.tanh, np.cbrt):
+        want = function(source) + 0.0
+        for _ in range(3):
+            with npaccel.accelerate(backend="numpy") if within else contextlib.nullcontext():
+                y = function(x) + 0.0
+            assert np.array_equal(touch(y), want)
