@@ -617,9 +617,12 @@ static PyObject *small_view(PyArrayObject *a, PyObject *key)
     if (!shown && (waits(npa_buffer_of(a)) || npa_view_bytes(a, key) >= least || npa_touch(a, false) < 0)) {
         return NULL; /* what was computed may be hidden */
     }
-    PyObject *view = npa_small_part(a, key, least);
-    if (view != NULL || PyErr_Occurred() || (shown && npa_view_bytes(a, key) >= least)) {
+    PyObject *view;
+    if (npa_small_part(a, key, least, &view)) {
         return view;
+    }
+    if (shown && npa_view_bytes(a, key) >= least) {
+        return NULL;
     }
     PyObject *whole = npa_exact_view(a);
     view = whole != NULL ? npa_numpy.mapping.mp_subscript(whole, key) : NULL;

@@ -481,7 +481,8 @@ void npa_small_operator(PyUFuncObject *u, npa_exactness how); /* perhaps one tha
 void npa_small_install(bool on); /* ndarray's slots; restores them */
 /* small_views.c: a[key]. NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_get(PyObject *a, PyObject *key);
-PyObject *npa_small_part(PyArrayObject *a, PyObject *key, size_t most); /* a plain view of fewer bytes than that, by a basic key; or NULL */
+/* Whether a basic key is understood: *view is a plain view of fewer bytes than `most`; NULL: of more, or an error. */
+bool npa_small_part(PyArrayObject *a, PyObject *key, size_t most, PyObject **view);
 bool npa_small_put(PyObject *a, PyObject *key, PyObject *value); /* false: NumPy's to do */
 PyObject *npa_small_element(PyObject *a, PyObject *key); /* of arrays of any size, where one is meant */
 bool npa_small_put_element(PyObject *a, PyObject *key, PyObject *value);

@@ -195,17 +195,19 @@ PyObject *npa_small_get(PyObject *o, PyObject *key)
                ? NULL : npa_small_view(a, p.ndim, p.shape, p.strides, p.data);
 }
 
-PyObject *npa_small_part(PyArrayObject *a, PyObject *key, size_t most)
+bool npa_small_part(PyArrayObject *a, PyObject *key, size_t most, PyObject **view)
 {
     part p;
+    *view = NULL;
     if (!find_part(a, key, &p)) {
-        return NULL;
+        return false;
     }
     size_t bytes = (size_t)PyArray_ITEMSIZE(a);
     for (int i = 0; i < p.ndim; i++) {
         bytes *= (size_t)p.shape[i];
     }
-    return bytes < most ? npa_small_view(a, p.ndim, p.shape, p.strides, p.data) : NULL;
+    *view = bytes < most ? npa_small_view(a, p.ndim, p.shape, p.strides, p.data) : NULL;
+    return *view != NULL || bytes >= most || PyErr_Occurred();
 }
 
 /* ------------------------------------------------------------------------------------- writing */
