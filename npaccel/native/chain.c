@@ -159,6 +159,16 @@ static int64_t index_at(const npa_chain *c, const kernel *k, int64_t share, int6
 
 /* --------------------------------------------------------------------------------- which kernels */
 
+static int64_t wave_bytes(void)
+{
+    static int64_t bytes;
+    if (bytes == 0) {
+        long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+        bytes = most(LEAST_WAVE, least(MOST_WAVE, cache / 2));
+    }
+    return bytes;
+}
+
 /* Bytes of the axes from `axis` on, but those of the index, around the address; grows: along the index. */
 static void reach(const kernel *k, use *u, int item)
 {
@@ -185,7 +195,15 @@ static bool conflict(const use *a, const use *b)
     return a->buffer == b->buffer && (a->written || b->written) && a->first < b->end && b->first < a->end;
 }
 
-/* False: no memory. */
+/* Whether one index uses most of what all do, as of planes behind one another where it runs within each: who has to
+ * wait for it waits nearly to the end, when what came first is in no cache any more. */
+static bool is_spread(const use *u)
+{
+    int64_t span = u->high - u->low;
+    return span > wave_bytes() && 2 * span > u->end - u->first;
+}
+
+/* False: no memory, or they gain nothing from following each other. */
 static bool find_clashes(npa_chain *c, int k)
 {
     const kernel *late = &c->kernels[k];
@@ -196,6 +214,9 @@ static bool find_clashes(npa_chain *c, int k)
             int mine = i / early->nuses, other = i % early->nuses;
             if (!conflict(&late->uses[mine], &early->uses[other])) {
                 continue;
+            }
+            if (is_spread(&late->uses[mine]) || is_spread(&early->uses[other])) {
+                return false;
             }
             if (n == c->room) {
                 clash *more = realloc(c->clashes, 2 * (size_t)(n + 16) * sizeof *more);
@@ -338,16 +359,6 @@ static void find_windows(npa_chain *c, const step *steps, int earlier, npa_queue
             }
         }
     }
-}
-
-static int64_t wave_bytes(void)
-{
-    static int64_t bytes;
-    if (bytes == 0) {
-        long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
-        bytes = most(LEAST_WAVE, least(MOST_WAVE, cache / 2));
-    }
-    return bytes;
 }
 
 void npa_chain_drop(npa_chain *c)

@@ -72,6 +72,25 @@ def test_sweeps_that_read_each_other_have_numpys_bits(threads) -> None:
     assert chained() >= 8
 
 
+def bodies(position):
+    """Pulling each other: three planes behind one another, run row by row in all of them."""
+    for _ in range(2):
+        delta = position[:, np.newaxis, :] - position[:, :, np.newaxis]
+        squared = (delta**2).sum(axis=0) + 0.01
+        pull = 1.0 / (squared * np.sqrt(squared))
+        position = position + 1e-6 * (delta * pull).sum(axis=-1)
+    return position
+
+
+def test_planes_behind_one_another_do_not_follow_each_other() -> None:
+    position = np.random.default_rng(8).random((3, 1000))
+    with npaccel.config(threads=2):
+        found = npaccel.evaluate(bodies(npaccel.asarray(position.copy())))
+    np.testing.assert_allclose(np.array(found), bodies(position), rtol=1e-11)
+    assert npaccel.stats()["kernels"] > 2
+    assert chained() == 0
+
+
 def test_what_is_warned_of_is_the_same() -> None:
     def program(u, v):
         for _ in range(3):
