@@ -253,8 +253,8 @@ class Leaf:
     flags: tuple[Flag, ...] = ()
 
     @property
-    def roots(self) -> list[Expr]:
-        """What every iteration needs: values, masks and guards, but not the flags."""
+    def values(self) -> list[Expr]:
+        """What its effects need."""
         roots: list[Expr] = []
         for effect in self.effects:
             roots.append(effect.value)
@@ -262,7 +262,12 @@ class Leaf:
                 roots.append(effect.mask)
             if isinstance(effect, Store) and effect.offset is not None:
                 roots.append(effect.offset)
-        return [*roots, *self.guards]
+        return roots
+
+    @property
+    def roots(self) -> list[Expr]:
+        """What every iteration needs: values, masks and guards, but not the flags."""
+        return [*self.values, *self.guards]
 
     @property
     def all_roots(self) -> list[Expr]:

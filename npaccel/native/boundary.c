@@ -62,7 +62,7 @@ static npa_loop find_period(const uint64_t *items, int n, int *seen)
             period = p, covered = seen[p] + p;
         }
     }
-    return (npa_loop){n - covered, period, period > 0 ? covered / period : 0};
+    return (npa_loop){n - covered, period, period > 0 ? covered / period : 0, 0};
 }
 
 /* crossing[i] = how many buffers requests before i use, and some from i on; of the first n requests. */
@@ -127,6 +127,9 @@ npa_loop npa_loop_find(void)
         }
         found = n > 1 ? find_period(items + npa_q.nrequests, n, seen) : found;
         found = found.rounds > 2 ? begin_at_head(found, n) : found;
+        if (found.rounds > 0) {
+            found.looks = appearance((npa_request *)(npa_q.arena + npa_q.at[found.start])) * 31 + (uint64_t)found.period;
+        }
     }
     free(items), free(seen);
     return found;
@@ -249,8 +252,9 @@ void npa_rest_kept(int n)
  *
  * What a flush runs (flush.c): what comes before the loop; its rounds, one by one where there is code for
  * one, each found by its own key, since rounds may differ in all but their lines; the last one with what
- * follows. Rounds that would make one kernel run several together, a power of two, so that not each of them goes through
- * memory; what other numbers of rounds leave over is smaller powers. Without code all of it is one run, which is the quicker way there (chains stay in the cache). Where a
+ * follows. Rounds that would make one kernel run several together, so that not each of them goes through memory: all of
+ * them, and what follows, where a loop has as many rounds each time; else a power of two, and what other numbers leave
+ * over is smaller powers, so that a loop whose rounds vary needs few programs. Without code all of it is one run, which is the quicker way there (chains stay in the cache). Where a
  * limit forces it, it ends with the last whole round but one. What a round leaves for the next
  * stays hidden, as if that had been recorded after the run: whoever looks at it makes the rest of the
  * queue run. */

@@ -770,16 +770,40 @@ PyObject *npa_pending_now(PyObject *module, PyObject *nothing)
 
 /* Fewer requests are one program, whatever they are; a run of a loop has so many rounds, or requests. */
 enum { LEAST_LOOPED = 64, LEAST_ROUNDS = 3, BITTEN_ROUNDS = 4, BITTEN = 256, LEAST_COMPARED = 16 };
-enum { TOGETHER = 64 }; /* requests of rounds that run as one, at most */
+/* Requests of rounds that run as one, at most; the same, with what comes before, of a loop that has as many
+ * rounds each time. */
+enum { TOGETHER = 64, TOGETHER_STEADY = 256 };
 
 /* Of `left` rounds those that run as one. */
 static int together(int left)
 {
-    int n = 1;
-    while (npa_q.known.fuses && 2 * n <= left && 2 * n * npa_q.known.loop.period <= TOGETHER) {
+    int n = 1, period = npa_q.known.loop.period;
+    if (npa_q.known.steady) {
+        int most = period < TOGETHER_STEADY ? TOGETHER_STEADY / period : 1;
+        return most < left ? most : left;
+    }
+    while (npa_q.known.fuses && 2 * n <= left && 2 * n * period <= TOGETHER) {
         n *= 2;
     }
     return n;
+}
+
+/* With the lock: whether a loop has had as many rounds at each look at its results, or the last few times.
+ * ended: it has so many this time. Until it is known not to, it has. */
+static bool is_steady(const npa_loop *loop, bool ended)
+{
+    enum { LOOPS = 64, SETTLED = 4 };
+    static struct { uint64_t looks; int rounds, same; } met[LOOPS];
+    int k = (int)(loop->looks % LOOPS);
+    if (met[k].looks != loop->looks) {
+        met[k].looks = loop->looks, met[k].rounds = 0, met[k].same = 0;
+    }
+    if (ended) {
+        bool same = met[k].rounds == 0 || met[k].rounds == loop->rounds;
+        met[k].same = same ? met[k].same + (met[k].same < 0) : -SETTLED;
+        met[k].rounds = loop->rounds;
+    }
+    return met[k].same == 0;
 }
 
 /* How many requests it takes until a loop is looked for. */
@@ -804,6 +828,7 @@ static void find_loop(bool rounds)
     npa_q.known.loop = long_enough || (rounds && !npa_check_mode) ? npa_loop_find() : (npa_loop){0};
     npa_q.known.cut = long_enough && npa_q.known.loop.rounds >= LEAST_ROUNDS;
     npa_q.known.fuses = npa_q.known.cut && npa_loop_fuses(npa_q.known.loop);
+    npa_q.known.steady = npa_q.known.fuses && is_steady(&npa_q.known.loop, !rounds);
 }
 
 /* How many requests run next; *round > 0: those are of a loop with so many a round, of which one runs if
@@ -819,15 +844,17 @@ static int next_to_run(bool rounds, int *round)
         find_loop(rounds);
     }
     npa_loop *loop = &npa_q.known.loop;
-    if (npa_q.known.cut && loop->start > 0) {
-        return loop->start;
-    }
     if (rounds && !is_full() && (!npa_q.known.cut || (npa_q.known.fuses && loop->rounds <= together(INT_MAX)))) {
         npa_q.looked = 2 * next_look();
         return 0;
     }
-    *round = npa_q.known.cut && loop->rounds > 1 ? loop->period * together(loop->rounds - 1) : 0;
-    return rounds && loop->rounds > 0 ? loop->start + loop->rounds * loop->period : npa_q.nrequests;
+    int end = loop->start + loop->rounds * loop->period;
+    if (npa_q.known.cut && loop->start > 0 && !(npa_q.known.steady && end <= TOGETHER_STEADY)) {
+        return loop->start;
+    }
+    int run = npa_q.known.steady ? together(loop->rounds) : together(loop->rounds - 1);
+    *round = npa_q.known.cut && loop->rounds > run ? loop->period * run : 0;
+    return rounds && loop->rounds > 0 ? end : npa_q.nrequests;
 }
 
 /* How many requests of rounds show what `period` of them take block by block, in chains as long as they may be. */

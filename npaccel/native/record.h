@@ -139,8 +139,8 @@ typedef struct {
 } npa_shortage;
 
 /* A loop that a queue ends with: where its first whole round begins, how many requests one has, how
- * many there are; 0: none. */
-typedef struct { int start, period, rounds; } npa_loop;
+ * many there are; 0: none. looks: what its first request is like from outside, and how many a round has. */
+typedef struct { int start, period, rounds; uint64_t looks; } npa_loop;
 
 /* What moved to devices and back: bytes, and nanoseconds. */
 typedef struct { uint64_t bytes_up, bytes_down, up_ns, down_ns; } npa_moved;
@@ -181,8 +181,8 @@ struct npa_queue {
     uint64_t generation; /* of its latest change; no two queues have the same */
     npa_run run;
     /* What is left of the loop that it ends with, while this is its generation. cut: its rounds run one by one
-     * if there is code for them; fuses: or several as one. Note [Boundaries] in boundary.c */
-    struct { uint64_t generation; npa_loop loop; bool cut, fuses; } known;
+     * if there is code for them; fuses: or several as one; steady: as many as ever. Note [Boundaries] in boundary.c */
+    struct { uint64_t generation; npa_loop loop; bool cut, fuses, steady; } known;
     int looked; /* requests before which no loop is looked for; 0: the least */
     struct { struct npa_mark *at; int n, cap; } marks; /* see warn.c */
 };

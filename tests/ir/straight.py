@@ -87,7 +87,7 @@ def _write(name: str, loads: Sequence[Expr], roots: Sequence[Expr], width: int) 
 
     with b.tasks() as task, b.count(task.band_low, task.band_high) as i:
         given = {x: access.load(b, place(x, k, i), width, None) for k, x in enumerate(loads)}
-        (values,) = evaluate(b, width, roots, [lambda leaf, _: given[leaf]])
+        (values,), _ = evaluate(b, width, roots, [lambda leaf, _: given[leaf]])
         for k, root in enumerate(roots, len(loads)):
             access.store(b, place(root, k, i), values[root], Which())
     return b

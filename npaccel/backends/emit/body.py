@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from npaccel.backends.emit.builder import Builder, Lanes, Name, Value, Variable
+from npaccel.backends.emit.guards import Watch, parted_guards
 from npaccel.backends.emit.scalars import single, write_node
 from npaccel.ir.nodes import Flag
 from npaccel.ir.scalar import BOOL, Core, Expr, rare_parts
@@ -32,27 +33,39 @@ Values = dict[Expr, Value]
 
 
 def evaluate(
-    b: Builder, width: int, roots: Sequence[Expr], sources: Sequence[Source]
-) -> list[Values]:
+    b: Builder,
+    width: int,
+    roots: Sequence[Expr],
+    sources: Sequence[Source],
+    guards: Sequence[Expr] = (),
+) -> tuple[list[Values], list[Name]]:
     """Write all that `roots` need for a vector of each source, which gives the leaves' values.
 
     The operands of a RARE node that nothing else needs are in a block of their own, and are not
-    in the result.
+    in the result. Second: masks, true in each lane of a vector where a guard is.
     """
-    order, parts = rare_parts(roots)
+    watched, others = parted_guards(guards)
+    order, parts = rare_parts([*roots, *watched, *others])
     every: list[Values] = [{} for _ in sources]
+    watches = [Watch(b) for _ in sources]
+    told, masks = set(watched), set(others)
     for node in order:
         if node.op is Core.RARE and len(parts[node]) >= RARE_BLOCK_NODES:
             _write_rare(b, width, node, parts[node], every, sources)
-            continue
-        for values, source in zip(every, sources, strict=True):
-            local = values
-            if node.op is Core.RARE:
-                local = dict(values)
-                for inner in parts[node]:
-                    local[inner] = _write(b, width, inner, local, source)
-            values[node] = _write(b, width, node, local, source)
-    return every
+        else:
+            for values, source in zip(every, sources, strict=True):
+                local = values
+                if node.op is Core.RARE:
+                    local = dict(values)
+                    for inner in parts[node]:
+                        local[inner] = _write(b, width, inner, local, source)
+                values[node] = _write(b, width, node, local, source)
+        for values, watch in zip(every, watches, strict=True):
+            if node in told:
+                watch.add(single(values[node]))
+            elif node in masks:
+                watch.add_mask(single(values[node]))
+    return every, [mask for watch in watches for mask in watch.masks()]
 
 
 def _write(
@@ -166,13 +179,12 @@ def _missing(roots: Iterable[Expr], known: Mapping[Expr, Value]) -> list[Expr]:
 
 
 def when_any(
-    b: Builder, lanes: Lanes | None, masks: Sequence[Expr], every: Sequence[Values]
+    b: Builder, lanes: Lanes | None, masks: Sequence[Name]
 ) -> AbstractContextManager[None]:
     """What is written inside runs where one of `masks` is true in a lane that exists."""
     if not masks:
         return nullcontext()
-    found = _any(b, [single(values[mask]) for values in every for mask in masks])
-    existing = b.both(found, lanes.below if lanes else None)
+    existing = b.both(_any(b, masks), lanes.below if lanes else None)
     assert existing is not None
     return b.when(b.any_lane(existing), rare=True)
 

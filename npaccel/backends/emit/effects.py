@@ -197,7 +197,7 @@ class Effects:
         result = op.body(pool.scalar(node.dtype, 0), pool.scalar(node.dtype, 1))
         assert isinstance(result, Expr)
         given = (last, value)
-        (values,) = evaluate(
+        (values,), _ = evaluate(
             self.b, value.width, [result], [lambda leaf, _: (given[int(str(leaf.attr))],)]
         )
         return single(values[result])
@@ -215,8 +215,9 @@ class Effects:
         """An iteration: a vector at each of these places."""
         b = self.b
         sources = [self._source(scope, width, hoisted) for scope in scopes]
-        every = evaluate(b, width, [*leaf.roots, *scans(leaf.all_roots)], sources)
-        self._raise_flags(leaf, scopes, width, every, sources)
+        needed = [*leaf.values, *scans(leaf.all_roots)]
+        every, masks = evaluate(b, width, needed, sources, leaf.guards)
+        self._raise_flags(leaf, scopes, width, every, sources, masks)
         sharing = self.frame.group if leaf.row else None
         if sharing is not None and any(isinstance(effect, Store) for effect in leaf.effects):
             sharing.barrier()  # all items have loaded what the first one overwrites
@@ -241,12 +242,13 @@ class Effects:
         width: int,
         every: Sequence[Values],
         sources: Sequence[Source],
+        masks: Sequence[Name],
     ) -> None:
         """Before the leaf's stores, so that masks may load what those overwrite."""
         if not leaf.flags:
             return
         lanes, apart = scopes[0].lanes, self._may_be_apart(leaf)
-        with when_any(self.b, lanes, leaf.guards, every):
+        with when_any(self.b, lanes, masks):
             for scope, values, source in zip(scopes, every, sources, strict=True):
                 if apart:
                     self._call_masks(leaf, scope, width)
@@ -305,9 +307,10 @@ class Effects:
         scope = Scope(none, at, every, lanes, none, at[-1] if at else none)
         masks = [flag.mask for flag in leaf.flags]
         source = self._source(scope, width, {})
-        known = evaluate(b, width, masks, [source])
-        with when_any(b, lanes, masks, known):  # as a rule a NaN that was there before
-            raise_flags(b, width, lanes, leaf.flags, known[0], source)
+        (known,), _ = evaluate(b, width, masks, [source])
+        found = [single(known[mask]) for mask in masks]
+        with when_any(b, lanes, found):  # as a rule a NaN that was there before
+            raise_flags(b, width, lanes, leaf.flags, known, source)
 
     def _store(
         self, effect: Store, value: Value, values: Values, scope: Scope, *, alone: bool

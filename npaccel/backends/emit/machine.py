@@ -18,6 +18,7 @@ class Machine:
     in_flight : vectors that overlap in an iteration of a small body, or, second, of one whose lanes
         lie along the band
     held : values that vectors of a larger body may hold at once; 0: such vectors do not overlap
+    registers : of a vector; a long body that holds so few values has twice as many vectors in flight
     large_body : nodes from which on a loop's text serves its last elements, too
     masked_bytes : elements of fewer bytes, and if it is not 0 those apart, are not read or written
         under a mask: the last ones of a row run one by one
@@ -26,6 +27,7 @@ class Machine:
     fetches : whether lines can be fetched ahead
     group_size : work items that share a task, see groups.py; 1: there are none
     calls : whether what is rarely run may be a function of its own, see Note [Masks apart]
+    fuses : whether an fma is one instruction
     """
 
     vector_bytes: int
@@ -33,6 +35,7 @@ class Machine:
     wide: bool = False
     in_flight: tuple[int, int] = (1, 1)
     held: int = 0
+    registers: int = 0
     large_body: int = 120
     masked_bytes: int = 0
     copies: bool = False
@@ -40,6 +43,7 @@ class Machine:
     fetches: bool = True
     group_size: int = 1
     calls: bool = False
+    fuses: bool = True
 
     def carried_bytes(self, dtype: str) -> int:
         """Bytes of an element of `dtype` (neither complex nor b1) in a variable."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from npaccel.backends.emit.guards import parted_guards
 from npaccel.backends.emit.machine import Machine
 from npaccel.backends.layout import LANES, is_ordered, parts_of
 from npaccel.ir.nodes import ArrayParam, Fold, Kernel, Leaf, Reduce, Store, Stride
@@ -31,8 +32,10 @@ _INDEXED = (Fold.ARGMIN, Fold.ARGMAX)  # their accumulators hold an i8
 
 
 def node_count(leaf: Leaf) -> int:
-    """Nodes that an iteration of `leaf` evaluates as a rule."""
-    return sum(node.op is not Core.CONST for node in usual(leaf.roots))
+    """Nodes that an iteration of `leaf` evaluates as a rule; a guarded value is one more."""
+    watched, others = parted_guards(leaf.guards)
+    needed = usual([*leaf.values, *watched, *others])
+    return len(watched) + sum(node.op is not Core.CONST for node in needed)
 
 
 def register_lanes(leaf: Leaf, machine: Machine) -> int:
@@ -73,15 +76,18 @@ def has_plain_tail(kernel: Kernel, leaf: Leaf, machine: Machine) -> bool:
 
 def _held(leaf: Leaf) -> int:
     """Values that an iteration of `leaf` holds at once, about."""
-    needed = usual(leaf.roots)
-    order = [node for node in topological(leaf.roots) if node in needed]
-    last = {arg: at for at, node in enumerate(order) for arg in node.args}
+    watched, others = parted_guards(leaf.guards)
+    roots = [*leaf.values, *watched, *others]
+    needed = usual(roots)
+    order = [node for node in topological(roots) if node in needed]
+    last = {arg: at for at, node in enumerate(order) for arg in (node, *node.args)}
+    last |= dict.fromkeys((*leaf.values, *others), len(order))
     ends = [0] * (len(order) + 1)
     most = held = 0
     for at, node in enumerate(order):
         held += 1
         most = max(most, held)
-        ends[last.get(node, len(order))] += 1
+        ends[last[node]] += 1
         held -= ends[at]
     return most
 
@@ -98,7 +104,8 @@ def _in_flight(leaves: tuple[Leaf, ...], machine: Machine, *, banded: bool) -> i
         and several * nodes <= machine.large_body
     ):
         several *= 2
-    return several
+    # A chain of operations that holds next to nothing waits for each of them.
+    return 2 * several if 0 < 2 * several * held <= machine.registers else several
 
 
 def leaf_width(kernel: Kernel, leaf: Leaf, machine: Machine) -> int:

@@ -85,11 +85,13 @@ def machine_of(vector_bytes: int) -> Machine:
         in_flight=(2, 4),
         # Four times the registers: to spill a value takes less time than to wait for one.
         held=128 if vector_bytes == 64 else 64,
+        registers=32 if vector_bytes == 64 else 16,
         large_body=480,
         masked_bytes=masked,
         copies=True,
         halves=True,
         calls=True,
+        fuses=vector_bytes >= 32,
     )
 
 
