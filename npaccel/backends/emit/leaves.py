@@ -16,6 +16,7 @@ from npaccel.backends.emit.frame import Frame
 from npaccel.backends.emit.reduce import Exact, Ordered, store_partial
 from npaccel.backends.emit.widths import (
     LINE_BYTES,
+    SMALL_BODY,
     has_plain_tail,
     leaf_vectors,
     node_count,
@@ -27,6 +28,8 @@ from npaccel.ir.scalar import Core, item_size, topological
 __all__ = ["LeafWriter", "parted"]
 
 Bounds = tuple[Name, Name]
+# How far ahead a long body fetches: from 1 to 4 KiB make no difference.
+AHEAD_BYTES = 2048
 
 
 def parted(reductions: Mapping[int, Reduction]) -> tuple[list[Ordered], list[Exact]]:
@@ -263,29 +266,49 @@ class LeafWriter(Effects):
         with self.b.count(*bounds, width) as i:
             lanes = self.b.lanes_below(self.b.sub(bounds[1], i), width)
             there = self.at(replace(scope, lanes=lanes), i)
+            self._prefetch(leaf, scope, i, width)
             self.effects(leaf, [there], width, hoisted, reductions)
 
     def _prefetch(self, leaf: Leaf, scope: Scope, position: Name, elements: int) -> None:
-        """In a row's second loop: fetch what the next row's first loop will read.
+        """Fetch what a long body needs some iterations on, and what the next row begins with.
 
-        A row's first loop waits for memory and its later ones for arithmetic; this overlaps them.
+        Neither can the processor look ahead so far, nor does it know in time: a long body's loads
+        wait behind its arithmetic, and a row's first loop waits for memory, its later ones do not.
         """
+        if node_count(leaf) > SMALL_BODY:
+            written = {e.array for e in leaf.effects if isinstance(e, Store)}
+            for index in sorted({*self._read_along(leaf), *self._along_rows(written)}):
+                self._fetch_from(scope.pointers[index], index, position, elements, AHEAD_BYTES)
         loops = [other for other in self.kernel.leaves if not other.row]
         if len(loops) < 2 or leaf is not loops[1] or self.kernel.band_rank == 0:
             return
         axis = self.kernel.band_rank - 1
         for index in self._read_along(loops[0]):
-            size = item_size(self.kernel.arrays[index].dtype)
-            along = self.b.add(self.frame.strides[index][axis], self.b.mul(position, size))
-            self.fetch(self.b.offset(scope.pointers[index], along), elements * size)
+            next_row = self.b.offset(scope.pointers[index], self.frame.strides[index][axis])
+            self._fetch_from(next_row, index, position, elements, 0)
+
+    def _fetch_from(
+        self, row: Name, index: int, position: Name, elements: int, further: int
+    ) -> None:
+        """Fetch so many elements of an array from `further` bytes behind a place in the row."""
+        size = item_size(self.kernel.arrays[index].dtype)
+        along = self.b.add(self.b.mul(position, size), further)
+        self.fetch(self.b.offset(row, along), elements * size)
 
     def _read_along(self, leaf: Leaf) -> list[int]:
         """Arrays that the leaf loads element by element."""
-        reads = {node.attr for node in topological(leaf.roots) if node.op is Core.LOAD}
+        return self._along_rows(
+            {int(str(node.attr)) for node in topological(leaf.roots) if node.op is Core.LOAD}
+        )
+
+    def _along_rows(self, chosen: set[int]) -> list[int]:
+        """Those of the arrays whose elements lie side by side, and in the cache once stored."""
         return [
             index
             for index, array in enumerate(self.kernel.arrays)
-            if index in reads and not array.band_only and array.vector is Stride.UNIT
+            if index in chosen
+            and array.vector is Stride.UNIT
+            and not (array.band_only or array.nontemporal)
         ]
 
     def fetch(self, pointer: Name, size_bytes: int) -> None:
