@@ -60,9 +60,7 @@ class Watch:
             self._sums[key] = b.instruction(Core.FMA, (value, zero, total))
             return
         nothing = b.instruction(Core.MUL, (value, zero))
-        self._sums[key] = (
-            nothing if total is None else b.instruction(Core.ADD, (total, nothing))
-        )
+        self._sums[key] = nothing if total is None else b.instruction(Core.ADD, (total, nothing))
 
     def add_mask(self, mask: Name) -> None:
         """A guard that is true where something may have happened."""
