@@ -1,9 +1,14 @@
-"""NPBench's NumPy programs as they are, in `npaccel.accelerate()`.
+"""NPBench's and numpy-benchmarks' programs as they are, in `npaccel.accelerate()`.
 
 NPBench (https://github.com/spcl/npbench; Ziogas et al., ICS 2021) has some fifty programs with
-sizes S, M, L. It is not part of this project: give the path of a checkout.
+sizes S, M, L; numpy-benchmarks (https://github.com/serge-sans-paille/numpy-benchmarks) some thirty
+with one size, most of them small. They are not part of this project: give the path of a checkout.
 
     python bench/npbench.py ../npbench --preset M --only fdtd_2d,softmax
+    python bench/npbench.py ../numpy-benchmarks --open
+
+Each call is in a block of its own; `--open`: what opening it costs is left out, as under
+`npaccel run`, where one block is around all.
 
 Each program runs in a process of its own, NumPy and npaccel in turns, on fresh copies of the same
 inputs. `first` is NumPy's first call over npaccel's, with a cold cache; the other columns are of
@@ -21,6 +26,7 @@ import importlib.util
 import json
 import math
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -37,6 +43,8 @@ import npaccel
 TIMEOUT_S = 300
 # Sums in another order than NumPy's, and what is computed from them.
 MOST_APART = 1000
+# Where numpy-benchmarks has its programs.
+PLAIN = Path("numpy_benchmarks", "benchmarks")
 
 
 def function_of(folder: Path, module: str, name: str) -> Callable[..., Any]:
@@ -50,8 +58,31 @@ def function_of(folder: Path, module: str, name: str) -> Callable[..., Any]:
     return getattr(loaded, name)
 
 
+def programs_of(checkout: Path) -> list[str]:
+    """Their names."""
+    return sorted(
+        [path.stem for path in (checkout / "bench_info").glob("*.json")]
+        or [path.stem for path in (checkout / PLAIN).glob("*.py")]
+    )
+
+
+def plain_program(path: Path) -> tuple[Callable[..., Any], list[Any]]:
+    """A file of numpy-benchmarks: comments say how arguments are made and what is called."""
+    text = path.read_text()
+    setup, call = (
+        re.findall(rf"^#{word}: *(.*)$", text, re.MULTILINE)[0] for word in ("setup", "run")
+    )
+    scope: dict[str, Any] = {}
+    exec(setup, scope)
+    function, arguments = call.strip().rstrip(")").split("(", 1)
+    run = function_of(path.parent, path.stem, function)
+    return run, list(eval(f"({arguments},)", scope))
+
+
 def program_of(checkout: Path, name: str, preset: str) -> tuple[Callable[..., Any], list[Any]]:
     """A program and its arguments."""
+    if not (checkout / "bench_info").exists():
+        return plain_program(checkout / PLAIN / f"{name}.py")
     sys.path.insert(0, str(checkout))
     facts = json.loads((checkout / "bench_info" / f"{name}.json").read_text())["benchmark"]
     folder = checkout / "npbench" / "benchmarks" / facts["relative_path"]
@@ -66,12 +97,16 @@ def program_of(checkout: Path, name: str, preset: str) -> tuple[Callable[..., An
     return run, [values[key] for key in facts["input_args"]]
 
 
-def timed(run: Callable[..., Any], arguments: list[Any], block: bool) -> tuple[float, list[Any]]:
+def timed(
+    run: Callable[..., Any], arguments: list[Any], block: bool, opened: bool = False
+) -> tuple[float, list[Any]]:
     """Seconds of one call on copies of the arguments; its results and what it wrote."""
     own = copy.deepcopy(arguments)
     begin = time.perf_counter()
     if block:
         with npaccel.accelerate():
+            if opened:
+                begin = time.perf_counter()
             results = run(*own)
         results = list(results) if isinstance(results, tuple | list) else [results]
         npaccel.evaluate(*[x for x in (*results, *own) if isinstance(x, np.ndarray)])
@@ -96,18 +131,19 @@ def difference(expected: list[Any], found: list[Any]) -> float:
     return worst
 
 
-def measure(checkout: Path, name: str, preset: str, seconds: float) -> dict[str, Any]:
+def measure(checkout: Path, name: str, preset: str, seconds: float, opened: bool) -> dict[str, Any]:
     """All that a row says of one program; runs in a process of its own."""
     run, arguments = program_of(checkout, name, preset)
     plainly = functools.partial(timed, run, arguments, block=False)
+    in_block = functools.partial(timed, run, arguments, block=True, opened=opened)
     elsewhere = contextvars.Context()  # where large arrays lie in NumPy's memory
     first_plain, expected = elsewhere.run(plainly)
-    first, found = timed(run, arguments, block=True)
+    first, found = in_block()
     apart = difference(expected, found)
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:  # until the helper has nothing to do
         before = npaccel.stats()["compiles"], npaccel.stats()["tier0_runs"]
-        _, found = timed(run, arguments, block=True)
+        _, found = in_block()
         apart = max(apart, difference(expected, found))
         if (npaccel.stats()["compiles"], npaccel.stats()["tier0_runs"]) == before:
             break
@@ -116,7 +152,7 @@ def measure(checkout: Path, name: str, preset: str, seconds: float) -> dict[str,
     end = time.perf_counter() + seconds
     while len(ours) < 3 or (time.perf_counter() < end and len(ours) < 100):
         plain.append(elsewhere.run(plainly)[0])
-        took, found = timed(run, arguments, block=True)
+        took, found = in_block()
         ours.append(took)
     return {
         "first_plain": first_plain,
@@ -142,25 +178,37 @@ def main() -> int:
     parser.add_argument("--preset", default="S", choices=("S", "M", "L", "paper"))
     parser.add_argument("--only", default="", help="names of programs, with commas")
     parser.add_argument("--seconds", type=float, default=5.0, help="for each, and for warming up")
+    parser.add_argument(
+        "--open", action="store_true", help="blocks are open before the clock starts"
+    )
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    folder = options.checkout / "bench_info"
-    names = sorted(path.stem for path in folder.glob("*.json"))
+    names = programs_of(options.checkout)
     if not names:
-        parser.error(f"{folder} has no programs; clone https://github.com/spcl/npbench")
+        parser.error(
+            f"{options.checkout} has no programs; clone https://github.com/spcl/npbench"
+            " or https://github.com/serge-sans-paille/numpy-benchmarks"
+        )
     unknown = {*filter(None, options.only.split(","))} - {*names}
     if unknown:
         parser.error(f"no such program: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     names = [name for name in names if not options.only or name in options.only.split(",")]
     if options.one:
-        row = measure(options.checkout, names[0], options.preset, options.seconds)
+        row = measure(options.checkout, names[0], options.preset, options.seconds, options.open)
         print(json.dumps(row))
         return 0
     print(f"{'':26}{'NumPy':>9}{'npaccel':>9}{'times':>8}{'first':>8}  difference      (ms)")
     speedups, wrong = [], False
     for name in names:
         command = [sys.executable, "-W", "ignore", __file__, str(options.checkout), "--one"]
-        command += ["--preset", options.preset, "--only", name, "--seconds", str(options.seconds)]
+        command += ["--open"] * options.open + [
+            "--preset",
+            options.preset,
+            "--only",
+            name,
+            "--seconds",
+            str(options.seconds),
+        ]
         with tempfile.TemporaryDirectory() as cache:
             environment = os.environ | {"NPACCEL_CACHE_DIR": cache}
             try:

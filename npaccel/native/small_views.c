@@ -101,17 +101,24 @@ static bool find_part(PyArrayObject *a, PyObject *key, part *p)
 
 /* ------------------------------------------------------------------------------------ elements */
 
-/* Where an integer per axis leads, of one or two. NULL: no such key, or no such element. */
+/* Where an integer per axis leads. NULL: no such key, or no such element. */
 static inline char *find_element(PyArrayObject *a, PyObject *key)
 {
     part p = {.data = PyArray_DATA(a)};
-    if (PyArray_NDIM(a) == 1) {
-        return !PyTuple_Check(key) && take_integer(&p, key, PyArray_DIM(a, 0), PyArray_STRIDE(a, 0)) ? p.data : NULL;
+    PyObject *const *items = &key;
+    int n = 1;
+    if (PyTuple_CheckExact(key)) {
+        items = &PyTuple_GET_ITEM(key, 0), n = (int)PyTuple_GET_SIZE(key);
     }
-    return PyArray_NDIM(a) == 2 && PyTuple_CheckExact(key) && PyTuple_GET_SIZE(key) == 2 &&
-                   take_integer(&p, PyTuple_GET_ITEM(key, 0), PyArray_DIM(a, 0), PyArray_STRIDE(a, 0)) &&
-                   take_integer(&p, PyTuple_GET_ITEM(key, 1), PyArray_DIM(a, 1), PyArray_STRIDE(a, 1))
-               ? p.data : NULL;
+    if (n != PyArray_NDIM(a) || n == 0) {
+        return NULL;
+    }
+    for (int k = 0; k < n; k++) {
+        if (!take_integer(&p, items[k], PyArray_DIM(a, k), PyArray_STRIDE(a, k))) {
+            return NULL;
+        }
+    }
+    return p.data;
 }
 
 PyObject *npa_small_element(PyObject *o, PyObject *key)
@@ -164,8 +171,8 @@ bool npa_small_put_element(PyObject *o, PyObject *key, PyObject *value)
         i = PyArrayScalar_VAL(value, Long);
     } else if (type == NPY_INT && PyArray_IsScalar(value, Int)) {
         i = PyArrayScalar_VAL(value, Int);
-    } else if (type == NPY_BOOL && PyBool_Check(value)) {
-        i = value == Py_True;
+    } else if (type == NPY_BOOL && (PyBool_Check(value) || PyArray_IsScalar(value, Bool))) {
+        i = value == Py_True || (!PyBool_Check(value) && PyArrayScalar_VAL(value, Bool));
     } else {
         return false;
     }

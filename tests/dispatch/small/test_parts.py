@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import random
 import warnings
 from collections.abc import Callable, Iterator
@@ -181,6 +182,25 @@ def test_parts(dtype: str) -> None:
     for array in arrays():
         if array.dtype == np.dtype(dtype):
             compare(jobs_of(array, chosen, 10))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_elements_of_arrays_with_several_axes(dtype: str) -> None:
+    whole = np.arange(48).astype("f8" if dtype == "i4,f8" else dtype).reshape(2, 3, 4, 2)
+    integers = (0, 1, -1, -2, 2, -4, 5, np.int64(1), np.int32(0), True, MANY)
+    chosen = random.Random(dtype)
+    jobs: list[tuple[Job, str]] = []
+    for array in (whole, whole[:, ::-1], whole[0], whole[..., 1].T, np.squeeze(whole[:1, :1])):
+        for extra in (0, 0, 0, 0, 0, 0, -1, 1):
+            for _ in range(6):
+                key = tuple(chosen.choices(integers, k=array.ndim + extra))
+                value = chosen.choice((*VALUES[:6], np.True_, np.False_, np.float64(2)))
+                jobs += [
+                    (functools.partial(operator.getitem, array, key), repr(key)),
+                    (functools.partial(put, array, key, value), repr((key, value))),
+                    (functools.partial(add, array, key, value), repr((key, value))),
+                ]
+    compare(jobs)
 
 
 @pytest.mark.slow
