@@ -191,6 +191,13 @@ SETTINGS: Final = (
         choices=("on", "off"),
     ),
     Setting(
+        "accuracy",
+        "full",
+        "fast: sin and cos of large arrays may be off by 2 units of the last place, and take less "
+        "time",
+        choices=("full", "fast"),
+    ),
+    Setting(
         "guard",
         "on",
         "off: nothing may stay pending past a call, so NumPy computes everything (for debuggers)",
@@ -287,6 +294,7 @@ class Config:
     check_every: int
     check_scale: float
     checks: Literal["on", "off"]
+    accuracy: Literal["full", "fast"]
     guard: Literal["on", "off"]
     queue_limit: int
     memory_limit: int

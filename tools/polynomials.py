@@ -188,6 +188,19 @@ SINGLES: dict[str, tuple[str, Real, mp.mpf, mp.mpf, Real]] = {
 }  # fmt: skip
 
 
+W = (mp.pi / 2 + mp.mpf(2) ** -20) ** 2
+
+# Of the second accuracy class, with what is good enough there.
+FAST: dict[str, tuple[str, Real, mp.mpf, mp.mpf, Real, mp.mpf]] = {
+    f"SIN_WHOLE_{size}": (
+        "(sin(r) - r) / r**3, of z = r**2, |r| <= pi/2",
+        of_square(mp.sin, W, 3, [0, 1]), mp.mpf(0), W,
+        lambda z: z / mp.sincpi(mp.sqrt(z) / mp.pi), target,
+    )
+    for size, target in (("F8", mp.mpf(2) ** -56), ("SHORT", TARGETS["SHORT"]))
+}  # fmt: skip
+
+
 def normal(w: mp.mpf) -> mp.mpf:
     """z / x: a standard normal number is within z with chance x = sqrt(1 - exp(-w))."""
     x = mp.sqrt(-mp.expm1(-max(w, mp.mpf(10) ** -20)))
@@ -242,7 +255,7 @@ def in_order(name: str) -> list[tuple[int, str]]:
 def main() -> None:
     print('"""Polynomials, lowest coefficient first. Made by tools/polynomials.py."""\n')
     names = [f"{name}_{size}" for name in ROWS for size in sizes(name)]
-    names = sorted([*names, *(f"{name}_SHORT" for name in SINGLES), *FIXED], key=in_order)
+    names = sorted([*names, *(f"{name}_SHORT" for name in SINGLES), *FIXED, *FAST], key=in_order)
     print("__all__ = [\n" + "".join(f'    "{n}",\n' for n in names) + "]\n")
     for name, (about, function, low, high, weight) in ROWS.items():
         for size in sizes(name):
@@ -250,6 +263,8 @@ def main() -> None:
             print(text(f"{name}_{size}", about, fit(function, low, high, weight, target)))
     for name, (about, *what) in SINGLES.items():
         print(text(f"{name}_SHORT", about, fit(*what, TARGETS["SHORT"])))
+    for name, (about, *what, target) in FAST.items():
+        print(text(name, about, fit(*what, target)))
     for name, (about, *_) in FIXED.items():
         print(text(name, about, fixed(name)))
 

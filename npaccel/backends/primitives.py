@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from npaccel.ir.differences import answers, assumed
 from npaccel.ir.drawing import DRAWING
+from npaccel.ir.fast import FAST
 from npaccel.ir.mathematics import (
     HALF_POWER,
     LOW_FLOAT_POWER,
@@ -67,11 +68,16 @@ class Primitive:
         return find(self.op.name, self.loop) is self.op and not self.op.ulp
 
     @property
+    def fast(self) -> bool:
+        """Whether it is of the second accuracy class."""
+        return self.op in FAST
+
+    @property
     def symbol(self) -> str:
         """Name of its function."""
         moving = "".join("s" if still else "d" for still in self.still)
         value = "" if self.value is None else f"_{self.value:g}".replace(".", "p").replace("-", "m")
-        given = (str(answer) for _, answer in self.facts)
+        given = [str(answer) for _, answer in self.facts] + ["fast"] * self.fast
         return "_".join([self.op.name.replace(" ", ""), *self.loop, moving + value, *given])
 
 
@@ -123,7 +129,7 @@ def _slow() -> Iterator[Primitive]:
 
 def _operations() -> Iterator[Primitive]:
     yield from _slow()
-    for op in (*MATHEMATICS, *SPECIAL):
+    for op in (*MATHEMATICS, *FAST, *SPECIAL):
         if op.body is None:
             continue
         for loop in _loops(op):

@@ -197,4 +197,5 @@ def restricted(request: Request, box: Box) -> Request:
         None if request.mask is None else moved(request.mask),
         request.errstate,
         request.numpys,
+        request.fast,
     )

@@ -87,6 +87,7 @@ class Request:
     `errstate` has two bits for each of divide, over, under, invalid, from the lowest:
     0 = ignore, 1 = warn.
     numpys: NumPy's own loop computes it, since it is too small for ours, which has other last bits.
+    fast: the body of the second accuracy class does, if the operation has one.
     """
 
     index: int
@@ -100,6 +101,7 @@ class Request:
     mask: View | None
     errstate: int
     numpys: bool = False
+    fast: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Bodies stand by subject: `exact` (arithmetic, comparison, bits), `pieces` (parts of floats),
 `remainders` (modulo), `copying` (casts), `mathematics` (transcendental functions),
-`drawing` (random numbers), `special` (ufuncs of SciPy).
+`fast` (those of the second accuracy class), `drawing` (random numbers), `special` (ufuncs of SciPy).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from npaccel.errors import InternalError
 from npaccel.ir.copying import COPIES
 from npaccel.ir.drawing import DRAWING
 from npaccel.ir.exact import EXACT
+from npaccel.ir.fast import FAST
 from npaccel.ir.mathematics import MATHEMATICS
 from npaccel.ir.operation import Op
 from npaccel.ir.pieces import PIECES
@@ -45,15 +46,22 @@ def _index() -> MappingProxyType[tuple[str, str], Op]:
 _TABLE = _index()
 
 
-def find(name: str, loop: tuple[str, ...]) -> Op | None:
+_FAST = MappingProxyType({op.name: op for op in FAST})
+
+
+def find(name: str, loop: tuple[str, ...], *, fast: bool = False) -> Op | None:
     """Return the row for operation `name` with this inner loop, or None.
 
     Parameters
     ----------
     name : NumPy's name of the ufunc, or "copy", "where", "argmin", "argmax".
     loop : dtypes of the inner loop, inputs then outputs; ("f8", "i4") for a copy.
+    fast : the row of the second accuracy class, if there is one.
     """
     if name == "copy":
         return COPIES.get(loop[-1])
+    other = _FAST.get(name) if fast else None
+    if other is not None and loop[0][0] in other.kinds and loop[0] not in other.without:
+        return other
     found = _TABLE.get((name, loop[0][0]))
     return None if found is None or loop[0] in found.without else found

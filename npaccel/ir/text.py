@@ -53,8 +53,8 @@ def request_text(request: Request) -> str:
         line += f" axes ({_words(request.axes)})"
     if request.mask is not None:
         line += f" where {_operand(request.mask)}"
-    numpys = " numpys" if request.numpys else ""
-    return f"r{request.index}: {line} errstate {request.errstate:#04x}{numpys}"
+    whose = " numpys" * request.numpys + " fast" * request.fast
+    return f"r{request.index}: {line} errstate {request.errstate:#04x}{whose}"
 
 
 def _buffer(buffer: BufferInfo) -> str:

@@ -230,7 +230,8 @@ static const npa_primitive *choose(lowering *l, const npa_request *r, npa_ref *a
         still &= ~1u;
     }
     const npa_ref *last = &args[r->nin - 1];
-    return npa_find_primitive(rule, still, last->place == NPA_FIXED ? last->value : NULL);
+    bool fast = (r->errstate & NPA_FAST) != 0;
+    return npa_find_primitive(rule, fast, still, last->place == NPA_FIXED ? last->value : NULL);
 }
 
 static bool is_ours(const npa_request *r)

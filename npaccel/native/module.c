@@ -551,11 +551,11 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)self;
     static char *names[] = {"threshold_bytes", "queue_limit", "memory_limit", "threads",
-                            "nursery_bytes", "guard", "check", "checks", "numpy", NULL};
+                            "nursery_bytes", "guard", "check", "checks", "numpy", "fast", NULL};
     long long threshold = -1, queue = -1, memory = -1, threads = -1, nursery = -1;
-    int guard = -1, check = -1, checks = -1, numpy = -1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$LLLLLiiii", names, &threshold, &queue, &memory,
-                                     &threads, &nursery, &guard, &check, &checks, &numpy) ||
+    int guard = -1, check = -1, checks = -1, numpy = -1, fast = -1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$LLLLLiiiii", names, &threshold, &queue, &memory,
+                                     &threads, &nursery, &guard, &check, &checks, &numpy, &fast) ||
         npa_flush() < 0) {
         return NULL;
     }
@@ -566,6 +566,7 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     npa_check_mode = check >= 0 ? check > 0 : npa_check_mode;
     npa_check_every = check > 0 ? check : npa_check_every;
     npa_checks = checks >= 0 ? checks > 0 : npa_checks;
+    npa_fast = fast >= 0 ? fast > 0 : npa_fast;
     npa_numpy_chosen = numpy >= 0 ? numpy > 0 : npa_numpy_chosen;
     if (threads >= 0) {
         npa_pool_threads((int)threads); /* 0: what affinity and quota allow */

@@ -137,6 +137,7 @@ int npa_rule_primitives(npa_rule *rule)
             if (held) {
                 rule->primitives[rule->nprimitives++] = p;
                 rule->inexact |= !p->exact;
+                rule->fast |= p->fast;
             }
         }
     }
@@ -161,12 +162,12 @@ static double number(int type, const char *at)
     return wide;
 }
 
-const npa_primitive *npa_find_primitive(const npa_rule *rule, unsigned still, const char *last)
+const npa_primitive *npa_find_primitive(const npa_rule *rule, bool fast, unsigned still, const char *last)
 {
     int place = rule->nin - 1;
     for (int i = 0; i < rule->nprimitives; i++) {
         const npa_primitive *p = rule->primitives[i];
-        if (p->still == still &&
+        if (p->still == still && p->fast == fast &&
             (!p->constant || (last != NULL && number(rule->loop_type[place], last) == p->value))) {
             return p;
         }

@@ -17,6 +17,7 @@ typedef struct npa_primitive {
     double value;
     const char *facts; /* what NumPy's loops must be like: ir/differences.py */
     bool exact;        /* it has NumPy's bits */
+    bool fast;         /* of the second accuracy class */
     npa_block_function *run;
 } npa_primitive;
 

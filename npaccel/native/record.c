@@ -270,7 +270,7 @@ static npa_request *append(npa_queue *q, const draft *d)
     r->ndim = (uint8_t)ndim, r->nin = (uint8_t)d->nin, r->nout = (uint8_t)d->nout;
     r->mask = d->masked, r->initial = d->initial, r->slots = (uint8_t)slots;
     r->axes = d->axes;
-    r->errstate = (uint16_t)((d->errstate & 0xff) | (d->numpys ? NPA_NUMPYS : 0));
+    r->errstate = (uint16_t)((d->errstate & (0xff | NPA_FAST)) | (d->numpys ? NPA_NUMPYS : 0));
     r->size = (uint32_t)size, r->twin = 0;
     return r;
 }

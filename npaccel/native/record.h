@@ -45,6 +45,7 @@ typedef struct {
     PyArray_Descr *result[NPA_MAX_ARGS];    /* dtypes of new outputs */
     void *argpick;
     bool inexact;    /* that has other bits than NumPy's loop */
+    bool fast;       /* it has code of the second accuracy class, too */
     bool counts;     /* a sum of integers of 8 bytes; of bools: how many are true */
     int nprimitives; /* our own code for blocks, in the order in which it is to be tried */
     const struct npa_primitive *primitives[NPA_MOST_PRIMITIVES];
@@ -98,8 +99,8 @@ typedef struct {
 } npa_operand;
 
 /* In a request's errstate, above its eight bits: NumPy's own loop computes it, for it is too small for
- * ours, whose last bits differ. See Note [Whose bits] in record.c. */
-enum { NPA_NUMPYS = 1 << 8 };
+ * ours, whose last bits differ. See Note [Whose bits] in record.c. Or code of the second accuracy class does. */
+enum { NPA_NUMPYS = 1 << 8, NPA_FAST = 1 << 9 };
 
 typedef struct {
     npa_rule *rule;
@@ -535,7 +536,8 @@ extern __thread signed char npa_checks_here; /* the same in a section of this th
 bool npa_checks_now(void);
 extern const char npa_raising[], npa_underflow_asked[];
 bool npa_asks_underflow(void); /* floating-point operations are NumPy's, and their results plain */
-int npa_checked_errstate(void); /* npa_errstate, and a bit for whether checks are off */
+int npa_checked_errstate(void); /* npa_errstate, and bits for whether checks are off, and accuracy is fast */
+extern bool npa_fast; /* the setting: functions may be of the second accuracy class */
 extern PyObject *npa_errstate_var; /* NumPy's context variable */
 int npa_warnings_are_errors(void); /* -1: an exception is set */
 bool npa_warnings_ignored(void); /* after it: none would be shown */
@@ -855,7 +857,7 @@ void npa_take_line(int size, char **p, const npy_intp *steps, int64_t n);
 PyObject *npa_primitives_py(PyObject *self, PyObject *args);
 int npa_rule_primitives(npa_rule *rule);
 /* That for inputs of which these are still; last: the value of the last one if it is a scalar. */
-const struct npa_primitive *npa_find_primitive(const npa_rule *rule, unsigned still, const char *last);
+const struct npa_primitive *npa_find_primitive(const npa_rule *rule, bool fast, unsigned still, const char *last);
 
 /* ledger.c */
 typedef struct {

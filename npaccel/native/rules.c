@@ -220,7 +220,7 @@ int npa_errstate(void)
     return state;
 }
 
-bool npa_checks = true;
+bool npa_checks = true, npa_fast;
 __thread signed char npa_checks_here = -1;
 
 bool npa_checks_now(void) { return npa_checks_here >= 0 ? npa_checks_here > 0 : npa_checks; }
@@ -228,7 +228,7 @@ bool npa_checks_now(void) { return npa_checks_here >= 0 ? npa_checks_here > 0 : 
 int npa_checked_errstate(void)
 {
     int state = npa_errstate();
-    return state < 0 || npa_checks_now() ? state : state | 1 << 16;
+    return state < 0 ? state : state | !npa_checks_now() << 16 | npa_fast << 17;
 }
 
 /* What is told of integers is a division by 0, and what can't be represented. */
@@ -266,7 +266,7 @@ int npa_errstate_of(const npa_rule *rule)
         npa_pass_because(npa_underflow_asked);
         return -1;
     }
-    return state;
+    return state >= 0 && npa_fast && rule->fast ? state | NPA_FAST : state;
 }
 
 static PyObject *filters_seen, *filters_first;

@@ -35,6 +35,7 @@ class Core:
             check=int(config.check_every) if config.check != "off" else 0,
             checks=int(config.checks == "on"),
             numpy=int(config.backend == "numpy"),
+            fast=int(config.accuracy == "fast"),
         )
         _native.trials(config.tiering == "adaptive")
 

@@ -62,7 +62,7 @@ class Inputs:
 
 def is_rounded(request: Request) -> bool:
     """Whether its results may differ from NumPy's in the last places, from the same inputs."""
-    op = find(request.op, request.loop)
+    op = find(request.op, request.loop, fast=request.fast)
     if request.kind is Kind.MAP:
         return op is None or op.body is None or op.ulp > 0
     return is_folded(request)
@@ -129,7 +129,7 @@ def differences(request: Request, output: int, inputs: Inputs, seen: Array, expe
 
 def _rounding(request: Request, operands: list[Array], result: Array) -> Array:
     """How far a map may be off, per element."""
-    op = find(request.op, request.loop)
+    op = find(request.op, request.loop, fast=request.fast)
     units = NUMPY_ULP + (op.ulp if op is not None else 0)
     size = np.abs(result)
     if request.op in CANCELLING:

@@ -37,7 +37,7 @@ _FORMATS = dict(zip((*_INTEGERS, "f2", "f4", "f8"), "?bBhHiIqQefd", strict=True)
 _KINDS = tuple(Kind)
 _DOUBLE = struct.Struct("=d")
 # As in native/record.h.
-NUMPYS = 1 << 8
+NUMPYS, FAST = 1 << 8, 1 << 9
 OWNED, FRESH, DEAD, STATE_BITS = 1, 2, 4, 4
 END_WORDS, SCALAR_BYTES = 2, 16
 HALF = (1 << 32) - 1
@@ -182,6 +182,7 @@ def _request(
         _view(operands[-1]) if len(operands) > nin + nout else None,
         errstate & 0xFF,
         bool(errstate & NUMPYS),
+        bool(errstate & FAST),
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from straight import FLAG_NAMES, Case, expressions
 
 from npaccel import _native
+from npaccel.ir.fast import FAST
 from npaccel.ir.ops import OPS, find
 from npaccel.ir.scalar import DTYPES, Pool
 from npaccel.ir.special import SPECIAL
@@ -32,7 +33,7 @@ def loops(op):
         codes = text.replace("->", "")
         if set(codes) <= set(CODES):
             loop = tuple(CODES[c] for c in codes)
-            if loop not in found and find(op.name, loop) is op:
+            if loop not in found and find(op.name, loop, fast=op in FAST) is op:
                 found.append(loop)
     return found
 
@@ -40,7 +41,7 @@ def loops(op):
 def cases(exact):
     return [
         Case(op, loop)
-        for op in OPS
+        for op in (*OPS, *FAST)
         if op.body is not None
         and (op.ulp == 0) == exact
         and op.name not in ("argmin", "argmax")

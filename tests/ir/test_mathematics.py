@@ -17,6 +17,7 @@ from against_numpy import (
 )
 from straight import Case, Module, expressions
 
+from npaccel.ir.fast import FAST
 from npaccel.ir.ops import OPS
 from npaccel.ir.reference.expressions import evaluate
 from npaccel.ir.scalar import Pool, rare_parts
@@ -28,7 +29,7 @@ N = 8_000
 
 
 def name(case):
-    return "_".join([case.op.name, *case.loop])
+    return "_".join([case.op.name, *["fast"] * (case.op in FAST), *case.loop])
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +111,9 @@ def test_near_multiples_of_half_pi(function, dtype, compiled):
     q = np.concatenate([np.arange(1, 50_000), rng.integers(1, 2**29, N), rng.integers(1, 2**50, N)])
     nearest = (q * (EXACT(np.pi) / 2 + EXACT(6.123233995736766e-17))).astype(dtype)
     x = np.concatenate([nearest, np.nextafter(nearest, np.zeros((), dtype))])
-    (case,) = (c for c in REAL if c.op.name == function and c.ins[0] == dtype)
-    got = compiled.run(name(case), [x])[0]
-    assert distance(got, ufunc(function)(x.astype(EXACT)), ()).max() <= case.op.ulp
+    for case in (c for c in REAL if c.op.name == function and c.ins[0] == dtype):
+        got = compiled.run(name(case), [x])[0]
+        assert distance(got, ufunc(function)(x.astype(EXACT)), ()).max() <= case.op.ulp
 
 
 def test_special_values(compiled):

@@ -42,9 +42,9 @@ def test_variables_that_are_not_allowed(variable: str, value: str, allowed: str)
 
 
 def test_unknown_names_list_what_is_known() -> None:
-    with pytest.raises(ConfigError, match=r"'speed'; it has backend, cache"):
+    with pytest.raises(ConfigError, match=r"'speed'; it has accuracy, backend, cache"):
         npaccel.config.speed = 9
-    with pytest.raises(AttributeError, match=r"'speed'; it has backend, cache"):
+    with pytest.raises(AttributeError, match=r"'speed'; it has accuracy, backend, cache"):
         _ = npaccel.config.speed
 
 
@@ -136,7 +136,7 @@ def test_a_subscriber_that_refuses_undoes_the_change() -> None:
     [("thredas", "threads"), ("queue_limt", "queue_limit"), ("Backend", "backend")],
 )
 def test_an_unknown_setting_is_told_with_the_nearest(name: str, meant: str) -> None:
-    said = rf"no setting '{name}' \(did you mean '{meant}'\?\); it has backend"
+    said = rf"no setting '{name}' \(did you mean '{meant}'\?\); it has accuracy, backend"
     with pytest.raises(ConfigError, match=said):
         setattr(npaccel.config, name, 4)
     with pytest.raises(AttributeError, match=said):

@@ -24,6 +24,7 @@ ORDERED = (Fold.SUM, Fold.PRODUCT)
 GROWTH = frozenset({FlagKind.OVER, FlagKind.INVALID})
 
 
+_Measured = tuple[Op | None, int, frozenset[FlagKind]]
 _ASKED = tuple(
     tuple(kind for bit, kind in enumerate(FlagKind) if errstate >> (2 * bit) & 3)
     for errstate in range(256)
@@ -41,16 +42,15 @@ class _Looker:
     def __init__(self, limits: Limits, cuts: Mapping[int, Cut]) -> None:
         self.limits = limits
         self.cuts = cuts
-        self.bodies: dict[tuple[str, tuple[str, ...]], tuple[Op | None, int, frozenset[FlagKind]]]
-        self.bodies = {}
+        self.bodies: dict[tuple[str, tuple[str, ...], bool], _Measured] = {}
         self.regions: dict[tuple[str, int, tuple[int, ...], tuple[int, ...]], Region] = {}
         self.moving: dict[tuple[tuple[int, ...], ...], bool] = {}
         self.casts: dict[tuple[str, str], frozenset[FlagKind]] = {}
 
-    def body(self, name: str, loop: tuple[str, ...]) -> tuple[Op | None, int, frozenset[FlagKind]]:
-        key = (name, loop)
+    def body(self, request: Request) -> _Measured:
+        key = (request.op, request.loop, request.fast)
         if key not in self.bodies:
-            self.bodies[key] = _measure(name, loop)
+            self.bodies[key] = _measure(*key)
         return self.bodies[key]
 
     def cast(self, source: str, target: str) -> frozenset[FlagKind]:
@@ -107,7 +107,7 @@ class _Looker:
             accesses.append(self.access(request.mask, request, kept, None))
         for position, view in enumerate(request.outputs):
             accesses.append(self.access(view, request, kept, -1 - position))
-        op, size, kinds = self.body(request.op, request.loop)
+        op, size, kinds = self.body(request)
         if request.kind not in (Kind.MAP, Kind.SCAN):
             grows = op is not None and op.fold in (Fold.SUM, Fold.PRODUCT)
             kinds = GROWTH if grows and request.loop[-1][0] in FLOATING else frozenset()
@@ -190,8 +190,8 @@ def _moves(view: View, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
     return is_injective(part, [shape[axis] for axis in kept])
 
 
-def _measure(name: str, loop: tuple[str, ...]) -> tuple[Op | None, int, frozenset[FlagKind]]:
-    op = find(name, loop)
+def _measure(name: str, loop: tuple[str, ...], fast: bool = False) -> _Measured:
+    op = find(name, loop, fast=fast)
     if op is None or op.body is None:
         return op, 1, frozenset()
     pool = Pool()

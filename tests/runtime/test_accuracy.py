@@ -1,0 +1,127 @@
+"""The second accuracy class: asked for, the same bits in every tier, and part of every key."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import npaccel
+
+pytestmark = pytest.mark.pending  # NumPy's own functions are of no class
+FUNCTIONS = [np.sin, np.cos]
+N = 1 << 17
+
+
+def operand(dtype: str) -> np.ndarray:
+    x = np.random.default_rng(3).uniform(-300.0, 300.0, N)
+    x[:8] = [0.0, -0.0, np.nan, 5e-324, 1e9, -1e9, 1e30, np.pi]
+    return x.astype(dtype)
+
+
+def bits(function, x: np.ndarray) -> bytes:
+    return np.asarray(npaccel.evaluate(function(npaccel.asarray(x)))).tobytes()
+
+
+def apart(found: bytes, function, x: np.ndarray) -> float:
+    """The largest distance from the exact result, in units of the last place."""
+    exact = function(x.astype(np.longdouble))
+    got = np.frombuffer(found, x.dtype).astype(np.longdouble)
+    there = ~np.isnan(exact)
+    unit = np.spacing(np.abs(exact[there]).astype(x.dtype)).astype(np.longdouble)
+    assert np.array_equal(np.isnan(got), ~there)
+    assert np.array_equal(np.signbit(got[there]), np.signbit(exact[there]))
+    return float((np.abs(got - exact)[there] / unit).max())
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_classes(function, dtype, setting) -> None:
+    """Off by default; within two units; and whoever changes it gets what he asked for last."""
+    setting("tiering", "eager")
+    x, found = operand(dtype), {}
+    for accuracy in ("", "fast", "full", "fast"):
+        if accuracy:
+            setting("accuracy", accuracy)
+        found.setdefault(accuracy, bits(function, x))
+        assert bits(function, x) == found[accuracy]
+    assert found[""] == found["full"] != found["fast"]
+    assert apart(found["full"], function, x) < 1.0 < apart(found["fast"], function, x) <= 2.0
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_tier_has_the_same_bits(function, dtype, setting) -> None:
+    x, found = operand(dtype), set()
+    setting("accuracy", "fast")
+    for tiering in ("eager", "off"):
+        setting("tiering", tiering)
+        found.add(bits(function, x))
+        with npaccel.accelerate():
+            found.add(function(x).tobytes())
+            y = np.empty_like(x)
+            function(x, out=y)
+            found.add(y.tobytes())
+        with npaccel.config(threads=1):
+            found.add(bits(function, x))
+    setting("tiering", "eager")
+    found.add(np.asarray(npaccel.macro(function)(npaccel.asarray(x))).tobytes())
+    odd = np.asarray(npaccel.evaluate(function(npaccel.asarray(np.repeat(x, 2))[::2])))
+    found.add(odd.tobytes())
+    assert len(found) == 1
+
+
+def test_sections_recorded_in_one_class_are_no_others(setting) -> None:
+    setting("tiering", "eager")
+    x = npaccel.asarray(operand("f8"))
+    section = npaccel.macro(lambda x: np.sin(x) * 0.5)
+
+    def block() -> npaccel.Array:
+        with npaccel.macro("accuracy", x):
+            return np.sin(x) * 0.5
+
+    for call in (lambda: section(x), block):
+        found = {}
+        for accuracy in ("full", "fast", "full", "fast", "full"):
+            setting("accuracy", accuracy)
+            got = np.asarray(npaccel.evaluate(call())).tobytes()
+            assert found.setdefault(accuracy, got) == got
+        assert found["full"] != found["fast"]
+
+
+def test_nothing_else_changes(setting) -> None:
+    """Other functions, halves, complex numbers, and arrays so small that NumPy computes them."""
+    setting("tiering", "eager")
+    x = operand("f8")
+    setting("threshold", 1 << 14)
+    small = x[:64].copy()
+    programs = [
+        lambda: np.tan(npaccel.asarray(x)),
+        lambda: np.exp(npaccel.asarray(x[8:])),
+        lambda: np.sin(npaccel.asarray(x[8:].astype("f2"))),
+        lambda: np.cos(npaccel.asarray(x[8:] + 1j)),
+        lambda: np.sin(npaccel.asarray(small)),
+    ]
+    before = [np.asarray(npaccel.evaluate(program())).tobytes() for program in programs]
+    setting("accuracy", "fast")
+    after = [np.asarray(npaccel.evaluate(program())).tobytes() for program in programs]
+    assert before == after
+
+
+@pytest.mark.parametrize("tiering", ["eager", "off"])
+def test_check_mode_allows_it(tiering, setting) -> None:
+    setting("tiering", tiering)
+    setting("accuracy", "fast")
+    setting("check", "compute")
+    x = operand("f8")
+    assert apart(bits(np.sin, x), np.sin, x) <= 2.0
+
+
+@pytest.mark.usefixtures("opencl")
+def test_devices_have_the_same_bits(setting) -> None:
+    setting("accuracy", "fast")
+    x = operand("f8")
+    here = bits(np.cos, x)
+    with npaccel.backend("opencl"):
+        there = bits(np.cos, x)
+    values = [np.frombuffer(found, "f8")[~np.isnan(x)] for found in (here, there)]
+    assert np.array_equal(*values)
