@@ -1,8 +1,8 @@
 """The operation table: everything the other rooms know about an operation, one row each.
 
 Bodies stand by subject: `exact` (arithmetic, comparison, bits), `pieces` (parts of floats),
-`remainders` (modulo), `copying` (casts), `mathematics` (transcendental functions),
-`fast` (those of the second accuracy class), `drawing` (random numbers), `special` (ufuncs of SciPy).
+`remainders` (modulo), `copying` (casts), `mathematics` (transcendental functions), `fast` (those
+of the second accuracy class), `drawing` (random numbers), `special` (ufuncs of SciPy).
 """
 
 from __future__ import annotations
