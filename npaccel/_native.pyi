@@ -409,6 +409,7 @@ def configure(
     check: int = ...,
     checks: int = ...,
     numpy: int = ...,
+    fast: int = ...,
 ) -> int:
     """Change settings after running what is pending. Returns 0, or the errno that stops the
     guard from working."""
