@@ -3,7 +3,9 @@
 `soak_cache.py kills [ROUNDS]` lets eight processes compile and load kernels in one folder, cold in
 every tenth round, and kills them at random moments; it fails on a wrong value, on a process that
 ends by itself other than well, and on a damaged entry. `soak_cache.py kernels [NUMBER]` compiles
-distinct kernels in one process; it fails when machine code outgrows its bound.
+distinct kernels in one process; it fails when machine code outgrows its bound. `soak_cache.py
+flushes [NUMBER]` runs flushes of which no two are alike; it fails on a wrong value, and when memory
+grows with their number.
 """
 
 import itertools
@@ -143,6 +145,49 @@ def kernels(number):
     return most > npaccel.config.code_limit + 80 * 8192
 
 
+def folder_bytes(folder):
+    return sum(
+        os.path.getsize(os.path.join(place, name))
+        for place, _, names in os.walk(folder)
+        for name in names
+    )
+
+
+def flushes(number):
+    """Eight of ten steps in a row: 10^8 of them."""
+    folder = tempfile.mkdtemp(prefix="npaccel-soak-")
+    npaccel.config.cache_dir, npaccel.config.tiering = folder, "adaptive"
+    data = np.arange(40_000) % 1013
+    steps = [*SIMPLE, *[lambda v, x, k=k: v * k - x for k in (3, 5, 7, 11)]]
+    chance = random.Random(5)
+    x = npaccel.asarray(data)
+    seen, grown = set(), []
+    start = time.perf_counter()
+    while len(seen) < number:
+        chosen = tuple(chance.choices(range(len(steps)), k=8))
+        if chosen in seen:
+            continue
+        seen.add(chosen)
+        y = x
+        for k in chosen:
+            y = steps[k](y, x)
+        npaccel.evaluate(y)
+        if len(seen) % max(1, number // 50) == 0:
+            grown.append(own_peak_bytes() - sys.getsizeof(seen) - 150 * len(seen))
+            if not right([steps[k] for k in chosen], x, data):
+                sys.exit("a wrong value")
+    seconds, facts = time.perf_counter() - start, npaccel.stats()
+    print(
+        f"{number} different flushes in {seconds:.0f} s: {facts['traces']} of them kept, "
+        f"{facts['compiles']} kernels compiled, {facts['code_bytes'] / 2**20:.2f} MiB of code; on "
+        f"disk {folder_bytes(folder) / 2**20:.1f} MiB; peak memory at a tenth of them "
+        f"{grown[len(grown) // 10] / 2**20:.0f} MiB, at the end {grown[-1] / 2**20:.0f} MiB"
+    )
+    shutil.rmtree(folder, ignore_errors=True)
+    return grown[-1] > 1.2 * grown[len(grown) // 10] + (16 << 20)
+
+
 if __name__ == "__main__":
-    trial = {"kills": (kills, 200), "kernels": (kernels, 10_000)}[sys.argv[1]]
+    trials = {"kills": (kills, 200), "kernels": (kernels, 10_000), "flushes": (flushes, 1_000_000)}
+    trial = trials[sys.argv[1]]
     sys.exit(trial[0](int(sys.argv[2]) if len(sys.argv) > 2 else trial[1]))

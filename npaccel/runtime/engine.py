@@ -187,11 +187,14 @@ class Engine:
             return self._single(sequence, pending, NEVER)
         if sequence.ready and not eager and (why := self.tiers.no_planning(sequence, pending)):
             return self._single(sequence, pending, why)
+        if not eager and self.tiers.puts_off(sequence):
+            self.tiers.note(pending)
+            return self._single(sequence, pending)
         name = self._name(pending, sequence) if sequence.ready or eager else None
         fits = name is not None and bool(self.patterns.known(name))
-        if not (pending.key in sequence.programs or fits):
+        if sequence.put_off or not (pending.key in sequence.programs or fits):
             stored = self.stored.find(pending)
-            _native.looked_up(stored is not None)
+            self.tiers.looked_up(sequence, stored is not None)
             if stored is not None:
                 sequence.ready = True
                 stored[2].compares = not eager

@@ -37,6 +37,9 @@ LOOK_EVERY, CLEARLY = 16, 1 / 4
 # What a program that runs block by block takes until there is something new to choose: asking
 # costs a twentieth of a millisecond.
 REST_S = 1e-3
+# After so many in a row that were not on disk, the next are looked for when they come again:
+# looking takes a thirtieth of a millisecond, and what never comes again gains nothing.
+MOST_MISSED = 32
 # So many requests that nobody has compiled are kept for the process's end, those that took longest;
 # and if so many processes like it, which find code then, would gain what compiling takes.
 MOST_LEFT, PROCESSES = 64, 4
@@ -58,6 +61,7 @@ class Sequence:
     moved : how many new sizes were planned for, where it was not clear that this pays.
     last : the last of `programs` to run, and how many elements it runs over.
     refused : why they are never compiled, or ''.
+    put_off : it has run without being looked for on disk.
     """
 
     programs: LRUCache[bytes, _native.Program] = field(default_factory=lambda: LRUCache(SIZES))
@@ -70,6 +74,7 @@ class Sequence:
     unlike: int = 0
     moved: int = 0
     refused: str = ""
+    put_off: bool = False
 
     @property
     def seconds(self) -> float:
@@ -135,6 +140,7 @@ class Tiers:
         self._jobs: dict[int, Asked] = {}
         self._left: dict[int, _native.Pending] = {}  # by outline; the last one's time is not known
         self._number = 0
+        self._missed = 0  # that were not on disk, since one was
         self.runs = 0
         os.register_at_fork(after_in_child=self._forked)
 
@@ -147,6 +153,20 @@ class Tiers:
         if found is None:
             found = self._sequences[outline] = Sequence()
         return found
+
+    def puts_off(self, sequence: Sequence) -> bool:
+        """Whether it runs at once, and is looked for on disk if it comes again."""
+        new = sequence.last is None and sequence.forgotten_runs == 0
+        if not new or self._missed < MOST_MISSED:
+            return False
+        sequence.put_off = True
+        return True
+
+    def looked_up(self, sequence: Sequence, found: bool) -> None:
+        """A program was looked for on disk."""
+        sequence.put_off = False
+        self._missed = 0 if found else self._missed + 1
+        _native.looked_up(found)
 
     def single(
         self, sequence: Sequence, pending: _native.Pending, reason: str = ""
@@ -289,6 +309,7 @@ class Tiers:
         """After a change of settings: look at everything anew."""
         self._sequences.clear()
         self._left.clear()
+        self._missed = 0
         self._forked()
 
     def _forked(self) -> None:

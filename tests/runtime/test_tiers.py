@@ -19,6 +19,7 @@ from npaccel.runtime import tiers as tiers_module
 from npaccel.runtime.cost import Costs
 from npaccel.runtime.kernels import Kernels
 from npaccel.runtime.patterns import Patterns
+from npaccel.runtime.stored import StoredPrograms
 
 pytestmark = pytest.mark.usefixtures("deferred")
 
@@ -118,6 +119,36 @@ def test_the_structure_of_what_comes_again_is_worked_out_once(monkeypatch) -> No
     assert len(asked) == 1
     npaccel.evaluate(operand(N // 2) * 2 + 1)
     assert len(asked) == 2
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_after_many_that_were_not_on_disk_new_ones_are_looked_for_when_they_come_again(
+    monkeypatch,
+) -> None:
+    monkeypatch.setattr(tiers_module, "MOST_MISSED", 2)
+    looked: list[bytes] = []
+    find = StoredPrograms.find
+
+    def found(self, pending, **options):
+        looked.append(pending.key)
+        return find(self, pending, **options)
+
+    monkeypatch.setattr(StoredPrograms, "find", found)
+    x = operand()
+    until(lambda: runs_a_kernel(lambda: x - 7.0))
+    api._engine.traces.clear()  # the next one is found on disk
+    api._engine.tiers.forget()
+    looked.clear()
+    for body in (lambda: x * 2.0, lambda: x + 1.0, lambda: x / 3.0):
+        npaccel.evaluate(body())
+    assert len(looked) == 2  # and not the third
+    npaccel.stats(reset=True)
+    npaccel.evaluate(x - 7.0)
+    assert (len(looked), npaccel.stats()["tier0_runs"]) == (2, 1)
+    npaccel.evaluate(x - 7.0)
+    assert (len(looked), npaccel.stats()["kernels"]) == (3, 1)
+    npaccel.evaluate(abs(x))  # one was there, so new ones are looked for again
+    assert len(looked) == 4
 
 
 @pytest.mark.usefixtures("adaptive")
