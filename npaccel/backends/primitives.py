@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from npaccel.ir.conditions import any_of, parts
 from npaccel.ir.differences import answers, assumed
 from npaccel.ir.drawing import DRAWING
 from npaccel.ir.fast import FAST
@@ -85,8 +86,12 @@ def _loops(op: Op) -> Iterator[tuple[str, ...]]:
     """The dtypes for which kernels compute it themselves."""
     for dtype in FLOATS if op.kinds == "f" else COMPLEX:
         if dtype not in op.without:
-            result = {"c8": "f4", "c16": "f8"}.get(dtype, dtype)  # absolute values
-            yield (*(dtype,) * op.nin, result)
+            pool = RewritingPool()
+            assert op.body is not None
+            with assumed({}):
+                result = op.body(*(pool.load(dtype, k) for k in range(op.nin)))
+            assert isinstance(result, Expr)
+            yield (*(dtype,) * op.nin, result.dtype)
 
 
 def _words(op: Op) -> tuple[str, ...]:
@@ -173,7 +178,11 @@ def _kernel(primitive: Primitive) -> Kernel:
     assert isinstance(result, Expr)
     flags = op.flags(tuple(operands), (result,)) if op.flags is not None else ()
     flags = tuple((kind, mask) for kind, mask in flags if may_hold(mask))
-    guard = op.guard(tuple(operands), (result,)) if op.guard is not None else result.nonfinite()
+    guard = (
+        op.guard(tuple(operands), (result,))
+        if op.guard is not None
+        else any_of([part.nonfinite() for part in parts(result)])
+    )
     leaf = Leaf(
         False,
         (Store(len(arrays), result),),

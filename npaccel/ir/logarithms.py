@@ -28,6 +28,7 @@ __all__ = [
     "arctanh",
     "log",
     "log1p",
+    "log1p_of_pair",
     "log2",
     "log10",
     "log_of_pair",
@@ -119,7 +120,7 @@ log2 = _everywhere(_based(INV_LN2, (1.0, 0.0)))
 log10 = _everywhere(_based(INV_LN10, LOG10_2))
 
 
-def _log1p_near(x: Expr, low: Expr | None, *, fine: bool) -> Expr:
+def log1p_of_pair(x: Expr, low: Expr | None, *, fine: bool) -> Expr:
     """log(1 + x + low) for -1 < x < 2**1000, |low| < ulp(x)."""
     bits = (x + 1.0).bitcast("i8")
     k = (bits - 0x3FE6A09E667F3BCD).binary(Core.ASHR, 52)
@@ -136,7 +137,7 @@ def _log1p_near(x: Expr, low: Expr | None, *, fine: bool) -> Expr:
 
 def log1p(x: Expr, *, fine: bool) -> Expr:
     """log(1 + x)."""
-    near = keep_sign(_log1p_near(x, None, fine=fine), x)
+    near = keep_sign(log1p_of_pair(x, None, fine=fine), x)
     outside = (x < -1.0).select(x.like(INVALID), _edges(x, _log(x, None, fine=fine)))
     other = x.eq(-1.0).select(x.like(-INF), outside)
     return (~((x > -1.0) & (x < _FAR))).rare(other, near)
@@ -152,7 +153,7 @@ def arcsinh(x: Expr, *, fine: bool) -> Expr:
     a = abs(x)
     square = a * a
     y, low = two_sum(a, square / (root(square + 1.0) + 1.0))
-    near = a.eq(0.0).select(a, _log1p_near(y, low, fine=fine))
+    near = a.eq(0.0).select(a, log1p_of_pair(y, low, fine=fine))
     return keep_sign((~(a < _FAR)).rare(_log_twice(a, fine=fine), near), x)
 
 
@@ -160,7 +161,7 @@ def arccosh(x: Expr, *, fine: bool) -> Expr:
     """Inverse hyperbolic cosine: log1p(t + sqrt(t * (t + 2))), t = x - 1."""
     t = x - 1.0
     y, low = two_sum(t, root(t.fma(t, t + t)))
-    near = x.eq(1.0).select(x.like(0.0), _log1p_near(y, low, fine=fine))
+    near = x.eq(1.0).select(x.like(0.0), log1p_of_pair(y, low, fine=fine))
     far = (x < 1.0).select(x.like(INVALID), _log_twice(x, fine=fine))
     return (~((x >= 1.0) & (x < _FAR))).rare(far, near)
 
@@ -189,7 +190,7 @@ def arctanh(x: Expr, *, fine: bool) -> Expr:
     a = abs(x)
     near = _arctanh_near(a, fine=fine)
     b = 1.0 - a
-    far = _log1p_near((a + a) / b, None, fine=fine) * 0.5
+    far = log1p_of_pair((a + a) / b, None, fine=fine) * 0.5
     edge = a.eq(1.0).select(a.like(INF), (a < 1.0).select(far, a))
     edge = (a > 1.0).select(a.like(INVALID), edge)
     return signed((~(a < 1.0 - 2.0**-45)).rare(edge, near), x, lambda x: abs(x) > 1.0)

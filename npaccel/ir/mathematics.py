@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from npaccel.ir import conditions as when
 from npaccel.ir import logarithms, powers
+from npaccel.ir.complexes import COMPLEX
 from npaccel.ir.differences import answer
 from npaccel.ir.nans import flips_odd_powers, positive_absolute
 from npaccel.ir.nodes import FlagKind
@@ -223,9 +224,10 @@ MATHEMATICS = (
     Op("rad2deg", 1, 1, "f", _DEGREES, None, when.overflow, propagates=ONE),
     Op("radians", 1, 1, "f", _RADIANS, propagates=ONE),
     Op("deg2rad", 1, 1, "f", _RADIANS, propagates=ONE),
+    *COMPLEX,
     # NumPy's own complex functions, with all their branch cuts.
     *(Op(name, 1, 1, "c", None, cost=60) for name in
-      ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan",
+      ("exp2", "expm1", "log2", "log10", "log1p", "sin", "cos", "tan",
        "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh")),
     Op("power", 2, 1, "c", None, cost=100),
     Op("float_power", 2, 1, "c", None, cost=100),

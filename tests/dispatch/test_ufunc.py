@@ -28,8 +28,10 @@ EXACT = frozenset(
 )
 
 
-def ulp_of(name: str) -> int:
-    return 0 if name in EXACT else 4
+def ulp_of(name: str, *operands: Any) -> int:
+    """Of complex roots, too, there is a bound."""
+    inexact = name == "sqrt" and any(map(np.iscomplexobj, operands))
+    return 0 if name in EXACT and not inexact else 4
 
 
 def unary_operands() -> Iterator[tuple[Any]]:
@@ -44,7 +46,7 @@ def unary_operands() -> Iterator[tuple[Any]]:
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name: str) -> None:
     for operands in unary_operands():
-        check(UFUNCS[name], lambda o=operands: o, ulp=ulp_of(name))
+        check(UFUNCS[name], lambda o=operands: o, ulp=ulp_of(name, *operands))
 
 
 def binary_operands() -> Iterator[tuple[Any, Any]]:

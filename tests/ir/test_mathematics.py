@@ -160,17 +160,21 @@ def test_complex(case, compiled):
     z = (rng.normal(size=(2, N)) * scale + 1j * rng.normal(size=(2, N)) * scale[::-1]).astype(dtype)
     arrays = list(z[: case.op.nin])
     got = compiled.run(name(case), arrays)[0]
-    want = ufunc(case.op.name)(*(x.astype(np.clongdouble) for x in arrays))
-    size = np.abs(want).astype(got.real.dtype)
-    apart = np.abs(got.astype(np.clongdouble) - want) / np.spacing(size)
-    assert apart.max() <= case.op.ulp
-    for array in [edges(dtype)] if case.op.nin == 1 else ():
+    with np.errstate(all="ignore"):
+        want = ufunc(case.op.name)(*(x.astype(np.clongdouble) for x in arrays))
+        size = np.abs(want).astype(got.real.dtype)
+        apart = np.abs(got.astype(np.clongdouble) - want) / np.spacing(size)
+    there = np.isfinite(size)
+    assert there.mean() > 0.4 and apart[there].max() <= case.op.ulp
+    for array in [edges(dtype), z[0][~there]] if case.op.nin == 1 else ():
         with np.errstate(all="ignore"):
             want = ufunc(case.op.name)(array)
         got = compiled.run(name(case), [array])[0]
-        finite = np.isfinite(want)
-        assert (np.isfinite(got) == finite).all()
-        np.testing.assert_allclose(got[finite], want[finite], rtol=1e-6)
+        for x, y in ((got.real, want.real), (got.imag, want.imag)):
+            special = ~np.isfinite(y) | (y == 0.0)
+            same = same_bits(np.ascontiguousarray(x), np.ascontiguousarray(y))
+            assert same[special].all(), array[special & ~same]
+            np.testing.assert_allclose(x[~special], y[~special], rtol=1e-6)
 
 
 def test_rare_parts_keep_the_far_path_out_of_the_common_one():
