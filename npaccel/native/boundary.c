@@ -253,7 +253,7 @@ void npa_rest_kept(int n)
  * What a flush runs (flush.c): what comes before the loop; its rounds, one by one where there is code for
  * one, each found by its own key, since rounds may differ in all but their lines; the last one with what
  * follows. Rounds that would make one kernel run several together, so that not each of them goes through memory: all of
- * them, and what follows, where a loop has as many rounds each time; else a power of two, and what other numbers leave
+ * them, and what follows, where a loop had as many rounds the last times; else a power of two, and what other numbers leave
  * over is smaller powers, so that a loop whose rounds vary needs few programs. Without code all of it is one run, which is the quicker way there (chains stay in the cache). Where a
  * limit forces it, it ends with the last whole round but one. What a round leaves for the next
  * stays hidden, as if that had been recorded after the run: whoever looks at it makes the rest of the

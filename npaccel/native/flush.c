@@ -788,22 +788,24 @@ static int together(int left)
     return n;
 }
 
-/* With the lock: whether a loop has had as many rounds at each look at its results, or the last few times.
- * ended: it has so many this time. Until it is known not to, it has. */
-static bool is_steady(const npa_loop *loop, bool ended)
+/* Of loops that fuse, by what they look like: requests from look to look at results, and whether these were as
+ * many the last times (1), not (less), or were met once (0). With the lock. */
+static struct { uint64_t looks; int requests, same; } met_loops[64];
+
+static bool is_steady(uint64_t looks)
 {
-    enum { LOOPS = 64, SETTLED = 4 };
-    static struct { uint64_t looks; int rounds, same; } met[LOOPS];
-    int k = (int)(loop->looks % LOOPS);
-    if (met[k].looks != loop->looks) {
-        met[k].looks = loop->looks, met[k].rounds = 0, met[k].same = 0;
-    }
-    if (ended) {
-        bool same = met[k].rounds == 0 || met[k].rounds == loop->rounds;
-        met[k].same = same ? met[k].same + (met[k].same < 0) : -SETTLED;
-        met[k].rounds = loop->rounds;
-    }
-    return met[k].same == 0;
+    int k = (int)(looks % (sizeof met_loops / sizeof *met_loops));
+    return met_loops[k].looks == looks && met_loops[k].same > 0;
+}
+
+/* Somebody looks at results: so many requests since the last time. */
+static void note_end(uint64_t looks, int requests)
+{
+    enum { SETTLED = 4 };
+    int k = (int)(looks % (sizeof met_loops / sizeof *met_loops)), same = met_loops[k].same;
+    bool known = met_loops[k].looks == looks;
+    met_loops[k].same = !known ? 0 : met_loops[k].requests != requests ? -SETTLED : same + (same < 1);
+    met_loops[k].looks = looks, met_loops[k].requests = requests;
 }
 
 /* How many requests it takes until a loop is looked for. */
@@ -828,7 +830,17 @@ static void find_loop(bool rounds)
     npa_q.known.loop = long_enough || (rounds && !npa_check_mode) ? npa_loop_find() : (npa_loop){0};
     npa_q.known.cut = long_enough && npa_q.known.loop.rounds >= LEAST_ROUNDS;
     npa_q.known.fuses = npa_q.known.cut && npa_loop_fuses(npa_q.known.loop);
-    npa_q.known.steady = npa_q.known.fuses && is_steady(&npa_q.known.loop, !rounds);
+    uint64_t looks = npa_q.known.fuses ? npa_q.known.loop.looks : 0;
+    if (rounds && looks != 0 && looks != npa_q.gone.looks) {
+        npa_q.gone.looks = looks, npa_q.gone.requests = 0;
+    } else if (!rounds) {
+        looks = npa_q.gone.looks != 0 ? npa_q.gone.looks : looks;
+        if (looks != 0) {
+            note_end(looks, npa_q.gone.requests + n);
+        }
+        npa_q.gone.looks = 0, npa_q.gone.requests = 0;
+    }
+    npa_q.known.steady = npa_q.known.fuses && is_steady(looks);
 }
 
 /* How many requests run next; *round > 0: those are of a loop with so many a round, of which one runs if
@@ -840,7 +852,7 @@ static int next_to_run(bool rounds, int *round)
     if (npa_q.urgent || npa_q.run.stopped) {
         return npa_q.nrequests;
     }
-    if (!is_known()) {
+    if (!is_known() || (!rounds && npa_q.gone.looks != 0)) {
         find_loop(rounds);
     }
     npa_loop *loop = &npa_q.known.loop;
@@ -866,10 +878,11 @@ static int to_compare(int period)
 }
 
 /* So many requests have run, and left the queue; compiled: by code for one round of `period`, if that is not
- * 0. before: the generation until then. */
-static void note_ran(int requests, int period, bool compiled, uint64_t before)
+ * 0. before: the generation until then. limited: nobody has looked at results. */
+static void note_ran(int requests, int period, bool compiled, uint64_t before, bool limited)
 {
     npa_loop *loop = &npa_q.known.loop;
+    npa_q.gone.requests += limited ? requests : 0;
     bool first = loop->start > 0 && requests == loop->start;
     bool some = loop->start == 0 && requests < loop->rounds * loop->period && requests % loop->period == 0;
     if (npa_q.known.generation == before && npa_q.known.cut && (first || some)) {
@@ -1004,7 +1017,7 @@ static int flush_queue(bool rounds)
                 npa_program_note_rival((npa_program *)program, npa_q.run.ns * (uint64_t)round / (uint64_t)requests);
             }
             status = finish_run();
-            note_ran(requests, round, compiled, seen);
+            note_ran(requests, round, compiled, seen, rounds);
         }
         npa_unlock();
         PyEval_RestoreThread(mine);
@@ -1063,7 +1076,7 @@ int npa_run_known(PyObject *program, poll_function poll)
             npa_touched_ran(npa_q.run.ns);
         }
         finish_run(); /* what can't be shown stays hidden: who looks at it is told */
-        note_ran(requests, round, compiled, seen);
+        note_ran(requests, round, compiled, seen, false);
     }
     return 0;
 }

@@ -184,6 +184,7 @@ struct npa_queue {
     /* What is left of the loop that it ends with, while this is its generation. cut: its rounds run one by one
      * if there is code for them; fuses: or several as one; steady: as many as ever. Note [Boundaries] in boundary.c */
     struct { uint64_t generation; npa_loop loop; bool cut, fuses, steady; } known;
+    struct { uint64_t looks; int requests; } gone; /* since results were looked at: a loop that was met, what a limit has run */
     int looked; /* requests before which no loop is looked for; 0: the least */
     struct { struct npa_mark *at; int n, cap; } marks; /* see warn.c */
 };

@@ -222,7 +222,7 @@ def polynomial(x, total, n: int):
 def test_rounds_that_make_one_kernel_run_several_together(n) -> None:
     x = np.random.default_rng(6).random(200_000) - 0.5
     known = type(polynomial)(polynomial.__code__.replace(), {})  # lines that have met no other n
-    for _ in range(2):
+    for _ in range(4):
         npaccel.stats(reset=True)
         found = npaccel.evaluate(known(npaccel.asarray(x), npaccel.asarray(x) + 1.0, n))
     counts = npaccel.stats()
@@ -235,12 +235,12 @@ def test_rounds_that_make_one_kernel_run_several_together(n) -> None:
 def test_a_loop_that_has_settled_is_one_kernel_again() -> None:
     x = np.random.default_rng(8).random(200_000) - 0.5
     known, kernels = type(polynomial)(polynomial.__code__.replace(), {}), []
-    for n in [60, 61, *[62] * 7]:
+    for n in [60, 60, 60, 61, *[62] * 7]:
         npaccel.stats(reset=True)
         found = npaccel.evaluate(known(npaccel.asarray(x), npaccel.asarray(x) + 1.0, n))
         kernels.append(npaccel.stats()["kernels"])
         assert np.array_equal(found, polynomial(x, x + 1.0, n))
-    assert kernels[0] == kernels[-1] == 1 < kernels[1]
+    assert kernels[2] == kernels[-1] == 1 < min(kernels[0], kernels[3], kernels[4])
 
 
 @pytest.mark.usefixtures("eager")
