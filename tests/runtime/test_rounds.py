@@ -250,3 +250,24 @@ def test_their_numbers_make_few_programs() -> None:
         found = npaccel.evaluate(polynomial(npaccel.asarray(x), npaccel.asarray(x) + 1.0, n))
         assert np.array_equal(found, polynomial(x, x + 1.0, n))
     assert npaccel.stats()["plan_misses"] <= 24
+
+
+@pytest.mark.usefixtures("eager")
+def test_rounds_with_a_function_of_many_operations_run_alone() -> None:
+    x = np.linspace(0.0, 1.0, 200_000)
+
+    def waves(a, n):
+        for _ in range(n):
+            a = np.cos(a * a + 1.0625) - a * 0.5
+        return a
+
+    for n in (40, 57):
+        found = npaccel.evaluate(waves(npaccel.asarray(x), n))
+        np.testing.assert_allclose(found, waves(x, n), rtol=1e-9)
+    compiles = npaccel.stats()["compiles"]
+    npaccel.stats(reset=True)
+    found = npaccel.evaluate(waves(npaccel.asarray(x), 101))
+    np.testing.assert_allclose(found, waves(x, 101), rtol=1e-9)
+    counts = npaccel.stats()
+    assert counts["kernels"] >= 101 and counts["compiles"] == 0
+    assert compiles <= 4
