@@ -854,13 +854,13 @@ static bool writes_content(const step *s, npa_queue *q)
     return content;
 }
 
-/* A request that no kernel has: in blocks on all threads where it is a loop over elements, and NumPy's loop
- * there, too. Kinds raised; -1: no memory. */
+/* A request that no kernel has: in blocks on all threads where it is a loop over elements, as where nothing is
+ * compiled, so its bits are the same. Kinds raised; -1: no memory. */
 static int run_loop(npa_queue *q, int index, uint8_t *kinds)
 {
     const npa_request *r = (const npa_request *)(q->arena + q->at[index]);
     size_t buffers = (size_t)q->nbuffers + 1;
-    if (r->rule->kind != NPA_MAP || r->rule->own != NPA_UFUNC || r->rule->inexact) {
+    if (r->rule->kind != NPA_MAP || r->rule->own != NPA_UFUNC) {
         return npa_evaluate_request(q, index);
     }
     npa_group *g = malloc(sizeof *g);
