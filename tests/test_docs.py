@@ -118,7 +118,7 @@ def test_every_benchmark_is_listed_and_run() -> None:
         "loops",
         "meanwhile",
         "random_numbers",
-        "single_calls",
+        "functions",
         "special_functions",
         "weak_scaling",
         "whole",

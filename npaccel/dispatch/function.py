@@ -82,7 +82,7 @@ WRITERS = named(
 # small steps, which cost more to record than they win up to so many bytes of arrays; where more is
 # given, or something waits for it, what they call is recorded.
 WHOLE: dict[Function, tuple[str, int]] = {np.histogram: ("in small blocks", 0)}
-_STEPS = {  # by MiB, as measured by bench/single_calls.py
+_STEPS = {  # by MiB, as measured by bench/functions.py
     1: "nan_to_num",
     2: """append array_equal average column_stack concatenate cross dstack ediff1d fix hstack
     nanargmax nanargmin nanmax nanmean nanmin nansum pad repeat roll stack take_along_axis tile

@@ -1,0 +1,392 @@
+"""Functions of NumPy and SciPy in an `accelerate` block: is any of them slower than without?
+
+    python bench/functions.py --sizes 10000 --groups scatter,order
+    python bench/functions.py --only nanmax,tril --clock processor
+
+Each expression is called on plain arrays, by turns without and within a block, and its result is
+read; without a block in a context that has NumPy's memory. Times are what one waits, or with
+`--clock processor` those of the whole process, the quietest of several batches. `first` is
+NumPy's time over that of the first call in the block, `early` over that of the next three, before
+anything can be compiled, `steady` after a second of calls. What misses a target is shown: `first`
+from 0.8 on, `steady` from 0.97. Exit status 1: values differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextvars
+import json
+import os
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ["NPACCEL_CACHE_DIR"] = tempfile.mkdtemp()
+
+import numpy as np
+import scipy.special
+
+import npaccel
+
+BATCHES = 9
+BATCH_S = 2e-3
+ALL_BATCHES_S = 1.5  # of long calls there are fewer
+WARM_S = 2.0
+LEAST_WARM_S = 1.0  # what is new is NumPy's for a while
+TARGETS = {"first": 0.8, "steady": 0.97}  # of NumPy's speed
+CLOCKS = {"processor": time.process_time, "wall": time.perf_counter}
+
+# By groups; in a line `;` separates expressions, or what prepares a write (`w = `) from what is timed with it.
+EXPRESSIONS = {
+    "elementwise": """
+x + y; x * 2.0; x / y; x - 1; -x; abs(x); x**2; x**0.5; x**3; x % 3.0; x // 3.0; x > y; x == y; i + i
+i * 3; i // 3; i % 3; i & 7; i << 2; i > 3; f + f; f * f; z * z; abs(z); z.conj(); ~m; m & m9; np.sqrt(x)
+np.exp(x); np.log(x); np.sin(x); np.tanh(x); np.arctan2(x, y); np.hypot(x, y); np.power(x, y); np.floor(x)
+np.round(x, 2); np.sign(x); np.maximum(x, y); np.clip(x, .2, .8); np.isnan(x); np.isfinite(x)
+np.logical_and(m, m9); np.where(m, x, y); np.where(x > .5, x, 0.0); np.nan_to_num(x); np.exp2(f)
+np.sqrt(f); np.interp(x, grid, grid); np.interp(x * 9, few, few); np.isclose(x, y)
+np.polyval([1., 2., 3.], x); np.angle(z); np.real(z) + 0; np.imag(z) * 2; z.real**2 + z.imag**2
+np.select([m, m9], [x, y]); np.choose(m * 1, (x, y)); np.apply_along_axis(np.sum, 0, c3)
+np.heaviside(x, .5); np.fmod(x, y); np.cbrt(x); np.deg2rad(x); np.square(x); np.reciprocal(y); np.modf(x)
+np.frexp(x); np.divmod(x, y); np.ldexp(x, 2); np.lcm(i, 6); np.gcd(i, 6); np.invert(i)
+np.bitwise_count(i) if hasattr(np, "bitwise_count") else 0; np.packbits(m); np.take_along_axis(s, t2, 1)
+np.sinc(x); np.i0(x); np.logical_not(m); np.nextafter(x, y); np.signbit(x); np.copysign(x, y); np.rint(x)
+np.trunc(x); np.fix(x); np.float_power(x, 2); np.log1p(x); np.expm1(x); np.logaddexp(x, y)
+""",
+    "reductions": """
+x.sum(); x.mean(); x.var(); x.std(); x.min(); x.max(); x.argmin(); x.argmax(); x.prod(); np.ptp(x)
+i.sum(); f.sum(); m.sum(); m.any(); m.all(); s.sum(0); s.sum(1); s.mean(0); s.mean(1); s.var(0); s.std(1)
+s.min(0); s.max(1); s.argmax(0); s.argmin(1); s.any(0); np.average(x); np.trapezoid(x)
+((c3[:, None] - s3) ** 2).sum(-1); ((c3[:, None] - s3) ** 2).sum(-1).argmin(1); (b3 * b3[:, :1]).sum(-1)
+b3.sum(1); b3.max(1); (b3[..., None] * b3[:, None]).sum(-2); c3.sum(1); np.allclose(x, y)
+np.array_equal(x, x); np.add.reduce(x); np.bitwise_or.reduce(i); np.fmax(x, y)
+""",
+    "scans": """
+np.cumsum(x); np.cumprod(x); s.cumsum(0); s.cumsum(1); np.diff(x); np.diff(s, axis=0); np.gradient(x)
+np.ediff1d(x); np.unwrap(x); np.minimum.accumulate(x)
+""",
+    "nan": """
+np.nansum(x); np.nanmean(x); np.nanstd(x); np.nanvar(x); np.nanmax(x); np.nanmin(x); np.nanargmax(x)
+np.nanmedian(x); np.nanmean(s, axis=0); np.nanprod(x); np.nancumsum(x); np.nanmedian(s, axis=1)
+np.nanmax(q); np.nanmin(q); np.nanmax(s, axis=0); np.nanmin(s, axis=1); np.nansum(q); np.nanmean(q)
+np.nanstd(q); np.nanargmin(q); np.nanpercentile(q, 30); np.nanmean(fq); np.nanmax(fq); np.nanmax(q + y)
+""",
+    "masks": """
+np.count_nonzero(m); x[x <= .5].sum(); x[m].mean(); (x[m] * y[m]).sum(); x[m].size; x[m]; x[m9]; x[~m]
+s[m2]; s[:, col]; s[row]; i[m]; f[m]; z[m]; x[j]; i[j]; s[a2, b2]; x.take(j); np.compress(m, x)
+np.nonzero(m); np.flatnonzero(m); np.argwhere(m); np.nonzero(m2); np.flatnonzero(i); np.where(m)
+np.piecewise(x, [m], [1.0]); s[m2].mean(); x[(x > .2) & (y < .7)]; np.extract(m, x); np.argwhere(m2)
+x[x > .99]; i[i > 500]; (x > .5).sum()
+w = x.copy(); w[m] = 0.0
+w = x.copy(); w[m] = v
+w = x.copy(); w[m9] = v9
+w = x.copy(); w[w > .5] *= 2
+w = x.copy(); w[w > .5] = 0.0
+w = x.copy(); w[m] = np.sqrt(w[m]) * y[m]
+w = s.copy(); w[m2] = 1
+w = z.copy(); w[m] = z[m]
+w = x.copy(); w[m] = w[m] * 2
+""",
+    "scatter": """
+np.digitize(x, grid); np.bincount(i); np.bincount(i, x); np.bincount(j, x); np.histogram(x)
+np.histogram(x, 50, (.2, .9)); np.histogram2d(x, y, 20); np.add.reduceat(x, few * 10)
+np.add.reduceat(x, [0, 5]); np.bincount(i, minlength=2000); np.histogram(x, 1000); np.histogram(i, 50)
+np.histogram(x, grid); np.histogram2d(x, y, 20, [[0, 1], [0, 1]]); np.digitize(x, few / 1000)
+np.add.reduceat(i, few * 10); np.maximum.reduceat(x, few * 10); np.add.reduceat(s, [0, 3, 7], axis=1)
+np.bincount(i[m]); np.histogramdd(c3, 5)
+w = x.copy(); w[j] = y
+w = s.copy(); w[a2, b2] = 1.0
+w = x.copy(); w[j] += y
+w = x.copy(); np.add.at(w, j, 1.0)
+w = x.copy(); np.add.at(w, j, y)
+w = x.copy(); np.maximum.at(w, j, y)
+w = x.copy(); np.add(w, y, out=w, where=m)
+w = s.copy(); np.put_along_axis(w, t2, 1.0, 1)
+w = c3.copy(); np.add.at(w, j3, c3)
+w = x.copy(); np.putmask(w, m, 0)
+w = x.copy(); np.place(w, m, v)
+w = x.copy(); np.copyto(w, y, where=m)
+w = x.copy(); np.put(w, j, 1.0)
+w = i.copy(); np.add.at(w, j, 1)
+w = x.copy(); np.subtract.at(w, j, y)
+w = x.copy(); w[j] = 0.0
+w = i.copy(); w[j] = i
+w = s.copy(); w[row] = s[row]
+w = x.copy(); np.put(w, j, y)
+w = x.copy(); np.place(w, m, [1., 2., 3.])
+w = x.copy(); np.copyto(w, 0, where=m)
+w = x.copy(); np.putmask(w, m, y)
+""",
+    "rearranging": """
+np.tril(s); np.triu(s); np.diag(d); np.trace(s); np.vander(d, 5); np.kron(s, np.eye(2)); np.tril(s).sum(1)
+np.concatenate((x, y)); np.stack((x, y)); np.stack((x, y), -1); np.vstack((x, y)); np.column_stack((x, y))
+np.hstack((x, y)); np.tile(d, 9); np.tile(d, e); np.tile(s, (2, 2)); np.tile(d, (e, 1)) * s
+np.repeat(x, 2); np.repeat(d, e); np.repeat(d[:, None], e, axis=1) * s; np.pad(x, 3)
+np.pad(s, 1, mode="edge"); np.pad(s, 1, mode="wrap")[2:, 1:-1] + s; np.stack((x, y), -1).sum()
+np.roll(x, 3); np.roll(s, 1, axis=1); s - np.roll(s, 1, axis=0) - np.roll(s, -1, axis=1); np.flip(x) + 0
+np.rot90(s) + 0; np.pad(s, 1); np.append(x, y); np.insert(x, 2, 1.0); np.delete(x, 3)
+np.split(x, 4)[1] + 1; np.block([[s, s]]); np.moveaxis(s, 0, 1) * 2; np.swapaxes(s, 0, 1) * 2
+np.roll(s, (1, 2), (0, 1)); np.tril(s, -1); np.triu(s) + s; np.diag(s); np.flipud(s) * 2
+np.concatenate((s, s), 1); np.dstack((s, s)); np.repeat(x, few_times); np.resize(x, n + 7)
+np.pad(x, 3, mode='reflect'); np.tile(x, 2) + 1
+w = x.copy(); np.fill_diagonal(w[: e * e].reshape(e, e), 1)
+""",
+    "order": """
+np.median(x); np.percentile(x, 30); np.quantile(x, .3); np.interp(np.sort(x), grid, grid); np.unique(i)
+np.isin(i, few); np.in1d(i, few) if hasattr(np, "in1d") else 0; np.searchsorted(grid, x)
+np.lexsort((x, y)); np.argsort(x); np.sort(x); np.partition(x, 5); np.argsort(s, axis=1)
+np.sort(s, axis=1); np.partition(s, 5, axis=1); np.argpartition(s, 5, axis=1); np.median(s, axis=1)
+np.setdiff1d(i, few); np.intersect1d(i, few); np.union1d(i, few); np.argpartition(x, 5); np.argsort(i)
+np.sort(i); np.sort(f); np.argsort(i, kind='stable'); np.unique(i, return_counts=True)
+np.unique(i, return_inverse=True); np.median(s, axis=0); np.quantile(s, .3, axis=1)
+np.percentile(x, [5, 50, 95]); np.sort(s, axis=0); np.partition(x, n // 2); np.searchsorted(np.sort(x), y)
+np.isin(i, i[:50]); np.unique(x)
+w = x.copy(); w.sort()
+""",
+    "products": """
+s3 @ b3 @ s3.T; np.outer(d, d); np.kron(d[:9], d); x @ y; np.dot(x, y); np.vdot(x, y); s @ d
+np.einsum("ij,j->i", s, d); np.inner(x, y); np.tensordot(s, d, 1); np.linalg.norm(x)
+np.linalg.norm(s, axis=1); np.cross(c3, c3); np.corrcoef(c3.T); np.cov(c3.T); np.convolve(x, k5)
+np.convolve(x, d[:30]); np.correlate(x, k5); b3 @ b3; s3 @ b3; b3 @ s3.T; np.vecdot(c3, c3)
+np.linalg.inv(b3); np.linalg.det(b3); np.linalg.solve(b3, b3); np.linalg.cholesky(s3 @ s3.T + b3 * 0)
+np.linalg.eigvalsh(b3); np.linalg.svd(b3); np.add.outer(d, d); np.einsum("i,i", x, y); f @ f; i @ i
+np.dot(s, s[:, :50]); s.T @ d; np.einsum('ij,ij->i', s, s); np.einsum('ij,ij', s, s)
+np.matvec(b3, c3[: len(b3)]) if hasattr(np, 'matvec') else 0; i2 @ i2; m2[:100] @ m2[:, :100]
+np.inner(c3, c3[:5]); np.linalg.det(s[:60, :60]); np.matmul(b3, b3) + 1; np.trace(s); (x * 2) @ (y + 1)
+""",
+    "fft": """
+np.fft.fft(s); np.fft.rfft(x); np.fft.ifft(z); np.fft.fft2(s[:200, :200]); np.fft.irfft(z)
+np.fft.fftshift(x); np.fft.rfft(s, axis=0); np.fft.fftfreq(n)
+""",
+    "random": """
+g(1).random(n); g(1).uniform(2, 3, n); g(1).normal(0, 2, n); g(1).exponential(2, n)
+g(1).lognormal(0, 1, n); g(1).integers(0, 10, n); g(1).choice(9, n); g(1).poisson(3, n)
+g(1).poisson(30, n); g(1).binomial(20, .3, n); g(1).gamma(2, 1, n); g(1).permutation(n)
+g(1).shuffle(x.copy()); g(1).bytes(n); g(1).standard_normal(n); g(1).random(n, 'f4')
+g(1).integers(0, 256, n); g(1).integers(0, 1000, n, 'i4'); g(1).choice(x, 100); g(1).permutation(x)
+g(1).beta(2, 3, n); g(1).standard_exponential(n); r(1).rand(n); r(1).randn(n); r(1).randint(0, 10, n)
+r(1).permutation(n); g(1).permuted(x); g(1).multivariate_normal([0, 0], [[1, 0], [0, 1]], n // 2)
+""",
+    "creation": """
+np.eye(e); np.identity(e); np.tri(e); np.zeros(n); np.ones(n); np.full(n, 2.0); np.arange(n)
+np.arange(n * 1.0); np.linspace(0, 1, n); np.empty(n).shape; np.zeros_like(x); np.ones_like(x)
+np.meshgrid(d, d); np.indices((e, e)); np.mgrid[0:e, 0:e]; np.logspace(0, 1, n)
+np.fromfunction(lambda p, q: p + q, (e, e)); np.geomspace(1, 2, n); np.hanning(n)
+""",
+    "copies": """
+x.astype("f4"); f.astype("f8"); x.astype("i8"); i.astype("f8"); x.copy(); s.T.copy()
+np.ascontiguousarray(s.T); x.tolist()[:1] if n < 5000 else 0; x[::2] + 1; x[::2] * x[1::2]; s[:, ::2] + 1
+s.T + 1; s.T + s.T; x[::-1] * 2; c3[:, 0] * 2; c3[:, 0] + c3[:, 1]; c3 / c3.sum(1)[:, None]
+s[1:, 1:] - s[:-1, :-1]
+w = x.copy(); w[::2] = 1
+w = x.copy(); w += y
+w = x.copy(); w[1:] -= w[:-1]
+w = s.copy(); w[:, 0] = 3
+w = x.copy(); w.fill(2)
+w = x.copy(); np.add(w, y, out=w)
+""",
+    "special": """
+sp.erf(x); sp.erfc(x); sp.expit(x); sp.logit(x * .9); sp.xlogy(x, y); sp.xlog1py(x, y); sp.gammaln(x)
+sp.ndtr(x); sp.ndtri(x * .9); sp.log_ndtr(x); sp.j0(x); sp.j1(x); sp.gamma(x); sp.softmax(s, axis=1)
+sp.logsumexp(s, axis=1); sp.i0(x); sp.betainc(2., 3., x * .9); sp.erf(f)
+""",
+}  # fmt: skip
+
+
+def expressions(groups: list[str], parts: list[str]) -> list[str]:
+    """Each on its own: those of these groups, or of all, that have one of the parts."""
+    found = []
+    for name, text in EXPRESSIONS.items():
+        for line in text.strip().splitlines() if name in (groups or EXPRESSIONS) else ():
+            found += [line] if line.startswith("w =") else line.split("; ")
+    return [text for text in found if any(part in text for part in parts)]
+
+
+def operands(n: int) -> dict[str, Any]:
+    """What the expressions name; arrays of about n elements but for a few."""
+    rng = np.random.default_rng(0)
+    x, y = rng.random(n) + 0.01, rng.random(n) + 0.01
+    e = int(n**0.5)
+    s = np.ascontiguousarray(x[: e * e].reshape(e, e))
+    m, m9 = rng.random(n) < 0.5, rng.random(n) < 0.9
+    i = rng.integers(0, 1000, n)
+    q = np.where(rng.random(n) < 0.1, np.nan, x)
+    k = min(e, 200)
+    return {
+        "n": n,
+        "g": np.random.default_rng,
+        "r": np.random.RandomState,
+        "sp": scipy.special,
+        "e": e,
+        "x": x,
+        "y": y,
+        "f": x.astype("f4"),
+        "q": q,
+        "fq": q.astype("f4"),
+        "i": i,
+        "i2": np.ascontiguousarray(i[: k * k].reshape(k, k)),
+        "few_times": rng.integers(0, 3, n),
+        "j": rng.integers(0, n, n),
+        "j3": rng.integers(0, n // 3, n // 3),
+        "z": x + 1j * y,
+        "m": m,
+        "m9": m9,
+        "m2": np.ascontiguousarray(m[: e * e].reshape(e, e)),
+        "s": s,
+        "d": np.ascontiguousarray(s[0]),
+        "v": x[m].copy(),
+        "v9": x[m9].copy(),
+        "row": rng.integers(0, e, e),
+        "col": rng.random(e) < 0.5,
+        "a2": rng.integers(0, e, n),
+        "b2": rng.integers(0, e, n),
+        "t2": np.argsort(s, axis=1),
+        "grid": np.linspace(0, 1, 100),
+        "few": np.arange(0, 1000, 17),
+        "k5": np.ones(5) / 5,
+        "c3": np.ascontiguousarray(x[: n // 3 * 3].reshape(-1, 3)),
+        "b3": x[: min(n, 10**6) // 9 * 9].reshape(-1, 3, 3) + 2 * np.eye(3),
+        "s3": x[:9].reshape(3, 3) + np.eye(3),
+    }
+
+
+def compiled(text: str, names: dict[str, Any]) -> Callable[[], Any]:
+    """The expression as a function of no arguments."""
+    *before, last = text.split("; ") if text.startswith("w =") else (text,)
+    back = "w" if before else last
+    body = "".join(f"    {line}\n" for line in [*before, *([last] if before else [])])
+    space = {"np": np, **names}
+    exec(f"def call():\n{body}    return {back}", space)
+    function: Callable[[], Any] = space["call"]
+    return function
+
+
+def read(result: Any) -> Any:
+    """A result whose values are there."""
+    if type(result) is npaccel.Array:
+        npaccel.evaluate(result)
+    elif isinstance(result, tuple | list):
+        for item in result:
+            read(item)
+    return result
+
+
+def batch(call: Callable[[], Any], times: int, clock: Callable[[], float]) -> float:
+    """Seconds of one call, in a batch of them."""
+    begin = clock()
+    for _ in range(times):
+        read(call())
+    return (clock() - begin) / times
+
+
+def alone(call: Callable[[], Any], times: int, clock: Callable[[], float]) -> float:
+    """The same without npaccel, in NumPy's memory."""
+    return contextvars.Context().run(batch, call, times, clock)
+
+
+def same(expected: Any, found: Any) -> bool:
+    """Equal, but for roundings of sums and functions."""
+    if isinstance(expected, tuple | list):
+        return len(expected) == len(found) and all(map(same, expected, found))
+    a, b = np.asarray(expected), np.asarray(found)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype.kind not in "fc":
+        return bool(np.array_equal(a, b))
+    return bool(np.allclose(a, b, rtol=1e3 * np.finfo(a.dtype).eps, atol=1e-9, equal_nan=True))
+
+
+def settle(call: Callable[[], Any]) -> None:
+    """Call until no more of it runs with NumPy's loops than before, or for a while."""
+    begin = time.perf_counter()
+    calm = 0
+    while time.perf_counter() < begin + (LEAST_WARM_S if calm >= 4 else WARM_S):
+        before = npaccel.stats()
+        for _ in range(4):
+            read(call())
+        after = npaccel.stats()
+        calm = calm + 1 if after["tier0_runs"] == before["tier0_runs"] else 0
+
+
+def measure(text: str, names: dict[str, Any], clock: Callable[[], float]) -> dict[str, Any]:
+    """One row."""
+    call = compiled(text, names)
+    expected = call()
+    single = [alone(call, 1, clock) for _ in range(3)]
+    once = min(single)
+    times = max(1, min(1000, int(BATCH_S / max(once, 1e-7))))
+    batches = max(3, min(BATCHES, int(ALL_BATCHES_S / (once * times))))
+    with npaccel.accelerate():
+        first = batch(call, 1, clock)
+        early = [batch(call, 1, clock) for _ in range(3)]
+        settle(call)
+        right = same(expected, read(call()))
+    plain: list[float] = []
+    ours: list[float] = []
+    for _ in range(batches):
+        plain.append(alone(call, times, clock))
+        with npaccel.accelerate():
+            ours.append(batch(call, times, clock))
+    numpys = min(plain)
+    once = statistics.median(single + [alone(call, 1, clock) for _ in range(batches // 2)])
+    return {
+        "call": text,
+        "numpy_us": numpys * 1e6,
+        "npaccel_us": min(ours) * 1e6,
+        "first": once / first,
+        "early": once / sorted(early)[1],
+        "steady": numpys / min(ours),
+        "right": right,
+    }
+
+
+def missed(row: dict[str, Any]) -> bool:
+    return not row["right"] or any(row[key] < least for key, least in TARGETS.items())
+
+
+def told(row: dict[str, Any]) -> str:
+    return (
+        f"{row['n']:8} {row['numpy_us']:9.1f} us  first {row['first']:5.2f}"
+        f"  early {row['early']:5.2f}  steady {row['steady']:5.2f}"
+        f"  {'' if row['right'] else 'WRONG '}{row['call']}"
+    )
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="functions in an accelerate() block")
+    parser.add_argument("--sizes", default="10000,1000000,10000000")
+    parser.add_argument("--groups", default="", help=", ".join(EXPRESSIONS))
+    parser.add_argument("--only", default="", help="parts of expressions")
+    parser.add_argument("--all", action="store_true", help="show the others, too")
+    parser.add_argument("--json", type=Path, help="write all rows")
+    parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
+    warnings.simplefilter("ignore")
+    chosen = expressions(list(filter(None, options.groups.split(","))), options.only.split(","))
+    rows = []
+    for n in map(int, options.sizes.split(",")):
+        names = operands(n)
+        for text in chosen:
+            rows.append(measure(text, names, CLOCKS[options.clock]) | {"n": n})
+            if options.all or missed(rows[-1]):
+                print(told(rows[-1]), flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(rows))
+    for key, least in TARGETS.items():
+        found = [row[key] for row in rows]
+        below = sum(each < least for each in found)
+        print(f"{key}: median {statistics.median(found):.2f}, {below} of {len(rows)} below {least}")
+    return int(not all(row["right"] for row in rows))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
