@@ -42,7 +42,7 @@ SLOW = (
     (("f4", "f8"), ("logical_and", "logical_or", "logical_xor", "logical_not", "copysign")),
     (("f4", "f8"), ("heaviside", "maximum", "minimum", "fmax", "fmin")),
     (("i4",), ("floor_divide", "fmod", "remainder")),
-    (COMPLEX, ("divide",)),
+    (COMPLEX, ("divide", "negative")),
 )
 WHOLE, LOW = tuple(float(n) for n in range(1, 9)), (0.0, -1.0)
 

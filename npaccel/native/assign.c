@@ -146,6 +146,11 @@ static int assign_picked(PyArrayObject *target, PyObject *key, PyObject *value)
     if (v != NULL && npa_touch(target, true) == 0) {
         x = npa_exact_view(target);
     }
+    int done = x != NULL ? npa_scatter((PyArrayObject *)x, indices, v) : 0;
+    if (done != 0) {
+        Py_DECREF(indices), Py_XDECREF(v), Py_XDECREF(x);
+        return done;
+    }
     double start = npa_seconds();
     int before = npa_now(NPA_IN_NUMPY);
     npa_suspended++;
@@ -262,6 +267,7 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
     bool due = npa_look_due();
     npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
     int status = x == NULL ? -1 : kind == 0 ? put_masked((PyArrayObject *)x, key, v) : 0;
+    status = status == 0 && kind == 0 ? npa_scatter((PyArrayObject *)x, key, v) : status;
     status = status == 0 ? npa_numpy.mapping.mp_ass_subscript(x, key, v) : status < 0 ? -1 : 0;
     if (due) {
         size_t bytes = kind == 1 && status == 0 ? npa_view_bytes(self, key) : SIZE_MAX;

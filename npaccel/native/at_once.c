@@ -55,7 +55,7 @@ static size_t most_folded(const char *name, PyArrayObject *a)
     }
     if (strcmp(name, "maximum") == 0 || strcmp(name, "minimum") == 0 ||
         strcmp(name, "fmax") == 0 || strcmp(name, "fmin") == 0) {
-        return PyTypeNum_ISCOMPLEX(type) || type == NPY_HALF ? 0 : 4 * MiB;
+        return PyTypeNum_ISCOMPLEX(type) || type == NPY_HALF ? 0 : 12 * MiB;
     }
     if (strcmp(name, "logical_or") == 0 || strcmp(name, "logical_and") == 0) {
         return type == NPY_BOOL ? SIZE_MAX : 0; /* it stops where the answer is known */

@@ -143,6 +143,25 @@ WIDE static int64_t put(char *to, const char **from, const char *end, const char
     return i;
 }
 
+bool npa_keeps_fast(void) { return is_there(); }
+
+WIDE static int64_t keep(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to, int64_t *which)
+{
+    enum { LANES = VECTOR / 8 };
+    __m512i first = _mm512_set1_epi64(low), extent = _mm512_set1_epi64(high - low);
+    __m512i number = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), next = _mm512_set1_epi64(LANES);
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i += LANES, number = _mm512_add_epi64(number, next)) {
+        __mmask8 there = (__mmask8)(n - i < LANES ? (1u << (n - i)) - 1 : 0xff);
+        __m512i place = _mm512_maskz_loadu_epi64(there, places + i);
+        unsigned in = _mm512_mask_cmplt_epu64_mask(there, _mm512_sub_epi64(place, first), extent);
+        _mm512_storeu_si512(to + kept, _mm512_maskz_compress_epi64((__mmask8)in, place));
+        _mm512_storeu_si512(which + kept, _mm512_maskz_compress_epi64((__mmask8)in, number));
+        kept += __builtin_popcount(in);
+    }
+    return kept;
+}
+
 /* Elements of one and two bytes; newer processors have these. */
 #define NARROW __attribute__((target("avx512f,avx512bw,avx512vbmi2,popcnt")))
 
@@ -193,6 +212,12 @@ NARROW static int64_t put_narrow(char *to, const char **from, const char *end, c
 #else
 static bool is_there(void) { return false; }
 static bool is_there_for_narrow(void) { return false; }
+bool npa_keeps_fast(void) { return false; }
+static int64_t keep(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to, int64_t *which)
+{
+    (void)places, (void)n, (void)low, (void)high, (void)to, (void)which;
+    return 0;
+}
 #define pick_narrow pick
 #define put_narrow put
 static int64_t pick(char **to, const char *end, const char *from, const char *mask, int64_t n, int64_t size)
@@ -223,4 +248,17 @@ int64_t npa_expand(char *to, const char **from, const char *end, const char *mas
     case 4: case 8: case 16: return is_there() ? put(to, from, end, mask, n, (int64_t)size) : 0;
     default: return 0;
     }
+}
+
+int64_t npa_keep_between(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to, int64_t *which)
+{
+    if (is_there()) {
+        return keep(places, n, low, high, to, which);
+    }
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i++) {
+        to[kept] = places[i], which[kept] = i;
+        kept += places[i] >= low && places[i] < high;
+    }
+    return kept;
 }

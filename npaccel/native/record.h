@@ -437,6 +437,11 @@ void npa_pick_into(char *to, const char *from, const char *mask, int64_t n, size
 
 /* compress.c: elements that are in from there to *to, which moves on, or from *from to there, up to `end` or until few
  * places are left. How many places that was. */
+/* Of n places those in [low, high), and which of them they are; where fast, without a branch. What is written has
+ * room for NPA_KEPT_ROOM more. */
+enum { NPA_KEPT_ROOM = 8 };
+bool npa_keeps_fast(void);
+int64_t npa_keep_between(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to, int64_t *which);
 int64_t npa_compress(char **to, const char *end, const char *from, const char *mask, int64_t n, size_t size);
 int64_t npa_expand(char *to, const char **from, const char *end, const char *mask, int64_t n, size_t size);
 
@@ -667,8 +672,11 @@ PyObject *npa_landed_py(PyObject *module, PyObject *array);
 PyObject *npa_issue_py(PyObject *module, PyObject *nothing);
 PyObject *npa_flights_end_py(PyObject *module, PyObject *cancel);
 
+/* scatter.c: target[key] = value, by integers: 1 done, 0 NumPy should do it, -1 error. */
+int npa_scatter(PyArrayObject *target, PyObject *key, PyObject *value);
+
 /* opened.c: arrays that are read and written at once, by all threads. What lies hidden stays so. */
-enum { NPA_MOST_OPENED = 4 };
+enum { NPA_MOST_OPENED = 6 };
 typedef struct {
     char *at[NPA_MOST_OPENED]; /* their first elements */
     bool locked;
@@ -762,6 +770,8 @@ int npa_issue_warnings(void); /* 0, or -1 with an exception */
 bool npa_may_warn(bool without_scope);
 int npa_give_scope(PyObject *scope); /* to all that has none */
 /* at.c: u.at(*args), of three, where that is the common case. False: NumPy's to do, nothing was written. */
+/* scatter.c: ufunc.at of elements; as npa_scatter. */
+int npa_at_elements(PyUFuncObject *u, PyObject *const *args);
 bool npa_at_rows(PyUFuncObject *u, npa_exactness how, PyObject *const *args);
 /* products.c: matrices whose extents are no more than that. extents: rows, terms, columns; else as a ufunc's loop. */
 enum { NPA_SMALL_MATRIX = 6 };
@@ -771,9 +781,10 @@ void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp 
 /* rows.c: a generalised ufunc on many rows. NULL, perhaps with an error: NumPy's to do. */
 PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_rows_forget(PyObject *module, PyObject *nothing); /* how long they took; for tests */
-/* search.c, draws.c, sort.c, parts.c, bins.c, pick.c, correlate.c: what NumPy's function or method gives. NULL,
+/* search.c, draws.c, sort.c, parts.c, bins.c, pick.c, correlate.c, scatter.c: what NumPy's function or method gives. NULL,
  * perhaps with an error: its own to do. */
 typedef PyObject *npa_own(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+npa_own npa_put_flat;
 npa_own npa_interp, npa_search, npa_draws, npa_sort, npa_bincount, npa_nonzero, npa_where, npa_correlate,
     npa_correlate2;
 npa_own npa_sort_parts, npa_argsort_parts, npa_partition_parts, npa_argpartition_parts; /* what: NumPy's function */

@@ -234,6 +234,17 @@ bool npa_run_quietly(const npa_way *w, const npa_space *s)
     return !npa_seen_errors();
 }
 
+int npa_tell_errors(PyUFuncObject *u, int flags)
+{
+    int told = (flags & FE_DIVBYZERO ? NPY_FPE_DIVIDEBYZERO : 0) | (flags & FE_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
+               (flags & FE_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0) | (flags & FE_INVALID ? NPY_FPE_INVALID : 0);
+    if (told == 0) {
+        return 0;
+    }
+    feclearexcept(FE_ALL_EXCEPT);
+    return PyUFunc_GiveFloatingpointErrors(u->name, told) < 0 ? -1 : 0;
+}
+
 /* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it. 0 or -1 */
 static int call(const npa_way *w, const npa_space *s)
 {
@@ -252,15 +263,7 @@ static int call(const npa_way *w, const npa_space *s)
     if (PyErr_Occurred()) {
         return -1;
     }
-    if (flags == 0) {
-        return 0;
-    }
-    feclearexcept(FE_ALL_EXCEPT);
-    return PyUFunc_GiveFloatingpointErrors(
-        w->ufunc->name, (flags & FE_DIVBYZERO ? NPY_FPE_DIVIDEBYZERO : 0) |
-                        (flags & FE_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
-                        (flags & FE_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0) |
-                        (flags & FE_INVALID ? NPY_FPE_INVALID : 0)) < 0 ? -1 : 0;
+    return npa_tell_errors(w->ufunc, flags);
 }
 
 bool npa_small_type(PyArray_Descr *descr)

@@ -44,6 +44,8 @@ bool npa_take_scalar(PyObject *o, int type, void *to); /* a scalar's value in th
 void npa_clear_errors(void); /* the processor's flags */
 /* Whether there were errors since that NumPy might tell; perhaps with an exception. The flags are cleared. */
 bool npa_seen_errors(void);
+/* Of the processor's flags what NumPy tells of that ufunc, by the errstate. 0 or -1 */
+int npa_tell_errors(PyUFuncObject *u, int flags);
 bool npa_run_quietly(const npa_way *w, const npa_space *s); /* false: there were errors */
 
 static inline bool npa_is_plain(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }

@@ -144,7 +144,7 @@ def test_what_meets_the_array_again_is_recorded() -> None:
 
 @pytest.mark.pending
 def test_what_is_large_is_recorded() -> None:
-    x = square(32 * N)
+    x = square(40 * N)
     with npaccel.accelerate():
         for name in ("sum", "max", "sums of rows", "var", "nanmean", "concatenate"):
             before = npaccel.stats()["requests"]
