@@ -41,46 +41,61 @@ LEAST_WARM_S = 1.0  # what is new is NumPy's for a while
 TARGETS = {"first": 0.8, "steady": 0.97}  # of NumPy's speed
 CLOCKS = {"processor": time.process_time, "wall": time.perf_counter}
 
-# By groups; in a line `;` separates expressions, or what prepares a write (`w = `) from what is timed with it.
+# By groups
+in a line `;` separates expressions, or what prepares a write (`w = `) from what is timed with it.
 EXPRESSIONS = {
     "elementwise": """
-x + y; x * 2.0; x / y; x - 1; -x; abs(x); x**2; x**0.5; x**3; x % 3.0; x // 3.0; x > y; x == y; i + i
-i * 3; i // 3; i % 3; i & 7; i << 2; i > 3; f + f; f * f; z * z; abs(z); z.conj(); ~m; m & m9; np.sqrt(x)
-np.exp(x); np.log(x); np.sin(x); np.tanh(x); np.arctan2(x, y); np.hypot(x, y); np.power(x, y); np.floor(x)
+x + y; x * 2.0; x / y; x - 1; -x; abs(x); x**2; x**0.5; x**3; x % 3.0; x // 3.0; x > y; x == y
+i + i
+i * 3; i // 3; i % 3; i & 7; i << 2; i > 3; f + f; f * f; z * z; abs(z); z.conj(); ~m; m & m9
+np.sqrt(x)
+np.exp(x); np.log(x); np.sin(x); np.tanh(x); np.arctan2(x, y); np.hypot(x, y); np.power(x, y)
+np.floor(x)
 np.round(x, 2); np.sign(x); np.maximum(x, y); np.clip(x, .2, .8); np.isnan(x); np.isfinite(x)
 np.logical_and(m, m9); np.where(m, x, y); np.where(x > .5, x, 0.0); np.nan_to_num(x); np.exp2(f)
 np.sqrt(f); np.interp(x, grid, grid); np.interp(x * 9, few, few); np.isclose(x, y)
 np.polyval([1., 2., 3.], x); np.angle(z); np.real(z) + 0; np.imag(z) * 2; z.real**2 + z.imag**2
 np.select([m, m9], [x, y]); np.choose(m * 1, (x, y)); np.apply_along_axis(np.sum, 0, c3)
-np.heaviside(x, .5); np.fmod(x, y); np.cbrt(x); np.deg2rad(x); np.square(x); np.reciprocal(y); np.modf(x)
+np.heaviside(x, .5); np.fmod(x, y); np.cbrt(x); np.deg2rad(x); np.square(x); np.reciprocal(y)
+np.modf(x)
 np.frexp(x); np.divmod(x, y); np.ldexp(x, 2); np.lcm(i, 6); np.gcd(i, 6); np.invert(i)
-np.bitwise_count(i) if hasattr(np, "bitwise_count") else 0; np.packbits(m); np.take_along_axis(s, t2, 1)
-np.sinc(x); np.i0(x); np.logical_not(m); np.nextafter(x, y); np.signbit(x); np.copysign(x, y); np.rint(x)
+np.bitwise_count(i) if hasattr(np, "bitwise_count") else 0; np.packbits(m)
+np.take_along_axis(s, t2, 1)
+np.sinc(x); np.i0(x); np.logical_not(m); np.nextafter(x, y); np.signbit(x); np.copysign(x, y)
+np.rint(x)
 np.trunc(x); np.fix(x); np.float_power(x, 2); np.log1p(x); np.expm1(x); np.logaddexp(x, y)
 """,
     "reductions": """
 x.sum(); x.mean(); x.var(); x.std(); x.min(); x.max(); x.argmin(); x.argmax(); x.prod(); np.ptp(x)
-i.sum(); f.sum(); m.sum(); m.any(); m.all(); s.sum(0); s.sum(1); s.mean(0); s.mean(1); s.var(0); s.std(1)
+i.sum(); f.sum(); m.sum(); m.any(); m.all(); s.sum(0); s.sum(1); s.mean(0); s.mean(1); s.var(0)
+s.std(1)
 s.min(0); s.max(1); s.argmax(0); s.argmin(1); s.any(0); np.average(x); np.trapezoid(x)
-((c3[:, None] - s3) ** 2).sum(-1); ((c3[:, None] - s3) ** 2).sum(-1).argmin(1); (b3 * b3[:, :1]).sum(-1)
+((c3[:, None] - s3) ** 2).sum(-1); ((c3[:, None] - s3) ** 2).sum(-1).argmin(1)
+(b3 * b3[:, :1]).sum(-1)
 b3.sum(1); b3.max(1); (b3[..., None] * b3[:, None]).sum(-2); c3.sum(1); np.allclose(x, y)
 np.array_equal(x, x); np.add.reduce(x); np.bitwise_or.reduce(i); np.fmax(x, y)
 """,
     "scans": """
-np.cumsum(x); np.cumprod(x); s.cumsum(0); s.cumsum(1); np.diff(x); np.diff(s, axis=0); np.gradient(x)
+np.cumsum(x); np.cumprod(x); s.cumsum(0); s.cumsum(1); np.diff(x); np.diff(s, axis=0)
+np.gradient(x)
 np.ediff1d(x); np.unwrap(x); np.minimum.accumulate(x)
 """,
     "nan": """
-np.nansum(x); np.nanmean(x); np.nanstd(x); np.nanvar(x); np.nanmax(x); np.nanmin(x); np.nanargmax(x)
+np.nansum(x); np.nanmean(x); np.nanstd(x); np.nanvar(x); np.nanmax(x); np.nanmin(x)
+np.nanargmax(x)
 np.nanmedian(x); np.nanmean(s, axis=0); np.nanprod(x); np.nancumsum(x); np.nanmedian(s, axis=1)
-np.nanmax(q); np.nanmin(q); np.nanmax(s, axis=0); np.nanmin(s, axis=1); np.nansum(q); np.nanmean(q)
-np.nanstd(q); np.nanargmin(q); np.nanpercentile(q, 30); np.nanmean(fq); np.nanmax(fq); np.nanmax(q + y)
+np.nanmax(q); np.nanmin(q); np.nanmax(s, axis=0); np.nanmin(s, axis=1); np.nansum(q)
+np.nanmean(q)
+np.nanstd(q); np.nanargmin(q); np.nanpercentile(q, 30); np.nanmean(fq); np.nanmax(fq)
+np.nanmax(q + y)
 """,
     "masks": """
-np.count_nonzero(m); x[x <= .5].sum(); x[m].mean(); (x[m] * y[m]).sum(); x[m].size; x[m]; x[m9]; x[~m]
+np.count_nonzero(m); x[x <= .5].sum(); x[m].mean(); (x[m] * y[m]).sum(); x[m].size; x[m]; x[m9]
+x[~m]
 s[m2]; s[:, col]; s[row]; i[m]; f[m]; z[m]; x[j]; i[j]; s[a2, b2]; x.take(j); np.compress(m, x)
 np.nonzero(m); np.flatnonzero(m); np.argwhere(m); np.nonzero(m2); np.flatnonzero(i); np.where(m)
-np.piecewise(x, [m], [1.0]); s[m2].mean(); x[(x > .2) & (y < .7)]; np.extract(m, x); np.argwhere(m2)
+np.piecewise(x, [m], [1.0]); s[m2].mean(); x[(x > .2) & (y < .7)]; np.extract(m, x)
+np.argwhere(m2)
 x[x > .99]; i[i > 500]; (x > .5).sum()
 w = x.copy(); w[m] = 0.0
 w = x.copy(); w[m] = v
@@ -95,9 +110,11 @@ w = x.copy(); w[m] = w[m] * 2
     "scatter": """
 np.digitize(x, grid); np.bincount(i); np.bincount(i, x); np.bincount(j, x); np.histogram(x)
 np.histogram(x, 50, (.2, .9)); np.histogram2d(x, y, 20); np.add.reduceat(x, few * 10)
-np.add.reduceat(x, [0, 5]); np.bincount(i, minlength=2000); np.histogram(x, 1000); np.histogram(i, 50)
+np.add.reduceat(x, [0, 5]); np.bincount(i, minlength=2000); np.histogram(x, 1000)
+np.histogram(i, 50)
 np.histogram(x, grid); np.histogram2d(x, y, 20, [[0, 1], [0, 1]]); np.digitize(x, few / 1000)
-np.add.reduceat(i, few * 10); np.maximum.reduceat(x, few * 10); np.add.reduceat(s, [0, 3, 7], axis=1)
+np.add.reduceat(i, few * 10); np.maximum.reduceat(x, few * 10)
+np.add.reduceat(s, [0, 3, 7], axis=1)
 np.bincount(i[m]); np.histogramdd(c3, 5)
 w = x.copy(); w[j] = y
 w = s.copy(); w[a2, b2] = 1.0
@@ -123,12 +140,15 @@ w = x.copy(); np.copyto(w, 0, where=m)
 w = x.copy(); np.putmask(w, m, y)
 """,
     "rearranging": """
-np.tril(s); np.triu(s); np.diag(d); np.trace(s); np.vander(d, 5); np.kron(s, np.eye(2)); np.tril(s).sum(1)
-np.concatenate((x, y)); np.stack((x, y)); np.stack((x, y), -1); np.vstack((x, y)); np.column_stack((x, y))
+np.tril(s); np.triu(s); np.diag(d); np.trace(s); np.vander(d, 5); np.kron(s, np.eye(2))
+np.tril(s).sum(1)
+np.concatenate((x, y)); np.stack((x, y)); np.stack((x, y), -1); np.vstack((x, y))
+np.column_stack((x, y))
 np.hstack((x, y)); np.tile(d, 9); np.tile(d, e); np.tile(s, (2, 2)); np.tile(d, (e, 1)) * s
 np.repeat(x, 2); np.repeat(d, e); np.repeat(d[:, None], e, axis=1) * s; np.pad(x, 3)
 np.pad(s, 1, mode="edge"); np.pad(s, 1, mode="wrap")[2:, 1:-1] + s; np.stack((x, y), -1).sum()
-np.roll(x, 3); np.roll(s, 1, axis=1); s - np.roll(s, 1, axis=0) - np.roll(s, -1, axis=1); np.flip(x) + 0
+np.roll(x, 3); np.roll(s, 1, axis=1); s - np.roll(s, 1, axis=0) - np.roll(s, -1, axis=1)
+np.flip(x) + 0
 np.rot90(s) + 0; np.pad(s, 1); np.append(x, y); np.insert(x, 2, 1.0); np.delete(x, 3)
 np.split(x, 4)[1] + 1; np.block([[s, s]]); np.moveaxis(s, 0, 1) * 2; np.swapaxes(s, 0, 1) * 2
 np.roll(s, (1, 2), (0, 1)); np.tril(s, -1); np.triu(s) + s; np.diag(s); np.flipud(s) * 2
@@ -137,14 +157,18 @@ np.pad(x, 3, mode='reflect'); np.tile(x, 2) + 1
 w = x.copy(); np.fill_diagonal(w[: e * e].reshape(e, e), 1)
 """,
     "order": """
-np.median(x); np.percentile(x, 30); np.quantile(x, .3); np.interp(np.sort(x), grid, grid); np.unique(i)
+np.median(x); np.percentile(x, 30); np.quantile(x, .3); np.interp(np.sort(x), grid, grid)
+np.unique(i)
 np.isin(i, few); np.in1d(i, few) if hasattr(np, "in1d") else 0; np.searchsorted(grid, x)
 np.lexsort((x, y)); np.argsort(x); np.sort(x); np.partition(x, 5); np.argsort(s, axis=1)
-np.sort(s, axis=1); np.partition(s, 5, axis=1); np.argpartition(s, 5, axis=1); np.median(s, axis=1)
-np.setdiff1d(i, few); np.intersect1d(i, few); np.union1d(i, few); np.argpartition(x, 5); np.argsort(i)
+np.sort(s, axis=1); np.partition(s, 5, axis=1); np.argpartition(s, 5, axis=1)
+np.median(s, axis=1)
+np.setdiff1d(i, few); np.intersect1d(i, few); np.union1d(i, few); np.argpartition(x, 5)
+np.argsort(i)
 np.sort(i); np.sort(f); np.argsort(i, kind='stable'); np.unique(i, return_counts=True)
 np.unique(i, return_inverse=True); np.median(s, axis=0); np.quantile(s, .3, axis=1)
-np.percentile(x, [5, 50, 95]); np.sort(s, axis=0); np.partition(x, n // 2); np.searchsorted(np.sort(x), y)
+np.percentile(x, [5, 50, 95]); np.sort(s, axis=0); np.partition(x, n // 2)
+np.searchsorted(np.sort(x), y)
 np.isin(i, i[:50]); np.unique(x)
 w = x.copy(); w.sort()
 """,
@@ -153,11 +177,14 @@ s3 @ b3 @ s3.T; np.outer(d, d); np.kron(d[:9], d); x @ y; np.dot(x, y); np.vdot(
 np.einsum("ij,j->i", s, d); np.inner(x, y); np.tensordot(s, d, 1); np.linalg.norm(x)
 np.linalg.norm(s, axis=1); np.cross(c3, c3); np.corrcoef(c3.T); np.cov(c3.T); np.convolve(x, k5)
 np.convolve(x, d[:30]); np.correlate(x, k5); b3 @ b3; s3 @ b3; b3 @ s3.T; np.vecdot(c3, c3)
-np.linalg.inv(b3); np.linalg.det(b3); np.linalg.solve(b3, b3); np.linalg.cholesky(s3 @ s3.T + b3 * 0)
-np.linalg.eigvalsh(b3); np.linalg.svd(b3); np.add.outer(d, d); np.einsum("i,i", x, y); f @ f; i @ i
+np.linalg.inv(b3); np.linalg.det(b3); np.linalg.solve(b3, b3)
+np.linalg.cholesky(s3 @ s3.T + b3 * 0)
+np.linalg.eigvalsh(b3); np.linalg.svd(b3); np.add.outer(d, d); np.einsum("i,i", x, y); f @ f
+i @ i
 np.dot(s, s[:, :50]); s.T @ d; np.einsum('ij,ij->i', s, s); np.einsum('ij,ij', s, s)
 np.matvec(b3, c3[: len(b3)]) if hasattr(np, 'matvec') else 0; i2 @ i2; m2[:100] @ m2[:, :100]
-np.inner(c3, c3[:5]); np.linalg.det(s[:60, :60]); np.matmul(b3, b3) + 1; np.trace(s); (x * 2) @ (y + 1)
+np.inner(c3, c3[:5]); np.linalg.det(s[:60, :60]); np.matmul(b3, b3) + 1; np.trace(s)
+(x * 2) @ (y + 1)
 """,
     "fft": """
 np.fft.fft(s); np.fft.rfft(x); np.fft.ifft(z); np.fft.fft2(s[:200, :200]); np.fft.irfft(z)
@@ -168,8 +195,10 @@ g(1).random(n); g(1).uniform(2, 3, n); g(1).normal(0, 2, n); g(1).exponential(2,
 g(1).lognormal(0, 1, n); g(1).integers(0, 10, n); g(1).choice(9, n); g(1).poisson(3, n)
 g(1).poisson(30, n); g(1).binomial(20, .3, n); g(1).gamma(2, 1, n); g(1).permutation(n)
 g(1).shuffle(x.copy()); g(1).bytes(n); g(1).standard_normal(n); g(1).random(n, 'f4')
-g(1).integers(0, 256, n); g(1).integers(0, 1000, n, 'i4'); g(1).choice(x, 100); g(1).permutation(x)
-g(1).beta(2, 3, n); g(1).standard_exponential(n); r(1).rand(n); r(1).randn(n); r(1).randint(0, 10, n)
+g(1).integers(0, 256, n); g(1).integers(0, 1000, n, 'i4'); g(1).choice(x, 100)
+g(1).permutation(x)
+g(1).beta(2, 3, n); g(1).standard_exponential(n); r(1).rand(n); r(1).randn(n)
+r(1).randint(0, 10, n)
 r(1).permutation(n); g(1).permuted(x); g(1).multivariate_normal([0, 0], [[1, 0], [0, 1]], n // 2)
 """,
     "creation": """
@@ -180,7 +209,8 @@ np.fromfunction(lambda p, q: p + q, (e, e)); np.geomspace(1, 2, n); np.hanning(n
 """,
     "copies": """
 x.astype("f4"); f.astype("f8"); x.astype("i8"); i.astype("f8"); x.copy(); s.T.copy()
-np.ascontiguousarray(s.T); x.tolist()[:1] if n < 5000 else 0; x[::2] + 1; x[::2] * x[1::2]; s[:, ::2] + 1
+np.ascontiguousarray(s.T); x.tolist()[:1] if n < 5000 else 0; x[::2] + 1; x[::2] * x[1::2]
+s[:, ::2] + 1
 s.T + 1; s.T + s.T; x[::-1] * 2; c3[:, 0] * 2; c3[:, 0] + c3[:, 1]; c3 / c3.sum(1)[:, None]
 s[1:, 1:] - s[:-1, :-1]
 w = x.copy(); w[::2] = 1
@@ -191,8 +221,10 @@ w = x.copy(); w.fill(2)
 w = x.copy(); np.add(w, y, out=w)
 """,
     "special": """
-sp.erf(x); sp.erfc(x); sp.expit(x); sp.logit(x * .9); sp.xlogy(x, y); sp.xlog1py(x, y); sp.gammaln(x)
-sp.ndtr(x); sp.ndtri(x * .9); sp.log_ndtr(x); sp.j0(x); sp.j1(x); sp.gamma(x); sp.softmax(s, axis=1)
+sp.erf(x); sp.erfc(x); sp.expit(x); sp.logit(x * .9); sp.xlogy(x, y); sp.xlog1py(x, y)
+sp.gammaln(x)
+sp.ndtr(x); sp.ndtri(x * .9); sp.log_ndtr(x); sp.j0(x); sp.j1(x); sp.gamma(x)
+sp.softmax(s, axis=1)
 sp.logsumexp(s, axis=1); sp.i0(x); sp.betainc(2., 3., x * .9); sp.erf(f)
 """,
 }  # fmt: skip

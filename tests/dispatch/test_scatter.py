@@ -120,7 +120,7 @@ def test_at_goes_in_order(name: str, dtype: str) -> None:
     values = (VALUES * 50).astype(dtype)
     wide = np.clip(VALUES * 1e6, -6e4, 6e4).astype(dtype)
     index = rng.integers(-2000, 2000, 3 * N)
-    error = True if (name, dtype) == ("subtract", "?") else None  # dividing integers, versions differ
+    error = True if (name, dtype) == ("subtract", "?") else None  # of divisions versions differ
     check(lambda w: ufunc.at(w, index, values), np.ones(2000, dtype), error=error)
     check(lambda w: ufunc.at(w, INDEX, values), np.ones(N, dtype), error=error)
     if dtype[0] == "f":
