@@ -5,10 +5,10 @@
 
 Each expression is called on plain arrays, by turns without and within a block, and its result is
 read; without a block in a context that has NumPy's memory. Times are what one waits, or with
-`--clock processor` those of the whole process, the quietest of several batches. `first` is
-NumPy's time at its first call over that of the first one in the block, `early` its later time over that of the next three, before
-anything can be compiled, `steady` after a second of calls. What misses a target is shown: `first`
-from 0.8 on, `steady` from 0.97. Exit status 1: values differ.
+`--clock processor` those of the whole process, the quietest of several batches. `first` is NumPy's
+time at its first call over that of the first one in the block, `early` its later time over that of
+the next three, before anything can be compiled, `steady` after a second of calls. What misses a
+target is shown: `first` from 0.8 on, `steady` from 0.97. Exit status 1: values differ.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ LEAST_WARM_S = 1.0  # what is new is NumPy's for a while
 TARGETS = {"first": 0.8, "steady": 0.97}  # of NumPy's speed
 CLOCKS = {"processor": time.process_time, "wall": time.perf_counter}
 
-# By groups
-in a line `;` separates expressions, or what prepares a write (`w = `) from what is timed with it.
+# By groups; in a line `;` separates expressions, or what prepares a write from what is timed.
 EXPRESSIONS = {
     "elementwise": """
 x + y; x * 2.0; x / y; x - 1; -x; abs(x); x**2; x**0.5; x**3; x % 3.0; x // 3.0; x > y; x == y

@@ -1,4 +1,4 @@
-"""Assignments and ufunc.at by integers, which all threads do: values, repeated indices, errors, warnings."""
+"""Assignments and ufunc.at by integers, on all threads: values, order, errors, warnings."""
 
 from __future__ import annotations
 
