@@ -115,6 +115,7 @@ int npa_sink_finish(const npa_sink *s, char *out, int raised);
 bool npa_group_form(npa_group *g, npa_queue *q, int first, int end, const int *last);
 /* 0, or -1: out of memory, and nothing was done. */
 int npa_group_lower(npa_group *g, npa_tape *tape);
+bool npa_has_primitive(const npa_request *r); /* whether it is one of ours, not NumPy's loop, that computes it */
 void npa_tape_free(npa_tape *tape);
 /* Run it; kinds: raised, per request of the queue. 0, or -1: out of memory, and nothing was done. */
 int npa_group_run(npa_group *g, const npa_tape *tape, uint8_t *kinds);

@@ -234,7 +234,7 @@ static const npa_primitive *choose(lowering *l, const npa_request *r, npa_ref *a
     return npa_find_primitive(rule, fast, still, last->place == NPA_FIXED ? last->value : NULL);
 }
 
-static bool is_ours(const npa_request *r)
+bool npa_has_primitive(const npa_request *r)
 {
     return r->rule->nprimitives > 0 && !(r->errstate & NPA_NUMPYS) && !npa_is_numpys_backend(npa_q.backend);
 }
@@ -270,9 +270,13 @@ static void lower_sink(lowering *l, npa_request *r, int sink)
     end_request(l);
 }
 
-/* Whether all that the operation works on are singles and doubles: then only vector units raise flags. */
-static bool is_plain(const npa_rule *rule)
+/* Whether only vector units raise flags: all that the operation works on are singles and doubles, and it is no
+ * function of NumPy's, which may raise them by the C library (exp of singles). */
+static bool is_plain(const npa_rule *rule, const npa_primitive *primitive)
 {
+    if (rule->inexact && primitive == NULL) {
+        return false;
+    }
     for (int k = 0; k < rule->nin + rule->nout; k++) {
         int type = rule->loop_type[k];
         if (type != NPY_DOUBLE && type != NPY_FLOAT && type != NPY_BOOL) {
@@ -305,7 +309,7 @@ static void lower_request(lowering *l, npa_request *r)
     npa_ref args[NPA_MAX_ARGS + 1] = {{0}};
     target targets[NPA_MAX_ARGS];
     int n = r->nin + r->nout;
-    bool flags = r->rule->may_warn && (r->errstate & 0xff) != 0, ours = is_ours(r);
+    bool flags = r->rule->may_warn && (r->errstate & 0xff) != 0, ours = npa_has_primitive(r);
     if (r->rule->own == NPA_COPY && lower_conversion(l, r, flags)) {
         return;
     }
@@ -324,7 +328,7 @@ static void lower_request(lowering *l, npa_request *r)
     }
     npa_instruction *i = add(l, action_of(r->rule), n);
     i->rule = r->rule, i->masked = r->mask, i->flags = flags, i->primitive = primitive;
-    i->plain = is_plain(r->rule), i->loose = loose;
+    i->plain = is_plain(r->rule, primitive), i->loose = loose;
     memcpy(i->args, args, sizeof *args * (size_t)(n + r->mask));
     for (int k = r->nin; k < n; k++) {
         finish_output(l, r, k, &targets[k], args[n], flags);

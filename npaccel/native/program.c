@@ -854,13 +854,21 @@ static bool writes_content(const step *s, npa_queue *q)
     return content;
 }
 
+/* Where NumPy's loop has other bits than ours, it is one of ours; but for underflow, which only NumPy's tells. */
+static bool goes_by_blocks(const npa_request *r)
+{
+    enum { UNDERFLOW = 3 << 4 };
+    return r->rule->kind == NPA_MAP && r->rule->own == NPA_UFUNC &&
+           (!r->rule->inexact || (npa_has_primitive(r) && !(r->errstate & UNDERFLOW)));
+}
+
 /* A request that no kernel has: in blocks on all threads where it is a loop over elements, as where nothing is
  * compiled, so its bits are the same. Kinds raised; -1: no memory. */
 static int run_loop(npa_queue *q, int index, uint8_t *kinds)
 {
     const npa_request *r = (const npa_request *)(q->arena + q->at[index]);
     size_t buffers = (size_t)q->nbuffers + 1;
-    if (r->rule->kind != NPA_MAP || r->rule->own != NPA_UFUNC) {
+    if (!goes_by_blocks(r)) {
         return npa_evaluate_request(q, index);
     }
     npa_group *g = malloc(sizeof *g);

@@ -214,3 +214,21 @@ def test_an_interrupt_in_what_the_core_asks_is_not_lost(hook: str) -> None:
             assert npaccel.stats()["requests"] == before
         x /= 2.0  # and nothing is left of the interrupted ones
         assert np.array_equal(x, np.full(1000, 4.0))
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("dtype", ["i2", "f2", "f4", "f8"])
+def test_functions_of_a_few_elements_of_what_is_pending_warn_as_numpys(setting, dtype) -> None:
+    setting("threshold", 1 << 18)
+    setting("tiering", "off")
+    largest = {"i2": 30000, "f2": 6e4, "f4": 3e38, "f8": 1e308}[dtype]
+    for fill in (largest, -largest, 0):
+        whole = np.full(300_000, fill, dtype)
+        for name in ("exp", "exp2", "expm1", "sinh", "cosh", "log", "log1p", "arctanh", "sqrt"):
+            heard = []
+            for x in (whole, npaccel.asarray(whole)):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    np.array(getattr(np, name)((x + x.dtype.type(0))[:30:2]))
+                heard.append([str(one.message) for one in caught])
+            assert heard[0] == heard[1], (name, fill)
