@@ -25,14 +25,18 @@ def forget() -> None:
 
 
 @pytest.fixture
-def adaptive(setting, tmp_path, monkeypatch):
+def helper_ends():
+    yield
+    api._helper().stop()
+    api._helper.made = None
+
+
+@pytest.fixture
+def adaptive(setting, tmp_path, monkeypatch, helper_ends):
     setting("cache_dir", str(tmp_path / "cache"))
     setting("tiering", "adaptive")
     forget()
     monkeypatch.setattr(api._engine.kernels, "get", None)  # whoever compiles here fails
-    yield
-    api._helper().stop()
-    api._helper.made = None
 
 
 def section():
@@ -143,6 +147,7 @@ def test_another_backend_has_a_recording_of_its_own(setting) -> None:
     assert step.stats()["recordings"] == 2
 
 
+@pytest.mark.usefixtures("helper_ends")
 @pytest.mark.parametrize("n", [5, 1000, 40_000])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_functions_have_the_same_bits_whether_there_is_code_or_not(setting, n, dtype) -> None:
