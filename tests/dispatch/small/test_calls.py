@@ -966,6 +966,8 @@ def work(pool: list[Array], steps: list[tuple[str, int, int, int]]) -> list[Any]
                 x.flags.writeable = False
         except Exception as error:
             log.append((type(error), str(error)))
+            if "negative integer powers" in str(error) and kind.endswith("change"):
+                x[...] = 1  # NumPy leaves what was never computed where it had cast an operand
         del x, y
         for value in result if isinstance(result, tuple) else (result,):
             if isinstance(value, np.ndarray) and value.size < 500:
