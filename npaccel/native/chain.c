@@ -335,6 +335,9 @@ static bool divide(npa_chain *c, int k)
     return 2 * inside >= mine->n || mine->n == 1;
 }
 
+/* Off: with two threads a temporary's window was overwritten before all had read it (bench/scripts/orbit.py). */
+enum { WINDOWS = 0 };
+
 /* What nobody sees before or after these kernels, and lies in order. earlier: steps before them. */
 static void find_windows(npa_chain *c, const step *steps, int earlier, npa_queue *q)
 {
@@ -464,7 +467,9 @@ npa_chain *npa_chain_form(const step *steps, int earlier, int nsteps, npa_queue 
     }
     gather(c, steps, nsteps, q);
     if (settle(c)) {
-        find_windows(c, steps, earlier, q);
+        if (WINDOWS) {
+            find_windows(c, steps, earlier, q);
+        }
         if (bind_all(c, q)) {
             return c;
         }

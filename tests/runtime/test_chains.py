@@ -181,3 +181,25 @@ def test_random_programs_are_chains_as_a_rule() -> None:
     for seed in range(0, 24, 6):
         test_random_programs_have_numpys_bits(seed)
     assert chained() > 8
+
+
+def test_differences_of_two_curves_of_two_halves_have_numpys_values() -> None:
+    def curve(t, phase):
+        mean = np.mod(t / 1.8 + phase, 6.28)
+        big = mean + 0.25 * np.sin(mean)
+        for _ in range(4):
+            big = big - (big - 0.25 * np.sin(big) - mean) / (1 - 0.25 * np.cos(big))
+        x, y = np.cos(big) - 0.25, 0.9 * np.sin(big)
+        return np.concatenate([0.7 * x - 0.6 * y, 0.6 * x + 0.7 * y])
+
+    def columns(t):
+        found = np.empty((2 * len(t), 4))
+        for k in range(4):
+            found[:, k] = (curve(t, k + 1e-6) - curve(t, k - 1e-6)) / 2e-6
+        return found
+
+    t = np.sort(np.random.default_rng(83).uniform(0, 8, 200_000))
+    with npaccel.config(threads=2), npaccel.accelerate():
+        found = [np.array(columns(t)) for _ in range(3)]
+    for one in found:
+        np.testing.assert_allclose(one, columns(t), atol=1e-7)
