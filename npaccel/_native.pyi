@@ -337,8 +337,9 @@ def trials(on: bool, recorded_ns: int = 0, numpys_ns: int = 0, /) -> None:
     """Whether blocks compare recording with NumPy, by turns; forget what they have found. The times
     are for tests: rounds are said to take so long."""
 
-def looked_up(found: bool, /) -> None:
-    """A program was looked for on disk: where none are found, larger new operations are NumPy's."""
+def looked_up(found: bool, /) -> int:
+    """A program was looked for on disk: where none are found, larger new operations are NumPy's.
+    Return how many were not there, since one was."""
 
 def serial(array: np.ndarray[Any, Any] | None) -> int | None:
     """Number of the flush that made (will make) an array of ours; with None: the next one's.

@@ -335,8 +335,36 @@ static bool divide(npa_chain *c, int k)
     return 2 * inside >= mine->n || mine->n == 1;
 }
 
-/* Off: with two threads a temporary's window was overwritten before all had read it (bench/scripts/orbit.py). */
-enum { WINDOWS = 0 };
+/* The bytes of buffer b that a part uses lie in [low, end); low > end: none. */
+static void bytes_of_part(const npa_chain *c, int b, int part, int64_t *low, int64_t *end)
+{
+    *low = INT64_MAX, *end = INT64_MIN;
+    for (int k = 0; k < c->n; k++) {
+        const kernel *mine = &c->kernels[k];
+        int64_t first = c->low[part * LONGEST + k], last = c->high[part * LONGEST + k];
+        for (int i = 0; i < mine->nuses && first < last; i++) {
+            if (mine->uses[i].buffer == b) {
+                *low = least(*low, first_from(mine, &mine->uses[i], first));
+                *end = most(*end, end_before(mine, &mine->uses[i], last));
+            }
+        }
+    }
+}
+
+/* Whether each part uses bytes behind those of the part before it; not so where kernels write a half of the buffer
+ * each (np.concatenate): then what lies between a part's own bytes is another one's. */
+static bool lies_in_parts(const npa_chain *c, int b)
+{
+    int64_t begun = INT64_MIN, low, end;
+    for (int p = 0; p < c->nparts; p++) {
+        bytes_of_part(c, b, p, &low, &end);
+        if (low < begun) {
+            return false;
+        }
+        begun = most(begun, end);
+    }
+    return true;
+}
 
 /* What nobody sees before or after these kernels, and lies in order. earlier: steps before them. */
 static void find_windows(npa_chain *c, const step *steps, int earlier, npa_queue *q)
@@ -361,6 +389,9 @@ static void find_windows(npa_chain *c, const step *steps, int earlier, npa_queue
                 c->places[p->a].window = false;
             }
         }
+    }
+    for (int b = 0; b < c->nbuffers; b++) {
+        c->places[b].window = c->places[b].window && lies_in_parts(c, b);
     }
 }
 
@@ -467,9 +498,7 @@ npa_chain *npa_chain_form(const step *steps, int earlier, int nsteps, npa_queue 
     }
     gather(c, steps, nsteps, q);
     if (settle(c)) {
-        if (WINDOWS) {
-            find_windows(c, steps, earlier, q);
-        }
+        find_windows(c, steps, earlier, q);
         if (bind_all(c, q)) {
             return c;
         }
@@ -542,10 +571,11 @@ static void slide(npa_chain *c, int64_t *words, int64_t *moved, int b, const int
     }
 }
 
-/* Below it all lies that the border before this part is to use. */
+/* Below it all lies that the border before this part is to use, or that other parts use. */
 static int64_t fixed_below(const npa_chain *c, int b, int part)
 {
-    int64_t found = c->places[b].low;
+    int64_t found, end;
+    bytes_of_part(c, b, part, &found, &end);
     for (int k = 0; k < c->n; k++) {
         const kernel *mine = &c->kernels[k];
         int64_t low = c->low[part * LONGEST + k];
@@ -651,6 +681,7 @@ size_t npa_chain_scratch(const npa_chain *c)
  *
  * An array that is first written here and dies here is kept where it begins: of each part's share only as much memory
  * is used as is between writer and last reader (`move_window`), so it stays in the cache and never reaches memory. What a
- * border will need lies where it belongs.
+ * border will need lies where it belongs. Only where each part's bytes lie behind those of the part before, since
+ * a window moves all that lies between its first byte and its last.
  *
  * Kernels whose results die one after the other share memory; a chain ends where it would need more than they do. */

@@ -777,7 +777,7 @@ static PyMethodDef methods[] = {
     {"spawned", npa_spawned, METH_O, "The process of a start, once it is there."},
     {"new_sizes", npa_new_sizes, METH_NOARGS, "Of ranges that got new pages for kernels, at first."},
     {"trials", npa_trials, METH_VARARGS, "Whether blocks compare recording with NumPy, by turns."},
-    {"looked_up", npa_looked_up, METH_O, "Whether a program that was looked for on disk was there."},
+    {"looked_up", npa_looked_up, METH_O, "Whether a program that was looked for on disk was there; how many were not, since one was."},
     {"plans", py_plans, METH_NOARGS, "The programs of known keys."},
     {"pending", npa_pending_now, METH_NOARGS, "What is pending now."},
     {"history", py_history, METH_O, "(serial, Program, sites) of a recent flush."},

@@ -298,12 +298,12 @@ PyObject *npa_trials(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* looked_up(found): a program was on disk, or was not. */
+/* looked_up(found): a program was on disk, or was not; how many were not, since one was. */
 PyObject *npa_looked_up(PyObject *module, PyObject *found)
 {
     (void)module;
-    missed = found == Py_True ? 0 : missed + (missed < MOST_MISSED);
-    Py_RETURN_NONE;
+    missed = found == Py_True ? 0 : missed + 1;
+    return PyLong_FromUnsignedLong(missed);
 }
 
 /* Note [Trials]

@@ -165,8 +165,7 @@ class Tiers:
     def looked_up(self, sequence: Sequence, found: bool) -> None:
         """A program was looked for on disk."""
         sequence.put_off = False
-        self._missed = 0 if found else self._missed + 1
-        _native.looked_up(found)
+        self._missed = _native.looked_up(found)
 
     def single(
         self, sequence: Sequence, pending: _native.Pending, reason: str = ""
@@ -309,7 +308,7 @@ class Tiers:
         """After a change of settings: look at everything anew."""
         self._sequences.clear()
         self._left.clear()
-        self._missed = 0
+        self._missed = _native.looked_up(True)  # as if one had been there
         self._forked()
 
     def _forked(self) -> None:

@@ -137,7 +137,7 @@ def random_program(rng, shape):
         to, one, other = (int(k) for k in rng.integers(0, 3, 3))
         place = window(rng, shape)
         a, b = shifted(rng, place, shape), shifted(rng, place, shape)
-        kind = int(rng.integers(0, 9))
+        kind = int(rng.integers(0, 11))
         factor = float(rng.random())
         steps.append((kind, to, one, other, place, a, b, factor))
     return steps
@@ -157,6 +157,10 @@ def run(steps, arrays):
             arrays[to][..., 0] = arrays[one][..., -1]
         elif kind == 7:
             arrays[to][0] = arrays[one][-1]
+        elif kind >= 9:  # each half of a new array by a kernel of its own, and read as a whole
+            half = len(x) // 2
+            both = np.concatenate([x[half:] * factor, y[:half] - factor])
+            arrays[to] = (both - both[::-1] if kind == 9 else both) * 0.5
         else:
             arrays[to][place] = x[a][::-1] * factor
     return arrays
