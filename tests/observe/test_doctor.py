@@ -25,7 +25,7 @@ CAUSES = {
         """,
     "takes elements one by one, at Python's own pace: write the loop as operations": """
         x = np.ones(100_000)
-        for i in range(300_000):
+        for i in range(2_000_000):
             x[i % 1000] = x[(i + 1) % 1000]  # here
         """,
     "reads a result after every 2 operations: collect such values in an array": """
