@@ -4,6 +4,7 @@
 #include "small.h"
 
 #include <fenv.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -197,7 +198,8 @@ static void lead(job *j)
 static void join(job *j)
 {
     int64_t part = atomic_load(&j->begun) < 0 ? atomic_fetch_add(&j->joined, 1) + 1 : 0;
-    while (part > 0 && atomic_load(&j->begun) < 0) {
+    while (part > 0 && atomic_load(&j->begun) < 0) { /* task 0 was taken before this one: for a block at most */
+        sched_yield();
     }
     npy_intp first = part > 0 ? atomic_load(&j->begun) : j->n;
     while (first < j->n && part < j->parts) {
