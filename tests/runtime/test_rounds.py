@@ -217,11 +217,20 @@ def polynomial(x, total, n: int):
     return total
 
 
+UNMET: list[object] = []  # loops are told apart by where their code lies: it stays
+
+
+def unmet():
+    """`polynomial`, of lines that have met no other n."""
+    UNMET.append(type(polynomial)(polynomial.__code__.replace(), {}))
+    return UNMET[-1]
+
+
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("n", [40, 60, 201, 1000])
 def test_rounds_that_make_one_kernel_run_several_together(n) -> None:
     x = np.random.default_rng(6).random(200_000) - 0.5
-    known = type(polynomial)(polynomial.__code__.replace(), {})  # lines that have met no other n
+    known = unmet()
     for _ in range(4):
         npaccel.stats(reset=True)
         found = npaccel.evaluate(known(npaccel.asarray(x), npaccel.asarray(x) + 1.0, n))
@@ -234,7 +243,7 @@ def test_rounds_that_make_one_kernel_run_several_together(n) -> None:
 @pytest.mark.usefixtures("eager")
 def test_a_loop_that_has_settled_is_one_kernel_again() -> None:
     x = np.random.default_rng(8).random(200_000) - 0.5
-    known, kernels = type(polynomial)(polynomial.__code__.replace(), {}), []
+    known, kernels = unmet(), []
     for n in [60, 60, 60, 61, *[62] * 7]:
         npaccel.stats(reset=True)
         found = npaccel.evaluate(known(npaccel.asarray(x), npaccel.asarray(x) + 1.0, n))
