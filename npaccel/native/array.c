@@ -330,12 +330,14 @@ static PyObject *any_power(PyObject *a, PyObject *b, PyObject *out)
         return out != NULL ? in_place(OP_POWER, a, b, inplace_power_slot, power_slot)
                            : binary(OP_POWER, a, b, power_slot);
     }
-    int status = record(operations[op], values, 1, (PyArrayObject *)out, out != NULL, &result);
+    bool at_once = passes(op, values, 1);
+    int status = at_once ? 0 : record(operations[op], values, 1, (PyArrayObject *)out, out != NULL, &result);
     if (status != 0) {
         return status > 0 ? result : NULL;
     }
-    return out != NULL ? in_place(OP_POWER, a, b, inplace_power_slot, power_slot)
-                       : npa_adopted(binary_in_numpy(a, b, power_slot));
+    return out == NULL ? npa_adopted(binary_in_numpy(a, b, power_slot))
+           : at_once   ? in_place_in_numpy(a, b, inplace_power_slot)
+                       : in_place(OP_POWER, a, b, inplace_power_slot, power_slot);
 }
 
 static PyObject *array_power(PyObject *a, PyObject *b, PyObject *modulo)

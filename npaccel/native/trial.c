@@ -13,6 +13,9 @@ typedef struct {
     uint64_t since;   /* left_to_numpy when is_new first met it; 0: not yet */
     uint64_t head;    /* what began the round that it was last met in */
     uint64_t round;   /* the number of the round in which it found nothing pending, last */
+    uint64_t met;     /* the number of the round in which it came last */
+    uint32_t times;   /* it came in that round */
+    uint32_t usual;   /* the same of the latest round that was recorded */
     bool begins;      /* it found nothing pending, and was recorded */
     bool loops;
     bool on_trial;
@@ -97,7 +100,8 @@ static void begin(place *p)
     p->left = p->left > 0 ? p->left : FIRST_ROUNDS;
     p->loops = true;
     current.head = p->head = p->key;
-    current.number = p->round = ++rounds;
+    current.number = p->round = p->met = ++rounds;
+    p->times = 1;
     current.path = current.site = 0, current.mixed = false;
     current.way = p->on_trial ? (enum way)(p->left / TURN & 1) : p->way;
     atomic_store(&weight, current.way == RECORDED ? 1 + p->skipped : 1);
@@ -215,6 +219,25 @@ static bool resumes(place *p)
     return true;
 }
 
+/* The operation of the place comes: whether oftener than in a round. Where all is recorded it is met with
+ * nothing pending once; where NumPy does it, as often as the program comes by. */
+static bool comes(place *p, uint64_t key)
+{
+    if (p->key != key) {
+        return true;
+    }
+    p->times = p->met == current.number ? p->times + 1 : 1;
+    p->met = current.number;
+    return current.way == RECORDED || p->times > p->usual;
+}
+
+/* Whether rounds are another operation's from now on, which found nothing pending and is not the head. */
+static bool others(place *p, bool more)
+{
+    return current.head == 0 || (p->round == current.number && more && !resumes(p)) ||
+           (current.way == NUMPYS && p->loops && p->head != current.head);
+}
+
 bool npa_trial_passes(const void *what, size_t bytes, bool may)
 {
     arrived = 0;
@@ -224,20 +247,20 @@ bool npa_trial_passes(const void *what, size_t bytes, bool may)
     uint64_t site, key = key_of(what, bytes, &site);
     bool idle = npa_q.nrequests == 0;
     size_t large = missed < MOST_MISSED ? LARGE_NEW : LARGEST_NEW;
+    place *p = at(key);
+    bool known = p->key == key, more = comes(p, key);
     if (idle && bytes <= large && may && npa_threshold_here() > 0 && is_new(key, bytes)) {
-        go_by(~key, site);
+        go_by(current.way == NUMPYS ? key : ~key, site);
         npa_count.passed++;
         npa_look_next(NPA_RARE);
         return true;
     }
-    place *p = at(arrived = key);
-    bool known = p->key == key;
+    arrived = key;
     if (idle && known && p->begins) {
-        if (key == current.head) {
+        if (key == current.head && more) {
             end(p);
             begin(p);
-        } else if (current.head == 0 || (p->round == current.number && !resumes(p)) ||
-                   (current.way == NUMPYS && p->loops && p->head != current.head)) {
+        } else if (key != current.head && others(p, more)) {
             at(current.head)->loops &= p->round != current.number; /* it did not come again */
             begin(p);
         }
@@ -247,10 +270,13 @@ bool npa_trial_passes(const void *what, size_t bytes, bool may)
         return false;
     }
     if (current.way == RECORDED && key != current.head) {
-        *p = known ? *p : (place){.key = key};
+        *p = known ? *p : (place){.key = key, .met = current.number, .times = 1};
         p->head = current.head;
     }
-    go_by(key, site);
+    p->usual = current.way == RECORDED && p->key == key ? p->times : p->usual;
+    if (bytes >= npa_threshold_here()) { /* others take part only if something is pending */
+        go_by(key, site);
+    }
     bool passes = may && idle && current.way == NUMPYS && p->key == key && p->head == current.head;
     npa_count.passed += passes;
     if (passes) {
@@ -312,7 +338,8 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found)
  * hundred ns an operation. NumPy does an operation on 300 KiB in 20 to 100 µs, so where little is
  * fused, or what is fused runs from the cache anyway, recording may lose, and by how much depends on
  * what the caches hold, on what NumPy would have reused in place, on what lies between. So it is
- * measured as a whole, in rounds: from an operation that finds nothing pending until it comes again.
+ * measured as a whole, in rounds: from an operation that finds nothing pending until it comes again,
+ * pending or not as often as in a round that is recorded (it may be a function's that several lines call).
  * Where another one comes twice before that, as in a loop inside, the rounds are that one's. A loop
  * in which recording may lose at all (may_lose) has a trial: a few rounds of it are recorded and a few
  * NumPy's by turns, and the way with the better best time is kept for a while, then tried again. By

@@ -104,6 +104,54 @@ def test_values_while_ways_alternate(trials: Callable[[tuple[int, int]], None]) 
             assert np.array_equal(a, b)
 
 
+def slope(a: np.ndarray) -> np.ndarray:
+    return a - 0.5 * (a + 1.0)
+
+
+def by_functions(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """The operation that begins a round comes six times in it."""
+    for _ in range(60):
+        total = slope(a) + slope(b) + slope(c)
+        one = 1.0 + 0.0 * float(total[0, 0])
+        a, b, c = slope(a) * one, slope(b) * one, slope(c) * one
+    return a + b + c
+
+
+def by_powers(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    for _ in range(60):
+        b = b - 0.01 * (a**2 - c**0.5)
+        c **= 2
+        a = a / (1.0 + float(b[0, 0]) ** 2)
+    return b + c
+
+
+def by_small_parts(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Operations below the threshold are recorded only if something is pending."""
+    d = c[:20]
+    for _ in range(200):
+        c = a + b
+        d = d / (1.0 + np.exp(-c[:20])) + c[20:40]
+        b = b * (0.5 + 0.1 * float(d[0, 0] > 1.0))
+    return b + d[0]
+
+
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
+@pytest.mark.usefixtures("numpys_memory")
+@pytest.mark.parametrize("program", [by_functions, by_powers, by_small_parts])
+@pytest.mark.parametrize("paces", [NUMPY_WINS, NUMPY_LOSES])
+def test_rounds_are_compared_whatever_they_are_made_of(
+    trials: Callable[[tuple[int, int]], None],
+    paces: tuple[int, int],
+    program: Callable[..., np.ndarray],
+) -> None:
+    npaccel.config.threshold = 1 << 18
+    trials(paces)
+    results = []
+    recorded, left = counts(lambda: results.append(program(*arrays())))
+    assert np.array_equal(results[0], program(*arrays()))
+    assert left > recorded if paces == NUMPY_WINS else left < recorded / 2
+
+
 @pytest.mark.pending
 def test_what_may_have_other_bits_is_always_recorded(
     trials: Callable[[tuple[int, int]], None],
