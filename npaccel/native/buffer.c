@@ -326,6 +326,13 @@ bool npa_is_pending(PyArrayObject *array)
     return b != NULL && b->pending;
 }
 
+bool npa_is_hidden(PyArrayObject *array)
+{
+    npa_buffer *b = npa_buffer_of(array);
+    return b != NULL && b->range->work != NULL && b->range->work != b->range->home &&
+           (size_t)PyArray_NBYTES(array) == b->size;
+}
+
 
 /* ------------------------------------------------------------------------ where arrays lie */
 

@@ -67,6 +67,15 @@ static inline void move_one(char *to, const char *from, int64_t size)
     }
 }
 
+/* A line of which all are in, `size` vectors: a memcpy of a length that is not known would be `rep movs`, which begins
+ * slowly. */
+WIDE static inline void move_line(char *to, const char *from, int64_t size)
+{
+    for (int64_t k = 0; k < size * VECTOR; k += VECTOR) {
+        _mm512_storeu_si512(to + k, _mm512_loadu_si512(from + k));
+    }
+}
+
 /* MOVE_LONGS and MOVE_INTS go through a line of the mask; `at` is where its first element lies, `packed` where what
  * is in lies one behind the other. */
 #define LINE_OF_MASK(size, MOVE_LONGS, MOVE_INTS)                              \
@@ -111,7 +120,7 @@ WIDE static int64_t pick(char **to, const char *end, const char *from, const cha
             memcpy(there, room, (size_t)bytes);
             packed = there + bytes;
         } else if (bits == ~(uint64_t)0) {
-            memcpy(packed, at, (size_t)(LINE * size));
+            move_line(packed, at, size);
             packed += LINE * size;
         } else if (bits != 0) {
             LINE_OF_MASK(size, PICK_LONGS, PICK_INTS)
@@ -133,7 +142,7 @@ WIDE static int64_t put(char *to, const char **from, const char *end, const char
                 move_one(at + __builtin_ctzll(bits) * size, packed, size);
             }
         } else if (bits == ~(uint64_t)0) {
-            memcpy(at, packed, (size_t)(LINE * size));
+            move_line(at, packed, size);
             packed += LINE * size;
         } else if (bits != 0) {
             LINE_OF_MASK(size, PUT_LONGS, PUT_INTS)

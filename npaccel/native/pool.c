@@ -39,6 +39,7 @@ static struct {
     _Alignas(64) atomic_int sleepers;
     _Atomic int64_t called;  /* when sleepers were last woken; 0: one of them has said how long ago */
     _Atomic int64_t wake_ns; /* that this takes, of late */
+    _Atomic int64_t ended, burst_ns; /* when a launch was last over; what it and those before it took, see burst */
     atomic_int threads; /* asked for; 0 not yet known */
     atomic_int started; /* workers that exist */
     atomic_int quit;
@@ -337,6 +338,23 @@ open_job(job *j, int helpers)
     atomic_fetch_add(&pool.epoch, 1);
 }
 
+/* What launches took that followed each other so closely that a worker stays awake in between: as much is to be
+ * expected of those that come. */
+static int64_t
+burst(int64_t now)
+{
+    bool closely = now - atomic_load_explicit(&pool.ended, memory_order_relaxed) < SPIN_NS;
+    return closely ? atomic_load_explicit(&pool.burst_ns, memory_order_relaxed) : 0;
+}
+
+static void
+add_to_burst(int64_t before, int64_t begun)
+{
+    int64_t now = clock_ns();
+    atomic_store_explicit(&pool.burst_ns, before + now - begun, memory_order_relaxed);
+    atomic_store_explicit(&pool.ended, now, memory_order_relaxed);
+}
+
 /* Wake sleepers as soon as what is left, `left` nanoseconds of one thread, pays for it. */
 static void
 wake_if_worth_it(job *j, int64_t left)
@@ -396,20 +414,21 @@ close_job(job *j, poller *p)
 static int
 take_part(job *j, poller *p, int64_t *took)
 {
-    int64_t begun = clock_ns(), done = 0, each = 0;
-    wake_if_worth_it(j, *took);
+    int64_t begun = clock_ns(), before = burst(begun), done = 0, each = 0;
+    wake_if_worth_it(j, before + *took);
     depth++;
     for (int64_t task; claim(j, &task);) {
         j->task(j->context, task, 0);
         poll_if_due(j, p);
         each = (clock_ns() - begun) / ++done;
-        wake_if_worth_it(j, each * (j->tasks - atomic_load_explicit(&j->next, memory_order_relaxed)));
+        wake_if_worth_it(j, before + each * (j->tasks - atomic_load_explicit(&j->next, memory_order_relaxed)));
     }
     depth--;
     *took = done > 0 ? each * j->tasks : *took;
     if (atomic_load_explicit(&j->state, memory_order_relaxed)) {
         close_job(j, p);
     }
+    add_to_burst(before, begun);
     return atomic_load(&j->stop) || (j->cancel && atomic_load(j->cancel));
 }
 

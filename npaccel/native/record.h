@@ -250,6 +250,8 @@ extern PyDataMem_Handler *npa_numpy_handler;
 PyObject *npa_made_handler(void);
 bool npa_usual_handler(PyObject *handler);
 bool npa_is_pending(PyArrayObject *array);
+/* All of a result that nobody has looked at: to show it takes longer than to record an operation on it. */
+bool npa_is_hidden(PyArrayObject *array);
 bool npa_lacks_room(void); /* for results, just now; with the GIL, once per operation */
 void npa_extent(PyArrayObject *array, char **low, char **high);
 bool npa_apart(PyArrayObject *a, PyArrayObject *b); /* no byte is of both */

@@ -90,7 +90,8 @@ static inline bool large(PyObject *o)
     for (int i = 0; i < ndim; i++) {
         bytes *= (size_t)PyArray_DIM(a, i);
     }
-    return ndim > 0 && (bytes >= npa_least || (npa_waiting() && npa_is_pending(a)));
+    return ndim > 0 && (bytes >= npa_least || (npa_waiting() && npa_is_pending(a)) ||
+                        (npa_is_home(PyArray_DATA(a)) && npa_is_hidden(a)));
 }
 
 static inline bool plain(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
