@@ -14,7 +14,7 @@ def fit_variance(returns, omega, alpha, beta):
 
 
 size = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-paths, days = int(100_000 * size), 250
+paths, days = int(250_000 * size), 250
 omega, alpha, beta, leverage = 2e-6, 0.07, 0.88, 0.05
 rng = np.random.default_rng(97)
 history = rng.standard_t(5, 2000) * 0.01

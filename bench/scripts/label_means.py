@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 size = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-n, k = int(250_000 * size), 16
+n, k = int(400_000 * size), 16
 rng = np.random.default_rng(107)
 palette = rng.uniform(0, 255, (k, 3))
 pixels = palette[rng.integers(0, k, n)] + rng.normal(0, 12, (n, 3))

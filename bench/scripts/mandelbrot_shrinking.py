@@ -22,13 +22,13 @@ def escape_times(z, c, most, horizon):
 
 
 size = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-n, most = int(500 * size**0.5), 80
+n, most = int(1000 * size**0.5), 80
 x = np.linspace(-2.0, 0.5, n)[:, None]
 y = np.linspace(-1.25, 1.25, n)[None, :]
 plane = x + 1j * y
 times = escape_times(np.zeros(plane.shape, complex), plane, most, 2.0)
 print("mandelbrot", (times == 0).sum(), times.mean(), np.bincount(times)[1:8])
-for k in range(8):
-    c = 0.7885 * np.exp(1j * (2.2 + 0.25 * k))
+for k in range(24):
+    c = 0.7885 * np.exp(1j * (2.2 + 0.1 * k))
     times = escape_times(1.6 * plane, np.full(plane.shape, c), most, 2.0)
     print("julia", k, (times == 0).sum(), times.mean())

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 size = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-sensors, hours = 60, int(24 * 365 * size)
+sensors, hours = 60, int(24 * 365 * 4 * size)
 rng = np.random.default_rng(103)
 t = np.arange(hours)
 data = 15 + 8 * np.sin(2 * np.pi * t / 24) + rng.normal(0, 2, (sensors, hours))
@@ -17,7 +17,7 @@ center = np.nanmedian(data, axis=1, keepdims=True)
 spread = 1.4826 * np.nanmedian(np.abs(data - center), axis=1, keepdims=True)
 robust = (data - center) / spread
 for pass_number in range(12):
-    bad = np.abs(robust) > 4.5 - 0.1 * pass_number
+    bad = np.abs(robust) > 4.0 - 0.2 * pass_number
     data[bad] = np.nan
     mean = np.nanmean(data, axis=1, keepdims=True)
     deviation = np.nanstd(data, axis=1, keepdims=True)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import npaccel
+from npaccel import _native
 
 Array = np.ndarray[Any, Any]
 SIZES = (0, 7, 65_535, 65_537, 200_003, 5_000_001)
@@ -106,3 +107,66 @@ def test_masks_that_lie_in_their_array() -> None:
     with npaccel.accelerate():
         x[x] = False
     np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("n", [64 * k + 3 for k in (1, 2, 130, 1_100)])
+@pytest.mark.parametrize("dtype", ["b", "h", "f", "d", "D"])
+def test_lines_that_are_all_in(n: int, dtype: str) -> None:
+    """Some lines of 64 places whole, some not; what is picked ends anywhere."""
+    rng = np.random.default_rng(n)
+    lines = rng.integers(0, 3, n // 64 + 1).repeat(64)[:n]
+    mask = (lines == 2) | ((lines == 1) & (rng.random(n) < 0.5))
+    x, values = of(n, dtype), of(n, dtype)[::-1].copy()
+    expected = x.copy()
+    expected[mask] = values[mask]
+    with npaccel.accelerate(min_size=0):
+        np.testing.assert_array_equal(np.asarray(x[mask]), np.asarray(values[::-1])[mask])
+        x[mask] = values[mask]
+    np.testing.assert_array_equal(x, expected)
+
+
+def test_a_hidden_mask_is_recorded_on() -> None:
+    """What was computed and not looked at need not be shown, though it is small."""
+    x = np.random.default_rng(2).random(40_000)
+    expected = ~(x > 0.5)
+    with npaccel.accelerate():
+        mask = x > 0.5
+        kept = x[mask]  # the mask has run, for its elements are counted
+        assert not _native.is_pending(mask)
+        np.logical_not(mask, mask)
+        assert _native.is_pending(mask)
+        dropped = x[mask]
+    np.testing.assert_array_equal(mask, expected)
+    np.testing.assert_array_equal(kept, x[~expected])
+    np.testing.assert_array_equal(dropped, x[expected])
+
+
+def test_a_part_of_a_hidden_result_is_numpys() -> None:
+    x = np.random.default_rng(2).random(40_000)
+    with npaccel.accelerate():
+        mask = x > 0.5
+        npaccel.evaluate(mask)
+        assert not _native.is_pending(~mask[:100])
+        np.testing.assert_array_equal(~mask[:100], ~(x[:100] > 0.5))
+
+
+def test_sets_that_shrink() -> None:
+    """Several arrays are picked from by one mask in each round."""
+
+    def escape(n: int) -> list[Array]:
+        c = (np.linspace(-2, 0.5, n)[:, None] + 1j * np.linspace(-1.2, 1.2, n)).ravel()
+        z, where, times = np.zeros_like(c), np.arange(n * n), np.zeros(n * n, int)
+        for i in range(25):
+            np.multiply(z, z, z)
+            np.add(z, c, z)
+            left = abs(z) > 2
+            times[where[left]] = i + 1
+            np.logical_not(left, left)
+            z, c, where = z[left], c[left], where[left]
+        return [z, c, where, times]
+
+    expected = escape(150)
+    with npaccel.accelerate():
+        found = escape(150)
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one, other)
