@@ -1,6 +1,6 @@
 """Bodies of sinh, cosh, tanh of complex numbers, and of sin, cos, tan, which are those of i z.
 
-With z = a + i b: sinh z = sinh a cos b + i cosh a sin b, cosh z = cosh a cos b + i sinh a sin b, and
+With z = a + i b: sinh z = sinh a cos b + i cosh a sin b, cosh z = cosh a cos b + i sinh a sin b,
 tanh z = (sinh a cosh a + i sin b cos b) / (sinh(a)**2 + cos(b)**2). Special values, signs of NaNs
 and warnings are those of glibc, which NumPy calls. Parts are computed in f8, of c8, too.
 """
@@ -16,15 +16,15 @@ from npaccel.ir.nans import INVALID, NAN
 from npaccel.ir.nodes import FlagKind
 from npaccel.ir.operation import Masks, Op, Operands
 from npaccel.ir.precision import INF, keep_sign
-from npaccel.ir.scalar import Core, Expr
+from npaccel.ir.scalar import Expr
 
 __all__ = ["HYPERBOLICS", "exp_far"]
 
 Parts = tuple[Expr, Expr]
-# A body of f8 parts a and b; `lost` tells what becomes of a `b` that is not finite.
+# The parts at a + i b; third: b - b where b is not finite; last: whether for f8's accuracy.
 Body = Callable[[Expr, Expr, Expr, bool], Parts]
 STEP = 700.0  # exp of it is finite, and so are sinh and cosh
-ONE = 350.0  # from there on tanh(a) is 1, as it is from 20 on; less than that its square is finite
+FLAT = 350.0  # sinh(a)**2 of less is finite; tanh(a) is 1 from 20 on
 
 
 def exp_far(x: Expr, a: Expr, times: float = 1.0) -> Expr:
@@ -80,7 +80,7 @@ def _cosh(a: Expr, b: Expr, lost: Expr, fine: bool) -> Parts:
     return _rarely(~((abs(a) < STEP) & finite(b)), exact, (cosh * cosine, sinh * sine))
 
 
-def _tanh(a: Expr, b: Expr, lost: Expr, fine: bool) -> Parts:
+def _tanh(a: Expr, b: Expr, _: Expr, fine: bool) -> Parts:
     cosine, sine = _turned(b, fine=fine)
     sinh, cosh = exponentials.sinh_and_cosh(a, fine=fine)
     under = sinh.fma(sinh, cosine * cosine)
@@ -89,9 +89,10 @@ def _tanh(a: Expr, b: Expr, lost: Expr, fine: bool) -> Parts:
     small = exponentials.exp(-abs(a), fine=fine)
     far = one, sine * cosine * 4.0 * small * small
     far = _chosen(a.isnan(), _chosen(b.eq(0.0), (a, b), (nan, nan)), far)
-    wild = _chosen(is_infinite(a), (one, keep_sign(a.like(0.0), b)), (a.eq(0.0).select(a, nan), nan))
+    lost = a.eq(0.0).select(a, nan), nan
+    wild = _chosen(is_infinite(a), (one, keep_sign(a.like(0.0), b)), lost)
     exact = _chosen(finite(b), far, wild)
-    return _rarely(~((abs(a) < ONE) & finite(b)), exact, near)
+    return _rarely(~((abs(a) < FLAT) & finite(b)), exact, near)
 
 
 def _lost(b: Expr) -> Expr:

@@ -32,7 +32,7 @@ def common(dtype: str) -> np.ndarray:
     x, y, r = np.random.default_rng(2).uniform(-1, 1, (3, 60_000))
     near_one = np.exp(1j * np.pi * x) * (1 + 0.1 * r**9)
     quarters = 1j * np.pi / 2 * np.round(9 * x) + r**21 + 1j * y**21
-    parts = [20 * x + 100j * y, near_one, x**15 + 1j * y**15, 3 * (x + 1j * y), quarters]
+    parts = [20 * x + 80j * y, near_one, x**15 + 1j * y**15, 3 * (x + 1j * y), quarters]
     z = np.concatenate(parts).astype(dtype)
     return z[z != 0]
 
