@@ -10,6 +10,7 @@ import math
 from npaccel.ir import exponentials, logarithms, trigonometry
 from npaccel.ir.conditions import finite, is_infinite, overflow
 from npaccel.ir.exponentials import LN2_HIGH, LN2_LOW
+from npaccel.ir.hyperbolics import HYPERBOLICS, exp_far
 from npaccel.ir.nans import INVALID, NAN
 from npaccel.ir.nodes import FlagKind
 from npaccel.ir.operation import Masks, Op, Operands
@@ -18,20 +19,8 @@ from npaccel.ir.scalar import Core, Expr
 
 __all__ = ["COMPLEX"]
 
-STEP = 700.0
 LN2 = LN2_HIGH + LN2_LOW
 LARGE = 709.0  # exp of what is less is finite
-
-
-def _exp_far(x: Expr, a: Expr) -> Expr:
-    """x * exp(a) for a >= LARGE and |x| <= 1: infinite only where the product is."""
-    first = (a > 2.0 * STEP).select(a.like(STEP), a - STEP)
-    second = a - 2.0 * STEP
-    second = (second < 0.0).select(a.like(0.0), (second > STEP).select(a.like(STEP), second))
-    grown = x * math.exp(STEP)
-    for part in (first, second):
-        grown = grown * exponentials.exp(part, fine=True)
-    return grown
 
 
 def _exp(z: Expr) -> Expr:
@@ -43,7 +32,7 @@ def _exp(z: Expr) -> Expr:
     most = a.eq(math.inf)
     nan, zero = a.like(NAN), a.like(0.0)
     # Where the imaginary part is finite.
-    far = [a.isnan().select(nan, _exp_far(x, a)) for x in (cosine, sine)]
+    far = [a.isnan().select(nan, exp_far(x, a)) for x in (cosine, sine)]
     # Where it is not.
     lost = is_infinite(b).select(a.like(INVALID), b)
     wild = (
@@ -148,4 +137,5 @@ COMPLEX = (
     Op("exp", 1, 1, "c", _exp, None, _exp_masks, cost=70, ulp=3),
     Op("log", 1, 1, "c", _log, None, _log_masks, cost=150, ulp=3),
     Op("sqrt", 1, 1, "c", _sqrt, cost=40, ulp=3),
+    *HYPERBOLICS,
 )

@@ -22,6 +22,7 @@ __all__ = [
     "scale",
     "scale_far",
     "sinh",
+    "sinh_and_cosh",
     "tanh",
 ]
 
@@ -141,6 +142,13 @@ def sinh(x: Expr, *, fine: bool) -> Expr:
     t = _expm1_near(a, fine=fine)
     near = (t + t / (t + 1.0)) * 0.5
     return keep_sign(_large(x).rare(exp_wide(a, fine=fine, more=-1), near), x)
+
+
+def sinh_and_cosh(x: Expr, *, fine: bool) -> tuple[Expr, Expr]:
+    """Both for |x| < LARGE: with t = e**|x| - 1, e**-|x| is 1 - t / (t + 1)."""
+    t = _expm1_near(abs(x), fine=fine)
+    d = t / (t + 1.0)
+    return keep_sign((t + d) * 0.5, x), (t * d).fma(0.5, 1.0)
 
 
 def cosh(x: Expr, *, fine: bool) -> Expr:

@@ -227,8 +227,8 @@ MATHEMATICS = (
     *COMPLEX,
     # NumPy's own complex functions, with all their branch cuts.
     *(Op(name, 1, 1, "c", None, cost=60) for name in
-      ("exp2", "expm1", "log2", "log10", "log1p", "sin", "cos", "tan",
-       "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh")),
+      ("exp2", "expm1", "log2", "log10", "log1p",
+       "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh")),
     Op("power", 2, 1, "c", None, cost=100),
     Op("float_power", 2, 1, "c", None, cost=100),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from npaccel import _native
 from npaccel.backends.layout import CHUNK, reductions_of
 from npaccel.backends.registry import HOST
 from npaccel.errors import CompileError
-from npaccel.ir.scalar import Core, item_size, topological, usual
+from npaccel.ir.scalar import Core, item_size, topological
 from npaccel.later import later
 from npaccel.runtime.packed import (
     Elsewhere,
@@ -48,9 +48,6 @@ __all__ = [
 LINE_BYTES: Final = 64
 # Results of which more than this is written at once do not stay in a core's own cache.
 STREAM_BYTES: Final = 4 << 20
-# A vector that takes more nodes than this to compute waits for them, not for memory: storing it
-# past the cache wins nothing then, and takes longer where pages are new.
-STREAM_NODES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -495,8 +492,7 @@ def _traffic(step: nodes.KernelStep) -> tuple[int, int]:
 
 
 def _streamed(step: nodes.KernelStep, trace: nodes.Trace, streams: Streams) -> nodes.Kernel:
-    """The kernel with stores past the cache, where memory is what it waits for: its results are too
-    large to stay in it."""
+    """The kernel with stores past the cache, which its results are too large to stay in."""
     kernel = step.kernel
     past = tuple(
         may_stream(kernel, param, trace.buffers[binding.buffer])
@@ -515,10 +511,7 @@ def _streamed(step: nodes.KernelStep, trace: nodes.Trace, streams: Streams) -> n
 
 
 def _past_cache(kernel: nodes.Kernel, past: tuple[bool, ...]) -> nodes.Kernel:
-    """`kernel` with those arrays stored past the cache, or as it is if it computes too much."""
-    operations = sum(len(usual(leaf.roots)) for leaf in kernel.leaves)
-    if operations > STREAM_NODES * sum(param.written for param in kernel.arrays):
-        return kernel
+    """`kernel` with those arrays stored past the cache."""
     arrays = tuple(
         dataclasses.replace(param, nontemporal=chosen)
         for param, chosen in zip(kernel.arrays, past, strict=True)

@@ -29,6 +29,7 @@ WIDEST_APART = 16
 # less of the second-level cache to the next block's rows.
 TILE_BYTES = 4096
 LINE_BYTES = 64  # of a cache
+_SHARED = (Core.CONST, Core.SCALAR)  # by all vectors of an iteration
 _INDEXED = (Fold.ARGMIN, Fold.ARGMAX)  # their accumulators hold an i8
 
 
@@ -76,11 +77,11 @@ def has_plain_tail(kernel: Kernel, leaf: Leaf, machine: Machine) -> bool:
 
 
 def _held(leaf: Leaf) -> int:
-    """Values that an iteration of `leaf` holds at once, about."""
+    """Values that each vector of an iteration of `leaf` holds at once, about."""
     watched, others = parted_guards(leaf.guards)
     roots = [*leaf.values, *watched, *others]
     needed = usual(roots)
-    order = [node for node in topological(roots) if node in needed]
+    order = [node for node in topological(roots) if node in needed and node.op not in _SHARED]
     last = {arg: at for at, node in enumerate(order) for arg in (node, *node.args)}
     last |= dict.fromkeys((*leaf.values, *others), len(order))
     ends = [0] * (len(order) + 1)

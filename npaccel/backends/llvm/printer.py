@@ -157,6 +157,7 @@ def write_module(
             functions += [*printer.others, printer.text(linkage)]
     bits = 8 * vector_bytes
     vectors = f'"prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
+    vectors += ' "stackrealign"'  # else spilled vectors lie across two lines
     attributes = (
         f"attributes #0 = {{ nounwind {vectors} }}\n"
         f"attributes #1 = {{ nounwind noinline optnone {vectors} }}\n"
