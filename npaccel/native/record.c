@@ -116,10 +116,10 @@ bool npa_wants(const npa_value *values, int n)
         if (a == NULL || PyArray_NDIM(a) == 0) {
             continue;
         }
-        if (npa_is_pending(a) || npa_is_hidden(a) || npa_is_far(a)) {
+        if (npa_is_pending(a) || npa_is_far(a)) {
             return true;
         }
-        large |= (size_t)PyArray_NBYTES(a) >= threshold && PyArray_SIZE(a) > 0;
+        large |= PyArray_SIZE(a) > 0 && ((size_t)PyArray_NBYTES(a) >= threshold || npa_is_hidden(a));
         arrays++;
         deep |= PyArray_NDIM(a) > 1;
     }
