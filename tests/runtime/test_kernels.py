@@ -99,10 +99,11 @@ def test_memory_keeps_within_its_bound(setting) -> None:
     assert _native.stats()["code_bytes"] - before <= (1 << 16) + 24 * 8192
 
 
-def test_results_pass_the_cache_by_where_memory_is_what_is_waited_for(deferred) -> None:
-    x = npaccel.asarray(np.ones(1 << 20))
-    npaccel.evaluate()
-    for made, passed in ((lambda: x * 2.5, True), (lambda: np.sin(x) * np.cos(x), False)):
-        result = made()
+@pytest.mark.parametrize("made", [lambda x: x * 2.5, lambda x: np.sin(x) * np.cos(x)])
+def test_results_too_large_for_the_cache_pass_it_by(made, deferred) -> None:
+    for n, passed in ((1 << 20, True), (1 << 12, False)):
+        x = npaccel.asarray(np.ones(n))
+        npaccel.evaluate()
+        result = made(x)
         assert ("streamed" in str(npaccel.explain(result))) == passed
         npaccel.evaluate(result)
