@@ -125,6 +125,7 @@ def test_lines_that_are_all_in(n: int, dtype: str) -> None:
     np.testing.assert_array_equal(x, expected)
 
 
+@pytest.mark.pending
 def test_a_hidden_mask_is_recorded_on() -> None:
     """What was computed and not looked at need not be shown, though it is small."""
     x = np.random.default_rng(2).random(40_000)
