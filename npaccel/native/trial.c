@@ -219,8 +219,8 @@ static bool resumes(place *p)
     return true;
 }
 
-/* The operation of the place comes: whether oftener than in a round. Where all is recorded it is met with
- * nothing pending once; where NumPy does it, as often as the program comes by. */
+/* The operation of the place comes: whether a round is over if it is the head. In NumPy's rounds it has to
+ * come oftener than in the latest one that was recorded. */
 static bool comes(place *p, uint64_t key)
 {
     if (p->key != key) {
@@ -338,9 +338,9 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found)
  * hundred ns an operation. NumPy does an operation on 300 KiB in 20 to 100 µs, so where little is
  * fused, or what is fused runs from the cache anyway, recording may lose, and by how much depends on
  * what the caches hold, on what NumPy would have reused in place, on what lies between. So it is
- * measured as a whole, in rounds: from an operation that finds nothing pending until it comes again,
- * pending or not as often as in a round that is recorded (it may be a function's that several lines call).
- * Where another one comes twice before that, as in a loop inside, the rounds are that one's. A loop
+ * measured as a whole, in rounds: from an operation that finds nothing pending until it comes again so.
+ * A function that several lines call may begin with it. Nothing is ever pending in NumPy's rounds, so they
+ * end when it has come as often as in the latest one that was recorded. Where another one comes twice before that, as in a loop inside, the rounds are that one's. A loop
  * in which recording may lose at all (may_lose) has a trial: a few rounds of it are recorded and a few
  * NumPy's by turns, and the way with the better best time is kept for a while, then tried again. By
  * turns, since many loops work on less and less; of a few, since the first round of either finds the
