@@ -334,17 +334,17 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found)
 
 /* Note [Trials]
  *
- * To record an operation, find the program and show what it made costs some 20 µs a run and a few
- * hundred ns an operation. NumPy does an operation on 300 KiB in 20 to 100 µs, so where little is
- * fused, or what is fused runs from the cache anyway, recording may lose, and by how much depends on
- * what the caches hold, on what NumPy would have reused in place, on what lies between. So it is
- * measured as a whole, in rounds: from an operation that finds nothing pending until it comes again so.
- * A function that several lines call may begin with it. Nothing is ever pending in NumPy's rounds, so they
- * end when it has come as often as in the latest one that was recorded. Where another one comes twice before that, as in a loop inside, the rounds are that one's. A loop
- * in which recording may lose at all (may_lose) has a trial: a few rounds of it are recorded and a few
- * NumPy's by turns, and the way with the better best time is kept for a while, then tried again. By
- * turns, since many loops work on less and less; of a few, since the first round of either finds the
- * caches and the allocator as the other left them.
+ * To record an operation, find the program and show what it made costs some 20 µs a run and a few hundred ns
+ * an operation. NumPy does an operation on 300 KiB in 20 to 100 µs, so where little is fused, or what is fused
+ * runs from the cache anyway, recording may lose, and by how much depends on what the caches hold, on what
+ * NumPy would have reused in place, on what lies between. So it is measured as a whole, in rounds: from an
+ * operation that finds nothing pending until it comes again so. A function that several lines call may begin
+ * with it. Nothing is ever pending in NumPy's rounds, so they end when it has come as often as in the latest
+ * one that was recorded. Where another one comes twice before that, as in a loop inside, the rounds are that
+ * one's. A loop in which recording may lose at all (may_lose) has a trial: a few rounds of it are recorded and
+ * a few NumPy's by turns, and the way with the better best time is kept for a while, then tried again. By
+ * turns, since many loops work on less and less; of a few, since the first round of either finds the caches
+ * and the allocator as the other left them.
  *
  * Only operations take part whose results have the same bits either way. One that does not, or was
  * not met before in that loop, is recorded; a round of NumPy's ends there and is not compared.
