@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from npaccel.backends.emit.guards import parted_guards
+from npaccel.backends.emit.guards import finite, watched
 from npaccel.backends.llvm.target import Host
 from npaccel.ir.nodes import Flag, FlagKind, Leaf, Store
+from npaccel.ir.reference.kernels import run_kernel
 from npaccel.ir.scalar import Pool
 
 from .support import Llvm, compile_kernel, kernel, param, run_step
@@ -68,4 +69,57 @@ def test_guards_of_values_need_no_masks() -> None:
     x, y, h = pool.load("f8", 0), pool.load("f4", 1), pool.load("f2", 2)
     others = [x < 0.0, h.nonfinite(), ~(abs(x) < 5.0), ~(x < INF)]
     given = [x.nonfinite() | y.nonfinite(), others[0] | x.nonfinite(), *others[1:]]
-    assert parted_guards(given) == ([x, y], others)
+    looked = finite(given)
+    assert (looked.values, looked.masks) == ((x, y), tuple(others))
+
+
+def rounds(pool, dtype, n):
+    """z = where(|z|**2 <= 4, z**2 + c, z), n times, by real parts; and what warns in it."""
+    x, y, two = pool.load(dtype, 0), pool.load(dtype, 1), pool.scalar(dtype, 0)
+    re, im, guards, flags = x, y, [], []
+    for _ in range(n):
+        squares = re * re, im * im
+        size = squares[0] + squares[1]
+        inside = size <= 4.0
+        steps = squares[0] - squares[1] + x, two * re * im + y
+        for value in (size, *steps):
+            guards.append(value.nonfinite())
+            flags.append(Flag(len(flags), FlagKind.OVER, value.nonfinite()))
+        re, im = (inside.select(a, b) for a, b in zip(steps, (re, im), strict=True))
+    return (re, im), guards, flags
+
+
+def rounds_kernel(dtype, n):
+    pool = Pool()
+    values, guards, flags = rounds(pool, dtype, n)
+    stores = tuple(Store(2 + k, value) for k, value in enumerate(values))
+    leaf = Leaf(False, stores, tuple(guards), tuple(flags))
+    arrays = [*(param(dtype) for _ in range(2)), *(param(dtype, out=True) for _ in range(2))]
+    return kernel(arrays, [leaf], scalars=(dtype,), slots=len(flags))
+
+
+def test_few_values_are_looked_at_for_many_that_warn() -> None:
+    for dtype, most in (("f8", 12), ("f4", 22)):
+        (leaf,) = rounds_kernel(dtype, 10).leaves
+        looked = watched(leaf.guards)
+        assert looked.bounded and len(looked.values) <= most and len(looked.fixed) == 1
+        assert len(finite(leaf.guards).values) == 30
+
+
+def test_what_is_large_is_no_reason_to_say_anything(machine) -> None:
+    given = rounds_kernel("f8", 10)
+    compiled = compile_kernel(given, machine)
+    for n in (5, 70):
+        for big, two in ((1e3, 2.0), (1e60, 2.0), (-1e150, 2.0), (1e160, 2.0), (1e-300, 1e300),
+                         (INF, 2.0), (NAN, 2.0), (1.0, INF), (1.0, NAN), (-0.0, INF)):  # fmt: skip
+            for lane in (0, n // 2, n - 1):
+                x, y = np.linspace(-1, 0.5, n), np.linspace(0.1, 1.0, n)
+                for at in (x, y):
+                    at[lane] = big
+                    arrays = [x, y, np.empty(n), np.empty(n)]
+                    wanted = [a.copy() for a in arrays]
+                    flags = run_step(compiled, (n,), arrays, (two,))
+                    with np.errstate(all="ignore"):
+                        assert flags == run_kernel(given, (n,), wanted, (two,)), (n, big, two, lane)
+                    for got, right in zip(arrays[2:], wanted[2:], strict=True):
+                        np.testing.assert_array_equal(got, right)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from npaccel.backends.emit.builder import Builder, Lanes, Name, Value, Variable
-from npaccel.backends.emit.guards import Watch, parted_guards
+from npaccel.backends.emit.guards import Watch, Watched
 from npaccel.backends.emit.scalars import single, write_node
 from npaccel.ir.nodes import Flag
 from npaccel.ir.scalar import BOOL, Core, Expr, rare_parts
@@ -24,6 +24,7 @@ LEAVES = frozenset(
 )  # fmt: skip
 # Fewer instructions than this are cheaper than a branch around them.
 RARE_BLOCK_NODES = 8
+NOTHING = Watched()
 # So many, of vectors wider than registers, are computed by registers.
 RARE_LOOP_NODES = 24
 
@@ -37,18 +38,20 @@ def evaluate(
     width: int,
     roots: Sequence[Expr],
     sources: Sequence[Source],
-    guards: Sequence[Expr] = (),
+    looked: Watched = NOTHING,
+    sums: Mapping[str, Name] | None = None,
 ) -> tuple[list[Values], list[Name]]:
     """Write all that `roots` need for a vector of each source, which gives the leaves' values.
 
     The operands of a RARE node that nothing else needs are in a block of their own, and are not
-    in the result. Second: masks, true in each lane of a vector where a guard is.
+    in the result. Second: masks, true in each lane where what is `looked` at is not as it should
+    be; `sums` are `square_sums`.
     """
-    watched, others = parted_guards(guards)
-    order, parts = rare_parts([*roots, *watched, *others])
+    order, parts = rare_parts([*roots, *looked.values, *looked.masks])
     every: list[Values] = [{} for _ in sources]
-    watches = [Watch(b) for _ in sources]
-    told, masks = set(watched), set(others)
+    begun = (sums or {}) if looked.bounded else None
+    watches = [Watch(b, width, begun) for _ in sources]
+    told, masks = set(looked.values), set(looked.masks)
     for node in order:
         if node.op is Core.RARE and len(parts[node]) >= RARE_BLOCK_NODES:
             _write_rare(b, width, node, parts[node], every, sources)

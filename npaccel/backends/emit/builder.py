@@ -203,6 +203,10 @@ class Builder(ABC):
         """x, computed neither elsewhere nor in another way."""
         return x
 
+    def keep(self, value: Value) -> Value:
+        """What was just computed is not to be computed later, where it is used."""
+        return value
+
     # Lanes.
 
     def as_n(self, x: Name) -> Name:

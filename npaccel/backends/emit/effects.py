@@ -16,6 +16,7 @@ from npaccel.backends.emit.body import (
 )
 from npaccel.backends.emit.builder import Builder, Lanes, Name, Value, Variable, Which
 from npaccel.backends.emit.frame import Frame
+from npaccel.backends.emit.guards import finite, watched
 from npaccel.backends.emit.reduce import Exact, Ordered
 from npaccel.backends.emit.scalars import single
 from npaccel.backends.emit.widths import has_plain_tail, register_lanes
@@ -216,7 +217,9 @@ class Effects:
         b = self.b
         sources = [self._source(scope, width, hoisted) for scope in scopes]
         needed = [*leaf.values, *scans(leaf.all_roots)]
-        every, masks = evaluate(b, width, needed, sources, leaf.guards)
+        every, masks = evaluate(
+            b, width, needed, sources, watched(leaf.guards), self.frame.square_sums
+        )
         self._raise_flags(leaf, scopes, width, every, sources, masks)
         sharing = self.frame.group if leaf.row else None
         if sharing is not None and any(isinstance(effect, Store) for effect in leaf.effects):
@@ -248,6 +251,9 @@ class Effects:
         if not leaf.flags:
             return
         lanes, apart = scopes[0].lanes, self._may_be_apart(leaf)
+        for effect in leaf.effects if masks else ():
+            for values in every:
+                self.b.keep(values[effect.value])
         with when_any(self.b, lanes, masks):
             for scope, values, source in zip(scopes, every, sources, strict=True):
                 if apart:
@@ -269,21 +275,35 @@ class Effects:
     def _call_masks(self, leaf: Leaf, scope: Scope, width: int) -> None:
         """Have the masks of a vector's lanes evaluated, a register's worth at a time."""
         b, axis = self.b, self.frame.vector_axis
-        masks = topological([flag.mask for flag in leaf.flags])
-        arrays = sorted({int(str(n.attr)) for n in masks if n.op in (Core.LOAD, Core.GATHER)})
-        rows = sorted({int(str(n.attr)) for n in masks if n.op is Core.ROW})
+        nodes = topological([*leaf.guards, *(flag.mask for flag in leaf.flags)])
+        arrays = sorted({int(str(n.attr)) for n in nodes if n.op in (Core.LOAD, Core.GATHER)})
+        rows = sorted({int(str(n.attr)) for n in nodes if n.op is Core.ROW})
         lanes = min(width, register_lanes(leaf, b.machine))
         ordinal = next(k for k, other in enumerate(self.kernel.leaves) if other is leaf)
         some = scope.lanes is not None or not has_plain_tail(self.kernel, leaf, b.machine)
+        name = f"{ordinal}_{lanes}_{int(some)}"
 
-        def write(other: Builder, given: list[Name]) -> None:
-            inside, rank = Effects(Frame(other, self.kernel), self.width), len(scope.at)
+        def inside(other: Builder, given: list[Name]) -> tuple[Effects, Scope]:
+            writer, rank = Effects(Frame(other, self.kernel), self.width), len(scope.at)
             pointers = dict(zip(arrays, given[1 + rank :], strict=False))
             rest = iter(given[1 + rank + len(arrays) :])
             for row in rows:
-                inside.set_row(row, tuple(next(rest) for _ in self._row_variables[row]))
+                writer.set_row(row, tuple(next(rest) for _ in self._row_variables[row]))
             existing = other.lanes_below(given[0], lanes) if some and lanes > 1 else None
-            inside.write_masks(leaf, lanes, given[1 : 1 + rank], pointers, existing)
+            at, none = given[1 : 1 + rank], other.n(0)
+            every = [pointers.get(k, base) for k, base in enumerate(writer.frame.bases)]
+            return writer, Scope(none, at, every, existing, none, at[-1] if at else none)
+
+        def write_masks(other: Builder, given: list[Name]) -> None:
+            writer, there = inside(other, given)
+            writer.write_masks(leaf, lanes, there)
+
+        def write_guards(other: Builder, given: list[Name]) -> None:
+            writer, there = inside(other, given)
+            source = writer._source(there, lanes, {})
+            _, found = evaluate(other, lanes, [], [source], finite(leaf.guards))
+            with when_any(other, there.lanes, found):
+                other.apart(f"masks_{name}", given, write_masks)
 
         for first in range(0, width, lanes):
             count = b.sub(scope.lanes.count, first) if scope.lanes else b.n(lanes)
@@ -291,26 +311,19 @@ class Effects:
             at = [b.add(c, first) if k == axis else c for k, c in enumerate(scope.at)]
             values = [b.get(v) for row in rows for v in self._row_variables[row]]
             names = [count, *at, *(moved[k] for k in arrays), *values]
-            b.apart(f"masks_{ordinal}_{lanes}_{int(some)}", names, write)
+            if watched(leaf.guards).bounded:  # what is large need not be infinite
+                b.apart(f"guards_{name}", names, write_guards)
+            else:
+                b.apart(f"masks_{name}", names, write_masks)
 
-    def write_masks(
-        self,
-        leaf: Leaf,
-        width: int,
-        at: Sequence[Name],
-        pointers: Mapping[int, Name],
-        lanes: Lanes | None,
-    ) -> None:
-        """The masks of a vector at these coordinates; pointers: of the arrays that it loads."""
-        b, none = self.b, self.b.n(0)
-        every = [pointers.get(k, base) for k, base in enumerate(self.frame.bases)]
-        scope = Scope(none, at, every, lanes, none, at[-1] if at else none)
+    def write_masks(self, leaf: Leaf, width: int, scope: Scope) -> None:
+        """The masks of a vector there."""
         masks = [flag.mask for flag in leaf.flags]
         source = self._source(scope, width, {})
-        (known,), _ = evaluate(b, width, masks, [source])
+        (known,), _ = evaluate(self.b, width, masks, [source])
         found = [single(known[mask]) for mask in masks]
-        with when_any(b, lanes, found):  # as a rule a NaN that was there before
-            raise_flags(b, width, lanes, leaf.flags, known, source)
+        with when_any(self.b, scope.lanes, found):  # as a rule a NaN that was there before
+            raise_flags(self.b, width, scope.lanes, leaf.flags, known, source)
 
     def _store(
         self, effect: Store, value: Value, values: Values, scope: Scope, *, alone: bool

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from npaccel.backends.emit.builder import Builder, Name, Range, Value, Variable
 from npaccel.backends.emit.groups import Group
+from npaccel.backends.emit.guards import square_sums
 from npaccel.backends.layout import PARTIAL_BYTES, Layout, parts_of, reductions_of
 from npaccel.errors import InternalError
 from npaccel.ir.nodes import Kernel, Store, Stride
@@ -50,6 +51,7 @@ class Frame:
         self.bases = [b.base(k, layout.array(k)) for k in range(layout.arrays)]
         self.strides = [self._strides(k) for k in range(layout.arrays)]
         self._scalars = [self._scalar(k, dtype) for k, dtype in enumerate(kernel.scalars)]
+        self.square_sums = square_sums(b, kernel.leaves, self._scalars)
         self.inner_total = self._product(self.inner_axes)
         self.row_count = self._product(self.inner_axes[:-1])
         self.split_sums = kernel.split and bool(reductions_of(kernel))

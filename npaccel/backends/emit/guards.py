@@ -3,22 +3,55 @@
 As a rule a guard says that a value is not finite. Such values are added up, each times 0, as soon
 as they are known: what comes out is 0, or NaN where one of them was not finite. That takes one
 instruction for each, no mask, and lets go of the values.
+
+Where selects come between, an infinity may be selected away, so many values have guards. Then fewer
+are looked at, more strictly: as long as those are small, none of the others can be infinite. Their
+squares are added up. If one is large, the guards as they are decide, in a function of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
-from npaccel.backends.emit.builder import Builder, Name
+from npaccel.backends.emit.bounds import SMALL, is_fixed, small_ones
+from npaccel.backends.emit.builder import Builder, Name, Value
+from npaccel.backends.emit.scalars import convert
+from npaccel.ir.nodes import Leaf
 from npaccel.ir.scalar import Core, Expr
 
-__all__ = ["Watch", "parted_guards"]
+__all__ = ["Watch", "Watched", "finite", "square_sums", "watched"]
 
 INF = float("inf")
-TURNS = 2
 
 
-def parted_guards(guards: Iterable[Expr]) -> tuple[list[Expr], list[Expr]]:
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What an iteration looks at: values that should be finite, or small if `bounded`; masks.
+
+    fixed: numbers given at run time that should be small, too.
+    """
+
+    values: tuple[Expr, ...] = ()
+    masks: tuple[Expr, ...] = ()
+    fixed: tuple[Expr, ...] = ()
+    bounded: bool = False
+
+
+@lru_cache(maxsize=8)  # asked for again while a leaf is written
+def watched(guards: tuple[Expr, ...]) -> Watched:
+    """What to look at so that nothing that these guards tell of is missed."""
+    exact = finite(guards)
+    small = small_ones(exact.values) if len(exact.values) > 1 else exact.values
+    running = tuple(node for node in small if not is_fixed(node))
+    if len(running) == len(exact.values):
+        return exact
+    fixed = tuple(node for node in small if is_fixed(node))
+    return Watched(running, exact.masks, fixed, bounded=True)
+
+
+def finite(guards: Iterable[Expr]) -> Watched:
     """The values of which guards say that they are not finite, and all other guards."""
     values: dict[Expr, None] = {}
     others: dict[Expr, None] = {}
@@ -33,7 +66,7 @@ def parted_guards(guards: Iterable[Expr]) -> tuple[list[Expr], list[Expr]]:
                 values[value] = None
             else:
                 others[part] = None
-    return list(values), list(others)
+    return Watched(tuple(values), tuple(others))
 
 
 def _watched(guard: Expr) -> Expr | None:
@@ -44,23 +77,44 @@ def _watched(guard: Expr) -> Expr | None:
     return size.args[0] if size.op is Core.ABS and limit.attr == INF else None
 
 
-class Watch:
-    """What the guards of one vector have told so far."""
+def square_sums(b: Builder, leaves: Iterable[Leaf], scalars: Sequence[Value]) -> dict[str, Name]:
+    """By dtype 1 and the squares of the numbers given at run time that leaves want to be small."""
+    sums: dict[str, Name] = {}
+    for node in dict.fromkeys(node for leaf in leaves for node in watched(leaf.guards).fixed):
+        given = node if node.op is Core.SCALAR else node.args[0]
+        (value,) = convert(b, scalars[int(str(given.attr))], given.dtype, node.dtype)
+        total = sums.get(node.dtype, b.constant(node.dtype, 1.0, 1))
+        sums[node.dtype] = _add_product(b, value, value, total)
+    return sums
 
-    def __init__(self, b: Builder) -> None:
-        self.b = b
-        self._sums: dict[tuple[str, int], Name] = {}
+
+def _add_product(b: Builder, x: Name, y: Name, total: Name) -> Name:
+    if b.machine.fuses:
+        return b.instruction(Core.FMA, (x, y, total))
+    return b.instruction(Core.ADD, (total, b.instruction(Core.MUL, (x, y))))
+
+
+class Watch:
+    """What the guards of one vector have told so far.
+
+    sums : `square_sums`, where values should be small
+    """
+
+    def __init__(self, b: Builder, width: int, sums: Mapping[str, Name] | None) -> None:
+        self.b, self.bounded = b, sums is not None
+        self._sums = {d: b.splat(total, width) for d, total in (sums or {}).items()}
         self._masks: list[Name] = []
 
     def add(self, value: Name) -> None:
-        """A value that should be finite."""
-        b, key = self.b, (value.dtype, value.width)
-        zero, total = b.constant(value.dtype, 0.0, value.width), self._sums.get(key)
-        if total is not None and b.machine.fuses:
-            self._sums[key] = b.instruction(Core.FMA, (value, zero, total))
-            return
-        nothing = b.instruction(Core.MUL, (value, zero))
-        self._sums[key] = nothing if total is None else b.instruction(Core.ADD, (total, nothing))
+        """A value that should be finite, or small."""
+        b, total = self.b, self._sums.get(value.dtype)
+        zero, one = (b.constant(value.dtype, k, value.width) for k in (0.0, 1.0))
+        if self.bounded:  # from 1 on: sums of tiny numbers would be slow
+            self._sums[value.dtype] = _add_product(b, value, value, total or one)
+        elif total is None:
+            self._sums[value.dtype] = b.instruction(Core.MUL, (value, zero))
+        else:
+            self._sums[value.dtype] = _add_product(b, value, zero, total)
 
     def add_mask(self, mask: Name) -> None:
         """A guard that is true where something may have happened."""
@@ -68,5 +122,11 @@ class Watch:
 
     def masks(self) -> list[Name]:
         """In which lanes a guard was true."""
-        sums = [self.b.compare(Core.NE, total, total) for total in self._sums.values()]
-        return [*self._masks, *sums]
+        return [*self._masks, *map(self._told, self._sums.values())]
+
+    def _told(self, total: Name) -> Name:
+        b = self.b
+        if not self.bounded:
+            return b.compare(Core.NE, total, total)
+        limit = b.constant(total.dtype, 4.0 ** SMALL[total.dtype], total.width)
+        return b.instruction(Core.NOT, (b.compare(Core.LT, total, limit),))

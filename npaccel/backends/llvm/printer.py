@@ -200,7 +200,8 @@ class Printer(Builder):
             write(other, given)
             more = "".join(f", {_typed(name)}" for name in given)
             large = len(other._lines) > SMALL_APART
-            self.others.append(other.text("internal", more, "#1" if large else "#2"))
+            text = other.text("internal", more, "#1" if large else "#2")
+            self.others += [*other.others, text]
         arguments = "".join(f", {_typed(name)}" for name in names)
         self._do(
             f"call void @{symbol}(ptr %words, ptr %range, ptr %scratch, ptr %flags{arguments})"
@@ -327,6 +328,13 @@ class Printer(Builder):
 
     def fence(self, x: Name) -> Name:
         return self._intrinsic("arithmetic.fence", [x])
+
+    def keep(self, value: Value) -> Value:
+        # What only the block behind a branch uses, LLVM moves there, and all that waits for it.
+        self.declarations.add("declare void @llvm.fake.use(...)")
+        for name in value:
+            self._do(f"call void (...) @llvm.fake.use({_typed(name)})")
+        return value
 
     # Lanes.
 
