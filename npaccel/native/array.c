@@ -699,7 +699,8 @@ static PyObject *subscript(PyObject *a, PyObject *key, int kind)
     if (done != 0) {
         return done > 0 ? picked : NULL;
     }
-    if (large && !npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ)) {
+    if (large && !npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ) &&
+        !npa_pick_passes((PyArrayObject *)a, key)) {
         int before = npa_now(NPA_RECORDING);
         PyObject *result = PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
         npa_now(before);
@@ -826,20 +827,21 @@ static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize
     bool at = PyUnicode_CompareWithASCIIString(args[1], "at") == 0;
     bool reduce = PyUnicode_CompareWithASCIIString(args[1], "reduce") == 0 &&
                   PyObject_TypeCheck(args[0], &PyUFunc_Type);
-    bool fold = reduce && npa_folds_at_once(((PyUFuncObject *)args[0])->name, args + 2, n - 2, names,
-                                            3, true);
+    bool fold = reduce && npa_reduces_at_once(args[0], args + 2, n - 2, names);
     int status = npa_direct_call(method, args + 2, n - 2, names, at, fold ? NPA_ANY_SIZE : at, true,
                                  &result);
-    Py_DECREF(method);
     if (status == 0) {
         int before = npa_now(NPA_RECORDING);
         if (reduce) {
             status = npa_fold_call(args[0], args + 2, n - 2, names, &result);
+            status = status > 1 ? npa_direct_call(method, args + 2, n - 2, names, 0, NPA_ANY_SIZE, true, &result)
+                                : status;
         } else if (PyUnicode_CompareWithASCIIString(args[1], "__call__") == 0) {
             status = npa_out_call(args[0], args + 2, n - 2, names, &result);
         }
         npa_now(before);
     }
+    Py_DECREF(method);
     return status > 0 ? result : status < 0 ? NULL : ufunc_slowly(self, args, n, names);
 }
 

@@ -132,9 +132,8 @@ bool npa_fold_is_brief(const char *fold, PyObject *const *args, Py_ssize_t n, Py
 }
 
 /* Whether its last bits are ours, at this size: a float sum or product. */
-static bool is_ours(const char *fold, PyObject *operand)
+bool npa_fold_is_ours(const char *fold, PyArrayObject *a)
 {
-    PyArrayObject *a = (PyArrayObject *)operand;
     bool ordered = strcmp(fold, "add") == 0 ? PyArray_ISFLOAT(a) || PyArray_ISCOMPLEX(a)
                                             : strcmp(fold, "multiply") == 0 && PyArray_ISFLOAT(a);
     return ordered && (size_t)PyArray_NBYTES(a) >= npa_threshold_here();
@@ -143,5 +142,30 @@ static bool is_ours(const char *fold, PyObject *operand)
 bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
                        Py_ssize_t out_place, bool first)
 {
-    return npa_fold_is_brief(fold, args, n, names, out_place, first) && !is_ours(fold, args[0]);
+    return npa_fold_is_brief(fold, args, n, names, out_place, first) &&
+           !npa_fold_is_ours(fold, (PyArrayObject *)args[0]);
+}
+
+/* Logical folds end where the answer is known, and may take less than it takes to hear of them. */
+bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a, bool may)
+{
+    size_t bytes = (size_t)PyArray_NBYTES(a) / 2; /* what other operations work on in the time: it writes little */
+    bool logical = strncmp(((PyUFuncObject *)ufunc)->name, "logical_", 8) == 0;
+    if (!npa_trials_on || logical || !npa_in_block()) {
+        return false;
+    }
+    if (may) {
+        return npa_trial_passes(ufunc, bytes, !npa_waits(a));
+    }
+    npa_trial_met(ufunc, bytes);
+    return false;
+}
+
+bool npa_reduces_at_once(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    bool numpys = npa_folds_at_once(((PyUFuncObject *)ufunc)->name, args, n, names, 3, true);
+    if (numpys) {
+        npa_fold_passes(ufunc, (PyArrayObject *)args[0], false);
+    }
+    return numpys;
 }

@@ -149,3 +149,20 @@ bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObje
     }
     return bytes >= 0 && bytes < NPA_FEW_READ * (double)npa_threshold_here();
 }
+
+/* Whether a trial leaves `a[key]`, which would be recorded, to NumPy. */
+bool npa_pick_passes(PyArrayObject *a, PyObject *key)
+{
+    size_t most = (size_t)PyArray_NBYTES(a);
+    bool tuple = PyTuple_CheckExact(key), waits = npa_waits(a);
+    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(key) : 1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *part = tuple ? PyTuple_GET_ITEM(key, i) : key;
+        if (PyArray_Check(part)) {
+            size_t bytes = (size_t)PyArray_NBYTES((PyArrayObject *)part);
+            most = bytes > most ? bytes : most;
+            waits |= npa_waits((PyArrayObject *)part);
+        }
+    }
+    return npa_trials_on && npa_in_block() && npa_trial_passes(npa_hook_getitem, most, !waits);
+}

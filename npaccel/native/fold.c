@@ -20,6 +20,7 @@ enum { LANES = NPA_FOLD_LANES, BLOCK = NPA_FOLD_BLOCK, COLUMNS = 2048 };
 enum { BLOCK_LEVELS = 12, CHUNK_LEVELS = 30, ROW_LEVELS = 44 };
 enum { ABREAST = 8, ROWS = 256 }; /* short rows, at once and with one look where they lie */
 enum { TASK = 64 << 10 }; /* elements */
+enum { NARROW = 64 }; /* columns that are not cut among threads */
 
 /* to = older op to, width times; lanes[k % 32] = lanes[k % 32] op x[k]. */
 typedef void combine_function(const void *older, void *to, int64_t width);
@@ -188,7 +189,8 @@ typedef struct {
     bool through_half;         /* the loop's type is f2, the operand's is not */
     bool nothing;              /* imaginary parts of what has none */
     char *partials;            /* per result, row and chunk; NULL: a task has whole results */
-    int64_t each;              /* results, or partials, of a task */
+    int64_t each;              /* results, partials, or pieces of rows of results, of a task */
+    int64_t pieces;            /* of a row of results of one lane */
     atomic_int raised;
     atomic_bool failed;
 } fold;
@@ -456,9 +458,9 @@ static void run_task(void *context, int64_t task, int worker)
 {
     fold *f = context;
     feclearexcept(FE_ALL_EXCEPT);
-    if (f->order.banded) { /* f->each: pieces of rows of results */
+    if (f->order.banded) {
         int64_t extent = f->shape[f->order.band[f->order.nband - 1]];
-        int64_t pieces = ceiling(extent, COLUMNS), all = f->points / extent * pieces;
+        int64_t pieces = f->pieces, all = f->points / extent * pieces;
         int64_t each = ceiling(extent, pieces);
         columns *c = (columns *)npa_pool_scratch(worker, sizeof *c);
         for (int64_t i = task * f->each; c != NULL && i < (task + 1) * f->each && i < all; i++) {
@@ -496,7 +498,11 @@ static int64_t cut(fold *f)
     int64_t unit = f->rows * f->row, all = f->points;
     if (f->order.banded) {
         int64_t extent = f->shape[f->order.band[f->order.nband - 1]];
-        all = f->points / extent * ceiling(extent, COLUMNS);
+        f->pieces = ceiling(extent, COLUMNS);
+        if (f->points / extent * f->pieces < threads) {
+            f->pieces = ceiling(extent, NARROW) < threads ? ceiling(extent, NARROW) : threads;
+        }
+        all = f->points / extent * f->pieces;
         unit = ceiling(elements, all);
     } else if (threads > 1 && f->points < 4 * threads && parts > f->points) {
         f->partials = malloc((size_t)(parts * f->a->size));

@@ -139,6 +139,32 @@ static PyObject *fold_now(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool 
     return made != NULL ? PyArray_Return(made) : NULL;
 }
 
+/* Whether all of an array that nothing waits for, and that needs no casts, is folded to one number: nothing
+ * would be gained by recording that. Of what is ours none but what takes no long time, see fold_now. */
+static bool is_number(const npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims)
+{
+    enum { LONGEST = 32 << 20 };
+    int type;
+    npa_fold_arithmetic(rule, &type);
+    return !keepdims && axes == (1u << PyArray_NDIM(a)) - 1 && npa_canonical(PyArray_TYPE(a)) == type &&
+           (PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a)) && npa_threshold_here() > 0 &&
+           !npa_waits(a) && (npa_buffer_of(a) == NULL || PyArray_NBYTES(a) <= LONGEST);
+}
+
+/* Recorded; what is one number is computed, as NumPy's is a scalar. */
+static int record_fold(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims, PyObject **result)
+{
+    int status = npa_record_reduce(rule, a, axes, keepdims, NULL, NULL, NULL, result);
+    if (status > 0 && PyArray_NDIM((PyArrayObject *)*result) == 0) {
+        PyArrayObject *made = (PyArrayObject *)*result;
+        PyObject *view = npa_touch(made, false) == 0 ? npa_exact_view(made) : NULL;
+        Py_DECREF(made);
+        *result = view != NULL ? PyArray_Return((PyArrayObject *)view) : NULL;
+        return *result != NULL ? 1 : -1;
+    }
+    return status;
+}
+
 int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                   PyObject **result)
 {
@@ -158,27 +184,30 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
         !read_axes(rest[AXIS], ndim, &axes)) {
         return 0;
     }
+    const char *name = ((PyUFuncObject *)ufunc)->name;
+    bool numpys = asked == 0 && !npa_fold_is_ours(name, value.array), keepdims = keep == Py_True;
     int status = may_wait();
+    if (status > 0 && numpys && npa_fold_passes(ufunc, value.array, true)) {
+        return 2;
+    }
+    npa_suspended++;
     npa_rule *rule = status > 0 ? npa_find_fold_rule(ufunc, value.type, asked) : NULL;
+    bool at_once = rule != NULL && rule->ordered &&
+                   (is_number(rule, value.array, axes, keepdims) ||
+                    npa_fold_is_brief(name, args, n, names, 3, true) || npa_turn_passes(&value.array, 1));
+    npa_suspended--;
     if (rule == NULL) {
         return PyErr_Occurred() ? -1 : 0;
     }
-    if (rule->ordered &&
-        (npa_fold_is_brief(((PyUFuncObject *)ufunc)->name, args, n, names, 3, true) ||
-         npa_turn_passes(&value.array, 1))) {
-        *result = fold_now(rule, value.array, axes, keep == Py_True);
+    if (rule->ordered && (npa_fold_passes(ufunc, value.array, !at_once) || at_once)) {
+        *result = fold_now(rule, value.array, axes, keepdims);
         if (*result != NULL || PyErr_Occurred()) {
             return *result != NULL ? 1 : -1;
         }
     }
-    status = npa_record_reduce(rule, value.array, axes, keep == Py_True, NULL, NULL, NULL, result);
-    if (status > 0 && PyArray_NDIM((PyArrayObject *)*result) == 0) { /* NumPy's is a scalar */
-        PyArrayObject *made = (PyArrayObject *)*result;
-        PyObject *view = npa_touch(made, false) == 0 ? npa_exact_view(made) : NULL;
-        Py_DECREF(made);
-        *result = view != NULL ? PyArray_Return((PyArrayObject *)view) : NULL;
-        return *result != NULL ? 1 : -1;
-    }
+    npa_suspended++;
+    status = record_fold(rule, value.array, axes, keepdims, result);
+    npa_suspended--;
     return status;
 }
 

@@ -400,8 +400,14 @@ bool npa_fold_is_brief(const char *fold, PyObject *const *args, Py_ssize_t n, Py
                        Py_ssize_t out_place, bool first);
 bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
                        Py_ssize_t out_place, bool first);
+bool npa_fold_is_ours(const char *fold, PyArrayObject *a);
+/* As npa_folds_at_once, of ufunc.reduce; trials hear of it. */
+bool npa_reduces_at_once(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* Whether a trial, or that it is new, leaves ufunc.reduce(a, ...) to who does it at once. may: it would be
+ * recorded otherwise. */
+bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a, bool may);
 
-/* folds.c. 1: done, *result is new; 0: not for here; -1: error set. */
+/* folds.c. 1: done, *result is new; 2: NumPy is to do it at once; 0: not for here; -1: error set. */
 int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                   PyObject **result);
 int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
@@ -427,6 +433,7 @@ PyObject *npa_adopted(PyObject *result);
 enum { NPA_FEW_READ = 4, NPA_FEW_WRITTEN = 1 };
 size_t npa_view_bytes(PyArrayObject *a, PyObject *key);
 bool npa_is_few(PyArrayObject *a, PyObject *key, int times);
+bool npa_pick_passes(PyArrayObject *a, PyObject *key);
 bool npa_takes_few(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names);
 
 /* pick.c: for a mask over contiguous arrays. 1 done; 0 NumPy must, or another way be found; -1 error */
@@ -827,6 +834,8 @@ extern bool npa_trials_on;
 /* Whether NumPy is to do `what` on operands of at most so many bytes. It would be recorded, and its
  * result has the same bits either way. may: it could be done so. */
 bool npa_trial_passes(const void *what, size_t bytes, bool may);
+/* Likewise, but it is done at once in any case. */
+void npa_trial_met(const void *what, size_t bytes);
 void npa_trial_recorded(bool first);
 /* With the lock, after a run; loops_ns: what NumPy's loops take for it, 0: not known. */
 void npa_trial_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_ns);

@@ -289,7 +289,7 @@ static bool idle(const target *t, PyObject *self, PyObject *const *args, Py_ssiz
     case PICKED: return npa_takes_few((PyArrayObject *)self, args, n, names);
     case REDUCED:
         return PyObject_TypeCheck(self, &PyUFunc_Type) &&
-               npa_folds_at_once(((PyUFuncObject *)self)->name, args, n, names, 3, true);
+               npa_reduces_at_once(self, args, n, names);
     case PICKED_ONE: return picks_at_once(t, self, args, n, names);
     case COUNTED: return n == 1 && plain(args[0]) && counts_at_once(args[0]);
     default: return false;
@@ -806,6 +806,25 @@ static int ask_target(const call *c, PyObject **result, PyObject **reason)
     return ask(c->t->taker, shifted, (size_t)(c->n + c->t->method), c->names, result, reason);
 }
 
+/* in_numpy, which is looked at where it is due. */
+static PyObject *looked_at(const call *c)
+{
+    bool due = npa_suspended == 0 && npa_look_due(), mine = false;
+    if (!due) {
+        npa_look_inside++;
+        PyObject *result = in_numpy(c);
+        npa_look_inside--;
+        return result;
+    }
+    size_t bytes = most_bytes(c->args, c->n, &mine), own = most_bytes(&c->self, c->self != NULL, &mine);
+    npa_stretch s = npa_stretch_begin();
+    npa_look_inside++;
+    PyObject *result = in_numpy(c);
+    npa_look_inside--;
+    npa_stretch_end(&s, NPA_SMALL, bytes > own ? bytes : own);
+    return result;
+}
+
 static PyObject *take_it(const call *c)
 {
     PyObject *result, *reason = NULL;
@@ -816,11 +835,9 @@ static PyObject *take_it(const call *c)
         return in_numpy(c); /* other classes, and ours, have their say there */
     }
     if (c->t->action == REDUCED && c->dict == NULL) {
-        npa_suspended++;
         int status = npa_fold_call(c->self, c->args, c->n, c->names, &result);
-        npa_suspended--;
         if (status != 0) {
-            return status > 0 ? result : NULL;
+            return status > 1 ? looked_at(c) : status > 0 ? result : NULL;
         }
         why = npa_passing_reason();
     } else if (npa_asks_underflow()) {
@@ -842,25 +859,6 @@ static PyObject *take(const call *c)
     int before = npa_now(NPA_RECORDING);
     PyObject *result = c->t->taker != NULL ? take_it(c) : counted(c, c->t->reason);
     npa_now(before);
-    return result;
-}
-
-/* in_numpy, which is looked at where it is due. */
-static PyObject *looked_at(const call *c)
-{
-    bool due = npa_suspended == 0 && npa_look_due(), mine = false;
-    if (!due) {
-        npa_look_inside++;
-        PyObject *result = in_numpy(c);
-        npa_look_inside--;
-        return result;
-    }
-    size_t bytes = most_bytes(c->args, c->n, &mine), own = most_bytes(&c->self, c->self != NULL, &mine);
-    npa_stretch s = npa_stretch_begin();
-    npa_look_inside++;
-    PyObject *result = in_numpy(c);
-    npa_look_inside--;
-    npa_stretch_end(&s, NPA_SMALL, bytes > own ? bytes : own);
     return result;
 }
 
@@ -951,9 +949,32 @@ static PyObject *small_method(const target *t, PyObject *self, PyObject *const *
     return do_small(t->small, NULL, shifted, n + 1, names);
 }
 
+/* The array that NumPy would give back as it is, in a call that is written as usual; else NULL. */
+static PyObject *given_back(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    bool method = t->action == CAST;
+    Py_ssize_t skip = !method;
+    if (!(method ? n == 1 && args[0] != Py_None : t->action == CONVERTED && n > 0)) {
+        return NULL;
+    }
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        bool copy = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), "copy") == 0;
+        if (copy ? !(method || t->copies) : n > 1 || method) {
+            return NULL;
+        }
+    }
+    PyObject *a = method ? self : args[0];
+    bool same = comes_back(a, args + skip, n - skip, names, method || t->copies);
+    return same && PyArray_NDIM((PyArrayObject *)a) > 0 ? Py_NewRef(a) : NULL;
+}
+
 static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
                       PyObject *names)
 {
+    PyObject *same = given_back(t, self, args, n, names);
+    if (same != NULL) {
+        return same;
+    }
     call c = {.t = t, .self = self, .args = args, .n = n, .names = names};
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     if (t->small != NULL || t->action == REDUCED) {
@@ -1079,6 +1100,25 @@ npa_recorder *npa_recorder_of(PyObject *function, PyObject *const *args, Py_ssiz
     return w != NULL && records(w, args, all) ? w->record : NULL;
 }
 
+/* Whether nothing is to be seen to before NumPy reads or writes a plain array. */
+static inline bool quiet(void)
+{
+    return !npa_waiting() && npa_sections == 0 && !npa_warnings_found();
+}
+
+/* Whether none is an array of ours, nor lies in our memory, nor might hold one. */
+static bool only_plain_arrays(PyObject *const *args, Py_ssize_t n)
+{
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyObject *o = args[k];
+        if (plain(o) ? npa_is_home(PyArray_DATA((PyArrayObject *)o))
+                     : !(o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Where nothing waits for its arrays, and they are not larger than that. As npa_direct_call. */
 static int run_whole(const whole *w, size_t most, PyObject *const *args, Py_ssize_t n, PyObject *names,
                      PyObject **result)
@@ -1087,8 +1127,14 @@ static int run_whole(const whole *w, size_t most, PyObject *const *args, Py_ssiz
     if (!npa_at_once(args, all, most)) {
         return 0;
     }
+    int status = 1;
     npa_suspended++, npa_whole++;
-    int status = npa_direct_call(w->function, args, n, names, n, NPA_ANY_SIZE, false, result);
+    if (quiet() && only_plain_arrays(args, all)) {
+        *result = w->original(w->function, args, (size_t)n, names);
+        status = *result != NULL ? 1 : -1;
+    } else {
+        status = npa_direct_call(w->function, args, n, names, n, NPA_ANY_SIZE, false, result);
+    }
     npa_suspended--, npa_whole--;
     *result = status > 0 ? adopted_each(*result) : NULL;
     return status;
@@ -1158,12 +1204,6 @@ static inline bool large_key(PyObject *key)
         return k < n && any_large(&PyTuple_GET_ITEM(key, 0), n, false);
     }
     return (plain(key) || ours(key)) && large(key);
-}
-
-/* Whether nothing is to be seen to before NumPy reads or writes a plain array. */
-static inline bool quiet(void)
-{
-    return !npa_waiting() && npa_sections == 0 && !npa_warnings_found();
 }
 
 /* Sections that are recorded or are blocks: they look at subscripts of plain arrays, too. */
@@ -1247,7 +1287,11 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
         npa_suspended++;
         result = npa_get_by_scalars((PyArrayObject *)a, key);
         int done = result != NULL ? 1 : PyErr_Occurred() ? -1 : npa_pick((PyArrayObject *)a, key, &result);
-        if (done == 0 && npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ)) {
+        npa_suspended--;
+        bool numpys = done == 0 && (npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ) ||
+                                    npa_pick_passes((PyArrayObject *)a, key));
+        npa_suspended++;
+        if (numpys) {
             done = npa_touch((PyArrayObject *)a, false);
             result = done == 0 ? npa_adopted(npa_numpy.mapping.mp_subscript(a, key)) : NULL;
         } else if (done == 0) {

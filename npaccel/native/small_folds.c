@@ -2,8 +2,14 @@
  * NumPy's order. See Note [Small folds] at the end. */
 #include "small.h"
 
+#include <numpy/arrayscalars.h>
+
 #include <math.h>
 #include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")
+#endif
 
 enum { MOST_ELEMENTS = 8192, UFUNCS = NPA_ALL + 1 };
 
@@ -338,11 +344,49 @@ static bool average(PyArrayObject *a, const npa_small_how *how, target *t)
     return true;
 }
 
+/* ------------------------------------------------------------------------------- truth values */
+
+/* Whether `v` has a value other than `usual`. */
+NPA_EACH_PROCESSOR static bool has_other(const npy_bool *v, npy_intp n, bool usual)
+{
+    npy_bool other = 0;
+    for (npy_intp i = 0; i < n; i++) {
+        other |= (npy_bool)((v[i] != 0) != usual);
+    }
+    return other != 0;
+}
+
+/* any(), all(), max() or min() of truth values in one piece: however many there are, it may take no time, for the
+ * answer may be known soon. NULL without error: it is no such call, or many were looked at in vain, which NumPy does while
+ * others go on. */
+static PyObject *decided(PyArrayObject *a, const npa_small_how *how)
+{
+    enum { FIRST = 64, LONG = 1 << 16, MOST = 16 << 20 };
+    const npy_bool *v = PyArray_DATA(a);
+    npy_intp n = PyArray_SIZE(a), first = 0, piece = FIRST;
+    bool usual = how->op == NPA_ALL || how->op == NPA_MIN, found = false;
+    if (!(usual || how->op == NPA_ANY || how->op == NPA_MAX) || PyArray_TYPE(a) != NPY_BOOL || how->keepdims || !all_folded(how, a) || !in_one_piece(a) ||
+        n == 0 || npa_here != NULL || npa_waits(a)) {
+        return NULL;
+    }
+    for (; !found && first < n && first < MOST; first += piece, piece = first < LONG ? first : LONG) {
+        found = has_other(v + first, n - first < piece ? n - first : piece, usual);
+    }
+    if (!found && first < n) {
+        return NULL;
+    }
+    return Py_NewRef(found != usual ? PyArrayScalar_True : PyArrayScalar_False);
+}
+
 PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
 {
     int ndim = PyArray_NDIM(a), type = PyArray_TYPE(a);
     npy_intp n = PyArray_SIZE(a);
     target t = {.array = NULL};
+    PyObject *known = ndim > 0 ? decided(a, how) : NULL;
+    if (known != NULL) {
+        return known;
+    }
     if (ndim == 0 || ndim > NPA_SMALL_DIMS || n == 0 || n > MOST_ELEMENTS || !npa_is_number(type) ||
         (size_t)n * 16 >= npa_least || npa_here != NULL || !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) ||
         (npa_waiting() && npa_is_pending(a))) {

@@ -792,7 +792,7 @@ PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *
 {
     bool several = f->run == run_join || f->run == run_new; /* no array is the first */
     if (n < 1 || npa_here != NULL || !(several || npa_is_plain(args[0])) ||
-        (!several && (size_t)PyArray_NBYTES((PyArrayObject *)args[0]) >= npa_least)) {
+        (!several && !(f->run == run_fold && PyArray_ISBOOL((PyArrayObject *)args[0])) && (size_t)PyArray_NBYTES((PyArrayObject *)args[0]) >= npa_least)) {
         return NULL;
     }
     return f->run(f, args, n, names);
