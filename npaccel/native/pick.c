@@ -478,12 +478,15 @@ NPA_EACH_PROCESSOR static npy_intp *put_places(npy_intp *to, const npy_intp *end
                                                npy_intp first)
 {
     for (int64_t i = 0; i < n && to != end; i += GROUP) {
+        if (i + GROUP <= n && all_out(mask + i)) {
+            continue; /* before there is a look at whether few are left, as everywhere where few are in */
+        }
         if (i + GROUP > n || end - to < GROUP) {
             for (int64_t k = i; k < n && k < i + GROUP && to != end; k++) {
                 *to = first + k;
                 to += mask[k] != 0;
             }
-        } else if (!all_out(mask + i)) {
+        } else {
             for (int k = 0; k < GROUP; k += 8) {
                 to = put_eight(to, bits_of(mask + i + k), first + i + k);
             }

@@ -613,3 +613,49 @@ def test_deprecated_names_of_dtypes_warn_once_and_by_the_users_line() -> None:
                 call()
             shown.append([(str(w.message), w.filename, w.lineno) for w in caught])
         assert shown[0] == shown[1] != []
+
+
+@pytest.mark.parametrize("kind", ["f8", "i4", ">f8", "O"])
+def test_what_comes_back_as_it_is_and_what_numpy_rejects(kind: str) -> None:
+    """Conversions to what an array is already."""
+    calls: list[Callable[[Any], Any]] = [
+        np.asarray,
+        np.asanyarray,
+        np.ascontiguousarray,
+        lambda a: np.array(a, copy=None),
+        lambda a: np.array(a, copy=False),
+        lambda a: np.array(a, dtype=a.dtype, copy=False),
+        lambda a: np.asarray(a, a.dtype),
+        lambda a: np.asarray(a, dtype=float),
+        lambda a: np.asarray(a, float, dtype=float),
+        lambda a: np.asarray(a, float, "C"),
+        lambda a: np.ascontiguousarray(a, copy=False),
+        lambda a: np.asanyarray(a, order="F"),
+        lambda a: a.astype(copy=False),
+        lambda a: a.astype(None, copy=False),
+        lambda a: a.astype(a.dtype, copy=False),
+        lambda a: a.astype(a.dtype, dtype=a.dtype, copy=False),
+        lambda a: a.astype(a.dtype, nothing=False),
+        lambda a: a.astype(dtype=a.dtype, copy=False),
+    ]
+    for shape in ((), (3,), (300, 400)):
+        x = np.ones(shape, kind)
+        for a in (x, x.T, x[::2] if x.ndim else x, x.view(Own)):
+            for number, call in enumerate(calls):
+                expected = outcome(call, a)
+                with npaccel.accelerate():
+                    assert outcome(call, a) == expected, (shape, number)
+
+
+class Own(np.ndarray):
+    pass
+
+
+def outcome(call: Callable[[Any], Any], a: Any) -> Any:
+    """Whether an array comes back, what it is, or the error."""
+    try:
+        result = call(a)
+    except (TypeError, ValueError) as error:
+        return type(error), str(error)
+    kind = np.ndarray if isinstance(result, npaccel.Array) else type(result)
+    return result is a, kind, result.dtype, result.shape, result.strides

@@ -417,3 +417,46 @@ def test_what_is_new_and_larger_is_numpys_where_nothing_is_on_disk() -> None:
     assert recorded(False, 1)
     assert not recorded(False, 3)
     assert recorded(True, 1)
+
+
+PICKED = np.random.default_rng(5).permutation(SHAPE[0]).repeat(2)
+INTEGERS = np.arange(SHAPE[0] * SHAPE[1]).reshape(SHAPE)
+FOLDS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "sums of columns": lambda a, b: a.sum(axis=0),
+    "sums of rows, of ours": lambda a, b: npaccel.asarray(a).sum(axis=1),
+    "maxima of columns": lambda a, b: np.max(a, axis=0),
+    "sums of integers": lambda a, b: INTEGERS.sum(axis=0),
+    "sums in another type": lambda a, b: a.sum(axis=1, dtype=np.dtype("f4")),
+    "what was computed": lambda a, b: (a * b).sum(axis=0),
+    "numbers of what was computed": lambda a, b: np.array((a - b).max() + (a * b).sum()),
+    "rows": lambda a, b: a[PICKED],
+    "rows of ours": lambda a, b: npaccel.asarray(a)[PICKED],
+    "columns of what was computed": lambda a, b: (a + b)[:, PICKED],
+}
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.parametrize("paces", [NUMPY_WINS, NUMPY_LOSES])
+def test_folds_and_picks_take_part(
+    trials: Callable[[tuple[int, int]], None], paces: tuple[int, int], name: str
+) -> None:
+    """A sum that is not recorded has the bits of one that is."""
+    a, b, _ = arrays()
+    seen = set()
+
+    def program() -> None:
+        for _ in range(ROUNDS):
+            seen.add(memoryview(FOLDS[name](a, b)).tobytes())
+
+    trials(paces)
+    recorded, left = counts(program)
+    if paces == NUMPY_WINS:
+        assert left > recorded / 3
+        assert recorded < 2 * ROUNDS
+    else:
+        assert 0 < left < recorded / 5
+    assert len(seen) == 1
+    expected = FOLDS[name](a, b)
+    found = np.frombuffer(seen.pop(), expected.dtype).reshape(expected.shape)
+    assert np.allclose(found, expected, rtol=1e-5 if expected.dtype == "f4" else 1e-13)

@@ -416,3 +416,36 @@ def test_nothing_is_left_behind() -> None:
     with npaccel.accelerate():
         assert npaccel._native.redirected() != before
     assert npaccel._native.redirected() == before
+
+
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 4097, 300_001, (16 << 20) + 70_000])
+def test_truth_values_that_end_where_the_answer_is_known(size: int) -> None:
+    """Wherever the one that decides lies, and whatever stands for true."""
+    for usual in (False, True):
+        x = np.full(size, usual)
+        for place in {0, size // 3, size - 1, None}:
+            if place is not None:
+                x[place] = not usual
+            for name in ("any", "all", "max", "min"):
+                same(lambda a, n=name: getattr(a, n)(), x, (size, usual, place, name))
+                same(getattr(np, name), x, (size, usual, place, name))
+            x[:] = usual
+    y = np.zeros(size, "u1").view(bool)
+    y.view("u1")[-1] = 2
+    for name in ("any", "all"):
+        same(lambda a, n=name: getattr(a, n)(), y, (size, name))
+
+
+def test_truth_values_of_any_layout() -> None:
+    rng = np.random.default_rng(0)
+    for share in (0.0, 0.5, 1.0):
+        x = rng.random((600, 700)) < share
+        for a in (x, x.T, x[::2], x[:, ::3], x[::-1], x[:0], x.reshape(2, 300, 700)):
+            for name in ("any", "all", "max", "min"):
+                same(lambda a, n=name: getattr(a, n)(), a)
+                same(lambda a, n=name: getattr(a, n)(axis=(0, 1)), a)
+                same(lambda a, n=name: getattr(a, n)(initial=True), a)
+        with npaccel.accelerate():
+            found = npaccel.asarray(x * 1.0) > 0.5
+            assert found.any() == x.any()
+            assert found.all() == x.all()
