@@ -340,6 +340,25 @@ static bool goes_in_one(const npa_space *s, PyArrayObject *const *arrays)
     return one;
 }
 
+/* The loop is called for each row: where rows are short, the longest axis takes the place of the last one. */
+static void put_longest_last(npa_space *s)
+{
+    enum { SHORT = 8, TIMES = 4 };
+    int last = s->ndim - 1, longest = last;
+    for (int i = 0; i < last; i++) {
+        longest = s->shape[i] > s->shape[longest] ? i : longest;
+    }
+    if (s->shape[last] >= SHORT || s->shape[longest] < TIMES * s->shape[last]) {
+        return;
+    }
+    npy_intp length = s->shape[last];
+    s->shape[last] = s->shape[longest], s->shape[longest] = length;
+    for (int k = 0; k < s->nargs; k++) {
+        npy_intp *steps = s->of[k].steps, step = steps[last];
+        steps[last] = steps[longest], steps[longest] = step;
+    }
+}
+
 /* u(*args). *mixed: inputs have not one type. cast: scalars may have another one than the arrays. */
 static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how,
                          bool cast, bool *mixed)
@@ -399,6 +418,9 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
     } else {
         npa_find_steps(&s, nin, out);
         npa_merge_axes(&s);
+        if (w->exact) {
+            put_longest_last(&s);
+        }
     }
     if (!w->exact && !goes_in_one(&s, arrays)) {
         Py_DECREF(out);

@@ -356,17 +356,18 @@ NPA_EACH_PROCESSOR static bool has_other(const npy_bool *v, npy_intp n, bool usu
     return other != 0;
 }
 
-/* any(), all(), max() or min() of truth values in one piece: however many there are, it may take no time, for the
- * answer may be known soon. NULL without error: it is no such call, or many were looked at in vain, which NumPy does while
- * others go on. */
+/* any(), all(), max() or min() of truth values in one piece: however many there are, it may take no time,
+ * for the answer may be known soon. NULL without error: it is no such call, or many were looked at in vain,
+ * which NumPy does while others go on. */
 static PyObject *decided(PyArrayObject *a, const npa_small_how *how)
 {
     enum { FIRST = 64, LONG = 1 << 16, MOST = 16 << 20 };
     const npy_bool *v = PyArray_DATA(a);
     npy_intp n = PyArray_SIZE(a), first = 0, piece = FIRST;
     bool usual = how->op == NPA_ALL || how->op == NPA_MIN, found = false;
-    if (!(usual || how->op == NPA_ANY || how->op == NPA_MAX) || PyArray_TYPE(a) != NPY_BOOL || how->keepdims || !all_folded(how, a) || !in_one_piece(a) ||
-        n == 0 || npa_here != NULL || npa_waits(a)) {
+    if (!(usual || how->op == NPA_ANY || how->op == NPA_MAX) || PyArray_TYPE(a) != NPY_BOOL ||
+        how->keepdims || !all_folded(how, a) || !in_one_piece(a) || n == 0 || npa_here != NULL ||
+        npa_waits(a)) {
         return NULL;
     }
     for (; !found && first < n && first < MOST; first += piece, piece = first < LONG ? first : LONG) {
@@ -378,6 +379,24 @@ static PyObject *decided(PyArrayObject *a, const npa_small_how *how)
     return Py_NewRef(found != usual ? PyArrayScalar_True : PyArrayScalar_False);
 }
 
+/* Whether as many elements as `a` has are folded here. Extremes and sums of integers are the same in any order; of
+ * floats not more than lie in NumPy's buffer. */
+bool npa_small_folds(PyArrayObject *a, npa_small_op op)
+{
+    int type = PyArray_TYPE(a);
+    npy_intp n = PyArray_SIZE(a);
+    if (n <= MOST_ELEMENTS && (size_t)n * 16 < npa_least) {
+        return true;
+    }
+    bool extreme = op == NPA_MAX || op == NPA_MIN, logical = op == NPA_ANY || op == NPA_ALL;
+    if (type == NPY_BOOL) { /* see decided */
+        return extreme || logical;
+    }
+    bool whole = type == NPY_INTP || type == NPY_UINTP;
+    bool exact = extreme ? !PyTypeNum_ISCOMPLEX(type) : whole && (op == NPA_SUM || op == NPA_PROD);
+    return exact && (size_t)PyArray_NBYTES(a) < npa_least;
+}
+
 PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
 {
     int ndim = PyArray_NDIM(a), type = PyArray_TYPE(a);
@@ -387,8 +406,8 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
     if (known != NULL) {
         return known;
     }
-    if (ndim == 0 || ndim > NPA_SMALL_DIMS || n == 0 || n > MOST_ELEMENTS || !npa_is_number(type) ||
-        (size_t)n * 16 >= npa_least || npa_here != NULL || !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) ||
+    if (ndim == 0 || ndim > NPA_SMALL_DIMS || n == 0 || !npa_small_folds(a, how->op) || !npa_is_number(type) ||
+        (size_t)PyArray_NBYTES(a) >= npa_least || npa_here != NULL || !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) ||
         (npa_waiting() && npa_is_pending(a))) {
         return NULL;
     }

@@ -115,7 +115,8 @@ static PyObject *run_fold(const function *f, PyObject *const *args, Py_ssize_t n
 PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     const function f = {.what = npa_small_op_of(ufunc), .words = as_sum, .in_place = 6};
-    if (f.what < 0 || n < 1 || !npa_is_plain(args[0])) {
+    if (f.what < 0 || n < 1 || !npa_is_plain(args[0]) ||
+        !npa_small_folds((PyArrayObject *)args[0], (npa_small_op)f.what)) {
         return NULL;
     }
     bool axis = n > 1;
@@ -792,7 +793,8 @@ PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *
 {
     bool several = f->run == run_join || f->run == run_new; /* no array is the first */
     if (n < 1 || npa_here != NULL || !(several || npa_is_plain(args[0])) ||
-        (!several && !(f->run == run_fold && PyArray_ISBOOL((PyArrayObject *)args[0])) && (size_t)PyArray_NBYTES((PyArrayObject *)args[0]) >= npa_least)) {
+        (f->run == run_fold ? !npa_small_folds((PyArrayObject *)args[0], (npa_small_op)f->what)
+                            : !several && (size_t)PyArray_NBYTES((PyArrayObject *)args[0]) >= npa_least)) {
         return NULL;
     }
     return f->run(f, args, n, names);
