@@ -144,15 +144,32 @@ static bool any_large_named(PyObject *dict)
     return any_large(values, n, true);
 }
 
-/* At most `shape` elements' bytes, in items of 16; SIZE_MAX: unknown. */
-static size_t bytes_of_shape(PyObject *shape)
+enum { ITEM = 8, LARGEST_ITEM = 16 };
+
+/* Bytes of an item, at most, of what is made of a shape or a range, and of these: a dtype perhaps. */
+static size_t item_of(PyObject *const *rest, Py_ssize_t n)
+{
+    size_t size = ITEM;
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyObject *o = rest[k];
+        bool usual = o == Py_None || o == (PyObject *)&PyFloat_Type || o == (PyObject *)&PyLong_Type ||
+                     o == (PyObject *)&PyBool_Type || PyFloat_CheckExact(o) || PyLong_CheckExact(o);
+        size_t found = usual ? ITEM : PyArray_DescrCheck(o) ? (size_t)PyDataType_ELSIZE((PyArray_Descr *)o)
+                                                            : LARGEST_ITEM;
+        size = found > size ? found : size;
+    }
+    return size;
+}
+
+/* At most `shape` elements' bytes; SIZE_MAX: unknown. */
+static size_t bytes_of_shape(PyObject *shape, size_t item)
 {
     PyObject *one[1] = {shape}, **items = one;
     Py_ssize_t n = 1;
     if (PyTuple_CheckExact(shape) || PyList_CheckExact(shape)) {
         items = PySequence_Fast_ITEMS(shape), n = Py_SIZE(shape);
     }
-    double bytes = 16;
+    double bytes = (double)item;
     for (Py_ssize_t i = 0; i < n; i++) {
         if (!PyIndex_Check(items[i]) || PyArray_Check(items[i])) {
             return SIZE_MAX;
@@ -187,7 +204,7 @@ static bool number(PyObject *o, double *out)
     return false;
 }
 
-static size_t bytes_of_range(PyObject *const *args, Py_ssize_t n)
+static size_t bytes_of_range(PyObject *const *args, Py_ssize_t n, size_t item)
 {
     double v[3] = {0, 0, 1};
     for (Py_ssize_t k = 0; k < n && k < 3; k++) {
@@ -199,11 +216,12 @@ static size_t bytes_of_range(PyObject *const *args, Py_ssize_t n)
         v[1] = v[0], v[0] = 0;
     }
     double count = (v[1] - v[0]) / v[2];
-    return count > 0 && count < 1e17 ? (size_t)(16 * (count + 1)) : count > 0 ? SIZE_MAX : 0;
+    return count > 0 && count < 1e17 ? (size_t)((double)item * (count + 1)) : count > 0 ? SIZE_MAX : 0;
 }
 
+/* named: some arguments are not among these. */
 static bool worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                  Py_ssize_t all)
+                  Py_ssize_t all, bool named)
 {
     switch (t->action) {
     case SELF: case CAST: case PICKED: case PICKED_ONE: case STEPS: return plain(self) && large(self);
@@ -215,8 +233,12 @@ static bool worth(const target *t, PyObject *self, PyObject *const *args, Py_ssi
         }
         return t->on_array ? plain(self) && any_large(args, all, true)
                            : all > 0 && any_large(args + 1, all - 1, true);
-    case SHAPE: return (n > 0 ? bytes_of_shape(args[0]) : all > 0 ? SIZE_MAX : 0) >= npa_least;
-    case RANGE: return (n > 0 ? bytes_of_range(args, n) : all > 0 ? SIZE_MAX : 0) >= npa_least;
+    case SHAPE: case RANGE: {
+        size_t item = named || n == 0 ? LARGEST_ITEM : item_of(args + 1, all - 1);
+        size_t bytes = n == 0 ? (all > 0 ? SIZE_MAX : 0)
+                     : t->action == SHAPE ? bytes_of_shape(args[0], item) : bytes_of_range(args, n, item);
+        return bytes >= npa_least;
+    }
     case RESULT: return true;
     default: return any_large(args, all, true);
     }
@@ -879,7 +901,7 @@ static PyObject *not_taken(const call *c)
 /* NumPy's Python code, which may call what is redirected; not where that costs more than it wins. */
 static PyObject *in_steps(const call *c, Py_ssize_t all)
 {
-    bool whole = !npa_suspended && worth(c->t, c->self, c->args, c->n, all) && npa_in_block() &&
+    bool whole = !npa_suspended && worth(c->t, c->self, c->args, c->n, all, false) && npa_in_block() &&
                  npa_at_once(&c->self, 1, NPA_WHOLE_BYTES) &&
                  npa_at_once(c->args, all, NPA_WHOLE_BYTES);
     npa_suspended += whole, npa_whole += whole;
@@ -896,8 +918,8 @@ static bool target_passes(const call *c, Py_ssize_t all)
     size_t bytes = most_bytes(c->args, all, &mine);
     size_t own = c->self != NULL && plain(c->self)
                ? (size_t)PyArray_NBYTES((PyArrayObject *)c->self) : 0;
-    size_t made = c->n == 0 ? 0 : t->action == SHAPE ? bytes_of_shape(c->args[0]) / 2
-                  : t->action == RANGE ? bytes_of_range(c->args, c->n) / 2 : 0; /* items of 8 */
+    size_t made = c->n == 0 ? 0 : t->action == SHAPE ? bytes_of_shape(c->args[0], ITEM)
+                  : t->action == RANGE ? bytes_of_range(c->args, c->n, ITEM) : 0;
     PyObject *value;
     Py_ssize_t position = 0;
     while (c->dict != NULL && PyDict_Next(c->dict, &position, NULL, &value)) {
@@ -990,7 +1012,7 @@ static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py
     if (t->action == STEPS) {
         return in_steps(&c, all);
     }
-    if (npa_suspended || !worth(t, self, args, n, all) || idle(t, self, args, n, names) ||
+    if (npa_suspended || !worth(t, self, args, n, all, false) || idle(t, self, args, n, names) ||
         !npa_in_block()) {
         return not_taken(&c);
     }
@@ -1017,7 +1039,7 @@ static PyObject *packed(const target *t, PyObject *self, PyObject *args, PyObjec
     }
     /* A shape or a range that is given by name makes up for there being no argument. */
     if (npa_suspended || (!worth(t, self, c.args, c.n, t->action != ARGUMENTS && keywords
-                                                           ? c.n + (c.n == 0) : c.n) &&
+                                                           ? c.n + (c.n == 0) : c.n, keywords) &&
                           !(t->action == ARGUMENTS && keywords && any_large_named(dict))) ||
         !npa_in_block()) {
         return not_taken(&c);
