@@ -164,7 +164,12 @@ def tanh(x: Expr, *, fine: bool, nans: int = KEPT) -> Expr:
     """Hyperbolic tangent; 1 to the last bit from 20 on."""
     a = abs(x)
     a = (a > 20.0).select(a.like(20.0), a)
-    t = _expm1_near(a * 2.0, fine=fine)
+    # t = exp(2 a) - 1, of which less is lost than by the sum and the quotient.
+    marked = a.fma(2.0 * LOG2E, MAGIC)
+    n = marked - MAGIC
+    r = (-n).fma(LN2_LOW, (-n).fma(LN2_HIGH, a + a))
+    s = scale(x.like(1.0), marked)
+    t = s.fma((r * r).fma(horner(r, c.EXP_F8 if fine else c.EXP_F4), r), s - 1.0)
     # Where x is a NaN, so is t: it gets the sign of 20.
     sign = (x < 20.0).select(x, 20.0) if nans == POSITIVE else x
     return keep_sign(t / (t + 2.0), sign)

@@ -145,7 +145,16 @@ def cos(x: Expr, *, fine: bool) -> Expr:
 
 
 def _tan_reduced(q: Expr, r: Pair, *, fine: bool) -> Expr:
-    sine, cosine = _sin_reduced(r, fine=fine), _cos_reduced(r, fine=fine)
+    if fine:  # of what is lost most is by the quotient
+        x, low = r
+        z = x * x
+        half = z * 0.5
+        less = horner(z, [-part for part in c.SIN_F8])
+        sine = x - ((z * x).fma(less, -low) + 0.0)  # -0.0 less 0.0 stays
+        first = 1.0 - half
+        cosine = first + (z * z).fma(horner(z, c.COS_F8), (1.0 - first) - half)
+    else:
+        sine, cosine = _sin_reduced(r, fine=fine), _cos_reduced(r, fine=fine)
     odd = (q & 1).ne(0)
     return odd.select(-cosine, sine) / odd.select(sine, cosine)
 

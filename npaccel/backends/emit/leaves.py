@@ -20,6 +20,7 @@ from npaccel.backends.emit.widths import (
     has_plain_tail,
     leaf_vectors,
     node_count,
+    register_lanes,
 )
 from npaccel.backends.layout import BAND_BLOCK, BLOCK, CHUNK, LANES, PARTIAL_BYTES, is_ordered
 from npaccel.ir.nodes import Leaf, Reduce, Store, Stride
@@ -247,6 +248,9 @@ class LeafWriter(Effects):
                 self.effects(leaf, [self.at(scope, i)], 1, {}, {})
         elif vectors > 1:
             self._masked(leaf, scope, width, (main, high), hoisted, reductions)
+        elif not reductions and width > register_lanes(leaf, b.machine):
+            least = register_lanes(leaf, b.machine)  # short rows have little else
+            self._masked(leaf, scope, least, (main, high), {}, reductions)
         else:
             with b.when(b.less(main, high)):
                 lanes = b.lanes_below(b.sub(high, main), width, fewer=True)

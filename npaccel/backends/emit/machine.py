@@ -18,8 +18,8 @@ class Machine:
     in_flight : vectors that overlap in an iteration of a small body, or, second, of one whose lanes
         lie along the band
     held : values that vectors of a larger body may hold at once; 0: such vectors do not overlap
-    registers : that hold vectors; a long body that needs no more has twice as many in flight
-    large_body : nodes from which on a loop's text serves its last elements, too
+    registers : that hold vectors; a body that needs fewer has twice as many in flight
+    large_body : nodes from which on a loop's text serves its last elements, too, and has one vector
     masked_bytes : elements of fewer bytes, and if it is not 0 those apart, are not read or written
         under a mask: the last ones of a row run one by one
     copies : whether what lies along the band has code of its own where all lanes exist

@@ -23,6 +23,8 @@ __all__ = [
 
 # An iteration of so many nodes takes several registers' worth, to overlap latencies.
 SMALL_BODY = 48
+# One of so few waits for memory.
+TINY_BODY = 16
 # Elements apart are loaded one by one; more of them than this only make more code.
 WIDEST_APART = 16
 # Bytes of a row that a tile reads at once. Shorter ones are slow to fetch; longer ones would leave
@@ -96,18 +98,20 @@ def _held(leaf: Leaf) -> int:
 
 def _in_flight(leaves: tuple[Leaf, ...], machine: Machine, *, banded: bool) -> int:
     """Vectors of an iteration: a long body waits for itself where there is but one."""
-    nodes = max(node_count(leaf) for leaf in leaves)
+    nodes, several = max(node_count(leaf) for leaf in leaves), 1
     if nodes <= SMALL_BODY:
-        return machine.in_flight[banded]
-    held, several = max(_held(leaf) for leaf in leaves), 1
+        several = machine.in_flight[banded]
+        if banded or nodes <= TINY_BODY:
+            return several
+    held = max(_held(leaf) for leaf in leaves)
     while (
         2 * several <= max(machine.in_flight)
         and 2 * several * held <= machine.held
-        and several * nodes <= machine.large_body
+        and nodes <= machine.large_body
     ):
         several *= 2
-    # A chain of operations that holds next to nothing waits for each of them.
-    return 2 * several if 0 < 2 * several * held <= machine.registers else several
+    # A chain of operations that holds little waits for each of them.
+    return 2 * several if 0 < several * held < machine.registers else several
 
 
 def leaf_width(kernel: Kernel, leaf: Leaf, machine: Machine) -> int:
