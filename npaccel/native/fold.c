@@ -50,13 +50,21 @@ typedef void lanes_function(void *lanes, const void *x, int64_t n);
         }                                                                                     \
         memcpy(to, here, sizeof here);                                                        \
     }                                                                                         \
-    NPA_EACH_PROCESSOR static void columns_##NAME(void *sums, const void *x, int64_t n)          \
-    {                                                                                         \
-        const T *from = x;                                                                    \
-        T *to = sums;                                                                         \
-        for (int64_t i = 0; i < n; i++) {                                                     \
-            to[i] = to[i] OP from[i];                                                         \
-        }                                                                                     \
+    NPA_EACH_PROCESSOR static void columns_##NAME(void *sums, const void *x, int64_t step, int64_t m, int64_t n)\
+    {                                                                                                           \
+        T *restrict to = sums;                                                                                  \
+        const T *restrict from = x;                                                                             \
+        for (; m >= 4; m -= 4, from += 4 * step) { /* results are loaded and stored once for four rows */       \
+            const T *b = from + step, *c = b + step, *d = c + step;                                             \
+            for (int64_t i = 0; i < n; i++) {                                                                   \
+                to[i] = (((to[i] OP from[i]) OP b[i]) OP c[i]) OP d[i];                                         \
+            }                                                                                                   \
+        }                                                                                                       \
+        for (; m > 0; m--, from += step) {                                                                      \
+            for (int64_t i = 0; i < n; i++) {                                                                   \
+                to[i] = to[i] OP from[i];                                                                       \
+            }                                                                                                   \
+        }                                                                                                       \
     }
 /* to[0] = the result of n rows of at most a block each, one behind the other every `step` elements. */
 #define FOLD_ROWS(NAME, T, OP, IDENTITY)                                                      \
@@ -115,7 +123,8 @@ FOLD_ROWS(multiply_f8, double, *, 1.0)
 
 typedef struct npa_arithmetic {
     combine_function *combine;
-    lanes_function *lanes, *columns; /* columns: sums[i] = sums[i] op x[i] */
+    lanes_function *lanes;
+    void (*columns)(void *sums, const void *x, int64_t step, int64_t m, int64_t n); /* sums[i] op= x[k * step + i] */
     void (*rows)(const void *x, int64_t step, int64_t n, int64_t m, void *results);
     int type, size;                  /* that it computes with */
     double identity;
@@ -418,21 +427,25 @@ static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
     const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step), *mask = f->mask;
     mask = mask != NULL ? mask + locate(f, o->band, o->nband, point, f->mask_step) : NULL;
     bool dense = f->type == a->type && f->in_step[last] == a->size;
+    bool several = dense && mask == NULL && !f->nothing && f->in_row % a->size == 0; /* rows, together */
     for (int64_t row = 0; row < f->rows; row++) {
         const char *p = in + locate(f, o->inner, o->first, row, f->in_step);
         const char *m = mask != NULL ? mask + locate(f, o->inner, o->first, row, f->mask_step) : NULL;
-        for (int64_t i = 0; i < f->row; i++) {
+        for (int64_t i = 0, many; i < f->row; i += many) {
+            int64_t left = NPA_FOLD_BAND_BLOCK - i % NPA_FOLD_BAND_BLOCK;
+            many = !several ? 1 : left < f->row - i ? left : f->row - i;
             if (i % NPA_FOLD_BAND_BLOCK == 0) {
                 fill(a, c->sums, n);
             }
             const void *x = load(f, p + i * f->in_row, f->in_step[last],
                                  m != NULL ? m + i * f->mask_row : NULL, f->mask_step[last], n, c->room,
                                  dense);
-            a->columns(c->sums, x, n);
-            if ((i + 1) % NPA_FOLD_BAND_BLOCK == 0 || i + 1 == f->row) {
+            a->columns(c->sums, x, f->in_row / a->size, many, n);
+            bool end = i + many == f->row;
+            if ((i + many) % NPA_FOLD_BAND_BLOCK == 0 || end) {
                 push(&blocks, a, c->sums);
             }
-            if ((i + 1) % NPA_FOLD_CHUNK == 0 || i + 1 == f->row) {
+            if ((i + many) % NPA_FOLD_CHUNK == 0 || end) {
                 take(&blocks, a, c->sums);
                 push(&chunks, a, c->sums);
             }
