@@ -102,6 +102,22 @@ def _half_is_root() -> bool:
     return bool(np.signbit(np.power(np.float64(-0.0), 0.5)))
 
 
+def _complex_powers_are_products(dtype: str) -> bool:
+    """Whether whole powers of complex numbers are products of which no sum is fused, and in which
+    order, as told by the fifth."""
+    rows = np.random.default_rng(5).normal(size=(2, 64)).astype(dtype)
+    z = np.empty(64, f"c{2 * int(dtype[1:])}")
+    z.real, z.imag = rows
+    square = _product(tuple(rows), tuple(rows))
+    fifth = _product(tuple(rows), _product(square, square))
+    found = np.power(z, 5)
+    return np.array_equal(found.real, fifth[0]) and np.array_equal(found.imag, fifth[1])
+
+
+def _product(x: tuple[Any, ...], y: tuple[Any, ...]) -> tuple[Any, Any]:
+    return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
+
+
 # Per subject who knows.
 _SUBJECTS: dict[str, Callable[..., int]] = {
     "nan": _passed,
@@ -109,4 +125,5 @@ _SUBJECTS: dict[str, Callable[..., int]] = {
     "nan-absolute": _positive_absolute,
     "quiet-absolute": _absolute_is_quiet,
     "half-root": _half_is_root,
+    "complex-products": _complex_powers_are_products,
 }

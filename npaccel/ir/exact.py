@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
     np = later("numpy")
 
-__all__ = ["EXACT"]
+__all__ = ["EXACT", "WHOLE_COMPLEX_POWER"]
 
 
 def same(x: Expr) -> Expr:
@@ -51,6 +51,30 @@ def _by_parts(body: Callable[..., Expr]) -> Callable[..., Expr]:
 def _complex_multiply(x: Expr, y: Expr) -> Expr:
     a, b, c, d = x.real(), x.imag(), y.real(), y.imag()
     return x.pool.complex(a.fma(c, -(b * d)), a.fma(d, b * c))
+
+
+def _whole_power(x: Expr, y: Expr) -> Expr:
+    """x to a constant whole power from 1 on: NumPy's products in its order, 0.0 of zeros."""
+    assert isinstance(y.attr, complex)
+    n, a, b = int(y.attr.real), x.real(), x.imag()
+    square = _plain_product((a, b), (a, b))
+    result, power = (a, b), square
+    if n in (2, 3):
+        result = square if n == 2 else _plain_product((a, b), square)
+    elif n > 3:
+        result, power = (a.like(1.0), a.like(0.0)), (a, b)
+        while n:
+            if n & 1:
+                result = _plain_product(result, power)
+            n >>= 1
+            if n:
+                power = _plain_product(power, power)
+    zero = a.eq(0.0) & b.eq(0.0)
+    return x.pool.complex(*(zero.select(a.like(0.0), part) for part in result))
+
+
+def _plain_product(x: tuple[Expr, Expr], y: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
+    return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
 
 
 def _smith(x: Expr, y: Expr) -> tuple[Expr, Expr, Expr, Expr]:
@@ -165,6 +189,10 @@ _complex_le = _ordered(Core.LT, Core.LE)
 # code then contracts these products; elsewhere (and in its plain loop, which c8 of negative stride
 # gets) within this of it, relative to the absolute value.
 _PRODUCT_ULP = 2
+
+# What a complex power with a constant whole exponent becomes (rewrite.py); no name of NumPy's.
+WHOLE_COMPLEX_POWER = Op("whole complex power", 2, 1, "c", _whole_power, None, _complex_masks,
+                         propagates=(True, False), cost=15)  # fmt: skip
 
 _COMPLEX = (
     Op("add", 2, 1, "c", _by_parts(lambda x, y: x + y), Fold.SUM, _complex_masks,

@@ -13,7 +13,8 @@ from npaccel.ir.nodes import FlagKind, Fold, Kind, Request, View
 from npaccel.ir.operation import Op
 from npaccel.ir.ops import find
 from npaccel.ir.passes.draft import Access, Cut, Draft, Fact, Pass
-from npaccel.ir.scalar import SCANNED, Pool, usual
+from npaccel.ir.passes.rewrite import substitute
+from npaccel.ir.scalar import SCANNED, Pool, Value, usual
 from npaccel.ir.views import Region, gathered, is_injective, overlaps, region, squeezed_axes
 
 __all__ = ["FACTS", "flag_kinds", "kinds_asked"]
@@ -51,7 +52,9 @@ class _Looker:
         key = (request.op, request.loop, request.fast)
         if key not in self.bodies:
             self.bodies[key] = _measure(*key)
-        return self.bodies[key]
+        op = self.bodies[key][0]
+        replaced = substitute(request) if op is not None and op.body is None else None
+        return self.bodies[key] if replaced is None else _measured(request.loop, *replaced)
 
     def cast(self, source: str, target: str) -> frozenset[FlagKind]:
         key = (source, target)
@@ -191,11 +194,20 @@ def _moves(view: View, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
 
 
 def _measure(name: str, loop: tuple[str, ...], fast: bool = False) -> _Measured:
-    op = find(name, loop, fast=fast)
+    return _measured(loop, find(name, loop, fast=fast))
+
+
+def _measured(
+    loop: tuple[str, ...], op: Op | None, position: int | None = None, value: Value = 0.0
+) -> _Measured:
+    """position : of an operand that is a constant, `value`."""
     if op is None or op.body is None:
         return op, 1, frozenset()
     pool = Pool()
-    operands = tuple(pool.load(dtype, i) for i, dtype in enumerate(loop[: op.nin]))
+    operands = tuple(
+        pool.load(dtype, i) if i != position else pool.const(dtype, value)
+        for i, dtype in enumerate(loop[: op.nin])
+    )
     body = op.body(*operands)
     results = body if isinstance(body, tuple) else (body,)
     size = len(usual(results))

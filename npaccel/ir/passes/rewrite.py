@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from npaccel.ir.differences import answer
+from npaccel.ir.exact import WHOLE_COMPLEX_POWER
 from npaccel.ir.mathematics import (
     HALF_POWER,
     LOW_FLOAT_POWER,
@@ -328,6 +329,14 @@ def _low(dtype: str, value: Value) -> Value | None:
     return value if dtype[0] == "f" and value in (0.0, -1.0) else None
 
 
+def _whole_complex(dtype: str, value: Value) -> Value | None:
+    if dtype[0] != "c" or not isinstance(value, complex):
+        return None
+    whole = value.imag == 0 and value.real.is_integer() and 1 <= value.real < 100
+    part = f"f{int(dtype[1:]) // 2}"
+    return value if whole and answer(f"complex-products {part}") else None
+
+
 _ROOTS = ("f4", "f8")  # dtypes whose loop may do so
 
 
@@ -348,6 +357,7 @@ REQUEST_RULES: tuple[RequestRule, ...] = (
     RequestRule(
         "x ** n = x * x * ... with whole n, within power's ulp", "power", 1, WHOLE_POWER, _whole
     ),
+    RequestRule("z ** n = z * z * ...", "power", 1, WHOLE_COMPLEX_POWER, _whole_complex),
     RequestRule("x ** 0.5 = sqrt(x)", "power", 1, HALF_POWER, _half),
     RequestRule("x ** n = x * x * ...", "float_power", 1, WHOLE_FLOAT_POWER, _whole),
     RequestRule("x ** 0 = 1, x ** -1 = 1 / x", "power", 1, LOW_POWER, _low),
