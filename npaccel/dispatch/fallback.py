@@ -132,7 +132,9 @@ def _call(function: Any, args: Any, kwargs: Any) -> Any: return function(*args, 
 
 @functools.lru_cache(maxsize=1024)
 def _code_at(filename: str, line: int, name: str) -> types.CodeType:
-    return _call.__code__.replace(co_filename=filename, co_firstlineno=line, co_name=name)
+    return _call.__code__.replace(
+        co_filename=filename, co_firstlineno=line, co_name=name, co_qualname="npaccel.stand_in"
+    )
 
 
 def at_user_line(
@@ -342,4 +344,5 @@ def _adopt(result: Any, given: Mapping[int, Any]) -> Any:
 # between the user and NumPy would be named instead. So NumPy is called from a one-line function
 # whose code object carries the caller's file name and line, and whose globals are the caller's.
 # The caller is the first frame outside npaccel: inside NumPy's own Python code that is NumPy's
-# line, as it is without npaccel.
+# line, as it is without npaccel. The core knows that code by its qualified name and looks further
+# up: what is recorded there belongs to the caller's own instruction (code_internal, rules.c).

@@ -74,6 +74,15 @@ static PyObject *binary_in_numpy(PyObject *a, PyObject *b, binaryfunc slot)
     return timed_in_numpy(a, b, slot, NULL);
 }
 
+/* As NumPy's, in a round of a trial that is NumPy's. */
+static PyObject *binary_passed(PyObject *a, PyObject *b, binaryfunc slot)
+{
+    npa_passed++;
+    PyObject *result = npa_adopted(binary_in_numpy(a, b, slot));
+    npa_passed--;
+    return result;
+}
+
 /* 0, or -1 for want of memory. */
 static int note_fallback(PyObject *name, const char *reason, double took)
 {
@@ -146,7 +155,10 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
         return slot(a, b);
     }
     bool wanted = npa_wants(values, 2);
-    if (wanted && !passes(op, values, 2)) {
+    if (wanted && passes(op, values, 2)) {
+        return binary_passed(a, b, slot);
+    }
+    if (wanted) {
         int status = record(operations[op], values, 2, NULL, false, results);
         if (status > 0 && op == OP_DIVMOD) {
             return Py_BuildValue("(NN)", results[0], results[1]);
@@ -190,21 +202,25 @@ static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfun
     if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
         return PyErr_Occurred() || npa_touch((PyArrayObject *)a, true) < 0 ? NULL : slot(a, b);
     }
-    if (npa_wants(values, 2) && !passes(op, values, 2)) {
+    bool wanted = npa_wants(values, 2), passed = wanted && passes(op, values, 2);
+    if (wanted && !passed) {
         int status = record(operations[op], values, 2, (PyArrayObject *)a, true, &result);
         if (status != 0) {
             return status > 0 ? result : NULL;
         }
     }
-    return in_place_in_numpy(a, b, slot);
+    npa_passed += passed;
+    result = in_place_in_numpy(a, b, slot);
+    npa_passed -= passed;
+    return result;
 }
 
 static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
 {
     npa_value value;
     PyObject *result;
-    bool wanted = npa_classify(a, &value) && npa_wants(&value, 1);
-    if (wanted && !passes(op, &value, 1)) {
+    bool wanted = npa_classify(a, &value) && npa_wants(&value, 1), passed = wanted && passes(op, &value, 1);
+    if (wanted && !passed) {
         int status = record(operations[op], &value, 1, NULL, false, &result);
         if (status != 0) {
             return status > 0 ? result : NULL;
@@ -213,14 +229,15 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
     PyObject *x = PyErr_Occurred() ? NULL : npa_settled(a);
     bool due = npa_look_due();
     npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
-    npa_suspended++;
+    npa_suspended++, npa_passed += passed;
     result = x != NULL ? slot(x) : NULL;
-    npa_suspended--;
+    result = wanted ? npa_adopted(result) : result;
+    npa_suspended--, npa_passed -= passed;
     if (due) {
         npa_stretch_end(&s, NPA_SMALL, bytes_of(x, NULL));
     }
     Py_XDECREF(x);
-    return wanted ? npa_adopted(result) : result;
+    return result;
 }
 
 #define NUMBER(slot) (npa_numpy.number.slot)
@@ -335,9 +352,12 @@ static PyObject *any_power(PyObject *a, PyObject *b, PyObject *out)
     if (status != 0) {
         return status > 0 ? result : NULL;
     }
-    return out == NULL ? npa_adopted(binary_in_numpy(a, b, power_slot))
-           : at_once   ? in_place_in_numpy(a, b, inplace_power_slot)
-                       : in_place(OP_POWER, a, b, inplace_power_slot, power_slot);
+    npa_passed += at_once;
+    result = out == NULL ? npa_adopted(binary_in_numpy(a, b, power_slot))
+             : at_once   ? in_place_in_numpy(a, b, inplace_power_slot)
+                         : in_place(OP_POWER, a, b, inplace_power_slot, power_slot);
+    npa_passed -= at_once;
+    return result;
 }
 
 static PyObject *array_power(PyObject *a, PyObject *b, PyObject *modulo)
@@ -361,8 +381,8 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
     if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
         return PyErr_Occurred() ? NULL : npa_numpy.compare(a, b, how);
     }
-    bool wanted = npa_wants(values, 2);
-    if (wanted && !passes(map[how], values, 2)) {
+    bool wanted = npa_wants(values, 2), passed = wanted && passes(map[how], values, 2);
+    if (wanted && !passed) {
         int status = record(operations[map[how]], values, 2, NULL, false, &result);
         if (status != 0) {
             return status > 0 ? result : NULL;
@@ -371,14 +391,15 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
     PyObject *x = npa_settled(a), *y = x != NULL ? npa_settled(b) : NULL;
     bool due = npa_look_due();
     npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
-    npa_suspended++;
+    npa_suspended++, npa_passed += passed;
     result = y != NULL ? npa_numpy.compare(x, y, how) : NULL;
-    npa_suspended--;
+    result = wanted ? npa_adopted(result) : result;
+    npa_suspended--, npa_passed -= passed;
     if (due) {
         npa_stretch_end(&s, NPA_SMALL, bytes_of(x, y));
     }
     Py_XDECREF(x), Py_XDECREF(y);
-    return wanted ? npa_adopted(result) : result;
+    return result;
 }
 
 /* ------------------------------------------------------------------ reading by other means */
@@ -827,7 +848,8 @@ static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize
     bool at = PyUnicode_CompareWithASCIIString(args[1], "at") == 0;
     bool reduce = PyUnicode_CompareWithASCIIString(args[1], "reduce") == 0 &&
                   PyObject_TypeCheck(args[0], &PyUFunc_Type);
-    bool fold = reduce && npa_reduces_at_once(args[0], args + 2, n - 2, names);
+    bool fold = reduce && npa_folds_at_once(((PyUFuncObject *)args[0])->name, args + 2, n - 2, names,
+                                            3, true);
     int status = npa_direct_call(method, args + 2, n - 2, names, at, fold ? NPA_ANY_SIZE : at, true,
                                  &result);
     if (status == 0) {

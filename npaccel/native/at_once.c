@@ -147,25 +147,9 @@ bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, Py
 }
 
 /* Logical folds end where the answer is known, and may take less than it takes to hear of them. */
-bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a, bool may)
+bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a)
 {
     size_t bytes = (size_t)PyArray_NBYTES(a) / 2; /* what other operations work on in the time: it writes little */
     bool logical = strncmp(((PyUFuncObject *)ufunc)->name, "logical_", 8) == 0;
-    if (!npa_trials_on || logical || !npa_in_block()) {
-        return false;
-    }
-    if (may) {
-        return npa_trial_passes(ufunc, bytes, !npa_waits(a));
-    }
-    npa_trial_met(ufunc, bytes);
-    return false;
-}
-
-bool npa_reduces_at_once(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    bool numpys = npa_folds_at_once(((PyUFuncObject *)ufunc)->name, args, n, names, 3, true);
-    if (numpys) {
-        npa_fold_passes(ufunc, (PyArrayObject *)args[0], false);
-    }
-    return numpys;
+    return npa_trials_on && !logical && npa_in_block() && npa_trial_passes_call(ufunc, bytes, !npa_waits(a));
 }

@@ -23,7 +23,7 @@ static npa_block *open_blocks, *everywhere;
 static int overrides; /* open blocks with a min_size of their own */
 static int named;     /* and those with a backend */
 size_t npa_least = SIZE_MAX, npa_least_made = SIZE_MAX;
-__thread int npa_suspended, npa_whole;
+__thread int npa_suspended, npa_passed, npa_whole;
 
 /* What the smallest array is that any thread's operations are recorded for: none without the guard. */
 void npa_find_least(void)
@@ -37,6 +37,9 @@ void npa_find_least(void)
     /* Where there is little room for results it is not for what may never be in a block. */
     bool roomy = npa_guard_on && !npa_memory_limited();
     npa_least_made = npa_least == SIZE_MAX && roomy ? npa_threshold : npa_least;
+    if (npa_trials_on && npa_least > 0 && npa_least_made < NPA_SMALL_MOST) {
+        npa_least_made = NPA_SMALL_MOST; /* what NumPy makes of less in its rounds is small_memory.c's */
+    }
 }
 
 /* The innermost open block that this code runs in, borrowed, or NULL. */

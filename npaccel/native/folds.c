@@ -187,7 +187,7 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
     const char *name = ((PyUFuncObject *)ufunc)->name;
     bool numpys = asked == 0 && !npa_fold_is_ours(name, value.array), keepdims = keep == Py_True;
     int status = may_wait();
-    if (status > 0 && numpys && npa_fold_passes(ufunc, value.array, true)) {
+    if (status > 0 && numpys && npa_fold_passes(ufunc, value.array)) {
         return 2;
     }
     npa_suspended++;
@@ -199,7 +199,8 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
     if (rule == NULL) {
         return PyErr_Occurred() ? -1 : 0;
     }
-    if (rule->ordered && (npa_fold_passes(ufunc, value.array, !at_once) || at_once)) {
+    bool ours = rule->ordered && (size_t)PyArray_NBYTES(value.array) >= npa_threshold_here();
+    if (ours && (at_once || npa_fold_passes(ufunc, value.array))) {
         *result = fold_now(rule, value.array, axes, keepdims);
         if (*result != NULL || PyErr_Occurred()) {
             return *result != NULL ? 1 : -1;

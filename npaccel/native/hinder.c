@@ -53,7 +53,7 @@ void npa_stretch_end(const npa_stretch *s, enum npa_hindrance kind, size_t bytes
         npa_now(s->clock);
     }
     bool large = kind == NPA_SMALL && bytes >= npa_threshold_here();
-    kind = chosen.is ? chosen.kind : large ? NPA_AT_ONCE : kind;
+    kind = chosen.is ? chosen.kind : !large ? kind : npa_passed ? NPA_SLOWER : NPA_AT_ONCE;
     npa_count_hindrance(kinds[kind], s->calls, s->between + (took > 0 ? took : 0) * s->calls,
                         (kind < NPA_WRITTEN ? (double)bytes : 1) * s->calls);
     if (!chosen.is && s->calls > 0) {

@@ -574,7 +574,8 @@ static bool is_numpys(const draft *d)
         points *= (size_t)d->shape[i];
     }
     for (int k = 0; k < d->nin + d->nout; k++) {
-        size_t size = d->arrays[k] != NULL ? (size_t)PyArray_ITEMSIZE(d->arrays[k]) : 0;
+        bool operand = d->arrays[k] != NULL && (k < d->nin || d->made[k - d->nin] == NULL);
+        size_t size = operand ? (size_t)PyArray_ITEMSIZE(d->arrays[k]) : 0;
         item = size > item ? size : item;
     }
     return points * item < threshold;

@@ -266,8 +266,19 @@ extern PyTypeObject npa_block_type;
 extern size_t npa_least;            /* no block takes arrays of fewer bytes */
 extern size_t npa_least_made;       /* and what NumPy makes of fewer lies in its memory */
 extern __thread int npa_suspended;  /* above 0, this thread's calls are NumPy's */
+extern __thread int npa_calm;       /* above 0, trials are not asked about small operations: so often */
+bool npa_trial_calm(void);          /* one less; whether that holds here */
+extern __thread int npa_passed;     /* above 0, a trial has left this operation to NumPy, whose small ones are small.c's */
 extern __thread int npa_whole;      /* above 0, it runs a function of many small steps, whose arrays are plain */
 int npa_block_init(void);
+enum { NPA_SMALL_MOST = 1 << 18 }; /* bytes up to which our own way to NumPy's loops wins, and memory is used again */
+static inline size_t npa_passed_below(void) { return npa_passed ? NPA_SMALL_MOST : 0; }
+/* Whether an array of so many bytes is worth recording in some block: what is smaller, or left to NumPy for now, is
+ * small.c's. */
+static inline bool npa_is_large(size_t bytes)
+{
+    return bytes >= npa_least && !(bytes < NPA_SMALL_MOST && (npa_passed || (npa_calm > 0 && npa_trial_calm())));
+}
 bool npa_in_block(void);
 size_t npa_threshold_here(void); /* SIZE_MAX without the guard */
 int npa_guard_set(bool on); /* -1: error set */
@@ -401,11 +412,8 @@ bool npa_fold_is_brief(const char *fold, PyObject *const *args, Py_ssize_t n, Py
 bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
                        Py_ssize_t out_place, bool first);
 bool npa_fold_is_ours(const char *fold, PyArrayObject *a);
-/* As npa_folds_at_once, of ufunc.reduce; trials hear of it. */
-bool npa_reduces_at_once(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names);
-/* Whether a trial, or that it is new, leaves ufunc.reduce(a, ...) to who does it at once. may: it would be
- * recorded otherwise. */
-bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a, bool may);
+/* Whether a trial, or that it is new, leaves ufunc.reduce(a, ...), which would be recorded, to who does it at once. */
+bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a);
 
 /* folds.c. 1: done, *result is new; 2: NumPy is to do it at once; 0: not for here; -1: error set. */
 int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
@@ -492,12 +500,14 @@ PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject
 
 /* small.c: u(*args), where no array is large. NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how);
+extern bool npa_small_asked; /* trials, about that operator, in vain */
 extern PyUFuncObject *npa_small_refused; /* the operator that NumPy's slot calls this for, after it was tried */
 void npa_small_operator(PyUFuncObject *u, npa_exactness how); /* perhaps one that ndarray's slots stand for */
 void npa_small_install(bool on); /* ndarray's slots; restores them */
 /* small_views.c: a[key]. NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_get(PyObject *a, PyObject *key);
 /* Whether a basic key is understood: *view is a plain view of fewer bytes than `most`; NULL: of more, or an error. */
+bool npa_puts_itself(PyArrayObject *a, PyObject *key, PyArrayObject *value); /* whether a[key] = value changes nothing, as after a[key] += ... */
 bool npa_small_part(PyArrayObject *a, PyObject *key, size_t most, PyObject **view);
 bool npa_small_put(PyObject *a, PyObject *key, PyObject *value); /* false: NumPy's to do */
 PyObject *npa_small_element(PyObject *a, PyObject *key); /* of arrays of any size, where one is meant */
@@ -834,8 +844,7 @@ extern bool npa_trials_on;
 /* Whether NumPy is to do `what` on operands of at most so many bytes. It would be recorded, and its
  * result has the same bits either way. may: it could be done so. */
 bool npa_trial_passes(const void *what, size_t bytes, bool may);
-/* Likewise, but it is done at once in any case. */
-void npa_trial_met(const void *what, size_t bytes);
+bool npa_trial_passes_call(const void *what, size_t bytes, bool may); /* the same of NumPy's functions and methods */
 void npa_trial_recorded(bool first);
 /* With the lock, after a run; loops_ns: what NumPy's loops take for it, 0: not known. */
 void npa_trial_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_ns);

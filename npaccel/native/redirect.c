@@ -90,7 +90,7 @@ static inline bool large(PyObject *o)
     for (int i = 0; i < ndim; i++) {
         bytes *= (size_t)PyArray_DIM(a, i);
     }
-    return ndim > 0 && (bytes >= npa_least || (npa_waiting() && npa_is_pending(a)) ||
+    return ndim > 0 && (npa_is_large(bytes) || (npa_waiting() && npa_is_pending(a)) ||
                         (npa_is_home(PyArray_DATA(a)) && npa_is_hidden(a)));
 }
 
@@ -237,7 +237,7 @@ static bool worth(const target *t, PyObject *self, PyObject *const *args, Py_ssi
         size_t item = named || n == 0 ? LARGEST_ITEM : item_of(args + 1, all - 1);
         size_t bytes = n == 0 ? (all > 0 ? SIZE_MAX : 0)
                      : t->action == SHAPE ? bytes_of_shape(args[0], item) : bytes_of_range(args, n, item);
-        return bytes >= npa_least;
+        return npa_is_large(bytes);
     }
     case RESULT: return true;
     default: return any_large(args, all, true);
@@ -311,7 +311,7 @@ static bool idle(const target *t, PyObject *self, PyObject *const *args, Py_ssiz
     case PICKED: return npa_takes_few((PyArrayObject *)self, args, n, names);
     case REDUCED:
         return PyObject_TypeCheck(self, &PyUFunc_Type) &&
-               npa_reduces_at_once(self, args, n, names);
+               npa_folds_at_once(((PyUFuncObject *)self)->name, args, n, names, 3, true);
     case PICKED_ONE: return picks_at_once(t, self, args, n, names);
     case COUNTED: return n == 1 && plain(args[0]) && counts_at_once(args[0]);
     default: return false;
@@ -347,7 +347,7 @@ PyObject *npa_adopted(PyObject *result)
     if (!PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) || PyArray_BASE(a) != NULL ||
         old->weakreflist != NULL || old->mem_handler == NULL ||
         !npa_type_known(PyArray_TYPE(a)) || !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) ||
-        npa_asks_underflow() || !npa_wants(&value, 1)) {
+        npa_asks_underflow() || !npa_wants(&value, 1) || (size_t)PyArray_NBYTES(a) < npa_passed_below()) {
         return result;
     }
     Py_INCREF(PyArray_DESCR(a));
@@ -590,7 +590,8 @@ static inline PyObject *small_ufunc(PyObject *self, PyObject *const *args, size_
     return result != NULL || PyErr_Occurred() ? result : ufunc_in_numpy(self, args, nargs, names);
 }
 
-static PyObject *run_on_views(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *run_on_views(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                              npa_exactness exact)
 {
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), k = 0;
     PyObject *made[NESTED], *result = NULL;
@@ -602,7 +603,7 @@ static PyObject *run_on_views(PyObject *self, PyObject *const *args, Py_ssize_t 
         }
     }
     if (k == all && !PyErr_Occurred()) {
-        result = npa_adopted(ufunc_in_numpy(self, made, (size_t)n, names));
+        result = npa_adopted(small_ufunc(self, made, (size_t)n, names, exact));
     } else if (!PyErr_Occurred()) {
         PyErr_SetString(PyExc_TypeError, "too many arguments");
     }
@@ -628,7 +629,13 @@ static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
     int known = all < NPA_MAX_ARGS ? (int)all : NPA_MAX_ARGS;
     size_t bytes = npa_broadcast_bytes(values, known);
     bool possible = !*mine || (names == NULL && !target);
-    return npa_is_exact(exact, values, known) && npa_trial_passes(self, bytes, possible);
+    if (!npa_is_exact(exact, values, known) || !npa_trial_passes(self, bytes, possible)) {
+        return false;
+    }
+    if (bytes >= NPA_SMALL_MOST && writes_others((PyUFuncObject *)self, args, n)) {
+        npa_look_next(NPA_WRITTEN);
+    }
+    return true;
 }
 
 static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
@@ -642,21 +649,27 @@ static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, 
         }
     }
     if (names != NULL && wants_array(args, n, names)) {
-        return run_on_views(self, args, n, names);
+        return run_on_views(self, args, n, names, exact);
     }
     bool mine = false;
     if (__builtin_expect(!any_large(args, n, false), true)) {
+        return small_ufunc(self, args, nargs, names, exact);
+    }
+    if (npa_passed) {
         return small_ufunc(self, args, nargs, names, exact);
     }
     if (npa_suspended || !npa_in_block() ||
         out_is_deprecated((PyUFuncObject *)self, n)) {
         return ufunc_in_numpy(self, args, nargs, names);
     }
-    if (npa_trials_on && ufunc_passes(self, args, n, names, exact, &mine)) {
-        if (writes_others((PyUFuncObject *)self, args, n)) {
-            npa_look_next(NPA_WRITTEN);
-        }
-        return mine ? run_on_views(self, args, n, names) : ufunc_in_numpy(self, args, nargs, names);
+    bool asked = npa_small_asked && (PyUFuncObject *)self == npa_small_refused;
+    npa_small_asked = false;
+    if (npa_trials_on && !asked && ufunc_passes(self, args, n, names, exact, &mine)) {
+        npa_passed++, npa_small_refused = NULL;
+        PyObject *result = mine ? run_on_views(self, args, n, names, exact)
+                                : small_ufunc(self, args, nargs, names, exact);
+        npa_passed--;
+        return result;
     }
     int before = npa_now(NPA_RECORDING);
     PyObject *result = take_ufunc(self, args, nargs, names);
@@ -914,6 +927,9 @@ static PyObject *in_steps(const call *c, Py_ssize_t all)
 static bool target_passes(const call *c, Py_ssize_t all)
 {
     const target *t = c->t;
+    if (!npa_trials_on || t->taker == NULL) {
+        return false;
+    }
     bool mine = c->self != NULL && ours(c->self);
     size_t bytes = most_bytes(c->args, all, &mine);
     size_t own = c->self != NULL && plain(c->self)
@@ -927,16 +943,7 @@ static bool target_passes(const call *c, Py_ssize_t all)
     }
     bytes = own > bytes ? own : bytes;
     bytes = made > bytes ? made : bytes;
-    return t->moves && npa_trial_passes(t, bytes, !mine);
-}
-
-static PyObject *taken_or_passed(const call *c, Py_ssize_t all)
-{
-    if (!npa_trials_on || c->t->taker == NULL || !target_passes(c, all)) {
-        return take(c);
-    }
-    PyObject *result = looked_at(c);
-    return c->t->adopts > 1 ? itself(result) : result;
+    return t->moves && npa_trial_passes_call(t, bytes, !mine);
 }
 
 /* On small arrays, without NumPy's code around its loops, which is looked at where that is due. NULL, perhaps
@@ -990,6 +997,29 @@ static PyObject *given_back(const target *t, PyObject *self, PyObject *const *ar
     return same && PyArray_NDIM((PyArrayObject *)a) > 0 ? Py_NewRef(a) : NULL;
 }
 
+/* The same of a call whose arguments are given one by one. */
+static PyObject *attempt_small(const call *c)
+{
+    if (c->dict != NULL && PyDict_GET_SIZE(c->dict) > 0) {
+        return NULL;
+    }
+    return c->t->small != NULL ? small_method(c->t, c->self, c->args, c->n, c->names)
+           : c->t->action == REDUCED && c->tuple == NULL ? do_small(NULL, c->self, c->args, c->n, c->names)
+                                                         : NULL;
+}
+
+static PyObject *taken_or_passed(const call *c, Py_ssize_t all)
+{
+    if (!target_passes(c, all)) {
+        return take(c);
+    }
+    npa_passed++;
+    PyObject *result = attempt_small(c);
+    result = result != NULL || PyErr_Occurred() ? result : looked_at(c);
+    npa_passed--;
+    return c->t->adopts > 1 ? itself(result) : result;
+}
+
 static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
                       PyObject *names)
 {
@@ -999,12 +1029,9 @@ static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py
     }
     call c = {.t = t, .self = self, .args = args, .n = n, .names = names};
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
-    if (t->small != NULL || t->action == REDUCED) {
-        PyObject *result = t->small != NULL ? small_method(t, self, args, n, names)
-                                            : do_small(NULL, self, args, n, names);
-        if (result != NULL || PyErr_Occurred()) {
-            return result;
-        }
+    PyObject *result = attempt_small(&c);
+    if (result != NULL || PyErr_Occurred()) {
+        return result;
     }
     if (t->action == SMALL) {
         return in_numpy(&c);
@@ -1028,11 +1055,9 @@ static PyObject *packed(const target *t, PyObject *self, PyObject *args, PyObjec
         c.args = &PyTuple_GET_ITEM(args, 0), c.n = PyTuple_GET_SIZE(args);
     }
     bool keywords = dict != NULL && PyDict_GET_SIZE(dict) > 0;
-    if (t->small != NULL && !keywords) {
-        PyObject *result = small_method(t, self, c.args, c.n, NULL);
-        if (result != NULL || PyErr_Occurred()) {
-            return result;
-        }
+    PyObject *result = attempt_small(&c);
+    if (result != NULL || PyErr_Occurred()) {
+        return result;
     }
     if (t->action == SMALL) {
         return in_numpy(&c);
@@ -1180,9 +1205,14 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
         bool mine = false;
         size_t bytes = most_bytes(args, all, &mine);
         bytes = made > bytes ? made : bytes;
-        if (npa_trials_on && w->waits && npa_trial_passes(w, bytes, true) &&
-            run_whole(w, SIZE_MAX, args, n, names, &result) != 0) {
-            return result;
+        if (npa_trials_on && w->waits && npa_trial_passes_call(w, bytes, true)) {
+            npa_passed++;
+            result = w->small != NULL ? do_small(w->small, NULL, args, n, names) : NULL;
+            bool done = result != NULL || PyErr_Occurred() || run_whole(w, SIZE_MAX, args, n, names, &result) != 0;
+            npa_passed--;
+            if (done) {
+                return result;
+            }
         }
         int before = npa_now(NPA_RECORDING);
         result = w->record(args, n, names);
@@ -1310,16 +1340,16 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
         result = npa_get_by_scalars((PyArrayObject *)a, key);
         int done = result != NULL ? 1 : PyErr_Occurred() ? -1 : npa_pick((PyArrayObject *)a, key, &result);
         npa_suspended--;
-        bool numpys = done == 0 && (npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ) ||
-                                    npa_pick_passes((PyArrayObject *)a, key));
-        npa_suspended++;
-        if (numpys) {
+        bool few = done == 0 && npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ);
+        bool passes = done == 0 && !few && npa_pick_passes((PyArrayObject *)a, key);
+        npa_suspended++, npa_passed += passes;
+        if (few || passes) {
             done = npa_touch((PyArrayObject *)a, false);
-            result = done == 0 ? npa_adopted(npa_numpy.mapping.mp_subscript(a, key)) : NULL;
+            result = done == 0 ? npa_adopted(pick_in_numpy(a, key)) : NULL;
         } else if (done == 0) {
             result = npa_without_us(PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL));
         }
-        npa_suspended--;
+        npa_suspended--, npa_passed -= passes;
         npa_now(before);
         return done < 0 ? NULL : result;
     }
@@ -1327,6 +1357,25 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
         return NULL;
     }
     return npa_numpy.mapping.mp_subscript(a, key);
+}
+
+/* As ufunc_passes. */
+static bool assignment_passes(PyArrayObject *a, PyObject *key, int kind)
+{
+    if (!npa_trials_on || kind == 2) {
+        return false;
+    }
+    size_t whole = (size_t)PyArray_NBYTES(a);
+    if (kind == 0) {
+        return npa_trial_passes(npa_hook_setitem, whole, true);
+    }
+    size_t bytes = npa_view_bytes(a, key);
+    bytes = bytes == SIZE_MAX ? whole : bytes;
+    bool passes = bytes >= npa_threshold_here() && npa_trial_passes(npa_copy_name, bytes, true);
+    if (passes && bytes >= NPA_SMALL_MOST && npa_range_find(PyArray_DATA(a)) == NULL) {
+        npa_look_next(NPA_WRITTEN);
+    }
+    return passes;
 }
 
 static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
@@ -1349,14 +1398,14 @@ static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
         return put_in_numpy(a, key, value);
     }
     int kind = npa_key_kind((PyArrayObject *)a, key);
-    if (kind == 1 && npa_trials_on) {
-        size_t bytes = npa_view_bytes((PyArrayObject *)a, key);
-        bytes = bytes == SIZE_MAX ? (size_t)PyArray_NBYTES((PyArrayObject *)a) : bytes;
-        if (bytes >= npa_threshold_here() && npa_trial_passes(npa_copy_name, bytes, true)) {
-            npa_look_next(npa_range_find(PyArray_DATA((PyArrayObject *)a)) == NULL ? NPA_WRITTEN
-                                                                                   : NPA_SLOWER);
-            return put_in_numpy(a, key, value);
-        }
+    if (kind == 1 && large_value && npa_puts_itself((PyArrayObject *)a, key, (PyArrayObject *)value)) {
+        return 0; /* x[1:] += y, which has written it */
+    }
+    if (assignment_passes((PyArrayObject *)a, key, kind)) {
+        npa_passed++;
+        int status = put_in_numpy(a, key, value);
+        npa_passed--;
+        return status;
     }
     if (kind == 2) {
         return npa_touch((PyArrayObject *)a, true) < 0 || settle_all(&value, 1, false, false) < 0

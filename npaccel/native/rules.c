@@ -318,7 +318,7 @@ static bool code_internal(PyCodeObject *code)
     if (code_seen[i].code == (PyObject *)code) {
         return code_seen[i].internal;
     }
-    bool internal = false;
+    bool internal = PyUnicode_CompareWithASCIIString(code->co_qualname, "npaccel.stand_in") == 0;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(internal_prefixes); k++) {
         internal |= PyUnicode_Tailmatch(code->co_filename, PyTuple_GET_ITEM(internal_prefixes, k), 0,
                                         PY_SSIZE_T_MAX, -1) > 0;

@@ -10,6 +10,7 @@
 
 enum { WAYS = 1024, MOST_IN = NPA_SMALL_IN, MOST_DIMS = NPA_SMALL_DIMS };
 static npa_way ways[WAYS];
+bool npa_small_asked;
 
 bool npa_is_number(int type)
 {
@@ -359,9 +360,20 @@ static void put_longest_last(npa_space *s)
     }
 }
 
-/* u(*args). *mixed: inputs have not one type. cast: scalars may have another one than the arrays. */
+/* Whether a trial leaves an operation to NumPy that is large enough to be recorded; it is not asked again. */
+static bool passes(PyUFuncObject *u, const npa_way *w, size_t bytes)
+{
+    if (!npa_trials_on || npa_suspended > 0 || !npa_in_block() || !w->exact) {
+        return false;
+    }
+    npa_small_asked = true;
+    return npa_trial_passes((PyObject *)u, bytes, true);
+}
+
+/* u(*args). *mixed: inputs have not one type. cast: scalars may have another one than the arrays.
+ * asks: trials about what is large enough to be recorded. */
 static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how,
-                         bool cast, bool *mixed)
+                         bool cast, bool asks, bool *mixed)
 {
     npa_space s;
     PyArrayObject *arrays[MOST_IN] = {NULL}, *out;
@@ -392,7 +404,9 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
         return NULL;
     }
     size_t widest = (size_t)(w->in_size > w->out_size ? w->in_size : w->out_size);
-    if ((size_t)s.points * widest >= npa_least || (n > nin && !in_place(w, &s, args, arrays, nin))) {
+    size_t bytes = (size_t)s.points * widest;
+    bool large = npa_is_large(bytes);
+    if ((large && bytes >= NPA_SMALL_MOST) || (n > nin && !in_place(w, &s, args, arrays, nin))) {
         return NULL;
     }
     for (int k = 0; k < nin; k++) {
@@ -408,6 +422,10 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
         } else if (!npa_find_steps(&s, k, arrays[k])) {
             return NULL;
         }
+    }
+    size_t read = (size_t)s.points * (size_t)w->in_size;
+    if (large && !(asks && read >= npa_least && passes(u, w, read))) {
+        return NULL;
     }
     out = n > nin ? (PyArrayObject *)Py_NewRef(arrays[0]) : npa_small_new(w->out, s.nout, s.dims);
     if (out == NULL) {
@@ -466,7 +484,7 @@ static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
         types[k] = v[k].type;
         PyArrayObject *a = v[k].array;
         if (a != NULL && (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) || PyArray_NDIM(a) == 0 ||
-                          PyArray_SIZE(a) == 0 || (size_t)PyArray_NBYTES(a) >= npa_least ||
+                          PyArray_SIZE(a) == 0 || npa_is_large((size_t)PyArray_NBYTES(a)) ||
                           !npa_small_type(PyArray_DESCR(a)) || (npa_waiting() && npa_is_pending(a)))) {
             return NULL;
         }
@@ -490,7 +508,7 @@ static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
     }
     made[u->nin] = n > u->nin ? args[u->nin] : NULL;
     if (ready) {
-        result = attempt(u, made, n, how, true, &again);
+        result = attempt(u, made, n, how, true, false, &again);
     }
     for (int k = 0; k < u->nin; k++) {
         Py_XDECREF(made[k]);
@@ -498,11 +516,17 @@ static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
     return result;
 }
 
-PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how)
+static inline PyObject *small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how,
+                                   bool asks)
 {
     bool mixed = false;
-    PyObject *result = attempt(u, args, n, how, false, &mixed);
+    PyObject *result = attempt(u, args, n, how, false, asks, &mixed);
     return result == NULL && mixed && !PyErr_Occurred() ? call_mixed(u, args, n, how) : result;
+}
+
+PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how)
+{
+    return small_call(u, args, n, how, false);
 }
 
 /* ------------------------------------------------------------------------- operators of ndarray */
@@ -528,7 +552,8 @@ static operator operators[OPERATORS] = {
 static inline PyObject *try_operator(int which, PyObject *const *args, Py_ssize_t n)
 {
     const operator *o = &operators[which];
-    PyObject *result = o->ufunc != NULL ? npa_small_call(o->ufunc, args, n, o->exact) : NULL;
+    npa_small_asked = false;
+    PyObject *result = o->ufunc != NULL ? small_call(o->ufunc, args, n, o->exact, true) : NULL;
     npa_small_refused = result == NULL ? o->ufunc : NULL;
     return result;
 }

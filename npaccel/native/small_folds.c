@@ -385,7 +385,7 @@ bool npa_small_folds(PyArrayObject *a, npa_small_op op)
 {
     int type = PyArray_TYPE(a);
     npy_intp n = PyArray_SIZE(a);
-    if (n <= MOST_ELEMENTS && (size_t)n * 16 < npa_least) {
+    if (n <= MOST_ELEMENTS && !npa_is_large((size_t)n * 16)) {
         return true;
     }
     bool extreme = op == NPA_MAX || op == NPA_MIN, logical = op == NPA_ANY || op == NPA_ALL;
@@ -394,7 +394,7 @@ bool npa_small_folds(PyArrayObject *a, npa_small_op op)
     }
     bool whole = type == NPY_INTP || type == NPY_UINTP;
     bool exact = extreme ? !PyTypeNum_ISCOMPLEX(type) : whole && (op == NPA_SUM || op == NPA_PROD);
-    return exact && (size_t)PyArray_NBYTES(a) < npa_least;
+    return exact && !npa_is_large((size_t)PyArray_NBYTES(a));
 }
 
 PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
@@ -407,7 +407,7 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
         return known;
     }
     if (ndim == 0 || ndim > NPA_SMALL_DIMS || n == 0 || !npa_small_folds(a, how->op) || !npa_is_number(type) ||
-        (size_t)PyArray_NBYTES(a) >= npa_least || npa_here != NULL || !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) ||
+        npa_is_large((size_t)PyArray_NBYTES(a)) || npa_here != NULL || !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) ||
         (npa_waiting() && npa_is_pending(a))) {
         return NULL;
     }

@@ -320,7 +320,7 @@ static PyObject *run_where(const function *f, PyObject *const *args, Py_ssize_t 
         of[k].data = array ? PyArray_DATA((PyArrayObject *)args[k + 1]) : of[k].number;
         of[k].step = array ? (size_t)PyDataType_ELSIZE(descr) : 0;
     }
-    PyArrayObject *made = (size_t)PyArray_SIZE(mask) * (size_t)PyDataType_ELSIZE(descr) < npa_least
+    PyArrayObject *made = !npa_is_large((size_t)PyArray_SIZE(mask) * (size_t)PyDataType_ELSIZE(descr))
                         ? npa_small_new(descr, PyArray_NDIM(mask), PyArray_DIMS(mask)) : NULL;
     if (made != NULL) {
         choose(PyArray_DATA(made), PyArray_DATA(mask), PyArray_SIZE(mask), of, (size_t)PyDataType_ELSIZE(descr));
@@ -409,7 +409,7 @@ static PyObject *run_outer(const function *f, PyObject *const *args, Py_ssize_t 
         return NULL;
     }
     npa_space s = {.ndim = 2, .nargs = 3, .shape = {PyArray_SIZE(a), PyArray_SIZE(b)}};
-    if ((size_t)(s.shape[0] * s.shape[1] * w->out_size) >= npa_least) {
+    if (npa_is_large((size_t)(s.shape[0] * s.shape[1] * w->out_size))) {
         return NULL;
     }
     PyArrayObject *made = npa_small_new(w->out, 2, s.shape);
@@ -474,7 +474,7 @@ PyObject *npa_small_matmul(PyObject *a, PyObject *b)
     }
     PyArrayObject *x = (PyArrayObject *)a, *y = (PyArrayObject *)b;
     bool real = PyArray_TYPE(x) == NPY_DOUBLE || PyArray_TYPE(x) == NPY_FLOAT;
-    return real && (size_t)PyArray_NBYTES(x) < npa_least && multiply_vectors(x, y, product)
+    return real && !npa_is_large((size_t)PyArray_NBYTES(x)) && multiply_vectors(x, y, product)
                ? PyArray_Scalar(product, PyArray_DESCR(x), NULL) : NULL;
 }
 
@@ -567,7 +567,7 @@ static PyObject *joined(PyArrayObject *const *items, Py_ssize_t n, int axis, boo
         bytes += (size_t)PyArray_NBYTES(items[i]);
         shape[axis] += stacked || i == 0 ? 0 : PyArray_DIM(items[i], axis);
     }
-    PyArrayObject *made = bytes < npa_least && k <= NPA_SMALL_DIMS
+    PyArrayObject *made = !npa_is_large(bytes) && k <= NPA_SMALL_DIMS
                         ? npa_small_new(PyArray_DESCR(items[0]), k, shape) : NULL;
     char *to = made != NULL ? PyArray_DATA(made) : NULL;
     for (npy_intp o = 0; made != NULL && o < outer; o++) {
@@ -716,7 +716,7 @@ static PyObject *run_new(const function *f, PyObject *const *args, Py_ssize_t n,
     for (int i = 0; i < ndim; i++) {
         points *= shape[i];
     }
-    if (ndim < 1 || (size_t)points >= npa_least / sizeof(double)) {
+    if (ndim < 1 || npa_is_large((size_t)points * sizeof(double))) {
         return NULL;
     }
     PyArray_Descr *descr = PyArray_DescrFromType(NPY_DOUBLE);
@@ -794,7 +794,7 @@ PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *
     bool several = f->run == run_join || f->run == run_new; /* no array is the first */
     if (n < 1 || npa_here != NULL || !(several || npa_is_plain(args[0])) ||
         (f->run == run_fold ? !npa_small_folds((PyArrayObject *)args[0], (npa_small_op)f->what)
-                            : !several && (size_t)PyArray_NBYTES((PyArrayObject *)args[0]) >= npa_least)) {
+                            : !several && npa_is_large((size_t)PyArray_NBYTES((PyArrayObject *)args[0])))) {
         return NULL;
     }
     return f->run(f, args, n, names);

@@ -132,7 +132,7 @@ static void dealloc(PyObject *o)
     bool whole = npa_is_plain(o) && f->nd > 0 && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) &&
                  npa_small_type(f->descr);
     size_t bytes = whole ? (size_t)PyArray_NBYTES(a) : 0;
-    if (bytes == 0 || bytes >= npa_threshold || bytes > MOST_KEPT - kept_bytes || f->base != NULL ||
+    if (bytes == 0 || bytes >= NPA_SMALL_MOST || bytes >= npa_least_made || bytes > MOST_KEPT - kept_bytes || f->base != NULL ||
         f->weakreflist != NULL || f->_buffer_info != NULL || !npa_usual_handler(f->mem_handler)) {
         if (!npa_is_plain(o) || !keep_view(o)) {
             numpy_dealloc(o);

@@ -9,7 +9,7 @@ enum { BLOCK = 512, MOST_DIMS = NPA_SMALL_DIMS };
 static bool is_simple(PyArrayObject *a)
 {
     return npa_small_type(PyArray_DESCR(a)) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISALIGNED(a) &&
-           PyArray_NDIM(a) > 0 && PyArray_SIZE(a) > 0 && (size_t)PyArray_NBYTES(a) < npa_least;
+           PyArray_NDIM(a) > 0 && PyArray_SIZE(a) > 0 && !npa_is_large((size_t)PyArray_NBYTES(a));
 }
 
 /* Elements of one size by indices in bounds; those below 0 count from the end. */
@@ -53,7 +53,7 @@ static PyObject *take(PyArrayObject *a, PyArrayObject *index)
     npy_intp shape[MOST_DIMS], n = PyArray_SIZE(index), wide[BLOCK], rows = PyArray_DIM(a, 0);
     int ndim = PyArray_NDIM(index), rest = PyArray_NDIM(a) - 1;
     npy_intp bytes = PyArray_NBYTES(a) / rows;
-    if (ndim + rest > MOST_DIMS || (double)n * (double)bytes >= (double)npa_least ||
+    if (ndim + rest > MOST_DIMS || (double)n * (double)bytes >= (double)SIZE_MAX || npa_is_large((size_t)n * bytes) ||
         !npa_indices_of(index, rows, &of) || npa_bounds_of(&of, PyArray_BYTES(index)) > 1) {
         return NULL;
     }

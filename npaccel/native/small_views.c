@@ -265,6 +265,18 @@ static bool take_value(npa_space *s, PyArrayObject *v, bool *same)
     return lead >= 0;
 }
 
+bool npa_puts_itself(PyArrayObject *a, PyObject *key, PyArrayObject *value)
+{
+    part p;
+    if ((PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
+        PyArray_DESCR(value) != PyArray_DESCR(a) || !npa_small_type(PyArray_DESCR(a)) || !find_part(a, key, &p) ||
+        p.ndim != PyArray_NDIM(value) || p.data != PyArray_DATA(value)) {
+        return false;
+    }
+    size_t bytes = sizeof *p.shape * (size_t)p.ndim;
+    return memcmp(p.shape, PyArray_DIMS(value), bytes) == 0 && memcmp(p.strides, PyArray_STRIDES(value), bytes) == 0;
+}
+
 bool npa_small_put(PyObject *o, PyObject *key, PyObject *value)
 {
     PyArrayObject *a = (PyArrayObject *)o;
@@ -285,7 +297,7 @@ bool npa_small_put(PyObject *o, PyObject *key, PyObject *value)
         s.shape[i] = p.shape[i], s.of[1].steps[i] = p.strides[i];
         s.points *= p.shape[i];
     }
-    if ((size_t)s.points * (size_t)size >= npa_least) {
+    if (npa_is_large((size_t)s.points * (size_t)size)) {
         return false;
     }
     if (!npa_is_plain(value)) {

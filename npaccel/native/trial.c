@@ -31,6 +31,7 @@ enum {
     PLACES = 4096, NEIGHBOURS = 4,
     FIRST_ROUNDS = 16,  /* recorded before anything is decided */
     TURN = 4, TRIAL_ROUNDS = 5 * TURN - 1, /* in turns of so many, recorded ones first */
+    LONG_NS = 1000000,  /* of rounds as long two show whether NumPy's are hopeless */
     NUMPYS_ROUNDS = 256,
     MOST_ROUNDS = 8192,
     MOST_NUMPYS = 1024, /* what is compiled meanwhile is to be met */
@@ -39,6 +40,8 @@ enum {
     LARGE = 32 << 20,   /* bytes from which it costs nothing in comparison */
     LARGE_NEW = 4 << 20, LARGEST_NEW = 16 << 20, /* the same of what is new, by `missed` */
     MOST_MISSED = 3,
+    CALM = 24,          /* small operations that are not asked about, at least */
+    MOST_CALLS = 64,    /* of one function in a round */
     WORTH = 32 << 20,   /* bytes that NumPy works on in about the time that something new costs */
 };
 
@@ -53,6 +56,8 @@ static place places[PLACES];
 static uint64_t left_to_numpy = 1, worth = WORTH; /* bytes */
 static unsigned missed; /* programs that were not on disk, since one was */
 static uint64_t rounds; /* the number of the latest one */
+__thread int npa_calm;
+static uint32_t drawn = 1;
 static __thread uint64_t arrived; /* the operation that this thread is about to record */
 static __thread struct {
     uint64_t head; /* 0: none */
@@ -106,6 +111,7 @@ static void begin(place *p)
     current.way = p->on_trial ? (enum way)(p->left / TURN & 1) : p->way;
     atomic_store(&weight, current.way == RECORDED ? 1 + p->skipped : 1);
     p->skipped = current.way == RECORDED ? 0 : p->skipped + 1;
+    npa_calm = current.way == RECORDED ? 0 : npa_calm;
     current.before = spent_so_far();
     current.begun = now();
 }
@@ -142,6 +148,14 @@ static void decide(place *p)
     p->way = way, p->left = p->chosen, p->on_trial = false;
 }
 
+/* Of rounds that were not all seen, how many have passed. */
+static uint32_t rounds_passed(const place *p)
+{
+    uint64_t best = p->best[NUMPYS], all = now() - current.begun;
+    bool known = current.way == NUMPYS && !p->on_trial && best != 0 && best != UINT64_MAX && paces[NUMPYS] == 0;
+    return !known || all < 2 * best ? 1 : all / best < MOST_NUMPYS ? (uint32_t)(all / best) : MOST_NUMPYS;
+}
+
 /* The round is over. One that went another way through the program is not compared. */
 static void end(place *p)
 {
@@ -150,8 +164,11 @@ static void end(place *p)
     p->path = numpys || current.mixed ? p->path : current.path;
     uint64_t *best = &p->best[current.way];
     *best = alike && ns < *best ? ns : *best;
-    bool hopeless = p->on_trial && numpys && p->left % 2 == 0 && *best != UINT64_MAX && *best / 2 > p->best[RECORDED];
-    p->left = hopeless || p->left == 0 ? 0 : p->left - 1;
+    int turn = ns < LONG_NS ? TURN : TURN / 2; /* the first rounds find caches and memory as the others left them */
+    bool hopeless = p->on_trial && numpys && p->left % turn == 0 && *best != UINT64_MAX && *best / 2 > p->best[RECORDED];
+    uint32_t passed = rounds_passed(p);
+    p->skipped += passed - 1;
+    p->left = hopeless || p->left <= passed ? 0 : p->left - passed;
     if (p->left == 0) {
         decide(p);
     }
@@ -164,25 +181,44 @@ static bool possible(size_t bytes)
            npa_guard_on && !npa_run_stopped();
 }
 
+bool npa_trial_calm(void)
+{
+    npa_calm--;
+    return npa_q.nrequests == 0 && current.way == NUMPYS && possible(0);
+}
+
+/* A loop is NumPy's for some time: of small operations it is asked about one in some dozens, drawn at random lest that
+ * be the same one each round. What comes after the loop, if that is small, is NumPy's for as long. */
+static void calm_down(size_t bytes)
+{
+    place *p = at(current.head);
+    if (bytes < NPA_SMALL_MOST && p->key == current.head && !p->on_trial && paces[NUMPYS] == 0) {
+        drawn = drawn * 1664525u + 1013904223u;
+        npa_calm = CALM + (int)(drawn >> 16) % CALM;
+    }
+}
+
+/* *where: the line; 0: not the user's code asks, but what it has called. */
 static uint64_t key_of(const void *what, size_t bytes, uint64_t *where)
 {
     npa_site site;
     npa_capture_site(&site);
+    PyCodeObject *asks = PyEval_GetFrame() != NULL ? PyFrame_GetCode(PyEval_GetFrame()) : NULL;
     uint64_t key = (uint64_t)(uintptr_t)site.code ^ (uint64_t)(uintptr_t)what << 16;
-    *where = ((uint64_t)(uintptr_t)site.code << 8) + (uint32_t)site.lasti;
+    *where = (PyObject *)asks == site.code ? ((uint64_t)(uintptr_t)site.code << 8) + (uint32_t)site.lasti : 0;
     key = (key ^ (uint32_t)site.lasti) * 0x9E3779B97F4A7C15u;
     key = (key ^ key >> 32 ^ (uint64_t)(bytes != 0 ? 64 - __builtin_clzll(bytes) : 0)) *
           0x9E3779B97F4A7C15u;
-    Py_XDECREF(site.code), Py_XDECREF(site.globals); /* the frame has them */
+    Py_XDECREF(asks), Py_XDECREF(site.code), Py_XDECREF(site.globals); /* the frame has them */
     return (key ^ key >> 32) | 1;
 }
 
-/* The round goes by an operation. A call of the user's counts once: what is recorded in it does not all come
- * here (np.full fills an array of ours elsewhere than a plain one). */
-static void go_by(uint64_t key, uint64_t site)
+/* The round goes by a line of the user's, whose own operators, ufuncs and subscripts are its way. Functions and methods
+ * are not, nor what they call: with an array of ours they are other code than with a plain one. */
+static void go_by(uint64_t site)
 {
     if (site != current.site) {
-        current.path = (current.path ^ key) * 0x9E3779B97F4A7C15u;
+        current.path = (current.path ^ site) * 0x9E3779B97F4A7C15u;
         current.site = site;
     }
 }
@@ -238,7 +274,18 @@ static bool others(place *p, bool more)
            (current.way == NUMPYS && p->loops && p->head != current.head);
 }
 
-bool npa_trial_passes(const void *what, size_t bytes, bool may)
+/* Whether a function may be one of the round's. It need not be known from one that was recorded, where an array of ours
+ * takes it past here; but where it comes again and again before the round does, the loop is over. */
+static bool is_called(place *p, uint64_t key)
+{
+    if (p->key == 0) {
+        *p = (place){.key = key, .head = current.head, .met = current.number, .times = 1};
+    }
+    return p->key == key && (p->head == current.head || p->met == current.number) && p->times <= MOST_CALLS;
+}
+
+/* call: of a function. */
+static bool passes(const void *what, size_t bytes, bool may, bool call)
 {
     arrived = 0;
     if (!possible(bytes)) {
@@ -250,7 +297,9 @@ bool npa_trial_passes(const void *what, size_t bytes, bool may)
     place *p = at(key);
     bool known = p->key == key, more = comes(p, key);
     if (idle && bytes <= large && may && npa_threshold_here() > 0 && is_new(key, bytes)) {
-        go_by(current.way == NUMPYS ? key : ~key, site);
+        if (current.way == RECORDED || (!call && site != 0)) {
+            go_by(current.way == RECORDED ? ~key : site);
+        }
         npa_count.passed++;
         npa_look_next(NPA_RARE);
         return true;
@@ -274,23 +323,23 @@ bool npa_trial_passes(const void *what, size_t bytes, bool may)
         p->head = current.head;
     }
     p->usual = current.way == RECORDED && p->key == key ? p->times : p->usual;
-    if (bytes >= npa_threshold_here()) { /* others take part only if something is pending */
-        go_by(key, site);
+    if (bytes >= npa_threshold_here() && !call && site != 0) { /* smaller ones take part only if something is pending */
+        go_by(site);
     }
-    bool passes = may && idle && current.way == NUMPYS && p->key == key && p->head == current.head;
-    npa_count.passed += passes;
-    if (passes) {
+    bool left = may && idle && current.way == NUMPYS && (call ? is_called(p, key) : p->key == key && p->head == current.head);
+    npa_count.passed += left;
+    if (left) {
+        arrived = 0;
+        calm_down(bytes);
+    }
+    if (left && bytes >= NPA_SMALL_MOST) { /* of smaller ones some are looked at, as of all that is small */
         npa_look_next(NPA_SLOWER);
     }
-    return passes;
+    return left;
 }
 
-/* What would not wait for recording is done at once; the round goes by it, for where it waits it is recorded. */
-void npa_trial_met(const void *what, size_t bytes)
-{
-    (void)npa_trial_passes(what, bytes, false);
-    arrived = 0;
-}
+bool npa_trial_passes(const void *what, size_t bytes, bool may) { return passes(what, bytes, may, false); }
+bool npa_trial_passes_call(const void *what, size_t bytes, bool may) { return passes(what, bytes, may, true); }
 
 /* A request was recorded; first: nothing was pending before it. With the GIL. */
 void npa_trial_recorded(bool first)
@@ -324,9 +373,10 @@ PyObject *npa_trials(PyObject *module, PyObject *args)
         return NULL;
     }
     npa_trials_on = on;
+    npa_find_least();
     paces[RECORDED] = recorded, paces[NUMPYS] = numpys;
     memset(places, 0, sizeof places);
-    left_to_numpy = 1, worth = bytes, missed = 0;
+    left_to_numpy = 1, worth = bytes, missed = 0, npa_calm = 0;
     current.head = 0, current.way = RECORDED;
     Py_RETURN_NONE;
 }
@@ -355,6 +405,12 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found)
  *
  * Only operations take part whose results have the same bits either way. One that does not, or was
  * not met before in that loop, is recorded; a round of NumPy's ends there and is not compared.
+ *
+ * A round's way is its operators, ufuncs and subscripts in the user's own code. Functions and methods go another way
+ * with an array of ours, so they are not compared, and one may be NumPy's though no recorded round had it.
+ *
+ * Where the threshold is below NPA_SMALL_MOST, NumPy's rounds are what they would be with a larger one: small.c's
+ * (npa_passed), with its memory. What an operator's slot finds too large for that is asked there, before NumPy's own slot.
  *
  * Rounds of NumPy's would put off compiling, so a recorded round counts for them too (weight). */
 
