@@ -223,8 +223,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> An
         whole = ord is None or (ord == "fro" and array.ndim == 2) or (ord == 2 and array.ndim == 1)
         if not whole or keepdims or array.dtype == np.float16:
             raise NotRecorded("norm of this order")
-        if not _native.is_pending(array):
-            raise NotRecorded  # BLAS has what is in memory at least as fast
+        if not _native.in_section(array):
+            raise NotRecorded  # NumPy's is a product, whose last bits are BLAS's
         return np.sqrt(np.add.reduce(np.square(array), axis=None))
     if type(axis) is not int or not (ord is None or ord == 2):
         raise NotRecorded("norm of this order")

@@ -45,6 +45,12 @@ bool npa_at_once(PyObject *const *args, Py_ssize_t n, size_t most)
     return npa_here == NULL && npa_threshold_here() > 0 && all_idle(args, n, true, &most);
 }
 
+size_t npa_most_summed(size_t most)
+{
+    bool here = npa_in_block() && !npa_check_mode && !npa_copies_exist(); /* fold_in_whole */
+    return here || most < npa_threshold_here() ? most : npa_threshold_here();
+}
+
 /* Bytes up to which NumPy folds an array to one number at least as fast. 0: never. */
 static size_t most_folded(const char *name, PyArrayObject *a)
 {

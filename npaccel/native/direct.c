@@ -217,7 +217,7 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
     int status = 0;
     if (m->original != Py_None && n > 0) {
         Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), any = 0;
-        bool steps = m->work == STEPS && npa_at_once(args, all, NPA_WHOLE_BYTES);
+        bool steps = m->work == STEPS && npa_at_once(args, all, npa_most_summed(NPA_WHOLE_BYTES));
         if (steps || (m->work == FOLDED && npa_folds_at_once(name_of(m->original), args, n, names, 2,
                                                              false))) {
             any = NPA_ANY_SIZE;

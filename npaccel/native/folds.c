@@ -165,49 +165,77 @@ static int record_fold(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool kee
     return status;
 }
 
+/* What is folded, and how; asked: as of asked_type. */
+typedef struct { npa_value value; uint32_t axes; bool keepdims; int asked; } folded;
+
+/* Whether ufunc.reduce(args...) is written as usual, of an array that may be recorded; perhaps with an error. */
+static bool read_call(PyObject *const *args, Py_ssize_t n, PyObject *names, folded *f)
+{
+    PyObject *rest[REST] = {NULL};
+    if (n < 1 || !npa_classify(args[0], &f->value) || f->value.array == NULL || !npa_wants(&f->value, 1) ||
+        !npa_array_known(f->value.array) || !read_rest(args, n, names, rest)) {
+        return false;
+    }
+    int ndim = PyArray_NDIM(f->value.array);
+    PyObject *keep = rest[KEEPDIMS];
+    f->asked = asked_type(rest[DTYPE]), f->keepdims = keep == Py_True;
+    return ndim > 0 && f->asked >= 0 && (rest[OUT] == NULL || rest[OUT] == Py_None) &&
+           (keep == NULL || keep == Py_True || keep == Py_False) &&
+           (rest[INITIAL] == NULL || rest[INITIAL] == npa_no_value) &&
+           (rest[WHERE] == NULL || rest[WHERE] == Py_True) && read_axes(rest[AXIS], ndim, &f->axes);
+}
+
+/* Whether the last bits of a fold by that rule are ours at this size. */
+static bool is_ours(const npa_rule *rule, PyArrayObject *a)
+{
+    return rule->ordered && (size_t)PyArray_NBYTES(a) >= npa_threshold_here();
+}
+
+int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **result)
+{
+    folded f;
+    const char *name = ((PyUFuncObject *)ufunc)->name;
+    *result = NULL;
+    if ((strcmp(name, "add") == 0 || strcmp(name, "multiply") == 0) && npa_threshold_here() > 0 &&
+        read_call(args, n, names, &f)) {
+        npa_rule *rule = npa_find_fold_rule(ufunc, f.value.type, f.asked);
+        *result = rule != NULL && is_ours(rule, f.value.array) ? fold_now(rule, f.value.array, f.axes, f.keepdims)
+                                                               : NULL;
+    }
+    return *result != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
 int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                   PyObject **result)
 {
-    PyObject *rest[REST] = {NULL};
-    npa_value value;
-    uint32_t axes;
-    if (n < 1 || !npa_classify(args[0], &value) || value.array == NULL || !npa_wants(&value, 1) ||
-        !npa_array_known(value.array) || !read_rest(args, n, names, rest)) {
+    folded f;
+    if (!read_call(args, n, names, &f)) {
         return PyErr_Occurred() ? -1 : 0;
     }
-    int ndim = PyArray_NDIM(value.array), asked = asked_type(rest[DTYPE]);
-    PyObject *keep = rest[KEEPDIMS];
-    if (ndim == 0 || asked < 0 || !(rest[OUT] == NULL || rest[OUT] == Py_None) ||
-        !(keep == NULL || keep == Py_True || keep == Py_False) ||
-        !(rest[INITIAL] == NULL || rest[INITIAL] == npa_no_value) ||
-        !(rest[WHERE] == NULL || rest[WHERE] == Py_True) ||
-        !read_axes(rest[AXIS], ndim, &axes)) {
-        return 0;
-    }
+    PyArrayObject *a = f.value.array;
     const char *name = ((PyUFuncObject *)ufunc)->name;
-    bool numpys = asked == 0 && !npa_fold_is_ours(name, value.array), keepdims = keep == Py_True;
+    bool numpys = f.asked == 0 && !npa_fold_is_ours(name, a);
     int status = may_wait();
-    if (status > 0 && numpys && npa_fold_passes(ufunc, value.array)) {
+    if (status > 0 && numpys && npa_fold_passes(ufunc, a)) {
         return 2;
     }
     npa_suspended++;
-    npa_rule *rule = status > 0 ? npa_find_fold_rule(ufunc, value.type, asked) : NULL;
+    npa_rule *rule = status > 0 ? npa_find_fold_rule(ufunc, f.value.type, f.asked) : NULL;
     bool at_once = rule != NULL && rule->ordered &&
-                   (is_number(rule, value.array, axes, keepdims) ||
-                    npa_fold_is_brief(name, args, n, names, 3, true) || npa_turn_passes(&value.array, 1));
+                   (is_number(rule, a, f.axes, f.keepdims) ||
+                    npa_fold_is_brief(name, args, n, names, 3, true) || npa_turn_passes(&a, 1));
     npa_suspended--;
     if (rule == NULL) {
         return PyErr_Occurred() ? -1 : 0;
     }
-    bool ours = rule->ordered && (size_t)PyArray_NBYTES(value.array) >= npa_threshold_here();
-    if (ours && (at_once || npa_fold_passes(ufunc, value.array))) {
-        *result = fold_now(rule, value.array, axes, keepdims);
+    if (is_ours(rule, a) && (at_once || npa_fold_passes(ufunc, a))) {
+        *result = fold_now(rule, a, f.axes, f.keepdims);
         if (*result != NULL || PyErr_Occurred()) {
             return *result != NULL ? 1 : -1;
         }
     }
     npa_suspended++;
-    status = record_fold(rule, value.array, axes, keepdims, result);
+    status = record_fold(rule, a, f.axes, f.keepdims, result);
     npa_suspended--;
     return status;
 }

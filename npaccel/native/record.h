@@ -412,12 +412,17 @@ bool npa_fold_is_brief(const char *fold, PyObject *const *args, Py_ssize_t n, Py
 bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
                        Py_ssize_t out_place, bool first);
 bool npa_fold_is_ours(const char *fold, PyArrayObject *a);
+/* Of `most` bytes, up to which a function runs as one, those up to which one may that sums floats: sums that are ours by
+ * their size would be NumPy's in it, where it is not in a block that takes them (npa_fold_in_whole). */
+size_t npa_most_summed(size_t most);
 /* Whether a trial, or that it is new, leaves ufunc.reduce(a, ...), which would be recorded, to who does it at once. */
 bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a);
 
 /* folds.c. 1: done, *result is new; 2: NumPy is to do it at once; 0: not for here; -1: error set. */
 int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                   PyObject **result);
+/* In a function that NumPy runs as one: a sum or product whose last bits would be ours, were it recorded. */
+int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **result);
 int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                  PyObject **result);
 int npa_folds_init(void);

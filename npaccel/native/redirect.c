@@ -63,6 +63,7 @@ typedef struct {
     npa_recorder *record;            /* how it is recorded; NULL: by what its code calls */
     bool waits;                      /* what it records waits: a trial may have the call done at once */
     bool repeats;                    /* its result may be many times as large as its argument */
+    bool sums;                       /* floats, in whose order last bits hang: ours from the threshold on */
     bool idle;                       /* on arrays that nothing waits for, up to `most`, NumPy does it at once */
 } whole;
 
@@ -914,9 +915,10 @@ static PyObject *not_taken(const call *c)
 /* NumPy's Python code, which may call what is redirected; not where that costs more than it wins. */
 static PyObject *in_steps(const call *c, Py_ssize_t all)
 {
+    size_t most = npa_most_summed(NPA_WHOLE_BYTES);
     bool whole = !npa_suspended && worth(c->t, c->self, c->args, c->n, all, false) && npa_in_block() &&
-                 npa_at_once(&c->self, 1, NPA_WHOLE_BYTES) &&
-                 npa_at_once(c->args, all, NPA_WHOLE_BYTES);
+                 npa_at_once(&c->self, 1, most) &&
+                 npa_at_once(c->args, all, most);
     npa_suspended += whole, npa_whole += whole;
     PyObject *result = in_numpy(c);
     npa_suspended -= whole, npa_whole -= whole;
@@ -1039,6 +1041,12 @@ static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py
     if (t->action == STEPS) {
         return in_steps(&c, all);
     }
+    if (t->action == REDUCED && npa_whole > 0 && PyObject_TypeCheck(self, &PyUFunc_Type)) {
+        int status = npa_fold_in_whole(self, args, n, names, &result);
+        if (status != 0) {
+            return status > 0 ? result : NULL;
+        }
+    }
     if (npa_suspended || !worth(t, self, args, n, all, false) || idle(t, self, args, n, names) ||
         !npa_in_block()) {
         return not_taken(&c);
@@ -1129,15 +1137,18 @@ static uint8_t *whole_place(PyObject *function)
     }
 }
 
+static size_t most_of(const whole *w) { return w->sums ? npa_most_summed(w->most) : w->most; }
+
 size_t npa_most_whole(PyObject *function)
 {
     uint8_t *place = whole_place(function);
-    return *place != 0 ? wholes[*place - 1].most : 0;
+    const whole *w = *place != 0 ? &wholes[*place - 1] : NULL;
+    return w == NULL ? 0 : most_of(w);
 }
 
 static bool records(const whole *w, PyObject *const *args, Py_ssize_t all)
 {
-    return w->record != NULL && !(w->idle && w->most > 0 && npa_at_once(args, all, w->most));
+    return w->record != NULL && !(w->idle && w->most > 0 && npa_at_once(args, all, most_of(w)));
 }
 
 npa_recorder *npa_recorder_of(PyObject *function, PyObject *const *args, Py_ssize_t all)
@@ -1222,7 +1233,7 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
         }
     }
     if (w->most > 0) {
-        return run_whole(w, w->most, args, n, names, &result) != 0 ? result
+        return run_whole(w, most_of(w), args, n, names, &result) != 0 ? result
                                                                    : w->original(self, args, nargs, names);
     }
     for (Py_ssize_t k = 0; k < all; k++) {
@@ -1613,6 +1624,16 @@ static void find_recorder(whole *w)
     }
 }
 
+static bool adds_up(const char *name)
+{
+    static const char *const names[] = {"average", "corrcoef", "cov", "nanmean", "nanstd", "nansum", "nanvar", "std", "var"};
+    size_t k = 0;
+    while (k < sizeof names / sizeof *names && strcmp(names[k], name) != 0) {
+        k++;
+    }
+    return k < sizeof names / sizeof *names;
+}
+
 /* redirect_whole(function, name, reason, most) -> bool; most < 0: only what is small is done here */
 static PyObject *redirect_whole(PyObject *module, PyObject *args)
 {
@@ -1633,7 +1654,7 @@ static PyObject *redirect_whole(PyObject *module, PyObject *args)
     wholes[nwholes++] = (whole){.function = Py_NewRef(function), .name = Py_NewRef(name),
                                 .reason = Py_NewRef(reason), .slot = slot, .original = *slot,
                                 .most = most > 0 ? (size_t)most : 0, .small = npa_small_find(name),
-                                .small_only = most < 0};
+                                .small_only = most < 0, .sums = adds_up(PyUnicode_AsUTF8(name))};
     find_recorder(&wholes[nwholes - 1]);
     Py_RETURN_TRUE;
 }
