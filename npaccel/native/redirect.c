@@ -842,24 +842,7 @@ static int ask_target(const call *c, PyObject **result, PyObject **reason)
     return ask(c->t->taker, shifted, (size_t)(c->n + c->t->method), c->names, result, reason);
 }
 
-/* in_numpy, which is looked at where it is due. */
-static PyObject *looked_at(const call *c)
-{
-    bool due = npa_suspended == 0 && npa_look_due(), mine = false;
-    if (!due) {
-        npa_look_inside++;
-        PyObject *result = in_numpy(c);
-        npa_look_inside--;
-        return result;
-    }
-    size_t bytes = most_bytes(c->args, c->n, &mine), own = most_bytes(&c->self, c->self != NULL, &mine);
-    npa_stretch s = npa_stretch_begin();
-    npa_look_inside++;
-    PyObject *result = in_numpy(c);
-    npa_look_inside--;
-    npa_stretch_end(&s, NPA_SMALL, bytes > own ? bytes : own);
-    return result;
-}
+static PyObject *looked_at(const call *c);
 
 static PyObject *take_it(const call *c)
 {
@@ -1010,14 +993,38 @@ static PyObject *attempt_small(const call *c)
                                                          : NULL;
 }
 
+static PyObject *by_numpy(const call *c)
+{
+    PyObject *result = npa_passed ? attempt_small(c) : NULL;
+    return result != NULL || PyErr_Occurred() ? result : in_numpy(c);
+}
+
+/* in_numpy, which is looked at where it is due. */
+static PyObject *looked_at(const call *c)
+{
+    bool due = npa_suspended == 0 && npa_look_due(), mine = false;
+    if (!due) {
+        npa_look_inside++;
+        PyObject *result = by_numpy(c);
+        npa_look_inside--;
+        return result;
+    }
+    size_t bytes = most_bytes(c->args, c->n, &mine), own = most_bytes(&c->self, c->self != NULL, &mine);
+    npa_stretch s = npa_stretch_begin();
+    npa_look_inside++;
+    PyObject *result = by_numpy(c);
+    npa_look_inside--;
+    npa_stretch_end(&s, NPA_SMALL, bytes > own ? bytes : own);
+    return result;
+}
+
 static PyObject *taken_or_passed(const call *c, Py_ssize_t all)
 {
     if (!target_passes(c, all)) {
         return take(c);
     }
     npa_passed++;
-    PyObject *result = attempt_small(c);
-    result = result != NULL || PyErr_Occurred() ? result : looked_at(c);
+    PyObject *result = looked_at(c);
     npa_passed--;
     return c->t->adopts > 1 ? itself(result) : result;
 }
@@ -1218,8 +1225,7 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
         bytes = made > bytes ? made : bytes;
         if (npa_trials_on && w->waits && npa_trial_passes_call(w, bytes, true)) {
             npa_passed++;
-            result = w->small != NULL ? do_small(w->small, NULL, args, n, names) : NULL;
-            bool done = result != NULL || PyErr_Occurred() || run_whole(w, SIZE_MAX, args, n, names, &result) != 0;
+            bool done = run_whole(w, SIZE_MAX, args, n, names, &result) != 0;
             npa_passed--;
             if (done) {
                 return result;
