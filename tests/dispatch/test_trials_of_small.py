@@ -52,6 +52,8 @@ def chain(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return c, d
 
 
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
+@pytest.mark.usefixtures("numpys_memory")
 def test_numpys_rounds_make_plain_arrays() -> None:
     """As NumPy has them with a larger threshold, so what follows is not asked about either."""
     a, b = numbers(), numbers()[::-1].copy()
