@@ -152,10 +152,23 @@ bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, Py
            !npa_fold_is_ours(fold, (PyArrayObject *)args[0]);
 }
 
+/* Whether NumPy's loop is called for a few elements each time: it takes many times what its bytes say. */
+static bool in_short_runs(PyArrayObject *a, uint32_t axes)
+{
+    enum { SHORT = 32 };
+    int last = PyArray_NDIM(a) - 1;
+    npy_intp run = 1;
+    for (int i = last; i >= 0 && (axes >> i & 1) == (axes >> last & 1) && run < SHORT; i--) {
+        run *= PyArray_DIM(a, i);
+    }
+    return run < SHORT;
+}
+
 /* Logical folds end where the answer is known, and may take less than it takes to hear of them. */
-bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a)
+bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a, uint32_t axes)
 {
     size_t bytes = (size_t)PyArray_NBYTES(a) / 2; /* what other operations work on in the time: it writes little */
     bool logical = strncmp(((PyUFuncObject *)ufunc)->name, "logical_", 8) == 0;
-    return npa_trials_on && !logical && npa_in_block() && npa_trial_passes_call(ufunc, bytes, !npa_waits(a));
+    return npa_trials_on && !logical && npa_in_block() && !in_short_runs(a, axes) &&
+           npa_trial_passes_call(ufunc, bytes, !npa_waits(a));
 }

@@ -164,5 +164,7 @@ bool npa_pick_passes(PyArrayObject *a, PyObject *key)
             waits |= npa_waits((PyArrayObject *)part);
         }
     }
-    return npa_trials_on && npa_in_block() && npa_trial_passes(npa_hook_getitem, most, !waits);
+    enum { SHORT = 64 }; /* bytes of rows that NumPy moves one by one */
+    npy_intp rows = PyArray_NDIM(a) > 1 ? PyArray_DIM(a, 0) : 0, row = rows > 0 ? PyArray_NBYTES(a) / rows : SHORT;
+    return npa_trials_on && npa_in_block() && row >= SHORT && npa_trial_passes(npa_hook_getitem, most, !waits);
 }

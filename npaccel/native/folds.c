@@ -216,7 +216,7 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
     const char *name = ((PyUFuncObject *)ufunc)->name;
     bool numpys = f.asked == 0 && !npa_fold_is_ours(name, a);
     int status = may_wait();
-    if (status > 0 && numpys && npa_fold_passes(ufunc, a)) {
+    if (status > 0 && numpys && npa_fold_passes(ufunc, a, f.axes)) {
         return 2;
     }
     npa_suspended++;
@@ -228,7 +228,7 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
     if (rule == NULL) {
         return PyErr_Occurred() ? -1 : 0;
     }
-    if (is_ours(rule, a) && (at_once || npa_fold_passes(ufunc, a))) {
+    if (is_ours(rule, a) && (at_once || npa_fold_passes(ufunc, a, f.axes))) {
         *result = fold_now(rule, a, f.axes, f.keepdims);
         if (*result != NULL || PyErr_Occurred()) {
             return *result != NULL ? 1 : -1;

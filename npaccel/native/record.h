@@ -416,7 +416,7 @@ bool npa_fold_is_ours(const char *fold, PyArrayObject *a);
  * their size would be NumPy's in it, where it is not in a block that takes them (npa_fold_in_whole). */
 size_t npa_most_summed(size_t most);
 /* Whether a trial, or that it is new, leaves ufunc.reduce(a, ...), which would be recorded, to who does it at once. */
-bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a);
+bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a, uint32_t axes);
 
 /* folds.c. 1: done, *result is new; 2: NumPy is to do it at once; 0: not for here; -1: error set. */
 int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
