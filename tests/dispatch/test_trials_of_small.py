@@ -117,7 +117,7 @@ def test_rounds_with_functions_are_compared(name: str, items: int) -> None:
     """With an array of ours a function is other code of ours than with a plain one."""
     a, call = np.resize(numbers(), items), CALLS[name]
     if "ORDER" in call.__code__.co_names:
-        a = a[:ITEMS] if items == ITEMS else np.resize(a, (ITEMS, 4))
+        a = a[:ITEMS] if items == ITEMS else np.resize(a, (ITEMS, 8))
     expected, seen = call(a), set()
 
     def program() -> None:
