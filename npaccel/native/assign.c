@@ -210,7 +210,7 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
     }
     bool on_trial = npa_trials_on && npa_in_block();
     if (kind == 0 && (wanted || npa_key_wants(key)) &&
-        !(on_trial && npa_trial_passes(npa_hook_setitem, (size_t)PyArray_NBYTES(self), true))) {
+        !(on_trial && npa_trial_passes_call(npa_hook_setitem, (size_t)PyArray_NBYTES(self), true))) {
         int before = npa_now(NPA_RECORDING), status = npa_here != NULL ? 0
                    : npa_q.nrequests == 0 ? put_masked(self, key, value) : npa_put(self, key, value);
         bool few = status == 0 && npa_is_few(self, key, NPA_FEW_WRITTEN);
