@@ -45,9 +45,12 @@ bool npa_at_once(PyObject *const *args, Py_ssize_t n, size_t most)
     return npa_here == NULL && npa_threshold_here() > 0 && all_idle(args, n, true, &most);
 }
 
-size_t npa_most_summed(size_t most)
+size_t npa_most_summed(size_t most, PyObject *names)
 {
-    bool here = npa_in_block() && !npa_check_mode && !npa_copies_exist(); /* fold_in_whole */
+    bool here = npa_in_block() && !npa_check_mode && !npa_copies_exist(); /* npa_fold_in_whole */
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        here &= PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), "where") != 0;
+    }
     return here || most < npa_threshold_here() ? most : npa_threshold_here();
 }
 

@@ -192,7 +192,7 @@ static int call_function(PyObject *const *args, PyObject **result)
         Py_XDECREF(names);
         return *result != NULL ? 1 : -1;
     }
-    size_t most = npa_most_whole(args[1]);
+    size_t most = npa_most_whole(args[1], names);
     bool whole = most > 0 && npa_at_once(flat, k, most);
     npa_suspended += whole, npa_whole += whole;
     int status = npa_direct_call(args[1], flat, n, names, whole ? n : 0, whole ? NPA_ANY_SIZE : 0,
@@ -217,7 +217,7 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
     int status = 0;
     if (m->original != Py_None && n > 0) {
         Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), any = 0;
-        bool steps = m->work == STEPS && npa_at_once(args, all, npa_most_summed(NPA_WHOLE_BYTES));
+        bool steps = m->work == STEPS && npa_at_once(args, all, npa_most_summed(NPA_WHOLE_BYTES, names));
         if (steps || (m->work == FOLDED && npa_folds_at_once(name_of(m->original), args, n, names, 2,
                                                              false))) {
             any = NPA_ANY_SIZE;

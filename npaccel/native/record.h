@@ -414,7 +414,7 @@ bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, Py
 bool npa_fold_is_ours(const char *fold, PyArrayObject *a);
 /* Of `most` bytes, up to which a function runs as one, those up to which one may that sums floats: sums that are ours by
  * their size would be NumPy's in it, where it is not in a block that takes them (npa_fold_in_whole). */
-size_t npa_most_summed(size_t most);
+size_t npa_most_summed(size_t most, PyObject *names);
 /* Whether a trial, or that it is new, leaves ufunc.reduce(a, ...), which would be recorded, to who does it at once. */
 bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a, uint32_t axes);
 
@@ -430,7 +430,7 @@ extern PyObject *npa_no_value; /* np._NoValue */
 enum { NPA_WHOLE_BYTES = 4 << 20 }; /* of methods that are many small steps */
 
 /* redirect.c */
-size_t npa_most_whole(PyObject *function); /* bytes up to which it runs as one; 0: not known */
+size_t npa_most_whole(PyObject *function, PyObject *names); /* bytes up to which it runs as one; 0: not known */
 /* The call of a function that NumPy writes in Python, recorded without that code: a new reference. NULL, perhaps
  * without error: not for here. */
 typedef PyObject *npa_recorder(PyObject *const *args, Py_ssize_t n, PyObject *names);

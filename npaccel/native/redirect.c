@@ -898,7 +898,7 @@ static PyObject *not_taken(const call *c)
 /* NumPy's Python code, which may call what is redirected; not where that costs more than it wins. */
 static PyObject *in_steps(const call *c, Py_ssize_t all)
 {
-    size_t most = npa_most_summed(NPA_WHOLE_BYTES);
+    size_t most = npa_most_summed(NPA_WHOLE_BYTES, c->names);
     bool whole = !npa_suspended && worth(c->t, c->self, c->args, c->n, all, false) && npa_in_block() &&
                  npa_at_once(&c->self, 1, most) &&
                  npa_at_once(c->args, all, most);
@@ -1144,18 +1144,18 @@ static uint8_t *whole_place(PyObject *function)
     }
 }
 
-static size_t most_of(const whole *w) { return w->sums ? npa_most_summed(w->most) : w->most; }
+static size_t most_of(const whole *w, PyObject *names) { return w->sums ? npa_most_summed(w->most, names) : w->most; }
 
-size_t npa_most_whole(PyObject *function)
+size_t npa_most_whole(PyObject *function, PyObject *names)
 {
     uint8_t *place = whole_place(function);
     const whole *w = *place != 0 ? &wholes[*place - 1] : NULL;
-    return w == NULL ? 0 : most_of(w);
+    return w == NULL ? 0 : most_of(w, names);
 }
 
 static bool records(const whole *w, PyObject *const *args, Py_ssize_t all)
 {
-    return w->record != NULL && !(w->idle && w->most > 0 && npa_at_once(args, all, most_of(w)));
+    return w->record != NULL && !(w->idle && w->most > 0 && npa_at_once(args, all, most_of(w, NULL)));
 }
 
 npa_recorder *npa_recorder_of(PyObject *function, PyObject *const *args, Py_ssize_t all)
@@ -1239,7 +1239,7 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
         }
     }
     if (w->most > 0) {
-        return run_whole(w, most_of(w), args, n, names, &result) != 0 ? result
+        return run_whole(w, most_of(w, names), args, n, names, &result) != 0 ? result
                                                                    : w->original(self, args, nargs, names);
     }
     for (Py_ssize_t k = 0; k < all; k++) {

@@ -41,6 +41,8 @@ FUNCTIONS: dict[str, Function] = {
     "trapezoid": lambda y: np.trapezoid(rows(y), axis=0),
     "cumsum": np.cumsum,
     "where": lambda y: np.sum(y, where=np.arange(y.size) % 3 == 0),
+    "var, where": lambda y: np.var(y, where=np.arange(y.size) % 3 == 0),
+    "nanstd, where": lambda y: np.nanstd(y, where=np.arange(y.size) % 3 == 0),
     "a product": lambda y: np.dot(y, y),
     "median": np.median,
     "histogram": lambda y: np.histogram(y.real, 20, density=True)[0],
