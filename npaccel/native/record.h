@@ -266,19 +266,13 @@ extern PyTypeObject npa_block_type;
 extern size_t npa_least;            /* no block takes arrays of fewer bytes */
 extern size_t npa_least_made;       /* and what NumPy makes of fewer lies in its memory */
 extern __thread int npa_suspended;  /* above 0, this thread's calls are NumPy's */
-extern __thread int npa_calm;       /* above 0, trials are not asked about small operations: so often */
-bool npa_trial_calm(void);          /* one less; whether that holds here */
 extern __thread int npa_passed;     /* above 0, a trial has left this operation to NumPy, whose small ones are small.c's */
 extern __thread int npa_whole;      /* above 0, it runs a function of many small steps, whose arrays are plain */
 int npa_block_init(void);
 enum { NPA_SMALL_MOST = 1 << 18 }; /* bytes up to which our own way to NumPy's loops wins, and memory is used again */
 static inline size_t npa_passed_below(void) { return npa_passed ? NPA_SMALL_MOST : 0; }
-/* Whether an array of so many bytes is worth recording in some block: what is smaller, or left to NumPy for now, is
- * small.c's. */
-static inline bool npa_is_large(size_t bytes)
-{
-    return bytes >= npa_least && !(bytes < NPA_SMALL_MOST && (npa_passed || (npa_calm > 0 && npa_trial_calm())));
-}
+/* Whether an array of so many bytes is worth recording in some block; what is not is small.c's. */
+static inline bool npa_is_large(size_t bytes) { return bytes >= npa_least && bytes >= npa_passed_below(); }
 bool npa_in_block(void);
 size_t npa_threshold_here(void); /* SIZE_MAX without the guard */
 int npa_guard_set(bool on); /* -1: error set */
@@ -505,7 +499,6 @@ PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject
 
 /* small.c: u(*args), where no array is large. NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how);
-extern bool npa_small_asked; /* trials, about that operator, in vain */
 extern PyUFuncObject *npa_small_refused; /* the operator that NumPy's slot calls this for, after it was tried */
 void npa_small_operator(PyUFuncObject *u, npa_exactness how); /* perhaps one that ndarray's slots stand for */
 void npa_small_install(bool on); /* ndarray's slots; restores them */

@@ -653,19 +653,14 @@ static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, 
         return run_on_views(self, args, n, names, exact);
     }
     bool mine = false;
-    if (__builtin_expect(!any_large(args, n, false), true)) {
-        return small_ufunc(self, args, nargs, names, exact);
-    }
-    if (npa_passed) {
+    if (__builtin_expect(!any_large(args, n, false) || npa_passed, true)) {
         return small_ufunc(self, args, nargs, names, exact);
     }
     if (npa_suspended || !npa_in_block() ||
         out_is_deprecated((PyUFuncObject *)self, n)) {
         return ufunc_in_numpy(self, args, nargs, names);
     }
-    bool asked = npa_small_asked && (PyUFuncObject *)self == npa_small_refused;
-    npa_small_asked = false;
-    if (npa_trials_on && !asked && ufunc_passes(self, args, n, names, exact, &mine)) {
+    if (npa_trials_on && ufunc_passes(self, args, n, names, exact, &mine)) {
         npa_passed++, npa_small_refused = NULL;
         PyObject *result = mine ? run_on_views(self, args, n, names, exact)
                                 : small_ufunc(self, args, nargs, names, exact);

@@ -10,7 +10,6 @@
 
 enum { WAYS = 1024, MOST_IN = NPA_SMALL_IN, MOST_DIMS = NPA_SMALL_DIMS };
 static npa_way ways[WAYS];
-bool npa_small_asked;
 
 bool npa_is_number(int type)
 {
@@ -360,20 +359,9 @@ static void put_longest_last(npa_space *s)
     }
 }
 
-/* Whether a trial leaves an operation to NumPy that is large enough to be recorded; it is not asked again. */
-static bool passes(PyUFuncObject *u, const npa_way *w, size_t bytes)
-{
-    if (!npa_trials_on || npa_suspended > 0 || !npa_in_block() || !w->exact) {
-        return false;
-    }
-    npa_small_asked = true;
-    return npa_trial_passes((PyObject *)u, bytes, true);
-}
-
-/* u(*args). *mixed: inputs have not one type. cast: scalars may have another one than the arrays.
- * asks: trials about what is large enough to be recorded. */
+/* u(*args). *mixed: inputs have not one type. cast: scalars may have another one than the arrays. */
 static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how,
-                         bool cast, bool asks, bool *mixed)
+                         bool cast, bool *mixed)
 {
     npa_space s;
     PyArrayObject *arrays[MOST_IN] = {NULL}, *out;
@@ -404,9 +392,7 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
         return NULL;
     }
     size_t widest = (size_t)(w->in_size > w->out_size ? w->in_size : w->out_size);
-    size_t bytes = (size_t)s.points * widest;
-    bool large = npa_is_large(bytes);
-    if ((large && bytes >= NPA_SMALL_MOST) || (n > nin && !in_place(w, &s, args, arrays, nin))) {
+    if (npa_is_large((size_t)s.points * widest) || (n > nin && !in_place(w, &s, args, arrays, nin))) {
         return NULL;
     }
     for (int k = 0; k < nin; k++) {
@@ -422,10 +408,6 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
         } else if (!npa_find_steps(&s, k, arrays[k])) {
             return NULL;
         }
-    }
-    size_t read = (size_t)s.points * (size_t)w->in_size;
-    if (large && !(asks && read >= npa_least && passes(u, w, read))) {
-        return NULL;
     }
     out = n > nin ? (PyArrayObject *)Py_NewRef(arrays[0]) : npa_small_new(w->out, s.nout, s.dims);
     if (out == NULL) {
@@ -508,7 +490,7 @@ static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
     }
     made[u->nin] = n > u->nin ? args[u->nin] : NULL;
     if (ready) {
-        result = attempt(u, made, n, how, true, false, &again);
+        result = attempt(u, made, n, how, true, &again);
     }
     for (int k = 0; k < u->nin; k++) {
         Py_XDECREF(made[k]);
@@ -516,17 +498,11 @@ static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
     return result;
 }
 
-static inline PyObject *small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how,
-                                   bool asks)
-{
-    bool mixed = false;
-    PyObject *result = attempt(u, args, n, how, false, asks, &mixed);
-    return result == NULL && mixed && !PyErr_Occurred() ? call_mixed(u, args, n, how) : result;
-}
-
 PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how)
 {
-    return small_call(u, args, n, how, false);
+    bool mixed = false;
+    PyObject *result = attempt(u, args, n, how, false, &mixed);
+    return result == NULL && mixed && !PyErr_Occurred() ? call_mixed(u, args, n, how) : result;
 }
 
 /* ------------------------------------------------------------------------- operators of ndarray */
@@ -552,8 +528,7 @@ static operator operators[OPERATORS] = {
 static inline PyObject *try_operator(int which, PyObject *const *args, Py_ssize_t n)
 {
     const operator *o = &operators[which];
-    npa_small_asked = false;
-    PyObject *result = o->ufunc != NULL ? small_call(o->ufunc, args, n, o->exact, true) : NULL;
+    PyObject *result = o->ufunc != NULL ? npa_small_call(o->ufunc, args, n, o->exact) : NULL;
     npa_small_refused = result == NULL ? o->ufunc : NULL;
     return result;
 }

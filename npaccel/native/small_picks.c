@@ -53,7 +53,7 @@ static PyObject *take(PyArrayObject *a, PyArrayObject *index)
     npy_intp shape[MOST_DIMS], n = PyArray_SIZE(index), wide[BLOCK], rows = PyArray_DIM(a, 0);
     int ndim = PyArray_NDIM(index), rest = PyArray_NDIM(a) - 1;
     npy_intp bytes = PyArray_NBYTES(a) / rows;
-    if (ndim + rest > MOST_DIMS || (double)n * (double)bytes >= (double)SIZE_MAX || npa_is_large((size_t)n * bytes) ||
+    if (ndim + rest > MOST_DIMS || (double)n * (double)bytes >= (double)SIZE_MAX || npa_is_large((size_t)(n * bytes)) ||
         !npa_indices_of(index, rows, &of) || npa_bounds_of(&of, PyArray_BYTES(index)) > 1) {
         return NULL;
     }

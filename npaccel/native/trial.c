@@ -40,7 +40,6 @@ enum {
     LARGE = 32 << 20,   /* bytes from which it costs nothing in comparison */
     LARGE_NEW = 4 << 20, LARGEST_NEW = 16 << 20, /* the same of what is new, by `missed` */
     MOST_MISSED = 3,
-    CALM = 24,          /* small operations that are not asked about, at least */
     MOST_CALLS = 64,    /* of one function in a round */
     WORTH = 32 << 20,   /* bytes that NumPy works on in about the time that something new costs */
 };
@@ -56,8 +55,6 @@ static place places[PLACES];
 static uint64_t left_to_numpy = 1, worth = WORTH; /* bytes */
 static unsigned missed; /* programs that were not on disk, since one was */
 static uint64_t rounds; /* the number of the latest one */
-__thread int npa_calm;
-static uint32_t drawn = 1;
 static __thread uint64_t arrived; /* the operation that this thread is about to record */
 static __thread struct {
     uint64_t head; /* 0: none */
@@ -111,7 +108,6 @@ static void begin(place *p)
     current.way = p->on_trial ? (enum way)(p->left / TURN & 1) : p->way;
     atomic_store(&weight, current.way == RECORDED ? 1 + p->skipped : 1);
     p->skipped = current.way == RECORDED ? 0 : p->skipped + 1;
-    npa_calm = current.way == RECORDED ? 0 : npa_calm;
     current.before = spent_so_far();
     current.begun = now();
 }
@@ -148,14 +144,6 @@ static void decide(place *p)
     p->way = way, p->left = p->chosen, p->on_trial = false;
 }
 
-/* Of rounds that were not all seen, how many have passed. */
-static uint32_t rounds_passed(const place *p)
-{
-    uint64_t best = p->best[NUMPYS], all = now() - current.begun;
-    bool known = current.way == NUMPYS && !p->on_trial && best != 0 && best != UINT64_MAX && paces[NUMPYS] == 0;
-    return !known || all < 2 * best ? 1 : all / best < MOST_NUMPYS ? (uint32_t)(all / best) : MOST_NUMPYS;
-}
-
 /* The round is over. One that went another way through the program is not compared. */
 static void end(place *p)
 {
@@ -166,9 +154,7 @@ static void end(place *p)
     *best = alike && ns < *best ? ns : *best;
     int turn = ns < LONG_NS ? TURN : TURN / 2; /* the first rounds find caches and memory as the others left them */
     bool hopeless = p->on_trial && numpys && p->left % turn == 0 && *best != UINT64_MAX && *best / 2 > p->best[RECORDED];
-    uint32_t passed = rounds_passed(p);
-    p->skipped += passed - 1;
-    p->left = hopeless || p->left <= passed ? 0 : p->left - passed;
+    p->left = hopeless || p->left == 0 ? 0 : p->left - 1;
     if (p->left == 0) {
         decide(p);
     }
@@ -179,23 +165,6 @@ static bool possible(size_t bytes)
     return npa_trials_on && bytes <= LARGE && npa_suspended == 0 && npa_here == NULL &&
            !npa_match_inside() && !npa_copies_exist() && npa_sections == 0 && !npa_check_mode &&
            npa_guard_on && !npa_run_stopped();
-}
-
-bool npa_trial_calm(void)
-{
-    npa_calm--;
-    return npa_q.nrequests == 0 && current.way == NUMPYS && possible(0);
-}
-
-/* A loop is NumPy's for some time: of small operations it is asked about one in some dozens, drawn at random lest that
- * be the same one each round. What comes after the loop, if that is small, is NumPy's for as long. */
-static void calm_down(size_t bytes)
-{
-    place *p = at(current.head);
-    if (bytes < NPA_SMALL_MOST && p->key == current.head && !p->on_trial && paces[NUMPYS] == 0) {
-        drawn = drawn * 1664525u + 1013904223u;
-        npa_calm = CALM + (int)(drawn >> 16) % CALM;
-    }
 }
 
 /* *where: the line; 0: not the user's code asks, but what it has called. */
@@ -328,10 +297,7 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
     }
     bool left = may && idle && current.way == NUMPYS && (call ? is_called(p, key) : p->key == key && p->head == current.head);
     npa_count.passed += left;
-    if (left) {
-        arrived = 0;
-        calm_down(bytes);
-    }
+    arrived = left ? 0 : arrived;
     if (left && bytes >= NPA_SMALL_MOST) { /* of smaller ones some are looked at, as of all that is small */
         npa_look_next(NPA_SLOWER);
     }
@@ -376,7 +342,7 @@ PyObject *npa_trials(PyObject *module, PyObject *args)
     npa_find_least();
     paces[RECORDED] = recorded, paces[NUMPYS] = numpys;
     memset(places, 0, sizeof places);
-    left_to_numpy = 1, worth = bytes, missed = 0, npa_calm = 0;
+    left_to_numpy = 1, worth = bytes, missed = 0;
     current.head = 0, current.way = RECORDED;
     Py_RETURN_NONE;
 }
@@ -410,7 +376,7 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found)
  * with an array of ours, so they are not compared, and one may be NumPy's though no recorded round had it.
  *
  * Where the threshold is below NPA_SMALL_MOST, NumPy's rounds are what they would be with a larger one: small.c's
- * (npa_passed), with its memory. What an operator's slot finds too large for that is asked there, before NumPy's own slot.
+ * (npa_passed), with its memory.
  *
  * Rounds of NumPy's would put off compiling, so a recorded round counts for them too (weight). */
 

@@ -11,6 +11,7 @@ import pytest
 import npaccel
 from npaccel import _native
 from npaccel.ir.names import SAME_BITS, SAME_BITS_IF_REAL
+from tests.dispatch.tried import counts
 
 SHAPE = (200, 220)  # more than the threshold
 ROUNDS = 80
@@ -39,16 +40,6 @@ def waves(ex: np.ndarray, ey: np.ndarray, hz: np.ndarray, rounds: int = ROUNDS) 
         ey[1:, :] -= 0.5 * (hz[1:, :] - hz[:-1, :])
         ex[:, 1:] -= 0.5 * (hz[:, 1:] - hz[:, :-1])
         hz[:-1, :-1] -= 0.7 * (ex[:-1, 1:] - ex[:-1, :-1] + ey[1:, :-1] - ey[:-1, :-1])
-
-
-def counts(program: Callable[[], object]) -> tuple[int, int]:
-    """Operations recorded, and left to NumPy, in a block."""
-    before = npaccel.stats()
-    with npaccel.accelerate():
-        program()
-    npaccel.evaluate()
-    after = npaccel.stats()
-    return tuple(after[key] - before[key] for key in ("requests", "left_to_numpy"))
 
 
 @pytest.mark.skipif(not _native.guarded(), reason="nothing waits")

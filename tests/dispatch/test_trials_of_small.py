@@ -10,6 +10,7 @@ import pytest
 
 import npaccel
 from npaccel import _native
+from tests.dispatch.tried import counts
 
 THRESHOLD = 1 << 16
 ITEMS = 12_000  # f8: more than the threshold, and still small
@@ -26,16 +27,6 @@ def trials() -> Iterator[None]:
     _native.trials(True, *NUMPY_WINS, 0)
     yield
     _native.trials(npaccel.config.tiering == "adaptive")
-
-
-def counts(program: Callable[[], object]) -> tuple[int, int]:
-    """Operations recorded, and left to NumPy, in a block."""
-    before = npaccel.stats()
-    with npaccel.accelerate():
-        program()
-    npaccel.evaluate()
-    after = npaccel.stats()
-    return tuple(after[key] - before[key] for key in ("requests", "left_to_numpy"))
 
 
 def numbers(kind: str = "f8") -> np.ndarray:
@@ -132,8 +123,8 @@ def test_rounds_with_functions_are_compared(name: str, items: int) -> None:
     assert np.array_equal(found, expected) or (name == "sum" and np.allclose(found, expected))
 
 
-def test_a_small_loop_is_asked_about_now_and_then_and_ends() -> None:
-    """As time tells; what comes after it is recorded again."""
+def test_a_small_loop_that_is_numpys_ends() -> None:
+    """What comes after it is recorded again; as time tells."""
     a = numbers()
     _native.trials(True, 0, 0, 0)
     results = []

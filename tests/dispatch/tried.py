@@ -1,0 +1,17 @@
+"""What a program in a block had recorded, and what trials left to NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import npaccel
+
+
+def counts(program: Callable[[], object]) -> tuple[int, int]:
+    """Operations recorded, and left to NumPy, in a block."""
+    before = npaccel.stats()
+    with npaccel.accelerate():
+        program()
+    npaccel.evaluate()
+    after = npaccel.stats()
+    return tuple(after[key] - before[key] for key in ("requests", "left_to_numpy"))
