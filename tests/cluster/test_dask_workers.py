@@ -69,6 +69,7 @@ def client() -> Iterator[Any]:
 
 @pytest.fixture(params=[2, 4])
 def workers(client: Any, request: pytest.FixtureRequest) -> Iterator[Workers]:
+    client.wait_for_workers(request.param, timeout=60)  # on a busy machine they come and go
     with Workers(client, request.param) as found:
         yield found
 
