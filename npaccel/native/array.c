@@ -614,8 +614,8 @@ static PyObject *element(PyObject *a, PyObject *key)
 
 bool npa_is_shown(PyArrayObject *a, bool write)
 {
-    if (npa_recorded.nrequests > 0 || npa_here != NULL || npa_sections > 0 || npa_copies_exist() || npa_warnings_found() ||
-        (write && (npa_stops > 0 || npa_flights > 0))) {
+    if (npa_recorded.nrequests > 0 || npa_here != NULL || npa_placeholders > 0 || npa_copies_exist() ||
+        npa_warnings_found() || (write && (npa_stops > 0 || npa_flights > 0))) {
         return false;
     }
     npa_buffer *b = npa_buffer_of(a);

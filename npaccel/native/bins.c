@@ -445,7 +445,7 @@ PyObject *npa_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names)
     PyArrayObject *a = n > 0 ? (PyArrayObject *)args[0] : NULL;
     if (n < 1 || n > 5 || !(PyArray_CheckExact(args[0]) || Py_IS_TYPE(args[0], npa_array_type)) ||
         PyArray_TYPE(a) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(a) || PyArray_SIZE(a) < LEAST || PyArray_NDIM(a) == 0 ||
-        PyArray_SIZE(a) > INT32_MAX || npa_here != NULL || npa_sections > 0 || npa_asks_underflow() ||
+        PyArray_SIZE(a) > INT32_MAX || npa_here != NULL || npa_placeholders > 0 || npa_asks_underflow() ||
         !read_histogram(args, n, names, &bins, &range) || npa_touch(a, false) < 0) {
         return NULL;
     }

@@ -59,7 +59,7 @@ static bool is_known(PyObject *o)
 {
     bool array = PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type);
     PyArrayObject *a = (PyArrayObject *)o;
-    return array && npa_here == NULL && npa_sections == 0 && npa_guard_on && PyArray_NDIM(a) > 0 &&
+    return array && npa_here == NULL && npa_placeholders == 0 && npa_guard_on && PyArray_NDIM(a) > 0 &&
            PyArray_SIZE(a) > 0 && npa_array_known(a);
 }
 

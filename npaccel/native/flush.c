@@ -1244,7 +1244,7 @@ static int open_sealed(npa_buffer *b)
 
 int npa_touch(PyArrayObject *array, bool write)
 {
-    if (npa_sections > 0 && npa_section_stop(array, NULL) < 0) {
+    if (npa_placeholders > 0 && npa_section_stop(array, NULL) < 0) {
         return -1;
     }
     npa_buffer *b = npa_buffer_of(array);

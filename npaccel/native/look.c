@@ -80,7 +80,7 @@ bool npa_may_fetch(PyArrayObject *a, bool write)
 {
     npa_buffer *b = there(a);
     char *low, *high;
-    if (b == NULL || npa_sections > 0 || PyArray_SIZE(a) == 0 || (write && b->index >= 0)) {
+    if (b == NULL || npa_placeholders > 0 || PyArray_SIZE(a) == 0 || (write && b->index >= 0)) {
         return false;
     }
     npa_extent(a, &low, &high);

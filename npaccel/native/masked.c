@@ -55,7 +55,7 @@ static uint64_t site_here(void)
 
 static bool may_wait(void)
 {
-    return npa_guard_on && npa_here == NULL && npa_sections == 0 && !npa_match_inside() && npa_until < 0 &&
+    return npa_guard_on && npa_here == NULL && npa_placeholders == 0 && !npa_match_inside() && npa_until < 0 &&
            npa_stepping == 0 && npa_stops == 0 && npa_whole == 0;
 }
 

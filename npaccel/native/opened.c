@@ -11,7 +11,7 @@
 static int compute(PyArrayObject *a, bool write)
 {
     npa_buffer *b = npa_buffer_of(a);
-    if (npa_sections > 0 && npa_section_stop(a, NULL) < 0) {
+    if (npa_placeholders > 0 && npa_section_stop(a, NULL) < 0) {
         return -1;
     }
     if (npa_flights > 0 && b != NULL && npa_flights_let_go(b, write) < 0) {
@@ -91,7 +91,7 @@ PyObject *npa_new_result(int type, int ndim, npy_intp *dims, char **place)
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = bytes, bytes *= dims[i];
     }
-    bool ours = npa_guard_on && npa_whole == 0 && npa_here == NULL && npa_sections == 0 && ndim > 0 &&
+    bool ours = npa_guard_on && npa_whole == 0 && npa_here == NULL && npa_placeholders == 0 && ndim > 0 &&
                 ndim <= NPA_MAX_DIMS && bytes > 0 && (size_t)bytes >= npa_threshold_here() && !npa_lacks_room();
     PyArray_Descr *descr = ours ? PyArray_DescrFromType(type) : NULL;
     PyObject *made = descr != NULL ? npa_new_array(descr, ndim, dims, strides) : NULL;

@@ -952,7 +952,7 @@ typedef struct {
 } npa_runtime; /* a Python number that a section takes anew at each call */
 extern PyTypeObject npa_section_type, npa_runtime_type;
 extern __thread struct npa_section *npa_here; /* the section that this thread records, or NULL */
-extern int npa_sections; /* how many there are whose arrays may be seen */
+extern atomic_int npa_placeholders; /* how many blocks of memory there are that no section ever fills */
 int npa_section_init(PyObject *module);
 /* `a` is a section's array, which has no values: an exception that says so, -1. Else 0.
  * what: how it is read ("bool"); NULL: NumPy is to compute with it. */

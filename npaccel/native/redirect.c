@@ -1163,7 +1163,7 @@ npa_recorder *npa_recorder_of(PyObject *function, PyObject *const *args, Py_ssiz
 /* Whether nothing is to be seen to before NumPy reads or writes a plain array. */
 static inline bool quiet(void)
 {
-    return !npa_waiting() && npa_sections == 0 && !npa_warnings_found();
+    return !npa_waiting() && npa_placeholders == 0 && !npa_warnings_found();
 }
 
 /* Whether none is an array of ours, nor lies in our memory, nor might hold one. */

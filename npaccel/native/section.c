@@ -44,7 +44,7 @@ typedef struct npa_section {
 } npa_section;
 
 __thread npa_section *npa_here;
-int npa_sections;
+atomic_int npa_placeholders;
 
 /* In a section that is a block, requests go to the queue as ever, but those on small arrays too.
  * stop(kind, what, block), which is asked about reads of what is pending, and may raise. */
@@ -93,6 +93,7 @@ npa_spot *npa_spot_new(size_t size)
     npa_spot *spot = add_spot(npa_here, size);
     if (spot != NULL) {
         atomic_store(&spot->users, 2);
+        atomic_fetch_add(&npa_placeholders, 1);
     }
     return spot;
 }
@@ -100,6 +101,7 @@ npa_spot *npa_spot_new(size_t size)
 void npa_spot_gone(npa_spot *spot)
 {
     atomic_store(&spot->gone, true);
+    atomic_fetch_sub(&npa_placeholders, 1);
     spot_leave(spot);
 }
 
@@ -172,7 +174,7 @@ int npa_section_stop(PyArrayObject *a, const char *what)
         Py_XDECREF(done);
         return done != NULL ? 0 : -1;
     }
-    npa_spot *spot = npa_sections > 0 ? spot_of(a) : NULL;
+    npa_spot *spot = npa_placeholders > 0 ? spot_of(a) : NULL;
     if (spot == NULL) {
         return 0;
     }
@@ -329,7 +331,6 @@ static PyObject *section_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     npa_section *s = (npa_section *)type->tp_alloc(type, 0);
     if (s != NULL) {
         s->stop = Py_NewRef(hook), s->called = Py_NewRef(called);
-        npa_sections++;
     }
     return (PyObject *)s;
 }
@@ -337,13 +338,8 @@ static PyObject *section_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 /* Its placeholders have no section any more; the requests stay. */
 static void close_section(npa_section *s)
 {
-    bool seen = false;
     for (int i = 0; i < s->nspots; i++) {
         s->spots[i]->section = NULL;
-        seen |= s->spots[i]->owner == NULL && !atomic_load(&s->spots[i]->gone);
-    }
-    if (!s->closed && !seen) {
-        npa_sections--; /* else arrays are about whose reads must fail, for good */
     }
     s->closed = true;
     Py_CLEAR(s->stop);
@@ -634,7 +630,7 @@ static PyObject *in_section(PyObject *module, PyObject *args)
     (void)module;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
         PyObject *o = PyTuple_GET_ITEM(args, i);
-        npa_spot *spot = npa_sections > 0 && PyArray_Check(o) ? spot_of((PyArrayObject *)o) : NULL;
+        npa_spot *spot = npa_placeholders > 0 && PyArray_Check(o) ? spot_of((PyArrayObject *)o) : NULL;
         if (spot != NULL && spot->section != NULL) {
             Py_RETURN_TRUE;
         }

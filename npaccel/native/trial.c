@@ -163,7 +163,7 @@ static void end(place *p)
 static bool possible(size_t bytes)
 {
     return npa_trials_on && bytes <= LARGE && npa_suspended == 0 && npa_here == NULL &&
-           !npa_match_inside() && !npa_copies_exist() && npa_sections == 0 && !npa_check_mode &&
+           !npa_match_inside() && !npa_copies_exist() && npa_placeholders == 0 && !npa_check_mode &&
            npa_guard_on && !npa_run_stopped();
 }
 

@@ -312,6 +312,7 @@ class Section:
             finally:
                 active.pop()
                 recording.section.close()
+                recording.stopped = None  # its traceback holds the recording, placeholders and all
 
 
 def _plain_numbers(values: Any) -> Any:

@@ -451,3 +451,26 @@ def test_folds_and_picks_take_part(
     expected = FOLDS[name](a, b)
     found = np.frombuffer(seen.pop(), expected.dtype).reshape(expected.shape)
     assert np.allclose(found, expected, rtol=1e-5 if expected.dtype == "f4" else 1e-13)
+
+
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
+@pytest.mark.usefixtures("numpys_memory")
+def test_a_macro_section_that_stops_leaves_trials_as_they_are(
+    trials: Callable[[tuple[int, int]], None],
+) -> None:
+    """Also where something of it was still alive when it stopped."""
+    kept = []
+
+    @npaccel.macro
+    def body(x: np.ndarray) -> np.ndarray:
+        doubled = x * 2
+        kept.append(doubled)
+        npaccel.peek(doubled)
+        return doubled
+
+    body(npaccel.asarray(np.arange(5.0)))
+    kept.clear()
+    trials(NUMPY_WINS)
+    mine = arrays()
+    recorded, left = counts(lambda: waves(*mine))
+    assert left > recorded
