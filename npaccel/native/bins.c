@@ -118,17 +118,21 @@ NPA_EACH_PROCESSOR static void guess(const double *x, npy_intp n, const job *j, 
     }
 }
 
-static const npy_intp *binned(const job *j, npy_intp first, npy_intp n, npy_intp *room)
+NPA_EACH_PROCESSOR static void put_right(const double *x, npy_intp n, const double *edges, npy_intp outside, npy_intp *to)
 {
-    const double *x = (const double *)j->x + first, *edges = j->edges;
-    npy_intp outside = j->shown;
-    guess(x, n, j, room);
     for (npy_intp i = 0; i < n; i++) {
-        npy_intp at = room[i];
+        npy_intp at = to[i];
         at -= (x[i] < edges[at]) & (at != outside);
         at += (x[i] >= edges[at + 1]) & (at < outside - 1);
-        room[i] = at;
+        to[i] = at;
     }
+}
+
+static const npy_intp *binned(const job *j, npy_intp first, npy_intp n, npy_intp *room)
+{
+    const double *x = (const double *)j->x + first;
+    guess(x, n, j, room);
+    put_right(x, n, j->edges, j->shown, room);
     return room;
 }
 

@@ -732,7 +732,8 @@ static const struct { const char *name; npa_own *run; } own[] = {
     {"ndarray.sort", npa_sort}, {"ndarray.argsort", npa_argsort_parts},
     {"ndarray.partition", npa_partition_parts}, {"ndarray.argpartition", npa_argpartition_parts},
     {"bincount", npa_bincount}, {"ndarray.nonzero", npa_nonzero}, {"where", npa_where},
-    {"correlate", npa_correlate}, {"correlate2", npa_correlate2}};
+    {"correlate", npa_correlate}, {"correlate2", npa_correlate2},
+    {"Generator.shuffle", npa_shuffle}, {"RandomState.shuffle", npa_shuffle}};
 
 static void find_own(target *t)
 {

@@ -12,7 +12,7 @@
 #pragma GCC optimize("O3")
 #endif
 
-enum { MOST_AXES = NPA_MOST_OPENED - 2, BLOCK = 1024, LEAST = 1 << 12, LEAST_ROW = 32 };
+enum { MOST_AXES = NPA_MOST_OPENED - 2, BLOCK = 1024, LEAST = 1 << 12, LEAST_SLOW = 64, LEAST_ROW = 32 };
 enum { PIECE = 1 << 15, MANY = 1 << 16, MOST_THREADS = 8, FAR_BYTES = 1 << 20, AHEAD = 64 };
 
 /* Indices along one axis of the target, over the shape that all of them have together. */
@@ -45,6 +45,7 @@ typedef struct {
     _Atomic int64_t begun;   /* -1: not yet */
     bool floating;
     atomic_int raised;
+    int no_nan; /* a type whose NaN are NumPy's to meet; 0: none */
 } job;
 
 /* ---------------------------------------------------------------------------------------- places */
@@ -114,13 +115,33 @@ PUTS(put_2, uint16_t, *x = y)
 PUTS(put_4, uint32_t, *x = y)
 PUTS(put_8, uint64_t, *x = y)
 PUTS(put_16, npy_cdouble, *x = y)
-#define ARITHMETIC(name, T)                                                                                        \
-    PUTS(add_##name, T, *x = (T)(*x + y)) PUTS(subtract_##name, T, *x = (T)(*x - y))                               \
-    PUTS(multiply_##name, T, *x = (T)(*x * y))
-ARITHMETIC(4, uint32_t)
-ARITHMETIC(8, uint64_t)
-ARITHMETIC(float, float)
-ARITHMETIC(double, double)
+#define SUMS(name, T)                                                                                              \
+    PUTS(add_##name, T, *x = (T)(*x + y)) PUTS(subtract_##name, T, *x = (T)(*x - y))
+#define ARITHMETIC(name, T) SUMS(name, T) PUTS(multiply_##name, T, *x = (T)(*x * y))
+#define BITS(name, T) PUTS(or_##name, T, *x |= y) PUTS(and_##name, T, *x &= y) PUTS(xor_##name, T, *x ^= y)
+#define EXTREMES(name, T) PUTS(maximum_##name, T, *x = *x > y ? *x : y) PUTS(minimum_##name, T, *x = *x < y ? *x : y)
+#define INTEGERS(name, T, U) ARITHMETIC(name, U) BITS(name, U) EXTREMES(name, T) EXTREMES(u_##name, U)
+/* No NaN comes to the extremes. NumPy's of two equal numbers, which zeros are, give the second, as these. */
+#define FLOATS(name, T)                                                                                            \
+    ARITHMETIC(name, T) PUTS(divide_##name, T, *x = *x / y) EXTREMES(name, T)                                      \
+    NPA_EACH_PROCESSOR static bool all_numbers_##name(const T *x, npy_intp n)                                      \
+    {                                                                                                              \
+        int nan = 0;                                                                                               \
+        for (npy_intp i = 0; i < n; i++) {                                                                         \
+            nan |= x[i] != x[i];                                                                                   \
+        }                                                                                                          \
+        return nan == 0;                                                                                           \
+    }
+INTEGERS(1, int8_t, uint8_t)
+INTEGERS(2, int16_t, uint16_t)
+INTEGERS(4, int32_t, uint32_t)
+INTEGERS(8, int64_t, uint64_t)
+FLOATS(float, float)
+FLOATS(double, double)
+SUMS(cfloat, float _Complex)
+SUMS(cdouble, double _Complex)
+PUTS(or_bool, uint8_t, *x = (*x != 0) | (y != 0))
+PUTS(and_bool, uint8_t, *x = (*x != 0) & (y != 0))
 
 static put_function *put_of(npy_intp size)
 {
@@ -133,22 +154,59 @@ static put_function *put_of(npy_intp size)
     }
 }
 
-/* NULL: NumPy's alone. Of integers the bits are the same with and without a sign. */
-static put_function *operation_of(const char *name, int type)
+typedef struct {
+    const char *name;
+    bool indexed, extreme; /* NumPy has a loop for it, too, that takes indices; what NaN it meets makes it tell of errors
+                              in some of its loops and not in others */
+    put_function *integers[4], *unsigned_integers[4], *floats[2], *complex_numbers[2], *truth;
+} operation;
+
+#define OF_INTEGERS(name) {name##_1, name##_2, name##_4, name##_8}
+#define SAME(name) OF_INTEGERS(name), OF_INTEGERS(name) /* with and without a sign */
+#define BOTH(name) OF_INTEGERS(name), OF_INTEGERS(name##_u)
+#define OF_FLOATS(name) {name##_float, name##_double}
+#ifdef __x86_64__
+#define EXTREME_FLOATS(name) OF_FLOATS(name)
+#else /* NumPy chooses otherwise between two zeros */
+#define EXTREME_FLOATS(name) {0}
+#endif
+static const operation operations[] = {
+    {"add", true, false, SAME(add), OF_FLOATS(add), {add_cfloat, add_cdouble}, or_bool},
+    {"subtract", true, false, SAME(subtract), OF_FLOATS(subtract), {subtract_cfloat, subtract_cdouble}, NULL},
+    {"multiply", true, false, SAME(multiply), OF_FLOATS(multiply), {0}, and_bool},
+    {"divide", true, false, {0}, {0}, OF_FLOATS(divide), {0}, NULL},
+    {"maximum", true, true, BOTH(maximum), EXTREME_FLOATS(maximum), {0}, or_bool},
+    {"minimum", true, true, BOTH(minimum), EXTREME_FLOATS(minimum), {0}, and_bool},
+    {"bitwise_or", false, false, SAME(or), {0}, {0}, or_bool},
+    {"bitwise_and", false, false, SAME(and), {0}, {0}, and_bool},
+    {"bitwise_xor", false, false, SAME(xor), {0}, {0}, NULL},
+    {"logical_or", false, false, {0}, {0}, {0}, {0}, or_bool},
+    {"logical_and", false, false, {0}, {0}, {0}, {0}, and_bool}};
+
+static const operation *operation_of(const char *name)
 {
-    enum { KINDS = 4 };
-    static const struct { const char *name; put_function *of[KINDS]; } known[] = {
-        {"add", {add_4, add_8, add_float, add_double}},
-        {"subtract", {subtract_4, subtract_8, subtract_float, subtract_double}},
-        {"multiply", {multiply_4, multiply_8, multiply_float, multiply_double}}};
-    int kind = type == NPY_FLOAT ? 2 : type == NPY_DOUBLE ? 3 : !PyTypeNum_ISINTEGER(type) ? -1
-             : npa_item_sizes[type] == 4 ? 0 : npa_item_sizes[type] == 8 ? 1 : -1;
-    for (size_t i = 0; i < sizeof known / sizeof *known && kind >= 0; i++) {
-        if (strcmp(known[i].name, name) == 0) {
-            return known[i].of[kind];
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        if (strcmp(operations[i].name, name) == 0) {
+            return &operations[i];
         }
     }
     return NULL;
+}
+
+/* NULL: NumPy's alone. */
+static put_function *kind_of(const operation *o, int type)
+{
+    int size = npa_item_sizes[type], place = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
+    switch (type) {
+    case NPY_BOOL: return o->truth;
+    case NPY_FLOAT: return o->floats[0];
+    case NPY_DOUBLE: return o->floats[1];
+    case NPY_CFLOAT: return o->complex_numbers[0];
+    case NPY_CDOUBLE: return o->complex_numbers[1];
+    default: break;
+    }
+    return !PyTypeNum_ISINTEGER(type) ? NULL
+           : PyTypeNum_ISSIGNED(type) ? o->integers[place] : o->unsigned_integers[place];
 }
 
 /* ---------------------------------------------------------------------------------------- running */
@@ -262,6 +320,18 @@ static bool all_inside(job *j)
     return true;
 }
 
+/* With the arrays opened. */
+static bool all_numbers(const job *j, npy_intp size, npy_intp values)
+{
+    switch (j->no_nan) {
+    case NPY_FLOAT:
+        return all_numbers_float((const float *)j->to, size) && all_numbers_float((const float *)j->values, values);
+    case NPY_DOUBLE:
+        return all_numbers_double((const double *)j->to, size) && all_numbers_double((const double *)j->values, values);
+    default: return true;
+    }
+}
+
 /* 1 done; 0 nothing was done; -1 error set. */
 static int run(job *j, PyArrayObject *target, PyArrayObject *values)
 {
@@ -282,14 +352,14 @@ static int run(job *j, PyArrayObject *target, PyArrayObject *values)
         j->axes[k].data = o.at[k + 1];
     }
     j->values = values != NULL ? o.at[n - 1] : j->values;
-    bool inside = all_inside(j);
-    if (inside && j->threads == 1) {
+    bool good = all_inside(j) && all_numbers(j, PyArray_SIZE(target), values != NULL ? PyArray_SIZE(values) : 1);
+    if (good && j->threads == 1) {
         run_part(j, 0, 0);
-    } else if (inside) {
+    } else if (good) {
         npa_pool_run(run_part, j, j->threads, NULL);
     }
     npa_close(&o);
-    return inside;
+    return good;
 }
 
 /* ------------------------------------------------------------------------------------------ calls */
@@ -377,7 +447,7 @@ static bool read_key(job *j, PyArrayObject *target, PyObject *key)
         j->rows *= PyArray_DIM(target, k);
     }
     j->bytes = j->rows > 0 ? PyArray_NBYTES(target) / j->rows : 0;
-    return j->rows > 0 && j->bytes > 0 && find_shape(j) && j->n >= LEAST;
+    return j->rows > 0 && j->bytes > 0 && find_shape(j);
 }
 
 /* Whether its shape is that of the indices, and that of a row; it lies without gaps. */
@@ -411,7 +481,7 @@ int npa_scatter(PyArrayObject *target, PyObject *key, PyObject *value)
     job j = {0};
     _Alignas(16) char number[16];
     bool given = PyArray_Check(value);
-    if (!is_target(target) || !read_key(&j, target, key)) {
+    if (!is_target(target) || !read_key(&j, target, key) || j.n < LEAST) {
         return 0;
     }
     bool single = j.bytes == PyArray_ITEMSIZE(target);
@@ -425,35 +495,59 @@ int npa_scatter(PyArrayObject *target, PyObject *key, PyObject *value)
     return j.put != NULL || !single ? run(&j, target, given ? (PyArrayObject *)value : NULL) : 0;
 }
 
-/* A number that `at` makes an array of the target's type. */
+/* What `at` makes an array of, if NumPy casts that to the target's type by itself. */
 static bool takes(PyObject *value, int type, char *number)
 {
-    bool alike = (type == NPY_DOUBLE && PyFloat_CheckExact(value)) || (type == NPY_LONG && PyLong_CheckExact(value));
-    return alike && npa_take_scalar(value, type, number);
+    bool single = PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
+                  PyComplex_CheckExact(value) || PyArray_IsScalar(value, Number) || PyArray_IsScalar(value, Bool);
+    PyArrayObject *a = single ? (PyArrayObject *)PyArray_FromAny(value, NULL, 0, 0, 0, NULL) : NULL;
+    bool good = a != NULL && npa_type_known(PyArray_TYPE(a)) && PyArray_CanCastSafely(PyArray_TYPE(a), type);
+    PyObject *cast = good ? PyArray_FROMANY((PyObject *)a, type, 0, 0, NPY_ARRAY_CARRAY_RO) : NULL;
+    if (cast != NULL) {
+        memcpy(number, PyArray_DATA((PyArrayObject *)cast), (size_t)npa_item_sizes[type]);
+    }
+    good = cast != NULL;
+    Py_XDECREF(cast);
+    Py_XDECREF(a);
+    PyErr_Clear();
+    return good;
+}
+
+/* An array of the target's type, that NumPy casts to it by itself. NULL: another. */
+static PyArrayObject *values_as(PyObject *o, int type)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    if (npa_is_plain(o) && PyArray_TYPE(a) == type && is_usual(o)) {
+        return (PyArrayObject *)Py_NewRef(o);
+    }
+    return npa_is_plain(o) ? npa_line_as(o, type) : NULL;
 }
 
 int npa_at_elements(PyUFuncObject *u, PyObject *const *args)
 {
     job j = {0};
     _Alignas(16) char number[16];
-    PyArrayObject *target = (PyArrayObject *)args[0];
+    PyArrayObject *target = (PyArrayObject *)args[0], *values = NULL;
+    const operation *o = operation_of(u->name);
+    if (o == NULL || !npa_is_plain(args[0]) || !is_target(target)) {
+        return 0;
+    }
+    int type = PyArray_TYPE(target), status = 0;
+    j.put = kind_of(o, type);
+    if (j.put == NULL || !read_key(&j, target, args[1]) || j.bytes != PyArray_ITEMSIZE(target) ||
+        j.n < (o->indexed && j.naxes == 1 ? LEAST : LEAST_SLOW)) {
+        return 0;
+    }
     bool given = PyArray_Check(args[2]);
-    if (u->nin != 2 || u->nout != 1 || !npa_is_plain(args[0]) || !is_target(target) ||
-        !read_key(&j, target, args[1]) || j.bytes != PyArray_ITEMSIZE(target)) {
-        return 0;
+    values = given ? values_as(args[2], type) : NULL;
+    if (given ? values != NULL && fits(&j, target, values) : takes(args[2], type, number)) {
+        j.step = given ? j.bytes : 0, j.values = number;
+        j.floating = PyArray_ISFLOAT(target) || PyArray_ISCOMPLEX(target);
+        j.no_nan = o->extreme ? type : 0;
+        cut(&j, j.bytes);
+        status = run(&j, target, values);
     }
-    if (given ? !npa_is_plain(args[2]) || !is_usual(args[2]) || !fits(&j, target, (PyArrayObject *)args[2])
-              : !takes(args[2], PyArray_TYPE(target), number)) {
-        return 0;
-    }
-    j.put = operation_of(u->name, PyArray_TYPE(target));
-    if (j.put == NULL) {
-        return 0;
-    }
-    j.step = given ? j.bytes : 0, j.values = number;
-    j.floating = PyArray_ISFLOAT(target);
-    cut(&j, j.bytes);
-    int status = run(&j, target, given ? (PyArrayObject *)args[2] : NULL);
+    Py_XDECREF(values);
     return status > 0 && npa_tell_errors(u, j.raised) < 0 ? -1 : status;
 }
 

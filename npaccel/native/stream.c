@@ -509,6 +509,15 @@ bool npa_stream_pays(enum npa_drawing kind, int64_t n)
     }
 }
 
+/* As after so many halves of words. */
+static void leave_at_half(npa_pcg *from, uint64_t place)
+{
+    uint64_t words = (place + 1) / 2;
+    from->state = moved(from->state, jump_of(from->inc, words));
+    from->has_half = place % 2 == 1;
+    from->half = words > 0 ? (uint32_t)(bits_of(from->state) >> 32) : from->half;
+}
+
 void npa_stream_draw(const npa_distribution *d, npa_pcg *from, npa_drawn *to, int64_t n)
 {
     uint64_t place = 0;
@@ -528,12 +537,47 @@ void npa_stream_draw(const npa_distribution *d, npa_pcg *from, npa_drawn *to, in
     if (done < n) {
         draw_in_turn(d, from->state, from->inc, &place, to + done, n - done);
     }
-    uint64_t words = (place + (uint64_t)units - 1) / (uint64_t)units;
-    from->state = moved(from->state, jump_of(from->inc, words));
     if (units == 2 && n > 0) {
-        from->has_half = place % 2 == 1;
-        from->half = words > 0 ? (uint32_t)(bits_of(from->state) >> 32) : from->half;
+        leave_at_half(from, place);
+    } else {
+        from->state = moved(from->state, jump_of(from->inc, place));
     }
+}
+
+int64_t npa_fall(const uint32_t *words, int64_t many, uint32_t *most, uint32_t **to, int64_t *n)
+{
+    uint32_t mask = UINT32_MAX >> __builtin_clz(*most), now = *most, *at = *to, *end = at + *n;
+    int64_t i = 0;
+    for (; i < many && at < end; i++) {
+        while (mask >> 1 >= now) {
+            mask >>= 1;
+        }
+        uint32_t found = words[i] & mask;
+        int taken = found <= now;
+        *at = found, at += taken, now -= (uint32_t)taken;
+    }
+    *most = now, *n = end - at, *to = at;
+    return i;
+}
+
+void npa_stream_fall(npa_pcg *from, uint32_t most, uint32_t *to, int64_t n)
+{
+    reader r;
+    uint64_t place = 0;
+    if (from->has_half && n > 0) {
+        npa_fall(&from->half, 1, &most, &to, &n);
+        from->has_half = false;
+    }
+    start(&r, from->state, from->inc, 0);
+    while (n > 0) {
+        uint32_t halves[2 * AHEAD];
+        refill(&r, n / 2 + LANES);
+        for (int k = 0; k < r.end; k++) {
+            halves[2 * k] = (uint32_t)r.words[k], halves[2 * k + 1] = (uint32_t)(r.words[k] >> 32);
+        }
+        place += (uint64_t)npa_fall(halves, 2 * r.end, &most, &to, &n);
+    }
+    leave_at_half(from, place);
 }
 
 /* --------------------------------------------------------------------------------------- tables */

@@ -46,6 +46,10 @@ bool npa_stream_pays(enum npa_drawing kind, int64_t n);
 /* Draw n numbers; *from is then as NumPy leaves it. One caller at a time. */
 void npa_stream_draw(const npa_distribution *d, npa_pcg *from, npa_drawn *to, int64_t n);
 
+/* A number from 0 to most, one from 0 to most - 1, and so on, n of them, where all ends are above 0: the low bits of
+ * 32 random ones, unless they are more. */
+void npa_stream_fall(npa_pcg *from, uint32_t most, uint32_t *to, int64_t n);
+
 enum { NPA_TWISTER_WORDS = 624 };
 
 /* NumPy's MT19937, and what RandomState keeps of its normal numbers, which come in pairs. */
@@ -59,6 +63,9 @@ typedef struct {
 /* twister.c: uniform and normal numbers, and integers, as RandomState draws them. False: out of memory, and
  * nothing was drawn. */
 bool npa_twister_draw(const npa_distribution *d, npa_twister *from, npa_drawn *to, int64_t n);
+void npa_twister_fall(npa_twister *from, uint32_t most, uint32_t *to, int64_t n); /* as npa_stream_fall */
+/* The same of so many words: how many were used. The rest is moved on. */
+int64_t npa_fall(const uint32_t *words, int64_t many, uint32_t *most, uint32_t **to, int64_t *n);
 
 #endif
 #endif

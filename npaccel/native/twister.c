@@ -214,4 +214,18 @@ bool npa_twister_draw(const npa_distribution *d, npa_twister *from, npa_drawn *t
     }
 }
 
+void npa_twister_fall(npa_twister *s, uint32_t most, uint32_t *to, int64_t n)
+{
+    uint32_t words[SOME];
+    while (n > 0) {
+        npa_twister before = *s;
+        next_words(s, words, SOME);
+        int64_t used = npa_fall(words, SOME, &most, &to, &n);
+        if (used < SOME) {
+            *s = before;
+            next_words(s, NULL, used);
+        }
+    }
+}
+
 #endif

@@ -55,6 +55,9 @@ rng = np.random.default_rng(11)
 INDEX = rng.integers(-N, N, 3 * N)  # below 0, too, and repeated
 FEW = rng.integers(0, 100, N)
 VALUES = rng.normal(size=3 * N)
+FLOATING = ("f2", "f4", "f8", "c8", "c16")
+ARITHMETIC = ("add", "subtract", "multiply", "divide", "floor_divide")
+TRUTH = ("bitwise_or", "bitwise_and", "logical_or", "logical_and")
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "c8", "c16"])
@@ -113,18 +116,67 @@ def test_indices_along_several_axes() -> None:
     check(lambda w: np.subtract.at(w, (a, b, c), values), target)
 
 
-@pytest.mark.parametrize("dtype", ["?", "i1", "i4", "u4", "i8", "f2", "f4", "f8", "c16"])
-@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "maximum", "divide"])
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u4", "i8", "u8", *FLOATING])
+@pytest.mark.parametrize("name", [*ARITHMETIC, *TRUTH, "maximum", "minimum", "fmax", "bitwise_xor"])
 def test_at_goes_in_order(name: str, dtype: str) -> None:
     ufunc = getattr(np, name)
-    values = (VALUES * 50).astype(dtype)
-    wide = np.clip(VALUES * 1e6, -6e4, 6e4).astype(dtype)
-    index = rng.integers(-2000, 2000, 3 * N)
-    error = True if (name, dtype) == ("subtract", "?") else None  # of divisions versions differ
+    count = 3 * N if name in ("add", "maximum") else 20_000  # NumPy's way is slow for many
+    values = (VALUES[:count] * 50).astype(dtype)
+    wide = np.clip(VALUES[:count] * 1e6, -6e4, 6e4).astype(dtype)
+    index = rng.integers(-2000, 2000, count)
+    error = None  # some have no loop for some types; of divisions versions differ
     check(lambda w: ufunc.at(w, index, values), np.ones(2000, dtype), error=error)
-    check(lambda w: ufunc.at(w, INDEX, values), np.ones(N, dtype), error=error)
+    check(lambda w: ufunc.at(w, INDEX[:count], values), np.ones(N, dtype), error=error)
     if dtype[0] == "f":
-        check(lambda w: ufunc.at(w, index, wide), np.ones(2000, dtype))
+        check(lambda w: ufunc.at(w, index, wide), np.ones(2000, dtype), error=error)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_extremes_of_zeros_and_nan(dtype: str) -> None:
+    special = np.array([0.0, -0.0, 5e-40, -5e-40, 1, -1, np.inf, -np.inf], dtype)
+    index, values = np.arange(64 * 64) // 64 % 64, np.tile(special, 512)
+    check(lambda w: np.maximum.at(w, index, values), np.full(64, np.nan, dtype))
+    for nan in (np.nan, -np.nan):
+        mixed = np.where(np.arange(64 * 64) % 7 == 0, nan, values).astype(dtype)
+        check(lambda w, v=mixed: np.minimum.at(w, index, v), np.ones(64, dtype))  # type: ignore[misc]
+        check(lambda w, v=mixed: np.maximum.at(w, (index, index % 3), v), np.ones((64, 3), dtype))  # type: ignore[misc]
+        check(lambda w, v=nan: np.maximum.at(w, index, v), np.ones(64, dtype))  # type: ignore[misc]
+    for target in (np.repeat(special, 8), np.repeat(special, 8)[::-1].copy()):
+        check(lambda w: np.maximum.at(w, index[::-1].copy(), values), target)
+        check(lambda w: np.minimum.at(w, index, np.roll(values, 3)), target)
+
+
+def test_truth_values_that_are_not_one() -> None:
+    odd = np.arange(N, dtype="u1").view("?")
+    for name in ("add", "multiply", "maximum", "minimum", "logical_or", "logical_and"):
+        check(lambda w, name=name: getattr(np, name).at(w, FEW, odd), odd[:100].copy(), error=None)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("dtype", ["?", "i2", "i4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"])
+def test_values_of_another_type(dtype: str) -> None:
+    index, values = FEW[:20_000], (VALUES[:20_000] * 50).astype(dtype)
+    for target in ("i4", "i8", "f4", "f8", "c16"):
+        check(lambda w: np.add.at(w, index, values), np.ones(120, target), error=None)
+        check(lambda w: np.maximum.at(w, index, values), np.ones(120, target), error=None)
+        check(lambda w: np.subtract.at(w, index, values[3]), np.ones(120, target), error=None)
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 5000])
+@pytest.mark.parametrize("value", [1, 1.5, True, 2j, np.float32(2), np.int8(3), np.array(4)])
+def test_a_number_at_points(count: int, value: Any) -> None:
+    at = (FEW[:count] % 30, FEW[-count:] % 20)
+    for dtype in ("?", "i4", "i8", "f4", "f8", "c16"):
+        check(lambda w: np.add.at(w, at, value), np.ones((30, 20), dtype), error=None)
+        check(lambda w: np.bitwise_or.at(w, at, value), np.ones((30, 20), dtype), error=None)
+
+
+def test_points_are_counted_here() -> None:
+    at = (FEW % 30, FEW % 20)
+    with npaccel.accelerate():
+        before = npaccel.stats()["fallbacks"]
+        np.add.at(np.zeros((30, 20)), at, 1)
+        np.maximum.at(np.zeros(120), FEW, VALUES[:N])
+        assert npaccel.stats()["fallbacks"] == before
 
 
 def test_a_number_for_all() -> None:
