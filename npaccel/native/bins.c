@@ -18,6 +18,7 @@ typedef struct {
     const char *x;
     const double *weights; /* NULL: elements are counted */
     int type;              /* of x */
+    const npa_buckets *uneven; /* bins of numbers, unless they are of equal width */
     npy_intp n, bins, shown; /* shown: without one for what is in none */
     const double *edges;     /* of bins of numbers; NULL: x are bins */
     double low, high;        /* of x, whose edges are to be found */
@@ -118,7 +119,8 @@ NPA_EACH_PROCESSOR static void guess(const double *x, npy_intp n, const job *j, 
     }
 }
 
-NPA_EACH_PROCESSOR static void put_right(const double *x, npy_intp n, const double *edges, npy_intp outside, npy_intp *to)
+NPA_EACH_PROCESSOR static void put_right(const double *x, npy_intp n, const double *edges, npy_intp outside,
+                                         npy_intp *to)
 {
     for (npy_intp i = 0; i < n; i++) {
         npy_intp at = to[i];
@@ -128,9 +130,24 @@ NPA_EACH_PROCESSOR static void put_right(const double *x, npy_intp n, const doub
     }
 }
 
+/* As many edges are not greater, less one, but the last bin has its right edge. */
+static void find_bins(const double *x, npy_intp n, const job *j, npy_intp *to)
+{
+    double first = j->uneven->low, last = j->uneven->high;
+    npa_find_in_buckets(j->uneven, x, n, true, to);
+    for (npy_intp i = 0; i < n; i++) {
+        bool in = (x[i] >= first) & (x[i] <= last);
+        to[i] = !in ? j->shown : x[i] < last ? to[i] - 1 : j->shown - 1;
+    }
+}
+
 static const npy_intp *binned(const job *j, npy_intp first, npy_intp n, npy_intp *room)
 {
     const double *x = (const double *)j->x + first;
+    if (j->uneven != NULL) {
+        find_bins(x, n, j, room);
+        return room;
+    }
     guess(x, n, j, room);
     put_right(x, n, j->edges, j->shown, room);
     return room;
@@ -211,7 +228,7 @@ static void count(void *context, int64_t piece, int worker)
     }
     for (npy_intp i = (npy_intp)piece * PIECE; i < end; i += BLOCK) {
         npy_intp n = end - i < BLOCK ? end - i : BLOCK;
-        const npy_intp *x = j->edges != NULL ? binned(j, i, n, room) : widened(j, i, n, room);
+        const npy_intp *x = j->edges != NULL || j->uneven != NULL ? binned(j, i, n, room) : widened(j, i, n, room);
         count_block(x, n, table, j->ways > 1 ? j->bins : 0);
     }
     atomic_store(&j->busy[own], 0);
@@ -385,6 +402,26 @@ static PyArrayObject *edges_of(job *j, PyObject *bins, PyObject *range)
     return (PyArrayObject *)made;
 }
 
+/* In bins with these edges, whatever they are. NULL, perhaps with an error: NumPy's. */
+static PyObject *counted_between(job *j, PyArrayObject *edges)
+{
+    npa_buckets t;
+    char *place;
+    if (!npa_make_buckets(&t, NPY_DOUBLE, PyArray_DATA(edges), PyArray_SIZE(edges), j->n)) {
+        return NULL;
+    }
+    j->uneven = &t, j->shown = t.length - 1, j->bins = t.length;
+    PyObject *made = npa_new_result(NPY_INTP, 1, &j->shown, &place);
+    if (made != NULL) {
+        j->found = place;
+        if (!count_all(j)) {
+            Py_CLEAR(made);
+        }
+    }
+    free(t.places);
+    return made;
+}
+
 static PyObject *counted(job *j, PyArrayObject *edges)
 {
     npy_intp n = PyArray_SIZE(edges);
@@ -417,6 +454,12 @@ static bool is_exact(PyObject *o)
     return overflow == 0 && value >= -most && value <= most;
 }
 
+static bool is_edges(PyObject *o)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    return PyArray_CheckExact(o) && PyArray_TYPE(a) == NPY_DOUBLE && PyArray_ISCARRAY_RO(a) && PyArray_NDIM(a) == 1;
+}
+
 /* (a, bins=10, range=None), and no weights or densities. */
 static bool read_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **bins, PyObject **range)
 {
@@ -439,7 +482,7 @@ static bool read_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names,
         PyObject *end = PyTuple_GET_ITEM(*range, k);
         pair = PyFloat_Check(end) || is_exact(end);
     }
-    return n >= 1 && pair && (*bins == NULL || PyLong_CheckExact(*bins)) &&
+    return n >= 1 && pair && (*bins == NULL || PyLong_CheckExact(*bins) || (is_edges(*bins) && *range == Py_None)) &&
            (given[3] == Py_None || given[3] == Py_False) && given[4] == Py_None;
 }
 
@@ -454,14 +497,15 @@ PyObject *npa_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names)
         return NULL;
     }
     job j = {.x = PyArray_BYTES(a), .n = PyArray_SIZE(a)};
-    if (range == Py_None && !read_limits(&j)) {
+    bool given = bins != NULL && PyArray_Check(bins);
+    if (given ? npa_touch((PyArrayObject *)bins, false) < 0 : range == Py_None && !read_limits(&j)) {
         return NULL;
     }
     if (bins == NULL) {
         bins = ten = PyLong_FromLong(10);
     }
-    PyArrayObject *edges = bins != NULL ? edges_of(&j, bins, range) : NULL;
-    PyObject *found = edges != NULL ? counted(&j, edges) : NULL;
+    PyArrayObject *edges = given ? (PyArrayObject *)Py_NewRef(bins) : bins != NULL ? edges_of(&j, bins, range) : NULL;
+    PyObject *found = edges == NULL ? NULL : given ? counted_between(&j, edges) : counted(&j, edges);
     if (found != NULL) {
         result = PyTuple_Pack(2, found, edges);
     }

@@ -808,6 +808,18 @@ npa_own npa_sort_parts, npa_argsort_parts, npa_partition_parts, npa_argpartition
 /* Numbers that wait for nothing as an array of that type in C order, if NumPy casts them to it by itself: an array's,
  * or a list's. NULL, without an error: they are others. */
 PyArrayObject *npa_line_as(PyObject *o, int type);
+/* A sorted table of doubles in buckets of equal width, so that a search begins next to where it ends: whatever
+ * rounding does, of two numbers the greater one is in no bucket before the other's. */
+typedef struct {
+    double *places; /* the table, and two infinities; NULL: there are no buckets */
+    int32_t *first; /* of each bucket: how many are in those before it */
+    npy_intp length;
+    double low, high, scale;
+} npa_buckets;
+/* Of a table of any numbers; free(places) ends it. False: there are none. n: numbers that are looked for. */
+bool npa_make_buckets(npa_buckets *t, int type, const void *table, npy_intp length, npy_intp n);
+/* How many of the table are less than each, or not greater. NaN: all. */
+void npa_find_in_buckets(const npa_buckets *t, const double *x, npy_intp n, bool right, npy_intp *at);
 void *npa_draws_method(const char *name); /* `what` npa_draws is given for "Generator.normal", say; NULL: nothing */
 /* boxes.c */
 npa_recorder npa_record_roll, npa_record_pad, npa_record_repeat, npa_record_tile, npa_record_concatenate;

@@ -156,8 +156,7 @@ static put_function *put_of(npy_intp size)
 
 typedef struct {
     const char *name;
-    bool indexed, extreme; /* NumPy has a loop for it, too, that takes indices; what NaN it meets makes it tell of errors
-                              in some of its loops and not in others */
+    bool indexed, extreme; /* NumPy has a loop that takes indices; a NaN makes some of its loops tell of errors */
     put_function *integers[4], *unsigned_integers[4], *floats[2], *complex_numbers[2], *truth;
 } operation;
 

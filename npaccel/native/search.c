@@ -41,6 +41,14 @@ static npy_intp end_of(int64_t task, npy_intp n)
 
 enum { TOGETHER = 16 }; /* searches that go side by side: one waits for its table, others go on */
 
+typedef struct {
+    const void *table, *values;
+    npy_intp length, n, *found;
+    bool right;
+    int type; /* of the values */
+    const npa_buckets *buckets;
+} search;
+
 /* How many elements of a sorted table are less than x, or not greater, for each of TOGETHER. */
 #define SEARCH(name, T, LESS)                                                                     \
     static bool is_sorted_##name(const T *a, npy_intp n)                                          \
@@ -119,11 +127,6 @@ enum { TOGETHER = 16 }; /* searches that go side by side: one waits for its tabl
         }                                                                                         \
     }
 
-typedef struct {
-    const void *table, *values;
-    npy_intp length, n, *found;
-    bool right;
-} search;
 
 SEARCH(double, double, LESS_FLOAT)
 SEARCH(float, float, LESS_FLOAT)
@@ -142,6 +145,124 @@ static npa_task search_of(int type, const search *s)
     default: return NULL;
     }
 }
+
+/* ------------------------------------------------------------------------------------- buckets */
+
+enum { BLOCK = 512 };
+
+static npy_intp bucket_of(const npa_buckets *t, double x)
+{
+    double in = x >= t->low ? x : t->low;
+    return (npy_intp)(((in <= t->high ? in : t->high) - t->low) * t->scale);
+}
+
+static void fill_buckets(npa_buckets *t, npy_intp count)
+{
+    npy_intp filled = 0;
+    for (npy_intp j = 0; j < t->length; j++) {
+        for (npy_intp b = bucket_of(t, t->places[j]); filled <= b; filled++) {
+            t->first[filled] = (int32_t)j;
+        }
+    }
+    for (; filled < count; filled++) {
+        t->first[filled] = (int32_t)t->length;
+    }
+    t->places[t->length] = t->places[t->length + 1] = INFINITY;
+}
+
+bool npa_make_buckets(npa_buckets *t, int type, const void *table, npy_intp length, npy_intp n)
+{
+    enum { MOST_PLACES = 1 << 20, CACHED = 1 << 14 };
+    npy_intp wanted = (length < CACHED ? 4 : 2) * length, count = wanted + 2, room = length + 2;
+    t->places = length > MOST_PLACES || length > n / 4 || length < 2
+                    ? NULL : malloc(sizeof *t->places * (size_t)room + sizeof *t->first * (size_t)count);
+    if (t->places == NULL) {
+        return false;
+    }
+    t->first = (int32_t *)(t->places + room), t->length = length;
+    npa_cast(type, table, npa_item_sizes[type], NPY_DOUBLE, (char *)t->places, sizeof *t->places, length);
+    t->low = t->places[0], t->high = t->places[length - 1];
+    t->scale = (double)wanted / (t->high - t->low);
+    if (!is_sorted_double(t->places, length) || !isfinite(t->scale) || !(t->scale > 0) ||
+        !isfinite((t->high - t->low) * t->scale)) {
+        free(t->places);
+        t->places = NULL;
+        return false;
+    }
+    fill_buckets(t, count);
+    return true;
+}
+
+/* Two steps from where its bucket begins; how many are not there yet. */
+static inline __attribute__((always_inline)) npy_intp step(const npa_buckets *t, const double *restrict x, npy_intp n,
+                                                           bool right, npy_intp *restrict at)
+{
+    const double *places = t->places, low = t->low, high = t->high, scale = t->scale;
+    const int32_t *first = t->first;
+    npy_intp left = 0;
+    for (npy_intp i = 0; i < n; i++) {
+        double in = x[i] >= low ? x[i] : low;
+        in = in <= high ? in : high;
+        at[i] = first[(int32_t)((in - low) * scale)];
+    }
+    for (int round = 0; round < 2; round++) {
+        for (npy_intp i = 0; i < n; i++) {
+            at[i] += right ? places[at[i]] <= x[i] : places[at[i]] < x[i];
+            at[i] = at[i] < t->length ? at[i] : t->length;
+        }
+    }
+    for (npy_intp i = 0; i < n; i++) {
+        left += right ? places[at[i]] <= x[i] : places[at[i]] < x[i];
+        at[i] = x[i] == x[i] ? at[i] : t->length;
+    }
+    return left;
+}
+
+NPA_EACH_PROCESSOR static npy_intp step_left(const npa_buckets *t, const double *x, npy_intp n, npy_intp *at)
+{
+    return step(t, x, n, false, at);
+}
+
+NPA_EACH_PROCESSOR static npy_intp step_right(const npa_buckets *t, const double *x, npy_intp n, npy_intp *at)
+{
+    return step(t, x, n, true, at);
+}
+
+void npa_find_in_buckets(const npa_buckets *t, const double *x, npy_intp n, bool right, npy_intp *at)
+{
+    npy_intp left = right ? step_right(t, x, n, at) : step_left(t, x, n, at);
+    for (npy_intp i = 0; i < n && left > 0; i++) {
+        if (!(right ? t->places[at[i]] <= x[i] : t->places[at[i]] < x[i])) {
+            continue;
+        }
+        for (npy_intp end = t->first[bucket_of(t, x[i]) + 1]; at[i] < end;) {
+            npy_intp middle = at[i] + (end - at[i]) / 2;
+            if (right ? t->places[middle] <= x[i] : t->places[middle] < x[i]) {
+                at[i] = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+    }
+}
+
+static void search_buckets(void *context, int64_t task, int worker)
+{
+    const search *s = context;
+    double room[BLOCK];
+    bool ready = s->type == NPY_DOUBLE;
+    (void)worker;
+    for (npy_intp i = (npy_intp)task * CHUNK, end = end_of(task, s->n); i < end; i += BLOCK) {
+        npy_intp n = end - i < BLOCK ? end - i : BLOCK, size = npa_item_sizes[s->type];
+        const char *from = (const char *)s->values + i * size;
+        if (!ready) {
+            npa_cast(s->type, from, size, NPY_DOUBLE, (char *)room, sizeof *room, n);
+        }
+        npa_find_in_buckets(s->buckets, ready ? (const double *)from : room, n, s->right, s->found + i);
+    }
+}
+
+/* ------------------------------------------------------------------------------- its arguments */
 
 /* 1: right, 0: left; -1: neither, or more is asked for. */
 static int side_of(PyObject *const *args, Py_ssize_t n, PyObject *names)
@@ -166,18 +287,33 @@ static int side_of(PyObject *const *args, Py_ssize_t n, PyObject *names)
     return left || right ? right : -1;
 }
 
+/* Whether NumPy compares numbers of these types as doubles, or might. */
+static bool as_doubles(PyArrayObject *table, PyArrayObject *values)
+{
+    PyArray_Descr *common = PyArray_PromoteTypes(PyArray_DESCR(table), PyArray_DESCR(values));
+    int type = common != NULL ? common->type_num : NPY_OBJECT;
+    PyErr_Clear();
+    Py_XDECREF(common);
+    return type == NPY_DOUBLE || type == NPY_FLOAT || (PyTypeNum_ISINTEGER(type) && npa_item_sizes[type] <= 4);
+}
+
 PyObject *npa_search(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)what;
-    int type = PyArray_TYPE((PyArrayObject *)self), right = n >= 1 ? side_of(args, n, names) : -1;
-    PyArrayObject *table = line_of(self, type), *values = n >= 1 ? line_of(args[0], type) : NULL;
-    if (right < 0 || table == NULL || values == NULL || PyArray_NDIM(table) != 1 ||
-        PyArray_SIZE(values) < LEAST || PyArray_SIZE(table) > 4 * PyArray_SIZE(values)) {
+    int right = n >= 1 ? side_of(args, n, names) : -1, type = PyArray_TYPE((PyArrayObject *)self);
+    PyArrayObject *table = line_of(self, type),
+                  *values = right >= 0 && PyArray_Check(args[0])
+                                ? line_of(args[0], PyArray_TYPE((PyArrayObject *)args[0])) : NULL;
+    if (table == NULL || values == NULL || PyArray_NDIM(table) != 1 || !npa_type_known(type) ||
+        !npa_type_known(PyArray_TYPE(values)) || PyArray_SIZE(values) < LEAST ||
+        PyArray_SIZE(table) > 4 * PyArray_SIZE(values)) {
         return NULL;
     }
-    search s = {PyArray_DATA(table), PyArray_DATA(values), PyArray_SIZE(table), PyArray_SIZE(values),
-                NULL, right > 0};
-    npa_task task = search_of(type, &s);
+    npa_buckets t = {0};
+    search s = {PyArray_DATA(table), PyArray_DATA(values), PyArray_SIZE(table), PyArray_SIZE(values), NULL, right > 0,
+                npa_canonical(PyArray_TYPE(values)), &t};
+    npa_task task = as_doubles(table, values) && npa_make_buckets(&t, npa_canonical(type), s.table, s.length, s.n)
+                        ? search_buckets : PyArray_TYPE(values) == type ? search_of(type, &s) : NULL;
     char *place;
     PyObject *made = task != NULL ? npa_new_result(NPY_INTP, PyArray_NDIM(values), PyArray_DIMS(values), &place)
                                   : NULL;
@@ -185,6 +321,7 @@ PyObject *npa_search(void *what, PyObject *self, PyObject *const *args, Py_ssize
         s.found = (npy_intp *)place;
         on_all(task, &s, s.n);
     }
+    free(t.places);
     return made;
 }
 
@@ -195,9 +332,7 @@ typedef struct {
     double *slopes; /* NULL where there are more than elements */
     double left, right, *found;
     npy_intp length, n;
-    double *places; /* xp, and what is behind it; NULL: there are no buckets */
-    int32_t *first; /* of each bucket: the last place that is in none from it on, or 0 */
-    double scale;
+    npa_buckets buckets;
 } interpolation;
 
 static double slope_of(const interpolation *p, npy_intp j)
@@ -235,148 +370,65 @@ static bool all_between(const interpolation *p, npy_intp j, const double *x, dou
     return good == TOGETHER;
 }
 
-/* In buckets of equal width, so that a search begins next to where it ends: whatever rounding does, of two numbers
- * the greater one is in no bucket before the other's. */
-static npy_intp bucket_of(const interpolation *p, double x) { return (npy_intp)((x - p->xp[0]) * p->scale); }
-
-static void fill_buckets(interpolation *p, npy_intp buckets)
+/* Of TOGETHER numbers between the ends, by slopes; false: there are none, or some are outside, or no numbers. */
+NPA_EACH_PROCESSOR static bool between_places(const interpolation *p, const npy_intp *at, const double *x, double *y)
 {
-    npy_intp filled = 0;
-    for (npy_intp j = 0; j < p->length; j++) {
-        for (npy_intp b = bucket_of(p, p->xp[j]); filled <= b; filled++) {
-            p->first[filled] = (int32_t)(j > 0 ? j - 1 : 0);
-        }
+    const double *xp = p->xp - 1, *fp = p->fp - 1, *slopes = p->slopes - 1;
+    double low = p->xp[0], high = p->xp[p->length - 1], found_all[TOGETHER];
+    int inside = 0;
+    for (int k = 0; k < TOGETHER; k++) {
+        inside += (x[k] >= low) & (x[k] < high);
     }
-    for (; filled <= buckets + 1; filled++) {
-        p->first[filled] = (int32_t)(p->length - 1);
+    if (p->slopes == NULL || inside < TOGETHER) {
+        return false;
     }
-    memcpy(p->places, p->xp, sizeof *p->places * (size_t)p->length);
-    p->places[p->length] = p->places[p->length + 1] = INFINITY;
+    for (int k = 0; k < TOGETHER; k++) {
+        double from = xp[at[k]], start = fp[at[k]], found = slopes[at[k]] * (x[k] - from) + start;
+        y[k] = x[k] == from ? start : found;
+        found_all[k] = found;
+    }
+    int numbers = 0;
+    for (int k = 0; k < TOGETHER; k++) {
+        numbers += found_all[k] == found_all[k];
+    }
+    return numbers == TOGETHER;
 }
 
-static void make_buckets(interpolation *p)
+/* n numbers, and how many places are less than each, or equal. */
+static void interpolate_some(const interpolation *p, const double *x, const npy_intp *at, npy_intp n, double *y)
 {
-    enum { MOST_PLACES = 1 << 20 };
-    npy_intp buckets = 2 * p->length;
-    p->scale = (double)buckets / (p->xp[p->length - 1] - p->xp[0]);
-    if (p->length > MOST_PLACES || p->length > p->n / 4 || !isfinite(p->scale) ||
-        !isfinite((p->xp[p->length - 1] - p->xp[0]) * p->scale) || p->scale <= 0) {
+    double low = p->xp[0], high = p->xp[p->length - 1];
+    if (n == TOGETHER && between_places(p, at, x, y)) {
         return;
     }
-    p->places = malloc(sizeof *p->places * (size_t)(p->length + 2) + sizeof *p->first * (size_t)(buckets + 2));
-    if (p->places != NULL) {
-        p->first = (int32_t *)(p->places + p->length + 2);
-        fill_buckets(p, buckets);
-    }
-}
-
-/* The last place that is not greater than x, which is one or between two. */
-static inline npy_intp place_in(const interpolation *p, npy_intp b, double x)
-{
-    npy_intp j = p->first[b];
-    j += p->places[j + 1] <= x;
-    j += p->places[j + 1] <= x;
-    if (__builtin_expect(p->places[j + 1] <= x, 0)) {
-        npy_intp high = p->first[b + 1] + 1 < p->length ? p->first[b + 1] + 1 : p->length - 1;
-        while (j < high) {
-            npy_intp middle = j + (high - j + 1) / 2;
-            if (p->places[middle] <= x) {
-                j = middle;
-            } else {
-                high = middle - 1;
-            }
-        }
-    }
-    return j;
-}
-
-/* Of TOGETHER numbers; false: some are outside, or no numbers. */
-NPA_EACH_PROCESSOR static bool buckets_of(const interpolation *p, const double *x, int32_t *buckets)
-{
-    double low = p->xp[0], high = p->xp[p->length - 1], scale = p->scale;
-    int in = 0;
-    for (int k = 0; k < TOGETHER; k++) {
-        bool inside = (x[k] >= low) & (x[k] < high);
-        buckets[k] = (int32_t)(((inside ? x[k] : low) - low) * scale);
-        in += inside;
-    }
-    return in == TOGETHER;
-}
-
-static void interpolate_one(const interpolation *p, npy_intp k)
-{
-    double x = p->x[k];
-    bool in = x >= p->xp[0] && x <= p->xp[p->length - 1];
-    p->found[k] = in            ? between(p, place_in(p, bucket_of(p, x), x), x)
-                  : isnan(x)    ? x
-                  : x < p->xp[0] ? p->left
-                                : p->right;
-}
-
-/* Of TOGETHER numbers, each with its place, which is not the last one. */
-static void between_places(const interpolation *p, const npy_intp *place, const double *x, double *y)
-{
-    int numbers = 0;
-    for (int k = 0; k < TOGETHER && p->slopes != NULL; k++) {
-        double at = p->xp[place[k]], start = p->fp[place[k]], found = p->slopes[place[k]] * (x[k] - at) + start;
-        y[k] = x[k] == at ? start : found;
-        numbers += found == found;
-    }
-    for (int k = 0; k < TOGETHER && numbers < TOGETHER; k++) {
-        y[k] = between(p, place[k], x[k]);
-    }
-}
-
-static void interpolate_by_buckets(void *context, int64_t task, int worker)
-{
-    const interpolation *p = context;
-    npy_intp near = -1, place[TOGETHER]; /* near: where the first and the last before were, if that is one place */
-    int32_t buckets[TOGETHER];
-    npy_intp i = (npy_intp)task * CHUNK, end = end_of(task, p->n);
-    (void)worker;
-    for (; i + TOGETHER <= end; i += TOGETHER) {
-        const double *x = p->x + i;
-        if (near >= 0 && all_between(p, near, x, p->found + i)) {
-            continue;
-        }
-        bool all = buckets_of(p, x, buckets);
-        for (int k = 0; k < TOGETHER; k++) {
-            if (!all) {
-                interpolate_one(p, i + k);
-            } else {
-                place[k] = place_in(p, buckets[k], x[k]);
-            }
-        }
-        if (all) {
-            between_places(p, place, x, p->found + i);
-        }
-        near = all && place[0] == place[TOGETHER - 1] ? place[0] : -1;
-    }
-    for (; i < end; i++) {
-        interpolate_one(p, i);
+    for (npy_intp k = 0; k < n; k++) {
+        y[k] = isnan(x[k]) ? x[k] : x[k] < low ? p->left : x[k] > high ? p->right : between(p, at[k] - 1, x[k]);
     }
 }
 
 static void interpolate(void *context, int64_t task, int worker)
 {
     const interpolation *p = context;
-    npy_intp at[TOGETHER], near = 0, last = p->length - 1;
+    npy_intp at[BLOCK], first = 0, until = 0, near = 0, last = p->length - 1; /* at: of elements first to until */
     (void)worker;
     for (npy_intp i = (npy_intp)task * CHUNK, end = end_of(task, p->n); i < end; i += TOGETHER) {
-        npy_intp left = end - i < TOGETHER ? end - i : TOGETHER;
-        double few[TOGETHER] = {0};
-        if (left == TOGETHER && near > 0 && near <= last && all_between(p, near - 1, p->x + i, p->found + i)) {
+        const double *x = p->x + i;
+        npy_intp left = end - i, n = left < TOGETHER ? left : TOGETHER;
+        if (n == TOGETHER && near > 0 && near <= last && all_between(p, near - 1, x, p->found + i)) {
             continue;
         }
-        memcpy(few, p->x + i, (size_t)left * sizeof *few);
-        find_double(p->xp, p->length, few, true, at, &near);
-        for (npy_intp k = 0; k < left; k++) {
-            double x = few[k];
-            p->found[i + k] = isnan(x)          ? x
-                              : x < p->xp[0]    ? p->left
-                              : x > p->xp[last] ? p->right
-                                                : between(p, at[k] - 1, x);
+        if (i >= until && p->buckets.places != NULL) {
+            first = i, until = i + (left < BLOCK ? left : BLOCK);
+            npa_find_in_buckets(&p->buckets, x, until - first, true, at);
+        } else if (i >= until) {
+            double few[TOGETHER] = {0};
+            first = i, until = i + n;
+            memcpy(few, x, (size_t)n * sizeof *few);
+            find_double(p->xp, p->length, few, true, at, &near);
         }
+        const npy_intp *here = at + (i - first);
+        near = here[0] == here[n - 1] ? here[0] : p->buckets.places != NULL ? 0 : near;
+        interpolate_some(p, x, here, n, p->found + i);
     }
 }
 
@@ -433,15 +485,15 @@ static PyObject *interpolated(PyArrayObject *x, PyArrayObject *xp, PyArrayObject
             p.slopes[j] = slope_of(&p, j);
         }
     }
-    make_buckets(&p);
+    npa_make_buckets(&p.buckets, NPY_DOUBLE, p.xp, p.length, p.n);
     char *place;
     PyObject *made = npa_new_result(NPY_DOUBLE, PyArray_NDIM(x), PyArray_DIMS(x), &place);
     if (made != NULL) {
         p.found = (double *)place;
-        on_all(p.places != NULL ? interpolate_by_buckets : interpolate, &p, p.n);
+        on_all(interpolate, &p, p.n);
     }
     free(p.slopes);
-    free(p.places);
+    free(p.buckets.places);
     return made;
 }
 

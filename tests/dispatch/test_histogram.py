@@ -64,6 +64,38 @@ def test_strange_numbers() -> None:
         same(lambda: np.histogram(x * 1e-310))
 
 
+def test_given_edges() -> None:
+    edges: list[Any] = [
+        np.linspace(-2, 2, 9),
+        np.logspace(-3, 1, 50),
+        np.array([-1.0, 0, 0, 0.5, 0.5, 2, 2]),
+        np.array([-1.0, -1, 1]),
+        np.array([0.1, 0.1]),
+        np.array([0.0]),
+        np.array([]),
+        np.array([-1.0, 1, 0]),
+        np.array([-1.0, 1, np.nan]),
+        np.array([-np.inf, -1.0, 1, np.inf]),
+        np.linspace(-2, 2, 10_000),
+        np.arange(-3, 3),
+        np.linspace(-2, 2, 9)[::-1],
+        np.linspace(-2, 2, 9)[::2],
+        np.linspace(-2, 2, 9, dtype="f4"),
+        np.nextafter(0.1, np.arange(-1.0, 2)),
+    ]
+    for x in numbers():
+        y = x.copy()
+        y[::100] = np.resize([np.nan, np.inf, -np.inf, -0.0, 0.0, 0.5, 2.0, -1.0], y[::100].size)
+        for given in edges:
+            same(np.histogram, x, given)
+            same(np.histogram, y, given)
+    same(np.histogram, x, edges[0], (0, 1))
+    with npaccel.accelerate():
+        before = npaccel.stats()["fallbacks"]
+        assert np.histogram(x, edges[0])[1] is edges[0]
+        assert npaccel.stats()["fallbacks"] == before
+
+
 class Kept(np.ndarray[Any, Any]):
     """A subclass."""
 

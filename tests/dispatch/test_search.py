@@ -72,6 +72,40 @@ def test_searchsorted(dtype: str) -> None:
             same(lambda: np.searchsorted(table, values), (table, values))  # noqa: B023
 
 
+@pytest.mark.parametrize("dtype", ["?", "b", "H", "i", "l", "L", "e", "f", "d"])
+@pytest.mark.parametrize("other", ["i", "l", "f", "d", "L"])
+def test_two_types(dtype: str, other: str) -> None:
+    rng = np.random.default_rng(5)
+    values = (rng.normal(size=N) * 60).astype(dtype)
+    large = np.array([2**53, 2**53 + 1, -(2**53) - 1, 2**62, 16_777_217, 7], "l")
+    if dtype in "lLd":
+        values[: 6 * 500] = np.tile(large, 500).astype(dtype)
+    for table in (np.linspace(-50, 50, 64), np.sort(rng.normal(size=1000) * 40), np.sort(large)):
+        for side in ("left", "right"):
+            same(lambda: table.astype(other).searchsorted(values, side), (table, side))  # noqa: B023
+        same(lambda: np.digitize(values, table.astype(other)), table)  # noqa: B023
+
+
+def test_uneven_tables() -> None:
+    rng = np.random.default_rng(6)
+    values = np.concatenate([rng.normal(size=N) * s for s in (1e-9, 1e-3, 1, 1e6)])
+    values[::50] = np.resize([NAN, INF, -INF, -0.0, 0.0, 1.0], values[::50].size)
+    tables = [
+        np.logspace(-12, 7, 300),
+        np.sort(rng.normal(size=3000)),
+        np.sort(np.round(rng.normal(size=3000), 1)),
+        np.r_[0.0, np.full(500, 1.0), 1e9],
+        np.cumsum(np.arange(20_000.0)) - 5e7,
+        np.array([0.0, 5e-324, 1e-323]),
+        np.array([-1e308, 0.0, 1e308]),
+        np.array([1.0, np.nextafter(1.0, 2)]),
+    ]
+    for table in tables:
+        for side in ("left", "right"):
+            same(lambda: table.searchsorted(values, side), (table, side))  # noqa: B023
+            same(lambda: table.searchsorted(table.repeat(9000 // len(table) + 5), side), side)  # noqa: B023
+
+
 def test_ways_to_call_it() -> None:
     table, values = np.arange(100.0), next(queries("d"))
     order = np.argsort(-table)
