@@ -790,6 +790,8 @@ int npa_give_scope(PyObject *scope); /* to all that has none */
 /* scatter.c: ufunc.at of elements; as npa_scatter. */
 int npa_at_elements(PyUFuncObject *u, PyObject *const *args);
 bool npa_at_rows(PyUFuncObject *u, npa_exactness how, PyObject *const *args);
+/* u.reduceat(*args), stretches on all threads. NULL, perhaps with an error: NumPy's to do. */
+PyObject *npa_reduceat(PyUFuncObject *u, npa_exactness how, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* products.c: matrices whose extents are no more than that. extents: rows, terms, columns; else as a ufunc's loop. */
 enum { NPA_SMALL_MATRIX = 6 };
 bool npa_small_product(int type, const npy_intp *extents);

@@ -713,14 +713,27 @@ typedef struct {
     PyObject *tuple, *dict; /* of the other kind */
 } call;
 
-/* ufunc.at of rows, and of elements. */
-static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static int ufunc_at(PyObject *ufunc)
 {
-    (void)what;
     int i = 0;
     while (i < nufuncs && (PyObject *)ufuncs[i] != ufunc) {
         i++;
     }
+    return i;
+}
+
+static PyObject *reduce_stretches(void *what, PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)what;
+    int i = ufunc_at(ufunc);
+    return i < nufuncs ? npa_reduceat(ufuncs[i], ufunc_exact[i], args, n, names) : NULL;
+}
+
+/* ufunc.at of rows, and of elements. */
+static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)what;
+    int i = ufunc_at(ufunc);
     bool common = i < nufuncs && n == 3 && names == NULL;
     int status = !common ? 0 : npa_at_rows(ufuncs[i], ufunc_exact[i], args) ? 1 : npa_at_elements(ufuncs[i], args);
     return status > 0 ? Py_NewRef(Py_None) : NULL;
@@ -728,7 +741,8 @@ static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_
 
 /* What is done here as NumPy does it, but faster. */
 static const struct { const char *name; npa_own *run; } own[] = {
-    {"ufunc.at", scatter}, {"ndarray.put", npa_put_flat}, {"interp", npa_interp}, {"ndarray.searchsorted", npa_search},
+    {"ufunc.at", scatter}, {"ufunc.reduceat", reduce_stretches}, {"ndarray.put", npa_put_flat},
+    {"interp", npa_interp}, {"ndarray.searchsorted", npa_search},
     {"ndarray.sort", npa_sort}, {"ndarray.argsort", npa_argsort_parts},
     {"ndarray.partition", npa_partition_parts}, {"ndarray.argpartition", npa_argpartition_parts},
     {"bincount", npa_bincount}, {"ndarray.nonzero", npa_nonzero}, {"where", npa_where},
