@@ -207,14 +207,14 @@ static PyArrayObject *starts_of(PyObject *o, npy_intp length)
 
 static PyObject *reduce_all(reduction *r, PyArrayObject *a, int axis)
 {
-    npy_intp dims[NPA_MAX_DIMS], elements = 0;
+    npy_intp dims[NPA_MAX_DIMS], longest = r->length - r->starts[r->stretches - 1], elements = longest;
     char *place;
     for (npy_intp k = 0; k < r->stretches - 1; k++) {
         npy_intp length = r->starts[k + 1] - r->starts[k];
         elements += length > 0 ? length : 1;
+        longest = length > longest ? length : longest;
     }
-    elements += r->length - r->starts[r->stretches - 1];
-    if (elements * r->lines < LEAST_REDUCED || r->stretches * r->lines < 2) {
+    if (elements * r->lines < LEAST_REDUCED || longest * 8 > elements * r->lines * 5) { /* or one is most of them */
         return NULL;
     }
     for (int i = 0; i < PyArray_NDIM(a); i++) {

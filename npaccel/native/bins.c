@@ -24,6 +24,7 @@ typedef struct {
     double low, high;        /* of x, whose edges are to be found */
     _Atomic npy_intp highest; /* of x; -1: something is negative */
     uint32_t *tables;
+    double *sums; /* of each part */
     int ntables, ways; /* each of them so many in turn */
     atomic_int busy[TABLES];
     bool used[TABLES];
@@ -294,6 +295,47 @@ static void add(const job *j)
     }
 }
 
+/* np.histogram's come by some thousand: each of these is added up by itself, then the sums, one after the other. */
+enum { SUMMED = 1 << 16, MOST_SUMS = 1 << 20 };
+
+static void add_part(void *context, int64_t part, int worker)
+{
+    const job *j = context;
+    npy_intp room[BLOCK], begin = (npy_intp)part * SUMMED, end = begin + SUMMED < j->n ? begin + SUMMED : j->n;
+    double *to = j->sums + part * j->bins;
+    (void)worker;
+    memset(to, 0, sizeof *to * (size_t)j->bins);
+    for (npy_intp i = begin; i < end; i += BLOCK) {
+        npy_intp n = end - i < BLOCK ? end - i : BLOCK;
+        const npy_intp *x = binned(j, i, n, room);
+        for (npy_intp k = 0; k < n; k++) {
+            to[x[k]] += j->weights[i + k];
+        }
+    }
+}
+
+/* False: out of memory, or too much of it; or some sum is not finite, which NumPy may have to tell. */
+static bool add_parts(job *j)
+{
+    npy_intp parts = (j->n + SUMMED - 1) / SUMMED;
+    double *found = j->found;
+    j->sums = parts * j->bins <= MOST_SUMS ? malloc(sizeof *j->sums * (size_t)(parts * j->bins)) : NULL;
+    if (j->sums == NULL) {
+        return false;
+    }
+    npa_pool_run(add_part, j, parts, NULL);
+    memset(found, 0, sizeof *found * (size_t)j->shown);
+    bool finite = true;
+    for (npy_intp part = 0; part < parts; part++) {
+        for (npy_intp k = 0; k < j->shown; k++) {
+            found[k] += j->sums[part * j->bins + k];
+            finite &= isfinite(found[k]) != 0;
+        }
+    }
+    free(j->sums);
+    return finite;
+}
+
 /* ----------------------------------------------------------------------------------------- calls */
 
 static PyArrayObject *vector_of(PyObject *o, int type)
@@ -434,10 +476,11 @@ static PyObject *counted(job *j, PyArrayObject *edges)
     j->edges = room, j->shown = n - 1, j->bins = n;
     double width = room[n - 1] - room[0];
     char *place;
-    PyObject *made = isfinite(width) && width > 0 ? npa_new_result(NPY_INTP, 1, &j->shown, &place) : NULL;
+    int type = j->weights != NULL ? NPY_DOUBLE : NPY_INTP;
+    PyObject *made = isfinite(width) && width > 0 ? npa_new_result(type, 1, &j->shown, &place) : NULL;
     if (made != NULL) {
         j->found = place;
-        if (!count_all(j)) {
+        if (!(j->weights != NULL ? add_parts(j) : count_all(j))) {
             Py_CLEAR(made);
         }
     }
@@ -460,8 +503,17 @@ static bool is_edges(PyObject *o)
     return PyArray_CheckExact(o) && PyArray_TYPE(a) == NPY_DOUBLE && PyArray_ISCARRAY_RO(a) && PyArray_NDIM(a) == 1;
 }
 
-/* (a, bins=10, range=None), and no weights or densities. */
-static bool read_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **bins, PyObject **range)
+/* None, or one for each element. */
+static bool are_weights(PyObject *o, PyArrayObject *a)
+{
+    PyArrayObject *w = (PyArrayObject *)o;
+    return o == Py_None || (PyArray_CheckExact(o) && PyArray_TYPE(w) == NPY_DOUBLE && PyArray_ISCARRAY_RO(w) &&
+                            PyArray_SAMESHAPE(w, a));
+}
+
+/* (a, bins=10, range=None), and weights, but with edges, and no densities. */
+static bool read_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **bins, PyObject **range,
+                           PyObject **weights)
 {
     static const char *const known[] = {"a", "bins", "range", "density", "weights"};
     PyObject *given[5] = {NULL, NULL, Py_None, Py_None, Py_None};
@@ -476,27 +528,30 @@ static bool read_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names,
         }
         given[at] = args[k];
     }
-    *bins = given[1], *range = given[2];
+    *bins = given[1], *range = given[2], *weights = given[4];
     bool pair = *range == Py_None || (PyTuple_CheckExact(*range) && PyTuple_GET_SIZE(*range) == 2);
     for (int k = 0; pair && *range != Py_None && k < 2; k++) {
         PyObject *end = PyTuple_GET_ITEM(*range, k);
         pair = PyFloat_Check(end) || is_exact(end);
     }
     return n >= 1 && pair && (*bins == NULL || PyLong_CheckExact(*bins) || (is_edges(*bins) && *range == Py_None)) &&
-           (given[3] == Py_None || given[3] == Py_False) && given[4] == Py_None;
+           (given[3] == Py_None || given[3] == Py_False) && are_weights(*weights, (PyArrayObject *)given[0]) &&
+           (*weights == Py_None || *bins == NULL || !PyArray_Check(*bins));
 }
 
 PyObject *npa_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    PyObject *bins, *range, *ten = NULL, *result = NULL;
+    PyObject *bins, *range, *weights, *ten = NULL, *result = NULL;
     PyArrayObject *a = n > 0 ? (PyArrayObject *)args[0] : NULL;
     if (n < 1 || n > 5 || !(PyArray_CheckExact(args[0]) || Py_IS_TYPE(args[0], npa_array_type)) ||
         PyArray_TYPE(a) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(a) || PyArray_SIZE(a) < LEAST || PyArray_NDIM(a) == 0 ||
         PyArray_SIZE(a) > INT32_MAX || npa_here != NULL || npa_placeholders > 0 || npa_asks_underflow() ||
-        !read_histogram(args, n, names, &bins, &range) || npa_touch(a, false) < 0) {
+        !read_histogram(args, n, names, &bins, &range, &weights) || npa_touch(a, false) < 0 ||
+        (weights != Py_None && npa_touch((PyArrayObject *)weights, false) < 0)) {
         return NULL;
     }
-    job j = {.x = PyArray_BYTES(a), .n = PyArray_SIZE(a)};
+    job j = {.x = PyArray_BYTES(a), .n = PyArray_SIZE(a),
+             .weights = weights != Py_None ? PyArray_DATA((PyArrayObject *)weights) : NULL};
     bool given = bins != NULL && PyArray_Check(bins);
     if (given ? npa_touch((PyArrayObject *)bins, false) < 0 : range == Py_None && !read_limits(&j)) {
         return NULL;

@@ -568,7 +568,19 @@ static bool may_shuffle(PyObject *self, PyArrayObject *x)
     return proved[old] == GOOD;
 }
 
-/* shuffle(x): elements, or rows, of one array. What is left to NumPy assigns row by row, none of which is looked at. */
+/* NumPy's method, nothing of which is looked at; NULL, without error: it is called otherwise. */
+static PyObject *unseen(void *method, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    if (method == NULL) {
+        return NULL;
+    }
+    npa_suspended++;
+    PyObject *result = ((_PyCFunctionFastWithKeywords)(void (*)(void))method)(self, args, n, names);
+    npa_suspended--;
+    return result;
+}
+
+/* shuffle(x): elements, or rows, of one array. What is left to NumPy assigns row by row. */
 PyObject *npa_shuffle(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     if (in_proof || n < 1 || !PyArray_CheckExact(args[0])) {
@@ -578,13 +590,13 @@ PyObject *npa_shuffle(void *what, PyObject *self, PyObject *const *args, Py_ssiz
     if (n == 1 && names == NULL && may_shuffle(self, x) && shuffle(self, x)) {
         return Py_NewRef(Py_None);
     }
-    if (PyErr_Occurred() || what == NULL) {
-        return NULL;
-    }
-    npa_suspended++;
-    PyObject *result = ((_PyCFunctionFastWithKeywords)(void (*)(void))what)(self, args, n, names);
-    npa_suspended--;
-    return result;
+    return PyErr_Occurred() ? NULL : unseen(what, self, args, n, names);
+}
+
+/* bytes(length): NumPy's, by integers that it converts and copies. */
+PyObject *npa_random_bytes(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return unseen(what, self, args, n, names);
 }
 
 #else
@@ -605,6 +617,11 @@ PyObject *npa_shuffle(void *what, PyObject *self, PyObject *const *args, Py_ssiz
 {
     (void)what, (void)self, (void)args, (void)n, (void)names;
     return NULL;
+}
+
+PyObject *npa_random_bytes(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return npa_shuffle(what, self, args, n, names);
 }
 
 #endif

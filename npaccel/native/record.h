@@ -804,8 +804,8 @@ PyObject *npa_rows_forget(PyObject *module, PyObject *nothing); /* how long they
  * perhaps with an error: its own to do. */
 typedef PyObject *npa_own(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 npa_own npa_put_flat;
-npa_own npa_interp, npa_search, npa_draws, npa_shuffle, npa_sort, npa_bincount, npa_nonzero, npa_where, npa_correlate,
-    npa_correlate2;
+npa_own npa_interp, npa_search, npa_draws, npa_shuffle, npa_random_bytes, npa_sort, npa_bincount, npa_nonzero,
+    npa_where, npa_correlate, npa_correlate2;
 npa_own npa_sort_parts, npa_argsort_parts, npa_partition_parts, npa_argpartition_parts; /* what: NumPy's function */
 /* Numbers that wait for nothing as an array of that type in C order, if NumPy casts them to it by itself: an array's,
  * or a list's. NULL, without an error: they are others. */

@@ -747,7 +747,8 @@ static const struct { const char *name; npa_own *run; } own[] = {
     {"ndarray.partition", npa_partition_parts}, {"ndarray.argpartition", npa_argpartition_parts},
     {"bincount", npa_bincount}, {"ndarray.nonzero", npa_nonzero}, {"where", npa_where},
     {"correlate", npa_correlate}, {"correlate2", npa_correlate2},
-    {"Generator.shuffle", npa_shuffle}, {"RandomState.shuffle", npa_shuffle}};
+    {"Generator.shuffle", npa_shuffle}, {"RandomState.shuffle", npa_shuffle},
+    {"Generator.bytes", npa_random_bytes}, {"RandomState.bytes", npa_random_bytes}};
 
 static void find_own(target *t)
 {

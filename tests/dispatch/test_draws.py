@@ -504,3 +504,14 @@ def test_shuffling_of_what_waits_and_what_must_not_change() -> None:
         rng.shuffle(got)
     np.random.Generator(np.random.MT19937(1)).shuffle(want)
     same(got, want)
+
+
+def test_bytes_record_nothing() -> None:
+    for make in (np.random.default_rng, np.random.RandomState):
+        theirs, ours = make(1), make(1)
+        for length in (0, 5, 1_000_001):
+            with npaccel.accelerate():
+                before = npaccel.stats()["requests"]
+                assert ours.bytes(length) == theirs.bytes(length)
+                assert npaccel.stats()["requests"] == before
+        assert ours.random() == theirs.random()

@@ -64,6 +64,30 @@ def test_strange_numbers() -> None:
         same(lambda: np.histogram(x * 1e-310))
 
 
+def test_weights() -> None:
+    rng = np.random.default_rng(8)
+    for x in numbers():
+        weights = rng.normal(size=x.size) * 10.0 ** rng.integers(-9, 9, x.size)
+        for bins in (1, 10, 999, 20_000):
+            same(lambda: np.histogram(x, bins, weights=weights))  # noqa: B023
+            same(lambda: np.histogram(x, bins, (-1, 1), weights=weights))  # noqa: B023
+    x, weights = rng.normal(size=400_000), rng.normal(size=400_000)
+    same(lambda: np.histogram(x, 7, weights=weights))
+    same(lambda: np.histogram(x.reshape(400, -1), 7, weights=weights.reshape(400, -1)))
+    same(lambda: np.histogram(x, 7, weights=weights.reshape(400, -1)))
+    same(lambda: np.histogram(x, 7, weights=weights[:-1]))
+    same(lambda: np.histogram(x, 7, weights=weights.astype("f4")))
+    same(lambda: np.histogram(x, 7, weights=weights * 1j))
+    same(lambda: np.histogram(x, 7, weights=weights, density=True))
+    same(lambda: np.histogram(x, np.linspace(-2, 2, 9), weights=weights))
+    with npaccel.accelerate():
+        before = npaccel.stats()["fallbacks"]
+        np.histogram(x, 7, weights=weights)
+        assert npaccel.stats()["fallbacks"] == before
+    weights[::1000] = np.resize([np.nan, np.inf, -np.inf, 1e308], 400)
+    same(lambda: np.histogram(x, 7, weights=weights))
+
+
 def test_given_edges() -> None:
     edges: list[Any] = [
         np.linspace(-2, 2, 9),

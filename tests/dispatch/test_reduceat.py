@@ -17,6 +17,7 @@ rng = np.random.default_rng(7)
 VALUES = rng.normal(size=N) * 50
 STARTS: dict[str, Any] = {
     "few": [0, N // 3, N // 2],
+    "uneven": [0, 5, 100],
     "many": np.arange(0, N, 7),
     "short": np.sort(rng.integers(0, N, 3000)),
     "unsorted": rng.integers(0, N, 500),
