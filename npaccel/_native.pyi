@@ -167,6 +167,9 @@ def wants(*operands: object) -> bool:
 def is_pending(array: np.ndarray[Any, Any]) -> bool:
     """Whether a request that writes this array's memory has not run yet."""
 
+def composites(functions: dict[Callable[..., Any], bool], /) -> None:
+    """NumPy's functions whose own Python code runs on our arrays; the value: in blocks only."""
+
 def direct(original: Any, slow: Callable[..., Any], work: int = 0, writes: bool = False, /) -> Any:
     """A method: `original`, a method of ndarray, called on exact views where every array among the
     arguments is small and evaluated; else `slow`. `original` None: an `__array_function__`.

@@ -8,6 +8,7 @@ others, which fall back. `METADATA` asks only for dtypes and shapes, and evaluat
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -59,8 +60,11 @@ COMPOSITES = named(
     """
 )
 
-# Those of them that only make a view of one array: they record nothing and warn of nothing, so
-# they need no line of the user's.
+# The same for the core, which runs them; the value: in blocks only.
+COMPOSED: dict[Function, bool] = dict.fromkeys(COMPOSITES, False)
+_native.composites(COMPOSED)
+
+# Those of them that only make a view of one array, also of an empty one.
 VIEWS = named(
     """expand_dims matrix_transpose moveaxis permute_dims rollaxis squeeze swapaxes transpose"""
 )
@@ -123,15 +127,15 @@ def array_function(
             # NumPy names our class when it asks; somebody asks an ndarray.
             return np.ndarray.__array_function__(self, func, types, args, kwargs)
         return fallback(func, args, kwargs, "operand of another class")
-    if _only_views(self, func, args, kwargs):
-        return np.ndarray.__array_function__(self, func, types, args, kwargs)
+    if func in VIEWS or _is_transform(func):
+        return at_user_line(np.ndarray.__array_function__, (self, func, types, args, kwargs), {})
     try:
         if func in IMPLEMENTED:
             return IMPLEMENTED[func](*args, **kwargs)
         if func in METADATA:
             return func(*map(unevaluated, args), **kwargs)
-        if func in COMPOSITES:
-            return _compose(self, func, types, args, kwargs)
+        if func in COMPOSITES:  # of empty arrays; the core has run all others
+            raise NotRecorded
         alone = func in WHOLE and WHOLE[func][1] == 0 and _native.in_block()
         raise NotRecorded("" if alone else "not recorded")
     except NotRecorded as cause:
@@ -141,13 +145,13 @@ def array_function(
     return fallback(func, args, kwargs, reason, name=name, written=written)
 
 
-def _only_views(
-    array: Array, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> bool:
-    if function in VIEWS:
-        return True
-    plain_call = function is np.reshape and len(args) == 2 and not kwargs
-    return plain_call and args[0] is array and array.flags.c_contiguous
+def _is_transform(function: Function) -> bool:
+    """Whether it is numpy.fft's, and its code may run on our arrays: in blocks, where `asarray` and
+    `empty_like` know them. That module is often not imported."""
+    found = function.__module__ == "numpy.fft" and _native.in_block()
+    if found:
+        COMPOSED[function] = True
+    return found
 
 
 @functools.lru_cache(maxsize=1024)
@@ -162,19 +166,6 @@ def _out_position(function: Function) -> tuple[int, ...]:
 
 def unevaluated(value: Any) -> Any:
     return _native.view_plain(value) if isinstance(value, _native.ArrayBase) else value
-
-
-def _compose(
-    array: Array,
-    function: Function,
-    types: Iterable[type],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
-    # Empty arrays are where that code warns by its own line, and there is nothing to win.
-    if any(isinstance(x, np.ndarray) and x.size == 0 for x in args):
-        raise NotRecorded
-    return at_user_line(np.ndarray.__array_function__, (array, function, types, args, kwargs), {})
 
 
 def _record(rule: _native.Rule | None, *args: Any) -> Any:
@@ -258,10 +249,12 @@ def empty_like(
     device: Any = None,
 ) -> Any:
     """Memory of npaccel for a large prototype."""
-    if shape is not None or device is not None or not _native.wants(take_array(prototype)):
+    if device is not None or not _native.wants(take_array(prototype)):
         raise NotRecorded
     new = prototype.dtype if dtype is None else asked_dtype(dtype)
     flags = prototype.flags
+    if shape is not None:
+        return _empty_of_shape(prototype, new, order, shape)
     if order not in ("K", "A", "C", "F") or new.hasobject or new.subdtype is not None:
         raise NotRecorded
     if order in ("K", "A") and not flags.forc:
@@ -271,6 +264,17 @@ def empty_like(
     elif order in ("K", "A"):
         order = "C" if flags.c_contiguous else "F"
     return fresh(prototype.shape, new, order)
+
+
+def _empty_of_shape(prototype: Array, dtype: np.dtype[Any], order: str, shape: Any) -> Any:
+    """Memory of npaccel where the prototype's order is that of its axes, or does not matter."""
+    usual = order == "C" or (order == "K" and prototype.flags.c_contiguous)
+    counts = type(shape) is tuple and all(type(n) is int and n > 0 for n in shape)
+    if not usual or not counts or dtype.hasobject or dtype.subdtype is not None:
+        raise NotRecorded
+    if math.prod(shape) * dtype.itemsize < _native.threshold():
+        raise NotRecorded
+    return fresh(shape, dtype)
 
 
 @implements(np.copy)

@@ -203,6 +203,44 @@ static int call_function(PyObject *const *args, PyObject **result)
     return status > 0 && *result == NULL ? -1 : status;
 }
 
+/* Functions whose own Python code runs on our arrays, and what it calls is recorded; the value: in blocks only. */
+static PyObject *composites;
+
+PyObject *npa_composites_py(PyObject *module, PyObject *dict)
+{
+    (void)module;
+    Py_XSETREF(composites, Py_NewRef(dict));
+    Py_RETURN_NONE;
+}
+
+/* Whether the function is such a one, and no class but ndarray and ours has a say. Empty arrays are where that code
+ * warns by its own line, and there is nothing to win. */
+static bool is_composite(PyObject *const *args)
+{
+    PyObject *where = composites != NULL ? PyDict_GetItemWithError(composites, args[1]) : NULL;
+    bool good = where != NULL && (where == Py_False || npa_in_block()) && PyTuple_CheckExact(args[2]) &&
+                PyTuple_CheckExact(args[3]);
+    for (Py_ssize_t k = 0; good && k < PyTuple_GET_SIZE(args[2]); k++) {
+        PyObject *type = PyTuple_GET_ITEM(args[2], k);
+        good = type == (PyObject *)&PyArray_Type || type == (PyObject *)npa_array_type;
+    }
+    for (Py_ssize_t k = 0; good && k < PyTuple_GET_SIZE(args[3]); k++) {
+        PyObject *o = PyTuple_GET_ITEM(args[3], k);
+        good = !PyArray_Check(o) || PyArray_SIZE((PyArrayObject *)o) > 0;
+    }
+    return good;
+}
+
+/* That code, its caller's frame the user's. */
+static PyObject *compose(PyObject *const *args)
+{
+    static PyObject *numpys;
+    if (numpys == NULL && (numpys = PyObject_GetAttrString((PyObject *)&PyArray_Type, "__array_function__")) == NULL) {
+        return NULL;
+    }
+    return PyObject_Vectorcall(numpys, args, 5, NULL);
+}
+
 static const char *name_of(PyObject *method)
 {
     bool known = Py_IS_TYPE(method, &PyMethodDescr_Type);
@@ -235,8 +273,12 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
     if (status != 0) {
         return status > 0 ? result : NULL;
     }
+    bool composite = m->original == Py_None && m->work != OURS && n == 5 && names == NULL && is_composite(args);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
     int before = npa_now(NPA_RECORDING);
-    result = PyObject_Vectorcall(m->slow, args, (size_t)n, names);
+    result = composite ? compose(args) : PyObject_Vectorcall(m->slow, args, (size_t)n, names);
     npa_now(before);
     return npa_without(result, m->work == OURS);
 }

@@ -759,6 +759,7 @@ static PyMethodDef methods[] = {
     {"empty_like", py_empty_like, METH_VARARGS, "The same, its axes as those of a copy."},
     {"wants", KEYWORDS(py_wants), METH_FASTCALL, "Whether an operation would be recorded."},
     {"is_pending", py_is_pending, METH_O, "Whether a request that writes it has not run yet."},
+    {"composites", npa_composites_py, METH_O, "Functions of NumPy's whose Python code runs on our arrays."},
     {"direct", npa_direct_new, METH_VARARGS, "A method that is NumPy's for small arrays."},
     {"evaluate", py_evaluate, METH_NOARGS, "Run everything pending."},
     {"launch", npa_launch_py, METH_VARARGS, "Have everything pending run from now on."},

@@ -1188,6 +1188,7 @@ extern PyTypeObject npa_direct_type;
 int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names,
                     Py_ssize_t written, Py_ssize_t any, bool apart, PyObject **result);
 PyObject *npa_direct_new(PyObject *module, PyObject *args);
+PyObject *npa_composites_py(PyObject *module, PyObject *dict);
 /* code.c */
 extern PyTypeObject npa_code_type;
 PyObject *npa_cpu(PyObject *self, PyObject *nothing);

@@ -9,6 +9,7 @@ enum { MOST = 7, MOST_CORES = 4, MOST_STEPS = 2 * MOST };
 enum { LEAST_BYTES = 1 << 15, LEAST_OF_SOLVERS = 1 << 11, LEAST_SMALL = 16 };
 enum { TOGETHER = 16 }; /* rows that NumPy's vectors may share */
 static const double LEAST_NS = 60e3, TASK_NS = 15e3;
+static const double MOST_HOME_NS = 1e6; /* from there on, to show the operands costs little beside the rows */
 
 /* How long a row takes: `fixed` ns, and `each` for every element of its operands, times an extent of what is not
  * linear. most: from there on BLAS may have threads of its own, which our threads would wait for in turns. */
@@ -296,7 +297,7 @@ static bool measure_space(job *j)
     for (int i = 0; i < j->ndim; i++) {
         j->rows *= j->dims[i];
     }
-    return j->rows > 1;
+    return j->rows > 1 || j->kind == TRANSFORM;
 }
 
 /* Whether BLAS computes a row, and with threads of its own. */
@@ -386,6 +387,7 @@ static bool make_results(job *j)
 static void join_axes(job *j)
 {
     int last = 0;
+    j->dims[0] = j->ndim > 0 ? j->dims[0] : 1;
     for (int i = 1; i < j->ndim; i++) {
         bool one = true;
         for (int k = 0; k < j->n; k++) {
@@ -564,11 +566,22 @@ static bool has_rows(const PyUFuncObject *u, enum kind kind, PyObject *const *ar
     }
     for (int k = 0; k < u->nin && k < n; k++) {
         PyArrayObject *a = (PyArrayObject *)args[k];
-        if (PyArray_Check(args[k]) && PyArray_NDIM(a) > u->core_num_dims[k] && PyArray_NBYTES(a) >= least) {
+        int outer = PyArray_Check(args[k]) ? PyArray_NDIM(a) - u->core_num_dims[k] : -1;
+        if (outer >= (kind != TRANSFORM) && PyArray_NBYTES(a) >= least) {
             return true;
         }
     }
     return false;
+}
+
+/* Whether some of it lies in our memory: NumPy would have to be shown it, and the call to go by way of Python. */
+static bool any_home(const job *j)
+{
+    bool any = false;
+    for (int k = 0; k < j->n; k++) {
+        any |= j->given[k] && npa_buffer_of(j->arrays[k]) != NULL;
+    }
+    return any;
 }
 
 PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names)
@@ -583,9 +596,12 @@ PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObje
     }
     j.small = kind == PRODUCT && npa_small_product(u->types[(npy_intp)j.loop * j.n], j.cores);
     double ns = cost(&j);
-    bool alone = npa_pool_size() < 2 || ns < LEAST_NS;
+    bool alone = npa_pool_size() < 2 || ns < LEAST_NS || j.rows == 1;
     record *r = !j.small && !alone && !has_threads(&j) ? find_record(&j) : NULL;
     enum choice how = r != NULL ? choose(r) : !j.small ? NUMPY : alone ? ONE : ALL;
+    if (how == NUMPY && kind == TRANSFORM && ns < MOST_HOME_NS && any_home(&j)) {
+        how = ONE;
+    }
     if (how == NUMPY) {
         return NULL;
     }

@@ -330,3 +330,19 @@ def test_a_prototype_in_another_memory_order_is_recorded() -> None:
         assert type(rolled) is type(np.zeros_like(view)) is npaccel.Array
         assert np.asarray(rolled).tolist() == np.roll(np.asarray(view), 1, axis=0).tolist()
     assert npaccel.stats()["fallbacks"] == 0, npaccel.stats()["reasons"]
+
+
+@pytest.mark.parametrize("order", ["K", "A", "C", "F"])
+def test_empty_arrays_of_a_given_shape(order: Any) -> None:
+    plain = np.zeros((30, 20, 10))
+    for view in (plain, plain.T, plain[:, ::2], plain[0, 0], plain.transpose(1, 0, 2)):
+        x = npaccel.asarray(view)
+        shapes: list[Any] = [(40, 30, 20), (5, 70), 600, [30, 9, 8], (), (0, 3)]
+        for shape in (*shapes, (np.int64(9), 80)):
+            want = np.empty_like(view, shape=shape, order=order)
+            have = np.empty_like(x, shape=shape, order=order)
+            assert have.shape == want.shape and have.strides == want.strides
+            assert have.dtype == want.dtype and have.flags.owndata
+    with pytest.raises(ValueError, match="negative dimensions"):
+        np.empty_like(npaccel.asarray(plain), shape=(-1, 5))
+    assert type(np.empty_like(npaccel.asarray(plain), shape=(9, 90))) is npaccel.Array
