@@ -1,6 +1,6 @@
 /* array.c: the slots of ArrayBase: operators, comparisons, subscripts, the buffer protocol and
  * __array_ufunc__. Large or pending operands are recorded; all else is ndarray's own slot. */
-#include "record.h"
+#include "small.h"
 
 enum operation {
     OP_ADD, OP_SUBTRACT, OP_MULTIPLY, OP_TRUE_DIVIDE, OP_FLOOR_DIVIDE, OP_REMAINDER, OP_POWER,
@@ -657,6 +657,9 @@ static PyObject *small_view(PyArrayObject *a, PyObject *key)
 static bool element_offset(PyArrayObject *a, PyObject *key, npy_intp *offset)
 {
     bool several = PyTuple_CheckExact(key);
+    if ((several ? PyTuple_GET_SIZE(key) : 1) != PyArray_NDIM(a)) {
+        return false;
+    }
     *offset = 0;
     for (int i = 0; i < PyArray_NDIM(a); i++) {
         PyObject *item = several ? PyTuple_GET_ITEM(key, i) : key;
@@ -675,16 +678,27 @@ static bool element_offset(PyArrayObject *a, PyObject *key, npy_intp *offset)
     return true;
 }
 
-/* One element of a hidden result, which stays hidden. New reference; NULL perhaps without error: it is
- * not for here. */
-static PyObject *hidden_element(PyArrayObject *a, PyObject *key)
+enum { MOST_PEEKS = 16 };
+
+/* Whether it is hidden, and a few of its elements only were asked for since the latest flush: to show it costs some
+ * twenty µs, but each element less from then on. */
+static bool may_peek(const PyArrayObject *a)
+{
+    npa_buffer *b = npa_is_home(PyArray_DATA((PyArrayObject *)a)) ? npa_buffer_of((PyArrayObject *)a) : NULL;
+    if (b == NULL || b->range->work == b->range->home || npa_here != NULL || npa_placeholders > 0) {
+        return false;
+    }
+    b->peeks = b->peeked == npa_count.flushes ? b->peeks + 1 : 1, b->peeked = npa_count.flushes;
+    return b->peeks <= MOST_PEEKS;
+}
+
+PyObject *npa_hidden_element(PyArrayObject *a, PyObject *key)
 {
     char value[16] __attribute__((aligned(16)));
     npy_intp offset;
     npa_buffer *b = npa_buffer_of(a);
-    if (b == NULL || b->range->work == b->range->home || PyArray_ITEMSIZE(a) > 16 ||
-        (PyTuple_CheckExact(key) && PyTuple_GET_SIZE(key) != PyArray_NDIM(a)) ||
-        !element_offset(a, key, &offset) || (b->pending && (npa_flights_let_go(b, false) < 0 || (b->pending && npa_flush_recorded() < 0)))) {
+    if (PyArray_ITEMSIZE(a) > 16 || !may_peek(a) || !element_offset(a, key, &offset) ||
+        (b->pending && (npa_flights_let_go(b, false) < 0 || (b->pending && npa_flush_recorded() < 0)))) {
         return NULL;
     }
     npa_lock();
@@ -695,6 +709,24 @@ static PyObject *hidden_element(PyArrayObject *a, PyObject *key)
     }
     npa_unlock();
     return there ? PyArray_Scalar(value, PyArray_DESCR(a), NULL) : NULL;
+}
+
+int npa_put_hidden(PyArrayObject *a, PyObject *key, PyObject *value)
+{
+    char number[16] __attribute__((aligned(16)));
+    npy_intp offset;
+    npa_opened o;
+    if (npa_stops > 0 || (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
+        !npa_small_type(PyArray_DESCR(a)) || !may_peek(a) || !element_offset(a, key, &offset) ||
+        !npa_take_scalar(value, PyArray_TYPE(a), number)) {
+        return 0;
+    }
+    if (npa_open(&o, &a, 1, 1) < 0) {
+        return -1;
+    }
+    memcpy(o.at[0] + offset, number, (size_t)PyArray_ITEMSIZE(a));
+    npa_close(&o);
+    return 1;
 }
 
 static PyObject *subscript(PyObject *a, PyObject *key, int kind)
@@ -731,8 +763,8 @@ static PyObject *subscript(PyObject *a, PyObject *key, int kind)
         return NULL;
     }
     PyObject *found = kind == 2 ? npa_fetched_element(a, key) : NULL;
-    if (kind == 2 && found == NULL && !PyErr_Occurred() && npa_here == NULL) {
-        found = hidden_element((PyArrayObject *)a, key);
+    if (kind == 2 && found == NULL && !PyErr_Occurred()) {
+        found = npa_hidden_element((PyArrayObject *)a, key);
     }
     if (found != NULL || PyErr_Occurred()) {
         return found;

@@ -260,8 +260,9 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
     if (part != 0) {
         return part > 0 ? 0 : -1;
     }
-    if (npa_touch(self, true) < 0) {
-        return -1;
+    int put = kind == 2 ? npa_put_hidden(self, key, value) : 0;
+    if (put != 0 || npa_touch(self, true) < 0) {
+        return put > 0 ? 0 : -1;
     }
     PyObject *v = npa_settled(value), *x = v != NULL ? npa_exact_view(self) : NULL;
     bool due = npa_look_due();

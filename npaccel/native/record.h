@@ -83,6 +83,8 @@ typedef struct npa_buffer {
     bool gone;       /* dead, and its range given back before the queue's end */
     char *inherited; /* then: where its content lies while the request runs whose output took it */
     uint64_t serial; /* flush that computed it */
+    uint64_t peeked; /* how many flushes there had been when an element of it was read or written behind its address */
+    int peeks;       /* how often since then */
     struct npa_copy *copy;    /* what of it lies on a device, see resident.c */
     struct npa_store *lost;   /* the device that failed with what it was to be computed from */
     bool unreachable;         /* its device did not give it back when last asked */
@@ -490,6 +492,10 @@ int npa_key_kind(PyArrayObject *a, PyObject *key);
  * for; a new reference. NULL, perhaps without error: it is not basic otherwise, or has none. */
 PyObject *npa_basic_key(PyObject *key);
 PyObject *npa_get_by_scalars(PyArrayObject *a, PyObject *key); /* a[key] for such a key; NULL likewise */
+/* Elements that nobody has looked at, and that stay so: a[key], new, and a[key] = value, 1: done, -1: error. NULL or 0, perhaps
+ * without error: it is not for here. */
+PyObject *npa_hidden_element(PyArrayObject *a, PyObject *key);
+int npa_put_hidden(PyArrayObject *a, PyObject *key, PyObject *value);
 PyObject *npa_element_view(PyObject *a, PyObject *key); /* a[key + (...,)], without dimensions */
 PyObject *npa_settled(PyObject *o); /* as ndarray's own slots take it: evaluated, exact; new */
 bool npa_key_wants(PyObject *key);

@@ -1332,11 +1332,13 @@ static int put_in_numpy(PyObject *a, PyObject *key, PyObject *value)
     return status;
 }
 
+static inline bool is_hidden(PyArrayObject *a) { return npa_is_home(PyArray_DATA(a)) && npa_is_hidden(a); }
+
 /* Whether an element is to be read or written at once, by our own code. */
 static inline bool at_once(PyObject *a, PyObject *key)
 {
     return (PyLong_CheckExact(key) || PyTuple_CheckExact(key)) && plain(a) && !looking && quiet() &&
-           npa_until_look > 1;
+           npa_until_look > 1 && !is_hidden((PyArrayObject *)a);
 }
 
 static PyObject *subscript_stub(PyObject *a, PyObject *key)
@@ -1358,7 +1360,8 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
         return pick_in_numpy(a, key);
     }
     int kind = npa_key_kind((PyArrayObject *)a, key);
-    if (kind == 1 || (kind == 2 && quiet()) || npa_suspended || !npa_in_block()) {
+    bool shown = kind == 2 && quiet() && !is_hidden((PyArrayObject *)a);
+    if (kind == 1 || shown || npa_suspended || !npa_in_block()) {
         return pick_in_numpy(a, key);
     }
     if (kind == 0) {
@@ -1381,8 +1384,9 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
         npa_now(before);
         return done < 0 ? NULL : result;
     }
-    if (kind == 2 && npa_touch((PyArrayObject *)a, false) < 0) {
-        return NULL;
+    PyObject *element = kind == 2 ? npa_hidden_element((PyArrayObject *)a, key) : NULL;
+    if (element != NULL || PyErr_Occurred() || (kind == 2 && npa_touch((PyArrayObject *)a, false) < 0)) {
+        return element;
     }
     return npa_numpy.mapping.mp_subscript(a, key);
 }
@@ -1416,7 +1420,7 @@ static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
     }
     bool large_value = (plain(value) || ours(value)) && large(value);
     if (!(large(a) || large_value || large_key(key)) ||
-        (!large_value && !ours(value) && quiet() &&
+        (!large_value && !ours(value) && quiet() && !is_hidden((PyArrayObject *)a) &&
          npa_view_bytes((PyArrayObject *)a, key) < npa_least) ||
         npa_suspended || !npa_in_block()) {
         return put_in_numpy(a, key, value);
@@ -1430,6 +1434,10 @@ static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
         int status = put_in_numpy(a, key, value);
         npa_passed--;
         return status;
+    }
+    int put = kind == 2 ? npa_put_hidden((PyArrayObject *)a, key, value) : 0;
+    if (put != 0) {
+        return put > 0 ? 0 : -1;
     }
     if (kind == 2) {
         return npa_touch((PyArrayObject *)a, true) < 0 || settle_all(&value, 1, false, false) < 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import warnings
 from typing import Any
 
 import numpy as np
@@ -322,3 +324,79 @@ def test_an_array_without_dimensions_may_wait() -> None:
     assert np.array_equal(x[place], [20, 22, 24, 26, 28]) and x[place, place] == 24
     x[:, place] = 1
     assert np.array_equal(np.asarray(x)[:, 2], [1, 1, 1, 1])
+
+
+def hidden(array: Any, values: Any) -> int:
+    """Its address; it has these values, which nobody has looked at."""
+    address = int(array.ctypes.data)
+    array[:] = values
+    array[1:-1] = values[1:-1]
+    npaccel.evaluate()
+    return address
+
+
+def shows(address: int) -> bool:
+    before = npaccel.stats()["guard_faults"]
+    ctypes.c_double.from_address(address + 400).value  # noqa: B018
+    return bool(npaccel.stats()["guard_faults"] == before)
+
+
+@pytest.mark.pending
+def test_a_few_elements_of_what_is_hidden_leave_it_so() -> None:
+    large = np.linspace(0.0, 1.0, 100_000)
+    with npaccel.accelerate():
+        for z in (large * 2.0, np.zeros(100_000)):
+            address = hidden(z, large * 3.0)
+            z[5] = z[6] + z[-1]
+            z[7] = 2
+            assert not shows(address)
+            assert z[5] == large[6] * 3.0 + large[-1] * 3.0 and z[7] == 2.0
+            address = hidden(z, large * 4.0)
+            assert [z[i] for i in range(100)] == [large[i] * 4.0 for i in range(100)]
+            assert shows(address)  # each costs less so
+
+
+PUT: list[Any] = [
+    1,
+    -1,
+    True,
+    2.5,
+    1e300,
+    np.nan,
+    2**70,
+    300,
+    1j,
+    "7",
+    None,
+    np.int8(3),
+    np.bool_(1),
+]
+PUT += [np.float32(0.1), np.float64(-1e60), np.complex64(2), np.zeros(()), np.zeros(1), [1], (2, 3)]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["f8", "f4", "f2", "i8", "i1", "u2", "?", "c8", "c16", ">f8", "g"]
+)
+def test_what_is_put_into_one_element(dtype: str) -> None:
+    """Of memory that nobody has looked at; as in NumPy, errors and warnings too."""
+
+    def put(z: Any, key: Any, value: Any) -> Any:
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            try:
+                z[key] = value
+                told = "", ""
+            except (TypeError, ValueError, OverflowError, IndexError) as error:
+                told = type(error).__name__, str(error)
+        return told, [str(w.message) for w in heard], np.asarray(z).tobytes()
+
+    values = (np.arange(300 * 200).reshape(300, 200) % 100).astype(dtype)
+    for key in ((3, 4), (-1, -200), (300, 0), (0, -201), (7, np.int64(5)), (True, 1)):
+        for value in PUT:
+            want = put(values.copy(), key, value)
+            with npaccel.accelerate(min_size=0):
+                for z in (values.copy(), np.zeros(values.shape, dtype)):
+                    z[:] = values
+                    z[1:] = values[1:]
+                    z[0, 0]
+                    assert put(z, key, value) == want
