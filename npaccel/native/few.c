@@ -103,6 +103,15 @@ static double picked_bytes(PyArrayObject *a, PyObject *key)
     return arrays == 0 ? -1 : bytes * (alike ? largest : indices);
 }
 
+/* Whether indices along the first axis pick rows that lie side by side, which NumPy copies at the speed of caches. */
+static bool picks_rows(PyArrayObject *a, PyObject *key)
+{
+    enum { ROW_BYTES = 128 }; /* as in dispatch/gather.py */
+    npy_intp rows = PyArray_NDIM(a) > 1 && PyArray_Check(key) ? PyArray_DIM(a, 0) : 0;
+    return rows > 0 && PyArray_IS_C_CONTIGUOUS(a) && PyArray_NBYTES(a) / rows >= ROW_BYTES &&
+           PyArray_ISINTEGER((PyArrayObject *)key);
+}
+
 /* Whether `a[key]` concerns less than so many times the threshold, and nothing waits for `a`, which lies on
  * no device. */
 bool npa_is_few(PyArrayObject *a, PyObject *key, int times)
@@ -112,6 +121,7 @@ bool npa_is_few(PyArrayObject *a, PyObject *key, int times)
         return false;
     }
     double bytes = picked_bytes(a, key);
+    times = times == NPA_FEW_READ && picks_rows(a, key) ? NPA_FEW_ROWS : times;
     return bytes >= 0 && bytes < (double)times * (double)npa_threshold_here();
 }
 

@@ -439,7 +439,7 @@ PyObject *npa_adopted(PyObject *result);
 
 /* few.c: times the threshold of bytes below which NumPy picks, or assigns, at once; see Note
  * [Worthwhile] in dispatch/gather.py */
-enum { NPA_FEW_READ = 4, NPA_FEW_WRITTEN = 1 };
+enum { NPA_FEW_READ = 4, NPA_FEW_ROWS = 16, NPA_FEW_WRITTEN = 1 }; /* rows: read, one behind the other */
 size_t npa_view_bytes(PyArrayObject *a, PyObject *key);
 bool npa_is_few(PyArrayObject *a, PyObject *key, int times);
 bool npa_pick_passes(PyArrayObject *a, PyObject *key);

@@ -211,3 +211,16 @@ def test_work_that_does_not_grow_with_the_array(
     after = LITTLE[name](x)
     np.testing.assert_array_equal(after, numpys(LITTLE[name]))
     np.testing.assert_array_equal(before, large() + 1)
+
+
+def test_rows_below_sixteen_thresholds_are_not_even_counted() -> None:
+    npaccel.config.threshold = 1 << 18
+    x = np.arange(600_000.0).reshape(600, 1000)
+    rows = np.arange(-200, 200)
+    with npaccel.accelerate():
+        before = npaccel.stats()["fallbacks"], npaccel.stats()["requests"]
+        found = x[rows]
+        assert (npaccel.stats()["fallbacks"], npaccel.stats()["requests"]) == before
+        pending = (npaccel.asarray(x) + 1)[rows]
+    np.testing.assert_array_equal(found, x[rows])
+    np.testing.assert_array_equal(np.asarray(pending), x[rows] + 1)
