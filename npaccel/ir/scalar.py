@@ -10,6 +10,7 @@ Dtypes are NumPy's kind-and-size codes: ``b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8
 from __future__ import annotations
 
 import enum
+import math
 import struct
 from collections.abc import Iterable
 
@@ -315,15 +316,17 @@ class Pool:
         return node
 
     def const(self, dtype: str, value: Value) -> Expr:
+        """The value, rounded to the dtype: what is folded with it is so rounded, too."""
         kind = dtype[0]
         if kind == "b":
             value = bool(value)
         elif kind in "iu":
             value = int(value.real)
         elif kind == "f":
-            value = float(value.real)
+            value = _rounded(dtype, float(value.real))
         else:
-            value = complex(value)
+            part = _part(dtype)
+            value = complex(_rounded(part, value.real), _rounded(part, value.imag))
         return self.make(Core.CONST, dtype, (), value)
 
     def load(self, dtype: str, array: int) -> Expr:
@@ -352,6 +355,19 @@ class Pool:
 
     def complex(self, re: Expr, im: Expr) -> Expr:
         return self.make(Core.COMPLEX, "c8" if re.dtype == "f4" else "c16", (re, im))
+
+
+_FORMATS = {"f2": "<e", "f4": "<f"}
+
+
+def _rounded(dtype: str, value: float) -> float:
+    if dtype == "f8" or not math.isfinite(value):
+        return value
+    try:
+        (rounded,) = struct.unpack(_FORMATS[dtype], struct.pack(_FORMATS[dtype], value))
+    except OverflowError:  # struct refuses what IEEE rounds to infinity
+        return math.copysign(math.inf, value)
+    return float(rounded)
 
 
 def _attr_key(attr: Value) -> object:

@@ -76,13 +76,12 @@ static const char *dtype_name(int type)
 }
 
 /* "f8 f8 f8"; of types that no primitive has, what matches none. */
-static void loop_name(const npa_rule *rule, char *out, size_t size)
+static void loop_name(const int *types, int n, char *out, size_t size)
 {
     size_t used = 0;
     out[0] = 0;
-    for (int k = 0; k < rule->nin + rule->nout && used + 8 < size; k++) {
-        used += (size_t)snprintf(out + used, size - used, "%s%s", k > 0 ? " " : "",
-                                 dtype_name(rule->loop_type[k]));
+    for (int k = 0; k < n && used + 8 < size; k++) {
+        used += (size_t)snprintf(out + used, size - used, "%s%s", k > 0 ? " " : "", dtype_name(types[k]));
     }
 }
 
@@ -124,7 +123,7 @@ int npa_rule_primitives(npa_rule *rule)
     if (table == NULL || rule->kind != NPA_MAP || rule->own != NPA_UFUNC) {
         return 0;
     }
-    loop_name(rule, loop, sizeof loop);
+    loop_name(rule->loop_type, rule->nin + rule->nout, loop, sizeof loop);
     for (int i = 0, n = names_of(name, names); i < n; i++) {
         for (const npa_primitive *p = table; p->op != NULL; p++) {
             if (strcmp(p->op, names[i]) != 0 || strcmp(p->loop, loop) != 0) {
@@ -142,6 +141,21 @@ int npa_rule_primitives(npa_rule *rule)
         }
     }
     return 0;
+}
+
+bool npa_exact_primitives(const char *op, const int *types, int nin, npa_block_function **run, bool *silent)
+{
+    char loop[64];
+    bool found = false;
+    loop_name(types, nin + 1, loop, sizeof loop);
+    for (const npa_primitive *p = levels[level_here()].table; p != NULL && p->op != NULL; p++) {
+        if (p->exact && !p->fast && !p->constant && p->facts[0] == 0 && strcmp(p->op, op) == 0 &&
+            strcmp(p->loop, loop) == 0) {
+            run[p->still] = p->run, *silent = !p->complete;
+            found = true;
+        }
+    }
+    return found;
 }
 
 npa_block_function *npa_primitive_of(const char *op)

@@ -17,6 +17,7 @@ typedef struct npa_primitive {
     double value;
     const char *facts; /* what NumPy's loops must be like: ir/differences.py */
     bool exact;        /* it has NumPy's bits */
+    bool complete;     /* then it tells all that NumPy's loop does; others may not tell of underflow */
     bool fast;         /* of the second accuracy class */
     npa_block_function *run;
 } npa_primitive;
@@ -26,5 +27,9 @@ extern const npa_primitive npa_primitives_v4[], npa_primitives_v3[], npa_primiti
 
 /* primitive.c: the first one of an operation of our own; NULL: this processor has none. */
 npa_block_function *npa_primitive_of(const char *op);
+
+/* Those with NumPy's bits, by which inputs are one element for all (bit k: number k). types: of the inputs and the
+ * result. False: there are none. *silent: they may not tell of underflow. */
+bool npa_exact_primitives(const char *op, const int *types, int nin, npa_block_function **run, bool *silent);
 
 #endif

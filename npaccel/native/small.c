@@ -29,6 +29,9 @@ static void find_loop(npa_way *w, PyUFuncObject *u, int type, npa_exactness how)
         }
         types[k] = row[k];
         if (k == u->nin && npa_is_number(row[k]) && npa_find_loop(u, types, &w->loop, &w->data)) {
+            PyUFuncGenericFunction numpys = w->loop;
+            w->numpys_data = w->data;
+            w->numpys = npa_find_dense_loop(u, types, &w->loop, &w->data) ? numpys : NULL;
             w->in = PyArray_DescrFromType(type), w->out = PyArray_DescrFromType(row[k]);
             w->in_size = PyDataType_ELSIZE(w->in), w->out_size = PyDataType_ELSIZE(w->out);
             w->exact = how == NPA_EXACT || (how == NPA_EXACT_IF_REAL && !PyTypeNum_ISCOMPLEX(type));
@@ -227,10 +230,21 @@ bool npa_seen_errors(void)
     return flags != FE_UNDERFLOW || (state = npa_errstate()) < 0 || (state >> 4 & 3) != 0;
 }
 
+/* The way that tells of all that errstate asks for. */
+static npa_way telling(const npa_way *w)
+{
+    npa_way way = *w;
+    if (w->numpys != NULL && npa_asks_underflow()) {
+        way.loop = w->numpys, way.data = w->numpys_data;
+    }
+    return way;
+}
+
 bool npa_run_quietly(const npa_way *w, const npa_space *s)
 {
+    const npa_way own = telling(w);
     npa_clear_errors();
-    run(w, s);
+    run(&own, s);
     return !npa_seen_errors();
 }
 
@@ -384,7 +398,7 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
     if (w == NULL || w->loop == NULL) {
         return NULL;
     }
-    const npa_way own = *w; /* another thread may have its place for another way */
+    const npa_way own = telling(w); /* its own: another thread may have the place for another way */
     w = &own;
     s.nargs = nin + 1;
     bool flat = is_flat(&s, arrays, nin);

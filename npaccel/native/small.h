@@ -12,6 +12,8 @@ typedef struct {
     int type;
     PyUFuncGenericFunction loop; /* NULL: NumPy finds it */
     void *data;
+    PyUFuncGenericFunction numpys; /* where underflow is asked for; NULL: `loop` does then, too */
+    void *numpys_data;
     PyArray_Descr *in, *out; /* NumPy's own, which live as long as it does */
     npy_intp in_size, out_size;
     bool exact;              /* its bits hang on nothing but an element */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -107,6 +108,17 @@ def test_arithmetic_of_float_constants(dtype: str, op: Core) -> None:
             whole = np.isfinite([*operands, evaluate([plain], lambda _: np.zeros(()))[plain]])
         one = op in (Core.MUL, Core.DIV) and 1.0 in operands  # a law of its own
         assert one or (rewriting.op is Core.CONST) == whole.all(), operands
+
+
+def test_constants_are_values_of_their_dtype() -> None:
+    """So 180 / pi in single precision is not rounded once, but three times."""
+    pool = RewritingPool()
+    quotient = pool.const("f4", 180.0) / pool.const("f4", math.pi)
+    assert quotient.attr == np.float32(180) / np.float32(math.pi) != np.float32(180 / math.pi)
+    assert pool.const("c8", 0.1 + 0.2j).attr == complex(np.complex64(0.1 + 0.2j))
+    assert pool.const("f4", 1e39).attr == math.inf
+    assert pool.const("f2", -1e5).attr == -math.inf
+    assert pool.const("f8", 0.1).attr == 0.1
 
 
 def test_conversions_of_float_constants() -> None:
