@@ -13,7 +13,7 @@
 
 /* A mask is cut into pieces, which all threads go through: what each of them has is counted first. The caller
  * keeps the GIL, so that nobody records meanwhile, and hides what workers read: they can't wait for it. */
-enum { PIECE = 1 << 13, PIECES = 64, COUNTED_ALONE = 1 << 19 }; /* elements at least; pieces at most */
+enum { PIECE = 1 << 14, PIECES = 64, COUNTED_ALONE = 1 << 19 }; /* elements at least; pieces at most */
 enum { BLOCK = 1 << 12, GROUP = 64 };  /* elements that are made a mask, or looked at, at a time */
 
 typedef struct {
