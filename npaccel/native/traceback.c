@@ -68,8 +68,9 @@ PyObject *npa_without(PyObject *result, bool thin)
             rest = rest->tb_next;
         }
     }
-    if (trace != NULL && (rest != NULL || !by_us || error == foreign || thin || is_meant(type))) {
-        foreign = error; /* it may pass through more of our code */
+    bool meant = trace != NULL && is_meant(type);
+    if (trace != NULL && (rest != NULL || !by_us || error == foreign || thin || meant)) {
+        foreign = meant ? NULL : error; /* it may pass through more of our code */
         Py_XINCREF(rest);
         Py_SETREF(trace, (PyObject *)rest);
     }

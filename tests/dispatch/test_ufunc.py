@@ -21,10 +21,11 @@ BINARY = sorted(name for name, function in UFUNCS.items() if function.nin == 2)
 # Bit for bit NumPy's; all others may differ where the promise is a bound instead.
 EXACT = frozenset(
     """absolute add bitwise_and bitwise_count bitwise_or bitwise_xor ceil conjugate copysign deg2rad
-    degrees divide divmod equal fabs floor floor_divide fmax fmin fmod frexp greater greater_equal heaviside
-    invert isfinite isinf isnan ldexp left_shift less less_equal logical_and logical_not logical_or
-    logical_xor maximum minimum modf multiply negative nextafter not_equal positive rad2deg
-    radians reciprocal remainder right_shift rint sign signbit spacing sqrt square subtract trunc""".split()  # noqa: SIM905
+    degrees divide divmod equal fabs floor floor_divide fmax fmin fmod frexp greater
+    greater_equal heaviside invert isfinite isinf isnan ldexp left_shift less less_equal logical_and
+    logical_not logical_or logical_xor maximum minimum modf multiply negative nextafter not_equal
+    positive rad2deg radians reciprocal remainder right_shift rint sign signbit spacing sqrt square
+    subtract trunc""".split()  # noqa: SIM905
 )
 
 
