@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import operator
+import threading
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -476,3 +477,30 @@ def test_a_macro_section_that_stops_leaves_trials_as_they_are(
     mine = arrays()
     recorded, left = counts(lambda: waves(*mine))
     assert left > recorded
+
+
+@pytest.mark.pending
+@pytest.mark.usefixtures("numpys_memory")
+def test_threads_that_record_by_turns_leave_it_to_numpy(
+    trials: Callable[[tuple[int, int]], None],
+) -> None:
+    """From the moment on in which one finds what another has recorded."""
+    a, b, _ = arrays()
+    trials((0, 0))
+    seen = {}
+
+    def other() -> None:
+        with npaccel.accelerate():
+            seen["other"] = a - b
+
+    with npaccel.accelerate():
+        seen["first"] = a + b
+        assert _native.is_pending(seen["first"])
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        assert not _native.is_pending(seen["other"])
+        assert _native.is_pending(seen["first"])
+        seen["both"] = seen["first"] * seen["other"]
+    assert np.array_equal(seen["first"], a + b) and np.array_equal(seen["other"], a - b)
+    assert np.array_equal(seen["both"], (a + b) * (a - b))
