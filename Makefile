@@ -51,9 +51,10 @@ UNGUARDED := tests/dispatch tests/runtime tests/safety/test_life_cycle.py \
 # modes. What they say follows at the end.
 ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches tests/observe \
   tests/dispatch/small $(wildcard tests/test_*.py)
-# Under check mode these compare each ufunc with NumPy twice, for minutes, or say nothing more: in test-all.
-TWICE := tests/dispatch/test_ufunc.py tests/dispatch/test_ufunc_arguments.py \
-  tests/dispatch/test_method.py tests/dispatch/test_write_detection.py tests/dispatch/test_redirect.py \
+# Under check mode these compare each ufunc with NumPy twice, for minutes, or say nothing more: in test-all. So are
+# those of ufuncs with NumPy's loops, and where nothing waits.
+UFUNCS := tests/dispatch/test_ufunc.py tests/dispatch/test_ufunc_arguments.py
+TWICE := $(UFUNCS) tests/dispatch/test_method.py tests/dispatch/test_write_detection.py tests/dispatch/test_redirect.py \
   tests/dispatch/test_composed.py tests/dispatch/test_known_calls.py
 # What NumPy, or a loop of our own, does at once is the same in every mode.
 AT_ONCE := tests/dispatch/small $(patsubst %,tests/dispatch/test_%.py,rows fft sort draws bincount histogram \
@@ -66,13 +67,14 @@ test: $(INSTALLED)
 
 modes: $(INSTALLED)
 	$(SAFE) $(BIN)/python -m pytest -q $(ASIDE)
-	$(SAFE) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q $(AT_ONCE:%=--ignore=%) tests/dispatch
+	$(SAFE) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q $(AT_ONCE:%=--ignore=%) $(UFUNCS:%=--ignore=%) tests/dispatch
 	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE:%=--ignore=%) $(AT_ONCE:%=--ignore=%) tests/dispatch tests/test_examples.py
-	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q $(AT_ONCE:%=--ignore=%) $(UNGUARDED) tests/test_examples.py
+	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q $(AT_ONCE:%=--ignore=%) $(UFUNCS:%=--ignore=%) $(UNGUARDED) tests/test_examples.py
 	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q --ignore-glob='tests/runtime/test_macro*' --ignore=tests/runtime/test_rounds.py $(filter-out tests/dispatch,$(UNGUARDED))
 
 test-all: test
 	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE)
+	$(SAFE) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q $(UFUNCS)
 	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q tests
 	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q tests
 	$(SAFE) $(BIN)/python -m pytest -q -m slow tests
