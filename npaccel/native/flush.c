@@ -554,7 +554,7 @@ static bool run_everything(npa_program *program)
     bool interrupted = false;
     npa_collect_dead(); /* their pages serve the results */
     while (npa_q.nrequests > 0) {
-        if (!npa_masked_settle() || !npa_await_makers()) {
+        if (!npa_await_makers() || !npa_masked_settle()) {
             return false;
         }
         if (npa_q.nrequests == 0) {
@@ -961,6 +961,10 @@ static int flush_queue(bool rounds)
         if (npa_q.nrequests == 0) {
             npa_unlock();
             break;
+        }
+        if (npa_q.masked && !npa_q.run.stopped) { /* who waits for the lock gives up the GIL: another thread has recorded a pick */
+            npa_unlock();
+            continue;
         }
         npa_collect_dead();
         uint64_t seen = npa_q.generation;

@@ -859,6 +859,8 @@ void npa_turn_forked(void);
 /* Whether NumPy is to do an operation that reads these (NULL: a scalar) and makes new arrays, since it
  * is another thread's turn. With the GIL. */
 bool npa_turn_passes(PyArrayObject *const *inputs, int n);
+bool npa_turn_crowded(void);   /* in a block: several threads record by turns, so that all is to be NumPy's */
+void npa_turn_uncrowded(void); /* from now on they do not */
 
 /* trial.c: with the GIL, but for ran */
 extern bool npa_trials_on;

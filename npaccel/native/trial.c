@@ -42,7 +42,6 @@ enum {
     MOST_MISSED = 3,
     MOST_CALLS = 64,    /* of one function in a round */
     WORTH = 32 << 20,   /* bytes that NumPy works on in about the time that something new costs */
-    CROWD_NS = 20000000, MOST_CROWD_NS = 1000000000, /* for which all is NumPy's where threads record by turns */
 };
 
 /* What runs took; where twice that, with what recording costs, is less than clear_ns, they win. */
@@ -65,9 +64,6 @@ static __thread struct {
     bool mixed; /* begun by NumPy, and recorded from something new on */
     spending before;
 } current;
-
-static const void *asker; /* the thread that asked last: where its `current` is */
-static uint64_t crowd_until, crowd_ns;
 
 static spending spent_so_far(void)
 {
@@ -257,27 +253,6 @@ static bool is_called(place *p, uint64_t key)
     return p->key == key && (p->head == current.head || p->met == current.number) && p->times <= MOST_CALLS;
 }
 
-/* Whether several threads record by turns. There is one queue: what it holds are parts of their rounds, cut where the
- * interpreter changed threads, so no two programs are alike; and one thread runs it while all others wait, where
- * NumPy's loops would run side by side. Twice as long each time that it is seen again soon. */
-static bool crowded(bool idle)
-{
-    const void *me = &current;
-    if (asker == me && crowd_until == 0) {
-        return false;
-    }
-    uint64_t time = now();
-    if (asker != me && asker != NULL && !idle) {
-        bool soon = time < crowd_until + 2 * crowd_ns;
-        crowd_ns = soon && crowd_ns < MOST_CROWD_NS ? 2 * crowd_ns : soon ? crowd_ns : CROWD_NS;
-        crowd_until = time + crowd_ns;
-    } else if (time > crowd_until + 2 * crowd_ns) {
-        crowd_until = crowd_ns = 0;
-    }
-    asker = me;
-    return time < crowd_until;
-}
-
 /* call: of a function. */
 static bool passes(const void *what, size_t bytes, bool may, bool call)
 {
@@ -287,7 +262,7 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
     }
     uint64_t site, key = key_of(what, bytes, &site);
     bool idle = npa_q.nrequests == 0;
-    if (crowded(idle) && may) {
+    if (npa_turn_crowded() && may) {
         npa_count.passed++;
         npa_look_next(NPA_RARE);
         return true;
@@ -374,7 +349,7 @@ PyObject *npa_trials(PyObject *module, PyObject *args)
     memset(places, 0, sizeof places);
     left_to_numpy = 1, worth = bytes, missed = 0;
     current.head = 0, current.way = RECORDED;
-    asker = NULL, crowd_until = crowd_ns = 0;
+    npa_turn_uncrowded();
     Py_RETURN_NONE;
 }
 

@@ -13,6 +13,7 @@
 #define HANDING_OVER 300000 /* ns that waiting costs, with the turns of the interpreter lock */
 enum { PATIENCE = 8 };      /* then what another thread left is added to */
 enum { MOMENTS = 2 };       /* in which it may come to run it, where NumPy would take long */
+enum { CROWD_NS = 20000000, MOST_CROWD_NS = 1000000000 }; /* for which all is NumPy's where threads record by turns */
 static const struct timespec moment = {.tv_nsec = 50000};
 
 static atomic_int running;   /* runs, with their planning, of all threads */
@@ -22,6 +23,8 @@ static _Atomic uint64_t end; /* of the last one that began; UNKNOWN while it is 
  * were passed to NumPy. */
 static const void *recorder;
 static int passed;
+static const void *asker; /* who asked last whether they do so by turns */
+static uint64_t crowd_until, crowd_ns;
 
 static uint64_t now(void)
 {
@@ -88,3 +91,25 @@ bool npa_turn_passes(PyArrayObject *const *inputs, int n)
     }
     return passing;
 }
+
+/* In a block, whether several threads record by turns. What the queue holds then are parts of their rounds, cut where
+ * the interpreter changed threads, so no two programs are alike; and one thread runs it while all others wait, where
+ * NumPy's loops would run side by side. Twice as long each time that it is seen again soon. With the GIL. */
+bool npa_turn_crowded(void)
+{
+    if (asker == &mine && crowd_until == 0) {
+        return false;
+    }
+    uint64_t time = now();
+    if (asker != &mine && asker != NULL && npa_q.nrequests > 0 && recorder != &mine) {
+        bool soon = time < crowd_until + 2 * crowd_ns;
+        crowd_ns = soon && crowd_ns < MOST_CROWD_NS ? 2 * crowd_ns : soon ? crowd_ns : CROWD_NS;
+        crowd_until = time + crowd_ns;
+    } else if (time > crowd_until + 2 * crowd_ns) {
+        npa_turn_uncrowded();
+    }
+    asker = &mine;
+    return time < crowd_until;
+}
+
+void npa_turn_uncrowded(void) { crowd_until = crowd_ns = 0; }

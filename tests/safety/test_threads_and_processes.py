@@ -54,6 +54,36 @@ for thread in threads: thread.join()
 assert not wrong, wrong[:5]
 for x, want in shared: assert (np.asarray(x) == want).all()
 """,
+    "threads that pick and put by masks in a block": """
+def work(seed):
+    r = np.random.default_rng(seed)
+    xs = [r.random(40000) for _ in range(4)]
+    for _ in range(250):
+        i, j = (int(v) for v in r.integers(4, size=2))
+        f = float(r.random())
+        match int(r.integers(8)):
+            case 0: xs[i] = xs[i] + xs[j] * f
+            case 1: xs[i] += xs[j]
+            case 2: xs[i][1:-1] = (xs[j][2:] + xs[j][:-2]) * f
+            case 3: xs[i] = np.where(xs[j] > f, xs[i], xs[j])
+            case 4: xs[i] = np.sqrt(np.abs(xs[j]))
+            case 5: xs[j][int(r.integers(40000))] = f
+            case 6: np.multiply(xs[i], f, out=xs[j])
+            case 7:
+                m = xs[j] > f
+                xs[i][m] = xs[j][m]
+        if r.random() < 0.1: xs[i] = xs[i] / (1 + np.abs(xs[i]))
+    return b"".join(x.tobytes() for x in xs)
+def in_block(seed):
+    with npaccel.accelerate():
+        got[seed] = work(seed)
+got = {}
+for first in (0, 50):
+    threads = [threading.Thread(target=in_block, args=(first + k,)) for k in range(4)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+assert len(got) == 8 and all(got[seed] == work(seed) for seed in got)
+""",
     "a thread that ended leaves its work": """
 left = []
 def work(i):
