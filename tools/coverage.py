@@ -371,7 +371,7 @@ CALLS = {
         "at": "np.add.at(x, i, y)",
         "outer": "np.add.outer(x[:200], y[:200])",
         "reduce": "np.add.reduce(x)",
-        "reduceat": "np.add.reduceat(x, [0, 100, 1000])",
+        "reduceat": "np.add.reduceat(x, [0, x.size // 3, x.size // 2])",
         "resolve_dtypes": "np.add.resolve_dtypes((x.dtype, x.dtype, None))",
     },
     "ndarray": {
