@@ -44,8 +44,6 @@ SLOW = (
     (("i4",), ("floor_divide", "fmod", "remainder")),
     (COMPLEX, ("divide", "negative")),
 )
-# Of those above and others with NumPy's bits, what may underflow, of which no primitive tells.
-UNDERFLOWING = ("floor_divide", "divide", "reciprocal", "degrees", "rad2deg", "radians", "deg2rad")
 WHOLE, LOW = tuple(float(n) for n in range(1, 9)), (0.0, -1.0)
 
 
@@ -69,11 +67,6 @@ class Primitive:
     @property
     def exact(self) -> bool:
         return find(self.op.name, self.loop) is self.op and not self.op.ulp
-
-    @property
-    def complete(self) -> bool:
-        """Whether it tells all that NumPy's loop does; others may not tell of underflow."""
-        return self.op.name not in UNDERFLOWING
 
     @property
     def fast(self) -> bool:

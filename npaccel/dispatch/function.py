@@ -148,9 +148,9 @@ def array_function(
 def _is_transform(function: Function) -> bool:
     """Whether it is numpy.fft's, and its code may run on our arrays: in blocks, where `asarray` and
     `empty_like` know them. That module is often not imported."""
-    found = function.__module__ == "numpy.fft" and _native.in_block()
+    found = getattr(function, "__module__", None) == "numpy.fft" and _native.in_block()
     if found:
-        COMPOSED[function] = True
+        COMPOSED[function] = True  # the core runs it from now on
     return found
 
 

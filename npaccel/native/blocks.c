@@ -131,25 +131,11 @@ static void find_operands(const block *b, const npa_instruction *i, operands *o)
     }
 }
 
-/* Returns what it raises. */
-static unsigned operate_primitive(const npa_instruction *i, char **p, const npy_intp *step, int64_t n)
-{
-    int64_t words[1 + 2 * NPA_MAX_ARGS] = {n}, range[4] = {0, 1, 0, n}, *next = words + 1;
-    uint32_t flags[1] = {0};
-    for (int k = 0; k < i->n; k++) {
-        if (!i->primitive->constant || k != i->n - 2) {
-            *next++ = (int64_t)(intptr_t)p[k], *next++ = (int64_t)step[k];
-        }
-    }
-    i->primitive->run(words, range, NULL, flags);
-    return flags[0];
-}
-
 /* Returns what our own code raises; of others the processor tells. */
 static unsigned operate(const npa_instruction *i, char **p, const npy_intp *step, int64_t n)
 {
     if (i->primitive != NULL) {
-        return operate_primitive(i, p, step, n);
+        return npa_run_primitive(i->primitive, p, step, i->n, n);
     }
     if (i->action == NPA_DO_LOOP) {
         char *args[NPA_MAX_ARGS + 1]; /* loops may move them */

@@ -962,7 +962,8 @@ static int flush_queue(bool rounds)
             npa_unlock();
             break;
         }
-        if (npa_q.masked && !npa_q.run.stopped) { /* who waits for the lock gives up the GIL: another thread has recorded a pick */
+        /* Who waits for the lock gives up the GIL: another thread has recorded a pick. */
+        if (npa_q.masked && !npa_q.run.stopped) {
             npa_unlock();
             continue;
         }

@@ -1,4 +1,5 @@
-/* loops.c: which inner loop of a ufunc runs; one of our own where that gives the same faster. See Note [Loops] at the end. */
+/* loops.c: which inner loop of a ufunc runs; one of our own where that gives the same faster. See Note
+ * [Loops] at the end. */
 #include "primitive.h"
 #include "record.h"
 
@@ -131,32 +132,29 @@ bool npa_find_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *l
 /* ------------------------------------------------------------------------------------ primitives */
 
 /* A loop that is a primitive where elements lie one behind the other, or an input is one element for all. */
-enum { NIN = 2, FEW = 16, DENSE_LOOPS = 128 };
+enum { NIN = 2, DENSE_LOOPS = 128 };
 typedef struct {
     PyUFuncGenericFunction numpys; /* for all else */
     void *data;
     int nin;
-    bool silent;
     npy_intp size[NIN + 1];
-    npa_block_function *run[1 << NIN]; /* by which inputs are one element (bit k: number k) */
+    const npa_primitive *of[1 << NIN]; /* by which inputs are one element (bit k: number k) */
 } dense;
 static dense dense_loops[DENSE_LOOPS];
 static int ndense;
 
-/* It tells what it warns of; what the processor raises meanwhile means nothing. */
-static void run_primitive(npa_block_function *run, const int64_t *words)
+/* A primitive returns what it warns of; what the processor raises meanwhile means nothing. */
+static void run_primitive(const dense *d, const npa_primitive *p, char **args, const npy_intp *steps, npy_intp n)
 {
-    const int64_t range[4] = {0, 1, 0, words[0]};
-    uint32_t told[1] = {0};
 #if defined(__x86_64__)
     unsigned before = _mm_getcsr();
 #else
     fexcept_t before;
     fegetexceptflag(&before, FE_ALL_EXCEPT);
 #endif
-    run(words, range, NULL, told);
-    unsigned raised = (told[0] & 1 ? FE_DIVBYZERO : 0) | (told[0] & 2 ? FE_OVERFLOW : 0) |
-                      (told[0] & 4 ? FE_UNDERFLOW : 0) | (told[0] & 8 ? FE_INVALID : 0);
+    unsigned told = npa_run_primitive(p, args, steps, d->nin + 1, n);
+    unsigned raised = (told & 1 ? FE_DIVBYZERO : 0) | (told & 2 ? FE_OVERFLOW : 0) |
+                      (told & 4 ? FE_UNDERFLOW : 0) | (told & 8 ? FE_INVALID : 0);
 #if defined(__x86_64__)
     _mm_setcsr(before | raised); /* the bits are the same there */
 #else
@@ -169,15 +167,13 @@ static void run_dense(char **args, const npy_intp *count, const npy_intp *steps,
 {
     const dense *d = data;
     unsigned still = 0;
-    bool fits = *count >= FEW;
-    int64_t words[1 + 2 * (NIN + 1)] = {*count};
+    bool fits = *count >= NPA_LEAST_DENSE;
     for (int k = 0; k <= d->nin; k++) {
         still |= k < d->nin && steps[k] == 0 ? 1u << k : 0;
         fits &= steps[k] == d->size[k] || (still >> k & 1);
-        words[1 + 2 * k] = (int64_t)(intptr_t)args[k], words[2 + 2 * k] = (int64_t)steps[k];
     }
-    if (fits && d->run[still] != NULL) {
-        run_primitive(d->run[still], words);
+    if (fits && d->of[still] != NULL) {
+        run_primitive(d, d->of[still], args, steps, *count);
     } else {
         d->numpys(args, count, steps, d->data);
     }
@@ -202,7 +198,7 @@ bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunct
     if (i == ndense) {
         dense made = {.numpys = *loop, .data = *data, .nin = u->nin};
         if (u->nin > NIN || u->nout != 1 || ndense == DENSE_LOOPS || !is_numpys(u) ||
-            !npa_exact_primitives(u->name, types, u->nin, made.run, &made.silent)) {
+            !npa_exact_primitives(u->name, types, u->nin, made.of)) {
             return false;
         }
         for (int k = 0; k <= u->nin; k++) {
@@ -211,7 +207,7 @@ bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunct
         dense_loops[ndense++] = made;
     }
     *loop = run_dense, *data = &dense_loops[i];
-    return dense_loops[i].silent;
+    return true;
 }
 
 /* Note [Loops]

@@ -143,19 +143,32 @@ int npa_rule_primitives(npa_rule *rule)
     return 0;
 }
 
-bool npa_exact_primitives(const char *op, const int *types, int nin, npa_block_function **run, bool *silent)
+bool npa_exact_primitives(const char *op, const int *types, int nin, const npa_primitive **found)
 {
     char loop[64];
-    bool found = false;
+    bool any = false;
     loop_name(types, nin + 1, loop, sizeof loop);
     for (const npa_primitive *p = levels[level_here()].table; p != NULL && p->op != NULL; p++) {
         if (p->exact && !p->fast && !p->constant && p->facts[0] == 0 && strcmp(p->op, op) == 0 &&
             strcmp(p->loop, loop) == 0) {
-            run[p->still] = p->run, *silent = !p->complete;
-            found = true;
+            found[p->still] = p;
+            any = true;
         }
     }
-    return found;
+    return any;
+}
+
+unsigned npa_run_primitive(const npa_primitive *p, char *const *args, const ptrdiff_t *steps, int nargs, int64_t elements)
+{
+    int64_t words[1 + 2 * NPA_MAX_ARGS] = {elements}, range[4] = {0, 1, 0, elements}, *next = words + 1;
+    uint32_t flags[1] = {0};
+    for (int k = 0; k < nargs; k++) {
+        if (!p->constant || k != nargs - 2) {
+            *next++ = (int64_t)(intptr_t)args[k], *next++ = (int64_t)steps[k];
+        }
+    }
+    p->run(words, range, NULL, flags);
+    return flags[0];
 }
 
 npa_block_function *npa_primitive_of(const char *op)

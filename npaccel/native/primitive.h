@@ -3,6 +3,7 @@
 #define NPACCEL_PRIMITIVE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* words: elements; per operand that is no constant, inputs then the output, its address and step.
@@ -17,7 +18,6 @@ typedef struct npa_primitive {
     double value;
     const char *facts; /* what NumPy's loops must be like: ir/differences.py */
     bool exact;        /* it has NumPy's bits */
-    bool complete;     /* then it tells all that NumPy's loop does; others may not tell of underflow */
     bool fast;         /* of the second accuracy class */
     npa_block_function *run;
 } npa_primitive;
@@ -29,7 +29,10 @@ extern const npa_primitive npa_primitives_v4[], npa_primitives_v3[], npa_primiti
 npa_block_function *npa_primitive_of(const char *op);
 
 /* Those with NumPy's bits, by which inputs are one element for all (bit k: number k). types: of the inputs and the
- * result. False: there are none. *silent: they may not tell of underflow. */
-bool npa_exact_primitives(const char *op, const int *types, int nin, npa_block_function **run, bool *silent);
+ * result. False: there are none. They do not tell of underflow. */
+bool npa_exact_primitives(const char *op, const int *types, int nin, const npa_primitive **found);
+/* On `elements`, with the address and step of each of `nargs` operands, of which a constant is passed over. The kinds of
+ * warnings, or'ed. */
+unsigned npa_run_primitive(const npa_primitive *p, char *const *args, const ptrdiff_t *steps, int nargs, int64_t elements);
 
 #endif

@@ -288,8 +288,9 @@ PyObject *npa_prove(PyObject *module, PyObject *ufunc); /* prove.c */
 
 /* loops.c: that for exactly these types, NumPy's or one that gives the same faster; false: there is none */
 bool npa_find_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop, void **data);
-/* Of a loop of NumPy's: one that is a primitive with the same bits where it can be. True: it may not tell of
- * underflow. */
+/* Of a loop of NumPy's: one that is a primitive with the same bits where it can be, and at least so many elements are to
+ * be computed. It may not tell of underflow. False: there is none. */
+enum { NPA_LEAST_DENSE = 16 };
 bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop, void **data);
 
 /* scan.c: a loop for accumulate by `op` that is faster than `numpys`, or that one */

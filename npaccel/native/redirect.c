@@ -713,7 +713,7 @@ typedef struct {
     PyObject *tuple, *dict; /* of the other kind */
 } call;
 
-static int ufunc_at(PyObject *ufunc)
+static int number_of_ufunc(PyObject *ufunc)
 {
     int i = 0;
     while (i < nufuncs && (PyObject *)ufuncs[i] != ufunc) {
@@ -725,7 +725,7 @@ static int ufunc_at(PyObject *ufunc)
 static PyObject *reduce_stretches(void *what, PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)what;
-    int i = ufunc_at(ufunc);
+    int i = number_of_ufunc(ufunc);
     return i < nufuncs ? npa_reduceat(ufuncs[i], ufunc_exact[i], args, n, names) : NULL;
 }
 
@@ -733,7 +733,7 @@ static PyObject *reduce_stretches(void *what, PyObject *ufunc, PyObject *const *
 static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)what;
-    int i = ufunc_at(ufunc);
+    int i = number_of_ufunc(ufunc);
     bool common = i < nufuncs && n == 3 && names == NULL;
     int status = !common ? 0 : npa_at_rows(ufuncs[i], ufunc_exact[i], args) ? 1 : npa_at_elements(ufuncs[i], args);
     return status > 0 ? Py_NewRef(Py_None) : NULL;

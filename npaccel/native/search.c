@@ -127,7 +127,6 @@ typedef struct {
         }                                                                                         \
     }
 
-
 SEARCH(double, double, LESS_FLOAT)
 SEARCH(float, float, LESS_FLOAT)
 SEARCH(long, npy_long, LESS_INT)

@@ -230,21 +230,23 @@ bool npa_seen_errors(void)
     return flags != FE_UNDERFLOW || (state = npa_errstate()) < 0 || (state >> 4 & 3) != 0;
 }
 
-/* The way that tells of all that errstate asks for. */
-static npa_way telling(const npa_way *w)
+/* The way that tells of all that errstate asks for: this one, or that in `room`. With the GIL. */
+static const npa_way *telling(const npa_way *w, const npa_space *s, npa_way *room)
 {
-    npa_way way = *w;
-    if (w->numpys != NULL && npa_asks_underflow()) {
-        way.loop = w->numpys, way.data = w->numpys_data;
+    if (w->numpys == NULL || s->points < NPA_LEAST_DENSE || !npa_asks_underflow()) {
+        return w;
     }
-    return way;
+    *room = *w;
+    room->loop = w->numpys, room->data = w->numpys_data;
+    return room;
 }
 
 bool npa_run_quietly(const npa_way *w, const npa_space *s)
 {
-    const npa_way own = telling(w);
+    npa_way room;
+    w = telling(w, s, &room);
     npa_clear_errors();
-    run(&own, s);
+    run(w, s);
     return !npa_seen_errors();
 }
 
@@ -263,6 +265,8 @@ int npa_tell_errors(PyUFuncObject *u, int flags)
 static int call(const npa_way *w, const npa_space *s)
 {
     enum { WORTH = 500 };
+    npa_way room;
+    w = telling(w, s, &room);
     bool alone = s->points <= WORTH || npa_alone();
     bool plain = w->exact && (w->type == NPY_DOUBLE || w->type == NPY_FLOAT);
     if (flags_raised(plain)) {
@@ -398,7 +402,7 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
     if (w == NULL || w->loop == NULL) {
         return NULL;
     }
-    const npa_way own = telling(w); /* its own: another thread may have the place for another way */
+    const npa_way own = *w; /* another thread may have its place for another way */
     w = &own;
     s.nargs = nin + 1;
     bool flat = is_flat(&s, arrays, nin);

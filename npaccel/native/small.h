@@ -12,7 +12,7 @@ typedef struct {
     int type;
     PyUFuncGenericFunction loop; /* NULL: NumPy finds it */
     void *data;
-    PyUFuncGenericFunction numpys; /* where underflow is asked for; NULL: `loop` does then, too */
+    PyUFuncGenericFunction numpys; /* where underflow is asked for, of which `loop` may not tell; NULL: it does */
     void *numpys_data;
     PyArray_Descr *in, *out; /* NumPy's own, which live as long as it does */
     npy_intp in_size, out_size;

@@ -260,13 +260,13 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
     if (!possible(bytes)) {
         return false;
     }
-    uint64_t site, key = key_of(what, bytes, &site);
-    bool idle = npa_q.nrequests == 0;
     if (npa_turn_crowded() && may) {
         npa_count.passed++;
         npa_look_next(NPA_RARE);
         return true;
     }
+    uint64_t site, key = key_of(what, bytes, &site);
+    bool idle = npa_q.nrequests == 0;
     size_t large = missed < MOST_MISSED ? LARGE_NEW : LARGEST_NEW;
     place *p = at(key);
     bool known = p->key == key, more = comes(p, key);

@@ -26,7 +26,7 @@ _TABLE = """\
 {functions}
 const npa_primitive npa_primitives_{level}[] = {{
 {rows}
-    {{NULL, NULL, 0, false, 0, NULL, false, false, false, NULL}}}};
+    {{NULL, NULL, 0, false, 0, NULL, false, false, NULL}}}};
 """
 
 
@@ -50,6 +50,6 @@ def _row(symbol: str, primitive: Primitive) -> str:
     still = sum(1 << k for k, still in enumerate(primitive.still) if still)
     constant = "false, 0" if value is None else f"true, {value!r}"
     facts = ";".join(f"{question}={answer}" for question, answer in primitive.facts)
-    kind = f"{primitive.exact}, {primitive.complete}, {primitive.fast}".lower()
+    kind = f"{primitive.exact}, {primitive.fast}".lower()
     name = primitive.op.name
     return f'    {{"{name}", "{loop}", {still}, {constant}, "{facts}", {kind}, {symbol}}},'
