@@ -152,8 +152,8 @@ def take_fallbacks() -> list[tuple[str, str, str, int, int, float, float]]:
     """What the core left to NumPy, once: function, reason, file, line, calls, seconds, 0."""
 
 def take_hindrances() -> list[tuple[str, str, str, int, int, float, float]]:
-    """What kept lines from gaining, once: kind (native/hinder.c) twice, file, line, calls or runs,
-    seconds, and of all of them together bytes of operands or operations."""
+    """What kept lines from gaining, once: kind (native/trace/hinder.c) twice, file, line, calls or
+    runs, seconds, and of all of them together bytes of operands or operations."""
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C") -> ArrayBase:
     """A fresh Array in npaccel's memory, nothing recorded (content undefined)."""
@@ -226,7 +226,7 @@ class Pending:
 
     It does not change, whatever is recorded and run since. len(): how many requests.
 
-    key: the requests and their buffers as words of eight bytes (native/key.c), by which their
+    key: the requests and their buffers as words of eight bytes (native/trace/key.c), by which their
     program is found. scalars: values, 16 bytes each. rules: by id. serial: number of the flush
     that was to come. placement: the device that the user has given their data, under `auto`.
     residence: per buffer that lies on a device (buffer, device, bytes that are right there, bytes
@@ -250,7 +250,7 @@ class Pending:
 
     def structure(self, band_points: int, inner_points: int, column_points: int, /) -> bytes | None:
         """What their plan depends on, sizes aside, under these limits; None where that is not
-        known here. See native/structure.c."""
+        known here. See native/trace/structure.c."""
 
     def numbers(self, places: bytes, /) -> list[int]:
         """Numbers of theirs. places: (request, operand, axis) as 32-bit words; of operand -1 it is
@@ -646,7 +646,7 @@ def profile_end() -> tuple[
     whether without kernels, runs, nanoseconds, [(line, rule's id, points, links, seen)],
     [(kind, nanoseconds, requests)] per step), where links have for each input the request that
     wrote it, -1 for a scalar and -2 - n for array n from before, and seen what others may look at;
-    events, see native/profile.c; how many of them one stands for;
+    events, see native/run/profile.c; how many of them one stands for;
     runs that there was no room for. Line 0 is elsewhere."""
 
 def times(on: bool | None, /) -> dict[str, float]:
@@ -697,7 +697,7 @@ class Section:
 
     def pending(self, states: bytes, /) -> Pending:
         """Its requests as a plan is made for them; floats that calls bring are NaN. states: per
-        block a word, as keys have them (native/key.c)."""
+        block a word, as keys have them (native/trace/key.c)."""
 
     def sites(self) -> list[tuple[str, Any, int]]:
         """(operation, code, lasti) per request."""
@@ -720,7 +720,7 @@ class Runtime:
         """Only of runtime.numbers.Number."""
 
 class Replay:
-    """One recorded variant of a macro section; what it is made of: native/macro.h."""
+    """One recorded variant of a macro section; what it is made of: native/macro/macro.h."""
 
     info: Any
     program: Program

@@ -33,7 +33,7 @@ NAME = "Philox4x32"
 LARGEST_RANGE = 1 << 32
 NUMBERS = (int, float)
 BOUNDS = {c: (int(np.iinfo(c).min), int(np.iinfo(c).max)) for c in "bBhHiIlLqQ"}
-# Words of the state, see native/philox.c.
+# Words of the state, see native/loops/philox.c.
 COUNTER, HIGH, KEY, ODD, HAS_HALF, HALF, KEPT = range(7)
 
 

@@ -2,7 +2,7 @@
 
 NumPy draws them one by one with the parameters of each, ``shift + scale * standard``, in C order of
 the shape that the parameters broadcast to. So they are the numbers that it draws for single
-parameters (which the C core does on all threads, native/draws.c), and two operations.
+parameters (which the C core does on all threads, native/functions/draws.c), and two operations.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Which of NumPy's own callables are redirected while an `accelerate` block is open, and who
-records their calls with plain arrays. The redirecting itself is the C core's (native/redirect.c).
+records their calls with plain arrays. The redirecting itself is the C core's
+(native/numpy/redirect.c).
 
 Functions that NumPy writes in Python are in the table only where they run as one, or where what is
-small is done without them (native/small_functions.c): otherwise what they call is.
+small is done without them (native/small/small_functions.c): otherwise what they call is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Random numbers as functions of their place in a stream: rows of operations of our own.
 
-No name is one of NumPy's. The ufuncs (native/philox.c) have loops of the same operations in the
-same order, each rounded once, so results have the same bits in every tier and at every size.
+No name is one of NumPy's. The ufuncs (native/loops/philox.c) have loops of the same operations in
+the same order, each rounded once, so results have the same bits in every tier and at every size.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """In which order the elements of a float sum or product are taken: it decides the last bits.
 
 The order follows from the operand's shape and strides and the reduced axes alone, so it is the same
-in every kernel and without one. native/fold_order.c is the same rule; a test compares them.
+in every kernel and without one. native/loops/fold_order.c is the same rule; a test compares them.
 """
 
 from __future__ import annotations

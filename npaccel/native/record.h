@@ -15,7 +15,7 @@
 #include <numpy/arrayobject.h>
 #include <numpy/ufuncobject.h>
 
-#include "core.h"
+#include "system/system.h"
 
 #define NPA_MAX_DIMS 16 /* more dimensions: NumPy does it */
 #define NPA_MAX_ARGS 8  /* operands of one request, mask included */

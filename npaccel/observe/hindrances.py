@@ -33,7 +33,7 @@ __all__ = [
 
 # Less than this part of the program's time is little.
 LITTLE = 0.1
-# What recording an operation costs at most, about; native/trial.c.
+# What recording an operation costs at most, about; native/run/trial.c.
 RECORD_S = 1e-6
 # NumPy's pace is found on so many elements, which takes little, and then on as many as there were,
 # for this part of the program's time at most.
@@ -45,7 +45,7 @@ FEW_OPERATIONS = 3
 
 Counts = Mapping[tuple[str, str, str], float]
 
-# native/hinder.c: kinds whose size is that of operands, in bytes; the others' is operations.
+# native/trace/hinder.c: kinds whose size is that of operands, in bytes; the others' is operations.
 ON_ARRAYS: Final = {
     "small": "works on arrays of {size}; from {threshold} on they are accelerated",
     "element": "takes elements one by one, at Python's own pace",

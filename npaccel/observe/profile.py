@@ -31,7 +31,7 @@ from npaccel.runtime.tiers import COMPILING, NOT_YET
 
 __all__ = ["made", "read"]
 
-# native/times.c and profile.c, in order.
+# native/base/times.c and profile.c, in order.
 ACTIVITIES: Final = ("python", "recording", "planning", "running", "functions", "loops", "numpy")
 STEPS: Final = {9: "kernels", 10: "blocks", 11: "loops"}
 EVENT: Final = struct.Struct("=QQQiihBB4x")

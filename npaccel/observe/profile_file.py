@@ -51,12 +51,12 @@ class Recorded:
     ----------
     head : about, wall_s, usage, counts, every, as `profile_data.Profile` has them.
     rules : of operations: number, name, kind, dtypes.
-    lines : file, line, function, calls, nanoseconds per activity; as native/profile.c has them.
+    lines : file, line, function, calls, nanoseconds per activity; as native/run/profile.c has them.
     runs : whether without kernels; times; nanoseconds; operations as line, rule, elements and who
         wrote what it reads; steps as kind, nanoseconds, operations; why there are no kernels, or
         the plan's steps, or what the plan can be made of again.
     calls, obstacles : as `profile_data` has them.
-    events : as native/profile.c packs them.
+    events : as native/run/profile.c packs them.
     source : file, and texts by line.
     paces : number of a rule, and what NumPy takes for an element in its cache.
     """

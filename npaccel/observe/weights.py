@@ -15,7 +15,7 @@ from npaccel.ir.scalar import item_size
 
 __all__ = ["SCALAR", "Request", "Rule", "alone", "fused"]
 
-SCALAR: Final = -1  # a link, as in native/profile.h
+SCALAR: Final = -1  # a link, as in native/run/profile.h
 # In additions of doubles: a byte that comes from a cache, as all of a small kernel's do, and one
 # that comes from memory; of loops that run one operation at a time, on blocks in the first cache.
 CACHED, FAR, BLOCKED = 0.75, 1.2, 0.3

@@ -1,7 +1,7 @@
 """Which device a kernel runs on, and what is done when one fails.
 
 The host's code is compiled for every step, also for one that runs on a device: where a launch
-fails the core runs that instead, so nothing is lost (native/program.c).
+fails the core runs that instead, so nothing is lost (native/run/program.c).
 """
 
 from __future__ import annotations

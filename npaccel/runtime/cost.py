@@ -1,8 +1,8 @@
 """What planning and compiling cost here, corrected by what they took; speeds of devices, on disk.
 
 What a program itself costs on the host is measured, not predicted: tier 0 and kernels each keep the
-times of their runs, and native/program.c gives kernels up that lose. What it would cost on a device
-is predicted, see choice.py.
+times of their runs, and native/run/program.c gives kernels up that lose. What it would cost on a
+device is predicted, see choice.py.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 
 The thread alone changes futures, for no signal comes in between there.
 
-Runs are the core's (native/flights.c) and need none of this: who reads an array waits for the run
-that makes it.
+Runs are the core's (native/run/flights.c) and need none of this: who reads an array waits for the
+run that makes it.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def rule_text(rule: Any) -> RuleText:
 
 
 class Words(Protocol):
-    """Requests as the C core writes them (native/key.c): a `Pending`, or `Requests`.
+    """Requests as the C core writes them (native/trace/key.c): a `Pending`, or `Requests`.
 
     key : words of eight bytes; scalars : sixteen bytes for each; rules : by id.
     """

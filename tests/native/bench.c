@@ -1,7 +1,7 @@
 /* bench.c: what the low half's calls cost. Figures are the best of several rounds. */
 #include "check.h"
 
-#include "../../npaccel/native/core.h"
+#include "../../npaccel/native/system/system.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* test_guard.c: who touches a range gets its full content; who crashes, crashes. */
 #include "check.h"
 
-#include "../../npaccel/native/core.h"
+#include "../../npaccel/native/system/system.h"
 
 #include <errno.h>
 #include <pthread.h>

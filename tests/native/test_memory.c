@@ -1,7 +1,7 @@
-/* test_memory.c: ranges, their pages and the nursery, against npaccel/native/memory.c. */
+/* test_memory.c: ranges, their pages and the nursery, against npaccel/native/system/memory.c. */
 #include "check.h"
 
-#include "../../npaccel/native/core.h"
+#include "../../npaccel/native/system/system.h"
 
 #include <errno.h>
 #include <fcntl.h>

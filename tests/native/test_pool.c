@@ -1,7 +1,7 @@
 /* test_pool.c: every task runs once, whoever launches, nests, cancels, forks or comes late. */
 #include "check.h"
 
-#include "../../npaccel/native/core.h"
+#include "../../npaccel/native/system/system.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* test_watch.c: what is held does not change unnoticed; who writes, writes; who crashes, crashes. */
 #include "check.h"
 
-#include "../../npaccel/native/core.h"
+#include "../../npaccel/native/system/system.h"
 
 #include <errno.h>
 #include <pthread.h>

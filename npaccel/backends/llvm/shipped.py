@@ -21,7 +21,7 @@ LEVELS = {
 
 _TABLE = """\
 /* Made by shipped.py. */
-#include "primitive.h"\n\n#include <stddef.h>
+#include "loops/primitive.h"\n\n#include <stddef.h>
 
 {functions}
 const npa_primitive npa_primitives_{level}[] = {{

@@ -55,7 +55,7 @@ def _seconds(target: Target, kernel: Kernel, arrays: tuple[Any, Any], size: int,
     (run,) = functions
     grid = compiled.task_grid((n,), 1)
     tasks = -(-grid.n_inner // grid.inner_step)
-    # The words of layout.py, and those of native/device.c.
+    # The words of layout.py, and those of native/place/device.c.
     extra = [1, 1, n, grid.inner_step]
     words = [n, 0, size, 0, size, 0, 0, *extra, *[0] * (EXTRA_WORDS - len(extra))]
     block = cl.Buffer(target.context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.array(words, "i8"))

@@ -1,0 +1,627 @@
+/* draws.c: methods of NumPy's Generator, with PCG64, and RandomState, with MT19937, that draw many numbers, or shuffle
+ * many elements, as NumPy does. */
+#include "small/small.h"
+#include "loops/stream.h"
+
+#ifdef NPA_DRAWS
+
+#include <dlfcn.h>
+#include <math.h>
+#include <numpy/random/bitgen.h>
+#include <string.h>
+
+enum { MOST_SLOTS = 5, TRIED = 3001, FEW = 128, MOST_RANGE = 1 << 28 }; /* TRIED: numbers of a proof */
+
+/* As NumPy's declarations have them; a proof compares what is made of them with what Python shows. */
+typedef struct {
+    npa_wide *words; /* state, inc */
+    int has_half;
+    uint32_t half;
+} pcg_state;
+
+typedef struct {
+    uint32_t key[NPA_TWISTER_WORDS];
+    int pos;
+} twister_state;
+
+typedef struct { /* part of a RandomState, behind a bitgen_t */
+    bitgen_t *bits;
+    int has_gauss;
+    double gauss;
+} gauss_state;
+
+/* What a parameter may be here: any number; '+': a positive one; '1': one between 0 and 1; 'n': a positive
+ * whole number. */
+typedef struct {
+    const char *name, *function, *allowed;
+    enum npa_drawing kind;
+    int then;
+    bool whole;
+    const char *slots[MOST_SLOTS + 1]; /* the parameters, "size", and others; "*": all arguments are the size */
+    double defaults[2];
+    enum { UNKNOWN, GOOD, BAD } proved[2]; /* second: of NPA_FEW */
+    void (*draws)(void);
+} method;
+
+static method methods[] = {
+    {"random", NULL, "", NPA_UNIFORM, 0, false, {"size", "dtype", "out"}, {0}, {0}, NULL},
+    {"standard_normal", NULL, "", NPA_NORMAL, 0, false, {"size", "dtype", "out"}, {0}, {0}, NULL},
+    {"standard_exponential", NULL, "", NPA_EXPONENTIAL, 0, false, {"size", "dtype", "method", "out"}, {0}, {0}, NULL},
+    {"uniform", NULL, "..", NPA_UNIFORM, NPA_MOVED, false, {"low", "high", "size"}, {0, 1}, {0}, NULL},
+    {"normal", NULL, ".+", NPA_NORMAL, NPA_MOVED, false, {"loc", "scale", "size"}, {0, 1}, {0}, NULL},
+    {"exponential", NULL, "+", NPA_EXPONENTIAL, NPA_SCALED, false, {"scale", "size"}, {1}, {0}, NULL},
+    {"integers", NULL, "", NPA_BELOW, 0, true, {"low", "high", "size", "dtype", "endpoint"}, {0}, {0}, NULL},
+    {"lognormal", NULL, ".+", NPA_NORMAL, NPA_EXPED, false, {"mean", "sigma", "size"}, {0, 1}, {0}, NULL},
+    {"poisson", "random_poisson", "+", NPA_FEW, 0, true, {"lam", "size"}, {1}, {0}, NULL},
+    {"binomial", "random_binomial", "n1", NPA_BY_NUMPY, 0, true, {"n", "p", "size"}, {NAN, NAN}, {0}, NULL},
+};
+
+static method old_methods[] = {
+    {"rand", NULL, "", NPA_UNIFORM, 0, false, {"*"}, {0}, {0}, NULL},
+    {"random_sample", NULL, "", NPA_UNIFORM, 0, false, {"size"}, {0}, {0}, NULL},
+    {"random", NULL, "", NPA_UNIFORM, 0, false, {"size"}, {0}, {0}, NULL},
+    {"uniform", NULL, "..", NPA_UNIFORM, NPA_MOVED, false, {"low", "high", "size"}, {0, 1}, {0}, NULL},
+    {"randn", NULL, "", NPA_NORMAL, 0, false, {"*"}, {0}, {0}, NULL},
+    {"standard_normal", NULL, "", NPA_NORMAL, 0, false, {"size"}, {0}, {0}, NULL},
+    {"normal", NULL, ".+", NPA_NORMAL, NPA_MOVED, false, {"loc", "scale", "size"}, {0, 1}, {0}, NULL},
+    {"randint", NULL, "", NPA_BELOW, 0, true, {"low", "high", "size", "dtype"}, {0}, {0}, NULL},
+};
+
+static struct {
+    PyObject *pcg64, *generator, *twister, *old; /* NumPy's classes */
+    PyObject *bit_generator, *old_bit_generator, *capsule, *lock, *acquire, *release; /* names */
+    enum { NOT_YET, READY, OTHER } is;
+} numpy;
+
+/* ------------------------------------------------------------------------------------ arguments */
+
+/* A call's arguments by the method's slots, NULL where not given. False: a wrong call, or one too long. */
+static bool read_slots(const method *m, PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **slots)
+{
+    int nslots = 0;
+    if (m->slots[0][0] == '*') {
+        return names == NULL && n > 0;
+    }
+    while (nslots < MOST_SLOTS && m->slots[nslots] != NULL) {
+        slots[nslots] = nslots < n ? args[nslots] : NULL;
+        nslots++;
+    }
+    Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t k = 0; k < named; k++) {
+        int i = 0;
+        while (i < nslots && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), m->slots[i]) != 0) {
+            i++;
+        }
+        if (i == nslots || slots[i] != NULL) {
+            return false;
+        }
+        slots[i] = args[n + k];
+    }
+    return n <= nslots;
+}
+
+static PyObject *slot_of(const method *m, PyObject *const *slots, const char *name)
+{
+    for (int i = 0; i < MOST_SLOTS && m->slots[i] != NULL; i++) {
+        if (strcmp(m->slots[i], name) == 0) {
+            return slots[i];
+        }
+    }
+    return NULL;
+}
+
+/* How many numbers these dimensions ask for; -1: they are others. */
+static npy_intp read_dims(PyObject *const *items, Py_ssize_t ndim, npy_intp *dims)
+{
+    npy_intp n = 1;
+    if (ndim < 1 || ndim > NPA_MAX_DIMS) {
+        return -1;
+    }
+    for (int i = 0; i < ndim; i++) {
+        PyObject *item = items[i];
+        dims[i] = PyLong_CheckExact(item) ? PyLong_AsSsize_t(item) : -1;
+        if (dims[i] < 1 || dims[i] > PY_SSIZE_T_MAX / 16 / n) {
+            PyErr_Clear();
+            return -1;
+        }
+        n *= dims[i];
+    }
+    return n;
+}
+
+/* What a tuple or number asks for, or all of the arguments. */
+static npy_intp read_size(const method *m, PyObject *const *slots, PyObject *const *args, Py_ssize_t n, int *ndim,
+                          npy_intp *dims)
+{
+    PyObject *size = slot_of(m, slots, "size");
+    bool all = m->slots[0][0] == '*', tuple = size != NULL && PyTuple_CheckExact(size);
+    Py_ssize_t count = all ? n : tuple ? PyTuple_GET_SIZE(size) : size != NULL;
+    *ndim = (int)count;
+    return read_dims(all ? args : tuple ? PySequence_Fast_ITEMS(size) : &size, count, dims);
+}
+
+static bool read_number(PyObject *o, double otherwise, char allowed, double *to)
+{
+    bool known = o == NULL || PyFloat_Check(o) || PyLong_CheckExact(o);
+    *to = o == NULL ? otherwise : known ? PyFloat_AsDouble(o) : NAN;
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return false;
+    }
+    bool good = known && isfinite(*to) && fabs(*to) < 1e15;
+    switch (allowed) {
+    case '+': return good && *to > 0;
+    case '1': return good && *to > 0 && *to < 1;
+    case 'n': return good && *to >= 1 && *to < 1e9 && *to == floor(*to) && o != NULL && PyLong_CheckExact(o);
+    default: return good;
+    }
+}
+
+static bool read_integer(PyObject *o, int64_t *to)
+{
+    if (!PyLong_CheckExact(o) && !PyArray_IsScalar(o, LongLong) && !PyArray_IsScalar(o, Long)) {
+        return false;
+    }
+    PyObject *number = PyNumber_Index(o);
+    *to = number != NULL ? PyLong_AsLongLong(number) : 0;
+    Py_XDECREF(number);
+    bool good = !PyErr_Occurred();
+    PyErr_Clear();
+    return good;
+}
+
+/* integers(low, high=None, size=None, dtype=np.int64, endpoint=False) */
+static bool read_range(PyObject *const *slots, npa_distribution *d)
+{
+    int64_t low = 0, high = 0;
+    bool two = slots[1] != NULL && slots[1] != Py_None, closed = slots[4] == Py_True; /* RandomState has no slot 4 */
+    if (slots[0] == NULL || !read_integer(slots[0], two ? &low : &high) ||
+        (two && !read_integer(slots[1], &high)) ||
+        (slots[4] != NULL && slots[4] != Py_True && slots[4] != Py_False) || high < low ||
+        (!closed && high == low)) {
+        return false;
+    }
+    uint64_t range = (uint64_t)high - (uint64_t)low - !closed;
+    d->offset = low, d->range = (uint32_t)range;
+    return range > 0 && range < MOST_RANGE; /* others draw again too often, or take 64 bits */
+}
+
+static bool read_parameters(const method *m, PyObject *const *slots, npa_distribution *d)
+{
+    PyObject *dtype = slot_of(m, slots, "dtype"), *out = slot_of(m, slots, "out");
+    PyTypeObject *usual = m->whole ? &PyLongArrType_Type : &PyDoubleArrType_Type;
+    bool named = dtype == (PyObject *)usual || (m->whole && dtype == (PyObject *)&PyLong_Type);
+    if ((dtype != NULL && !named) || (out != NULL && out != Py_None) ||
+        slot_of(m, slots, "method") != NULL) {
+        return false;
+    }
+    for (int i = 0; m->allowed[i] != 0; i++) {
+        if (!read_number(slots[i], m->defaults[i], m->allowed[i], &d->params[i])) {
+            return false;
+        }
+    }
+    d->kind = m->kind, d->then = m->then, d->whole = m->whole;
+    d->binomial = strcmp(m->name, "binomial") == 0;
+    d->shift = d->params[0], d->scale = d->then == NPA_SCALED ? d->params[0] : d->params[1];
+    if (m->kind == NPA_UNIFORM) {
+        d->scale = d->params[1] - d->params[0];
+        if (d->then == NPA_MOVED && !(d->scale > 0)) {
+            return false;
+        }
+    }
+    if (m->kind == NPA_FEW) {
+        d->kind = d->params[0] < 10 ? NPA_FEW : NPA_BY_NUMPY, d->limit = exp(-d->params[0]);
+    }
+    return m->kind != NPA_BELOW || read_range(slots, d);
+}
+
+/* ------------------------------------------------------------------------------------ generators */
+
+/* Where the state of a generator's source is; NULL, without error: it is of another class. */
+static void *state_of(PyObject *source, PyObject *type)
+{
+    PyObject *capsule = (PyObject *)Py_TYPE(source) == type ? PyObject_GetAttr(source, numpy.capsule) : NULL;
+    bitgen_t *bits = capsule != NULL ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;
+    Py_XDECREF(capsule);
+    PyErr_Clear();
+    return bits != NULL ? bits->state : NULL;
+}
+
+/* Whether another thread draws from it, without the GIL. */
+static bool is_taken(PyObject *source)
+{
+    PyObject *lock = PyObject_GetAttr(source, numpy.lock);
+    PyObject *taken = lock != NULL ? PyObject_CallMethodOneArg(lock, numpy.acquire, Py_False) : NULL;
+    PyObject *done = taken == Py_True ? PyObject_CallMethodNoArgs(lock, numpy.release) : NULL;
+    bool free = done != NULL; /* and stays so while the GIL is held */
+    Py_XDECREF(lock), Py_XDECREF(taken), Py_XDECREF(done);
+    PyErr_Clear();
+    return !free;
+}
+
+static void draw_new(pcg_state *s, const npa_distribution *d, npa_drawn *to, npy_intp n)
+{
+    npa_pcg pcg = {s->words[0], s->words[1], s->has_half != 0, s->half};
+    npa_stream_draw(d, &pcg, to, n);
+    s->words[0] = pcg.state, s->has_half = pcg.has_half, s->half = pcg.half;
+}
+
+/* What a RandomState keeps of normal numbers: it begins with the address of the bitgen_t before it. */
+static gauss_state *gauss_of(PyObject *old)
+{
+    char *begin = (char *)old, *end = begin + Py_TYPE(old)->tp_basicsize - sizeof(gauss_state);
+    for (char *at = begin + sizeof(PyObject) + sizeof(bitgen_t); at <= end; at += sizeof(void *)) {
+        if (((gauss_state *)at)->bits == (bitgen_t *)(at - sizeof(bitgen_t))) {
+            return (gauss_state *)at;
+        }
+    }
+    return NULL;
+}
+
+static void fall(void *state, bool old, uint32_t most, uint32_t *to, int64_t n)
+{
+    if (!old) {
+        pcg_state *s = state;
+        npa_pcg pcg = {s->words[0], s->words[1], s->has_half != 0, s->half};
+        npa_stream_fall(&pcg, most, to, n);
+        s->words[0] = pcg.state, s->has_half = pcg.has_half, s->half = pcg.half;
+        return;
+    }
+    twister_state *s = state;
+    npa_twister t = {.pos = s->pos};
+    memcpy(t.key, s->key, sizeof t.key);
+    npa_twister_fall(&t, most, to, n);
+    memcpy(s->key, t.key, sizeof t.key);
+    s->pos = t.pos;
+}
+
+static bool draw_old(PyObject *self, twister_state *s, const npa_distribution *d, npa_drawn *to, npy_intp n)
+{
+    gauss_state *g = gauss_of(self);
+    npa_twister t = {.pos = s->pos, .has_gauss = g != NULL ? &g->has_gauss : NULL, .gauss = g != NULL ? &g->gauss : NULL};
+    memcpy(t.key, s->key, sizeof t.key);
+    if (g == NULL || !npa_twister_draw(d, &t, to, n)) {
+        return false;
+    }
+    memcpy(s->key, t.key, sizeof t.key);
+    s->pos = t.pos;
+    return true;
+}
+
+static PyObject *new_generator(bool old)
+{
+    PyObject *source = PyObject_CallFunction(old ? numpy.twister : numpy.pcg64, "i", 20261123);
+    PyObject *made = source != NULL ? PyObject_CallOneArg(old ? numpy.old : numpy.generator, source) : NULL;
+    Py_XDECREF(source);
+    return made;
+}
+
+/* What Python shows of its state: something to compare. */
+static PyObject *state_shown(PyObject *generator)
+{
+    if ((PyObject *)Py_TYPE(generator) != numpy.old) {
+        PyObject *source = PyObject_GetAttr(generator, numpy.bit_generator);
+        PyObject *shown = source != NULL ? PyObject_GetAttrString(source, "state") : NULL;
+        Py_XDECREF(source);
+        return shown;
+    }
+    PyObject *state = PyObject_CallMethod(generator, "get_state", NULL);
+    PyObject *text = state != NULL && PyTuple_Check(state) && PyTuple_GET_SIZE(state) == 5
+                   ? PyObject_CallMethod(PyTuple_GET_ITEM(state, 1), "tobytes", NULL) : NULL;
+    PyObject *shown = text != NULL ? PyTuple_Pack(4, text, PyTuple_GET_ITEM(state, 2), PyTuple_GET_ITEM(state, 3),
+                                                  PyTuple_GET_ITEM(state, 4)) : NULL;
+    Py_XDECREF(state), Py_XDECREF(text);
+    return shown;
+}
+
+static PyObject *draw(PyObject *self, const npa_distribution *d, int ndim, npy_intp *dims)
+{
+    bool old = (PyObject *)Py_TYPE(self) == numpy.old;
+    PyObject *source = PyObject_GetAttr(self, old ? numpy.old_bit_generator : numpy.bit_generator), *made = NULL;
+    void *state = source != NULL ? state_of(source, old ? numpy.twister : numpy.pcg64) : NULL;
+    char *place = NULL;
+    if (state != NULL) { /* first, for another thread may run meanwhile */
+        made = npa_new_result(d->whole ? NPY_INT64 : NPY_DOUBLE, ndim, dims, &place);
+    }
+    if (made != NULL && is_taken(source)) {
+        Py_CLEAR(made);
+    }
+    if (made != NULL) {
+        int before = npa_now(NPA_IN_KERNELS);
+        npa_drawn *to = (npa_drawn *)place;
+        npy_intp n = PyArray_SIZE((PyArrayObject *)made);
+        if (!old) {
+            draw_new(state, d, to, n);
+        } else if (!draw_old(self, state, d, to, n)) {
+            Py_CLEAR(made);
+        }
+        npa_now(before);
+    }
+    Py_XDECREF(source);
+    return made;
+}
+
+/* ---------------------------------------------------------------------------------------- proofs */
+
+/* NumPy's functions, and its tables. */
+static bool begin(void)
+{
+    PyObject *random = PyImport_ImportModule("numpy.random");
+    PyObject *module = random != NULL ? PyImport_ImportModule("numpy.random._generator") : NULL;
+    PyObject *file = module != NULL ? PyObject_GetAttrString(module, "__file__") : NULL;
+    const char *path = file != NULL ? PyUnicode_AsUTF8(file) : NULL;
+    void *library = path != NULL ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void (*normal)(void) = NULL, (*exponential)(void) = NULL;
+    if (library != NULL) {
+        normal = (void (*)(void))dlsym(library, "random_standard_normal");
+        exponential = (void (*)(void))dlsym(library, "random_standard_exponential");
+        numpy.pcg64 = PyObject_GetAttrString(random, "PCG64");
+        numpy.generator = PyObject_GetAttrString(random, "Generator");
+        numpy.twister = PyObject_GetAttrString(random, "MT19937");
+        numpy.old = PyObject_GetAttrString(random, "RandomState");
+    }
+    for (size_t i = 0; library != NULL && i < sizeof methods / sizeof *methods; i++) {
+        method *m = &methods[i];
+        m->draws = m->function != NULL ? (void (*)(void))dlsym(library, m->function) : normal;
+        m->proved[0] = m->proved[1] = m->draws == NULL ? BAD : UNKNOWN;
+    }
+    Py_XDECREF(random), Py_XDECREF(module), Py_XDECREF(file);
+    PyErr_Clear();
+    numpy.bit_generator = PyUnicode_InternFromString("bit_generator");
+    numpy.old_bit_generator = PyUnicode_InternFromString("_bit_generator");
+    numpy.capsule = PyUnicode_InternFromString("capsule"), numpy.lock = PyUnicode_InternFromString("lock");
+    numpy.acquire = PyUnicode_InternFromString("acquire");
+    numpy.release = PyUnicode_InternFromString("release");
+    return normal != NULL && exponential != NULL && numpy.pcg64 != NULL && numpy.generator != NULL &&
+           numpy.twister != NULL && numpy.old != NULL && numpy.release != NULL && npa_stream_learn(normal, exponential);
+}
+
+static bool same_bytes(PyObject *a, PyObject *b)
+{
+    PyArrayObject *x = (PyArrayObject *)a, *y = (PyArrayObject *)b;
+    return PyArray_Check(a) && PyArray_Check(b) && PyArray_NBYTES(x) == PyArray_NBYTES(y) &&
+           PyArray_TYPE(x) == PyArray_TYPE(y) &&
+           memcmp(PyArray_DATA(x), PyArray_DATA(y), (size_t)PyArray_NBYTES(x)) == 0;
+}
+
+static bool in_proof; /* NumPy's own methods draw */
+
+/* Whether a call of this kind draws here what NumPy draws, and leaves the generator as NumPy does: of this NumPy,
+ * on this machine. */
+static bool prove(const method *m, bool old, const npa_distribution *d, PyObject *const *slots)
+{
+    PyObject *theirs = new_generator(old), *ours = theirs != NULL ? new_generator(old) : NULL;
+    PyObject *f = ours != NULL ? PyObject_GetAttrString(theirs, m->name) : NULL, *arguments = NULL,
+             *words = PyDict_New(), *size = PyLong_FromLong(TRIED), *a = NULL, *b = NULL, *x = NULL, *y = NULL;
+    npy_intp dims[1] = {TRIED};
+    bool all = m->slots[0][0] == '*', good = f != NULL && words != NULL && size != NULL;
+    arguments = !good ? NULL : all ? PyTuple_Pack(1, size) : PyTuple_New(0);
+    good = arguments != NULL;
+    for (int i = 0; good && !all && i < MOST_SLOTS && m->slots[i] != NULL; i++) {
+        PyObject *value = strcmp(m->slots[i], "size") == 0 ? size : slots[i];
+        good = value == NULL || PyDict_SetItemString(words, m->slots[i], value) == 0;
+    }
+    in_proof = true;
+    a = good ? PyObject_Call(f, arguments, words) : NULL;
+    in_proof = false;
+    b = a != NULL ? draw(ours, d, 1, dims) : NULL;
+    x = b != NULL ? state_shown(theirs) : NULL;
+    y = x != NULL ? state_shown(ours) : NULL;
+    good = y != NULL && same_bytes(a, b) && PyObject_RichCompareBool(x, y, Py_EQ) == 1;
+    Py_XDECREF(theirs), Py_XDECREF(ours), Py_XDECREF(f), Py_XDECREF(arguments), Py_XDECREF(words);
+    Py_XDECREF(size), Py_XDECREF(a), Py_XDECREF(b), Py_XDECREF(x), Py_XDECREF(y);
+    PyErr_Clear();
+    return good;
+}
+
+void *npa_draws_method(const char *name)
+{
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        if (strncmp(name, "Generator.", 10) == 0 && strcmp(name + 10, methods[i].name) == 0) {
+            return &methods[i];
+        }
+    }
+    for (size_t i = 0; i < sizeof old_methods / sizeof *old_methods; i++) {
+        if (strncmp(name, "RandomState.", 12) == 0 && strcmp(name + 12, old_methods[i].name) == 0) {
+            return &old_methods[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_old(const method *m)
+{
+    return m >= old_methods && m < old_methods + sizeof old_methods / sizeof *old_methods;
+}
+
+static bool pays(const method *m, enum npa_drawing kind, npy_intp n)
+{
+    return is_old(m) ? n >= FEW : npa_stream_pays(kind, n);
+}
+
+static bool is_ready(void)
+{
+    if (numpy.is == NOT_YET) {
+        numpy.is = begin() ? READY : OTHER;
+    }
+    return numpy.is == READY;
+}
+
+PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    method *m = what;
+    PyObject *slots[MOST_SLOTS] = {NULL};
+    npa_distribution d = {0};
+    int ndim;
+    npy_intp dims[NPA_MAX_DIMS], size;
+    if (in_proof || numpy.is == OTHER || !read_slots(m, args, n, names, slots) ||
+        (size = read_size(m, slots, args, n, &ndim, dims)) < 0 || !pays(m, m->kind, size) ||
+        !read_parameters(m, slots, &d) || !pays(m, d.kind, size)) {
+        return NULL;
+    }
+    if (!is_ready() || (PyObject *)Py_TYPE(self) != (is_old(m) ? numpy.old : numpy.generator)) {
+        return NULL;
+    }
+    d.function = m->draws;
+    int way = d.kind == NPA_FEW;
+    if (m->proved[way] == UNKNOWN) {
+        m->proved[way] = prove(m, is_old(m), &d, slots) ? GOOD : BAD;
+    }
+    return m->proved[way] == GOOD ? draw(self, &d, ndim, dims) : NULL;
+}
+
+/* -------------------------------------------------------------------------------------- shuffling */
+
+enum { LEAST_SHUFFLED = 128, SOME = 1 << 11, AHEAD = 16 };
+
+#define EXCHANGE(T)                                                                               \
+    for (int k = 0; k < n; k++) {                                                                 \
+        T *a = (T *)x, *from = a + last - k, *to = a + with[k], was = *from;                      \
+        __builtin_prefetch(a + with[k + AHEAD < n ? k + AHEAD : k], 1);                           \
+        *from = *to, *to = was;                                                                   \
+    }
+
+static void exchange_rows(char *x, npy_intp bytes, int64_t last, const uint32_t *with, int n)
+{
+    char room[256];
+    for (int k = 0; k < n; k++) {
+        char *from = x + (last - k) * bytes, *to = x + with[k] * bytes;
+        for (npy_intp at = 0; at < bytes && from != to; at += (npy_intp)sizeof room) {
+            size_t some = bytes - at < (npy_intp)sizeof room ? (size_t)(bytes - at) : sizeof room;
+            memcpy(room, from + at, some);
+            memcpy(from + at, to + at, some);
+            memcpy(to + at, room, some);
+        }
+    }
+}
+
+/* Elements or rows `last`, `last` - 1, ..., n of them, each with another one. */
+static void exchange(char *x, npy_intp bytes, int64_t last, const uint32_t *with, int n)
+{
+    switch (bytes) {
+    case 1: EXCHANGE(uint8_t) break;
+    case 2: EXCHANGE(uint16_t) break;
+    case 4: EXCHANGE(uint32_t) break;
+    case 8: EXCHANGE(uint64_t) break;
+    case 16: EXCHANGE(npy_cdouble) break;
+    default: exchange_rows(x, bytes, last, with, n);
+    }
+}
+
+/* False: by NumPy, perhaps with an error. */
+static bool shuffle(PyObject *self, PyArrayObject *x)
+{
+    bool old = (PyObject *)Py_TYPE(self) == numpy.old;
+    PyObject *source = PyObject_GetAttr(self, old ? numpy.old_bit_generator : numpy.bit_generator);
+    void *state = source != NULL ? state_of(source, old ? numpy.twister : numpy.pcg64) : NULL;
+    npa_opened o;
+    bool good = state != NULL && npa_open(&o, &x, 1, 1) == 0;
+    if (good && is_taken(source)) { /* after the memory is open: another thread may have run meanwhile */
+        npa_close(&o);
+        good = false;
+    }
+    if (good) {
+        npy_intp rows = PyArray_DIM(x, 0), bytes = PyArray_NBYTES(x) / rows;
+        uint32_t with[SOME];
+        for (int64_t last = rows - 1; last > 0; last -= SOME) {
+            int n = last < SOME ? (int)last : SOME;
+            fall(state, old, (uint32_t)last, with, n);
+            exchange(o.at[0], bytes, last, with, n);
+        }
+        npa_close(&o);
+    }
+    Py_XDECREF(source);
+    return good;
+}
+
+static bool prove_shuffle(bool old)
+{
+    PyObject *theirs = new_generator(old), *ours = theirs != NULL ? new_generator(old) : NULL, *done = NULL, *x = NULL,
+             *y = NULL, *a = ours != NULL ? PyArray_Arange(0, TRIED, 1, NPY_LONG) : NULL,
+             *b = a != NULL ? PyArray_Arange(0, TRIED, 1, NPY_LONG) : NULL;
+    in_proof = true;
+    done = b != NULL ? PyObject_CallMethod(theirs, "shuffle", "O", a) : NULL;
+    in_proof = false;
+    x = done != NULL && shuffle(ours, (PyArrayObject *)b) ? state_shown(theirs) : NULL;
+    y = x != NULL ? state_shown(ours) : NULL;
+    bool good = y != NULL && same_bytes(a, b) && PyObject_RichCompareBool(x, y, Py_EQ) == 1;
+    Py_XDECREF(theirs), Py_XDECREF(ours), Py_XDECREF(done), Py_XDECREF(x), Py_XDECREF(y), Py_XDECREF(a), Py_XDECREF(b);
+    PyErr_Clear();
+    return good;
+}
+
+static bool may_shuffle(PyObject *self, PyArrayObject *x)
+{
+    static int proved[2];
+    if (PyArray_NDIM(x) == 0 || PyArray_DIM(x, 0) < LEAST_SHUFFLED || PyArray_DIM(x, 0) > INT32_MAX ||
+        PyArray_NBYTES(x) == 0 || !PyArray_ISCARRAY(x) || (PyArray_FLAGS(x) & NPA_WARN_ON_WRITE) ||
+        !npa_small_type(PyArray_DESCR(x)) || !is_ready()) {
+        return false;
+    }
+    bool old = (PyObject *)Py_TYPE(self) == numpy.old;
+    if (!old && (PyObject *)Py_TYPE(self) != numpy.generator) {
+        return false;
+    }
+    if (proved[old] == UNKNOWN) {
+        proved[old] = prove_shuffle(old) ? GOOD : BAD;
+    }
+    return proved[old] == GOOD;
+}
+
+/* NumPy's method, nothing of which is looked at; NULL, without error: it is called otherwise. */
+static PyObject *unseen(void *method, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    if (method == NULL) {
+        return NULL;
+    }
+    npa_suspended++;
+    PyObject *result = ((_PyCFunctionFastWithKeywords)(void (*)(void))method)(self, args, n, names);
+    npa_suspended--;
+    return result;
+}
+
+/* shuffle(x): elements, or rows, of one array. What is left to NumPy assigns row by row. */
+PyObject *npa_shuffle(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    if (in_proof || n < 1 || !PyArray_CheckExact(args[0])) {
+        return NULL;
+    }
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    if (n == 1 && names == NULL && may_shuffle(self, x) && shuffle(self, x)) {
+        return Py_NewRef(Py_None);
+    }
+    return PyErr_Occurred() ? NULL : unseen(what, self, args, n, names);
+}
+
+/* bytes(length): NumPy's, by integers that it converts and copies. */
+PyObject *npa_random_bytes(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return unseen(what, self, args, n, names);
+}
+
+#else
+
+void *npa_draws_method(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+
+PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)what, (void)self, (void)args, (void)n, (void)names;
+    return NULL;
+}
+
+PyObject *npa_shuffle(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)what, (void)self, (void)args, (void)n, (void)names;
+    return NULL;
+}
+
+PyObject *npa_random_bytes(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    return npa_shuffle(what, self, args, n, names);
+}
+
+#endif

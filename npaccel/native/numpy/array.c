@@ -1,0 +1,1031 @@
+/* array.c: the slots of ArrayBase: operators, comparisons, subscripts, the buffer protocol and
+ * __array_ufunc__. Large or pending operands are recorded; all else is ndarray's own slot. */
+#include "small/small.h"
+
+enum operation {
+    OP_ADD, OP_SUBTRACT, OP_MULTIPLY, OP_TRUE_DIVIDE, OP_FLOOR_DIVIDE, OP_REMAINDER, OP_POWER,
+    OP_LEFT_SHIFT, OP_RIGHT_SHIFT, OP_BITWISE_AND, OP_BITWISE_OR, OP_BITWISE_XOR, OP_NEGATIVE,
+    OP_POSITIVE, OP_ABSOLUTE, OP_INVERT, OP_DIVMOD, OP_LESS, OP_LESS_EQUAL, OP_EQUAL, OP_NOT_EQUAL,
+    OP_GREATER, OP_GREATER_EQUAL, OP_SQUARE, OP_RECIPROCAL, OP_SQRT, OP_COUNT
+};
+static const char *const operation_names[OP_COUNT] = {
+    "add", "subtract", "multiply", "true_divide", "floor_divide", "remainder", "power",
+    "left_shift", "right_shift", "bitwise_and", "bitwise_or", "bitwise_xor", "negative",
+    "positive", "absolute", "invert", "divmod", "less", "less_equal", "equal", "not_equal",
+    "greater", "greater_equal", "square", "reciprocal", "sqrt"};
+static PyObject *operations[OP_COUNT], *matmul;
+static npa_exactness exact[OP_COUNT]; /* once a block was open */
+
+PyTypeObject *npa_array_type;
+size_t npa_threshold = 1 << 18;
+npa_slots npa_numpy;
+
+static bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
+
+/* An operand as ndarray's own slots take it: evaluated, exact. New reference. */
+PyObject *npa_settled(PyObject *o)
+{
+    if (PyArray_CheckExact(o) || ours(o)) {
+        PyObject *part = npa_fetched((PyArrayObject *)o);
+        if (part != NULL) {
+            return part;
+        }
+        if (npa_touch((PyArrayObject *)o, false) < 0) {
+            return NULL;
+        }
+        if (ours(o)) {
+            return npa_exact_view((PyArrayObject *)o);
+        }
+    }
+    return Py_NewRef(o);
+}
+
+static size_t bytes_of(PyObject *x, PyObject *y)
+{
+    size_t a = x != NULL && PyArray_Check(x) ? (size_t)PyArray_NBYTES((PyArrayObject *)x) : 0;
+    size_t b = y != NULL && PyArray_Check(y) ? (size_t)PyArray_NBYTES((PyArrayObject *)y) : 0;
+    return a > b ? a : b;
+}
+
+/* *took, if it isn't NULL: the seconds that NumPy needs. */
+static PyObject *timed_in_numpy(PyObject *a, PyObject *b, binaryfunc slot, double *took)
+{
+    PyObject *x = npa_settled(a), *y = x != NULL ? npa_settled(b) : NULL;
+    int before = npa_now(NPA_IN_NUMPY);
+    bool due = took == NULL && npa_suspended == 0 && npa_look_due();
+    npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
+    double start = took != NULL ? npa_seconds() : 0;
+    npa_suspended++;
+    PyObject *result = y != NULL ? slot(x, y) : NULL;
+    npa_suspended--;
+    if (took != NULL) {
+        *took = npa_seconds() - start;
+    }
+    if (due) {
+        npa_stretch_end(&s, NPA_SMALL, bytes_of(x, y));
+    }
+    npa_now(before);
+    Py_XDECREF(x), Py_XDECREF(y);
+    return result;
+}
+
+static PyObject *binary_in_numpy(PyObject *a, PyObject *b, binaryfunc slot)
+{
+    return timed_in_numpy(a, b, slot, NULL);
+}
+
+/* As NumPy's, in a round of a trial that is NumPy's. */
+static PyObject *binary_passed(PyObject *a, PyObject *b, binaryfunc slot)
+{
+    npa_passed++;
+    PyObject *result = npa_adopted(binary_in_numpy(a, b, slot));
+    npa_passed--;
+    return result;
+}
+
+/* 0, or -1 for want of memory. */
+static int note_fallback(PyObject *name, const char *reason, double took)
+{
+    PyObject *text = PyUnicode_InternFromString(reason);
+    if (text == NULL) {
+        return -1;
+    }
+    npa_count_fallback(name, text, took);
+    Py_DECREF(text);
+    return 0;
+}
+
+void npa_operator_is_exact(PyObject *ufunc, npa_exactness how)
+{
+    for (int op = 0; op < OP_COUNT; op++) {
+        exact[op] = operations[op] == ufunc ? how : exact[op];
+    }
+}
+
+bool npa_is_exact(npa_exactness how, const npa_value *values, int n)
+{
+    for (int k = 0; how == NPA_EXACT_IF_REAL && k < n; k++) {
+        if (values[k].array != NULL && PyArray_ISCOMPLEX(values[k].array)) {
+            return false;
+        }
+    }
+    return how != NPA_INEXACT;
+}
+
+/* Whether NumPy does it at once, in a block; see trial.c. */
+static bool passes(enum operation op, const npa_value *values, int n)
+{
+    return npa_trials_on && npa_in_block() && npa_is_exact(exact[op], values, n) &&
+           npa_trial_passes(operations[op], npa_broadcast_bytes(values, n), true);
+}
+
+/* Record ufunc(values...): 1 done, 0 NumPy should do it, -1 error. */
+static int record(PyObject *ufunc, npa_value *values, int n, PyArrayObject *out, bool in_place,
+                  PyObject **results)
+{
+    int types[NPA_MAX_ARGS];
+    for (int k = 0; k < n; k++) {
+        types[k] = values[k].type;
+    }
+    npa_rule *rule = npa_find_rule(ufunc, types, n, out, in_place);
+    if (rule == NULL || rule->nin != n) {
+        if (rule == NULL && PyErr_Occurred()) {
+            return -1;
+        }
+        return note_fallback(ufunc, "these types have no kernel", 0.0);
+    }
+    PyArrayObject *outs[NPA_MAX_ARGS] = {out};
+    int status = npa_record_map(rule, values, out != NULL ? outs : NULL, NULL, 'K', 0, results);
+    if (status != 0) {
+        return status;
+    }
+    const char *reason = npa_passing_reason();
+    return note_fallback(ufunc, reason != NULL ? reason : "these operands can't be recorded", 0.0);
+}
+
+static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc slot)
+{
+    npa_value values[2];
+    PyObject *results[NPA_MAX_ARGS];
+    if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
+        /* Another class, a list ...: ndarray's rules about who goes first hold for us too. */
+        if (PyErr_Occurred()) {
+            return NULL;
+        }
+        return slot(a, b);
+    }
+    bool wanted = npa_wants(values, 2);
+    if (wanted && passes(op, values, 2)) {
+        return binary_passed(a, b, slot);
+    }
+    if (wanted) {
+        int status = record(operations[op], values, 2, NULL, false, results);
+        if (status > 0 && op == OP_DIVMOD) {
+            return Py_BuildValue("(NN)", results[0], results[1]);
+        }
+        if (status != 0) {
+            return status > 0 ? results[0] : NULL;
+        }
+    }
+    PyObject *result = binary_in_numpy(a, b, slot);
+    return wanted ? npa_adopted(result) : result;
+}
+
+static PyObject *in_place_in_numpy(PyObject *a, PyObject *b, binaryfunc slot)
+{
+    PyObject *part = npa_may_fetch((PyArrayObject *)a, true) ? npa_fetched((PyArrayObject *)a) : NULL;
+    if (part == NULL && npa_touch((PyArrayObject *)a, true) < 0) {
+        return NULL;
+    }
+    PyObject *result = binary_in_numpy(part != NULL ? part : a, b, slot);
+    if (part != NULL && result != NULL && result != Py_NotImplemented &&
+        npa_put_back((PyArrayObject *)a, (PyArrayObject *)part) < 0) {
+        Py_CLEAR(result);
+    }
+    Py_XDECREF(part);
+    if (result == NULL || result == Py_NotImplemented) {
+        return result;
+    }
+    Py_DECREF(result); /* the exact view of `a`; the name must stay bound to `a` */
+    return Py_NewRef(a);
+}
+
+/* fresh: the same operation with a new result, which is what a scalar gets. */
+static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfunc slot,
+                          binaryfunc fresh)
+{
+    npa_value values[2];
+    PyObject *result;
+    if (npa_section_is_scalar((PyArrayObject *)a)) {
+        return binary(op, a, b, fresh);
+    }
+    if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
+        return PyErr_Occurred() || npa_touch((PyArrayObject *)a, true) < 0 ? NULL : slot(a, b);
+    }
+    bool wanted = npa_wants(values, 2), passed = wanted && passes(op, values, 2);
+    if (wanted && !passed) {
+        int status = record(operations[op], values, 2, (PyArrayObject *)a, true, &result);
+        if (status != 0) {
+            return status > 0 ? result : NULL;
+        }
+    }
+    npa_passed += passed;
+    result = in_place_in_numpy(a, b, slot);
+    npa_passed -= passed;
+    return result;
+}
+
+static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
+{
+    npa_value value;
+    PyObject *result;
+    bool wanted = npa_classify(a, &value) && npa_wants(&value, 1), passed = wanted && passes(op, &value, 1);
+    if (wanted && !passed) {
+        int status = record(operations[op], &value, 1, NULL, false, &result);
+        if (status != 0) {
+            return status > 0 ? result : NULL;
+        }
+    }
+    PyObject *x = PyErr_Occurred() ? NULL : npa_settled(a);
+    bool due = npa_look_due();
+    npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
+    npa_suspended++, npa_passed += passed;
+    result = x != NULL ? slot(x) : NULL;
+    result = wanted ? npa_adopted(result) : result;
+    npa_suspended--, npa_passed -= passed;
+    if (due) {
+        npa_stretch_end(&s, NPA_SMALL, bytes_of(x, NULL));
+    }
+    Py_XDECREF(x);
+    return result;
+}
+
+#define NUMBER(slot) (npa_numpy.number.slot)
+#define BINARY(name, op)                                                                         \
+    static PyObject *array_##name(PyObject *a, PyObject *b)                                      \
+    {                                                                                            \
+        return binary(op, a, b, NUMBER(nb_##name));                                              \
+    }
+#define BOTH(name, op)                                                                           \
+    BINARY(name, op)                                                                             \
+    static PyObject *array_inplace_##name(PyObject *a, PyObject *b)                              \
+    {                                                                                            \
+        return in_place(op, a, b, NUMBER(nb_inplace_##name), NUMBER(nb_##name));                 \
+    }
+#define UNARY(name, op)                                                                          \
+    static PyObject *array_##name(PyObject *a) { return unary(op, a, NUMBER(nb_##name)); }
+
+BOTH(add, OP_ADD)
+BOTH(subtract, OP_SUBTRACT)
+BOTH(multiply, OP_MULTIPLY)
+BOTH(true_divide, OP_TRUE_DIVIDE)
+BOTH(floor_divide, OP_FLOOR_DIVIDE)
+BOTH(remainder, OP_REMAINDER)
+BOTH(lshift, OP_LEFT_SHIFT)
+BOTH(rshift, OP_RIGHT_SHIFT)
+BOTH(and, OP_BITWISE_AND)
+BOTH(or, OP_BITWISE_OR)
+BOTH(xor, OP_BITWISE_XOR)
+BINARY(divmod, OP_DIVMOD)
+UNARY(negative, OP_NEGATIVE)
+UNARY(positive, OP_POSITIVE)
+UNARY(absolute, OP_ABSOLUTE)
+UNARY(invert, OP_INVERT)
+
+/* Before NumPy 2.3 `**` looked at the value of any exponent of one element (2, 0.5 ...) and did not
+ * let it take part in the result's dtype. */
+static bool by_value;
+
+/* `**` with these exponents is another ufunc in NumPy too. */
+static enum operation fast_power(PyObject *a, PyObject *exponent)
+{
+    if (!PyArray_Check(a)) {
+        return OP_POWER;
+    }
+    int type = PyArray_TYPE((PyArrayObject *)a);
+    bool inexact = PyTypeNum_ISFLOAT(type) || PyTypeNum_ISCOMPLEX(type);
+    if (PyLong_CheckExact(exponent)) {
+        int overflow;
+        long e = PyLong_AsLongAndOverflow(exponent, &overflow);
+        if (e == 2 && !overflow && (inexact || PyTypeNum_ISINTEGER(type))) {
+            return OP_SQUARE;
+        }
+        if (e == -1 && !overflow && inexact) {
+            return OP_RECIPROCAL;
+        }
+    } else if (PyFloat_CheckExact(exponent) && inexact) {
+        double e = PyFloat_AS_DOUBLE(exponent);
+        return e == 0.5               ? OP_SQRT
+               : by_value && e == 2.0 ? OP_SQUARE
+               : by_value && e == -1.0 ? OP_RECIPROCAL
+                                       : OP_POWER;
+    }
+    return OP_POWER;
+}
+
+static bool is_by_value(PyObject *a, PyObject *exponent)
+{
+    if (!by_value || PyLong_CheckExact(exponent) || !PyArray_Check(a)) {
+        return false;
+    }
+    if (PyFloat_CheckExact(exponent)) {
+        return PyArray_ISINTEGER((PyArrayObject *)a) || PyArray_ISBOOL((PyArrayObject *)a);
+    }
+    return PyArray_CheckAnyScalar(exponent) || PyIndex_Check(exponent);
+}
+
+/* As it shows in the dtype of a bool to the power of 2.0. */
+static int ask_by_value(void)
+{
+    npy_intp one = 1;
+    PyObject *a = PyArray_ZEROS(1, &one, NPY_BOOL, 0), *two = PyFloat_FromDouble(2.0);
+    PyObject *power = a && two ? npa_numpy.number.nb_power(a, two, Py_None) : NULL;
+    if (power != NULL) {
+        by_value = PyArray_TYPE((PyArrayObject *)power) != NPY_DOUBLE;
+    }
+    Py_XDECREF(a), Py_XDECREF(two);
+    Py_XDECREF(power);
+    return power != NULL ? 0 : -1;
+}
+
+static PyObject *power_slot(PyObject *a, PyObject *b) { return NUMBER(nb_power)(a, b, Py_None); }
+static PyObject *inplace_power_slot(PyObject *a, PyObject *b)
+{
+    return NUMBER(nb_inplace_power)(a, b, Py_None);
+}
+
+static PyObject *any_power(PyObject *a, PyObject *b, PyObject *out)
+{
+    if (is_by_value(a, b)) {
+        return out != NULL ? in_place_in_numpy(a, b, inplace_power_slot)
+                           : npa_adopted(binary_in_numpy(a, b, power_slot));
+    }
+    enum operation op = fast_power(a, b);
+    npa_value values[2];
+    PyObject *result;
+    if (op == OP_POWER || !npa_classify(a, &values[0]) || !npa_wants(values, 1)) {
+        return out != NULL ? in_place(OP_POWER, a, b, inplace_power_slot, power_slot)
+                           : binary(OP_POWER, a, b, power_slot);
+    }
+    bool at_once = passes(op, values, 1);
+    int status = at_once ? 0 : record(operations[op], values, 1, (PyArrayObject *)out, out != NULL, &result);
+    if (status != 0) {
+        return status > 0 ? result : NULL;
+    }
+    npa_passed += at_once;
+    result = out == NULL ? npa_adopted(binary_in_numpy(a, b, power_slot))
+             : at_once   ? in_place_in_numpy(a, b, inplace_power_slot)
+                         : in_place(OP_POWER, a, b, inplace_power_slot, power_slot);
+    npa_passed -= at_once;
+    return result;
+}
+
+static PyObject *array_power(PyObject *a, PyObject *b, PyObject *modulo)
+{
+    return modulo != Py_None ? Py_NewRef(Py_NotImplemented) : any_power(a, b, NULL);
+}
+
+static PyObject *array_inplace_power(PyObject *a, PyObject *b, PyObject *modulo)
+{
+    PyObject *out = npa_section_is_scalar((PyArrayObject *)a) ? NULL : a;
+    return modulo != Py_None ? Py_NewRef(Py_NotImplemented) : any_power(a, b, out);
+}
+
+static PyObject *array_compare(PyObject *a, PyObject *b, int how)
+{
+    static const enum operation map[] = {[Py_LT] = OP_LESS, [Py_LE] = OP_LESS_EQUAL,
+                                         [Py_EQ] = OP_EQUAL, [Py_NE] = OP_NOT_EQUAL,
+                                         [Py_GT] = OP_GREATER, [Py_GE] = OP_GREATER_EQUAL};
+    npa_value values[2];
+    PyObject *result;
+    if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
+        return PyErr_Occurred() ? NULL : npa_numpy.compare(a, b, how);
+    }
+    bool wanted = npa_wants(values, 2), passed = wanted && passes(map[how], values, 2);
+    if (wanted && !passed) {
+        int status = record(operations[map[how]], values, 2, NULL, false, &result);
+        if (status != 0) {
+            return status > 0 ? result : NULL;
+        }
+    }
+    PyObject *x = npa_settled(a), *y = x != NULL ? npa_settled(b) : NULL;
+    bool due = npa_look_due();
+    npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
+    npa_suspended++, npa_passed += passed;
+    result = y != NULL ? npa_numpy.compare(x, y, how) : NULL;
+    result = wanted ? npa_adopted(result) : result;
+    npa_suspended--, npa_passed -= passed;
+    if (due) {
+        npa_stretch_end(&s, NPA_SMALL, bytes_of(x, y));
+    }
+    Py_XDECREF(x), Py_XDECREF(y);
+    return result;
+}
+
+/* ------------------------------------------------------------------ reading by other means */
+
+/* `a` as NumPy may read it: touched, or what it shows of a device; new. NULL: error. */
+static PyObject *readable(PyObject *a, const char *how)
+{
+    if (npa_section_stop((PyArrayObject *)a, how) < 0) {
+        return NULL;
+    }
+    PyObject *part = npa_fetched((PyArrayObject *)a);
+    return part != NULL                                   ? part
+           : npa_touch((PyArrayObject *)a, false) < 0 ? NULL
+                                                          : Py_NewRef(a);
+}
+
+#define READ(name, type, failure)                                                                \
+    static type array_##name(PyObject *a)                                                        \
+    {                                                                                            \
+        PyObject *x = readable(a, #name);                                                        \
+        type result = x != NULL ? NUMBER(nb_##name)(x) : (failure);                              \
+        Py_XDECREF(x);                                                                           \
+        return result;                                                                           \
+    }
+READ(bool, int, -1)
+READ(int, PyObject *, NULL)
+READ(float, PyObject *, NULL)
+READ(index, PyObject *, NULL)
+
+static PyObject *array_matrix_multiply(PyObject *a, PyObject *b)
+{
+    static PyObject *name;
+    npa_value values[2];
+    if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
+        return PyErr_Occurred() ? NULL
+               : ours(a) || ours(b) ? binary_in_numpy(a, b, NUMBER(nb_matrix_multiply))
+                                    : NUMBER(nb_matrix_multiply)(a, b);
+    }
+    double took;
+    PyObject *result = npa_rows((PyUFuncObject *)matmul, (PyObject *[]){a, b}, 2, NULL);
+    if (result != NULL || PyErr_Occurred()) {
+        return result;
+    }
+    result = timed_in_numpy(a, b, NUMBER(nb_matrix_multiply), &took);
+    if (result == NULL || !npa_wants(values, 2)) {
+        return result;
+    }
+    if ((name == NULL && (name = PyUnicode_InternFromString("matmul")) == NULL) ||
+        note_fallback(name, "matrix product", took) < 0) {
+        Py_DECREF(result);
+        return NULL;
+    }
+    return npa_adopted(result);
+}
+
+static int array_getbuffer(PyObject *a, Py_buffer *view, int flags)
+{
+    if (npa_section_stop((PyArrayObject *)a, "a buffer") < 0 ||
+        npa_touch((PyArrayObject *)a, (flags & PyBUF_WRITABLE) != 0) < 0) {
+        view->obj = NULL;
+        return -1;
+    }
+    return PyArray_Type.tp_as_buffer->bf_getbuffer(a, view, flags);
+}
+
+/* 0: other; 1: basic, gives a view; 2: basic, names one element. */
+int npa_key_kind(PyArrayObject *a, PyObject *key)
+{
+    PyObject *single[1] = {key}, **items = single;
+    Py_ssize_t n = 1;
+    int integers = 0;
+    bool ellipsis = false;
+    if (PyTuple_CheckExact(key)) {
+        n = PyTuple_GET_SIZE(key);
+        items = n > 0 ? &PyTuple_GET_ITEM(key, 0) : single;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *k = items[i];
+        if (PyLong_CheckExact(k) || PyArray_IsScalar(k, Integer)) {
+            integers++;
+        } else if (k == Py_Ellipsis) {
+            ellipsis = true;
+        } else if (k != Py_None && !PySlice_Check(k)) {
+            return 0;
+        }
+    }
+    return integers == PyArray_NDIM(a) && !ellipsis ? 2 : 1;
+}
+
+/* Whether NumPy takes it for an integer; of 64 bits without sign some are none. */
+static bool is_whole(PyObject *o)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    return (PyArray_CheckExact(o) || ours(o)) && PyArray_NDIM(a) == 0 && PyArray_ISINTEGER(a) &&
+           !(PyArray_ISUNSIGNED(a) && PyArray_ITEMSIZE(a) == sizeof(npy_intp));
+}
+
+PyObject *npa_basic_key(PyObject *key)
+{
+    bool tuple = PyTuple_CheckExact(key), any = false;
+    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(key) : 1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *part = tuple ? PyTuple_GET_ITEM(key, i) : key;
+        bool whole = is_whole(part);
+        if (!whole && part != Py_None && part != Py_Ellipsis && !PySlice_Check(part) &&
+            !PyLong_CheckExact(part) && !PyArray_IsScalar(part, Integer)) {
+            return NULL;
+        }
+        any |= whole;
+    }
+    if (!any || npa_here != NULL) { /* a section asks for the value itself, so that it is looked up again */
+        return NULL;
+    }
+    if (!tuple) {
+        return PyNumber_Index(key);
+    }
+    PyObject *basic = PyTuple_New(n);
+    for (Py_ssize_t i = 0; basic != NULL && i < n; i++) {
+        PyObject *part = PyTuple_GET_ITEM(key, i);
+        part = is_whole(part) ? PyNumber_Index(part) : Py_NewRef(part);
+        if (part == NULL) {
+            Py_CLEAR(basic);
+        } else {
+            PyTuple_SET_ITEM(basic, i, part);
+        }
+    }
+    return basic;
+}
+
+/* A copy of what `view` shows, its axes as NumPy's copy has them: 1 recorded, 0 NumPy should do it, -1. */
+static int record_copy(PyArrayObject *view, PyObject **result)
+{
+    npa_value value;
+    if (!npa_classify((PyObject *)view, &value) || !npa_wants(&value, 1) ||
+        (npa_trials_on && npa_in_block() &&
+         npa_trial_passes(npa_copy_name, (size_t)PyArray_NBYTES(view), true))) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    PyObject *made = npa_new_like(view, PyArray_DESCR(view));
+    int status = made != NULL ? npa_record_copy(view, (PyArrayObject *)made, result)
+                 : PyErr_Occurred() ? -1 : 0;
+    Py_XDECREF(made);
+    return status;
+}
+
+PyObject *npa_get_by_scalars(PyArrayObject *a, PyObject *key)
+{
+    PyObject *basic = npa_basic_key(key), *view = NULL, *result = NULL;
+    if (basic == NULL) {
+        return NULL;
+    }
+    if (npa_key_kind(a, basic) == 2) {
+        view = npa_touch(a, false) == 0 ? npa_exact_view(a) : NULL;
+        result = view != NULL ? npa_numpy.mapping.mp_subscript(view, key) : NULL;
+    } else if ((view = npa_numpy.mapping.mp_subscript((PyObject *)a, basic)) != NULL) {
+        int status = record_copy((PyArrayObject *)view, &result);
+        PyObject *x = status == 0 ? npa_settled(view) : NULL;
+        bool due = x != NULL && npa_look_due();
+        npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
+        result = x != NULL ? npa_adopted(PyArray_NewCopy((PyArrayObject *)x, NPY_KEEPORDER))
+                 : status > 0 ? result : NULL;
+        if (due) {
+            npa_stretch_end(&s, NPA_SMALL, bytes_of(x, NULL));
+        }
+        Py_XDECREF(x);
+    }
+    Py_DECREF(basic), Py_XDECREF(view);
+    return result;
+}
+
+/* Whether an array in a key is pending or large: a small table may have a large result. */
+bool npa_key_wants(PyObject *key)
+{
+    Py_ssize_t n = PyTuple_CheckExact(key) ? PyTuple_GET_SIZE(key) : 1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *part = PyTuple_CheckExact(key) ? PyTuple_GET_ITEM(key, i) : key;
+        npa_value v = {.array = PyArray_Check(part) ? (PyArrayObject *)part : NULL};
+        if (npa_wants(&v, 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+PyObject *npa_element_view(PyObject *a, PyObject *key)
+{
+    PyObject *whole = PyTuple_CheckExact(key) ? Py_NewRef(key) : PyTuple_Pack(1, key);
+    PyObject *rest = PyTuple_Pack(1, Py_Ellipsis), *longer = NULL, *view = NULL;
+    if (whole != NULL && rest != NULL && (longer = PySequence_Concat(whole, rest)) != NULL) {
+        view = npa_numpy.mapping.mp_subscript(a, longer);
+    }
+    Py_XDECREF(whole), Py_XDECREF(rest), Py_XDECREF(longer);
+    return view;
+}
+
+/* One element in a section: a copy that stays deferred. NULL perhaps without error. */
+static PyObject *element(PyObject *a, PyObject *key)
+{
+    PyObject *view = npa_element_view(a, key), *result = NULL;
+    npa_value value;
+    if (view != NULL && npa_classify(view, &value)) {
+        npa_rule *copy = npa_find_rule(npa_copy_name, &value.type, 1, value.array, false);
+        if (copy == NULL || npa_record_map(copy, &value, NULL, NULL, 'K', 0, &result) <= 0) {
+            result = NULL;
+        } else {
+            npa_section_set_scalar((PyArrayObject *)result);
+        }
+    }
+    Py_XDECREF(view);
+    return result;
+}
+
+bool npa_is_shown(PyArrayObject *a, bool write)
+{
+    if (npa_recorded.nrequests > 0 || npa_here != NULL || npa_placeholders > 0 || npa_copies_exist() ||
+        npa_warnings_found() || (write && (npa_stops > 0 || npa_flights > 0))) {
+        return false;
+    }
+    npa_buffer *b = npa_buffer_of(a);
+    return b == NULL || (b->range->work == b->range->home && !b->pending && b->lost == NULL && !(write && b->range->sealed));
+}
+
+static bool waits(const npa_buffer *b)
+{
+    return b != NULL && (b->index >= 0 || b->pending || b->copy != NULL || b->lost != NULL);
+}
+
+/* In a block, a few elements that nothing waits for are shown by a plain array, as a small result is
+ * one: operations on it are NumPy's, at NumPy's price. New reference; NULL perhaps without error. */
+static PyObject *small_view(PyArrayObject *a, PyObject *key)
+{
+    npa_value own = {.array = a};
+    if (npa_suspended || npa_here != NULL || npa_section_block_wants(&own, 1) || !npa_in_block()) {
+        return NULL;
+    }
+    size_t least = npa_threshold_here();
+    bool shown = npa_is_shown(a, false);
+    if (!shown && (waits(npa_buffer_of(a)) || npa_view_bytes(a, key) >= least || npa_touch(a, false) < 0)) {
+        return NULL; /* what was computed may be hidden */
+    }
+    PyObject *view;
+    if (npa_small_part(a, key, least, &view)) {
+        return view;
+    }
+    if (shown && npa_view_bytes(a, key) >= least) {
+        return NULL;
+    }
+    PyObject *whole = npa_exact_view(a);
+    view = whole != NULL ? npa_numpy.mapping.mp_subscript(whole, key) : NULL;
+    Py_XDECREF(whole);
+    return view;
+}
+
+/* Where the element at these integers lies, in bytes from the array's first; false: NumPy raises. */
+static bool element_offset(PyArrayObject *a, PyObject *key, npy_intp *offset)
+{
+    bool several = PyTuple_CheckExact(key);
+    if ((several ? PyTuple_GET_SIZE(key) : 1) != PyArray_NDIM(a)) {
+        return false;
+    }
+    *offset = 0;
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        PyObject *item = several ? PyTuple_GET_ITEM(key, i) : key;
+        npy_intp extent = PyArray_DIM(a, i);
+        Py_ssize_t k = PyLong_CheckExact(item) ? PyLong_AsSsize_t(item) : -1 - extent;
+        if (k == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return false;
+        }
+        k += k < 0 ? extent : 0;
+        if (k < 0 || k >= extent) {
+            return false;
+        }
+        *offset += k * PyArray_STRIDE(a, i);
+    }
+    return true;
+}
+
+enum { MOST_PEEKS = 16 };
+
+/* Whether it is hidden, and a few of its elements only were asked for since the latest flush: to show it costs some
+ * twenty µs, but each element less from then on. */
+static bool may_peek(const PyArrayObject *a)
+{
+    npa_buffer *b = npa_is_home(PyArray_DATA((PyArrayObject *)a)) ? npa_buffer_of((PyArrayObject *)a) : NULL;
+    if (b == NULL || b->range->work == b->range->home || npa_here != NULL || npa_placeholders > 0) {
+        return false;
+    }
+    b->peeks = b->peeked == npa_count.flushes ? b->peeks + 1 : 1, b->peeked = npa_count.flushes;
+    return b->peeks <= MOST_PEEKS;
+}
+
+PyObject *npa_hidden_element(PyArrayObject *a, PyObject *key)
+{
+    char value[16] __attribute__((aligned(16)));
+    npy_intp offset;
+    npa_buffer *b = npa_buffer_of(a);
+    if (PyArray_ITEMSIZE(a) > 16 || !may_peek(a) || !element_offset(a, key, &offset) ||
+        (b->pending && (npa_flights_let_go(b, false) < 0 || (b->pending && npa_flush_recorded() < 0)))) {
+        return NULL;
+    }
+    npa_lock();
+    bool there = b->index < 0 && b->range->work != NULL && b->copy == NULL && b->lost == NULL;
+    if (there) {
+        memcpy(value, b->range->work + (PyArray_BYTES(a) - b->range->home) + offset,
+               (size_t)PyArray_ITEMSIZE(a));
+    }
+    npa_unlock();
+    return there ? PyArray_Scalar(value, PyArray_DESCR(a), NULL) : NULL;
+}
+
+int npa_put_hidden(PyArrayObject *a, PyObject *key, PyObject *value)
+{
+    char number[16] __attribute__((aligned(16)));
+    npy_intp offset;
+    npa_opened o;
+    if (npa_stops > 0 || (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
+        !npa_small_type(PyArray_DESCR(a)) || !may_peek(a) || !element_offset(a, key, &offset) ||
+        !npa_take_scalar(value, PyArray_TYPE(a), number)) {
+        return 0;
+    }
+    if (npa_open(&o, &a, 1, 1) < 0) {
+        return -1;
+    }
+    memcpy(o.at[0] + offset, number, (size_t)PyArray_ITEMSIZE(a));
+    npa_close(&o);
+    return 1;
+}
+
+static PyObject *subscript(PyObject *a, PyObject *key, int kind)
+{
+    npa_value own = {.array = (PyArrayObject *)a};
+    if (npa_here != NULL && kind != 1 && npa_section_wants(&own, 1)) {
+        PyObject *result = kind == 2 ? element(a, key)
+            : npa_without_us(PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL));
+        if (result != NULL || PyErr_Occurred()) {
+            return result;
+        }
+    }
+    if (kind == 0) {
+        PyObject *result = npa_get_by_scalars((PyArrayObject *)a, key);
+        if (result != NULL || PyErr_Occurred()) {
+            return result;
+        }
+    }
+    bool large = kind == 0 && (npa_is_pending((PyArrayObject *)a) || npa_key_wants(key) ||
+                               (size_t)PyArray_NBYTES((PyArrayObject *)a) >= npa_threshold_here());
+    PyObject *picked;
+    int done = large && npa_here == NULL ? npa_pick((PyArrayObject *)a, key, &picked) : 0;
+    if (done != 0) {
+        return done > 0 ? picked : NULL;
+    }
+    if (large && !npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ) &&
+        !npa_pick_passes((PyArrayObject *)a, key)) {
+        int before = npa_now(NPA_RECORDING);
+        PyObject *result = PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
+        npa_now(before);
+        return npa_without_us(result);
+    }
+    if (kind == 2 && npa_here == NULL && npa_section_stop((PyArrayObject *)a, "an element") < 0) {
+        return NULL;
+    }
+    PyObject *found = kind == 2 ? npa_fetched_element(a, key) : NULL;
+    if (kind == 2 && found == NULL && !PyErr_Occurred()) {
+        found = npa_hidden_element((PyArrayObject *)a, key);
+    }
+    if (found != NULL || PyErr_Occurred()) {
+        return found;
+    }
+    PyObject *x = kind != 1 ? npa_settled(a) : NULL;
+    if (kind != 1 && x == NULL) {
+        return NULL;
+    }
+    if (kind != 1) {
+        PyObject *result = npa_numpy.mapping.mp_subscript(x, key);
+        Py_DECREF(x);
+        if (kind == 0 && result != NULL && PyArray_CheckExact(result) &&
+            (size_t)PyArray_NBYTES((PyArrayObject *)result) >= npa_threshold_here()) {
+            Py_SETREF(result, PyArray_View((PyArrayObject *)result, NULL, npa_array_type));
+        }
+        return result;
+    }
+    return npa_numpy.mapping.mp_subscript(a, key);
+}
+
+static PyObject *array_subscript(PyObject *a, PyObject *key)
+{
+    int kind = npa_key_kind((PyArrayObject *)a, key);
+    if (kind == 1 && npa_least != SIZE_MAX) {
+        PyObject *view = small_view((PyArrayObject *)a, key);
+        if (view != NULL || PyErr_Occurred()) {
+            return view;
+        }
+    }
+    if (kind == 2 && npa_until_look > 1 && npa_is_shown((PyArrayObject *)a, false)) {
+        PyObject *element = npa_small_element(a, key);
+        if (element != NULL || PyErr_Occurred()) {
+            npa_until_look--;
+            return element;
+        }
+    }
+    if (kind != 2 || npa_recorded.nrequests > 0 || !npa_look_due()) { /* what runs for it is told as a run */
+        return subscript(a, key, kind);
+    }
+    npa_stretch s = npa_stretch_begin();
+    PyObject *result = subscript(a, key, kind);
+    npa_stretch_end(&s, NPA_ELEMENT, 0);
+    return result;
+}
+
+static PyObject *array_item(PyObject *a, Py_ssize_t i)
+{
+    if (PyArray_NDIM((PyArrayObject *)a) == 1) {
+        if (npa_here == NULL && npa_section_stop((PyArrayObject *)a, "an element") < 0) {
+            return NULL;
+        }
+        PyObject *key = npa_copies_exist() ? PyLong_FromSsize_t(i) : NULL;
+        PyObject *found = key != NULL ? npa_fetched_element(a, key) : NULL;
+        Py_XDECREF(key);
+        if (found != NULL || PyErr_Occurred() || npa_touch((PyArrayObject *)a, false) < 0) {
+            return found;
+        }
+    }
+    return npa_numpy.sequence.sq_item(a, i);
+}
+
+static int array_assign_item(PyObject *a, Py_ssize_t i, PyObject *value)
+{
+    if (PyArray_NDIM((PyArrayObject *)a) == 0) {
+        return npa_numpy.sequence.sq_ass_item(a, i, value); /* its error */
+    }
+    i -= i < 0 ? PyArray_DIM((PyArrayObject *)a, 0) : 0; /* as NumPy: Python has added the length */
+    PyObject *key = PyLong_FromSsize_t(i);
+    int status = key != NULL ? npa_assign(a, key, value) : -1;
+    Py_XDECREF(key);
+    return status;
+}
+
+/* Python derives a subclass's from __add__ and __getitem__, which ndarray's are not. */
+void npa_restore_sequence(PyTypeObject *type)
+{
+    type->tp_as_sequence->sq_concat = npa_numpy.sequence.sq_concat;
+    type->tp_as_sequence->sq_item = array_item;
+    type->tp_as_sequence->sq_ass_item = array_assign_item;
+}
+
+/* --------------------------------------------------------------------------- __array_ufunc__ */
+
+static PyObject *ufunc_slowly(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)self;
+    PyObject *inputs = PyTuple_New(n - 2), *kwargs = PyDict_New(), *result = NULL;
+    for (Py_ssize_t i = 2; inputs != NULL && i < n; i++) {
+        PyTuple_SET_ITEM(inputs, i - 2, Py_NewRef(args[i]));
+    }
+    bool good = inputs != NULL && kwargs != NULL;
+    for (Py_ssize_t i = 0; good && names != NULL && i < PyTuple_GET_SIZE(names); i++) {
+        good = PyDict_SetItem(kwargs, PyTuple_GET_ITEM(names, i), args[n + i]) == 0;
+    }
+    if (good) {
+        int before = npa_now(NPA_RECORDING);
+        result = PyObject_CallFunctionObjArgs(npa_hook_ufunc, args[0], args[1], inputs, kwargs,
+                                              NULL);
+        npa_now(before);
+    }
+    Py_XDECREF(inputs), Py_XDECREF(kwargs);
+    return npa_without_us(result);
+}
+
+/* Small arrays, and what is done at once, go straight to NumPy, all else to the hook. */
+static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize_t n,
+                                 PyObject *names)
+{
+    PyObject *method = PyObject_GetAttr(args[0], args[1]), *result = NULL;
+    if (method == NULL) {
+        return NULL;
+    }
+    bool at = PyUnicode_CompareWithASCIIString(args[1], "at") == 0;
+    bool reduce = PyUnicode_CompareWithASCIIString(args[1], "reduce") == 0 &&
+                  PyObject_TypeCheck(args[0], &PyUFunc_Type);
+    bool fold = reduce && npa_folds_at_once(((PyUFuncObject *)args[0])->name, args + 2, n - 2, names,
+                                            3, true);
+    int status = npa_direct_call(method, args + 2, n - 2, names, at, fold ? NPA_ANY_SIZE : at, true,
+                                 &result);
+    if (status == 0) {
+        int before = npa_now(NPA_RECORDING);
+        if (reduce) {
+            status = npa_fold_call(args[0], args + 2, n - 2, names, &result);
+            status = status > 1 ? npa_direct_call(method, args + 2, n - 2, names, 0, NPA_ANY_SIZE, true, &result)
+                                : status;
+        } else if (PyUnicode_CompareWithASCIIString(args[1], "__call__") == 0) {
+            status = npa_out_call(args[0], args + 2, n - 2, names, &result);
+        }
+        npa_now(before);
+    }
+    Py_DECREF(method);
+    return status > 0 ? result : status < 0 ? NULL : ufunc_slowly(self, args, n, names);
+}
+
+/* ufunc(*values), recorded; `out`: NULL, or an array or NULL per output. *status as record_map's. */
+PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject **out,
+                         int *status)
+{
+    PyUFuncObject *u = (PyUFuncObject *)ufunc;
+    PyObject *results[NPA_MAX_ARGS];
+    npa_value in[NPA_MAX_ARGS];
+    int types[NPA_MAX_ARGS];
+    for (int k = 0; k < u->nin; k++) {
+        in[k] = values[k], types[k] = values[k].type;
+    }
+    npa_rule *rule = npa_find_rule(ufunc, types, u->nin, out != NULL ? out[0] : NULL, false);
+    *status = rule != NULL ? npa_record_map(rule, in, out, NULL, 'K', 0, results)
+              : PyErr_Occurred() ? -1 : 0;
+    if (*status <= 0) {
+        return NULL;
+    }
+    if (rule->nout == 1) {
+        return results[0];
+    }
+    PyObject *tuple = PyTuple_New(rule->nout);
+    for (int k = 0; k < rule->nout; k++) {
+        if (tuple != NULL) {
+            PyTuple_SET_ITEM(tuple, k, results[k]);
+        } else {
+            Py_DECREF(results[k]);
+        }
+    }
+    return tuple;
+}
+
+/* A plain call of up to four operands, counted under that reason. */
+static PyObject *ufunc_in_numpy(PyObject *const *args, Py_ssize_t n, const char *why)
+{
+    PyObject *result = NULL;
+    double start = npa_seconds();
+    npa_suspended++;
+    int status = npa_direct_call(args[0], args + 2, n - 2, NULL, 0, NPA_ANY_SIZE, true, &result);
+    npa_suspended--;
+    if (status > 0 && note_fallback(args[0], why, npa_seconds() - start) < 0) {
+        Py_CLEAR(result);
+    }
+    return npa_adopted(result);
+}
+
+static PyObject *array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    npa_value values[NPA_MAX_ARGS];
+    if (n < 3) {
+        PyErr_SetString(PyExc_TypeError, "__array_ufunc__ requires at least 3 arguments");
+        return NULL;
+    }
+    bool plain_call = names == NULL && n <= 6 && PyUnicode_Check(args[1]) &&
+                      PyUnicode_CompareWithASCIIString(args[1], "__call__") == 0 &&
+                      PyObject_TypeCheck(args[0], &PyUFunc_Type) &&
+                      ((PyUFuncObject *)args[0])->nin == n - 2 &&
+                      ((PyUFuncObject *)args[0])->core_enabled == 0;
+    for (Py_ssize_t k = 0; plain_call && k < n - 2; k++) {
+        plain_call = npa_classify(args[2 + k], &values[k]);
+    }
+    if (!plain_call || !npa_wants(values, (int)n - 2)) {
+        return PyErr_Occurred() ? NULL : ufunc_elsewhere(self, args, n, names);
+    }
+    int status;
+    npa_pass_because(NULL);
+    PyObject *result = npa_ufunc_call(args[0], values, NULL, &status);
+    if (status != 0 || PyErr_Occurred()) {
+        return result;
+    }
+    const char *why = npa_passing_reason();
+    return why != NULL ? ufunc_in_numpy(args, n, why) : ufunc_slowly(self, args, n, names);
+}
+
+static PyMethodDef array_methods[] = {
+    {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc, METH_FASTCALL | METH_KEYWORDS,
+     "Record the call, or run it in NumPy."},
+    {NULL}};
+
+static PyType_Slot array_slots[] = {
+    {Py_nb_add, array_add}, {Py_nb_inplace_add, array_inplace_add},
+    {Py_nb_subtract, array_subtract}, {Py_nb_inplace_subtract, array_inplace_subtract},
+    {Py_nb_multiply, array_multiply}, {Py_nb_inplace_multiply, array_inplace_multiply},
+    {Py_nb_true_divide, array_true_divide}, {Py_nb_inplace_true_divide, array_inplace_true_divide},
+    {Py_nb_floor_divide, array_floor_divide},
+    {Py_nb_inplace_floor_divide, array_inplace_floor_divide},
+    {Py_nb_remainder, array_remainder}, {Py_nb_inplace_remainder, array_inplace_remainder},
+    {Py_nb_power, array_power}, {Py_nb_inplace_power, array_inplace_power},
+    {Py_nb_lshift, array_lshift}, {Py_nb_inplace_lshift, array_inplace_lshift},
+    {Py_nb_rshift, array_rshift}, {Py_nb_inplace_rshift, array_inplace_rshift},
+    {Py_nb_and, array_and}, {Py_nb_inplace_and, array_inplace_and},
+    {Py_nb_or, array_or}, {Py_nb_inplace_or, array_inplace_or},
+    {Py_nb_xor, array_xor}, {Py_nb_inplace_xor, array_inplace_xor},
+    {Py_nb_divmod, array_divmod}, {Py_nb_negative, array_negative},
+    {Py_nb_positive, array_positive}, {Py_nb_absolute, array_absolute},
+    {Py_nb_invert, array_invert}, {Py_nb_bool, array_bool}, {Py_nb_int, array_int},
+    {Py_nb_float, array_float}, {Py_nb_index, array_index},
+    {Py_nb_matrix_multiply, array_matrix_multiply},
+    {Py_tp_richcompare, array_compare}, {Py_mp_subscript, array_subscript},
+    {Py_mp_ass_subscript, npa_assign}, {Py_sq_item, array_item},
+    {Py_sq_ass_item, array_assign_item}, {Py_bf_getbuffer, array_getbuffer},
+    {Py_tp_methods, array_methods},
+    {Py_tp_doc, "Base of npaccel.Array: operators, comparisons, subscripts, buffers."},
+    {0, NULL}};
+
+static PyType_Spec array_spec = {
+    .name = "npaccel._native.ArrayBase",
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = array_slots,
+};
+
+PyObject *npa_array_base(void)
+{
+    PyObject *module = PyImport_ImportModule("numpy");
+    for (int i = 0; module != NULL && i < OP_COUNT; i++) {
+        operations[i] = PyObject_GetAttrString(module, operation_names[i]);
+        if (operations[i] == NULL) {
+            Py_CLEAR(module);
+        }
+    }
+    matmul = module != NULL ? PyObject_GetAttrString(module, "matmul") : NULL;
+    if (matmul == NULL) {
+        Py_CLEAR(module);
+    }
+    Py_XDECREF(module);
+    npa_numpy = (npa_slots){*PyArray_Type.tp_as_number, *PyArray_Type.tp_as_mapping,
+                            *PyArray_Type.tp_as_sequence, PyArray_Type.tp_richcompare};
+    return module == NULL || ask_by_value() < 0
+               ? NULL
+               : PyType_FromSpecWithBases(&array_spec, (PyObject *)&PyArray_Type);
+}

@@ -1,0 +1,296 @@
+/* folds.c: ufunc.reduce, and ufuncs called with out=, that are recorded with no Python of ours in
+ * between. What is unusual in a call, and each combination's first meeting, is the hook's. */
+#include "loops/fold.h"
+#include "record.h"
+
+PyObject *npa_no_value;
+
+int npa_folds_init(void)
+{
+    PyObject *globals = PyImport_ImportModule("numpy._globals");
+    npa_no_value = globals != NULL ? PyObject_GetAttrString(globals, "_NoValue") : NULL;
+    Py_XDECREF(globals);
+    return npa_no_value != NULL ? 0 : -1;
+}
+
+/* What follows the array in ufunc.reduce. */
+enum { AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, REST };
+static const char *const names_of[REST] = {"axis", "dtype", "out", "keepdims", "initial", "where"};
+
+static int place_of(PyObject *name, const char *const *known, int n)
+{
+    int k = 0;
+    while (k < n && PyUnicode_CompareWithASCIIString(name, known[k]) != 0) {
+        k++;
+    }
+    return k;
+}
+
+static bool read_rest(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **rest)
+{
+    for (Py_ssize_t k = 1; k < n; k++) {
+        if (k > REST) {
+            return false;
+        }
+        rest[k - 1] = args[k];
+    }
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        int place = place_of(PyTuple_GET_ITEM(names, k), names_of, REST);
+        if (place == REST || rest[place] != NULL) {
+            return false;
+        }
+        rest[place] = args[n + k];
+    }
+    return true;
+}
+
+static bool add_axis(PyObject *axis, int ndim, uint32_t *axes)
+{
+    int overflow = 0;
+    long k = PyLong_CheckExact(axis) ? PyLong_AsLongAndOverflow(axis, &overflow) : ndim;
+    k += k < 0 ? ndim : 0;
+    if (overflow || k < 0 || k >= ndim || (*axes >> k & 1)) {
+        return false;
+    }
+    *axes |= 1u << k;
+    return true;
+}
+
+static bool read_axes(PyObject *axis, int ndim, uint32_t *axes)
+{
+    *axes = axis == NULL ? 1 : 0;
+    if (axis == Py_None) {
+        *axes = (1u << ndim) - 1;
+    } else if (axis != NULL && PyTuple_CheckExact(axis)) {
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(axis); k++) {
+            if (!add_axis(PyTuple_GET_ITEM(axis, k), ndim, axes)) {
+                return false;
+            }
+        }
+    } else if (axis != NULL) {
+        return add_axis(axis, ndim, axes);
+    }
+    return *axes != 0;
+}
+
+/* 0: not named; > 0: a type's number and 1; < 0: for NumPy to judge. */
+static int asked_type(PyObject *dtype)
+{
+    if (dtype == NULL || dtype == Py_None) {
+        return 0;
+    }
+    if (!PyArray_DescrCheck(dtype)) {
+        return -1;
+    }
+    const PyArray_Descr *d = (const PyArray_Descr *)dtype;
+    return npa_type_known(d->type_num) && PyArray_ISNBO(d->byteorder) ? d->type_num + 1 : -1;
+}
+
+/* A call that waits for nothing: no section looks on, and floating-point errors can be told later. */
+static int may_wait(void)
+{
+    int state = npa_here == NULL ? npa_errstate() : -1;
+    return state < -1 ? -1 : state >= 0;
+}
+
+/* The result of a brief one, computed here and now: a scalar, or a plain array. NULL without error: it
+ * may warn, or is not for here. */
+static PyObject *fold_now(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims)
+{
+    npy_intp kept[NPA_MAX_DIMS];
+    int64_t shape[NPA_MAX_DIMS], in[NPA_MAX_DIMS], out[NPA_MAX_DIMS];
+    int ndim = PyArray_NDIM(a), nkept = 0, state = npa_errstate_of(rule);
+    bool own = npa_buffer_of(a) != NULL;
+    if (state < 0 || npa_check_mode || npa_copies_exist() || PyArray_SIZE(a) == 0 ||
+        (own && npa_touch(a, false) < 0)) {
+        return NULL;
+    }
+    for (int i = 0; i < ndim; i++) {
+        shape[i] = PyArray_DIM(a, i), in[i] = PyArray_STRIDE(a, i);
+        if (keepdims || !(axes >> i & 1)) {
+            kept[nkept++] = axes >> i & 1 ? 1 : shape[i];
+        }
+    }
+    Py_INCREF(rule->result[0]);
+    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNewFromDescr(nkept, kept, rule->result[0]);
+    if (made == NULL) {
+        return NULL;
+    }
+    for (int i = 0, k = 0; i < ndim; i++) {
+        bool reduced = axes >> i & 1;
+        out[i] = reduced ? 0 : PyArray_STRIDE(made, k);
+        k += keepdims || !reduced;
+    }
+    npa_folding of = {.rule = rule, .ndim = ndim, .in_type = npa_canonical(PyArray_TYPE(a)),
+                      .out_type = npa_canonical(PyArray_TYPE(made)), .axes = axes, .shape = shape,
+                      .in_step = in, .out_step = out, .in = PyArray_DATA(a), .out = PyArray_DATA(made)};
+    PyThreadState *mine = own ? NULL : PyEval_SaveThread(); /* else it might be hidden meanwhile */
+    int kinds = npa_fold(&of);
+    if (mine != NULL) {
+        PyEval_RestoreThread(mine);
+    }
+    int asked = 0;
+    for (int i = 0; i < 4; i++) {
+        asked |= state >> (2 * i) & 3 ? 1 << i : 0;
+    }
+    if (kinds < 0 || (kinds & asked)) {
+        Py_CLEAR(made); /* recorded, it says so at its line */
+    }
+    return made != NULL ? PyArray_Return(made) : NULL;
+}
+
+/* Whether all of an array that nothing waits for, and that needs no casts, is folded to one number: nothing
+ * would be gained by recording that. Of what is ours none but what takes no long time, see fold_now. */
+static bool is_number(const npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims)
+{
+    enum { LONGEST = 32 << 20 };
+    int type;
+    npa_fold_arithmetic(rule, &type);
+    return !keepdims && axes == (1u << PyArray_NDIM(a)) - 1 && npa_canonical(PyArray_TYPE(a)) == type &&
+           (PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a)) && npa_threshold_here() > 0 &&
+           !npa_waits(a) && (npa_buffer_of(a) == NULL || PyArray_NBYTES(a) <= LONGEST);
+}
+
+/* Recorded; what is one number is computed, as NumPy's is a scalar. */
+static int record_fold(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims, PyObject **result)
+{
+    int status = npa_record_reduce(rule, a, axes, keepdims, NULL, NULL, NULL, result);
+    if (status > 0 && PyArray_NDIM((PyArrayObject *)*result) == 0) {
+        PyArrayObject *made = (PyArrayObject *)*result;
+        PyObject *view = npa_touch(made, false) == 0 ? npa_exact_view(made) : NULL;
+        Py_DECREF(made);
+        *result = view != NULL ? PyArray_Return((PyArrayObject *)view) : NULL;
+        return *result != NULL ? 1 : -1;
+    }
+    return status;
+}
+
+/* What is folded, and how; asked: as of asked_type. */
+typedef struct { npa_value value; uint32_t axes; bool keepdims; int asked; } folded;
+
+/* Whether ufunc.reduce(args...) is written as usual, of an array that may be recorded; perhaps with an error. */
+static bool read_call(PyObject *const *args, Py_ssize_t n, PyObject *names, folded *f)
+{
+    PyObject *rest[REST] = {NULL};
+    if (n < 1 || !npa_classify(args[0], &f->value) || f->value.array == NULL || !npa_wants(&f->value, 1) ||
+        !npa_array_known(f->value.array) || !read_rest(args, n, names, rest)) {
+        return false;
+    }
+    int ndim = PyArray_NDIM(f->value.array);
+    PyObject *keep = rest[KEEPDIMS];
+    f->asked = asked_type(rest[DTYPE]), f->keepdims = keep == Py_True;
+    return ndim > 0 && f->asked >= 0 && (rest[OUT] == NULL || rest[OUT] == Py_None) &&
+           (keep == NULL || keep == Py_True || keep == Py_False) &&
+           (rest[INITIAL] == NULL || rest[INITIAL] == npa_no_value) &&
+           (rest[WHERE] == NULL || rest[WHERE] == Py_True) && read_axes(rest[AXIS], ndim, &f->axes);
+}
+
+/* Whether the last bits of a fold by that rule are ours at this size. */
+static bool is_ours(const npa_rule *rule, PyArrayObject *a)
+{
+    return rule->ordered && (size_t)PyArray_NBYTES(a) >= npa_threshold_here();
+}
+
+int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **result)
+{
+    folded f;
+    const char *name = ((PyUFuncObject *)ufunc)->name;
+    *result = NULL;
+    if ((strcmp(name, "add") == 0 || strcmp(name, "multiply") == 0) && npa_threshold_here() > 0 &&
+        read_call(args, n, names, &f)) {
+        npa_rule *rule = npa_find_fold_rule(ufunc, f.value.type, f.asked);
+        *result = rule != NULL && is_ours(rule, f.value.array) ? fold_now(rule, f.value.array, f.axes, f.keepdims)
+                                                               : NULL;
+    }
+    return *result != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
+int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                  PyObject **result)
+{
+    folded f;
+    if (!read_call(args, n, names, &f)) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    PyArrayObject *a = f.value.array;
+    const char *name = ((PyUFuncObject *)ufunc)->name;
+    bool numpys = f.asked == 0 && !npa_fold_is_ours(name, a);
+    int status = may_wait();
+    if (status > 0 && numpys && npa_fold_passes(ufunc, a, f.axes)) {
+        return 2;
+    }
+    npa_suspended++;
+    npa_rule *rule = status > 0 ? npa_find_fold_rule(ufunc, f.value.type, f.asked) : NULL;
+    bool at_once = rule != NULL && rule->ordered &&
+                   (is_number(rule, a, f.axes, f.keepdims) ||
+                    npa_fold_is_brief(name, args, n, names, 3, true) || npa_turn_passes(&a, 1));
+    npa_suspended--;
+    if (rule == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (is_ours(rule, a) && (at_once || npa_fold_passes(ufunc, a, f.axes))) {
+        *result = fold_now(rule, a, f.axes, f.keepdims);
+        if (*result != NULL || PyErr_Occurred()) {
+            return *result != NULL ? 1 : -1;
+        }
+    }
+    npa_suspended++;
+    status = record_fold(rule, a, f.axes, f.keepdims, result);
+    npa_suspended--;
+    return status;
+}
+
+/* What the writing call `ufunc(*args, out=...)` writes to, if that is all there is to it; or NULL. */
+static PyArrayObject *only_out(PyObject *const *named, PyObject *names)
+{
+    static const char *const known[] = {"out", "casting", "subok"};
+    npa_value target = {.array = NULL};
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
+        PyObject *value = named[k];
+        switch (place_of(PyTuple_GET_ITEM(names, k), known, 3)) {
+        case 0:
+            value = PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == 1
+                        ? PyTuple_GET_ITEM(value, 0) : value;
+            if (!npa_classify(value, &target) || target.array == NULL) {
+                return NULL;
+            }
+            break;
+        case 1: /* what same_kind allows has the same loop with unsafe */
+            if (!PyUnicode_Check(value) ||
+                (PyUnicode_CompareWithASCIIString(value, "same_kind") != 0 &&
+                 PyUnicode_CompareWithASCIIString(value, "unsafe") != 0)) {
+                return NULL;
+            }
+            break;
+        case 2: break;
+        default: return NULL;
+        }
+    }
+    return target.array;
+}
+
+int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                 PyObject **result)
+{
+    PyUFuncObject *u = (PyUFuncObject *)ufunc;
+    npa_value values[NPA_MAX_ARGS];
+    if (!PyObject_TypeCheck(ufunc, &PyUFunc_Type) || names == NULL || u->nin != n ||
+        u->nin >= NPA_MAX_ARGS || u->nout != 1 || u->core_enabled) {
+        return 0;
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        if (!npa_classify(args[k], &values[k])) {
+            return PyErr_Occurred() ? -1 : 0;
+        }
+    }
+    PyArrayObject *out = only_out(args + n, names);
+    if (out == NULL || !PyArray_ISWRITEABLE(out) ||
+        !(npa_wants(values, (int)n) || npa_is_pending(out))) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    int status = may_wait();
+    if (status > 0) {
+        *result = npa_ufunc_call(ufunc, values, &out, &status);
+    }
+    return status;
+}

@@ -1,0 +1,312 @@
+/* look.c: parts of what lies on a device, read by the host while all of it stays there; and what came home
+ * instead, counted by the user's line. */
+#include "place/store.h"
+
+#include <string.h>
+
+/* A look costs at least as much as moving so many bytes. */
+enum { LOOK_BYTES = 1 << 16 };
+
+/* Whether to look at so many bytes takes less than to have all of it here. */
+static bool is_worth(const npa_buffer *b, size_t size)
+{
+    const struct npa_copy *c = b->copy;
+    return c != NULL && b->range != NULL && !b->pending && b->lost == NULL && !b->unreachable &&
+           npa_store_here(c->store) && 2 * size <= npa_span_length(c->valid) &&
+           c->looked <= npa_span_length(c->valid);
+}
+
+bool npa_copy_look(npa_buffer *b, size_t low, size_t high, char *to)
+{
+    struct npa_copy *c = b->copy;
+    const char *host = b->range != NULL ? b->range->work : NULL;
+    if (!is_worth(b, high - low)) {
+        return false;
+    }
+    npa_span there = {low > c->newer.low ? low : c->newer.low,
+                  high < c->newer.high ? high : c->newer.high};
+    if (npa_span_length(there) < high - low) {
+        if (host == NULL) {
+            return false;
+        }
+        memcpy(to, host + low, high - low);
+    }
+    if (!npa_span_empty(there) &&
+        npa_store_read(c->store, c->at.memory, there.low, npa_span_length(there), to + (there.low - low)) != 0) {
+        return false; /* whoever has all of it brought home is told */
+    }
+    npa_count.looks++;
+    c->looked += high - low > LOOK_BYTES ? high - low : LOOK_BYTES;
+    return true;
+}
+
+bool npa_copy_put(npa_buffer *b, size_t low, size_t high, const char *from)
+{
+    struct npa_copy *c = b->copy;
+    if (!is_worth(b, high - low) || b->index >= 0 || low < c->valid.low || high > c->valid.high) {
+        return false;
+    }
+    if (npa_store_write(c->store, c->at.memory, low, high - low, from) != 0) {
+        return false;
+    }
+    npa_span all = {low, high};
+    if (!npa_span_empty(c->newer)) { /* what lies between is the same on both sides */
+        all.low = low < c->newer.low ? low : c->newer.low;
+        all.high = high > c->newer.high ? high : c->newer.high;
+    }
+    c->newer = all;
+    return true;
+}
+
+/* ------------------------------------------------------------------------------ with the GIL */
+
+static npa_buffer *there(PyArrayObject *a)
+{
+    npa_buffer *b = npa_stores != NULL ? npa_buffer_of(a) : NULL;
+    return b != NULL && b->copy != NULL ? b : NULL;
+}
+
+bool npa_is_far(PyArrayObject *a)
+{
+    char *low, *high;
+    if (there(a) == NULL || PyArray_SIZE(a) == 0) {
+        return false;
+    }
+    npa_extent(a, &low, &high);
+    return (size_t)(high - low) >= npa_threshold_here();
+}
+
+bool npa_may_fetch(PyArrayObject *a, bool write)
+{
+    npa_buffer *b = there(a);
+    char *low, *high;
+    if (b == NULL || npa_placeholders > 0 || PyArray_SIZE(a) == 0 || (write && b->index >= 0)) {
+        return false;
+    }
+    npa_extent(a, &low, &high);
+    return is_worth(b, (size_t)(high - low));
+}
+
+/* The device and how much came from it go to the user's line. */
+static void count_home(const npa_store *s, const char *why, uint64_t bytes)
+{
+    PyObject *reason = PyUnicode_InternFromString(why);
+    if (reason == NULL) {
+        PyErr_Clear();
+        return;
+    }
+    npa_count_home(s->name, reason, bytes);
+    Py_DECREF(reason);
+}
+
+/* Of the bytes [low, high), which shall lie in `memory` as in `b`: where they are; NULL: they are not. */
+static char *look(PyArrayObject *a, npa_buffer *b, const char *low, const char *high,
+                  PyArrayObject *memory)
+{
+    uintptr_t at = (uintptr_t)PyArray_DATA(memory);
+    char *to = PyArray_BYTES(memory) + ((uintptr_t)low - at) % 64; /* aligned alike */
+    npa_lock();
+    bool good = there(a) == b;
+    const npa_store *s = good ? b->copy->store : NULL;
+    uint64_t before = npa_count.moved.bytes_down;
+    good = good && npa_copy_look(b, (size_t)(low - b->base), (size_t)(high - b->base), to);
+    uint64_t moved = npa_count.moved.bytes_down - before;
+    npa_unlock();
+    if (good && moved > 0) {
+        count_home(s, "a part, read while the array stays there", moved);
+    }
+    return good ? to : NULL;
+}
+
+PyObject *npa_fetched(PyArrayObject *a)
+{
+    npa_buffer *b = there(a);
+    char *low, *high;
+    if (!npa_may_fetch(a, false)) {
+        return NULL;
+    }
+    npa_extent(a, &low, &high);
+    npy_intp room = high - low + 64;
+    PyArray_Descr *descr = PyArray_DESCR(a);
+    PyObject *memory = PyArray_SimpleNew(1, &room, NPY_UBYTE), *view = NULL;
+    char *to = memory != NULL ? look(a, b, low, high, (PyArrayObject *)memory) : NULL;
+    if (to != NULL) {
+        Py_INCREF(descr);
+        view = PyArray_NewFromDescr(&PyArray_Type, descr, PyArray_NDIM(a), PyArray_DIMS(a),
+                                    PyArray_STRIDES(a), to + (PyArray_BYTES(a) - low),
+                                    PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, NULL);
+    }
+    if (view == NULL) {
+        Py_XDECREF(memory);
+        PyErr_Clear(); /* then all of it comes home */
+        return NULL;
+    }
+    PyArray_SetBaseObject((PyArrayObject *)view, memory);
+    return view;
+}
+
+/* `part` of npa_fetched(a) was written: so is what lies there. */
+static bool put_there(PyArrayObject *a, PyArrayObject *part)
+{
+    npa_buffer *b = there(a);
+    char *low, *high, *first, *last;
+    npa_extent(a, &low, &high);
+    npa_extent(part, &first, &last);
+    if (!npa_may_fetch(a, true) || last - first != high - low) {
+        return false;
+    }
+    npa_lock();
+    bool good = there(a) == b && npa_copy_put(b, (size_t)(low - b->base), (size_t)(high - b->base), first);
+    npa_unlock();
+    return good;
+}
+
+int npa_put_back(PyArrayObject *a, PyArrayObject *part)
+{
+    if (put_there(a, part)) {
+        return 0;
+    }
+    PyObject *here = npa_touch(a, true) == 0 ? npa_exact_view(a) : NULL;
+    int status = here != NULL ? PyArray_CopyInto((PyArrayObject *)here, part) : -1;
+    Py_XDECREF(here);
+    return status;
+}
+
+/* a[key] = value where a is on a device and all but a part of it can stay there: 1 done, 0 not so, -1
+ * error. */
+int npa_put_part(PyObject *a, PyObject *key, bool element, PyObject *value)
+{
+    if (there((PyArrayObject *)a) == NULL || PyArray_NDIM((PyArrayObject *)a) == 0 ||
+        !PyArray_ISWRITEABLE((PyArrayObject *)a)) {
+        return 0;
+    }
+    PyObject *whole = npa_exact_view((PyArrayObject *)a), *part = NULL, *view = NULL;
+    if (whole != NULL) {
+        view = element ? npa_element_view(whole, key) : npa_numpy.mapping.mp_subscript(whole, key);
+    }
+    if (view != NULL && npa_may_fetch((PyArrayObject *)view, true)) {
+        part = npa_fetched((PyArrayObject *)view);
+    }
+    int status = PyErr_Occurred() ? -1 : 0;
+    if (part != NULL) {
+        PyObject *settled = npa_settled(value);
+        status = settled != NULL ? npa_numpy.mapping.mp_ass_subscript(part, Py_Ellipsis, settled) : -1;
+        Py_XDECREF(settled);
+        bool back = status == 0 && npa_put_back((PyArrayObject *)view, (PyArrayObject *)part) == 0;
+        status = back ? 1 : -1;
+    }
+    Py_XDECREF(whole), Py_XDECREF(view), Py_XDECREF(part);
+    return status;
+}
+
+/* a[key], of a key that names one element; NULL, perhaps without error: nothing of that kind lies there. */
+PyObject *npa_fetched_element(PyObject *a, PyObject *key)
+{
+    if (there((PyArrayObject *)a) == NULL) {
+        return NULL;
+    }
+    PyObject *whole = npa_exact_view((PyArrayObject *)a), *found = NULL;
+    PyObject *view = whole != NULL ? npa_element_view(whole, key) : NULL;
+    if (view != NULL) {
+        found = npa_fetched((PyArrayObject *)view);
+    }
+    Py_XDECREF(whole), Py_XDECREF(view);
+    return found != NULL ? PyArray_Return((PyArrayObject *)found) : NULL;
+}
+
+/* After `array` was brought home by a call: `moved` bytes, from `s`. */
+void npa_count_shown(const npa_store *s, bool write, uint64_t moved)
+{
+    if (s != NULL && moved > 0) {
+        count_home(s, write ? "all of it, to be written" : "all of it, to be read", moved);
+    }
+}
+
+PyObject *npa_fetched_py(PyObject *module, PyObject *array)
+{
+    (void)module;
+    PyObject *found = PyArray_Check(array) ? npa_fetched((PyArrayObject *)array) : NULL;
+    return found != NULL ? found : Py_NewRef(Py_None);
+}
+
+PyObject *npa_put_back_py(PyObject *module, PyObject *args)
+{
+    PyArrayObject *a, *part;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyArray_Type, &a, &PyArray_Type, &part)) {
+        return NULL;
+    }
+    return npa_put_back(a, part) == 0 ? Py_NewRef(Py_None) : NULL;
+}
+
+/* rebased(result, part, a): the result, or, where it is a view of `part`'s memory, the same view of a's. */
+PyObject *npa_rebased_py(PyObject *module, PyObject *args)
+{
+    PyArrayObject *result, *part, *a;
+    char *low, *high;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O!O!", &PyArray_Type, &result, &PyArray_Type, &part,
+                          &PyArray_Type, &a)) {
+        return NULL;
+    }
+    npa_extent(part, &low, &high);
+    if (PyArray_BYTES(result) < low || PyArray_BYTES(result) >= high) {
+        return Py_NewRef((PyObject *)result);
+    }
+    Py_INCREF(PyArray_DESCR(result));
+    PyObject *view = PyArray_NewFromDescr(Py_TYPE(result), PyArray_DESCR(result), PyArray_NDIM(result),
+                                          PyArray_DIMS(result), PyArray_STRIDES(result),
+                                          PyArray_BYTES(a) + (PyArray_BYTES(result) - PyArray_BYTES(part)),
+                                          PyArray_FLAGS(result) & NPY_ARRAY_WRITEABLE, NULL);
+    if (view != NULL && PyArray_SetBaseObject((PyArrayObject *)view, Py_NewRef((PyObject *)a)) < 0) {
+        Py_CLEAR(view);
+    }
+    return view;
+}
+
+PyObject *npa_is_far_py(PyObject *module, PyObject *array)
+{
+    (void)module;
+    return PyBool_FromLong(PyArray_Check(array) && npa_is_far((PyArrayObject *)array));
+}
+
+PyObject *npa_copies_exist_py(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    return PyBool_FromLong(npa_copies_exist());
+}
+
+static PyObject *append_row(PyObject *list, PyObject *row)
+{
+    if (row == NULL || PyList_Append(list, row) < 0) {
+        Py_CLEAR(list);
+    }
+    Py_XDECREF(row);
+    return list;
+}
+
+/* take_homes(): a list of (device, why, file, line, times, bytes, 0), which are forgotten here. */
+PyObject *npa_take_homes(PyObject *module, PyObject *nothing)
+{
+    static const char *const whys[NPA_HOMES] = {
+        [NPA_HOME_STEP] = "all of it, as the host needed it in a run",
+        [NPA_HOME_ROOM] = "all of it, to make room there",
+        [NPA_HOME_POINTER] = "all of it, its memory was read directly",
+        [NPA_HOME_ALL] = "all of it, for a fork or another setting"};
+    (void)module, (void)nothing;
+    PyObject *list = npa_take_counted_homes();
+    for (npa_store *s = npa_stores; list != NULL && s != NULL; s = s->next) {
+        for (int why = 0; list != NULL && why < NPA_HOMES; why++) {
+            npa_lock();
+            uint64_t calls = s->homes[why].calls, bytes = s->homes[why].bytes;
+            s->homes[why].calls = s->homes[why].bytes = 0;
+            npa_unlock();
+            if (calls > 0 && whys[why] != NULL) { /* the others have a line, and are counted there */
+                list = append_row(list, Py_BuildValue("(OssiKdd)", s->name, whys[why], "elsewhere", 0,
+                                                      (unsigned long long)calls, (double)bytes,
+                                                      0.0));
+            }
+        }
+    }
+    return list;
+}

@@ -1,0 +1,241 @@
+/* store.c: where the user wants data to live, and what Python sees of a device's memory. */
+#include "place/store.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+void npa_spread_place(npa_queue *q, const npa_access *accesses, int n)
+{
+    npa_store *place = NULL;
+    for (int k = 0; k < n && place == NULL; k++) {
+        place = q->buffers[accesses[k].buffer]->placed;
+    }
+    for (int k = 0; k < n && place != NULL; k++) {
+        npa_buffer *b = q->buffers[accesses[k].buffer];
+        b->placed = accesses[k].written && b->placed == NULL ? place : b->placed;
+    }
+}
+
+npa_store *npa_store_of(const npa_queue *q, int requests)
+{
+    for (int i = 0, n = npa_stores == NULL ? 0 : npa_buffers_of(q, requests); i < n; i++) {
+        npa_buffer *b = q->buffers[i];
+        if (b->copy != NULL || (b->placed != NULL && !b->fresh)) {
+            return b->placed != NULL ? b->placed : b->copy->store;
+        }
+    }
+    return NULL;
+}
+
+npa_store *npa_store_of_array(PyArrayObject *array)
+{
+    npa_buffer *b = npa_stores != NULL ? npa_buffer_of(array) : NULL;
+    if (b != NULL && b->pending && b->fresh) { /* it will live where what is pending runs */
+        return npa_store_of(&npa_q, npa_q.nrequests);
+    }
+    bool there = b != NULL && (b->copy != NULL || (b->placed != NULL && !b->fresh));
+    return !there ? NULL : b->placed != NULL ? b->placed : b->copy->store;
+}
+
+/* place_of(arrays): where the first of them that lives on a device does, a DeviceMemory, or None. */
+PyObject *npa_place_of(PyObject *self, PyObject *arrays)
+{
+    (void)self;
+    npa_store *place = NULL;
+    if (!PyList_Check(arrays)) {
+        return PyErr_Format(PyExc_TypeError, "a list is needed");
+    }
+    npa_lock();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(arrays) && place == NULL; i++) {
+        PyObject *o = PyList_GET_ITEM(arrays, i);
+        place = PyArray_Check(o) ? npa_store_of_array((PyArrayObject *)o) : NULL;
+    }
+    npa_unlock();
+    return Py_NewRef(place != NULL ? (PyObject *)place : Py_None);
+}
+
+int32_t npa_store_write(npa_store *s, void *memory, size_t at, size_t size, const char *from)
+{
+    double begin = npa_seconds();
+    s->moving = true;
+    int32_t error = ((write_function *)s->functions[WRITE])(s->transfers, memory, 1, at, size, from, 0, NULL, NULL);
+    if (error == 0) {
+        npa_count.uploads++;
+        npa_count.moved.bytes_up += size;
+        npa_count.moved.up_ns += (uint64_t)(1e9 * (npa_seconds() - begin));
+    }
+    return error;
+}
+
+int32_t npa_store_read(npa_store *s, void *memory, size_t at, size_t size, char *to)
+{
+    double begin = npa_seconds();
+    int32_t error = ((read_function *)s->functions[READ])(s->transfers, memory, 1, at, size, to, 0, NULL, NULL);
+    if (error == 0) {
+        npa_count.downloads++;
+        npa_count.moved.bytes_down += size;
+        npa_count.moved.down_ns += (uint64_t)(1e9 * (npa_seconds() - begin));
+    }
+    return error;
+}
+
+uint64_t npa_place_number(const npa_store *s) { return s != NULL ? s->number : 0; }
+
+bool npa_store_here(const npa_store *s) { return s->pid == getpid(); }
+
+PyObject *npa_store_name(const npa_store *s) { return Py_NewRef(s != NULL ? s->name : Py_None); }
+
+/* An Array with the content of `a`, in its order, in memory of ours, still hidden. NULL, perhaps without
+ * error: there is nothing to hide in. */
+static PyObject *hidden_copy(PyArrayObject *a)
+{
+    PyArrayObject *like = PyDataType_REFCHK(PyArray_DESCR(a))
+        ? NULL
+        : (PyArrayObject *)PyArray_NewLikeArray(a, NPY_KEEPORDER, NULL, 0);
+    PyObject *made = like == NULL ? NULL
+                                  : npa_new_array(PyArray_DESCR(a), PyArray_NDIM(a), PyArray_DIMS(a),
+                                                  PyArray_STRIDES(like));
+    Py_XDECREF(like);
+    if (made == NULL) {
+        return NULL;
+    }
+    npa_buffer *b = npa_buffer_of((PyArrayObject *)made);
+    npa_lock();
+    char *pages = npa_range_work(b->range);
+    npa_unlock();
+    Py_INCREF(PyArray_DESCR(a));
+    PyObject *view = pages == NULL ? PyErr_NoMemory()
+                                   : PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a),
+                                                          PyArray_NDIM(a), PyArray_DIMS(a),
+                                                          PyArray_STRIDES((PyArrayObject *)made),
+                                                          pages, NPY_ARRAY_WRITEABLE, NULL);
+    int status = view == NULL ? -1 : PyArray_CopyInto((PyArrayObject *)view, a);
+    Py_XDECREF(view);
+    b->fresh = status < 0;
+    if (status < 0) {
+        Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* place(array): an Array with that content, which is to live there: the same, where it lies in memory of
+ * ours, or a copy. */
+static PyObject *store_place(PyObject *self, PyObject *object)
+{
+    npa_store *s = (npa_store *)self;
+    if (!PyArray_Check(object)) {
+        return PyErr_Format(PyExc_TypeError, "an array is needed");
+    }
+    PyArrayObject *a = (PyArrayObject *)object;
+    bool ours = Py_IS_TYPE(object, npa_array_type) && npa_buffer_of(a) != NULL;
+    if (!ours && npa_touch(a, false) < 0) {
+        return NULL;
+    }
+    PyObject *placed = ours ? Py_NewRef(object) : hidden_copy(a);
+    if (placed == NULL) {
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    }
+    npa_lock();
+    npa_buffer_of((PyArrayObject *)placed)->placed = s;
+    npa_unlock();
+    return placed;
+}
+
+/* DeviceMemory(functions, context, queue, transfers, name, limit, largest). Lives as long as the process: buffers name it. */
+static PyObject *store_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    unsigned long long f[FUNCTIONS], context, queue, transfers, limit, largest;
+    PyObject *name;
+    static char *names[] = {"functions", "context", "queue", "transfers", "name", "limit", "largest",
+                            NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKKKKK)KKKUKK", names, &f[0], &f[1], &f[2], &f[3],
+                                     &f[4], &f[5], &f[6], &f[7], &context, &queue, &transfers,
+                                     &name, &limit, &largest)) {
+        return NULL;
+    }
+    npa_store *s = (npa_store *)type->tp_alloc(type, 0);
+    if (s == NULL) {
+        return NULL;
+    }
+    for (int i = 0; i < FUNCTIONS; i++) {
+        s->functions[i] = (void *)(uintptr_t)f[i];
+    }
+    s->context = (void *)(uintptr_t)context, s->queue = (void *)(uintptr_t)queue;
+    s->transfers = (void *)(uintptr_t)transfers;
+    s->name = Py_NewRef(name), s->limit = limit, s->largest = largest, s->pid = getpid();
+    npa_lock();
+    s->number = npa_stores != NULL ? npa_stores->number + 1 : 1;
+    s->next = npa_stores, npa_stores = s;
+    npa_unlock();
+    return Py_NewRef((PyObject *)s);
+}
+
+static PyObject *store_limit(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromSize_t(((npa_store *)self)->limit);
+}
+
+static int store_set_limit(PyObject *self, PyObject *value, void *closure)
+{
+    (void)closure;
+    size_t limit = value != NULL ? PyLong_AsSize_t(value) : 0;
+    npa_store *s = (npa_store *)self;
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    npa_lock();
+    s->limit = limit;
+    s->launches++;
+    while (s->used > limit && npa_store_make_room(s)) {
+    }
+    npa_unlock();
+    return 0;
+}
+
+static PyObject *store_largest(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromSize_t(((npa_store *)self)->largest);
+}
+
+static int store_set_largest(PyObject *self, PyObject *value, void *closure)
+{
+    (void)closure;
+    size_t largest = value != NULL ? PyLong_AsSize_t(value) : 0;
+    if (!PyErr_Occurred()) {
+        ((npa_store *)self)->largest = largest;
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject *store_used(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromSize_t(((npa_store *)self)->used);
+}
+
+static PyObject *store_get_name(PyObject *self, void *closure)
+{
+    (void)closure;
+    return npa_store_name((npa_store *)self);
+}
+
+static PyMethodDef store_methods[] = {
+    {"place", store_place, METH_O, "An array that lives there; None: it can't be hidden."}, {NULL}};
+
+static PyGetSetDef store_getset[] = {
+    {"limit", store_limit, store_set_limit, "Bytes that may be used.", NULL},
+    {"largest", store_largest, store_set_largest, "Bytes of the largest piece.", NULL},
+    {"name", store_get_name, NULL, "The device's, as backends have it.", NULL},
+    {"used", store_used, NULL, "Bytes that are, those kept for reuse included.", NULL}, {NULL}};
+
+PyTypeObject npa_store_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.DeviceMemory",
+    .tp_basicsize = sizeof(npa_store),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "The memory of a device: what lies there of which buffers.",
+    .tp_methods = store_methods,
+    .tp_getset = store_getset,
+    .tp_new = store_new,
+};

@@ -1,0 +1,1068 @@
+/* record.c: operands and requests. */
+#include "run/group.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------------------------- operands */
+
+bool npa_type_known(int type)
+{
+    return (type >= NPY_BOOL && type <= NPY_DOUBLE) || type == NPY_CFLOAT || type == NPY_CDOUBLE ||
+           type == NPY_HALF;
+}
+
+/* Views are in elements: strides and addresses must be whole ones, which alignment promises for no
+ * complex dtype (a field of a record may lie 24 bytes apart). */
+bool npa_array_known(PyArrayObject *a)
+{
+    PyArray_Descr *d = PyArray_DESCR(a);
+    if (!npa_type_known(d->type_num) || !PyArray_ISNBO(d->byteorder) || !PyArray_ISALIGNED(a) ||
+        PyArray_NDIM(a) > NPA_MAX_DIMS) {
+        return false;
+    }
+    npy_intp odd = (npy_intp)(intptr_t)PyArray_DATA(a);
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        odd |= PyArray_STRIDE(a, i);
+    }
+    return (odd & (PyArray_ITEMSIZE(a) - 1)) == 0; /* item sizes are powers of two */
+}
+
+/* False: not something that is recorded (another class, dtype, sequence ...). */
+bool npa_classify(PyObject *object, npa_value *out)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    out->object = object;
+    out->array = NULL;
+    if (type == npa_array_type || type == &PyArray_Type) {
+        PyArrayObject *a = (PyArrayObject *)object;
+        if (!npa_array_known(a)) {
+            return false;
+        }
+        out->type = PyArray_TYPE(a);
+        out->array = a;
+        return true;
+    }
+    if (type == &PyFloat_Type) {
+        out->type = NPA_WEAK_FLOAT;
+    } else if (type == &PyLong_Type) {
+        out->type = NPA_WEAK_INT;
+    } else if (type == &PyBool_Type) {
+        out->type = NPY_BOOL;
+    } else if (type == &PyComplex_Type) {
+        out->type = NPA_WEAK_COMPLEX;
+    } else if (PyArray_IsScalar(object, Generic)) {
+        PyArray_Descr *d = PyArray_DescrFromScalar(object);
+        if (d == NULL) {
+            PyErr_Clear();
+            return false;
+        }
+        out->type = d->type_num;
+        bool known = npa_type_known(out->type) && PyArray_ISNBO(d->byteorder) &&
+                     PyArray_IsScalar(object, Generic) && (PyObject *)d->typeobj == (PyObject *)type;
+        Py_DECREF(d);
+        return known;
+    } else if (npa_here != NULL && PyObject_TypeCheck(object, &npa_runtime_type)) {
+        out->type = PyFloat_CheckExact(((npa_runtime *)object)->value) ? NPA_WEAK_FLOAT
+                                                                       : NPA_WEAK_INT;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+size_t npa_broadcast_bytes(const npa_value *values, int n)
+{
+    npy_intp item = 0;
+    size_t count = 1;
+    int ndim = 0;
+    for (int k = 0; k < n; k++) {
+        PyArrayObject *a = values[k].array;
+        if (a != NULL) {
+            ndim = PyArray_NDIM(a) > ndim ? PyArray_NDIM(a) : ndim;
+            item = PyArray_ITEMSIZE(a) > item ? PyArray_ITEMSIZE(a) : item;
+        }
+    }
+    for (int i = 1; i <= ndim; i++) {
+        npy_intp extent = 1;
+        for (int k = 0; k < n; k++) {
+            PyArrayObject *a = values[k].array;
+            if (a != NULL && PyArray_NDIM(a) >= i && PyArray_DIM(a, PyArray_NDIM(a) - i) != 1) {
+                extent = PyArray_DIM(a, PyArray_NDIM(a) - i);
+            }
+        }
+        count *= (size_t)extent;
+    }
+    return count * (size_t)item;
+}
+
+bool npa_wants(const npa_value *values, int n)
+{
+    int arrays = 0, deep = 0;
+    bool large = false;
+    if (!npa_guard_on) {
+        return false;
+    }
+    if (npa_here != NULL ? npa_section_wants(values, n) : npa_section_block_wants(values, n)) {
+        return true;
+    }
+    for (int k = 0; npa_stops > 0 && k < n; k++) {
+        if (values[k].array != NULL && PyArray_NDIM(values[k].array) > 0 && npa_stops_at(values[k].array)) {
+            return true;
+        }
+    }
+    size_t threshold = npa_threshold_here();
+    for (int k = 0; k < n; k++) {
+        PyArrayObject *a = values[k].array;
+        if (a == NULL || PyArray_NDIM(a) == 0) {
+            continue;
+        }
+        if (npa_is_pending(a) || npa_is_far(a)) {
+            return true;
+        }
+        large |= PyArray_SIZE(a) > 0 && ((size_t)PyArray_NBYTES(a) >= threshold || npa_is_hidden(a));
+        arrays++;
+        deep |= PyArray_NDIM(a) > 1;
+    }
+    large = large || (arrays > 1 && deep && npa_broadcast_bytes(values, n) >= threshold);
+    return large && !npa_lacks_room();
+}
+
+int npa_scalar_value(const npa_value *v, int to, void *out)
+{
+    double d[2] = {0, 0};
+    char raw[16];
+    int from;
+    if (v->array != NULL) { /* 0-d: its value now */
+        from = v->type;
+        memcpy(raw, PyArray_DATA(v->array), (size_t)PyArray_ITEMSIZE(v->array));
+    } else if (v->type == NPA_WEAK_INT) {
+        int overflow;
+        long long i = PyLong_AsLongLongAndOverflow(v->object, &overflow);
+        if (overflow || (i == -1 && PyErr_Occurred())) {
+            PyErr_Clear();
+            return 0;
+        }
+        if (PyTypeNum_ISINTEGER(to)) {
+            PyArray_Descr *td = PyArray_DescrFromType(to);
+            int bits = 8 * (int)PyDataType_ELSIZE(td);
+            Py_DECREF(td);
+            bool is_signed = PyTypeNum_ISSIGNED(to);
+            if ((!is_signed && i < 0) ||
+                (bits < 64 && (is_signed ? i < -(1LL << (bits - 1)) || i >= 1LL << (bits - 1)
+                                         : i >= 1LL << bits))) {
+                return 0;
+            }
+        } else if (to == NPY_BOOL || i > (1LL << 53) || i < -(1LL << 53)) {
+            return 0;
+        }
+        from = NPY_LONGLONG;
+        memcpy(raw, &i, 8);
+    } else if (v->type == NPA_WEAK_FLOAT) {
+        d[0] = PyFloat_AS_DOUBLE(v->object);
+        if (!PyTypeNum_ISFLOAT(to) && !PyTypeNum_ISCOMPLEX(to)) {
+            return 0;
+        }
+        from = NPY_DOUBLE;
+        memcpy(raw, d, 8);
+    } else if (v->type == NPA_WEAK_COMPLEX) {
+        Py_complex c = PyComplex_AsCComplex(v->object);
+        if (!PyTypeNum_ISCOMPLEX(to)) {
+            return 0;
+        }
+        d[0] = c.real, d[1] = c.imag;
+        from = NPY_CDOUBLE;
+        memcpy(raw, d, 16);
+    } else if (Py_TYPE(v->object) == &PyBool_Type) {
+        from = NPY_BOOL;
+        raw[0] = v->object == Py_True;
+    } else {
+        from = v->type;
+        PyArray_ScalarAsCtype(v->object, raw);
+    }
+    memset(out, 0, 16);
+    if (from == to && from == NPY_DOUBLE) { /* casting takes care of flags, which takes longer */
+        memcpy(out, raw, sizeof(double));
+        return 1;
+    }
+    return npa_cast_value(from, raw, to, out) == 0;
+}
+
+
+/* ------------------------------------------------------------------------------ recording */
+
+/* A request while it is put together: everything that can fail or call Python comes before the
+ * lock, everything that the queue sees happens in one locked section. */
+typedef struct {
+    npa_rule *rule;
+    int ndim, nin, nout, errstate;
+    uint32_t axes;
+    bool masked, initial, numpys;
+    npy_intp shape[NPA_MAX_DIMS];
+    PyArrayObject *arrays[NPA_MAX_ARGS + 1]; /* inputs, outputs, mask; NULL: a scalar */
+    PyObject *made[NPA_MAX_ARGS];            /* new outputs; owned until commit succeeds */
+    char scalars[NPA_MAX_ARGS][16];
+    int slots[NPA_MAX_ARGS];                 /* 1 + that of a run-time number; 0: none */
+    bool usual; /* a map whose outputs are laid out as NumPy does by itself */
+    const npy_intp *reduced_strides; /* the output's, over all axes; NULL: as broadcast */
+    PyArrayObject *base; /* GATHER: shows the source's elements at index 0, broadcast */
+} draft;
+
+static void draft_drop(draft *d)
+{
+    for (int k = 0; k < d->nout; k++) {
+        Py_CLEAR(d->made[k]);
+    }
+}
+
+/* Operand k is a scalar. As npa_scalar_value. */
+static int take_scalar(draft *d, int k, npa_value v, int to)
+{
+    if (v.array == NULL && npa_here != NULL && PyObject_TypeCheck(v.object, &npa_runtime_type)) {
+        d->slots[k] = 1 + ((npa_runtime *)v.object)->slot;
+        v.object = ((npa_runtime *)v.object)->value;
+    }
+    return npa_scalar_value(&v, to, d->scalars[k]);
+}
+
+/* Stride of `a` along axis i of a space of ndim axes, broadcasting to the left. */
+static int64_t stride_along(PyArrayObject *a, int ndim, const npy_intp *shape, int i)
+{
+    int k = i - (ndim - PyArray_NDIM(a));
+    return k < 0 || PyArray_DIM(a, k) == 1 || shape[i] == 1 ? 0 : PyArray_STRIDE(a, k);
+}
+
+/* Space for one more request at the end of q; the caller holds the lock. NULL: out of memory. */
+static npa_request *room(npa_queue *q, size_t size)
+{
+    if (q->used + size > q->cap) {
+        size_t cap = q->cap ? 2 * q->cap : 1 << 16;
+        char *grown = realloc(q->arena, cap);
+        if (grown == NULL) {
+            return NULL;
+        }
+        q->arena = grown, q->cap = cap;
+    }
+    if (q->nrequests == q->requests_cap) {
+        int cap = q->requests_cap ? 2 * q->requests_cap : 256;
+        size_t *grown = realloc(q->at, sizeof *grown * (size_t)cap);
+        if (grown == NULL) {
+            return NULL;
+        }
+        q->at = grown, q->requests_cap = cap;
+    }
+    return (npa_request *)(q->arena + q->used);
+}
+
+npa_request *npa_queue_room(size_t size) { return room(&npa_q, size); }
+
+/* The request begins in q. One of no dimensions has one of 1. */
+static npa_request *append(npa_queue *q, const draft *d)
+{
+    int slots = d->ndim > 2 ? d->ndim : 2, ndim = d->ndim > 0 ? d->ndim : 1;
+    size_t size = sizeof(npa_request) + 8u * (size_t)ndim +
+                  (size_t)(d->nin + d->nout + d->masked) *
+                      (sizeof(npa_operand) + 8u * (size_t)slots);
+    npa_request *r = room(q, size);
+    if (r == NULL) {
+        return NULL;
+    }
+    r->rule = d->rule;
+    r->ndim = (uint8_t)ndim, r->nin = (uint8_t)d->nin, r->nout = (uint8_t)d->nout;
+    r->mask = d->masked, r->initial = d->initial, r->slots = (uint8_t)slots;
+    r->axes = d->axes;
+    r->errstate = (uint16_t)((d->errstate & (0xff | NPA_FAST)) | (d->numpys ? NPA_NUMPYS : 0));
+    r->size = (uint32_t)size, r->twin = 0;
+    return r;
+}
+
+/* Whether it writes memory that is not ours, so that it runs before the call returns. */
+static bool writes_foreign(const draft *d)
+{
+    for (int k = d->nin; k < d->nin + d->nout; k++) {
+        if (npa_range_find(PyArray_DATA(d->arrays[k])) == NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether operand k is read and none of the outputs lies in the same memory. */
+static bool is_only_read(const draft *d, int k)
+{
+    npa_range *range = npa_range_find(PyArray_DATA(d->arrays[k]));
+    bool read = k < d->nin || k >= d->nin + d->nout;
+    for (int i = d->nin; read && range != NULL && i < d->nin + d->nout; i++) {
+        read = npa_range_find(PyArray_DATA(d->arrays[i])) != range;
+    }
+    return read;
+}
+
+/* Every array's buffer enters the queue; a foreign block that overlaps another in part makes the
+ * queue run first. 1: done, with the lock held; 0: can't be recorded; -1: error set. */
+static int place_all(draft *d, npa_buffer **buffers, int64_t *offsets)
+{
+    int n = d->nin + d->nout + d->masked;
+    bool later = !writes_foreign(d);
+    for (int attempt = 0; attempt < 2; attempt++) {
+        bool all = npa_run_stopped() || attempt > 0;
+        if (all) {
+            npa_run_because(NPA_FULL);
+        }
+        if ((!all ? npa_flush_rounds() : npa_run_stopped() ? npa_flush_recorded() : npa_flush()) < 0) {
+            return -1;
+        }
+        npa_lock();
+        if (npa_run_stopped()) { /* by another thread, since */
+            npa_unlock();
+            continue;
+        }
+        int k = 0;
+        for (; k < n; k++) {
+            if (d->arrays[k] != NULL &&
+                (buffers[k] = npa_place(d->arrays[k], later, is_only_read(d, k), &offsets[k])) == NULL) {
+                break;
+            }
+        }
+        uint64_t flight = 0; /* that uses what is to be written */
+        for (int i = d->nin; i < k && i < d->nin + d->nout && npa_flights > 0; i++) {
+            flight = flight == 0 ? npa_flight_of(buffers[i]) : flight;
+        }
+        if (flight != 0) {
+            npa_unlock();
+            if (npa_flight_join(flight, -1) < 0) {
+                return -1;
+            }
+            attempt--;
+            continue;
+        }
+        int64_t odd = 0; /* a block may begin between two elements */
+        for (int i = 0; i < k; i++) {
+            odd |= d->arrays[i] != NULL ? offsets[i] & (PyArray_ITEMSIZE(d->arrays[i]) - 1) : 0;
+        }
+        if (k == n && odd == 0) {
+            return 1;
+        }
+        npa_unlock();
+        if (odd != 0) {
+            return 0;
+        }
+    }
+    return 0;
+}
+
+/* What the request is, once its place in the queue is known. */
+static void fill(const draft *d, npa_request *r, const int32_t *blocks, const int64_t *offsets)
+{
+    for (int i = 0; i < r->ndim; i++) {
+        r->shape[i] = d->ndim > 0 ? d->shape[i] : 1;
+    }
+    for (int k = 0; k < d->nin + d->nout + d->masked; k++) {
+        npa_operand *o = npa_operand_at(r, k);
+        PyArrayObject *a = d->arrays[k];
+        if (a == NULL) {
+            o->buffer = -1, o->type = d->rule->loop_type[k], o->offset = 0;
+            memcpy(o->at, d->scalars[k], 16);
+            continue;
+        }
+        o->buffer = blocks[k], o->type = npa_canonical(PyArray_TYPE(a)), o->offset = offsets[k];
+        o->at[0] = 0;
+        for (int i = 0; i < d->ndim; i++) {
+            PyArrayObject *shown = k == 0 && d->base != NULL ? d->base : a;
+            o->at[i] = d->reduced_strides != NULL && k == d->nin
+                           ? d->reduced_strides[i]
+                           : stride_along(shown, d->ndim, d->shape, i);
+        }
+    }
+}
+
+/* Whether NumPy gives a scalar where the result has no dimensions. Copies are what they are of. */
+static bool gives_scalar(const draft *d)
+{
+    int own = d->rule->own;
+    return own == NPA_COPY ? d->arrays[0] == NULL || npa_section_is_scalar(d->arrays[0])
+                           : own != NPA_WHERE && own != NPA_FILL_RANGE;
+}
+
+/* In a section: into its own queue. As commit. */
+static int commit_in_section(draft *d, PyObject **results)
+{
+    int32_t blocks[NPA_MAX_ARGS + 1];
+    int64_t offsets[NPA_MAX_ARGS + 1];
+    int n = d->nin + d->nout + d->masked;
+    for (int k = 0; k < n; k++) {
+        bool write = k >= d->nin && k < d->nin + d->nout;
+        if (d->arrays[k] != NULL &&
+            !npa_section_place(d->arrays[k], write, &blocks[k], &offsets[k])) {
+            draft_drop(d);
+            return -1;
+        }
+    }
+    npa_queue *q = npa_section_queue();
+    npa_request *r = append(q, d);
+    for (int k = 0; r != NULL && k < d->nin; k++) {
+        if (d->slots[k] && !npa_section_bind(q->nrequests, k, d->slots[k] - 1)) {
+            r = NULL;
+        }
+    }
+    if (r == NULL) {
+        draft_drop(d);
+        PyErr_NoMemory();
+        return -1;
+    }
+    npa_site site;
+    npa_capture_site(&site);
+    r->code = site.code, r->globals = site.globals, r->lasti = site.lasti;
+    fill(d, r, blocks, offsets);
+    q->at[q->nrequests++] = q->used;
+    q->used += r->size;
+    for (int k = 0; k < d->nout; k++) {
+        results[k] = d->made[k] != NULL ? d->made[k] : Py_NewRef((PyObject *)d->arrays[d->nin + k]);
+        if (d->made[k] != NULL && PyArray_NDIM((PyArrayObject *)d->made[k]) == 0 &&
+            gives_scalar(d)) {
+            npa_section_set_scalar((PyArrayObject *)d->made[k]);
+        }
+    }
+    return 1;
+}
+
+/* So many requests on small arrays in a row, recorded because they need what is pending, say that
+ * more are to come. NumPy does those in less time than they take here, once that is computed. */
+enum { MOST_SMALL = 32 };
+
+/* Whether it would not have been recorded, were not an operand pending. A block is one step. */
+static bool is_small(const draft *d)
+{
+    size_t threshold = npa_threshold_here();
+    bool small = threshold > 0 && !npa_match_inside();
+    for (int k = 0; small && k < d->nin + d->nout + d->masked; k++) {
+        small = d->arrays[k] == NULL || (size_t)PyArray_NBYTES(d->arrays[k]) < threshold;
+    }
+    return small;
+}
+
+static int enter_in_queue(draft *d, PyObject **results)
+{
+    npa_buffer *buffers[NPA_MAX_ARGS + 1];
+    int64_t offsets[NPA_MAX_ARGS + 1];
+    npa_site site;
+    if (npa_here != NULL) {
+        return commit_in_section(d, results);
+    }
+    bool over = npa_until_over();
+    if (over && npa_until_stop() < 0) {
+        draft_drop(d);
+        return -1;
+    }
+    if (npa_q.nrequests == 0) {
+        npa_hinder_found();
+        npa_drop_garbage(); /* programs may be evaluated by faults alone */
+        if (npa_touched_waits() && npa_touched_plan() < 0) {
+            draft_drop(d);
+            return -1;
+        }
+    }
+    if (npa_q.nrequests == 0 && npa_calls_tried) {
+        npa_imports_check();
+    } else if (npa_q.nrequests == 0 && npa_guard_on) { /* no result may have been made yet: what is written is hidden */
+        npa_serve_calls();
+    }
+    /* faulthandler.enable() and the like take the signal: take it back before anything waits. */
+    if (npa_q.nrequests == 0 && !npa_guard_check() && !npa_guard_check()) {
+        npa_guard_set(false);
+        npa_open_all();
+        draft_drop(d);
+        return 0;
+    }
+    int strict = d->rule->may_warn ? npa_warnings_are_errors() : 0;
+    if (strict < 0) {
+        draft_drop(d);
+        return -1;
+    }
+    if (d->rule->may_warn && npa_warnings_ignored() && !npa_match_inside()) {
+        d->errstate &= ~0xff; /* under the filters that it is recorded in nobody hears of it */
+    }
+    npa_capture_site(&site);
+    bool small = is_small(d); /* before the lock: it asks which block is open */
+    int status = place_all(d, buffers, offsets), n = d->nin + d->nout + d->masked;
+    bool first = npa_q.nrequests == 0;
+    npa_request *r = status > 0 ? append(&npa_q, d) : NULL;
+    npa_q.masked |= r != NULL && d->rule->kind == NPA_PICK; /* before it runs, perhaps at once */
+    bool urgent = false; /* reads or writes what others may change unseen */
+    enum npa_hindrance why = NPA_STRICT;
+    for (int k = d->nin; status > 0 && r != NULL && k < d->nin + d->nout; k++) {
+        npa_buffer *b = buffers[k];
+        bool open = b->range == NULL || b->exported;
+        urgent |= open;
+        why = open ? b->range == NULL ? NPA_WRITTEN : NPA_EXPORTED : why;
+        if (!b->pending && !b->fresh && !open && npa_range_withdraw(b->range) != 0) {
+            r = NULL; /* it can't be hidden from raw readers: NumPy does it */
+        } else {
+            b->pending = true;
+            b->truths = PyArray_TYPE(d->arrays[k]) == NPY_BOOL;
+        }
+    }
+    if (r == NULL) {
+        if (status > 0) {
+            npa_unlock();
+        }
+        Py_XDECREF(site.code), Py_XDECREF(site.globals);
+        draft_drop(d);
+        return status < 0 ? -1 : 0;
+    }
+    for (int k = 0; k < n && !urgent; k++) {
+        if ((k < d->nin || k >= d->nin + d->nout) && d->arrays[k] != NULL &&
+            !npa_hold(buffers[k], d->arrays[k])) {
+            urgent = true;
+            why = NPA_WATCHED;
+            npa_count.early_reads++;
+        }
+    }
+    npa_q.urgent |= urgent;
+    r->code = site.code, r->globals = site.globals, r->lasti = site.lasti;
+    int32_t indices[NPA_MAX_ARGS + 1];
+    for (int k = 0; k < n; k++) {
+        indices[k] = d->arrays[k] != NULL ? buffers[k]->index : -1;
+        if (d->arrays[k] != NULL) { /* what it writes comes after what it reads */
+            buffers[k]->unread = k >= d->nin && k < d->nin + d->nout;
+        }
+    }
+    fill(d, r, indices, offsets);
+    npa_q.small = small ? npa_q.small + 1 : 0;
+    uint64_t serial = npa_match_commit(r, d->usual ? d->made[0] : NULL);
+    npa_unlock();
+    npa_trial_recorded(first);
+    for (int k = 0; k < d->nout; k++) {
+        results[k] = d->made[k] != NULL ? d->made[k] : Py_NewRef((PyObject *)d->arrays[d->nin + k]);
+    }
+    /* What must not stay pending runs before the call returns. */
+    bool many = npa_q.small >= MOST_SMALL;
+    bool now = urgent || strict || many || npa_stepping > 0 || over;
+    for (int k = d->nin; npa_stops > 0 && k < d->nin + d->nout; k++) {
+        now |= d->arrays[k] != NULL && npa_stops_at(d->arrays[k]);
+    }
+    PyObject *name = d->rule->name;
+    if (now) {
+        npa_run_because(urgent || strict ? why : many ? NPA_FULL : NPA_ASKED);
+    }
+    if (now && npa_flush_recorded() < 0) {
+        if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
+            npa_queue_withdraw(serial);
+        }
+        for (int k = 0; k < d->nout; k++) {
+            Py_CLEAR(results[k]);
+        }
+        return -1;
+    }
+    if (npa_stops > 0 && npa_stops_tell(name) < 0) {
+        for (int k = 0; k < d->nout; k++) {
+            Py_CLEAR(results[k]);
+        }
+        return -1;
+    }
+    return 1;
+}
+
+/* Whether NumPy's loop computes it, now and whenever: see Note [Whose bits]. */
+static bool is_numpys(const draft *d)
+{
+    size_t threshold = npa_threshold_here(), points = 1, item = 0;
+    bool inexact = d->rule->inexact || d->rule->ordered;
+    if (!inexact || threshold == 0 || npa_here != NULL || npa_match_inside()) {
+        return false;
+    }
+    for (int i = 0; i < d->ndim; i++) {
+        points *= (size_t)d->shape[i];
+    }
+    for (int k = 0; k < d->nin + d->nout; k++) {
+        bool operand = d->arrays[k] != NULL && (k < d->nin || d->made[k - d->nin] == NULL);
+        size_t size = operand ? (size_t)PyArray_ITEMSIZE(d->arrays[k]) : 0;
+        item = size > item ? size : item;
+    }
+    return points * item < threshold;
+}
+
+/* The draft becomes a request. Results are new references. As npa_record_map. */
+static int commit(draft *d, PyObject **results)
+{
+    d->numpys = is_numpys(d) || npa_until_over();
+    int before = npa_now(NPA_RECORDING), status = enter_in_queue(d, results);
+    npa_now(before);
+    return status;
+}
+
+/* Same elements at the same index, or certainly apart; else the request would read what it wrote. */
+static bool overlap_is_safe(PyArrayObject *in, PyArrayObject *out)
+{
+    bool same = PyArray_NDIM(in) == PyArray_NDIM(out) && PyArray_DATA(in) == PyArray_DATA(out) &&
+                PyArray_ITEMSIZE(in) == PyArray_ITEMSIZE(out);
+    for (int i = 0; same && i < PyArray_NDIM(in); i++) {
+        same = PyArray_DIM(in, i) == PyArray_DIM(out, i) &&
+               (PyArray_STRIDE(in, i) == PyArray_STRIDE(out, i) || PyArray_DIM(in, i) == 1);
+    }
+    if (same) {
+        return true;
+    }
+    char *low[2], *high[2];
+    npa_extent(in, &low[0], &high[0]);
+    npa_extent(out, &low[1], &high[1]);
+    return high[0] <= low[1] || high[1] <= low[0];
+}
+
+/* Strides of a new output as NumPy's iterator would choose them (order "K"): its axis sort.
+ * `strides[k]` are the operands', 0 where they do not move. */
+static void output_strides(char order, int ndim, const npy_intp *shape,
+                           int64_t (*operands)[NPA_MAX_DIMS], int n, npy_intp item,
+                           npy_intp *strides)
+{
+    int perm[NPA_MAX_DIMS]; /* innermost first */
+    for (int i = 0; i < ndim; i++) {
+        perm[i] = order == 'F' ? i : ndim - 1 - i;
+    }
+    for (int i0 = 1; order == 'K' && i0 < ndim; i0++) {
+        int to = i0;
+        for (int i1 = i0 - 1; i1 >= 0; i1--) {
+            bool ambiguous = true, swap = false;
+            for (int k = 0; k < n; k++) {
+                int64_t s0 = llabs(operands[k][perm[i0]]), s1 = llabs(operands[k][perm[i1]]);
+                if (s0 != 0 && s1 != 0) {
+                    if (s1 <= s0) {
+                        swap = false;
+                    } else if (ambiguous) {
+                        swap = true;
+                    }
+                    ambiguous = false;
+                }
+            }
+            if (!ambiguous && !swap) {
+                break;
+            }
+            to = ambiguous ? to : i1;
+        }
+        int moved = perm[i0];
+        for (int k = i0; k > to; k--) {
+            perm[k] = perm[k - 1];
+        }
+        perm[to] = moved;
+    }
+    npy_intp stride = item;
+    for (int i = 0; i < ndim; i++) {
+        strides[perm[i]] = stride;
+        stride *= shape[perm[i]] > 0 ? shape[perm[i]] : 1;
+    }
+}
+
+/* Broadcast `a`'s shape into shape; false where NumPy would raise. */
+static bool broadcast_into(PyArrayObject *a, int *ndim, npy_intp *shape)
+{
+    int own = PyArray_NDIM(a);
+    if (own > *ndim) {
+        memmove(shape + (own - *ndim), shape, sizeof(npy_intp) * (size_t)*ndim);
+        for (int i = 0; i < own - *ndim; i++) {
+            shape[i] = 1;
+        }
+        *ndim = own;
+    }
+    for (int i = 0; i < own; i++) {
+        npy_intp have = shape[*ndim - own + i], want = PyArray_DIM(a, i);
+        if (have == 1) {
+            shape[*ndim - own + i] = want;
+        } else if (want != 1 && want != have) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether no two elements share memory, for certain: axis by axis, each step passes what lies inside. */
+static bool shows_once(PyArrayObject *a)
+{
+    npy_intp steps[NPA_MAX_DIMS], spans[NPA_MAX_DIMS], inside = PyArray_ITEMSIZE(a);
+    int n = 0;
+    if (PyArray_IS_C_CONTIGUOUS(a)) {
+        return true;
+    }
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        npy_intp step = Py_ABS(PyArray_STRIDE(a, i)), count = PyArray_DIM(a, i);
+        int to = n;
+        if (count <= 1) {
+            continue;
+        }
+        for (; to > 0 && steps[to - 1] > step; to--) {
+            steps[to] = steps[to - 1], spans[to] = spans[to - 1];
+        }
+        steps[to] = step, spans[to] = step * (count - 1);
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        if (steps[i] < inside) {
+            return false;
+        }
+        inside += spans[i];
+    }
+    return true;
+}
+
+/* Whether NumPy would write into `a` as it is, exactly of this shape. An array that shows an element
+ * twice (a window on another) is not one: which value stays, and what is read meanwhile, is up to NumPy. */
+static bool is_target(PyArrayObject *a, int ndim, const npy_intp *shape)
+{
+    if (!npa_array_known(a) || !PyArray_ISWRITEABLE(a) || PyArray_NDIM(a) != ndim) {
+        return false;
+    }
+    for (int i = 0; i < ndim; i++) {
+        if (PyArray_DIM(a, i) != shape[i]) {
+            return false;
+        }
+    }
+    return shows_once(a);
+}
+
+static PyObject *new_plain(PyArray_Descr *descr, int ndim, npy_intp *shape, npy_intp *strides)
+{
+    return PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)Py_NewRef(descr), ndim, shape, strides,
+                                NULL, 0, NULL);
+}
+
+/* New arrays for the results that have no target; plain: NumPy's own. */
+static bool lay_out_results(draft *d, char order, bool plain)
+{
+    int64_t strides[NPA_MAX_ARGS + 1][NPA_MAX_DIMS];
+    npy_intp chosen[NPA_MAX_DIMS];
+    int n = 0;
+    for (int k = 0; k <= d->nin + d->nout; k++) {
+        PyArrayObject *a = d->arrays[k];
+        for (int i = 0; a != NULL && i < d->ndim; i++) {
+            strides[n][i] = stride_along(a, d->ndim, d->shape, i);
+        }
+        n += a != NULL;
+    }
+    for (int k = 0; k < d->nout; k++) {
+        if (d->arrays[d->nin + k] != NULL) {
+            continue;
+        }
+        PyArray_Descr *descr = d->rule->result[k];
+        output_strides(order, d->ndim, d->shape, strides, n, PyDataType_ELSIZE(descr), chosen);
+        d->made[k] = plain ? new_plain(descr, d->ndim, d->shape, chosen)
+                           : npa_new_array(descr, d->ndim, d->shape, chosen);
+        if (d->made[k] == NULL) {
+            draft_drop(d);
+            return false;
+        }
+        d->arrays[d->nin + k] = (PyArrayObject *)d->made[k];
+    }
+    return true;
+}
+
+static bool draft_outputs(draft *d, char order) { return lay_out_results(d, order, false); }
+
+static int map_through_temporary(npa_rule *rule, npa_value *in, PyArrayObject **out,
+                                 PyObject **results);
+
+/* A request alone in a queue of its own, run here and now into plain arrays. Kinds raised; -1: no memory. */
+static int run_now(draft *d)
+{
+    npa_buffer blocks[NPA_MAX_ARGS + 1] = {0}, *buffers[NPA_MAX_ARGS + 1];
+    int32_t indices[NPA_MAX_ARGS + 1], heads[NPA_MAX_ARGS + 1], last[NPA_MAX_ARGS + 1] = {0};
+    int64_t offsets[NPA_MAX_ARGS + 1] = {0};
+    npa_queue q = {.buffers = buffers};
+    for (int k = 0; k < d->nin + d->nout + d->masked; k++) {
+        indices[k] = d->arrays[k] != NULL ? q.nbuffers : -1;
+        if (d->arrays[k] != NULL) {
+            blocks[k].base = PyArray_DATA(d->arrays[k]);
+            blocks[k].size = (size_t)PyArray_NBYTES(d->arrays[k]);
+            heads[q.nbuffers] = -1, buffers[q.nbuffers++] = &blocks[k];
+        }
+    }
+    uint8_t kinds[1] = {0};
+    npa_request *r = append(&q, d);
+    npa_group *g = malloc(sizeof *g);
+    npa_tape tape = {0};
+    int status = -1;
+    if (r != NULL && g != NULL) {
+        fill(d, r, indices, offsets);
+        q.at[q.nrequests++] = 0;
+        g->heads = heads;
+        status = npa_group_form(g, &q, 0, 1, last) && npa_group_lower(g, &tape) == 0
+                     ? npa_group_run(g, &tape, kinds) : -1;
+    }
+    npa_tape_free(&tape);
+    free(g), free(q.arena), free(q.at);
+    return status < 0 ? -1 : kinds[0];
+}
+
+/* It is another thread's turn, and NumPy's results would have other last bits: compute it here, beside the
+ * queue. 1 done; 0 it is to be recorded all the same, as it has to warn; -1 error. */
+static int map_now(draft *d, char order, PyObject **results)
+{
+    for (int k = 0; k < d->nin + d->nout + d->masked; k++) { /* with the GIL nobody hides them again */
+        if (d->arrays[k] != NULL && npa_touch(d->arrays[k], false) < 0) {
+            return -1;
+        }
+    }
+    int kinds = lay_out_results(d, order, true) ? run_now(d) : -1, asked = 0;
+    for (int i = 0; i < 4; i++) {
+        asked |= d->errstate >> (2 * i) & 3 ? 1 << i : 0;
+    }
+    if (kinds < 0 || (kinds & asked)) {
+        draft_drop(d);
+        memset(d->arrays + d->nin, 0, sizeof *d->arrays * (size_t)d->nout);
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    for (int k = 0; k < d->nout; k++) {
+        results[k] = npa_adopted(d->made[k]);
+    }
+    return 1;
+}
+
+static int draft_inputs(draft *d, npa_value *in)
+{
+    for (int k = 0; k < d->nin; k++) {
+        PyArrayObject *a = in[k].array;
+        if (a != NULL && (PyArray_NDIM(a) > 0 || npa_here != NULL)) {
+            if (!broadcast_into(a, &d->ndim, d->shape)) {
+                return 0;
+            }
+            d->arrays[k] = a;
+        } else {
+            if (a != NULL && npa_touch(a, false) < 0) {
+                return -1;
+            }
+            if (!take_scalar(d, k, in[k], d->rule->loop_type[k])) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayObject *mask,
+                   char order, uint32_t axes, PyObject **results)
+{
+    if (mask == NULL && axes == 0 && order == 'K' && npa_here == NULL) {
+        int status = npa_match_map(rule, in, out != NULL ? out[0] : NULL, results);
+        if (status != 0) {
+            return status;
+        }
+    }
+    npa_pass_because(NULL);
+    draft d = {.rule = rule, .nin = rule->nin, .nout = rule->nout, .masked = mask != NULL,
+               .errstate = npa_errstate_of(rule), .axes = axes, .usual = order == 'K'};
+    int status = d.errstate < -1 ? -1 : draft_inputs(&d, in), total = d.nin + d.nout;
+    if (status <= 0 || d.errstate < 0 ||
+        (mask != NULL && (!npa_array_known(mask) || !broadcast_into(mask, &d.ndim, d.shape)))) {
+        return status < 0 ? -1 : 0;
+    }
+    for (int k = 0; out != NULL && k < d.nout; k++) { /* outputs take part in broadcasting */
+        if (out[k] != NULL &&
+            (!npa_array_known(out[k]) || !broadcast_into(out[k], &d.ndim, d.shape))) {
+            return 0;
+        }
+    }
+    if (d.ndim == 0 && npa_here == NULL) {
+        return 0;
+    }
+    for (int i = 0; i < d.ndim; i++) {
+        if (d.shape[i] == 0) {
+            return 0;
+        }
+    }
+    if (out == NULL && npa_turn_passes(d.arrays, d.nin)) {
+        d.arrays[total] = mask;
+        status = rule->inexact && !is_numpys(&d) ? map_now(&d, order, results) : -2;
+        if (status != 0) {
+            return status > -2 ? status : 0;
+        }
+    }
+    for (int k = 0; out != NULL && k < d.nout; k++) {
+        if (out[k] == NULL) {
+            continue;
+        }
+        if (!is_target(out[k], d.ndim, d.shape)) {
+            return 0;
+        }
+        for (int j = 0; j <= d.nin; j++) {
+            PyArrayObject *other = j < d.nin ? d.arrays[j] : mask;
+            if (other != NULL && !overlap_is_safe(other, out[k])) {
+                return mask != NULL || axes ? 0 : map_through_temporary(rule, in, out, results);
+            }
+        }
+        for (int j = 0; j < k; j++) {
+            if (out[j] != NULL && (out[j] == out[k] || !overlap_is_safe(out[j], out[k]))) {
+                return 0;
+            }
+        }
+        d.arrays[d.nin + k] = out[k];
+    }
+    if (!draft_outputs(&d, order)) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    d.arrays[total] = mask;
+    return commit(&d, results);
+}
+
+/* An output that overlaps an input otherwise than element by element: compute, then copy. */
+static int map_through_temporary(npa_rule *rule, npa_value *in, PyArrayObject **out,
+                                 PyObject **results)
+{
+    PyObject *fresh[NPA_MAX_ARGS] = {NULL};
+    int status = npa_record_map(rule, in, NULL, NULL, 'K', 0, fresh);
+    for (int k = 0; status > 0 && k < rule->nout; k++) {
+        if (out[k] == NULL) {
+            results[k] = Py_NewRef(fresh[k]);
+            continue;
+        }
+        status = npa_record_copy((PyArrayObject *)fresh[k], out[k], &results[k]);
+    }
+    for (int k = 0; k < rule->nout; k++) {
+        Py_XDECREF(fresh[k]);
+    }
+    return status;
+}
+
+/* out[...] = in, cast as assignment does. */
+int npa_record_copy(PyArrayObject *in, PyArrayObject *out, PyObject **result)
+{
+    npa_value value;
+    if (!npa_classify((PyObject *)in, &value)) {
+        return 0;
+    }
+    npa_rule *copy = npa_find_rule(npa_copy_name, &value.type, 1, out, false);
+    return copy != NULL ? npa_record_map(copy, &value, &out, NULL, 'K', 0, result)
+                        : PyErr_Occurred() ? -1 : 0;
+}
+
+int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool keepdims,
+                      PyArrayObject *out, PyArrayObject *mask, PyObject *initial, PyObject **result)
+{
+    int ndim = PyArray_NDIM(in), nkept = 0;
+    npa_pass_because(NULL);
+    draft d = {.rule = rule, .ndim = ndim, .nin = initial != NULL ? 2 : 1, .nout = 1,
+               .masked = mask != NULL, .initial = initial != NULL, .errstate = npa_errstate_of(rule),
+               .axes = axes};
+    npy_intp kept[NPA_MAX_DIMS], chosen[NPA_MAX_DIMS], reduced_strides[NPA_MAX_DIMS];
+    if (d.errstate < -1) {
+        return -1;
+    }
+    if (!npa_array_known(in) || ndim == 0 || d.errstate < 0 ||
+        (out == NULL && mask == NULL && !rule->ordered && npa_turn_passes(&in, 1))) {
+        return 0;
+    }
+    int64_t order[1][NPA_MAX_DIMS];
+    for (int i = 0; i < ndim; i++) {
+        d.shape[i] = PyArray_DIM(in, i);
+        bool reduced = axes >> i & 1;
+        if (d.shape[i] == 0) {
+            return 0;
+        }
+        if (!reduced || keepdims) { /* kept axes keep the input's order, as NumPy's iterator does */
+            order[0][nkept] = reduced || d.shape[i] == 1 ? 0 : PyArray_STRIDE(in, i);
+            kept[nkept++] = reduced ? 1 : d.shape[i];
+        }
+    }
+    if (mask != NULL) {
+        npy_intp grown[NPA_MAX_DIMS];
+        int n = ndim;
+        memcpy(grown, d.shape, sizeof grown);
+        if (!npa_array_known(mask) || !broadcast_into(mask, &n, grown) || n != ndim ||
+            memcmp(grown, d.shape, sizeof(npy_intp) * (size_t)n) != 0) {
+            return 0;
+        }
+    }
+    if (initial != NULL) {
+        npa_value v;
+        if (!npa_classify(initial, &v) || (v.array != NULL && PyArray_NDIM(v.array) != 0)) {
+            return 0;
+        }
+        if (v.array != NULL && npa_touch(v.array, false) < 0) {
+            return -1;
+        }
+        if (!take_scalar(&d, 1, v, rule->loop_type[0])) {
+            return 0;
+        }
+    }
+    if (out != NULL) {
+        if (!is_target(out, nkept, kept) || !overlap_is_safe(in, out) ||
+            (mask != NULL && !overlap_is_safe(mask, out))) {
+            return 0;
+        }
+    } else {
+        char keeps = rule->kind == NPA_ARG ? 'C' : 'K'; /* argmax does not keep the operand's order */
+        output_strides(keeps, nkept, kept, order, 1, PyDataType_ELSIZE(rule->result[0]), chosen);
+        d.made[0] = npa_new_array(rule->result[0], nkept, kept, chosen);
+        if (d.made[0] == NULL) {
+            return PyErr_Occurred() ? -1 : 0;
+        }
+        out = (PyArrayObject *)d.made[0];
+    }
+    for (int i = 0, j = 0; i < ndim; i++) {
+        bool reduced = axes >> i & 1;
+        reduced_strides[i] = reduced || d.shape[i] == 1 ? 0 : PyArray_STRIDE(out, j);
+        j += !reduced || keepdims;
+    }
+    d.arrays[0] = in;
+    d.arrays[d.nin] = out;
+    d.arrays[d.nin + 1] = mask;
+    d.reduced_strides = reduced_strides;
+    return commit(&d, result);
+}
+
+int npa_record_iota(npa_rule *rule, npy_intp n, PyObject *start, PyObject *step, PyObject **result)
+{
+    draft d = {.rule = rule, .ndim = 1, .nin = 2, .nout = 1, .shape = {n}};
+    PyObject *objects[2] = {start, step};
+    for (int k = 0; k < 2; k++) {
+        npa_value v;
+        if (n <= 0 || !npa_classify(objects[k], &v) || v.array != NULL ||
+            !take_scalar(&d, k, v, rule->loop_type[k])) {
+            return 0;
+        }
+    }
+    return draft_outputs(&d, 'C') ? commit(&d, result) : PyErr_Occurred() ? -1 : 0;
+}
+
+int npa_record_pick(npa_rule *rule, PyArrayObject *a, PyArrayObject *mask, PyArrayObject *out, PyObject **result)
+{
+    draft d = {.rule = rule, .ndim = PyArray_NDIM(a), .nin = 1, .nout = 1, .masked = true,
+               .axes = (uint32_t)PyArray_NDIM(mask), .arrays = {a, out, mask}};
+    memcpy(d.shape, PyArray_DIMS(a), sizeof *d.shape * (size_t)d.ndim);
+    return commit(&d, result);
+}
+
+/* ---------------------------------------------------------------------------------- gathers */
+
+/* Broadcasts to `out` without making it larger. */
+static bool fits(PyArrayObject *a, PyArrayObject *out)
+{
+    int ndim = PyArray_NDIM(out);
+    npy_intp shape[NPA_MAX_DIMS];
+    memcpy(shape, PyArray_DIMS(out), sizeof *shape * (size_t)ndim);
+    return PyArray_NDIM(a) <= ndim && broadcast_into(a, &ndim, shape) &&
+           memcmp(shape, PyArray_DIMS(out), sizeof *shape * (size_t)ndim) == 0;
+}
+
+int npa_record_gather(npa_rule *rule, PyArrayObject *source, PyArrayObject *base,
+                      PyArrayObject *index, npy_intp extent, npy_intp step, PyArrayObject *out,
+                      PyObject **result)
+{
+    draft d = {.rule = rule, .ndim = PyArray_NDIM(out), .nin = 4, .nout = 1, .base = base};
+    int64_t numbers[2] = {extent, step};
+    if (!npa_array_known(source) || !npa_array_known(index) || d.ndim == 0 || d.ndim > NPA_MAX_DIMS ||
+        PyArray_SIZE(out) == 0 || extent < 1 || !fits(base, out) || !fits(index, out) ||
+        !is_target(out, d.ndim, PyArray_DIMS(out)) || PyArray_DATA(base) != PyArray_DATA(source) ||
+        !overlap_is_safe(source, out) || !overlap_is_safe(index, out)) {
+        return 0;
+    }
+    memcpy(d.shape, PyArray_DIMS(out), sizeof *d.shape * (size_t)d.ndim);
+    d.arrays[0] = source, d.arrays[1] = index, d.arrays[4] = out;
+    memcpy(d.scalars[2], &numbers[0], 8), memcpy(d.scalars[3], &numbers[1], 8);
+    return commit(&d, result);
+}
+
+/* Note [Whose bits]
+ *
+ * Functions such as exp, and sums of floats, differ from NumPy's in their last bits. A value must not
+ * depend on when it was computed: on what was recorded before, on what is compiled by then, on the load.
+ * So its size alone decides, and that it is in a macro section: from the threshold on it is ours,
+ * in every tier; below it NumPy's loop computes it, also where it is recorded because an operand is
+ * pending. The size is that of what the operands broadcast to, in the widest operand's items, as in
+ * npa_wants. */

@@ -1,0 +1,577 @@
+/* evaluate.c: runs one request as NumPy would, with NumPy's own inner loops and casts.
+ *
+ * for each line along the best axis:   loop(args, n, steps)       possibly in cast blocks
+ *
+ * No Python, no GIL; under the lock, so that the block buffers can be static; a thread of a run in flight has its
+ * own, and gives the lock back while a loop runs. */
+#include "loops/fold.h"
+#include "record.h"
+
+#include <fenv.h>
+#include <string.h>
+
+enum { BLOCK = 1024 };
+typedef char block_of_bytes[BLOCK * 16];
+static block_of_bytes common[NPA_MAX_ARGS] __attribute__((aligned(64)));
+static __thread block_of_bytes *blocks = common;
+
+size_t npa_own_blocks_bytes(void) { return sizeof common; }
+void npa_own_blocks(char *memory) { blocks = memory != NULL ? (block_of_bytes *)memory : common; }
+
+/* On every platform two integer types of one size are the same to us. */
+int npa_canonical(int type)
+{
+    if (type == NPY_LONGLONG && sizeof(long long) == sizeof(long)) {
+        return NPY_LONG;
+    }
+    if (type == NPY_ULONGLONG && sizeof(long long) == sizeof(long)) {
+        return NPY_ULONG;
+    }
+    return type;
+}
+
+static int raised(void)
+{
+    int flags = fetestexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID);
+    return (flags & FE_DIVBYZERO ? 1 : 0) | (flags & FE_OVERFLOW ? 2 : 0) |
+           (flags & FE_UNDERFLOW ? 4 : 0) | (flags & FE_INVALID ? 8 : 0);
+}
+
+int npa_cast_value(int from, const void *value, int to, void *out)
+{
+    char in[16] __attribute__((aligned(16))), result[16] __attribute__((aligned(16))) = {0};
+    from = npa_canonical(from), to = npa_canonical(to);
+    memcpy(in, value, (size_t)npa_item_sizes[from]);
+    feclearexcept(FE_ALL_EXCEPT);
+    npa_cast(from, in, 0, to, result, 0, 1);
+    memcpy(out, result, (size_t)npa_item_sizes[to]);
+    return raised() & ~4;
+}
+
+char *npa_buffer_address(npa_buffer *b)
+{
+    bool here = b->copy == NULL && b->lost == NULL;
+    b->fresh &= b->range != NULL; /* what a section computes with: from here on it has content */
+    return here || npa_copy_home(b) ? npa_buffer_pages(b) : NULL;
+}
+
+char *npa_buffer_pages(npa_buffer *b)
+{
+    if (b->inherited != NULL) {
+        return b->inherited;
+    }
+    if (b->gone && b->range == NULL) { /* an earlier attempt ran out of memory further on */
+        b->range = npa_range_new(b->size);
+        if (b->range == NULL) {
+            return NULL;
+        }
+        b->range->buffer = b;
+    }
+    return b->range != NULL      ? npa_range_work(b->range)
+           : b->replaced != NULL ? b->replaced + (b->base - b->watch->base)
+                                 : b->base;
+}
+
+/* ---------------------------------------------------------------------------------- blocks */
+
+/* n <= BLOCK elements, cast, to a contiguous block. */
+static void load_block(char *to, int to_type, const char *from, int64_t stride, int from_type,
+                       int64_t n)
+{
+    if (from_type == to_type) {
+        npa_pack(to, from, stride, n, npa_item_sizes[from_type]);
+    } else {
+        npa_cast(from_type, from, stride, to_type, to, npa_item_sizes[to_type], n);
+    }
+}
+
+static void store_block(char *to, int64_t stride, int to_type, const char *from, int from_type,
+                        int64_t n)
+{
+    if (from_type == to_type) {
+        npa_unpack(to, stride, from, n, npa_item_sizes[to_type]);
+    } else {
+        npa_cast(from_type, from, npa_item_sizes[from_type], to_type, to, stride, n);
+    }
+}
+
+/* -------------------------------------------------------------------------------- one line */
+
+typedef struct {
+    npa_request *r;
+    npa_rule *rule;
+    int nargs;                /* operands without the mask */
+    bool cast[NPA_MAX_ARGS];
+    bool single[NPA_MAX_ARGS]; /* one element for all: cast once, and a loop sees that it is one */
+    int type[NPA_MAX_ARGS];
+    bool fold;                /* REDUCE: args are (out, in, out) */
+} job;
+
+static void call_loop(const job *j, char **p, int64_t n, const npy_intp *s)
+{
+    npy_intp count = n;
+    if (j->rule->own != NPA_UFUNC) {
+        npa_own_loop(j->rule, p, n, s);
+    } else if (j->fold) {
+        char *args[3] = {p[1], p[0], p[1]};
+        npy_intp steps[3] = {s[1], s[0], s[1]};
+        j->rule->loop(args, &count, steps, j->rule->loop_data);
+    } else {
+        char *args[NPA_MAX_ARGS];
+        memcpy(args, p, sizeof args);
+        j->rule->loop(args, &count, s, j->rule->loop_data);
+    }
+}
+
+static void run_line(const job *j, char **p, const int64_t *strides, int64_t n)
+{
+    bool any = false;
+    npy_intp steps[NPA_MAX_ARGS] = {0};
+    for (int k = 0; k < j->nargs; k++) {
+        any |= j->cast[k];
+        steps[k] = (npy_intp)strides[k];
+    }
+    if (!any) {
+        call_loop(j, p, n, steps);
+        return;
+    }
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        int64_t m = n - at < BLOCK ? n - at : BLOCK;
+        char *q[NPA_MAX_ARGS] = {NULL};
+        for (int k = 0; k < j->nargs; k++) {
+            q[k] = p[k] + at * strides[k];
+            if (j->cast[k]) {
+                int64_t count = j->single[k] ? 1 : m;
+                if (k < j->r->nin) {
+                    load_block(blocks[k], j->rule->loop_type[k], q[k], strides[k], j->type[k],
+                               count);
+                }
+                q[k] = blocks[k];
+                steps[k] = j->single[k] ? 0 : npa_item_sizes[j->rule->loop_type[k]];
+            }
+        }
+        call_loop(j, q, m, steps);
+        for (int k = j->r->nin; k < j->nargs; k++) {
+            if (j->cast[k]) {
+                store_block(p[k] + at * strides[k], strides[k], j->type[k], blocks[k],
+                            j->rule->loop_type[k], m);
+            }
+        }
+    }
+}
+
+/* Only where the mask (last operand) is true: line by line of true runs. */
+static void run_masked(const job *j, char **p, const int64_t *strides, int64_t n)
+{
+    const char *mask = p[j->nargs];
+    int64_t step = strides[j->nargs];
+    for (int64_t i = 0; i < n;) {
+        while (i < n && !mask[i * step]) {
+            i++;
+        }
+        int64_t from = i;
+        while (i < n && mask[i * step]) {
+            i++;
+        }
+        if (i > from) {
+            char *q[NPA_MAX_ARGS + 1];
+            for (int k = 0; k < j->nargs; k++) {
+                q[k] = p[k] + from * strides[k];
+            }
+            run_line(j, q, strides, i - from);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------- the space */
+
+typedef struct {
+    int ndim, n;
+    int64_t shape[NPA_MAX_DIMS];
+    char *p[NPA_MAX_ARGS + 1];
+    int64_t strides[NPA_MAX_DIMS][NPA_MAX_ARGS + 1];
+} space;
+
+static int lay_out(npa_queue *q, npa_request *r, space *s)
+{
+    s->ndim = r->ndim;
+    s->n = npa_operand_count(r);
+    for (int k = 0; k < s->n; k++) {
+        npa_operand *o = npa_operand_at(r, k);
+        if (o->buffer < 0) {
+            s->p[k] = (char *)o->at;
+        } else {
+            char *base = npa_buffer_address(q->buffers[o->buffer]);
+            if (base == NULL) {
+                return -1;
+            }
+            s->p[k] = base + o->offset;
+        }
+        for (int i = 0; i < r->ndim; i++) {
+            s->strides[i][k] = o->buffer < 0 ? 0 : o->at[i];
+        }
+    }
+    memcpy(s->shape, r->shape, sizeof(int64_t) * r->ndim);
+    npa_compute_begin();
+    return 0;
+}
+
+static void swap_axes(space *s, int a, int b)
+{
+    int64_t shape = s->shape[a], row[NPA_MAX_ARGS + 1];
+    s->shape[a] = s->shape[b], s->shape[b] = shape;
+    memcpy(row, s->strides[a], sizeof row);
+    memcpy(s->strides[a], s->strides[b], sizeof row);
+    memcpy(s->strides[b], row, sizeof row);
+}
+
+/* Axes by falling stride of operand `lead`, unit ones dropped, neighbours merged where every
+ * operand allows it. Inside a line order does not matter to a map. */
+static void simplify(space *s, int lead)
+{
+    int m = 0;
+    for (int i = 0; i < s->ndim; i++) {
+        if (s->shape[i] != 1) {
+            if (i != m) {
+                swap_axes(s, i, m);
+            }
+            m++;
+        }
+    }
+    for (int i = 1; i < m; i++) {
+        for (int j = i; j > 0 && llabs(s->strides[j - 1][lead]) < llabs(s->strides[j][lead]); j--) {
+            swap_axes(s, j, j - 1);
+        }
+    }
+    int out = 0;
+    for (int i = 1; i < m; i++) {
+        bool merge = true;
+        for (int k = 0; k < s->n; k++) {
+            merge &= s->strides[out][k] == s->strides[i][k] * s->shape[i];
+        }
+        if (merge) {
+            s->shape[out] *= s->shape[i];
+            memcpy(s->strides[out], s->strides[i], sizeof s->strides[i]);
+        } else if (++out != i) {
+            s->shape[out] = s->shape[i];
+            memcpy(s->strides[out], s->strides[i], sizeof s->strides[i]);
+        }
+    }
+    if (m == 0) {
+        s->shape[0] = 1;
+        memset(s->strides[0], 0, sizeof s->strides[0]);
+    }
+    s->ndim = m == 0 ? 1 : out + 1;
+}
+
+typedef void line_function(const job *j, char **p, const int64_t *strides, int64_t n);
+
+/* Call line() for every line along the last axis of the space. */
+static void each_line(const job *j, const space *s, line_function *line)
+{
+    int64_t index[NPA_MAX_DIMS] = {0};
+    char *p[NPA_MAX_ARGS + 1];
+    memcpy(p, s->p, sizeof p);
+    int last = s->ndim - 1;
+    for (;;) {
+        line(j, p, s->strides[last], s->shape[last]);
+        int i = last - 1;
+        for (; i >= 0; i--) {
+            for (int k = 0; k < s->n; k++) {
+                p[k] += s->strides[i][k];
+            }
+            if (++index[i] < s->shape[i]) {
+                break;
+            }
+            for (int k = 0; k < s->n; k++) {
+                p[k] -= s->strides[i][k] * s->shape[i];
+            }
+            index[i] = 0;
+        }
+        if (i < 0) {
+            return;
+        }
+    }
+}
+
+static int run_map(npa_queue *q, npa_request *r, job *j)
+{
+    space s;
+    if (lay_out(q, r, &s) < 0) {
+        return -1;
+    }
+    simplify(&s, r->nin);
+    each_line(j, &s, r->mask ? run_masked : run_line);
+    return 0;
+}
+
+/* -------------------------------------------------------------------------------- reductions */
+
+static void fill_line(const job *j, char **p, const int64_t *strides, int64_t n)
+{
+    (void)j;
+    int size = npa_item_sizes[j->rule->loop_type[1]];
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(p[1] + i * strides[1], p[0], (size_t)size);
+    }
+}
+
+static void first_line(const job *j, char **p, const int64_t *strides, int64_t n)
+{
+    int to = j->rule->loop_type[1];
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        int64_t m = n - at < BLOCK ? n - at : BLOCK;
+        load_block(blocks[1], to, p[0] + at * strides[0], strides[0], j->type[0], m);
+        npa_unpack(p[1] + at * strides[1], strides[1], blocks[1], m, npa_item_sizes[to]);
+    }
+}
+
+void npa_identity_bytes(const npa_rule *rule, char *out)
+{
+    int to = rule->loop_type[1];
+    long long value = rule->identity;
+    memset(out, 0, 16);
+    npa_cast_value(NPY_LONGLONG, &value, to, out);
+}
+
+static int run_reduce(npa_queue *q, npa_request *r, job *j)
+{
+    space s, start;
+    char scalar[16] __attribute__((aligned(16)));
+    if (lay_out(q, r, &s) < 0) {
+        return -1;
+    }
+    if (r->initial) { /* operands were in, initial, out[, mask] */
+        memcpy(scalar, s.p[1], 16);
+        for (int k = 1; k + 1 < s.n; k++) {
+            s.p[k] = s.p[k + 1];
+            for (int i = 0; i < s.ndim; i++) {
+                s.strides[i][k] = s.strides[i][k + 1];
+            }
+        }
+        s.n--;
+    } else if (!j->rule->idempotent) {
+        npa_identity_bytes(j->rule, scalar);
+    }
+    start = s;
+    for (int i = 0; i < start.ndim; i++) {
+        start.shape[i] = r->axes >> i & 1 ? 1 : start.shape[i];
+    }
+    if (r->initial || !j->rule->idempotent) {
+        start.p[0] = scalar;
+        for (int i = 0; i < start.ndim; i++) {
+            start.strides[i][0] = 0;
+        }
+        simplify(&start, 1);
+        each_line(j, &start, fill_line);
+    } else {
+        simplify(&start, 1);
+        each_line(j, &start, first_line);
+    }
+    simplify(&s, 0);
+    each_line(j, &s, r->mask ? run_masked : run_line);
+    return 0;
+}
+
+/* Bring the reduced (scanned) axes to the end, in order; returns how many elements they span. */
+static int64_t inner_last(space *s, uint32_t axes, int *inner)
+{
+    int64_t count = 1;
+    int kept = 0;
+    space old = *s;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < old.ndim; i++) {
+            if ((int)(axes >> i & 1) == pass) {
+                s->shape[kept] = old.shape[i];
+                memcpy(s->strides[kept++], old.strides[i], sizeof old.strides[i]);
+                count *= pass ? old.shape[i] : 1;
+            }
+        }
+        if (pass == 0) {
+            *inner = kept;
+        }
+    }
+    return count;
+}
+
+/* Every element of axes [inner, ndim) in row-major order, contiguous at `to`. */
+static void pack(const space *s, int inner, const char *from, char *to, int size)
+{
+    int64_t index[NPA_MAX_DIMS] = {0};
+    int last = s->ndim - 1;
+    for (;;) {
+        npa_pack(to, from, s->strides[last][0], s->shape[last], size);
+        to += s->shape[last] * size;
+        int i = last - 1;
+        for (; i >= inner; i--) {
+            from += s->strides[i][0];
+            if (++index[i] < s->shape[i]) {
+                break;
+            }
+            from -= s->strides[i][0] * s->shape[i];
+            index[i] = 0;
+        }
+        if (i < inner) {
+            return;
+        }
+    }
+}
+
+/* out[0] = in[0]; out[i] = out[i - 1] op in[i] */
+static void scan(const npa_rule *rule, char *out, npy_intp out_step, char *in, npy_intp in_step,
+                 int64_t n, int size)
+{
+    npy_intp count = n - 1, steps[3] = {out_step, in_step, out_step};
+    char *args[3] = {out, in + in_step, out + out_step};
+    memmove(out, in, (size_t)size);
+    if (count > 0) {
+        rule->loop(args, &count, steps, rule->loop_data);
+    }
+}
+
+/* Whether the elements of axes [inner, ndim) follow each other as `pack` puts them. */
+static bool is_packed(const space *s, int inner, const char *from, int size)
+{
+    int64_t step = size;
+    for (int i = s->ndim - 1; i >= inner; i--) {
+        if (s->strides[i][0] != step) {
+            return false;
+        }
+        step *= s->shape[i];
+    }
+    return (uintptr_t)from % (uintptr_t)size == 0;
+}
+
+/* ARG and SCAN: each run along the inner axes, packed and cast first where it must be. */
+static int run_packed(npa_queue *q, npa_request *r, job *j)
+{
+    space s;
+    int inner = 0;
+    if (lay_out(q, r, &s) < 0) {
+        return -1;
+    }
+    int64_t n = inner_last(&s, r->axes, &inner), outer = 1, index[NPA_MAX_DIMS] = {0};
+    int type = j->type[0], loop = j->rule->loop_type[0], size = npa_item_sizes[loop], last = s.ndim - 1;
+    bool direct = j->rule->kind == NPA_SCAN && type == loop && j->type[1] == loop;
+    size_t packed = ((size_t)n * (size_t)npa_item_sizes[type] + 15) & ~(size_t)15;
+    char *run = malloc(direct ? 1 : packed + (size_t)n * (size_t)size);
+    if (run == NULL) {
+        return -1;
+    }
+    for (int i = 0; i < inner; i++) {
+        outer *= s.shape[i];
+    }
+    for (int64_t at = 0; at < outer; at++) {
+        char *in = s.p[0], *out = s.p[1];
+        npy_intp in_step = s.strides[last][0], out_step = s.strides[last][1], found = 0;
+        for (int i = 0; i < inner; i++) {
+            in += index[i] * s.strides[i][0];
+            out += index[i] * s.strides[i][1];
+        }
+        if (direct) {
+            scan(j->rule, out, out_step, in, in_step, n, size);
+        } else if (j->rule->kind == NPA_ARG) {
+            if (is_packed(&s, inner, in, npa_item_sizes[type])) {
+                ((PyArray_ArgFunc *)j->rule->argpick)(in, n, &found, NULL);
+            } else {
+                pack(&s, inner, in, run, npa_item_sizes[type]);
+                ((PyArray_ArgFunc *)j->rule->argpick)(run, n, &found, NULL);
+            }
+            memcpy(out, &found, sizeof found);
+        } else {
+            char *values = run + packed;
+            pack(&s, inner, in, run, npa_item_sizes[type]);
+            npa_cast(type, run, npa_item_sizes[type], loop, values, size, n);
+            scan(j->rule, values, size, values, size, n, size);
+            for (int64_t i = 0; i < n; i += BLOCK) {
+                int64_t m = n - i < BLOCK ? n - i : BLOCK;
+                store_block(out + i * out_step, out_step, j->type[1], values + i * size, loop, m);
+            }
+        }
+        for (int i = inner - 1; i >= 0 && ++index[i] == s.shape[i]; i--) {
+            index[i] = 0;
+        }
+    }
+    free(run);
+    return 0;
+}
+
+static int run_iota(npa_queue *q, npa_request *r, job *j)
+{
+    space s;
+    if (lay_out(q, r, &s) < 0) {
+        return -1;
+    }
+    npa_fill_range(j->rule->loop_type[2], s.p[0], s.p[1], 0, s.p[2], s.strides[0][2], r->shape[0]);
+    return 0;
+}
+
+static void gather_line(const job *j, char **p, const int64_t *strides, int64_t n)
+{
+    npy_intp steps[NPA_MAX_ARGS] = {0};
+    int size = npa_item_sizes[j->type[0]];
+    for (int64_t at = 0, m; at < n; at += m) {
+        m = strides[1] == 0 || n - at < BLOCK ? n - at : BLOCK;
+        char *q[NPA_MAX_ARGS] = {p[0] + at * strides[0], blocks[1], p[2], p[3], p[4] + at * strides[4]};
+        load_block(blocks[1], NPY_LONG, p[1] + at * strides[1], strides[1], j->type[1],
+                   strides[1] == 0 ? 1 : m);
+        steps[0] = (npy_intp)strides[0], steps[1] = strides[1] == 0 ? 0 : 8, steps[4] = (npy_intp)strides[4];
+        npa_take_line(size, q, steps, m);
+    }
+}
+
+static int run_gather(npa_queue *q, npa_request *r, job *j)
+{
+    space s;
+    if (lay_out(q, r, &s) < 0) {
+        return -1;
+    }
+    simplify(&s, r->nin);
+    each_line(j, &s, gather_line);
+    return 0;
+}
+
+static bool is_single(const npa_request *r, const npa_operand *o)
+{
+    for (int i = 0; i < r->ndim; i++) {
+        if (o->at[i] != 0 && r->shape[i] > 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Run request `index`. Returns the floating-point kinds it raised, or -1: out of memory. */
+int npa_evaluate_request(npa_queue *q, int index)
+{
+    npa_request *r = (npa_request *)(q->arena + q->at[index]);
+    if (npa_folds_in_order(r)) {
+        return npa_fold_request(q, r);
+    }
+    job j = {.r = r, .rule = r->rule, .nargs = r->nin + r->nout, .fold = r->rule->kind == NPA_REDUCE};
+    for (int k = 0; k < j.nargs; k++) {
+        j.type[k] = npa_operand_at(r, k)->type;
+    }
+    if (j.fold) {
+        j.type[1] = npa_operand_at(r, r->nin)->type;
+        j.nargs = 2;
+    }
+    for (int k = 0; k < j.nargs; k++) {
+        j.cast[k] = j.type[k] != j.rule->loop_type[k];
+        j.single[k] = j.cast[k] && k < r->nin && r->rule->kind == NPA_MAP &&
+                      is_single(r, npa_operand_at(r, k));
+    }
+    int before = npa_now(NPA_IN_LOOPS), status;
+    feclearexcept(FE_ALL_EXCEPT);
+    switch (r->rule->kind) {
+    case NPA_MAP: status = run_map(q, r, &j); break;
+    case NPA_REDUCE: status = run_reduce(q, r, &j); break;
+    case NPA_IOTA: status = run_iota(q, r, &j); break;
+    case NPA_GATHER: status = run_gather(q, r, &j); break;
+    default: status = run_packed(q, r, &j);
+    }
+    int kinds = raised();
+    npa_compute_end();
+    npa_now(before);
+    return status < 0 ? -1 : kinds;
+}

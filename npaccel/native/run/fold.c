@@ -1,0 +1,719 @@
+/* fold.c: runs a sum or product of floats, in its own order, on all cores.
+ *
+ * for each result (parallel), or each chunk of its rows:
+ *     for each block of a chunk:  lanes[k % 32] += x[k];  push the lanes on a counter
+ *     fold the lanes
+ * and push chunks on a counter per row, rows on one per result.
+ *
+ * Where results have one lane each, up to 2048 of them go through their rows together. */
+#include "loops/fold.h"
+
+#include <fenv.h>
+#include <math.h>
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3", "no-associative-math")
+#endif
+
+enum { LANES = NPA_FOLD_LANES, BLOCK = NPA_FOLD_BLOCK, COLUMNS = 2048 };
+enum { BLOCK_LEVELS = 12, CHUNK_LEVELS = 30, ROW_LEVELS = 44 };
+enum { ABREAST = 8, ROWS = 256 }; /* short rows, at once and with one look where they lie */
+enum { TASK = 64 << 10 }; /* elements */
+enum { NARROW = 64 }; /* columns that are not cut among threads */
+
+/* to = older op to, width times; lanes[k % 32] = lanes[k % 32] op x[k]. */
+typedef void combine_function(const void *older, void *to, int64_t width);
+typedef void lanes_function(void *lanes, const void *x, int64_t n);
+#define FOLD(NAME, T, OP)                                                                     \
+    NPA_EACH_PROCESSOR static void combine_##NAME(const void *older, void *to, int64_t width)    \
+    {                                                                                         \
+        const T *a = older;                                                                   \
+        T *b = to;                                                                            \
+        for (int64_t i = 0; i < width; i++) {                                                 \
+            b[i] = a[i] OP b[i];                                                              \
+        }                                                                                     \
+    }                                                                                         \
+    NPA_EACH_PROCESSOR static void lanes_##NAME(void *lanes, const void *x, int64_t n)           \
+    {                                                                                         \
+        const T *from = x;                                                                    \
+        T *to = lanes, here[LANES];                                                           \
+        int64_t whole = n / LANES * LANES;                                                    \
+        memcpy(here, to, sizeof here);                                                        \
+        for (int64_t i = 0; i < whole; i += LANES) {                                          \
+            for (int k = 0; k < LANES; k++) {                                                 \
+                here[k] = here[k] OP from[i + k];                                             \
+            }                                                                                 \
+        }                                                                                     \
+        for (int64_t i = whole; i < n; i++) {                                                 \
+            here[i - whole] = here[i - whole] OP from[i];                                     \
+        }                                                                                     \
+        memcpy(to, here, sizeof here);                                                        \
+    }                                                                                         \
+    NPA_EACH_PROCESSOR static void columns_##NAME(void *sums, const void *x, int64_t step, int64_t m, int64_t n)\
+    {                                                                                                           \
+        T *restrict to = sums;                                                                                  \
+        const T *restrict from = x;                                                                             \
+        for (; m >= 4; m -= 4, from += 4 * step) { /* results are loaded and stored once for four rows */       \
+            const T *b = from + step, *c = b + step, *d = c + step;                                             \
+            for (int64_t i = 0; i < n; i++) {                                                                   \
+                to[i] = (((to[i] OP from[i]) OP b[i]) OP c[i]) OP d[i];                                         \
+            }                                                                                                   \
+        }                                                                                                       \
+        for (; m > 0; m--, from += step) {                                                                      \
+            for (int64_t i = 0; i < n; i++) {                                                                   \
+                to[i] = to[i] OP from[i];                                                                       \
+            }                                                                                                   \
+        }                                                                                                       \
+    }
+/* to[0] = the result of n rows of at most a block each, one behind the other every `step` elements. */
+#define FOLD_ROWS(NAME, T, OP, IDENTITY)                                                      \
+    NPA_EACH_PROCESSOR static void rows_##NAME(const void *x, int64_t step, int64_t n, int64_t m, \
+                                           void *results)                                     \
+    {                                                                                         \
+        T *to = results;                                                                      \
+        int64_t r = 0;                                                                        \
+        for (; n <= LANES && r + ABREAST <= m; r += ABREAST) { /* all else is the identity */ \
+            T lanes[LANES][ABREAST];                                                          \
+            for (int k = 0; k < n; k++) {                                                     \
+                for (int w = 0; w < ABREAST; w++) {                                           \
+                    lanes[k][w] = IDENTITY OP((const T *)x)[(r + w) * step + k];              \
+                }                                                                             \
+            }                                                                                 \
+            for (int half = LANES / 2; half > 0; half /= 2) {                                 \
+                for (int k = 0; k < half && k + half < n; k++) {                              \
+                    for (int w = 0; w < ABREAST; w++) {                                       \
+                        lanes[k][w] = lanes[k][w] OP lanes[k + half][w];                      \
+                    }                                                                         \
+                }                                                                             \
+            }                                                                                 \
+            memcpy(to + r, lanes[0], sizeof lanes[0]);                                        \
+        }                                                                                     \
+        for (; r < m; r++) {                                                                  \
+            const T *from = (const T *)x + r * step;                                          \
+            T lanes[LANES];                                                                   \
+            int64_t i = 0;                                                                    \
+            for (int k = 0; k < LANES; k++) {                                                 \
+                lanes[k] = IDENTITY;                                                          \
+            }                                                                                 \
+            for (; i + LANES <= n; i += LANES) {                                              \
+                for (int k = 0; k < LANES; k++) {                                             \
+                    lanes[k] = lanes[k] OP from[i + k];                                       \
+                }                                                                             \
+            }                                                                                 \
+            for (int k = 0; i < n; i++, k++) {                                                \
+                lanes[k] = lanes[k] OP from[i];                                               \
+            }                                                                                 \
+            for (int half = LANES / 2; half > 0; half /= 2) {                                 \
+                for (int k = 0; k < half; k++) {                                              \
+                    lanes[k] = lanes[k] OP lanes[k + half];                                   \
+                }                                                                             \
+            }                                                                                 \
+            to[r] = lanes[0];                                                                 \
+        }                                                                                     \
+    }
+FOLD(add_f4, float, +)
+FOLD(add_f8, double, +)
+FOLD(multiply_f4, float, *)
+FOLD(multiply_f8, double, *)
+FOLD_ROWS(add_f4, float, +, 0.0f)
+FOLD_ROWS(add_f8, double, +, 0.0)
+FOLD_ROWS(multiply_f4, float, *, 1.0f)
+FOLD_ROWS(multiply_f8, double, *, 1.0)
+
+typedef struct npa_arithmetic {
+    combine_function *combine;
+    lanes_function *lanes;
+    void (*columns)(void *sums, const void *x, int64_t step, int64_t m, int64_t n); /* sums[i] op= x[k * step + i] */
+    void (*rows)(const void *x, int64_t step, int64_t n, int64_t m, void *results);
+    int type, size;                  /* that it computes with */
+    double identity;
+} arithmetic;
+
+static const arithmetic arithmetics[2][2] = {
+    {{combine_add_f4, lanes_add_f4, columns_add_f4, rows_add_f4, NPY_FLOAT, 4, 0.0},
+     {combine_add_f8, lanes_add_f8, columns_add_f8, rows_add_f8, NPY_DOUBLE, 8, 0.0}},
+    {{combine_multiply_f4, lanes_multiply_f4, columns_multiply_f4, rows_multiply_f4, NPY_FLOAT, 4, 1.0},
+     {combine_multiply_f8, lanes_multiply_f8, columns_multiply_f8, rows_multiply_f8, NPY_DOUBLE, 8, 1.0}}};
+
+/* ----------------------------------------------------------------------------------- counters */
+
+/* Equal-sized neighbours combine at once, the rest from the smallest up. */
+typedef struct {
+    int64_t count, width;
+    char *stack; /* levels of `width` values */
+    size_t bytes; /* of a level */
+} counter;
+
+static void push(counter *c, const arithmetic *a, void *value)
+{
+    int top = __builtin_popcountll((uint64_t)c->count), merges = __builtin_ctzll(~(uint64_t)c->count);
+    for (int k = 0; k < merges; k++) {
+        a->combine(c->stack + (size_t)(top - k - 1) * c->bytes, value, c->width);
+    }
+    memcpy(c->stack + (size_t)(top - merges) * c->bytes, value, c->bytes);
+    c->count++;
+}
+
+static void fill(const arithmetic *a, void *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (a->size == 4) {
+            ((float *)to)[i] = (float)a->identity;
+        } else {
+            ((double *)to)[i] = a->identity;
+        }
+    }
+}
+
+/* The combination of all that was pushed; the identity if nothing was. */
+static void take(counter *c, const arithmetic *a, void *to)
+{
+    int top = __builtin_popcountll((uint64_t)c->count);
+    if (top == 0) {
+        fill(a, to, c->width);
+        return;
+    }
+    memcpy(to, c->stack + (size_t)(top - 1) * c->bytes, c->bytes);
+    for (int k = top - 2; k >= 0; k--) {
+        a->combine(c->stack + (size_t)k * c->bytes, to, c->width);
+    }
+    c->count = 0;
+}
+
+/* --------------------------------------------------------------------------------- the request */
+
+typedef struct {
+    const arithmetic *a;
+    npa_order order;
+    const npa_folding *of;
+    int type, part;      /* of the operand; of complex ones, which part is summed: 0, 1, or -1 */
+    const char *in, *mask;
+    char *out;
+    int64_t shape[NPA_MAX_DIMS], in_step[NPA_MAX_DIMS], mask_step[NPA_MAX_DIMS], out_step[NPA_MAX_DIMS];
+    int64_t points, rows, row; /* results; rows of each; elements of each */
+    int64_t in_row, mask_row;  /* bytes from one of them to the next */
+    int64_t chunks;            /* of a row */
+    bool dense;                /* rows may be read where they are */
+    bool through_half;         /* the loop's type is f2, the operand's is not */
+    bool nothing;              /* imaginary parts of what has none */
+    char *partials;            /* per result, row and chunk; NULL: a task has whole results */
+    int64_t each;              /* results, partials, or pieces of rows of results, of a task */
+    int64_t pieces;            /* of a row of results of one lane */
+    atomic_int raised;
+    atomic_bool failed;
+} fold;
+
+/* n elements from a place on, in the type it computes with. Left out ones are the identity. */
+static const void *load(const fold *f, const char *in, int64_t step, const char *mask, int64_t mask_step,
+                        int64_t n, void *room, bool dense)
+{
+    const arithmetic *a = f->a;
+    if (f->nothing) {
+        fill(a, room, n);
+        return room;
+    }
+    if (dense && mask == NULL) {
+        return in;
+    }
+    if (f->through_half) {
+        npy_half halves[BLOCK];
+        npa_cast(f->type, in, step, NPY_HALF, (char *)halves, sizeof(npy_half), n);
+        npa_cast(NPY_HALF, (char *)halves, sizeof(npy_half), a->type, room, a->size, n);
+    } else {
+        npa_cast(f->type, in, step, a->type, room, a->size, n);
+    }
+    for (int64_t i = 0; mask != NULL && i < n; i++) {
+        if (!mask[i * mask_step]) {
+            fill(a, (char *)room + i * a->size, 1);
+        }
+    }
+    return room;
+}
+
+static int64_t locate(const fold *f, const int *axes, int n, int64_t number, const int64_t *steps)
+{
+    int64_t offset = 0;
+    for (int i = n - 1; i >= 0; i--) {
+        offset += number % f->shape[axes[i]] * steps[axes[i]];
+        number /= f->shape[axes[i]];
+    }
+    return offset;
+}
+
+/* --------------------------------------------------------------------------- results of 32 lanes */
+
+/* Lanes fold as halves. */
+static void fold_lanes(const arithmetic *a, char *lanes)
+{
+    for (int half = LANES / 2; half > 0; half /= 2) {
+        char right[LANES / 2 * sizeof(double)];
+        memcpy(right, lanes + half * a->size, (size_t)(half * a->size));
+        a->combine(lanes, right, half);
+        memcpy(lanes, right, (size_t)(half * a->size));
+    }
+}
+
+/* A chunk at hand. */
+typedef struct {
+    counter blocks;
+    double stack[BLOCK_LEVELS * LANES], lanes[LANES];
+} chunk_state;
+
+size_t npa_fold_state_bytes(void) { return (sizeof(chunk_state) + 63) & ~(size_t)63; }
+
+void npa_fold_begin(void *state, const arithmetic *a)
+{
+    chunk_state *s = state;
+    s->blocks = (counter){.width = LANES, .stack = (char *)s->stack, .bytes = (size_t)(LANES * a->size)};
+}
+
+void npa_fold_take(void *state, const arithmetic *a, const void *x, int64_t n)
+{
+    chunk_state *s = state;
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        fill(a, s->lanes, LANES);
+        a->lanes(s->lanes, (const char *)x + at * a->size, n - at < BLOCK ? n - at : BLOCK);
+        push(&s->blocks, a, s->lanes);
+    }
+}
+
+void npa_fold_end(void *state, const arithmetic *a, void *out)
+{
+    chunk_state *s = state;
+    take(&s->blocks, a, s->lanes);
+    fold_lanes(a, (char *)s->lanes);
+    memcpy(out, s->lanes, (size_t)a->size);
+}
+
+/* One chunk of a row; its result to `out`. */
+static void fold_chunk(const fold *f, const char *in, const char *mask, int64_t n, void *out)
+{
+    double room[BLOCK];
+    chunk_state state;
+    npa_fold_begin(&state, f->a);
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        int64_t m = n - at < BLOCK ? n - at : BLOCK;
+        const char *chosen = mask != NULL ? mask + at * f->mask_row : NULL;
+        npa_fold_take(&state, f->a, load(f, in + at * f->in_row, f->in_row, chosen, f->mask_row, m, room,
+                                         f->dense), m);
+    }
+    npa_fold_end(&state, f->a, out);
+}
+
+static void fold_part(const fold *f, int64_t number, void *out)
+{
+    int64_t chunk = number % f->chunks, row = number / f->chunks % f->rows;
+    int64_t point = number / f->chunks / f->rows, first = chunk * NPA_FOLD_CHUNK;
+    const npa_order *o = &f->order;
+    const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step) +
+                     locate(f, o->inner, o->first, row, f->in_step) + first * f->in_row;
+    const char *mask = f->mask;
+    if (mask != NULL) {
+        mask += locate(f, o->band, o->nband, point, f->mask_step) +
+                locate(f, o->inner, o->first, row, f->mask_step) + first * f->mask_row;
+    }
+    int64_t n = f->row - first < NPA_FOLD_CHUNK ? f->row - first : NPA_FOLD_CHUNK;
+    fold_chunk(f, in, mask, n, out);
+}
+
+/* Whether results are written as they are computed. */
+static bool is_plain(const fold *f)
+{
+    const npa_folding *of = f->of;
+    return of->out_type == f->a->type && of->rule->loop_type[1] == f->a->type && of->initial == NULL;
+}
+
+/* The result, in the type it computes with, into the output. */
+static void store(const fold *f, int64_t point, char *value)
+{
+    const npa_folding *of = f->of;
+    const arithmetic *a = f->a;
+    if (is_plain(f) && f->order.nband == 1) {
+        memcpy(f->out + point * f->out_step[f->order.band[0]], value, (size_t)a->size);
+        return;
+    }
+    int out = of->out_type, loop = of->rule->loop_type[1];
+    char *to = f->out + locate(f, f->order.band, f->order.nband, point, f->out_step);
+    double begun[1];
+    if (of->initial != NULL) {
+        int real = f->part >= 0 ? a->type : loop;
+        npa_cast(real, of->initial + (f->part > 0 ? a->size : 0), 0, a->type, (char *)begun, 0, 1);
+        a->combine(begun, value, 1);
+    }
+    if (f->part >= 0) {
+        int real = out == NPY_CFLOAT ? NPY_FLOAT : NPY_DOUBLE;
+        npa_cast(a->type, value, 0, real, to + (f->part > 0 ? npa_item_sizes[real] : 0), 0, 1);
+    } else if (loop == NPY_HALF && out != NPY_HALF) {
+        npy_half rounded;
+        npa_cast(a->type, value, 0, NPY_HALF, (char *)&rounded, 0, 1);
+        npa_cast(NPY_HALF, (char *)&rounded, 0, out, to, 0, 1);
+    } else {
+        npa_cast(a->type, value, 0, out, to, 0, 1);
+    }
+}
+
+/* Results from their rows, rows from their chunks; parts: in order, or NULL, to be computed. */
+static void fold_point(const fold *f, int64_t point, const char *parts)
+{
+    const arithmetic *a = f->a;
+    double chunk_stack[CHUNK_LEVELS], row_stack[ROW_LEVELS], value[1];
+    counter chunks = {.width = 1, .stack = (char *)chunk_stack, .bytes = (size_t)a->size};
+    counter rows = {.width = 1, .stack = (char *)row_stack, .bytes = (size_t)a->size};
+    for (int64_t row = 0, number = point * f->rows * f->chunks; row < f->rows; row++) {
+        for (int64_t k = 0; k < f->chunks; k++, number++) {
+            if (parts != NULL) {
+                memcpy(value, parts + number * a->size, (size_t)a->size);
+            } else {
+                fold_part(f, number, value);
+            }
+            push(&chunks, a, value);
+        }
+        take(&chunks, a, value);
+        push(&rows, a, value);
+    }
+    take(&rows, a, value);
+    store(f, point, (char *)value);
+}
+
+/* Results `point` and `n` in all that follow it along the last band axis. */
+static void store_all(const fold *f, int64_t point, int64_t n, char *results)
+{
+    const npa_order *o = &f->order;
+    if (is_plain(f)) {
+        char *to = f->out + locate(f, o->band, o->nband, point, f->out_step);
+        npa_unpack(to, f->out_step[o->band[o->nband - 1]], results, n, f->a->size);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        store(f, point + i, results + i * f->a->size);
+    }
+}
+
+/* Results of one short row each: `n` from number `point` on, that lie evenly. */
+static void fold_short(const fold *f, int64_t point, int64_t n)
+{
+    const arithmetic *a = f->a;
+    const npa_order *o = &f->order;
+    double results[ROWS];
+    int64_t extent = f->shape[o->band[o->nband - 1]], step = f->in_step[o->band[o->nband - 1]];
+    while (n > 0) {
+        int64_t left = extent - point % extent, m = left < n ? left : n;
+        m = m < ROWS ? m : ROWS;
+        const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step);
+        a->rows(in, step / a->size, f->row, m, results);
+        store_all(f, point, m, (char *)results);
+        point += m, n -= m;
+    }
+}
+
+/* --------------------------------------------------------------------------- results of one lane */
+
+typedef struct {
+    double blocks[BLOCK_LEVELS][COLUMNS], chunks[CHUNK_LEVELS][COLUMNS], rows[ROW_LEVELS][COLUMNS];
+    double sums[COLUMNS], room[COLUMNS];
+} columns;
+
+/* `n` neighbouring results, from number `point` on, of one row along the last band axis. */
+static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
+{
+    const arithmetic *a = f->a;
+    const npa_order *o = &f->order;
+    int last = o->band[o->nband - 1];
+    size_t bytes = (size_t)(n * a->size);
+    counter blocks = {.width = n, .stack = (char *)c->blocks, .bytes = bytes};
+    counter chunks = {.width = n, .stack = (char *)c->chunks, .bytes = bytes};
+    counter rows = {.width = n, .stack = (char *)c->rows, .bytes = bytes};
+    const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step), *mask = f->mask;
+    mask = mask != NULL ? mask + locate(f, o->band, o->nband, point, f->mask_step) : NULL;
+    bool dense = f->type == a->type && f->in_step[last] == a->size;
+    bool several = dense && mask == NULL && !f->nothing && f->in_row % a->size == 0; /* rows, together */
+    for (int64_t row = 0; row < f->rows; row++) {
+        const char *p = in + locate(f, o->inner, o->first, row, f->in_step);
+        const char *m = mask != NULL ? mask + locate(f, o->inner, o->first, row, f->mask_step) : NULL;
+        for (int64_t i = 0, many; i < f->row; i += many) {
+            int64_t left = NPA_FOLD_BAND_BLOCK - i % NPA_FOLD_BAND_BLOCK;
+            many = !several ? 1 : left < f->row - i ? left : f->row - i;
+            if (i % NPA_FOLD_BAND_BLOCK == 0) {
+                fill(a, c->sums, n);
+            }
+            const void *x = load(f, p + i * f->in_row, f->in_step[last],
+                                 m != NULL ? m + i * f->mask_row : NULL, f->mask_step[last], n, c->room,
+                                 dense);
+            a->columns(c->sums, x, f->in_row / a->size, many, n);
+            bool end = i + many == f->row;
+            if ((i + many) % NPA_FOLD_BAND_BLOCK == 0 || end) {
+                push(&blocks, a, c->sums);
+            }
+            if ((i + many) % NPA_FOLD_CHUNK == 0 || end) {
+                take(&blocks, a, c->sums);
+                push(&chunks, a, c->sums);
+            }
+        }
+        take(&chunks, a, c->sums);
+        push(&rows, a, c->sums);
+    }
+    take(&rows, a, c->sums);
+    store_all(f, point, n, (char *)c->sums);
+}
+
+/* ---------------------------------------------------------------------------------------- tasks */
+
+static int kinds_raised(void)
+{
+    int flags = fetestexcept(FE_OVERFLOW | FE_INVALID | FE_UNDERFLOW);
+    return (flags & FE_OVERFLOW ? 2 : 0) | (flags & FE_UNDERFLOW ? 4 : 0) | (flags & FE_INVALID ? 8 : 0);
+}
+
+static int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static void run_task(void *context, int64_t task, int worker)
+{
+    fold *f = context;
+    feclearexcept(FE_ALL_EXCEPT);
+    if (f->order.banded) {
+        int64_t extent = f->shape[f->order.band[f->order.nband - 1]];
+        int64_t pieces = f->pieces, all = f->points / extent * pieces;
+        int64_t each = ceiling(extent, pieces);
+        columns *c = (columns *)npa_pool_scratch(worker, sizeof *c);
+        for (int64_t i = task * f->each; c != NULL && i < (task + 1) * f->each && i < all; i++) {
+            int64_t first = i % pieces * each;
+            int64_t n = extent - first < each ? extent - first : each;
+            fold_columns(f, i / pieces * extent + first, n, c);
+        }
+        if (c == NULL) {
+            atomic_store(&f->failed, true);
+        }
+    } else if (f->partials != NULL) {
+        int64_t all = f->points * f->rows * f->chunks;
+        for (int64_t i = task * f->each; i < (task + 1) * f->each && i < all; i++) {
+            fold_part(f, i, f->partials + i * f->a->size);
+        }
+    } else {
+        int64_t first = task * f->each, end = first + f->each < f->points ? first + f->each : f->points;
+        bool brief = f->rows == 1 && f->row <= BLOCK && f->dense && f->mask == NULL && !f->nothing &&
+                     f->order.nband > 0 && f->in_step[f->order.band[f->order.nband - 1]] % f->a->size == 0;
+        if (brief) {
+            fold_short(f, first, end - first);
+        }
+        for (int64_t i = first; i < end && !brief; i++) {
+            fold_point(f, i, NULL);
+        }
+    }
+    atomic_fetch_or(&f->raised, kinds_raised());
+}
+
+/* How the work is cut; 0, or -1: out of memory. Never decides bits. */
+static int64_t cut(fold *f)
+{
+    int64_t elements = f->points * f->rows * f->row, parts = f->points * f->rows * f->chunks;
+    int64_t threads = elements <= TASK ? 1 : npa_pool_size();
+    int64_t unit = f->rows * f->row, all = f->points;
+    if (f->order.banded) {
+        int64_t extent = f->shape[f->order.band[f->order.nband - 1]];
+        f->pieces = ceiling(extent, COLUMNS);
+        if (f->points / extent * f->pieces < threads) {
+            f->pieces = ceiling(extent, NARROW) < threads ? ceiling(extent, NARROW) : threads;
+        }
+        all = f->points / extent * f->pieces;
+        unit = ceiling(elements, all);
+    } else if (threads > 1 && f->points < 4 * threads && parts > f->points) {
+        f->partials = malloc((size_t)(parts * f->a->size));
+        if (f->partials == NULL) {
+            return -1;
+        }
+        all = parts, unit = ceiling(elements, parts);
+    }
+    f->each = threads == 1 ? all : ceiling(TASK, unit > 0 ? unit : 1);
+    if (f->each > ceiling(all, threads)) {
+        f->each = ceiling(all, threads);
+    }
+    return ceiling(all, f->each);
+}
+
+static int run(fold *f)
+{
+    int64_t tasks = cut(f);
+    if (tasks < 0) {
+        return -1;
+    }
+    npa_pool_run(run_task, f, tasks, NULL);
+    if (f->partials != NULL) {
+        feclearexcept(FE_ALL_EXCEPT);
+        for (int64_t i = 0; i < f->points; i++) {
+            fold_point(f, i, f->partials);
+        }
+        atomic_fetch_or(&f->raised, kinds_raised());
+        free(f->partials);
+        f->partials = NULL;
+    }
+    return atomic_load(&f->failed) ? -1 : atomic_load(&f->raised);
+}
+
+/* The mask's elements in the order of `number`s of results, rows and their elements; NULL: no memory. */
+static char *order_mask(const fold *f)
+{
+    const npa_order *o = &f->order;
+    int64_t inner = f->rows * f->row, n = f->points * inner;
+    char *made = malloc((size_t)n);
+    for (int64_t i = 0; made != NULL && i < n; i++) {
+        made[i] = f->mask[locate(f, o->band, o->nband, i / inner, f->mask_step) +
+                          locate(f, o->inner, o->ninner, i % inner, f->mask_step)];
+    }
+    return made;
+}
+
+/* Strides of what `order_mask` made. */
+static void set_mask(fold *f, const char *made)
+{
+    const npa_order *o = &f->order;
+    int64_t step = 1;
+    for (int i = o->ninner - 1; i >= 0; i--) {
+        f->mask_step[o->inner[i]] = step;
+        step *= f->shape[o->inner[i]];
+    }
+    for (int i = o->nband - 1; i >= 0; i--) {
+        f->mask_step[o->band[i]] = step;
+        step *= f->shape[o->band[i]];
+    }
+    f->mask = made, f->mask_row = 1;
+}
+
+/* Whether steps along the axes of a row are the same from each element to the next. */
+static bool is_even(const fold *f, const int64_t *steps)
+{
+    const npa_order *o = &f->order;
+    for (int i = o->first; i + 1 < o->ninner; i++) {
+        if (steps[o->inner[i]] != steps[o->inner[i + 1]] * f->shape[o->inner[i + 1]]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Both parts of complex numbers, one after the other. */
+static int run_parts(fold *f)
+{
+    int type = f->type, kinds = 0;
+    if (!PyTypeNum_ISCOMPLEX(f->of->rule->loop_type[0])) {
+        return run(f);
+    }
+    bool real = !PyTypeNum_ISCOMPLEX(type); /* its imaginary parts are 0 */
+    int size = real ? 0 : npa_item_sizes[type] / 2;
+    const char *in = f->in;
+    for (f->part = 0; f->part < 2 && kinds >= 0; f->part++) {
+        f->type = real ? type : type == NPY_CFLOAT ? NPY_FLOAT : NPY_DOUBLE;
+        f->in = in + f->part * size, f->nothing = real && f->part == 1;
+        int found = run(f);
+        kinds = found < 0 ? -1 : kinds | found;
+    }
+    return kinds;
+}
+
+const arithmetic *npa_fold_arithmetic(const npa_rule *rule, int *type)
+{
+    bool wide = rule->loop_type[0] == NPY_DOUBLE || rule->loop_type[0] == NPY_CDOUBLE;
+    const arithmetic *a = &arithmetics[rule->identity][wide];
+    *type = a->type;
+    return a;
+}
+
+static void prepare(fold *f, const npa_folding *of)
+{
+    int type, loop = of->rule->loop_type[0];
+    *f = (fold){.a = npa_fold_arithmetic(of->rule, &type), .of = of, .type = of->in_type, .part = -1,
+                .points = 1, .rows = 1, .in = of->in, .out = of->out, .mask = of->mask,
+                .through_half = loop == NPY_HALF && of->in_type != NPY_HALF};
+    for (int i = 0; i < of->ndim; i++) {
+        f->shape[i] = of->shape[i], f->in_step[i] = of->in_step[i], f->out_step[i] = of->out_step[i];
+        f->mask_step[i] = of->mask != NULL ? of->mask_step[i] : 0;
+        f->points *= of->axes >> i & 1 ? 1 : of->shape[i];
+    }
+    const npa_order *o = &f->order;
+    npa_fold_order(of->ndim, f->shape, f->in_step, of->axes, npa_item_sizes[f->type], &f->order);
+    for (int i = 0; i < o->first; i++) {
+        f->rows *= f->shape[o->inner[i]];
+    }
+    f->row = o->row, f->chunks = ceiling(f->row, NPA_FOLD_CHUNK);
+    f->in_row = o->ninner > 0 ? f->in_step[o->inner[o->ninner - 1]] : 0;
+    f->mask_row = o->ninner > 0 ? f->mask_step[o->inner[o->ninner - 1]] : 0;
+    f->dense = f->type == f->a->type && (f->in_row == f->a->size || f->row == 1);
+}
+
+int npa_fold_told(const npa_folding *of, int kinds)
+{
+    fold f;
+    int type = of->out_type, size = npa_item_sizes[type], parts = PyTypeNum_ISCOMPLEX(type) ? 2 : 1;
+    int real = type == NPY_CFLOAT ? NPY_FLOAT : type == NPY_CDOUBLE ? NPY_DOUBLE : type;
+    if (kinds < 0 || !(kinds & 2) || !(PyTypeNum_ISFLOAT(type) || parts == 2)) {
+        return kinds;
+    }
+    prepare(&f, of);
+    for (int64_t i = 0; i < f.points; i++) {
+        const char *at = f.out + locate(&f, f.order.band, f.order.nband, i, f.out_step);
+        for (int k = 0; k < parts; k++) {
+            double value;
+            npa_cast(real, at + k * (size / parts), 0, NPY_DOUBLE, (char *)&value, 0, 1);
+            if (isinf(value)) {
+                return kinds;
+            }
+        }
+    }
+    return kinds & ~2;
+}
+
+int npa_fold_combine(const npa_folding *of, const char *parts)
+{
+    fold f;
+    prepare(&f, of);
+    feclearexcept(FE_ALL_EXCEPT);
+    for (int64_t i = 0; i < f.points; i++) {
+        fold_point(&f, i, parts);
+    }
+    return kinds_raised();
+}
+
+int npa_fold(const npa_folding *of)
+{
+    fold f;
+    prepare(&f, of);
+    char *made = NULL;
+    if (f.mask != NULL && !is_even(&f, f.mask_step)) {
+        made = order_mask(&f);
+        if (made == NULL) {
+            return -1;
+        }
+        set_mask(&f, made);
+    }
+    int before = npa_now(NPA_IN_LOOPS), kinds = npa_fold_told(of, run_parts(&f));
+    npa_now(before);
+    free(made);
+    return kinds;
+}
+
+bool npa_folds_in_order(const npa_request *r) { return r->rule->ordered && !(r->errstate & NPA_NUMPYS); }
+
+static char *address(npa_queue *q, npa_operand *o)
+{
+    char *base = npa_buffer_address(q->buffers[o->buffer]);
+    return base != NULL ? base + o->offset : NULL;
+}
+
+int npa_fold_request(npa_queue *q, npa_request *r)
+{
+    npa_operand *in = npa_operand_at(r, 0), *out = npa_operand_at(r, r->nin);
+    npa_operand *mask = r->mask ? npa_operand_at(r, r->nin + 1) : NULL;
+    npa_folding of = {.rule = r->rule, .ndim = r->ndim, .in_type = in->type, .out_type = out->type,
+                      .axes = r->axes, .shape = r->shape, .in_step = in->at, .out_step = out->at,
+                      .mask_step = mask != NULL ? mask->at : NULL, .in = address(q, in),
+                      .mask = mask != NULL ? address(q, mask) : NULL,
+                      .initial = r->initial ? (const char *)npa_operand_at(r, 1)->at : NULL,
+                      .out = address(q, out)};
+    bool found = of.in != NULL && of.out != NULL && (mask == NULL || of.mask != NULL);
+    if (found) {
+        npa_compute_begin();
+    }
+    int status = found ? npa_fold(&of) : -1;
+    npa_compute_end();
+    return status;
+}

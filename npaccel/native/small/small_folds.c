@@ -1,0 +1,482 @@
+/* small_folds.c: sums, extremes, means and their like of small plain arrays, by NumPy's inner loops and in
+ * NumPy's order. See Note [Small folds] at the end. */
+#include "small/small.h"
+
+#include <numpy/arrayscalars.h>
+
+#include <math.h>
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")
+#endif
+
+enum { MOST_ELEMENTS = 8192, UFUNCS = NPA_ALL + 1 };
+
+/* The ufuncs that fold, and what a fold begins with; without that, with its first element. */
+static struct {
+    const char *name;
+    bool begins;
+    int with;
+    PyUFuncObject *ufunc;
+    npa_exactness exact;
+} ufuncs[UFUNCS] = {
+    [NPA_SUM] = {.name = "add", .begins = true, .with = 0},
+    [NPA_PROD] = {.name = "multiply", .begins = true, .with = 1},
+    [NPA_MAX] = {.name = "maximum"},
+    [NPA_MIN] = {.name = "minimum"},
+    [NPA_ANY] = {.name = "logical_or", .begins = true, .with = 0},
+    [NPA_ALL] = {.name = "logical_and", .begins = true, .with = 1},
+};
+
+void npa_small_fold_ufunc(PyUFuncObject *u, npa_exactness how)
+{
+    for (int i = 0; i < UFUNCS; i++) {
+        if (strcmp(ufuncs[i].name, u->name) == 0) {
+            ufuncs[i].ufunc = u, ufuncs[i].exact = how;
+        }
+    }
+}
+
+int npa_small_op_of(PyObject *ufunc)
+{
+    int i = 0;
+    while (i < UFUNCS && (PyObject *)ufuncs[i].ufunc != ufunc) {
+        i++;
+    }
+    return i < UFUNCS ? i : -1;
+}
+
+/* Where a fold's result goes: to an array, or to a number. */
+typedef struct {
+    PyArrayObject *array;
+    char number[16];
+} target;
+
+static inline char *data_of(target *t) { return t->array != NULL ? PyArray_DATA(t->array) : t->number; }
+static inline npy_intp points_of(const target *t) { return t->array != NULL ? PyArray_SIZE(t->array) : 1; }
+
+static inline bool is_folded(const npa_small_how *how, int axis) { return how->axes >> axis & 1; }
+static inline bool all_folded(const npa_small_how *how, PyArrayObject *a)
+{
+    return how->axes == (1u << PyArray_NDIM(a)) - 1;
+}
+
+static bool make_target(target *t, PyArray_Descr *descr, PyArrayObject *a, const npa_small_how *how)
+{
+    npy_intp shape[NPA_SMALL_DIMS];
+    int n = 0;
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        if (!is_folded(how, i)) {
+            shape[n++] = PyArray_DIM(a, i);
+        } else if (how->keepdims) {
+            shape[n++] = 1;
+        }
+    }
+    t->array = n > 0 ? npa_small_new(descr, n, shape) : NULL;
+    return n == 0 || t->array != NULL;
+}
+
+/* ---------------------------------------------------------------------------------- one fold */
+
+static bool in_one_piece(PyArrayObject *a)
+{
+    return PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a);
+}
+
+/* Whether it is a matrix that lies column by column: then its axes change places. */
+static bool is_turned(PyArrayObject *a, const npa_small_how *how)
+{
+    return PyArray_NDIM(a) == 2 && !how->keepdims && PyArray_DIM(a, 0) > 1 && PyArray_DIM(a, 1) > 1 &&
+           PyArray_STRIDE(a, 0) < PyArray_STRIDE(a, 1);
+}
+
+/* The axes and steps along which `a` is folded. False: the order in which NumPy goes is its own. */
+static bool lay_out(npa_space *s, PyArrayObject *a, const npa_small_how *how, npy_intp size)
+{
+    int ndim = PyArray_NDIM(a);
+    s->nargs = 3, s->ndim = ndim;
+    s->of[1].data = PyArray_DATA(a);
+    if (all_folded(how, a) && in_one_piece(a)) {
+        s->ndim = 1, s->shape[0] = PyArray_SIZE(a);
+        s->of[1].steps[0] = size, s->of[0].steps[0] = 0;
+        s->of[2] = s->of[0];
+        return true;
+    }
+    bool turned = is_turned(a, how);
+    npy_intp before = NPY_MAX_INTP, step = size;
+    for (int i = 0; i < ndim; i++) {
+        int axis = turned ? 1 - i : i;
+        bool moves = PyArray_DIM(a, axis) != 1;
+        s->shape[i] = PyArray_DIM(a, axis), s->of[1].steps[i] = moves ? PyArray_STRIDE(a, axis) : 0;
+        if (moves && (s->of[1].steps[i] <= 0 || s->of[1].steps[i] >= before)) {
+            return false;
+        }
+        before = moves ? s->of[1].steps[i] : before;
+    }
+    for (int i = ndim - 1; i >= 0; i--) {
+        bool folded = is_folded(how, turned ? 1 - i : i);
+        s->of[0].steps[i] = folded || s->shape[i] == 1 ? 0 : step;
+        step *= folded ? 1 : s->shape[i];
+    }
+    s->of[2] = s->of[0];
+    npa_merge_axes(s);
+    int folded = 0;
+    for (int i = 0; i < s->ndim; i++) {
+        folded += s->of[0].steps[i] == 0 && s->shape[i] > 1;
+    }
+    return folded <= 1;
+}
+
+/* Whether no folded axis is beyond its first place but the last one. */
+static bool is_first(const npa_space *s, const npy_intp *index)
+{
+    for (int i = 0; i < s->ndim - 1; i++) {
+        if (s->of[0].steps[i] == 0 && index[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* As NumPy does: the target holds what a fold begins with, or takes the first elements, with which the
+ * loop is not called. */
+static void run(const npa_way *w, npa_space *s, bool begun)
+{
+    char *args[3] = {s->of[0].data, s->of[1].data, s->of[0].data};
+    int last = s->ndim - 1;
+    npy_intp steps[3] = {s->of[0].steps[last], s->of[1].steps[last], s->of[0].steps[last]};
+    npy_intp index[NPA_SMALL_DIMS] = {0};
+    do {
+        char *p[3] = {args[0], args[1], args[0]};
+        npy_intp count = s->shape[last], taken = steps[0] == 0 ? 1 : count;
+        if (!begun && is_first(s, index)) {
+            for (npy_intp i = 0; i < taken; i++) {
+                memcpy(p[0] + i * steps[0], p[1] + i * steps[1], (size_t)w->in_size);
+            }
+            p[1] += taken * steps[1], count -= taken;
+        }
+        if (count > 0) {
+            w->loop(p, &count, steps, w->data);
+        }
+    } while (npa_next_row(s, index, args));
+}
+
+static void fill(char *to, npy_intp n, npy_intp size, int type, int with)
+{
+    char one[16] = {0};
+    if (with != 0) {
+        switch (type) {
+        case NPY_FLOAT: case NPY_CFLOAT: *(npy_float *)(void *)one = 1; break;
+        case NPY_DOUBLE: case NPY_CDOUBLE: *(npy_double *)(void *)one = 1; break;
+        default: one[NPY_BYTE_ORDER == NPY_LITTLE_ENDIAN ? 0 : size - 1] = 1;
+        }
+    }
+    for (npy_intp i = 0; i < n; i++) {
+        memcpy(to + i * size, one, (size_t)size);
+    }
+}
+
+/* Fold `a`, which has a type that the ufunc's loop keeps; a target of two folds is made once. */
+static bool fold(npa_small_op op, PyArrayObject *a, const npa_small_how *how, target *t, bool made)
+{
+    npa_space s;
+    if (ufuncs[op].ufunc == NULL) {
+        return false;
+    }
+    const npa_way *w = npa_find_way(ufuncs[op].ufunc, PyArray_TYPE(a), ufuncs[op].exact);
+    if (w->loop == NULL || w->out != w->in || !npa_is_simple(a, w) || !lay_out(&s, a, how, w->in_size) ||
+        !(made || make_target(t, w->out, a, how))) {
+        return false;
+    }
+    s.of[0].data = s.of[2].data = data_of(t);
+    if (ufuncs[op].begins) {
+        fill(s.of[0].data, points_of(t), w->out_size, w->type, ufuncs[op].with);
+    }
+    run(w, &s, ufuncs[op].begins);
+    return true;
+}
+
+/* --------------------------------------------------------------------- types that are changed first */
+
+/* The type in which NumPy folds; that of `a` where it is none of what is done here. */
+static int folded_type(const npa_small_how *how, int type)
+{
+    switch (how->op) {
+    case NPA_SUM: case NPA_PROD:
+        if (PyTypeNum_ISUNSIGNED(type)) {
+            return type < NPY_UINTP ? NPY_UINTP : type;
+        }
+        return type < NPY_INTP ? NPY_INTP : type;
+    case NPA_ANY: case NPA_ALL: return NPY_BOOL;
+    case NPA_MAX: case NPA_MIN: return type;
+    default: return type == NPY_BOOL || PyTypeNum_ISINTEGER(type) ? NPY_DOUBLE : type;
+    }
+}
+
+/* Whether sums of these have no rounding, in whatever order. */
+static bool sums_exactly(PyArrayObject *a)
+{
+    const double *v = PyArray_DATA(a);
+    npy_intp n = PyArray_SIZE(a);
+    double most = 0;
+    for (npy_intp i = 0; i < n; i++) {
+        most = fabs(v[i]) > most ? fabs(v[i]) : most;
+    }
+    return most * (double)n < 9007199254740992.0;
+}
+
+/* `a` in the type in which it is folded; a new reference. NULL, perhaps without error: NumPy's to do. NumPy
+ * casts in pieces, which changes nothing: what follows is exact. */
+static PyArrayObject *in_type(PyArrayObject *a, const npa_small_how *how, int type)
+{
+    bool order = PyArray_IS_C_CONTIGUOUS(a) ||
+                 (all_folded(how, a) && !how->keepdims && how->op <= NPA_MEAN);
+    if (PyArray_TYPE(a) == type) {
+        return (PyArrayObject *)Py_NewRef(a);
+    }
+    PyArray_Descr *descr = order ? PyArray_DescrFromType(type) : NULL; /* lives as long as NumPy */
+    PyArrayObject *made = order ? npa_small_new(descr, PyArray_NDIM(a), PyArray_DIMS(a)) : NULL;
+    Py_XDECREF(descr);
+    bool wide = type == NPY_DOUBLE && PyArray_ITEMSIZE(a) == 8;
+    if (made != NULL && (PyArray_CopyInto(made, a) < 0 || (wide && !sums_exactly(made)))) {
+        Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* ------------------------------------------------------------------------- means and deviations */
+
+/* As NumPy divides by an integer: in doubles, cast back. */
+static void divide(target *t, int type, double by)
+{
+    npy_intp n = points_of(t);
+    void *data = data_of(t);
+    for (npy_intp i = 0; i < n; i++) {
+        if (type == NPY_DOUBLE) {
+            ((double *)data)[i] /= by;
+        } else {
+            ((float *)data)[i] = (float)((double)((float *)data)[i] / by);
+        }
+    }
+}
+
+static void take_roots(target *t, int type)
+{
+    npy_intp n = points_of(t);
+    void *data = data_of(t);
+    for (npy_intp i = 0; i < n; i++) {
+        if (type == NPY_DOUBLE) {
+            ((double *)data)[i] = sqrt(((double *)data)[i]);
+        } else {
+            ((float *)data)[i] = sqrtf(((float *)data)[i]);
+        }
+    }
+}
+
+/* How many elements are folded to one. */
+static npy_intp number_folded(PyArrayObject *a, const npa_small_how *how)
+{
+    npy_intp n = 1;
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        n *= is_folded(how, i) ? PyArray_DIM(a, i) : 1;
+    }
+    return n;
+}
+
+/* The squares of what is left without the means: outer x n x inner elements, in C order. */
+#define SQUARES(type)                                                                             \
+    static void squares_##type(const type *v, type *to, const type *mean, npy_intp outer,         \
+                               npy_intp n, npy_intp inner)                                        \
+    {                                                                                             \
+        for (npy_intp o = 0; o < outer; o++, mean += inner) {                                     \
+            for (npy_intp k = 0; k < n; k++, v += inner, to += inner) {                           \
+                for (npy_intp i = 0; i < inner; i++) {                                            \
+                    type left = v[i] - mean[i];                                                   \
+                    to[i] = left * left;                                                          \
+                }                                                                                 \
+            }                                                                                     \
+        }                                                                                         \
+    }
+SQUARES(double)
+SQUARES(float)
+
+static PyArrayObject *squares_of(PyArrayObject *a, const npa_small_how *how, target *means)
+{
+    npy_intp outer = 1, n = number_folded(a, how), inner = 1;
+    bool behind = false; /* the folded axes, which are neighbours, or the fold would not have been done */
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        behind |= is_folded(how, i) && PyArray_DIM(a, i) > 1;
+        *(behind ? &inner : &outer) *= is_folded(how, i) ? 1 : PyArray_DIM(a, i);
+    }
+    PyArrayObject *made = npa_small_new(PyArray_DESCR(a), PyArray_NDIM(a), PyArray_DIMS(a));
+    if (made != NULL && PyArray_TYPE(a) == NPY_DOUBLE) {
+        squares_double(PyArray_DATA(a), PyArray_DATA(made), (double *)(void *)data_of(means), outer, n, inner);
+    } else if (made != NULL) {
+        squares_float(PyArray_DATA(a), PyArray_DATA(made), (float *)(void *)data_of(means), outer, n, inner);
+    }
+    return made;
+}
+
+/* Mean, variance, standard deviation of floats. */
+static bool average(PyArrayObject *a, const npa_small_how *how, target *t)
+{
+    int type = PyArray_TYPE(a);
+    npy_intp n = number_folded(a, how);
+    bool spread = how->op != NPA_MEAN;
+    if ((type != NPY_DOUBLE && type != NPY_FLOAT) || (spread && (!PyArray_IS_C_CONTIGUOUS(a) || n <= how->ddof)) ||
+        !fold(NPA_SUM, a, how, t, false)) {
+        return false;
+    }
+    divide(t, type, (double)n);
+    if (spread) {
+        PyArrayObject *squares = squares_of(a, how, t);
+        bool done = squares != NULL && fold(NPA_SUM, squares, how, t, true);
+        Py_XDECREF(squares);
+        if (!done) {
+            return false;
+        }
+        divide(t, type, (double)(n - how->ddof));
+    }
+    if (how->op == NPA_STD) {
+        take_roots(t, type);
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------------------- truth values */
+
+/* Whether `v` has a value other than `usual`. */
+NPA_EACH_PROCESSOR static bool has_other(const npy_bool *v, npy_intp n, bool usual)
+{
+    npy_bool other = 0;
+    for (npy_intp i = 0; i < n; i++) {
+        other |= (npy_bool)((v[i] != 0) != usual);
+    }
+    return other != 0;
+}
+
+/* any(), all(), max() or min() of truth values in one piece: however many there are, it may take no time,
+ * for the answer may be known soon. NULL without error: it is no such call, or many were looked at in vain,
+ * which NumPy does while others go on. */
+static PyObject *decided(PyArrayObject *a, const npa_small_how *how)
+{
+    enum { FIRST = 64, LONG = 1 << 16, MOST = 16 << 20 };
+    const npy_bool *v = PyArray_DATA(a);
+    npy_intp n = PyArray_SIZE(a), first = 0, piece = FIRST;
+    bool usual = how->op == NPA_ALL || how->op == NPA_MIN, found = false;
+    if (!(usual || how->op == NPA_ANY || how->op == NPA_MAX) || PyArray_TYPE(a) != NPY_BOOL ||
+        how->keepdims || !all_folded(how, a) || !in_one_piece(a) || n == 0 || npa_here != NULL ||
+        npa_waits(a)) {
+        return NULL;
+    }
+    for (; !found && first < n && first < MOST; first += piece, piece = first < LONG ? first : LONG) {
+        found = has_other(v + first, n - first < piece ? n - first : piece, usual);
+    }
+    if (!found && first < n) {
+        return NULL;
+    }
+    return Py_NewRef(found != usual ? PyArrayScalar_True : PyArrayScalar_False);
+}
+
+/* Whether as many elements as `a` has are folded here. Extremes and sums of integers are the same in any order; of
+ * floats not more than lie in NumPy's buffer. */
+bool npa_small_folds(PyArrayObject *a, npa_small_op op)
+{
+    int type = PyArray_TYPE(a);
+    npy_intp n = PyArray_SIZE(a);
+    if (n <= MOST_ELEMENTS && !npa_is_large((size_t)n * 16)) {
+        return true;
+    }
+    bool extreme = op == NPA_MAX || op == NPA_MIN, logical = op == NPA_ANY || op == NPA_ALL;
+    if (type == NPY_BOOL) { /* see decided */
+        return extreme || logical;
+    }
+    bool whole = type == NPY_INTP || type == NPY_UINTP;
+    bool exact = extreme ? !PyTypeNum_ISCOMPLEX(type) : whole && (op == NPA_SUM || op == NPA_PROD);
+    return exact && !npa_is_large((size_t)PyArray_NBYTES(a));
+}
+
+PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
+{
+    int ndim = PyArray_NDIM(a), type = PyArray_TYPE(a);
+    npy_intp n = PyArray_SIZE(a);
+    target t = {.array = NULL};
+    PyObject *known = ndim > 0 ? decided(a, how) : NULL;
+    if (known != NULL) {
+        return known;
+    }
+    if (ndim == 0 || ndim > NPA_SMALL_DIMS || n == 0 || !npa_small_folds(a, how->op) || !npa_is_number(type) ||
+        npa_is_large((size_t)PyArray_NBYTES(a)) || npa_here != NULL || !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) ||
+        (npa_waiting() && npa_is_pending(a))) {
+        return NULL;
+    }
+    if (how->op == NPA_SUM && type == NPY_BOOL && all_folded(how, a) && !how->keepdims) {
+        npy_intp count = PyArray_CountNonzero(a);
+        memcpy(t.number, &count, sizeof count);
+        type = NPY_INTP;
+    } else {
+        type = folded_type(how, type);
+        PyArrayObject *folded = in_type(a, how, type);
+        npa_clear_errors();
+        bool done = folded != NULL && (how->op >= NPA_MEAN ? average(folded, how, &t)
+                                                           : fold(how->op, folded, how, &t, false));
+        Py_XDECREF(folded);
+        if (npa_seen_errors() || !done) { /* NumPy says so, where it would */
+            Py_XDECREF(t.array);
+            return NULL;
+        }
+    }
+    if (t.array != NULL) {
+        return (PyObject *)t.array;
+    }
+    PyArray_Descr *descr = PyArray_DescrFromType(type);
+    PyObject *scalar = PyArray_Scalar(t.number, descr, NULL);
+    Py_DECREF(descr);
+    return scalar;
+}
+
+PyObject *npa_small_scan(PyArrayObject *a)
+{
+    npy_intp n = PyArray_SIZE(a), count = n - 1;
+    npa_small_how how = {.op = NPA_SUM};
+    const npa_way *w = ufuncs[NPA_SUM].ufunc == NULL ? NULL
+                     : npa_find_way(ufuncs[NPA_SUM].ufunc, PyArray_TYPE(a), ufuncs[NPA_SUM].exact);
+    if (w == NULL || w->loop == NULL || folded_type(&how, w->type) != w->type || !npa_is_simple(a, w) || n == 0 ||
+        n > MOST_ELEMENTS || !PyArray_IS_C_CONTIGUOUS(a)) {
+        return NULL;
+    }
+    PyArrayObject *made = npa_small_new(w->out, 1, &n);
+    if (made == NULL) {
+        return NULL;
+    }
+    char *to = PyArray_DATA(made), *args[3] = {to, PyArray_BYTES(a) + w->in_size, to + w->in_size};
+    npy_intp steps[3] = {w->in_size, w->in_size, w->in_size};
+    memcpy(to, PyArray_DATA(a), (size_t)w->in_size);
+    npa_clear_errors();
+    if (count > 0) {
+        w->loop(args, &count, steps, w->data);
+    }
+    if (npa_seen_errors()) {
+        Py_CLEAR(made);
+    }
+    return (PyObject *)made;
+}
+
+/* Note [Small folds]
+ *
+ * As in Note [Small], but for what folds an array: NumPy takes a microsecond for the sum of ten doubles, most
+ * of it in Python code around the call and in the iterator, a few nanoseconds in the loop.
+ *
+ * Floats must be added in NumPy's order. Its iterator goes through an array in the order of memory, joins
+ * axes that can be, and calls the ufunc's loop along the last one: with a step of 0 in the result where that
+ * is folded (the loop adds in pairs), else on a whole row of results at a time. The same is done here, with
+ * the same loop. What it would sort in another way than by falling steps (repeated elements, axes that run
+ * backwards, three axes that are not in C order) is NumPy's, as is a fold of several axes that cannot be joined,
+ * which it copies together first, and what is longer than its buffer.
+ *
+ * What it casts first (small integers, truth values; integers whose mean is taken) it casts buffer by buffer;
+ * that is done here at once, where no order makes a difference.
+ *
+ * If the processor has seen an error, the result is thrown away and NumPy does it all again: it knows whether to
+ * warn, and at which line. */

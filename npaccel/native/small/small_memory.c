@@ -1,0 +1,183 @@
+/* small_memory.c: small arrays that have died, used again for the next ones. See Note [Memory used again]. */
+#include "small/small.h"
+
+#include <string.h>
+
+static destructor numpy_dealloc;
+
+/* ------------------------------------------------------------------------------------- views */
+
+enum { MOST_SHELLS = 32 };
+static PyArrayObject *shells[NPA_SMALL_DIMS + 1][MOST_SHELLS]; /* dead views, by their number of axes */
+static int nshells[NPA_SMALL_DIMS + 1];
+
+static bool keep_view(PyObject *o)
+{
+    PyArrayObject_fields *f = (PyArrayObject_fields *)o;
+    PyObject *base = f->base;
+    if (base == NULL || !Py_IS_TYPE(base, &PyArray_Type) || f->nd < 1 || f->nd > NPA_SMALL_DIMS ||
+        f->flags & (NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEBACKIFCOPY) || f->weakreflist != NULL ||
+        f->_buffer_info != NULL || f->mem_handler != NULL || nshells[f->nd] == MOST_SHELLS) {
+        return false;
+    }
+    shells[f->nd][nshells[f->nd]++] = (PyArrayObject *)o;
+    f->base = NULL;
+    Py_DECREF(f->descr);
+    Py_DECREF(base);
+    return true;
+}
+
+static void end_views(void)
+{
+    for (int ndim = 1; ndim <= NPA_SMALL_DIMS; ndim++) {
+        while (nshells[ndim] > 0) {
+            PyArrayObject_fields *f = (PyArrayObject_fields *)shells[ndim][--nshells[ndim]];
+            f->descr = PyArray_DescrFromType(NPY_BOOL); /* its own may be gone */
+            numpy_dealloc((PyObject *)f);
+        }
+    }
+}
+
+PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides, char *data)
+{
+    PyArray_Descr *descr = PyArray_DESCR(a);
+    PyArrayObject *view;
+    if (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) {
+        return NULL;
+    }
+    Py_INCREF(descr);
+    if (nshells[ndim] > 0) {
+        view = shells[ndim][--nshells[ndim]];
+        PyArrayObject_fields *f = (PyArrayObject_fields *)view;
+        memcpy(f->dimensions, shape, sizeof *shape * (size_t)ndim);
+        memcpy(f->strides, strides, sizeof *strides * (size_t)ndim);
+        f->data = data, f->descr = descr, f->flags = PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE;
+        PyArray_UpdateFlags(view, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
+        _Py_NewReference((PyObject *)view);
+    } else {
+        view = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, data,
+                                                     PyArray_FLAGS(a), NULL);
+        if (view == NULL) {
+            return NULL;
+        }
+    }
+    if (PyArray_SetBaseObject(view, Py_NewRef((PyObject *)a)) < 0) {
+        Py_CLEAR(view);
+    }
+    return (PyObject *)view;
+}
+
+/* ---------------------------------------------------------------------- arrays with their memory */
+
+enum { SHELVES = 64, PLACES = 8, MOST_KEPT = 4 << 20 };
+static PyArrayObject *kept[SHELVES][PLACES]; /* dead arrays with their memory, the latest last */
+static uint8_t nkept[SHELVES];
+static size_t kept_bytes;
+
+static inline size_t shelf_of(size_t bytes, int ndim)
+{
+    size_t h = (bytes >> 3) * 0x9E3779B1u + (size_t)ndim * 0x85EBCA6Bu;
+    return (h ^ h >> 15) % SHELVES;
+}
+
+static PyArrayObject *take_kept(PyArray_Descr *descr, int ndim, const npy_intp *shape, size_t bytes)
+{
+    size_t shelf = shelf_of(bytes, ndim);
+    for (int i = nkept[shelf] - 1; i >= 0; i--) {
+        PyArrayObject *a = kept[shelf][i];
+        if (PyArray_NDIM(a) != ndim || (size_t)PyArray_NBYTES(a) != bytes) {
+            continue;
+        }
+        kept[shelf][i] = kept[shelf][--nkept[shelf]];
+        kept_bytes -= bytes;
+        PyArrayObject_fields *f = (PyArrayObject_fields *)a;
+        npy_intp step = PyDataType_ELSIZE(descr);
+        int long_axes = 0;
+        for (int k = ndim - 1; k >= 0; k--) {
+            f->dimensions[k] = shape[k], f->strides[k] = step;
+            step *= shape[k];
+            long_axes += shape[k] != 1;
+        }
+        f->flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE | NPY_ARRAY_OWNDATA |
+                   (long_axes <= 1 ? NPY_ARRAY_F_CONTIGUOUS : 0);
+        f->descr = descr;
+        Py_INCREF(descr);
+        _Py_NewReference((PyObject *)a);
+        return a;
+    }
+    return NULL;
+}
+
+PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape)
+{
+    size_t bytes = (size_t)PyDataType_ELSIZE(descr);
+    for (int i = 0; i < ndim; i++) {
+        bytes *= (size_t)shape[i];
+    }
+    PyObject *handler = PyDataMem_GetHandler();
+    PyArrayObject *a = npa_usual_handler(handler) ? take_kept(descr, ndim, shape, bytes) : NULL;
+    Py_XDECREF(handler);
+    if (a == NULL) {
+        Py_INCREF(descr);
+        a = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, NULL, NULL, 0, NULL);
+    }
+    return a;
+}
+
+/* An array has died: kept with its memory for the next one of its size, if nothing else is known of it. */
+static void dealloc(PyObject *o)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    PyArrayObject_fields *f = (PyArrayObject_fields *)o;
+    bool whole = npa_is_plain(o) && f->nd > 0 && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) &&
+                 npa_small_type(f->descr);
+    size_t bytes = whole ? (size_t)PyArray_NBYTES(a) : 0;
+    if (bytes == 0 || bytes >= NPA_SMALL_MOST || bytes >= npa_least_made || bytes > MOST_KEPT - kept_bytes || f->base != NULL ||
+        f->weakreflist != NULL || f->_buffer_info != NULL || !npa_usual_handler(f->mem_handler)) {
+        if (!npa_is_plain(o) || !keep_view(o)) {
+            numpy_dealloc(o);
+        }
+        return;
+    }
+    size_t shelf = shelf_of(bytes, f->nd);
+    if (nkept[shelf] == PLACES) {
+        numpy_dealloc(o);
+        return;
+    }
+    Py_DECREF(f->descr);
+    kept[shelf][nkept[shelf]++] = a;
+    kept_bytes += bytes;
+}
+
+/* What is kept is given back. */
+static void end_kept(void)
+{
+    for (int shelf = 0; shelf < SHELVES; shelf++) {
+        while (nkept[shelf] > 0) {
+            PyArrayObject *a = kept[shelf][--nkept[shelf]];
+            Py_INCREF(PyArray_DESCR(a)); /* one of NumPy's own, which is still there */
+            numpy_dealloc((PyObject *)a);
+        }
+    }
+    kept_bytes = 0;
+    end_views();
+}
+
+void npa_small_memory(bool on)
+{
+    if (numpy_dealloc == NULL) {
+        numpy_dealloc = PyArray_Type.tp_dealloc;
+    }
+    PyArray_Type.tp_dealloc = on ? dealloc : numpy_dealloc;
+    if (!on) {
+        end_kept();
+    }
+}
+
+/* Note [Memory used again]
+ *
+ * Making an array, its memory and what describes them takes as long as a short loop. While a block is open, a plain
+ * array that dies leaves itself and its memory to the next one of its size and number of axes, which is warm, and a
+ * view leaves itself: ndarray's tp_dealloc is ours meanwhile. What anybody might still know of is not kept: arrays with
+ * weak references, with buffers handed out, with another memory handler, of another class, or with a dtype that is not
+ * one of NumPy's own. Four megabytes are kept at most, eight arrays of a size, and none when the last block is left. */

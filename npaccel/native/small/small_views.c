@@ -1,0 +1,318 @@
+/* small_views.c: parts of plain arrays by slices, and small values assigned to them, without what NumPy
+ * does around them. See Note [Small] in small.c. */
+#include "small/small.h"
+
+#include <numpy/arrayscalars.h>
+
+#include <string.h>
+
+enum { MOST_DIMS = NPA_SMALL_DIMS };
+
+typedef struct {
+    int ndim;
+    char *data;
+    npy_intp shape[MOST_DIMS], strides[MOST_DIMS];
+} part;
+
+/* -------------------------------------------------------------------------- what a key picks */
+
+static bool take_slice(part *p, PyObject *key, npy_intp extent, npy_intp stride)
+{
+    PySliceObject *s = (PySliceObject *)key;
+    PyObject *const bounds[] = {s->start, s->stop, s->step};
+    Py_ssize_t start, stop, step;
+    for (int i = 0; i < 3; i++) {
+        if (bounds[i] != Py_None && !PyLong_CheckExact(bounds[i])) {
+            return false; /* which may run code */
+        }
+    }
+    if (PySlice_Unpack(key, &start, &stop, &step) < 0) {
+        PyErr_Clear(); /* NumPy's to raise */
+        return false;
+    }
+    Py_ssize_t length = PySlice_AdjustIndices(extent, &start, &stop, step);
+    p->data += start * stride;
+    p->shape[p->ndim] = length, p->strides[p->ndim++] = stride * step;
+    return length > 0;
+}
+
+static bool take_integer(part *p, PyObject *key, npy_intp extent, npy_intp stride)
+{
+    Py_ssize_t i;
+    if (PyLong_CheckExact(key)) {
+        i = PyLong_AsSsize_t(key);
+        if (i == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return false;
+        }
+    } else if (PyArray_IsScalar(key, Long)) {
+        i = PyArrayScalar_VAL(key, Long);
+    } else {
+        return false;
+    }
+    i += i < 0 ? extent : 0;
+    p->data += i * stride;
+    return i >= 0 && i < extent;
+}
+
+/* The part of an array that a basic key picks. False: no such key, no such part, or one without elements
+ * or axes. */
+static bool find_part(PyArrayObject *a, PyObject *key, part *p)
+{
+    PyObject *const *items = &key;
+    Py_ssize_t n = 1, named = 0;
+    if (PyTuple_CheckExact(key)) {
+        items = &PyTuple_GET_ITEM(key, 0), n = PyTuple_GET_SIZE(key);
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        named += items[k] != Py_None && items[k] != Py_Ellipsis;
+    }
+    int ndim = PyArray_NDIM(a), axis = 0;
+    if (named > ndim || ndim + n - named > MOST_DIMS || PyArray_SIZE(a) == 0) {
+        return false;
+    }
+    p->ndim = 0, p->data = PyArray_DATA(a);
+    bool rest = false; /* the axes that nothing names follow the keys, or stand where `...` does */
+    for (Py_ssize_t k = 0; k <= n; k++) {
+        PyObject *item = k < n ? items[k] : Py_Ellipsis;
+        if (item == Py_Ellipsis) {
+            for (Py_ssize_t left = rest ? 0 : ndim - named; left > 0; left--, axis++) {
+                p->shape[p->ndim] = PyArray_DIM(a, axis), p->strides[p->ndim++] = PyArray_STRIDE(a, axis);
+            }
+            if (k < n && rest) {
+                return false; /* twice */
+            }
+            rest = true;
+        } else if (item == Py_None) {
+            p->shape[p->ndim] = 1, p->strides[p->ndim++] = 0;
+        } else if (PySlice_Check(item)) {
+            if (!take_slice(p, item, PyArray_DIM(a, axis), PyArray_STRIDE(a, axis))) {
+                return false;
+            }
+            axis++;
+        } else if (!take_integer(p, item, PyArray_DIM(a, axis), PyArray_STRIDE(a, axis))) {
+            return false;
+        } else {
+            axis++;
+        }
+    }
+    return p->ndim > 0;
+}
+
+/* ------------------------------------------------------------------------------------ elements */
+
+/* Where an integer per axis leads. NULL: no such key, or no such element. */
+static inline char *find_element(PyArrayObject *a, PyObject *key)
+{
+    part p = {.data = PyArray_DATA(a)};
+    PyObject *const *items = &key;
+    int n = 1;
+    if (PyTuple_CheckExact(key)) {
+        items = &PyTuple_GET_ITEM(key, 0), n = (int)PyTuple_GET_SIZE(key);
+    }
+    if (n != PyArray_NDIM(a) || n == 0) {
+        return NULL;
+    }
+    for (int k = 0; k < n; k++) {
+        if (!take_integer(&p, items[k], PyArray_DIM(a, k), PyArray_STRIDE(a, k))) {
+            return NULL;
+        }
+    }
+    return p.data;
+}
+
+PyObject *npa_small_element(PyObject *o, PyObject *key)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    char *at = PyArray_ISALIGNED(a) && npa_small_type(PyArray_DESCR(a)) ? find_element(a, key) : NULL;
+    if (at == NULL) {
+        return NULL;
+    }
+    PyObject *made;
+#define SCALAR(name, type)                                                                        \
+    made = Py##name##ArrType_Type.tp_alloc(&Py##name##ArrType_Type, 0);                           \
+    if (made != NULL) {                                                                           \
+        PyArrayScalar_ASSIGN(made, name, *(type *)at);                                            \
+    }                                                                                             \
+    return made
+    switch (PyArray_TYPE(a)) {
+    case NPY_DOUBLE: SCALAR(Double, double);
+    case NPY_FLOAT: SCALAR(Float, float);
+    case NPY_LONG: SCALAR(Long, long);
+    case NPY_INT: SCALAR(Int, int);
+    default: return PyArray_Scalar(at, PyArray_DESCR(a), o);
+    }
+}
+
+bool npa_small_put_element(PyObject *o, PyObject *key, PyObject *value)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    int type = PyArray_TYPE(a);
+    double d;
+    long i = 0;
+    if ((PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE | NPY_ARRAY_ALIGNED)) !=
+            (NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED) ||
+        !npa_small_type(PyArray_DESCR(a))) {
+        return false;
+    }
+    if (type == NPY_DOUBLE) {
+        if (PyFloat_CheckExact(value) || PyArray_IsScalar(value, Double)) {
+            d = PyFloat_AS_DOUBLE(value);
+        } else if (!npa_take_scalar(value, NPY_DOUBLE, &d)) {
+            return false;
+        }
+    } else if ((type == NPY_LONG || type == NPY_INT) && PyLong_CheckExact(value)) {
+        int overflow;
+        i = PyLong_AsLongAndOverflow(value, &overflow);
+        if (overflow || (type == NPY_INT && i != (int)i)) {
+            return false;
+        }
+    } else if (type == NPY_LONG && PyArray_IsScalar(value, Long)) {
+        i = PyArrayScalar_VAL(value, Long);
+    } else if (type == NPY_INT && PyArray_IsScalar(value, Int)) {
+        i = PyArrayScalar_VAL(value, Int);
+    } else if (type == NPY_BOOL && (PyBool_Check(value) || PyArray_IsScalar(value, Bool))) {
+        i = value == Py_True || (!PyBool_Check(value) && PyArrayScalar_VAL(value, Bool));
+    } else {
+        return false;
+    }
+    char *at = find_element(a, key);
+    if (at == NULL) {
+        return false;
+    }
+    switch (type) {
+    case NPY_DOUBLE: *(double *)at = d; break;
+    case NPY_LONG: *(long *)at = i; break;
+    case NPY_INT: *(int *)at = (int)i; break;
+    default: *(npy_bool *)at = (npy_bool)i;
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------- reading */
+
+PyObject *npa_small_get(PyObject *o, PyObject *key)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    part p;
+    if (Py_IS_TYPE(key, &PyArray_Type)) {
+        return npa_small_pick(o, key);
+    }
+    return !find_part(a, key, &p)
+               ? NULL : npa_small_view(a, p.ndim, p.shape, p.strides, p.data);
+}
+
+bool npa_small_part(PyArrayObject *a, PyObject *key, size_t most, PyObject **view)
+{
+    part p;
+    *view = NULL;
+    if (!find_part(a, key, &p)) {
+        return false;
+    }
+    size_t bytes = (size_t)PyArray_ITEMSIZE(a);
+    for (int i = 0; i < p.ndim; i++) {
+        bytes *= (size_t)p.shape[i];
+    }
+    *view = bytes < most ? npa_small_view(a, p.ndim, p.shape, p.strides, p.data) : NULL;
+    return *view != NULL || bytes >= most || PyErr_Occurred();
+}
+
+/* ------------------------------------------------------------------------------------- writing */
+
+/* Elements from operand 0 to operand 1. */
+static void copy(npa_space *s, int size)
+{
+    npy_intp index[MOST_DIMS] = {0};
+    char *args[] = {s->of[0].data, s->of[1].data};
+    npa_merge_axes(s);
+    int last = s->ndim - 1;
+    npy_intp n = s->shape[last], from = s->of[0].steps[last], to = s->of[1].steps[last];
+    do {
+        if (to == size) {
+            npa_pack(args[1], args[0], from, n, size);
+        } else {
+            npa_move(args[1], to, args[0], from, n, size);
+        }
+    } while (npa_next_row(s, index, args));
+}
+
+/* Whether no byte of the operand 1 is one of the array's. */
+static bool is_apart(const npa_space *s, PyArrayObject *a)
+{
+    char *low = s->of[1].data, *high = low + PyArray_ITEMSIZE(a), *first, *last;
+    for (int i = 0; i < s->ndim; i++) {
+        npy_intp span = s->of[1].steps[i] * (s->shape[i] - 1);
+        low += span < 0 ? span : 0, high += span > 0 ? span : 0;
+    }
+    npa_extent(a, &first, &last);
+    return last <= low || high <= first;
+}
+
+/* Operand 0: the array's elements, broadcast. *same: they are those of operand 1. False: they do not fit. */
+static bool take_value(npa_space *s, PyArrayObject *v, bool *same)
+{
+    int lead = s->ndim - PyArray_NDIM(v);
+    s->of[0].data = PyArray_DATA(v);
+    *same = lead == 0 && s->of[0].data == s->of[1].data;
+    for (int i = lead; lead >= 0 && i < s->ndim; i++) {
+        npy_intp extent = PyArray_DIM(v, i - lead);
+        if (extent != s->shape[i] && extent != 1) {
+            return false;
+        }
+        s->of[0].steps[i] = extent != 1 ? PyArray_STRIDE(v, i - lead) : 0;
+        *same &= extent == s->shape[i] && (extent == 1 || s->of[0].steps[i] == s->of[1].steps[i]);
+    }
+    return lead >= 0;
+}
+
+bool npa_puts_itself(PyArrayObject *a, PyObject *key, PyArrayObject *value)
+{
+    part p;
+    if ((PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
+        PyArray_DESCR(value) != PyArray_DESCR(a) || !npa_small_type(PyArray_DESCR(a)) || !find_part(a, key, &p) ||
+        p.ndim != PyArray_NDIM(value) || p.data != PyArray_DATA(value)) {
+        return false;
+    }
+    size_t bytes = sizeof *p.shape * (size_t)p.ndim;
+    return memcmp(p.shape, PyArray_DIMS(value), bytes) == 0 && memcmp(p.strides, PyArray_STRIDES(value), bytes) == 0;
+}
+
+bool npa_small_put(PyObject *o, PyObject *key, PyObject *value)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    npa_space s = {.nargs = 2, .points = 1};
+    part p;
+    bool same = false;
+    int size = (int)PyArray_ITEMSIZE(a);
+    if (Py_IS_TYPE(key, &PyArray_Type)) {
+        return npa_small_put_picked(o, key, value);
+    }
+    if (!npa_small_type(PyArray_DESCR(a)) || !PyArray_ISALIGNED(a) ||
+        (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
+        !find_part(a, key, &p)) {
+        return false;
+    }
+    s.ndim = p.ndim, s.of[1].data = p.data;
+    for (int i = 0; i < p.ndim; i++) {
+        s.shape[i] = p.shape[i], s.of[1].steps[i] = p.strides[i];
+        s.points *= p.shape[i];
+    }
+    if (npa_is_large((size_t)s.points * (size_t)size)) {
+        return false;
+    }
+    if (!npa_is_plain(value)) {
+        s.of[0].data = s.scalars[0];
+        if (!npa_take_scalar(value, PyArray_TYPE(a), s.scalars[0])) {
+            return false;
+        }
+    } else if (PyArray_DESCR((PyArrayObject *)value) != PyArray_DESCR(a) ||
+               !take_value(&s, (PyArrayObject *)value, &same)) {
+        return false;
+    } else if (same) { /* x[1:] += y has written it */
+        return true;
+    } else if (!is_apart(&s, (PyArrayObject *)value)) {
+        return false;
+    }
+    copy(&s, size);
+    return true;
+}

@@ -1,0 +1,481 @@
+/* guard.c: who touches a guarded range waits while the evaluator thread fills it.
+ *
+ * The fault handler puts a note on a list and sleeps; the evaluator, a thread with a stack of its
+ * own, calls serve(range) and wakes it; the touch is then repeated. Faults that are not ours go to
+ * the handler that was there before us. Linux only: a guarded page is always SIGSEGV here (SIGBUS
+ * is a real error, such as broken memory, and is not taken). */
+#define _GNU_SOURCE
+#include "system/system.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HANDLERS = 8, MOST_REPEATS = 1000, LOOP_NS = 100000 };
+static const size_t stack_bytes = (size_t)8 << 20;
+
+/* On the stack of the thread that waits. */
+typedef struct note note;
+struct note {
+    npa_range *range; /* NULL: a write into watched memory, at */
+    const void *address;
+    note *next;
+    atomic_int served;
+};
+
+static struct {
+    void (*serve)(npa_range *range);
+    int (*watched)(const void *address);
+    void (*serve_write)(const void *address);
+    _Atomic(note *) notes; /* newest first */
+    atomic_int posts;      /* what the evaluator sleeps on */
+    atomic_int evaluator;  /* its thread id; 0: there is none */
+    atomic_bool busy, quit;
+    _Atomic uint64_t faults, successes;
+    pthread_t thread;
+    bool detached; /* nobody will join it */
+    pthread_mutex_t lock; /* of the evaluator's start and end */
+    pthread_once_t once;
+    /* Handlers that were in force before ours, oldest first. Written before they are counted. */
+    struct sigaction before[HANDLERS];
+    atomic_int handlers;
+} guard = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+/* initial-exec: the handler must not allocate to find them. */
+#define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
+THREAD_LOCAL const void *last_address;
+THREAD_LOCAL uint64_t last_successes;
+THREAD_LOCAL int repeats;
+THREAD_LOCAL const void *chained_address;
+THREAD_LOCAL int64_t chained_at; /* when the last of them returned */
+THREAD_LOCAL int returns;        /* how often they did so in vain */
+THREAD_LOCAL bool never_waits;   /* see npa_guard_never_waits */
+THREAD_LOCAL int chained;          /* handlers before ours that are running on this thread, */
+THREAD_LOCAL uintptr_t chain_base; /* called from a frame at this place */
+
+static void
+futex_wait(atomic_int *word, int value, const struct timespec *timeout)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout, NULL, 0);
+}
+
+static void
+futex_wake(atomic_int *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static int
+thread_id(void)
+{
+    return (int)syscall(SYS_gettid);
+}
+
+static int64_t
+clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* --------------------------------------------------------------------------- the evaluator */
+
+static void
+serve_notes(void)
+{
+    note *newest = atomic_exchange_explicit(&guard.notes, NULL, memory_order_acq_rel);
+    note *oldest = NULL;
+    while (newest) {
+        note *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    while (oldest) {
+        note *next = oldest->next; /* the note is gone once its thread has seen `served` */
+        if (oldest->range == NULL) {
+            guard.serve_write(oldest->address);
+        }
+        else if (!npa_range_serves(oldest->range, true)) {
+            guard.serve(oldest->range);
+        }
+        atomic_int *served = &oldest->served;
+        atomic_store_explicit(served, 1, memory_order_release);
+        futex_wake(served); /* at worst a spurious wake of whoever uses that stack now */
+        oldest = next;
+    }
+}
+
+static void *
+evaluate(void *unused)
+{
+    (void)unused;
+    atomic_store(&guard.evaluator, thread_id());
+    for (;;) {
+        int posts = atomic_load(&guard.posts);
+        atomic_store(&guard.busy, true);
+        serve_notes();
+        atomic_store(&guard.busy, false);
+        if (atomic_load(&guard.quit)) {
+            atomic_store(&guard.evaluator, 0);
+            return NULL;
+        }
+        futex_wait(&guard.posts, posts, NULL);
+    }
+}
+
+/* Start the evaluator if there is none. The lock is held. */
+static int
+start_evaluator(void)
+{
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    if (atomic_load(&guard.evaluator)) {
+        return 0;
+    }
+    int error = pthread_attr_init(&attributes);
+    if (error) {
+        return error;
+    }
+    pthread_attr_setstacksize(&attributes, stack_bytes);
+    sigfillset(&all);
+    for (const int *s = (const int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, 0}; *s; s++) {
+        sigdelset(&all, *s); /* crashes are reported as anywhere */
+    }
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    atomic_store(&guard.quit, false);
+    atomic_store(&guard.evaluator, -1); /* until it knows its id */
+    error = pthread_create(&guard.thread, &attributes, evaluate, NULL);
+    if (error) {
+        atomic_store(&guard.evaluator, 0);
+    }
+    guard.detached = false;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+/* ----------------------------------------------------------------------------- the handler */
+
+static void
+give_up(int number, const siginfo_t *info)
+{
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigaction(number, &standard, NULL);
+    if (info->si_code <= 0) { /* sent by a process: it would not recur on return */
+        syscall(SYS_tgkill, getpid(), thread_id(), number);
+    }
+}
+
+/* Call the handler before ours as the kernel would have: with its mask, and once if it asked so. */
+static void
+call_before(struct sigaction *old, int number, siginfo_t *info, void *context)
+{
+    const struct sigaction now = *old;
+    if (!(old->sa_flags & SA_SIGINFO) && old->sa_handler == SIG_IGN && info->si_code <= 0) {
+        return;
+    }
+    if (!(old->sa_flags & SA_SIGINFO) &&
+        (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN)) {
+        give_up(number, info); /* a fault can't be ignored */
+        return;
+    }
+    sigset_t mask, before = ((ucontext_t *)context)->uc_sigmask;
+    sigorset(&mask, &before, &old->sa_mask);
+    if (!(old->sa_flags & SA_NODEFER)) {
+        sigaddset(&mask, number);
+    }
+    if (old->sa_flags & SA_RESETHAND) {
+        old->sa_handler = SIG_DFL;
+        old->sa_flags = 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    if (now.sa_flags & SA_SIGINFO) {
+        now.sa_sigaction(number, info, context);
+    }
+    else {
+        now.sa_handler(number);
+    }
+}
+
+/* Not ours. A handler that was installed over ours and kept it as its predecessor may call us
+ * again from within: then the one before that is meant. One that merely returns (faulthandler, once
+ * it is disabled) is not called for ever. */
+static void
+chain(int number, siginfo_t *info, void *context)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    if (chained && here >= chain_base) {
+        chained = 0; /* that handler never returned: it jumped out */
+    }
+    int newest = atomic_load_explicit(&guard.handlers, memory_order_acquire) - 1;
+    bool again = info->si_addr == chained_address && clock_ns() - chained_at < LOOP_NS;
+    returns = again ? returns + 1 : 0;
+    if (chained > newest || returns > MOST_REPEATS) {
+        give_up(number, info);
+        return;
+    }
+    uintptr_t base_before = chain_base;
+    chain_base = here;
+    chained++;
+    call_before(&guard.before[newest - (chained - 1)], number, info, context);
+    chained -= chained > 0;
+    chain_base = base_before;
+    chained_address = info->si_addr;
+    chained_at = clock_ns();
+}
+
+static void
+post_and_wait(npa_range *range, const void *address)
+{
+    note mine = {.range = range, .address = address};
+    mine.next = atomic_load_explicit(&guard.notes, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&guard.notes, &mine.next, &mine,
+                                                  memory_order_acq_rel, memory_order_relaxed)) {
+    }
+    atomic_fetch_add(&guard.posts, 1);
+    futex_wake(&guard.posts);
+    const struct timespec slice = {.tv_nsec = 100000000};
+    while (!atomic_load_explicit(&mine.served, memory_order_acquire)) {
+        futex_wait(&mine.served, 0, &slice);
+        if (atomic_load(&guard.evaluator) == 0) {
+            serve_notes(); /* it ended, for a fork, when we had just seen it */
+        }
+    }
+}
+
+/* Whether this thread faults here for ever: again and again, and nothing was served meanwhile. */
+static bool
+is_stuck(const void *address)
+{
+    uint64_t successes = atomic_load_explicit(&guard.successes, memory_order_relaxed);
+    repeats = address == last_address && successes == last_successes ? repeats + 1 : 0;
+    last_address = address;
+    last_successes = successes;
+    return repeats > MOST_REPEATS;
+}
+
+/* An evaluation would wait for itself: rather a crash that can be seen. */
+static bool
+may_not_wait(int evaluator)
+{
+    return never_waits || (evaluator > 0 && evaluator == thread_id()) || npa_pool_on_worker();
+}
+
+/* Whether the write should be repeated. */
+static bool
+serve_write(const void *address)
+{
+    int found = guard.watched ? guard.watched(address) : NPA_NOT_WATCHED;
+    if (found == NPA_NOT_WATCHED || is_stuck(address)) {
+        return false;
+    }
+    if (found == NPA_WATCH_PENDING) {
+        int evaluator = atomic_load(&guard.evaluator);
+        if (may_not_wait(evaluator)) {
+            return false;
+        }
+        if (evaluator == 0) {
+            guard.serve_write(address);
+        }
+        else {
+            post_and_wait(NULL, address);
+        }
+        if (guard.watched(address) == NPA_WATCH_PENDING) {
+            return true; /* for want of memory, say: it faults again, a bounded number of times */
+        }
+    }
+    atomic_fetch_add_explicit(&guard.successes, 1, memory_order_relaxed);
+    return true;
+}
+
+/* Whether the touch should be repeated. */
+static bool
+serve_fault(npa_range *range)
+{
+    if (npa_range_serves(range, true)) {
+        return true; /* another thread's touch, or a withdrawal between fault and handler */
+    }
+    int evaluator = atomic_load(&guard.evaluator);
+    if (may_not_wait(evaluator)) {
+        return false;
+    }
+    atomic_fetch_add_explicit(&guard.faults, 1, memory_order_relaxed);
+    if (evaluator == 0) {
+        guard.serve(range); /* between a fork and the next npa_guard_check */
+    }
+    else {
+        post_and_wait(range, NULL);
+    }
+    if (npa_range_serves(range, true)) {
+        atomic_fetch_add_explicit(&guard.successes, 1, memory_order_relaxed);
+    }
+    return true; /* if it does not serve it faults again, a bounded number of times */
+}
+
+static void
+handle(int number, siginfo_t *info, void *context)
+{
+    int error = errno;
+    bool guarded = info->si_code == SEGV_ACCERR || info->si_code == SEGV_MAPERR;
+    npa_range *range = guarded ? npa_range_find(info->si_addr) : NULL;
+    bool served = range != NULL && !is_stuck(info->si_addr) && serve_fault(range);
+    if (range == NULL && info->si_code == SEGV_ACCERR) {
+        served = serve_write(info->si_addr);
+    }
+    if (!served) {
+        chain(number, info, context);
+    }
+    errno = error;
+}
+
+void
+npa_guard_settle(const char *low, const char *high, bool written)
+{
+    int error = errno;
+    const char *at = low;
+    atomic_thread_fence(memory_order_seq_cst); /* after what the caller did to be seen, syscalls.c */
+    repeats = 0; /* a call that gave up is no crash: the next one tries again */
+    for (npa_range *r; at < high && (r = npa_range_find(at)) != NULL; at = r->home + r->span) {
+        while (!npa_range_serves(r, written) && !is_stuck(at) && serve_fault(r)) {
+        }
+    }
+    while (written && (at = npa_watch_armed(low, high)) != NULL && serve_write(at)) {
+    }
+    errno = error;
+}
+
+/* ----------------------------------------------------------------------------------- fork */
+
+/* An idle evaluator ends before a fork (Python warns about forking with threads); the next
+ * npa_guard_check starts it again, in both processes. */
+static void
+before_fork(void)
+{
+    pthread_mutex_lock(&guard.lock);
+    if (atomic_load(&guard.evaluator) && !guard.detached && !atomic_load(&guard.busy) &&
+        atomic_load(&guard.notes) == NULL) {
+        atomic_store(&guard.quit, true);
+        atomic_fetch_add(&guard.posts, 1);
+        futex_wake(&guard.posts);
+        struct timespec end;
+        clock_gettime(CLOCK_REALTIME, &end);
+        end.tv_sec++;
+        if (pthread_timedjoin_np(guard.thread, NULL, &end) != 0) {
+            /* A touch came in between, and its evaluation waits, perhaps for this very thread. */
+            atomic_store(&guard.quit, false);
+            pthread_detach(guard.thread);
+            guard.detached = true;
+        }
+    }
+}
+
+static void
+after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&guard.lock);
+}
+
+static void
+after_fork_in_child(void)
+{
+    atomic_store(&guard.evaluator, 0);
+    atomic_store(&guard.notes, NULL); /* of threads that are not here */
+    atomic_store(&guard.busy, false);
+    npa_calls_forked();
+    pthread_mutex_unlock(&guard.lock);
+}
+
+/* --------------------------------------------------------------------------------- install */
+
+static void
+watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* Put our handler in force if it is not. Returns whether it was, or -1 with errno. */
+static int
+take_over(void)
+{
+    struct sigaction now;
+    if (sigaction(SIGSEGV, NULL, &now) != 0) {
+        return -1;
+    }
+    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handle) {
+        return 1;
+    }
+    int count = atomic_load(&guard.handlers);
+    if (count == HANDLERS) {
+        errno = EAGAIN; /* somebody takes it from us again and again: let them */
+        return -1;
+    }
+    if (count == 0 || now.sa_sigaction != guard.before[count - 1].sa_sigaction) {
+        guard.before[count] = now;
+        atomic_store_explicit(&guard.handlers, count + 1, memory_order_release);
+    }
+    struct sigaction ours = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigfillset(&ours.sa_mask);
+    return sigaction(SIGSEGV, &ours, NULL);
+}
+
+int
+npa_guard_install(void (*serve)(npa_range *range))
+{
+    pthread_once(&guard.once, watch_forks);
+    pthread_mutex_lock(&guard.lock);
+    guard.serve = serve;
+    int error = start_evaluator();
+    if (error == 0 && take_over() < 0) {
+        error = errno;
+    }
+    pthread_mutex_unlock(&guard.lock);
+    return error;
+}
+
+bool
+npa_guard_check(void)
+{
+    struct sigaction now;
+    bool in_force = sigaction(SIGSEGV, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+                    now.sa_sigaction == handle;
+    if (in_force && atomic_load_explicit(&guard.evaluator, memory_order_relaxed)) {
+        return true;
+    }
+    pthread_mutex_lock(&guard.lock);
+    start_evaluator(); /* without one a touch is served where it happens */
+    take_over();
+    pthread_mutex_unlock(&guard.lock);
+    return in_force;
+}
+
+void
+npa_guard_watch(int (*watched)(const void *address), void (*serve)(const void *address))
+{
+    guard.serve_write = serve;
+    guard.watched = watched;
+}
+
+bool
+npa_guard_evaluates(void)
+{
+    return atomic_load(&guard.evaluator) == thread_id();
+}
+
+void
+npa_guard_never_waits(void)
+{
+    never_waits = true;
+}
+
+uint64_t
+npa_guard_faults(void)
+{
+    return atomic_load_explicit(&guard.faults, memory_order_relaxed);
+}

@@ -1,0 +1,564 @@
+/* pool.c: worker threads that help a launching thread with its tasks.
+ *
+ * A launch opens a job slot, runs tasks like any worker, closes the slot when no task is left to
+ * claim, and waits for the workers that are inside. See Note [Life of a job] at the end. */
+#define _GNU_SOURCE
+#include "system/system.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { JOBS = 16, THREADS = 256, DEPTHS = 8 };
+enum { SPIN_NS = 15000, SLICE_NS = 20000000, MOST_WAKE_NS = 1000000 };
+enum { WORTH = 3 }; /* times what waking takes must be left to do, for each that is woken */
+enum { OPEN = 1 << 30, WAITED = 1 << 29, TAKEN = 1 << 28, SEAT = 1 << 12, INSIDE = SEAT - 1 };
+enum { SEATS = TAKEN - SEAT };
+
+typedef struct {
+    _Alignas(64) atomic_int state; /* INSIDE: workers in it; SEATS: that may yet enter if OPEN */
+    atomic_int stop;
+    int64_t tasks;
+    npa_task task;
+    void *context;
+    const atomic_int *cancel;
+    _Alignas(64) _Atomic int64_t next;
+} job;
+
+static struct {
+    _Alignas(64) atomic_int epoch; /* changes with each launch; what workers sleep on */
+    _Alignas(64) atomic_int sleepers;
+    _Atomic int64_t called;  /* when sleepers were last woken; 0: one of them has said how long ago */
+    _Atomic int64_t wake_ns; /* that this takes, of late */
+    _Atomic int64_t ended, burst_ns; /* when a launch was last over; what it and those before it took, see burst */
+    atomic_int threads; /* asked for; 0 not yet known */
+    atomic_int started; /* workers that exist */
+    atomic_int quit;
+    pthread_mutex_t lock; /* of started and the next line */
+    pthread_t workers[THREADS];
+    pthread_once_t once;
+    pthread_key_t scratch_key;
+    job jobs[JOBS];
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT, .wake_ns = 30000};
+
+typedef struct {
+    char *data[DEPTHS];
+    size_t size[DEPTHS];
+} scratch;
+
+/* initial-exec: the guard's handler reads worker_here, and must not allocate to find it. */
+#define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
+THREAD_LOCAL bool worker_here;
+THREAD_LOCAL int depth; /* of launches on this thread: a nested one has its own scratch */
+THREAD_LOCAL scratch *my_scratch;
+
+static long
+futex(atomic_int *word, int operation, int value, const struct timespec *timeout)
+{
+    return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
+}
+
+static int64_t
+clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void
+relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
+
+/* Spin until *word differs from `value` in `mask`, for a short while at most. */
+static bool
+spin_while_equal(atomic_int *word, int value, int mask)
+{
+    int64_t end = clock_ns() + SPIN_NS;
+    do {
+        for (int i = 0; i < 32; i++) {
+            if ((atomic_load_explicit(word, memory_order_acquire) ^ value) & mask) {
+                return false;
+            }
+            relax();
+        }
+    } while (clock_ns() < end);
+    return true;
+}
+
+/* -------------------------------------------------------------------------------- workers */
+
+static bool
+claim(job *j, int64_t *task)
+{
+    if (atomic_load_explicit(&j->stop, memory_order_relaxed) ||
+        (j->cancel && atomic_load_explicit(j->cancel, memory_order_relaxed)) ||
+        atomic_load_explicit(&j->next, memory_order_relaxed) >= j->tasks) {
+        return false;
+    }
+    *task = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed);
+    return *task < j->tasks;
+}
+
+static void
+run_tasks(job *j, int worker)
+{
+    depth++;
+    for (int64_t task; claim(j, &task);) {
+        j->task(j->context, task, worker);
+    }
+    depth--;
+}
+
+/* Take a seat, if the job is open and has one: then its fields are alive until we leave. The
+ * seat's number, from 1 to the helpers that the launch allows, is who we are to the task. */
+static int
+enter(job *j)
+{
+    int state = atomic_load_explicit(&j->state, memory_order_relaxed);
+    while ((state & OPEN) && (state & SEATS)) {
+        if (atomic_compare_exchange_weak_explicit(&j->state, &state, state - SEAT + 1,
+                                                  memory_order_acquire, memory_order_relaxed)) {
+            return (state & SEATS) / SEAT;
+        }
+    }
+    return 0;
+}
+
+static void
+leave(job *j)
+{
+    int left = atomic_fetch_sub_explicit(&j->state, 1, memory_order_acq_rel) - 1;
+    if ((left & WAITED) && (left & INSIDE) == 0) {
+        futex(&j->state, FUTEX_WAKE, 1, NULL);
+    }
+}
+
+static bool
+help(void)
+{
+    bool helped = false;
+    for (job *j = pool.jobs; j < pool.jobs + JOBS; j++) {
+        int seat = enter(j);
+        if (seat) {
+            run_tasks(j, seat);
+            leave(j);
+            helped = true;
+        }
+    }
+    return helped;
+}
+
+/* A worker is awake: how long that took. What is out of all proportion counts as the most there is. */
+static void
+note_wake(void)
+{
+    int64_t called = atomic_exchange_explicit(&pool.called, 0, memory_order_relaxed);
+    if (called != 0) {
+        int64_t took = clock_ns() - called, was = atomic_load_explicit(&pool.wake_ns, memory_order_relaxed);
+        took = took < MOST_WAKE_NS ? took : MOST_WAKE_NS;
+        atomic_store_explicit(&pool.wake_ns, was + (took - was) / 8, memory_order_relaxed);
+    }
+}
+
+static void *
+work(void *unused)
+{
+    (void)unused;
+    worker_here = true;
+    for (;;) {
+        int epoch = atomic_load(&pool.epoch);
+        if (atomic_load(&pool.quit)) {
+            return NULL;
+        }
+        if (help() || !spin_while_equal(&pool.epoch, epoch, -1)) {
+            continue;
+        }
+        atomic_fetch_add(&pool.sleepers, 1);
+        futex(&pool.epoch, FUTEX_WAIT, epoch, NULL); /* returns if the epoch has changed */
+        note_wake();
+        atomic_fetch_sub(&pool.sleepers, 1);
+    }
+}
+
+static void
+start_workers(int wanted)
+{
+    sigset_t all, before;
+    if (pthread_mutex_trylock(&pool.lock) != 0) {
+        return; /* others do, or a fork waits for this very launch: it goes on with those there are */
+    }
+    sigfillset(&all);
+    for (const int *s = (const int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, 0}; *s; s++) {
+        sigdelset(&all, *s); /* crashes are reported as anywhere */
+    }
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int n = atomic_load(&pool.started);
+    while (n < wanted && pthread_create(&pool.workers[n], NULL, work, NULL) == 0) {
+        n++;
+    }
+    atomic_store(&pool.started, n);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+/* ----------------------------------------------------------------------------------- fork */
+
+/* Idle workers end before a fork: Python warns about forking with threads. */
+static void
+before_fork(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    for (int i = 0; i < JOBS; i++) {
+        if (atomic_load(&pool.jobs[i].state)) {
+            return; /* somebody is launching; the child forgets it */
+        }
+    }
+    atomic_store(&pool.quit, 1);
+    atomic_fetch_add(&pool.epoch, 1);
+    futex(&pool.epoch, FUTEX_WAKE, INT_MAX, NULL);
+    for (int i = 0; i < atomic_load(&pool.started); i++) {
+        pthread_join(pool.workers[i], NULL);
+    }
+    atomic_store(&pool.started, 0);
+    atomic_store(&pool.quit, 0);
+}
+
+static void
+after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static void
+after_fork_in_child(void)
+{
+    for (int i = 0; i < JOBS; i++) {
+        atomic_store(&pool.jobs[i].state, 0);
+    }
+    atomic_store(&pool.started, 0);
+    atomic_store(&pool.sleepers, 0);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+/* ---------------------------------------------------------------------------------- launch */
+
+/* CPUs that a control group's quota amounts to, rounded up; `otherwise` when there is none. */
+static int
+read_quota(int otherwise)
+{
+    long long quota = 0, period = 0;
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (file) {
+        int read = fscanf(file, "%lld %lld", &quota, &period); /* "max 100000": no number */
+        fclose(file);
+        return read == 2 && quota > 0 && period > 0 ? (int)((quota + period - 1) / period)
+                                                    : otherwise;
+    }
+    const char *names[] = {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
+                           "/sys/fs/cgroup/cpu/cpu.cfs_period_us"};
+    long long *values[] = {&quota, &period};
+    for (int i = 0; i < 2; i++) {
+        file = fopen(names[i], "re");
+        if (file == NULL) {
+            return otherwise;
+        }
+        int read = fscanf(file, "%lld", values[i]);
+        fclose(file);
+        if (read != 1 || *values[i] <= 0) {
+            return otherwise;
+        }
+    }
+    return (int)((quota + period - 1) / period);
+}
+
+static void
+free_scratch(void *of)
+{
+    scratch *s = of;
+    for (int i = 0; i < DEPTHS; i++) {
+        free(s->data[i]);
+    }
+    free(s);
+    my_scratch = NULL;
+}
+
+/* What the process's affinity and its control group's quota allow. */
+static int
+allowed_threads(void)
+{
+    cpu_set_t cpus;
+    long n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus)
+                                                           : sysconf(_SC_NPROCESSORS_ONLN);
+    int quota = read_quota(THREADS);
+    n = n > quota ? quota : n;
+    return n < 1 ? 1 : n > THREADS ? THREADS : (int)n;
+}
+
+static void
+start_pool(void)
+{
+    int expected = 0;
+    atomic_compare_exchange_strong(&pool.threads, &expected, allowed_threads());
+    pthread_key_create(&pool.scratch_key, free_scratch);
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+static job *
+take_slot(void)
+{
+    for (int i = 0; i < JOBS; i++) {
+        int free_state = 0;
+        if (atomic_compare_exchange_strong(&pool.jobs[i].state, &free_state, TAKEN)) {
+            return &pool.jobs[i];
+        }
+    }
+    return NULL;
+}
+
+static void
+open_job(job *j, int helpers)
+{
+    atomic_store_explicit(&j->state, OPEN | TAKEN | helpers * SEAT, memory_order_release);
+    atomic_fetch_add(&pool.epoch, 1);
+}
+
+/* What launches took that followed each other so closely that a worker stays awake in between: as much is to be
+ * expected of those that come. */
+static int64_t
+burst(int64_t now)
+{
+    bool closely = now - atomic_load_explicit(&pool.ended, memory_order_relaxed) < SPIN_NS;
+    return closely ? atomic_load_explicit(&pool.burst_ns, memory_order_relaxed) : 0;
+}
+
+static void
+add_to_burst(int64_t before, int64_t begun)
+{
+    int64_t now = clock_ns();
+    atomic_store_explicit(&pool.burst_ns, before + now - begun, memory_order_relaxed);
+    atomic_store_explicit(&pool.ended, now, memory_order_relaxed);
+}
+
+/* Wake sleepers as soon as what is left, `left` nanoseconds of one thread, pays for it. */
+static void
+wake_if_worth_it(job *j, int64_t left)
+{
+    int seats = (atomic_load_explicit(&j->state, memory_order_relaxed) & SEATS) / SEAT;
+    int sleepers = seats > 0 ? atomic_load(&pool.sleepers) : 0;
+    if (sleepers == 0) {
+        return;
+    }
+    int64_t worth = left / (WORTH * atomic_load_explicit(&pool.wake_ns, memory_order_relaxed));
+    int64_t wanted = worth < seats ? worth : seats;
+    if (wanted > 0) {
+        atomic_store_explicit(&pool.called, clock_ns(), memory_order_relaxed);
+        atomic_fetch_add(&pool.epoch, 1); /* who is falling asleep stays awake */
+        futex(&pool.epoch, FUTEX_WAKE, (int)wanted, NULL);
+    }
+}
+
+typedef struct {
+    int (*poll)(void *);
+    void *arg;
+    int64_t due;
+} poller;
+
+static void
+poll_if_due(job *j, poller *p)
+{
+    if (p && !atomic_load_explicit(&j->stop, memory_order_relaxed) && clock_ns() >= p->due) {
+        if (p->poll(p->arg)) {
+            atomic_store_explicit(&j->stop, 1, memory_order_relaxed);
+        }
+        p->due = clock_ns() + SLICE_NS;
+    }
+}
+
+/* No task is left: nobody may enter any more, and those inside are waited for. */
+static void
+close_job(job *j, poller *p)
+{
+    int state = atomic_fetch_and(&j->state, ~OPEN) & ~OPEN;
+    while ((state & INSIDE) && !spin_while_equal(&j->state, state, INSIDE)) {
+        state = atomic_load(&j->state);
+    }
+    if (state & INSIDE) {
+        state = atomic_fetch_or(&j->state, WAITED) | WAITED;
+    }
+    const struct timespec slice = {.tv_nsec = SLICE_NS};
+    while (state & INSIDE) {
+        futex(&j->state, FUTEX_WAIT, state, p ? &slice : NULL);
+        poll_if_due(j, p);
+        state = atomic_load(&j->state);
+    }
+}
+
+/* The launching thread's own part, as worker 0. 1: cancelled. Most launches are over before a sleeper is
+ * awake. How long one takes is known from the last one, or shown by its own first tasks. */
+static int
+take_part(job *j, poller *p, int64_t *took)
+{
+    int64_t begun = clock_ns(), before = burst(begun), done = 0, each = 0;
+    wake_if_worth_it(j, before + *took);
+    depth++;
+    for (int64_t task; claim(j, &task);) {
+        j->task(j->context, task, 0);
+        poll_if_due(j, p);
+        each = (clock_ns() - begun) / ++done;
+        wake_if_worth_it(j, before + each * (j->tasks - atomic_load_explicit(&j->next, memory_order_relaxed)));
+    }
+    depth--;
+    *took = done > 0 ? each * j->tasks : *took;
+    if (atomic_load_explicit(&j->state, memory_order_relaxed)) {
+        close_job(j, p);
+    }
+    add_to_burst(before, begun);
+    return atomic_load(&j->stop) || (j->cancel && atomic_load(j->cancel));
+}
+
+static atomic_int lent; /* threads that do not run now */
+
+void
+npa_pool_lend(bool one)
+{
+    atomic_store_explicit(&lent, one, memory_order_relaxed);
+}
+
+static int
+run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel, poller *p, int64_t *took)
+{
+    int helpers = npa_pool_size() - 1 - atomic_load_explicit(&lent, memory_order_relaxed);
+    helpers = tasks - 1 < helpers ? (int)(tasks - 1) : helpers;
+    if (helpers > atomic_load_explicit(&pool.started, memory_order_relaxed)) {
+        start_workers(helpers);
+        int started = atomic_load(&pool.started);
+        helpers = started < helpers ? started : helpers;
+    }
+    job alone = {.tasks = tasks, .task = task, .context = context, .cancel = cancel};
+    job *j = helpers > 0 ? take_slot() : NULL;
+    if (j == NULL) {
+        return take_part(&alone, p, took);
+    }
+    j->tasks = tasks;
+    j->task = task;
+    j->context = context;
+    j->cancel = cancel;
+    atomic_store_explicit(&j->stop, 0, memory_order_relaxed);
+    atomic_store_explicit(&j->next, 0, memory_order_relaxed);
+    open_job(j, helpers);
+    int result = take_part(j, p, took);
+    atomic_store_explicit(&j->state, 0, memory_order_release);
+    return result;
+}
+
+static _Atomic int64_t jobs; /* that nobody polls for: of our own loops */
+
+void
+npa_pool_count_job(void)
+{
+    atomic_fetch_add_explicit(&jobs, 1, memory_order_relaxed);
+}
+
+int64_t
+npa_pool_jobs(void)
+{
+    return atomic_load_explicit(&jobs, memory_order_relaxed);
+}
+
+int
+npa_pool_run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel)
+{
+    int64_t unknown = 0;
+    npa_pool_count_job();
+    return run(task, context, tasks, cancel, NULL, &unknown);
+}
+
+int
+npa_pool_run_polled(npa_task task, void *context, int64_t tasks, int (*poll)(void *), void *arg,
+                    int64_t *took)
+{
+    poller p = {.poll = poll, .arg = arg, .due = clock_ns() + SLICE_NS};
+    return run(task, context, tasks, NULL, poll != NULL ? &p : NULL, took);
+}
+
+void
+npa_pool_threads(int threads)
+{
+    threads = threads < 1 ? allowed_threads() : threads > THREADS ? THREADS : threads;
+    pthread_once(&pool.once, start_pool);
+    atomic_store(&pool.threads, threads);
+}
+
+void
+npa_pool_start(void)
+{
+    start_workers(npa_pool_size() - 1);
+}
+
+int
+npa_pool_size(void)
+{
+    pthread_once(&pool.once, start_pool);
+    return atomic_load_explicit(&pool.threads, memory_order_relaxed);
+}
+
+bool
+npa_pool_on_worker(void)
+{
+    return worker_here;
+}
+
+char *
+npa_pool_scratch(int worker, size_t bytes)
+{
+    (void)worker; /* a task runs on its worker's own thread */
+    pthread_once(&pool.once, start_pool);
+    if (my_scratch == NULL) {
+        my_scratch = calloc(1, sizeof *my_scratch);
+        if (my_scratch == NULL || pthread_setspecific(pool.scratch_key, my_scratch) != 0) {
+            free(my_scratch);
+            my_scratch = NULL;
+            return NULL;
+        }
+    }
+    scratch *s = my_scratch;
+    if (depth >= DEPTHS || bytes > SIZE_MAX - 64) {
+        return NULL;
+    }
+    if (s->data[depth] == NULL || s->size[depth] < bytes) {
+        size_t rounded = (bytes + 63 + (bytes == 0)) & ~(size_t)63;
+        free(s->data[depth]);
+        s->data[depth] = aligned_alloc(64, rounded);
+        s->size[depth] = s->data[depth] ? rounded : 0;
+    }
+    return s->data[depth];
+}
+
+/* Note [Life of a job]
+ *
+ * Slots are static, so a worker that comes late reads memory that is there; what it must not do is
+ * to act on a job that is over, or on the next one in the slot with the fields of the last. `state`
+ * decides: only while OPEN can a worker turn a seat into itself INSIDE, in one compare-and-exchange,
+ * and the launching thread gives the slot back only when OPEN is gone and nobody is INSIDE. Fields
+ * are written before OPEN and read after entering. A worker that has not entered is not waited
+ * for, so a launch among busy workers costs what it costs alone, and nesting can't deadlock: a
+ * thread waits only for tasks that are running.
+ *
+ * Sleeping: a worker counts itself in `sleepers`, then sleeps if `epoch` is unchanged; a launch
+ * changes `epoch`, then looks at `sleepers`. One of the two sees the other. */

@@ -1,0 +1,282 @@
+/* system.h: what the files of the C core promise each other. See docs/design.md.
+ *
+ * memory.c   reserved address space, guarded ranges, nursery of recycled pages
+ * guard.c    fault handler and evaluator thread
+ * pool.c     worker threads
+ * watch.c    foreign memory that pending requests read, write-protected
+ * imports.c  functions of the C library, exchanged in the import tables of every library;
+ * tables.c   those of one
+ * syscalls.c those that hand memory to the kernel: it sees what a touch would see
+ * loader.c   machine code of kernels, from object files into executable memory
+ * cpu.c      which processor this is
+ * limits.c   how much memory and address space there is for this process
+ * (these ten know nothing of Python; C tests of them run under sanitizers)
+ * evaluate.c runs requests with NumPy's inner loops, and Programs
+ * buffer.c   our memory behind NumPy's handler; foreign.c: arrays' own memory, and who may write it
+ * record.c   operands, requests, rules, the queue; flush.c: runs it; warn.c: what it found;
+ *            turn.c: whose turn it is
+ * array.c    slots of Array; module.c: what Python sees
+ */
+#ifndef NPA_SYSTEM_H
+#define NPA_SYSTEM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A loop over elements, compiled for each kind of vectors. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#define NPA_EACH_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define NPA_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define NPA_EACH_PROCESSOR
+#endif
+
+/* ------------------------------------------------------------------------------- memory.c */
+
+typedef struct npa_range npa_range;
+struct npa_range {
+    char *home;    /* address that arrays show; PROT_NONE unless published */
+    char *work;    /* where its pages are: NULL none yet, == home published, else private pages */
+    size_t size;   /* bytes asked for */
+    size_t span;   /* bytes reserved at home, a multiple of its region's granule */
+    void *buffer;  /* record.c's own */
+    bool sealed;   /* published, and write-protected */
+    npa_range *next; /* free list */
+};
+
+typedef struct {
+    size_t reserved, live_ranges, live_bytes, nursery_bytes, mappings, mapping_budget;
+    size_t published, recycled, fresh, sealed;
+    uint64_t broken; /* seals, by writes */
+} npa_memory_stats;
+
+/* Reserve the address space, an eighth of what is left where that is limited. 0, or an errno: then ranges can't be had and nothing is deferred. */
+int npa_memory_init(void);
+bool npa_memory_limited(void); /* whether address space was, then */
+/* A range with a guarded home and no pages; NULL when address space or the budget of mappings is
+ * spent. No system call in the common case. All calls below but find need the caller's lock. */
+npa_range *npa_range_new(size_t bytes);
+/* A range with pages that are at home already, from the nursery if it has some; zero: nothing has used
+ * them. NULL: as above, or out of memory. */
+npa_range *npa_range_shown(size_t bytes, bool *zero);
+/* The live range whose home (its span) contains p, or NULL. Async-signal-safe, lock-free. */
+npa_range *npa_range_find(const void *p);
+/* Readable, writable private pages of at least `size` bytes to compute in, page-aligned (64-byte
+ * aligned at least): the range's own, from the nursery if it has some. Content undefined when new.
+ * NULL: out of memory. If the range is published its pages stay at home and home is returned. */
+char *npa_range_work(npa_range *range);
+/* The work pages appear at home, readable, writable and full, in one step. 0 or an errno. */
+int npa_range_publish(npa_range *range);
+/* Whether nothing stands in the way of a read, or of a write. Async-signal-safe. */
+static inline bool npa_range_serves(const npa_range *range, bool write)
+{
+    return __atomic_load_n(&range->work, __ATOMIC_ACQUIRE) == range->home &&
+           !(write && __atomic_load_n(&range->sealed, __ATOMIC_ACQUIRE));
+}
+/* A published range's pages leave home (guarded again) and become work pages. 0 or an errno; EBUSY:
+ * a system call is using it. */
+int npa_range_withdraw(npa_range *range);
+/* A published range's pages stay at home, where a write faults from now on. 0 or an errno; EBUSY: as above. */
+int npa_range_seal(npa_range *range);
+void npa_range_unseal(npa_range *range); /* nothing, if it is not sealed */
+void npa_range_break(npa_range *range);  /* the same, because of a write */
+void npa_ranges_unseal(void);
+/* `dead` is over, and its work pages, as they are, become those of `heir`, which has none yet. False:
+ * nothing happened, they are of different kinds. */
+bool npa_range_inherit(npa_range *heir, npa_range *dead);
+/* The range is over; its pages go to the nursery. */
+void npa_range_free(npa_range *range);
+void npa_nursery_limit(size_t bytes); /* and at most an eighth of what the process may have */
+void npa_nursery_trim(size_t keep_bytes);
+void npa_memory_read_stats(npa_memory_stats *out);
+/* Sizes of the ranges of 64 KiB and more that got pages which nothing had used before, while `notes`
+ * was set, from the first one on for a second or two; how many they are. */
+enum { NPA_NEW = 256 };
+extern bool npa_memory_notes;
+int npa_memory_new(const size_t **sizes);
+/* A range that nobody shows, with work pages that nothing has used, to be touched; they go to the
+ * nursery, as if it were over; what is still there of that is given up. */
+npa_range *npa_range_ahead(size_t bytes);
+void npa_range_lend(npa_range *range);
+void npa_nursery_trim_ahead(void);
+extern atomic_bool npa_memory_lacks; /* a range got pages that nothing had used */
+/* Where all homes lie; 0 bytes while there are none. */
+extern struct npa_homes { uintptr_t base, bytes; } npa_homes;
+static inline bool npa_is_home(const void *p)
+{
+    return (uintptr_t)p - npa_homes.base < npa_homes.bytes;
+}
+
+/* -------------------------------------------------------------------------------- guard.c */
+
+/* Install the fault handler and start the evaluator thread at first fault. serve(range) runs on
+ * that thread, without the GIL; after it the range is published, and not sealed, or the fault is a real one. */
+int npa_guard_install(void (*serve)(npa_range *range));
+/* Whether our handler is still the one in force (re-chains if it is not); cheap (one sigaction). */
+bool npa_guard_check(void);
+uint64_t npa_guard_faults(void);
+void npa_guard_never_waits(void); /* this thread: what it touches in vain is a crash, since others wait for it */
+bool npa_guard_evaluates(void); /* whether this thread is the evaluator */
+/* Faults outside the ranges: watched(address), in the handler, tells what to do; if requests
+ * read that memory, serve(address) runs on the evaluator's thread before the write is repeated. */
+enum { NPA_NOT_WATCHED, NPA_WATCH_RETRY, NPA_WATCH_PENDING };
+void npa_guard_watch(int (*watched)(const void *address), void (*serve)(const void *address));
+/* As if all of [low, high) were read, or written, but for the fault. Keeps errno. */
+void npa_guard_settle(const char *low, const char *high, bool written);
+
+/* Memory that is written again and again while requests are to read it: each time they run, which costs more than
+ * reading at once does. From the second time on the next 4, 8, 16 ... requests read it at once. */
+typedef struct {
+    unsigned char writes;
+    unsigned short reads; /* that are to come */
+} npa_patience;
+static inline void npa_patience_tried(npa_patience *p)
+{
+    enum { MOST = 12 };
+    p->writes = (unsigned char)(p->writes < MOST ? p->writes + 1 : MOST);
+    p->reads = (unsigned short)(p->writes > 1 ? 1 << p->writes : 0);
+}
+/* Whether a request may wait that reads it. */
+static inline bool npa_patience_left(npa_patience *p)
+{
+    bool left = p->reads == 0;
+    p->reads = (unsigned short)(left ? 0 : p->reads - 1);
+    return left;
+}
+
+/* -------------------------------------------------------------------------------- watch.c */
+
+/* One block of somebody else's private, readable, writable memory. Its whole pages, or some, may
+ * be read-only: "armed". Calls need the GIL and the lock, except as noted. */
+typedef struct npa_watch npa_watch;
+struct npa_watch {
+    char *base; /* the block */
+    size_t size;
+    _Atomic(char *) low, high; /* the pages that are its alone */
+    atomic_int state;
+    char *armed_low, *armed_high;
+    char *ends; /* copy of the bytes before `low` and from `high` on, while held */
+    bool exported; /* somebody may write into it through a buffer, in a system call */
+    npa_patience patience;
+    npa_watch *next; /* of its bucket, or free */
+};
+typedef struct {
+    uint64_t faults;
+    size_t armed;
+} npa_watch_stats;
+
+npa_watch *npa_watch_find(const char *base); /* the block that begins there, or NULL; GIL alone */
+npa_watch *npa_watch_around(const char *low, const char *high); /* a block that contains these */
+npa_watch *npa_watch_new(char *base, size_t size); /* NULL: there are too many */
+void npa_watch_drop(npa_watch *w);
+/* From now on [low, high) of the block can't be changed unnoticed. False: can't be done, costs more
+ * than reading `worth` bytes, or a system call is using the block. */
+bool npa_watch_hold(npa_watch *w, const char *low, const char *high, size_t worth);
+bool npa_watch_held(npa_watch *w);
+/* Whether other memory shares a page with it and is therefore not protected. */
+bool npa_watch_has_ends(const npa_watch *w);
+/* Of a held block: whether its ends, which no page protects, are other than they were. */
+bool npa_watch_changed(const npa_watch *w);
+/* A copy of a held block as it was, in a new mapping of size w->size. NULL: out of memory. */
+char *npa_watch_copy(const npa_watch *w);
+void npa_watch_release(npa_watch *w); /* no longer held; stays armed. GIL not needed */
+void npa_watch_open(npa_watch *w);    /* writable, held or not. GIL not needed */
+void npa_watch_open_all(void);
+int npa_watch_fault(const void *address); /* for npa_guard_watch; async-signal-safe */
+/* An address in [low, high) that may not be written unnoticed, or NULL. Async-signal-safe. */
+const char *npa_watch_armed(const char *low, const char *high);
+/* All pages that were ever to be armed lie in here. */
+extern struct npa_watched { atomic_uintptr_t low, high; } npa_watched;
+static inline bool npa_watch_near(const void *low, const void *high)
+{
+    return (uintptr_t)low < atomic_load(&npa_watched.high) &&
+           (uintptr_t)high > atomic_load(&npa_watched.low);
+}
+void npa_watch_read_stats(npa_watch_stats *out);
+
+/* ------------------------------------------------------------------------------ imports.c */
+
+typedef struct {
+    const char *name;
+    void *ours; /* what takes its place */
+    void *real; /* what our own table leads to; NULL: not known, it is left alone */
+    void *libc; /* another one of that name that does the same, or NULL */
+} npa_import;
+typedef struct {
+    int functions, libraries, entries, refused; /* found; changed; changed; where it is not allowed */
+} npa_imports_stats;
+
+/* Every library that is loaded now, or will be, gets `ours` where it had `real`. The list stays where
+ * it is. 0, or an errno: ENOSYS for this processor, ENOENT none of them is known, EBUSY another thread
+ * is at it, EACCES nothing could be changed. */
+int npa_imports_replace(npa_import *list, int n);
+void npa_imports_check(void); /* whether something was loaded since. Where it may be waited for. */
+void npa_imports_restore(void);
+void npa_imports_forked(void); /* in the child */
+void npa_imports_read_stats(npa_imports_stats *out);
+void *npa_imports_instead_of(const void *function); /* of one that is real; else NULL */
+void *npa_imports_dlsym(void *handle, const char *name);
+void *npa_imports_dlvsym(void *handle, const char *name, const char *version);
+
+/* ----------------------------------------------------------------------------- syscalls.c */
+
+/* From now on system calls through the C library are served. As npa_imports_replace. */
+int npa_calls_serve(void);
+/* Whether such a call is using memory in [low, high). Comes after what guards it. */
+bool npa_calls_use(const void *low, const void *high);
+void npa_calls_forked(void); /* in the child */
+
+/* --------------------------------------------------------------------------------- pool.c */
+
+typedef void (*npa_task)(void *context, int64_t task, int worker);
+
+/* Run task(context, 0..tasks-1) on the caller and at most threads-1 workers; returns when every
+ * claimed task is done. Workers that have not started are not waited for. Nested and concurrent
+ * calls are allowed. When *cancel becomes nonzero no further task is claimed; then returns 1. */
+int npa_pool_run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel);
+/* Like npa_pool_run, but calls poll(arg), if that is not NULL, on the calling thread about every 20 ms
+ * while tasks are outstanding (also between its own tasks); poll returning nonzero cancels. *took: the
+ * nanoseconds that one thread takes, as the last launch of this kind found; 0: unknown. */
+int npa_pool_run_polled(npa_task task, void *context, int64_t tasks, int (*poll)(void *), void *arg,
+                        int64_t *took);
+int64_t npa_pool_jobs(void); /* How often npa_pool_run, or the next one, was called. */
+void npa_pool_count_job(void); /* For own loops on threads of their own. */
+void npa_pool_threads(int threads); /* 1: caller alone; 0: what affinity and quota allow */
+int npa_pool_size(void);
+void npa_pool_lend(bool one); /* one: a thread fewer runs, so that the helper process gets a processor */
+void npa_pool_start(void); /* its threads, before the first launch */
+bool npa_pool_on_worker(void); /* Whether this thread is one of the workers. Async-signal-safe. */
+/* At least `bytes` of 64-byte aligned scratch belonging to `worker` (0 = any caller's own slot,
+ * as passed to the task), kept between tasks; NULL: out of memory. */
+char *npa_pool_scratch(int worker, size_t bytes);
+
+/* ------------------------------------------------------------------------------- loader.c */
+
+/* Executable memory of one object, from a page boundary on. Calls need the GIL. */
+typedef struct { char *base; size_t size; } npa_code;
+/* Load a relocatable ELF object; addresses[k]: of its function names[k]. NULL, or why not (a
+ * constant string; then nothing is kept). Nothing in the image is believed. */
+const char *npa_code_load(const char *image, size_t size, const char *const *names, int n,
+                          uint64_t *addresses, npa_code *code);
+void npa_code_free(npa_code *code);
+size_t npa_code_bytes(void); /* of all objects that are loaded now */
+/* One relocation, of EM_X86_64 or EM_AARCH64; false: kind not known, or out of reach. */
+bool npa_relocate(int machine, char *at, uint32_t type, uint64_t place, uint64_t target);
+
+/* ---------------------------------------------------------------------------------- cpu.c */
+
+/* Text that tells processors apart that need different machine code; 0-terminated. */
+void npa_cpu_identity(char *out, size_t size);
+int npa_cpu_vector_bytes(void); /* size of the widest vector register that the system saves */
+
+/* ------------------------------------------------------------------------------- limits.c */
+
+size_t npa_limit_memory(void);    /* bytes: the machine's, or of the control group if that is less */
+size_t npa_limit_addresses(void); /* bytes that may still be mapped; SIZE_MAX: nobody set a limit */
+size_t npa_limit_mappings(void);
+extern const char *npa_limits_root; /* for tests: of the files that tell */
+
+#endif

@@ -1,0 +1,44 @@
+/* tables.h: the import tables of one library, for imports.c. */
+#ifndef NPACCEL_TABLES_H
+#define NPACCEL_TABLES_H
+
+#include "system/system.h"
+
+#include <link.h>
+
+/* One loaded library; addresses are in memory. */
+typedef struct {
+    uintptr_t base, low, high;         /* `base` is added to what the file says */
+    uintptr_t sealed_low, sealed_high; /* read-only since it was bound */
+    const ElfW(Phdr) *segments;
+    int nsegments;
+    const ElfW(Dyn) *dynamic;
+    const ElfW(Sym) *symbols;
+    const char *names;
+    const ElfW(Half) *versions;
+    const char *needed; /* which versions of which libraries */
+    struct { const ElfW(Rela) *first; size_t n; } tables[2];
+} npa_library;
+
+/* What was done to a library's tables. */
+typedef struct {
+    int made, refused;
+    void **entry; /* one that holds one of ours now; NULL: none does */
+    void *value;  /* which */
+} npa_changes;
+
+static inline bool npa_within(uintptr_t low, uintptr_t high, const void *p)
+{
+    return (uintptr_t)p >= low && (uintptr_t)p < high;
+}
+
+bool npa_tables_known(void); /* whether this processor's are */
+npa_library npa_library_of(const struct dl_phdr_info *info);
+/* One of the functions that are replaced, or NULL. */
+npa_import *npa_import_named(const char *name);
+/* Entries that lead to such a function get ours; `restore`: those that lead to ours, the real one. */
+npa_changes npa_tables_change(npa_library *o, bool restore);
+/* What this library's entries lead to are the real ones, unless that is in itself or in `program`. */
+void npa_tables_believe(npa_library *o, const npa_library *program);
+
+#endif
