@@ -6,6 +6,7 @@
 # make check     lint, formatting, types
 # make bench     run the benchmarks; results in .bench/
 # make coverage  write docs/coverage.md anew, after a change of what npaccel does with a call
+# make ops       write docs/ops.md anew, after a change of the operation table
 # make sanitize  run the C tests under the address, undefined and thread sanitizers
 # make wheel     Linux wheels for an old C library, and an sdist, in dist/ (MACHINE=aarch64: cross-compiled)
 # make matrix    chosen tests of these wheels on each Python and NumPy; writes docs/matrix.md
@@ -34,7 +35,7 @@ SOURCES := $(shell find npaccel -name '*.py' -o -name '*.pyi' -o -name 'py.typed
 # The tests must see what was installed, not the source tree in the working directory.
 SAFE := PYTHONSAFEPATH=1
 
-.PHONY: demo test modes test-all differential check bench conformance coverage ecosystem sanitize wheel wheel-check matrix docs clean FORCE
+.PHONY: demo test modes test-all differential check bench conformance coverage ops ecosystem sanitize wheel wheel-check matrix docs clean FORCE
 
 demo: $(INSTALLED)
 	@$(SAFE) $(BIN)/npaccel demo $(ARGS)
@@ -107,6 +108,11 @@ coverage: $(INSTALLED)
 	@mkdir -p build
 	$(SAFE) $(BIN)/python tools/coverage.py > build/coverage.md
 	mv build/coverage.md docs/coverage.md
+
+ops: $(INSTALLED)
+	@mkdir -p build
+	$(SAFE) $(BIN)/python tools/ops.py > build/ops.md
+	mv build/ops.md docs/ops.md
 
 # Programs of other libraries, then hours of these libraries' own tests, in an environment of their own: some bring
 # plugins for pytest. It goes on where it was ended; ARGS="--library scipy ndimage" runs some.

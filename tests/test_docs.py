@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -127,3 +128,36 @@ def test_every_benchmark_is_listed_and_run() -> None:
     listed = re.findall(r"^\| `(\w+)\.py`", (ROOT / "docs/benchmarks.md").read_text(), re.MULTILINE)
     runs = re.findall(r'^    "(\w+)",', (ROOT / "bench/run_all.py").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(runs) == sorted(questions)
+
+
+def test_the_page_of_operations_is_what_is_written_now() -> None:
+    """`make ops` writes it anew."""
+    tool = runpy.run_path(str(ROOT / "tools/ops.py"))
+    assert "\n".join(tool["page"]()) + "\n" == (ROOT / "docs/ops.md").read_text()
+    assert tool["unlisted"]() == {"copy"}
+
+
+DESIGN, GLOSSARY = (ROOT / "docs" / page for page in ("design.md", "glossary.md"))
+SOURCES = [p for p in (ROOT / "npaccel").rglob("*.*") if p.suffix in (".py", ".c", ".h")]
+
+
+def test_the_design_is_short() -> None:
+    assert len(DESIGN.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("page", [DESIGN, GLOSSARY], ids=lambda page: page.name)
+def test_files_that_are_named_are_there(page: Path) -> None:
+    """C files by their bare names, others by the end of their path."""
+    named = set(re.findall(r"[\w/]+\.(?:py|c|h)\b", page.read_text()))
+    paths = [f"/{path.relative_to(ROOT)}" for path in [*SOURCES, *ROOT.glob("t*/*.py")]]
+    assert len(named) > 40
+    assert [name for name in named if not any(p.endswith(f"/{name}") for p in paths)] == []
+
+
+def test_notes_that_are_named_are_there() -> None:
+    """Comments in the source that a page sends its reader to."""
+    named = set(re.findall(r"Note \[([^\]]+)\]", " ".join(DESIGN.read_text().split())))
+    code = "".join(path.read_text() for path in SOURCES)
+    written = set(re.findall(r"(?:/\*|#) Note \[([^\]]+)\]", code))
+    assert len(named) > 5
+    assert named <= written

@@ -440,7 +440,7 @@ bool npa_group_form(npa_group *g, npa_queue *q, int first, int end, const int *l
  *
  * A group is requests that follow each other in the queue and have one index space. Two of them may
  * share a block where each pair of conflicting accesses is to the identical view or to disjoint ones:
- * the same rule as for kernels (decision 4). A request that does not fit ends the group.
+ * the same rule as for kernels (ir/views.py). A request that does not fit ends the group.
  *
  * It is found in one walk. A view is compared with the others of its buffer only.
  *
