@@ -14,7 +14,7 @@ import pytest
 from npaccel.config import SETTINGS
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "bench/README.md", *(ROOT / "docs").rglob("*.md")])
 
 
 # What differs between machines: kernels' names, and how they write, which depends on caches.
@@ -125,7 +125,7 @@ def test_every_benchmark_is_listed_and_run() -> None:
         "whole",
     }  # have no contenders but NumPy
     questions = {path.stem for path in (ROOT / "bench").glob("*.py")} - shared
-    listed = re.findall(r"^\| `(\w+)\.py`", (ROOT / "docs/benchmarks.md").read_text(), re.MULTILINE)
+    listed = re.findall(r"^\| `(\w+)\.py`", (ROOT / "bench/README.md").read_text(), re.MULTILINE)
     runs = re.findall(r'^    "(\w+)",', (ROOT / "bench/run_all.py").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(runs) == sorted(questions)
 
