@@ -40,7 +40,7 @@ PARTS: tuple[tuple[str, tuple[Op, ...], str, str], ...] = (
 HEAD = """# Operations
 
 Written by `make ops` from the operation table (`npaccel/ir/ops.py`); a test holds it current.
-The [glossary](glossary.md) explains words.
+[Extending](extending.md) says how to add a row, the [glossary](glossary.md) explains words.
 
 - **dtypes**: of the first operand: `b1` truth values, `i` and `u` integers, `f` floats, `c` complex
   numbers, with their bytes.

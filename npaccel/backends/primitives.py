@@ -2,8 +2,8 @@
 
 An operation whose results are not NumPy's to the last bit has the same bits in every tier, so what
 runs before any kernel is compiled needs the same code: a kernel of one operation over a contiguous
-block. So do operations with NumPy's bits whose loops in NumPy are slow. They are compiled when the
-package is built (`llvm/shipped.py`), for each kind of processor.
+block. So do operations with NumPy's bits whose loops in NumPy are slow: column `ahead` of their
+rows. They are compiled when the package is built (`llvm/shipped.py`), for each kind of processor.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from npaccel.ir.mathematics import (
 )
 from npaccel.ir.nodes import ArrayParam, Flag, Kernel, Leaf, Store, Stride
 from npaccel.ir.operation import Op
-from npaccel.ir.ops import find
+from npaccel.ir.ops import OPS, find
 from npaccel.ir.passes.rewrite import RewritingPool
 from npaccel.ir.scalar import Expr, may_hold
 from npaccel.ir.special import SPECIAL
@@ -36,14 +36,6 @@ __all__ = ["Primitive", "primitive_kernel", "primitives"]
 
 FLOATS = ("f2", "f4", "f8")
 COMPLEX = ("c8", "c16")
-# With NumPy's bits, but in blocks NumPy's loops take 2 to 50 times as long (bench/loops.py).
-SLOW = (
-    (("f4", "f8"), ("floor_divide", "fmod", "remainder", "sqrt", "sign", "reciprocal", "fabs")),
-    (("f4", "f8"), ("logical_and", "logical_or", "logical_xor", "logical_not", "copysign")),
-    (("f4", "f8"), ("heaviside", "maximum", "minimum", "fmax", "fmin")),
-    (("i4",), ("floor_divide", "fmod", "remainder")),
-    (COMPLEX, ("divide", "negative")),
-)
 WHOLE, LOW = tuple(float(n) for n in range(1, 9)), (0.0, -1.0)
 
 
@@ -120,12 +112,11 @@ def _by_facts(primitive: Primitive) -> Iterator[Primitive]:
 
 
 def _slow() -> Iterator[Primitive]:
-    for dtypes, names in SLOW:
-        for dtype, name in itertools.product(dtypes, names):
-            op = find(name, (dtype,))
-            assert op is not None and op.body is not None
-            loads = (RewritingPool().load(dtype, 0),) * op.nin
-            result = op.body(*loads)
+    """Those with NumPy's bits, whose loops in NumPy are slow."""
+    for op in OPS:
+        for dtype in op.ahead:
+            assert op.body is not None
+            result = op.body(*(RewritingPool().load(dtype, 0),) * op.nin)
             assert isinstance(result, Expr)
             for still in itertools.product((False, True), repeat=op.nin):
                 if not all(still):

@@ -39,7 +39,11 @@ class Op:
         finite (empty: none does).
     cost : about how many additions it costs.
     ulp : the largest difference from the exact result, in units of the last place; 0: the same
-        bits as NumPy. For complex results relative to the result's absolute value.
+        bits as NumPy. For complex results relative to the result's absolute value, for logaddexp
+        and logaddexp2 in units of the largest of result and operands.
+    ahead : dtypes of the first loop input for which code is compiled with the package, for blocks,
+        though NumPy's loop has the same bits: that loop is slow there (bench/loops.py). Where bits
+        are ours there is always such code.
     """
 
     name: str
@@ -54,3 +58,4 @@ class Op:
     cost: int = 1
     ulp: int = 0
     without: tuple[str, ...] = ()
+    ahead: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from against_numpy import CODES, cases, check, ufunc
 from straight import Module, expressions
 
 import npaccel
+from npaccel.dispatch.rules import DIVIDING, FOLDING, QUIET
 from npaccel.ir.exact import EXACT
 from npaccel.ir.mathematics import MATHEMATICS
 from npaccel.ir.names import SAME_BITS, SAME_BITS_IF_REAL, VALUED
@@ -54,6 +55,16 @@ def test_names_are_those_of_the_tables():
     of_complex -= {op.name for op in MATHEMATICS if op.kinds != "c"}
     assert {op.name for op in EXACT if op.kinds == "f"} & of_complex == SAME_BITS_IF_REAL
     assert {rule.op for rule in REQUEST_RULES} == VALUED
+
+
+def test_lists_of_dispatch_are_in_the_tables():
+    """It answers before the tables are loaded. `QUIET` may lack some, which is a kernel less."""
+    rows = [op for op in OPS if op.name != "copy"]
+    assert {op.name for op in rows if op.name in FOLDING and op.fold is not None} == FOLDING
+    warning = {op.name for op in rows if op.flags is not None and "f" in op.kinds}
+    assert QUIET & warning == set() and {op.name for op in rows} >= QUIET
+    of_integers = {op.name for op in rows if op.flags is not None and "i" in op.kinds}
+    assert of_integers | {"reciprocal"} == DIVIDING  # which has no body
 
 
 def test_every_ufunc_of_numbers_has_a_row():

@@ -18,8 +18,8 @@ import pytest
 
 import npaccel
 from npaccel import _native
-from npaccel.backends.primitives import SLOW
 from npaccel.ir.mathematics import MATHEMATICS
+from npaccel.ir.ops import OPS
 
 ROWS, COLUMNS = 61, 1543  # 94,123 elements: no multiple of a block, of a vector or of two threads
 # Rows of a block or more, rows that share one (in planes, too), and rows that are copied there.
@@ -213,7 +213,7 @@ def each_use(nin: int) -> Iterator[Callable[..., Any]]:
 
 COMPUTED = [op for op in MATHEMATICS if op.body is not None]
 REAL = {op.name for op in COMPUTED if op.kinds == "f"}
-EXACT = {name for _, names in SLOW for name in names}
+EXACT = {op.name for op in OPS if op.ahead}
 LOOPS = [(op.name, kind + size) for op in COMPUTED for kind, size in
          itertools.product(op.kinds, ("2", "4", "8", "16"))
          if kind + size in ("f2", "f4", "f8", "c8", "c16")]  # fmt: skip
