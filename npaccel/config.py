@@ -19,10 +19,12 @@ from npaccel.errors import ConfigError, NpaccelWarning
 __all__ = [
     "DEVICE",
     "HOSTS",
+    "RENAMED",
     "SETTINGS",
     "Config",
     "Setting",
     "c_compiler",
+    "current_name",
     "driver_environment",
     "process_settings",
     "resting_blas",
@@ -35,6 +37,7 @@ FILE: Final = PREFIX + "CONFIG"  # names a file with settings
 BLAS_WAITS: Final = "OPENBLAS_THREAD_TIMEOUT"
 LARGEST: Final = (1 << 63) - 1  # what the C core can hold
 MOST_THREADS: Final = 256  # of its pool
+RENAMED: Final = {"checks": "boundscheck"}  # old names of settings, which hold, with a note
 
 
 class Setting:
@@ -184,7 +187,7 @@ SETTINGS: Final = (
         real=True,
     ),
     Setting(
-        "checks",
+        "boundscheck",
         "on",
         "off: indices are not looked through (one out of bounds picks element 0), and integers "
         "divided by 0 are not told",
@@ -275,7 +278,7 @@ class Config:
     """Settings of npaccel; assign an attribute to change one, or call it to change some in a
     ``with`` block: ``with npaccel.config(threads=2): ...``.
 
-    unknown : a text about each variable that looks like a setting's and is none.
+    unknown : a text about each variable that looks like a setting's and is none, or was renamed.
 
     Raises
     ------
@@ -293,7 +296,7 @@ class Config:
     check_action: Literal["raise", "warn"]
     check_every: int
     check_scale: float
-    checks: Literal["on", "off"]
+    boundscheck: Literal["on", "off"]
     accuracy: Literal["full", "fast"]
     guard: Literal["on", "off"]
     queue_limit: int
@@ -318,9 +321,10 @@ class Config:
         environment = os.environ if environment is None else environment
         object.__setattr__(self, "_subscribers", [])
         object.__setattr__(self, "_values", {})
+        environment, renamed = _renamed(environment)
         known = {setting.variable for setting in SETTINGS} | {FILE}
         given = {variable for variable in environment if variable.startswith(PREFIX)}
-        unknown = [_unknown(variable, known) for variable in sorted(given - known)]
+        unknown = [*renamed, *(_unknown(variable, known) for variable in sorted(given - known))]
         object.__setattr__(self, "unknown", unknown)
         path = environment.get(FILE, "")
         written = _written(path) if path else {}
@@ -336,12 +340,13 @@ class Config:
 
     def _value(self, name: str) -> str | float:
         try:
-            return self._values[name]
+            return self._values[current_name(name, 3) if name in RENAMED else name]
         except KeyError:
             raise AttributeError(_no_setting(name)) from None
 
     def _change(self, name: str, value: Any) -> None:
         checked = _setting(name).check(value, f"npaccel.config.{name}")
+        name = current_name(name, 3)
         if checked == self._values[name]:
             return
         before = self._values[name]
@@ -369,6 +374,8 @@ class Config:
         """
         for name, value in values.items():
             _setting(name).check(value, f"npaccel.config({name}=...)")
+        for name in RENAMED.keys() & values.keys():
+            values[current_name(name, 4)] = values.pop(name)
         before = {name: self._values[name] for name in values}
         try:
             self._assign(values)
@@ -414,7 +421,29 @@ class Config:
         self._subscribers.append(subscriber)
 
 
+def current_name(name: str, level: int) -> str:
+    """What a setting is called now; an old name is noted at the caller's line, so far up."""
+    if name not in RENAMED:
+        return name
+    text = f"npaccel's setting {name!r} is called {RENAMED[name]!r} now"
+    warnings.warn(text, DeprecationWarning, stacklevel=level)
+    return RENAMED[name]
+
+
+def _renamed(environment: Mapping[str, str]) -> tuple[Mapping[str, str], list[str]]:
+    """The environment with the variables' new names, and a text on each that has an old one."""
+    texts = []
+    for name, now in RENAMED.items():
+        old, new = PREFIX + name.upper(), PREFIX + now.upper()
+        if old in environment:
+            rest = {key: value for key, value in environment.items() if key != old}
+            environment = {new: environment[old]} | rest
+            texts.append(f"the environment variable {old} is called {new} now")
+    return environment, texts
+
+
 def _setting(name: str) -> Setting:
+    name = RENAMED.get(name, name)
     found = next((setting for setting in SETTINGS if setting.name == name), None)
     if found is None:
         raise ConfigError(_no_setting(name))
@@ -440,7 +469,7 @@ def _written(path: str | os.PathLike[str]) -> dict[str, str | float]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"settings can't be read from {os.fspath(path)!r}: {error}") from error
     try:
-        return {k: _setting(k).check(v, k) for k, v in found.items()}
+        return {current_name(k, 4): _setting(k).check(v, k) for k, v in found.items()}
     except ConfigError as error:
         raise ConfigError(f"{os.fspath(path)}: {error}") from None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npaccel import _native
-from npaccel.config import Config
+from npaccel.config import Config, current_name
 from npaccel.errors import ConfigError
 from npaccel.later import Once, later
 
@@ -41,7 +41,7 @@ class MacroFactory:
         *arrays: Any,
         control: Any = (),
         on_illegal: str = "raise",
-        checks: str | None = None,
+        boundscheck: str | None = None,
         **unknown: Any,
     ) -> Any:
         """A section that is recorded once and then replayed.
@@ -58,36 +58,39 @@ class MacroFactory:
         control : of a block: hashable values on which the path through it depends.
         on_illegal : "raise": SectionError where a section reads a value or evaluates; "warn": a
             warning, once, and the function runs without recording, the block in parts.
-        checks : "on" or "off", inside in place of the setting `checks`: whether indices out of
-            bounds, and integers divided by 0, are told; None: as outside.
+        boundscheck : "on" or "off", inside in place of the setting of that name: whether indices
+            out of bounds, and integers divided by 0, are told; None: as outside.
 
         Raises
         ------
         ConfigError : an option has a value that it can't have, or is for the other kind of section;
             a block was given something else than arrays.
         """
+        if "checks" in unknown:  # its old name
+            current_name("checks", 3)
+            boundscheck = unknown.pop("checks")
         if unknown:
             raise TypeError(
                 f"npaccel.macro() has no option {', '.join(map(repr, unknown))}; it has control, "
-                "on_illegal and checks"
+                "on_illegal and boundscheck"
             )
         if on_illegal not in ("raise", "warn"):
             raise ConfigError(
                 f"macro(on_illegal={on_illegal!r}) is not allowed; it must be 'raise' or 'warn'"
             )
-        if checks is not None:
-            self._config.setting("checks").check(checks, "macro(checks=...)")
+        if boundscheck is not None:
+            self._config.setting("boundscheck").check(boundscheck, "macro(boundscheck=...)")
         if isinstance(what, str):
             _check_block(what, arrays, control)
             if not _native.guarded():
                 self._sections().code.tell_unguarded()
-            return sections.Block(self._blocks(), what, arrays, control, on_illegal, checks)
+            return sections.Block(self._blocks(), what, arrays, control, on_illegal, boundscheck)
         if control != ():
             raise ConfigError(
                 "macro(control=...) is for blocks; what a function does depends on its arguments"
             )
         if what is None:
-            return lambda function: self(function, on_illegal=on_illegal, checks=checks)
+            return lambda function: self(function, on_illegal=on_illegal, boundscheck=boundscheck)
         if not callable(what) or arrays:
             raise ConfigError(
                 f"npaccel.macro() takes a function to decorate, or a block's name and its arrays, "
@@ -95,7 +98,7 @@ class MacroFactory:
             )
         if inspect.iscoroutinefunction(what) or inspect.isgeneratorfunction(what):
             raise ConfigError("npaccel.macro() decorates a function that returns, not a generator")
-        return self._sections().section(what, on_illegal, checks)
+        return self._sections().section(what, on_illegal, boundscheck)
 
     def stats(self) -> dict[str, dict[str, Any]]:
         """Per section: variants, replays, recordings, bodies run, and reasons for those."""

@@ -561,7 +561,7 @@ PyObject *npa_rules_known(PyObject *self, PyObject *nothing);
 /* The errstate as 8 bits; -1: something else than ignore and warn; -2: an exception is set. */
 int npa_errstate(void);
 extern PyObject *npa_errstate_var; /* NumPy's context variable */
-/* What a request keeps of it, with the setting `checks`; -1: it must not wait; -2: an exception is set */
+/* What a request keeps of it, with the setting `boundscheck`; -1: it must not wait; -2: an exception is set */
 int npa_errstate_of(const npa_rule *rule);
 extern bool npa_numpy_chosen; /* the setting: NumPy's loops run everything */
 extern bool npa_checks; /* the setting: indices out of bounds, and integers divided by 0, are told */

@@ -37,7 +37,7 @@ def test_integers_divided_by_zero_warn_at_the_line(backend):
 
 
 def test_off(backend, setting):
-    setting("checks", "off")
+    setting("boundscheck", "off")
     source = np.arange(float(N))
     x, step = npaccel.asarray(source), npaccel.asarray(np.arange(N))
     y = x[step - 5] * 2.0
@@ -59,12 +59,12 @@ def _pick(x, index):
 def test_off_in_a_section(backend):
     x, step = npaccel.asarray(np.arange(float(N))), npaccel.asarray(np.arange(N))
     expected = np.append(np.arange(1.0, N), 0.0) * 2.0
-    section = npaccel.macro(_pick, checks="off")
+    section = npaccel.macro(_pick, boundscheck="off")
     for _ in range(2):
         np.testing.assert_array_equal(np.asarray(section(x, step)), expected)
     with pytest.raises(IndexError, match=f"index {N} is out of bounds"):
         npaccel.macro(_pick)(x, step)
-    with npaccel.macro("unchecked", checks="off"):
+    with npaccel.macro("unchecked", boundscheck="off"):
         y = 7 // step  # warnings are errors here
         z = x[step + 1] * 2.0
     assert y[0] == 0 and y[7] == 1
@@ -77,18 +77,18 @@ def test_a_section_that_was_recorded_without_checks_is_recorded_again(deferred, 
     setting("tiering", "eager")
     x, step = npaccel.asarray(np.arange(float(N))), npaccel.asarray(np.arange(N))
     section = npaccel.macro(_pick)
-    outer = npaccel.macro(section, checks="off")
-    with npaccel.macro("unchecked", checks="off"):
+    outer = npaccel.macro(section, boundscheck="off")
+    with npaccel.macro("unchecked", boundscheck="off"):
         section(x, step)
-    setting("checks", "off")
+    setting("boundscheck", "off")
     section(x, step)
-    setting("checks", "on")
+    setting("boundscheck", "on")
     for _ in range(2):
         with pytest.raises(IndexError):
             section(x, step)
         assert outer(x, step)[-1] == 0.0
-    inner = npaccel.macro(_pick, checks="on")
-    with npaccel.macro("unchecked", checks="off"), pytest.raises(IndexError):
+    inner = npaccel.macro(_pick, boundscheck="on")
+    with npaccel.macro("unchecked", boundscheck="off"), pytest.raises(IndexError):
         inner(x, step)
     with pytest.raises(npaccel.errors.ConfigError, match="'on', 'off'"):
-        npaccel.macro(_pick, checks="no")
+        npaccel.macro(_pick, boundscheck="no")

@@ -42,9 +42,9 @@ def test_variables_that_are_not_allowed(variable: str, value: str, allowed: str)
 
 
 def test_unknown_names_list_what_is_known() -> None:
-    with pytest.raises(ConfigError, match=r"'speed'; it has accuracy, backend, cache"):
+    with pytest.raises(ConfigError, match=r"'speed'; it has accuracy, backend, boundscheck"):
         npaccel.config.speed = 9
-    with pytest.raises(AttributeError, match=r"'speed'; it has accuracy, backend, cache"):
+    with pytest.raises(AttributeError, match=r"'speed'; it has accuracy, backend, boundscheck"):
         _ = npaccel.config.speed
 
 
@@ -191,3 +191,33 @@ def test_a_wrong_file_changes_nothing_and_is_named(
             read()
         assert str(file) in str(error.value) and said in str(error.value)
     assert str(config) == str(Config({}))
+
+
+def test_an_old_name_holds_with_a_note(tmp_path: Path) -> None:
+    config = Config({"NPACCEL_CHECKS": "off"})
+    assert config.boundscheck == "off"
+    assert config.unknown == [
+        "the environment variable NPACCEL_CHECKS is called NPACCEL_BOUNDSCHECK now"
+    ]
+    assert Config({"NPACCEL_CHECKS": "off", "NPACCEL_BOUNDSCHECK": "on"}).boundscheck == "on"
+    (tmp_path / "old.toml").write_text('checks = "off"')
+
+    def block() -> None:
+        with config(checks="on"):
+            assert config.boundscheck == "on"
+
+    uses = [
+        lambda: setattr(config, "checks", "on"),
+        lambda: config.checks,
+        lambda: config.load(tmp_path / "old.toml"),
+        block,
+    ]
+    for use in uses:
+        with pytest.warns(DeprecationWarning, match="'checks' is called 'boundscheck' now") as told:
+            use()
+        assert told[0].filename == __file__ or use is uses[2]
+    assert config.boundscheck == "off"
+    with pytest.raises(ConfigError, match=r"config\.checks: 'no' is not allowed"):
+        config.checks = "no"
+    with pytest.warns(DeprecationWarning, match="boundscheck"):
+        npaccel.macro(np.sin, checks="off")

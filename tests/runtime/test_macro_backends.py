@@ -77,7 +77,7 @@ def test_indices(backend):
 
 
 def test_without_checks(backend):
-    @npaccel.macro(checks="off")
+    @npaccel.macro(boundscheck="off")
     def section(x, i, n):
         return x[i], n // 2
 

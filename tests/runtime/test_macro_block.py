@@ -217,7 +217,7 @@ def test_a_block_takes_arrays(wrong: Any) -> None:
 
 
 def test_options_that_there_are_not() -> None:
-    said = r"no option 'shape', 'x'; it has control, on_illegal and checks"
+    said = r"no option 'shape', 'x'; it has control, on_illegal and boundscheck"
     for what in ("b", None, len):
         with pytest.raises(TypeError, match=said):
             npaccel.macro(what, shape=3, x=4)

@@ -206,7 +206,7 @@ def test_generators_draw_at_home_what_is_computed_with_there():
 
 
 def test_without_checks():
-    @npaccel.macro(checks="off")
+    @npaccel.macro(boundscheck="off")
     def section(x, y):
         return x / y
 
