@@ -189,6 +189,7 @@ struct npa_queue {
     struct { uint64_t looks; int requests; } gone; /* since results were looked at: a loop that was met, what a limit has run */
     int looked; /* requests before which no loop is looked for; 0: the least */
     struct { struct npa_mark *at; int n, cap; } marks; /* see warn.c */
+    npa_queue *next; /* that of a younger run in flight */
 };
 
 typedef struct npa_program npa_program;
@@ -204,18 +205,37 @@ typedef struct {
 } npa_counters;
 
 /* What this thread works on: what is recorded, but while it runs what a run in flight took over. */
-extern npa_queue npa_recorded;
+extern npa_queue npa_recorded, *npa_oldest_flying;
 extern __thread npa_queue *npa_queue_here __attribute__((tls_model("initial-exec")));
 #define npa_q (*npa_queue_here)
 extern npa_counters npa_count;
+
+/* What trace/ asks rooms above it; filled in by numpy/hooks.c. */
+extern struct npa_trace_hooks {
+    struct npa_spot *(*spot_new)(size_t size);   /* for memory that a section's array is in */
+    void (*spot_gone)(struct npa_spot *spot);    /* it is given back */
+    void (*spot_read)(struct npa_spot *spot);    /* it was read through a pointer; from any thread */
+    int (*section_stop)(PyArrayObject *a, const char *what); /* npa_section_stop */
+    void (*copy_drop)(npa_buffer *b);            /* nobody needs what a device has of it */
+    void (*serve_calls)(void);                   /* system calls, before something is guarded */
+    void (*redirect)(bool on);                   /* NumPy's callables, while blocks are open */
+    void (*flush)(void);                         /* from where no exception may leave */
+} npa_trace_hooks;
 extern PyTypeObject *npa_array_type; /* npaccel.Array */
 extern PyTypeObject npa_rule_type, npa_program_type;
+PyObject *npa_make_rule(PyObject *self, PyObject *args, PyObject *kwargs);
 extern PyObject *npa_hook_rule, *npa_hook_fold, *npa_hook_ufunc, *npa_hook_getitem, *npa_hook_setitem,
     *npa_hook_plan, *npa_hook_warn, *npa_hook_filters, *npa_hook_shown;
 extern size_t npa_threshold;
 extern int npa_queue_limit;
+/* What run/ asks rooms above it; filled in by numpy/hooks.c. */
+extern struct npa_run_hooks {
+    bool (*settle_masks)(void);        /* npa_masked_settle */
+    bool (*waits)(PyArrayObject *a);   /* npa_waits */
+} npa_run_hooks;
 extern size_t npa_memory_limit;
 extern bool npa_guard_on, npa_check_mode;
+int npa_numpy_init(void); /* 0 or -1 */
 extern int npa_check_every;                 /* of so many runs one is compared */
 bool npa_check_due(void);                   /* the next one is */
 PyObject *npa_check_busy_py(PyObject *module, PyObject *on);
@@ -236,6 +256,7 @@ void npa_unlock(void);
 void npa_lock_native(void); /* from a thread without the GIL */
 void npa_lock_wait(long at_most_ns); /* for what somebody else does with it, as npa_lock_tell says; 0: for ever */
 void npa_lock_tell(void);
+void npa_lock_forked(void);
 
 /* buffer.c */
 int npa_buffer_init(void);
@@ -317,6 +338,12 @@ PyObject *npa_times(PyObject *module, PyObject *on);
 
 /* profile.c */
 extern bool npa_profiling;
+/* What base/ asks rooms above it, while npa_profiling; filled in by numpy/hooks.c. */
+extern struct npa_base_hooks {
+    void (*spent)(int activity, uint64_t ns);
+    void (*now)(int activity);
+    void (*settle)(void);
+} npa_base_hooks;
 enum { NPA_RUN_KERNELS = NPA_ACTIVITIES, NPA_RUN_SINGLE, NPA_STEP_KERNEL, NPA_STEP_BLOCKS, NPA_STEP_LOOP };
 void npa_profile_resolve(void); /* with the GIL, before references of requests go */
 void npa_profile_spent(int activity, uint64_t ns);
@@ -435,6 +462,7 @@ size_t npa_most_whole(PyObject *function, PyObject *names); /* bytes up to which
  * without error: not for here. */
 typedef PyObject *npa_recorder(PyObject *const *args, Py_ssize_t n, PyObject *names);
 npa_recorder *npa_recorder_of(PyObject *function, PyObject *const *args, Py_ssize_t all); /* or NULL */
+void npa_hooks_fill(void); /* before anything else */
 int npa_redirect_init(PyObject *module);
 void npa_redirect_install(void);
 void npa_redirect_look(bool begin); /* a section is there, or is over, that looks at plain arrays' subscripts */
@@ -548,6 +576,9 @@ void npa_open_all(void); /* all that is protected from writes, with the lock */
 void npa_foreign_end(npa_buffer *b); /* after it; frees b, not its owner */
 /* A buffer on `a` is about to be handed out. 0 or -1. */
 int npa_export(PyArrayObject *a, int flags);
+int npa_exports_init(void);
+/* Somebody may write into `root`, which is not ours, from now on: its block, if that can be watched. */
+npa_watch *npa_note_export(PyArrayObject *root, char *low, char *high);
 
 /* rules.c */
 int npa_rules_init(void);
@@ -578,6 +609,7 @@ typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
 void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
 void npa_site_of(PyFrameObject *frame, npa_site *site); /* that of a frame, which it takes; or NULL */
 void npa_internal_prefixes(PyObject *tuple);
+int npa_site_init(void);
 
 /* shortage.c */
 npa_shortage npa_shortage_of(npa_queue *q, int index, int n);
@@ -591,7 +623,7 @@ PyObject *npa_without_us(PyObject *result);
 PyObject *npa_without(PyObject *result, bool thin);
 
 /* record.c */
-npa_request *npa_queue_room(size_t size); /* at the end of the queue, with the lock; NULL: no memory */
+npa_request *npa_queue_room(npa_queue *q, size_t size); /* at its end, with the lock; NULL: no memory */
 enum { NPA_WEAK_INT = 100, NPA_WEAK_FLOAT, NPA_WEAK_COMPLEX };
 bool npa_classify(PyObject *object, npa_value *out);
 /* Bytes (in the widest operand's items) of what operands broadcast to; an outer product of two small
@@ -631,7 +663,7 @@ int npa_index_bounds(PyArrayObject *index, npy_intp extent);
 
 /* flush.c */
 uint64_t npa_queue_commit(npa_request *r); /* its number */
-uint64_t npa_queue_generation(void); /* the number of its latest change */
+static inline uint64_t npa_queue_generation(void) { return npa_q.generation; } /* the number of its latest change */
 bool npa_over_limit(void);           /* what is pending should run */
 int npa_flush(void);          /* all that is pending, and all runs in flight are over */
 int npa_flush_recorded(void); /* what is recorded, and the runs that it needs something of */
@@ -642,6 +674,8 @@ PyObject *npa_pending_now(PyObject *module, PyObject *nothing);
 void npa_finish_first(int done); /* with the lock: these are over, though no run was for them */
 void npa_drop_garbage(void); /* references that evaluations left */
 void npa_drop_later(PyObject *o); /* a reference to drop there; with the lock, GIL not needed */
+bool npa_is_garbage(void);
+PyObject **npa_take_garbage(int *n); /* with the lock: all such references, to be dropped and freed */
 /* Run what must run before `array`'s memory is read (write: written) by others. 0 or -1. */
 int npa_touch(PyArrayObject *array, bool write);
 void npa_serve_fault(npa_range *range);
@@ -671,7 +705,7 @@ npa_queue *npa_next_queue(npa_queue *q); /* all there are; of NULL the first one
 bool npa_used_elsewhere(const npa_buffer *b); /* by another queue than this thread's */
 void npa_buffer_leave(npa_buffer *b);         /* this thread's queue no longer uses it */
 npa_buffer *npa_flights_block(const char *low, const char *high); /* foreign, that one uses; or NULL */
-bool npa_flights_watch(const npa_watch *w, const npa_buffer *but); /* whether another one has it */
+npa_queue *npa_flights_watch(const npa_watch *w, const npa_buffer *but); /* the first one that has it, and not so */
 /* With the GIL, without the lock: 0; -1: an exception; 1: it is not over yet at that time, see npa_seconds. */
 int npa_flight_join(uint64_t flight, double until);
 int npa_flights_join(double until);       /* all there are */
@@ -756,14 +790,10 @@ int npa_philox_init(PyObject *module);
 PyObject *npa_match_begin(PyObject *recordings); /* borrowed; NULL: error set */
 void npa_match_end(void);
 int npa_match_map(npa_rule *rule, const npa_value *in, PyArrayObject *out, PyObject **results);
-bool npa_match_inside(void); /* this thread is in a block */
+extern __thread struct npa_recordings *npa_matched_block; /* that this thread is in; owned; or NULL */
+static inline bool npa_match_inside(void) { return npa_matched_block != NULL; }
 uint64_t npa_match_commit(npa_request *r, PyObject *made); /* npa_queue_commit; made: its one result */
-void npa_match_unseen(void); /* results that only the block's recordings have are dead */
-bool npa_match_key(int requests, uint64_t backend, npa_key *key); /* false: not known */
-void npa_match_remember(int requests, uint64_t backend, const npa_key *key);
 void npa_match_settle(void); /* after a run */
-extern bool npa_match_verify; /* for tests: matched keys are made as well, and compared */
-extern int npa_match_wrong;   /* how many were others */
 
 /* plans.c */
 int npa_plans_init(void);
@@ -889,6 +919,7 @@ char *npa_buffer_address(npa_buffer *b); /* for the host to read and write: no c
 char *npa_buffer_pages(npa_buffer *b);   /* the same place, whatever is there */
 void npa_identity_bytes(const npa_rule *rule, char *out); /* of a reduction: 16 bytes */
 int npa_canonical(int type);
+int npa_raised(void);
 void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, char *to,
               int64_t to_step, int64_t n); /* cast.c; steps in bytes */
 int npa_cast_value(int from, const void *value, int to, void *out); /* 0, or FP kinds */
@@ -980,6 +1011,10 @@ extern PyTypeObject npa_section_type, npa_runtime_type;
 extern __thread struct npa_section *npa_here; /* the section that this thread records, or NULL */
 extern atomic_int npa_placeholders; /* how many blocks of memory there are that no section ever fills */
 int npa_section_init(PyObject *module);
+/* What macro/ asks rooms above it; filled in by numpy/hooks.c. */
+extern struct npa_macro_hooks {
+    void (*look)(bool begin); /* npa_redirect_look */
+} npa_macro_hooks;
 /* `a` is a section's array, which has no values: an exception that says so, -1. Else 0.
  * what: how it is read ("bool"); NULL: NumPy is to compute with it. */
 int npa_section_stop(PyArrayObject *a, const char *what);
@@ -1126,6 +1161,11 @@ typedef struct {
 enum npa_ran { NPA_HOST_MUST, NPA_THERE, NPA_IN_PARTS, NPA_PARTLY, NPA_LOST };
 extern PyTypeObject npa_store_type;
 extern npa_store *npa_stores; /* all there are */
+/* What place/ asks rooms above it; filled in by numpy/hooks.c. */
+extern struct npa_place_hooks {
+    void (*came_home)(uint64_t serial, uint64_t ns);  /* npa_note_home */
+    int (*touch)(PyArrayObject *array, bool write);   /* npa_touch */
+} npa_place_hooks;
 
 /* Whether a device holds data of any array; a hint, without the lock. */
 bool npa_copies_exist(void);
@@ -1156,6 +1196,7 @@ PyObject *npa_store_name(const npa_store *s); /* a new reference; None for NULL 
 bool npa_copy_look(npa_buffer *b, size_t low, size_t high, char *to);
 bool npa_copy_put(npa_buffer *b, size_t low, size_t high, const char *from); /* the same, written */
 /* With the GIL. Whether npa_fetched gives something; write: of an array that is to be written. */
+npa_buffer *npa_there(PyArrayObject *a); /* its buffer, if a device has something of it; or NULL */
 bool npa_may_fetch(PyArrayObject *a, bool write);
 int npa_put_back(PyArrayObject *a, PyArrayObject *part); /* what was written to that; 0 or -1 */
 int npa_put_part(PyObject *a, PyObject *key, bool element, PyObject *value);

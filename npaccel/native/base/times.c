@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
+bool npa_profiling;
+struct npa_base_hooks npa_base_hooks;
 static unsigned timing; /* for whom, as bits */
 static _Atomic uint64_t totals[NPA_ACTIVITIES]; /* nanoseconds */
 static __thread int current; /* NPA_USER first */
@@ -29,14 +31,14 @@ int npa_now(int activity)
         uint64_t ns = (uint64_t)(1e9 * (t - since));
         atomic_fetch_add_explicit(&totals[before], ns, memory_order_relaxed);
         if (npa_profiling) {
-            npa_profile_spent(before, ns);
+            npa_base_hooks.spent(before, ns);
         }
     }
     current = activity, since = t;
     if (npa_profiling) {
-        npa_profile_now(activity);
+        npa_base_hooks.now(activity);
         if (activity == NPA_USER && before != NPA_USER) {
-            npa_profile_settle();
+            npa_base_hooks.settle();
         }
     }
     return before;

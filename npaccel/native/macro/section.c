@@ -43,8 +43,7 @@ typedef struct npa_section {
     bool closed;
 } npa_section;
 
-__thread npa_section *npa_here;
-atomic_int npa_placeholders;
+struct npa_macro_hooks npa_macro_hooks;
 
 /* In a section that is a block, requests go to the queue as ever, but those on small arrays too.
  * stop(kind, what, block), which is asked about reads of what is pending, and may raise. */
@@ -374,7 +373,7 @@ static PyObject *section_enter(PyObject *self, PyObject *nothing)
         npa_here = NULL;
         return NULL;
     }
-    npa_redirect_look(true);
+    npa_macro_hooks.look(true);
     Py_RETURN_NONE;
 }
 
@@ -382,7 +381,7 @@ static PyObject *section_leave(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
     if (npa_here == (npa_section *)self) {
-        npa_redirect_look(false);
+        npa_macro_hooks.look(false);
         npa_calls_end();
         npa_here = NULL;
     }
@@ -692,7 +691,7 @@ static PyObject *in_macro_block(PyObject *module, PyObject *args)
     }
     PyObject *before = block_stop != NULL ? block_stop : Py_NewRef(Py_None);
     if ((hook != Py_None) != (block_stop != NULL)) {
-        npa_redirect_look(hook != Py_None);
+        npa_macro_hooks.look(hook != Py_None);
     }
     block_stop = hook != Py_None ? Py_NewRef(hook) : NULL;
     return before;

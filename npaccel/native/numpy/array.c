@@ -16,9 +16,6 @@ static const char *const operation_names[OP_COUNT] = {
 static PyObject *operations[OP_COUNT], *matmul;
 static npa_exactness exact[OP_COUNT]; /* once a block was open */
 
-PyTypeObject *npa_array_type;
-size_t npa_threshold = 1 << 18;
-npa_slots npa_numpy;
 
 static bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
 
@@ -463,30 +460,6 @@ static int array_getbuffer(PyObject *a, Py_buffer *view, int flags)
         return -1;
     }
     return PyArray_Type.tp_as_buffer->bf_getbuffer(a, view, flags);
-}
-
-/* 0: other; 1: basic, gives a view; 2: basic, names one element. */
-int npa_key_kind(PyArrayObject *a, PyObject *key)
-{
-    PyObject *single[1] = {key}, **items = single;
-    Py_ssize_t n = 1;
-    int integers = 0;
-    bool ellipsis = false;
-    if (PyTuple_CheckExact(key)) {
-        n = PyTuple_GET_SIZE(key);
-        items = n > 0 ? &PyTuple_GET_ITEM(key, 0) : single;
-    }
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *k = items[i];
-        if (PyLong_CheckExact(k) || PyArray_IsScalar(k, Integer)) {
-            integers++;
-        } else if (k == Py_Ellipsis) {
-            ellipsis = true;
-        } else if (k != Py_None && !PySlice_Check(k)) {
-            return 0;
-        }
-    }
-    return integers == PyArray_NDIM(a) && !ellipsis ? 2 : 1;
 }
 
 /* Whether NumPy takes it for an integer; of 64 bits without sign some are none. */

@@ -3,8 +3,6 @@
 #include "loops/fold.h"
 #include "record.h"
 
-PyObject *npa_no_value;
-
 int npa_folds_init(void)
 {
     PyObject *globals = PyImport_ImportModule("numpy._globals");

@@ -118,7 +118,6 @@ static PyMethodDef *definition_of(const char *module_name, const char *name, int
 
 /* ------------------------------------------------------------------------------ system calls */
 
-bool npa_calls_tried;
 static int calls_error;
 static PyCFunction ctypes_dlopen;
 static ternaryfunc ctypes_call;

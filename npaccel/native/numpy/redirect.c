@@ -335,35 +335,6 @@ static size_t most_bytes(PyObject *const *args, Py_ssize_t n, bool *mine)
 
 /* ------------------------------------------------------------------------- run in NumPy */
 
-/* A large new plain array that nobody else has is replaced by one of ours, which owns its memory
- * from then on. */
-PyObject *npa_adopted(PyObject *result)
-{
-    if (result == NULL || !plain(result) || Py_REFCNT(result) != 1) {
-        return result;
-    }
-    PyArrayObject *a = (PyArrayObject *)result;
-    PyArrayObject_fields *old = (PyArrayObject_fields *)result;
-    npa_value value = {.array = a};
-    if (!PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) || PyArray_BASE(a) != NULL ||
-        old->weakreflist != NULL || old->mem_handler == NULL ||
-        !npa_type_known(PyArray_TYPE(a)) || !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) ||
-        npa_asks_underflow() || !npa_wants(&value, 1) || (size_t)PyArray_NBYTES(a) < npa_passed_below()) {
-        return result;
-    }
-    Py_INCREF(PyArray_DESCR(a));
-    PyObject *made = PyArray_NewFromDescr(npa_array_type, PyArray_DESCR(a), PyArray_NDIM(a),
-                                          PyArray_DIMS(a), PyArray_STRIDES(a), PyArray_DATA(a),
-                                          PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, NULL);
-    if (made != NULL) {
-        ((PyArrayObject_fields *)made)->mem_handler = Py_NewRef(old->mem_handler);
-        PyArray_ENABLEFLAGS((PyArrayObject *)made, NPY_ARRAY_OWNDATA);
-        PyArray_CLEARFLAGS(a, NPY_ARRAY_OWNDATA);
-        Py_DECREF(result);
-    }
-    return made;
-}
-
 /* np.array(a, copy=False) and the like give an ndarray itself but a view of any subclass's, so of
  * ours, also where an object's __array__ gave it: that view is replaced by the array itself. */
 static PyObject *itself(PyObject *result)

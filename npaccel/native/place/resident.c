@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-npa_store *npa_stores;
+struct npa_place_hooks npa_place_hooks;
 
 static npa_span hull(npa_span a, npa_span b)
 {
@@ -210,7 +210,7 @@ bool npa_copy_home(npa_buffer *b)
         }
         c->store->homes[why_home].calls++;
         c->store->homes[why_home].bytes += npa_span_length(c->newer);
-        npa_note_home(b->serial, (uint64_t)(1e9 * (npa_seconds() - begin)));
+        npa_place_hooks.came_home(b->serial, (uint64_t)(1e9 * (npa_seconds() - begin)));
         b->fresh &= b->range != NULL; /* what a section computes with has content from here on */
     }
     drop(c);
@@ -523,4 +523,11 @@ enum npa_ran npa_store_run(npa_device *d, const npa_launch *l)
         }
     }
     return error == 0 ? NPA_THERE : NPA_HOST_MUST;
+}
+
+char *npa_buffer_address(npa_buffer *b)
+{
+    bool here = b->copy == NULL && b->lost == NULL;
+    b->fresh &= b->range != NULL; /* what a section computes with: from here on it has content */
+    return here || npa_copy_home(b) ? npa_buffer_pages(b) : NULL;
 }

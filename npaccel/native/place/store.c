@@ -128,7 +128,7 @@ static PyObject *store_place(PyObject *self, PyObject *object)
     }
     PyArrayObject *a = (PyArrayObject *)object;
     bool ours = Py_IS_TYPE(object, npa_array_type) && npa_buffer_of(a) != NULL;
-    if (!ours && npa_touch(a, false) < 0) {
+    if (!ours && npa_place_hooks.touch(a, false) < 0) {
         return NULL;
     }
     PyObject *placed = ours ? Py_NewRef(object) : hidden_copy(a);

@@ -33,31 +33,6 @@ static int64_t length_of(const masked *m, int64_t i)
     return m->n - i * m->piece < m->piece ? m->n - i * m->piece : m->piece;
 }
 
-/* A byte counts to 255, so vectors of bytes are summed in between. */
-NPA_EACH_PROCESSOR static int64_t count_in(const char *mask, int64_t n)
-{
-    enum { LANES = 64, MOST = 255 };
-    int64_t count = 0, i = 0;
-    while (n - i >= LANES) {
-        int64_t rows = (n - i) / LANES < MOST ? (n - i) / LANES : MOST;
-        uint8_t lanes[LANES] = {0};
-        for (int64_t last = i + rows * LANES; i < last; i += LANES) {
-            for (int k = 0; k < LANES; k++) {
-                lanes[k] = (uint8_t)(lanes[k] + (mask[i + k] != 0));
-            }
-        }
-        for (int k = 0; k < LANES; k++) {
-            count += lanes[k];
-        }
-    }
-    for (; i < n; i++) {
-        count += mask[i] != 0;
-    }
-    return count;
-}
-
-int64_t npa_count_true(const char *mask, int64_t n) { return count_in(mask, n); }
-
 #define TRUTHS(name, T, IS)                                                                       \
     NPA_EACH_PROCESSOR static void truths_##name(const T *x, int64_t n, char *to)                 \
     {                                                                                             \
@@ -109,7 +84,7 @@ static void count_piece(void *context, int64_t i, int worker)
     (void)worker;
     for (int64_t n; first < end; first += n) {
         n = m->type == NPY_BOOL || end - first < BLOCK ? end - first : BLOCK;
-        count += count_in(mask_of(m, first, n, room), n);
+        count += npa_count_true(mask_of(m, first, n, room), n);
     }
     m->before[i + 1] = count;
 }

@@ -5,28 +5,6 @@
 
 /* ------------------------------------------------------------------------------- operands */
 
-bool npa_type_known(int type)
-{
-    return (type >= NPY_BOOL && type <= NPY_DOUBLE) || type == NPY_CFLOAT || type == NPY_CDOUBLE ||
-           type == NPY_HALF;
-}
-
-/* Views are in elements: strides and addresses must be whole ones, which alignment promises for no
- * complex dtype (a field of a record may lie 24 bytes apart). */
-bool npa_array_known(PyArrayObject *a)
-{
-    PyArray_Descr *d = PyArray_DESCR(a);
-    if (!npa_type_known(d->type_num) || !PyArray_ISNBO(d->byteorder) || !PyArray_ISALIGNED(a) ||
-        PyArray_NDIM(a) > NPA_MAX_DIMS) {
-        return false;
-    }
-    npy_intp odd = (npy_intp)(intptr_t)PyArray_DATA(a);
-    for (int i = 0; i < PyArray_NDIM(a); i++) {
-        odd |= PyArray_STRIDE(a, i);
-    }
-    return (odd & (PyArray_ITEMSIZE(a) - 1)) == 0; /* item sizes are powers of two */
-}
-
 /* False: not something that is recorded (another class, dtype, sequence ...). */
 bool npa_classify(PyObject *object, npa_value *out)
 {
@@ -127,66 +105,6 @@ bool npa_wants(const npa_value *values, int n)
     return large && !npa_lacks_room();
 }
 
-int npa_scalar_value(const npa_value *v, int to, void *out)
-{
-    double d[2] = {0, 0};
-    char raw[16];
-    int from;
-    if (v->array != NULL) { /* 0-d: its value now */
-        from = v->type;
-        memcpy(raw, PyArray_DATA(v->array), (size_t)PyArray_ITEMSIZE(v->array));
-    } else if (v->type == NPA_WEAK_INT) {
-        int overflow;
-        long long i = PyLong_AsLongLongAndOverflow(v->object, &overflow);
-        if (overflow || (i == -1 && PyErr_Occurred())) {
-            PyErr_Clear();
-            return 0;
-        }
-        if (PyTypeNum_ISINTEGER(to)) {
-            PyArray_Descr *td = PyArray_DescrFromType(to);
-            int bits = 8 * (int)PyDataType_ELSIZE(td);
-            Py_DECREF(td);
-            bool is_signed = PyTypeNum_ISSIGNED(to);
-            if ((!is_signed && i < 0) ||
-                (bits < 64 && (is_signed ? i < -(1LL << (bits - 1)) || i >= 1LL << (bits - 1)
-                                         : i >= 1LL << bits))) {
-                return 0;
-            }
-        } else if (to == NPY_BOOL || i > (1LL << 53) || i < -(1LL << 53)) {
-            return 0;
-        }
-        from = NPY_LONGLONG;
-        memcpy(raw, &i, 8);
-    } else if (v->type == NPA_WEAK_FLOAT) {
-        d[0] = PyFloat_AS_DOUBLE(v->object);
-        if (!PyTypeNum_ISFLOAT(to) && !PyTypeNum_ISCOMPLEX(to)) {
-            return 0;
-        }
-        from = NPY_DOUBLE;
-        memcpy(raw, d, 8);
-    } else if (v->type == NPA_WEAK_COMPLEX) {
-        Py_complex c = PyComplex_AsCComplex(v->object);
-        if (!PyTypeNum_ISCOMPLEX(to)) {
-            return 0;
-        }
-        d[0] = c.real, d[1] = c.imag;
-        from = NPY_CDOUBLE;
-        memcpy(raw, d, 16);
-    } else if (Py_TYPE(v->object) == &PyBool_Type) {
-        from = NPY_BOOL;
-        raw[0] = v->object == Py_True;
-    } else {
-        from = v->type;
-        PyArray_ScalarAsCtype(v->object, raw);
-    }
-    memset(out, 0, 16);
-    if (from == to && from == NPY_DOUBLE) { /* casting takes care of flags, which takes longer */
-        memcpy(out, raw, sizeof(double));
-        return 1;
-    }
-    return npa_cast_value(from, raw, to, out) == 0;
-}
-
 
 /* ------------------------------------------------------------------------------ recording */
 
@@ -231,30 +149,6 @@ static int64_t stride_along(PyArrayObject *a, int ndim, const npy_intp *shape, i
     return k < 0 || PyArray_DIM(a, k) == 1 || shape[i] == 1 ? 0 : PyArray_STRIDE(a, k);
 }
 
-/* Space for one more request at the end of q; the caller holds the lock. NULL: out of memory. */
-static npa_request *room(npa_queue *q, size_t size)
-{
-    if (q->used + size > q->cap) {
-        size_t cap = q->cap ? 2 * q->cap : 1 << 16;
-        char *grown = realloc(q->arena, cap);
-        if (grown == NULL) {
-            return NULL;
-        }
-        q->arena = grown, q->cap = cap;
-    }
-    if (q->nrequests == q->requests_cap) {
-        int cap = q->requests_cap ? 2 * q->requests_cap : 256;
-        size_t *grown = realloc(q->at, sizeof *grown * (size_t)cap);
-        if (grown == NULL) {
-            return NULL;
-        }
-        q->at = grown, q->requests_cap = cap;
-    }
-    return (npa_request *)(q->arena + q->used);
-}
-
-npa_request *npa_queue_room(size_t size) { return room(&npa_q, size); }
-
 /* The request begins in q. One of no dimensions has one of 1. */
 static npa_request *append(npa_queue *q, const draft *d)
 {
@@ -262,7 +156,7 @@ static npa_request *append(npa_queue *q, const draft *d)
     size_t size = sizeof(npa_request) + 8u * (size_t)ndim +
                   (size_t)(d->nin + d->nout + d->masked) *
                       (sizeof(npa_operand) + 8u * (size_t)slots);
-    npa_request *r = room(q, size);
+    npa_request *r = npa_queue_room(q, size);
     if (r == NULL) {
         return NULL;
     }
@@ -464,7 +358,7 @@ static int enter_in_queue(draft *d, PyObject **results)
     if (npa_q.nrequests == 0 && npa_calls_tried) {
         npa_imports_check();
     } else if (npa_q.nrequests == 0 && npa_guard_on) { /* no result may have been made yet: what is written is hidden */
-        npa_serve_calls();
+        npa_trace_hooks.serve_calls();
     }
     /* faulthandler.enable() and the like take the signal: take it back before anything waits. */
     if (npa_q.nrequests == 0 && !npa_guard_check() && !npa_guard_check()) {

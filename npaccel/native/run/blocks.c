@@ -443,7 +443,7 @@ static void finish(run *r, npa_group *g, uint8_t *kinds)
     for (int k = 0; k < g->nsinks; k++) {
         const npa_request *request = r->sinks[k].request;
         const npa_view *v = &g->views[g->operand[g->sinks[k]][request->nin]];
-        unsigned *raised = &r->raised[g->sinks[k]];
+        atomic_uint *raised = &r->raised[g->sinks[k]];
         *raised = (unsigned)npa_sink_finish(&r->sinks[k], v->base, (int)*raised);
     }
     for (int i = 0; i < g->count; i++) {

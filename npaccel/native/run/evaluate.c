@@ -18,60 +18,6 @@ static __thread block_of_bytes *blocks = common;
 size_t npa_own_blocks_bytes(void) { return sizeof common; }
 void npa_own_blocks(char *memory) { blocks = memory != NULL ? (block_of_bytes *)memory : common; }
 
-/* On every platform two integer types of one size are the same to us. */
-int npa_canonical(int type)
-{
-    if (type == NPY_LONGLONG && sizeof(long long) == sizeof(long)) {
-        return NPY_LONG;
-    }
-    if (type == NPY_ULONGLONG && sizeof(long long) == sizeof(long)) {
-        return NPY_ULONG;
-    }
-    return type;
-}
-
-static int raised(void)
-{
-    int flags = fetestexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID);
-    return (flags & FE_DIVBYZERO ? 1 : 0) | (flags & FE_OVERFLOW ? 2 : 0) |
-           (flags & FE_UNDERFLOW ? 4 : 0) | (flags & FE_INVALID ? 8 : 0);
-}
-
-int npa_cast_value(int from, const void *value, int to, void *out)
-{
-    char in[16] __attribute__((aligned(16))), result[16] __attribute__((aligned(16))) = {0};
-    from = npa_canonical(from), to = npa_canonical(to);
-    memcpy(in, value, (size_t)npa_item_sizes[from]);
-    feclearexcept(FE_ALL_EXCEPT);
-    npa_cast(from, in, 0, to, result, 0, 1);
-    memcpy(out, result, (size_t)npa_item_sizes[to]);
-    return raised() & ~4;
-}
-
-char *npa_buffer_address(npa_buffer *b)
-{
-    bool here = b->copy == NULL && b->lost == NULL;
-    b->fresh &= b->range != NULL; /* what a section computes with: from here on it has content */
-    return here || npa_copy_home(b) ? npa_buffer_pages(b) : NULL;
-}
-
-char *npa_buffer_pages(npa_buffer *b)
-{
-    if (b->inherited != NULL) {
-        return b->inherited;
-    }
-    if (b->gone && b->range == NULL) { /* an earlier attempt ran out of memory further on */
-        b->range = npa_range_new(b->size);
-        if (b->range == NULL) {
-            return NULL;
-        }
-        b->range->buffer = b;
-    }
-    return b->range != NULL      ? npa_range_work(b->range)
-           : b->replaced != NULL ? b->replaced + (b->base - b->watch->base)
-                                 : b->base;
-}
-
 /* ---------------------------------------------------------------------------------- blocks */
 
 /* n <= BLOCK elements, cast, to a contiguous block. */
@@ -570,7 +516,7 @@ int npa_evaluate_request(npa_queue *q, int index)
     case NPA_GATHER: status = run_gather(q, r, &j); break;
     default: status = run_packed(q, r, &j);
     }
-    int kinds = raised();
+    int kinds = npa_raised();
     npa_compute_end();
     npa_now(before);
     return status < 0 ? -1 : kinds;

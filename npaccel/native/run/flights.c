@@ -27,11 +27,8 @@ struct flight {
     size_t bytes;      /* that its results take */
     int holders;       /* threads that go on with it, and may not have seen that it is over */
     bool over;
-    flight *next; /* a younger one */
 };
 
-atomic_int npa_flights;
-static flight *oldest;
 static int runners;          /* threads */
 static int idle;             /* of them, that wait for something to do */
 static bool ended;           /* nothing is begun any more */
@@ -60,19 +57,17 @@ void npa_compute_end(void)
 
 static flight *flight_of(npa_queue *q) { return (flight *)q; }
 
+static flight *oldest(void) { return flight_of(npa_oldest_flying); }
+
+static flight *after(const flight *f) { return flight_of(f->q.next); } /* a younger one */
+
 static flight *find(uint64_t id)
 {
-    flight *f = oldest;
+    flight *f = oldest();
     while (f != NULL && f->id != id) {
-        f = f->next;
+        f = after(f);
     }
     return f;
-}
-
-npa_queue *npa_next_queue(npa_queue *q)
-{
-    flight *f = q == &npa_recorded ? oldest : q != NULL ? flight_of(q)->next : NULL;
-    return q == NULL ? &npa_recorded : f != NULL ? &f->q : NULL;
 }
 
 static bool uses(const flight *f, const npa_buffer *b)
@@ -86,42 +81,12 @@ static bool uses(const flight *f, const npa_buffer *b)
 
 uint64_t npa_flight_of(const npa_buffer *b)
 {
-    flight *f = b->flights > 0 ? oldest : NULL;
+    flight *f = b->flights > 0 ? oldest() : NULL;
     while (f != NULL && !uses(f, b)) {
-        f = f->next;
+        f = after(f);
     }
     return f != NULL ? f->id : 0;
 }
-
-npa_buffer *npa_flights_block(const char *low, const char *high)
-{
-    for (flight *f = oldest; f != NULL; f = f->next) {
-        for (int i = 0; i < f->q.nbuffers; i++) {
-            npa_buffer *b = f->q.buffers[i];
-            if (b != NULL && b->range == NULL && !b->gone && b->source == NULL && low < b->base + b->size &&
-                b->base < high) {
-                return b;
-            }
-        }
-    }
-    return NULL;
-}
-
-/* The first run that has such a buffer; but: not this one. */
-static flight *watcher(const npa_watch *w, const npa_buffer *but)
-{
-    for (flight *f = oldest; f != NULL; f = f->next) {
-        for (int i = 0; i < f->q.nbuffers; i++) {
-            npa_buffer *b = f->q.buffers[i];
-            if (b != NULL && b != but && b->range == NULL && b->watch == w) {
-                return f;
-            }
-        }
-    }
-    return NULL;
-}
-
-bool npa_flights_watch(const npa_watch *w, const npa_buffer *but) { return watcher(w, but) != NULL; }
 
 /* The run that makes something that this queue uses; NULL: there is none. */
 static flight *maker_of(const npa_queue *q)
@@ -145,11 +110,11 @@ static void free_flight(flight *f)
 
 static void note_over(flight *f)
 {
-    flight **at = &oldest;
-    while (*at != f) {
+    npa_queue **at = &npa_oldest_flying;
+    while (*at != &f->q) {
         at = &(*at)->next;
     }
-    *at = f->next;
+    *at = f->q.next;
     f->over = true;
     npa_drop_later(f->program);
     atomic_fetch_sub(&npa_flights, 1);
@@ -182,7 +147,7 @@ static flight *pick(bool *waits)
 {
     flight *found = NULL;
     *waits = false;
-    for (flight *f = oldest; f != NULL; f = f->next) {
+    for (flight *f = oldest(); f != NULL; f = after(f)) {
         flight *maker = f->state == WAITS ? maker_of(&f->q) : NULL;
         if (maker != NULL && maker->state == STOPPED) {
             f->state = STOPPED;
@@ -231,7 +196,7 @@ static bool find_runner(void)
     pthread_attr_t attributes;
     pthread_t thread;
     int waiting = 0; /* others, that an idle one is there for */
-    for (flight *f = oldest; f != NULL; f = f->next) {
+    for (flight *f = oldest(); f != NULL; f = after(f)) {
         waiting += f->state == WAITS;
     }
     if (idle > waiting || runners == MOST_RUNNERS) {
@@ -262,7 +227,8 @@ static bool find_runner(void)
 uint64_t npa_flight_begin(PyObject *program)
 {
     static uint64_t last;
-    flight *f = calloc(1, sizeof *f), **at = &oldest;
+    flight *f = calloc(1, sizeof *f);
+    npa_queue **at = &npa_oldest_flying;
     if (f == NULL || !find_runner()) {
         free(f);
         return 0;
@@ -279,7 +245,7 @@ uint64_t npa_flight_begin(PyObject *program)
     while (*at != NULL) {
         at = &(*at)->next;
     }
-    *at = f;
+    *at = &f->q;
     atomic_fetch_add(&npa_flights, 1);
     npa_lock_tell();
     return f->id;
@@ -334,11 +300,11 @@ bool npa_await_flights(const npa_buffer *b)
         return true;
     }
     bool all = true;
-    flight *f = oldest;
+    flight *f = oldest();
     while (f != NULL) { /* those that run are waited for, whatever became of others */
         uint64_t id = f->id;
         all &= await(id);
-        for (f = oldest; f != NULL && f->id <= id; f = f->next) {
+        for (f = oldest(); f != NULL && f->id <= id; f = after(f)) {
         }
     }
     while (runners > 0) { /* they are about to end */
@@ -350,7 +316,7 @@ bool npa_await_flights(const npa_buffer *b)
 bool npa_await_watch(const npa_watch *w)
 {
     flight *f;
-    while (npa_flights > 0 && (f = watcher(w, NULL)) != NULL) {
+    while (npa_flights > 0 && (f = flight_of(npa_flights_watch(w, NULL))) != NULL) {
         if (!await(f->id)) {
             return false;
         }
@@ -421,13 +387,13 @@ int npa_flights_join(double until)
 {
     npa_lock();
     uint64_t last = 0;
-    for (flight *f = oldest; f != NULL; f = f->next) {
+    for (flight *f = oldest(); f != NULL; f = after(f)) {
         last = f->id;
     }
     npa_unlock();
     for (;;) {
         npa_lock();
-        uint64_t id = oldest != NULL && oldest->id <= last ? oldest->id : 0;
+        uint64_t id = oldest() != NULL && oldest()->id <= last ? oldest()->id : 0;
         npa_unlock();
         int status = id != 0 ? npa_flight_join(id, until) : 0;
         if (id == 0 || status != 0) {
@@ -500,10 +466,10 @@ int npa_flights_room(void)
         npa_lock();
         size_t bytes = npa_recorded.fresh_bytes;
         int n = 0;
-        for (flight *f = oldest; f != NULL; f = f->next) {
+        for (flight *f = oldest(); f != NULL; f = after(f)) {
             bytes += f->bytes, n++;
         }
-        uint64_t id = n > 0 && (n >= MOST_FLIGHTS || bytes > npa_memory_limit) ? oldest->id : 0;
+        uint64_t id = n > 0 && (n >= MOST_FLIGHTS || bytes > npa_memory_limit) ? oldest()->id : 0;
         npa_unlock();
         if (id == 0) {
             return 0;
@@ -518,7 +484,7 @@ int npa_flights_room(void)
 void npa_flights_forked(void)
 {
     runners = idle = 0;
-    for (flight *f = oldest; f != NULL; f = f->next) {
+    for (flight *f = oldest(); f != NULL; f = after(f)) {
         f->state = STOPPED;
         f->holders = 0;
     }
@@ -693,7 +659,7 @@ PyObject *npa_flights_end_py(PyObject *module, PyObject *cancel)
     atomic_store(&cancelled, stop);
     Py_BEGIN_ALLOW_THREADS
     npa_lock_native();
-    for (flight *f = oldest; stop && f != NULL; f = f->next) {
+    for (flight *f = oldest(); stop && f != NULL; f = after(f)) {
         f->state = f->state == WAITS ? STOPPED : f->state;
     }
     npa_lock_tell();

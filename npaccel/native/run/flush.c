@@ -6,12 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-npa_counters npa_count;
-PyObject *npa_hook_rule, *npa_hook_fold, *npa_hook_ufunc, *npa_hook_getitem, *npa_hook_setitem,
-    *npa_hook_plan, *npa_hook_warn, *npa_hook_filters, *npa_hook_shown;
+struct npa_run_hooks npa_run_hooks;
 int npa_queue_limit = 4096;
 size_t npa_memory_limit = (size_t)1 << 30;
-bool npa_check_mode, npa_numpy_chosen;
 
 /* With the lock, or the GIL: this thread's queue has changed. */
 static uint64_t change(void)
@@ -45,8 +42,6 @@ uint64_t npa_queue_commit(npa_request *r)
     return change();
 }
 
-uint64_t npa_queue_generation(void) { return npa_q.generation; }
-
 /* --------------------------------------------------------------------------------- flush */
 
 /* Sites of recent flushes, for explain(); replaced ones are released with the GIL. */
@@ -59,38 +54,19 @@ typedef struct {
 } npa_flush_record;
 #define HISTORY 16
 static npa_flush_record history[HISTORY];
-static PyObject **garbage; /* references to drop once the GIL is ours */
-static int ngarbage, garbage_cap;
 static atomic_bool garbage_announced; /* the interpreter will do it by itself */
-
-void npa_drop_later(PyObject *o)
-{
-    if (o == NULL) {
-        return;
-    }
-    if (ngarbage == garbage_cap) {
-        int cap = garbage_cap ? 2 * garbage_cap : 256;
-        PyObject **grown = realloc(garbage, sizeof *grown * (size_t)cap);
-        if (grown == NULL) {
-            return; /* leaks a reference rather than dropping it without the GIL */
-        }
-        garbage = grown, garbage_cap = cap;
-    }
-    garbage[ngarbage++] = o;
-}
 
 /* With the GIL, without the lock; objects may die, so anything may run. */
 void npa_drop_garbage(void)
 {
     atomic_store(&garbage_announced, false);
-    if (npa_profiling && ngarbage > 0) {
+    if (npa_profiling && npa_is_garbage()) {
         npa_profile_resolve();
     }
-    while (ngarbage > 0) {
+    while (npa_is_garbage()) {
+        int n;
         npa_lock();
-        PyObject **mine = garbage;
-        int n = ngarbage;
-        garbage = NULL, ngarbage = garbage_cap = 0;
+        PyObject **mine = npa_take_garbage(&n);
         for (int i = 0; i < n; i++) {
             npa_program_settle(mine[i]);
         }
@@ -113,7 +89,7 @@ static int drop_garbage(void *unused)
  * 3.13: when it takes its lock next), though the program may never record or evaluate anything again. */
 void npa_announce_garbage(void)
 {
-    if (ngarbage > 0 && Py_IsInitialized() && !atomic_exchange(&garbage_announced, true) &&
+    if (npa_is_garbage() && Py_IsInitialized() && !atomic_exchange(&garbage_announced, true) &&
         Py_AddPendingCall(drop_garbage, NULL) < 0) {
         atomic_store(&garbage_announced, false); /* too many wait: the next recording does it */
     }
@@ -554,7 +530,7 @@ static bool run_everything(npa_program *program)
     bool interrupted = false;
     npa_collect_dead(); /* their pages serve the results */
     while (npa_q.nrequests > 0) {
-        if (!npa_await_makers() || !npa_masked_settle()) {
+        if (!npa_await_makers() || !npa_run_hooks.settle_masks()) {
             return false;
         }
         if (npa_q.nrequests == 0) {
@@ -581,7 +557,7 @@ static bool run_touched(void)
     npa_count.fault_evaluations++;
     npa_turn_begin();
     npa_collect_dead(); /* the key says who is */
-    if (!npa_masked_settle()) {
+    if (!npa_run_hooks.settle_masks()) {
         npa_turn_end();
         return false;
     }
@@ -640,7 +616,7 @@ void npa_serve_fault(npa_range *range)
         /* A result that nobody has looked at; or nothing was ever written to it, so any content will do;
          * or it could not be shown. */
         if (b->spot != NULL) {
-            npa_spot_read_raw(b->spot);
+            npa_trace_hooks.spot_read(b->spot);
         }
         enum npa_home before = npa_home_because(NPA_HOME_POINTER);
         bool home = npa_range_work(range) != NULL && npa_copy_home(b);
@@ -760,7 +736,7 @@ PyObject *npa_pending_now(PyObject *module, PyObject *nothing)
     npa_key key;
     uint64_t backend = npa_backend_here();
     npa_lock();
-    npa_masked_settle();
+    npa_run_hooks.settle_masks();
     int requests = npa_q.nrequests;
     PyObject *found = npa_new_key(requests, with_place(backend, requests), &key)
         ? npa_pending_take(requests, &key) : PyErr_NoMemory();
@@ -948,7 +924,7 @@ static int flush_queue(bool rounds)
             return -1;
         }
         npa_lock();
-        bool settled = npa_masked_settle();
+        bool settled = npa_run_hooks.settle_masks();
         npa_unlock();
         if (!settled) {
             PyErr_NoMemory();
@@ -1104,7 +1080,7 @@ static int plan_first(PyObject **program, int *requests, uint64_t *seen)
     int round;
     npa_lock();
     npa_collect_dead();
-    if (!npa_masked_settle()) {
+    if (!npa_run_hooks.settle_masks()) {
         npa_unlock();
         PyErr_NoMemory();
         return -1;
@@ -1249,7 +1225,7 @@ static int open_sealed(npa_buffer *b)
 
 int npa_touch(PyArrayObject *array, bool write)
 {
-    if (npa_placeholders > 0 && npa_section_stop(array, NULL) < 0) {
+    if (npa_placeholders > 0 && npa_trace_hooks.section_stop(array, NULL) < 0) {
         return -1;
     }
     npa_buffer *b = npa_buffer_of(array);

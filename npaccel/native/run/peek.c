@@ -33,7 +33,7 @@ PyObject *npa_place_py(PyObject *module, PyObject *o)
         return PyErr_Format(PyExc_TypeError, "an array is needed");
     }
     PyArrayObject *a = (PyArrayObject *)o;
-    if (npa_placeholders > 0 && npa_section_stop(a, NULL) < 0) {
+    if (npa_placeholders > 0 && npa_trace_hooks.section_stop(a, NULL) < 0) {
         return NULL;
     }
     if (npa_flights > 0 && npa_flights_join(-1) < 0) {

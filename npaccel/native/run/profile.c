@@ -22,7 +22,6 @@ typedef struct {
     uint8_t kind, thread;
 } event;
 
-bool npa_profiling;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* nothing of Python's runs while it is held */
 static line *lines;
 static int32_t *slots; /* of LINES: a line, or 0 */

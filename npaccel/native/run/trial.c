@@ -49,7 +49,6 @@ typedef struct { uint64_t runs, requests, ns, clear_ns; } spending;
 static struct { _Atomic uint64_t runs, requests, ns, clear_ns; } spent;
 static _Atomic uint64_t weight = 1;
 
-bool npa_trials_on;
 static uint64_t paces[2]; /* for tests: ns that a round is said to take; 0: as long as it does */
 static place places[PLACES];
 static uint64_t left_to_numpy = 1, worth = WORTH; /* bytes */

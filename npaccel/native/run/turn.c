@@ -72,7 +72,7 @@ bool npa_turn_passes(PyArrayObject *const *inputs, int n)
         return false;
     }
     for (int k = 0; k < n; k++) {
-        if (inputs[k] != NULL && npa_waits(inputs[k])) {
+        if (inputs[k] != NULL && npa_run_hooks.waits(inputs[k])) {
             return false;
         }
         bytes += inputs[k] != NULL ? (size_t)PyArray_NBYTES(inputs[k]) : 0;

@@ -96,9 +96,9 @@ int npa_guard_set(bool on)
     npa_guard_on = on;
     npa_find_least();
     if (open_blocks != NULL && on) {
-        npa_redirect_install();
+        npa_trace_hooks.redirect(true);
     } else if (open_blocks != NULL) {
-        npa_redirect_restore();
+        npa_trace_hooks.redirect(false);
     }
     return on ? take_memory(true) : 0;
 }
@@ -135,7 +135,7 @@ static void close_block(npa_block *b)
         unlink_block(b);
         npa_find_least();
         if (open_blocks == NULL) {
-            npa_redirect_restore();
+            npa_trace_hooks.redirect(false);
         }
     }
 }
@@ -216,7 +216,7 @@ static PyObject *block_enter(PyObject *self, PyObject *nothing)
     link_block(b);
     npa_find_least();
     if (first && npa_guard_on) {
-        npa_redirect_install();
+        npa_trace_hooks.redirect(true);
     }
     if (first) {
         teach_malloc();

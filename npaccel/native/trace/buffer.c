@@ -5,8 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-npa_queue npa_recorded;
-__thread npa_queue *npa_queue_here = &npa_recorded;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
 static atomic_int waiting; /* threads that want the mutex and the GIL */
@@ -156,15 +154,24 @@ static void *handler_realloc(void *ctx, void *p, size_t n)
 static PyDataMem_Handler handler = {
     "default_allocator", 1, {NULL, handler_malloc, handler_calloc, handler_realloc, handler_free}};
 
+/* What a device has of it. */
+static void drop_copy(npa_buffer *b)
+{
+    if (b->copy != NULL) {
+        npa_trace_hooks.copy_drop(b);
+    }
+    b->unreachable = false;
+}
+
 /* With the lock: its pages go back to the nursery. */
 void npa_release(npa_buffer *b)
 {
-    npa_copy_drop(b);
+    drop_copy(b);
     if (b->range != NULL) {
         npa_range_free(b->range);
     }
     if (b->spot != NULL) {
-        npa_spot_gone(b->spot);
+        npa_trace_hooks.spot_gone(b->spot);
     }
     free(b);
 }
@@ -173,7 +180,7 @@ void npa_release(npa_buffer *b)
 void npa_buffer_done(npa_buffer *b)
 {
     if (b->range != NULL && b->next == b && !npa_q.repeatable) {
-        npa_copy_drop(b);
+        drop_copy(b);
         npa_range_free(b->range);
         b->range = NULL;
         b->gone = true;
@@ -220,6 +227,23 @@ void npa_buffer_leave(npa_buffer *b)
     }
 }
 
+char *npa_buffer_pages(npa_buffer *b)
+{
+    if (b->inherited != NULL) {
+        return b->inherited;
+    }
+    if (b->gone && b->range == NULL) { /* an earlier attempt ran out of memory further on */
+        b->range = npa_range_new(b->size);
+        if (b->range == NULL) {
+            return NULL;
+        }
+        b->range->buffer = b;
+    }
+    return b->range != NULL      ? npa_range_work(b->range)
+           : b->replaced != NULL ? b->replaced + (b->base - b->watch->base)
+                                 : b->base;
+}
+
 /* Where there is no room for a result, because address space or mappings are limited, asking costs more
  * than NumPy saves: so many operations are NumPy's then, twice as many each time it happens again. */
 enum { LEAST_SKIPPED = 16, MOST_SKIPPED = 1024 };
@@ -258,7 +282,7 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
         return NULL;
     }
     if (npa_guard_on && !npa_calls_tried) {
-        npa_serve_calls();
+        npa_trace_hooks.serve_calls();
     }
     npa_lock();
     npa_range *range = npa_guard_on ? npa_range_new(bytes ? bytes : 1) : NULL;
@@ -272,7 +296,7 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
         return NULL;
     }
     b->size = bytes, b->fresh = true;
-    b->spot = npa_here != NULL ? npa_spot_new(bytes) : NULL;
+    b->spot = npa_here != NULL ? npa_trace_hooks.spot_new(bytes) : NULL;
     Py_INCREF(descr);
     PyObject *array = PyArray_NewFromDescr(npa_array_type, descr, ndim, shape, strides, range->home,
                                            NPY_ARRAY_WRITEABLE, NULL);
@@ -407,35 +431,11 @@ npa_buffer *npa_place(PyArrayObject *a, bool later, bool read, int64_t *offset)
     return b;
 }
 
-/* -------------------------------------------------------------------------------- forks */
-
-static void before_fork(void)
-{
-    if (Py_IsInitialized() && PyGILState_Check()) {
-        npa_lock(); /* who holds it may be waiting for the GIL */
-    } else {
-        npa_lock_native();
-    }
-    npa_await_flights(NULL);
-    npa_copies_home(); /* the child has no devices */
-}
-
-static void after_fork_in_child(void)
+/* In the child of a fork, by the thread that has the lock. */
+void npa_lock_forked(void)
 {
     atomic_store(&waiting, 0); /* those threads are not here */
     pthread_cond_init(&told, NULL);
-    npa_flights_forked();
-    npa_turn_forked();
-    npa_unlock();
-}
-
-/* The queue is whole in the child. After the guard's own, since those run in reverse before a fork. */
-int npa_watch_forks(void)
-{
-    static bool done;
-    int error = done ? 0 : pthread_atfork(before_fork, npa_unlock, after_fork_in_child);
-    done = error == 0;
-    return error;
 }
 
 PyObject *npa_made_handler(void) { return mem_handler; }

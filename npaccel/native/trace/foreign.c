@@ -17,7 +17,6 @@
 
 enum { SMALL = 64 << 10, OWN_SMALL = 16 << 10, MOST_COPIES = 16 << 20 };
 
-static getbufferproc numpy_getbuffer;
 static bool exports_unknown; /* one could not be noted */
 
 /* ------------------------------------------------------------------------ NumPy's handler */
@@ -31,7 +30,7 @@ static void forget(void *p)
         return;
     }
     if (npa_watch_held(w)) { /* resize without refcheck, a.data = ...: what waits keeps the array */
-        npa_flush_natively();
+        npa_trace_hooks.flush();
     }
     npa_lock();
     for (npa_buffer *b = npa_q.foreign; b != NULL; b = b->next) {
@@ -305,7 +304,7 @@ static bool is_watched_otherwise(const npa_buffer *b)
     while (other != NULL && (other == b || other->watch != b->watch)) {
         other = other->next;
     }
-    return other != NULL || (npa_flights > 0 && npa_flights_watch(b->watch, b));
+    return other != NULL || (npa_flights > 0 && npa_flights_watch(b->watch, b) != NULL);
 }
 
 void npa_foreign_end(npa_buffer *b)
@@ -328,35 +327,10 @@ void npa_open_all(void)
     npa_ranges_unseal();
 }
 
-/* -------------------------------------------------------------------------------- exports */
-
-/* memoryview asks like this, without "writable", and can be written through all the same. */
-static bool may_write(PyArrayObject *a, int flags)
+npa_watch *npa_note_export(PyArrayObject *root, char *low, char *high)
 {
-    return PyArray_ISWRITEABLE(a) &&
-           ((flags & PyBUF_WRITABLE) || (flags & PyBUF_INDIRECT) == PyBUF_INDIRECT);
-}
-
-static int export_own(PyArrayObject *a, npa_buffer *b, int flags)
-{
-    if (npa_touch(a, may_write(a, flags) || b->range->sealed) < 0) {
-        return -1;
-    }
-    b->exported = true;
-    return 0;
-}
-
-int npa_export(PyArrayObject *a, int flags)
-{
-    npa_buffer *own = npa_buffer_of(a);
-    if (own != NULL) {
-        return export_own(a, own, flags);
-    }
-    char *low, *high;
-    PyArrayObject *root = npa_root_of(a);
-    npa_extent(root, &low, &high);
-    if (!npa_guard_on || high - low <= SMALL || !may_write(a, flags)) {
-        return 0;
+    if (!npa_guard_on || high - low <= SMALL) {
+        return NULL;
     }
     npa_lock();
     npa_watch *w = watch_of(root, low, high);
@@ -366,66 +340,11 @@ int npa_export(PyArrayObject *a, int flags)
         w->exported = true;
     }
     npa_unlock();
-    if (w != NULL && npa_watch_held(w) && npa_flush() < 0) {
-        return -1;
-    }
-    if (w != NULL) {
-        npa_watch_open(w);
-    }
-    return 0;
-}
-
-static int plain_getbuffer(PyObject *a, Py_buffer *view, int flags)
-{
-    if (npa_export((PyArrayObject *)a, flags) < 0) {
-        view->obj = NULL;
-        return -1;
-    }
-    return numpy_getbuffer(a, view, flags);
-}
-
-/* Subclasses inherited the slot when they were made. */
-static int hook_exports(PyTypeObject *type)
-{
-    if (type->tp_as_buffer == NULL || type->tp_as_buffer->bf_getbuffer != numpy_getbuffer) {
-        return 0;
-    }
-    type->tp_as_buffer->bf_getbuffer = plain_getbuffer;
-    PyObject *below = PyObject_CallMethod((PyObject *)type, "__subclasses__", NULL);
-    int status = below != NULL ? 0 : -1;
-    for (Py_ssize_t i = 0; status == 0 && i < PyList_GET_SIZE(below); i++) {
-        status = hook_exports((PyTypeObject *)PyList_GET_ITEM(below, i));
-    }
-    Py_XDECREF(below);
-    return status;
-}
-
-/* tofile hands the address to a system call, which would fail on hidden memory. */
-static PyCFunctionWithKeywords numpy_tofile;
-static PyObject *tofile(PyObject *a, PyObject *args, PyObject *kwargs)
-{
-    return npa_touch((PyArrayObject *)a, false) < 0 ? NULL : numpy_tofile(a, args, kwargs);
-}
-
-static int hook_tofile(void)
-{
-    PyObject *method = PyObject_GetAttrString((PyObject *)&PyArray_Type, "tofile");
-    if (method == NULL || !Py_IS_TYPE(method, &PyMethodDescr_Type)) {
-        Py_XDECREF(method);
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    PyMethodDef *def = ((PyMethodDescrObject *)method)->d_method;
-    if (def->ml_flags == (METH_VARARGS | METH_KEYWORDS)) {
-        numpy_tofile = (PyCFunctionWithKeywords)(void (*)(void))def->ml_meth;
-        def->ml_meth = (PyCFunction)(void (*)(void))tofile;
-    }
-    Py_DECREF(method);
-    return 0;
+    return w;
 }
 
 int npa_foreign_init(void)
 {
-    numpy_getbuffer = PyArray_Type.tp_as_buffer->bf_getbuffer;
     watched_capsule = PyCapsule_New(&watched_handler, "mem_handler", NULL);
-    return watched_capsule == NULL || hook_tofile() < 0 ? -1 : hook_exports(&PyArray_Type);
+    return watched_capsule != NULL ? 0 : -1;
 }

@@ -160,23 +160,3 @@ bool npa_new_key(int requests, uint64_t backend, npa_key *key)
     key->hash = npa_hash(key->bytes, key->size);
     return true;
 }
-
-bool npa_make_key(int requests, uint64_t backend, npa_key *key)
-{
-    npa_key known;
-    npa_match_unseen();
-    bool matched = npa_match_key(requests, backend, &known);
-    if (matched && !npa_match_verify) {
-        *key = known;
-        return true;
-    }
-    if (!npa_new_key(requests, backend, key)) {
-        return false;
-    }
-    if (matched) {
-        npa_match_wrong += key->size != known.size || memcmp(key->bytes, known.bytes, known.size) != 0;
-    } else {
-        npa_match_remember(requests, backend, key);
-    }
-    return true;
-}

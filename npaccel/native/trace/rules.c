@@ -308,51 +308,6 @@ int npa_warnings_are_errors(void)
     return error;
 }
 
-/* Code objects whose lines are NumPy's or ours: the user's line is further up. */
-static struct { PyObject *code; bool internal; } code_seen[256];
-static PyObject *internal_prefixes; /* tuple of str */
-
-static bool code_internal(PyCodeObject *code)
-{
-    size_t i = ((uintptr_t)code >> 5) & 255;
-    if (code_seen[i].code == (PyObject *)code) {
-        return code_seen[i].internal;
-    }
-    bool internal = PyUnicode_CompareWithASCIIString(code->co_qualname, "npaccel.stand_in") == 0;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(internal_prefixes); k++) {
-        internal |= PyUnicode_Tailmatch(code->co_filename, PyTuple_GET_ITEM(internal_prefixes, k), 0,
-                                        PY_SSIZE_T_MAX, -1) > 0;
-    }
-    Py_XSETREF(code_seen[i].code, Py_NewRef((PyObject *)code));
-    code_seen[i].internal = internal;
-    return internal;
-}
-
-void npa_capture_site(npa_site *r) { npa_site_of((PyFrameObject *)Py_XNewRef(PyEval_GetFrame()), r); }
-
-void npa_site_of(PyFrameObject *frame, npa_site *r)
-{
-    r->code = r->globals = NULL;
-    r->lasti = -1;
-    if (frame == NULL) {
-        return;
-    }
-    PyCodeObject *code = PyFrame_GetCode(frame);
-    while (code_internal(code)) {
-        PyFrameObject *back = PyFrame_GetBack(frame);
-        if (back == NULL) {
-            break;
-        }
-        Py_SETREF(frame, back);
-        Py_SETREF(code, PyFrame_GetCode(frame));
-    }
-    r->code = (PyObject *)code;
-    r->globals = PyFrame_GetGlobals(frame);
-    r->lasti = PyFrame_GetLasti(frame);
-    Py_DECREF(frame);
-}
-
-
 int npa_rules_init(void)
 {
     rules_by_id = PyDict_New();
@@ -367,10 +322,7 @@ int npa_rules_init(void)
         warnings_dict = Py_NewRef(PyModule_GetDict(warnings));
         filters_name = PyUnicode_InternFromString("filters");
         npa_copy_name = PyUnicode_InternFromString("copy");
-        internal_prefixes = PyTuple_New(0);
     }
     Py_XDECREF(umath), Py_XDECREF(numpy), Py_XDECREF(warnings);
-    return npa_errstate_var && geterr && filters_name && npa_copy_name && internal_prefixes ? 0 : -1;
+    return npa_errstate_var && geterr && filters_name && npa_copy_name ? 0 : -1;
 }
-
-void npa_internal_prefixes(PyObject *tuple) { Py_SETREF(internal_prefixes, Py_NewRef(tuple)); }

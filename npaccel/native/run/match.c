@@ -52,7 +52,6 @@ struct npa_recordings {
 
 /* Where this thread is. */
 static __thread struct {
-    npa_recordings *block; /* owned; NULL: in no block */
     recording *at;         /* the requests so far are its first ones; NULL: none's */
     int n;                 /* how many; all that is pending, while `generation` is the queue's */
     uint64_t generation;
@@ -60,15 +59,13 @@ static __thread struct {
     int nheld, held_cap;
 } here;
 
-bool npa_match_verify;
-int npa_match_wrong;
+static bool verify; /* for tests: matched keys are made as well, and compared */
+static int wrong;   /* how many were others */
 
 static recording *all;
 static size_t all_bytes;
 static int spares;
 static uint64_t clock_of_uses;
-
-bool npa_match_inside(void) { return here.block != NULL; }
 
 /* -------------------------------------------------------------------------------- recordings */
 
@@ -173,12 +170,12 @@ static void let_go(void)
  * ran or recorded, or a touch ran, begins the count anew. */
 static bool is_alone(void)
 {
-    if (here.block == NULL) {
+    if (npa_matched_block == NULL) {
         return false;
     }
     if (here.generation != npa_queue_generation()) {
         let_go();
-        follow(npa_q.nrequests == 0 && here.block->n > 0 ? here.block->of[0] : NULL);
+        follow(npa_q.nrequests == 0 && npa_matched_block->n > 0 ? npa_matched_block->of[0] : NULL);
         here.n = 0;
         here.generation = npa_queue_generation();
         return npa_q.nrequests == 0;
@@ -201,8 +198,8 @@ static bool continues(const recording *r, const char *segment, size_t size)
 /* Another recording that begins like the one that is followed, and goes on with `segment`. */
 static recording *branch(const char *segment, size_t size)
 {
-    for (int i = 0; i < here.block->n; i++) {
-        recording *r = here.block->of[i];
+    for (int i = 0; i < npa_matched_block->n; i++) {
+        recording *r = npa_matched_block->of[i];
         size_t before = here.at->key_at[here.n];
         if (r != here.at && continues(r, segment, size) && r->key_at[here.n] == before &&
             memcmp(r->key, here.at->key, before) == 0) {
@@ -406,7 +403,7 @@ static bool are_scalars(npa_request *e, const npa_value *in, char (*scalars)[16]
 static bool append_copy(const npa_request *e, const npa_value *in, char (*scalars)[16],
                         npa_site *site)
 {
-    npa_request *r = npa_queue_room(e->size);
+    npa_request *r = npa_queue_room(&npa_q, e->size);
     if (r == NULL) {
         return false;
     }
@@ -443,7 +440,7 @@ static int try_map(recording *followed, int n, const npa_value *in, PyArrayObjec
     if (done) {
         npa_q.buffers[npa_operand_at(e, e->nin)->buffer]->pending = true;
         here.generation = npa_queue_commit((npa_request *)(npa_q.arena + npa_q.used));
-        here.block->matched++;
+        npa_matched_block->matched++;
         if (made != NULL) {
             hold(n, made);
         }
@@ -460,7 +457,7 @@ static int try_map(recording *followed, int n, const npa_value *in, PyArrayObjec
  * NULL, or the output. */
 int npa_match_map(npa_rule *rule, const npa_value *in, PyArrayObject *out, PyObject **results)
 {
-    npa_request *e = here.block != NULL ? expected(rule, out) : NULL;
+    npa_request *e = npa_matched_block != NULL ? expected(rule, out) : NULL;
     char scalars[NPA_MAX_ARGS][16];
     if (e == NULL || !are_scalars(e, in, scalars)) {
         return 0;
@@ -485,7 +482,7 @@ int npa_match_map(npa_rule *rule, const npa_value *in, PyArrayObject *out, PyObj
 
 /* -------------------------------------------------------------------------------- the whole */
 
-void npa_match_unseen(void)
+static void drop_unseen(void)
 {
     for (int i = 0; i < here.nheld; i++) {
         npa_buffer *b = here.held[i] != NULL && is_unseen(here.held[i])
@@ -522,30 +519,30 @@ static bool is_like(const recording *r, const recording *other)
 /* Whether the first `requests` of the queue are all of it, and the block's. */
 static bool is_whole(int requests)
 {
-    return here.block != NULL && here.generation == npa_queue_generation() &&
+    return npa_matched_block != NULL && here.generation == npa_queue_generation() &&
            requests == here.n && requests == npa_q.nrequests;
 }
 
 static void use(recording *r, int place)
 {
-    npa_recordings *b = here.block;
+    npa_recordings *b = npa_matched_block;
     memmove(b->of + 1, b->of, sizeof *b->of * (size_t)place);
     b->of[0] = r;
     r->last_use = ++clock_of_uses;
     follow(r);
 }
 
-bool npa_match_key(int requests, uint64_t backend, npa_key *key)
+static bool known_key(int requests, uint64_t backend, npa_key *key)
 {
     if (!is_whole(requests) || here.at == NULL || here.at->n != requests) {
         return false;
     }
     npa_mark_later(requests);
-    for (int i = 0; i < here.block->n; i++) {
-        recording *r = here.block->of[i];
+    for (int i = 0; i < npa_matched_block->n; i++) {
+        recording *r = npa_matched_block->of[i];
         if (r->backend == backend && is_like(r, here.at) && are_states(r)) {
             use(r, i);
-            here.block->hits++;
+            npa_matched_block->hits++;
             *key = (npa_key){r->key, r->key_size, r->key_hash};
             return true;
         }
@@ -609,9 +606,9 @@ static recording *recording_new(uint64_t backend, const npa_key *key)
     return r;
 }
 
-void npa_match_remember(int requests, uint64_t backend, const npa_key *key)
+static void remember(int requests, uint64_t backend, const npa_key *key)
 {
-    npa_recordings *b = here.block;
+    npa_recordings *b = npa_matched_block;
     if (!is_whole(requests) || requests > MOST_REQUESTS ||
         (b->n == MOST_PER_BLOCK && !forget_one(b))) {
         return;
@@ -626,6 +623,26 @@ void npa_match_remember(int requests, uint64_t backend, const npa_key *key)
     use(r, b->n++);
     while (all_bytes > MOST_BYTES && forget_one(NULL)) {
     }
+}
+
+bool npa_make_key(int requests, uint64_t backend, npa_key *key)
+{
+    npa_key known;
+    drop_unseen();
+    bool matched = known_key(requests, backend, &known);
+    if (matched && !verify) {
+        *key = known;
+        return true;
+    }
+    if (!npa_new_key(requests, backend, key)) {
+        return false;
+    }
+    if (matched) {
+        wrong += key->size != known.size || memcmp(key->bytes, known.bytes, known.size) != 0;
+    } else {
+        remember(requests, backend, key);
+    }
+    return true;
 }
 
 /* Whether `o` can be the result of request `i` again. */
@@ -682,18 +699,18 @@ PyObject *npa_match_begin(PyObject *recordings)
         return NULL;
     }
     npa_match_end();
-    here.block = (npa_recordings *)Py_NewRef(recordings);
+    npa_matched_block = (npa_recordings *)Py_NewRef(recordings);
     return recordings;
 }
 
 void npa_match_end(void)
 {
-    npa_recordings *before = here.block;
+    npa_recordings *before = npa_matched_block;
     npa_match_settle();
     PyObject **held = here.held;
     int n = here.nheld;
     follow(NULL);
-    here.block = NULL, here.held = NULL;
+    npa_matched_block = NULL, here.held = NULL;
     here.n = here.nheld = here.held_cap = 0, here.generation = UINT64_MAX;
     for (int i = 0; i < n; i++) {
         Py_XDECREF(held[i]);
@@ -748,8 +765,8 @@ static PyTypeObject recordings_type = {
 static PyObject *verify_matches(PyObject *module, PyObject *on)
 {
     (void)module;
-    npa_match_verify = on == Py_True;
-    return PyLong_FromLong(npa_match_wrong);
+    verify = on == Py_True;
+    return PyLong_FromLong(wrong);
 }
 
 static PyMethodDef functions[] = {

@@ -1,0 +1,58 @@
+/* types.c: the types of elements that are known here. */
+#include "record.h"
+
+#include <fenv.h>
+#include <string.h>
+
+bool npa_type_known(int type)
+{
+    return (type >= NPY_BOOL && type <= NPY_DOUBLE) || type == NPY_CFLOAT || type == NPY_CDOUBLE ||
+           type == NPY_HALF;
+}
+
+/* Views are in elements: strides and addresses must be whole ones, which alignment promises for no
+ * complex dtype (a field of a record may lie 24 bytes apart). */
+bool npa_array_known(PyArrayObject *a)
+{
+    PyArray_Descr *d = PyArray_DESCR(a);
+    if (!npa_type_known(d->type_num) || !PyArray_ISNBO(d->byteorder) || !PyArray_ISALIGNED(a) ||
+        PyArray_NDIM(a) > NPA_MAX_DIMS) {
+        return false;
+    }
+    npy_intp odd = (npy_intp)(intptr_t)PyArray_DATA(a);
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        odd |= PyArray_STRIDE(a, i);
+    }
+    return (odd & (PyArray_ITEMSIZE(a) - 1)) == 0; /* item sizes are powers of two */
+}
+
+/* On every platform two integer types of one size are the same to us. */
+int npa_canonical(int type)
+{
+    if (type == NPY_LONGLONG && sizeof(long long) == sizeof(long)) {
+        return NPY_LONG;
+    }
+    if (type == NPY_ULONGLONG && sizeof(long long) == sizeof(long)) {
+        return NPY_ULONG;
+    }
+    return type;
+}
+
+/* Kinds of floating-point errors since they were cleared, as bits. */
+int npa_raised(void)
+{
+    int flags = fetestexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID);
+    return (flags & FE_DIVBYZERO ? 1 : 0) | (flags & FE_OVERFLOW ? 2 : 0) |
+           (flags & FE_UNDERFLOW ? 4 : 0) | (flags & FE_INVALID ? 8 : 0);
+}
+
+int npa_cast_value(int from, const void *value, int to, void *out)
+{
+    char in[16] __attribute__((aligned(16))), result[16] __attribute__((aligned(16))) = {0};
+    from = npa_canonical(from), to = npa_canonical(to);
+    memcpy(in, value, (size_t)npa_item_sizes[from]);
+    feclearexcept(FE_ALL_EXCEPT);
+    npa_cast(from, in, 0, to, result, 0, 1);
+    memcpy(out, result, (size_t)npa_item_sizes[to]);
+    return npa_raised() & ~4;
+}
