@@ -1,8 +1,9 @@
-"""Who may import whom, read from the import statements (docs/design.md: rooms)."""
+"""Who may import and include whom, read from the statements (docs/design.md: rooms)."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -283,3 +284,144 @@ def test_only_config_reads_the_environment() -> None:
 def test_the_rules_themselves(importer: str, source: str, wrong: bool) -> None:
     problems = [problem(entry) for entry in imports_of(source, importer)]
     assert any(problems) is wrong, problems
+
+
+# The rooms of the C core, from bottom to top: a file may include headers of its own room and of
+# those before it (npaccel/native/README.md).
+NATIVE = PACKAGE / "native"
+C_ROOMS = (
+    "system",
+    "base",
+    "loops",
+    "trace",
+    "place",
+    "run",
+    "macro",
+    "record",
+    "small",
+    "functions",
+    "numpy",
+)
+MADE_BY_THE_BUILD = {
+    "drawing_tables.h",
+    "npa_primitives_v4",
+    "npa_primitives_v3",
+    "npa_primitives_neon",
+}
+
+
+def bare(source: str) -> str:
+    """C without comments, preprocessor lines, and what is between quotes."""
+    source = re.sub(r"/\*.*?\*/", " ", source, flags=re.S)
+    source = re.sub(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', '""', source)
+    return re.sub(r"^[ \t]*#(?:.*\\\n)*.*$", "", source, flags=re.M)
+
+
+def statements(source: str) -> Iterator[str]:
+    """What stands outside of functions, a body as `{}`."""
+    depth, text = 0, ""
+    for part in re.split(r"([{};])", bare(source)):
+        if part == "}":
+            depth -= 1
+        if depth == 0:
+            text += part
+        if part == "{":
+            depth += 1
+        body = part == "}" and depth == 0 and re.search(r"\)[^=]*\{\}$", text) is not None
+        if depth == 0 and (part == ";" or body):
+            yield " ".join(text.split())
+            text = ""
+
+
+def names(statement: str) -> tuple[str, list[str]]:
+    """Whether it is a "function" with a body, a "variable", or "declared"; and whose `npa_` names.
+
+    Types, and what is the file's own, are "other"."""
+    if re.match(r"(static|typedef|enum|union|_Static_assert)\b", statement):
+        return "other", []
+    statement = re.sub(r"__attribute__ ?\(\(.*?\)\)", "", statement)
+    called = re.search(r"\b(npa_\w+) ?\(", statement.split("=")[0])
+    if called and not statement.startswith("extern struct"):
+        return ("function" if statement.endswith("}") else "declared"), [called[1]]
+    external = statement.startswith("extern ")
+    statement = re.sub(r"\{\}", "", statement).rstrip("; ")
+    declarators = re.sub(r"= ?[^,;]*|\[[^]]*\]", "", statement).split(",")
+    if re.fullmatch(r"struct \w+", statement):
+        return "other", []
+    found = [re.search(r"\b(npa_\w+) *$", part) for part in declarators]
+    kind = "declared" if external or re.match(r"npa_(own|recorder) ", statement) else "variable"
+    return kind, [match[1] for match in found if match]
+
+
+def c_problems(files: dict[str, str]) -> list[str]:
+    """What is wrong with these files, by name as in `system/memory.c`."""
+    place = {name: number for number, name in enumerate(C_ROOMS)}
+    defined: dict[str, str] = {}
+    declared: list[tuple[str, str]] = []
+    found = []
+    for path, source in files.items():
+        mine = path.split("/")[0]
+        for target in re.findall(r'^[ \t]*#[ \t]*include[ \t]*"(.*)"', source, flags=re.M):
+            theirs = target.split("/")[0]
+            if target in MADE_BY_THE_BUILD:
+                continue
+            if target not in files:
+                found.append(f"{path} includes {target}, which is none: name it with its room")
+            elif place[theirs] > place[mine]:
+                found.append(f"{path} includes {target}, but {mine} is below {theirs}")
+        for statement in statements(source):
+            kind, which = names(statement)
+            if kind in ("function", "variable"):
+                defined.update(dict.fromkeys(which, mine))
+            elif kind == "declared" and path.endswith(".c"):
+                found += [f"{path} declares {name}: only headers may" for name in which]
+            elif kind == "declared":
+                declared += [(path, name) for name in which]
+    for path, name in declared:
+        where = defined.get(name, "no room")
+        if where != path.split("/")[0] and name not in MADE_BY_THE_BUILD:
+            found.append(f"{path} declares {name}, which is in {where}")
+    return found
+
+
+def test_the_c_core_includes_downwards() -> None:
+    files = {
+        path.relative_to(NATIVE).as_posix(): path.read_text() for path in NATIVE.rglob("*.[ch]")
+    }
+    assert {path.split("/")[0] for path in files} == set(C_ROOMS), "a room that is not in the list"
+    assert len(files) > 100
+    assert c_problems(files) == []
+
+
+@pytest.mark.parametrize("name", C_ROOMS)
+def test_every_room_of_the_c_core_says_what_it_knows(name: str) -> None:
+    header = (NATIVE / name / f"{name}.h").read_text()
+    first = header[: header.index("*/")]
+    assert first.startswith(f"/* {name}.h: ") and "Knows " in first
+    assert "Must not know " in first or name == C_ROOMS[-1]
+    assert f"`{name}/`" in (NATIVE / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({}, None),
+        ({"base/base.c": '#include "trace/trace.h"'}, "base is below trace"),
+        ({"trace/queue.c": '#include "base.h"\nint npa_count;'}, "name it with its room"),
+        ({"base/base.c": "extern int npa_count;"}, "only headers may"),
+        ({"base/base.c": "int npa_flush(void);"}, "only headers may"),
+        ({"base/base.h": "int npa_flush(void);"}, "which is in trace"),
+        ({"base/base.h": "extern int npa_other, npa_count;"}, "declares npa_count, which is in"),
+        ({"trace/trace.h": "extern int npa_gone;"}, "which is in no room"),
+        ({"base/base.c": "static int npa_own_matter(void) { return 0; }"}, None),
+    ],
+)
+def test_the_rules_of_the_c_core(changed: dict[str, str], problem: str | None) -> None:
+    files = {
+        "base/base.h": "typedef struct { int npa_x; } npa_thing;",
+        "base/base.c": "int npa_other;",
+        "trace/trace.h": "extern int npa_count;\nint npa_flush(void); /* } */",
+        "trace/queue.c": '#include "trace/trace.h"\nint npa_count = 3;\nint npa_flush(void)\n{\n}',
+    }
+    found = c_problems({**files, **changed})
+    assert any(problem in text for text in found) if problem else found == [], found

@@ -32,7 +32,7 @@ from npaccel.later import when_imported
 __all__ = ["TABLE", "Table"]
 
 
-FOREIGN = 3  # native/record.h
+FOREIGN = 3  # native/small/small.h
 
 
 class Look(enum.IntEnum):

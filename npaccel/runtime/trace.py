@@ -36,7 +36,7 @@ _SIZES = {number: int(code[1:]) for number, code in _CODES.items()}
 _FORMATS = dict(zip((*_INTEGERS, "f2", "f4", "f8"), "?bBhHiIqQefd", strict=True))
 _KINDS = tuple(Kind)
 _DOUBLE = struct.Struct("=d")
-# As in native/record.h.
+# As in native/trace/trace.h.
 NUMPYS, FAST = 1 << 8, 1 << 9
 OWNED, FRESH, DEAD, STATE_BITS = 1, 2, 4, 4
 END_WORDS, SCALAR_BYTES = 2, 16

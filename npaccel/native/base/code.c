@@ -1,5 +1,5 @@
 /* code.c: loaded machine code as a Python object, and the processor it is for. */
-#include "record.h"
+#include "base/base.h"
 
 enum { MOST_NAMES = 8 };
 

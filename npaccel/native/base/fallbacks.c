@@ -1,7 +1,7 @@
 /* fallbacks.c: what NumPy did instead, counted by name, reason and the user's line, until
  * dispatch/fallback.py asks; what came home from devices; and what hinders (hinder.c). It runs no Python, so
  * it can't fail: some programs hand over a product of matrices each microsecond. With the GIL. */
-#include "record.h"
+#include "base/base.h"
 
 #include <string.h>
 

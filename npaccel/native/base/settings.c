@@ -1,6 +1,6 @@
 /* settings.c: settings, Python's functions that the core calls, and what NumPy has: set once, read everywhere. */
 #define NPACCEL_IMPORT
-#include "record.h"
+#include "base/base.h"
 
 bool npa_guard_on, npa_check_mode, npa_numpy_chosen, npa_trials_on, npa_calls_tried;
 size_t npa_threshold = 1 << 18;

@@ -1,5 +1,5 @@
 /* site.c: the user's line: that of the innermost frame whose code is neither NumPy's nor ours. */
-#include "record.h"
+#include "base/base.h"
 
 /* Code objects whose lines are NumPy's or ours: the user's line is further up. */
 static struct { PyObject *code; bool internal; } code_seen[256];

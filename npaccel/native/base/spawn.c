@@ -9,7 +9,7 @@
  * programs run. A fork waits for the thread: Python >= 3.12 warns about forking with threads, and the
  * child would have ends of the pipes that nobody closes. */
 #define _GNU_SOURCE
-#include "record.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>

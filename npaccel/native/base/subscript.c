@@ -1,5 +1,5 @@
 /* subscript.c: what a subscript names. */
-#include "record.h"
+#include "base/base.h"
 
 /* 0: other; 1: basic, gives a view; 2: basic, names one element. */
 int npa_key_kind(PyArrayObject *a, PyObject *key)

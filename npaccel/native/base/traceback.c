@@ -7,7 +7,7 @@
  *         take, reduce ...      NumPy's                                    stay
  *
  * Entries are taken off the front only, so no traceback object is changed. */
-#include "record.h"
+#include "base/base.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* at.c: ufunc.at(rows, indices, values), where rows are long enough for an inner loop each, and ufunc.reduceat. */
-#include "small/small.h"
+#include "functions/functions.h"
+#include "small/ways.h"
 
 #include <fenv.h>
 #include <limits.h>

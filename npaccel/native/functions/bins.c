@@ -1,6 +1,6 @@
 /* bins.c: np.bincount, and np.histogram of numbers in bins of equal width. Counts are exact, so all threads count, each
  * in tables of its own; weights are added in NumPy's order, by one. */
-#include "record.h"
+#include "functions/functions.h"
 
 #include <math.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* boxes.c: arrays that consist of boxes copied from others (`np.roll`, `pad`, `repeat`, `tile`, `concatenate`), recorded as
  * those copies, without the code that NumPy has for them. Pass `shifts` then reads many where they came from. */
-#include "record.h"
+#include "functions/functions.h"
 
 #include <string.h>
 

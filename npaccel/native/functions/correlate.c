@@ -1,6 +1,6 @@
 /* correlate.c: np.convolve and np.correlate, whose elements are products of rows each: by the same functions as in
  * NumPy, of the same lengths, but on all threads. */
-#include "record.h"
+#include "functions/functions.h"
 
 #include <string.h>
 

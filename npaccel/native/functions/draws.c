@@ -1,6 +1,7 @@
 /* draws.c: methods of NumPy's Generator, with PCG64, and RandomState, with MT19937, that draw many numbers, or shuffle
  * many elements, as NumPy does. */
-#include "small/small.h"
+#include "functions/functions.h"
+#include "small/ways.h"
 #include "loops/stream.h"
 
 #ifdef NPA_DRAWS

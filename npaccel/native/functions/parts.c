@@ -4,7 +4,7 @@
  * method itself is called on views, by threads that live as long as the call: to Python they are threads like any
  * other, and NumPy gives the interpreter lock up while it works on a part. */
 #define _GNU_SOURCE
-#include "record.h"
+#include "functions/functions.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* rows.c: NumPy's own loops of generalised ufuncs (transforms, linalg, products of many small matrices), on
  * all threads. What a loop gives for one row, which may be a matrix, hangs on that row alone. */
-#include "record.h"
+#include "functions/functions.h"
 
 #include <fenv.h>
 #include <string.h>

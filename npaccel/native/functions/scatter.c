@@ -1,7 +1,8 @@
 /* scatter.c: a[i] = v, a[i, j] = v, a.put(i, v) and ufunc.at(a, i, v), by integers, at once. See Note [Parts].
  *
  * for each part of a (parallel):  for each block of indices:  their places; those in the part; v goes there */
-#include "small/small.h"
+#include "functions/functions.h"
+#include "small/ways.h"
 
 #include <fenv.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* search.c: np.interp and searchsorted of many elements, on all threads. Each element's result
  * hangs on itself and the table alone, so it is NumPy's to the bit whoever computes it. */
-#include "record.h"
+#include "functions/functions.h"
 
 #include <math.h>
 #include <string.h>

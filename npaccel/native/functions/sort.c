@@ -1,6 +1,6 @@
 /* sort.c: a.sort() of many numbers, on all threads. Sorted values are what they are, whoever sorts them, unless
  * different bits compare equal. */
-#include "record.h"
+#include "functions/functions.h"
 
 #include <string.h>
 

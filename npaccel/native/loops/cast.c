@@ -3,7 +3,7 @@
  * for (i = 0; i < n; i++)  to[i * to_step] = (TO)from[i * from_step]
  *
  * Out-of-range floats give what the compiler's conversion instructions give, in NumPy too. */
-#include "record.h"
+#include "loops/loops.h"
 
 #include <string.h>
 

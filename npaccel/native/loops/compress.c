@@ -1,7 +1,7 @@
 /* compress.c: what a mask picks, and where it puts, by the processor's own instructions for it (AVX-512): 64 places
  * of the mask are looked at together, elements of up to 16 bytes move four or more at a time, without branches.
  * Where fewer are left than an instruction moves they go one by one. The last places, fewer than 64, are for who calls. */
-#include "record.h"
+#include "loops/loops.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* fold.h: sums and products of floats, in an order of their own. See Note [Reduction order] of
+/* fold.h: in which order the elements of a sum or product of floats are taken. See Note [Reduction order] of
  * ir/nodes.py. */
-#ifndef NPACCEL_FOLD_H
-#define NPACCEL_FOLD_H
+#ifndef NPA_LOOPS_FOLD_H
+#define NPA_LOOPS_FOLD_H
 
-#include "record.h"
+#include "loops/loops.h"
 
 enum {
     NPA_FOLD_LANES = 32,
@@ -26,34 +26,5 @@ typedef struct {
 /* strides: of the operand, in bytes; size: bytes of its element; axes: a bit per reduced axis. */
 void npa_fold_order(int ndim, const int64_t *shape, const int64_t *strides, uint32_t axes, int size,
                     npa_order *o);
-
-/* What is folded. Steps in bytes, per axis of the operand; mask, initial: NULL where there is none. */
-typedef struct {
-    const npa_rule *rule;
-    int ndim, in_type, out_type;
-    uint32_t axes;
-    const int64_t *shape, *in_step, *out_step, *mask_step;
-    const char *in, *mask, *initial;
-    char *out;
-} npa_folding;
-
-/* Kinds raised, or -1: out of memory, and nothing was written. */
-int npa_fold(const npa_folding *of);
-/* One chunk of a row, piece by piece (a multiple of NPA_FOLD_BLOCK but for the last): its elements are
- * given in the type that is computed with, which npa_fold_arithmetic tells of a rule. */
-typedef struct npa_arithmetic npa_arithmetic;
-const npa_arithmetic *npa_fold_arithmetic(const npa_rule *rule, int *type);
-size_t npa_fold_state_bytes(void);
-void npa_fold_begin(void *state, const npa_arithmetic *a);
-void npa_fold_take(void *state, const npa_arithmetic *a, const void *x, int64_t n);
-void npa_fold_end(void *state, const npa_arithmetic *a, void *out);
-/* Results from what each chunk of each row gave, in order. Kinds raised. */
-int npa_fold_combine(const npa_folding *of, const char *parts);
-/* Of the kinds raised those that are told: an overflow where some result is infinite, as kernels have it.
- * In an order that is not NumPy's a part may overflow whose product with the rest does not. */
-int npa_fold_told(const npa_folding *of, int kinds);
-/* Whether the request is a sum or product in this order; run it, as npa_fold. */
-bool npa_folds_in_order(const npa_request *r);
-int npa_fold_request(npa_queue *q, npa_request *r);
 
 #endif

@@ -1,5 +1,5 @@
 /* index.c: whether integers that are to pick elements are in bounds, at the speed of memory. */
-#include "record.h"
+#include "loops/loops.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* loops.c: which inner loop of a ufunc runs; one of our own where that gives the same faster. See Note
  * [Loops] at the end. */
 #include "loops/primitive.h"
-#include "record.h"
+#include "loops/loops.h"
 
 #include <fenv.h>
 #include <string.h>

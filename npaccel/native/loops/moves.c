@@ -1,5 +1,5 @@
 /* moves.c: elements from one place to another, by their size. */
-#include "record.h"
+#include "loops/loops.h"
 
 #include <string.h>
 

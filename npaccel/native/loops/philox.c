@@ -3,7 +3,7 @@
  *
  * Philox 4x32-10: J. K. Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC'11). */
 #include "loops/primitive.h"
-#include "record.h"
+#include "loops/loops.h"
 
 #include <math.h>
 #include <numpy/random/bitgen.h>

@@ -1,6 +1,6 @@
 /* primitive.c: which operations on blocks this processor has. */
 #include "loops/primitive.h"
-#include "record.h"
+#include "loops/loops.h"
 
 #include <string.h>
 

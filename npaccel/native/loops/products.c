@@ -3,7 +3,7 @@
  * BLAS adds the terms of an element in order, each by a fused multiply-add; so does this, and has its bits
  * therefore. NumPy's own loop is taken where the processor has no such instruction, and from seven terms on,
  * which BLAS may take in other orders, and as fast. */
-#include "record.h"
+#include "loops/loops.h"
 
 static bool has_fused(void)
 {

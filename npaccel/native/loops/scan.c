@@ -1,6 +1,6 @@
 /* scan.c: loops for `accumulate` that keep the result so far in a register, where NumPy's read it
  * back from memory: several times as fast. The same operations in the same order. */
-#include "record.h"
+#include "loops/loops.h"
 
 #include <math.h>
 #include <string.h>

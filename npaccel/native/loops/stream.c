@@ -1,4 +1,5 @@
 /* stream.c: many numbers drawn from one stream of random bits, as one after the other. Note [Pieces] */
+#include "loops/loops.h"
 #include "loops/stream.h"
 
 #ifdef NPA_DRAWS

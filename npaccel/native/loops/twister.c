@@ -1,4 +1,5 @@
 /* twister.c: many numbers of NumPy's RandomState, drawn from the words of MT19937. */
+#include "loops/loops.h"
 #include "loops/stream.h"
 
 #ifdef NPA_DRAWS

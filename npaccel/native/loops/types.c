@@ -1,5 +1,5 @@
 /* types.c: the types of elements that are known here. */
-#include "record.h"
+#include "loops/loops.h"
 
 #include <fenv.h>
 #include <string.h>

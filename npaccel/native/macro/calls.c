@@ -2,7 +2,7 @@
  *
  * A profiling function of our own; one that was there before is called all the same. Calls by code of
  * NumPy's and ours are not told, but for `open`. */
-#include "record.h"
+#include "macro/macro.h"
 
 #include <string.h>
 

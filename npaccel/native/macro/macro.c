@@ -1,5 +1,6 @@
 /* macro.c: the callable that stands for a function decorated with npaccel.macro. */
 #include "macro/macro.h"
+#include "macro/replay.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* number.c: a Python number that a macro section takes anew at each call. */
-#include "record.h"
+#include "macro/macro.h"
 
 static PyObject *runtime_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {

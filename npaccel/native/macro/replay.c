@@ -4,6 +4,7 @@
  *   ->  allocate results  ->  run the Program  ->  warnings  ->  results as the body would return them
  */
 #include "macro/macro.h"
+#include "macro/replay.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* replay_draw.c: the random numbers that a replay starts with. */
 #include "macro/macro.h"
+#include "macro/replay.h"
 
 static PyObject *tuple_of(PyObject *const *items, int n)
 {

@@ -1,5 +1,6 @@
 /* replay_make.c: from the tuples that runtime/sections.py makes of a recording to a Replay. */
 #include "macro/macro.h"
+#include "macro/replay.h"
 
 #include <string.h>
 

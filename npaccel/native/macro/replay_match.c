@@ -1,6 +1,7 @@
 /* replay_match.c: whether the arguments of a call are as those of a recording, and what it took for
  * granted is still so. */
 #include "macro/macro.h"
+#include "macro/replay.h"
 
 #include <string.h>
 

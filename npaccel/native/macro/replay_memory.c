@@ -3,6 +3,7 @@
  * A run's blocks have buffers of the frame's own, which end with it. Where a step may use a device's
  * own memory, a block in memory of ours has that memory's buffer instead, so what lies there stays. */
 #include "macro/macro.h"
+#include "macro/replay.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 /* replay_result.c: what a replayed call returns, nested as the body returned it. */
 #include "macro/macro.h"
+#include "macro/replay.h"
 
 static PyObject *make_view(const npa_replay *r, const npa_node *node, npa_frame *f)
 {

@@ -5,7 +5,7 @@
  * real memory. A block ("spot") is a placeholder's memory, or an array from outside that the body
  * reads. Who reads a placeholder gets an exception, or, if no code of ours is asked, leaves a mark.
  */
-#include "record.h"
+#include "macro/macro.h"
 
 #include <stddef.h>
 #include <string.h>

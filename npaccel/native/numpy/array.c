@@ -1,6 +1,7 @@
 /* array.c: the slots of ArrayBase: operators, comparisons, subscripts, the buffer protocol and
  * __array_ufunc__. Large or pending operands are recorded; all else is ndarray's own slot. */
-#include "small/small.h"
+#include "numpy/numpy.h"
+#include "small/ways.h"
 
 enum operation {
     OP_ADD, OP_SUBTRACT, OP_MULTIPLY, OP_TRUE_DIVIDE, OP_FLOOR_DIVIDE, OP_REMAINDER, OP_POWER,

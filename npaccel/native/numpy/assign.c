@@ -1,6 +1,7 @@
 /* assign.c: array[key] = value. What is large is recorded where it can be; values for a mask, and integer
  * indices, are for at once. */
-#include "small/small.h"
+#include "numpy/numpy.h"
+#include "small/ways.h"
 
 #include <limits.h>
 #include <string.h>

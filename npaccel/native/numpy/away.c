@@ -1,5 +1,5 @@
 /* away.c: subscripts of arrays that lie on a device, where all but a part of them stays there. */
-#include "record.h"
+#include "numpy/numpy.h"
 
 /* `part` of npa_fetched(a) was written: so is what lies there. */
 static bool put_there(PyArrayObject *a, PyArrayObject *part)

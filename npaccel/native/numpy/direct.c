@@ -1,7 +1,7 @@
 /* direct.c: calls whose arrays are all small and evaluated, or that do little with a large one. NumPy
  * runs them at once on exact views, with no Python of ours in between: it costs little, and warnings
  * name the caller's line. */
-#include "record.h"
+#include "numpy/numpy.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* exports.c: who is handed a buffer on an array, or its address, sees its values, and may write them later. */
-#include "record.h"
+#include "numpy/numpy.h"
 
 static getbufferproc numpy_getbuffer;
 

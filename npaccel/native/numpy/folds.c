@@ -1,7 +1,7 @@
 /* folds.c: ufunc.reduce, and ufuncs called with out=, that are recorded with no Python of ours in
  * between. What is unusual in a call, and each combination's first meeting, is the hook's. */
-#include "loops/fold.h"
-#include "record.h"
+#include "run/fold.h"
+#include "numpy/numpy.h"
 
 int npa_folds_init(void)
 {

@@ -1,5 +1,5 @@
 /* hooks.c: what lower rooms ask rooms above them. A room's table is in its header, and says what for. */
-#include "record.h"
+#include "numpy/numpy.h"
 
 static void redirect(bool on)
 {

@@ -10,7 +10,7 @@
  *
  * Some libraries' threads block SIGSEGV; where it is blocked, a touch ends the process. Objects
  * that hand arrays to such threads get everything evaluated, and opened, before they are called. */
-#include "record.h"
+#include "numpy/numpy.h"
 
 #include <errno.h>
 

@@ -1,10 +1,8 @@
 /* module.c: what Python sees of the core. */
-#include "record.h"
+#include "numpy/numpy.h"
 
 #include <string.h>
 #include <unistd.h>
-
-PyObject *npa_array_base(void);
 
 static struct { const char *name; PyObject **slot; } hooks[] = {
     {"rule", &npa_hook_rule}, {"fold", &npa_hook_fold}, {"ufunc", &npa_hook_ufunc},

@@ -1,6 +1,6 @@
 /* prove.c: that NumPy and Python are laid out as redirect.c assumes, shown on objects of our own
  * before anything of NumPy's is touched. What can't be shown is not redirected. */
-#include "record.h"
+#include "numpy/numpy.h"
 
 static int seen; /* calls that came to a probe */
 static vectorcallfunc ufunc_call;

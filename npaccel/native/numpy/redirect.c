@@ -13,7 +13,7 @@
  * is counted with its reason and its time. Which callables, and who takes them, is Python's table
  * (dispatch/redirect.py). Stubs are part of this library: a call that is in one when the last block
  * is left, or a class that inherited one, finds the original through it for ever. */
-#include "record.h"
+#include "numpy/numpy.h"
 
 #include <string.h>
 

@@ -9,6 +9,7 @@
  * beside the elements that it writes is as it was. Reductions that are split leave a partial result per
  * chunk, and parts are whole chunks: they come home, where the host's code combines them, to the same
  * bits. A part that the device does not do is the host's. With the lock. */
+#include "place/place.h"
 #include "place/store.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * The driver's functions come as addresses from Python, which loaded it: nothing here is linked
  * with it. A launch runs one kernel over the whole domain and waits for it. The device sees the
  * host's memory: arrays are passed as the host's pointers. */
-#include "record.h"
+#include "place/place.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* look.c: parts of what lies on a device, read by the host while all of it stays there; and what came home
  * instead, counted by the user's line. */
+#include "place/place.h"
 #include "place/store.h"
 
 #include <string.h>

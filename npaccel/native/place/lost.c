@@ -5,7 +5,7 @@
  *
  * Requests that need either are skipped and their results are lost; all others run. Who looks at a
  * lost array is told. With the lock but for npa_lost_error. */
-#include "record.h"
+#include "place/place.h"
 
 bool npa_losses; /* there was one, ever */
 

@@ -7,6 +7,7 @@
  * them brought back, natively. A run moves what its kernels use there and leaves it there; the host's
  * code for a buffer (npa_buffer_address) brings it back first. What is shown to anybody has no copy on a
  * device, since it could be written unseen. All with the lock. */
+#include "place/place.h"
 #include "place/store.h"
 
 #include <stdlib.h>

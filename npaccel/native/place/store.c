@@ -1,4 +1,5 @@
 /* store.c: where the user wants data to live, and what Python sees of a device's memory. */
+#include "place/place.h"
 #include "place/store.h"
 
 #include <stdlib.h>

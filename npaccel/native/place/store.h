@@ -2,7 +2,7 @@
 #ifndef NPACCEL_STORE_H
 #define NPACCEL_STORE_H
 
-#include "record.h"
+#include "place/place.h"
 
 /* The parts of OpenCL's interface that are needed; see the specification for their meaning. */
 typedef void *create_function(void *context, uint64_t flags, size_t size, void *host, int32_t *error);

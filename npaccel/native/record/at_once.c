@@ -1,7 +1,7 @@
 /* at_once.c: calls on arrays that nothing waits for, of a size at which NumPy is done before recording
  * would be: reductions, and functions that NumPy writes in Python as many small steps. The sizes
  * were measured. Sums of floats are ours all the same (folds.c), for their last bits. */
-#include "record.h"
+#include "record/record.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* few.c: subscripts, and `take` with arrays, that concern few elements; NumPy has them before they
  * are recorded. */
-#include "record.h"
+#include "record/record.h"
 
 enum { MOST_ITEMS = 256 };
 

@@ -6,7 +6,7 @@
  *                        COPY U -> z where m
  *
  * Before anything runs, picks and what has a twin go unless somebody still has their results: `npa_masked_settle`. */
-#include "record.h"
+#include "record/record.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  *
  * The lock is held meanwhile, so that nobody is shown what is being written. Memory that is not ours may have to
  * be opened for writing, which needs the lock: then everything is shown instead, as for NumPy. */
-#include "record.h"
+#include "record/record.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  *
  * Runs of eight that are all in or all out go as one; else each element is written and the place of
  * the next one moved only if it was in, for a branch would be guessed wrong. With the GIL. */
-#include "record.h"
+#include "record/record.h"
 
 #include <string.h>
 

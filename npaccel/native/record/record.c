@@ -1,4 +1,5 @@
 /* record.c: operands and requests. */
+#include "record/record.h"
 #include "run/group.h"
 
 #include <string.h>

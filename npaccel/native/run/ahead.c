@@ -7,7 +7,7 @@
  * The first touch of memory is most of a first call. Here it costs nobody anything who is not
  * computing yet. */
 #define _GNU_SOURCE
-#include "record.h"
+#include "run/run.h"
 
 #include <errno.h>
 #include <pthread.h>

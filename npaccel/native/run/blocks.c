@@ -1,6 +1,7 @@
 /* blocks.c: runs a group, block by block.
  *
  * for each task (parallel):  for each of its blocks:  for each instruction:  do it on the block */
+#include "run/run.h"
 #include "run/group.h"
 
 #include <fenv.h>

@@ -4,6 +4,7 @@
  * for each border of two parts (parallel):             for each kernel:  the indices left over
  *
  * See Note [Chains] at the end. */
+#include "run/run.h"
 #include "run/chain.h"
 
 #include <string.h>

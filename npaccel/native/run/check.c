@@ -1,5 +1,5 @@
 /* check.c: what check mode compares: the content of buffers, and what NumPy's loops made. */
-#include "record.h"
+#include "run/run.h"
 
 #include <string.h>
 

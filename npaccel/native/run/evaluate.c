@@ -4,8 +4,8 @@
  *
  * No Python, no GIL; under the lock, so that the block buffers can be static; a thread of a run in flight has its
  * own, and gives the lock back while a loop runs. */
-#include "loops/fold.h"
-#include "record.h"
+#include "run/fold.h"
+#include "run/run.h"
 
 #include <fenv.h>
 #include <string.h>

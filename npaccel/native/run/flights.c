@@ -7,7 +7,7 @@
  *
  * A buffer knows how many runs use it and which one makes it. Note [In flight] */
 #define _GNU_SOURCE
-#include "record.h"
+#include "run/run.h"
 
 #include <pthread.h>
 #include <signal.h>

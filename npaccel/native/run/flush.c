@@ -1,4 +1,5 @@
 /* flush.c: from pending requests to results: key, plan, run, publish, warn. */
+#include "run/run.h"
 #include "run/group.h"
 
 #include <limits.h>

@@ -6,7 +6,8 @@
  * and push chunks on a counter per row, rows on one per result.
  *
  * Where results have one lane each, up to 2048 of them go through their rows together. */
-#include "loops/fold.h"
+#include "run/run.h"
+#include "run/fold.h"
 
 #include <fenv.h>
 #include <math.h>

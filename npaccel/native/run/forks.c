@@ -1,5 +1,5 @@
 /* forks.c: a process may fork while something is pending or runs: the child has it, too, on the host. */
-#include "record.h"
+#include "run/run.h"
 
 #include <pthread.h>
 

@@ -1,4 +1,5 @@
 /* group.c: which requests run together, block by block. See Note [Groups] at the end. */
+#include "run/run.h"
 #include "run/group.h"
 
 #include <string.h>

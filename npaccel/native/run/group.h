@@ -8,9 +8,9 @@
 #ifndef NPACCEL_GROUP_H
 #define NPACCEL_GROUP_H
 
-#include "loops/fold.h"
+#include "run/fold.h"
 #include "loops/primitive.h"
-#include "record.h"
+#include "run/run.h"
 
 enum { NPA_GROUP_REQUESTS = 512, NPA_GROUP_VIEWS = 256, NPA_GROUP_SINKS = 8 };
 

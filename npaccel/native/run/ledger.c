@@ -2,7 +2,7 @@
  *
  * Counted where a run ends, with the queue's lock. Lines come from the runs that flush.c remembers: what that
  * forgets a program keeps, once. So a run costs two additions, and a comparison of its lines. */
-#include "record.h"
+#include "run/run.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

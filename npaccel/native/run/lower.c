@@ -3,6 +3,7 @@
  * for each request:  LOAD, CAST what it reads, if it must be; the operation; CAST, STORE what it writes
  *
  * A slot is scratch memory for one value per element of a block. */
+#include "run/run.h"
 #include "run/group.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@
  * recording, an operation only shows that its operands lie where the recording's did: then its
  * request is a copy of the recorded one, its result is an array that is there, and the key of the
  * whole is known. See Note [Matching] at the end. */
-#include "record.h"
+#include "run/run.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* pending.c: what is pending at one moment, as Python gets it: requests as words, who is dead, where data lies,
  * the user's lines. It never changes, so whoever plans has nothing to do with what others record and run. */
+#include "run/run.h"
 #include "place/store.h"
 
 #include <string.h>

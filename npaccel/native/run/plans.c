@@ -8,7 +8,7 @@
  *                                                                       └ none ► otherwise
  *
  * Changes need the GIL and the lock. An entry owns its objects. */
-#include "record.h"
+#include "run/run.h"
 
 #include <stdlib.h>
 #include <string.h>

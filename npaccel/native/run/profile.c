@@ -1,5 +1,6 @@
 /* profile.c: the time of each activity (times.c) by the user's line, of each run by its program and step, and when;
  * for observe/profile.py. Off unless asked for. Note [Whose time] */
+#include "run/run.h"
 #include "run/profile.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
 #ifndef NPA_PROFILE_H
 #define NPA_PROFILE_H
 
-#include "record.h"
+#include "run/run.h"
 
 typedef struct {
     PyObject *code; /* owned; line 0 has none: it is "elsewhere" */

@@ -1,4 +1,5 @@
 /* profile_told.c: what a profile has counted, for Python. */
+#include "run/run.h"
 #include "run/profile.h"
 
 static bool append(PyObject *list, PyObject *item)

@@ -5,7 +5,7 @@
  *                 finish(words, range, scratch, flags)   for split reductions */
 #include "run/chain.h"
 #include "run/group.h"
-#include "record.h"
+#include "run/run.h"
 
 #include <limits.h>
 #include <pthread.h>

@@ -2,7 +2,8 @@
  *
  * for each chunk of a row:  begin; for each of its blocks: take; end gives a part
  * afterwards, for each result:  combine the parts of its rows' chunks */
-#include "loops/fold.h"
+#include "run/run.h"
+#include "run/fold.h"
 #include "run/group.h"
 
 #include <fenv.h>

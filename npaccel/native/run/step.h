@@ -2,7 +2,7 @@
 #ifndef NPACCEL_STEP_H
 #define NPACCEL_STEP_H
 
-#include "record.h"
+#include "run/run.h"
 
 typedef void kernel_function(const int64_t *words, const int64_t *range, char *scratch,
                              uint32_t *flags);

@@ -1,5 +1,5 @@
 /* stops.c: memory that a debugger watches: what writes it runs at its line, and is told. */
-#include "record.h"
+#include "run/run.h"
 
 enum { MOST = 16 };
 

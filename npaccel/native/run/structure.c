@@ -1,7 +1,7 @@
 /* structure.c: what the plan of pending requests depends on, sizes aside, as bytes; and numbers of
  * theirs, to be put into a plan of the same structure. See Note [Structure]. */
-#include "loops/fold.h"
-#include "record.h"
+#include "run/fold.h"
+#include "run/run.h"
 
 #include <stddef.h>
 #include <stdlib.h>

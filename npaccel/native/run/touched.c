@@ -7,7 +7,7 @@
  *     next recording ──► planned for the copy ──► found by the next touch    (user's thread)
  *
  * The copy is made before the run: who is dead and what is fresh is known then, and not later. */
-#include "record.h"
+#include "run/run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* trial.c: in a block, whether NumPy is to do at once what would be recorded, since that takes less
  * time, as was measured by turns. Note [Trials] */
-#include "record.h"
+#include "run/run.h"
 
 #include <stdatomic.h>
 

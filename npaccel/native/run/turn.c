@@ -4,7 +4,7 @@
  * would wait for its end, where NumPy would let it go on; and requests of two threads in one queue
  * are a program that is met once. So an operation that needs nothing of the queue falls back to NumPy,
  * which is always right, unless the run is known to end before NumPy would. */
-#include "record.h"
+#include "run/run.h"
 
 #include <time.h>
 

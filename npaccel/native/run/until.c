@@ -1,6 +1,6 @@
 /* until.c: only the first operations are recorded as ever, for `npaccel bisect`. Those behind them run at their
  * line, each by NumPy's own loop, and no section is replayed. */
-#include "record.h"
+#include "run/run.h"
 
 int64_t npa_until = -1; /* so many; -1: all */
 static int64_t recorded;

@@ -1,6 +1,7 @@
 /* small.c: element-wise operations on small plain arrays, by NumPy's inner loops, without what its ufuncs
  * do around them. See Note [Small] at the end. */
 #include "small/small.h"
+#include "small/ways.h"
 
 #include <fenv.h>
 #include <string.h>

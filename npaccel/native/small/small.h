@@ -1,109 +1,44 @@
-/* small.h: what the files of small calls share. See Note [Small] in small.c. */
+/* small.h: calls on small plain arrays, by NumPy's inner loops, without what it does around them.
+ *
+ * Knows loops, and memory of arrays that have died. Must not know NumPy's slots, or functions on large arrays. */
 #ifndef NPA_SMALL_H
 #define NPA_SMALL_H
 
-#include "record.h"
+#include "record/record.h"
 
-enum { NPA_SMALL_DIMS = 8, NPA_SMALL_IN = 3 };
+/* Whether results have the same bits, whoever computes them; of operators it is told. */
+typedef enum { NPA_INEXACT, NPA_EXACT_IF_REAL, NPA_EXACT, NPA_FOREIGN } npa_exactness; /* foreign: not NumPy's */
 
-/* How a ufunc runs where all its inputs have one type. */
-typedef struct {
-    PyUFuncObject *ufunc;
-    int type;
-    PyUFuncGenericFunction loop; /* NULL: NumPy finds it */
-    void *data;
-    PyUFuncGenericFunction numpys; /* where underflow is asked for, of which `loop` may not tell; NULL: it does */
-    void *numpys_data;
-    PyArray_Descr *in, *out; /* NumPy's own, which live as long as it does */
-    npy_intp in_size, out_size;
-    bool exact;              /* its bits hang on nothing but an element */
-} npa_way;
+/* ------------------------------------------------------------------------------------ small.c */
 
-/* Where an operand lies, along the axes of the result. */
-typedef struct {
-    char *data;
-    npy_intp steps[NPA_SMALL_DIMS];
-} npa_lay;
+/* u(*args), where no array is large. NULL, perhaps without error: NumPy's to do */
+PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how);
+extern PyUFuncObject *npa_small_refused; /* the operator that NumPy's slot calls this for, after it was tried */
+void npa_small_operator(PyUFuncObject *u, npa_exactness how); /* perhaps one that ndarray's slots stand for */
+void npa_small_install(bool on); /* ndarray's slots; restores them */
 
-typedef struct {
-    int ndim, nargs; /* axes to go through, operands */
-    npy_intp shape[NPA_SMALL_DIMS];
-    npy_intp points;
-    int nout; /* axes of the result */
-    const npy_intp *dims;
-    npy_intp full[NPA_SMALL_DIMS];
-    npa_lay of[NPA_SMALL_IN + 1];
-    _Alignas(16) char scalars[NPA_SMALL_IN][16];
-} npa_space;
+/* ------------------------------------------------------------------------------ small_views.c */
 
-/* small.c */
-bool npa_is_number(int type); /* one whose loops are taken */
-const npa_way *npa_find_way(PyUFuncObject *u, int type, npa_exactness how);
-bool npa_find_steps(npa_space *s, int k, PyArrayObject *a);
-void npa_merge_axes(npa_space *s);
-bool npa_small_type(PyArray_Descr *descr); /* whether it is NumPy's own of a number */
-bool npa_take_scalar(PyObject *o, int type, void *to); /* a scalar's value in that type, if it fits */
-void npa_clear_errors(void); /* the processor's flags */
-/* Whether there were errors since that NumPy might tell; perhaps with an exception. The flags are cleared. */
-bool npa_seen_errors(void);
-/* Of the processor's flags what NumPy tells of that ufunc, by the errstate. 0 or -1 */
-int npa_tell_errors(PyUFuncObject *u, int flags);
-bool npa_run_quietly(const npa_way *w, const npa_space *s); /* false: there were errors */
+/* a[key]. NULL, perhaps without error: NumPy's to do */
+PyObject *npa_small_get(PyObject *a, PyObject *key);
+/* Whether a[key] = value changes nothing, as after a[key] += ... */
+bool npa_puts_itself(PyArrayObject *a, PyObject *key, PyArrayObject *value);
+/* Whether a basic key is understood: *view is a plain view of fewer bytes than `most`; NULL: of more, or an error. */
+bool npa_small_part(PyArrayObject *a, PyObject *key, size_t most, PyObject **view);
+bool npa_small_put(PyObject *a, PyObject *key, PyObject *value); /* false: NumPy's to do */
+PyObject *npa_small_element(PyObject *a, PyObject *key); /* of arrays of any size, where one is meant */
+bool npa_small_put_element(PyObject *a, PyObject *key, PyObject *value);
 
-static inline bool npa_is_plain(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
+/* -------------------------------------------------------------------------- small_functions.c */
 
-/* Whether it is not pending, and as NumPy's loops take it. */
-static inline bool npa_is_simple(PyArrayObject *a, const npa_way *w)
-{
-    return PyArray_DESCR(a) == w->in && PyArray_ISALIGNED(a) &&
-           !(npa_q.nrequests > 0 && npa_is_pending(a));
-}
-
-/* On to the next point of all axes but the last. False: there is none. */
-static inline bool npa_next_row(const npa_space *s, npy_intp *index, char **args)
-{
-    for (int i = s->ndim - 2; i >= 0; i--) {
-        bool over = ++index[i] == s->shape[i];
-        npy_intp by = over ? 1 - s->shape[i] : 1;
-        for (int k = 0; k < s->nargs; k++) {
-            args[k] += by * s->of[k].steps[i];
-        }
-        if (!over) {
-            return true;
-        }
-        index[i] = 0;
-    }
-    return false;
-}
-
-/* small_folds.c */
-typedef enum { NPA_SUM, NPA_PROD, NPA_MAX, NPA_MIN, NPA_ANY, NPA_ALL, NPA_MEAN, NPA_VAR, NPA_STD } npa_small_op;
-/* How an array is folded. axes: a bit for each of the array's; ddof: of var and std */
-typedef struct {
-    npa_small_op op;
-    uint32_t axes;
-    long ddof;
-    bool keepdims;
-} npa_small_how;
-/* NULL, perhaps without error: NumPy's to do */
-PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how);
-bool npa_small_folds(PyArrayObject *a, npa_small_op op);
-void npa_small_fold_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one that folds */
-PyObject *npa_small_scan(PyArrayObject *a); /* the sums of the elements up to each; likewise */
-int npa_small_op_of(PyObject *ufunc); /* what its reduce does; -1: nothing of these */
-
-/* small_functions.c: a @ b of vectors. NULL, perhaps without error: NumPy's to do. */
-PyObject *npa_small_matmul(PyObject *a, PyObject *b);
-
-/* small_memory.c */
-void npa_small_memory(bool on); /* what dies is kept; or no longer, and is given back */
-/* A plain array, C-ordered, without content; shape is not 0 anywhere. */
-PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape);
-/* A view of `a` with other axes. NULL, perhaps without error: NumPy's to make. */
-PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides, char *data);
-
-/* small_picks.c: a[key] and a[key] = value by a mask or integers; key: a plain array */
-PyObject *npa_small_pick(PyObject *a, PyObject *key);
-bool npa_small_put_picked(PyObject *a, PyObject *key, PyObject *value);
+/* NumPy's functions where no array is large. Results are NULL, perhaps without error, where
+ * NumPy must. */
+typedef struct npa_small_function npa_small_function;
+int npa_small_init(void);
+const npa_small_function *npa_small_find(PyObject *name); /* of a function, or "ndarray.method"; or NULL */
+PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
+                                  PyObject *names);
+PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names);
+void npa_small_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one that these use */
 
 #endif

@@ -1,6 +1,7 @@
 /* small_folds.c: sums, extremes, means and their like of small plain arrays, by NumPy's inner loops and in
  * NumPy's order. See Note [Small folds] at the end. */
 #include "small/small.h"
+#include "small/ways.h"
 
 #include <numpy/arrayscalars.h>
 

@@ -1,6 +1,7 @@
 /* small_functions.c: the commonest functions and methods of NumPy's on small plain arrays, without its Python
  * code around them. See Note [Small functions] at the end. */
 #include "small/small.h"
+#include "small/ways.h"
 #include <math.h>
 #include <string.h>
 

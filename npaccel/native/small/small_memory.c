@@ -1,5 +1,6 @@
 /* small_memory.c: small arrays that have died, used again for the next ones. See Note [Memory used again]. */
 #include "small/small.h"
+#include "small/ways.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* small_picks.c: elements of small plain arrays by a mask or by integers, read and written, without what
  * NumPy does around it. See Note [Small] in small.c. */
 #include "small/small.h"
+#include "small/ways.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* small_views.c: parts of plain arrays by slices, and small values assigned to them, without what NumPy
  * does around them. See Note [Small] in small.c. */
 #include "small/small.h"
+#include "small/ways.h"
 
 #include <numpy/arrayscalars.h>
 

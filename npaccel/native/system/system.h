@@ -1,4 +1,7 @@
-/* system.h: what the files of the C core promise each other. See docs/design.md.
+/* system.h: memory, pages, threads, system calls, machine code, and what the machine has of them.
+ *
+ * Knows bytes and the operating system. Must not know Python, NumPy, or what lies in the memory. C tests of this room
+ * alone run under sanitizers (tests/native).
  *
  * memory.c   reserved address space, guarded ranges, nursery of recycled pages
  * guard.c    fault handler and evaluator thread
@@ -10,12 +13,6 @@
  * loader.c   machine code of kernels, from object files into executable memory
  * cpu.c      which processor this is
  * limits.c   how much memory and address space there is for this process
- * (these ten know nothing of Python; C tests of them run under sanitizers)
- * evaluate.c runs requests with NumPy's inner loops, and Programs
- * buffer.c   our memory behind NumPy's handler; foreign.c: arrays' own memory, and who may write it
- * record.c   operands, requests, rules, the queue; flush.c: runs it; warn.c: what it found;
- *            turn.c: whose turn it is
- * array.c    slots of Array; module.c: what Python sees
  */
 #ifndef NPA_SYSTEM_H
 #define NPA_SYSTEM_H

@@ -3,7 +3,7 @@
  * A block is open from enter to leave. A context variable names the innermost one, so each thread
  * and each asyncio task has its own; a block that was closed from elsewhere (another thread's
  * garbage collector, a generator closed by another task) is passed over where it is still named. */
-#include "record.h"
+#include "trace/trace.h"
 
 #include <stddef.h>
 

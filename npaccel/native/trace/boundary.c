@@ -1,6 +1,6 @@
 /* boundary.c: a flush that a limit forces ends where a loop of the user's does, and the requests
  * after it stay in the queue: every round of a long loop then runs the same program. */
-#include "record.h"
+#include "trace/trace.h"
 
 #include <string.h>
 

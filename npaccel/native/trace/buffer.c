@@ -1,5 +1,5 @@
 /* buffer.c: the memory that requests name: our ranges, behind NumPy's memory handler. */
-#include "record.h"
+#include "trace/trace.h"
 
 #include <pthread.h>
 #include <string.h>

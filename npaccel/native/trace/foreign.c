@@ -10,7 +10,7 @@
  * A system call that writes into protected pages fails instead of faulting, so writable buffers
  * are noticed as they are handed out: ndarray's slot is ours. Memory that is watched has a NumPy
  * memory handler that forgets it in time and then does what NumPy's own would. */
-#include "record.h"
+#include "trace/trace.h"
 
 #include <string.h>
 #include <sys/mman.h>

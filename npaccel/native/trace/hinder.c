@@ -1,6 +1,6 @@
 /* hinder.c: what keeps lines of the program from gaining, and the time that they take; for explain() and
  * the last word of `npaccel run`. Note [Looks] */
-#include "record.h"
+#include "trace/trace.h"
 
 enum { LEAST_LEFT = 256, VARIED = 512 }; /* calls until the next look */
 #define MOST_BETWEEN 20e-6 /* seconds; what lies between two calls that long is something else */

@@ -7,7 +7,7 @@
  *     how many requests and buffers; the backend that is asked for
  *
  * Values of scalars stand beside them (npa_snapshot): a program serves them all. */
-#include "record.h"
+#include "trace/trace.h"
 
 #include <math.h>
 #include <string.h>

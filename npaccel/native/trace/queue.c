@@ -1,6 +1,6 @@
 /* queue.c: the queues of requests, one that is recorded into and one for each run in flight; and references that
  * go when the GIL is there. */
-#include "record.h"
+#include "trace/trace.h"
 
 npa_queue npa_recorded, *npa_oldest_flying;
 __thread npa_queue *npa_queue_here = &npa_recorded;

@@ -1,5 +1,5 @@
 /* rule.c: a rule, made by Python: how one combination of a function and operand types runs. */
-#include "record.h"
+#include "trace/trace.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* rules.c: which rule a combination of operands has; what surrounds a request: errstate, filters, line. */
-#include "record.h"
+#include "trace/trace.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* scalar.c: the value of a scalar, in the type that a loop takes. */
-#include "record.h"
+#include "trace/trace.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* shortage.c: what memory did not suffice for, in words. */
-#include "record.h"
+#include "trace/trace.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  *     y = sqrt(a)    the same, but its line has shown its warning: Python would not show it again
  *
  * Plans find the same (ir/passes/liveness.py), view by view; here a buffer counts as a whole. */
-#include "record.h"
+#include "trace/trace.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
  *                   scope A        none      no scope yet
  *                (may warn)    (can't warn)
  */
-#include "record.h"
+#include "trace/trace.h"
 
 #include <stdlib.h>
 

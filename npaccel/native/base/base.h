@@ -1,0 +1,113 @@
+/* base.h: what all rooms above share: settings, the user's line, clocks, counts of what NumPy did, processes, signals.
+ *
+ * Knows Python's and NumPy's interfaces. Must not know operations, requests, or what waits. */
+#ifndef NPA_BASE_H
+#define NPA_BASE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL npaccel_array_api
+#define PY_UFUNC_UNIQUE_SYMBOL npaccel_ufunc_api
+#ifndef NPACCEL_IMPORT
+#define NO_IMPORT_ARRAY
+#define NO_IMPORT_UFUNC
+#endif
+#include <numpy/arrayobject.h>
+#include <numpy/ufuncobject.h>
+
+#include "system/system.h"
+
+#define NPA_MAX_DIMS 16 /* more dimensions: NumPy does it */
+#define NPA_MAX_ARGS 8  /* operands of one request, mask included */
+
+/* A flag of NumPy's own, in no header: see broadcast_arrays. */
+#define NPA_WARN_ON_WRITE ((int)(1u << 31))
+
+/* --------------------------------------------------------------------------------- settings.c */
+
+extern PyTypeObject *npa_array_type; /* npaccel.Array */
+extern PyObject *npa_hook_rule, *npa_hook_fold, *npa_hook_ufunc, *npa_hook_getitem, *npa_hook_setitem,
+    *npa_hook_plan, *npa_hook_warn, *npa_hook_filters, *npa_hook_shown;
+extern size_t npa_threshold;
+extern bool npa_guard_on, npa_check_mode;
+extern PyObject *npa_no_value; /* np._NoValue */
+/* ndarray's slots as NumPy made them; plain ones may be redirected */
+typedef struct {
+    PyNumberMethods number;
+    PyMappingMethods mapping;
+    PySequenceMethods sequence;
+    richcmpfunc compare;
+} npa_slots;
+extern npa_slots npa_numpy;
+extern bool npa_numpy_chosen; /* the setting: NumPy's loops run everything */
+extern bool npa_trials_on;   /* the setting, or one of its values: see trial.c */
+extern bool npa_calls_tried; /* to serve system calls: before anything is guarded */
+int npa_numpy_init(void);    /* NumPy's interface, before anything of it is used. 0 or -1 */
+
+/* ------------------------------------------------------------------------------------- site.c */
+
+typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
+void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
+void npa_site_of(PyFrameObject *frame, npa_site *site); /* that of a frame, which it takes; or NULL */
+void npa_internal_prefixes(PyObject *tuple);
+int npa_site_init(void);
+
+/* -------------------------------------------------------------------------------- subscript.c */
+
+/* 0: other; 1: basic, gives a view; 2: basic, names one element. */
+int npa_key_kind(PyArrayObject *a, PyObject *key);
+
+/* -------------------------------------------------------------------------------- traceback.c */
+
+PyObject *npa_without_us(PyObject *result);
+PyObject *npa_without(PyObject *result, bool thin);
+
+/* ------------------------------------------------------------------------------------ times.c */
+
+enum { NPA_USER, NPA_RECORDING, NPA_PLANNING, NPA_RUNNING, NPA_IN_KERNELS, NPA_IN_LOOPS, NPA_IN_NUMPY,
+       NPA_ACTIVITIES }; /* NPA_RUNNING: what a run does besides kernels and loops */
+double npa_seconds(void);
+int npa_now(int activity);
+uint64_t npa_switched_ns(void); /* when this thread's activity began */
+enum { NPA_FOR_REPORT = 1, NPA_FOR_PROFILE = 2 };
+void npa_count_times(unsigned whom, bool on);
+PyObject *npa_times(PyObject *module, PyObject *on);
+extern bool npa_profiling;
+/* What base/ asks rooms above it, while npa_profiling; filled in by numpy/hooks.c. */
+extern struct npa_base_hooks {
+    void (*spent)(int activity, uint64_t ns);
+    void (*now)(int activity);
+    void (*settle)(void);
+} npa_base_hooks;
+
+/* -------------------------------------------------------------------------------- fallbacks.c */
+
+void npa_count_fallback(PyObject *name, PyObject *reason, double seconds); /* name: or a ufunc */
+void npa_pass_because(const char *reason); /* what is being recorded is left to NumPy; a constant */
+const char *npa_passing_reason(void);      /* why the last one was, once; NULL: for its operands */
+PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing);
+void npa_count_home(PyObject *device, PyObject *reason, uint64_t bytes);
+PyObject *npa_take_counted_homes(void);
+void npa_count_hindrance(PyObject *kind, uint64_t calls, double seconds, double size);
+PyObject *npa_take_hindrances(PyObject *module, PyObject *nothing);
+
+/* -------------------------------------------------------------------------------- interrupt.c */
+
+/* Begin: with the GIL; true: end must follow, and npa_interrupted says whether SIGINT came since. */
+bool npa_interrupts_begin(void);
+void npa_interrupts_end(void);
+int npa_interrupted(void *unused);
+
+/* ------------------------------------------------------------------------------------ spawn.c */
+
+PyObject *npa_spawn(PyObject *module, PyObject *args);
+PyObject *npa_spawned(PyObject *module, PyObject *capsule);
+
+/* ------------------------------------------------------------------------------------- code.c */
+
+extern PyTypeObject npa_code_type;
+PyObject *npa_cpu(PyObject *self, PyObject *nothing);
+
+#endif

@@ -1,0 +1,132 @@
+/* loops.h: loops over elements: casts, moves, primitives on blocks, scans, products, draws.
+ *
+ * Knows typed data at addresses, and rules: which loop an operation has. Must not know requests, buffers, or the lock. */
+#ifndef NPA_LOOPS_H
+#define NPA_LOOPS_H
+
+#include "base/base.h"
+
+/* PICK: array[mask], which no plan sees, with the number of the mask's axes in `axes`; see masked.c. */
+enum npa_kind { NPA_MAP, NPA_REDUCE, NPA_SCAN, NPA_ARG, NPA_IOTA, NPA_GATHER, NPA_PICK };
+
+enum npa_own { NPA_UFUNC, NPA_COPY, NPA_WHERE, NPA_FILL_RANGE, NPA_ARGPICK, NPA_TAKE };
+
+enum { NPA_MOST_PRIMITIVES = 16 };
+
+/* How one combination of function and operand types runs. Immortal once made. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *name;
+    uint32_t id;
+    uint8_t kind, own, nin, nout;
+    bool value_in_key; /* values of scalars are part of keys, of floats those that rewrites use */
+    bool may_warn, floating, idempotent; /* floating: over floats or complex numbers */
+    bool ordered; /* a sum or product whose last bits depend on the order, see fold.h */
+    uint64_t recorded, looped, touched; /* requests; run by loops: as planned, without a plan */
+    uint64_t points; /* of the requests that were recorded, together */
+    PyUFuncGenericFunction loop;
+    void *loop_data;
+    int8_t identity;                        /* 0, 1, -1 (all ones); 100: none */
+    int loop_type[NPA_MAX_ARGS];            /* NumPy type numbers, inputs then outputs */
+    PyArray_Descr *loop_descr[NPA_MAX_ARGS];
+    PyArray_Descr *result[NPA_MAX_ARGS];    /* dtypes of new outputs */
+    void *argpick;
+    bool inexact;    /* that has other bits than NumPy's loop */
+    bool fast;       /* it has code of the second accuracy class, too */
+    bool counts;     /* a sum of integers of 8 bytes; of bools: how many are true */
+    int nprimitives; /* our own code for blocks, in the order in which it is to be tried */
+    const struct npa_primitive *primitives[NPA_MOST_PRIMITIVES];
+} npa_rule;
+
+/* ------------------------------------------------------------------------------------ types.c */
+
+bool npa_type_known(int type);
+bool npa_array_known(PyArrayObject *a);
+int npa_canonical(int type);
+int npa_raised(void); /* kinds of floating-point errors since the flags were cleared */
+int npa_cast_value(int from, const void *value, int to, void *out); /* 0, or FP kinds */
+
+/* ------------------------------------------------------------------------------------- cast.c */
+
+void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, char *to,
+              int64_t to_step, int64_t n); /* steps in bytes */
+
+/* ------------------------------------------------------------------------------------ moves.c */
+
+/* Steps in bytes. */
+extern int npa_item_sizes[NPY_NTYPES_LEGACY]; /* bytes, by type number */
+int npa_evaluate_init(void);
+void npa_move(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n, int size);
+void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size); /* to contiguous */
+/* Rows of n elements each. */
+void npa_pack_rows(char *to, const char *from, int64_t rows, int64_t row_step, int64_t n,
+                   int64_t step, int size);
+void npa_unpack(char *to, int64_t stride, const char *from, int64_t n, int size); /* from it */
+/* p: mask, one, other, out. */
+void npa_select_line(char **p, int64_t n, const npy_intp *steps, int size);
+void npa_own_loop(const npa_rule *rule, char **p, int64_t n, const npy_intp *steps); /* COPY, WHERE */
+void npa_fill_range(int type, const char *start, const char *step, int64_t first, char *to,
+                    int64_t to_stride, int64_t n);
+void npa_take_line(int size, char **p, const npy_intp *steps, int64_t n);
+
+/* -------------------------------------------------------------------------------- primitive.c */
+
+PyObject *npa_primitives_py(PyObject *self, PyObject *args);
+int npa_rule_primitives(npa_rule *rule);
+/* That for inputs of which these are still; last: the value of the last one if it is a scalar. */
+const struct npa_primitive *npa_find_primitive(const npa_rule *rule, bool fast, unsigned still, const char *last);
+
+/* ------------------------------------------------------------------------------------ loops.c */
+
+/* That for exactly these types, NumPy's or one that gives the same faster; false: there is none */
+bool npa_find_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop, void **data);
+/* Of a loop of NumPy's: one that is a primitive with the same bits where it can be, and at least so many elements are to
+ * be computed. It may not tell of underflow. False: there is none. */
+enum { NPA_LEAST_DENSE = 16 };
+bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop, void **data);
+
+/* ------------------------------------------------------------------------------------- scan.c */
+
+/* A loop for accumulate by `op` that is faster than `numpys`, or that one */
+PyUFuncGenericFunction npa_scan_loop(const char *op, int type, PyUFuncGenericFunction numpys);
+
+/* --------------------------------------------------------------------------------- compress.c */
+
+/* How many places of a mask are in. */
+int64_t npa_count_true(const char *mask, int64_t n);
+/* Of n places those in [low, high), and which of them they are; where fast, without a branch. What is written has
+ * room for NPA_KEPT_ROOM more. */
+enum { NPA_KEPT_ROOM = 8 };
+bool npa_keeps_fast(void);
+int64_t npa_keep_between(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to, int64_t *which);
+/* Elements that are in from there to *to, which moves on, or from *from to there, up to `end` or until few
+ * places are left. How many places that was. */
+int64_t npa_compress(char **to, const char *end, const char *from, const char *mask, int64_t n, size_t size);
+int64_t npa_expand(char *to, const char **from, const char *end, const char *mask, int64_t n, size_t size);
+
+/* ------------------------------------------------------------------------------------ index.c */
+
+typedef struct {
+    int type, size, ndim; /* canonical; bytes of an element */
+    npy_intp extent;
+    npy_intp lengths[2 * NPA_MAX_DIMS]; /* shape, then strides */
+} npa_indices;
+bool npa_indices_of(PyArrayObject *index, npy_intp extent, npa_indices *of); /* false: not integers */
+/* Where the indices lie: 0 in [0, extent), 1 some of them below but none below -extent, 2 elsewhere,
+ * -1 not integers. Nothing may be pending on them. */
+int npa_bounds_of(const npa_indices *of, const char *first);
+int npa_index_bounds(PyArrayObject *index, npy_intp extent);
+
+/* --------------------------------------------------------------------------------- products.c */
+
+/* Matrices whose extents are no more than that. extents: rows, terms, columns; else as a ufunc's loop. */
+enum { NPA_SMALL_MATRIX = 6 };
+bool npa_small_product(int type, const npy_intp *extents);
+void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp *extents, const npy_intp *steps,
+                        const npy_intp *core);
+
+/* ----------------------------------------------------------------------------------- philox.c */
+
+int npa_philox_init(PyObject *module);
+
+#endif

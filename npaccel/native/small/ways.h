@@ -1,0 +1,110 @@
+/* ways.h: how a ufunc runs on small arrays; for this room, and for those above that run NumPy's loops likewise. See
+ * Note [Small] in small.c. */
+#ifndef NPA_WAYS_H
+#define NPA_WAYS_H
+
+#include "small/small.h"
+
+enum { NPA_SMALL_DIMS = 8, NPA_SMALL_IN = 3 };
+
+/* How a ufunc runs where all its inputs have one type. */
+typedef struct {
+    PyUFuncObject *ufunc;
+    int type;
+    PyUFuncGenericFunction loop; /* NULL: NumPy finds it */
+    void *data;
+    PyUFuncGenericFunction numpys; /* where underflow is asked for, of which `loop` may not tell; NULL: it does */
+    void *numpys_data;
+    PyArray_Descr *in, *out; /* NumPy's own, which live as long as it does */
+    npy_intp in_size, out_size;
+    bool exact;              /* its bits hang on nothing but an element */
+} npa_way;
+
+/* Where an operand lies, along the axes of the result. */
+typedef struct {
+    char *data;
+    npy_intp steps[NPA_SMALL_DIMS];
+} npa_lay;
+
+typedef struct {
+    int ndim, nargs; /* axes to go through, operands */
+    npy_intp shape[NPA_SMALL_DIMS];
+    npy_intp points;
+    int nout; /* axes of the result */
+    const npy_intp *dims;
+    npy_intp full[NPA_SMALL_DIMS];
+    npa_lay of[NPA_SMALL_IN + 1];
+    _Alignas(16) char scalars[NPA_SMALL_IN][16];
+} npa_space;
+
+/* small.c */
+bool npa_is_number(int type); /* one whose loops are taken */
+const npa_way *npa_find_way(PyUFuncObject *u, int type, npa_exactness how);
+bool npa_find_steps(npa_space *s, int k, PyArrayObject *a);
+void npa_merge_axes(npa_space *s);
+bool npa_small_type(PyArray_Descr *descr); /* whether it is NumPy's own of a number */
+bool npa_take_scalar(PyObject *o, int type, void *to); /* a scalar's value in that type, if it fits */
+void npa_clear_errors(void); /* the processor's flags */
+/* Whether there were errors since that NumPy might tell; perhaps with an exception. The flags are cleared. */
+bool npa_seen_errors(void);
+/* Of the processor's flags what NumPy tells of that ufunc, by the errstate. 0 or -1 */
+int npa_tell_errors(PyUFuncObject *u, int flags);
+bool npa_run_quietly(const npa_way *w, const npa_space *s); /* false: there were errors */
+
+static inline bool npa_is_plain(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
+
+/* Whether it is not pending, and as NumPy's loops take it. */
+static inline bool npa_is_simple(PyArrayObject *a, const npa_way *w)
+{
+    return PyArray_DESCR(a) == w->in && PyArray_ISALIGNED(a) &&
+           !(npa_q.nrequests > 0 && npa_is_pending(a));
+}
+
+/* On to the next point of all axes but the last. False: there is none. */
+static inline bool npa_next_row(const npa_space *s, npy_intp *index, char **args)
+{
+    for (int i = s->ndim - 2; i >= 0; i--) {
+        bool over = ++index[i] == s->shape[i];
+        npy_intp by = over ? 1 - s->shape[i] : 1;
+        for (int k = 0; k < s->nargs; k++) {
+            args[k] += by * s->of[k].steps[i];
+        }
+        if (!over) {
+            return true;
+        }
+        index[i] = 0;
+    }
+    return false;
+}
+
+/* small_folds.c */
+typedef enum { NPA_SUM, NPA_PROD, NPA_MAX, NPA_MIN, NPA_ANY, NPA_ALL, NPA_MEAN, NPA_VAR, NPA_STD } npa_small_op;
+/* How an array is folded. axes: a bit for each of the array's; ddof: of var and std */
+typedef struct {
+    npa_small_op op;
+    uint32_t axes;
+    long ddof;
+    bool keepdims;
+} npa_small_how;
+/* NULL, perhaps without error: NumPy's to do */
+PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how);
+bool npa_small_folds(PyArrayObject *a, npa_small_op op);
+void npa_small_fold_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one that folds */
+PyObject *npa_small_scan(PyArrayObject *a); /* the sums of the elements up to each; likewise */
+int npa_small_op_of(PyObject *ufunc); /* what its reduce does; -1: nothing of these */
+
+/* small_functions.c: a @ b of vectors. NULL, perhaps without error: NumPy's to do. */
+PyObject *npa_small_matmul(PyObject *a, PyObject *b);
+
+/* small_memory.c */
+void npa_small_memory(bool on); /* what dies is kept; or no longer, and is given back */
+/* A plain array, C-ordered, without content; shape is not 0 anywhere. */
+PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape);
+/* A view of `a` with other axes. NULL, perhaps without error: NumPy's to make. */
+PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides, char *data);
+
+/* small_picks.c: a[key] and a[key] = value by a mask or integers; key: a plain array */
+PyObject *npa_small_pick(PyObject *a, PyObject *key);
+bool npa_small_put_picked(PyObject *a, PyObject *key, PyObject *value);
+
+#endif
