@@ -19,6 +19,9 @@
 
 #include "system/system.h"
 
+/* Of each thread, and found without a call. */
+#define NPA_PER_THREAD __thread __attribute__((tls_model("initial-exec")))
+
 #define NPA_MAX_DIMS 16 /* more dimensions: NumPy does it */
 #define NPA_MAX_ARGS 8  /* operands of one request, mask included */
 

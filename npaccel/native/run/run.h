@@ -286,7 +286,7 @@ PyObject *npa_profile_end(PyObject *module, PyObject *nothing);
 
 /* ------------------------------------------------------------------------------------- peek.c */
 
-extern __thread int npa_stepping;
+extern NPA_PER_THREAD int npa_stepping;
 PyObject *npa_place_py(PyObject *module, PyObject *array);
 PyObject *npa_contents_py(PyObject *module, PyObject *which);
 PyObject *npa_stepping_py(PyObject *module, PyObject *on);

@@ -165,7 +165,7 @@ typedef struct npa_store npa_store;
 
 /* What this thread works on: what is recorded, but while it runs what a run in flight took over. */
 extern npa_queue npa_recorded, *npa_oldest_flying;
-extern __thread npa_queue *npa_queue_here __attribute__((tls_model("initial-exec")));
+extern NPA_PER_THREAD npa_queue *npa_queue_here;
 #define npa_q (*npa_queue_here)
 extern npa_counters npa_count;
 /* What trace/ asks rooms above it; filled in by numpy/hooks.c. */
@@ -192,9 +192,9 @@ static inline bool npa_waiting(void)
 npa_queue *npa_next_queue(npa_queue *q); /* all there are; of NULL the first one, which is recorded into */
 npa_buffer *npa_flights_block(const char *low, const char *high); /* foreign, that one uses; or NULL */
 npa_queue *npa_flights_watch(const npa_watch *w, const npa_buffer *but); /* the first one that has it, and not so */
-extern __thread struct npa_recordings *npa_matched_block; /* that this thread is in; owned; or NULL */
+extern NPA_PER_THREAD struct npa_recordings *npa_matched_block; /* that this thread is in; owned; or NULL */
 static inline bool npa_match_inside(void) { return npa_matched_block != NULL; }
-extern __thread struct npa_section *npa_here; /* the section that this thread records, or NULL */
+extern NPA_PER_THREAD struct npa_section *npa_here; /* the section that this thread records, or NULL */
 extern atomic_int npa_placeholders; /* how many blocks of memory there are that no section ever fills */
 extern npa_store *npa_stores; /* the devices that have memory of their own; NULL: there are none */
 
@@ -260,9 +260,9 @@ npa_watch *npa_note_export(PyArrayObject *root, char *low, char *high);
 extern PyTypeObject npa_block_type;
 extern size_t npa_least;            /* no block takes arrays of fewer bytes */
 extern size_t npa_least_made;       /* and what NumPy makes of fewer lies in its memory */
-extern __thread int npa_suspended;  /* above 0, this thread's calls are NumPy's */
-extern __thread int npa_passed;     /* above 0, a trial has left this operation to NumPy, whose small ones are small.c's */
-extern __thread int npa_whole;      /* above 0, it runs a function of many small steps, whose arrays are plain */
+extern NPA_PER_THREAD int npa_suspended;  /* above 0, this thread's calls are NumPy's */
+extern NPA_PER_THREAD int npa_passed;     /* above 0, a trial has left this operation to NumPy, whose small ones are small.c's */
+extern NPA_PER_THREAD int npa_whole;      /* above 0, it runs a function of many small steps, whose arrays are plain */
 int npa_block_init(void);
 enum { NPA_SMALL_MOST = 1 << 18 }; /* bytes up to which our own way to NumPy's loops wins, and memory is used again */
 static inline size_t npa_passed_below(void) { return npa_passed ? NPA_SMALL_MOST : 0; }
@@ -293,7 +293,7 @@ extern PyObject *npa_errstate_var; /* NumPy's context variable */
 /* What a request keeps of it, with the setting `boundscheck`; -1: it must not wait; -2: an exception is set */
 int npa_errstate_of(const npa_rule *rule);
 extern bool npa_checks; /* the setting: indices out of bounds, and integers divided by 0, are told */
-extern __thread signed char npa_checks_here; /* the same in a section of this thread; -1: the setting */
+extern NPA_PER_THREAD signed char npa_checks_here; /* the same in a section of this thread; -1: the setting */
 bool npa_checks_now(void);
 extern const char npa_raising[], npa_underflow_asked[];
 bool npa_asks_underflow(void); /* floating-point operations are NumPy's, and their results plain */
