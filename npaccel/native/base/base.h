@@ -1,4 +1,5 @@
-/* base.h: what all rooms above share: settings, the user's line, clocks, counts of what NumPy did, processes, signals.
+/* base.h: what all rooms above share: settings, the user's line, clocks, counts of what NumPy did,
+ * processes, signals.
  *
  * Knows Python's and NumPy's interfaces. Must not know operations, requests, or what waits. */
 #ifndef NPA_BASE_H
@@ -31,8 +32,8 @@
 /* --------------------------------------------------------------------------------- settings.c */
 
 extern PyTypeObject *npa_array_type; /* npaccel.Array */
-extern PyObject *npa_hook_rule, *npa_hook_fold, *npa_hook_ufunc, *npa_hook_getitem, *npa_hook_setitem,
-    *npa_hook_plan, *npa_hook_warn, *npa_hook_filters, *npa_hook_shown;
+extern PyObject *npa_hook_rule, *npa_hook_fold, *npa_hook_ufunc, *npa_hook_getitem,
+    *npa_hook_setitem, *npa_hook_plan, *npa_hook_warn, *npa_hook_filters, *npa_hook_shown;
 extern size_t npa_threshold;
 extern bool npa_guard_on, npa_check_mode;
 extern PyObject *npa_no_value; /* np._NoValue */
@@ -53,7 +54,8 @@ int npa_numpy_init(void);    /* NumPy's interface, before anything of it is used
 
 typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
 void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
-void npa_site_of(PyFrameObject *frame, npa_site *site); /* that of a frame, which it takes; or NULL */
+/* That of a frame, which it takes; or NULL */
+void npa_site_of(PyFrameObject *frame, npa_site *site);
 void npa_internal_prefixes(PyObject *tuple);
 int npa_site_init(void);
 
@@ -69,8 +71,16 @@ PyObject *npa_without(PyObject *result, bool thin);
 
 /* ------------------------------------------------------------------------------------ times.c */
 
-enum { NPA_USER, NPA_RECORDING, NPA_PLANNING, NPA_RUNNING, NPA_IN_KERNELS, NPA_IN_LOOPS, NPA_IN_NUMPY,
-       NPA_ACTIVITIES }; /* NPA_RUNNING: what a run does besides kernels and loops */
+enum {
+    NPA_USER,
+    NPA_RECORDING,
+    NPA_PLANNING,
+    NPA_RUNNING,
+    NPA_IN_KERNELS,
+    NPA_IN_LOOPS,
+    NPA_IN_NUMPY,
+    NPA_ACTIVITIES
+}; /* NPA_RUNNING: what a run does besides kernels and loops */
 double npa_seconds(void);
 int npa_now(int activity);
 uint64_t npa_switched_ns(void); /* when this thread's activity began */
@@ -98,7 +108,8 @@ PyObject *npa_take_hindrances(PyObject *module, PyObject *nothing);
 
 /* -------------------------------------------------------------------------------- interrupt.c */
 
-/* Begin: with the GIL; true: end must follow, and npa_interrupted says whether SIGINT came since. */
+/* Begin: with the GIL; true: end must follow, and npa_interrupted says whether SIGINT came
+ * since. */
 bool npa_interrupts_begin(void);
 void npa_interrupts_end(void);
 int npa_interrupted(void *unused);

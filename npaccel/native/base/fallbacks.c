@@ -1,6 +1,7 @@
 /* fallbacks.c: what NumPy did instead, counted by name, reason and the user's line, until
- * dispatch/fallback.py asks; what came home from devices; and what hinders (hinder.c). It runs no Python, so
- * it can't fail: some programs hand over a product of matrices each microsecond. With the GIL. */
+ * dispatch/fallback.py asks; what came home from devices; and what hinders (hinder.c). It runs no
+ * Python, so it can't fail: some programs hand over a product of matrices each microsecond. With
+ * the GIL. */
 #include "base/base.h"
 
 #include <string.h>
@@ -31,7 +32,8 @@ const char *npa_passing_reason(void)
 
 static entry *place(tally *t, PyObject *name, PyObject *reason, PyObject *code, int32_t lasti)
 {
-    uint64_t h = ((uintptr_t)name >> 4) ^ ((uintptr_t)code >> 4) * 31 ^ (uint64_t)(uint32_t)lasti * 127;
+    uint64_t h = ((uintptr_t)name >> 4) ^ ((uintptr_t)code >> 4) * 31 ^
+                 (uint64_t)(uint32_t)lasti * 127;
     for (size_t i = (size_t)(h * 0x9E3779B97F4A7C15u >> 32); ; i++) {
         entry *e = &t->entries[i % ENTRIES];
         if (e->name == NULL || (e->name == name && e->code == code && e->lasti == lasti &&
@@ -52,8 +54,10 @@ static void count(tally *t, PyObject *name, PyObject *reason, uint64_t calls, do
         e = place(t, name, reason, NULL, ELSEWHERE);
     }
     if (e->name == NULL && t->used < ENTRIES - 1) {
-        *e = (entry){.name = Py_NewRef(name), .reason = Py_NewRef(reason),
-                     .code = Py_XNewRef(site.code), .lasti = site.code != NULL ? site.lasti : ELSEWHERE};
+        *e = (entry){.name = Py_NewRef(name),
+                     .reason = Py_NewRef(reason),
+                     .code = Py_XNewRef(site.code),
+                     .lasti = site.code != NULL ? site.lasti : ELSEWHERE};
         t->used++;
     }
     if (e->name != NULL) {
@@ -107,7 +111,8 @@ static PyObject *take(tally *t)
     return list;
 }
 
-/* take_fallbacks(): a list of (name, reason, file, line, calls, seconds, size), which are forgotten here. */
+/* take_fallbacks(): a list of (name, reason, file, line, calls, seconds, size), which are forgotten
+ * here. */
 PyObject *npa_take_fallbacks(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;

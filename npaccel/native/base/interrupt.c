@@ -34,7 +34,8 @@ bool npa_interrupts_begin(void)
 {
     struct sigaction now;
     if (syscall(SYS_gettid) != getpid() || sigaction(SIGINT, NULL, &now) != 0 ||
-        (!(now.sa_flags & SA_SIGINFO) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))) {
+        (!(now.sa_flags & SA_SIGINFO) &&
+         (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))) {
         return false;
     }
     atomic_store_explicit(&came, 0, memory_order_relaxed);

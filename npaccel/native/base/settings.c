@@ -1,4 +1,5 @@
-/* settings.c: settings, Python's functions that the core calls, and what NumPy has: set once, read everywhere. */
+/* settings.c: settings, Python's functions that the core calls, and what NumPy has: set once, read
+ * everywhere. */
 #define NPACCEL_IMPORT
 #include "base/base.h"
 

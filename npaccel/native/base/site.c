@@ -13,15 +13,18 @@ static bool code_internal(PyCodeObject *code)
     }
     bool internal = PyUnicode_CompareWithASCIIString(code->co_qualname, "npaccel.stand_in") == 0;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(internal_prefixes); k++) {
-        internal |= PyUnicode_Tailmatch(code->co_filename, PyTuple_GET_ITEM(internal_prefixes, k), 0,
-                                        PY_SSIZE_T_MAX, -1) > 0;
+        internal |= PyUnicode_Tailmatch(code->co_filename, PyTuple_GET_ITEM(internal_prefixes, k),
+                                        0, PY_SSIZE_T_MAX, -1) > 0;
     }
     Py_XSETREF(code_seen[i].code, Py_NewRef((PyObject *)code));
     code_seen[i].internal = internal;
     return internal;
 }
 
-void npa_capture_site(npa_site *r) { npa_site_of((PyFrameObject *)Py_XNewRef(PyEval_GetFrame()), r); }
+void npa_capture_site(npa_site *r)
+{
+    npa_site_of((PyFrameObject *)Py_XNewRef(PyEval_GetFrame()), r);
+}
 
 void npa_site_of(PyFrameObject *frame, npa_site *r)
 {

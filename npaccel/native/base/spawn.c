@@ -6,8 +6,8 @@
  *
  * Whoever calls posix_spawn stands still until the new process has got a processor and given the
  * memory back that it shares with its parent: some tenths of a millisecond, or ten where other
- * programs run. A fork waits for the thread: Python >= 3.12 warns about forking with threads, and the
- * child would have ends of the pipes that nobody closes. */
+ * programs run. A fork waits for the thread: Python >= 3.12 warns about forking with threads, and
+ * the child would have ends of the pipes that nobody closes. */
 #define _GNU_SOURCE
 #include "base/base.h"
 
@@ -47,7 +47,8 @@ static void *run(void *given)
     fcntl(s->out, F_SETPIPE_SZ, PIPE_BYTES);
     s->error = posix_spawn(&s->pid, s->arguments[0], &s->actions, &s->attributes, s->arguments,
                            s->environment);
-    close(s->out); /* without a process, reading ends now; writing does not: it would be a SIGPIPE */
+    /* Without a process, reading ends now; writing does not: it would be a SIGPIPE */
+    close(s->out);
     if (s->error == 0) {
         close(s->in);
         s->in = -1;
@@ -91,7 +92,10 @@ static void after_fork(void) { pthread_mutex_unlock(&lock); }
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int cannot_watch_forks;
 
-static void watch_forks(void) { cannot_watch_forks = pthread_atfork(before_fork, after_fork, after_fork); }
+static void watch_forks(void)
+{
+    cannot_watch_forks = pthread_atfork(before_fork, after_fork, after_fork);
+}
 
 static void begin(start *s)
 {
@@ -242,8 +246,8 @@ PyObject *npa_spawn(PyObject *module, PyObject *args)
     const char *left_out, *errors;
     int to = -1, from = -1;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!yO!y", &PyTuple_Type, &arguments, &left_out, &PyTuple_Type, &added,
-                          &errors)) {
+    if (!PyArg_ParseTuple(args, "O!yO!y", &PyTuple_Type, &arguments, &left_out, &PyTuple_Type,
+                          &added, &errors)) {
         return NULL;
     }
     if (PyTuple_GET_SIZE(arguments) == 0) {

@@ -1,5 +1,6 @@
-/* times.c: where the time goes, for `npaccel run --report` and profiles. Each thread is in one activity at a
- * time; entering another one stops the clock of the one before. Off unless asked for. */
+/* times.c: where the time goes, for `npaccel run --report` and profiles. Each thread is in one
+ * activity at a time; entering another one stops the clock of the one before. Off unless asked
+ * for. */
 #include "base/base.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
-/* traceback.c: an error that passes through Python code of ours has the traceback that it has without.
+/* traceback.c: an error that passes through Python code of ours has the traceback that it has
+ * without.
  *
  *     x[7]                      the user's line                            stays
  *       getitem, fallback       ours                                       go

@@ -1,4 +1,5 @@
-/* at.c: ufunc.at(rows, indices, values), where rows are long enough for an inner loop each, and ufunc.reduceat. */
+/* at.c: ufunc.at(rows, indices, values), where rows are long enough for an inner loop each, and
+ * ufunc.reduceat. */
 #include "functions/functions.h"
 #include "small/ways.h"
 
@@ -7,8 +8,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* NumPy goes through all elements by an iterator, one call of the loop each, but where the target is a vector.
- * The same loop over a row does the same operations in the same order for each element. */
+/* NumPy goes through all elements by an iterator, one call of the loop each, but where the target
+ * is a vector. The same loop over a row does the same operations in the same order for each
+ * element. */
 typedef struct {
     char *rows;
     npy_intp count, bytes, columns; /* of rows; of one; its elements */
@@ -53,13 +55,15 @@ static bool same_rows(PyArrayObject *values, PyArrayObject *target, npy_intp n)
     npy_intp step = PyArray_ITEMSIZE(target);
     bool same = PyArray_NDIM(values) == PyArray_NDIM(target) && PyArray_DIM(values, 0) == n;
     for (int i = PyArray_NDIM(target) - 1; i > 0 && same; i--) {
-        same = PyArray_DIM(values, i) == PyArray_DIM(target, i) && PyArray_STRIDE(values, i) == step;
+        same = PyArray_DIM(values, i) == PyArray_DIM(target, i) &&
+               PyArray_STRIDE(values, i) == step;
         step *= PyArray_DIM(target, i);
     }
     return same;
 }
 
-/* Whether a row's loop gives what single elements' do: of two zeros, or two NaNs, others choose as it comes. */
+/* Whether a row's loop gives what single elements' do: of two zeros, or two NaNs, others choose as
+ * it comes. */
 static bool one_by_one(const PyUFuncObject *u, const npa_way *w)
 {
     static const char *const names[] = {"add", "subtract", "multiply", "divide"};
@@ -75,19 +79,23 @@ bool npa_at_rows(PyUFuncObject *u, npa_exactness how, PyObject *const *args)
     PyArrayObject *target = (PyArrayObject *)args[0], *index = (PyArrayObject *)args[1],
                   *values = (PyArrayObject *)args[2];
     if (u->nin != 2 || u->nout != 1 || !usual(args[0]) || !usual(args[1]) || !usual(args[2]) ||
-        PyArray_NDIM(target) < 2 || !PyArray_IS_C_CONTIGUOUS(target) || !PyArray_ISWRITEABLE(target) ||
-        PyArray_SIZE(target) == 0 || (PyArray_FLAGS(target) & NPA_WARN_ON_WRITE) ||
-        PyArray_NDIM(index) != 1 || PyArray_TYPE(index) != NPY_INTP ||
-        !same_rows(values, target, PyArray_DIM(index, 0))) {
+        PyArray_NDIM(target) < 2 || !PyArray_IS_C_CONTIGUOUS(target) ||
+        !PyArray_ISWRITEABLE(target) || PyArray_SIZE(target) == 0 ||
+        (PyArray_FLAGS(target) & NPA_WARN_ON_WRITE) || PyArray_NDIM(index) != 1 ||
+        PyArray_TYPE(index) != NPY_INTP || !same_rows(values, target, PyArray_DIM(index, 0))) {
         return false;
     }
     const npa_way *w = npa_find_way(u, PyArray_TYPE(target), how);
-    if (!one_by_one(u, w) || PyArray_DESCR(target) != w->in || PyArray_DESCR(values) != w->in || !npa_apart(target, values) || !npa_apart(target, index)) {
+    if (!one_by_one(u, w) || PyArray_DESCR(target) != w->in || PyArray_DESCR(values) != w->in ||
+        !npa_apart(target, values) || !npa_apart(target, index)) {
         return false;
     }
     npy_intp rows = PyArray_DIM(target, 0), columns = PyArray_SIZE(target) / rows;
-    job j = {PyArray_BYTES(target), rows, columns * w->in_size, columns, PyArray_BYTES(index),
-             PyArray_BYTES(values), PyArray_STRIDE(index, 0), PyArray_STRIDE(values, 0), PyArray_DIM(index, 0)};
+    job j = {PyArray_BYTES(target),    rows,
+             columns * w->in_size,     columns,
+             PyArray_BYTES(index),     PyArray_BYTES(values),
+             PyArray_STRIDE(index, 0), PyArray_STRIDE(values, 0),
+             PyArray_DIM(index, 0)};
     size_t bytes = (size_t)PyArray_NBYTES(target);
     char *before = all_inside(&j) ? malloc(bytes) : NULL;
     if (before == NULL) {
@@ -114,20 +122,24 @@ typedef struct {
     const char *from;
     char *to;
     const npy_intp *starts;
-    npy_intp stretches, length, step; /* length: of the axis, in elements; step: bytes from one to the next */
-    npy_intp lines, inner, each;      /* inner: lines that lie side by side; each: of a task, stretches of lines */
+    /* length: of the axis, in elements; step: bytes from one to the next */
+    npy_intp stretches, length, step;
+    /* inner: lines that lie side by side; each: of a task, stretches of lines */
+    npy_intp lines, inner, each;
     atomic_int raised;
 } reduction;
 
 /* Stretches of one line, as NumPy: the first element, and the loop over the others. */
 static void reduce_line(const reduction *r, npy_intp line, npy_intp first, npy_intp end)
 {
-    npy_intp size = r->way.in_size, outer = line / r->inner, side = line % r->inner, next = r->inner * size;
+    npy_intp size = r->way.in_size, outer = line / r->inner, side = line % r->inner,
+             next = r->inner * size;
     char *to = r->to + ((outer * r->stretches + first) * r->inner + side) * size;
     const char *from = r->from + (outer * r->length * r->inner + side) * size;
     const npy_intp steps[3] = {0, r->step, 0};
     for (npy_intp k = first; k < end; k++, to += next) {
-        npy_intp start = r->starts[k], left = (k + 1 < r->stretches ? r->starts[k + 1] : r->length) - start - 1;
+        npy_intp start = r->starts[k],
+                 left = (k + 1 < r->stretches ? r->starts[k + 1] : r->length) - start - 1;
         char *args[3] = {to, (char *)from + (start + 1) * r->step, to};
         if (size == 8) {
             memcpy(to, from + start * r->step, 8);
@@ -143,7 +155,8 @@ static void reduce_line(const reduction *r, npy_intp line, npy_intp first, npy_i
 static void reduce_some(void *context, int64_t task, int worker)
 {
     reduction *r = context;
-    npy_intp all = r->lines * r->stretches, i = (npy_intp)task * r->each, end = i + r->each < all ? i + r->each : all;
+    npy_intp all = r->lines * r->stretches, i = (npy_intp)task * r->each,
+             end = i + r->each < all ? i + r->each : all;
     (void)worker;
     npa_clear_errors();
     while (i < end) {
@@ -158,9 +171,11 @@ static void reduce_some(void *context, int64_t task, int worker)
 /* Of types that NumPy does not widen for it, and whose loops do as they are told. */
 static bool reduces_here(const PyUFuncObject *u, int type)
 {
-    static const char *const sums[] = {"add", "multiply"}, *const others[] = {"maximum", "minimum", "bitwise_or",
-                                                                            "bitwise_and"};
-    bool real = PyTypeNum_ISFLOAT(type) && type != NPY_HALF, wide = real || PyTypeNum_ISCOMPLEX(type);
+    static const char *const sums[] = {"add", "multiply"}, *const others[] = {"maximum", "minimum",
+                                                                              "bitwise_or",
+                                                                              "bitwise_and"};
+    bool real = PyTypeNum_ISFLOAT(type) && type != NPY_HALF,
+         wide = real || PyTypeNum_ISCOMPLEX(type);
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
         if (strcmp(u->name, sums[i]) == 0) {
             return wide || (PyTypeNum_ISINTEGER(type) && npa_item_sizes[type] == sizeof(npy_long));
@@ -193,7 +208,8 @@ static PyArrayObject *starts_of(PyObject *o, npy_intp length)
 {
     bool known = PyArray_CheckExact(o) ? PyArray_TYPE((PyArrayObject *)o) == NPY_INTP
                                        : PyList_CheckExact(o) || PyTuple_CheckExact(o);
-    PyArrayObject *starts = known ? (PyArrayObject *)PyArray_FROMANY(o, NPY_INTP, 1, 1, NPY_ARRAY_CARRAY_RO) : NULL;
+    PyArrayObject *starts =
+        known ? (PyArrayObject *)PyArray_FROMANY(o, NPY_INTP, 1, 1, NPY_ARRAY_CARRAY_RO) : NULL;
     bool good = starts != NULL && PyArray_SIZE(starts) > 0;
     const npy_intp *at = good ? PyArray_DATA(starts) : NULL;
     for (npy_intp k = 0, n = good ? PyArray_SIZE(starts) : 0; k < n; k++) {
@@ -208,14 +224,16 @@ static PyArrayObject *starts_of(PyObject *o, npy_intp length)
 
 static PyObject *reduce_all(reduction *r, PyArrayObject *a, int axis)
 {
-    npy_intp dims[NPA_MAX_DIMS], longest = r->length - r->starts[r->stretches - 1], elements = longest;
+    npy_intp dims[NPA_MAX_DIMS], longest = r->length - r->starts[r->stretches - 1],
+                                 elements = longest;
     char *place;
     for (npy_intp k = 0; k < r->stretches - 1; k++) {
         npy_intp length = r->starts[k + 1] - r->starts[k];
         elements += length > 0 ? length : 1;
         longest = length > longest ? length : longest;
     }
-    if (elements * r->lines < LEAST_REDUCED || longest * 8 > elements * r->lines * 5) { /* or one is most of them */
+    /* Or one is most of them */
+    if (elements * r->lines < LEAST_REDUCED || longest * 8 > elements * r->lines * 5) {
         return NULL;
     }
     for (int i = 0; i < PyArray_NDIM(a); i++) {
@@ -232,12 +250,14 @@ static PyObject *reduce_all(reduction *r, PyArrayObject *a, int axis)
     return made;
 }
 
-PyObject *npa_reduceat(PyUFuncObject *u, npa_exactness how, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_reduceat(PyUFuncObject *u, npa_exactness how, PyObject *const *args, Py_ssize_t n,
+                       PyObject *names)
 {
     PyArrayObject *a = n >= 2 ? (PyArrayObject *)args[0] : NULL;
     if (a == NULL || !usual(args[0]) || PyArray_NDIM(a) == 0 || PyArray_NDIM(a) > NPA_MAX_DIMS ||
-        !PyArray_IS_C_CONTIGUOUS(a) || PyArray_SIZE(a) < LEAST_REDUCED || !npa_small_type(PyArray_DESCR(a)) ||
-        !reduces_here(u, PyArray_TYPE(a)) || npa_touch(a, false) < 0) {
+        !PyArray_IS_C_CONTIGUOUS(a) || PyArray_SIZE(a) < LEAST_REDUCED ||
+        !npa_small_type(PyArray_DESCR(a)) || !reduces_here(u, PyArray_TYPE(a)) ||
+        npa_touch(a, false) < 0) {
         return NULL;
     }
     int axis = axis_of(a, args, n, names);

@@ -1,5 +1,5 @@
-/* bins.c: np.bincount, and np.histogram of numbers in bins of equal width. Counts are exact, so all threads count, each
- * in tables of its own; weights are added in NumPy's order, by one. */
+/* bins.c: np.bincount, and np.histogram of numbers in bins of equal width. Counts are exact, so all
+ * threads count, each in tables of its own; weights are added in NumPy's order, by one. */
 #include "functions/functions.h"
 
 #include <math.h>
@@ -10,9 +10,12 @@
 #pragma GCC optimize("O3")
 #endif
 
-enum { LEAST = 1 << 12, PIECE = 1 << 15, CHUNK = 1 << 15 }; /* elements: worth it; of a task; bins of one */
-enum { BLOCK = 1 << 10, TABLES = 16 };                      /* elements widened at a time; threads */
-enum { WAYS = 4, FEW = 1 << 11 };                           /* tables of each, where there are few bins */
+/* elements: worth it; of a task; bins of one */
+enum { LEAST = 1 << 12, PIECE = 1 << 15, CHUNK = 1 << 15 };
+/* Elements widened at a time; threads */
+enum { BLOCK = 1 << 10, TABLES = 16 };
+/* Tables of each, where there are few bins */
+enum { WAYS = 4, FEW = 1 << 11 };
 
 typedef struct {
     const char *x;
@@ -33,25 +36,25 @@ typedef struct {
 
 static int64_t pieces_of(const job *j) { return (j->n + PIECE - 1) / PIECE; }
 
-/* ---------------------------------------------------------------------------------- any integers */
+/* --------------------------------------------------------------------------------- any integers */
 
 /* As npy_intp, in `room` or where they are; and the highest of them. */
-#define INTEGERS(name, T, READ)                                                                   \
-    NPA_EACH_PROCESSOR static void widen_##name(const T *x, npy_intp n, npy_intp *to)             \
-    {                                                                                             \
-        for (npy_intp i = 0; i < n; i++) {                                                        \
-            to[i] = READ(x[i]);                                                                   \
-        }                                                                                         \
-    }                                                                                             \
-    NPA_EACH_PROCESSOR static npy_intp highest_##name(const T *x, npy_intp n)                     \
-    {                                                                                             \
-        T high = 0, any = 0;                                                                      \
-        for (npy_intp i = 0; i < n; i++) {                                                        \
-            T value = READ(x[i]);                                                                 \
-            high = value > high ? value : high;                                                   \
-            any |= value;                                                                         \
-        }                                                                                         \
-        return (npy_intp)any < 0 ? -1 : (npy_intp)high;                                                     \
+#define INTEGERS(name, T, READ)                                                                    \
+    NPA_EACH_PROCESSOR static void widen_##name(const T *x, npy_intp n, npy_intp *to)              \
+    {                                                                                              \
+        for (npy_intp i = 0; i < n; i++) {                                                         \
+            to[i] = READ(x[i]);                                                                    \
+        }                                                                                          \
+    }                                                                                              \
+    NPA_EACH_PROCESSOR static npy_intp highest_##name(const T *x, npy_intp n)                      \
+    {                                                                                              \
+        T high = 0, any = 0;                                                                       \
+        for (npy_intp i = 0; i < n; i++) {                                                         \
+            T value = READ(x[i]);                                                                  \
+            high = value > high ? value : high;                                                    \
+            any |= value;                                                                          \
+        }                                                                                          \
+        return (npy_intp)any < 0 ? -1 : (npy_intp)high;                                            \
     }
 
 #define SAME(x) (x)
@@ -94,23 +97,29 @@ static void find_highest(void *context, int64_t piece, int worker)
     job *j = context;
     npy_intp first = piece * PIECE, n = j->n - first < PIECE ? j->n - first : PIECE, high = 0;
     (void)worker;
-#define HIGHEST(TYPE, name, T, READ) case TYPE: high = highest_##name((const T *)j->x + first, n); break;
+#define HIGHEST(TYPE, name, T, READ)                                                               \
+    case TYPE:                                                                                     \
+        high = highest_##name((const T *)j->x + first, n);                                         \
+        break;
     switch (j->type) {
     EACH_TYPE(HIGHEST)
     default: break;
     }
     npy_intp was = atomic_load(&j->highest);
-    while (was >= 0 && (high < 0 || high > was) && !atomic_compare_exchange_weak(&j->highest, &was, high)) {
-    }
+    while (was >= 0 && (high < 0 || high > was) &&
+           !atomic_compare_exchange_weak(&j->highest, &was, high)) {}
 }
 
-/* --------------------------------------------------------------------------------------- numbers */
+/* -------------------------------------------------------------------------------------- numbers */
 
-/* As NumPy has it, step by step: a guess, which the edges put right. What is outside is in the one behind the last. */
+/* As NumPy has it, step by step: a guess, which the edges put right. What is outside is in the one
+ * behind the last. */
 NPA_EACH_PROCESSOR static void guess(const double *x, npy_intp n, const job *j, npy_intp *to)
 {
-    double first = j->edges[0], last = j->edges[j->shown], width = last - first, bins = (double)j->shown;
-    int32_t outside = (int32_t)j->shown; /* int32_t: which most processors make of doubles as vectors */
+    double first = j->edges[0], last = j->edges[j->shown], width = last - first,
+           bins = (double)j->shown;
+    /* int32_t: which most processors make of doubles as vectors */
+    int32_t outside = (int32_t)j->shown;
     for (npy_intp i = 0; i < n; i++) {
         bool in = (x[i] >= first) & (x[i] <= last);
         double inside = in ? x[i] : first;
@@ -120,8 +129,9 @@ NPA_EACH_PROCESSOR static void guess(const double *x, npy_intp n, const job *j, 
     }
 }
 
-NPA_EACH_PROCESSOR static void put_right(const double *x, npy_intp n, const double *edges, npy_intp outside,
-                                         npy_intp *to)
+NPA_EACH_PROCESSOR
+static void put_right(const double *x, npy_intp n, const double *edges, npy_intp outside,
+                      npy_intp *to)
 {
     for (npy_intp i = 0; i < n; i++) {
         npy_intp at = to[i];
@@ -196,9 +206,10 @@ static bool read_limits(job *j)
     return isfinite(j->low) && isfinite(j->high);
 }
 
-/* ---------------------------------------------------------------------------------------- counts */
+/* --------------------------------------------------------------------------------------- counts */
 
-/* Of equal neighbours each would wait for what the one before stored, so there are several tables. */
+/* Of equal neighbours each would wait for what the one before stored, so there are several
+ * tables. */
 static void count_block(const npy_intp *x, npy_intp n, uint32_t *table, npy_intp next)
 {
     npy_intp i = 0;
@@ -217,7 +228,8 @@ static void count(void *context, int64_t piece, int worker)
 {
     job *j = context;
     int own = 0;
-    npy_intp room[BLOCK], end = (npy_intp)(piece + 1) * PIECE < j->n ? (npy_intp)(piece + 1) * PIECE : j->n;
+    npy_intp room[BLOCK],
+        end = (npy_intp)(piece + 1) * PIECE < j->n ? (npy_intp)(piece + 1) * PIECE : j->n;
     (void)worker;
     while (atomic_exchange(&j->busy[own], 1)) { /* there are as many as threads, at least */
         own = (own + 1) % j->ntables;
@@ -229,7 +241,8 @@ static void count(void *context, int64_t piece, int worker)
     }
     for (npy_intp i = (npy_intp)piece * PIECE; i < end; i += BLOCK) {
         npy_intp n = end - i < BLOCK ? end - i : BLOCK;
-        const npy_intp *x = j->edges != NULL || j->uneven != NULL ? binned(j, i, n, room) : widened(j, i, n, room);
+        const npy_intp *x = j->edges != NULL || j->uneven != NULL ? binned(j, i, n, room)
+                                                                  : widened(j, i, n, room);
         count_block(x, n, table, j->ways > 1 ? j->bins : 0);
     }
     atomic_store(&j->busy[own], 0);
@@ -245,7 +258,8 @@ NPA_EACH_PROCESSOR static void add_up(const uint32_t *table, npy_intp n, npy_int
 static void sum_tables(void *context, int64_t task, int worker)
 {
     const job *j = context;
-    npy_intp *found = j->found, first = task * CHUNK, n = j->shown - first < CHUNK ? j->shown - first : CHUNK;
+    npy_intp *found = j->found, first = task * CHUNK,
+             n = j->shown - first < CHUNK ? j->shown - first : CHUNK;
     (void)worker;
     memset(found + first, 0, sizeof *found * (size_t)n);
     for (int k = 0; k < j->ntables * j->ways; k++) {
@@ -277,10 +291,10 @@ static bool count_all(job *j)
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------- weights */
+/* -------------------------------------------------------------------------------------- weights */
 
-/* By one thread. Two with half of the bins each, which both go through all elements, took as long for a million of
- * them, and 0.8 of the time for five. */
+/* By one thread. Two with half of the bins each, which both go through all elements, took as long
+ * for a million of them, and 0.8 of the time for five. */
 static void add(const job *j)
 {
     npy_intp room[BLOCK];
@@ -295,13 +309,15 @@ static void add(const job *j)
     }
 }
 
-/* np.histogram's come by some thousand: each of these is added up by itself, then the sums, one after the other. */
+/* np.histogram's come by some thousand: each of these is added up by itself, then the sums, one
+ * after the other. */
 enum { SUMMED = 1 << 16, MOST_SUMS = 1 << 20 };
 
 static void add_part(void *context, int64_t part, int worker)
 {
     const job *j = context;
-    npy_intp room[BLOCK], begin = (npy_intp)part * SUMMED, end = begin + SUMMED < j->n ? begin + SUMMED : j->n;
+    npy_intp room[BLOCK], begin = (npy_intp)part * SUMMED,
+                          end = begin + SUMMED < j->n ? begin + SUMMED : j->n;
     double *to = j->sums + part * j->bins;
     (void)worker;
     memset(to, 0, sizeof *to * (size_t)j->bins);
@@ -314,12 +330,14 @@ static void add_part(void *context, int64_t part, int worker)
     }
 }
 
-/* False: out of memory, or too much of it; or some sum is not finite, which NumPy may have to tell. */
+/* False: out of memory, or too much of it; or some sum is not finite, which NumPy may have to
+ * tell. */
 static bool add_parts(job *j)
 {
     npy_intp parts = (j->n + SUMMED - 1) / SUMMED;
     double *found = j->found;
-    j->sums = parts * j->bins <= MOST_SUMS ? malloc(sizeof *j->sums * (size_t)(parts * j->bins)) : NULL;
+    j->sums = parts * j->bins <= MOST_SUMS ? malloc(sizeof *j->sums * (size_t)(parts * j->bins))
+                                           : NULL;
     if (j->sums == NULL) {
         return false;
     }
@@ -336,7 +354,7 @@ static bool add_parts(job *j)
     return finite;
 }
 
-/* ----------------------------------------------------------------------------------------- calls */
+/* ---------------------------------------------------------------------------------------- calls */
 
 static PyArrayObject *vector_of(PyObject *o, int type)
 {
@@ -344,7 +362,8 @@ static PyArrayObject *vector_of(PyObject *o, int type)
 }
 
 /* bincount(x, weights=None, minlength=0): the last two; false: NumPy's to look at. */
-static bool read_rest(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **weights, npy_intp *least)
+static bool read_rest(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **weights,
+                      npy_intp *least)
 {
     PyObject *length = n > 2 ? args[2] : NULL;
     Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
@@ -370,7 +389,8 @@ static bool read_rest(PyObject *const *args, Py_ssize_t n, PyObject *names, PyOb
 static PyObject *computed(job *j)
 {
     char *place;
-    PyObject *made = npa_new_result(j->weights != NULL ? NPY_DOUBLE : NPY_INTP, 1, &j->bins, &place);
+    PyObject *made =
+        npa_new_result(j->weights != NULL ? NPY_DOUBLE : NPY_INTP, 1, &j->bins, &place);
     if (made == NULL) {
         return NULL;
     }
@@ -399,7 +419,8 @@ static PyObject *bincount(PyArrayObject *x, PyArrayObject *weights, npy_intp lea
     return computed(&j);
 }
 
-PyObject *npa_bincount(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_bincount(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                       PyObject *names)
 {
     (void)what, (void)self;
     PyObject *weighed, *made = NULL;
@@ -411,8 +432,10 @@ PyObject *npa_bincount(void *what, PyObject *self, PyObject *const *args, Py_ssi
         return NULL;
     }
     PyArrayObject *x = vector_of(args[0], PyArray_TYPE(given));
-    PyArrayObject *weights = x != NULL && weighed != Py_None ? vector_of(weighed, NPY_DOUBLE) : NULL;
-    if (x != NULL && (weighed == Py_None || (weights != NULL && PyArray_SIZE(weights) == PyArray_SIZE(x)))) {
+    PyArrayObject *weights = x != NULL && weighed != Py_None ? vector_of(weighed, NPY_DOUBLE)
+                                                             : NULL;
+    if (x != NULL &&
+        (weighed == Py_None || (weights != NULL && PyArray_SIZE(weights) == PyArray_SIZE(x)))) {
         made = bincount(x, weights, least);
     }
     Py_XDECREF(weights);
@@ -420,12 +443,13 @@ PyObject *npa_bincount(void *what, PyObject *self, PyObject *const *args, Py_ssi
     return made;
 }
 
-/* Where they are as those of an array of the least and the greatest number, or as the range says. NULL, perhaps
- * with an error: NumPy's to say why. */
+/* Where they are as those of an array of the least and the greatest number, or as the range says.
+ * NULL, perhaps with an error: NumPy's to say why. */
 static PyArrayObject *edges_of(job *j, PyObject *bins, PyObject *range)
 {
     npy_intp two = 2;
-    PyObject *ends = PyArray_SimpleNew(1, &two, NPY_DOUBLE), *module = PyImport_ImportModule("numpy"), *made = NULL;
+    PyObject *ends = PyArray_SimpleNew(1, &two, NPY_DOUBLE),
+             *module = PyImport_ImportModule("numpy"), *made = NULL;
     if (ends != NULL && module != NULL) {
         double *values = PyArray_DATA((PyArrayObject *)ends);
         values[0] = j->low, values[1] = j->high;
@@ -437,8 +461,9 @@ static PyArrayObject *edges_of(job *j, PyObject *bins, PyObject *range)
     Py_XDECREF(module);
     PyErr_Clear();
     PyArrayObject *edges = (PyArrayObject *)made;
-    if (made != NULL && !(PyArray_CheckExact(made) && PyArray_TYPE(edges) == NPY_DOUBLE && PyArray_ISCARRAY(edges) &&
-                          PyArray_NDIM(edges) == 1 && PyArray_SIZE(edges) > 1)) {
+    if (made != NULL &&
+        !(PyArray_CheckExact(made) && PyArray_TYPE(edges) == NPY_DOUBLE &&
+          PyArray_ISCARRAY(edges) && PyArray_NDIM(edges) == 1 && PyArray_SIZE(edges) > 1)) {
         Py_CLEAR(made);
     }
     return (PyArrayObject *)made;
@@ -477,7 +502,8 @@ static PyObject *counted(job *j, PyArrayObject *edges)
     double width = room[n - 1] - room[0];
     char *place;
     int type = j->weights != NULL ? NPY_DOUBLE : NPY_INTP;
-    PyObject *made = isfinite(width) && width > 0 ? npa_new_result(type, 1, &j->shown, &place) : NULL;
+    PyObject *made = isfinite(width) && width > 0 ? npa_new_result(type, 1, &j->shown, &place)
+                                                  : NULL;
     if (made != NULL) {
         j->found = place;
         if (!(j->weights != NULL ? add_parts(j) : count_all(j))) {
@@ -500,27 +526,29 @@ static bool is_exact(PyObject *o)
 static bool is_edges(PyObject *o)
 {
     PyArrayObject *a = (PyArrayObject *)o;
-    return PyArray_CheckExact(o) && PyArray_TYPE(a) == NPY_DOUBLE && PyArray_ISCARRAY_RO(a) && PyArray_NDIM(a) == 1;
+    return PyArray_CheckExact(o) && PyArray_TYPE(a) == NPY_DOUBLE && PyArray_ISCARRAY_RO(a) &&
+           PyArray_NDIM(a) == 1;
 }
 
 /* None, or one for each element. */
 static bool are_weights(PyObject *o, PyArrayObject *a)
 {
     PyArrayObject *w = (PyArrayObject *)o;
-    return o == Py_None || (PyArray_CheckExact(o) && PyArray_TYPE(w) == NPY_DOUBLE && PyArray_ISCARRAY_RO(w) &&
-                            PyArray_SAMESHAPE(w, a));
+    return o == Py_None || (PyArray_CheckExact(o) && PyArray_TYPE(w) == NPY_DOUBLE &&
+                            PyArray_ISCARRAY_RO(w) && PyArray_SAMESHAPE(w, a));
 }
 
 /* (a, bins=10, range=None), and weights, but with edges, and no densities. */
-static bool read_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **bins, PyObject **range,
-                           PyObject **weights)
+static bool read_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **bins,
+                           PyObject **range, PyObject **weights)
 {
     static const char *const known[] = {"a", "bins", "range", "density", "weights"};
     PyObject *given[5] = {NULL, NULL, Py_None, Py_None, Py_None};
     Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
     for (Py_ssize_t k = 0; k < n + named; k++) {
         int at = k < n ? (int)k : 0;
-        while (k >= n && at < 5 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k - n), known[at]) != 0) {
+        while (k >= n && at < 5 &&
+               PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k - n), known[at]) != 0) {
             at++;
         }
         if (at > 4 || (k >= n && at < n)) {
@@ -534,8 +562,10 @@ static bool read_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names,
         PyObject *end = PyTuple_GET_ITEM(*range, k);
         pair = PyFloat_Check(end) || is_exact(end);
     }
-    return n >= 1 && pair && (*bins == NULL || PyLong_CheckExact(*bins) || (is_edges(*bins) && *range == Py_None)) &&
-           (given[3] == Py_None || given[3] == Py_False) && are_weights(*weights, (PyArrayObject *)given[0]) &&
+    return n >= 1 && pair &&
+           (*bins == NULL || PyLong_CheckExact(*bins) || (is_edges(*bins) && *range == Py_None)) &&
+           (given[3] == Py_None || given[3] == Py_False) &&
+           are_weights(*weights, (PyArrayObject *)given[0]) &&
            (*weights == Py_None || *bins == NULL || !PyArray_Check(*bins));
 }
 
@@ -544,8 +574,9 @@ PyObject *npa_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names)
     PyObject *bins, *range, *weights, *ten = NULL, *result = NULL;
     PyArrayObject *a = n > 0 ? (PyArrayObject *)args[0] : NULL;
     if (n < 1 || n > 5 || !(PyArray_CheckExact(args[0]) || Py_IS_TYPE(args[0], npa_array_type)) ||
-        PyArray_TYPE(a) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(a) || PyArray_SIZE(a) < LEAST || PyArray_NDIM(a) == 0 ||
-        PyArray_SIZE(a) > INT32_MAX || npa_here != NULL || npa_placeholders > 0 || npa_asks_underflow() ||
+        PyArray_TYPE(a) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(a) || PyArray_SIZE(a) < LEAST ||
+        PyArray_NDIM(a) == 0 || PyArray_SIZE(a) > INT32_MAX || npa_here != NULL ||
+        npa_placeholders > 0 || npa_asks_underflow() ||
         !read_histogram(args, n, names, &bins, &range, &weights) || npa_touch(a, false) < 0 ||
         (weights != Py_None && npa_touch((PyArrayObject *)weights, false) < 0)) {
         return NULL;
@@ -553,14 +584,19 @@ PyObject *npa_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names)
     job j = {.x = PyArray_BYTES(a), .n = PyArray_SIZE(a),
              .weights = weights != Py_None ? PyArray_DATA((PyArrayObject *)weights) : NULL};
     bool given = bins != NULL && PyArray_Check(bins);
-    if (given ? npa_touch((PyArrayObject *)bins, false) < 0 : range == Py_None && !read_limits(&j)) {
+    if (given ? npa_touch((PyArrayObject *)bins, false) < 0
+              : range == Py_None && !read_limits(&j)) {
         return NULL;
     }
     if (bins == NULL) {
         bins = ten = PyLong_FromLong(10);
     }
-    PyArrayObject *edges = given ? (PyArrayObject *)Py_NewRef(bins) : bins != NULL ? edges_of(&j, bins, range) : NULL;
-    PyObject *found = edges == NULL ? NULL : given ? counted_between(&j, edges) : counted(&j, edges);
+    PyArrayObject *edges = given          ? (PyArrayObject *)Py_NewRef(bins)
+                           : bins != NULL ? edges_of(&j, bins, range)
+                                          : NULL;
+    PyObject *found = edges == NULL ? NULL
+                      : given       ? counted_between(&j, edges)
+                                    : counted(&j, edges);
     if (found != NULL) {
         result = PyTuple_Pack(2, found, edges);
     }

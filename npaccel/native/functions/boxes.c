@@ -1,5 +1,6 @@
-/* boxes.c: arrays that consist of boxes copied from others (`np.roll`, `pad`, `repeat`, `tile`, `concatenate`), recorded as
- * those copies, without the code that NumPy has for them. Pass `shifts` then reads many where they came from. */
+/* boxes.c: arrays that consist of boxes copied from others (`np.roll`, `pad`, `repeat`, `tile`,
+ * `concatenate`), recorded as those copies, without the code that NumPy has for them. Pass `shifts`
+ * then reads many where they came from. */
 #include "functions/functions.h"
 
 #include <string.h>
@@ -30,8 +31,8 @@ static PyArrayObject *view_of(PyArrayObject *a, char *data, const form *f)
 }
 
 /* to[...] = from, of views with these forms. As npa_record_map. */
-static int copy_view(PyArrayObject *from, char *source, const form *read, PyArrayObject *to, char *target,
-                     const form *written)
+static int copy_view(PyArrayObject *from, char *source, const form *read, PyArrayObject *to,
+                     char *target, const form *written)
 {
     PyArrayObject *in = view_of(from, source, read), *out = view_of(to, target, written);
     PyObject *result = NULL;
@@ -59,11 +60,12 @@ static bool is_known(PyObject *o)
 {
     bool array = PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type);
     PyArrayObject *a = (PyArrayObject *)o;
-    return array && npa_here == NULL && npa_placeholders == 0 && npa_guard_on && PyArray_NDIM(a) > 0 &&
-           PyArray_SIZE(a) > 0 && npa_array_known(a);
+    return array && npa_here == NULL && npa_placeholders == 0 && npa_guard_on &&
+           PyArray_NDIM(a) > 0 && PyArray_SIZE(a) > 0 && npa_array_known(a);
 }
 
-/* Whether a call on `o` whose result has so many bytes is recorded here; 0: as many as its argument. */
+/* Whether a call on `o` whose result has so many bytes is recorded here; 0: as many as its
+ * argument. */
 static bool takes(PyObject *o, double bytes)
 {
     npa_value value = {.array = (PyArrayObject *)o};
@@ -124,7 +126,8 @@ static bool read_shifts(PyArrayObject *a, PyObject *shift, PyObject *axis, npy_i
     return n > 0;
 }
 
-/* Record the copy of the box whose axes are the second piece where `second` has their bit. As npa_record_map. */
+/* Record the copy of the box whose axes are the second piece where `second` has their bit. As
+ * npa_record_map. */
 static int copy_shifted(PyArrayObject *from, PyArrayObject *to, const npy_intp *by, uint32_t second)
 {
     form in = {0}, out = {0};
@@ -140,7 +143,8 @@ static int copy_shifted(PyArrayObject *from, PyArrayObject *to, const npy_intp *
     return copy_view(from, source, &in, to, target, &out);
 }
 
-/* A new array with the elements of `a` shifted. NULL, perhaps without error: NumPy's code should do it. */
+/* A new array with the elements of `a` shifted. NULL, perhaps without error: NumPy's code should do
+ * it. */
 static PyObject *shifted(PyArrayObject *a, const npy_intp *by)
 {
     PyObject *made = npa_new_like(a, PyArray_DESCR(a));
@@ -195,7 +199,7 @@ PyObject *npa_record_roll(PyObject *const *args, Py_ssize_t n, PyObject *names)
     return read_shifts(a, args[1], axis, by) ? shifted(a, by) : NULL;
 }
 
-/* ------------------------------------------------------------------------------------ repeat, tile */
+/* --------------------------------------------------------------------------------- repeat, tile */
 
 /* A count that is an int, and the product of a tuple of them; -1: it is something else. */
 static double product_of(PyObject *counts)
@@ -235,7 +239,8 @@ size_t npa_repeated_bytes(PyObject *const *args, Py_ssize_t n)
     return bytes > 0 && bytes < MOST_BYTES ? (size_t)bytes : 0;
 }
 
-/* A copy into a new array of `shape`: what is read has the axes `from`, of which new ones stand still. */
+/* A copy into a new array of `shape`: what is read has the axes `from`, of which new ones stand
+ * still. */
 static PyObject *repeated(PyArrayObject *a, const form *from, int ndim, const npy_intp *shape)
 {
     PyArrayObject *made = made_of(a, ndim, shape);
@@ -259,7 +264,8 @@ PyObject *npa_record_repeat(PyObject *const *args, Py_ssize_t n, PyObject *names
         return NULL;
     }
     PyArrayObject *a = (PyArrayObject *)args[0];
-    npy_intp count = (npy_intp)product_of(args[1]), shape[NPA_MAX_DIMS], size = PyArray_SIZE(a) * count;
+    npy_intp count = (npy_intp)product_of(args[1]), shape[NPA_MAX_DIMS],
+             size = PyArray_SIZE(a) * count;
     int along = 0, ndim = PyArray_NDIM(a);
     form from = {0};
     if (ndim == NPA_MAX_DIMS) {
@@ -303,7 +309,8 @@ PyObject *npa_record_tile(PyObject *const *args, Py_ssize_t n, PyObject *names)
     }
     for (int i = 0; i < all; i++) {
         int k = i - (all - counts);
-        npy_intp count = k < 0 ? 1 : (npy_intp)product_of(several ? PyTuple_GET_ITEM(args[1], k) : args[1]);
+        npy_intp count =
+            k < 0 ? 1 : (npy_intp)product_of(several ? PyTuple_GET_ITEM(args[1], k) : args[1]);
         npy_intp length = i < all - ndim ? 1 : PyArray_DIM(a, i - (all - ndim));
         if (count > 1) {
             add_axis(&from, count, 0);
@@ -319,7 +326,8 @@ PyObject *npa_record_tile(PyObject *const *args, Py_ssize_t n, PyObject *names)
     npy_intp flat[2] = {size / behind, behind};
     PyArray_Dims dims = {shape, all};
     PyObject *made = repeated(a, &from, 2, flat);
-    PyObject *result = made != NULL ? PyArray_Newshape((PyArrayObject *)made, &dims, NPY_CORDER) : NULL;
+    PyObject *result = made != NULL ? PyArray_Newshape((PyArrayObject *)made, &dims, NPY_CORDER)
+                                    : NULL;
     Py_XDECREF(made);
     return result;
 }
@@ -365,15 +373,19 @@ static bool read_widths(PyObject *widths, int ndim, npy_intp (*read)[2])
 static bool lay_pieces(enum mode mode, npy_intp n, const npy_intp *width, pieces *p)
 {
     npy_intp before = width[0], behind = width[1];
-    npy_intp longest = mode == REFLECT ? n - 1 : mode == WRAP || mode == SYMMETRIC ? n : NPY_MAX_INTP;
+    npy_intp longest = mode == REFLECT                     ? n - 1
+                       : mode == WRAP || mode == SYMMETRIC ? n
+                                                           : NPY_MAX_INTP;
     *p = (pieces){{0, 0, n - 1}, {0, 1, 0}, {0, before, before + n}, {before, n, behind}};
     if (mode == WRAP) {
         p->from[0] = n - before, p->from[2] = 0, p->step[0] = p->step[2] = 1;
     } else if (mode == REFLECT || mode == SYMMETRIC) {
-        p->from[0] = mode == REFLECT ? before : before - 1, p->from[2] = mode == REFLECT ? n - 2 : n - 1;
+        p->from[0] = mode == REFLECT ? before : before - 1;
+        p->from[2] = mode == REFLECT ? n - 2 : n - 1;
         p->step[0] = p->step[2] = -1;
     }
-    for (int k = 0; k < 3; k += 2) { /* one element has no direction: shifts are told by equal steps */
+    /* One element has no direction: shifts are told by equal steps */
+    for (int k = 0; k < 3; k += 2) {
         p->step[k] = p->lengths[k] == 1 ? 1 : p->step[k];
     }
     return before <= longest && behind <= longest;
@@ -402,7 +414,8 @@ static int copy_pieces(PyArrayObject *from, PyArrayObject *to, const pieces *p, 
     PyObject *zero = PyLong_FromLong(0), *result = NULL;
     PyArrayObject *view = view_of(to, target, &out);
     npa_value value = {.object = zero, .type = NPA_WEAK_INT};
-    npa_rule *fill = view != NULL ? npa_find_rule(npa_copy_name, &value.type, 1, view, false) : NULL;
+    npa_rule *fill = view != NULL ? npa_find_rule(npa_copy_name, &value.type, 1, view, false)
+                                  : NULL;
     int status = fill != NULL ? npa_record_map(fill, &value, &view, NULL, 'K', 0, &result)
                               : PyErr_Occurred() ? -1 : 0;
     Py_XDECREF(zero), Py_XDECREF(view);
@@ -412,7 +425,8 @@ static int copy_pieces(PyArrayObject *from, PyArrayObject *to, const pieces *p, 
     return status;
 }
 
-/* Zeros around: along each axis those before and behind, where the axes before it are the array's. */
+/* Zeros around: along each axis those before and behind, where the axes before it are the
+ * array's. */
 static int fill_around(PyArrayObject *to, pieces *p)
 {
     int k[NPA_MAX_DIMS] = {0}, status = 1, ndim = PyArray_NDIM(to);
@@ -502,9 +516,10 @@ PyObject *npa_record_pad(PyObject *const *args, Py_ssize_t n, PyObject *names)
     return fortran ? NULL : padded(a, mode, widths);
 }
 
-/* ------------------------------------------------------------------------------------ concatenate */
+/* ---------------------------------------------------------------------------------- concatenate */
 
-/* Whether its axes lie in memory as those of an array in C order do; NumPy chooses other orders itself. */
+/* Whether its axes lie in memory as those of an array in C order do; NumPy chooses other orders
+ * itself. */
 static bool in_c_order(PyArrayObject *a)
 {
     npy_intp before = NPY_MAX_INTP;
@@ -529,8 +544,9 @@ static bool join_shapes(PyObject *parts, PyObject *axis, int *along, npy_intp *s
     for (Py_ssize_t k = 0; k < Py_SIZE(parts); k++) {
         PyObject *o = PySequence_Fast_GET_ITEM(parts, k);
         PyArrayObject *a = (PyArrayObject *)o;
-        if (!is_known(o) || PyArray_NDIM(a) != PyArray_NDIM(first) || PyArray_TYPE(a) != PyArray_TYPE(first) ||
-            !in_c_order(a) || !place_of(axis, PyArray_NDIM(a), along)) {
+        if (!is_known(o) || PyArray_NDIM(a) != PyArray_NDIM(first) ||
+            PyArray_TYPE(a) != PyArray_TYPE(first) || !in_c_order(a) ||
+            !place_of(axis, PyArray_NDIM(a), along)) {
             return false;
         }
         for (int i = 0; i < PyArray_NDIM(a); i++) {
@@ -545,7 +561,8 @@ static bool join_shapes(PyObject *parts, PyObject *axis, int *along, npy_intp *s
     return wanted;
 }
 
-/* The axis, borrowed; others may be named if they say what holds anyway, as `stack` does. NULL: something is asked for. */
+/* The axis, borrowed; others may be named if they say what holds anyway, as `stack` does. NULL:
+ * something is asked for. */
 static PyObject *axis_of(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject *axis)
 {
     axis = n == 2 ? args[1] : axis;
@@ -556,8 +573,9 @@ static PyObject *axis_of(PyObject *const *args, Py_ssize_t n, PyObject *names, P
             axis = value;
         } else if (casting ? !PyUnicode_CheckExact(value) ||
                                  PyUnicode_CompareWithASCIIString(value, "same_kind") != 0
-                           : value != Py_None || (PyUnicode_CompareWithASCIIString(name, "out") != 0 &&
-                                                  PyUnicode_CompareWithASCIIString(name, "dtype") != 0)) {
+                           : value != Py_None ||
+                                 (PyUnicode_CompareWithASCIIString(name, "out") != 0 &&
+                                  PyUnicode_CompareWithASCIIString(name, "dtype") != 0)) {
             return NULL;
         }
     }

@@ -1,5 +1,5 @@
-/* correlate.c: np.convolve and np.correlate, whose elements are products of rows each: by the same functions as in
- * NumPy, of the same lengths, but on all threads. */
+/* correlate.c: np.convolve and np.correlate, whose elements are products of rows each: by the same
+ * functions as in NumPy, of the same lengths, but on all threads. */
 #include "functions/functions.h"
 
 #include <string.h>
@@ -9,8 +9,10 @@
 #endif
 
 enum { LEAST = 1 << 16, PART = 1 << 15 }; /* multiplications: worth it; of a task, about */
-enum { SHORT = 11, BLOCK = 64 };          /* taps that NumPy adds one by one; elements side by side */
-enum { FEWEST = 3, MOST = 10000 };        /* taps: fewer are a copy; beyond, OpenBLAS has threads of its own */
+/* Taps that NumPy adds one by one; elements side by side */
+enum { SHORT = 11, BLOCK = 64 };
+/* taps: fewer are a copy; beyond, OpenBLAS has threads of its own */
+enum { FEWEST = 3, MOST = 10000 };
 
 typedef struct {
     const char *x, *taps;
@@ -21,24 +23,25 @@ typedef struct {
     PyObject *made;
 } job;
 
-#define ONE_BY_ONE(T)                                                                             \
-    NPA_EACH_PROCESSOR static void one_by_one_##T(const T *x, const T *taps, npy_intp ntaps, npy_intp n, T *to) \
-    {                                                                                             \
-        for (npy_intp i = 0; i < n; i += BLOCK) {                                                 \
-            T sums[BLOCK] = {0};                                                                  \
-            npy_intp few = n - i < BLOCK ? n - i : BLOCK;                                         \
-            for (npy_intp j = 0; j < ntaps && few == BLOCK; j++) {                                \
-                for (int k = 0; k < BLOCK; k++) {                                                 \
-                    sums[k] += x[i + j + k] * taps[j];                                            \
-                }                                                                                 \
-            }                                                                                     \
-            for (npy_intp j = 0; j < ntaps && few < BLOCK; j++) {                                 \
-                for (npy_intp k = 0; k < few; k++) {                                              \
-                    sums[k] += x[i + j + k] * taps[j];                                            \
-                }                                                                                 \
-            }                                                                                     \
-            memcpy(to + i, sums, sizeof *to * (size_t)few);                                       \
-        }                                                                                         \
+#define ONE_BY_ONE(T)                                                                              \
+    NPA_EACH_PROCESSOR static void one_by_one_##T(const T *x, const T *taps, npy_intp ntaps,       \
+                                                  npy_intp n, T *to)                               \
+    {                                                                                              \
+        for (npy_intp i = 0; i < n; i += BLOCK) {                                                  \
+            T sums[BLOCK] = {0};                                                                   \
+            npy_intp few = n - i < BLOCK ? n - i : BLOCK;                                          \
+            for (npy_intp j = 0; j < ntaps && few == BLOCK; j++) {                                 \
+                for (int k = 0; k < BLOCK; k++) {                                                  \
+                    sums[k] += x[i + j + k] * taps[j];                                             \
+                }                                                                                  \
+            }                                                                                      \
+            for (npy_intp j = 0; j < ntaps && few < BLOCK; j++) {                                  \
+                for (npy_intp k = 0; k < few; k++) {                                               \
+                    sums[k] += x[i + j + k] * taps[j];                                             \
+                }                                                                                  \
+            }                                                                                      \
+            memcpy(to + i, sums, sizeof *to * (size_t)few);                                        \
+        }                                                                                          \
     }
 ONE_BY_ONE(double)
 ONE_BY_ONE(float)
@@ -54,9 +57,11 @@ static void whole_rows(const job *j, npy_intp first, npy_intp end)
     const char *x = j->x + (first - j->left) * j->size;
     char *to = j->found + first * j->size;
     if (is_short(j) && j->type == NPY_DOUBLE) {
-        one_by_one_double((const double *)x, (const double *)j->taps, j->ntaps, end - first, (double *)to);
+        one_by_one_double((const double *)x, (const double *)j->taps, j->ntaps, end - first,
+                          (double *)to);
     } else if (is_short(j)) {
-        one_by_one_float((const float *)x, (const float *)j->taps, j->ntaps, end - first, (float *)to);
+        one_by_one_float((const float *)x, (const float *)j->taps, j->ntaps, end - first,
+                         (float *)to);
     } else {
         for (npy_intp i = first; i < end; i++, x += j->size, to += j->size) {
             j->dot((void *)x, j->size, (void *)j->taps, j->size, to, j->ntaps, j->made);
@@ -69,8 +74,8 @@ static void cut_row(const job *j, npy_intp i)
 {
     npy_intp at = i - j->left, skipped = at < 0 ? -at : 0, first = at + skipped;
     npy_intp taps = j->ntaps - skipped < j->n - first ? j->ntaps - skipped : j->n - first;
-    j->dot((void *)(j->x + first * j->size), j->size, (void *)(j->taps + skipped * j->size), j->size,
-           j->found + i * j->size, taps, j->made);
+    j->dot((void *)(j->x + first * j->size), j->size, (void *)(j->taps + skipped * j->size),
+           j->size, j->found + i * j->size, taps, j->made);
 }
 
 static void run(void *context, int64_t task, int worker)
@@ -113,15 +118,21 @@ static int mode_of(PyObject *mode)
 static int common_type(PyArrayObject *a, PyArrayObject *b)
 {
     int x = PyArray_TYPE(a), y = PyArray_TYPE(b);
-    bool doubles = (x == NPY_DOUBLE && PyTypeNum_ISNUMBER(y)) || (y == NPY_DOUBLE && PyTypeNum_ISNUMBER(x));
+    bool doubles = (x == NPY_DOUBLE && PyTypeNum_ISNUMBER(y)) ||
+                   (y == NPY_DOUBLE && PyTypeNum_ISNUMBER(x));
     return x == y && npa_type_known(x) ? x : doubles ? NPY_DOUBLE : NPY_NOTYPE;
 }
 
 static PyObject *correlated(PyArrayObject *x, PyArrayObject *taps, int mode)
 {
     PyArray_Descr *descr = PyArray_DESCR(x);
-    job j = {.x = PyArray_BYTES(x), .taps = PyArray_BYTES(taps), .n = PyArray_SIZE(x), .ntaps = PyArray_SIZE(taps),
-             .size = PyArray_ITEMSIZE(x), .type = PyArray_TYPE(x), .dot = PyDataType_GetArrFuncs(descr)->dotfunc};
+    job j = {.x = PyArray_BYTES(x),
+             .taps = PyArray_BYTES(taps),
+             .n = PyArray_SIZE(x),
+             .ntaps = PyArray_SIZE(taps),
+             .size = PyArray_ITEMSIZE(x),
+             .type = PyArray_TYPE(x),
+             .dot = PyDataType_GetArrFuncs(descr)->dotfunc};
     j.left = mode == 0 ? 0 : mode == 1 ? j.ntaps / 2 : j.ntaps - 1;
     j.length = mode == 0 ? j.n - j.ntaps + 1 : mode == 1 ? j.n : j.n + j.ntaps - 1;
     j.part = PART / j.ntaps + 1;
@@ -135,10 +146,11 @@ static PyObject *correlated(PyArrayObject *x, PyArrayObject *taps, int mode)
 static PyObject *correlate(PyObject *const *args, Py_ssize_t n, PyObject *names, bool conjugates)
 {
     int mode = n == 3 && names == NULL ? mode_of(args[2]) : -1;
-    PyArrayObject *x = n > 1 ? (PyArrayObject *)args[0] : NULL, *taps = n > 1 ? (PyArrayObject *)args[1] : NULL;
-    if (mode < 0 || !PyArray_Check(args[0]) || !PyArray_Check(args[1]) ||
-        PyArray_NDIM(x) != 1 || PyArray_NDIM(taps) != 1 ||
-        PyArray_SIZE(taps) < FEWEST || PyArray_SIZE(taps) > PyArray_SIZE(x) || PyArray_SIZE(taps) > MOST ||
+    PyArrayObject *x = n > 1 ? (PyArrayObject *)args[0] : NULL,
+                  *taps = n > 1 ? (PyArrayObject *)args[1] : NULL;
+    if (mode < 0 || !PyArray_Check(args[0]) || !PyArray_Check(args[1]) || PyArray_NDIM(x) != 1 ||
+        PyArray_NDIM(taps) != 1 || PyArray_SIZE(taps) < FEWEST ||
+        PyArray_SIZE(taps) > PyArray_SIZE(x) || PyArray_SIZE(taps) > MOST ||
         (double)PyArray_SIZE(x) * (double)PyArray_SIZE(taps) < LEAST) {
         return NULL;
     }
@@ -155,13 +167,15 @@ static PyObject *correlate(PyObject *const *args, Py_ssize_t n, PyObject *names,
     return made;
 }
 
-PyObject *npa_correlate(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_correlate(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                        PyObject *names)
 {
     (void)what, (void)self;
     return correlate(args, n, names, false);
 }
 
-PyObject *npa_correlate2(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_correlate2(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                         PyObject *names)
 {
     (void)what, (void)self;
     return correlate(args, n, names, true);

@@ -1,5 +1,5 @@
-/* draws.c: methods of NumPy's Generator, with PCG64, and RandomState, with MT19937, that draw many numbers, or shuffle
- * many elements, as NumPy does. */
+/* draws.c: methods of NumPy's Generator, with PCG64, and RandomState, with MT19937, that draw many
+ * numbers, or shuffle many elements, as NumPy does. */
 #include "functions/functions.h"
 #include "small/ways.h"
 #include "loops/stream.h"
@@ -11,9 +11,11 @@
 #include <numpy/random/bitgen.h>
 #include <string.h>
 
-enum { MOST_SLOTS = 5, TRIED = 3001, FEW = 128, MOST_RANGE = 1 << 28 }; /* TRIED: numbers of a proof */
+/* TRIED: numbers of a proof */
+enum { MOST_SLOTS = 5, TRIED = 3001, FEW = 128, MOST_RANGE = 1 << 28 };
 
-/* As NumPy's declarations have them; a proof compares what is made of them with what Python shows. */
+/* As NumPy's declarations have them; a proof compares what is made of them with what Python
+ * shows. */
 typedef struct {
     npa_wide *words; /* state, inc */
     int has_half;
@@ -31,14 +33,15 @@ typedef struct { /* part of a RandomState, behind a bitgen_t */
     double gauss;
 } gauss_state;
 
-/* What a parameter may be here: any number; '+': a positive one; '1': one between 0 and 1; 'n': a positive
- * whole number. */
+/* What a parameter may be here: any number; '+': a positive one; '1': one between 0 and 1; 'n': a
+ * positive whole number. */
 typedef struct {
     const char *name, *function, *allowed;
     enum npa_drawing kind;
     int then;
     bool whole;
-    const char *slots[MOST_SLOTS + 1]; /* the parameters, "size", and others; "*": all arguments are the size */
+    /* The parameters, "size", and others; "*": all arguments are the size */
+    const char *slots[MOST_SLOTS + 1];
     double defaults[2];
     enum { UNKNOWN, GOOD, BAD } proved[2]; /* second: of NPA_FEW */
     void (*draws)(void);
@@ -47,24 +50,105 @@ typedef struct {
 static method methods[] = {
     {"random", NULL, "", NPA_UNIFORM, 0, false, {"size", "dtype", "out"}, {0}, {0}, NULL},
     {"standard_normal", NULL, "", NPA_NORMAL, 0, false, {"size", "dtype", "out"}, {0}, {0}, NULL},
-    {"standard_exponential", NULL, "", NPA_EXPONENTIAL, 0, false, {"size", "dtype", "method", "out"}, {0}, {0}, NULL},
-    {"uniform", NULL, "..", NPA_UNIFORM, NPA_MOVED, false, {"low", "high", "size"}, {0, 1}, {0}, NULL},
-    {"normal", NULL, ".+", NPA_NORMAL, NPA_MOVED, false, {"loc", "scale", "size"}, {0, 1}, {0}, NULL},
-    {"exponential", NULL, "+", NPA_EXPONENTIAL, NPA_SCALED, false, {"scale", "size"}, {1}, {0}, NULL},
-    {"integers", NULL, "", NPA_BELOW, 0, true, {"low", "high", "size", "dtype", "endpoint"}, {0}, {0}, NULL},
-    {"lognormal", NULL, ".+", NPA_NORMAL, NPA_EXPED, false, {"mean", "sigma", "size"}, {0, 1}, {0}, NULL},
+    {"standard_exponential",
+     NULL,
+     "",
+     NPA_EXPONENTIAL,
+     0,
+     false,
+     {"size", "dtype", "method", "out"},
+     {0},
+     {0},
+     NULL},
+    {"uniform",
+     NULL,
+     "..",
+     NPA_UNIFORM,
+     NPA_MOVED,
+     false,
+     {"low", "high", "size"},
+     {0, 1},
+     {0},
+     NULL},
+    {"normal",
+     NULL,
+     ".+",
+     NPA_NORMAL,
+     NPA_MOVED,
+     false,
+     {"loc", "scale", "size"},
+     {0, 1},
+     {0},
+     NULL},
+    {"exponential",
+     NULL,
+     "+",
+     NPA_EXPONENTIAL,
+     NPA_SCALED,
+     false,
+     {"scale", "size"},
+     {1},
+     {0},
+     NULL},
+    {"integers",
+     NULL,
+     "",
+     NPA_BELOW,
+     0,
+     true,
+     {"low", "high", "size", "dtype", "endpoint"},
+     {0},
+     {0},
+     NULL},
+    {"lognormal",
+     NULL,
+     ".+",
+     NPA_NORMAL,
+     NPA_EXPED,
+     false,
+     {"mean", "sigma", "size"},
+     {0, 1},
+     {0},
+     NULL},
     {"poisson", "random_poisson", "+", NPA_FEW, 0, true, {"lam", "size"}, {1}, {0}, NULL},
-    {"binomial", "random_binomial", "n1", NPA_BY_NUMPY, 0, true, {"n", "p", "size"}, {NAN, NAN}, {0}, NULL},
+    {"binomial",
+     "random_binomial",
+     "n1",
+     NPA_BY_NUMPY,
+     0,
+     true,
+     {"n", "p", "size"},
+     {NAN, NAN},
+     {0},
+     NULL},
 };
 
 static method old_methods[] = {
     {"rand", NULL, "", NPA_UNIFORM, 0, false, {"*"}, {0}, {0}, NULL},
     {"random_sample", NULL, "", NPA_UNIFORM, 0, false, {"size"}, {0}, {0}, NULL},
     {"random", NULL, "", NPA_UNIFORM, 0, false, {"size"}, {0}, {0}, NULL},
-    {"uniform", NULL, "..", NPA_UNIFORM, NPA_MOVED, false, {"low", "high", "size"}, {0, 1}, {0}, NULL},
+    {"uniform",
+     NULL,
+     "..",
+     NPA_UNIFORM,
+     NPA_MOVED,
+     false,
+     {"low", "high", "size"},
+     {0, 1},
+     {0},
+     NULL},
     {"randn", NULL, "", NPA_NORMAL, 0, false, {"*"}, {0}, {0}, NULL},
     {"standard_normal", NULL, "", NPA_NORMAL, 0, false, {"size"}, {0}, {0}, NULL},
-    {"normal", NULL, ".+", NPA_NORMAL, NPA_MOVED, false, {"loc", "scale", "size"}, {0, 1}, {0}, NULL},
+    {"normal",
+     NULL,
+     ".+",
+     NPA_NORMAL,
+     NPA_MOVED,
+     false,
+     {"loc", "scale", "size"},
+     {0, 1},
+     {0},
+     NULL},
     {"randint", NULL, "", NPA_BELOW, 0, true, {"low", "high", "size", "dtype"}, {0}, {0}, NULL},
 };
 
@@ -76,8 +160,10 @@ static struct {
 
 /* ------------------------------------------------------------------------------------ arguments */
 
-/* A call's arguments by the method's slots, NULL where not given. False: a wrong call, or one too long. */
-static bool read_slots(const method *m, PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **slots)
+/* A call's arguments by the method's slots, NULL where not given. False: a wrong call, or one too
+ * long. */
+static bool read_slots(const method *m, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                       PyObject **slots)
 {
     int nslots = 0;
     if (m->slots[0][0] == '*') {
@@ -90,7 +176,8 @@ static bool read_slots(const method *m, PyObject *const *args, Py_ssize_t n, PyO
     Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
     for (Py_ssize_t k = 0; k < named; k++) {
         int i = 0;
-        while (i < nslots && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), m->slots[i]) != 0) {
+        while (i < nslots &&
+               PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), m->slots[i]) != 0) {
             i++;
         }
         if (i == nslots || slots[i] != NULL) {
@@ -131,8 +218,8 @@ static npy_intp read_dims(PyObject *const *items, Py_ssize_t ndim, npy_intp *dim
 }
 
 /* What a tuple or number asks for, or all of the arguments. */
-static npy_intp read_size(const method *m, PyObject *const *slots, PyObject *const *args, Py_ssize_t n, int *ndim,
-                          npy_intp *dims)
+static npy_intp read_size(const method *m, PyObject *const *slots, PyObject *const *args,
+                          Py_ssize_t n, int *ndim, npy_intp *dims)
 {
     PyObject *size = slot_of(m, slots, "size");
     bool all = m->slots[0][0] == '*', tuple = size != NULL && PyTuple_CheckExact(size);
@@ -153,7 +240,9 @@ static bool read_number(PyObject *o, double otherwise, char allowed, double *to)
     switch (allowed) {
     case '+': return good && *to > 0;
     case '1': return good && *to > 0 && *to < 1;
-    case 'n': return good && *to >= 1 && *to < 1e9 && *to == floor(*to) && o != NULL && PyLong_CheckExact(o);
+    case 'n':
+        return good && *to >= 1 && *to < 1e9 && *to == floor(*to) && o != NULL &&
+               PyLong_CheckExact(o);
     default: return good;
     }
 }
@@ -175,7 +264,8 @@ static bool read_integer(PyObject *o, int64_t *to)
 static bool read_range(PyObject *const *slots, npa_distribution *d)
 {
     int64_t low = 0, high = 0;
-    bool two = slots[1] != NULL && slots[1] != Py_None, closed = slots[4] == Py_True; /* RandomState has no slot 4 */
+    /* RandomState has no slot 4 */
+    bool two = slots[1] != NULL && slots[1] != Py_None, closed = slots[4] == Py_True;
     if (slots[0] == NULL || !read_integer(slots[0], two ? &low : &high) ||
         (two && !read_integer(slots[1], &high)) ||
         (slots[4] != NULL && slots[4] != Py_True && slots[4] != Py_False) || high < low ||
@@ -216,12 +306,13 @@ static bool read_parameters(const method *m, PyObject *const *slots, npa_distrib
     return m->kind != NPA_BELOW || read_range(slots, d);
 }
 
-/* ------------------------------------------------------------------------------------ generators */
+/* ----------------------------------------------------------------------------------- generators */
 
 /* Where the state of a generator's source is; NULL, without error: it is of another class. */
 static void *state_of(PyObject *source, PyObject *type)
 {
-    PyObject *capsule = (PyObject *)Py_TYPE(source) == type ? PyObject_GetAttr(source, numpy.capsule) : NULL;
+    PyObject *capsule =
+        (PyObject *)Py_TYPE(source) == type ? PyObject_GetAttr(source, numpy.capsule) : NULL;
     bitgen_t *bits = capsule != NULL ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;
     Py_XDECREF(capsule);
     PyErr_Clear();
@@ -232,7 +323,8 @@ static void *state_of(PyObject *source, PyObject *type)
 static bool is_taken(PyObject *source)
 {
     PyObject *lock = PyObject_GetAttr(source, numpy.lock);
-    PyObject *taken = lock != NULL ? PyObject_CallMethodOneArg(lock, numpy.acquire, Py_False) : NULL;
+    PyObject *taken = lock != NULL ? PyObject_CallMethodOneArg(lock, numpy.acquire, Py_False)
+                                   : NULL;
     PyObject *done = taken == Py_True ? PyObject_CallMethodNoArgs(lock, numpy.release) : NULL;
     bool free = done != NULL; /* and stays so while the GIL is held */
     Py_XDECREF(lock), Py_XDECREF(taken), Py_XDECREF(done);
@@ -247,7 +339,8 @@ static void draw_new(pcg_state *s, const npa_distribution *d, npa_drawn *to, npy
     s->words[0] = pcg.state, s->has_half = pcg.has_half, s->half = pcg.half;
 }
 
-/* What a RandomState keeps of normal numbers: it begins with the address of the bitgen_t before it. */
+/* What a RandomState keeps of normal numbers: it begins with the address of the bitgen_t before
+ * it. */
 static gauss_state *gauss_of(PyObject *old)
 {
     char *begin = (char *)old, *end = begin + Py_TYPE(old)->tp_basicsize - sizeof(gauss_state);
@@ -276,10 +369,13 @@ static void fall(void *state, bool old, uint32_t most, uint32_t *to, int64_t n)
     s->pos = t.pos;
 }
 
-static bool draw_old(PyObject *self, twister_state *s, const npa_distribution *d, npa_drawn *to, npy_intp n)
+static bool draw_old(PyObject *self, twister_state *s, const npa_distribution *d, npa_drawn *to,
+                     npy_intp n)
 {
     gauss_state *g = gauss_of(self);
-    npa_twister t = {.pos = s->pos, .has_gauss = g != NULL ? &g->has_gauss : NULL, .gauss = g != NULL ? &g->gauss : NULL};
+    npa_twister t = {.pos = s->pos,
+                     .has_gauss = g != NULL ? &g->has_gauss : NULL,
+                     .gauss = g != NULL ? &g->gauss : NULL};
     memcpy(t.key, s->key, sizeof t.key);
     if (g == NULL || !npa_twister_draw(d, &t, to, n)) {
         return false;
@@ -292,7 +388,8 @@ static bool draw_old(PyObject *self, twister_state *s, const npa_distribution *d
 static PyObject *new_generator(bool old)
 {
     PyObject *source = PyObject_CallFunction(old ? numpy.twister : numpy.pcg64, "i", 20261123);
-    PyObject *made = source != NULL ? PyObject_CallOneArg(old ? numpy.old : numpy.generator, source) : NULL;
+    PyObject *made = source != NULL ? PyObject_CallOneArg(old ? numpy.old : numpy.generator, source)
+                                    : NULL;
     Py_XDECREF(source);
     return made;
 }
@@ -309,8 +406,10 @@ static PyObject *state_shown(PyObject *generator)
     PyObject *state = PyObject_CallMethod(generator, "get_state", NULL);
     PyObject *text = state != NULL && PyTuple_Check(state) && PyTuple_GET_SIZE(state) == 5
                    ? PyObject_CallMethod(PyTuple_GET_ITEM(state, 1), "tobytes", NULL) : NULL;
-    PyObject *shown = text != NULL ? PyTuple_Pack(4, text, PyTuple_GET_ITEM(state, 2), PyTuple_GET_ITEM(state, 3),
-                                                  PyTuple_GET_ITEM(state, 4)) : NULL;
+    PyObject *shown = text != NULL
+                          ? PyTuple_Pack(4, text, PyTuple_GET_ITEM(state, 2),
+                                         PyTuple_GET_ITEM(state, 3), PyTuple_GET_ITEM(state, 4))
+                          : NULL;
     Py_XDECREF(state), Py_XDECREF(text);
     return shown;
 }
@@ -318,7 +417,8 @@ static PyObject *state_shown(PyObject *generator)
 static PyObject *draw(PyObject *self, const npa_distribution *d, int ndim, npy_intp *dims)
 {
     bool old = (PyObject *)Py_TYPE(self) == numpy.old;
-    PyObject *source = PyObject_GetAttr(self, old ? numpy.old_bit_generator : numpy.bit_generator), *made = NULL;
+    PyObject *source = PyObject_GetAttr(self, old ? numpy.old_bit_generator : numpy.bit_generator),
+             *made = NULL;
     void *state = source != NULL ? state_of(source, old ? numpy.twister : numpy.pcg64) : NULL;
     char *place = NULL;
     if (state != NULL) { /* first, for another thread may run meanwhile */
@@ -342,7 +442,7 @@ static PyObject *draw(PyObject *self, const npa_distribution *d, int ndim, npy_i
     return made;
 }
 
-/* ---------------------------------------------------------------------------------------- proofs */
+/* --------------------------------------------------------------------------------------- proofs */
 
 /* NumPy's functions, and its tables. */
 static bool begin(void)
@@ -370,11 +470,13 @@ static bool begin(void)
     PyErr_Clear();
     numpy.bit_generator = PyUnicode_InternFromString("bit_generator");
     numpy.old_bit_generator = PyUnicode_InternFromString("_bit_generator");
-    numpy.capsule = PyUnicode_InternFromString("capsule"), numpy.lock = PyUnicode_InternFromString("lock");
+    numpy.capsule = PyUnicode_InternFromString("capsule");
+    numpy.lock = PyUnicode_InternFromString("lock");
     numpy.acquire = PyUnicode_InternFromString("acquire");
     numpy.release = PyUnicode_InternFromString("release");
-    return normal != NULL && exponential != NULL && numpy.pcg64 != NULL && numpy.generator != NULL &&
-           numpy.twister != NULL && numpy.old != NULL && numpy.release != NULL && npa_stream_learn(normal, exponential);
+    return normal != NULL && exponential != NULL && numpy.pcg64 != NULL &&
+           numpy.generator != NULL && numpy.twister != NULL && numpy.old != NULL &&
+           numpy.release != NULL && npa_stream_learn(normal, exponential);
 }
 
 static bool same_bytes(PyObject *a, PyObject *b)
@@ -387,13 +489,14 @@ static bool same_bytes(PyObject *a, PyObject *b)
 
 static bool in_proof; /* NumPy's own methods draw */
 
-/* Whether a call of this kind draws here what NumPy draws, and leaves the generator as NumPy does: of this NumPy,
- * on this machine. */
+/* Whether a call of this kind draws here what NumPy draws, and leaves the generator as NumPy does:
+ * of this NumPy, on this machine. */
 static bool prove(const method *m, bool old, const npa_distribution *d, PyObject *const *slots)
 {
     PyObject *theirs = new_generator(old), *ours = theirs != NULL ? new_generator(old) : NULL;
     PyObject *f = ours != NULL ? PyObject_GetAttrString(theirs, m->name) : NULL, *arguments = NULL,
-             *words = PyDict_New(), *size = PyLong_FromLong(TRIED), *a = NULL, *b = NULL, *x = NULL, *y = NULL;
+             *words = PyDict_New(), *size = PyLong_FromLong(TRIED), *a = NULL, *b = NULL, *x = NULL,
+             *y = NULL;
     npy_intp dims[1] = {TRIED};
     bool all = m->slots[0][0] == '*', good = f != NULL && words != NULL && size != NULL;
     arguments = !good ? NULL : all ? PyTuple_Pack(1, size) : PyTuple_New(0);
@@ -448,7 +551,8 @@ static bool is_ready(void)
     return numpy.is == READY;
 }
 
-PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                    PyObject *names)
 {
     method *m = what;
     PyObject *slots[MOST_SLOTS] = {NULL};
@@ -471,7 +575,7 @@ PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_
     return m->proved[way] == GOOD ? draw(self, &d, ndim, dims) : NULL;
 }
 
-/* -------------------------------------------------------------------------------------- shuffling */
+/* ------------------------------------------------------------------------------------ shuffling */
 
 enum { LEAST_SHUFFLED = 128, SOME = 1 << 11, AHEAD = 16 };
 
@@ -517,7 +621,8 @@ static bool shuffle(PyObject *self, PyArrayObject *x)
     void *state = source != NULL ? state_of(source, old ? numpy.twister : numpy.pcg64) : NULL;
     npa_opened o;
     bool good = state != NULL && npa_open(&o, &x, 1, 1) == 0;
-    if (good && is_taken(source)) { /* after the memory is open: another thread may have run meanwhile */
+    /* After the memory is open: another thread may have run meanwhile */
+    if (good && is_taken(source)) {
         npa_close(&o);
         good = false;
     }
@@ -537,8 +642,9 @@ static bool shuffle(PyObject *self, PyArrayObject *x)
 
 static bool prove_shuffle(bool old)
 {
-    PyObject *theirs = new_generator(old), *ours = theirs != NULL ? new_generator(old) : NULL, *done = NULL, *x = NULL,
-             *y = NULL, *a = ours != NULL ? PyArray_Arange(0, TRIED, 1, NPY_LONG) : NULL,
+    PyObject *theirs = new_generator(old), *ours = theirs != NULL ? new_generator(old) : NULL,
+             *done = NULL, *x = NULL, *y = NULL,
+             *a = ours != NULL ? PyArray_Arange(0, TRIED, 1, NPY_LONG) : NULL,
              *b = a != NULL ? PyArray_Arange(0, TRIED, 1, NPY_LONG) : NULL;
     in_proof = true;
     done = b != NULL ? PyObject_CallMethod(theirs, "shuffle", "O", a) : NULL;
@@ -546,7 +652,8 @@ static bool prove_shuffle(bool old)
     x = done != NULL && shuffle(ours, (PyArrayObject *)b) ? state_shown(theirs) : NULL;
     y = x != NULL ? state_shown(ours) : NULL;
     bool good = y != NULL && same_bytes(a, b) && PyObject_RichCompareBool(x, y, Py_EQ) == 1;
-    Py_XDECREF(theirs), Py_XDECREF(ours), Py_XDECREF(done), Py_XDECREF(x), Py_XDECREF(y), Py_XDECREF(a), Py_XDECREF(b);
+    Py_XDECREF(theirs), Py_XDECREF(ours), Py_XDECREF(done), Py_XDECREF(x), Py_XDECREF(y),
+        Py_XDECREF(a), Py_XDECREF(b);
     PyErr_Clear();
     return good;
 }
@@ -554,9 +661,10 @@ static bool prove_shuffle(bool old)
 static bool may_shuffle(PyObject *self, PyArrayObject *x)
 {
     static int proved[2];
-    if (PyArray_NDIM(x) == 0 || PyArray_DIM(x, 0) < LEAST_SHUFFLED || PyArray_DIM(x, 0) > INT32_MAX ||
-        PyArray_NBYTES(x) == 0 || !PyArray_ISCARRAY(x) || (PyArray_FLAGS(x) & NPA_WARN_ON_WRITE) ||
-        !npa_small_type(PyArray_DESCR(x)) || !is_ready()) {
+    if (PyArray_NDIM(x) == 0 || PyArray_DIM(x, 0) < LEAST_SHUFFLED ||
+        PyArray_DIM(x, 0) > INT32_MAX || PyArray_NBYTES(x) == 0 || !PyArray_ISCARRAY(x) ||
+        (PyArray_FLAGS(x) & NPA_WARN_ON_WRITE) || !npa_small_type(PyArray_DESCR(x)) ||
+        !is_ready()) {
         return false;
     }
     bool old = (PyObject *)Py_TYPE(self) == numpy.old;
@@ -570,7 +678,8 @@ static bool may_shuffle(PyObject *self, PyArrayObject *x)
 }
 
 /* NumPy's method, nothing of which is looked at; NULL, without error: it is called otherwise. */
-static PyObject *unseen(void *method, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *unseen(void *method, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                        PyObject *names)
 {
     if (method == NULL) {
         return NULL;
@@ -582,7 +691,8 @@ static PyObject *unseen(void *method, PyObject *self, PyObject *const *args, Py_
 }
 
 /* shuffle(x): elements, or rows, of one array. What is left to NumPy assigns row by row. */
-PyObject *npa_shuffle(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_shuffle(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                      PyObject *names)
 {
     if (in_proof || n < 1 || !PyArray_CheckExact(args[0])) {
         return NULL;
@@ -595,7 +705,8 @@ PyObject *npa_shuffle(void *what, PyObject *self, PyObject *const *args, Py_ssiz
 }
 
 /* bytes(length): NumPy's, by integers that it converts and copies. */
-PyObject *npa_random_bytes(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_random_bytes(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                           PyObject *names)
 {
     return unseen(what, self, args, n, names);
 }
@@ -608,19 +719,22 @@ void *npa_draws_method(const char *name)
     return NULL;
 }
 
-PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                    PyObject *names)
 {
     (void)what, (void)self, (void)args, (void)n, (void)names;
     return NULL;
 }
 
-PyObject *npa_shuffle(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_shuffle(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                      PyObject *names)
 {
     (void)what, (void)self, (void)args, (void)n, (void)names;
     return NULL;
 }
 
-PyObject *npa_random_bytes(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_random_bytes(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                           PyObject *names)
 {
     return npa_shuffle(what, self, args, n, names);
 }

@@ -16,10 +16,12 @@ npa_own npa_put_flat;
 
 /* --------------------------------------------------------------------------------------- at.c */
 
-/* u.at(*args), of three, where that is the common case. False: NumPy's to do, nothing was written. */
+/* u.at(*args), of three, where that is the common case. False: NumPy's to do, nothing was
+ * written. */
 bool npa_at_rows(PyUFuncObject *u, npa_exactness how, PyObject *const *args);
 /* u.reduceat(*args), stretches on all threads. NULL, perhaps with an error: NumPy's to do. */
-PyObject *npa_reduceat(PyUFuncObject *u, npa_exactness how, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *npa_reduceat(PyUFuncObject *u, npa_exactness how, PyObject *const *args, Py_ssize_t n,
+                       PyObject *names);
 
 /* ------------------------------------------------------------------------------------- rows.c */
 
@@ -30,21 +32,24 @@ PyObject *npa_rows_forget(PyObject *module, PyObject *nothing); /* how long they
 /* ----------------------------------------------------------------------------------- search.c */
 
 npa_own npa_interp, npa_search;
-/* Numbers that wait for nothing as an array of that type in C order, if NumPy casts them to it by itself: an array's,
- * or a list's. NULL, without an error: they are others. */
+/* Numbers that wait for nothing as an array of that type in C order, if NumPy casts them to it by
+ * itself: an array's, or a list's. NULL, without an error: they are others. */
 PyArrayObject *npa_line_as(PyObject *o, int type);
-/* A sorted table of doubles in buckets of equal width, so that a search begins next to where it ends: whatever
- * rounding does, of two numbers the greater one is in no bucket before the other's. */
+/* A sorted table of doubles in buckets of equal width, so that a search begins next to where it
+ * ends: whatever rounding does, of two numbers the greater one is in no bucket before the
+ * other's. */
 typedef struct {
     double *places; /* the table, and two infinities; NULL: there are no buckets */
     int32_t *first; /* of each bucket: how many are in those before it */
     npy_intp length;
     double low, high, scale;
 } npa_buckets;
-/* Of a table of any numbers; free(places) ends it. False: there are none. n: numbers that are looked for. */
+/* Of a table of any numbers; free(places) ends it. False: there are none. n: numbers that are
+ * looked for. */
 bool npa_make_buckets(npa_buckets *t, int type, const void *table, npy_intp length, npy_intp n);
 /* How many of the table are less than each, or not greater. NaN: all. */
-void npa_find_in_buckets(const npa_buckets *t, const double *x, npy_intp n, bool right, npy_intp *at);
+void npa_find_in_buckets(const npa_buckets *t, const double *x, npy_intp n, bool right,
+                         npy_intp *at);
 
 /* ------------------------------------------------------------------------------------- sort.c */
 
@@ -52,12 +57,14 @@ npa_own npa_sort;
 
 /* ------------------------------------------------------------------------------------ parts.c */
 
-npa_own npa_sort_parts, npa_argsort_parts, npa_partition_parts, npa_argpartition_parts; /* what: NumPy's function */
+/* what: NumPy's function */
+npa_own npa_sort_parts, npa_argsort_parts, npa_partition_parts, npa_argpartition_parts;
 
 /* ------------------------------------------------------------------------------------ draws.c */
 
 npa_own npa_draws, npa_shuffle, npa_random_bytes;
-void *npa_draws_method(const char *name); /* `what` npa_draws is given for "Generator.normal", say; NULL: nothing */
+/* `what` npa_draws is given for "Generator.normal", say; NULL: nothing */
+void *npa_draws_method(const char *name);
 
 /* ------------------------------------------------------------------------------------- bins.c */
 
@@ -70,7 +77,9 @@ npa_own npa_correlate, npa_correlate2;
 
 /* ------------------------------------------------------------------------------------ boxes.c */
 
-npa_recorder npa_record_roll, npa_record_pad, npa_record_repeat, npa_record_tile, npa_record_concatenate;
-size_t npa_repeated_bytes(PyObject *const *args, Py_ssize_t n); /* of what `repeat`, `tile` give; 0: not known */
+npa_recorder npa_record_roll, npa_record_pad, npa_record_repeat, npa_record_tile,
+    npa_record_concatenate;
+/* Of what `repeat`, `tile` give; 0: not known */
+size_t npa_repeated_bytes(PyObject *const *args, Py_ssize_t n);
 
 #endif

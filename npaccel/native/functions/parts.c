@@ -1,8 +1,10 @@
-/* parts.c: NumPy's methods that sort or partition each row by itself, on parts of the rows at a time.
+/* parts.c: NumPy's methods that sort or partition each row by itself, on parts of the rows at a
+ * time.
  *
- * NumPy exports no function that partitions a row, and what it gives hangs on its own steps among equals. So its
- * method itself is called on views, by threads that live as long as the call: to Python they are threads like any
- * other, and NumPy gives the interpreter lock up while it works on a part. */
+ * NumPy exports no function that partitions a row, and what it gives hangs on its own steps among
+ * equals. So its method itself is called on views, by threads that live as long as the call: to
+ * Python they are threads like any other, and NumPy gives the interpreter lock up while it works on
+ * a part. */
 #define _GNU_SOURCE
 #include "functions/functions.h"
 
@@ -35,10 +37,12 @@ static PyArrayObject *part_of(PyArrayObject *a, int axis, npy_intp from, npy_int
         dims[i] = i == axis ? count : PyArray_DIM(a, i);
     }
     Py_INCREF(PyArray_DESCR(a));
-    PyObject *part = PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a), PyArray_NDIM(a), dims, PyArray_STRIDES(a),
+    PyObject *part = PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a), PyArray_NDIM(a), dims,
+                                          PyArray_STRIDES(a),
                                           PyArray_BYTES(a) + from * PyArray_STRIDE(a, axis),
                                           PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE, NULL);
-    if (part != NULL && PyArray_SetBaseObject((PyArrayObject *)part, Py_NewRef((PyObject *)a)) < 0) {
+    if (part != NULL &&
+        PyArray_SetBaseObject((PyArrayObject *)part, Py_NewRef((PyObject *)a)) < 0) {
         Py_CLEAR(part);
     }
     return (PyArrayObject *)part;
@@ -51,7 +55,8 @@ static bool do_part(job *j, npy_intp from, npy_intp count)
     bool good = made != NULL;
     if (good && j->result != NULL) {
         to = part_of(j->result, j->axis, from, count);
-        good = to != NULL && PyArray_Check(made) && PyArray_CopyInto(to, (PyArrayObject *)made) == 0;
+        good = to != NULL && PyArray_Check(made) &&
+               PyArray_CopyInto(to, (PyArrayObject *)made) == 0;
     }
     Py_XDECREF(part), Py_XDECREF(made), Py_XDECREF(to);
     return good;
@@ -123,7 +128,8 @@ static bool are_whole(PyObject *o)
 }
 
 /* The axis along which it works; -1: not a usual call. first: what comes before it. */
-static int read_axis(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names, int first)
+static int read_axis(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                     int first)
 {
     PyObject *axis = n > first ? args[first] : NULL;
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
@@ -150,7 +156,8 @@ static bool is_apart(PyArrayObject *a)
     for (int k = 0; k < PyArray_NDIM(a); k++) {
         int next = -1;
         for (int i = 0; i < PyArray_NDIM(a); i++) {
-            if (!(used & 1u << i) && (next < 0 || labs(PyArray_STRIDE(a, i)) < labs(PyArray_STRIDE(a, next)))) {
+            if (!(used & 1u << i) &&
+                (next < 0 || labs(PyArray_STRIDE(a, i)) < labs(PyArray_STRIDE(a, next)))) {
                 next = i;
             }
         }
@@ -181,7 +188,8 @@ static bool is_usual(PyArrayObject *a, bool writes)
     int type = PyArray_TYPE(a), ndim = PyArray_NDIM(a);
     bool mine = PyArray_CheckExact((PyObject *)a) || Py_IS_TYPE(a, npa_array_type);
     bool known = PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type) || PyTypeNum_ISDATETIME(type);
-    bool open = !writes || (PyArray_ISWRITEABLE(a) && !(PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) && is_apart(a));
+    bool open = !writes ||
+                (PyArray_ISWRITEABLE(a) && !(PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) && is_apart(a));
     return mine && known && open && ndim >= 2 && ndim <= NPA_MAX_DIMS && npa_here == NULL &&
            PyInterpreterState_Get() == PyInterpreterState_Main();
 }
@@ -197,23 +205,32 @@ static PyObject *shown_result(PyArrayObject *a)
     return made;
 }
 
-static PyObject *on_parts(void *method, PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names,
-                          int kth, bool makes, double ns)
+static PyObject *on_parts(void *method, PyArrayObject *a, PyObject *const *args, Py_ssize_t n,
+                          PyObject *names, int kth, bool makes, double ns)
 {
-    int size = npa_pool_size(), wanted = (int)fmin(ns * (double)PyArray_SIZE(a) / NS_PER_THREAD, MOST_THREADS);
+    int size = npa_pool_size(),
+        wanted = (int)fmin(ns * (double)PyArray_SIZE(a) / NS_PER_THREAD, MOST_THREADS);
     int threads = wanted < size ? wanted : size;
     if (threads < 2 || method == NULL || n < kth || !is_usual(a, !makes)) {
         return NULL;
     }
-    int axis = read_axis(a, args, n, names, kth), cut = axis >= 0 ? axis_to_cut(a, axis, threads) : 0;
+    int axis = read_axis(a, args, n, names, kth),
+        cut = axis >= 0 ? axis_to_cut(a, axis, threads) : 0;
     npy_intp rows = PyArray_DIM(a, cut);
     if (axis < 0 || PyArray_DIM(a, axis) < 2 || rows < 2 || npa_touch(a, !makes) < 0) {
         return NULL;
     }
     PyObject *result = makes ? shown_result(a) : Py_NewRef(Py_None);
-    npy_intp most = (rows + threads - 1) / threads, each = (npy_intp)(PART / (PyArray_SIZE(a) / rows)) + 1;
-    job j = {.method = (_PyCFunctionFastWithKeywords)(uintptr_t)method, .array = a, .args = args, .n = n,
-             .names = names, .result = makes ? (PyArrayObject *)result : NULL, .axis = cut, .most = most,
+    npy_intp most = (rows + threads - 1) / threads,
+             each = (npy_intp)(PART / (PyArray_SIZE(a) / rows)) + 1;
+    job j = {.method = (_PyCFunctionFastWithKeywords)(uintptr_t)method,
+             .array = a,
+             .args = args,
+             .n = n,
+             .names = names,
+             .result = makes ? (PyArrayObject *)result : NULL,
+             .axis = cut,
+             .most = most,
              .each = each < most ? each : most};
     if (result != NULL) {
         npa_pool_count_job();
@@ -226,22 +243,26 @@ static PyObject *on_parts(void *method, PyArrayObject *a, PyObject *const *args,
 }
 
 /* Times of NumPy's for an element, where it has vectors. */
-PyObject *npa_partition_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_partition_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                              PyObject *names)
 {
     return on_parts(what, (PyArrayObject *)self, args, n, names, 1, false, 4);
 }
 
-PyObject *npa_argpartition_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_argpartition_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                                 PyObject *names)
 {
     return on_parts(what, (PyArrayObject *)self, args, n, names, 1, true, 4);
 }
 
-PyObject *npa_argsort_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_argsort_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                            PyObject *names)
 {
     return on_parts(what, (PyArrayObject *)self, args, n, names, 0, true, 15);
 }
 
-PyObject *npa_sort_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_sort_parts(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                         PyObject *names)
 {
     return on_parts(what, (PyArrayObject *)self, args, n, names, 0, false, 10);
 }

@@ -1,5 +1,6 @@
-/* rows.c: NumPy's own loops of generalised ufuncs (transforms, linalg, products of many small matrices), on
- * all threads. What a loop gives for one row, which may be a matrix, hangs on that row alone. */
+/* rows.c: NumPy's own loops of generalised ufuncs (transforms, linalg, products of many small
+ * matrices), on all threads. What a loop gives for one row, which may be a matrix, hangs on that
+ * row alone. */
 #include "functions/functions.h"
 
 #include <fenv.h>
@@ -9,24 +10,37 @@ enum { MOST = 7, MOST_CORES = 4, MOST_STEPS = 2 * MOST };
 enum { LEAST_BYTES = 1 << 15, LEAST_OF_SOLVERS = 1 << 11, LEAST_SMALL = 16 };
 enum { TOGETHER = 16 }; /* rows that NumPy's vectors may share */
 static const double LEAST_NS = 60e3, TASK_NS = 15e3;
-static const double MOST_HOME_NS = 1e6; /* from there on, to show the operands costs little beside the rows */
+/* From there on, to show the operands costs little beside the rows */
+static const double MOST_HOME_NS = 1e6;
 
-/* How long a row takes: `fixed` ns, and `each` for every element of its operands, times an extent of what is not
- * linear. most: from there on BLAS may have threads of its own, which our threads would wait for in turns. */
+/* How long a row takes: `fixed` ns, and `each` for every element of its operands, times an extent
+ * of what is not linear. most: from there on BLAS may have threads of its own, which our threads
+ * would wait for in turns. */
 enum kind { OTHER, TRANSFORM, PRODUCT, VECTORS, ELIMINATION, INVERSE, EIGENVALUES, SPECTRUM };
-static const struct { double fixed, each; npy_intp most; } costs[] = {
-    [TRANSFORM] = {0, 4, 0}, [PRODUCT] = {25, 0.3, 1 << 18}, [VECTORS] = {15, 0.5, 1 << 13},
-    [ELIMINATION] = {80, 0.1, 40}, [INVERSE] = {300, 0.3, 40}, [EIGENVALUES] = {500, 1, 40}, [SPECTRUM] = {900, 1, 25}};
-static const struct { const char *name; enum kind kind; } known[] = {
-    {"fft", TRANSFORM}, {"ifft", TRANSFORM}, {"rfft_n_even", TRANSFORM}, {"rfft_n_odd", TRANSFORM},
-    {"irfft", TRANSFORM}, {"matmul", PRODUCT}, {"vecdot", VECTORS}, {"matvec", VECTORS}, {"vecmat", VECTORS},
-    {"solve", ELIMINATION}, {"solve1", ELIMINATION}, {"det", ELIMINATION}, {"slogdet", ELIMINATION},
-    {"cholesky_lo", ELIMINATION}, {"cholesky_up", ELIMINATION}, {"inv", INVERSE}, {"qr_reduced", INVERSE},
-    {"qr_complete", INVERSE}, {"eig", EIGENVALUES}, {"eigvals", EIGENVALUES}, {"eigvalsh_lo", EIGENVALUES},
-    {"eigvalsh_up", EIGENVALUES}, {"svd", EIGENVALUES}, {"svd_m", EIGENVALUES}, {"svd_n", EIGENVALUES},
-    {"eigh_lo", SPECTRUM}, {"eigh_up", SPECTRUM}, {"svd_f", SPECTRUM}, {"svd_s", SPECTRUM}, {"svd_m_f", SPECTRUM},
-    {"svd_n_f", SPECTRUM}, {"svd_m_s", SPECTRUM}, {"svd_n_s", SPECTRUM}, {"lstsq", SPECTRUM},
-    {"lstsq_m", SPECTRUM}, {"lstsq_n", SPECTRUM}};
+static const struct { double fixed, each; npy_intp most;
+} costs[] = {[TRANSFORM] = {0, 4, 0},        [PRODUCT] = {25, 0.3, 1 << 18},
+             [VECTORS] = {15, 0.5, 1 << 13}, [ELIMINATION] = {80, 0.1, 40},
+             [INVERSE] = {300, 0.3, 40},     [EIGENVALUES] = {500, 1, 40},
+             [SPECTRUM] = {900, 1, 25}};
+static const struct { const char *name; enum kind kind;
+} known[] = {{"fft", TRANSFORM},           {"ifft", TRANSFORM},
+             {"rfft_n_even", TRANSFORM},   {"rfft_n_odd", TRANSFORM},
+             {"irfft", TRANSFORM},         {"matmul", PRODUCT},
+             {"vecdot", VECTORS},          {"matvec", VECTORS},
+             {"vecmat", VECTORS},          {"solve", ELIMINATION},
+             {"solve1", ELIMINATION},      {"det", ELIMINATION},
+             {"slogdet", ELIMINATION},     {"cholesky_lo", ELIMINATION},
+             {"cholesky_up", ELIMINATION}, {"inv", INVERSE},
+             {"qr_reduced", INVERSE},      {"qr_complete", INVERSE},
+             {"eig", EIGENVALUES},         {"eigvals", EIGENVALUES},
+             {"eigvalsh_lo", EIGENVALUES}, {"eigvalsh_up", EIGENVALUES},
+             {"svd", EIGENVALUES},         {"svd_m", EIGENVALUES},
+             {"svd_n", EIGENVALUES},       {"eigh_lo", SPECTRUM},
+             {"eigh_up", SPECTRUM},        {"svd_f", SPECTRUM},
+             {"svd_s", SPECTRUM},          {"svd_m_f", SPECTRUM},
+             {"svd_n_f", SPECTRUM},        {"svd_m_s", SPECTRUM},
+             {"svd_n_s", SPECTRUM},        {"lstsq", SPECTRUM},
+             {"lstsq_m", SPECTRUM},        {"lstsq_n", SPECTRUM}};
 
 typedef struct {
     PyUFuncObject *u;
@@ -62,7 +76,8 @@ static void run_line(job *j, npy_intp row, npy_intp count)
     memcpy(dims + 1, j->cores, sizeof *dims * (size_t)j->ncores);
     memcpy(steps + j->n, j->core_steps, sizeof *steps * (size_t)j->ncore_steps);
     if (j->small) {
-        npa_multiply_small(j->u->types[(npy_intp)j->loop * j->n], args, count, j->cores, steps, j->core_steps);
+        npa_multiply_small(j->u->types[(npy_intp)j->loop * j->n], args, count, j->cores, steps,
+                           j->core_steps);
         return;
     }
     j->u->functions[j->loop](args, dims, steps, j->u->data != NULL ? j->u->data[j->loop] : NULL);
@@ -96,7 +111,8 @@ static enum kind kind_of(const PyUFuncObject *u)
     }
 #if !defined(__x86_64__)
     if (kind == TRANSFORM) {
-        kind = OTHER; /* there compilers fuse operations, in vectors of rows otherwise than in single ones */
+        /* There compilers fuse operations, in vectors of rows otherwise than in single ones */
+        kind = OTHER;
     }
 #endif
     return kind;
@@ -223,23 +239,30 @@ static bool read_call(job *j, PyObject *const *args, Py_ssize_t n, PyObject *nam
         }
         *place = args[n + i];
     }
-    out = out != NULL && PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == 1 ? PyTuple_GET_ITEM(out, 0) : out;
+    out = out != NULL && PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == 1
+              ? PyTuple_GET_ITEM(out, 0)
+              : out;
     bool good = n == j->u->nin || (n == j->n && j->u->nout == 1);
     for (int k = 0; good && k < j->u->nin; k++) {
         good = take_operand(j, k, args[k]);
     }
     if (good && out != NULL && out != Py_None) {
-        good = j->u->nout == 1 && take_operand(j, j->n - 1, out) && PyArray_ISWRITEABLE(j->arrays[j->n - 1]) &&
+        good = j->u->nout == 1 && take_operand(j, j->n - 1, out) &&
+               PyArray_ISWRITEABLE(j->arrays[j->n - 1]) &&
                !(PyArray_FLAGS(j->arrays[j->n - 1]) & NPA_WARN_ON_WRITE);
     }
-    return good && find_loop(j) && (signature == NULL || says_loop(j, signature)) && read_axes(j, axes);
+    return good && find_loop(j) && (signature == NULL || says_loop(j, signature)) &&
+           read_axes(j, axes);
 }
 
 /* ------------------------------------------------------------------------------ its space */
 
 static bool is_solver(const job *j) { return j->kind >= ELIMINATION; } /* or what comes after it */
 
-static npy_intp *core_of(job *j, int k, int i) { return &j->cores[j->u->core_dim_ixs[j->u->core_offsets[k] + i]]; }
+static npy_intp *core_of(job *j, int k, int i)
+{
+    return &j->cores[j->u->core_dim_ixs[j->u->core_offsets[k] + i]];
+}
 
 static bool measure_row(job *j)
 {
@@ -248,7 +271,8 @@ static bool measure_row(job *j)
     for (int k = 0; k < j->n; k++) {
         int first = j->given[k] ? PyArray_NDIM(j->arrays[k]) - u->core_num_dims[k] : 0;
         for (int i = 0; j->given[k] && i < u->core_num_dims[k]; i++) {
-            npy_intp *core = core_of(j, k, i), extent = PyArray_DIM(j->arrays[k], j->axes[k][first + i]);
+            npy_intp *core = core_of(j, k, i),
+                     extent = PyArray_DIM(j->arrays[k], j->axes[k][first + i]);
             if (*core != 0 && *core != extent) {
                 return false;
             }
@@ -262,7 +286,8 @@ static bool measure_row(job *j)
         if (j->cores[i] == 0 && !is_solver(j)) {
             return false;
         }
-        if (j->cores[i] == 0) { /* the lesser extent of a matrix, as many as it has singular values */
+        /* The lesser extent of a matrix, as many as it has singular values */
+        if (j->cores[i] == 0) {
             j->cores[i] = j->cores[0] < j->cores[1] ? j->cores[0] : j->cores[1];
         }
     }
@@ -328,7 +353,9 @@ static double cost(job *j)
         }
         elements += size;
     }
-    double times = is_solver(j) ? (double)j->cores[0] : j->kind == PRODUCT ? (double)j->cores[1] : 1;
+    double times = is_solver(j)         ? (double)j->cores[0]
+                   : j->kind == PRODUCT ? (double)j->cores[1]
+                                        : 1;
     return (double)j->rows * (costs[j->kind].fixed + costs[j->kind].each * elements * times);
 }
 
@@ -373,7 +400,8 @@ static bool make_results(job *j)
         for (int i = 0; i < j->u->core_num_dims[k]; i++) {
             dims[ndim++] = *core_of(j, k, i);
         }
-        PyObject *made = npa_new_result(j->u->types[(npy_intp)j->loop * j->n + k], ndim, dims, &j->data[k]);
+        PyObject *made =
+            npa_new_result(j->u->types[(npy_intp)j->loop * j->n + k], ndim, dims, &j->data[k]);
         j->arrays[k] = (PyArrayObject *)made;
         good = made != NULL;
     }
@@ -405,7 +433,8 @@ static void join_axes(job *j)
 static void set_core_steps(job *j)
 {
     for (int k = 0; k < j->n; k++) {
-        int ncores = j->u->core_num_dims[k], first = j->arrays[k] != NULL ? PyArray_NDIM(j->arrays[k]) - ncores : 0;
+        int ncores = j->u->core_num_dims[k],
+            first = j->arrays[k] != NULL ? PyArray_NDIM(j->arrays[k]) - ncores : 0;
         for (int i = 0; i < ncores; i++) {
             bool own = j->given[k];
             int axis = own ? j->axes[k][first + i] : first + i;
@@ -416,12 +445,14 @@ static void set_core_steps(job *j)
 
 /* ----------------------------------------------------------------------------- all threads */
 
-/* What rows of one kind take, in ns, by one thread and by all. Where they are short, all may lose: BLAS asks
- * for its buffers under a lock. So both are tried, and the loser is tried again, ever more rarely. */
+/* What rows of one kind take, in ns, by one thread and by all. Where they are short, all may lose:
+ * BLAS asks for its buffers under a lock. So both are tried, and the loser is tried again, ever
+ * more rarely. */
 typedef struct {
     uint64_t key;
     double one, all;
-    int tried, since, pause; /* how often all were; launches since the loser was, and how many there are to be */
+    /* How often all were; launches since the loser was, and how many there are to be */
+    int tried, since, pause;
 } record;
 enum { RECORDS = 256, FIRST_TRIES = 3, FIRST_PAUSE = 16, LAST_PAUSE = 4096 };
 
@@ -441,7 +472,8 @@ static record *find_record(const job *j)
     memcpy(of.cores, j->cores, sizeof of.cores);
     for (int k = 0, at = 0; k < j->u->nin; k++) {
         for (int i = 0, n = j->u->core_num_dims[k]; j->given[k] && i < n; i++) {
-            of.steps[at++] = PyArray_STRIDE(j->arrays[k], j->axes[k][PyArray_NDIM(j->arrays[k]) - n + i]);
+            of.steps[at++] =
+                PyArray_STRIDE(j->arrays[k], j->axes[k][PyArray_NDIM(j->arrays[k]) - n + i]);
         }
     }
     uint64_t key = npa_hash((char *)&of, sizeof of);
@@ -518,7 +550,8 @@ static bool run_rows(job *j, record *r, enum choice how, double ns)
     if (atomic_load(&j->raised) && r == NULL) {
         return false;
     }
-    if (atomic_load(&j->raised)) { /* NumPy does it again, and tells of it; so it may be next time */
+    /* NumPy does it again, and tells of it; so it may be next time */
+    if (atomic_load(&j->raised)) {
         r->tried = FIRST_TRIES, r->all = 4 * r->one;
         return false;
     }
@@ -553,7 +586,8 @@ static bool is_stack(PyObject *o)
 {
     PyArrayObject *a = (PyArrayObject *)o;
     int n = PyArray_Check(o) ? PyArray_NDIM(a) : 0;
-    return n > 2 && PyArray_DIM(a, n - 1) <= NPA_SMALL_MATRIX && PyArray_DIM(a, n - 2) <= NPA_SMALL_MATRIX &&
+    return n > 2 && PyArray_DIM(a, n - 1) <= NPA_SMALL_MATRIX &&
+           PyArray_DIM(a, n - 2) <= NPA_SMALL_MATRIX &&
            PyArray_SIZE(a) >= LEAST_SMALL * PyArray_DIM(a, n - 1) * PyArray_DIM(a, n - 2);
 }
 
@@ -574,7 +608,8 @@ static bool has_rows(const PyUFuncObject *u, enum kind kind, PyObject *const *ar
     return false;
 }
 
-/* Whether some of it lies in our memory: NumPy would have to be shown it, and the call to go by way of Python. */
+/* Whether some of it lies in our memory: NumPy would have to be shown it, and the call to go by way
+ * of Python. */
 static bool any_home(const job *j)
 {
     bool any = false;
@@ -591,7 +626,8 @@ PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObje
         return NULL;
     }
     job j = {.u = u, .n = u->nargs, .kind = kind};
-    if (npa_asks_underflow() || !read_call(&j, args, n, names) || !measure_row(&j) || !measure_space(&j)) {
+    if (npa_asks_underflow() || !read_call(&j, args, n, names) || !measure_row(&j) ||
+        !measure_space(&j)) {
         return NULL;
     }
     j.small = kind == PRODUCT && npa_small_product(u->types[(npy_intp)j.loop * j.n], j.cores);

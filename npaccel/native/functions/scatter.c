@@ -1,6 +1,8 @@
-/* scatter.c: a[i] = v, a[i, j] = v, a.put(i, v) and ufunc.at(a, i, v), by integers, at once. See Note [Parts].
+/* scatter.c: a[i] = v, a[i, j] = v, a.put(i, v) and ufunc.at(a, i, v), by integers, at once. See
+ * Note [Parts].
  *
- * for each part of a (parallel):  for each block of indices:  their places; those in the part; v goes there */
+ * for each part of a (parallel):  for each block of indices:  their places; those in the part; v
+ * goes there */
 #include "functions/functions.h"
 #include "small/ways.h"
 
@@ -13,7 +15,13 @@
 #pragma GCC optimize("O3")
 #endif
 
-enum { MOST_AXES = NPA_MOST_OPENED - 2, BLOCK = 1024, LEAST = 1 << 12, LEAST_SLOW = 64, LEAST_ROW = 32 };
+enum {
+    MOST_AXES = NPA_MOST_OPENED - 2,
+    BLOCK = 1024,
+    LEAST = 1 << 12,
+    LEAST_SLOW = 64,
+    LEAST_ROW = 32
+};
 enum { PIECE = 1 << 15, MANY = 1 << 16, MOST_THREADS = 8, FAR_BYTES = 1 << 20, AHEAD = 64 };
 
 /* Indices along one axis of the target, over the shape that all of them have together. */
@@ -26,8 +34,8 @@ typedef struct {
 } axis;
 
 /* What happens at n places; which: of each its value, NULL: value k is of place k. */
-typedef void put_function(char *to, const int64_t *places, const int64_t *which, npy_intp n, const char *values,
-                          npy_intp step, bool far);
+typedef void put_function(char *to, const int64_t *places, const int64_t *which, npy_intp n,
+                          const char *values, npy_intp step, bool far);
 
 typedef struct {
     int naxes, ndim;
@@ -49,17 +57,19 @@ typedef struct {
     int no_nan; /* a type whose NaN are NumPy's to meet; 0: none */
 } job;
 
-/* ---------------------------------------------------------------------------------------- places */
+/* --------------------------------------------------------------------------------------- places */
 
-NPA_EACH_PROCESSOR static void add_places(const npy_intp *index, npy_intp n, npy_intp extent, npy_intp step,
-                                          int64_t *places)
+NPA_EACH_PROCESSOR
+static void add_places(const npy_intp *index, npy_intp n, npy_intp extent, npy_intp step,
+                       int64_t *places)
 {
     for (npy_intp i = 0; i < n; i++) {
         places[i] += (index[i] + ((index[i] >> 63) & extent)) * step;
     }
 }
 
-/* Of elements first to first + n, which are of one row of the indices; in `places` or where they are. */
+/* Of elements first to first + n, which are of one row of the indices; in `places` or where they
+ * are. */
 static const int64_t *find_places(const job *j, npy_intp first, npy_intp n, int64_t *places)
 {
     npy_intp room[BLOCK], at[NPA_MAX_DIMS], left = first;
@@ -85,53 +95,58 @@ static const int64_t *find_places(const job *j, npy_intp first, npy_intp n, int6
     return places;
 }
 
-/* ---------------------------------------------------------------------------------------- values */
+/* --------------------------------------------------------------------------------------- values */
 
-#define PUTS(name, T, DO)                                                                                          \
-    static inline void name##_here(T *to, const int64_t *places, const int64_t *which, npy_intp n, const T *from,  \
-                                   bool moves, bool far)                                                           \
-    {                                                                                                              \
-        for (npy_intp i = 0; i < n; i++) {                                                                         \
-            if (far) {                                                                                             \
-                __builtin_prefetch(to + places[i + AHEAD < n ? i + AHEAD : i], 1);                                 \
-            }                                                                                                      \
-            T *x = to + places[i], y = from[!moves ? 0 : which == NULL ? i : which[i]];                            \
-            DO;                                                                                                    \
-        }                                                                                                          \
-    }                                                                                                              \
-    static void name(char *to, const int64_t *places, const int64_t *which, npy_intp n, const char *values,        \
-                     npy_intp step, bool far)                                                                      \
-    {                                                                                                              \
-        const T *from = (const T *)values;                                                                         \
-        if (step == 0) {                                                                                           \
-            name##_here((T *)to, places, which, n, from, false, far);                                              \
-        } else if (which == NULL) {                                                                                \
-            name##_here((T *)to, places, NULL, n, from, true, far);                                                \
-        } else {                                                                                                   \
-            name##_here((T *)to, places, which, n, from, true, far);                                               \
-        }                                                                                                          \
+#define PUTS(name, T, DO)                                                                          \
+    static inline void name##_here(T *to, const int64_t *places, const int64_t *which, npy_intp n, \
+                                   const T *from, bool moves, bool far)                            \
+    {                                                                                              \
+        for (npy_intp i = 0; i < n; i++) {                                                         \
+            if (far) {                                                                             \
+                __builtin_prefetch(to + places[i + AHEAD < n ? i + AHEAD : i], 1);                 \
+            }                                                                                      \
+            T *x = to + places[i], y = from[!moves ? 0 : which == NULL ? i : which[i]];            \
+            DO;                                                                                    \
+        }                                                                                          \
+    }                                                                                              \
+    static void name(char *to, const int64_t *places, const int64_t *which, npy_intp n,            \
+                     const char *values, npy_intp step, bool far)                                  \
+    {                                                                                              \
+        const T *from = (const T *)values;                                                         \
+        if (step == 0) {                                                                           \
+            name##_here((T *)to, places, which, n, from, false, far);                              \
+        } else if (which == NULL) {                                                                \
+            name##_here((T *)to, places, NULL, n, from, true, far);                                \
+        } else {                                                                                   \
+            name##_here((T *)to, places, which, n, from, true, far);                               \
+        }                                                                                          \
     }
 PUTS(put_1, uint8_t, *x = y)
 PUTS(put_2, uint16_t, *x = y)
 PUTS(put_4, uint32_t, *x = y)
 PUTS(put_8, uint64_t, *x = y)
 PUTS(put_16, npy_cdouble, *x = y)
-#define SUMS(name, T)                                                                                              \
+#define SUMS(name, T)                                                                              \
     PUTS(add_##name, T, *x = (T)(*x + y)) PUTS(subtract_##name, T, *x = (T)(*x - y))
 #define ARITHMETIC(name, T) SUMS(name, T) PUTS(multiply_##name, T, *x = (T)(*x * y))
-#define BITS(name, T) PUTS(or_##name, T, *x |= y) PUTS(and_##name, T, *x &= y) PUTS(xor_##name, T, *x ^= y)
-#define EXTREMES(name, T) PUTS(maximum_##name, T, *x = *x > y ? *x : y) PUTS(minimum_##name, T, *x = *x < y ? *x : y)
-#define INTEGERS(name, T, U) ARITHMETIC(name, U) BITS(name, U) EXTREMES(name, T) EXTREMES(u_##name, U)
-/* No NaN comes to the extremes. NumPy's of two equal numbers, which zeros are, give the second, as these. */
-#define FLOATS(name, T)                                                                                            \
-    ARITHMETIC(name, T) PUTS(divide_##name, T, *x = *x / y) EXTREMES(name, T)                                      \
-    NPA_EACH_PROCESSOR static bool all_numbers_##name(const T *x, npy_intp n)                                      \
-    {                                                                                                              \
-        int nan = 0;                                                                                               \
-        for (npy_intp i = 0; i < n; i++) {                                                                         \
-            nan |= x[i] != x[i];                                                                                   \
-        }                                                                                                          \
-        return nan == 0;                                                                                           \
+#define BITS(name, T)                                                                              \
+    PUTS(or_##name, T, *x |= y) PUTS(and_##name, T, *x &= y) PUTS(xor_##name, T, *x ^= y)
+#define EXTREMES(name, T)                                                                          \
+    PUTS(maximum_##name, T, *x = *x > y ? *x : y)                                                  \
+    PUTS(minimum_##name, T, *x = *x < y ? *x : y)
+#define INTEGERS(name, T, U)                                                                       \
+    ARITHMETIC(name, U) BITS(name, U) EXTREMES(name, T) EXTREMES(u_##name, U)
+/* No NaN comes to the extremes. NumPy's of two equal numbers, which zeros are, give the second, as
+ * these. */
+#define FLOATS(name, T)                                                                            \
+    ARITHMETIC(name, T) PUTS(divide_##name, T, *x = *x / y) EXTREMES(name, T)                      \
+    NPA_EACH_PROCESSOR static bool all_numbers_##name(const T *x, npy_intp n)                      \
+    {                                                                                              \
+        int nan = 0;                                                                               \
+        for (npy_intp i = 0; i < n; i++) {                                                         \
+            nan |= x[i] != x[i];                                                                   \
+        }                                                                                          \
+        return nan == 0;                                                                           \
     }
 INTEGERS(1, int8_t, uint8_t)
 INTEGERS(2, int16_t, uint16_t)
@@ -157,7 +172,8 @@ static put_function *put_of(npy_intp size)
 
 typedef struct {
     const char *name;
-    bool indexed, extreme; /* NumPy has a loop that takes indices; a NaN makes some of its loops tell of errors */
+    /* NumPy has a loop that takes indices; a NaN makes some of its loops tell of errors */
+    bool indexed, extreme;
     put_function *integers[4], *unsigned_integers[4], *floats[2], *complex_numbers[2], *truth;
 } operation;
 
@@ -172,7 +188,13 @@ typedef struct {
 #endif
 static const operation operations[] = {
     {"add", true, false, SAME(add), OF_FLOATS(add), {add_cfloat, add_cdouble}, or_bool},
-    {"subtract", true, false, SAME(subtract), OF_FLOATS(subtract), {subtract_cfloat, subtract_cdouble}, NULL},
+    {"subtract",
+     true,
+     false,
+     SAME(subtract),
+     OF_FLOATS(subtract),
+     {subtract_cfloat, subtract_cdouble},
+     NULL},
     {"multiply", true, false, SAME(multiply), OF_FLOATS(multiply), {0}, and_bool},
     {"divide", true, false, {0}, {0}, OF_FLOATS(divide), {0}, NULL},
     {"maximum", true, true, BOTH(maximum), EXTREME_FLOATS(maximum), {0}, or_bool},
@@ -209,23 +231,28 @@ static put_function *kind_of(const operation *o, int type)
            : PyTypeNum_ISSIGNED(type) ? o->integers[place] : o->unsigned_integers[place];
 }
 
-/* ---------------------------------------------------------------------------------------- running */
+/* -------------------------------------------------------------------------------------- running */
 
-static void put_rows(const job *j, const int64_t *places, const int64_t *which, npy_intp n, const char *values)
+static void put_rows(const job *j, const int64_t *places, const int64_t *which, npy_intp n,
+                     const char *values)
 {
     for (npy_intp i = 0; i < n; i++) {
-        memcpy(j->to + places[i] * j->bytes, values + (which == NULL ? i : which[i]) * j->step, (size_t)j->bytes);
+        memcpy(j->to + places[i] * j->bytes, values + (which == NULL ? i : which[i]) * j->step,
+               (size_t)j->bytes);
     }
 }
 
-/* Elements from `first` to the end of their row, or as many as are done together; one part of what they pick. */
+/* Elements from `first` to the end of their row, or as many as are done together; one part of what
+ * they pick. */
 static npy_intp run_block(const job *j, npy_intp first, int64_t part, int64_t parts)
 {
     int64_t room[BLOCK], kept[BLOCK + NPA_KEPT_ROOM], which[BLOCK + NPA_KEPT_ROOM];
-    npy_intp length = j->shape[j->ndim - 1], n = length - first % length, count = n = n < BLOCK ? n : BLOCK;
+    npy_intp length = j->shape[j->ndim - 1], n = length - first % length,
+             count = n = n < BLOCK ? n : BLOCK;
     const int64_t *places = find_places(j, first, n, room);
     if (parts > 1) {
-        count = npa_keep_between(places, n, j->rows * part / parts, j->rows * (part + 1) / parts, kept, which);
+        count = npa_keep_between(places, n, j->rows * part / parts, j->rows * (part + 1) / parts,
+                                 kept, which);
         places = kept;
     }
     const char *values = j->values + first * j->step;
@@ -256,7 +283,8 @@ static void lead(job *j)
 static void join(job *j)
 {
     int64_t part = atomic_load(&j->begun) < 0 ? atomic_fetch_add(&j->joined, 1) + 1 : 0;
-    while (part > 0 && atomic_load(&j->begun) < 0) { /* task 0 was taken before this one: for a block at most */
+    /* Task 0 was taken before this one: for a block at most */
+    while (part > 0 && atomic_load(&j->begun) < 0) {
         sched_yield();
     }
     npy_intp first = part > 0 ? atomic_load(&j->begun) : j->n;
@@ -289,8 +317,12 @@ typedef struct {
 static void inspect(void *context, int64_t piece, int worker)
 {
     inspection *i = context;
-    npy_intp first = piece * PIECE, n = i->n - first < PIECE ? i->n - first : PIECE, size = i->of->size;
-    npa_indices line = {.type = i->of->type, .size = i->of->size, .ndim = 1, .extent = i->of->extent,
+    npy_intp first = piece * PIECE, n = i->n - first < PIECE ? i->n - first : PIECE,
+             size = i->of->size;
+    npa_indices line = {.type = i->of->type,
+                        .size = i->of->size,
+                        .ndim = 1,
+                        .extent = i->of->extent,
                         .lengths = {n, size}};
     (void)worker;
     int found = npa_bounds_of(&line, i->of->data + first * size), was = atomic_load(&i->worst);
@@ -298,11 +330,12 @@ static void inspect(void *context, int64_t piece, int worker)
     }
 }
 
-/* With the arrays opened: false: some index is not of its axis, which NumPy says before it writes anything. */
+/* With the arrays opened: false: some index is not of its axis, which NumPy says before it writes
+ * anything. */
 static bool all_inside(job *j)
 {
-    j->ready = j->naxes == 1 && j->ndim == 1 && j->axes[0].type == NPY_LONG && j->axes[0].step == 1 &&
-               j->axes[0].strides[0] == sizeof(npy_intp);
+    j->ready = j->naxes == 1 && j->ndim == 1 && j->axes[0].type == NPY_LONG &&
+               j->axes[0].step == 1 && j->axes[0].strides[0] == sizeof(npy_intp);
     for (int k = 0; k < j->naxes; k++) {
         npa_indices of;
         const axis *a = &j->axes[k];
@@ -325,9 +358,11 @@ static bool all_numbers(const job *j, npy_intp size, npy_intp values)
 {
     switch (j->no_nan) {
     case NPY_FLOAT:
-        return all_numbers_float((const float *)j->to, size) && all_numbers_float((const float *)j->values, values);
+        return all_numbers_float((const float *)j->to, size) &&
+               all_numbers_float((const float *)j->values, values);
     case NPY_DOUBLE:
-        return all_numbers_double((const double *)j->to, size) && all_numbers_double((const double *)j->values, values);
+        return all_numbers_double((const double *)j->to, size) &&
+               all_numbers_double((const double *)j->values, values);
     default: return true;
     }
 }
@@ -352,7 +387,8 @@ static int run(job *j, PyArrayObject *target, PyArrayObject *values)
         j->axes[k].data = o.at[k + 1];
     }
     j->values = values != NULL ? o.at[n - 1] : j->values;
-    bool good = all_inside(j) && all_numbers(j, PyArray_SIZE(target), values != NULL ? PyArray_SIZE(values) : 1);
+    bool good = all_inside(j) &&
+                all_numbers(j, PyArray_SIZE(target), values != NULL ? PyArray_SIZE(values) : 1);
     if (good && j->threads == 1) {
         run_part(j, 0, 0);
     } else if (good) {
@@ -362,7 +398,7 @@ static int run(job *j, PyArrayObject *target, PyArrayObject *values)
     return good;
 }
 
-/* ------------------------------------------------------------------------------------------ calls */
+/* ---------------------------------------------------------------------------------------- calls */
 
 static bool is_usual(PyObject *o)
 {
@@ -398,7 +434,8 @@ static bool find_shape(job *j)
         j->shape[i] = length, j->n *= length;
     }
     for (int k = 0; k < j->naxes; k++) {
-        alike &= PyArray_SIZE(j->axes[k].array) == j->n && PyArray_IS_C_CONTIGUOUS(j->axes[k].array);
+        alike &= PyArray_SIZE(j->axes[k].array) == j->n &&
+                 PyArray_IS_C_CONTIGUOUS(j->axes[k].array);
     }
     return alike || j->shape[j->ndim - 1] >= LEAST_ROW;
 }
@@ -408,7 +445,8 @@ static void merge_rows(job *j)
 {
     bool alike = true;
     for (int k = 0; k < j->naxes; k++) {
-        alike &= PyArray_SIZE(j->axes[k].array) == j->n && PyArray_IS_C_CONTIGUOUS(j->axes[k].array);
+        alike &= PyArray_SIZE(j->axes[k].array) == j->n &&
+                 PyArray_IS_C_CONTIGUOUS(j->axes[k].array);
     }
     for (int k = 0; k < j->naxes && alike; k++) {
         j->axes[k].strides[0] = j->axes[k].size;
@@ -421,12 +459,15 @@ static void merge_rows(job *j)
 static bool read_axis(axis *a, PyArrayObject *target, PyObject *o, npy_intp extent, npy_intp step)
 {
     PyArrayObject *index = (PyArrayObject *)o;
-    if (!is_usual(o) || !PyArray_ISINTEGER(index) || npa_canonical(PyArray_TYPE(index)) == NPY_UINT64 ||
-        !npa_apart(target, index)) {
+    if (!is_usual(o) || !PyArray_ISINTEGER(index) ||
+        npa_canonical(PyArray_TYPE(index)) == NPY_UINT64 || !npa_apart(target, index)) {
         return false;
     }
-    *a = (axis){.array = index, .type = npa_canonical(PyArray_TYPE(index)), .size = (int)PyArray_ITEMSIZE(index),
-                .extent = extent, .step = step};
+    *a = (axis){.array = index,
+                .type = npa_canonical(PyArray_TYPE(index)),
+                .size = (int)PyArray_ITEMSIZE(index),
+                .extent = extent,
+                .step = step};
     return true;
 }
 
@@ -455,8 +496,10 @@ static bool fits(const job *j, PyArrayObject *target, PyArrayObject *values)
 {
     int rest = PyArray_NDIM(target) - j->naxes;
     return PyArray_DESCR(values) == PyArray_DESCR(target) && PyArray_IS_C_CONTIGUOUS(values) &&
-           PyArray_NDIM(values) == j->ndim + rest && PyArray_CompareLists(PyArray_DIMS(values), j->shape, j->ndim) &&
-           PyArray_CompareLists(PyArray_DIMS(values) + j->ndim, PyArray_DIMS(target) + j->naxes, rest) &&
+           PyArray_NDIM(values) == j->ndim + rest &&
+           PyArray_CompareLists(PyArray_DIMS(values), j->shape, j->ndim) &&
+           PyArray_CompareLists(PyArray_DIMS(values) + j->ndim, PyArray_DIMS(target) + j->naxes,
+                                rest) &&
            npa_apart(target, values);
 }
 
@@ -465,15 +508,17 @@ static void cut(job *j, npy_intp item)
 {
     bool cheap = j->bytes > item || npa_keeps_fast();
     j->far = j->rows * j->bytes > FAR_BYTES;
-    j->threads = j->n < MANY || !j->far || !cheap ? 1 : npa_pool_size() < MOST_THREADS ? npa_pool_size() : MOST_THREADS;
+    j->threads = j->n < MANY || !j->far || !cheap ? 1
+                 : npa_pool_size() < MOST_THREADS ? npa_pool_size()
+                                                  : MOST_THREADS;
     j->begun = -1;
     merge_rows(j);
 }
 
 static bool is_target(PyArrayObject *a)
 {
-    return is_usual((PyObject *)a) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISWRITEABLE(a) && PyArray_NDIM(a) > 0 &&
-           !(PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) && PyArray_SIZE(a) > 0;
+    return is_usual((PyObject *)a) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISWRITEABLE(a) &&
+           PyArray_NDIM(a) > 0 && !(PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) && PyArray_SIZE(a) > 0;
 }
 
 int npa_scatter(PyArrayObject *target, PyObject *key, PyObject *value)
@@ -499,9 +544,11 @@ int npa_scatter(PyArrayObject *target, PyObject *key, PyObject *value)
 static bool takes(PyObject *value, int type, char *number)
 {
     bool single = PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
-                  PyComplex_CheckExact(value) || PyArray_IsScalar(value, Number) || PyArray_IsScalar(value, Bool);
+                  PyComplex_CheckExact(value) || PyArray_IsScalar(value, Number) ||
+                  PyArray_IsScalar(value, Bool);
     PyArrayObject *a = single ? (PyArrayObject *)PyArray_FromAny(value, NULL, 0, 0, 0, NULL) : NULL;
-    bool good = a != NULL && npa_type_known(PyArray_TYPE(a)) && PyArray_CanCastSafely(PyArray_TYPE(a), type);
+    bool good = a != NULL && npa_type_known(PyArray_TYPE(a)) &&
+                PyArray_CanCastSafely(PyArray_TYPE(a), type);
     PyObject *cast = good ? PyArray_FROMANY((PyObject *)a, type, 0, 0, NPY_ARRAY_CARRAY_RO) : NULL;
     if (cast != NULL) {
         memcpy(number, PyArray_DATA((PyArrayObject *)cast), (size_t)npa_item_sizes[type]);
@@ -555,28 +602,32 @@ int npa_at_elements(PyUFuncObject *u, PyObject *const *args)
 static bool is_put(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
-    bool usual = named == 0 || (named == 1 && n == 2 &&
-                                PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "mode") == 0);
+    bool usual = named == 0 ||
+                 (named == 1 && n == 2 &&
+                  PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "mode") == 0);
     return usual && (n + named == 2 || (n + named == 3 && PyUnicode_Check(args[2]) &&
                                         PyUnicode_CompareWithASCIIString(args[2], "raise") == 0));
 }
 
-PyObject *npa_put_flat(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_put_flat(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                       PyObject *names)
 {
     job j = {.naxes = 1};
     _Alignas(16) char number[16];
     PyArrayObject *target = (PyArrayObject *)self;
     (void)what;
     if (!PyArray_Check(self) || !is_target(target) || !is_put(args, n, names) ||
-        !read_axis(&j.axes[0], target, args[0], PyArray_SIZE(target), 1) || !find_shape(&j) || j.n < LEAST) {
+        !read_axis(&j.axes[0], target, args[0], PyArray_SIZE(target), 1) || !find_shape(&j) ||
+        j.n < LEAST) {
         return NULL;
     }
     j.rows = PyArray_SIZE(target), j.bytes = PyArray_ITEMSIZE(target), j.put = put_of(j.bytes);
     PyArrayObject *values = PyArray_Check(args[1]) ? (PyArrayObject *)args[1] : NULL;
-    bool good = values == NULL ? npa_take_scalar(args[1], PyArray_TYPE(target), number)
-                               : is_usual(args[1]) && PyArray_DESCR(values) == PyArray_DESCR(target) &&
-                                     PyArray_IS_C_CONTIGUOUS(values) && PyArray_SIZE(values) == j.n &&
-                                     npa_apart(target, values);
+    bool good = values == NULL
+                    ? npa_take_scalar(args[1], PyArray_TYPE(target), number)
+                    : is_usual(args[1]) && PyArray_DESCR(values) == PyArray_DESCR(target) &&
+                          PyArray_IS_C_CONTIGUOUS(values) && PyArray_SIZE(values) == j.n &&
+                          npa_apart(target, values);
     if (!good || j.put == NULL) {
         return NULL;
     }
@@ -587,10 +638,12 @@ PyObject *npa_put_flat(void *what, PyObject *self, PyObject *const *args, Py_ssi
 
 /* Note [Parts]
  *
- * Where indices repeat, the last value stays, and floats are added in the order in which they come. So threads
- * take parts of the target, not of the indices: each goes through all indices and keeps those that are in its part,
- * in their order. That costs a third of a store that misses the second cache, and is done where the processor can
- * leave elements out without a branch, or rows are long. One thread begins with all of the target; where the
- * others are when they come, it is cut. So nothing is lost where none comes. Of a target in the cache one does all.
+ * Where indices repeat, the last value stays, and floats are added in the order in which they come.
+ * So threads take parts of the target, not of the indices: each goes through all indices and keeps
+ * those that are in its part, in their order. That costs a third of a store that misses the second
+ * cache, and is done where the processor can leave elements out without a branch, or rows are long.
+ * One thread begins with all of the target; where the others are when they come, it is cut. So
+ * nothing is lost where none comes. Of a target in the cache one does all.
  *
- * All indices are looked at before anything is written, as NumPy does: else an error would leave half of it. */
+ * All indices are looked at before anything is written, as NumPy does: else an error would leave
+ * half of it. */

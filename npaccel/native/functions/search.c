@@ -15,13 +15,14 @@ enum { LEAST = 1 << 14, CHUNK = 1 << 13 }; /* elements: worth waking somebody fo
 static PyArrayObject *line_of(PyObject *o, int type)
 {
     PyArrayObject *a = (PyArrayObject *)o;
-    bool good = (PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type)) && PyArray_TYPE(a) == type &&
-                PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISALIGNED(a) && PyArray_ISNOTSWAPPED(a) &&
-                PyArray_NDIM(a) > 0 && !npa_waits(a);
+    bool good = (PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type)) &&
+                PyArray_TYPE(a) == type && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISALIGNED(a) &&
+                PyArray_ISNOTSWAPPED(a) && PyArray_NDIM(a) > 0 && !npa_waits(a);
     return good ? a : NULL;
 }
 
-/* With the GIL, so that nobody records meanwhile, and hides what workers read: they can't wait for it. */
+/* With the GIL, so that nobody records meanwhile, and hides what workers read: they can't wait for
+ * it. */
 static void on_all(npa_task task, void *job, npy_intp n)
 {
     npa_pool_run(task, job, (n + CHUNK - 1) / CHUNK, NULL);
@@ -50,81 +51,84 @@ typedef struct {
 } search;
 
 /* How many elements of a sorted table are less than x, or not greater, for each of TOGETHER. */
-#define SEARCH(name, T, LESS)                                                                     \
-    static bool is_sorted_##name(const T *a, npy_intp n)                                          \
-    {                                                                                             \
-        bool good = true;                                                                         \
-        for (npy_intp i = 1; i < n; i++) {                                                        \
-            good &= !(LESS(a[i], a[i - 1]));                                                      \
-        }                                                                                         \
-        return good;                                                                              \
-    }                                                                                             \
-    NPA_EACH_PROCESSOR static void left_##name(const T *a, npy_intp n, const T *x, npy_intp *at)  \
-    {                                                                                             \
-        memset(at, 0, TOGETHER * sizeof *at);                                                     \
-        for (; n > 1; n -= n / 2) {                                                               \
-            for (int k = 0; k < TOGETHER; k++) {                                                  \
-                at[k] += n / 2 & -(npy_intp)(LESS(a[at[k] + n / 2 - 1], x[k]));                   \
-            }                                                                                     \
-        }                                                                                         \
-        for (int k = 0; k < TOGETHER && n == 1; k++) {                                            \
-            at[k] += LESS(a[at[k]], x[k]);                                                        \
-        }                                                                                         \
-    }                                                                                             \
-    NPA_EACH_PROCESSOR static void right_##name(const T *a, npy_intp n, const T *x, npy_intp *at) \
-    {                                                                                             \
-        memset(at, 0, TOGETHER * sizeof *at);                                                     \
-        for (; n > 1; n -= n / 2) {                                                               \
-            for (int k = 0; k < TOGETHER; k++) {                                                  \
-                at[k] += n / 2 & ((npy_intp)(LESS(x[k], a[at[k] + n / 2 - 1])) - 1);              \
-            }                                                                                     \
-        }                                                                                         \
-        for (int k = 0; k < TOGETHER && n == 1; k++) {                                            \
-            at[k] += !(LESS(x[k], a[at[k]]));                                                     \
-        }                                                                                         \
-    }                                                                                             \
-    NPA_EACH_PROCESSOR static bool within_##name(const T *a, npy_intp n, npy_intp low, npy_intp high, \
-                                                 const T *x, bool right)                          \
-    {                                                                                             \
-        bool in = true;                                                                           \
-        for (int k = 0; k < TOGETHER && low > 0; k++) {                                           \
-            in &= right ? !(LESS(x[k], a[low - 1])) : LESS(a[low - 1], x[k]);                     \
-        }                                                                                         \
-        for (int k = 0; k < TOGETHER && high < n; k++) {                                          \
-            in &= right ? LESS(x[k], a[high]) : !(LESS(a[high], x[k]));                           \
-        }                                                                                         \
-        return in;                                                                                \
-    }                                                                                             \
+#define SEARCH(name, T, LESS)                                                                      \
+    static bool is_sorted_##name(const T *a, npy_intp n)                                           \
+    {                                                                                              \
+        bool good = true;                                                                          \
+        for (npy_intp i = 1; i < n; i++) {                                                         \
+            good &= !(LESS(a[i], a[i - 1]));                                                       \
+        }                                                                                          \
+        return good;                                                                               \
+    }                                                                                              \
+    NPA_EACH_PROCESSOR static void left_##name(const T *a, npy_intp n, const T *x, npy_intp *at)   \
+    {                                                                                              \
+        memset(at, 0, TOGETHER * sizeof *at);                                                      \
+        for (; n > 1; n -= n / 2) {                                                                \
+            for (int k = 0; k < TOGETHER; k++) {                                                   \
+                at[k] += n / 2 & -(npy_intp)(LESS(a[at[k] + n / 2 - 1], x[k]));                    \
+            }                                                                                      \
+        }                                                                                          \
+        for (int k = 0; k < TOGETHER && n == 1; k++) {                                             \
+            at[k] += LESS(a[at[k]], x[k]);                                                         \
+        }                                                                                          \
+    }                                                                                              \
+    NPA_EACH_PROCESSOR static void right_##name(const T *a, npy_intp n, const T *x, npy_intp *at)  \
+    {                                                                                              \
+        memset(at, 0, TOGETHER * sizeof *at);                                                      \
+        for (; n > 1; n -= n / 2) {                                                                \
+            for (int k = 0; k < TOGETHER; k++) {                                                   \
+                at[k] += n / 2 & ((npy_intp)(LESS(x[k], a[at[k] + n / 2 - 1])) - 1);               \
+            }                                                                                      \
+        }                                                                                          \
+        for (int k = 0; k < TOGETHER && n == 1; k++) {                                             \
+            at[k] += !(LESS(x[k], a[at[k]]));                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    NPA_EACH_PROCESSOR static bool within_##name(const T *a, npy_intp n, npy_intp low,             \
+                                                 npy_intp high, const T *x, bool right)            \
+    {                                                                                              \
+        bool in = true;                                                                            \
+        for (int k = 0; k < TOGETHER && low > 0; k++) {                                            \
+            in &= right ? !(LESS(x[k], a[low - 1])) : LESS(a[low - 1], x[k]);                      \
+        }                                                                                          \
+        for (int k = 0; k < TOGETHER && high < n; k++) {                                           \
+            in &= right ? LESS(x[k], a[high]) : !(LESS(a[high], x[k]));                            \
+        }                                                                                          \
+        return in;                                                                                 \
+    }                                                                                              \
     /* near: where the ones before were found, as are those of what is sorted. */                  \
-    static void find_##name(const T *a, npy_intp n, const T *x, bool right, npy_intp *at, npy_intp *near) \
-    {                                                                                             \
-        npy_intp low = 0, high = n;                                                               \
-        for (npy_intp reach = 2; reach <= 32; reach *= 16) {                                      \
-            npy_intp first = *near > 0 ? *near - 1 : 0, end = first + reach < n ? first + reach : n; \
-            if (within_##name(a, n, first, end, x, right)) {                                      \
-                low = first, high = end;                                                          \
-                break;                                                                            \
-            }                                                                                     \
-        }                                                                                         \
-        (right ? right_##name : left_##name)(a + low, high - low, x, at);                         \
-        for (int k = 0; k < TOGETHER; k++) {                                                      \
-            at[k] += low;                                                                         \
-        }                                                                                         \
-        *near = at[TOGETHER - 1];                                                                 \
-    }                                                                                             \
-    static void search_##name(void *context, int64_t task, int worker)                            \
-    {                                                                                             \
-        const search *s = context;                                                                \
-        const T *a = s->table, *x = s->values;                                                    \
-        npy_intp at[TOGETHER], near = 0;                                                          \
-        (void)worker;                                                                             \
-        for (npy_intp i = (npy_intp)task * CHUNK, end = end_of(task, s->n); i < end; i += TOGETHER) { \
-            npy_intp left = end - i < TOGETHER ? end - i : TOGETHER;                              \
-            T few[TOGETHER] = {0};                                                                \
-            memcpy(few, x + i, (size_t)left * sizeof *few);                                       \
-            find_##name(a, s->length, few, s->right, at, &near);                                  \
-            memcpy(s->found + i, at, (size_t)left * sizeof *at);                                  \
-        }                                                                                         \
+    static void find_##name(const T *a, npy_intp n, const T *x, bool right, npy_intp *at,          \
+                            npy_intp *near)                                                        \
+    {                                                                                              \
+        npy_intp low = 0, high = n;                                                                \
+        for (npy_intp reach = 2; reach <= 32; reach *= 16) {                                       \
+            npy_intp first = *near > 0 ? *near - 1 : 0;                                            \
+            npy_intp end = first + reach < n ? first + reach : n;                                  \
+            if (within_##name(a, n, first, end, x, right)) {                                       \
+                low = first, high = end;                                                           \
+                break;                                                                             \
+            }                                                                                      \
+        }                                                                                          \
+        (right ? right_##name : left_##name)(a + low, high - low, x, at);                          \
+        for (int k = 0; k < TOGETHER; k++) {                                                       \
+            at[k] += low;                                                                          \
+        }                                                                                          \
+        *near = at[TOGETHER - 1];                                                                  \
+    }                                                                                              \
+    static void search_##name(void *context, int64_t task, int worker)                             \
+    {                                                                                              \
+        const search *s = context;                                                                 \
+        const T *a = s->table, *x = s->values;                                                     \
+        npy_intp at[TOGETHER], near = 0;                                                           \
+        (void)worker;                                                                              \
+        npy_intp end = end_of(task, s->n);                                                         \
+        for (npy_intp i = (npy_intp)task * CHUNK; i < end; i += TOGETHER) {                        \
+            npy_intp left = end - i < TOGETHER ? end - i : TOGETHER;                               \
+            T few[TOGETHER] = {0};                                                                 \
+            memcpy(few, x + i, (size_t)left * sizeof *few);                                        \
+            find_##name(a, s->length, few, s->right, at, &near);                                   \
+            memcpy(s->found + i, at, (size_t)left * sizeof *at);                                   \
+        }                                                                                          \
     }
 
 SEARCH(double, double, LESS_FLOAT)
@@ -174,12 +178,14 @@ bool npa_make_buckets(npa_buckets *t, int type, const void *table, npy_intp leng
     enum { MOST_PLACES = 1 << 20, CACHED = 1 << 14 };
     npy_intp wanted = (length < CACHED ? 4 : 2) * length, count = wanted + 2, room = length + 2;
     t->places = length > MOST_PLACES || length > n / 4 || length < 2
-                    ? NULL : malloc(sizeof *t->places * (size_t)room + sizeof *t->first * (size_t)count);
+                    ? NULL
+                    : malloc(sizeof *t->places * (size_t)room + sizeof *t->first * (size_t)count);
     if (t->places == NULL) {
         return false;
     }
     t->first = (int32_t *)(t->places + room), t->length = length;
-    npa_cast(type, table, npa_item_sizes[type], NPY_DOUBLE, (char *)t->places, sizeof *t->places, length);
+    npa_cast(type, table, npa_item_sizes[type], NPY_DOUBLE, (char *)t->places, sizeof *t->places,
+             length);
     t->low = t->places[0], t->high = t->places[length - 1];
     t->scale = (double)wanted / (t->high - t->low);
     if (!is_sorted_double(t->places, length) || !isfinite(t->scale) || !(t->scale > 0) ||
@@ -193,7 +199,8 @@ bool npa_make_buckets(npa_buckets *t, int type, const void *table, npy_intp leng
 }
 
 /* Two steps from where its bucket begins; how many are not there yet. */
-static inline __attribute__((always_inline)) npy_intp step(const npa_buckets *t, const double *restrict x, npy_intp n,
+static inline __attribute__((always_inline)) npy_intp step(const npa_buckets *t,
+                                                           const double *restrict x, npy_intp n,
                                                            bool right, npy_intp *restrict at)
 {
     const double *places = t->places, low = t->low, high = t->high, scale = t->scale;
@@ -217,17 +224,20 @@ static inline __attribute__((always_inline)) npy_intp step(const npa_buckets *t,
     return left;
 }
 
-NPA_EACH_PROCESSOR static npy_intp step_left(const npa_buckets *t, const double *x, npy_intp n, npy_intp *at)
+NPA_EACH_PROCESSOR
+static npy_intp step_left(const npa_buckets *t, const double *x, npy_intp n, npy_intp *at)
 {
     return step(t, x, n, false, at);
 }
 
-NPA_EACH_PROCESSOR static npy_intp step_right(const npa_buckets *t, const double *x, npy_intp n, npy_intp *at)
+NPA_EACH_PROCESSOR
+static npy_intp step_right(const npa_buckets *t, const double *x, npy_intp n, npy_intp *at)
 {
     return step(t, x, n, true, at);
 }
 
-void npa_find_in_buckets(const npa_buckets *t, const double *x, npy_intp n, bool right, npy_intp *at)
+void npa_find_in_buckets(const npa_buckets *t, const double *x, npy_intp n, bool right,
+                         npy_intp *at)
 {
     npy_intp left = right ? step_right(t, x, n, at) : step_left(t, x, n, at);
     for (npy_intp i = 0; i < n && left > 0; i++) {
@@ -257,7 +267,8 @@ static void search_buckets(void *context, int64_t task, int worker)
         if (!ready) {
             npa_cast(s->type, from, size, NPY_DOUBLE, (char *)room, sizeof *room, n);
         }
-        npa_find_in_buckets(s->buckets, ready ? (const double *)from : room, n, s->right, s->found + i);
+        npa_find_in_buckets(s->buckets, ready ? (const double *)from : room, n, s->right,
+                            s->found + i);
     }
 }
 
@@ -293,10 +304,12 @@ static bool as_doubles(PyArrayObject *table, PyArrayObject *values)
     int type = common != NULL ? common->type_num : NPY_OBJECT;
     PyErr_Clear();
     Py_XDECREF(common);
-    return type == NPY_DOUBLE || type == NPY_FLOAT || (PyTypeNum_ISINTEGER(type) && npa_item_sizes[type] <= 4);
+    return type == NPY_DOUBLE || type == NPY_FLOAT ||
+           (PyTypeNum_ISINTEGER(type) && npa_item_sizes[type] <= 4);
 }
 
-PyObject *npa_search(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_search(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                     PyObject *names)
 {
     (void)what;
     int right = n >= 1 ? side_of(args, n, names) : -1, type = PyArray_TYPE((PyArrayObject *)self);
@@ -309,13 +322,23 @@ PyObject *npa_search(void *what, PyObject *self, PyObject *const *args, Py_ssize
         return NULL;
     }
     npa_buckets t = {0};
-    search s = {PyArray_DATA(table), PyArray_DATA(values), PyArray_SIZE(table), PyArray_SIZE(values), NULL, right > 0,
-                npa_canonical(PyArray_TYPE(values)), &t};
-    npa_task task = as_doubles(table, values) && npa_make_buckets(&t, npa_canonical(type), s.table, s.length, s.n)
-                        ? search_buckets : PyArray_TYPE(values) == type ? search_of(type, &s) : NULL;
+    search s = {PyArray_DATA(table),
+                PyArray_DATA(values),
+                PyArray_SIZE(table),
+                PyArray_SIZE(values),
+                NULL,
+                right > 0,
+                npa_canonical(PyArray_TYPE(values)),
+                &t};
+    npa_task task = as_doubles(table, values) &&
+                            npa_make_buckets(&t, npa_canonical(type), s.table, s.length, s.n)
+                        ? search_buckets
+                    : PyArray_TYPE(values) == type ? search_of(type, &s)
+                                                   : NULL;
     char *place;
-    PyObject *made = task != NULL ? npa_new_result(NPY_INTP, PyArray_NDIM(values), PyArray_DIMS(values), &place)
-                                  : NULL;
+    PyObject *made =
+        task != NULL ? npa_new_result(NPY_INTP, PyArray_NDIM(values), PyArray_DIMS(values), &place)
+                     : NULL;
     if (made != NULL) {
         s.found = (npy_intp *)place;
         on_all(task, &s, s.n);
@@ -354,8 +377,8 @@ static double between(const interpolation *p, npy_intp j, double x)
     return y;
 }
 
-/* Where all lie between two neighbours, as most do where x is sorted; false: they do not, or some are no
- * numbers. */
+/* Where all lie between two neighbours, as most do where x is sorted; false: they do not, or some
+ * are no numbers. */
 static bool all_between(const interpolation *p, npy_intp j, const double *x, double *y)
 {
     double from = p->xp[j], to = p->xp[j + 1], start = p->fp[j];
@@ -369,8 +392,10 @@ static bool all_between(const interpolation *p, npy_intp j, const double *x, dou
     return good == TOGETHER;
 }
 
-/* Of TOGETHER numbers between the ends, by slopes; false: there are none, or some are outside, or no numbers. */
-NPA_EACH_PROCESSOR static bool between_places(const interpolation *p, const npy_intp *at, const double *x, double *y)
+/* Of TOGETHER numbers between the ends, by slopes; false: there are none, or some are outside, or
+ * no numbers. */
+NPA_EACH_PROCESSOR
+static bool between_places(const interpolation *p, const npy_intp *at, const double *x, double *y)
 {
     const double *xp = p->xp - 1, *fp = p->fp - 1, *slopes = p->slopes - 1;
     double low = p->xp[0], high = p->xp[p->length - 1], found_all[TOGETHER];
@@ -394,26 +419,32 @@ NPA_EACH_PROCESSOR static bool between_places(const interpolation *p, const npy_
 }
 
 /* n numbers, and how many places are less than each, or equal. */
-static void interpolate_some(const interpolation *p, const double *x, const npy_intp *at, npy_intp n, double *y)
+static void interpolate_some(const interpolation *p, const double *x, const npy_intp *at,
+                             npy_intp n, double *y)
 {
     double low = p->xp[0], high = p->xp[p->length - 1];
     if (n == TOGETHER && between_places(p, at, x, y)) {
         return;
     }
     for (npy_intp k = 0; k < n; k++) {
-        y[k] = isnan(x[k]) ? x[k] : x[k] < low ? p->left : x[k] > high ? p->right : between(p, at[k] - 1, x[k]);
+        y[k] = isnan(x[k])   ? x[k]
+               : x[k] < low  ? p->left
+               : x[k] > high ? p->right
+                             : between(p, at[k] - 1, x[k]);
     }
 }
 
 static void interpolate(void *context, int64_t task, int worker)
 {
     const interpolation *p = context;
-    npy_intp at[BLOCK], first = 0, until = 0, near = 0, last = p->length - 1; /* at: of elements first to until */
+    /* at: of elements first to until */
+    npy_intp at[BLOCK], first = 0, until = 0, near = 0, last = p->length - 1;
     (void)worker;
     for (npy_intp i = (npy_intp)task * CHUNK, end = end_of(task, p->n); i < end; i += TOGETHER) {
         const double *x = p->x + i;
         npy_intp left = end - i, n = left < TOGETHER ? left : TOGETHER;
-        if (n == TOGETHER && near > 0 && near <= last && all_between(p, near - 1, x, p->found + i)) {
+        if (n == TOGETHER && near > 0 && near <= last &&
+            all_between(p, near - 1, x, p->found + i)) {
             continue;
         }
         if (i >= until && p->buckets.places != NULL) {
@@ -435,7 +466,10 @@ static void interpolate(void *context, int64_t task, int worker)
 static bool read_outside(PyObject *given, double inside, double *to)
 {
     bool none = given == NULL || given == Py_None, whole = !none && PyLong_CheckExact(given);
-    *to = none ? inside : whole ? PyLong_AsDouble(given) : PyFloat_Check(given) ? PyFloat_AS_DOUBLE(given) : NAN;
+    *to = none                   ? inside
+          : whole                ? PyLong_AsDouble(given)
+          : PyFloat_Check(given) ? PyFloat_AS_DOUBLE(given)
+                                 : NAN;
     bool failed = PyErr_Occurred() != NULL;
     PyErr_Clear();
     return !failed && (none || whole || PyFloat_Check(given));
@@ -469,13 +503,15 @@ PyArrayObject *npa_line_as(PyObject *o, int type)
     return (PyArrayObject *)made;
 }
 
-static PyObject *interpolated(PyArrayObject *x, PyArrayObject *xp, PyArrayObject *fp, PyObject *left, PyObject *right)
+static PyObject *interpolated(PyArrayObject *x, PyArrayObject *xp, PyArrayObject *fp,
+                              PyObject *left, PyObject *right)
 {
     interpolation p = {.xp = PyArray_DATA(xp), .fp = PyArray_DATA(fp), .x = PyArray_DATA(x),
                        .length = PyArray_SIZE(xp), .n = PyArray_SIZE(x)};
     double last = p.xp[p.length - 1];
-    if (!read_outside(left, p.fp[0], &p.left) || !read_outside(right, p.fp[p.length - 1], &p.right) ||
-        isnan(last) || !is_sorted_double(p.xp, p.length)) {
+    if (!read_outside(left, p.fp[0], &p.left) ||
+        !read_outside(right, p.fp[p.length - 1], &p.right) || isnan(last) ||
+        !is_sorted_double(p.xp, p.length)) {
         return NULL;
     }
     if (p.length <= p.n) {
@@ -497,7 +533,8 @@ static PyObject *interpolated(PyArrayObject *x, PyArrayObject *xp, PyArrayObject
 }
 
 /* interp(x, xp, fp, left, right) */
-PyObject *npa_interp(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_interp(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                     PyObject *names)
 {
     (void)what, (void)self;
     PyObject *made = NULL;

@@ -1,5 +1,5 @@
-/* sort.c: a.sort() of many numbers, on all threads. Sorted values are what they are, whoever sorts them, unless
- * different bits compare equal. */
+/* sort.c: a.sort() of many numbers, on all threads. Sorted values are what they are, whoever sorts
+ * them, unless different bits compare equal. */
 #include "functions/functions.h"
 
 #include <string.h>
@@ -8,108 +8,117 @@
 #pragma GCC optimize("O3")
 #endif
 
-enum { DIGIT = 11, BUCKETS = 1 << DIGIT, LEAST = 1 << 12, SHARED = 1 << 15, MOST_CHUNKS = 8, TRIED = 1 << 13 };
+enum {
+    DIGIT = 11,
+    BUCKETS = 1 << DIGIT,
+    LEAST = 1 << 12,
+    SHARED = 1 << 15,
+    MOST_CHUNKS = 8,
+    TRIED = 1 << 13
+};
 static const size_t KEPT_BYTES = (size_t)64 << 20;
 
 /* --------------------------------------------------------------------------------- one thread */
 
-/* As unsigned numbers of the same order, and back. flip: all bits of negative floats, the sign of others. */
-#define KEYS(K, BITS)                                                                             \
-    static inline K key_##K(K x, bool real, K sign)                                               \
-    {                                                                                             \
-        return real && x >> (BITS - 1) ? (K)~x : x ^ sign;                                        \
-    }                                                                                             \
-    static inline K value_##K(K k, bool real, K sign)                                             \
-    {                                                                                             \
-        return real && !(k >> (BITS - 1)) ? (K)~k : k ^ sign;                                     \
-    }                                                                                             \
-    static void to_keys_##K(K *a, npy_intp n, bool real, K sign)                                  \
-    {                                                                                             \
-        for (npy_intp i = 0; i < n; i++) {                                                        \
-            a[i] = key_##K(a[i], real, sign);                                                     \
-        }                                                                                         \
-    }                                                                                             \
-    static void to_values_##K(const K *from, K *to, npy_intp n, bool real, K sign)                \
-    {                                                                                             \
-        for (npy_intp i = 0; i < n; i++) {                                                        \
-            to[i] = value_##K(from[i], real, sign);                                               \
-        }                                                                                         \
-    }                                                                                             \
-    /* Sorts keys; `other` has room for as many. From the lowest digit on, each pass keeps order. */ \
-    static void radix_##K(K *a, K *other, npy_intp n)                                             \
-    {                                                                                             \
-        enum { PASSES = (BITS + DIGIT - 1) / DIGIT };                                             \
-        npy_intp counts[PASSES][BUCKETS];                                                         \
-        K *from = a, *to = other;                                                                 \
-        memset(counts, 0, sizeof counts);                                                         \
-        for (npy_intp i = 0; i < n; i++) {                                                        \
-            for (int p = 0; p < PASSES; p++) {                                                    \
-                counts[p][a[i] >> (p * DIGIT) & (BUCKETS - 1)]++;                                 \
-            }                                                                                     \
-        }                                                                                         \
-        for (int p = 0; p < PASSES; p++) {                                                        \
-            npy_intp *at = counts[p], sum = 0;                                                    \
-            if (at[from[0] >> (p * DIGIT) & (BUCKETS - 1)] == n) {                                \
-                continue; /* all have this digit */                                               \
-            }                                                                                     \
-            for (int d = 0; d < BUCKETS; d++) {                                                   \
-                npy_intp count = at[d];                                                           \
-                at[d] = sum, sum += count;                                                        \
-            }                                                                                     \
-            for (npy_intp i = 0; i < n; i++) {                                                    \
-                to[at[from[i] >> (p * DIGIT) & (BUCKETS - 1)]++] = from[i];                       \
-            }                                                                                     \
-            K *swapped = from;                                                                    \
-            from = to, to = swapped;                                                              \
-        }                                                                                         \
-        if (from != a) {                                                                          \
-            memcpy(a, from, sizeof *a * (size_t)n);                                               \
-        }                                                                                         \
-    }                                                                                             \
-    /* How many of the first `wanted` of the merged two are of a; of equal ones those of a come first. */ \
-    static npy_intp of_first_##K(const K *a, npy_intp na, const K *b, npy_intp nb, npy_intp wanted) \
-    {                                                                                             \
-        npy_intp low = wanted > nb ? wanted - nb : 0, high = wanted < na ? wanted : na;           \
-        while (low < high) {                                                                      \
-            npy_intp middle = low + (high - low) / 2;                                             \
-            if (a[middle] <= b[wanted - middle - 1]) {                                            \
-                low = middle + 1;                                                                 \
-            } else {                                                                              \
-                high = middle;                                                                    \
-            }                                                                                     \
-        }                                                                                         \
-        return low;                                                                               \
-    }                                                                                             \
-    static void merge_##K(const K *a, npy_intp na, const K *b, npy_intp nb, K *to)                \
-    {                                                                                             \
-        npy_intp i = 0, j = 0;                                                                    \
-        while (i < na && j < nb) {                                                                \
-            bool first = a[i] <= b[j];                                                            \
-            *to++ = first ? a[i] : b[j];                                                          \
-            i += first, j += !first;                                                              \
-        }                                                                                         \
-        memcpy(to, a + i, sizeof *to * (size_t)(na - i));                                         \
-        memcpy(to + na - i, b + j, sizeof *to * (size_t)(nb - j));                                \
-    }                                                                                             \
-    static void run_##K(const job *s, enum step step, int64_t task)                               \
-    {                                                                                             \
-        K *from = s->from, *to = s->to, sign = (K)((s->is_signed ? (K)1 : 0) << (BITS - 1));      \
-        npy_intp low = s->n * task / s->tasks, high = s->n * (task + 1) / s->tasks;               \
-        if (step == CHUNK) {                                                                      \
-            to_keys_##K(from + low, high - low, s->real, sign);                                   \
-            radix_##K(from + low, to + low, high - low);                                          \
-        } else if (step == SHOW) {                                                                \
-            to_values_##K(from + low, to + low, high - low, s->real, sign);                       \
-        } else { /* two neighbours of `width` chunks, of which this is one of the parts */        \
-            int64_t pair = task / (2 * s->width) * 2 * s->width;                                  \
+/* As unsigned numbers of the same order, and back. flip: all bits of negative floats, the sign of
+ * others. */
+#define KEYS(K, BITS)                                                                              \
+    static inline K key_##K(K x, bool real, K sign)                                                \
+    {                                                                                              \
+        return real && x >> (BITS - 1) ? (K)~x : x ^ sign;                                         \
+    }                                                                                              \
+    static inline K value_##K(K k, bool real, K sign)                                              \
+    {                                                                                              \
+        return real && !(k >> (BITS - 1)) ? (K)~k : k ^ sign;                                      \
+    }                                                                                              \
+    static void to_keys_##K(K *a, npy_intp n, bool real, K sign)                                   \
+    {                                                                                              \
+        for (npy_intp i = 0; i < n; i++) {                                                         \
+            a[i] = key_##K(a[i], real, sign);                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void to_values_##K(const K *from, K *to, npy_intp n, bool real, K sign)                 \
+    {                                                                                              \
+        for (npy_intp i = 0; i < n; i++) {                                                         \
+            to[i] = value_##K(from[i], real, sign);                                                \
+        }                                                                                          \
+    }                                                                                              \
+    /* Sorts keys; `other` has room for as many. From the lowest digit on; passes keep order. */   \
+    static void radix_##K(K *a, K *other, npy_intp n)                                              \
+    {                                                                                              \
+        enum { PASSES = (BITS + DIGIT - 1) / DIGIT };                                              \
+        npy_intp counts[PASSES][BUCKETS];                                                          \
+        K *from = a, *to = other;                                                                  \
+        memset(counts, 0, sizeof counts);                                                          \
+        for (npy_intp i = 0; i < n; i++) {                                                         \
+            for (int p = 0; p < PASSES; p++) {                                                     \
+                counts[p][a[i] >> (p * DIGIT) & (BUCKETS - 1)]++;                                  \
+            }                                                                                      \
+        }                                                                                          \
+        for (int p = 0; p < PASSES; p++) {                                                         \
+            npy_intp *at = counts[p], sum = 0;                                                     \
+            if (at[from[0] >> (p * DIGIT) & (BUCKETS - 1)] == n) {                                 \
+                continue; /* all have this digit */                                                \
+            }                                                                                      \
+            for (int d = 0; d < BUCKETS; d++) {                                                    \
+                npy_intp count = at[d];                                                            \
+                at[d] = sum, sum += count;                                                         \
+            }                                                                                      \
+            for (npy_intp i = 0; i < n; i++) {                                                     \
+                to[at[from[i] >> (p * DIGIT) & (BUCKETS - 1)]++] = from[i];                        \
+            }                                                                                      \
+            K *swapped = from;                                                                     \
+            from = to, to = swapped;                                                               \
+        }                                                                                          \
+        if (from != a) {                                                                           \
+            memcpy(a, from, sizeof *a * (size_t)n);                                                \
+        }                                                                                          \
+    }                                                                                              \
+    /* How many of the first `wanted` of the merged two are of a; of equal ones a's are first. */  \
+    static npy_intp of_first_##K(const K *a, npy_intp na, const K *b, npy_intp nb,                 \
+                                 npy_intp wanted)                                                  \
+    {                                                                                              \
+        npy_intp low = wanted > nb ? wanted - nb : 0, high = wanted < na ? wanted : na;            \
+        while (low < high) {                                                                       \
+            npy_intp middle = low + (high - low) / 2;                                              \
+            if (a[middle] <= b[wanted - middle - 1]) {                                             \
+                low = middle + 1;                                                                  \
+            } else {                                                                               \
+                high = middle;                                                                     \
+            }                                                                                      \
+        }                                                                                          \
+        return low;                                                                                \
+    }                                                                                              \
+    static void merge_##K(const K *a, npy_intp na, const K *b, npy_intp nb, K *to)                 \
+    {                                                                                              \
+        npy_intp i = 0, j = 0;                                                                     \
+        while (i < na && j < nb) {                                                                 \
+            bool first = a[i] <= b[j];                                                             \
+            *to++ = first ? a[i] : b[j];                                                           \
+            i += first, j += !first;                                                               \
+        }                                                                                          \
+        memcpy(to, a + i, sizeof *to * (size_t)(na - i));                                          \
+        memcpy(to + na - i, b + j, sizeof *to * (size_t)(nb - j));                                 \
+    }                                                                                              \
+    static void run_##K(const job *s, enum step step, int64_t task)                                \
+    {                                                                                              \
+        K *from = s->from, *to = s->to, sign = (K)((s->is_signed ? (K)1 : 0) << (BITS - 1));       \
+        npy_intp low = s->n * task / s->tasks, high = s->n * (task + 1) / s->tasks;                \
+        if (step == CHUNK) {                                                                       \
+            to_keys_##K(from + low, high - low, s->real, sign);                                    \
+            radix_##K(from + low, to + low, high - low);                                           \
+        } else if (step == SHOW) {                                                                 \
+            to_values_##K(from + low, to + low, high - low, s->real, sign);                        \
+        } else { /* two neighbours of `width` chunks, of which this is one of the parts */         \
+            int64_t pair = task / (2 * s->width) * 2 * s->width;                                   \
             npy_intp begin = s->n * pair / s->tasks, middle = s->n * (pair + s->width) / s->tasks; \
-            npy_intp end = s->n * (pair + 2 * s->width) / s->tasks;                               \
-            const K *a = from + begin, *b = from + middle;                                        \
-            npy_intp first = low - begin, last = high - begin;                                    \
-            npy_intp i = of_first_##K(a, middle - begin, b, end - middle, first);                 \
-            npy_intp i_end = of_first_##K(a, middle - begin, b, end - middle, last);              \
-            merge_##K(a + i, i_end - i, b + (first - i), last - i_end - (first - i), to + low);   \
-        }                                                                                         \
+            npy_intp end = s->n * (pair + 2 * s->width) / s->tasks;                                \
+            const K *a = from + begin, *b = from + middle;                                         \
+            npy_intp first = low - begin, last = high - begin;                                     \
+            npy_intp i = of_first_##K(a, middle - begin, b, end - middle, first);                  \
+            npy_intp i_end = of_first_##K(a, middle - begin, b, end - middle, last);               \
+            merge_##K(a + i, i_end - i, b + (first - i), last - i_end - (first - i), to + low);    \
+        }                                                                                          \
     }
 
 enum step { CHUNK, MERGE, SHOW };
@@ -157,16 +166,17 @@ static void sort_all(void *data, void *other, npy_intp n, int bytes, bool real, 
 }
 
 /* Whether equal values have equal bits: no zero below 0, and one NaN. */
-#define PLAIN(K, MOST, INFINITE, NOT_A_NUMBER)                                                    \
-    static bool is_plain_##K(const K *a, npy_intp n)                                              \
-    {                                                                                             \
-        int good = 1;                                                                             \
-        for (npy_intp i = 0; i < n && good; i += 1024) {                                          \
-            for (npy_intp k = i, end = n - i < 1024 ? n : i + 1024; k < end; k++) {               \
-                good &= (a[k] != (K)(MOST) + 1) & (((a[k] & MOST) <= INFINITE) | (a[k] == NOT_A_NUMBER)); \
-            }                                                                                     \
-        }                                                                                         \
-        return good;                                                                              \
+#define PLAIN(K, MOST, INFINITE, NOT_A_NUMBER)                                                     \
+    static bool is_plain_##K(const K *a, npy_intp n)                                               \
+    {                                                                                              \
+        int good = 1;                                                                              \
+        for (npy_intp i = 0; i < n && good; i += 1024) {                                           \
+            for (npy_intp k = i, end = n - i < 1024 ? n : i + 1024; k < end; k++) {                \
+                good &= (a[k] != (K)(MOST) + 1) &                                                  \
+                        (((a[k] & MOST) <= INFINITE) | (a[k] == NOT_A_NUMBER));                    \
+            }                                                                                      \
+        }                                                                                          \
+        return good;                                                                               \
     }
 PLAIN(uint64_t, INT64_MAX, (uint64_t)0x7ff << 52, (uint64_t)0xfff << 51)
 PLAIN(uint32_t, INT32_MAX, (uint32_t)0xff << 23, (uint32_t)0x1ff << 22)
@@ -245,7 +255,8 @@ static bool read_call(PyArrayObject *a, PyObject *const *args, Py_ssize_t n, PyO
         }
     }
     bool known = kind == NULL || kind == Py_None;
-    for (size_t i = 0; !known && PyUnicode_CheckExact(kind) && i < sizeof kinds / sizeof *kinds; i++) {
+    for (size_t i = 0; !known && PyUnicode_CheckExact(kind) && i < sizeof kinds / sizeof *kinds;
+         i++) {
         known = PyUnicode_CompareWithASCIIString(kind, kinds[i]) == 0;
     }
     long at = axis == NULL ? -1 : PyLong_CheckExact(axis) ? PyLong_AsLong(axis) : PyArray_NDIM(a);
@@ -262,10 +273,11 @@ PyObject *npa_sort(void *what, PyObject *self, PyObject *const *args, Py_ssize_t
     if (PyArray_NDIM(a) > 1) {
         return npa_sort_parts(what, self, args, n, names);
     }
-    if (!(real || whole) || (bytes != 4 && bytes != 8) || PyArray_NDIM(a) != 1 || PyArray_SIZE(a) < LEAST ||
+    if (!(real || whole) || (bytes != 4 && bytes != 8) || PyArray_NDIM(a) != 1 ||
+        PyArray_SIZE(a) < LEAST ||
         !(PyArray_CheckExact(self) || Py_IS_TYPE(self, npa_array_type)) || !PyArray_ISCARRAY(a) ||
-        (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || npa_waits(a) || !read_call(a, args, n, names) || !pays(a) ||
-        (real && !is_plain(PyArray_DATA(a), PyArray_SIZE(a), bytes))) {
+        (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || npa_waits(a) || !read_call(a, args, n, names) ||
+        !pays(a) || (real && !is_plain(PyArray_DATA(a), PyArray_SIZE(a), bytes))) {
         return NULL;
     }
     void *other = reserve((size_t)PyArray_NBYTES(a));

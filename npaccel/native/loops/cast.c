@@ -15,8 +15,8 @@ typedef _Float16 half;
 typedef void cast_function(const char *from, int64_t from_step, char *to, int64_t to_step,
                            int64_t n);
 
-/* Memory seen as bools may hold anything. Processors convert halfs from and to singles: an integer that is no
- * single is no half either, but infinite. */
+/* Memory seen as bools may hold anything. Processors convert halfs from and to singles: an integer
+ * that is no single is no half either, but infinite. */
 #define CONVERT_LINE(A, FROM, WIDE, TO, EXPRESSION, FROM_STEP, TO_STEP)                          \
     for (int64_t i = 0; i < n; i++) {                                                            \
         FROM element;                                                                            \
@@ -26,16 +26,16 @@ typedef void cast_function(const char *from, int64_t from_step, char *to, int64_
         TO y = #A[0] == 'b' ? truth : EXPRESSION;                                                \
         memcpy(to + i * (TO_STEP), &y, sizeof y);                                                \
     }
-#define CONVERT(A, B, FROM, WIDE, TO, EXPRESSION)                                                \
-    NPA_EACH_PROCESSOR static void cast_##A##_##B(const char *from, int64_t from_step, char *to, int64_t to_step,\
-                               int64_t n)                                                        \
-    {                                                                                            \
-        enum { FROM_SIZE = sizeof(FROM), TO_SIZE = sizeof(TO) };                                 \
-        if (from_step == FROM_SIZE && to_step == TO_SIZE) {                                      \
-            CONVERT_LINE(A, FROM, WIDE, TO, EXPRESSION, FROM_SIZE, TO_SIZE)                      \
-        } else {                                                                                 \
-            CONVERT_LINE(A, FROM, WIDE, TO, EXPRESSION, from_step, to_step)                      \
-        }                                                                                        \
+#define CONVERT(A, B, FROM, WIDE, TO, EXPRESSION)                                                  \
+    NPA_EACH_PROCESSOR static void cast_##A##_##B(const char *from, int64_t from_step, char *to,   \
+                                                  int64_t to_step, int64_t n)                      \
+    {                                                                                              \
+        enum { FROM_SIZE = sizeof(FROM), TO_SIZE = sizeof(TO) };                                   \
+        if (from_step == FROM_SIZE && to_step == TO_SIZE) {                                        \
+            CONVERT_LINE(A, FROM, WIDE, TO, EXPRESSION, FROM_SIZE, TO_SIZE)                        \
+        } else {                                                                                   \
+            CONVERT_LINE(A, FROM, WIDE, TO, EXPRESSION, from_step, to_step)                        \
+        }                                                                                          \
     }
 #define FROM(A, T, W, HALF)                                                                      \
     CONVERT(A, b1, T, W, npy_bool, x != 0)                                                       \
@@ -115,7 +115,8 @@ PAIR(float)
 PAIR(double)
 
 /* Real numbers to complex ones that lie one behind the other. */
-static void cast_to_pairs(cast_function *cast, const char *from, int64_t from_step, char *to, int64_t part, int64_t n)
+static void cast_to_pairs(cast_function *cast, const char *from, int64_t from_step, char *to,
+                          int64_t part, int64_t n)
 {
     enum { MOST = 512 };
     double real[MOST];
@@ -130,8 +131,8 @@ static void cast_to_pairs(cast_function *cast, const char *from, int64_t from_st
     }
 }
 
-static void cast_to_complex(cast_function *cast, const char *from, int64_t from_step, char *to, int64_t to_step,
-                            int64_t part, int64_t n)
+static void cast_to_complex(cast_function *cast, const char *from, int64_t from_step, char *to,
+                            int64_t to_step, int64_t part, int64_t n)
 {
     static const double zero;
     if (to_step == 2 * part && (uintptr_t)to % (uintptr_t)part == 0) {
@@ -147,15 +148,17 @@ static void cast_to_complex(cast_function *cast, const char *from, int64_t from_
 void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, char *to,
               int64_t to_step, int64_t n)
 {
-    cast_function *cast = from_type == NPY_HALF && column(to_type) == 11 ? cast_halfs_f8
-                                                                        : table[column(from_type)][column(to_type)];
+    cast_function *cast = from_type == NPY_HALF && column(to_type) == 11
+                              ? cast_halfs_f8
+                              : table[column(from_type)][column(to_type)];
     int64_t from_part = from_type == NPY_CFLOAT ? 4 : 8, to_part = to_type == NPY_CFLOAT ? 4 : 8;
     bool from_pairs = PyTypeNum_ISCOMPLEX(from_type), to_pairs = PyTypeNum_ISCOMPLEX(to_type);
     if (to_pairs && !from_pairs) {
         cast_to_complex(cast, from, from_step, to, to_step, to_part, n);
         return;
     }
-    if (to_pairs && from_step == 2 * from_part && to_step == 2 * to_part) { /* they are their parts */
+    /* They are their parts */
+    if (to_pairs && from_step == 2 * from_part && to_step == 2 * to_part) {
         cast(from, from_part, to, to_part, 2 * n);
         return;
     }

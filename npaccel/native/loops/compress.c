@@ -1,6 +1,7 @@
-/* compress.c: what a mask picks, and where it puts, by the processor's own instructions for it (AVX-512): 64 places
- * of the mask are looked at together, elements of up to 16 bytes move four or more at a time, without branches.
- * Where fewer are left than an instruction moves they go one by one. The last places, fewer than 64, are for who calls. */
+/* compress.c: what a mask picks, and where it puts, by the processor's own instructions for it
+ * (AVX-512): 64 places of the mask are looked at together, elements of up to 16 bytes move four or
+ * more at a time, without branches. Where fewer are left than an instruction moves they go one by
+ * one. The last places, fewer than 64, are for who calls. */
 #include "loops/loops.h"
 
 #include <string.h>
@@ -67,8 +68,8 @@ static inline void move_one(char *to, const char *from, int64_t size)
     }
 }
 
-/* A line of which all are in, `size` vectors: a memcpy of a length that is not known would be `rep movs`, which begins
- * slowly. */
+/* A line of which all are in, `size` vectors: a memcpy of a length that is not known would be `rep
+ * movs`, which begins slowly. */
 WIDE static inline void move_line(char *to, const char *from, int64_t size)
 {
     for (int64_t k = 0; k < size * VECTOR; k += VECTOR) {
@@ -76,8 +77,8 @@ WIDE static inline void move_line(char *to, const char *from, int64_t size)
     }
 }
 
-/* MOVE_LONGS and MOVE_INTS go through a line of the mask; `at` is where its first element lies, `packed` where what
- * is in lies one behind the other. */
+/* MOVE_LONGS and MOVE_INTS go through a line of the mask; `at` is where its first element lies,
+ * `packed` where what is in lies one behind the other. */
 #define LINE_OF_MASK(size, MOVE_LONGS, MOVE_INTS)                              \
     if ((size) == 4) {                                                         \
         for (int k = 0; k < LINE; k += 16) {                                   \
@@ -100,7 +101,8 @@ WIDE static inline void move_line(char *to, const char *from, int64_t size)
 #define PUT_LONGS(offset, in) put_longs(at + (offset), packed, in)
 #define PUT_INTS(offset, in) put_ints(at + (offset), packed, in)
 
-WIDE static int64_t pick(char **to, const char *end, const char *from, const char *mask, int64_t n, int64_t size)
+WIDE static int64_t pick(char **to, const char *end, const char *from, const char *mask, int64_t n,
+                         int64_t size)
 {
     enum { FEW = 6 };
     char *packed = *to, room[LINE * 16];
@@ -130,7 +132,8 @@ WIDE static int64_t pick(char **to, const char *end, const char *from, const cha
     return i;
 }
 
-WIDE static int64_t put(char *to, const char **from, const char *end, const char *mask, int64_t n, int64_t size)
+WIDE static int64_t put(char *to, const char **from, const char *end, const char *mask, int64_t n,
+                        int64_t size)
 {
     const char *packed = *from;
     int64_t i = 0;
@@ -154,7 +157,8 @@ WIDE static int64_t put(char *to, const char **from, const char *end, const char
 
 bool npa_keeps_fast(void) { return is_there(); }
 
-WIDE static int64_t keep(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to, int64_t *which)
+WIDE static int64_t keep(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to,
+                         int64_t *which)
 {
     enum { LANES = VECTOR / 8 };
     __m512i first = _mm512_set1_epi64(low), extent = _mm512_set1_epi64(high - low);
@@ -174,9 +178,13 @@ WIDE static int64_t keep(const int64_t *places, int64_t n, int64_t low, int64_t 
 /* Elements of one and two bytes; newer processors have these. */
 #define NARROW __attribute__((target("avx512f,avx512bw,avx512vbmi2,popcnt")))
 
-static bool is_there_for_narrow(void) { return is_there() && __builtin_cpu_supports("avx512vbmi2"); }
+static bool is_there_for_narrow(void)
+{
+    return is_there() && __builtin_cpu_supports("avx512vbmi2");
+}
 
-NARROW static int64_t pick_narrow(char **to, const char *end, const char *from, const char *mask, int64_t n, int64_t size)
+NARROW static int64_t pick_narrow(char **to, const char *end, const char *from, const char *mask,
+                                  int64_t n, int64_t size)
 {
     char *packed = *to;
     int64_t i = 0;
@@ -189,7 +197,8 @@ NARROW static int64_t pick_narrow(char **to, const char *end, const char *from, 
             continue;
         }
         for (; bits != 0; bits >>= LINE / 2, at += VECTOR) {
-            _mm512_storeu_si512(packed, _mm512_maskz_compress_epi16((__mmask32)bits, _mm512_loadu_si512(at)));
+            _mm512_storeu_si512(
+                packed, _mm512_maskz_compress_epi16((__mmask32)bits, _mm512_loadu_si512(at)));
             packed += 2 * __builtin_popcountll(bits & UINT32_MAX);
         }
     }
@@ -197,7 +206,8 @@ NARROW static int64_t pick_narrow(char **to, const char *end, const char *from, 
     return i;
 }
 
-NARROW static int64_t put_narrow(char *to, const char **from, const char *end, const char *mask, int64_t n, int64_t size)
+NARROW static int64_t put_narrow(char *to, const char **from, const char *end, const char *mask,
+                                 int64_t n, int64_t size)
 {
     const char *packed = *from;
     int64_t i = 0;
@@ -205,7 +215,8 @@ NARROW static int64_t put_narrow(char *to, const char **from, const char *end, c
         uint64_t bits = line_of(mask + i);
         char *at = to + i * size;
         if (size == 1) {
-            _mm512_mask_storeu_epi8(at, bits, _mm512_maskz_expand_epi8(bits, _mm512_loadu_si512(packed)));
+            _mm512_mask_storeu_epi8(at, bits,
+                                    _mm512_maskz_expand_epi8(bits, _mm512_loadu_si512(packed)));
             packed += __builtin_popcountll(bits);
             continue;
         }
@@ -222,44 +233,52 @@ NARROW static int64_t put_narrow(char *to, const char **from, const char *end, c
 static bool is_there(void) { return false; }
 static bool is_there_for_narrow(void) { return false; }
 bool npa_keeps_fast(void) { return false; }
-static int64_t keep(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to, int64_t *which)
+static int64_t keep(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to,
+                    int64_t *which)
 {
     (void)places, (void)n, (void)low, (void)high, (void)to, (void)which;
     return 0;
 }
 #define pick_narrow pick
 #define put_narrow put
-static int64_t pick(char **to, const char *end, const char *from, const char *mask, int64_t n, int64_t size)
+static int64_t pick(char **to, const char *end, const char *from, const char *mask, int64_t n,
+                    int64_t size)
 {
     (void)to, (void)end, (void)from, (void)mask, (void)n, (void)size;
     return 0;
 }
-static int64_t put(char *to, const char **from, const char *end, const char *mask, int64_t n, int64_t size)
+static int64_t put(char *to, const char **from, const char *end, const char *mask, int64_t n,
+                   int64_t size)
 {
     (void)to, (void)from, (void)end, (void)mask, (void)n, (void)size;
     return 0;
 }
 #endif
 
-int64_t npa_compress(char **to, const char *end, const char *from, const char *mask, int64_t n, size_t size)
+int64_t npa_compress(char **to, const char *end, const char *from, const char *mask, int64_t n,
+                     size_t size)
 {
     switch (size) {
-    case 1: case 2: return is_there_for_narrow() ? pick_narrow(to, end, from, mask, n, (int64_t)size) : 0;
+    case 1:
+    case 2: return is_there_for_narrow() ? pick_narrow(to, end, from, mask, n, (int64_t)size) : 0;
     case 4: case 8: case 16: return is_there() ? pick(to, end, from, mask, n, (int64_t)size) : 0;
     default: return 0;
     }
 }
 
-int64_t npa_expand(char *to, const char **from, const char *end, const char *mask, int64_t n, size_t size)
+int64_t npa_expand(char *to, const char **from, const char *end, const char *mask, int64_t n,
+                   size_t size)
 {
     switch (size) {
-    case 1: case 2: return is_there_for_narrow() ? put_narrow(to, from, end, mask, n, (int64_t)size) : 0;
+    case 1:
+    case 2: return is_there_for_narrow() ? put_narrow(to, from, end, mask, n, (int64_t)size) : 0;
     case 4: case 8: case 16: return is_there() ? put(to, from, end, mask, n, (int64_t)size) : 0;
     default: return 0;
     }
 }
 
-int64_t npa_keep_between(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to, int64_t *which)
+int64_t npa_keep_between(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to,
+                         int64_t *which)
 {
     if (is_there()) {
         return keep(places, n, low, high, to, which);

@@ -1,5 +1,5 @@
-/* fold.h: in which order the elements of a sum or product of floats are taken. See Note [Reduction order] of
- * ir/nodes.py. */
+/* fold.h: in which order the elements of a sum or product of floats are taken. See Note [Reduction
+ * order] of ir/nodes.py. */
 #ifndef NPA_LOOPS_FOLD_H
 #define NPA_LOOPS_FOLD_H
 
@@ -11,11 +11,13 @@ enum {
     NPA_FOLD_BAND_BLOCK = 16,  /* the same where each result has one lane */
     NPA_FOLD_CHUNK = 32768,
     NPA_SHORT_FOLD = 512, /* rows below this join the ones that follow them in memory */
-    NPA_FOLD_BAND = 8,    /* results that lie behind one another have a lane each, from so many on */
+    /* Results that lie behind one another have a lane each, from so many on */
+    NPA_FOLD_BAND = 8,
 };
 
-/* Axes are the request's, without those of 1: band and inner in the order of memory. A row is the inner
- * axes from number `first` on, as one; rows follow each other. banded: one lane per result. */
+/* Axes are the request's, without those of 1: band and inner in the order of memory. A row is the
+ * inner axes from number `first` on, as one; rows follow each other. banded: one lane per
+ * result. */
 typedef struct {
     int nband, ninner, first;
     int band[NPA_MAX_DIMS], inner[NPA_MAX_DIMS];

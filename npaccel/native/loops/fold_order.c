@@ -1,8 +1,8 @@
 /* fold_order.c: in which order the elements of a float sum or product are taken.
  *
- * The order decides the last bits, so it follows from the operand's shape and strides and the reduced
- * axes alone: it is the same in kernels, without a program, and whatever shares a loop with it
- * (ir/fold_order.py is the same rule; a test compares them). */
+ * The order decides the last bits, so it follows from the operand's shape and strides and the
+ * reduced axes alone: it is the same in kernels, without a program, and whatever shares a loop with
+ * it (ir/fold_order.py is the same rule; a test compares them). */
 #include "loops/loops.h"
 #include "loops/fold.h"
 

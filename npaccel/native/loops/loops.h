@@ -1,12 +1,14 @@
 /* loops.h: loops over elements: casts, moves, primitives on blocks, scans, products, draws.
  *
- * Knows typed data at addresses, and rules: which loop an operation has. Must not know requests, buffers, or the lock. */
+ * Knows typed data at addresses, and rules: which loop an operation has. Must not know requests,
+ * buffers, or the lock. */
 #ifndef NPA_LOOPS_H
 #define NPA_LOOPS_H
 
 #include "base/base.h"
 
-/* PICK: array[mask], which no plan sees, with the number of the mask's axes in `axes`; see masked.c. */
+/* PICK: array[mask], which no plan sees, with the number of the mask's axes in `axes`; see
+ * masked.c. */
 enum npa_kind { NPA_MAP, NPA_REDUCE, NPA_SCAN, NPA_ARG, NPA_IOTA, NPA_GATHER, NPA_PICK };
 
 enum npa_own { NPA_UFUNC, NPA_COPY, NPA_WHERE, NPA_FILL_RANGE, NPA_ARGPICK, NPA_TAKE };
@@ -64,7 +66,8 @@ void npa_pack_rows(char *to, const char *from, int64_t rows, int64_t row_step, i
 void npa_unpack(char *to, int64_t stride, const char *from, int64_t n, int size); /* from it */
 /* p: mask, one, other, out. */
 void npa_select_line(char **p, int64_t n, const npy_intp *steps, int size);
-void npa_own_loop(const npa_rule *rule, char **p, int64_t n, const npy_intp *steps); /* COPY, WHERE */
+/* COPY, WHERE */
+void npa_own_loop(const npa_rule *rule, char **p, int64_t n, const npy_intp *steps);
 void npa_fill_range(int type, const char *start, const char *step, int64_t first, char *to,
                     int64_t to_stride, int64_t n);
 void npa_take_line(int size, char **p, const npy_intp *steps, int64_t n);
@@ -74,16 +77,18 @@ void npa_take_line(int size, char **p, const npy_intp *steps, int64_t n);
 PyObject *npa_primitives_py(PyObject *self, PyObject *args);
 int npa_rule_primitives(npa_rule *rule);
 /* That for inputs of which these are still; last: the value of the last one if it is a scalar. */
-const struct npa_primitive *npa_find_primitive(const npa_rule *rule, bool fast, unsigned still, const char *last);
+const struct npa_primitive *npa_find_primitive(const npa_rule *rule, bool fast, unsigned still,
+                                               const char *last);
 
 /* ------------------------------------------------------------------------------------ loops.c */
 
 /* That for exactly these types, NumPy's or one that gives the same faster; false: there is none */
 bool npa_find_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop, void **data);
-/* Of a loop of NumPy's: one that is a primitive with the same bits where it can be, and at least so many elements are to
- * be computed. It may not tell of underflow. False: there is none. */
+/* Of a loop of NumPy's: one that is a primitive with the same bits where it can be, and at least so
+ * many elements are to be computed. It may not tell of underflow. False: there is none. */
 enum { NPA_LEAST_DENSE = 16 };
-bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop, void **data);
+bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop,
+                         void **data);
 
 /* ------------------------------------------------------------------------------------- scan.c */
 
@@ -94,15 +99,18 @@ PyUFuncGenericFunction npa_scan_loop(const char *op, int type, PyUFuncGenericFun
 
 /* How many places of a mask are in. */
 int64_t npa_count_true(const char *mask, int64_t n);
-/* Of n places those in [low, high), and which of them they are; where fast, without a branch. What is written has
- * room for NPA_KEPT_ROOM more. */
+/* Of n places those in [low, high), and which of them they are; where fast, without a branch. What
+ * is written has room for NPA_KEPT_ROOM more. */
 enum { NPA_KEPT_ROOM = 8 };
 bool npa_keeps_fast(void);
-int64_t npa_keep_between(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to, int64_t *which);
-/* Elements that are in from there to *to, which moves on, or from *from to there, up to `end` or until few
- * places are left. How many places that was. */
-int64_t npa_compress(char **to, const char *end, const char *from, const char *mask, int64_t n, size_t size);
-int64_t npa_expand(char *to, const char **from, const char *end, const char *mask, int64_t n, size_t size);
+int64_t npa_keep_between(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to,
+                         int64_t *which);
+/* Elements that are in from there to *to, which moves on, or from *from to there, up to `end` or
+ * until few places are left. How many places that was. */
+int64_t npa_compress(char **to, const char *end, const char *from, const char *mask, int64_t n,
+                     size_t size);
+int64_t npa_expand(char *to, const char **from, const char *end, const char *mask, int64_t n,
+                   size_t size);
 
 /* ------------------------------------------------------------------------------------ index.c */
 
@@ -111,19 +119,21 @@ typedef struct {
     npy_intp extent;
     npy_intp lengths[2 * NPA_MAX_DIMS]; /* shape, then strides */
 } npa_indices;
-bool npa_indices_of(PyArrayObject *index, npy_intp extent, npa_indices *of); /* false: not integers */
-/* Where the indices lie: 0 in [0, extent), 1 some of them below but none below -extent, 2 elsewhere,
- * -1 not integers. Nothing may be pending on them. */
+/* false: not integers */
+bool npa_indices_of(PyArrayObject *index, npy_intp extent, npa_indices *of);
+/* Where the indices lie: 0 in [0, extent), 1 some of them below but none below -extent, 2
+ * elsewhere, -1 not integers. Nothing may be pending on them. */
 int npa_bounds_of(const npa_indices *of, const char *first);
 int npa_index_bounds(PyArrayObject *index, npy_intp extent);
 
 /* --------------------------------------------------------------------------------- products.c */
 
-/* Matrices whose extents are no more than that. extents: rows, terms, columns; else as a ufunc's loop. */
+/* Matrices whose extents are no more than that. extents: rows, terms, columns; else as a ufunc's
+ * loop. */
 enum { NPA_SMALL_MATRIX = 6 };
 bool npa_small_product(int type, const npy_intp *extents);
-void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp *extents, const npy_intp *steps,
-                        const npy_intp *core);
+void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp *extents,
+                        const npy_intp *steps, const npy_intp *core);
 
 /* ----------------------------------------------------------------------------------- philox.c */
 

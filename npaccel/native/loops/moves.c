@@ -108,13 +108,13 @@ void npa_unpack(char *to, int64_t to_stride, const char *from, int64_t n, int si
 
 /* to[i] = which[i] ? a[i] : b[i]. Both are read, so that nothing branches on data. */
 /* What is selected may lie where it comes from, element by element. */
-#define SELECT(T, WHICH, A, B, TO)                                                         \
-    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                                      \
-        T x, y;                                                                            \
-        memcpy(&x, a + i * (A), sizeof x);                                                 \
-        memcpy(&y, b + i * (B), sizeof y);                                                 \
-        x = which[i * (WHICH)] ? x : y;                                                    \
-        memcpy(to + i * (TO), &x, sizeof x);                                               \
+#define SELECT(T, WHICH, A, B, TO)                                                                 \
+    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                         \
+        T x, y;                                                                                    \
+        memcpy(&x, a + i * (A), sizeof x);                                                         \
+        memcpy(&y, b + i * (B), sizeof y);                                                         \
+        x = which[i * (WHICH)] ? x : y;                                                            \
+        memcpy(to + i * (TO), &x, sizeof x);                                                       \
     }
 #define SELECT_OF(T)                                                                       \
     NPA_EACH_PROCESSOR static void select_##T(const char *which, const char *a,            \
@@ -139,15 +139,15 @@ SELECT_OF(uint32_t)
 SELECT_OF(uint64_t)
 
 /* Of complex doubles, one behind the other, or one for all. */
-#define PAIRS(name, A, B)                                                                                         \
-    NPA_EACH_PROCESSOR static void pairs_##name(const char *which, const uint64_t *a, const uint64_t *b,          \
-                                                uint64_t *to, int64_t n)                                          \
-    {                                                                                                             \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                                    \
-            uint64_t in = which[i] ? ~(uint64_t)0 : 0;                                                            \
-            to[2 * i] = (a[(A)*i] & in) | (b[(B)*i] & ~in);                                                       \
-            to[2 * i + 1] = (a[(A)*i + 1] & in) | (b[(B)*i + 1] & ~in);                                           \
-        }                                                                                                         \
+#define PAIRS(name, A, B)                                                                          \
+    NPA_EACH_PROCESSOR static void pairs_##name(const char *which, const uint64_t *a,              \
+                                                const uint64_t *b, uint64_t *to, int64_t n)        \
+    {                                                                                              \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                                     \
+            uint64_t in = which[i] ? ~(uint64_t)0 : 0;                                             \
+            to[2 * i] = (a[(A)*i] & in) | (b[(B)*i] & ~in);                                        \
+            to[2 * i + 1] = (a[(A)*i + 1] & in) | (b[(B)*i + 1] & ~in);                            \
+        }                                                                                          \
     }
 PAIRS(both, 2, 2)
 PAIRS(first, 2, 0)
@@ -161,8 +161,9 @@ static bool select_pairs(char **p, int64_t n, const npy_intp *s)
     if (!lies || !(a || b) || !(a || s[1] == 0) || !(b || s[2] == 0)) {
         return false;
     }
-    (a && b ? pairs_both : a ? pairs_first : pairs_second)(p[0], (const uint64_t *)p[1], (const uint64_t *)p[2],
-                                                           (uint64_t *)p[3], n);
+    (a && b ? pairs_both
+     : a ? pairs_first
+         : pairs_second)(p[0], (const uint64_t *)p[1], (const uint64_t *)p[2], (uint64_t *)p[3], n);
     return true;
 }
 
@@ -234,8 +235,8 @@ void npa_fill_range(int type, const char *start, const char *step, int64_t first
     }
 }
 
-/* Where an index leads, in bytes. One out of bounds, which somebody may write while this runs, counts
- * as 0. */
+/* Where an index leads, in bytes. One out of bounds, which somebody may write while this runs,
+ * counts as 0. */
 static int64_t place_of(const char *index, int64_t extent, int64_t step)
 {
     int64_t k;

@@ -1,5 +1,6 @@
-/* philox.c: random numbers as functions of their place in a stream: ufuncs for requests (ir/drawing.py has
- * the same operations), and the same stream as a bit generator of NumPy's for all else.
+/* philox.c: random numbers as functions of their place in a stream: ufuncs for requests
+ * (ir/drawing.py has the same operations), and the same stream as a bit generator of NumPy's for
+ * all else.
  *
  * Philox 4x32-10: J. K. Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC'11). */
 #include "loops/primitive.h"
@@ -23,7 +24,8 @@ typedef struct { uint64_t word[2]; } block;
 
 static inline block block_at(uint64_t counter, uint64_t high, uint64_t key)
 {
-    uint32_t a = (uint32_t)counter, b = (uint32_t)(counter >> 32), d = (uint32_t)high, e = (uint32_t)(high >> 32);
+    uint32_t a = (uint32_t)counter, b = (uint32_t)(counter >> 32), d = (uint32_t)high,
+             e = (uint32_t)(high >> 32);
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     for (int i = 0; i < ROUNDS; i++) {
         uint64_t first = (uint64_t)a * MULTIPLIERS[0], second = (uint64_t)d * MULTIPLIERS[1];
@@ -78,7 +80,8 @@ static inline double normal_of(uint64_t bits)
     double x = 1.0 - open_unit(bits), w = minus_log(fma(-x, x, 1.0)), size;
     if (w > NEAR) {
         double s = sqrt(w);
-        size = x * (w > FAR ? POLYNOMIAL(s - 5.0, NORMAL_FARTHER) : POLYNOMIAL(s - 3.125, NORMAL_FAR));
+        size = x *
+               (w > FAR ? POLYNOMIAL(s - 5.0, NORMAL_FARTHER) : POLYNOMIAL(s - 3.125, NORMAL_FAR));
     } else {
         size = x * POLYNOMIAL(w - 2.5, NORMAL);
     }
@@ -95,8 +98,8 @@ static inline uint64_t fraction_of(uint64_t bits, uint64_t below)
 /* ------------------------------------------------------------------------------------- ufuncs */
 
 enum { PHILOX, PHILOX_HALF, FRACTION, UNIT, SINGLE, NORMAL_OF, EXPONENTIAL, FUNCTIONS };
-static const char *const names[FUNCTIONS] = {"philox", "philox_half", "fraction_of", "unit_of", "single_of",
-                                             "normal_of", "exponential_of"};
+static const char *const names[FUNCTIONS] = {"philox",    "philox_half", "fraction_of",   "unit_of",
+                                             "single_of", "normal_of",   "exponential_of"};
 
 /* With code of the processor's kind, where it has some: one element behind the other of the first
  * operand and of the output. */
@@ -130,7 +133,7 @@ static inline uint64_t at(const char *p, npy_intp step, npy_intp i)
     static void NAME##_loop(char **p, const npy_intp *n, const npy_intp *s, void *data)            \
     {                                                                                              \
         (void)data;                                                                                \
-        for (npy_intp i = by_primitive(WHICH, NIN, sizeof(T), p, *n, s) ? *n : 0; i < *n; i++) {              \
+        for (npy_intp i = by_primitive(WHICH, NIN, sizeof(T), p, *n, s) ? *n : 0; i < *n; i++) {   \
             T value = VALUE;                                                                       \
             memcpy(p[NIN] + i * s[NIN], &value, sizeof value);                                     \
         }                                                                                          \
@@ -156,7 +159,12 @@ static void *const no_data[] = {NULL};
 static const char types[] = {NPY_UINT64, NPY_UINT64, NPY_UINT64, NPY_UINT64, NPY_DOUBLE},
                   to_single[] = {NPY_UINT64, NPY_FLOAT};
 
-static struct { const char *doc; PyUFuncGenericFunction loop; const char *types; int nin; } ufuncs[FUNCTIONS] = {
+static struct {
+    const char *doc;
+    PyUFuncGenericFunction loop;
+    const char *types;
+    int nin;
+} ufuncs[FUNCTIONS] = {
     {"philox(place, high, key): word of a stream.", philox_loop, types, 3},
     {"philox_half(place, high, key): half of a word.", philox_half_loop, types, 3},
     {"fraction_of(bits, below): bits * below / 2**64.", fraction_of_loop, types, 2},
@@ -270,7 +278,8 @@ static PyObject *take(PyObject *module, PyObject *args)
     if (!draw(s, n, &place)) {
         Py_RETURN_NONE;
     }
-    return Py_BuildValue("KKK", (unsigned long long)place, (unsigned long long)s->high, (unsigned long long)s->key);
+    return Py_BuildValue("KKK", (unsigned long long)place, (unsigned long long)s->high,
+                         (unsigned long long)s->key);
 }
 
 /* philox_words(state, n): an array of the next n words. */
@@ -317,8 +326,9 @@ static PyMethodDef functions[] = {
 int npa_philox_init(PyObject *module)
 {
     for (int i = 0; i < FUNCTIONS; i++) {
-        PyObject *u = PyUFunc_FromFuncAndData(&ufuncs[i].loop, no_data, ufuncs[i].types, 1, ufuncs[i].nin, 1, PyUFunc_None,
-                                              names[i], ufuncs[i].doc, 0);
+        PyObject *u = PyUFunc_FromFuncAndData(&ufuncs[i].loop, no_data, ufuncs[i].types, 1,
+                                              ufuncs[i].nin, 1, PyUFunc_None, names[i],
+                                              ufuncs[i].doc, 0);
         if (u == NULL || PyModule_AddObject(module, names[i], u) < 0) {
             Py_XDECREF(u);
             return -1;

@@ -47,7 +47,8 @@ PyObject *npa_primitives_py(PyObject *self, PyObject *args)
     }
     for (int i = 0; level != NULL; i++) {
         if (i == sizeof levels / sizeof *levels) {
-            return PyErr_Format(PyExc_ValueError, "no primitives %R here", PyTuple_GET_ITEM(args, 0));
+            return PyErr_Format(PyExc_ValueError, "no primitives %R here",
+                                PyTuple_GET_ITEM(args, 0));
         }
         if (strcmp(levels[i].level, level) == 0 && runs(level)) {
             chosen = i, level = NULL;
@@ -81,7 +82,8 @@ static void loop_name(const int *types, int n, char *out, size_t size)
     size_t used = 0;
     out[0] = 0;
     for (int k = 0; k < n && used + 8 < size; k++) {
-        used += (size_t)snprintf(out + used, size - used, "%s%s", k > 0 ? " " : "", dtype_name(types[k]));
+        used += (size_t)snprintf(out + used, size - used, "%s%s", k > 0 ? " " : "",
+                                 dtype_name(types[k]));
     }
 }
 
@@ -92,7 +94,8 @@ static int facts_hold(const npa_primitive *primitive)
         return 1;
     }
     PyObject *module = PyImport_ImportModule("npaccel.ir.differences");
-    PyObject *held = module == NULL ? NULL : PyObject_CallMethod(module, "hold", "s", primitive->facts);
+    PyObject *held = module == NULL ? NULL
+                                    : PyObject_CallMethod(module, "hold", "s", primitive->facts);
     int result = held == NULL ? -1 : PyObject_IsTrue(held);
     Py_XDECREF(module), Py_XDECREF(held);
     return result;
@@ -158,9 +161,11 @@ bool npa_exact_primitives(const char *op, const int *types, int nin, const npa_p
     return any;
 }
 
-unsigned npa_run_primitive(const npa_primitive *p, char *const *args, const ptrdiff_t *steps, int nargs, int64_t elements)
+unsigned npa_run_primitive(const npa_primitive *p, char *const *args, const ptrdiff_t *steps,
+                           int nargs, int64_t elements)
 {
-    int64_t words[1 + 2 * NPA_MAX_ARGS] = {elements}, range[4] = {0, 1, 0, elements}, *next = words + 1;
+    int64_t words[1 + 2 * NPA_MAX_ARGS] = {elements}, range[4] = {0, 1, 0, elements},
+                          *next = words + 1;
     uint32_t flags[1] = {0};
     for (int k = 0; k < nargs; k++) {
         if (!p->constant || k != nargs - 2) {
@@ -189,7 +194,8 @@ static double number(int type, const char *at)
     return wide;
 }
 
-const npa_primitive *npa_find_primitive(const npa_rule *rule, bool fast, unsigned still, const char *last)
+const npa_primitive *npa_find_primitive(const npa_rule *rule, bool fast, unsigned still,
+                                        const char *last)
 {
     int place = rule->nin - 1;
     for (int i = 0; i < rule->nprimitives; i++) {

@@ -28,11 +28,12 @@ extern const npa_primitive npa_primitives_v4[], npa_primitives_v3[], npa_primiti
 /* primitive.c: the first one of an operation of our own; NULL: this processor has none. */
 npa_block_function *npa_primitive_of(const char *op);
 
-/* Those with NumPy's bits, by which inputs are one element for all (bit k: number k). types: of the inputs and the
- * result. False: there are none. They do not tell of underflow. */
+/* Those with NumPy's bits, by which inputs are one element for all (bit k: number k). types: of the
+ * inputs and the result. False: there are none. They do not tell of underflow. */
 bool npa_exact_primitives(const char *op, const int *types, int nin, const npa_primitive **found);
-/* On `elements`, with the address and step of each of `nargs` operands, of which a constant is passed over. The kinds of
- * warnings, or'ed. */
-unsigned npa_run_primitive(const npa_primitive *p, char *const *args, const ptrdiff_t *steps, int nargs, int64_t elements);
+/* On `elements`, with the address and step of each of `nargs` operands, of which a constant is
+ * passed over. The kinds of warnings, or'ed. */
+unsigned npa_run_primitive(const npa_primitive *p, char *const *args, const ptrdiff_t *steps,
+                           int nargs, int64_t elements);
 
 #endif

@@ -1,4 +1,5 @@
-/* stream.c: many numbers drawn from one stream of random bits, as one after the other. Note [Pieces] */
+/* stream.c: many numbers drawn from one stream of random bits, as one after the other. Note
+ * [Pieces] */
 #include "loops/loops.h"
 #include "loops/stream.h"
 
@@ -43,9 +44,11 @@ static inline uint64_t bits_of(npa_wide state)
     return mixed >> by | mixed << (-by & 63);
 }
 
-enum { AHEAD = 256, LANES = 4 }; /* LANES: states that go side by side, for a product of 128 bits takes long */
+/* LANES: states that go side by side, for a product of 128 bits takes long */
+enum { AHEAD = 256, LANES = 4 };
 
-/* Somewhere in the stream. Places count words of 64 bits, or halves of them, from where the call began. */
+/* Somewhere in the stream. Places count words of 64 bits, or halves of them, from where the call
+ * began. */
 typedef struct {
     uint64_t words[AHEAD];
     int at, end;
@@ -95,7 +98,10 @@ static inline uint32_t next_half(reader *r)
     return (uint32_t)r->words[r->at];
 }
 
-static inline double unit(uint64_t word) { return (double)(int64_t)(word >> 11) * (1.0 / 9007199254740992.0); }
+static inline double unit(uint64_t word)
+{
+    return (double)(int64_t)(word >> 11) * (1.0 / 9007199254740992.0);
+}
 
 /* For NumPy's functions, none of which that we call takes halves. */
 static uint64_t give_word(void *r) { return next_word(r); }
@@ -117,12 +123,14 @@ static void start(reader *r, npa_wide state, npa_wide inc, uint64_t place)
     memset(r->kept, 0, sizeof r->kept);
 }
 
-/* --------------------------------------------------------------------------------- distributions */
+/* -------------------------------------------------------------------------------- distributions */
 
 typedef double real_function(bitgen_t *);
-typedef int64_t poisson_function(bitgen_t *, double), binomial_function(bitgen_t *, double, int64_t, void *);
+typedef int64_t poisson_function(bitgen_t *, double),
+    binomial_function(bitgen_t *, double, int64_t, void *);
 
-/* The ziggurats: a word's low bits choose a layer; what is below its limit, times its width, is the number. */
+/* The ziggurats: a word's low bits choose a layer; what is below its limit, times its width, is the
+ * number. */
 static struct {
     uint64_t normal_limit[256], exponential_limit[256];
     double normal_width[512], exponential_width[256]; /* 256 on: of numbers below 0 */
@@ -130,7 +138,10 @@ static struct {
 } zig;
 
 enum { NORMAL_BITS = 52, EXPONENTIAL_BITS = 53 };
-static inline uint64_t of_normal(uint64_t word) { return word >> 9 & (((uint64_t)1 << NORMAL_BITS) - 1); }
+static inline uint64_t of_normal(uint64_t word)
+{
+    return word >> 9 & (((uint64_t)1 << NORMAL_BITS) - 1);
+}
 static inline uint64_t of_exponential(uint64_t word) { return word >> 11; }
 static inline unsigned layer_of_normal(uint64_t word) { return word & 0xff; }
 static inline unsigned layer_of_exponential(uint64_t word) { return word >> 3 & 0xff; }
@@ -142,7 +153,8 @@ static inline double normal_of(uint64_t word)
 
 static inline double exponential_of(uint64_t word)
 {
-    return (double)(int64_t)of_exponential(word) * zig.exponential_width[layer_of_exponential(word)];
+    return (double)(int64_t)of_exponential(word) *
+           zig.exponential_width[layer_of_exponential(word)];
 }
 
 static inline double finished(const npa_distribution *d, double x)
@@ -162,7 +174,8 @@ static int64_t by_numpy(const npa_distribution *d, reader *r)
                        : ((poisson_function *)d->function)(&r->bits, p[0]);
 }
 
-/* Lemire's: the high half of a product, unless the low one says that some numbers would come too often. */
+/* Lemire's: the high half of a product, unless the low one says that some numbers would come too
+ * often. */
 static int64_t below(const npa_distribution *d, reader *r)
 {
     uint32_t most = d->range, count = most + 1;
@@ -221,7 +234,9 @@ static int64_t easy(const npa_distribution *d, const uint64_t *words, int64_t n,
         }
         break;
     case NPA_EXPONENTIAL:
-        for (; i < n && of_exponential(words[i]) < zig.exponential_limit[layer_of_exponential(words[i])]; i++) {
+        for (; i < n &&
+               of_exponential(words[i]) < zig.exponential_limit[layer_of_exponential(words[i])];
+             i++) {
             to[i].real = exponential_of(words[i]);
         }
         break;
@@ -232,7 +247,8 @@ static int64_t easy(const npa_distribution *d, const uint64_t *words, int64_t n,
 }
 
 /* Two numbers from each of the first n words; how many words. */
-static int64_t easy_halves(const npa_distribution *d, const uint64_t *words, int64_t n, npa_drawn *to)
+static int64_t easy_halves(const npa_distribution *d, const uint64_t *words, int64_t n,
+                           npa_drawn *to)
 {
     uint64_t count = (uint64_t)d->range + 1, offset = (uint64_t)d->offset;
     int64_t i = 0;
@@ -247,7 +263,7 @@ static int64_t easy_halves(const npa_distribution *d, const uint64_t *words, int
     return i;
 }
 
-/* ---------------------------------------------------------------------------------------- pieces */
+/* --------------------------------------------------------------------------------------- pieces */
 
 static inline int units_of(const npa_distribution *d) { return d->kind == NPA_BELOW ? 2 : 1; }
 
@@ -256,10 +272,10 @@ static inline uint64_t place_of(const npa_distribution *d, const reader *r)
     return (r->begun + (uint64_t)r->at) * (uint64_t)units_of(d) + r->odd;
 }
 
-/* Numbers until the place is `until` or beyond, at most n; how many. starts: where each begins, from
- * `from` on; NULL: nobody asks. */
-static int64_t draw_until(const npa_distribution *d, reader *r, uint64_t until, int64_t n, npa_drawn *to,
-                          uint32_t *starts, uint64_t from)
+/* Numbers until the place is `until` or beyond, at most n; how many. starts: where each begins,
+ * from `from` on; NULL: nobody asks. */
+static int64_t draw_until(const npa_distribution *d, reader *r, uint64_t until, int64_t n,
+                          npa_drawn *to, uint32_t *starts, uint64_t from)
 {
     int64_t done = 0, units = units_of(d);
     r->ahead = n < AHEAD ? (int)n : AHEAD;
@@ -292,8 +308,8 @@ static int64_t draw_until(const npa_distribution *d, reader *r, uint64_t until, 
 
 enum { PIECE = 1 << 13, LEAST = 1 << 13, HEAD = 256, MOST_PIECES = 64, FEW = 64 };
 
-/* What is drawn as if a number began at `from`; its first `skipped` are not of the stream, but `head` is, in
- * their place. Places are of units. */
+/* What is drawn as if a number began at `from`; its first `skipped` are not of the stream, but
+ * `head` is, in their place. Places are of units. */
 typedef struct {
     npa_wide state; /* before its first word */
     uint64_t from, until, end, first_word;
@@ -331,12 +347,13 @@ static void copy_piece(void *context, int64_t task, int worker)
     (void)worker;
     if (p->used > 0) {
         memcpy(j->to + p->offset, p->head, sizeof *p->head * (size_t)head);
-        memcpy(j->to + p->offset + head, p->items + p->skipped, sizeof *p->items * (size_t)(p->used - head));
+        memcpy(j->to + p->offset + head, p->items + p->skipped,
+               sizeof *p->items * (size_t)(p->used - head));
     }
 }
 
-/* Where the numbers of the stream meet those of the piece, of which the first begins at `entry`. False: not
- * within HEAD numbers. */
+/* Where the numbers of the stream meet those of the piece, of which the first begins at `entry`.
+ * False: not within HEAD numbers. */
 static bool meet(const job *j, piece *p, uint64_t entry, uint32_t *head_starts)
 {
     reader r;
@@ -369,10 +386,10 @@ static bool meet(const job *j, piece *p, uint64_t entry, uint32_t *head_starts)
     }
 }
 
-/* A round: pieces from `place` on, whose numbers follow `done` that there are. Advances both; how many
- * pieces were of use. */
-static int draw_round(job *j, int count, uint64_t length, npa_wide origin, uint64_t *place, int64_t *done,
-                       int64_t n)
+/* A round: pieces from `place` on, whose numbers follow `done` that there are. Advances both; how
+ * many pieces were of use. */
+static int draw_round(job *j, int count, uint64_t length, npa_wide origin, uint64_t *place,
+                      int64_t *done, int64_t n)
 {
     uint64_t units = (uint64_t)units_of(j->d), first = *place / units, entry = *place;
     npa_wide state = moved(origin, jump_of(j->inc, first));
@@ -406,8 +423,8 @@ static int draw_round(job *j, int count, uint64_t length, npa_wide origin, uint6
 }
 
 /* The rest, one number after the other. */
-static void draw_in_turn(const npa_distribution *d, npa_wide origin, npa_wide inc, uint64_t *place, npa_drawn *to,
-                         int64_t n)
+static void draw_in_turn(const npa_distribution *d, npa_wide origin, npa_wide inc, uint64_t *place,
+                         npa_drawn *to, int64_t n)
 {
     uint64_t units = (uint64_t)units_of(d);
     reader r;
@@ -430,7 +447,8 @@ typedef struct {
 static void draw_plain(void *context, int64_t task, int worker)
 {
     const plain_job *j = context;
-    int64_t from = task * PIECE, n = j->n - from < PIECE ? j->n - from : PIECE, whole = n / LANES * LANES;
+    int64_t from = task * PIECE, n = j->n - from < PIECE ? j->n - from : PIECE,
+            whole = n / LANES * LANES;
     npa_drawn *to = j->to + from;
     reader r;
     (void)worker;
@@ -439,7 +457,8 @@ static void draw_plain(void *context, int64_t task, int worker)
     for (int64_t i = 0; i < whole; i += LANES) {
         to[i].real = unit(bits_of(s0)), to[i + 1].real = unit(bits_of(s1));
         to[i + 2].real = unit(bits_of(s2)), to[i + 3].real = unit(bits_of(s3));
-        s0 = moved(s0, r.step), s1 = moved(s1, r.step), s2 = moved(s2, r.step), s3 = moved(s3, r.step);
+        s0 = moved(s0, r.step), s1 = moved(s1, r.step), s2 = moved(s2, r.step);
+        s3 = moved(s3, r.step);
     }
     r.lanes[0] = s0, r.lanes[1] = s1, r.lanes[2] = s2, r.lanes[3] = s3;
     finish(j->d, to, whole);
@@ -447,7 +466,8 @@ static void draw_plain(void *context, int64_t task, int worker)
 }
 
 /* A half that was kept is drawn before all others; returns how many numbers it took part in. */
-static int64_t begin_with_half(const npa_distribution *d, npa_pcg *from, uint64_t *place, npa_drawn *to)
+static int64_t begin_with_half(const npa_distribution *d, npa_pcg *from, uint64_t *place,
+                               npa_drawn *to)
 {
     reader r;
     start(&r, from->state, from->inc, 0);
@@ -461,8 +481,8 @@ static int64_t begin_with_half(const npa_distribution *d, npa_pcg *from, uint64_
 }
 
 /* Words per number, of some. */
-static double rate_of(const npa_distribution *d, npa_wide origin, npa_wide inc, uint64_t *place, npa_drawn *to,
-                      int64_t n)
+static double rate_of(const npa_distribution *d, npa_wide origin, npa_wide inc, uint64_t *place,
+                      npa_drawn *to, int64_t n)
 {
     uint64_t before = *place;
     draw_in_turn(d, origin, inc, place, to, n);
@@ -606,7 +626,8 @@ static double ask(real_function *f, uint64_t word, bool *one)
     return x;
 }
 
-/* The least number of a layer that takes more than one word, which is looked for from `guess` on. */
+/* The least number of a layer that takes more than one word, which is looked for from `guess`
+ * on. */
 static uint64_t limit_of(real_function *f, int bits, int shift, uint64_t layer, uint64_t guess)
 {
     uint64_t low = 0, high = (uint64_t)1 << bits;
@@ -632,7 +653,8 @@ static uint64_t limit_of(real_function *f, int bits, int shift, uint64_t layer, 
     return low;
 }
 
-static void learn(real_function *f, int bits, int shift, int layer_shift, uint64_t *limits, double *widths)
+static void learn(real_function *f, int bits, int shift, int layer_shift, uint64_t *limits,
+                  double *widths)
 {
     double all = (double)((uint64_t)1 << bits), last = 0;
     for (unsigned k = 0; k < 256; k++) {
@@ -659,13 +681,15 @@ bool npa_stream_learn(void (*normal)(void), void (*exponential)(void))
 
 /* Note [Pieces]
  *
- * Most numbers take one word of the stream, some take more, so nobody knows where the thousandth begins before the
- * others are drawn. But whoever begins anywhere, as if a number began there, soon comes to a place where one does:
- * from there on both draw the same. So the words are cut into pieces, the LCG jumps to the begin of each, all are
- * drawn at once, and afterwards, piece by piece, the few numbers before that place are drawn again. A
- * distribution's parameters must be the same for all numbers.
+ * Most numbers take one word of the stream, some take more, so nobody knows where the thousandth
+ * begins before the others are drawn. But whoever begins anywhere, as if a number began there, soon
+ * comes to a place where one does: from there on both draw the same. So the words are cut into
+ * pieces, the LCG jumps to the begin of each, all are drawn at once, and afterwards, piece by
+ * piece, the few numbers before that place are drawn again. A distribution's parameters must be the
+ * same for all numbers.
  *
- * NumPy's own functions draw what is not easy (exported by its module `_generator`, as its documentation shows), so
- * a new NumPy's algorithms are ours; tables of the two ziggurats are asked of them, word by word. */
+ * NumPy's own functions draw what is not easy (exported by its module `_generator`, as its
+ * documentation shows), so a new NumPy's algorithms are ours; tables of the two ziggurats are asked
+ * of them, word by word. */
 
 #endif

@@ -63,7 +63,8 @@ static void next_words(npa_twister *s, uint32_t *to, int64_t n)
 
 static inline double unit(const uint32_t *words)
 {
-    return ((double)(int32_t)(words[0] >> 5) * 67108864.0 + (double)(int32_t)(words[1] >> 6)) / 9007199254740992.0;
+    return ((double)(int32_t)(words[0] >> 5) * 67108864.0 + (double)(int32_t)(words[1] >> 6)) /
+           9007199254740992.0;
 }
 
 static inline double finished(const npa_distribution *d, double x)
@@ -71,7 +72,7 @@ static inline double finished(const npa_distribution *d, double x)
     return d->then == NPA_AS_IS ? x : d->shift + d->scale * x;
 }
 
-/* --------------------------------------------------------------------------- uniform and integers */
+/* ------------------------------------------------------------------------- uniform and integers */
 
 enum { SOME = 512 };
 
@@ -114,10 +115,10 @@ static void draw_below(const npa_distribution *d, npa_twister *s, npa_drawn *to,
     }
 }
 
-/* ----------------------------------------------------------------------------------------- normal */
+/* --------------------------------------------------------------------------------------- normal */
 
-/* By the polar method: a trial takes four words, and gives two numbers or none. Trials are evaluated on all
- * threads, and what they give is put together. */
+/* By the polar method: a trial takes four words, and gives two numbers or none. Trials are
+ * evaluated on all threads, and what they give is put together. */
 enum { TRIALS = 2048, MOST_PIECES = 32 };
 
 typedef struct {

@@ -1,7 +1,7 @@
 /* calls.c: which Python code runs, and which C functions are called, while a section is recorded.
  *
- * A profiling function of our own; one that was there before is called all the same. Calls by code of
- * NumPy's and ours are not told, but for `open`. */
+ * A profiling function of our own; one that was there before is called all the same. Calls by code
+ * of NumPy's and ours are not told, but for `open`. */
 #include "macro/macro.h"
 
 #include <string.h>

@@ -198,8 +198,10 @@ static PyMethodDef functions[] = {
 
 int npa_macro_init(PyObject *module)
 {
-    return npa_replay_ready() < 0 || PyModule_AddFunctions(module, functions) < 0 || PyType_Ready(&macro_type) < 0 ||
+    return npa_replay_ready() < 0 || PyModule_AddFunctions(module, functions) < 0 ||
+                   PyType_Ready(&macro_type) < 0 ||
                    PyModule_AddObjectRef(module, "Replay", (PyObject *)&npa_replay_type) < 0 ||
                    PyModule_AddObjectRef(module, "Macro", (PyObject *)&macro_type) < 0
-               ? -1 : 0;
+               ? -1
+               : 0;
 }

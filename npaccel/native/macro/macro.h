@@ -28,7 +28,8 @@ extern struct npa_macro_hooks {
 /* `a` is a section's array, which has no values: an exception that says so, -1. Else 0.
  * what: how it is read ("bool"); NULL: NumPy is to compute with it. */
 int npa_section_stop(PyArrayObject *a, const char *what);
-/* While one looks at subscripts of plain arrays: -1 where its values would be read, or written elsewhere. */
+/* While one looks at subscripts of plain arrays: -1 where its values would be read, or written
+ * elsewhere. */
 int npa_section_sees_read(PyObject *a, PyObject *key);
 int npa_section_sees_write(PyObject *a, PyObject *value);
 bool npa_section_wants(const npa_value *values, int n);

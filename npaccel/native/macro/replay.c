@@ -1,7 +1,7 @@
 /* replay.c: one recorded variant of a macro section, run again on other arrays.
  *
  *   match the arguments  ->  where every block lies  ->  numbers into the requests
- *   ->  allocate results  ->  run the Program  ->  warnings  ->  results as the body would return them
+ *   ->  allocate results  ->  run the Program  ->  warnings  ->  results as the body returns them
  */
 #include "macro/macro.h"
 #include "macro/replay.h"
@@ -18,7 +18,8 @@ void npa_frame_free(npa_frame *f)
 {
     if (f != NULL) {
         free(f->q.arena), free(f->q.buffers), free(f->buffers), free(f->kinds), free(f->arrays);
-        free(f->numbers), free(f->generators), free(f->roots), free(f->values), free(f->cells), free(f->temporaries);
+        free(f->numbers), free(f->generators), free(f->roots), free(f->values), free(f->cells),
+            free(f->temporaries);
         free(f);
     }
 }
@@ -44,8 +45,8 @@ static npa_frame *frame_new(const npa_replay *r)
     f->cells = aligned_alloc(NPA_CELL, NPA_CELL * ((size_t)r->ncells + 1));
     bool kept = r->temporary_bytes > 0 && r->temporary_bytes <= NPA_MOST_KEPT;
     f->temporaries = kept ? aligned_alloc(ALIGNMENT, r->temporary_bytes) : NULL;
-    if (!f->q.arena || !f->q.buffers || !f->buffers || !f->kinds || !f->arrays || !f->numbers || !f->generators ||
-        !f->values || !f->roots || !f->cells || (kept && !f->temporaries)) {
+    if (!f->q.arena || !f->q.buffers || !f->buffers || !f->kinds || !f->arrays || !f->numbers ||
+        !f->generators || !f->values || !f->roots || !f->cells || (kept && !f->temporaries)) {
         npa_frame_free(f);
         return NULL;
     }
@@ -194,12 +195,13 @@ static void drop_roots(const npa_replay *r, npa_frame *f)
 
 /* -------------------------------------------------------------------------------- running */
 
-/* A device lost what is needed; or memory did not suffice behind so many steps, or behind all, to show
- * what they computed. */
+/* A device lost what is needed; or memory did not suffice behind so many steps, or behind all, to
+ * show what they computed. */
 static int failed(const npa_replay *r, npa_frame *f, int done)
 {
     if (f->lost || npa_copy_lost()) {
-        PyErr_SetString(PyExc_RuntimeError, "data that lay on a device alone can't be brought back");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "data that lay on a device alone can't be brought back");
         npa_shortage_tell(&(npa_shortage){.rule = NULL});
         return -1;
     }
@@ -409,7 +411,8 @@ static PyObject *replay_run(PyObject *self, PyObject *given)
                          : Py_BuildValue("(iz)", status, why);
 }
 static PyMethodDef replay_methods[] = {
-    {"run", replay_run, METH_VARARGS, "As npa_replay_try, of a call with these arguments."}, {NULL}};
+    {"run", replay_run, METH_VARARGS, "As npa_replay_try, of a call with these arguments."},
+    {NULL}};
 
 static void replay_free(PyObject *self)
 {

@@ -1,4 +1,5 @@
-/* replay.h: a recorded section as it is run again; what the files of the replay promise each other. */
+/* replay.h: a recorded section as it is run again; what the files of the replay promise each
+ * other. */
 #ifndef NPA_REPLAY_H
 #define NPA_REPLAY_H
 
@@ -44,8 +45,8 @@ typedef struct {
 
 typedef struct { int32_t request, operand, slot; } npa_use;
 typedef struct { char op; int32_t a, b; double value; } npa_step_of_number;
-/* What is found there: under a name in a dict, of a class, or as an attribute; in a cell. Without a name:
- * a list's items, a dict's keys and values, an array's bytes. */
+/* What is found there: under a name in a dict, of a class, or as an attribute; in a cell. Without a
+ * name: a list's items, a dict's keys and values, an array's bytes. */
 typedef struct { PyObject *where, *name, *object; } npa_premise;
 typedef struct { int32_t slot, block; npy_intp offset; } npa_member;
 
@@ -102,10 +103,11 @@ int npa_replay_try(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject 
                    PyObject **result, const char **why);
 void npa_frame_free(npa_frame *f);
 npa_queue *npa_queue_of(PyObject *section);
-/* Whether the indices of gathers are in bounds: those that are there before the run, or, computed, those
- * that it made. */
+/* Whether the indices of gathers are in bounds: those that are there before the run, or, computed,
+ * those that it made. */
 bool npa_section_indices_fit(PyObject *section, const npa_buffer *buffers, bool computed);
-bool npa_section_is_index(PyObject *section, int block); /* one of those that are there before the run */
+/* One of those that are there before the run */
+bool npa_section_is_index(PyObject *section, int block);
 /* replay_match.c */
 bool npa_replay_matches(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject *names,
                         npa_frame *f);
@@ -115,8 +117,8 @@ bool npa_same_array(const npa_node *node, PyObject *o);
 /* replay_memory.c. All but the last with the lock. */
 /* Of a block in memory of ours, its buffer, where a device may leave what it makes; else NULL. */
 npa_buffer *npa_frame_buffer(const npa_replay *r, const npa_frame *f, int block);
-/* 1: all arguments can be read, and written where they are; 0: what is pending must run first; -1: out
- * of memory. */
+/* 1: all arguments can be read, and written where they are; 0: what is pending must run first; -1:
+ * out of memory. */
 int npa_frame_inputs_ready(const npa_replay *r, npa_frame *f);
 void npa_frame_take_buffers(const npa_replay *r, npa_frame *f); /* which ones the run uses */
 bool npa_frame_take_pages(const npa_replay *r, npa_frame *f);   /* for what is not small */

@@ -173,8 +173,8 @@ PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!iO!OOOOOOOOniOOpOOp", keys,
                                      &npa_section_type, &section, &npa_program_type, &program,
                                      &nargs, &PyTuple_Type, &names, &in, &members, &numbers, &uses,
-                                     &premises, &blocks, &roots, &out, &temporary, &errstate, &draws, &drawn,
-                                     &heavy, &info, &place, &anywhere)) {
+                                     &premises, &blocks, &roots, &out, &temporary, &errstate,
+                                     &draws, &drawn, &heavy, &info, &place, &anywhere)) {
         return NULL;
     }
     if (place != Py_None && !Py_IS_TYPE(place, &npa_store_type)) {
@@ -191,9 +191,9 @@ PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     r->place = place != Py_None ? (npa_store *)place : NULL; /* lives as long as the process */
     r->heavy = heavy, r->temporary_bytes = (size_t)temporary;
     r->draws = draws != Py_None ? Py_NewRef(draws) : NULL;
-    if (!parse_nodes(in, &r->in, &r->nin) || !parse_nodes(drawn, &r->drawn, &r->ndrawn) || !parse_nodes(out, &r->out, &r->nout) ||
-        !parse_blocks(blocks, r) || !parse_roots(roots, r) ||
-        !parse_triples(members, uses, r) || !parse_numbers(numbers, r) ||
+    if (!parse_nodes(in, &r->in, &r->nin) || !parse_nodes(drawn, &r->drawn, &r->ndrawn) ||
+        !parse_nodes(out, &r->out, &r->nout) || !parse_blocks(blocks, r) ||
+        !parse_roots(roots, r) || !parse_triples(members, uses, r) || !parse_numbers(numbers, r) ||
         !parse_premises(premises, r)) {
         Py_DECREF(r);
         return NULL;

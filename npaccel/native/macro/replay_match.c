@@ -27,8 +27,9 @@ static bool same_scalar(PyObject *a, PyObject *b)
     return PyUnicode_Check(a) && PyObject_RichCompareBool(a, b, Py_EQ) > 0;
 }
 
-/* Whether code that is given `a` does what it does with `b`: numbers have the same bits and type. What
- * may change, or is of a class whose idea of equality is not known, is the same only if it is one. */
+/* Whether code that is given `a` does what it does with `b`: numbers have the same bits and type.
+ * What may change, or is of a class whose idea of equality is not known, is the same only if it is
+ * one. */
 static bool same_value(PyObject *a, PyObject *b)
 {
     if (a == b) {

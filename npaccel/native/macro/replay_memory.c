@@ -1,7 +1,8 @@
 /* replay_memory.c: the memory of one run of a replay, on the host and on devices.
  *
- * A run's blocks have buffers of the frame's own, which end with it. Where a step may use a device's
- * own memory, a block in memory of ours has that memory's buffer instead, so what lies there stays. */
+ * A run's blocks have buffers of the frame's own, which end with it. Where a step may use a
+ * device's own memory, a block in memory of ours has that memory's buffer instead, so what lies
+ * there stays. */
 #include "macro/macro.h"
 #include "macro/replay.h"
 
@@ -47,8 +48,8 @@ static bool hide(npa_buffer *b)
     return b->copy != NULL && !b->exported && npa_range_withdraw(b->range) == 0;
 }
 
-/* The frame's own buffers end with the run. What they describe comes home before anything is hidden,
- * since it may be a part of that. */
+/* The frame's own buffers end with the run. What they describe comes home before anything is
+ * hidden, since it may be a part of that. */
 static bool end_buffers(const npa_replay *r, npa_frame *f)
 {
     bool good = true;

@@ -65,7 +65,8 @@ static PyObject *make(const npa_replay *r, const npa_node **at, npa_frame *f)
     case NPA_OUT_INPUT: return Py_NewRef((PyObject *)f->arrays[node->slot]);
     case NPA_OUT_VIEW: return make_view(r, node, f);
     case NPA_OUT_SCALAR:
-        return PyArray_Scalar(f->cells + NPA_CELL * node->slot, (PyArray_Descr *)node->object, NULL);
+        return PyArray_Scalar(f->cells + NPA_CELL * node->slot, (PyArray_Descr *)node->object,
+                              NULL);
     case NPA_OUT_NUMBER:
         return node->slot < r->nleaves ? Py_NewRef(f->numbers[node->slot])
                                        : PyFloat_FromDouble(f->values[node->slot]);

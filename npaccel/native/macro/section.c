@@ -23,8 +23,8 @@ struct npa_spot {
 
 typedef struct { int32_t request, operand, slot; } binding;
 
-/* Indices that each replay looks through: as they are at its begin, in a block; or their extremes, which
- * it computes, in two. */
+/* Indices that each replay looks through: as they are at its begin, in a block; or their extremes,
+ * which it computes, in two. */
 typedef struct {
     int32_t block, last; /* last: of the largest; -1: `block` has them all */
     int64_t offset;
@@ -188,14 +188,16 @@ int npa_section_stop(PyArrayObject *a, const char *what)
     return -1;
 }
 
-/* Of a plain array, which may show a placeholder's memory or a pending result's: a[key] takes something
- * out of it now. */
+/* Of a plain array, which may show a placeholder's memory or a pending result's: a[key] takes
+ * something out of it now. */
 int npa_section_sees_read(PyObject *a, PyObject *key)
 {
     bool mine = npa_here != NULL || block_stop != NULL;
-    return !mine || npa_suspended || !PyArray_CheckExact(a) || npa_buffer_of((PyArrayObject *)a) == NULL ||
+    return !mine || npa_suspended || !PyArray_CheckExact(a) ||
+                   npa_buffer_of((PyArrayObject *)a) == NULL ||
                    npa_key_kind((PyArrayObject *)a, key) == 1 || npa_internal_code()
-               ? 0 : npa_section_stop((PyArrayObject *)a, "an element");
+               ? 0
+               : npa_section_stop((PyArrayObject *)a, "an element");
 }
 
 /* Whether it is the section's, or (looked into) has something of it among its items. */
@@ -492,8 +494,8 @@ static PyObject *section_blocks(PyObject *self, PyObject *nothing)
     return list;
 }
 
-/* pending(states): its requests as a plan is made for them; floats that calls bring are not numbers.
- * states: per block, words as keys have them. */
+/* pending(states): its requests as a plan is made for them; floats that calls bring are not
+ * numbers. states: per block, words as keys have them. */
 static PyObject *section_pending(PyObject *self, PyObject *states)
 {
     npa_section *s = (npa_section *)self;
@@ -629,7 +631,8 @@ static PyObject *in_section(PyObject *module, PyObject *args)
     (void)module;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
         PyObject *o = PyTuple_GET_ITEM(args, i);
-        npa_spot *spot = npa_placeholders > 0 && PyArray_Check(o) ? spot_of((PyArrayObject *)o) : NULL;
+        npa_spot *spot = npa_placeholders > 0 && PyArray_Check(o) ? spot_of((PyArrayObject *)o)
+                                                                  : NULL;
         if (spot != NULL && spot->section != NULL) {
             Py_RETURN_TRUE;
         }
@@ -672,8 +675,9 @@ static PyObject *evaluating(PyObject *module, PyObject *nothing)
         stop(npa_here, "evaluate", "", -1);
         return NULL;
     }
-    return block_stop != NULL ? npa_without_us(PyObject_CallFunction(block_stop, "ssi", "evaluate", "", -1))
-                              : Py_NewRef(Py_None);
+    return block_stop != NULL
+               ? npa_without_us(PyObject_CallFunction(block_stop, "ssi", "evaluate", "", -1))
+               : Py_NewRef(Py_None);
 }
 
 /* in_macro_block(stop or None, recordings or None) -> what `stop` was: for this thread. None: no
@@ -720,8 +724,8 @@ static bool add_check(check c)
     return true;
 }
 
-/* check_index(index, extent) -> whether each replay will look whether indices are in bounds; False: they
- * are computed in the section, so their extremes must be. */
+/* check_index(index, extent) -> whether each replay will look whether indices are in bounds; False:
+ * they are computed in the section, so their extremes must be. */
 static PyObject *check_index(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -780,8 +784,10 @@ static PyMethodDef functions[] = {
     {"check_index", check_index, METH_VARARGS, "Have replays look whether indices are in bounds."},
     {"check_extremes", check_extremes, METH_VARARGS, "The same of what a section computes."},
     {"plainly", plainly, METH_VARARGS, "Call a function; what it calls is NumPy's."},
-    {"errstate", errstate, METH_NOARGS, "As in a request, and whether checks are on; -1: not only ignore and warn."},
-    {"in_section", in_section, METH_VARARGS, "Whether an argument, or without any this thread, is in one."},
+    {"errstate", errstate, METH_NOARGS,
+     "As in a request, and whether checks are on; -1: not only ignore and warn."},
+    {"in_section", in_section, METH_VARARGS,
+     "Whether an argument, or without any this thread, is in one."},
     {"copies_scalar", copies_scalar, METH_VARARGS, "A section's scalar's copy is a scalar, too."},
     {"reading", reading, METH_VARARGS, "Raise where an array is a section's."},
     {"evaluating", evaluating, METH_NOARGS, "Raise inside a section."},

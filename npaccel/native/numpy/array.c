@@ -171,7 +171,8 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
 
 static PyObject *in_place_in_numpy(PyObject *a, PyObject *b, binaryfunc slot)
 {
-    PyObject *part = npa_may_fetch((PyArrayObject *)a, true) ? npa_fetched((PyArrayObject *)a) : NULL;
+    PyObject *part = npa_may_fetch((PyArrayObject *)a, true) ? npa_fetched((PyArrayObject *)a)
+                                                             : NULL;
     if (part == NULL && npa_touch((PyArrayObject *)a, true) < 0) {
         return NULL;
     }
@@ -217,7 +218,8 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
 {
     npa_value value;
     PyObject *result;
-    bool wanted = npa_classify(a, &value) && npa_wants(&value, 1), passed = wanted && passes(op, &value, 1);
+    bool wanted = npa_classify(a, &value) && npa_wants(&value, 1),
+         passed = wanted && passes(op, &value, 1);
     if (wanted && !passed) {
         int status = record(operations[op], &value, 1, NULL, false, &result);
         if (status != 0) {
@@ -346,7 +348,8 @@ static PyObject *any_power(PyObject *a, PyObject *b, PyObject *out)
                            : binary(OP_POWER, a, b, power_slot);
     }
     bool at_once = passes(op, values, 1);
-    int status = at_once ? 0 : record(operations[op], values, 1, (PyArrayObject *)out, out != NULL, &result);
+    int status =
+        at_once ? 0 : record(operations[op], values, 1, (PyArrayObject *)out, out != NULL, &result);
     if (status != 0) {
         return status > 0 ? result : NULL;
     }
@@ -484,7 +487,8 @@ PyObject *npa_basic_key(PyObject *key)
         }
         any |= whole;
     }
-    if (!any || npa_here != NULL) { /* a section asks for the value itself, so that it is looked up again */
+    /* A section asks for the value itself, so that it is looked up again */
+    if (!any || npa_here != NULL) {
         return NULL;
     }
     if (!tuple) {
@@ -503,7 +507,8 @@ PyObject *npa_basic_key(PyObject *key)
     return basic;
 }
 
-/* A copy of what `view` shows, its axes as NumPy's copy has them: 1 recorded, 0 NumPy should do it, -1. */
+/* A copy of what `view` shows, its axes as NumPy's copy has them: 1 recorded, 0 NumPy should do it,
+ * -1. */
 static int record_copy(PyArrayObject *view, PyObject **result)
 {
     npa_value value;
@@ -588,12 +593,14 @@ static PyObject *element(PyObject *a, PyObject *key)
 
 bool npa_is_shown(PyArrayObject *a, bool write)
 {
-    if (npa_recorded.nrequests > 0 || npa_here != NULL || npa_placeholders > 0 || npa_copies_exist() ||
-        npa_warnings_found() || (write && (npa_stops > 0 || npa_flights > 0))) {
+    if (npa_recorded.nrequests > 0 || npa_here != NULL || npa_placeholders > 0 ||
+        npa_copies_exist() || npa_warnings_found() ||
+        (write && (npa_stops > 0 || npa_flights > 0))) {
         return false;
     }
     npa_buffer *b = npa_buffer_of(a);
-    return b == NULL || (b->range->work == b->range->home && !b->pending && b->lost == NULL && !(write && b->range->sealed));
+    return b == NULL || (b->range->work == b->range->home && !b->pending && b->lost == NULL &&
+                         !(write && b->range->sealed));
 }
 
 static bool waits(const npa_buffer *b)
@@ -601,8 +608,9 @@ static bool waits(const npa_buffer *b)
     return b != NULL && (b->index >= 0 || b->pending || b->copy != NULL || b->lost != NULL);
 }
 
-/* In a block, a few elements that nothing waits for are shown by a plain array, as a small result is
- * one: operations on it are NumPy's, at NumPy's price. New reference; NULL perhaps without error. */
+/* In a block, a few elements that nothing waits for are shown by a plain array, as a small result
+ * is one: operations on it are NumPy's, at NumPy's price. New reference; NULL perhaps without
+ * error. */
 static PyObject *small_view(PyArrayObject *a, PyObject *key)
 {
     npa_value own = {.array = a};
@@ -611,7 +619,8 @@ static PyObject *small_view(PyArrayObject *a, PyObject *key)
     }
     size_t least = npa_threshold_here();
     bool shown = npa_is_shown(a, false);
-    if (!shown && (waits(npa_buffer_of(a)) || npa_view_bytes(a, key) >= least || npa_touch(a, false) < 0)) {
+    if (!shown &&
+        (waits(npa_buffer_of(a)) || npa_view_bytes(a, key) >= least || npa_touch(a, false) < 0)) {
         return NULL; /* what was computed may be hidden */
     }
     PyObject *view;
@@ -627,7 +636,8 @@ static PyObject *small_view(PyArrayObject *a, PyObject *key)
     return view;
 }
 
-/* Where the element at these integers lies, in bytes from the array's first; false: NumPy raises. */
+/* Where the element at these integers lies, in bytes from the array's first; false: NumPy
+ * raises. */
 static bool element_offset(PyArrayObject *a, PyObject *key, npy_intp *offset)
 {
     bool several = PyTuple_CheckExact(key);
@@ -654,11 +664,12 @@ static bool element_offset(PyArrayObject *a, PyObject *key, npy_intp *offset)
 
 enum { MOST_PEEKS = 16 };
 
-/* Whether it is hidden, and a few of its elements only were asked for since the latest flush: to show it costs some
- * twenty µs, but each element less from then on. */
+/* Whether it is hidden, and a few of its elements only were asked for since the latest flush: to
+ * show it costs some twenty µs, but each element less from then on. */
 static bool may_peek(const PyArrayObject *a)
 {
-    npa_buffer *b = npa_is_home(PyArray_DATA((PyArrayObject *)a)) ? npa_buffer_of((PyArrayObject *)a) : NULL;
+    npa_buffer *b =
+        npa_is_home(PyArray_DATA((PyArrayObject *)a)) ? npa_buffer_of((PyArrayObject *)a) : NULL;
     if (b == NULL || b->range->work == b->range->home || npa_here != NULL || npa_placeholders > 0) {
         return false;
     }
@@ -672,7 +683,8 @@ PyObject *npa_hidden_element(PyArrayObject *a, PyObject *key)
     npy_intp offset;
     npa_buffer *b = npa_buffer_of(a);
     if (PyArray_ITEMSIZE(a) > 16 || !may_peek(a) || !element_offset(a, key, &offset) ||
-        (b->pending && (npa_flights_let_go(b, false) < 0 || (b->pending && npa_flush_recorded() < 0)))) {
+        (b->pending &&
+         (npa_flights_let_go(b, false) < 0 || (b->pending && npa_flush_recorded() < 0)))) {
         return NULL;
     }
     npa_lock();
@@ -690,7 +702,8 @@ int npa_put_hidden(PyArrayObject *a, PyObject *key, PyObject *value)
     char number[16] __attribute__((aligned(16)));
     npy_intp offset;
     npa_opened o;
-    if (npa_stops > 0 || (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
+    if (npa_stops > 0 ||
+        (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
         !npa_small_type(PyArray_DESCR(a)) || !may_peek(a) || !element_offset(a, key, &offset) ||
         !npa_take_scalar(value, PyArray_TYPE(a), number)) {
         return 0;
@@ -775,7 +788,8 @@ static PyObject *array_subscript(PyObject *a, PyObject *key)
             return element;
         }
     }
-    if (kind != 2 || npa_recorded.nrequests > 0 || !npa_look_due()) { /* what runs for it is told as a run */
+    /* What runs for it is told as a run */
+    if (kind != 2 || npa_recorded.nrequests > 0 || !npa_look_due()) {
         return subscript(a, key, kind);
     }
     npa_stretch s = npa_stretch_begin();
@@ -854,15 +868,16 @@ static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize
     bool at = PyUnicode_CompareWithASCIIString(args[1], "at") == 0;
     bool reduce = PyUnicode_CompareWithASCIIString(args[1], "reduce") == 0 &&
                   PyObject_TypeCheck(args[0], &PyUFunc_Type);
-    bool fold = reduce && npa_folds_at_once(((PyUFuncObject *)args[0])->name, args + 2, n - 2, names,
-                                            3, true);
+    bool fold = reduce && npa_folds_at_once(((PyUFuncObject *)args[0])->name, args + 2, n - 2,
+                                            names, 3, true);
     int status = npa_direct_call(method, args + 2, n - 2, names, at, fold ? NPA_ANY_SIZE : at, true,
                                  &result);
     if (status == 0) {
         int before = npa_now(NPA_RECORDING);
         if (reduce) {
             status = npa_fold_call(args[0], args + 2, n - 2, names, &result);
-            status = status > 1 ? npa_direct_call(method, args + 2, n - 2, names, 0, NPA_ANY_SIZE, true, &result)
+            status = status > 1 ? npa_direct_call(method, args + 2, n - 2, names, 0, NPA_ANY_SIZE,
+                                                  true, &result)
                                 : status;
         } else if (PyUnicode_CompareWithASCIIString(args[1], "__call__") == 0) {
             status = npa_out_call(args[0], args + 2, n - 2, names, &result);
@@ -873,7 +888,8 @@ static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize
     return status > 0 ? result : status < 0 ? NULL : ufunc_slowly(self, args, n, names);
 }
 
-/* ufunc(*values), recorded; `out`: NULL, or an array or NULL per output. *status as record_map's. */
+/* ufunc(*values), recorded; `out`: NULL, or an array or NULL per output. *status as
+ * record_map's. */
 PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject **out,
                          int *status)
 {

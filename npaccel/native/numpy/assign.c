@@ -1,5 +1,5 @@
-/* assign.c: array[key] = value. What is large is recorded where it can be; values for a mask, and integer
- * indices, are for at once. */
+/* assign.c: array[key] = value. What is large is recorded where it can be; values for a mask, and
+ * integer indices, are for at once. */
 #include "numpy/numpy.h"
 #include "small/ways.h"
 
@@ -9,7 +9,8 @@
 static bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
 
 /* Whether NumPy stores a scalar of its own without an error: in signed integers by way of Python's
- * int, which has to fit (and warns where it drops an imaginary part). A section's has no value yet. */
+ * int, which has to fit (and warns where it drops an imaginary part). A section's has no value
+ * yet. */
 static bool fits(const npa_value *v, PyArrayObject *target)
 {
     int to = PyArray_TYPE(target), overflow;
@@ -53,7 +54,8 @@ static int assign(PyArrayObject *target, PyObject *value)
     return status;
 }
 
-/* Whether `value` is what `view` shows, element by element: what `a[key] += x` assigns at its end. */
+/* Whether `value` is what `view` shows, element by element: what `a[key] += x` assigns at its
+ * end. */
 static bool is_itself(PyArrayObject *view, PyObject *value)
 {
     PyArrayObject *v = (PyArrayObject *)value;
@@ -92,8 +94,8 @@ static int assign_masked(PyArrayObject *target, PyObject *key, PyObject *value)
     return status;
 }
 
-/* The key as NumPy may have it, if it picks by integer arrays: a new reference; NULL, perhaps without
- * error: another kind. */
+/* The key as NumPy may have it, if it picks by integer arrays: a new reference; NULL, perhaps
+ * without error: another kind. */
 static PyObject *settled_indices(PyObject *key)
 {
     bool tuple = PyTuple_CheckExact(key), any = false;
@@ -159,7 +161,8 @@ static int assign_picked(PyArrayObject *target, PyObject *key, PyObject *value)
     npa_suspended--;
     npa_now(before);
     Py_DECREF(indices), Py_XDECREF(v), Py_XDECREF(x);
-    return status < 0 || count_assignment("integer array index", npa_seconds() - start) < 0 ? -1 : 1;
+    return status < 0 || count_assignment("integer array index", npa_seconds() - start) < 0 ? -1
+                                                                                            : 1;
 }
 
 /* target[mask] = value at once: 1 done, 0 NumPy should do it, -1 error. */
@@ -177,11 +180,13 @@ static int put_masked(PyArrayObject *target, PyObject *key, PyObject *value)
     return npa_put_number(target, mask, number);
 }
 
-/* A few plain elements into memory of ours that shows what it has, as into a plain array's. False: otherwise. */
+/* A few plain elements into memory of ours that shows what it has, as into a plain array's. False:
+ * otherwise. */
 static bool put_small(PyObject *a, PyObject *key, PyObject *value)
 {
     npa_value own = {.array = (PyArrayObject *)a};
-    if (npa_least == SIZE_MAX || PyArray_Check(key) || !npa_is_shown(own.array, true) || npa_section_block_wants(&own, 1)) {
+    if (npa_least == SIZE_MAX || PyArray_Check(key) || !npa_is_shown(own.array, true) ||
+        npa_section_block_wants(&own, 1)) {
         return false;
     }
     return npa_small_put_element(a, key, value) || npa_small_put(a, key, value);
@@ -211,9 +216,12 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
     }
     bool on_trial = npa_trials_on && npa_in_block();
     if (kind == 0 && (wanted || npa_key_wants(key)) &&
-        !(on_trial && npa_trial_passes_call(npa_hook_setitem, (size_t)PyArray_NBYTES(self), true))) {
+        !(on_trial &&
+          npa_trial_passes_call(npa_hook_setitem, (size_t)PyArray_NBYTES(self), true))) {
         int before = npa_now(NPA_RECORDING), status = npa_here != NULL ? 0
-                   : npa_q.nrequests == 0 ? put_masked(self, key, value) : npa_put(self, key, value);
+                                                      : npa_q.nrequests == 0
+                                                          ? put_masked(self, key, value)
+                                                          : npa_put(self, key, value);
         bool few = status == 0 && npa_is_few(self, key, NPA_FEW_WRITTEN);
         if (status == 0 && !few && npa_here == NULL) {
             status = assign_masked(self, key, value);
@@ -244,7 +252,8 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
             Py_DECREF(view);
             return 0;
         }
-        npa_value small[2] = {{.array = PyArray_Check(view) ? (PyArrayObject *)view : NULL}, both[1]};
+        npa_value small[2] = {{.array = PyArray_Check(view) ? (PyArrayObject *)view : NULL},
+                              both[1]};
         bool at_once = small[0].array == NULL || (npa_q.nrequests == 0 && !npa_wants(small, 2));
         size_t bytes = small[0].array != NULL ? (size_t)PyArray_NBYTES(small[0].array) : 0;
         if (!at_once && on_trial && bytes >= npa_threshold_here()) { /* as for a plain array */

@@ -12,7 +12,8 @@ static bool put_there(PyArrayObject *a, PyArrayObject *part)
         return false;
     }
     npa_lock();
-    bool good = npa_there(a) == b && npa_copy_put(b, (size_t)(low - b->base), (size_t)(high - b->base), first);
+    bool good = npa_there(a) == b &&
+                npa_copy_put(b, (size_t)(low - b->base), (size_t)(high - b->base), first);
     npa_unlock();
     return good;
 }
@@ -28,8 +29,8 @@ int npa_put_back(PyArrayObject *a, PyArrayObject *part)
     return status;
 }
 
-/* a[key] = value where a is on a device and all but a part of it can stay there: 1 done, 0 not so, -1
- * error. */
+/* a[key] = value where a is on a device and all but a part of it can stay there: 1 done, 0 not so,
+ * -1 error. */
 int npa_put_part(PyObject *a, PyObject *key, bool element, PyObject *value)
 {
     if (npa_there((PyArrayObject *)a) == NULL || PyArray_NDIM((PyArrayObject *)a) == 0 ||
@@ -46,7 +47,8 @@ int npa_put_part(PyObject *a, PyObject *key, bool element, PyObject *value)
     int status = PyErr_Occurred() ? -1 : 0;
     if (part != NULL) {
         PyObject *settled = npa_settled(value);
-        status = settled != NULL ? npa_numpy.mapping.mp_ass_subscript(part, Py_Ellipsis, settled) : -1;
+        status = settled != NULL ? npa_numpy.mapping.mp_ass_subscript(part, Py_Ellipsis, settled)
+                                 : -1;
         Py_XDECREF(settled);
         bool back = status == 0 && npa_put_back((PyArrayObject *)view, (PyArrayObject *)part) == 0;
         status = back ? 1 : -1;
@@ -55,7 +57,8 @@ int npa_put_part(PyObject *a, PyObject *key, bool element, PyObject *value)
     return status;
 }
 
-/* a[key], of a key that names one element; NULL, perhaps without error: nothing of that kind lies there. */
+/* a[key], of a key that names one element; NULL, perhaps without error: nothing of that kind lies
+ * there. */
 PyObject *npa_fetched_element(PyObject *a, PyObject *key)
 {
     if (npa_there((PyArrayObject *)a) == NULL) {
@@ -80,7 +83,8 @@ PyObject *npa_put_back_py(PyObject *module, PyObject *args)
     return npa_put_back(a, part) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-/* rebased(result, part, a): the result, or, where it is a view of `part`'s memory, the same view of a's. */
+/* rebased(result, part, a): the result, or, where it is a view of `part`'s memory, the same view of
+ * a's. */
 PyObject *npa_rebased_py(PyObject *module, PyObject *args)
 {
     PyArrayObject *result, *part, *a;
@@ -95,11 +99,12 @@ PyObject *npa_rebased_py(PyObject *module, PyObject *args)
         return Py_NewRef((PyObject *)result);
     }
     Py_INCREF(PyArray_DESCR(result));
-    PyObject *view = PyArray_NewFromDescr(Py_TYPE(result), PyArray_DESCR(result), PyArray_NDIM(result),
-                                          PyArray_DIMS(result), PyArray_STRIDES(result),
-                                          PyArray_BYTES(a) + (PyArray_BYTES(result) - PyArray_BYTES(part)),
-                                          PyArray_FLAGS(result) & NPY_ARRAY_WRITEABLE, NULL);
-    if (view != NULL && PyArray_SetBaseObject((PyArrayObject *)view, Py_NewRef((PyObject *)a)) < 0) {
+    PyObject *view = PyArray_NewFromDescr(
+        Py_TYPE(result), PyArray_DESCR(result), PyArray_NDIM(result), PyArray_DIMS(result),
+        PyArray_STRIDES(result), PyArray_BYTES(a) + (PyArray_BYTES(result) - PyArray_BYTES(part)),
+        PyArray_FLAGS(result) & NPY_ARRAY_WRITEABLE, NULL);
+    if (view != NULL &&
+        PyArray_SetBaseObject((PyArrayObject *)view, Py_NewRef((PyObject *)a)) < 0) {
         Py_CLEAR(view);
     }
     return view;

@@ -1,6 +1,6 @@
-/* direct.c: calls whose arrays are all small and evaluated, or that do little with a large one. NumPy
- * runs them at once on exact views, with no Python of ours in between: it costs little, and warnings
- * name the caller's line. */
+/* direct.c: calls whose arrays are all small and evaluated, or that do little with a large one.
+ * NumPy runs them at once on exact views, with no Python of ours in between: it costs little, and
+ * warnings name the caller's line. */
 #include "numpy/numpy.h"
 
 #include <stddef.h>
@@ -39,8 +39,8 @@ static int settle_items(PyObject *o, bool write, bool any, PyObject **out, swaps
     return list != NULL ? 1 : -1;
 }
 
-/* `o` as NumPy may have it. 1: a new reference in *out; 0: large (unless `any` size will do), or too
- * deep to look; -1: error. */
+/* `o` as NumPy may have it. 1: a new reference in *out; 0: large (unless `any` size will do), or
+ * too deep to look; -1: error. */
 static int settle(PyObject *o, bool inside, bool write, bool any, PyObject **out, swaps *s)
 {
     if (Py_IS_TYPE(o, npa_array_type)) {
@@ -104,16 +104,17 @@ static size_t most_bytes(PyObject *const *args, Py_ssize_t n)
 {
     size_t most = 0;
     for (Py_ssize_t k = 0; k < n; k++) {
-        size_t bytes = PyArray_Check(args[k]) ? (size_t)PyArray_NBYTES((PyArrayObject *)args[k]) : 0;
+        size_t bytes = PyArray_Check(args[k]) ? (size_t)PyArray_NBYTES((PyArrayObject *)args[k])
+                                              : 0;
         most = bytes > most ? bytes : most;
     }
     return most;
 }
 
-/* Call function(args..., names...). 1: done, *result is new; 0: not for here; -1: error set.
- * The first `written` arguments, and `out`, are touched for writing. The size of the first `any` does
- * not matter while nothing is pending; NPA_ANY_SIZE: of none, as was found before. apart: the result shows no
- * memory of the arguments. */
+/* Call function(args..., names...). 1: done, *result is new; 0: not for here; -1: error set. The
+ * first `written` arguments, and `out`, are touched for writing. The size of the first `any` does
+ * not matter while nothing is pending; NPA_ANY_SIZE: of none, as was found before. apart: the
+ * result shows no memory of the arguments. */
 int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names,
                     Py_ssize_t written, Py_ssize_t any, bool apart, PyObject **result)
 {
@@ -150,8 +151,8 @@ int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyO
 
 /* -------------------------------------------------------------- methods and array functions */
 
-/* What of a call its work grows with. PICKED: as in take. FOLDED: argmin and argmax. STEPS: many small
- * ones, see at_once.c. */
+/* What of a call its work grows with. PICKED: as in take. FOLDED: argmin and argmax. STEPS: many
+ * small ones, see at_once.c. */
 enum work { ALL, ARGUMENTS, PICKED, FOLDED, STEPS, OURS };
 
 /* A method: NumPy's `original` called directly where that is possible, else ours, `slow`. Without
@@ -203,7 +204,8 @@ static int call_function(PyObject *const *args, PyObject **result)
     return status > 0 && *result == NULL ? -1 : status;
 }
 
-/* Functions whose own Python code runs on our arrays, and what it calls is recorded; the value: in blocks only. */
+/* Functions whose own Python code runs on our arrays, and what it calls is recorded; the value: in
+ * blocks only. */
 static PyObject *composites;
 
 PyObject *npa_composites_py(PyObject *module, PyObject *dict)
@@ -213,13 +215,13 @@ PyObject *npa_composites_py(PyObject *module, PyObject *dict)
     Py_RETURN_NONE;
 }
 
-/* Whether the function is such a one, and no class but ndarray and ours has a say. Empty arrays are where that code
- * warns by its own line, and there is nothing to win. */
+/* Whether the function is such a one, and no class but ndarray and ours has a say. Empty arrays are
+ * where that code warns by its own line, and there is nothing to win. */
 static bool is_composite(PyObject *const *args)
 {
     PyObject *where = composites != NULL ? PyDict_GetItemWithError(composites, args[1]) : NULL;
-    bool good = where != NULL && (where == Py_False || npa_in_block()) && PyTuple_CheckExact(args[2]) &&
-                PyTuple_CheckExact(args[3]);
+    bool good = where != NULL && (where == Py_False || npa_in_block()) &&
+                PyTuple_CheckExact(args[2]) && PyTuple_CheckExact(args[3]);
     for (Py_ssize_t k = 0; good && k < PyTuple_GET_SIZE(args[2]); k++) {
         PyObject *type = PyTuple_GET_ITEM(args[2], k);
         good = type == (PyObject *)&PyArray_Type || type == (PyObject *)npa_array_type;
@@ -235,7 +237,8 @@ static bool is_composite(PyObject *const *args)
 static PyObject *compose(PyObject *const *args)
 {
     static PyObject *numpys;
-    if (numpys == NULL && (numpys = PyObject_GetAttrString((PyObject *)&PyArray_Type, "__array_function__")) == NULL) {
+    if (numpys == NULL && (numpys = PyObject_GetAttrString((PyObject *)&PyArray_Type,
+                                                           "__array_function__")) == NULL) {
         return NULL;
     }
     return PyObject_Vectorcall(numpys, args, 5, NULL);
@@ -255,9 +258,10 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
     int status = 0;
     if (m->original != Py_None && n > 0) {
         Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), any = 0;
-        bool steps = m->work == STEPS && npa_at_once(args, all, npa_most_summed(NPA_WHOLE_BYTES, names));
-        if (steps || (m->work == FOLDED && npa_folds_at_once(name_of(m->original), args, n, names, 2,
-                                                             false))) {
+        bool steps = m->work == STEPS &&
+                     npa_at_once(args, all, npa_most_summed(NPA_WHOLE_BYTES, names));
+        if (steps || (m->work == FOLDED &&
+                      npa_folds_at_once(name_of(m->original), args, n, names, 2, false))) {
             any = NPA_ANY_SIZE;
         } else if (m->work == ARGUMENTS ||
                    (m->work == PICKED && PyArray_Check(args[0]) &&
@@ -273,7 +277,8 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
     if (status != 0) {
         return status > 0 ? result : NULL;
     }
-    bool composite = m->original == Py_None && m->work != OURS && n == 5 && names == NULL && is_composite(args);
+    bool composite = m->original == Py_None && m->work != OURS && n == 5 && names == NULL &&
+                     is_composite(args);
     if (PyErr_Occurred()) {
         return NULL;
     }

@@ -1,4 +1,5 @@
-/* exports.c: who is handed a buffer on an array, or its address, sees its values, and may write them later. */
+/* exports.c: who is handed a buffer on an array, or its address, sees its values, and may write
+ * them later. */
 #include "numpy/numpy.h"
 
 static getbufferproc numpy_getbuffer;

@@ -84,15 +84,16 @@ static int asked_type(PyObject *dtype)
     return npa_type_known(d->type_num) && PyArray_ISNBO(d->byteorder) ? d->type_num + 1 : -1;
 }
 
-/* A call that waits for nothing: no section looks on, and floating-point errors can be told later. */
+/* A call that waits for nothing: no section looks on, and floating-point errors can be told
+ * later. */
 static int may_wait(void)
 {
     int state = npa_here == NULL ? npa_errstate() : -1;
     return state < -1 ? -1 : state >= 0;
 }
 
-/* The result of a brief one, computed here and now: a scalar, or a plain array. NULL without error: it
- * may warn, or is not for here. */
+/* The result of a brief one, computed here and now: a scalar, or a plain array. NULL without error:
+ * it may warn, or is not for here. */
 static PyObject *fold_now(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims)
 {
     npy_intp kept[NPA_MAX_DIMS];
@@ -119,9 +120,16 @@ static PyObject *fold_now(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool 
         out[i] = reduced ? 0 : PyArray_STRIDE(made, k);
         k += keepdims || !reduced;
     }
-    npa_folding of = {.rule = rule, .ndim = ndim, .in_type = npa_canonical(PyArray_TYPE(a)),
-                      .out_type = npa_canonical(PyArray_TYPE(made)), .axes = axes, .shape = shape,
-                      .in_step = in, .out_step = out, .in = PyArray_DATA(a), .out = PyArray_DATA(made)};
+    npa_folding of = {.rule = rule,
+                      .ndim = ndim,
+                      .in_type = npa_canonical(PyArray_TYPE(a)),
+                      .out_type = npa_canonical(PyArray_TYPE(made)),
+                      .axes = axes,
+                      .shape = shape,
+                      .in_step = in,
+                      .out_step = out,
+                      .in = PyArray_DATA(a),
+                      .out = PyArray_DATA(made)};
     PyThreadState *mine = own ? NULL : PyEval_SaveThread(); /* else it might be hidden meanwhile */
     int kinds = npa_fold(&of);
     if (mine != NULL) {
@@ -137,20 +145,23 @@ static PyObject *fold_now(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool 
     return made != NULL ? PyArray_Return(made) : NULL;
 }
 
-/* Whether all of an array that nothing waits for, and that needs no casts, is folded to one number: nothing
- * would be gained by recording that. Of what is ours none but what takes no long time, see fold_now. */
+/* Whether all of an array that nothing waits for, and that needs no casts, is folded to one number:
+ * nothing would be gained by recording that. Of what is ours none but what takes no long time, see
+ * fold_now. */
 static bool is_number(const npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims)
 {
     enum { LONGEST = 32 << 20 };
     int type;
     npa_fold_arithmetic(rule, &type);
-    return !keepdims && axes == (1u << PyArray_NDIM(a)) - 1 && npa_canonical(PyArray_TYPE(a)) == type &&
+    return !keepdims && axes == (1u << PyArray_NDIM(a)) - 1 &&
+           npa_canonical(PyArray_TYPE(a)) == type &&
            (PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a)) && npa_threshold_here() > 0 &&
            !npa_waits(a) && (npa_buffer_of(a) == NULL || PyArray_NBYTES(a) <= LONGEST);
 }
 
 /* Recorded; what is one number is computed, as NumPy's is a scalar. */
-static int record_fold(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims, PyObject **result)
+static int record_fold(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims,
+                       PyObject **result)
 {
     int status = npa_record_reduce(rule, a, axes, keepdims, NULL, NULL, NULL, result);
     if (status > 0 && PyArray_NDIM((PyArrayObject *)*result) == 0) {
@@ -166,12 +177,14 @@ static int record_fold(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool kee
 /* What is folded, and how; asked: as of asked_type. */
 typedef struct { npa_value value; uint32_t axes; bool keepdims; int asked; } folded;
 
-/* Whether ufunc.reduce(args...) is written as usual, of an array that may be recorded; perhaps with an error. */
+/* Whether ufunc.reduce(args...) is written as usual, of an array that may be recorded; perhaps with
+ * an error. */
 static bool read_call(PyObject *const *args, Py_ssize_t n, PyObject *names, folded *f)
 {
     PyObject *rest[REST] = {NULL};
-    if (n < 1 || !npa_classify(args[0], &f->value) || f->value.array == NULL || !npa_wants(&f->value, 1) ||
-        !npa_array_known(f->value.array) || !read_rest(args, n, names, rest)) {
+    if (n < 1 || !npa_classify(args[0], &f->value) || f->value.array == NULL ||
+        !npa_wants(&f->value, 1) || !npa_array_known(f->value.array) ||
+        !read_rest(args, n, names, rest)) {
         return false;
     }
     int ndim = PyArray_NDIM(f->value.array);
@@ -189,7 +202,8 @@ static bool is_ours(const npa_rule *rule, PyArrayObject *a)
     return rule->ordered && (size_t)PyArray_NBYTES(a) >= npa_threshold_here();
 }
 
-int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **result)
+int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                      PyObject **result)
 {
     folded f;
     const char *name = ((PyUFuncObject *)ufunc)->name;
@@ -197,8 +211,9 @@ int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyOb
     if ((strcmp(name, "add") == 0 || strcmp(name, "multiply") == 0) && npa_threshold_here() > 0 &&
         read_call(args, n, names, &f)) {
         npa_rule *rule = npa_find_fold_rule(ufunc, f.value.type, f.asked);
-        *result = rule != NULL && is_ours(rule, f.value.array) ? fold_now(rule, f.value.array, f.axes, f.keepdims)
-                                                               : NULL;
+        *result = rule != NULL && is_ours(rule, f.value.array)
+                      ? fold_now(rule, f.value.array, f.axes, f.keepdims)
+                      : NULL;
     }
     return *result != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
 }
@@ -238,7 +253,8 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
     return status;
 }
 
-/* What the writing call `ufunc(*args, out=...)` writes to, if that is all there is to it; or NULL. */
+/* What the writing call `ufunc(*args, out=...)` writes to, if that is all there is to it; or
+ * NULL. */
 static PyArrayObject *only_out(PyObject *const *named, PyObject *names)
 {
     static const char *const known[] = {"out", "casting", "subok"};

@@ -5,8 +5,8 @@
  * again at once, as the next touch may come before the next recorded operation. They are replaced
  * where every reference to them looks: in their method definitions.
  *
- * ctypes has the addresses of functions: those of the C library that syscalls.c replaces are exchanged
- * when they are called. A library that ctypes loads is seen at once.
+ * ctypes has the addresses of functions: those of the C library that syscalls.c replaces are
+ * exchanged when they are called. A library that ctypes loads is seen at once.
  *
  * Some libraries' threads block SIGSEGV; where it is blocked, a touch ends the process. Objects
  * that hand arrays to such threads get everything evaluated, and opened, before they are called. */
@@ -173,7 +173,8 @@ static bool is_as_expected(PyObject *ctypes, PyObject *module)
     return same;
 }
 
-/* Of types that are made later the functions are looked up later, too: through npa_imports_dlsym. */
+/* Of types that are made later the functions are looked up later, too: through
+ * npa_imports_dlsym. */
 static void hook_ctypes(void)
 {
     PyObject *modules = PyImport_GetModuleDict();

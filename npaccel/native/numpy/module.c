@@ -388,8 +388,9 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
                             "nursery_bytes", "guard", "check", "checks", "numpy", "fast", NULL};
     long long threshold = -1, queue = -1, memory = -1, threads = -1, nursery = -1;
     int guard = -1, check = -1, checks = -1, numpy = -1, fast = -1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$LLLLLiiiii", names, &threshold, &queue, &memory,
-                                     &threads, &nursery, &guard, &check, &checks, &numpy, &fast) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$LLLLLiiiii", names, &threshold, &queue,
+                                     &memory, &threads, &nursery, &guard, &check, &checks, &numpy,
+                                     &fast) ||
         npa_flush() < 0) {
         return NULL;
     }
@@ -519,27 +520,49 @@ static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
         PyTuple_SET_ITEM(launches, i, value);
         kernels += c.launches[i];
     }
-    if (table != NULL && (launches == NULL || PyDict_SetItemString(table, "launches", launches) < 0)) {
+    if (table != NULL &&
+        (launches == NULL || PyDict_SetItemString(table, "launches", launches) < 0)) {
         Py_CLEAR(table);
     }
     Py_XDECREF(launches);
-    struct { const char *name; uint64_t value; } rows[] = {
-        {"requests", c.requests}, {"flushes", c.flushes}, {"kernels", kernels},
-        {"kernel_requests", c.kernel_requests}, {"chained_kernels", c.chained_kernels}, {"native_requests", c.native_requests},
-        {"dead_requests", c.dead_requests}, {"bytes_read", c.bytes_read},
-        {"bytes_written", c.bytes_written}, {"plan_hits", c.plan_hits},
-        {"plan_misses", c.plan_misses}, {"fault_evaluations", c.fault_evaluations},
-        {"fault_programs", c.fault_programs}, {"fault_misses", c.fault_misses},
-        {"rests", c.rests}, {"left_to_numpy", c.passed}, {"snapshots", c.snapshots},
-        {"early_reads", c.early_reads}, {"write_faults", w.faults + m.broken}, {"armed_blocks", w.armed + m.sealed},
-        {"guard_faults", npa_guard_on ? npa_guard_faults() : 0}, {"not_deferred", c.not_deferred},
-        {"live_ranges", m.live_ranges}, {"live_bytes", m.live_bytes},
-        {"nursery_bytes", m.nursery_bytes}, {"mappings", m.mappings},
-        {"code_bytes", npa_code_bytes()}, {"uploads", c.uploads},
-        {"uploads_ahead", c.uploads_ahead}, {"downloads", c.downloads}, {"looks", c.looks},
-        {"uploaded_bytes", c.moved.bytes_up}, {"downloaded_bytes", c.moved.bytes_down},
-        {"uploading_ns", c.moved.up_ns}, {"downloading_ns", c.moved.down_ns},
-        {"evictions", c.evictions}, {"background_runs", c.flights}};
+    struct { const char *name; uint64_t value;
+    } rows[] = {{"requests", c.requests},
+                {"flushes", c.flushes},
+                {"kernels", kernels},
+                {"kernel_requests", c.kernel_requests},
+                {"chained_kernels", c.chained_kernels},
+                {"native_requests", c.native_requests},
+                {"dead_requests", c.dead_requests},
+                {"bytes_read", c.bytes_read},
+                {"bytes_written", c.bytes_written},
+                {"plan_hits", c.plan_hits},
+                {"plan_misses", c.plan_misses},
+                {"fault_evaluations", c.fault_evaluations},
+                {"fault_programs", c.fault_programs},
+                {"fault_misses", c.fault_misses},
+                {"rests", c.rests},
+                {"left_to_numpy", c.passed},
+                {"snapshots", c.snapshots},
+                {"early_reads", c.early_reads},
+                {"write_faults", w.faults + m.broken},
+                {"armed_blocks", w.armed + m.sealed},
+                {"guard_faults", npa_guard_on ? npa_guard_faults() : 0},
+                {"not_deferred", c.not_deferred},
+                {"live_ranges", m.live_ranges},
+                {"live_bytes", m.live_bytes},
+                {"nursery_bytes", m.nursery_bytes},
+                {"mappings", m.mappings},
+                {"code_bytes", npa_code_bytes()},
+                {"uploads", c.uploads},
+                {"uploads_ahead", c.uploads_ahead},
+                {"downloads", c.downloads},
+                {"looks", c.looks},
+                {"uploaded_bytes", c.moved.bytes_up},
+                {"downloaded_bytes", c.moved.bytes_down},
+                {"uploading_ns", c.moved.up_ns},
+                {"downloading_ns", c.moved.down_ns},
+                {"evictions", c.evictions},
+                {"background_runs", c.flights}};
     for (size_t i = 0; table != NULL && i < sizeof rows / sizeof *rows; i++) {
         PyObject *value = PyLong_FromUnsignedLongLong(rows[i].value);
         if (value == NULL || PyDict_SetItemString(table, rows[i].name, value) < 0) {
@@ -581,19 +604,22 @@ static PyMethodDef methods[] = {
     {"iota", py_iota, METH_VARARGS, "Record a 1-d generator."},
     {"gather", py_gather, METH_VARARGS, "Record a GATHER; None: can't be."},
     {"index_bounds", py_index_bounds, METH_VARARGS, "Where indices lie."},
-    {"fetched", npa_fetched_py, METH_O, "A plain copy of what an array shows of a device, or None."},
+    {"fetched", npa_fetched_py, METH_O,
+     "A plain copy of what an array shows of a device, or None."},
     {"put_back", npa_put_back_py, METH_VARARGS, "What was written to such a copy."},
     {"rebased", npa_rebased_py, METH_VARARGS, "A view of such a copy as one of the array."},
     {"is_far", npa_is_far_py, METH_O, "Whether work on it is done on the device where it lies."},
     {"copies_exist", npa_copies_exist_py, METH_NOARGS, "Whether a device may hold arrays' data."},
-    {"take_homes", npa_take_homes, METH_NOARGS, "What came home from devices, since the last time."},
+    {"take_homes", npa_take_homes, METH_NOARGS,
+     "What came home from devices, since the last time."},
     {"take_fallbacks", npa_take_fallbacks, METH_NOARGS, "What NumPy did, since the last time."},
     {"take_hindrances", npa_take_hindrances, METH_NOARGS, "What hindered, since the last time."},
     {"empty", py_empty, METH_VARARGS, "A fresh Array, nothing recorded."},
     {"empty_like", py_empty_like, METH_VARARGS, "The same, its axes as those of a copy."},
     {"wants", KEYWORDS(py_wants), METH_FASTCALL, "Whether an operation would be recorded."},
     {"is_pending", py_is_pending, METH_O, "Whether a request that writes it has not run yet."},
-    {"composites", npa_composites_py, METH_O, "Functions of NumPy's whose Python code runs on our arrays."},
+    {"composites", npa_composites_py, METH_O,
+     "Functions of NumPy's whose Python code runs on our arrays."},
     {"direct", npa_direct_new, METH_VARARGS, "A method that is NumPy's for small arrays."},
     {"evaluate", py_evaluate, METH_NOARGS, "Run everything pending."},
     {"launch", npa_launch_py, METH_VARARGS, "Have everything pending run from now on."},
@@ -610,22 +636,27 @@ static PyMethodDef methods[] = {
     {"prepare_end", npa_prepare_end, METH_NOARGS, "Stop that, and give back what nobody took."},
     {"spawn", npa_spawn, METH_VARARGS, "Start a process; its start, and ends of two pipes to it."},
     {"spawned", npa_spawned, METH_O, "The process of a start, once it is there."},
-    {"new_sizes", npa_new_sizes, METH_NOARGS, "Of ranges that got new pages for kernels, at first."},
+    {"new_sizes", npa_new_sizes, METH_NOARGS,
+     "Of ranges that got new pages for kernels, at first."},
     {"trials", npa_trials, METH_VARARGS, "Whether blocks compare recording with NumPy, by turns."},
-    {"looked_up", npa_looked_up, METH_O, "Whether a program that was looked for on disk was there; how many were not, since one was."},
+    {"looked_up", npa_looked_up, METH_O,
+     "Whether a program that was looked for on disk was there; how many were not, since one was."},
     {"plans", py_plans, METH_NOARGS, "The programs of known keys."},
     {"pending", npa_pending_now, METH_NOARGS, "What is pending now."},
     {"history", py_history, METH_O, "(serial, Program, sites) of a recent flush."},
     {"serial", py_serial, METH_O, "Number of the flush that made an array."},
     {"configure", KEYWORDS(py_configure), METH_VARARGS | METH_KEYWORDS, "Settings."},
     {"checks", py_checks, METH_NOARGS, "Whether indices are looked through."},
-    {"checks_here", py_checks_here, METH_O, "The same for this thread; -1: the setting. What it was."},
+    {"checks_here", py_checks_here, METH_O,
+     "The same for this thread; -1: the setting. What it was."},
     {"memory_limit", py_memory_limit, METH_NOARGS, "Bytes of memory that this process may have."},
     {"guarded", py_guarded, METH_NOARGS, "Whether results may stay pending past a call."},
-    {"memory", npa_py_memory, METH_O, "Whether large arrays that NumPy makes in this context lie in our memory."},
+    {"memory", npa_py_memory, METH_O,
+     "Whether large arrays that NumPy makes in this context lie in our memory."},
     {"system_calls", npa_system_calls, METH_NOARGS, "How system calls are served."},
     {"primitives", npa_primitives_py, METH_VARARGS,
-     "(level, how many) of operations on blocks; an argument chooses the level, for rules to come."},
+     "(level, how many) of operations on blocks; an argument chooses the level, for rules to "
+     "come."},
     {"rules", npa_rules_known, METH_NOARGS, "The rules by id."},
     {"cpu", npa_cpu, METH_NOARGS, "(identity, vector bytes) of the processor."},
     {"passing_reason", py_passing_reason, METH_NOARGS,
@@ -635,7 +666,8 @@ static PyMethodDef methods[] = {
     {"lend", py_lend, METH_O, "Whether a thread fewer runs."},
     {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
     {"device_inject", py_device_inject, METH_VARARGS, "Tests: so many launches, and reads, fail."},
-    {"place_of", npa_place_of, METH_O, "Where the first of these arrays that lives on a device does."},
+    {"place_of", npa_place_of, METH_O,
+     "Where the first of these arrays that lives on a device does."},
     {"ledger", npa_ledger_told, METH_NOARGS, "Runs since counts were reset, by program."},
     {"stats", KEYWORDS(py_stats), METH_VARARGS | METH_KEYWORDS, "Counters."},
     {NULL}};
@@ -650,12 +682,12 @@ PyMODINIT_FUNC PyInit__native(void)
     if (npa_numpy_init() < 0 || npa_site_init() < 0) {
         return NULL;
     }
-    if (PyType_Ready(&npa_rule_type) < 0 || PyType_Ready(&npa_direct_type) < 0 || npa_program_ready() < 0 ||
-        PyType_Ready(&npa_code_type) < 0 || npa_device_ready() < 0 || npa_buffer_init() < 0 ||
-        npa_rules_init() < 0 || npa_hinder_init() < 0 || PyType_Ready(&npa_pending_type) < 0 ||
-        npa_plans_init() < 0 || npa_foreign_init() < 0 || npa_exports_init() < 0 ||
-        npa_evaluate_init() < 0 || npa_intercept_init() < 0 || npa_folds_init() < 0 ||
-        npa_small_init() < 0) {
+    if (PyType_Ready(&npa_rule_type) < 0 || PyType_Ready(&npa_direct_type) < 0 ||
+        npa_program_ready() < 0 || PyType_Ready(&npa_code_type) < 0 || npa_device_ready() < 0 ||
+        npa_buffer_init() < 0 || npa_rules_init() < 0 || npa_hinder_init() < 0 ||
+        PyType_Ready(&npa_pending_type) < 0 || npa_plans_init() < 0 || npa_foreign_init() < 0 ||
+        npa_exports_init() < 0 || npa_evaluate_init() < 0 || npa_intercept_init() < 0 ||
+        npa_folds_init() < 0 || npa_small_init() < 0) {
         return NULL;
     }
     PyObject *module = PyModule_Create(&definition), *base = npa_array_base();

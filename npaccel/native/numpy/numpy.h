@@ -1,4 +1,5 @@
-/* numpy.h: how calls come: the slots of Array and ndarray, subscripts, redirected callables, and the module that Python sees.
+/* numpy.h: how calls come: the slots of Array and ndarray, subscripts, redirected callables, and
+ * the module that Python sees.
  *
  * Knows all rooms below. None knows it. */
 #ifndef NPA_NUMPY_H
@@ -16,14 +17,17 @@ void npa_operator_is_exact(PyObject *ufunc, npa_exactness how);
 bool npa_is_exact(npa_exactness how, const npa_value *values, int n);
 PyObject *npa_array_base(void); /* the type that Array is a subclass of; new */
 void npa_restore_sequence(PyTypeObject *type);
-/* Whether nothing is to be seen to before an element is read, or written, and its memory shows it. */
+/* Whether nothing is to be seen to before an element is read, or written, and its memory shows
+ * it. */
 bool npa_is_shown(PyArrayObject *a, bool write);
-/* The key with integers in place of arrays of integers without dimensions, which is what NumPy takes them
- * for; a new reference. NULL, perhaps without error: it is not basic otherwise, or has none. */
+/* The key with integers in place of arrays of integers without dimensions, which is what NumPy
+ * takes them for; a new reference. NULL, perhaps without error: it is not basic otherwise, or has
+ * none. */
 PyObject *npa_basic_key(PyObject *key);
-PyObject *npa_get_by_scalars(PyArrayObject *a, PyObject *key); /* a[key] for such a key; NULL likewise */
-/* Elements that nobody has looked at, and that stay so: a[key], new, and a[key] = value, 1: done, -1: error. NULL or 0, perhaps
- * without error: it is not for here. */
+/* a[key] for such a key; NULL likewise */
+PyObject *npa_get_by_scalars(PyArrayObject *a, PyObject *key);
+/* Elements that nobody has looked at, and that stay so: a[key], new, and a[key] = value, 1: done,
+ * -1: error. NULL or 0, perhaps without error: it is not for here. */
 PyObject *npa_hidden_element(PyArrayObject *a, PyObject *key);
 int npa_put_hidden(PyArrayObject *a, PyObject *key, PyObject *value);
 PyObject *npa_element_view(PyObject *a, PyObject *key); /* a[key + (...,)], without dimensions */
@@ -50,8 +54,10 @@ PyObject *npa_rebased_py(PyObject *module, PyObject *args);
 /* 1: done, *result is new; 2: NumPy is to do it at once; 0: not for here; -1: error set. */
 int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                   PyObject **result);
-/* In a function that NumPy runs as one: a sum or product whose last bits would be ours, were it recorded. */
-int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **result);
+/* In a function that NumPy runs as one: a sum or product whose last bits would be ours, were it
+ * recorded. */
+int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                      PyObject **result);
 int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                  PyObject **result);
 int npa_folds_init(void);
@@ -68,11 +74,14 @@ PyObject *npa_composites_py(PyObject *module, PyObject *dict);
 
 /* --------------------------------------------------------------------------------- redirect.c */
 
-size_t npa_most_whole(PyObject *function, PyObject *names); /* bytes up to which it runs as one; 0: not known */
-npa_recorder *npa_recorder_of(PyObject *function, PyObject *const *args, Py_ssize_t all); /* or NULL */
+/* Bytes up to which it runs as one; 0: not known */
+size_t npa_most_whole(PyObject *function, PyObject *names);
+/* Or NULL */
+npa_recorder *npa_recorder_of(PyObject *function, PyObject *const *args, Py_ssize_t all);
 int npa_redirect_init(PyObject *module);
 void npa_redirect_install(void);
-void npa_redirect_look(bool begin); /* a section is there, or is over, that looks at plain arrays' subscripts */
+/* A section is there, or is over, that looks at plain arrays' subscripts */
+void npa_redirect_look(bool begin);
 void npa_redirect_restore(void);
 
 /* ------------------------------------------------------------------------------------ prove.c */

@@ -2,8 +2,8 @@
  *
  *   ufuncs                       the object's vectorcall slot; operators on plain arrays come here
  *   C functions and methods      ml_meth of their method definitions
- *   some Python functions        the vectorcall slot of their dispatcher; they run as one, in NumPy, or, on
- *                                small arrays, without its code (small_functions.c)
+ *   some Python functions        the vectorcall slot of their dispatcher; they run as one, in
+ *                                NumPy, or, on small arrays, without its code (small_functions.c)
  *   subscripts of plain arrays   ndarray's slots
  *   hashes of C functions        as they were, see function_hash
  *
@@ -26,7 +26,8 @@ enum action {
     RESULT,     /* nothing: only the result is ours */
     STRIDED,    /* the array whose method it is, unless it lies in C order */
     CONVERTED,  /* the arguments, unless the first comes back as it is: asarray(a) */
-    CAST,       /* the array whose method it is, unless it comes back: a.astype(a.dtype, copy=False) */
+    /* The array whose method it is, unless it comes back: a.astype(a.dtype, copy=False) */
+    CAST,
     PICKED,     /* the array whose method it is, unless few elements are picked: take */
     OTHERS,     /* the arguments but for the array that is worked on, unless something is pending */
     REDUCED,    /* the arguments, unless a full reduction is done at once: ufunc.reduce */
@@ -52,8 +53,8 @@ typedef struct {
     PyObject *name, *reason;
 } target;
 
-/* A function that NumPy writes in Python. most: bytes of arrays up to which it runs as one; 0: always,
- * and is counted. */
+/* A function that NumPy writes in Python. most: bytes of arrays up to which it runs as one; 0:
+ * always, and is counted. */
 typedef struct {
     PyObject *function, *name, *reason;
     vectorcallfunc *slot, original;
@@ -61,10 +62,13 @@ typedef struct {
     const npa_small_function *small; /* how it is done on small arrays; NULL: by NumPy */
     bool small_only;                 /* otherwise it is as if it were not redirected */
     npa_recorder *record;            /* how it is recorded; NULL: by what its code calls */
-    bool waits;                      /* what it records waits: a trial may have the call done at once */
+    /* What it records waits: a trial may have the call done at once */
+    bool waits;
     bool repeats;                    /* its result may be many times as large as its argument */
-    bool sums;                       /* floats, in whose order last bits hang: ours from the threshold on */
-    bool idle;                       /* on arrays that nothing waits for, up to `most`, NumPy does it at once */
+    /* Floats, in whose order last bits hang: ours from the threshold on */
+    bool sums;
+    /* On arrays that nothing waits for, up to `most`, NumPy does it at once */
+    bool idle;
 } whole;
 
 enum { MOST = 256, MOST_UFUNCS = 512, MOST_WHOLE = 120, NESTED = 32 };
@@ -147,16 +151,19 @@ static bool any_large_named(PyObject *dict)
 
 enum { ITEM = 8, LARGEST_ITEM = 16 };
 
-/* Bytes of an item, at most, of what is made of a shape or a range, and of these: a dtype perhaps. */
+/* Bytes of an item, at most, of what is made of a shape or a range, and of these: a dtype
+ * perhaps. */
 static size_t item_of(PyObject *const *rest, Py_ssize_t n)
 {
     size_t size = ITEM;
     for (Py_ssize_t k = 0; k < n; k++) {
         PyObject *o = rest[k];
-        bool usual = o == Py_None || o == (PyObject *)&PyFloat_Type || o == (PyObject *)&PyLong_Type ||
-                     o == (PyObject *)&PyBool_Type || PyFloat_CheckExact(o) || PyLong_CheckExact(o);
-        size_t found = usual ? ITEM : PyArray_DescrCheck(o) ? (size_t)PyDataType_ELSIZE((PyArray_Descr *)o)
-                                                            : LARGEST_ITEM;
+        bool usual = o == Py_None || o == (PyObject *)&PyFloat_Type ||
+                     o == (PyObject *)&PyLong_Type || o == (PyObject *)&PyBool_Type ||
+                     PyFloat_CheckExact(o) || PyLong_CheckExact(o);
+        size_t found = usual                   ? ITEM
+                       : PyArray_DescrCheck(o) ? (size_t)PyDataType_ELSIZE((PyArray_Descr *)o)
+                                               : LARGEST_ITEM;
         size = found > size ? found : size;
     }
     return size;
@@ -217,7 +224,9 @@ static size_t bytes_of_range(PyObject *const *args, Py_ssize_t n, size_t item)
         v[1] = v[0], v[0] = 0;
     }
     double count = (v[1] - v[0]) / v[2];
-    return count > 0 && count < 1e17 ? (size_t)((double)item * (count + 1)) : count > 0 ? SIZE_MAX : 0;
+    return count > 0 && count < 1e17 ? (size_t)((double)item * (count + 1))
+           : count > 0               ? SIZE_MAX
+                                     : 0;
 }
 
 /* named: some arguments are not among these. */
@@ -225,7 +234,11 @@ static bool worth(const target *t, PyObject *self, PyObject *const *args, Py_ssi
                   Py_ssize_t all, bool named)
 {
     switch (t->action) {
-    case SELF: case CAST: case PICKED: case PICKED_ONE: case STEPS: return plain(self) && large(self);
+    case SELF:
+    case CAST:
+    case PICKED:
+    case PICKED_ONE:
+    case STEPS: return plain(self) && large(self);
     case STRIDED:
         return plain(self) && large(self) && !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)self);
     case OTHERS:
@@ -236,8 +249,9 @@ static bool worth(const target *t, PyObject *self, PyObject *const *args, Py_ssi
                            : all > 0 && any_large(args + 1, all - 1, true);
     case SHAPE: case RANGE: {
         size_t item = named || n == 0 ? LARGEST_ITEM : item_of(args + 1, all - 1);
-        size_t bytes = n == 0 ? (all > 0 ? SIZE_MAX : 0)
-                     : t->action == SHAPE ? bytes_of_shape(args[0], item) : bytes_of_range(args, n, item);
+        size_t bytes = n == 0               ? (all > 0 ? SIZE_MAX : 0)
+                       : t->action == SHAPE ? bytes_of_shape(args[0], item)
+                                            : bytes_of_range(args, n, item);
         return npa_is_large(bytes);
     }
     case RESULT: return true;
@@ -519,13 +533,15 @@ static size_t any_bytes(PyObject *const *args, Py_ssize_t n)
 {
     size_t most = 0;
     for (Py_ssize_t k = 0; k < n; k++) {
-        size_t bytes = PyArray_Check(args[k]) ? (size_t)PyArray_NBYTES((PyArrayObject *)args[k]) : 0;
+        size_t bytes = PyArray_Check(args[k]) ? (size_t)PyArray_NBYTES((PyArrayObject *)args[k])
+                                              : 0;
         most = bytes > most ? bytes : most;
     }
     return most;
 }
 
-static PyObject *ufunc_looked_at(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+static PyObject *ufunc_looked_at(PyObject *self, PyObject *const *args, size_t nargs,
+                                 PyObject *names)
 {
     bool mine = false;
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
@@ -544,10 +560,12 @@ static inline PyObject *ufunc_in_numpy(PyObject *self, PyObject *const *args, si
                                             : numpy_ufunc_call(self, args, nargs, names);
 }
 
-/* np.maximum(a, b, out) and minimum: newer NumPy warns, as its authors often meant a third operand. */
+/* np.maximum(a, b, out) and minimum: newer NumPy warns, as its authors often meant a third
+ * operand. */
 static bool out_is_deprecated(const PyUFuncObject *u, Py_ssize_t n)
 {
-    return n > 2 && u->nin == 2 && (strcmp(u->name, "maximum") == 0 || strcmp(u->name, "minimum") == 0);
+    return n > 2 && u->nin == 2 &&
+           (strcmp(u->name, "maximum") == 0 || strcmp(u->name, "minimum") == 0);
 }
 
 /* A call that has no array worth taking. */
@@ -693,7 +711,8 @@ static int number_of_ufunc(PyObject *ufunc)
     return i;
 }
 
-static PyObject *reduce_stretches(void *what, PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *reduce_stretches(void *what, PyObject *ufunc, PyObject *const *args, Py_ssize_t n,
+                                  PyObject *names)
 {
     (void)what;
     int i = number_of_ufunc(ufunc);
@@ -701,12 +720,15 @@ static PyObject *reduce_stretches(void *what, PyObject *ufunc, PyObject *const *
 }
 
 /* ufunc.at of rows, and of elements. */
-static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_ssize_t n,
+                         PyObject *names)
 {
     (void)what;
     int i = number_of_ufunc(ufunc);
     bool common = i < nufuncs && n == 3 && names == NULL;
-    int status = !common ? 0 : npa_at_rows(ufuncs[i], ufunc_exact[i], args) ? 1 : npa_at_elements(ufuncs[i], args);
+    int status = !common                                        ? 0
+                 : npa_at_rows(ufuncs[i], ufunc_exact[i], args) ? 1
+                                                                : npa_at_elements(ufuncs[i], args);
     return status > 0 ? Py_NewRef(Py_None) : NULL;
 }
 
@@ -877,12 +899,13 @@ static PyObject *not_taken(const call *c)
     return large(result) && npa_in_block() ? npa_adopted(result) : result;
 }
 
-/* NumPy's Python code, which may call what is redirected; not where that costs more than it wins. */
+/* NumPy's Python code, which may call what is redirected; not where that costs more than it
+ * wins. */
 static PyObject *in_steps(const call *c, Py_ssize_t all)
 {
     size_t most = npa_most_summed(NPA_WHOLE_BYTES, c->names);
-    bool whole = !npa_suspended && worth(c->t, c->self, c->args, c->n, all, false) && npa_in_block() &&
-                 npa_at_once(&c->self, 1, most) &&
+    bool whole = !npa_suspended && worth(c->t, c->self, c->args, c->n, all, false) &&
+                 npa_in_block() && npa_at_once(&c->self, 1, most) &&
                  npa_at_once(c->args, all, most);
     npa_suspended += whole, npa_whole += whole;
     PyObject *result = in_numpy(c);
@@ -913,10 +936,10 @@ static bool target_passes(const call *c, Py_ssize_t all)
     return t->moves && npa_trial_passes_call(t, bytes, !mine);
 }
 
-/* On small arrays, without NumPy's code around its loops, which is looked at where that is due. NULL, perhaps
- * without error: it is to be done otherwise. */
-static PyObject *do_small(const npa_small_function *f, PyObject *ufunc, PyObject *const *args, Py_ssize_t n,
-                          PyObject *names)
+/* On small arrays, without NumPy's code around its loops, which is looked at where that is due.
+ * NULL, perhaps without error: it is to be done otherwise. */
+static PyObject *do_small(const npa_small_function *f, PyObject *ufunc, PyObject *const *args,
+                          Py_ssize_t n, PyObject *names)
 {
     bool due = npa_suspended == 0 && npa_look_inside == 0 && npa_until_look <= 1, mine = false;
     npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
@@ -946,7 +969,8 @@ static PyObject *small_method(const target *t, PyObject *self, PyObject *const *
 }
 
 /* The array that NumPy would give back as it is, in a call that is written as usual; else NULL. */
-static PyObject *given_back(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *given_back(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                            PyObject *names)
 {
     bool method = t->action == CAST;
     Py_ssize_t skip = !method;
@@ -971,8 +995,9 @@ static PyObject *attempt_small(const call *c)
         return NULL;
     }
     return c->t->small != NULL ? small_method(c->t, c->self, c->args, c->n, c->names)
-           : c->t->action == REDUCED && c->tuple == NULL ? do_small(NULL, c->self, c->args, c->n, c->names)
-                                                         : NULL;
+           : c->t->action == REDUCED && c->tuple == NULL
+               ? do_small(NULL, c->self, c->args, c->n, c->names)
+               : NULL;
 }
 
 static PyObject *by_numpy(const call *c)
@@ -991,7 +1016,8 @@ static PyObject *looked_at(const call *c)
         npa_look_inside--;
         return result;
     }
-    size_t bytes = most_bytes(c->args, c->n, &mine), own = most_bytes(&c->self, c->self != NULL, &mine);
+    size_t bytes = most_bytes(c->args, c->n, &mine),
+           own = most_bytes(&c->self, c->self != NULL, &mine);
     npa_stretch s = npa_stretch_begin();
     npa_look_inside++;
     PyObject *result = by_numpy(c);
@@ -1126,7 +1152,10 @@ static uint8_t *whole_place(PyObject *function)
     }
 }
 
-static size_t most_of(const whole *w, PyObject *names) { return w->sums ? npa_most_summed(w->most, names) : w->most; }
+static size_t most_of(const whole *w, PyObject *names)
+{
+    return w->sums ? npa_most_summed(w->most, names) : w->most;
+}
 
 size_t npa_most_whole(PyObject *function, PyObject *names)
 {
@@ -1137,7 +1166,8 @@ size_t npa_most_whole(PyObject *function, PyObject *names)
 
 static bool records(const whole *w, PyObject *const *args, Py_ssize_t all)
 {
-    return w->record != NULL && !(w->idle && w->most > 0 && npa_at_once(args, all, most_of(w, NULL)));
+    return w->record != NULL &&
+           !(w->idle && w->most > 0 && npa_at_once(args, all, most_of(w, NULL)));
 }
 
 npa_recorder *npa_recorder_of(PyObject *function, PyObject *const *args, Py_ssize_t all)
@@ -1159,7 +1189,8 @@ static bool only_plain_arrays(PyObject *const *args, Py_ssize_t n)
     for (Py_ssize_t k = 0; k < n; k++) {
         PyObject *o = args[k];
         if (plain(o) ? npa_is_home(PyArray_DATA((PyArrayObject *)o))
-                     : !(o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o))) {
+                     : !(o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) ||
+                         PyFloat_CheckExact(o))) {
             return false;
         }
     }
@@ -1167,8 +1198,8 @@ static bool only_plain_arrays(PyObject *const *args, Py_ssize_t n)
 }
 
 /* Where nothing waits for its arrays, and they are not larger than that. As npa_direct_call. */
-static int run_whole(const whole *w, size_t most, PyObject *const *args, Py_ssize_t n, PyObject *names,
-                     PyObject **result)
+static int run_whole(const whole *w, size_t most, PyObject *const *args, Py_ssize_t n,
+                     PyObject *names, PyObject **result)
 {
     Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
     if (!npa_at_once(args, all, most)) {
@@ -1221,8 +1252,9 @@ static PyObject *whole_stub(PyObject *self, PyObject *const *args, size_t nargs,
         }
     }
     if (w->most > 0) {
-        return run_whole(w, most_of(w, names), args, n, names, &result) != 0 ? result
-                                                                   : w->original(self, args, nargs, names);
+        return run_whole(w, most_of(w, names), args, n, names, &result) != 0
+                   ? result
+                   : w->original(self, args, nargs, names);
     }
     for (Py_ssize_t k = 0; k < all; k++) {
         if (ours(args[k])) { /* as outside a block, and back here with what is evaluated */
@@ -1303,7 +1335,10 @@ static int put_in_numpy(PyObject *a, PyObject *key, PyObject *value)
     return status;
 }
 
-static inline bool is_hidden(PyArrayObject *a) { return npa_is_home(PyArray_DATA(a)) && npa_is_hidden(a); }
+static inline bool is_hidden(PyArrayObject *a)
+{
+    return npa_is_home(PyArray_DATA(a)) && npa_is_hidden(a);
+}
 
 /* Whether an element is to be read or written at once, by our own code. */
 static inline bool at_once(PyObject *a, PyObject *key)
@@ -1340,7 +1375,9 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
         int before = npa_now(NPA_RECORDING);
         npa_suspended++;
         result = npa_get_by_scalars((PyArrayObject *)a, key);
-        int done = result != NULL ? 1 : PyErr_Occurred() ? -1 : npa_pick((PyArrayObject *)a, key, &result);
+        int done = result != NULL     ? 1
+                   : PyErr_Occurred() ? -1
+                                      : npa_pick((PyArrayObject *)a, key, &result);
         npa_suspended--;
         bool few = done == 0 && npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ);
         bool passes = done == 0 && !few && npa_pick_passes((PyArrayObject *)a, key);
@@ -1356,7 +1393,8 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
         return done < 0 ? NULL : result;
     }
     PyObject *element = kind == 2 ? npa_hidden_element((PyArrayObject *)a, key) : NULL;
-    if (element != NULL || PyErr_Occurred() || (kind == 2 && npa_touch((PyArrayObject *)a, false) < 0)) {
+    if (element != NULL || PyErr_Occurred() ||
+        (kind == 2 && npa_touch((PyArrayObject *)a, false) < 0)) {
         return element;
     }
     return npa_numpy.mapping.mp_subscript(a, key);
@@ -1397,7 +1435,8 @@ static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
         return put_in_numpy(a, key, value);
     }
     int kind = npa_key_kind((PyArrayObject *)a, key);
-    if (kind == 1 && large_value && npa_puts_itself((PyArrayObject *)a, key, (PyArrayObject *)value)) {
+    if (kind == 1 && large_value &&
+        npa_puts_itself((PyArrayObject *)a, key, (PyArrayObject *)value)) {
         return 0; /* x[1:] += y, which has written it */
     }
     if (assignment_passes((PyArrayObject *)a, key, kind)) {
@@ -1546,16 +1585,23 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
             Py_RETURN_TRUE;
         }
     }
-    targets[ntargets] = (target){
-        .definition = d, .original = d->ml_meth, .stub = stubs[ntargets][row],
-        .action = (enum action)action, .kind = kind, .writes = writes, .adopts = adopts, .moves = moves,
-        .copies = PyUnicode_CompareWithASCIIString(name, "array") == 0,
-        .on_array = Py_IS_TYPE(function, &PyMethodDescr_Type) &&
-                    PyDescr_TYPE(function) == &PyArray_Type,
-        .method = !PyCFunction_Check(function) && (action != RESULT || taker != Py_None),
-        .taker = taker != Py_None ? Py_NewRef(taker) : NULL,
-        .small = row == 0 || row == 2 ? npa_small_find(name) : NULL,
-        .name = Py_NewRef(name), .reason = Py_NewRef(reason)};
+    targets[ntargets] =
+        (target){.definition = d,
+                 .original = d->ml_meth,
+                 .stub = stubs[ntargets][row],
+                 .action = (enum action)action,
+                 .kind = kind,
+                 .writes = writes,
+                 .adopts = adopts,
+                 .moves = moves,
+                 .copies = PyUnicode_CompareWithASCIIString(name, "array") == 0,
+                 .on_array = Py_IS_TYPE(function, &PyMethodDescr_Type) &&
+                             PyDescr_TYPE(function) == &PyArray_Type,
+                 .method = !PyCFunction_Check(function) && (action != RESULT || taker != Py_None),
+                 .taker = taker != Py_None ? Py_NewRef(taker) : NULL,
+                 .small = row == 0 || row == 2 ? npa_small_find(name) : NULL,
+                 .name = Py_NewRef(name),
+                 .reason = Py_NewRef(reason)};
     find_own(&targets[ntargets]);
     ntargets++;
     if (installed) {
@@ -1618,7 +1664,8 @@ static void find_recorder(whole *w)
 
 static bool adds_up(const char *name)
 {
-    static const char *const names[] = {"average", "corrcoef", "cov", "nanmean", "nanstd", "nansum", "nanvar", "std", "var"};
+    static const char *const names[] = {"average", "corrcoef", "cov", "nanmean", "nanstd",
+                                        "nansum",  "nanvar",   "std", "var"};
     size_t k = 0;
     while (k < sizeof names / sizeof *names && strcmp(names[k], name) != 0) {
         k++;
@@ -1626,7 +1673,8 @@ static bool adds_up(const char *name)
     return k < sizeof names / sizeof *names;
 }
 
-/* redirect_whole(function, name, reason, most) -> bool; most < 0: only what is small is done here */
+/* redirect_whole(function, name, reason, most) -> bool; most < 0: only what is small is done
+ * here */
 static PyObject *redirect_whole(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -1684,7 +1732,8 @@ static PyObject *did_it_here(PyObject *module, PyObject *nothing)
     return PyBool_FromLong(did_own);
 }
 
-/* call_python(function, *args, **kwargs): Python code of NumPy's; what it calls is recorded as ever. */
+/* call_python(function, *args, **kwargs): Python code of NumPy's; what it calls is recorded as
+ * ever. */
 static PyObject *call_python(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)module;
@@ -1755,20 +1804,24 @@ static PyMethodDef functions[] = {
      "Call Python code of NumPy's, whose time is NumPy's but for what it has recorded."},
     {"call_numpy", (PyCFunction)(void (*)(void))call_numpy, METH_FASTCALL | METH_KEYWORDS,
      "Call as outside any block."},
-    {"did_it_here", did_it_here, METH_NOARGS, "Whether the latest call_numpy was done here after all."},
+    {"did_it_here", did_it_here, METH_NOARGS,
+     "Whether the latest call_numpy was done here after all."},
     {"prove", npa_prove, METH_O, "Which assumptions hold: ufuncs, functions, methods."},
     {"times", npa_times, METH_O, "Seconds per activity so far; whether to count from now on."},
     {"place", npa_place_py, METH_O, "Where an array of ours lies."},
     {"contents", npa_contents_py, METH_O, "A copy of what memory of ours holds now."},
     {"check_busy", npa_check_busy_py, METH_O, "Whether a run is being compared in another thread."},
     {"watch", npa_stops_py, METH_O, "Memory that is watched from now on."},
-    {"bodies_run", npa_bodies_run_py, METH_NOARGS, "Whether the bodies of sections run as they are."},
+    {"bodies_run", npa_bodies_run_py, METH_NOARGS,
+     "Whether the bodies of sections run as they are."},
     {"until", npa_until_py, METH_VARARGS, "Only so many operations are recorded from now on."},
     {"until_counted", npa_until_counted_py, METH_NOARGS, "How many have been, with such a limit."},
     {"stepping", npa_stepping_py, METH_O, "Whether this thread runs each operation at its line."},
-    {"profile_begin", npa_profile_begin, METH_NOARGS, "Count time by line and program from now on."},
+    {"profile_begin", npa_profile_begin, METH_NOARGS,
+     "Count time by line and program from now on."},
     {"profile_end", npa_profile_end, METH_NOARGS, "What was counted."},
-    {"forget_rows", npa_rows_forget, METH_NOARGS, "How long rows took, one by one and on all threads."},
+    {"forget_rows", npa_rows_forget, METH_NOARGS,
+     "How long rows took, one by one and on all threads."},
     {"any_block", any_block, METH_NOARGS, "Whether a block is open anywhere."},
     {"in_block", in_block, METH_NOARGS, "Whether plain arrays are taken here."},
     {"threshold", threshold, METH_NOARGS, "Bytes from which operations are recorded here."},

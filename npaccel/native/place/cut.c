@@ -3,12 +3,13 @@
  *     domain   |####|####|####|##|      along one axis, one part after the other; of each
  *     array       [....]                what it uses is copied there, and what it writes back
  *
- * Everything is on the host before and after. A part is a range of the launch's tasks: the kernel and its
- * words are the same, indices too, only places differ, by what lies before the part. Which points share a
- * part does not matter, since those of the axes that may be cut are independent; what a part copies home
- * beside the elements that it writes is as it was. Reductions that are split leave a partial result per
- * chunk, and parts are whole chunks: they come home, where the host's code combines them, to the same
- * bits. A part that the device does not do is the host's. With the lock. */
+ * Everything is on the host before and after. A part is a range of the launch's tasks: the kernel
+ * and its words are the same, indices too, only places differ, by what lies before the part. Which
+ * points share a part does not matter, since those of the axes that may be cut are independent;
+ * what a part copies home beside the elements that it writes is as it was. Reductions that are
+ * split leave a partial result per chunk, and parts are whole chunks: they come home, where the
+ * host's code combines them, to the same bits. A part that the device does not do is the host's.
+ * With the lock. */
 #include "place/place.h"
 #include "place/store.h"
 
@@ -16,7 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Parts whose arrays reach over each other's move bytes several times; oftener than this is the host's. */
+/* Parts whose arrays reach over each other's move bytes several times; oftener than this is the
+ * host's. */
 enum { MOST_MOVED = 4 };
 
 /* Of a part: bytes that lie together, of one buffer. */
@@ -33,7 +35,8 @@ typedef struct {
     const npa_launch *l;
     npa_cut may;
     size_t room;      /* bytes that a part may take */
-    int from, axis;   /* `axis` is cut; of those in [from, axis) one index at a time, of all others all */
+    /* `axis` is cut; of those in [from, axis) one index at a time, of all others all */
+    int from, axis;
     int64_t n;        /* so much of it at a time */
     int64_t *low, *high; /* the part at hand, per axis of the domain */
     npa_device_grid grid;
@@ -93,7 +96,8 @@ static void set_part(cut *c, int64_t before, int64_t at)
     }
 }
 
-/* Its tasks: the flat index of a part's first point, and how many there are, of the band and inside. */
+/* Its tasks: the flat index of a part's first point, and how many there are, of the band and
+ * inside. */
 static void set_grid(cut *c)
 {
     int inner_axes = c->may.band_rank + c->may.inner_axes;
@@ -158,7 +162,8 @@ static bool writes_twice(const cut *c)
 
 static int64_t rounded(const cut *c, int64_t n)
 {
-    return c->axis < c->may.band_rank || n == extent(c, c->axis) ? n : n / c->may.step * c->may.step;
+    return c->axis < c->may.band_rank || n == extent(c, c->axis) ? n
+                                                                 : n / c->may.step * c->may.step;
 }
 
 /* How much of the axis fits; 0: nothing. */
@@ -187,7 +192,8 @@ static bool choose(cut *c)
     size_t ignored;
     c->from = c->axis = 0;
     all = (double)bytes_of(c, extent(c, 0), &ignored);
-    for (int i = 0; i < axes + c->may.inner_axes; i++) { /* inner ones for all of the band, and per point */
+    /* Inner ones for all of the band, and per point */
+    for (int i = 0; i < axes + c->may.inner_axes; i++) {
         c->axis = i < axes ? i : i - c->may.inner_axes, c->from = band <= i && i < axes ? band : 0;
         int64_t n = c->n = most(c);
         if (n == 0 || writes_twice(c)) {
@@ -203,8 +209,8 @@ static bool choose(cut *c)
     return least >= 0;
 }
 
-/* For a part that the device's driver has no room for. False: it can't be smaller. begun: others are done,
- * so it is the same axis. */
+/* For a part that the device's driver has no room for. False: it can't be smaller. begun: others
+ * are done, so it is the same axis. */
 static bool choose_less(cut *c, bool begun)
 {
     size_t own = npa_store_own(c->d, c->l);
@@ -265,7 +271,8 @@ static void group_arrays(cut *c)
             if (i == j || g->buffer != h->buffer || g->low >= h->high || h->low >= g->high) {
                 continue;
             }
-            g->low = g->low < h->low ? g->low : h->low, g->high = g->high > h->high ? g->high : h->high;
+            g->low = g->low < h->low ? g->low : h->low;
+            g->high = g->high > h->high ? g->high : h->high;
             g->read |= h->read, g->written |= h->written, g->members += h->members;
             *h = c->groups[--c->ngroups];
             for (int k = 0; k < c->d->narrays; k++) {
@@ -340,8 +347,8 @@ static int64_t *words_from(cut *c, const char *const *bases)
     return c->words;
 }
 
-/* Home with the part's partial results: those from its first to its last. What else lies between is what
- * earlier parts have left there, or is still to come. */
+/* Home with the part's partial results: those from its first to its last. What else lies between is
+ * what earlier parts have left there, or is still to come. */
 static int32_t partials_home(cut *c)
 {
     const npa_device_grid *g = &c->grid;

@@ -1,5 +1,5 @@
-/* look.c: parts of what lies on a device, read by the host while all of it stays there; and what came home
- * instead, counted by the user's line. */
+/* look.c: parts of what lies on a device, read by the host while all of it stays there; and what
+ * came home instead, counted by the user's line. */
 #include "place/place.h"
 #include "place/store.h"
 
@@ -33,7 +33,8 @@ bool npa_copy_look(npa_buffer *b, size_t low, size_t high, char *to)
         memcpy(to, host + low, high - low);
     }
     if (!npa_span_empty(there) &&
-        npa_store_read(c->store, c->at.memory, there.low, npa_span_length(there), to + (there.low - low)) != 0) {
+        npa_store_read(c->store, c->at.memory, there.low, npa_span_length(there),
+                       to + (there.low - low)) != 0) {
         return false; /* whoever has all of it brought home is told */
     }
     npa_count.looks++;
@@ -100,7 +101,8 @@ static void count_home(const npa_store *s, const char *why, uint64_t bytes)
     Py_DECREF(reason);
 }
 
-/* Of the bytes [low, high), which shall lie in `memory` as in `b`: where they are; NULL: they are not. */
+/* Of the bytes [low, high), which shall lie in `memory` as in `b`: where they are; NULL: they are
+ * not. */
 static char *look(PyArrayObject *a, npa_buffer *b, const char *low, const char *high,
                   PyArrayObject *memory)
 {
@@ -198,10 +200,11 @@ PyObject *npa_take_homes(PyObject *module, PyObject *nothing)
             uint64_t calls = s->homes[why].calls, bytes = s->homes[why].bytes;
             s->homes[why].calls = s->homes[why].bytes = 0;
             npa_unlock();
-            if (calls > 0 && whys[why] != NULL) { /* the others have a line, and are counted there */
-                list = append_row(list, Py_BuildValue("(OssiKdd)", s->name, whys[why], "elsewhere", 0,
-                                                      (unsigned long long)calls, (double)bytes,
-                                                      0.0));
+            /* The others have a line, and are counted there */
+            if (calls > 0 && whys[why] != NULL) {
+                list =
+                    append_row(list, Py_BuildValue("(OssiKdd)", s->name, whys[why], "elsewhere", 0,
+                                                   (unsigned long long)calls, (double)bytes, 0.0));
             }
         }
     }

@@ -1,7 +1,7 @@
 /* lost.c: what lay on a device alone when the device failed, and what was to be computed from it.
  *
  *     unreachable   the device does not give it back; it is asked again when somebody needs it
- *     lost          a result that was to be computed from such data, and never will be: it stays hidden
+ *     lost          a result that was to be computed from such data, and will not be: it is hidden
  *
  * Requests that need either are skipped and their results are lost; all others run. Who looks at a
  * lost array is told. With the lock but for npa_lost_error. */
@@ -40,7 +40,8 @@ static npa_buffer *missing(npa_queue *q, const int32_t *buffers, int n)
     return NULL;
 }
 
-bool npa_lost_step(npa_queue *q, const int32_t *used, int nused, const int32_t *written, int nwritten)
+bool npa_lost_step(npa_queue *q, const int32_t *used, int nused, const int32_t *written,
+                   int nwritten)
 {
     npa_buffer *source = npa_losses ? missing(q, used, nused) : NULL;
     for (int i = 0; source != NULL && i < nwritten; i++) {
@@ -99,11 +100,13 @@ int npa_lost_error(PyArrayObject *array, const npa_buffer *b)
     PyObject *shape = PyArray_IntTupleFromIntp(PyArray_NDIM(array), PyArray_DIMS(array));
     PyObject *device = store != NULL ? npa_store_name(store) : PyUnicode_FromString("a device");
     if (shape != NULL && device != NULL) {
-        PyErr_Format(PyExc_RuntimeError, b->lost != NULL
-                         ? "this array (shape %R, %S) was not computed: it needs data that lay on %U "
-                           "alone, which failed"
-                         : "this array (shape %R, %S) lies on %U alone, which does not give it back",
-                     shape, PyArray_DESCR(array), device);
+        PyErr_Format(
+            PyExc_RuntimeError,
+            b->lost != NULL
+                ? "this array (shape %R, %S) was not computed: it needs data that lay on %U "
+                  "alone, which failed"
+                : "this array (shape %R, %S) lies on %U alone, which does not give it back",
+            shape, PyArray_DESCR(array), device);
     }
     Py_XDECREF(shape), Py_XDECREF(device);
     npa_shortage_tell(&(npa_shortage){.rule = NULL});

@@ -1,4 +1,5 @@
-/* place.h: devices: their kernels and memory, what of a buffer lies there, parts of what does not fit.
+/* place.h: devices: their kernels and memory, what of a buffer lies there, parts of what does not
+ * fit.
  *
  * Knows buffers and queues. Must not know programs, plans, or what made a kernel. */
 #ifndef NPA_PLACE_H
@@ -15,7 +16,8 @@ typedef struct {
                                               clWaitForEvents, clGetEventInfo, clReleaseEvent */
     void *queue, *run, *finish;            /* finish NULL: without one */
     npa_store *store;                      /* of its device */
-    bool host_memory;                      /* it is given the host's addresses, and nothing is moved */
+    /* It is given the host's addresses, and nothing is moved */
+    bool host_memory;
     int rank, narrays, nwords;
     int64_t groups;    /* work groups at most */
     size_t group_size; /* work items of each */
@@ -55,8 +57,9 @@ typedef struct {
     bool looped; /* false: only what follows the loops of a split reduction uses it */
     int64_t low, high; /* bytes of it that are read or written; high < 0: to its end */
 } npa_access;
-/* A step as its device gets it. words: as for npa_device_run, with offsets for addresses. ahead: what the
- * next step uses, which may move meanwhile. partials: on the host. in_parts: these are left to the host. */
+/* A step as its device gets it. words: as for npa_device_run, with offsets for addresses. ahead:
+ * what the next step uses, which may move meanwhile. partials: on the host. in_parts: these are
+ * left to the host. */
 typedef struct {
     npa_queue *q;
     const npa_access *accesses; /* one per array */
@@ -70,8 +73,8 @@ typedef struct {
     const npa_access *ahead;
     int nahead;
 } npa_launch;
-/* HOST_MUST: nothing was done. PARTLY: it is done, the host helped. LOST: a launch failed when it had
- * written over what it reads; its results are lost. */
+/* HOST_MUST: nothing was done. PARTLY: it is done, the host helped. LOST: a launch failed when it
+ * had written over what it reads; its results are lost. */
 enum npa_ran { NPA_HOST_MUST, NPA_THERE, NPA_IN_PARTS, NPA_PARTLY, NPA_LOST };
 /* What place/ asks rooms above it; filled in by numpy/hooks.c. */
 extern struct npa_place_hooks {
@@ -82,11 +85,19 @@ extern struct npa_place_hooks {
 bool npa_copies_exist(void);
 /* The step on its device, whose memory is not the host's. */
 enum npa_ran npa_store_run(npa_device *d, const npa_launch *l);
-/* Why: what a step of the host's uses; to make room; who read through a pointer; a fork or a setting. Who
- * called is counted by line (CALL). */
-enum npa_home { NPA_HOME_STEP, NPA_HOME_ROOM, NPA_HOME_POINTER, NPA_HOME_ALL, NPA_HOME_CALL, NPA_HOMES };
+/* Why: what a step of the host's uses; to make room; who read through a pointer; a fork or a
+ * setting. Who called is counted by line (CALL). */
+enum npa_home {
+    NPA_HOME_STEP,
+    NPA_HOME_ROOM,
+    NPA_HOME_POINTER,
+    NPA_HOME_ALL,
+    NPA_HOME_CALL,
+    NPA_HOMES
+};
 enum npa_home npa_home_because(enum npa_home why); /* until set again; what it was */
-bool npa_copy_home(npa_buffer *b);  /* all of it is on the host, and there alone; or the device is lost */
+/* All of it is on the host, and there alone; or the device is lost */
+bool npa_copy_home(npa_buffer *b);
 void npa_copy_drop(npa_buffer *b);  /* nobody needs what is there */
 bool npa_copy_stays(npa_buffer *b); /* it may stay hidden after a run */
 void npa_copies_home(void);
@@ -104,7 +115,8 @@ npa_store *npa_store_of(const npa_queue *q, int requests); /* where these are to
 npa_store *npa_store_of_array(PyArrayObject *array);       /* where it lives, or NULL */
 PyObject *npa_place_of(PyObject *self, PyObject *arrays);
 uint64_t npa_place_number(const npa_store *s);             /* 0 for NULL: part of keys */
-bool npa_store_here(const npa_store *s); /* not in a forked process, which lacks the driver's threads */
+/* Not in a forked process, which lacks the driver's threads */
+bool npa_store_here(const npa_store *s);
 PyObject *npa_store_name(const npa_store *s); /* a new reference; None for NULL */
 
 /* ------------------------------------------------------------------------------------- look.c */
@@ -118,9 +130,11 @@ npa_buffer *npa_there(PyArrayObject *a); /* its buffer, if a device has somethin
 bool npa_may_fetch(PyArrayObject *a, bool write);
 /* Whether work on it is best done on a device, where its data lies. */
 bool npa_is_far(PyArrayObject *a);
-/* A plain copy of what it shows, all of which stays on a device. NULL without error: it is not there, or not worth it. */
+/* A plain copy of what it shows, all of which stays on a device. NULL without error: it is not
+ * there, or not worth it. */
 PyObject *npa_fetched(PyArrayObject *a);
-void npa_count_shown(const npa_store *from, bool write, uint64_t moved); /* home, for the user's line */
+/* Home, for the user's line */
+void npa_count_shown(const npa_store *from, bool write, uint64_t moved);
 PyObject *npa_take_homes(PyObject *module, PyObject *nothing);
 PyObject *npa_fetched_py(PyObject *module, PyObject *array);
 PyObject *npa_copies_exist_py(PyObject *module, PyObject *nothing);
@@ -129,8 +143,8 @@ PyObject *npa_is_far_py(PyObject *module, PyObject *array);
 /* -------------------------------------------------------------------------------------- cut.c */
 
 /* A step whose operands do not fit, in parts that do. The band's axes may be cut, and so many of
- * the inner ones, into multiples of `step`. here: runs a part with the host's code, or (grid NULL) what
- * follows the loops of a split reduction. */
+ * the inner ones, into multiples of `step`. here: runs a part with the host's code, or (grid NULL)
+ * what follows the loops of a split reduction. */
 typedef struct { int band_rank, inner_axes; long long step; } npa_cut;
 typedef void npa_run_here(void *context, int64_t *words, const npa_device_grid *grid);
 enum npa_ran npa_cut_run(npa_device *d, const npa_launch *l, npa_cut may, npa_run_here *here,
@@ -145,7 +159,8 @@ extern bool npa_losses; /* something was lost with a device, ever */
 bool npa_lost_pending(void); /* something in the queue is; the devices are asked again */
 /* Whether a request, or a step with such buffers, needs what is lost; then so is what it writes. */
 bool npa_lost_request(npa_queue *q, int index);
-bool npa_lost_step(npa_queue *q, const int32_t *used, int nused, const int32_t *written, int nwritten);
+bool npa_lost_step(npa_queue *q, const int32_t *used, int nused, const int32_t *written,
+                   int nwritten);
 /* A kernel with these accesses failed there, and can't be repeated: what it writes is lost. */
 void npa_lost_results(npa_queue *q, const npa_access *accesses, int n, npa_store *s);
 bool npa_lost_hide(npa_buffer *b); /* after the run; false: it can't be */

@@ -3,10 +3,10 @@
  *     host    |#######........######|    right but for `newer`
  *     device  |...###############...|    right in `valid`; `newer` is part of it
  *
- * A buffer whose newest bytes lie on a device is hidden, as a pending one is: whoever touches it has
- * them brought back, natively. A run moves what its kernels use there and leaves it there; the host's
- * code for a buffer (npa_buffer_address) brings it back first. What is shown to anybody has no copy on a
- * device, since it could be written unseen. All with the lock. */
+ * A buffer whose newest bytes lie on a device is hidden, as a pending one is: whoever touches it
+ * has them brought back, natively. A run moves what its kernels use there and leaves it there; the
+ * host's code for a buffer (npa_buffer_address) brings it back first. What is shown to anybody has
+ * no copy on a device, since it could be written unseen. All with the lock. */
 #include "place/place.h"
 #include "place/store.h"
 
@@ -18,9 +18,10 @@ struct npa_place_hooks npa_place_hooks;
 
 static npa_span hull(npa_span a, npa_span b)
 {
-    return npa_span_empty(a)   ? b
-           : npa_span_empty(b) ? a
-                      : (npa_span){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
+    return npa_span_empty(a) ? b
+           : npa_span_empty(b)
+               ? a
+               : (npa_span){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
 }
 
 bool npa_copies_exist(void)
@@ -143,7 +144,8 @@ npa_piece npa_piece_take(npa_store *s, size_t size)
 static bool upload(struct npa_copy *c, size_t low, size_t high)
 {
     char *host = npa_buffer_pages(c->buffer);
-    return host != NULL && npa_store_write(c->store, c->at.memory, low, high - low, host + low) == 0;
+    return host != NULL &&
+           npa_store_write(c->store, c->at.memory, low, high - low, host + low) == 0;
 }
 
 bool npa_host_has(const npa_buffer *b)
@@ -185,8 +187,8 @@ static int32_t read_home(struct npa_copy *c, char *host)
 {
     int32_t error = npa_device_injected_read();
     return error != 0 ? error
-                      : npa_store_read(c->store, c->at.memory, c->newer.low, npa_span_length(c->newer),
-                                       host + c->newer.low);
+                      : npa_store_read(c->store, c->at.memory, c->newer.low,
+                                       npa_span_length(c->newer), host + c->newer.low);
 }
 
 bool npa_copy_home(npa_buffer *b)
@@ -304,15 +306,16 @@ static bool uses(const npa_access *accesses, int n, int32_t buffer)
     return false;
 }
 
-/* While a kernel runs: what the next one reads and this one does not use moves there, if there is room
- * anyway. */
+/* While a kernel runs: what the next one reads and this one does not use moves there, if there is
+ * room anyway. */
 static void bring_ahead(npa_store *s, npa_queue *q, const npa_access *accesses, int n,
                         const npa_access *ahead, int nahead)
 {
     for (int k = 0; k < nahead; k++) {
         npa_buffer *b = q->buffers[ahead[k].buffer];
         npa_span need = span_of(&ahead[k], b);
-        bool elsewhere = b->copy != NULL ? b->copy->store != s : s->used + b->size + GRAIN > s->limit;
+        bool elsewhere = b->copy != NULL ? b->copy->store != s
+                                         : s->used + b->size + GRAIN > s->limit;
         if (elsewhere || b->inherited != NULL || b->gone || b->lost != NULL || !npa_host_has(b) ||
             uses(accesses, n, ahead[k].buffer)) {
             continue;
@@ -347,8 +350,8 @@ static int32_t write_own(npa_store *s, int which, const void *data, size_t size)
                                                                size, data, 0, NULL, NULL);
 }
 
-/* A blocking write returns when the driver has taken the bytes, perhaps before they are there: kernels,
- * which run in another queue, wait for that. */
+/* A blocking write returns when the driver has taken the bytes, perhaps before they are there:
+ * kernels, which run in another queue, wait for that. */
 static int32_t arrive(npa_store *s)
 {
     int32_t error = s->moving ? ((finish_function *)s->functions[FINISH])(s->transfers) : 0;
@@ -370,8 +373,8 @@ static int32_t launch(npa_device *d, void *kernel, void *const *memories, const 
     }
     size_t items = groups * d->group_size;
     return error != 0 ? error
-                      : ((enqueue_function *)s->functions[ENQUEUE])(s->queue, kernel, 1, NULL,
-                                                                    &items, &d->group_size, 0, NULL, NULL);
+                      : ((enqueue_function *)s->functions[ENQUEUE])(
+                            s->queue, kernel, 1, NULL, &items, &d->group_size, 0, NULL, NULL);
 }
 
 static void own_sizes(const npa_device *d, const npa_launch *l, size_t *sizes)
@@ -458,8 +461,8 @@ static bool reads(const npa_launch *l, int n, int32_t buffer, npa_span of)
     return false;
 }
 
-/* Of a kernel that may have begun: whether it may have written over what it reads, where that is nowhere
- * else. */
+/* Of a kernel that may have begun: whether it may have written over what it reads, where that is
+ * nowhere else. */
 static bool spoiled(const npa_launch *l, int n)
 {
     bool found = false;

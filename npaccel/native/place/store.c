@@ -38,7 +38,8 @@ npa_store *npa_store_of_array(PyArrayObject *array)
     return !there ? NULL : b->placed != NULL ? b->placed : b->copy->store;
 }
 
-/* place_of(arrays): where the first of them that lives on a device does, a DeviceMemory, or None. */
+/* place_of(arrays): where the first of them that lives on a device does, a DeviceMemory, or
+ * None. */
 PyObject *npa_place_of(PyObject *self, PyObject *arrays)
 {
     (void)self;
@@ -59,7 +60,8 @@ int32_t npa_store_write(npa_store *s, void *memory, size_t at, size_t size, cons
 {
     double begin = npa_seconds();
     s->moving = true;
-    int32_t error = ((write_function *)s->functions[WRITE])(s->transfers, memory, 1, at, size, from, 0, NULL, NULL);
+    int32_t error = ((write_function *)s->functions[WRITE])(s->transfers, memory, 1, at, size, from,
+                                                            0, NULL, NULL);
     if (error == 0) {
         npa_count.uploads++;
         npa_count.moved.bytes_up += size;
@@ -71,7 +73,8 @@ int32_t npa_store_write(npa_store *s, void *memory, size_t at, size_t size, cons
 int32_t npa_store_read(npa_store *s, void *memory, size_t at, size_t size, char *to)
 {
     double begin = npa_seconds();
-    int32_t error = ((read_function *)s->functions[READ])(s->transfers, memory, 1, at, size, to, 0, NULL, NULL);
+    int32_t error =
+        ((read_function *)s->functions[READ])(s->transfers, memory, 1, at, size, to, 0, NULL, NULL);
     if (error == 0) {
         npa_count.downloads++;
         npa_count.moved.bytes_down += size;
@@ -86,16 +89,16 @@ bool npa_store_here(const npa_store *s) { return s->pid == getpid(); }
 
 PyObject *npa_store_name(const npa_store *s) { return Py_NewRef(s != NULL ? s->name : Py_None); }
 
-/* An Array with the content of `a`, in its order, in memory of ours, still hidden. NULL, perhaps without
- * error: there is nothing to hide in. */
+/* An Array with the content of `a`, in its order, in memory of ours, still hidden. NULL, perhaps
+ * without error: there is nothing to hide in. */
 static PyObject *hidden_copy(PyArrayObject *a)
 {
     PyArrayObject *like = PyDataType_REFCHK(PyArray_DESCR(a))
         ? NULL
         : (PyArrayObject *)PyArray_NewLikeArray(a, NPY_KEEPORDER, NULL, 0);
     PyObject *made = like == NULL ? NULL
-                                  : npa_new_array(PyArray_DESCR(a), PyArray_NDIM(a), PyArray_DIMS(a),
-                                                  PyArray_STRIDES(like));
+                                  : npa_new_array(PyArray_DESCR(a), PyArray_NDIM(a),
+                                                  PyArray_DIMS(a), PyArray_STRIDES(like));
     Py_XDECREF(like);
     if (made == NULL) {
         return NULL;
@@ -119,8 +122,8 @@ static PyObject *hidden_copy(PyArrayObject *a)
     return made;
 }
 
-/* place(array): an Array with that content, which is to live there: the same, where it lies in memory of
- * ours, or a copy. */
+/* place(array): an Array with that content, which is to live there: the same, where it lies in
+ * memory of ours, or a copy. */
 static PyObject *store_place(PyObject *self, PyObject *object)
 {
     npa_store *s = (npa_store *)self;
@@ -142,16 +145,17 @@ static PyObject *store_place(PyObject *self, PyObject *object)
     return placed;
 }
 
-/* DeviceMemory(functions, context, queue, transfers, name, limit, largest). Lives as long as the process: buffers name it. */
+/* DeviceMemory(functions, context, queue, transfers, name, limit, largest). Lives as long as the
+ * process: buffers name it. */
 static PyObject *store_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     unsigned long long f[FUNCTIONS], context, queue, transfers, limit, largest;
     PyObject *name;
-    static char *names[] = {"functions", "context", "queue", "transfers", "name", "limit", "largest",
-                            NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKKKKK)KKKUKK", names, &f[0], &f[1], &f[2], &f[3],
-                                     &f[4], &f[5], &f[6], &f[7], &context, &queue, &transfers,
-                                     &name, &limit, &largest)) {
+    static char *names[] = {"functions", "context", "queue",   "transfers",
+                            "name",      "limit",   "largest", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(KKKKKKKK)KKKUKK", names, &f[0], &f[1], &f[2],
+                                     &f[3], &f[4], &f[5], &f[6], &f[7], &context, &queue,
+                                     &transfers, &name, &limit, &largest)) {
         return NULL;
     }
     npa_store *s = (npa_store *)type->tp_alloc(type, 0);

@@ -5,7 +5,8 @@
 #include "place/place.h"
 
 /* The parts of OpenCL's interface that are needed; see the specification for their meaning. */
-typedef void *create_function(void *context, uint64_t flags, size_t size, void *host, int32_t *error);
+typedef void *create_function(void *context, uint64_t flags, size_t size, void *host,
+                              int32_t *error);
 typedef int32_t release_function(void *object);
 typedef int32_t read_function(void *queue, void *memory, uint32_t wait, size_t offset, size_t size,
                               void *host, uint32_t nevents, void *const *events, void **event);
@@ -24,8 +25,8 @@ enum { WORDS, SCRATCH, PARTIALS, FLAGS, AUXILIARY }; /* a launch's own memory, i
 /* Freed memory serves what is nearly as large; sizes are multiples of a page. */
 enum { GRAIN = 4096, SLACK = 8, MOST_FREE = 64 };
 enum { NPA_NO_ROOM = -10002 }; /* beside the driver's errors */
-/* CL_MEM_OBJECT_ALLOCATION_FAILURE, and of whom only has to allocate all of these: some drivers find out
- * when a piece is first used. */
+/* CL_MEM_OBJECT_ALLOCATION_FAILURE, and of whom only has to allocate all of these: some drivers
+ * find out when a piece is first used. */
 enum { NO_OBJECT = -4, NO_RESOURCES = -5, NO_HOST_MEMORY = -6 };
 
 typedef struct { void *memory; size_t size; } npa_piece;
@@ -72,7 +73,8 @@ static inline size_t npa_piece_size(size_t size)
 npa_piece npa_piece_take(npa_store *s, size_t size); /* memory NULL: there is not enough */
 void npa_piece_give(npa_store *s, npa_piece p);      /* or NULL */
 void npa_store_trim(npa_store *s);                   /* nothing is kept for reuse */
-bool npa_store_make_room(npa_store *s); /* something that it can do without leaves; false: there is nothing */
+/* Something that it can do without leaves; false: there is nothing */
+bool npa_store_make_room(npa_store *s);
 /* Between the host and memory there, to its end, and counted; 0, or the driver's error. */
 int32_t npa_store_write(npa_store *s, void *memory, size_t at, size_t size, const char *from);
 int32_t npa_store_read(npa_store *s, void *memory, size_t at, size_t size, char *to);
@@ -81,9 +83,10 @@ static inline int32_t npa_write_error(int32_t error)
 {
     return NO_HOST_MEMORY <= error && error <= NO_OBJECT ? NPA_NO_ROOM : error;
 }
-size_t npa_store_own(const npa_device *d, const npa_launch *l); /* bytes that a launch needs besides */
-/* The kernel on these memories, to its end: 0, NPA_NO_ROOM, or the driver's error. begun: it may have
- * written. Flags are only touched where it is 0. */
+/* Bytes that a launch needs besides */
+size_t npa_store_own(const npa_device *d, const npa_launch *l);
+/* The kernel on these memories, to its end: 0, NPA_NO_ROOM, or the driver's error. begun: it may
+ * have written. Flags are only touched where it is 0. */
 int32_t npa_store_compute(npa_device *d, const npa_launch *l, void *const *memories, bool *begun);
 /* Whether the host has anything that the device may need: a new array's pages are made when first
  * written. */

@@ -1,14 +1,14 @@
-/* at_once.c: calls on arrays that nothing waits for, of a size at which NumPy is done before recording
- * would be: reductions, and functions that NumPy writes in Python as many small steps. The sizes
- * were measured. Sums of floats are ours all the same (folds.c), for their last bits. */
+/* at_once.c: calls on arrays that nothing waits for, of a size at which NumPy is done before
+ * recording would be: reductions, and functions that NumPy writes in Python as many small steps.
+ * The sizes were measured. Sums of floats are ours all the same (folds.c), for their last bits. */
 #include "record/record.h"
 
 #include <string.h>
 
 enum { MiB = 1 << 20 };
 
-/* Whether it waits in the queue, or is hidden for what does; or lies on a device; or a block records all that
- * is ours. */
+/* Whether it waits in the queue, or is hidden for what does; or lies on a device; or a block
+ * records all that is ours. */
 bool npa_waits(PyArrayObject *a)
 {
     npa_buffer *b = npa_buffer_of(a);
@@ -19,8 +19,8 @@ bool npa_waits(PyArrayObject *a)
 
 static bool is_array(PyObject *o) { return PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type); }
 
-/* Whether every array among these, and in lists and tuples among them, waits for nothing, and all of
- * them have at most so many bytes. */
+/* Whether every array among these, and in lists and tuples among them, waits for nothing, and all
+ * of them have at most so many bytes. */
 static bool all_idle(PyObject *const *args, Py_ssize_t n, bool nested, size_t *most)
 {
     for (Py_ssize_t k = 0; k < n; k++) {
@@ -91,8 +91,8 @@ static PyObject *given(PyObject *const *args, Py_ssize_t n, PyObject *names, Py_
     return place < n ? args[place] : NULL;
 }
 
-/* Bytes up to which a fold along some axes is NumPy's. Short rows are slow there, and what keeps the axes
- * is to meet the array again, in one kernel. */
+/* Bytes up to which a fold along some axes is NumPy's. Short rows are slow there, and what keeps
+ * the axes is to meet the array again, in one kernel. */
 static size_t most_along(PyArrayObject *a, size_t most, PyObject *axis, PyObject *keepdims)
 {
     enum { LONG = 32, VERY_LONG = 256 };
@@ -102,7 +102,8 @@ static size_t most_along(PyArrayObject *a, size_t most, PyObject *axis, PyObject
         return 0;
     }
     int overflow;
-    long k = axis != NULL && PyLong_CheckExact(axis) ? PyLong_AsLongAndOverflow(axis, &overflow) : 0;
+    long k = axis != NULL && PyLong_CheckExact(axis) ? PyLong_AsLongAndOverflow(axis, &overflow)
+                                                     : 0;
     if ((k == -1 || k == last) && most > 4 * MiB) {
         return most;
     }
@@ -115,7 +116,8 @@ static bool is_long(PyArrayObject *a, PyObject *axis)
 {
     enum { LONG = 16 };
     int overflow;
-    long k = axis != NULL && PyLong_CheckExact(axis) ? PyLong_AsLongAndOverflow(axis, &overflow) : 0;
+    long k = axis != NULL && PyLong_CheckExact(axis) ? PyLong_AsLongAndOverflow(axis, &overflow)
+                                                     : 0;
     k += k < 0 ? PyArray_NDIM(a) : 0;
     return k >= 0 && k < PyArray_NDIM(a) && PyArray_DIM(a, (int)k) >= LONG;
 }
@@ -127,7 +129,8 @@ bool npa_fold_is_brief(const char *fold, PyObject *const *args, Py_ssize_t n, Py
         return false;
     }
     PyArrayObject *a = (PyArrayObject *)args[0];
-    PyObject *axis = given(args, n, names, 1, "axis"), *out = given(args, n, names, out_place, "out");
+    PyObject *axis = given(args, n, names, 1, "axis"),
+             *out = given(args, n, names, out_place, "out");
     bool line = PyArray_NDIM(a) == 1, full = axis == Py_None || (axis == NULL && !first) ||
                 (line && (axis == NULL || (PyLong_CheckExact(axis) && Py_SIZE(axis) == 0)));
     size_t most = out == NULL || out == Py_None ? most_folded(fold, a) : 0;
@@ -155,7 +158,8 @@ bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, Py
            !npa_fold_is_ours(fold, (PyArrayObject *)args[0]);
 }
 
-/* Whether NumPy's loop is called for a few elements each time: it takes many times what its bytes say. */
+/* Whether NumPy's loop is called for a few elements each time: it takes many times what its bytes
+ * say. */
 static bool in_short_runs(PyArrayObject *a, uint32_t axes)
 {
     enum { SHORT = 32 };
@@ -170,7 +174,8 @@ static bool in_short_runs(PyArrayObject *a, uint32_t axes)
 /* Logical folds end where the answer is known, and may take less than it takes to hear of them. */
 bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a, uint32_t axes)
 {
-    size_t bytes = (size_t)PyArray_NBYTES(a) / 2; /* what other operations work on in the time: it writes little */
+    /* What other operations work on in the time: it writes little */
+    size_t bytes = (size_t)PyArray_NBYTES(a) / 2;
     bool logical = strncmp(((PyUFuncObject *)ufunc)->name, "logical_", 8) == 0;
     return npa_trials_on && !logical && npa_in_block() && !in_short_runs(a, axes) &&
            npa_trial_passes_call(ufunc, bytes, !npa_waits(a));

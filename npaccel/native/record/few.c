@@ -103,7 +103,8 @@ static double picked_bytes(PyArrayObject *a, PyObject *key)
     return arrays == 0 ? -1 : bytes * (alike ? largest : indices);
 }
 
-/* Whether indices along the first axis pick rows that lie side by side, which NumPy copies at the speed of caches. */
+/* Whether indices along the first axis pick rows that lie side by side, which NumPy copies at the
+ * speed of caches. */
 static bool picks_rows(PyArrayObject *a, PyObject *key)
 {
     enum { ROW_BYTES = 128 }; /* as in dispatch/gather.py */
@@ -112,12 +113,13 @@ static bool picks_rows(PyArrayObject *a, PyObject *key)
            PyArray_ISINTEGER((PyArrayObject *)key);
 }
 
-/* Whether `a[key]` concerns less than so many times the threshold, and nothing waits for `a`, which lies on
- * no device. */
+/* Whether `a[key]` concerns less than so many times the threshold, and nothing waits for `a`, which
+ * lies on no device. */
 bool npa_is_few(PyArrayObject *a, PyObject *key, int times)
 {
     npa_buffer *b = npa_buffer_of(a);
-    if ((b != NULL && (b->index >= 0 || b->copy != NULL)) || npa_here != NULL) { /* sections look at all */
+    /* Sections look at all */
+    if ((b != NULL && (b->index >= 0 || b->copy != NULL)) || npa_here != NULL) {
         return false;
     }
     double bytes = picked_bytes(a, key);
@@ -175,6 +177,8 @@ bool npa_pick_passes(PyArrayObject *a, PyObject *key)
         }
     }
     enum { SHORT = 64 }; /* bytes of rows that NumPy moves one by one */
-    npy_intp rows = PyArray_NDIM(a) > 1 ? PyArray_DIM(a, 0) : 0, row = rows > 0 ? PyArray_NBYTES(a) / rows : SHORT;
-    return npa_trials_on && npa_in_block() && row >= SHORT && npa_trial_passes(npa_hook_getitem, most, !waits);
+    npy_intp rows = PyArray_NDIM(a) > 1 ? PyArray_DIM(a, 0) : 0,
+             row = rows > 0 ? PyArray_NBYTES(a) / rows : SHORT;
+    return npa_trials_on && npa_in_block() && row >= SHORT &&
+           npa_trial_passes(npa_hook_getitem, most, !waits);
 }

@@ -1,21 +1,25 @@
-/* masked.c: z[m] = f(z[m], c[m]) as f under the mask m, without picking anything. See Note [Twins] at the end.
+/* masked.c: z[m] = f(z[m], c[m]) as f under the mask m, without picking anything. See Note [Twins]
+ * at the end.
  *
- *     t = z[m]           PICK z, m -> t        waits: what it takes is computed, and is not written before
- *     u = t * t          MAP t, t -> u         as ever
- *     z[m] = u           MAP z, z -> U where m the twin of u, over all of z
- *                        COPY U -> z where m
+ *     t = z[m]     PICK z, m -> t         waits: what it takes is computed, and not written before
+ *     u = t * t    MAP t, t -> u          as ever
+ *     z[m] = u     MAP z, z -> U where m  the twin of u, over all of z
+ *                  COPY U -> z where m
  *
- * Before anything runs, picks and what has a twin go unless somebody still has their results: `npa_masked_settle`. */
+ * Before anything runs, picks and what has a twin go unless somebody still has their results:
+ * `npa_masked_settle`. */
 #include "record/record.h"
 
 #include <string.h>
 
-enum { MOST_NODES = 32, LEAST_PART = 4 }; /* requests of a chain; a mask has at least one in so many */
+/* Requests of a chain; a mask has at least one in so many */
+enum { MOST_NODES = 32, LEAST_PART = 4 };
 
-/* ------------------------------------------------------------------------------- where picks wait */
+/* ----------------------------------------------------------------------------- where picks wait */
 
-/* Lines whose picks all came to be twins. A pick that has to be made after all costs what it does at once, and a
- * program for its size: then they are made at once there, until that many more would have been twins. */
+/* Lines whose picks all came to be twins. A pick that has to be made after all costs what it does
+ * at once, and a program for its size: then they are made at once there, until that many more would
+ * have been twins. */
 enum { PLACES = 512, MOST_TRUST = 3 };
 static struct { uint64_t site; int8_t trust; } places[PLACES];
 
@@ -55,8 +59,8 @@ static uint64_t site_here(void)
 
 static bool may_wait(void)
 {
-    return npa_guard_on && npa_here == NULL && npa_placeholders == 0 && !npa_match_inside() && npa_until < 0 &&
-           npa_stepping == 0 && npa_stops == 0 && npa_whole == 0;
+    return npa_guard_on && npa_here == NULL && npa_placeholders == 0 && !npa_match_inside() &&
+           npa_until < 0 && npa_stepping == 0 && npa_stops == 0 && npa_whole == 0;
 }
 
 static bool is_worthwhile(int64_t count, int64_t n) { return count > 0 && count >= n / LEAST_PART; }
@@ -87,8 +91,9 @@ int npa_pick_later(PyArrayObject *a, PyArrayObject *mask, int64_t count, PyObjec
     npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS], bytes = PyArray_ITEMSIZE(a);
     int covered = PyArray_NDIM(mask), ndim = PyArray_NDIM(a) - covered + 1;
     size_t least = npa_least < npa_threshold ? npa_least : npa_threshold;
-    if ((size_t)PyArray_NBYTES(a) < least || !may_wait() || !is_worthwhile(count, PyArray_SIZE(mask)) ||
-        !npa_array_known(a) || npa_is_far(a) || npa_is_far(mask) || *trust_in(site_here()) <= 0) {
+    if ((size_t)PyArray_NBYTES(a) < least || !may_wait() ||
+        !is_worthwhile(count, PyArray_SIZE(mask)) || !npa_array_known(a) || npa_is_far(a) ||
+        npa_is_far(mask) || *trust_in(site_here()) <= 0) {
         return 0;
     }
     if (npa_is_pending(a) && npa_flush_recorded() < 0) {
@@ -104,7 +109,9 @@ int npa_pick_later(PyArrayObject *a, PyArrayObject *mask, int64_t count, PyObjec
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = bytes, bytes *= dims[i];
     }
-    npa_rule *rule = (size_t)bytes >= npa_threshold_here() && !npa_lacks_room() ? pick_rule(PyArray_TYPE(a)) : NULL;
+    npa_rule *rule = (size_t)bytes >= npa_threshold_here() && !npa_lacks_room()
+                         ? pick_rule(PyArray_TYPE(a))
+                         : NULL;
     PyObject *out = rule != NULL ? npa_new_array(rule->result[0], ndim, dims, strides) : NULL;
     if (out == NULL) {
         return PyErr_Occurred() ? -1 : 0;
@@ -117,7 +124,8 @@ int npa_pick_later(PyArrayObject *a, PyArrayObject *mask, int64_t count, PyObjec
 void npa_picked(PyArrayObject *result)
 {
     if (npa_is_home(PyArray_BYTES(result)) && may_wait()) {
-        made[nmade % REMEMBERED].home = PyArray_BYTES(result), made[nmade % REMEMBERED].site = site_here();
+        made[nmade % REMEMBERED].home = PyArray_BYTES(result),
+                     made[nmade % REMEMBERED].site = site_here();
         nmade++;
     }
 }
@@ -179,7 +187,8 @@ static bool is_whole(const chain *c, npa_request *r, int k)
     const npa_operand *o = npa_operand_at(r, k);
     int ndim = PyArray_NDIM(c->values);
     int64_t step = npa_item_sizes[o->type];
-    bool whole = o->buffer >= 0 && o->offset == 0 && r->ndim == ndim && npa_q.buffers[o->buffer]->range != NULL;
+    bool whole = o->buffer >= 0 && o->offset == 0 && r->ndim == ndim &&
+                 npa_q.buffers[o->buffer]->range != NULL;
     for (int i = ndim - 1; whole && i >= 0; i--) {
         whole = r->shape[i] == PyArray_DIM(c->values, i) && (o->at[i] == step || r->shape[i] == 1);
         step *= r->shape[i];
@@ -193,8 +202,9 @@ static bool is_by_mask(const chain *c, int i)
     npa_request *r = request(i);
     const npa_operand *from = npa_operand_at(r, 0), *mask = npa_operand_at(r, 2);
     npa_buffer *source = npa_q.buffers[from->buffer], *by = npa_q.buffers[mask->buffer];
-    if (r->ndim != PyArray_NDIM(c->target) || by != c->mask_buffer || mask->offset != c->mask_offset ||
-        source->source != NULL || by->source != NULL || atomic_load(&source->dead)) {
+    if (r->ndim != PyArray_NDIM(c->target) || by != c->mask_buffer ||
+        mask->offset != c->mask_offset || source->source != NULL || by->source != NULL ||
+        atomic_load(&source->dead)) {
         return false;
     }
     for (int k = 0; k < r->ndim; k++) {
@@ -245,13 +255,16 @@ static int visit(chain *c, int32_t buffer, int before)
     if (r->rule->kind == NPA_PICK) {
         return is_by_mask(c, i) ? add(c, found) : -1;
     }
-    if (r->rule->kind != NPA_MAP || r->axes != 0 || r->mask || r->nout != 1 || r->twin != 0 || !is_whole(c, r, r->nin)) {
+    if (r->rule->kind != NPA_MAP || r->axes != 0 || r->mask || r->nout != 1 || r->twin != 0 ||
+        !is_whole(c, r, r->nin)) {
         return -1;
     }
     bool any = false;
     for (int k = 0; k < r->nin; k++) {
         const npa_operand *o = npa_operand_at(r, k);
-        found.from[k] = o->buffer < 0 ? -1 : is_whole(c, r, k) && c->n < MOST_NODES ? visit(c, o->buffer, i) : -2;
+        found.from[k] = o->buffer < 0                            ? -1
+                        : is_whole(c, r, k) && c->n < MOST_NODES ? visit(c, o->buffer, i)
+                                                                 : -2;
         if (found.from[k] < 0 && o->buffer >= 0) {
             return -1;
         }
@@ -265,8 +278,9 @@ static bool find_chain(chain *c)
 {
     npa_buffer *b = npa_buffer_of(c->values);
     c->mask_buffer = npa_place(c->mask, true, true, &c->mask_offset);
-    return c->mask_buffer != NULL && !c->mask_buffer->pending && b->index >= 0 && b->index != NPA_IN_FLIGHT &&
-           PyArray_BYTES(c->values) == b->base && visit(c, b->index, npa_q.nrequests) >= 0;
+    return c->mask_buffer != NULL && !c->mask_buffer->pending && b->index >= 0 &&
+           b->index != NPA_IN_FLIGHT && PyArray_BYTES(c->values) == b->base &&
+           visit(c, b->index, npa_q.nrequests) >= 0;
 }
 
 /* ---------------------------------------------------------------------------------------- twins */
@@ -274,7 +288,8 @@ static bool find_chain(chain *c)
 /* Shows memory that the queue keeps, for as long as a request takes to record. */
 static PyObject *shown(int type, int ndim, npy_intp *dims, char *first)
 {
-    return PyArray_NewFromDescr(npa_array_type, PyArray_DescrFromType(type), ndim, dims, NULL, first, NPY_ARRAY_CARRAY, NULL);
+    return PyArray_NewFromDescr(npa_array_type, PyArray_DescrFromType(type), ndim, dims, NULL,
+                                first, NPY_ARRAY_CARRAY, NULL);
 }
 
 /* The mask over all axes of the target. */
@@ -288,13 +303,15 @@ static PyObject *spread_mask(const chain *c)
     return shown(NPY_BOOL, ndim, dims, PyArray_BYTES(c->mask));
 }
 
-/* The request that was recorded last warns as the one whose twin it is, which is told. With the GIL. */
+/* The request that was recorded last warns as the one whose twin it is, which is told. With the
+ * GIL. */
 static void become_twin(int i)
 {
     npa_lock();
     npa_request *r = request(i), *twin = request(npa_q.nrequests - 1);
     npa_drop_later(twin->code), npa_drop_later(twin->globals);
-    twin->code = Py_XNewRef(r->code), twin->globals = Py_XNewRef(r->globals), twin->lasti = r->lasti;
+    twin->code = Py_XNewRef(r->code), twin->globals = Py_XNewRef(r->globals);
+    twin->lasti = r->lasti;
     twin->errstate = r->errstate;
     r->twin = npa_q.nrequests;
     npa_q.masked = true;
@@ -323,7 +340,8 @@ static int record_node(chain *c, int k, PyArrayObject *mask)
             in[i].array = (PyArrayObject *)c->nodes[own->from[i]].array;
             in[i].object = c->nodes[own->from[i]].array, in[i].type = PyArray_TYPE(in[i].array);
         } else {
-            in[i].object = scalars[i] = PyArray_Scalar(npa_operand_at(r, i)->at, rule->loop_descr[i], NULL);
+            in[i].object = scalars[i] =
+                PyArray_Scalar(npa_operand_at(r, i)->at, rule->loop_descr[i], NULL);
             status = scalars[i] != NULL ? 1 : -1;
         }
     }
@@ -365,8 +383,10 @@ static int record_chain(chain *c)
         npa_value value = {.array = (PyArrayObject *)c->nodes[c->n - 1].array};
         value.type = PyArray_TYPE(value.array), value.object = (PyObject *)value.array;
         npa_rule *copy = npa_find_rule(npa_copy_name, &value.type, 1, c->target, false);
-        status = copy != NULL ? npa_record_map(copy, &value, &c->target, (PyArrayObject *)mask, 'K', 0, &result)
-                              : PyErr_Occurred() ? -1 : 0;
+        status = copy != NULL ? npa_record_map(copy, &value, &c->target, (PyArrayObject *)mask, 'K',
+                                               0, &result)
+                 : PyErr_Occurred() ? -1
+                                    : 0;
     }
     Py_XDECREF(result), Py_XDECREF(mask);
     if (status <= 0 && npa_q.serial == serial) {
@@ -392,7 +412,8 @@ int npa_put_later(PyArrayObject *target, PyArrayObject *mask, PyArrayObject *val
         return 0;
     }
     if (b == NULL || b->exported || !may_wait() || npa_over_limit() || npa_run_stopped() ||
-        !is_worthwhile(PyArray_DIM(values, 0), PyArray_SIZE(mask)) || !npa_array_known(target) || npa_is_far(target)) {
+        !is_worthwhile(PyArray_DIM(values, 0), PyArray_SIZE(mask)) || !npa_array_known(target) ||
+        npa_is_far(target)) {
         return 0;
     }
     chain c = {.target = target, .mask = mask, .values = values};
@@ -408,14 +429,15 @@ int npa_put_later(PyArrayObject *target, PyArrayObject *mask, PyArrayObject *val
     return record_chain(&c);
 }
 
-/* ---------------------------------------------------------------------------------------- settling */
+/* ------------------------------------------------------------------------------------- settling */
 
 /* drop[i]: whether the request's results are seen by nobody, and it is a pick or has a twin. */
 static void find_needless(bool *matters, bool *drop)
 {
     for (int b = 0; b < npa_q.nbuffers; b++) {
         npa_buffer *buffer = npa_q.buffers[b];
-        matters[b] = buffer->range == NULL || npa_used_elsewhere(buffer) || !atomic_load(&buffer->dead);
+        matters[b] = buffer->range == NULL || npa_used_elsewhere(buffer) ||
+                     !atomic_load(&buffer->dead);
     }
     for (int i = npa_q.nrequests - 1; i >= 0; i--) {
         npa_request *r = request(i);
@@ -454,8 +476,8 @@ static bool make_pick(npa_request *r)
     return true;
 }
 
-/* The picks, which nothing before them writes what they take, and what is dropped become the first requests. How many
- * those are; -1: out of memory. */
+/* The picks, which nothing before them writes what they take, and what is dropped become the first
+ * requests. How many those are; -1: out of memory. */
 static int bring_forward(const bool *drop)
 {
     char *arena = malloc(npa_q.used + 1), *to = arena;
@@ -508,7 +530,8 @@ bool npa_masked_settle(void)
         return true;
     }
     npa_collect_dead();
-    bool *matters = malloc((size_t)npa_q.nbuffers + 1), *drop = malloc((size_t)npa_q.nrequests + 1), good = false;
+    bool *matters = malloc((size_t)npa_q.nbuffers + 1), *drop = malloc((size_t)npa_q.nrequests + 1),
+         good = false;
     if (matters != NULL && drop != NULL) {
         find_needless(matters, drop);
         good = settle(drop);
@@ -520,16 +543,18 @@ bool npa_masked_settle(void)
 
 /* Note [Twins]
  *
- * How many elements z[m] has must be known at the call, so the mask is computed there, and counted; what is picked is
- * not looked at. A value that is put by the mask it was picked by is computed over all places of the target instead,
- * under the mask: each request of its chain has a twin with the same operation, line and errstate, which reads z where
- * the other reads z[m]. All twins are of the target's shape, whatever the mask has, so a set that shrinks is one
- * program; with what comes before and after they are one kernel, and nothing runs before the next look at a result.
+ * How many elements z[m] has must be known at the call, so the mask is computed there, and counted;
+ * what is picked is not looked at. A value that is put by the mask it was picked by is computed
+ * over all places of the target instead, under the mask: each request of its chain has a twin with
+ * the same operation, line and errstate, which reads z where the other reads z[m]. All twins are of
+ * the target's shape, whatever the mask has, so a set that shrinks is one program; with what comes
+ * before and after they are one kernel, and nothing runs before the next look at a result.
  *
- * The chain itself stays in the queue until something is to run: by then it is known whether somebody has kept what it
- * makes (`w = z[m] * 2; z[m] = w`). If nobody has, it leaves the queue, picks and all, and was never run. Else it runs
- * as recorded, and warns; its twins do not.
+ * The chain itself stays in the queue until something is to run: by then it is known whether
+ * somebody has kept what it makes (`w = z[m] * 2; z[m] = w`). If nobody has, it leaves the queue,
+ * picks and all, and was never run. Else it runs as recorded, and warns; its twins do not.
  *
- * A pick waits where all picks of its line had twins the last times; elsewhere it is made at the call, for it would be made
- * later, and block the way of what follows (a sum at once, a size that is new to all programs). Masks that have few
- * elements in are picked as ever: twins take time for all places. */
+ * A pick waits where all picks of its line had twins the last times; elsewhere it is made at the
+ * call, for it would be made later, and block the way of what follows (a sum at once, a size that
+ * is new to all programs). Masks that have few elements in are picked as ever: twins take time for
+ * all places. */

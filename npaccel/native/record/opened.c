@@ -1,8 +1,10 @@
-/* opened.c: arrays that are read and written at once, by all threads, where they lie. To show a result costs more
- * than many such calls take: what nobody has looked at is read and written behind its address.
+/* opened.c: arrays that are read and written at once, by all threads, where they lie. To show a
+ * result costs more than many such calls take: what nobody has looked at is read and written behind
+ * its address.
  *
- * The lock is held meanwhile, so that nobody is shown what is being written. Memory that is not ours may have to
- * be opened for writing, which needs the lock: then everything is shown instead, as for NumPy. */
+ * The lock is held meanwhile, so that nobody is shown what is being written. Memory that is not
+ * ours may have to be opened for writing, which needs the lock: then everything is shown instead,
+ * as for NumPy. */
 #include "record/record.h"
 
 #include <string.h>
@@ -91,8 +93,9 @@ PyObject *npa_new_result(int type, int ndim, npy_intp *dims, char **place)
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = bytes, bytes *= dims[i];
     }
-    bool ours = npa_guard_on && npa_whole == 0 && npa_here == NULL && npa_placeholders == 0 && ndim > 0 &&
-                ndim <= NPA_MAX_DIMS && bytes > 0 && (size_t)bytes >= npa_threshold_here() && !npa_lacks_room();
+    bool ours = npa_guard_on && npa_whole == 0 && npa_here == NULL && npa_placeholders == 0 &&
+                ndim > 0 && ndim <= NPA_MAX_DIMS && bytes > 0 &&
+                (size_t)bytes >= npa_threshold_here() && !npa_lacks_room();
     PyArray_Descr *descr = ours ? PyArray_DescrFromType(type) : NULL;
     PyObject *made = descr != NULL ? npa_new_array(descr, ndim, dims, strides) : NULL;
     Py_XDECREF(descr);
@@ -122,9 +125,9 @@ PyObject *npa_adopted(PyObject *result)
     PyArrayObject_fields *old = (PyArrayObject_fields *)result;
     npa_value value = {.array = a};
     if (!PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) || PyArray_BASE(a) != NULL ||
-        old->weakreflist != NULL || old->mem_handler == NULL ||
-        !npa_type_known(PyArray_TYPE(a)) || !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) ||
-        npa_asks_underflow() || !npa_wants(&value, 1) || (size_t)PyArray_NBYTES(a) < npa_passed_below()) {
+        old->weakreflist != NULL || old->mem_handler == NULL || !npa_type_known(PyArray_TYPE(a)) ||
+        !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) || npa_asks_underflow() ||
+        !npa_wants(&value, 1) || (size_t)PyArray_NBYTES(a) < npa_passed_below()) {
         return result;
     }
     Py_INCREF(PyArray_DESCR(a));

@@ -11,9 +11,11 @@
 #pragma GCC optimize("O3")
 #endif
 
-/* A mask is cut into pieces, which all threads go through: what each of them has is counted first. The caller
- * keeps the GIL, so that nobody records meanwhile, and hides what workers read: they can't wait for it. */
-enum { PIECE = 1 << 14, PIECES = 64, COUNTED_ALONE = 1 << 19 }; /* elements at least; pieces at most */
+/* A mask is cut into pieces, which all threads go through: what each of them has is counted first.
+ * The caller keeps the GIL, so that nobody records meanwhile, and hides what workers read: they
+ * can't wait for it. */
+/* Elements at least; pieces at most */
+enum { PIECE = 1 << 14, PIECES = 64, COUNTED_ALONE = 1 << 19 };
 enum { BLOCK = 1 << 12, GROUP = 64 };  /* elements that are made a mask, or looked at, at a time */
 
 typedef struct {
@@ -92,7 +94,10 @@ static void count_piece(void *context, int64_t i, int worker)
 static masked count_masked(const char *mask, int64_t n, int type, size_t size)
 {
     int64_t piece = (n + PIECES - 1) / PIECES;
-    masked m = {.mask = mask, .n = n, .piece = piece < PIECE ? PIECE : (piece + 7) & ~(int64_t)7, .type = type,
+    masked m = {.mask = mask,
+                .n = n,
+                .piece = piece < PIECE ? PIECE : (piece + 7) & ~(int64_t)7,
+                .type = type,
                 .size = size};
     bool alone = n * (int64_t)size <= COUNTED_ALONE;
     for (int64_t i = 0; alone && i < pieces_of(&m); i++) {
@@ -108,8 +113,8 @@ static masked count_masked(const char *mask, int64_t n, int type, size_t size)
     return m;
 }
 
-/* Elements of `size` bytes each, of which `count` are in. The mask may be written meanwhile: what is
- * written never passes the end. */
+/* Elements of `size` bytes each, of which `count` are in. The mask may be written meanwhile: what
+ * is written never passes the end. */
 static void pick_elements(char *to, int64_t count, const char *from, const char *mask, int64_t n,
                           size_t size)
 {
@@ -175,7 +180,8 @@ static inline unsigned bits_of(const char *mask)
     return (unsigned)(eight * 0x0102040810204080 >> 56);
 }
 
-/* How many of the n elements are in, by eights, from here on: at least the first eight, at most `most`. */
+/* How many of the n elements are in, by eights, from here on: at least the first eight, at most
+ * `most`. */
 static int64_t run_of(const char *mask, int64_t n, int64_t most)
 {
     int64_t run = 8, last = (n < most ? n : most) - 8;
@@ -231,16 +237,17 @@ static void put_piece(void *context, int64_t i, int worker)
 }
 
 /* The same element wherever the mask is true; nothing else is written. */
-#define FILL(type)                                                                               \
-    NPA_EACH_PROCESSOR static void fill_##type(type *to, const char *from, const char *mask, int64_t n) \
-    {                                                                                            \
-        type x;                                                                                  \
-        memcpy(&x, from, sizeof x);                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                        \
-            if (mask[i]) {                                                                       \
-                to[i] = x;                                                                       \
-            }                                                                                    \
-        }                                                                                        \
+#define FILL(type)                                                                                 \
+    NPA_EACH_PROCESSOR static void fill_##type(type *to, const char *from, const char *mask,       \
+                                               int64_t n)                                          \
+    {                                                                                              \
+        type x;                                                                                    \
+        memcpy(&x, from, sizeof x);                                                                \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            if (mask[i]) {                                                                         \
+                to[i] = x;                                                                         \
+            }                                                                                      \
+        }                                                                                          \
     }
 FILL(uint8_t)
 FILL(uint16_t)
@@ -427,7 +434,8 @@ static void find_set_bits(void)
     }
 }
 
-/* Of those that are in, where they are; all eight are written, and the next ones over those that were not in. */
+/* Of those that are in, where they are; all eight are written, and the next ones over those that
+ * were not in. */
 static inline npy_intp *put_eight(npy_intp *to, unsigned bits, npy_intp first)
 {
     uint8_t these[8]; /* apart from what is written, which the compiler can't see of the table */
@@ -449,12 +457,14 @@ static inline bool all_out(const char *mask)
 }
 
 /* Up to `end`, behind which another piece begins. */
-NPA_EACH_PROCESSOR static npy_intp *put_places(npy_intp *to, const npy_intp *end, const char *mask, int64_t n,
-                                               npy_intp first)
+NPA_EACH_PROCESSOR
+static npy_intp *put_places(npy_intp *to, const npy_intp *end, const char *mask, int64_t n,
+                            npy_intp first)
 {
     for (int64_t i = 0; i < n && to != end; i += GROUP) {
         if (i + GROUP <= n && all_out(mask + i)) {
-            continue; /* before there is a look at whether few are left, as everywhere where few are in */
+            /* Before there is a look at whether few are left, as everywhere where few are in */
+            continue;
         }
         if (i + GROUP > n || end - to < GROUP) {
             for (int64_t k = i; k < n && k < i + GROUP && to != end; k++) {
@@ -471,8 +481,8 @@ NPA_EACH_PROCESSOR static npy_intp *put_places(npy_intp *to, const npy_intp *end
 }
 
 /* The same of several axes; `row` is where the ones before ended, of which the first is `begin`. */
-static npy_intp put_rows(const places *p, npy_intp *to, const npy_intp *from, int64_t n, npy_intp *row,
-                         npy_intp begin)
+static npy_intp put_rows(const places *p, npy_intp *to, const npy_intp *from, int64_t n,
+                         npy_intp *row, npy_intp begin)
 {
     npy_intp length = p->dims[p->ndim - 1];
     for (int64_t i = 0; i < n; i++) {
@@ -525,9 +535,10 @@ static PyObject *columns_of(PyArrayObject *all, int ndim)
     npy_intp step = ndim * (npy_intp)sizeof(npy_intp), n = PyArray_DIM(all, 0);
     for (int k = 0; tuple != NULL && k < ndim; k++) {
         char *first = PyArray_BYTES(all) + (n > 0 ? k * (npy_intp)sizeof(npy_intp) : 0);
-        PyObject *view = PyArray_NewFromDescr(Py_TYPE(all), PyArray_DescrFromType(NPY_INTP), 1, &n, &step, first,
-                                              PyArray_FLAGS(all), NULL);
-        if (view == NULL || PyArray_SetBaseObject((PyArrayObject *)view, Py_NewRef((PyObject *)all)) < 0) {
+        PyObject *view = PyArray_NewFromDescr(Py_TYPE(all), PyArray_DescrFromType(NPY_INTP), 1, &n,
+                                              &step, first, PyArray_FLAGS(all), NULL);
+        if (view == NULL ||
+            PyArray_SetBaseObject((PyArrayObject *)view, Py_NewRef((PyObject *)all)) < 0) {
             Py_XDECREF(view);
             Py_CLEAR(tuple);
             break;
@@ -537,17 +548,20 @@ static PyObject *columns_of(PyArrayObject *all, int ndim)
     return tuple;
 }
 
-PyObject *npa_nonzero(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_nonzero(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                      PyObject *names)
 {
     enum { LEAST = 1 << 12 };
     PyArrayObject *a = (PyArrayObject *)self;
     (void)what, (void)args, (void)names;
-    if (!(PyArray_CheckExact(self) || Py_IS_TYPE(self, npa_array_type)) || n != 0 || PyArray_SIZE(a) < LEAST ||
-        !is_line(a) || !PyArray_ISALIGNED(a) || npa_waits(a)) {
+    if (!(PyArray_CheckExact(self) || Py_IS_TYPE(self, npa_array_type)) || n != 0 ||
+        PyArray_SIZE(a) < LEAST || !is_line(a) || !PyArray_ISALIGNED(a) || npa_waits(a)) {
         return NULL;
     }
-    places p = {.m = count_masked(PyArray_BYTES(a), PyArray_SIZE(a), PyArray_TYPE(a), (size_t)PyArray_ITEMSIZE(a)),
-                .ndim = PyArray_NDIM(a), .dims = PyArray_DIMS(a)};
+    places p = {.m = count_masked(PyArray_BYTES(a), PyArray_SIZE(a), PyArray_TYPE(a),
+                                  (size_t)PyArray_ITEMSIZE(a)),
+                .ndim = PyArray_NDIM(a),
+                .dims = PyArray_DIMS(a)};
     npy_intp dims[2] = {p.m.count, p.ndim};
     find_set_bits();
     char *place;
@@ -561,8 +575,11 @@ PyObject *npa_nonzero(void *what, PyObject *self, PyObject *const *args, Py_ssiz
     return result;
 }
 
-PyObject *npa_where(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+PyObject *npa_where(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                    PyObject *names)
 {
     (void)self;
-    return n == 1 && names == NULL && PyArray_Check(args[0]) ? npa_nonzero(what, args[0], NULL, 0, NULL) : NULL;
+    return n == 1 && names == NULL && PyArray_Check(args[0])
+               ? npa_nonzero(what, args[0], NULL, 0, NULL)
+               : NULL;
 }

@@ -37,7 +37,8 @@ bool npa_classify(PyObject *object, npa_value *out)
         }
         out->type = d->type_num;
         bool known = npa_type_known(out->type) && PyArray_ISNBO(d->byteorder) &&
-                     PyArray_IsScalar(object, Generic) && (PyObject *)d->typeobj == (PyObject *)type;
+                     PyArray_IsScalar(object, Generic) &&
+                     (PyObject *)d->typeobj == (PyObject *)type;
         Py_DECREF(d);
         return known;
     } else if (npa_here != NULL && PyObject_TypeCheck(object, &npa_runtime_type)) {
@@ -85,7 +86,8 @@ bool npa_wants(const npa_value *values, int n)
         return true;
     }
     for (int k = 0; npa_stops > 0 && k < n; k++) {
-        if (values[k].array != NULL && PyArray_NDIM(values[k].array) > 0 && npa_stops_at(values[k].array)) {
+        if (values[k].array != NULL && PyArray_NDIM(values[k].array) > 0 &&
+            npa_stops_at(values[k].array)) {
             return true;
         }
     }
@@ -98,7 +100,8 @@ bool npa_wants(const npa_value *values, int n)
         if (npa_is_pending(a) || npa_is_far(a)) {
             return true;
         }
-        large |= PyArray_SIZE(a) > 0 && ((size_t)PyArray_NBYTES(a) >= threshold || npa_is_hidden(a));
+        large |= PyArray_SIZE(a) > 0 &&
+                 ((size_t)PyArray_NBYTES(a) >= threshold || npa_is_hidden(a));
         arrays++;
         deep |= PyArray_NDIM(a) > 1;
     }
@@ -203,7 +206,9 @@ static int place_all(draft *d, npa_buffer **buffers, int64_t *offsets)
         if (all) {
             npa_run_because(NPA_FULL);
         }
-        if ((!all ? npa_flush_rounds() : npa_run_stopped() ? npa_flush_recorded() : npa_flush()) < 0) {
+        if ((!all                ? npa_flush_rounds()
+             : npa_run_stopped() ? npa_flush_recorded()
+                                 : npa_flush()) < 0) {
             return -1;
         }
         npa_lock();
@@ -214,7 +219,8 @@ static int place_all(draft *d, npa_buffer **buffers, int64_t *offsets)
         int k = 0;
         for (; k < n; k++) {
             if (d->arrays[k] != NULL &&
-                (buffers[k] = npa_place(d->arrays[k], later, is_only_read(d, k), &offsets[k])) == NULL) {
+                (buffers[k] = npa_place(d->arrays[k], later, is_only_read(d, k), &offsets[k])) ==
+                    NULL) {
                 break;
             }
         }
@@ -358,7 +364,8 @@ static int enter_in_queue(draft *d, PyObject **results)
     }
     if (npa_q.nrequests == 0 && npa_calls_tried) {
         npa_imports_check();
-    } else if (npa_q.nrequests == 0 && npa_guard_on) { /* no result may have been made yet: what is written is hidden */
+    } else if (npa_q.nrequests == 0 &&
+               npa_guard_on) { /* no result may have been made yet: what is written is hidden */
         npa_trace_hooks.serve_calls();
     }
     /* faulthandler.enable() and the like take the signal: take it back before anything waits. */
@@ -485,7 +492,8 @@ static int commit(draft *d, PyObject **results)
     return status;
 }
 
-/* Same elements at the same index, or certainly apart; else the request would read what it wrote. */
+/* Same elements at the same index, or certainly apart; else the request would read what it
+ * wrote. */
 static bool overlap_is_safe(PyArrayObject *in, PyArrayObject *out)
 {
     bool same = PyArray_NDIM(in) == PyArray_NDIM(out) && PyArray_DATA(in) == PyArray_DATA(out) &&
@@ -568,7 +576,8 @@ static bool broadcast_into(PyArrayObject *a, int *ndim, npy_intp *shape)
     return true;
 }
 
-/* Whether no two elements share memory, for certain: axis by axis, each step passes what lies inside. */
+/* Whether no two elements share memory, for certain: axis by axis, each step passes what lies
+ * inside. */
 static bool shows_once(PyArrayObject *a)
 {
     npy_intp steps[NPA_MAX_DIMS], spans[NPA_MAX_DIMS], inside = PyArray_ITEMSIZE(a);
@@ -597,8 +606,9 @@ static bool shows_once(PyArrayObject *a)
     return true;
 }
 
-/* Whether NumPy would write into `a` as it is, exactly of this shape. An array that shows an element
- * twice (a window on another) is not one: which value stays, and what is read meanwhile, is up to NumPy. */
+/* Whether NumPy would write into `a` as it is, exactly of this shape. An array that shows an
+ * element twice (a window on another) is not one: which value stays, and what is read meanwhile, is
+ * up to NumPy. */
 static bool is_target(PyArrayObject *a, int ndim, const npy_intp *shape)
 {
     if (!npa_array_known(a) || !PyArray_ISWRITEABLE(a) || PyArray_NDIM(a) != ndim) {
@@ -614,8 +624,8 @@ static bool is_target(PyArrayObject *a, int ndim, const npy_intp *shape)
 
 static PyObject *new_plain(PyArray_Descr *descr, int ndim, npy_intp *shape, npy_intp *strides)
 {
-    return PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)Py_NewRef(descr), ndim, shape, strides,
-                                NULL, 0, NULL);
+    return PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)Py_NewRef(descr), ndim, shape,
+                                strides, NULL, 0, NULL);
 }
 
 /* New arrays for the results that have no target; plain: NumPy's own. */
@@ -653,7 +663,8 @@ static bool draft_outputs(draft *d, char order) { return lay_out_results(d, orde
 static int map_through_temporary(npa_rule *rule, npa_value *in, PyArrayObject **out,
                                  PyObject **results);
 
-/* A request alone in a queue of its own, run here and now into plain arrays. Kinds raised; -1: no memory. */
+/* A request alone in a queue of its own, run here and now into plain arrays. Kinds raised; -1: no
+ * memory. */
 static int run_now(draft *d)
 {
     npa_buffer blocks[NPA_MAX_ARGS + 1] = {0}, *buffers[NPA_MAX_ARGS + 1];
@@ -685,11 +696,12 @@ static int run_now(draft *d)
     return status < 0 ? -1 : kinds[0];
 }
 
-/* It is another thread's turn, and NumPy's results would have other last bits: compute it here, beside the
- * queue. 1 done; 0 it is to be recorded all the same, as it has to warn; -1 error. */
+/* It is another thread's turn, and NumPy's results would have other last bits: compute it here,
+ * beside the queue. 1 done; 0 it is to be recorded all the same, as it has to warn; -1 error. */
 static int map_now(draft *d, char order, PyObject **results)
 {
-    for (int k = 0; k < d->nin + d->nout + d->masked; k++) { /* with the GIL nobody hides them again */
+    /* With the GIL nobody hides them again */
+    for (int k = 0; k < d->nin + d->nout + d->masked; k++) {
         if (d->arrays[k] != NULL && npa_touch(d->arrays[k], false) < 0) {
             return -1;
         }
@@ -831,8 +843,13 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
 {
     int ndim = PyArray_NDIM(in), nkept = 0;
     npa_pass_because(NULL);
-    draft d = {.rule = rule, .ndim = ndim, .nin = initial != NULL ? 2 : 1, .nout = 1,
-               .masked = mask != NULL, .initial = initial != NULL, .errstate = npa_errstate_of(rule),
+    draft d = {.rule = rule,
+               .ndim = ndim,
+               .nin = initial != NULL ? 2 : 1,
+               .nout = 1,
+               .masked = mask != NULL,
+               .initial = initial != NULL,
+               .errstate = npa_errstate_of(rule),
                .axes = axes};
     npy_intp kept[NPA_MAX_DIMS], chosen[NPA_MAX_DIMS], reduced_strides[NPA_MAX_DIMS];
     if (d.errstate < -1) {
@@ -881,7 +898,8 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
             return 0;
         }
     } else {
-        char keeps = rule->kind == NPA_ARG ? 'C' : 'K'; /* argmax does not keep the operand's order */
+        /* Argmax does not keep the operand's order */
+        char keeps = rule->kind == NPA_ARG ? 'C' : 'K';
         output_strides(keeps, nkept, kept, order, 1, PyDataType_ELSIZE(rule->result[0]), chosen);
         d.made[0] = npa_new_array(rule->result[0], nkept, kept, chosen);
         if (d.made[0] == NULL) {
@@ -915,7 +933,8 @@ int npa_record_iota(npa_rule *rule, npy_intp n, PyObject *start, PyObject *step,
     return draft_outputs(&d, 'C') ? commit(&d, result) : PyErr_Occurred() ? -1 : 0;
 }
 
-int npa_record_pick(npa_rule *rule, PyArrayObject *a, PyArrayObject *mask, PyArrayObject *out, PyObject **result)
+int npa_record_pick(npa_rule *rule, PyArrayObject *a, PyArrayObject *mask, PyArrayObject *out,
+                    PyObject **result)
 {
     draft d = {.rule = rule, .ndim = PyArray_NDIM(a), .nin = 1, .nout = 1, .masked = true,
                .axes = (uint32_t)PyArray_NDIM(mask), .arrays = {a, out, mask}};
@@ -941,10 +960,11 @@ int npa_record_gather(npa_rule *rule, PyArrayObject *source, PyArrayObject *base
 {
     draft d = {.rule = rule, .ndim = PyArray_NDIM(out), .nin = 4, .nout = 1, .base = base};
     int64_t numbers[2] = {extent, step};
-    if (!npa_array_known(source) || !npa_array_known(index) || d.ndim == 0 || d.ndim > NPA_MAX_DIMS ||
-        PyArray_SIZE(out) == 0 || extent < 1 || !fits(base, out) || !fits(index, out) ||
-        !is_target(out, d.ndim, PyArray_DIMS(out)) || PyArray_DATA(base) != PyArray_DATA(source) ||
-        !overlap_is_safe(source, out) || !overlap_is_safe(index, out)) {
+    if (!npa_array_known(source) || !npa_array_known(index) || d.ndim == 0 ||
+        d.ndim > NPA_MAX_DIMS || PyArray_SIZE(out) == 0 || extent < 1 || !fits(base, out) ||
+        !fits(index, out) || !is_target(out, d.ndim, PyArray_DIMS(out)) ||
+        PyArray_DATA(base) != PyArray_DATA(source) || !overlap_is_safe(source, out) ||
+        !overlap_is_safe(index, out)) {
         return 0;
     }
     memcpy(d.shape, PyArray_DIMS(out), sizeof *d.shape * (size_t)d.ndim);
@@ -955,9 +975,9 @@ int npa_record_gather(npa_rule *rule, PyArrayObject *source, PyArrayObject *base
 
 /* Note [Whose bits]
  *
- * Functions such as exp, and sums of floats, differ from NumPy's in their last bits. A value must not
- * depend on when it was computed: on what was recorded before, on what is compiled by then, on the load.
- * So its size alone decides, and that it is in a macro section: from the threshold on it is ours,
- * in every tier; below it NumPy's loop computes it, also where it is recorded because an operand is
- * pending. The size is that of what the operands broadcast to, in the widest operand's items, as in
- * npa_wants. */
+ * Functions such as exp, and sums of floats, differ from NumPy's in their last bits. A value must
+ * not depend on when it was computed: on what was recorded before, on what is compiled by then, on
+ * the load. So its size alone decides, and that it is in a macro section: from the threshold on it
+ * is ours, in every tier; below it NumPy's loop computes it, also where it is recorded because an
+ * operand is pending. The size is that of what the operands broadcast to, in the widest operand's
+ * items, as in npa_wants. */

@@ -1,23 +1,25 @@
 /* record.h: operations become requests; or are done at once, where that takes less.
  *
- * Knows operands, masks, sizes from which on it pays. Must not know the ways by which calls come here. */
+ * Knows operands, masks, sizes from which on it pays. Must not know the ways by which calls come
+ * here. */
 #ifndef NPA_RECORD_H
 #define NPA_RECORD_H
 
 #include "macro/macro.h"
 
-/* The call of a function that NumPy writes in Python, recorded without that code: a new reference. NULL, perhaps
- * without error: not for here. */
+/* The call of a function that NumPy writes in Python, recorded without that code: a new reference.
+ * NULL, perhaps without error: not for here. */
 typedef PyObject *npa_recorder(PyObject *const *args, Py_ssize_t n, PyObject *names);
 
 /* What NumPy's function or method gives. NULL, perhaps with an error: its own to do. */
-typedef PyObject *npa_own(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+typedef PyObject *npa_own(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                          PyObject *names);
 
 /* ----------------------------------------------------------------------------------- record.c */
 
 bool npa_classify(PyObject *object, npa_value *out);
-/* Bytes (in the widest operand's items) of what operands broadcast to; an outer product of two small
- * vectors is large. */
+/* Bytes (in the widest operand's items) of what operands broadcast to; an outer product of two
+ * small vectors is large. */
 size_t npa_broadcast_bytes(const npa_value *values, int n);
 bool npa_wants(const npa_value *values, int n);
 /* Record; 1 done, 0 not recordable (NumPy should do it), -1 error set. New references in results.
@@ -26,24 +28,26 @@ int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayOb
                    char order, uint32_t axes, PyObject **results);
 int npa_record_copy(PyArrayObject *in, PyArrayObject *out, PyObject **result);
 int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool keepdims,
-                      PyArrayObject *out, PyArrayObject *mask, PyObject *initial, PyObject **result);
+                      PyArrayObject *out, PyArrayObject *mask, PyObject *initial,
+                      PyObject **result);
 /* out[i] = base[i + index[i] * step]; base: of source, at index 0, broadcasts to out. Indices were
  * found to lie in [-extent, extent). */
 int npa_record_gather(npa_rule *rule, PyArrayObject *source, PyArrayObject *base,
                       PyArrayObject *index, npy_intp extent, npy_intp step, PyArrayObject *out,
                       PyObject **result);
-int npa_record_pick(npa_rule *rule, PyArrayObject *a, PyArrayObject *mask, PyArrayObject *out, PyObject **result);
+int npa_record_pick(npa_rule *rule, PyArrayObject *a, PyArrayObject *mask, PyArrayObject *out,
+                    PyObject **result);
 int npa_record_iota(npa_rule *rule, npy_intp n, PyObject *start, PyObject *step, PyObject **result);
 
 /* ----------------------------------------------------------------------------------- masked.c */
 
-/* The same as pick.c, recorded; for a mask in C order that covers the first axes of an array in C order, and has
- * `count` elements in. 1 done; 0 it is to be done at once; -1 error. */
+/* The same as pick.c, recorded; for a mask in C order that covers the first axes of an array in C
+ * order, and has `count` elements in. 1 done; 0 it is to be done at once; -1 error. */
 int npa_pick_later(PyArrayObject *a, PyArrayObject *mask, int64_t count, PyObject **result);
 void npa_picked(PyArrayObject *result); /* that was done at once */
 int npa_put_later(PyArrayObject *target, PyArrayObject *mask, PyArrayObject *values);
-/* Before what is pending is planned or run, with the lock, perhaps without the GIL: it has neither picks nor twins
- * any more. False: out of memory, and nothing has changed. */
+/* Before what is pending is planned or run, with the lock, perhaps without the GIL: it has neither
+ * picks nor twins any more. False: out of memory, and nothing has changed. */
 bool npa_masked_settle(void);
 
 /* ------------------------------------------------------------------------------------- pick.c */
@@ -51,7 +55,8 @@ bool npa_masked_settle(void);
 /* For a mask over contiguous arrays. 1 done; 0 NumPy must, or another way be found; -1 error */
 int npa_pick(PyArrayObject *a, PyObject *mask, PyObject **result);
 int npa_put(PyArrayObject *a, PyObject *mask, PyObject *values);
-int npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number); /* for all; of a's type */
+/* For all; of a's type */
+int npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number);
 /* `size` bytes of each of the n places of `from` that are in. With the lock. */
 void npa_pick_into(char *to, const char *from, const char *mask, int64_t n, size_t size);
 npa_own npa_nonzero, npa_where;
@@ -64,12 +69,14 @@ typedef struct {
     char *at[NPA_MOST_OPENED]; /* their first elements */
     bool locked;
 } npa_opened;
-int npa_open(npa_opened *o, PyArrayObject *const *arrays, int n, unsigned written); /* bits; 0, or -1: error set */
+/* Bits; 0, or -1: error set */
+int npa_open(npa_opened *o, PyArrayObject *const *arrays, int n, unsigned written);
 void npa_close(const npa_opened *o); /* nothing that needs the GIL may happen before */
-/* A new array for such a result, and where it is to be written: in our memory where it is large, so that
- * operations on it in place may wait. NULL: error set. */
+/* A new array for such a result, and where it is to be written: in our memory where it is large, so
+ * that operations on it in place may wait. NULL: error set. */
 PyObject *npa_new_result(int type, int ndim, npy_intp *dims, char **place);
-/* A large new plain array that nobody else has is replaced by one of ours, which owns its memory from then on. */
+/* A large new plain array that nobody else has is replaced by one of ours, which owns its memory
+ * from then on. */
 PyObject *npa_adopted(PyObject *result);
 
 /* ---------------------------------------------------------------------------------- at_once.c */
@@ -77,24 +84,27 @@ PyObject *npa_adopted(PyObject *result);
 bool npa_waits(PyArrayObject *a);
 /* Whether NumPy may have a call on these, of at most so many bytes, at once. */
 bool npa_at_once(PyObject *const *args, Py_ssize_t n, size_t most);
-/* Whether fold(array, axis, ...), where `out` is at that place, takes less than recording it. first:
- * without an axis it is the first one. And whether NumPy may have it. */
+/* Whether fold(array, axis, ...), where `out` is at that place, takes less than recording it.
+ * first: without an axis it is the first one. And whether NumPy may have it. */
 bool npa_fold_is_brief(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
                        Py_ssize_t out_place, bool first);
 bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,
                        Py_ssize_t out_place, bool first);
 bool npa_fold_is_ours(const char *fold, PyArrayObject *a);
-/* Of `most` bytes, up to which a function runs as one, those up to which one may that sums floats: sums that are ours by
- * their size would be NumPy's in it, where it is not in a block that takes them (npa_fold_in_whole). */
+/* Of `most` bytes, up to which a function runs as one, those up to which one may that sums floats:
+ * sums that are ours by their size would be NumPy's in it, where it is not in a block that takes
+ * them (npa_fold_in_whole). */
 size_t npa_most_summed(size_t most, PyObject *names);
-/* Whether a trial, or that it is new, leaves ufunc.reduce(a, ...), which would be recorded, to who does it at once. */
+/* Whether a trial, or that it is new, leaves ufunc.reduce(a, ...), which would be recorded, to who
+ * does it at once. */
 bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a, uint32_t axes);
 
 /* -------------------------------------------------------------------------------------- few.c */
 
 /* Times the threshold of bytes below which NumPy picks, or assigns, at once; see Note
  * [Worthwhile] in dispatch/gather.py */
-enum { NPA_FEW_READ = 4, NPA_FEW_ROWS = 16, NPA_FEW_WRITTEN = 1 }; /* rows: read, one behind the other */
+/* rows: read, one behind the other */
+enum { NPA_FEW_READ = 4, NPA_FEW_ROWS = 16, NPA_FEW_WRITTEN = 1 };
 size_t npa_view_bytes(PyArrayObject *a, PyObject *key);
 bool npa_is_few(PyArrayObject *a, PyObject *key, int times);
 bool npa_pick_passes(PyArrayObject *a, PyObject *key);

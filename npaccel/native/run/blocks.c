@@ -13,7 +13,8 @@
 
 /* Elements times instructions from which a second thread wins, and of a task; tasks per thread. */
 enum { TASK = 64 << 10, TASKS_EACH = 64 };
-/* Bytes of arrays from which they are not in the second cache when their turn comes, and of its line. */
+/* Bytes of arrays from which they are not in the second cache when their turn comes, and of its
+ * line. */
 enum { FAR_BYTES = 8 << 20, LINE = 64 };
 enum { KINDS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
 
@@ -24,7 +25,8 @@ typedef struct {
     size_t scratch_bytes;
     npa_sink sinks[NPA_GROUP_SINKS];
     size_t state_at[NPA_GROUP_SINKS]; /* where each keeps what it has of a chunk */
-    int64_t chunk;         /* elements of a row that belong together: a block, or what a sink needs */
+    /* Elements of a row that belong together: a block, or what a sink needs */
+    int64_t chunk;
     int64_t parts, chunks; /* chunks per stretch, in all */
     int64_t each;          /* chunks of a task */
     bool far;              /* the arrays are larger than the second cache */
@@ -40,8 +42,8 @@ typedef struct {
     char *at[NPA_GROUP_VIEWS]; /* of each view its first element in the block; not UNEVEN ones */
 } block;
 
-/* What the processor tells since the last time. plain: none but its vector units were at work, so the
- * older one, which takes longer to ask, has nothing to say. */
+/* What the processor tells since the last time. plain: none but its vector units were at work, so
+ * the older one, which takes longer to ask, has nothing to say. */
 static unsigned kinds_raised(bool plain)
 {
 #if defined(__x86_64__)
@@ -73,8 +75,8 @@ static char *locate(const npa_group *g, const npa_view *v, int64_t number, int64
 }
 
 /* Move n elements from number `first` on between the view and contiguous memory. */
-static void move_uneven(const npa_group *g, const npa_view *v, int64_t first, int64_t n, char *dense,
-                        bool out)
+static void move_uneven(const npa_group *g, const npa_view *v, int64_t first, int64_t n,
+                        char *dense, bool out)
 {
     int64_t index[NPA_MAX_DIMS] = {0};
     int last = g->ndim - 1;
@@ -105,7 +107,7 @@ static void move_uneven(const npa_group *g, const npa_view *v, int64_t first, in
     }
 }
 
-/* ---------------------------------------------------------------------------------- instructions */
+/* --------------------------------------------------------------------------------- instructions */
 
 typedef struct {
     char *p[NPA_MAX_ARGS + 1];
@@ -157,7 +159,8 @@ static void copy_masked(int size, const operands *o, int64_t n)
     npa_select_line(p, n, step, size);
 }
 
-/* Everywhere, as if there were no mask. False: it raised something, perhaps where the mask is false. */
+/* Everywhere, as if there were no mask. False: it raised something, perhaps where the mask is
+ * false. */
 static bool operate_loosely(const npa_instruction *i, const operands *o, int64_t n)
 {
     char *p[NPA_MAX_ARGS + 1];
@@ -171,7 +174,8 @@ static int64_t run_end(const char *mask, npy_intp step, int64_t at, int64_t n)
 {
     const bool in = at < n && mask[at * step] != 0;
     const uint64_t all = in ? 0x0101010101010101 : 0;
-    for (uint64_t eight = all; step == 1 && eight == all && at + 8 <= n; at += eight == all ? 8 : 0) {
+    for (uint64_t eight = all; step == 1 && eight == all && at + 8 <= n;
+         at += eight == all ? 8 : 0) {
         memcpy(&eight, mask + at, 8);
     }
     while (at < n && (mask[at * step] != 0) == in) {
@@ -180,7 +184,8 @@ static int64_t run_end(const char *mask, npy_intp step, int64_t at, int64_t n)
     return at;
 }
 
-/* Where the mask is true: run by run; where anything may be written elsewhere as a whole, unless that raises. */
+/* Where the mask is true: run by run; where anything may be written elsewhere as a whole, unless
+ * that raises. */
 static unsigned operate_masked(const npa_instruction *i, const operands *o, int64_t n)
 {
     unsigned kinds = 0;
@@ -193,7 +198,8 @@ static unsigned operate_masked(const npa_instruction *i, const operands *o, int6
     }
     const char *mask = o->p[i->n];
     npy_intp step = o->step[i->n];
-    for (int64_t at = n > 0 && mask[0] == 0 ? run_end(mask, step, 0, n) : 0; at < n; at = run_end(mask, step, at, n)) {
+    for (int64_t at = n > 0 && mask[0] == 0 ? run_end(mask, step, 0, n) : 0; at < n;
+         at = run_end(mask, step, at, n)) {
         int64_t from = at;
         at = run_end(mask, step, at, n);
         if (at > from) {
@@ -227,7 +233,8 @@ static unsigned act_on(const block *b, const npa_instruction *i, operands *o, in
     switch (i->action) {
     case NPA_DO_LOAD: case NPA_DO_STORE: move(b, i, o); break;
     case NPA_DO_CAST:
-        npa_cast(i->from, o->p[0], o->step[0], i->to, o->p[1], o->step[1], i->args[1].still ? 1 : n);
+        npa_cast(i->from, o->p[0], o->step[0], i->to, o->p[1], o->step[1],
+                 i->args[1].still ? 1 : n);
         break;
     case NPA_DO_RANGE:
         npa_fill_range(i->rule->loop_type[2], o->p[0], o->p[1], b->first, o->p[2], o->step[2], n);
@@ -236,7 +243,8 @@ static unsigned act_on(const block *b, const npa_instruction *i, operands *o, in
     case NPA_DO_SELECT: copy_masked(i->to, o, n); break;
     case NPA_DO_SPREAD: npa_pack(o->p[1], o->p[0], 0, n, i->to); break;
     case NPA_DO_FOLD:
-        npa_sink_take(&b->r->sinks[i->sink], b->scratch + b->r->state_at[i->sink], o->p[0], i->from, n);
+        npa_sink_take(&b->r->sinks[i->sink], b->scratch + b->r->state_at[i->sink], o->p[0], i->from,
+                      n);
         break;
     default: return i->masked ? operate_masked(i, o, n) : operate(i, o->p, o->step, n);
     }
@@ -295,8 +303,8 @@ static void place(block *b)
     }
 }
 
-/* Ask for a piece of what the next block reads, the part that falls to instruction number k. The processor foresees
- * a stream once it has missed some lines of it, and a block has few. */
+/* Ask for a piece of what the next block reads, the part that falls to instruction number k. The
+ * processor foresees a stream once it has missed some lines of it, and a block has few. */
 static void fetch_ahead(const block *b, int k)
 {
     const npa_group *g = b->r->g;
@@ -402,7 +410,8 @@ static void cut(run *r)
     const npa_group *g = r->g;
     int64_t bytes = 0;
     for (int i = 0; i < g->nviews; i++) {
-        bytes += g->views[i].hidden || g->views[i].mode != NPA_DENSE ? 0 : g->points * g->views[i].size;
+        bytes += g->views[i].hidden || g->views[i].mode != NPA_DENSE ? 0
+                                                                     : g->points * g->views[i].size;
     }
     r->far = bytes >= FAR_BYTES;
     r->chunk = g->nsinks > 0 ? NPA_FOLD_CHUNK : r->t->block;
@@ -429,8 +438,9 @@ static int prepare(run *r, npa_group *g)
     bool failed = r->slot_at == NULL || r->raised == NULL;
     for (int k = 0; k < g->nsinks; k++) {
         r->sinks[k].nparts = r->chunks;
-        failed |= npa_sink_prepare(&r->sinks[k], (npa_request *)(g->q->arena +
-                                                                 g->q->at[g->first + g->sinks[k]])) < 0;
+        failed |=
+            npa_sink_prepare(&r->sinks[k],
+                             (npa_request *)(g->q->arena + g->q->at[g->first + g->sinks[k]])) < 0;
         r->state_at[k] = at;
         at += npa_sink_state_bytes(&r->sinks[k]);
     }

@@ -1,6 +1,7 @@
 /* chain.c: kernels that follow each other, in step through memory.
  *
- * for each part of memory (parallel):  for each wave:  for each kernel:  the indices that may be next
+ * for each part of memory (parallel):  for each wave:  for each kernel:  the indices that may be
+ * next
  * for each border of two parts (parallel):             for each kernel:  the indices left over
  *
  * See Note [Chains] at the end. */
@@ -64,7 +65,7 @@ struct npa_chain {
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* ------------------------------------------------------------------------------ kernels as intervals */
+/* ------------------------------------------------------------------------- kernels as intervals */
 
 static int64_t position(const kernel *k, const use *u, int64_t index)
 {
@@ -106,33 +107,38 @@ static int64_t within(const kernel *k, const use *u, int64_t bytes)
 /* The most indices that end at `byte` or before. */
 static int64_t fitting(const kernel *k, const use *u, int64_t byte)
 {
-    int64_t found = !u->ordered ? (u->end <= byte ? k->n : 0) : within(k, u, byte - u->base - u->high);
+    int64_t found = !u->ordered ? (u->end <= byte ? k->n : 0)
+                                : within(k, u, byte - u->base - u->high);
     return found == k->n ? found : found - found % k->unit;
 }
 
 /* The first index from which on all lies at `byte` or behind it. */
 static int64_t beginning(const kernel *k, const use *u, int64_t byte)
 {
-    int64_t found = !u->ordered ? (u->first >= byte ? 0 : k->n) : within(k, u, byte - u->base - u->low - 1);
+    int64_t found = !u->ordered ? (u->first >= byte ? 0 : k->n)
+                                : within(k, u, byte - u->base - u->low - 1);
     return least(k->n, found + (k->unit - found % k->unit) % k->unit);
 }
 
-/* What the conflicts of kernel k leave it, up to `most_indices`: those that use nothing of what earlier ones have yet
- * to do, which have done `done` and are through at `all`. */
-static int64_t limit(const npa_chain *c, int k, int64_t most_indices, const int64_t *done, const int64_t *all)
+/* What the conflicts of kernel k leave it, up to `most_indices`: those that use nothing of what
+ * earlier ones have yet to do, which have done `done` and are through at `all`. */
+static int64_t limit(const npa_chain *c, int k, int64_t most_indices, const int64_t *done,
+                     const int64_t *all)
 {
     for (int i = c->begin[k]; i < c->begin[k + 1]; i++) {
         const clash *x = &c->clashes[i];
         const kernel *early = &c->kernels[x->early];
         if (done[x->early] < all[x->early] && done[x->early] < early->n) {
             int64_t byte = first_from(early, &early->uses[x->early_use], done[x->early]);
-            most_indices = least(most_indices, fitting(&c->kernels[k], &c->kernels[k].uses[x->late_use], byte));
+            most_indices = least(most_indices,
+                                 fitting(&c->kernels[k], &c->kernels[k].uses[x->late_use], byte));
         }
     }
     return most_indices;
 }
 
-/* The index from `least_index` on from which on kernel k uses nothing of what earlier ones have before `begun`. */
+/* The index from `least_index` on from which on kernel k uses nothing of what earlier ones have
+ * before `begun`. */
 static int64_t start(const npa_chain *c, int k, int64_t least_index, const int64_t *begun)
 {
     for (int i = c->begin[k]; i < c->begin[k + 1]; i++) {
@@ -140,7 +146,8 @@ static int64_t start(const npa_chain *c, int k, int64_t least_index, const int64
         const kernel *early = &c->kernels[x->early];
         if (begun[x->early] > 0) {
             int64_t byte = end_before(early, &early->uses[x->early_use], begun[x->early]);
-            least_index = most(least_index, beginning(&c->kernels[k], &c->kernels[k].uses[x->late_use], byte));
+            least_index = most(least_index,
+                               beginning(&c->kernels[k], &c->kernels[k].uses[x->late_use], byte));
         }
     }
     return least_index;
@@ -158,7 +165,7 @@ static int64_t index_at(const npa_chain *c, const kernel *k, int64_t share, int6
     return beginning(k, u, byte);
 }
 
-/* --------------------------------------------------------------------------------- which kernels */
+/* -------------------------------------------------------------------------------- which kernels */
 
 static int64_t wave_bytes(void)
 {
@@ -170,7 +177,8 @@ static int64_t wave_bytes(void)
     return bytes;
 }
 
-/* Bytes of the axes from `axis` on, but those of the index, around the address; grows: along the index. */
+/* Bytes of the axes from `axis` on, but those of the index, around the address; grows: along the
+ * index. */
 static void reach(const kernel *k, use *u, int item)
 {
     const step *s = k->s;
@@ -193,11 +201,13 @@ static void reach(const kernel *k, use *u, int item)
 
 static bool conflict(const use *a, const use *b)
 {
-    return a->buffer == b->buffer && (a->written || b->written) && a->first < b->end && b->first < a->end;
+    return a->buffer == b->buffer && (a->written || b->written) && a->first < b->end &&
+           b->first < a->end;
 }
 
-/* Whether one index uses most of what all do, as of planes behind one another where it runs within each: who has to
- * wait for it waits nearly to the end, when what came first is in no cache any more. */
+/* Whether one index uses most of what all do, as of planes behind one another where it runs within
+ * each: who has to wait for it waits nearly to the end, when what came first is in no cache any
+ * more. */
 static bool is_spread(const use *u)
 {
     int64_t span = u->high - u->low;
@@ -235,8 +245,8 @@ static bool find_clashes(npa_chain *c, int k)
 
 static bool make_kernel(kernel *k, const step *s, use *uses)
 {
-    if (s->request >= 0 || s->device != NULL || s->owner != 0 || s->finish != NULL || s->nwraps > 0 ||
-        s->nuses != s->narrays || s->narrays == 0) {
+    if (s->request >= 0 || s->device != NULL || s->owner != 0 || s->finish != NULL ||
+        s->nwraps > 0 || s->nuses != s->narrays || s->narrays == 0) {
         return false;
     }
     int band_rank = 0;
@@ -245,8 +255,14 @@ static bool make_kernel(kernel *k, const step *s, use *uses)
         band *= s->words[band_rank++];
     }
     bool rows = s->band > 1 || s->inner == 1;
-    *k = (kernel){.s = s, .n = rows ? s->band : s->inner, .unit = rows ? 1 : PIECE, .axis = rows ? 0 : s->rank - 1,
-                  .naxes = rows ? band_rank : 1, .nuses = s->narrays, .main_use = -1, .uses = uses};
+    *k = (kernel){.s = s,
+                  .n = rows ? s->band : s->inner,
+                  .unit = rows ? 1 : PIECE,
+                  .axis = rows ? 0 : s->rank - 1,
+                  .naxes = rows ? band_rank : 1,
+                  .nuses = s->narrays,
+                  .main_use = -1,
+                  .uses = uses};
     if (band != s->band || (!rows && s->words[s->rank - 1] != s->inner)) {
         return false;
     }
@@ -352,8 +368,9 @@ static void bytes_of_part(const npa_chain *c, int b, int part, int64_t *low, int
     }
 }
 
-/* Whether each part uses bytes behind those of the part before it; not so where kernels write a half of the buffer
- * each (np.concatenate): then what lies between a part's own bytes is another one's. */
+/* Whether each part uses bytes behind those of the part before it; not so where kernels write a
+ * half of the buffer each (np.concatenate): then what lies between a part's own bytes is another
+ * one's. */
 static bool lies_in_parts(const npa_chain *c, int b)
 {
     int64_t begun = INT64_MIN, low, end;
@@ -445,7 +462,8 @@ static bool settle(npa_chain *c)
         if (bytes < 4 * wave_bytes()) {
             return false;
         }
-        int64_t parts = threads == 1 ? 1 : least(PARTS, most(threads, least(4 * threads, bytes / PART_BYTES)));
+        int64_t parts =
+            threads == 1 ? 1 : least(PARTS, most(threads, least(4 * threads, bytes / PART_BYTES)));
         int through = 0;
         for (; parts > 0; parts = parts > threads ? most(threads, parts / 2) : 0) {
             c->nparts = (int)parts;
@@ -515,14 +533,16 @@ static void call(npa_chain *c, int k, const int64_t *words, int64_t from, int64_
     const kernel *mine = &c->kernels[k];
     const step *s = mine->s;
     bool rows = mine->unit == 1;
-    int64_t range[4] = {rows ? from : 0, rows ? to : s->band, rows ? 0 : from, rows ? s->inner : to};
+    int64_t range[4] = {rows ? from : 0, rows ? to : s->band, rows ? 0 : from,
+                        rows ? s->inner : to};
     if (from < to) {
         npa_step_call(s, words, range, worker, c->flags[k]);
     }
 }
 
 /* Where what is still used of a window begins, and where what was used of it ends. */
-static void still_used(const npa_chain *c, int b, const int64_t *done, const int64_t *high, int64_t *low, int64_t *end)
+static void still_used(const npa_chain *c, int b, const int64_t *done, const int64_t *high,
+                       int64_t *low, int64_t *end)
 {
     *low = INT64_MAX, *end = INT64_MIN;
     for (int k = 0; k < c->n; k++) {
@@ -540,7 +560,8 @@ static void still_used(const npa_chain *c, int b, const int64_t *done, const int
 }
 
 /* The window of buffer b, `*moved` bytes before where it belongs, goes to where it is `to`. */
-static void move_window(npa_chain *c, int64_t *words, int b, int64_t *moved, int64_t to, int64_t low, int64_t end)
+static void move_window(npa_chain *c, int64_t *words, int b, int64_t *moved, int64_t to,
+                        int64_t low, int64_t end)
 {
     int64_t by = *moved - to, *w = words;
     char *base = NULL;
@@ -562,8 +583,8 @@ static void move_window(npa_chain *c, int64_t *words, int b, int64_t *moved, int
 }
 
 /* The window slides back over what is not used any more, down to `fixed`. */
-static void slide(npa_chain *c, int64_t *words, int64_t *moved, int b, const int64_t *done, const int64_t *until,
-                  int64_t fixed)
+static void slide(npa_chain *c, int64_t *words, int64_t *moved, int b, const int64_t *done,
+                  const int64_t *until, int64_t fixed)
 {
     int64_t low, end;
     still_used(c, b, done, until, &low, &end);
@@ -592,7 +613,8 @@ static int64_t fixed_below(const npa_chain *c, int b, int part)
 static void run_part(void *context, int64_t part, int worker)
 {
     npa_chain *c = context;
-    int64_t done[LONGEST], until[LONGEST], *words = c->part_words + part * (int64_t)(c->nwords + (size_t)c->nbuffers);
+    int64_t done[LONGEST], until[LONGEST],
+        *words = c->part_words + part * (int64_t)(c->nwords + (size_t)c->nbuffers);
     const int64_t *high = c->high + part * LONGEST, *low = c->low + part * LONGEST, *w;
     int64_t *moved = words + c->nwords;
     for (int k = 0; k < c->n; k++) { /* until: what the border behind this part goes on with */
@@ -631,7 +653,8 @@ static void run_part(void *context, int64_t part, int worker)
 static void run_border(void *context, int64_t part, int worker)
 {
     npa_chain *c = context;
-    const int64_t *from = c->high + part * LONGEST, *to = c->low + (part + 1) * LONGEST, *w = c->words;
+    const int64_t *from = c->high + part * LONGEST, *to = c->low + (part + 1) * LONGEST,
+                  *w = c->words;
     for (int k = 0; k < c->n; k++) {
         call(c, k, w, from[k], to[k], worker);
         w += c->kernels[k].s->nwords;
@@ -668,21 +691,26 @@ size_t npa_chain_scratch(const npa_chain *c)
 
 /* Note [Chains]
  *
- * An in-place stencil is a sweep into an array that nobody sees, and a copy from there; a time step often is five or ten
- * kernels over the same grid. Each alone goes through all of memory. Here they follow each other through memory: when
- * the first one is through with some rows, the second does those that it may, and so on, while they are in the cache.
+ * An in-place stencil is a sweep into an array that nobody sees, and a copy from there; a time step
+ * often is five or ten kernels over the same grid. Each alone goes through all of memory. Here they
+ * follow each other through memory: when the first one is through with some rows, the second does
+ * those that it may, and so on, while they are in the cache.
  *
- * What may follow when is told by bytes. Of each array of a kernel the bytes from index i on begin at some place, and
- * those before i end at one; an index of a later kernel may be computed when all that it uses, of what either
- * of the two writes, ends where what the earlier one has yet to do begins. So all pairs that matter are in the program's order, and results are the same.
+ * What may follow when is told by bytes. Of each array of a kernel the bytes from index i on begin
+ * at some place, and those before i end at one; an index of a later kernel may be computed when all
+ * that it uses, of what either of the two writes, ends where what the earlier one has yet to do
+ * begins. So all pairs that matter are in the program's order, and results are the same.
  *
- * Threads take parts of memory. Of a part an index is computed only if all before it that matter are in the same part,
- * so parts shrink with each kernel at both ends and are independent of each other. What is left at the borders comes
- * afterwards, kernel after kernel; of two borders with a part in between none has to do with the other.
+ * Threads take parts of memory. Of a part an index is computed only if all before it that matter
+ * are in the same part, so parts shrink with each kernel at both ends and are independent of each
+ * other. What is left at the borders comes afterwards, kernel after kernel; of two borders with a
+ * part in between none has to do with the other.
  *
- * An array that is first written here and dies here is kept where it begins: of each part's share only as much memory
- * is used as is between writer and last reader (`move_window`), so it stays in the cache and never reaches memory. What a
- * border will need lies where it belongs. Only where each part's bytes lie behind those of the part before, since
- * a window moves all that lies between its first byte and its last.
+ * An array that is first written here and dies here is kept where it begins: of each part's share
+ * only as much memory is used as is between writer and last reader (`move_window`), so it stays in
+ * the cache and never reaches memory. What a border will need lies where it belongs. Only where
+ * each part's bytes lie behind those of the part before, since a window moves all that lies between
+ * its first byte and its last.
  *
- * Kernels whose results die one after the other share memory; a chain ends where it would need more than they do. */
+ * Kernels whose results die one after the other share memory; a chain ends where it would need more
+ * than they do. */

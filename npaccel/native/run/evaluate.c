@@ -2,8 +2,8 @@
  *
  * for each line along the best axis:   loop(args, n, steps)       possibly in cast blocks
  *
- * No Python, no GIL; under the lock, so that the block buffers can be static; a thread of a run in flight has its
- * own, and gives the lock back while a loop runs. */
+ * No Python, no GIL; under the lock, so that the block buffers can be static; a thread of a run in
+ * flight has its own, and gives the lock back while a loop runs. */
 #include "run/fold.h"
 #include "run/run.h"
 
@@ -397,7 +397,8 @@ static int run_packed(npa_queue *q, npa_request *r, job *j)
         return -1;
     }
     int64_t n = inner_last(&s, r->axes, &inner), outer = 1, index[NPA_MAX_DIMS] = {0};
-    int type = j->type[0], loop = j->rule->loop_type[0], size = npa_item_sizes[loop], last = s.ndim - 1;
+    int type = j->type[0], loop = j->rule->loop_type[0], size = npa_item_sizes[loop],
+        last = s.ndim - 1;
     bool direct = j->rule->kind == NPA_SCAN && type == loop && j->type[1] == loop;
     size_t packed = ((size_t)n * (size_t)npa_item_sizes[type] + 15) & ~(size_t)15;
     char *run = malloc(direct ? 1 : packed + (size_t)n * (size_t)size);
@@ -458,10 +459,12 @@ static void gather_line(const job *j, char **p, const int64_t *strides, int64_t 
     int size = npa_item_sizes[j->type[0]];
     for (int64_t at = 0, m; at < n; at += m) {
         m = strides[1] == 0 || n - at < BLOCK ? n - at : BLOCK;
-        char *q[NPA_MAX_ARGS] = {p[0] + at * strides[0], blocks[1], p[2], p[3], p[4] + at * strides[4]};
+        char *q[NPA_MAX_ARGS] = {p[0] + at * strides[0], blocks[1], p[2], p[3],
+                                 p[4] + at * strides[4]};
         load_block(blocks[1], NPY_LONG, p[1] + at * strides[1], strides[1], j->type[1],
                    strides[1] == 0 ? 1 : m);
-        steps[0] = (npy_intp)strides[0], steps[1] = strides[1] == 0 ? 0 : 8, steps[4] = (npy_intp)strides[4];
+        steps[0] = (npy_intp)strides[0], steps[1] = strides[1] == 0 ? 0 : 8;
+        steps[4] = (npy_intp)strides[4];
         npa_take_line(size, q, steps, m);
     }
 }
@@ -494,7 +497,8 @@ int npa_evaluate_request(npa_queue *q, int index)
     if (npa_folds_in_order(r)) {
         return npa_fold_request(q, r);
     }
-    job j = {.r = r, .rule = r->rule, .nargs = r->nin + r->nout, .fold = r->rule->kind == NPA_REDUCE};
+    job j = {
+        .r = r, .rule = r->rule, .nargs = r->nin + r->nout, .fold = r->rule->kind == NPA_REDUCE};
     for (int k = 0; k < j.nargs; k++) {
         j.type[k] = npa_operand_at(r, k)->type;
     }

@@ -1,6 +1,6 @@
 /* flights.c: runs that go on while the program does, on native threads, without Python.
  *
- *     recorded ──launch──► a run's own queue ──► thread: kernels without the lock, all between them with it
+ *     recorded ──launch──► a run's own queue ──► thread: kernels without the lock, all else with it
  *         │                     │ stops: no memory, Ctrl-C at the end
  *         ▼                     ▼
  *     an empty queue       whoever needs it goes on with it, as with what is recorded
@@ -17,7 +17,8 @@
 enum { MOST_RUNNERS = 4, MOST_FLIGHTS = 64, SLICE_NS = 20000000 };
 static const size_t stack_bytes = (size_t)8 << 20;
 
-typedef enum { WAITS, RUNS, STOPPED } state; /* RUNS: a runner has it; STOPPED: whoever has the lock may */
+/* RUNS: a runner has it; STOPPED: whoever has the lock may */
+typedef enum { WAITS, RUNS, STOPPED } state;
 typedef struct flight flight;
 struct flight {
     npa_queue q; /* first, see flight_of */
@@ -142,7 +143,8 @@ static int poll_cancelled(void *unused)
     return atomic_load_explicit(&cancelled, memory_order_relaxed);
 }
 
-/* The oldest one that needs nothing of another. What needs something of one that stopped stops, too. */
+/* The oldest one that needs nothing of another. What needs something of one that stopped stops,
+ * too. */
 static flight *pick(bool *waits)
 {
     flight *found = NULL;
@@ -455,8 +457,8 @@ int npa_join_makers(void)
 bool npa_flights_may(void)
 {
     return npa_guard_on && !npa_check_mode && !npa_profiling && !ended && npa_here == NULL &&
-           npa_until < 0 && npa_stops == 0 && npa_stepping == 0 && !npa_losses && !npa_match_inside() &&
-           &npa_q == &npa_recorded;
+           npa_until < 0 && npa_stops == 0 && npa_stepping == 0 && !npa_losses &&
+           !npa_match_inside() && &npa_q == &npa_recorded;
 }
 
 /* Nobody queues without end: memory is used from when a run begins. */
@@ -501,8 +503,9 @@ static int add_id(PyObject *list, uint64_t id)
     return status;
 }
 
-/* launch(arrays, seconds): everything recorded runs from now on, at once where it is known to take less. The numbers of
- * the runs that make these arrays, as far as they are in flight, and of the one that begins. */
+/* launch(arrays, seconds): everything recorded runs from now on, at once where it is known to take
+ * less. The numbers of the runs that make these arrays, as far as they are in flight, and of the
+ * one that begins. */
 PyObject *npa_launch_py(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -575,8 +578,8 @@ static int count_flying(const uint64_t *ids, Py_ssize_t n, bool *any_over)
     return flying;
 }
 
-/* Until these are over or have stopped (seen >= 0: one of them, or there were more wakes than that), or until then.
- * 1: so it is; 0: not; -1: an exception. */
+/* Until these are over or have stopped (seen >= 0: one of them, or there were more wakes than
+ * that), or until then. 1: so it is; 0: not; -1: an exception. */
 static int sleep_until(const uint64_t *ids, Py_ssize_t n, double until, int seen)
 {
     for (;;) {
@@ -615,7 +618,8 @@ PyObject *npa_sleep_py(PyObject *module, PyObject *args)
     if (ids == NULL) {
         return NULL;
     }
-    int over = sleep_until(ids, n, seconds == Py_None ? -1 : npa_seconds() + (most > 0 ? most : 0), seen);
+    int over =
+        sleep_until(ids, n, seconds == Py_None ? -1 : npa_seconds() + (most > 0 ? most : 0), seen);
     free(ids);
     return over < 0 ? NULL : PyBool_FromLong(over);
 }
@@ -650,7 +654,8 @@ PyObject *npa_issue_py(PyObject *module, PyObject *nothing)
     return npa_issue_warnings() < 0 ? NULL : Py_NewRef(Py_None);
 }
 
-/* flights_end(cancel): nothing is begun any more. cancel: what runs stops where it can, and stays. */
+/* flights_end(cancel): nothing is begun any more. cancel: what runs stops where it can, and
+ * stays. */
 PyObject *npa_flights_end_py(PyObject *module, PyObject *cancel)
 {
     (void)module;
@@ -673,26 +678,28 @@ PyObject *npa_flights_end_py(PyObject *module, PyObject *cancel)
 
 /* Note [In flight]
  *
- * What is recorded when a run begins becomes its own: requests, buffers, marks of warnings. What is recorded is empty
- * then, and the program goes on. Rules, by what it does next:
+ * What is recorded when a run begins becomes its own: requests, buffers, marks of warnings. What is
+ * recorded is empty then, and the program goes on. Rules, by what it does next:
  *
  *     reads what a run makes               is recorded; that run is over before this one begins
- *     reads what a run reads               is recorded; both share the buffer, whoever is through last shows it
+ *     reads what a run reads               is recorded; both share the buffer, the last shows it
  *     writes what a run makes or reads     waits for that run, and is recorded then
  *     looks at what a run makes            waits for that run, and for no other
- *     looks at what a run reads            no waiting, unless it was never shown: its pages would be taken away
+ *     looks at what a run reads            no waiting, unless it was never shown, as pages go
  *     other memory, small arrays           no waiting
  *     begins another run                   no waiting; it begins when what it reads is made
  *     fork, settings, evaluate()           wait for all
  *
- * Touches, raw writes, and memory that is freed while a run reads it, wait on the evaluator's thread or with the
- * interpreter lock in hand: a runner never needs that. A run that stops, for want of memory, keeps what it has not done.
- * It is as what is recorded, then: whoever needs it goes on with it, with Python where there is Python, and is told
- * why it can't; whoever wants something else does not notice.
+ * Touches, raw writes, and memory that is freed while a run reads it, wait on the evaluator's
+ * thread or with the interpreter lock in hand: a runner never needs that. A run that stops, for
+ * want of memory, keeps what it has not done. It is as what is recorded, then: whoever needs it
+ * goes on with it, with Python where there is Python, and is told why it can't; whoever wants
+ * something else does not notice.
  *
- * A runner has the lock but while it computes (npa_compute_begin): memory is found, given back and shown
- * with it. Steps on devices keep it. What is run by the thread that waits for it, as ever, keeps it throughout,
- * and is the only one then; runs in flight go on computing, and stop at their next step until it is through.
+ * A runner has the lock but while it computes (npa_compute_begin): memory is found, given back and
+ * shown with it. Steps on devices keep it. What is run by the thread that waits for it, as ever,
+ * keeps it throughout, and is the only one then; runs in flight go on computing, and stop at their
+ * next step until it is through.
  *
- * A recorded request on a buffer that a run makes, or that dies meanwhile, has it treated as used later
- * (npa_used_elsewhere): nobody drops its values or takes its pages. */
+ * A recorded request on a buffer that a run makes, or that dies meanwhile, has it treated as used
+ * later (npa_used_elsewhere): nobody drops its values or takes its pages. */

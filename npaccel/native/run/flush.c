@@ -86,8 +86,9 @@ static int drop_garbage(void *unused)
     return 0;
 }
 
-/* With the lock, without the GIL: what an evaluation for a touch left goes when Python runs next (before
- * 3.13: when it takes its lock next), though the program may never record or evaluate anything again. */
+/* With the lock, without the GIL: what an evaluation for a touch left goes when Python runs next
+ * (before 3.13: when it takes its lock next), though the program may never record or evaluate
+ * anything again. */
 void npa_announce_garbage(void)
 {
     if (npa_is_garbage() && Py_IsInitialized() && !atomic_exchange(&garbage_announced, true) &&
@@ -142,20 +143,20 @@ static void lost_device(void)
     }
 }
 
-/* Showing a page costs microseconds, and what others know of addresses is lost by it. So a result of
- * some size appears when somebody looks at its address; requests read it where it is. Masks are what operations
- * look at, as a rule, and have fewer bytes. */
+/* Showing a page costs microseconds, and what others know of addresses is lost by it. So a result
+ * of some size appears when somebody looks at its address; requests read it where it is. Masks are
+ * what operations look at, as a rule, and have fewer bytes. */
 enum { LEAST_HIDDEN = 64 << 10, LEAST_MASK = 8 << 10 };
 
 static bool stays_hidden(const npa_buffer *b)
 {
     const npa_range *range = b->range;
-    return b->size >= (b->truths ? LEAST_MASK : LEAST_HIDDEN) && range->work != NULL && range->work != range->home &&
-           b->copy == NULL && b->lost == NULL && !b->exported;
+    return b->size >= (b->truths ? LEAST_MASK : LEAST_HIDDEN) && range->work != NULL &&
+           range->work != range->home && b->copy == NULL && b->lost == NULL && !b->exported;
 }
 
-/* Nothing uses the buffer any more; its results appear, or stay hidden until somebody looks. 0, or -1 if they
- * could not. */
+/* Nothing uses the buffer any more; its results appear, or stay hidden until somebody looks. 0, or
+ * -1 if they could not. */
 static int dequeue(npa_buffer *b)
 {
     int status = 0;
@@ -188,8 +189,8 @@ static int dequeue(npa_buffer *b)
     return status;
 }
 
-/* Which of the `done` requests that have run wrote the buffer last; they lie there still where none is
- * left behind them. */
+/* Which of the `done` requests that have run wrote the buffer last; they lie there still where none
+ * is left behind them. */
 static npa_shortage written_by(int buffer, int done, size_t bytes)
 {
     for (int i = done - 1; i >= 0 && npa_q.nrequests == 0; i--) {
@@ -226,7 +227,8 @@ static int finish_queue(PyObject *program, int done)
             size_t bytes = b->size;
             int shown = dequeue(b);
             npa_run *r = &npa_q.run;
-            r->unseen = shown < 0 && r->unseen.rule == NULL ? written_by(i, done, bytes) : r->unseen;
+            r->unseen = shown < 0 && r->unseen.rule == NULL ? written_by(i, done, bytes)
+                                                            : r->unseen;
             status |= shown;
             continue;
         }
@@ -250,7 +252,8 @@ void npa_finish_first(int done)
     bool urgent = npa_q.urgent, repeatable = npa_q.repeatable;
     npa_q.run.moved = npa_count.moved;
     finish_queue(NULL, done);
-    npa_q.urgent = urgent && npa_q.nrequests > 0, npa_q.repeatable = repeatable && npa_q.nrequests > 0;
+    npa_q.urgent = urgent && npa_q.nrequests > 0;
+    npa_q.repeatable = repeatable && npa_q.nrequests > 0;
 }
 
 typedef int (*poll_function)(void *);
@@ -402,7 +405,8 @@ static int run_once(uint8_t *kinds, poll_function poll, bool *interrupted)
     npa_tape tape = {0};
     int status = -1;
     if (why != NULL) {
-        npa_mark_later(npa_q.run.requests); /* another queue may use what it makes, since it was planned */
+        /* Another queue may use what it makes, since it was planned */
+        npa_mark_later(npa_q.run.requests);
     }
     if (why != NULL && !npa_find_unseen(&npa_q, npa_q.run.requests, why)) {
         free(why), why = NULL;
@@ -436,15 +440,21 @@ static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
         npa_profile_ran();
     }
     if (whole && status == 0) {
-        npa_q.run.ns = (uint64_t)(1000000000 * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec);
+        npa_q.run.ns =
+            (uint64_t)(1000000000 * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec);
         npa_ledger_count(npa_program_ledger(program), npa_q.run.ns);
         if (program != NULL) {
-            uint64_t of_round = npa_q.run.round > 0 ? npa_q.run.ns * (uint64_t)npa_q.run.round / (uint64_t)npa_q.run.requests : npa_q.run.ns;
-            npa_program_note_time(program, of_round, npa_q.run.ns * (tried ? npa_trial_weight() : 1));
+            uint64_t of_round = npa_q.run.round > 0 ? npa_q.run.ns * (uint64_t)npa_q.run.round /
+                                                          (uint64_t)npa_q.run.requests
+                                                    : npa_q.run.ns;
+            npa_program_note_time(program, of_round,
+                                  npa_q.run.ns * (tried ? npa_trial_weight() : 1));
         }
-        uint64_t best = npa_program_expected(program); /* kernels': this run may have been disturbed */
+        /* Kernels': this run may have been disturbed */
+        uint64_t best = npa_program_expected(program);
         if (tried) {
-            npa_trial_ran((uint64_t)npa_q.run.requests, best != 0 ? best : npa_q.run.ns, npa_program_single(program),
+            npa_trial_ran((uint64_t)npa_q.run.requests, best != 0 ? best : npa_q.run.ns,
+                          npa_program_single(program),
                           program != NULL ? npa_program_rival(program) : 0);
         }
     }
@@ -497,7 +507,8 @@ static int run_queue(PyObject *program, int requests, int round, bool alone, pol
     if (npa_q.run.stopped) {
         npa_drop_later(program);
     } else {
-        npa_q.run.program = program, npa_q.run.requests = requests, npa_q.run.round = round, npa_q.run.done = 0;
+        npa_q.run.program = program, npa_q.run.requests = requests, npa_q.run.round = round;
+        npa_q.run.done = 0;
         npa_q.run.moved = npa_count.moved;
         if (npa_losses && npa_lost_pending()) {
             one_by_one(); /* of requests that share a kernel some may need it */
@@ -507,7 +518,8 @@ static int run_queue(PyObject *program, int requests, int round, bool alone, pol
         npa_turn_expect(npa_program_expected((npa_program *)npa_q.run.program));
     }
     int status = run_to_end(alone, poll, interrupted);
-    npa_q.run.failed = status < 0 ? npa_program_request((npa_program *)npa_q.run.program, npa_q.run.done) : -1;
+    npa_q.run.failed =
+        status < 0 ? npa_program_request((npa_program *)npa_q.run.program, npa_q.run.done) : -1;
     npa_q.run.stopped = status != 0 && npa_q.run.done > 0;
     if (status != 0 && !npa_q.run.stopped) {
         npa_drop_later(npa_q.run.program);
@@ -548,8 +560,8 @@ static bool run_everything(npa_program *program)
 
 bool npa_run_loops(void) { return run_everything(NULL); }
 
-/* On the evaluator's thread: what is pending, as a touch needs it; by its program where one is known,
- * see touched.c. False: out of memory. */
+/* On the evaluator's thread: what is pending, as a touch needs it; by its program where one is
+ * known, see touched.c. False: out of memory. */
 static bool run_touched(void)
 {
     if (!npa_await_makers()) {
@@ -585,10 +597,12 @@ static bool run_touched(void)
     return done;
 }
 
-/* A touch can't be told: it is repeated, and after a while a crash. Others may free memory first. */
+/* A touch can't be told: it is repeated, and after a while a crash. Others may free memory
+ * first. */
 static void no_memory(void)
 {
-    static const char text[] = "npaccel: out of memory while computing an array that is being read\n";
+    static const char text[] =
+        "npaccel: out of memory while computing an array that is being read\n";
     static bool told;
     const struct timespec pause = {.tv_nsec = 1000000};
     if (!told && write(STDERR_FILENO, text, sizeof text - 1) >= 0) {
@@ -614,8 +628,8 @@ void npa_serve_fault(npa_range *range)
         b = range->buffer;
     }
     if (b != NULL && b->index < 0 && range->work != range->home) {
-        /* A result that nobody has looked at; or nothing was ever written to it, so any content will do;
-         * or it could not be shown. */
+        /* A result that nobody has looked at; or nothing was ever written to it, so any content
+         * will do; or it could not be shown. */
         if (b->spot != NULL) {
             npa_trace_hooks.spot_read(b->spot);
         }
@@ -670,13 +684,15 @@ static void mark_pending(npa_request *r)
     }
 }
 
-/* Memory did not suffice for a request that must not wait: the exception says so, and it is over. */
+/* Memory did not suffice for a request that must not wait: the exception says so, and it is
+ * over. */
 void npa_queue_withdraw(uint64_t serial)
 {
     npa_lock();
     int last = npa_q.nrequests - 1;
     bool single = npa_program_single((npa_program *)npa_q.run.program);
-    if (npa_q.generation == serial && last >= 0 && !(npa_q.run.stopped && (!single || npa_q.run.done > last))) {
+    if (npa_q.generation == serial && last >= 0 &&
+        !(npa_q.run.stopped && (!single || npa_q.run.done > last))) {
         npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[last]);
         npa_q.nrequests = last, npa_q.used = npa_q.at[last];
         npa_q.run.requests = npa_q.run.requests < last ? npa_q.run.requests : last;
@@ -745,10 +761,11 @@ PyObject *npa_pending_now(PyObject *module, PyObject *nothing)
     return found;
 }
 
-/* Fewer requests are one program, whatever they are; a run of a loop has so many rounds, or requests. */
+/* Fewer requests are one program, whatever they are; a run of a loop has so many rounds, or
+ * requests. */
 enum { LEAST_LOOPED = 64, LEAST_ROUNDS = 3, BITTEN_ROUNDS = 4, BITTEN = 256, LEAST_COMPARED = 16 };
-/* Requests of rounds that run as one, at most; the same, with what comes before, of a loop that has as many
- * rounds each time. */
+/* Requests of rounds that run as one, at most; the same, with what comes before, of a loop that has
+ * as many rounds each time. */
 enum { TOGETHER = 64, TOGETHER_STEADY = 256 };
 
 /* Of `left` rounds those that run as one. */
@@ -765,8 +782,8 @@ static int together(int left)
     return n;
 }
 
-/* Of loops that fuse, by what they look like: requests from look to look at results, and whether these were as
- * many the last times (1), not (less), or were met once (0). With the lock. */
+/* Of loops that fuse, by what they look like: requests from look to look at results, and whether
+ * these were as many the last times (1), not (less), or were met once (0). With the lock. */
 static struct { uint64_t looks; int requests, same; } met_loops[64];
 
 static bool is_steady(uint64_t looks)
@@ -781,22 +798,29 @@ static void note_end(uint64_t looks, int requests)
     enum { SETTLED = 4 };
     int k = (int)(looks % (sizeof met_loops / sizeof *met_loops)), same = met_loops[k].same;
     bool known = met_loops[k].looks == looks;
-    met_loops[k].same = !known ? 0 : met_loops[k].requests != requests ? -SETTLED : same + (same < 1);
+    met_loops[k].same = !known                              ? 0
+                        : met_loops[k].requests != requests ? -SETTLED
+                                                            : same + (same < 1);
     met_loops[k].looks = looks, met_loops[k].requests = requests;
 }
 
 /* How many requests it takes until a loop is looked for. */
 static int next_look(void) { return npa_q.looked > 0 ? npa_q.looked : LEAST_LOOPED; }
 
-static bool is_full(void) { return npa_q.nrequests >= npa_queue_limit || npa_q.fresh_bytes > npa_memory_limit; }
+static bool is_full(void)
+{
+    return npa_q.nrequests >= npa_queue_limit || npa_q.fresh_bytes > npa_memory_limit;
+}
 bool npa_over_limit(void) { return npa_q.nrequests >= next_look() || is_full(); }
 static bool is_known(void) { return npa_q.known.generation == npa_q.generation; }
 
-/* A run that a limit forces goes on while there are two rounds: the last one may show more than others. */
+/* A run that a limit forces goes on while there are two rounds: the last one may show more than
+ * others. */
 static bool goes_on(bool rounds)
 {
     return !rounds || npa_over_limit() ||
-           (is_known() && npa_q.known.cut && npa_q.known.loop.start == 0 && npa_q.known.loop.rounds > together(INT_MAX));
+           (is_known() && npa_q.known.cut && npa_q.known.loop.start == 0 &&
+            npa_q.known.loop.rounds > together(INT_MAX));
 }
 
 static void find_loop(bool rounds)
@@ -820,9 +844,9 @@ static void find_loop(bool rounds)
     npa_q.known.steady = npa_q.known.fuses && is_steady(looks);
 }
 
-/* How many requests run next; *round > 0: those are of a loop with so many a round, of which one runs if
- * there is code for it. rounds: a limit forces it, and the end of a loop's last round may wait; as may all
- * where there is no loop, and room (0). */
+/* How many requests run next; *round > 0: those are of a loop with so many a round, of which one
+ * runs if there is code for it. rounds: a limit forces it, and the end of a loop's last round may
+ * wait; as may all where there is no loop, and room (0). */
 static int next_to_run(bool rounds, int *round)
 {
     *round = 0;
@@ -833,7 +857,8 @@ static int next_to_run(bool rounds, int *round)
         find_loop(rounds);
     }
     npa_loop *loop = &npa_q.known.loop;
-    if (rounds && !is_full() && (!npa_q.known.cut || (npa_q.known.fuses && loop->rounds <= together(INT_MAX)))) {
+    if (rounds && !is_full() &&
+        (!npa_q.known.cut || (npa_q.known.fuses && loop->rounds <= together(INT_MAX)))) {
         npa_q.looked = 2 * next_look();
         return 0;
     }
@@ -846,7 +871,8 @@ static int next_to_run(bool rounds, int *round)
     return rounds && loop->rounds > 0 ? end : npa_q.nrequests;
 }
 
-/* How many requests of rounds show what `period` of them take block by block, in chains as long as they may be. */
+/* How many requests of rounds show what `period` of them take block by block, in chains as long as
+ * they may be. */
 static int to_compare(int period)
 {
     int least = 2 * period < LEAST_COMPARED ? LEAST_COMPARED / period : 2;
@@ -854,14 +880,15 @@ static int to_compare(int period)
     return period * (least < left ? least : left);
 }
 
-/* So many requests have run, and left the queue; compiled: by code for one round of `period`, if that is not
- * 0. before: the generation until then. limited: nobody has looked at results. */
+/* So many requests have run, and left the queue; compiled: by code for one round of `period`, if
+ * that is not 0. before: the generation until then. limited: nobody has looked at results. */
 static void note_ran(int requests, int period, bool compiled, uint64_t before, bool limited)
 {
     npa_loop *loop = &npa_q.known.loop;
     npa_q.gone.requests += limited ? requests : 0;
     bool first = loop->start > 0 && requests == loop->start;
-    bool some = loop->start == 0 && requests < loop->rounds * loop->period && requests % loop->period == 0;
+    bool some = loop->start == 0 && requests < loop->rounds * loop->period &&
+                requests % loop->period == 0;
     if (npa_q.known.generation == before && npa_q.known.cut && (first || some)) {
         loop->rounds -= some ? requests / loop->period : 0;
         loop->start = 0;
@@ -875,9 +902,10 @@ static void note_ran(int requests, int period, bool compiled, uint64_t before, b
     }
 }
 
-/* With the lock and the GIL: new references to the Program of the first requests and, where none is known
- * or they are to be compared, to what they are. Neither: error set. */
-static void find_program(int requests, uint64_t backend, bool check, PyObject **program, PyObject **pending)
+/* With the lock and the GIL: new references to the Program of the first requests and, where none is
+ * known or they are to be compared, to what they are. Neither: error set. */
+static void find_program(int requests, uint64_t backend, bool check, PyObject **program,
+                         PyObject **pending)
 {
     npa_key key;
     if ((check && npa_foreign_settle(false) < 0) ||
@@ -905,12 +933,16 @@ static void find_program(int requests, uint64_t backend, bool check, PyObject **
 static void set_error(void)
 {
     if (npa_copy_lost()) {
-        PyErr_SetString(PyExc_RuntimeError, "data that lay on a device alone can't be brought back");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "data that lay on a device alone can't be brought back");
         npa_shortage_tell(&(npa_shortage){.rule = NULL});
     } else {
         npa_lock();
-        npa_shortage found = npa_q.run.failed < 0 ? npa_q.run.unseen : npa_shortage_of(&npa_q, npa_q.run.failed, npa_q.nrequests);
-        Py_XINCREF(found.rule != NULL ? found.code : NULL); /* it is in the queue, or in the history */
+        npa_shortage found = npa_q.run.failed < 0
+                                 ? npa_q.run.unseen
+                                 : npa_shortage_of(&npa_q, npa_q.run.failed, npa_q.nrequests);
+        /* It is in the queue, or in the history */
+        Py_XINCREF(found.rule != NULL ? found.code : NULL);
         npa_unlock();
         npa_shortage_error(&found);
         Py_XDECREF(found.rule != NULL ? found.code : NULL);
@@ -972,7 +1004,8 @@ static int flush_queue(bool rounds)
             Py_CLEAR(program);
         }
         npa_lock();
-        if (npa_q.generation != seen) { /* somebody else ran or added requests: the plan is kept for its own */
+        /* Somebody else ran or added requests: the plan is kept for its own */
+        if (npa_q.generation != seen) {
             npa_unlock();
             Py_XDECREF(program), Py_XDECREF(pending);
             continue;
@@ -996,7 +1029,8 @@ static int flush_queue(bool rounds)
                 npa_contents_copy(&results, true);
             }
             if (compared) {
-                npa_program_note_rival((npa_program *)program, npa_q.run.ns * (uint64_t)round / (uint64_t)requests);
+                npa_program_note_rival((npa_program *)program,
+                                       npa_q.run.ns * (uint64_t)round / (uint64_t)requests);
             }
             status = finish_run();
             note_ran(requests, round, compiled, seen, rounds);
@@ -1037,7 +1071,8 @@ static int flush_queue(bool rounds)
     return npa_issue_warnings();
 }
 
-/* The first of them, whose program is known, has no GIL to ask for another; the others are looked up. */
+/* The first of them, whose program is known, has no GIL to ask for another; the others are looked
+ * up. */
 int npa_run_known(PyObject *program, poll_function poll)
 {
     for (bool first = true; npa_q.nrequests > 0; first = false) {
@@ -1063,8 +1098,8 @@ int npa_run_known(PyObject *program, poll_function poll)
     return 0;
 }
 
-/* Whether this program of the first requests may run without Python, beside the program; one that is known to take less
- * than that long is not worth handing over. */
+/* Whether this program of the first requests may run without Python, beside the program; one that
+ * is known to take less than that long is not worth handing over. */
 static bool may_fly(const npa_program *program, int requests, uint64_t least_ns)
 {
     bool whole = requests == npa_q.nrequests;
@@ -1073,7 +1108,8 @@ static bool may_fly(const npa_program *program, int requests, uint64_t least_ns)
            !(whole && expected > 0 && expected < least_ns);
 }
 
-/* The program of what is recorded first, or NULL: that of NumPy's loops. *seen: for this generation. */
+/* The program of what is recorded first, or NULL: that of NumPy's loops. *seen: for this
+ * generation. */
 static int plan_first(PyObject **program, int *requests, uint64_t *seen)
 {
     PyObject *pending = NULL;
@@ -1116,7 +1152,8 @@ static int launch(uint64_t *flight, uint64_t least_ns)
         if (!npa_flights_may() || npa_q.urgent || npa_q.run.stopped) {
             return npa_flush_recorded();
         }
-        if (npa_hush_unseen() < 0 || npa_flights_room() < 0 || plan_first(&program, &requests, &seen) < 0) {
+        if (npa_hush_unseen() < 0 || npa_flights_room() < 0 ||
+            plan_first(&program, &requests, &seen) < 0) {
             return -1;
         }
         npa_lock();
@@ -1181,8 +1218,8 @@ int npa_flush_rounds(void)
     return suspended_flush(true);
 }
 
-/* A result that could not be shown may be by now; one that lies on a device comes back; what holds nothing yet
- * is shown with any content. */
+/* A result that could not be shown may be by now; one that lies on a device comes back; what holds
+ * nothing yet is shown with any content. */
 static int show(PyArrayObject *array, bool write)
 {
     npa_lock();
@@ -1230,8 +1267,9 @@ int npa_touch(PyArrayObject *array, bool write)
         return -1;
     }
     npa_buffer *b = npa_buffer_of(array);
-    if (npa_flights > 0 &&
-        (b != NULL ? npa_flights_let_go(b, write || away(array)) : write ? npa_flights_let_go_of(array) : 0) < 0) {
+    if (npa_flights > 0 && (b != NULL ? npa_flights_let_go(b, write || away(array))
+                            : write   ? npa_flights_let_go_of(array)
+                                      : 0) < 0) {
         return -1;
     }
     if (away(array) && show(array, write) < 0) {
@@ -1312,7 +1350,8 @@ PyObject *npa_history_entry(uint64_t serial)
                                                    h->program ? h->program : Py_None, told,
                                                    (unsigned long long)h->moved.bytes_up,
                                                    (unsigned long long)h->moved.bytes_down,
-                                                   1e-9 * (double)h->moved.up_ns, 1e-9 * (double)h->moved.down_ns);
+                                                   1e-9 * (double)h->moved.up_ns,
+                                                   1e-9 * (double)h->moved.down_ns);
     Py_XDECREF(h->program);
     return entry;
 }

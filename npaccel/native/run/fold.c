@@ -26,48 +26,51 @@ enum { NARROW = 64 }; /* columns that are not cut among threads */
 /* to = older op to, width times; lanes[k % 32] = lanes[k % 32] op x[k]. */
 typedef void combine_function(const void *older, void *to, int64_t width);
 typedef void lanes_function(void *lanes, const void *x, int64_t n);
-#define FOLD(NAME, T, OP)                                                                     \
-    NPA_EACH_PROCESSOR static void combine_##NAME(const void *older, void *to, int64_t width)    \
-    {                                                                                         \
-        const T *a = older;                                                                   \
-        T *b = to;                                                                            \
-        for (int64_t i = 0; i < width; i++) {                                                 \
-            b[i] = a[i] OP b[i];                                                              \
-        }                                                                                     \
-    }                                                                                         \
-    NPA_EACH_PROCESSOR static void lanes_##NAME(void *lanes, const void *x, int64_t n)           \
-    {                                                                                         \
-        const T *from = x;                                                                    \
-        T *to = lanes, here[LANES];                                                           \
-        int64_t whole = n / LANES * LANES;                                                    \
-        memcpy(here, to, sizeof here);                                                        \
-        for (int64_t i = 0; i < whole; i += LANES) {                                          \
-            for (int k = 0; k < LANES; k++) {                                                 \
-                here[k] = here[k] OP from[i + k];                                             \
-            }                                                                                 \
-        }                                                                                     \
-        for (int64_t i = whole; i < n; i++) {                                                 \
-            here[i - whole] = here[i - whole] OP from[i];                                     \
-        }                                                                                     \
-        memcpy(to, here, sizeof here);                                                        \
-    }                                                                                         \
-    NPA_EACH_PROCESSOR static void columns_##NAME(void *sums, const void *x, int64_t step, int64_t m, int64_t n)\
-    {                                                                                                           \
-        T *restrict to = sums;                                                                                  \
-        const T *restrict from = x;                                                                             \
-        for (; m >= 4; m -= 4, from += 4 * step) { /* results are loaded and stored once for four rows */       \
-            const T *b = from + step, *c = b + step, *d = c + step;                                             \
-            for (int64_t i = 0; i < n; i++) {                                                                   \
-                to[i] = (((to[i] OP from[i]) OP b[i]) OP c[i]) OP d[i];                                         \
-            }                                                                                                   \
-        }                                                                                                       \
-        for (; m > 0; m--, from += step) {                                                                      \
-            for (int64_t i = 0; i < n; i++) {                                                                   \
-                to[i] = to[i] OP from[i];                                                                       \
-            }                                                                                                   \
-        }                                                                                                       \
+#define FOLD(NAME, T, OP)                                                                          \
+    NPA_EACH_PROCESSOR static void combine_##NAME(const void *older, void *to, int64_t width)      \
+    {                                                                                              \
+        const T *a = older;                                                                        \
+        T *b = to;                                                                                 \
+        for (int64_t i = 0; i < width; i++) {                                                      \
+            b[i] = a[i] OP b[i];                                                                   \
+        }                                                                                          \
+    }                                                                                              \
+    NPA_EACH_PROCESSOR static void lanes_##NAME(void *lanes, const void *x, int64_t n)             \
+    {                                                                                              \
+        const T *from = x;                                                                         \
+        T *to = lanes, here[LANES];                                                                \
+        int64_t whole = n / LANES * LANES;                                                         \
+        memcpy(here, to, sizeof here);                                                             \
+        for (int64_t i = 0; i < whole; i += LANES) {                                               \
+            for (int k = 0; k < LANES; k++) {                                                      \
+                here[k] = here[k] OP from[i + k];                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        for (int64_t i = whole; i < n; i++) {                                                      \
+            here[i - whole] = here[i - whole] OP from[i];                                          \
+        }                                                                                          \
+        memcpy(to, here, sizeof here);                                                             \
+    }                                                                                              \
+    NPA_EACH_PROCESSOR static void columns_##NAME(void *sums, const void *x, int64_t step,         \
+                                                  int64_t m, int64_t n)                            \
+    {                                                                                              \
+        T *restrict to = sums;                                                                     \
+        const T *restrict from = x;                                                                \
+        /* Results are loaded and stored once for four rows. */                                    \
+        for (; m >= 4; m -= 4, from += 4 * step) {                                                 \
+            const T *b = from + step, *c = b + step, *d = c + step;                                \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                to[i] = (((to[i] OP from[i]) OP b[i]) OP c[i]) OP d[i];                            \
+            }                                                                                      \
+        }                                                                                          \
+        for (; m > 0; m--, from += step) {                                                         \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                to[i] = to[i] OP from[i];                                                          \
+            }                                                                                      \
+        }                                                                                          \
     }
-/* to[0] = the result of n rows of at most a block each, one behind the other every `step` elements. */
+/* to[0] = the result of n rows of at most a block each, one behind the other every `step`
+ * elements. */
 #define FOLD_ROWS(NAME, T, OP, IDENTITY)                                                      \
     NPA_EACH_PROCESSOR static void rows_##NAME(const void *x, int64_t step, int64_t n, int64_t m, \
                                            void *results)                                     \
@@ -125,7 +128,8 @@ FOLD_ROWS(multiply_f8, double, *, 1.0)
 typedef struct npa_arithmetic {
     combine_function *combine;
     lanes_function *lanes;
-    void (*columns)(void *sums, const void *x, int64_t step, int64_t m, int64_t n); /* sums[i] op= x[k * step + i] */
+    /* sums[i] op= x[k * step + i] */
+    void (*columns)(void *sums, const void *x, int64_t step, int64_t m, int64_t n);
     void (*rows)(const void *x, int64_t step, int64_t n, int64_t m, void *results);
     int type, size;                  /* that it computes with */
     double identity;
@@ -134,8 +138,10 @@ typedef struct npa_arithmetic {
 static const arithmetic arithmetics[2][2] = {
     {{combine_add_f4, lanes_add_f4, columns_add_f4, rows_add_f4, NPY_FLOAT, 4, 0.0},
      {combine_add_f8, lanes_add_f8, columns_add_f8, rows_add_f8, NPY_DOUBLE, 8, 0.0}},
-    {{combine_multiply_f4, lanes_multiply_f4, columns_multiply_f4, rows_multiply_f4, NPY_FLOAT, 4, 1.0},
-     {combine_multiply_f8, lanes_multiply_f8, columns_multiply_f8, rows_multiply_f8, NPY_DOUBLE, 8, 1.0}}};
+    {{combine_multiply_f4, lanes_multiply_f4, columns_multiply_f4, rows_multiply_f4, NPY_FLOAT, 4,
+      1.0},
+     {combine_multiply_f8, lanes_multiply_f8, columns_multiply_f8, rows_multiply_f8, NPY_DOUBLE, 8,
+      1.0}}};
 
 /* ----------------------------------------------------------------------------------- counters */
 
@@ -148,7 +154,8 @@ typedef struct {
 
 static void push(counter *c, const arithmetic *a, void *value)
 {
-    int top = __builtin_popcountll((uint64_t)c->count), merges = __builtin_ctzll(~(uint64_t)c->count);
+    int top = __builtin_popcountll((uint64_t)c->count),
+        merges = __builtin_ctzll(~(uint64_t)c->count);
     for (int k = 0; k < merges; k++) {
         a->combine(c->stack + (size_t)(top - k - 1) * c->bytes, value, c->width);
     }
@@ -191,7 +198,8 @@ typedef struct {
     int type, part;      /* of the operand; of complex ones, which part is summed: 0, 1, or -1 */
     const char *in, *mask;
     char *out;
-    int64_t shape[NPA_MAX_DIMS], in_step[NPA_MAX_DIMS], mask_step[NPA_MAX_DIMS], out_step[NPA_MAX_DIMS];
+    int64_t shape[NPA_MAX_DIMS], in_step[NPA_MAX_DIMS], mask_step[NPA_MAX_DIMS],
+        out_step[NPA_MAX_DIMS];
     int64_t points, rows, row; /* results; rows of each; elements of each */
     int64_t in_row, mask_row;  /* bytes from one of them to the next */
     int64_t chunks;            /* of a row */
@@ -206,8 +214,8 @@ typedef struct {
 } fold;
 
 /* n elements from a place on, in the type it computes with. Left out ones are the identity. */
-static const void *load(const fold *f, const char *in, int64_t step, const char *mask, int64_t mask_step,
-                        int64_t n, void *room, bool dense)
+static const void *load(const fold *f, const char *in, int64_t step, const char *mask,
+                        int64_t mask_step, int64_t n, void *room, bool dense)
 {
     const arithmetic *a = f->a;
     if (f->nothing) {
@@ -242,7 +250,7 @@ static int64_t locate(const fold *f, const int *axes, int n, int64_t number, con
     return offset;
 }
 
-/* --------------------------------------------------------------------------- results of 32 lanes */
+/* -------------------------------------------------------------------------- results of 32 lanes */
 
 /* Lanes fold as halves. */
 static void fold_lanes(const arithmetic *a, char *lanes)
@@ -266,7 +274,8 @@ size_t npa_fold_state_bytes(void) { return (sizeof(chunk_state) + 63) & ~(size_t
 void npa_fold_begin(void *state, const arithmetic *a)
 {
     chunk_state *s = state;
-    s->blocks = (counter){.width = LANES, .stack = (char *)s->stack, .bytes = (size_t)(LANES * a->size)};
+    s->blocks =
+        (counter){.width = LANES, .stack = (char *)s->stack, .bytes = (size_t)(LANES * a->size)};
 }
 
 void npa_fold_take(void *state, const arithmetic *a, const void *x, int64_t n)
@@ -296,8 +305,9 @@ static void fold_chunk(const fold *f, const char *in, const char *mask, int64_t 
     for (int64_t at = 0; at < n; at += BLOCK) {
         int64_t m = n - at < BLOCK ? n - at : BLOCK;
         const char *chosen = mask != NULL ? mask + at * f->mask_row : NULL;
-        npa_fold_take(&state, f->a, load(f, in + at * f->in_row, f->in_row, chosen, f->mask_row, m, room,
-                                         f->dense), m);
+        npa_fold_take(
+            &state, f->a,
+            load(f, in + at * f->in_row, f->in_row, chosen, f->mask_row, m, room, f->dense), m);
     }
     npa_fold_end(&state, f->a, out);
 }
@@ -322,7 +332,8 @@ static void fold_part(const fold *f, int64_t number, void *out)
 static bool is_plain(const fold *f)
 {
     const npa_folding *of = f->of;
-    return of->out_type == f->a->type && of->rule->loop_type[1] == f->a->type && of->initial == NULL;
+    return of->out_type == f->a->type && of->rule->loop_type[1] == f->a->type &&
+           of->initial == NULL;
 }
 
 /* The result, in the type it computes with, into the output. */
@@ -408,7 +419,7 @@ static void fold_short(const fold *f, int64_t point, int64_t n)
     }
 }
 
-/* --------------------------------------------------------------------------- results of one lane */
+/* -------------------------------------------------------------------------- results of one lane */
 
 typedef struct {
     double blocks[BLOCK_LEVELS][COLUMNS], chunks[CHUNK_LEVELS][COLUMNS], rows[ROW_LEVELS][COLUMNS];
@@ -428,10 +439,12 @@ static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
     const char *in = f->in + locate(f, o->band, o->nband, point, f->in_step), *mask = f->mask;
     mask = mask != NULL ? mask + locate(f, o->band, o->nband, point, f->mask_step) : NULL;
     bool dense = f->type == a->type && f->in_step[last] == a->size;
-    bool several = dense && mask == NULL && !f->nothing && f->in_row % a->size == 0; /* rows, together */
+    /* Rows, together */
+    bool several = dense && mask == NULL && !f->nothing && f->in_row % a->size == 0;
     for (int64_t row = 0; row < f->rows; row++) {
         const char *p = in + locate(f, o->inner, o->first, row, f->in_step);
-        const char *m = mask != NULL ? mask + locate(f, o->inner, o->first, row, f->mask_step) : NULL;
+        const char *m = mask != NULL ? mask + locate(f, o->inner, o->first, row, f->mask_step)
+                                     : NULL;
         for (int64_t i = 0, many; i < f->row; i += many) {
             int64_t left = NPA_FOLD_BAND_BLOCK - i % NPA_FOLD_BAND_BLOCK;
             many = !several ? 1 : left < f->row - i ? left : f->row - i;
@@ -439,8 +452,8 @@ static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
                 fill(a, c->sums, n);
             }
             const void *x = load(f, p + i * f->in_row, f->in_step[last],
-                                 m != NULL ? m + i * f->mask_row : NULL, f->mask_step[last], n, c->room,
-                                 dense);
+                                 m != NULL ? m + i * f->mask_row : NULL, f->mask_step[last], n,
+                                 c->room, dense);
             a->columns(c->sums, x, f->in_row / a->size, many, n);
             bool end = i + many == f->row;
             if ((i + many) % NPA_FOLD_BAND_BLOCK == 0 || end) {
@@ -463,7 +476,8 @@ static void fold_columns(const fold *f, int64_t point, int64_t n, columns *c)
 static int kinds_raised(void)
 {
     int flags = fetestexcept(FE_OVERFLOW | FE_INVALID | FE_UNDERFLOW);
-    return (flags & FE_OVERFLOW ? 2 : 0) | (flags & FE_UNDERFLOW ? 4 : 0) | (flags & FE_INVALID ? 8 : 0);
+    return (flags & FE_OVERFLOW ? 2 : 0) | (flags & FE_UNDERFLOW ? 4 : 0) |
+           (flags & FE_INVALID ? 8 : 0);
 }
 
 static int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -491,9 +505,11 @@ static void run_task(void *context, int64_t task, int worker)
             fold_part(f, i, f->partials + i * f->a->size);
         }
     } else {
-        int64_t first = task * f->each, end = first + f->each < f->points ? first + f->each : f->points;
-        bool brief = f->rows == 1 && f->row <= BLOCK && f->dense && f->mask == NULL && !f->nothing &&
-                     f->order.nband > 0 && f->in_step[f->order.band[f->order.nband - 1]] % f->a->size == 0;
+        int64_t first = task * f->each,
+                end = first + f->each < f->points ? first + f->each : f->points;
+        bool brief = f->rows == 1 && f->row <= BLOCK && f->dense && f->mask == NULL &&
+                     !f->nothing && f->order.nband > 0 &&
+                     f->in_step[f->order.band[f->order.nband - 1]] % f->a->size == 0;
         if (brief) {
             fold_short(f, first, end - first);
         }
@@ -551,7 +567,8 @@ static int run(fold *f)
     return atomic_load(&f->failed) ? -1 : atomic_load(&f->raised);
 }
 
-/* The mask's elements in the order of `number`s of results, rows and their elements; NULL: no memory. */
+/* The mask's elements in the order of `number`s of results, rows and their elements; NULL: no
+ * memory. */
 static char *order_mask(const fold *f)
 {
     const npa_order *o = &f->order;
@@ -622,11 +639,19 @@ const arithmetic *npa_fold_arithmetic(const npa_rule *rule, int *type)
 static void prepare(fold *f, const npa_folding *of)
 {
     int type, loop = of->rule->loop_type[0];
-    *f = (fold){.a = npa_fold_arithmetic(of->rule, &type), .of = of, .type = of->in_type, .part = -1,
-                .points = 1, .rows = 1, .in = of->in, .out = of->out, .mask = of->mask,
+    *f = (fold){.a = npa_fold_arithmetic(of->rule, &type),
+                .of = of,
+                .type = of->in_type,
+                .part = -1,
+                .points = 1,
+                .rows = 1,
+                .in = of->in,
+                .out = of->out,
+                .mask = of->mask,
                 .through_half = loop == NPY_HALF && of->in_type != NPY_HALF};
     for (int i = 0; i < of->ndim; i++) {
-        f->shape[i] = of->shape[i], f->in_step[i] = of->in_step[i], f->out_step[i] = of->out_step[i];
+        f->shape[i] = of->shape[i], f->in_step[i] = of->in_step[i];
+        f->out_step[i] = of->out_step[i];
         f->mask_step[i] = of->mask != NULL ? of->mask_step[i] : 0;
         f->points *= of->axes >> i & 1 ? 1 : of->shape[i];
     }
@@ -692,7 +717,10 @@ int npa_fold(const npa_folding *of)
     return kinds;
 }
 
-bool npa_folds_in_order(const npa_request *r) { return r->rule->ordered && !(r->errstate & NPA_NUMPYS); }
+bool npa_folds_in_order(const npa_request *r)
+{
+    return r->rule->ordered && !(r->errstate & NPA_NUMPYS);
+}
 
 static char *address(npa_queue *q, npa_operand *o)
 {

@@ -1,4 +1,5 @@
-/* forks.c: a process may fork while something is pending or runs: the child has it, too, on the host. */
+/* forks.c: a process may fork while something is pending or runs: the child has it, too, on the
+ * host. */
 #include "run/run.h"
 
 #include <pthread.h>
@@ -22,7 +23,8 @@ static void after_fork_in_child(void)
     npa_unlock();
 }
 
-/* The queue is whole in the child. After the guard's own, since those run in reverse before a fork. */
+/* The queue is whole in the child. After the guard's own, since those run in reverse before a
+ * fork. */
 int npa_watch_forks(void)
 {
     static bool done;

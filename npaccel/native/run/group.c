@@ -6,8 +6,8 @@
 
 /* Elements times requests of a group at most: Ctrl-C waits for its end. */
 static const double MOST_WORK = 3e8;
-/* Rows of fewer elements share blocks, of a plane if that is no shorter; rows that are shorter still are copied
- * to lie dense in them. */
+/* Rows of fewer elements share blocks, of a plane if that is no shorter; rows that are shorter
+ * still are copied to lie dense in them. */
 enum { SHORT_ROW = 512, TINY_ROW = 96 };
 
 /* ---------------------------------------------------------------------------- what fits */
@@ -66,8 +66,8 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Whether two views of a buffer share a byte, perhaps: not if one lies behind the other, or both keep
- * to their own part of each step (every second element, real parts). */
+/* Whether two views of a buffer share a byte, perhaps: not if one lies behind the other, or both
+ * keep to their own part of each step (every second element, real parts). */
 static bool may_overlap(const npa_group *g, const npa_view *a, const npa_view *b)
 {
     if (a->high <= b->low || b->high <= a->low) {
@@ -90,7 +90,8 @@ static bool same_view(const npa_group *g, const npa_view *a, const npa_view *b)
            memcmp(a->strides, b->strides, sizeof *a->strides * (size_t)g->ndim) == 0;
 }
 
-/* The view's number, a new one perhaps; -1: it does not go with the others, or there are too many. */
+/* The view's number, a new one perhaps; -1: it does not go with the others, or there are too
+ * many. */
 static int find_view(npa_group *g, const npa_view *wanted, bool write)
 {
     int found = -1;
@@ -146,7 +147,10 @@ static bool is_still(const npa_group *g, const npa_view *v)
 }
 
 /* Whether anything was written to it before the group. */
-static bool has_content(const npa_buffer *b) { return b->range == NULL || b->range->work != NULL || b->copy != NULL; }
+static bool has_content(const npa_buffer *b)
+{
+    return b->range == NULL || b->range->work != NULL || b->copy != NULL;
+}
 
 /* Add request number `place` of the group, whose axes are those of its shape. */
 static bool add_request(npa_group *g, npa_request *r, int place, const int *axes)
@@ -191,7 +195,8 @@ static bool add_request(npa_group *g, npa_request *r, int place, const int *axes
         if (chosen[k] >= 0) {
             npa_view *v = &g->views[chosen[k]];
             bool write = k >= r->nin && k < r->nin + r->nout;
-            bool kept = r->mask && has_content(g->q->buffers[v->buffer]); /* where the mask is false */
+            /* Where the mask is false */
+            bool kept = r->mask && has_content(g->q->buffers[v->buffer]);
             v->read_first |= (!write || kept) && !v->written;
             v->uses++;
         }
@@ -204,7 +209,8 @@ static bool add_request(npa_group *g, npa_request *r, int place, const int *axes
 
 /* ------------------------------------------------------------------------------ where they lie */
 
-/* Whether a view's content is seen by nobody else: all of a dead array that this group makes and uses up. */
+/* Whether a view's content is seen by nobody else: all of a dead array that this group makes and
+ * uses up. */
 static void find_hidden(npa_group *g, const int *last)
 {
     for (int i = 0; i < g->nviews; i++) {
@@ -212,8 +218,8 @@ static void find_hidden(npa_group *g, const int *last)
         npa_buffer *b = g->q->buffers[v->buffer];
         bool alone = v->next < 0 && g->heads[v->buffer] == i;
         bool dead = b->range != NULL && b->range->work == NULL && b->copy == NULL && b->next == b;
-        v->hidden = alone && dead && v->written && !v->read_first && !v->folded && !npa_check_mode &&
-                    last[v->buffer] < g->first + g->count;
+        v->hidden = alone && dead && v->written && !v->read_first && !v->folded &&
+                    !npa_check_mode && last[v->buffer] < g->first + g->count;
     }
 }
 
@@ -291,8 +297,8 @@ static enum npa_view_mode mode_of(const npa_group *g, npa_view *v)
     return rows ? NPA_ROWS : NPA_UNEVEN;
 }
 
-/* With reductions: results' axes first, then rows, and a row's elements as one axis. False: some view does
- * not have those behind one another. */
+/* With reductions: results' axes first, then rows, and a row's elements as one axis. False: some
+ * view does not have those behind one another. */
 static bool order_axes(npa_group *g)
 {
     const npa_order *o = &g->order;
@@ -350,8 +356,8 @@ static bool lay_out(npa_group *g)
     return true;
 }
 
-/* Whether a reduction may end the group: rows are long, each result has lanes of its own, and all have one
- * order. axes: of the request, that the group has. */
+/* Whether a reduction may end the group: rows are long, each result has lanes of its own, and all
+ * have one order. axes: of the request, that the group has. */
 static bool joins_sinks(npa_group *g, npa_request *r, const int *axes)
 {
     npa_order order;
@@ -436,15 +442,15 @@ bool npa_group_form(npa_group *g, npa_queue *q, int first, int end, const int *l
  * What no program is known for runs here: not one request after the other over whole arrays, each
  * result written to memory and read again, but block after block, all requests on one block before
  * the next. A block's intermediate results stay in the first or second cache, and those that nobody
- * sees get no memory at all. (MonetDB/X100 and NumExpr work so.) Blocks are independent, so all cores
- * take part.
+ * sees get no memory at all. (MonetDB/X100 and NumExpr work so.) Blocks are independent, so all
+ * cores take part.
  *
  * A group is requests that follow each other in the queue and have one index space. Two of them may
- * share a block where each pair of conflicting accesses is to the identical view or to disjoint ones:
- * the same rule as for kernels (ir/views.py). A request that does not fit ends the group.
+ * share a block where each pair of conflicting accesses is to the identical view or to disjoint
+ * ones: the same rule as for kernels (ir/views.py). A request that does not fit ends the group.
  *
  * It is found in one walk. A view is compared with the others of its buffer only.
  *
- * A block is part of a long row, or some rows of a plane: then an operation goes from row to row where an operand
- * (a slice of a matrix) is dense along rows only. Rows that are shorter than a call is worth are copied instead,
- * to lie behind one another, and back. */
+ * A block is part of a long row, or some rows of a plane: then an operation goes from row to row
+ * where an operand (a slice of a matrix) is dense along rows only. Rows that are shorter than a
+ * call is worth are copied instead, to lie behind one another, and back. */

@@ -1,4 +1,5 @@
-/* group.h: requests over one index space, run together block by block. See Note [Groups] in group.c.
+/* group.h: requests over one index space, run together block by block. See Note [Groups] in
+ * group.c.
  *
  * group.c   which requests make a group; where their operands lie
  * lower.c   the group as instructions on blocks
@@ -62,7 +63,8 @@ typedef struct {
     npa_view views[NPA_GROUP_VIEWS];
     int32_t operand[NPA_GROUP_REQUESTS][NPA_MAX_ARGS + 1]; /* its view, -1: a scalar */
     int32_t *heads; /* per buffer of the queue its first view, -1: none */
-    /* How blocks lie. A block is part of a stretch: a row (the last axis), a plane of whole rows, or all. */
+    /* How blocks lie. A block is part of a stretch: a row (the last axis), a plane of whole rows,
+     * or all. */
     int inner; /* axes of a stretch */
     int64_t row, stretch, stretches; /* elements; how many stretches */
 } npa_group;
@@ -88,7 +90,9 @@ typedef struct {
     npa_ref args[NPA_MAX_ARGS + 1];
     npa_rule *rule; /* LOOP, OWN, RANGE, TAKE */
     const npa_primitive *primitive; /* LOOP: our own code, or NULL */
-    int from, to;   /* CAST: types; FOLD: in `from`, too; LOAD, STORE, SPREAD, SELECT: bytes of an element in `to` */
+    /* CAST: types; FOLD: in `from`, too; LOAD, STORE, SPREAD, SELECT: bytes of an element in
+     * `to` */
+    int from, to;
 } npa_instruction;
 
 typedef struct {
@@ -100,8 +104,8 @@ typedef struct {
     size_t scratch_bytes;
 } npa_tape;
 
-/* sink.c. possible: this reduction may be one. prepare: with nparts set; 0, or -1: no memory. finish: the
- * results, from all parts; kinds raised. */
+/* sink.c. possible: this reduction may be one. prepare: with nparts set; 0, or -1: no memory.
+ * finish: the results, from all parts; kinds raised. */
 bool npa_sink_possible(const npa_request *r);
 int npa_sink_prepare(npa_sink *s, npa_request *r);
 size_t npa_sink_state_bytes(const npa_sink *s);
@@ -110,14 +114,16 @@ void npa_sink_take(const npa_sink *s, void *state, const char *x, int type, int6
 void npa_sink_end(const npa_sink *s, void *state, int64_t part);
 int npa_sink_finish(const npa_sink *s, char *out, int raised);
 
-/* The group that begins with request `first` of the queue, of requests below `end`. last: per buffer the
- * last request that uses it. False: request `first` is for evaluate.c. */
+/* The group that begins with request `first` of the queue, of requests below `end`. last: per
+ * buffer the last request that uses it. False: request `first` is for evaluate.c. */
 bool npa_group_form(npa_group *g, npa_queue *q, int first, int end, const int *last);
 /* 0, or -1: out of memory, and nothing was done. */
 int npa_group_lower(npa_group *g, npa_tape *tape);
-bool npa_has_primitive(const npa_request *r); /* whether it is one of ours, not NumPy's loop, that computes it */
+/* Whether it is one of ours, not NumPy's loop, that computes it */
+bool npa_has_primitive(const npa_request *r);
 void npa_tape_free(npa_tape *tape);
-/* Run it; kinds: raised, per request of the queue. 0, or -1: out of memory, and nothing was done. */
+/* Run it; kinds: raised, per request of the queue. 0, or -1: out of memory, and nothing was
+ * done. */
 int npa_group_run(npa_group *g, const npa_tape *tape, uint8_t *kinds);
 
 #endif

@@ -1,7 +1,9 @@
-/* ledger.c: how often each program ran since counts were reset, how long, and from which lines; for explain().
+/* ledger.c: how often each program ran since counts were reset, how long, and from which lines; for
+ * explain().
  *
- * Counted where a run ends, with the queue's lock. Lines come from the runs that flush.c remembers: what that
- * forgets a program keeps, once. So a run costs two additions, and a comparison of its lines. */
+ * Counted where a run ends, with the queue's lock. Lines come from the runs that flush.c remembers:
+ * what that forgets a program keeps, once. So a run costs two additions, and a comparison of its
+ * lines. */
 #include "run/run.h"
 
 #include <stdatomic.h>
@@ -80,7 +82,8 @@ PyObject *npa_asked_told(const npa_asked *asked, int n)
     PyObject *list = PyList_New(n);
     for (int i = 0; list != NULL && i < n; i++) {
         PyObject *row = Py_BuildValue("(IOi)", (unsigned)asked[i].rule->id,
-                                      asked[i].code != NULL ? asked[i].code : Py_None, (int)asked[i].lasti);
+                                      asked[i].code != NULL ? asked[i].code : Py_None,
+                                      (int)asked[i].lasti);
         if (row == NULL) {
             Py_CLEAR(list);
             break;
@@ -111,7 +114,8 @@ static entry *entries(int *n)
     entry *all = calloc((size_t)most + 1, sizeof *all);
     for (npa_ledger *l = first; all != NULL && l != NULL; l = l->next) {
         if (l->epoch == epoch) {
-            all[(*n)++] = (entry){l, l->runs, l->ns, l->asked, l->asked != NULL ? l->n : 0, l->elsewhere};
+            all[(*n)++] =
+                (entry){l, l->runs, l->ns, l->asked, l->asked != NULL ? l->n : 0, l->elsewhere};
             Py_INCREF(l->program);
         }
     }
@@ -121,11 +125,13 @@ static entry *entries(int *n)
 
 static PyObject *entry_told(const entry *e)
 {
-    return Py_BuildValue("(OKdNO)", e->of->program, (unsigned long long)e->runs, 1e-9 * (double)e->ns,
-                         npa_asked_told(e->asked, e->n), e->elsewhere ? Py_True : Py_False);
+    return Py_BuildValue("(OKdNO)", e->of->program, (unsigned long long)e->runs,
+                         1e-9 * (double)e->ns, npa_asked_told(e->asked, e->n),
+                         e->elsewhere ? Py_True : Py_False);
 }
 
-/* ([(program, runs, seconds, [(rule, code, lasti)], whether other lines ran it, too)], runs, seconds of others) */
+/* ([(program, runs, seconds, [(rule, code, lasti)], whether other lines ran it, too)], runs,
+ * seconds of others) */
 PyObject *npa_ledger_told(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;

@@ -1,6 +1,7 @@
 /* lower.c: a group as instructions on blocks.
  *
- * for each request:  LOAD, CAST what it reads, if it must be; the operation; CAST, STORE what it writes
+ * for each request:  LOAD, CAST what it reads, if it must be; the operation; CAST, STORE what it
+ * writes
  *
  * A slot is scratch memory for one value per element of a block. */
 #include "run/run.h"
@@ -9,7 +10,8 @@
 #include <string.h>
 
 /* Bytes of slots and of what is read and written directly that should stay in the first caches, and
- * bounds of a block. Half as many: calls are too short; twice as many: slots leave the first cache. */
+ * bounds of a block. Half as many: calls are too short; twice as many: slots leave the first
+ * cache. */
 enum { BLOCK_BYTES = 48 << 10, LEAST_BLOCK = 512, MOST_BLOCK = 32768, GRANULE = 64 };
 
 typedef struct {
@@ -150,7 +152,8 @@ typedef struct {
     npa_ref to;
     bool stored, converted;
     bool first; /* nothing was written there before, and nobody sees it */
-    bool apart; /* the operation goes over all of the block, into `to`; `kept` gets what the mask says */
+    /* The operation goes over all of the block, into `to`; `kept` gets what the mask says */
+    bool apart;
     npa_ref kept;
 } target;
 
@@ -185,13 +188,15 @@ static target output(lowering *l, npa_request *r, int k, bool dense)
     return t;
 }
 
-static void finish_output(lowering *l, npa_request *r, int k, const target *t, npa_ref mask, bool flags)
+static void finish_output(lowering *l, npa_request *r, int k, const target *t, npa_ref mask,
+                          bool flags)
 {
     int view = l->g->operand[l->request][k];
     npa_view *v = &l->g->views[view];
     if (t->apart) {
         npa_instruction *i = add(l, NPA_DO_SELECT, 2);
-        i->args[0] = t->to, i->args[1] = t->kept, i->args[2] = mask, i->masked = true, i->to = v->size;
+        i->args[0] = t->to, i->args[1] = t->kept, i->args[2] = mask, i->masked = true;
+        i->to = v->size;
     }
     if (t->converted) {
         npa_instruction *i = add(l, NPA_DO_CAST, 2);
@@ -237,7 +242,8 @@ static const npa_primitive *choose(lowering *l, const npa_request *r, npa_ref *a
 
 bool npa_has_primitive(const npa_request *r)
 {
-    return r->rule->nprimitives > 0 && !(r->errstate & NPA_NUMPYS) && !npa_is_numpys_backend(npa_q.backend);
+    return r->rule->nprimitives > 0 && !(r->errstate & NPA_NUMPYS) &&
+           !npa_is_numpys_backend(npa_q.backend);
 }
 
 static enum npa_action action_of(const npa_rule *rule)
@@ -271,8 +277,8 @@ static void lower_sink(lowering *l, npa_request *r, int sink)
     end_request(l);
 }
 
-/* Whether only vector units raise flags: all that the operation works on are singles and doubles, and it is no
- * function of NumPy's, which may raise them by the C library (exp of singles). */
+/* Whether only vector units raise flags: all that the operation works on are singles and doubles,
+ * and it is no function of NumPy's, which may raise them by the C library (exp of singles). */
 static bool is_plain(const npa_rule *rule, const npa_primitive *primitive)
 {
     if (rule->inexact && primitive == NULL) {

@@ -166,8 +166,8 @@ static void let_go(void)
     here.nheld = 0;
 }
 
-/* With the lock and the GIL: whether all that is pending is this thread's block's. What another thread
- * ran or recorded, or a touch ran, begins the count anew. */
+/* With the lock and the GIL: whether all that is pending is this thread's block's. What another
+ * thread ran or recorded, or a touch ran, begins the count anew. */
 static bool is_alone(void)
 {
     if (npa_matched_block == NULL) {
@@ -321,9 +321,10 @@ static npa_request *expected(const npa_rule *rule, PyArrayObject *out)
     }
     npa_request *e = recorded(here.at, here.n);
     bool header = here.at->results[here.n].header != NULL;
-    return e->rule == rule && e->axes == 0 && !e->mask && rule->kind == NPA_MAP && rule->nout == 1 &&
-                   (out != NULL || header)
-               ? e : NULL;
+    return e->rule == rule && e->axes == 0 && !e->mask && rule->kind == NPA_MAP &&
+                   rule->nout == 1 && (out != NULL || header)
+               ? e
+               : NULL;
 }
 
 /* With the lock: whether `a` is operand `k`. `read`: nothing that it shows is written. */
@@ -345,8 +346,9 @@ static bool is_target(npa_request *e, PyArrayObject *out)
     npa_buffer *b = npa_buffer_of(out);
     uint32_t covers = 0;
     int64_t offset;
-    if (b == NULL || b->exported || b->flights > 0 || (!b->pending && !b->fresh) || !PyArray_ISWRITEABLE(out) ||
-        PyArray_NDIM(out) != e->ndim || !is_shown_alike(e, o, out, &covers) ||
+    if (b == NULL || b->exported || b->flights > 0 || (!b->pending && !b->fresh) ||
+        !PyArray_ISWRITEABLE(out) || PyArray_NDIM(out) != e->ndim ||
+        !is_shown_alike(e, o, out, &covers) ||
         memcmp(PyArray_DIMS(out), e->shape, sizeof(npy_intp) * e->ndim) != 0) {
         return false;
     }
@@ -648,8 +650,9 @@ bool npa_make_key(int requests, uint64_t backend, npa_key *key)
 /* Whether `o` can be the result of request `i` again. */
 static bool is_spare(PyObject *o, const npa_buffer *b, int i)
 {
-    if (here.at == NULL || i >= here.at->n || !is_unseen(o) || !b->fresh || b->range->work != NULL ||
-        here.at->results[i].spare != NULL || here.at->results[i].header == NULL) {
+    if (here.at == NULL || i >= here.at->n || !is_unseen(o) || !b->fresh ||
+        b->range->work != NULL || here.at->results[i].spare != NULL ||
+        here.at->results[i].header == NULL) {
         return false;
     }
     recording *old = spares == MOST_SPARES ? oldest(NULL, true) : NULL;
@@ -659,7 +662,8 @@ static bool is_spare(PyObject *o, const npa_buffer *b, int i)
     return spares < MOST_SPARES;
 }
 
-/* Under the lock: the evaluator may be running them. What goes may run anything, so it goes last. */
+/* Under the lock: the evaluator may be running them. What goes may run anything, so it goes
+ * last. */
 void npa_match_settle(void)
 {
     int waiting = 0;
@@ -786,14 +790,14 @@ int npa_match_init(PyObject *module)
  * recorded one in all that a key says. Requests are compared in the ways below, so a block that
  * takes another path at any place is only recorded as ever from there on.
  *
- *   - before it is recorded, where it is a map of one result (npa_match_map): same rule, operands in
- *     the same buffers of the queue (they are numbered by first use), at the same offsets, with the
- *     same strides along axes of the same extents. What makes recording slow is not done: strides of
- *     the result, overlaps, a new array. All of it follows from what was compared.
+ *   - before it is recorded, where it is a map of one result (npa_match_map): same rule, operands
+ *     in the same buffers of the queue (they are numbered by first use), at the same offsets, with
+ *     the same strides along axes of the same extents. What makes recording slow is not done:
+ *     strides of the result, overlaps, a new array. All of it follows from what was compared.
  *   - after it was recorded, for all others and for those that begin a block (npa_match_commit), by
- *     the bytes that it has in a key; another recording with the same beginning may go on like that.
+ *     the bytes that it has in a key; another recording that begins alike may go on like that.
  *
  * A result that the program does not see again was never computed: its header and its guarded
  * memory can serve the same request the next time. So results are held until the requests have run.
- * Whoever else has one has a reference (views do) or, noticed here too, a weak one; an array without
- * is "unseen": dead as far as the plan goes, since nobody can come to it any more. */
+ * Whoever else has one has a reference (views do) or, noticed here too, a weak one; an array
+ * without is "unseen": dead as far as the plan goes, since nobody can come to it any more. */

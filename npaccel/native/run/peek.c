@@ -1,4 +1,5 @@
-/* peek.c: what memory holds now, pending or not, for runtime/peek.py. Nothing runs, and no page is shown. */
+/* peek.c: what memory holds now, pending or not, for runtime/peek.py. Nothing runs, and no page is
+ * shown. */
 #include "run/run.h"
 
 #include <string.h>
@@ -24,8 +25,8 @@ static PyObject *copied(npa_buffer *b)
     return bytes;
 }
 
-/* place(array): its memory's number in the queue, -1: it is not there, and the byte at which it begins in it;
- * None: the memory is not ours. */
+/* place(array): its memory's number in the queue, -1: it is not there, and the byte at which it
+ * begins in it; None: the memory is not ours. */
 PyObject *npa_place_py(PyObject *module, PyObject *o)
 {
     (void)module;

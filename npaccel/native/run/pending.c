@@ -1,5 +1,6 @@
-/* pending.c: what is pending at one moment, as Python gets it: requests as words, who is dead, where data lies,
- * the user's lines. It never changes, so whoever plans has nothing to do with what others record and run. */
+/* pending.c: what is pending at one moment, as Python gets it: requests as words, who is dead,
+ * where data lies, the user's lines. It never changes, so whoever plans has nothing to do with what
+ * others record and run. */
 #include "run/run.h"
 #include "place/store.h"
 
@@ -255,14 +256,18 @@ static PyObject *values(PyObject *self, PyObject *positions)
         const char *at = scalar_at(of(self), request, input, &o);
         if (at == NULL) {
             Py_CLEAR(bytes);
-            return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_IndexError, "there is no such scalar");
+            return PyErr_Occurred() ? NULL
+                                    : PyErr_Format(PyExc_IndexError, "there is no such scalar");
         }
         memcpy(PyBytes_AS_STRING(bytes) + 16 * i, at, 16);
     }
     return bytes;
 }
 
-static PyObject *structure(PyObject *self, PyObject *limits) { return npa_structure(of(self), limits); }
+static PyObject *structure(PyObject *self, PyObject *limits)
+{
+    return npa_structure(of(self), limits);
+}
 static PyObject *numbers(PyObject *self, PyObject *places) { return npa_numbers(of(self), places); }
 
 /* Those of the requests, by id. */

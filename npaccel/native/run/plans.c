@@ -1,8 +1,8 @@
-/* plans.c: the programs that are known, by the key of the requests they run; also those that run block by
- * block, until it is time to ask for another one.
+/* plans.c: the programs that are known, by the key of the requests they run; also those that run
+ * block by block, until it is time to ask for another one.
  *
- * Python fills the table and bounds it; to Python it is a mapping. Here it is searched with the lock
- * alone, since what a touch begins runs without Python:
+ * Python fills the table and bounds it; to Python it is a mapping. Here it is searched with the
+ * lock alone, since what a touch begins runs without Python:
  *
  *     key ──► positions of the scalars whose values the plan used ──► values ──► program
  *                                                                       └ none ► otherwise
@@ -115,7 +115,8 @@ static int read_value(entry *e, PyObject *value)
         Py_XDECREF(none);
         return status;
     }
-    if (!PyArg_ParseTuple(value, "O!O!O", &PyTuple_Type, &positions, &PyDict_Type, &variants, &otherwise) ||
+    if (!PyArg_ParseTuple(value, "O!O!O", &PyTuple_Type, &positions, &PyDict_Type, &variants,
+                          &otherwise) ||
         read_positions(e, positions) < 0) {
         return -1;
     }

@@ -1,5 +1,5 @@
-/* profile.c: the time of each activity (times.c) by the user's line, of each run by its program and step, and when;
- * for observe/profile.py. Off unless asked for. Note [Whose time] */
+/* profile.c: the time of each activity (times.c) by the user's line, of each run by its program and
+ * step, and when; for observe/profile.py. Off unless asked for. Note [Whose time] */
 #include "run/run.h"
 #include "run/profile.h"
 
@@ -9,7 +9,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { LINES = 8192, MOST_LINES = LINES / 2, MOST_RUNS = 1024, MOST_EVENTS = 1 << 16, MOST_STEPS_TOLD = 256 };
+enum {
+    LINES = 8192,
+    MOST_LINES = LINES / 2,
+    MOST_RUNS = 1024,
+    MOST_EVENTS = 1 << 16,
+    MOST_STEPS_TOLD = 256
+};
 enum { MOST_REQUESTS = 1 << 17 }; /* of all runs */
 enum { TICK_NS = 20000000, LEAST_EVENT_NS = 20000, LEAST_STEP_NS = 2000, LEAST_SETTLED_NS = 10000 };
 
@@ -23,7 +29,8 @@ typedef struct {
     uint8_t kind, thread;
 } event;
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* nothing of Python's runs while it is held */
+/* Nothing of Python's runs while it is held */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static line *lines;
 static int32_t *slots; /* of LINES: a line, or 0 */
 static int nlines;
@@ -39,7 +46,8 @@ static uint64_t lost_runs;
 static _Atomic uint64_t served_ns, serving_since;
 static atomic_int threads;
 static atomic_int watched_activity;
-static _Atomic uint64_t watched_ns; /* that the thread which is looked at has spent in any activity */
+/* That the thread which is looked at has spent in any activity */
+static _Atomic uint64_t watched_ns;
 static _Atomic uint64_t watched_since; /* when its activity began, if that is ours */
 
 /* Of this thread. */
@@ -151,7 +159,9 @@ static void link_requests(ran *r, npa_queue *q)
         for (int k = 0; k < request->nin + request->nout; k++) {
             int32_t buffer = npa_operand_at(request, k)->buffer;
             if (k < request->nin) {
-                *link++ = buffer < 0 ? NPA_SCALAR : writer != NULL ? writer[buffer] : NPA_OUTSIDE - buffer;
+                *link++ = buffer < 0       ? NPA_SCALAR
+                          : writer != NULL ? writer[buffer]
+                                           : NPA_OUTSIDE - buffer;
             } else if (buffer >= 0) {
                 r->seen[i] |= !q->buffers[buffer]->dead;
                 if (writer != NULL) {
@@ -175,7 +185,8 @@ static ran *make_run(uint64_t hash, npa_program *program, npa_queue *q, int n, b
     nrequests += n;
     ran *r = &runs[nruns++];
     *r = (ran){.hash = hash, .program = program, .single = single, .n = n, .nsteps = nsteps};
-    r->took = (uint64_t *)memory, r->points = r->took + nsteps, r->rules = (npa_rule **)(r->points + n);
+    r->took = (uint64_t *)memory, r->points = r->took + nsteps;
+    r->rules = (npa_rule **)(r->points + n);
     r->codes = (PyObject **)(r->rules + n), r->lines = (int32_t *)(r->codes + n);
     r->counts = r->lines + n, r->links = r->counts + nsteps;
     r->kinds = (uint8_t *)(r->links + inputs), r->nin = r->kinds + nsteps, r->seen = r->nin + n;
@@ -197,7 +208,8 @@ static ran *make_run(uint64_t hash, npa_program *program, npa_queue *q, int n, b
     return r;
 }
 
-/* With the GIL, before references of requests that have run go: from now on their lines are known by number. */
+/* With the GIL, before references of requests that have run go: from now on their lines are known
+ * by number. */
 void npa_profile_resolve(void)
 {
     pthread_mutex_lock(&mutex);
@@ -219,7 +231,8 @@ static uint64_t hash_of(const npa_program *program, npa_queue *q, int n, bool si
     for (int i = 0; i < n; i++) {
         npa_request *r = (npa_request *)(q->arena + q->at[i]);
         uint64_t line = ((uintptr_t)r->code >> 4) ^ (uint64_t)(uint32_t)r->lasti << 40;
-        hash = (hash ^ line ^ (program == NULL ? (uint64_t)r->rule->id << 8 : 0)) * 0x9E3779B97F4A7C15u;
+        hash = (hash ^ line ^ (program == NULL ? (uint64_t)r->rule->id << 8 : 0)) *
+               0x9E3779B97F4A7C15u;
         hash ^= hash >> 29;
     }
     return hash;
@@ -259,10 +272,12 @@ void npa_profile_now(int activity)
     }
 }
 
-/* The thread is back in the user's code: what it did since was that line's, but for what steps have taken. */
+/* The thread is back in the user's code: what it did since was that line's, but for what steps have
+ * taken. */
 void npa_profile_settle(void)
 {
-    if (mine.epoch != epoch || mine.spent - mine.settled < LEAST_SETTLED_NS || !PyGILState_Check()) {
+    if (mine.epoch != epoch || mine.spent - mine.settled < LEAST_SETTLED_NS ||
+        !PyGILState_Check()) {
         return; /* recording takes less: one line stands for some */
     }
     mine.settled = mine.spent;
@@ -279,7 +294,11 @@ void npa_profile_settle(void)
     lines[at].calls++;
     if (total >= LEAST_EVENT_NS) {
         groups++;
-        add_event((event){.start = npa_switched_ns() - total, .ns = total, .line = at, .run = -1, .step = -1,
+        add_event((event){.start = npa_switched_ns() - total,
+                          .ns = total,
+                          .line = at,
+                          .run = -1,
+                          .step = -1,
                           .kind = (uint8_t)most});
     }
     pthread_mutex_unlock(&mutex);
@@ -305,7 +324,8 @@ void npa_profile_run(npa_queue *q, npa_program *program, int requests, bool sing
                           .kind = single ? NPA_RUN_SINGLE : NPA_RUN_KERNELS});
     }
     pthread_mutex_unlock(&mutex);
-    if (unresolved > 0 && PyGILState_Check()) { /* a section's, which may go before the next flush */
+    /* A section's, which may go before the next flush */
+    if (unresolved > 0 && PyGILState_Check()) {
         npa_profile_resolve();
     }
 }
@@ -313,7 +333,8 @@ void npa_profile_run(npa_queue *q, npa_program *program, int requests, bool sing
 void npa_profile_step(int step, int count, int kind)
 {
     ran *r = now.of;
-    uint64_t kernels = mine.ns[NPA_IN_KERNELS] - now.before[0], loops = mine.ns[NPA_IN_LOOPS] - now.before[1];
+    uint64_t kernels = mine.ns[NPA_IN_KERNELS] - now.before[0],
+             loops = mine.ns[NPA_IN_LOOPS] - now.before[1];
     if (r == NULL || step >= r->nsteps) {
         return;
     }
@@ -322,8 +343,11 @@ void npa_profile_step(int step, int count, int kind)
     r->took[step] += ns, r->counts[step] = count, r->kinds[step] = (uint8_t)kind;
     if (step < MOST_STEPS_TOLD && ns >= LEAST_STEP_NS) {
         pthread_mutex_lock(&mutex);
-        add_event((event){.start = npa_switched_ns() - ns, .ns = ns,
-                          .run = (int32_t)(r - runs), .step = (int16_t)step, .kind = (uint8_t)kind});
+        add_event((event){.start = npa_switched_ns() - ns,
+                          .ns = ns,
+                          .run = (int32_t)(r - runs),
+                          .step = (int16_t)step,
+                          .kind = (uint8_t)kind});
         pthread_mutex_unlock(&mutex);
     }
 }
@@ -394,8 +418,8 @@ static bool is_there(const PyThreadState *thread)
     return at != NULL;
 }
 
-/* With the GIL, which the other thread has given up: at a call, between two instructions, or in an activity of
- * ours. What the user's code took until then is its line's. */
+/* With the GIL, which the other thread has given up: at a call, between two instructions, or in an
+ * activity of ours. What the user's code took until then is its line's. */
 static void look(void)
 {
     bool ours = atomic_load_explicit(&watched_activity, memory_order_acquire) != NPA_USER;
@@ -552,25 +576,28 @@ PyObject *npa_profile_end(PyObject *module, PyObject *nothing)
     end_ticking();
     npa_count_times(NPA_FOR_PROFILE, false);
     npa_profile_resolve();
-    PyObject *told = npa_profile_told_lines(lines, nlines), *all = npa_profile_told_runs(runs, nruns);
+    PyObject *told = npa_profile_told_lines(lines, nlines),
+             *all = npa_profile_told_runs(runs, nruns);
     for (int i = 0; i < nevents; i++) {
         events[i].start -= begun_ns;
     }
-    PyObject *bytes = PyBytes_FromStringAndSize((char *)events, (Py_ssize_t)sizeof *events * nevents);
+    PyObject *bytes =
+        PyBytes_FromStringAndSize((char *)events, (Py_ssize_t)sizeof *events * nevents);
     forget();
     if (all == NULL || told == NULL || bytes == NULL) {
         Py_XDECREF(all), Py_XDECREF(told), Py_XDECREF(bytes);
         return NULL;
     }
-    return Py_BuildValue("(KNNNKK)", (unsigned long long)took, told, all, bytes, (unsigned long long)every,
-                         (unsigned long long)lost_runs);
+    return Py_BuildValue("(KNNNKK)", (unsigned long long)took, told, all, bytes,
+                         (unsigned long long)every, (unsigned long long)lost_runs);
 }
 
 /* Note [Whose time]
  *
- * A thread's clock (times.c) is in one activity at a time. What it spends in a step of a run belongs to the run's
- * requests, whose lines Python shares it out among when all is over (observe/profile.py). All other time of
- * ours is the line's that is being run when the thread comes back to the user's code: recording it, planning and memory
- * of the runs that it caused, NumPy's functions that it called. The rest is Python's, other libraries' and small
- * arrays': a thread that takes the interpreter lock for a look, fifty times a second,
- * gives the line that is there what has passed since the last look, less what was ours. So nothing is counted twice. */
+ * A thread's clock (times.c) is in one activity at a time. What it spends in a step of a run
+ * belongs to the run's requests, whose lines Python shares it out among when all is over
+ * (observe/profile.py). All other time of ours is the line's that is being run when the thread
+ * comes back to the user's code: recording it, planning and memory of the runs that it caused,
+ * NumPy's functions that it called. The rest is Python's, other libraries' and small arrays': a
+ * thread that takes the interpreter lock for a look, fifty times a second, gives the line that is
+ * there what has passed since the last look, less what was ours. So nothing is counted twice. */

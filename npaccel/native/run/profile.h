@@ -1,4 +1,5 @@
-/* profile.h: what a profile counts of lines and of runs, as profile.c fills it and profile_told.c tells it. */
+/* profile.h: what a profile counts of lines and of runs, as profile.c fills it and profile_told.c
+ * tells it. */
 #ifndef NPA_PROFILE_H
 #define NPA_PROFILE_H
 
@@ -10,7 +11,8 @@ typedef struct {
     uint64_t calls, ns[NPA_ACTIVITIES]; /* NPA_USER: Python, and whatever else is not ours */
 } npa_profiled_line;
 
-enum { NPA_SCALAR = -1, NPA_OUTSIDE = -2 }; /* from NPA_OUTSIDE down: an array, by its number in the queue */
+/* From NPA_OUTSIDE down: an array, by its number in the queue */
+enum { NPA_SCALAR = -1, NPA_OUTSIDE = -2 };
 
 /* One program run from the same lines. program NULL: none is known. */
 typedef struct {
@@ -20,10 +22,13 @@ typedef struct {
     int n, nsteps;   /* requests; steps, of single ones as many */
     npa_rule **rules;
     uint64_t *points, *took;
-    PyObject **codes; /* of requests, borrowed, until their lines are known: see npa_profile_resolve */
-    int32_t *lines, *counts; /* counts, the last time: requests that a step of a single one was for; of other steps, how
-                                many ran together up to this one, which has their time */
-    int32_t *links; /* of each input: the request that wrote it, NPA_SCALAR or NPA_OUTSIDE less a number */
+    /* Of requests, borrowed, until their lines are known: see npa_profile_resolve */
+    PyObject **codes;
+    /* counts, the last time: requests that a step of a single one was for; of other steps, how many
+     * ran together up to this one, which has their time. */
+    int32_t *lines, *counts;
+    /* Of each input: the request that wrote it, NPA_SCALAR or NPA_OUTSIDE less a number */
+    int32_t *links;
     uint8_t *kinds, *nin, *seen; /* seen: what it writes is, by others */
 } npa_profiled_run;
 

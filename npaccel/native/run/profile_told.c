@@ -21,9 +21,10 @@ PyObject *npa_profile_told_lines(const npa_profiled_line *lines, int n)
             PyTuple_SET_ITEM(ns, k, PyLong_FromUnsignedLongLong(l->ns[k]));
         }
         PyObject *row = code == NULL
-            ? Py_BuildValue("(sisKN)", "", 0, "", (unsigned long long)l->calls, ns)
-            : Py_BuildValue("(OiOKN)", code->co_filename, PyCode_Addr2Line(code, l->lasti), code->co_name,
-                            (unsigned long long)l->calls, ns);
+                            ? Py_BuildValue("(sisKN)", "", 0, "", (unsigned long long)l->calls, ns)
+                            : Py_BuildValue("(OiOKN)", code->co_filename,
+                                            PyCode_Addr2Line(code, l->lasti), code->co_name,
+                                            (unsigned long long)l->calls, ns);
         if (PyErr_Occurred() || !append(list, row)) {
             Py_CLEAR(list);
         }
@@ -42,29 +43,30 @@ static PyObject *told_links(const int32_t *links, int n)
     return list;
 }
 
-/* (program, single, runs, nanoseconds, [(line, rule's id, points, links, seen)], [(kind, nanoseconds, requests)])
- * of each. */
+/* (program, single, runs, nanoseconds, [(line, rule's id, points, links, seen)], [(kind,
+ * nanoseconds, requests)]) of each. */
 static PyObject *told_run(const npa_profiled_run *r)
 {
     PyObject *requests = PyList_New(0), *steps = PyList_New(0);
     bool good = requests != NULL && steps != NULL;
     const int32_t *links = r->links;
     for (int i = 0; good && i < r->n; links += r->nin[i++]) {
-        good = append(requests, Py_BuildValue("(iIKNi)", (int)r->lines[i], (unsigned)r->rules[i]->id,
-                                              (unsigned long long)r->points[i],
-                                              told_links(links, r->nin[i]), (int)r->seen[i]));
+        good =
+            append(requests, Py_BuildValue("(iIKNi)", (int)r->lines[i], (unsigned)r->rules[i]->id,
+                                           (unsigned long long)r->points[i],
+                                           told_links(links, r->nin[i]), (int)r->seen[i]));
     }
     for (int i = 0; good && i < r->nsteps; i++) {
-        good = append(steps, Py_BuildValue("(iKi)", (int)r->kinds[i], (unsigned long long)r->took[i],
-                                           (int)r->counts[i]));
+        good = append(steps, Py_BuildValue("(iKi)", (int)r->kinds[i],
+                                           (unsigned long long)r->took[i], (int)r->counts[i]));
     }
     if (!good) {
         Py_XDECREF(requests), Py_XDECREF(steps);
         return NULL;
     }
     PyObject *program = r->program != NULL ? (PyObject *)r->program : Py_None;
-    return Py_BuildValue("(OOKKNN)", program, r->single ? Py_True : Py_False, (unsigned long long)r->runs,
-                         (unsigned long long)r->ns, requests, steps);
+    return Py_BuildValue("(OOKKNN)", program, r->single ? Py_True : Py_False,
+                         (unsigned long long)r->runs, (unsigned long long)r->ns, requests, steps);
 }
 
 PyObject *npa_profile_told_runs(const npa_profiled_run *runs, int n)

@@ -24,7 +24,8 @@ struct npa_program {
     bool compares;     /* those are to run once, to show it, where it is a loop's round */
     uint64_t lost_ns;  /* and of its kernels, where they were given up for that */
     uint64_t home_ns;  /* bringing home what it left on a device, of all runs */
-    uint64_t review_runs, review_ns; /* runs, and total_ns, from which it is reviewed; runs 0: never */
+    /* Runs, and total_ns, from which it is reviewed; runs 0: never */
+    uint64_t review_runs, review_ns;
     bool single; /* request by request with NumPy's loops */
     bool foreign; /* has kernels for the host that are not of our making */
     bool missed;  /* in the run at hand the host did what a device was to do */
@@ -37,7 +38,8 @@ static void program_free(npa_program *p)
 {
     for (int i = 0; i < p->nsteps; i++) {
         free(p->steps[i].words), free(p->steps[i].patches), free(p->steps[i].accesses);
-        free(p->steps[i].slots), free(p->steps[i].writes), free(p->steps[i].releases), free(p->steps[i].wraps);
+        free(p->steps[i].slots), free(p->steps[i].writes), free(p->steps[i].releases),
+            free(p->steps[i].wraps);
         free(p->steps[i].uses);
     }
     free(p->steps);
@@ -46,8 +48,8 @@ static void program_free(npa_program *p)
     Py_TYPE(p)->tp_free((PyObject *)p);
 }
 
-/* Steps are words of 32 or 64 bits, which are read without an object each (runtime/packed.py): a recipe
- * from the helper or from disk has some thousands of numbers. */
+/* Steps are words of 32 or 64 bits, which are read without an object each (runtime/packed.py): a
+ * recipe from the helper or from disk has some thousands of numbers. */
 typedef struct {
     const char *at, *end;
     int bytes; /* of a word */
@@ -90,8 +92,9 @@ static void unpack_ints(packed *p, int32_t **to, int *n)
     p->failed |= *to == NULL;
 }
 
-/* Who runs it that is not the host's own backend: whose launches they are; its kernel among `devices`, or -1:
- * the step's code is the owner's; its grid's steps and scratch memory; how it may be cut; accesses. */
+/* Who runs it that is not the host's own backend: whose launches they are; its kernel among
+ * `devices`, or -1: the step's code is the owner's; its grid's steps and scratch memory; how it may
+ * be cut; accesses. */
 static void unpack_elsewhere(packed *p, step *s, PyObject *devices)
 {
     int64_t owner = unpack(p);
@@ -114,18 +117,20 @@ static void unpack_elsewhere(packed *p, step *s, PyObject *devices)
     if (p->failed || kernel < 0) {
         return;
     }
-    s->device_grid = (npa_device_grid){s->band, band_step, s->inner, inner_step, (size_t)scratch, 0, 0};
+    s->device_grid =
+        (npa_device_grid){s->band, band_step, s->inner, inner_step, (size_t)scratch, 0, 0};
     s->device = npa_device_of(PyTuple_GET_ITEM(devices, kernel));
     p->failed |= s->device == NULL || n != s->device->narrays;
 }
 
-/* A kernel's arguments: extents; per array its address and strides; scalars; partial results, and how many.
- * backends/layout.py has the same. */
+/* A kernel's arguments: extents; per array its address and strides; scalars; partial results, and
+ * how many. backends/layout.py has the same. */
 static void unpack_arguments(packed *p, step *s, int nscalars)
 {
     int rank = unpack_count(p), narrays = unpack_count(p);
     s->rank = rank, s->narrays = narrays;
-    s->words = calloc((size_t)rank + (size_t)narrays * (1 + (size_t)rank) + 2 * (size_t)nscalars + 2, 8);
+    s->words =
+        calloc((size_t)rank + (size_t)narrays * (1 + (size_t)rank) + 2 * (size_t)nscalars + 2, 8);
     s->patches = calloc((size_t)narrays + (size_t)nscalars + 1, sizeof *s->patches);
     if (s->words == NULL || s->patches == NULL) {
         p->failed = true;
@@ -178,7 +183,8 @@ static void unpack_kernel(packed *p, step *s, const uint64_t *code, int ncode)
     s->main = (kernel_function *)(uintptr_t)code[2 * kernel];
     s->finish = (kernel_function *)(uintptr_t)code[2 * kernel + 1];
     s->band = unpack(p), s->band_step = unpack(p), s->inner = unpack(p), s->inner_step = unpack(p);
-    s->parts = unpack(p), s->scratch_bytes = (size_t)unpack(p), s->partial_bytes = (size_t)unpack(p);
+    s->parts = unpack(p), s->scratch_bytes = (size_t)unpack(p);
+    s->partial_bytes = (size_t)unpack(p);
     s->bytes_read = (size_t)unpack(p), s->bytes_written = (size_t)unpack(p);
     p->failed |= s->band < 1 || s->band_step < 1 || s->inner < 1 || s->inner_step < 1;
     unpack_arguments(p, s, nscalars);
@@ -188,13 +194,14 @@ static void unpack_kernel(packed *p, step *s, const uint64_t *code, int ncode)
     unpack_ints(p, &s->uses, &s->nuses);
 }
 
-/* bytes: how long a word is, in a word of eight bytes; the number of steps; per step a request, or -1
- * and a kernel, and the releases. code: per kernel its main and finish. -1 with an exception. */
+/* bytes: how long a word is, in a word of eight bytes; the number of steps; per step a request, or
+ * -1 and a kernel, and the releases. code: per kernel its main and finish. -1 with an exception. */
 static int unpack_steps(npa_program *to, PyObject *bytes, PyObject *code, PyObject *devices)
 {
     int64_t width = 0;
     int ncode = (int)(PyBytes_GET_SIZE(code) / 16);
-    packed p = {PyBytes_AS_STRING(bytes), PyBytes_AS_STRING(bytes) + PyBytes_GET_SIZE(bytes), 8, false};
+    packed p = {PyBytes_AS_STRING(bytes), PyBytes_AS_STRING(bytes) + PyBytes_GET_SIZE(bytes), 8,
+                false};
     width = unpack(&p);
     p.failed |= width != 4 && width != 8;
     p.bytes = width == 4 ? 4 : 8;
@@ -231,8 +238,8 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     PyObject *steps, *keep, *info, *code = NULL, *devices = NULL;
     unsigned long long dropped;
     static char *names[] = {"steps", "dropped", "keep", "info", "code", "devices", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OKOO|SO!", names, &steps, &dropped, &keep, &info,
-                                     &code, &PyTuple_Type, &devices)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OKOO|SO!", names, &steps, &dropped, &keep,
+                                     &info, &code, &PyTuple_Type, &devices)) {
         return NULL;
     }
     if (steps != Py_None && !PyBytes_Check(steps)) {
@@ -357,7 +364,8 @@ static PyObject *program_due(PyObject *self, void *closure)
     return PyBool_FromLong(npa_program_due((npa_program *)self));
 }
 
-/* review(runs, seconds): Python is asked for another one after so many more of both; (0, 0): never. */
+/* review(runs, seconds): Python is asked for another one after so many more of both; (0, 0):
+ * never. */
 static PyObject *program_review(PyObject *self, PyObject *args)
 {
     npa_program *p = (npa_program *)self;
@@ -388,7 +396,8 @@ static PyObject *program_planned(PyObject *self, void *closure)
 }
 
 static PyGetSetDef program_getset[] = {
-    {"planned", program_planned, NULL, "Whether it is a plan's, and not any requests' block by block.", NULL},
+    {"planned", program_planned, NULL,
+     "Whether it is a plan's, and not any requests' block by block.", NULL},
     {"used", program_used, NULL, "Number of the last flush that looked it up.", NULL},
     {"info", program_info, program_set_info, "What the planner attached.", NULL},
     {"timing", program_timing, NULL, "Whole runs, seconds of the best one, of all.", NULL},
@@ -401,7 +410,8 @@ static PyGetSetDef program_getset[] = {
     {"home", program_home, NULL, "Seconds that bringing its results home took, of all runs.", NULL},
     {"missed", program_missed, NULL, "Per step why its device did not run it.", NULL},
     {"due", program_due, NULL, "Whether it is to be reviewed.", NULL},
-    {"single", program_is_single, NULL, "Whether it runs request by request.", NULL}, {NULL}};
+    {"single", program_is_single, NULL, "Whether it runs request by request.", NULL},
+    {NULL}};
 
 PyTypeObject npa_program_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Program",
@@ -518,8 +528,8 @@ int npa_program_ready(void) { return PyType_Ready(&npa_program_type); }
 
 /* --------------------------------------------------------------------------------- running */
 
-/* Scratch for a task that can't have its own: once a kernel has begun, it is carried to its end. One at a
- * time uses it. */
+/* Scratch for a task that can't have its own: once a kernel has begun, it is carried to its end.
+ * One at a time uses it. */
 static struct {
     pthread_mutex_t lock;
     char *data;
@@ -552,7 +562,8 @@ typedef struct {
     uint32_t *flags;
 } launch;
 
-void npa_step_call(const step *s, const int64_t *words, const int64_t *range, int worker, uint32_t *flags)
+void npa_step_call(const step *s, const int64_t *words, const int64_t *range, int worker,
+                   uint32_t *flags)
 {
     char *scratch = npa_pool_scratch(worker, s->scratch_bytes + 64);
     if (scratch != NULL) {
@@ -576,19 +587,22 @@ static void run_task(void *context, int64_t task, int worker)
     int64_t b = at / x->inner_tasks * s->band_step, i = at % x->inner_tasks * s->inner_step;
     int64_t b_end = b + s->band_step < x->band ? b + s->band_step : x->band;
     int64_t i_end = i + s->inner_step < x->inner ? i + s->inner_step : x->inner;
-    int64_t range[4] = {s->band_low + b, s->band_low + b_end, s->inner_low + i, s->inner_low + i_end};
+    int64_t range[4] = {s->band_low + b, s->band_low + b_end, s->inner_low + i,
+                        s->inner_low + i_end};
     npa_step_call(s, x->words, range, worker, l->flags);
 }
 
 /* Puts its tasks behind those there are; returns how many there are then. */
-static int64_t add_box(const step *s, box *x, const int64_t *words, int64_t band, int64_t inner, int64_t first)
+static int64_t add_box(const step *s, box *x, const int64_t *words, int64_t band, int64_t inner,
+                       int64_t first)
 {
     int64_t inner_tasks = (inner + s->inner_step - 1) / s->inner_step;
     *x = (box){words, band, inner, inner_tasks, first};
     return first + (band + s->band_step - 1) / s->band_step * inner_tasks;
 }
 
-/* Where a box begins along the axis that `index` counts, and where the next one does; -1: there is none. */
+/* Where a box begins along the axis that `index` counts, and where the next one does; -1: there is
+ * none. */
 static int64_t cut_of(const step *s, int axis, int index)
 {
     int64_t at = 0;
@@ -610,8 +624,8 @@ static int64_t cut_of(const step *s, int axis, int index)
 }
 
 /* The words of the box that is the index-th along each axis; *band, *inner: what its grid is of. */
-static void bind_box(const step *s, const int64_t *words, const int *index, int64_t *w, int64_t *band,
-                     int64_t *inner)
+static void bind_box(const step *s, const int64_t *words, const int *index, int64_t *w,
+                     int64_t *band, int64_t *inner)
 {
     memcpy(w, words, 8 * (size_t)s->nwords);
     *band = *inner = 1;
@@ -633,9 +647,10 @@ static void bind_box(const step *s, const int64_t *words, const int *index, int6
     }
 }
 
-/* The boxes of a step with wraps, and behind each other in `more` their words; NULL: counts them only.
- * *tasks: how many they have. Note [Boxes] */
-static int make_boxes(const step *s, const int64_t *words, box *boxes, int64_t *more, int64_t *tasks)
+/* The boxes of a step with wraps, and behind each other in `more` their words; NULL: counts them
+ * only. *tasks: how many they have. Note [Boxes] */
+static int make_boxes(const step *s, const int64_t *words, box *boxes, int64_t *more,
+                      int64_t *tasks)
 {
     int index[NPA_MAX_DIMS] = {0}, n = 0, axis = 0;
     *tasks = 0;
@@ -763,9 +778,16 @@ static enum npa_ran run_there(const step *s, const step *next, npa_queue *q, int
     if (d->host_memory) {
         ran = run_shared(s, q, words, partials, flags);
     } else {
-        npa_launch l = {.q = q, .accesses = s->accesses, .words = words, .grid = s->device_grid,
-                        .partial_bytes = s->partial_bytes, .partials = partials, .flags = flags, .nslots = s->nslots,
-                        .ahead = same ? next->accesses : NULL, .nahead = same ? after->narrays : 0};
+        npa_launch l = {.q = q,
+                        .accesses = s->accesses,
+                        .words = words,
+                        .grid = s->device_grid,
+                        .partial_bytes = s->partial_bytes,
+                        .partials = partials,
+                        .flags = flags,
+                        .nslots = s->nslots,
+                        .ahead = same ? next->accesses : NULL,
+                        .nahead = same ? after->narrays : 0};
         part_run here = {s, flags};
         npa_step_bind(s, q, words, partials, true);
         ran = npa_store_run(d, &l);
@@ -828,8 +850,8 @@ static uint8_t told(const step *s, enum npa_ran ran)
                                                  : NO_ROOM;
 }
 
-/* Whether it needs what was lost with a device. Then all that it writes is: what is fused with such a
- * request can't be computed alone any more. */
+/* Whether it needs what was lost with a device. Then all that it writes is: what is fused with such
+ * a request can't be computed alone any more. */
 static bool step_is_lost(const step *s, npa_queue *q)
 {
     if (s->request >= 0) {
@@ -854,7 +876,8 @@ static bool writes_content(const step *s, npa_queue *q)
     return content;
 }
 
-/* Where NumPy's loop has other bits than ours, it is one of ours; but for underflow, which only NumPy's tells. */
+/* Where NumPy's loop has other bits than ours, it is one of ours; but for underflow, which only
+ * NumPy's tells. */
 static bool goes_by_blocks(const npa_request *r)
 {
     enum { UNDERFLOW = 3 << 4 };
@@ -862,8 +885,8 @@ static bool goes_by_blocks(const npa_request *r)
            (!r->rule->inexact || (npa_has_primitive(r) && !(r->errstate & UNDERFLOW)));
 }
 
-/* A request that no kernel has: in blocks on all threads where it is a loop over elements, as where nothing is
- * compiled, so its bits are the same. Kinds raised; -1: no memory. */
+/* A request that no kernel has: in blocks on all threads where it is a loop over elements, as where
+ * nothing is compiled, so its bits are the same. Kinds raised; -1: no memory. */
 static int run_loop(npa_queue *q, int index, uint8_t *kinds)
 {
     const npa_request *r = (const npa_request *)(q->arena + q->at[index]);
@@ -892,7 +915,8 @@ static int run_loop(npa_queue *q, int index, uint8_t *kinds)
 }
 
 /* Steps from number i on that run together; how many they are; -1: cancelled. */
-static int run_chain(npa_program *program, int i, npa_queue *q, uint8_t *kinds, int (*poll)(void *), void *arg)
+static int run_chain(npa_program *program, int i, npa_queue *q, uint8_t *kinds, int (*poll)(void *),
+                     void *arg)
 {
     step *s = &program->steps[i];
     bool content[NPA_LONGEST_CHAIN];
@@ -978,7 +1002,8 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
             return -1;
         }
         if (npa_profiling) {
-            npa_profile_step(i, together > 0 ? together : 1, s->request >= 0 ? NPA_STEP_LOOP : NPA_STEP_KERNEL);
+            npa_profile_step(i, together > 0 ? together : 1,
+                             s->request >= 0 ? NPA_STEP_LOOP : NPA_STEP_KERNEL);
         }
         give_back(s, q);
         *done = i + 1;
@@ -993,7 +1018,8 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
 
 /* Note [Boxes]
  *
- * A stencil that goes around (np.roll) reads an array at i - 1, and at n - 1 where i is 0. The kernel knows nothing
- * of that. Such an array has a cut along an axis, from which on it lies somewhere else; between the cuts of
- * all arrays the domain consists of boxes, nine for neighbours in two dimensions. Each has its own words: extents, and
- * addresses of where it begins. Their tasks are one launch. Only maps may have wraps (ir/passes/shifts.py). */
+ * A stencil that goes around (np.roll) reads an array at i - 1, and at n - 1 where i is 0. The
+ * kernel knows nothing of that. Such an array has a cut along an axis, from which on it lies
+ * somewhere else; between the cuts of all arrays the domain consists of boxes, nine for neighbours
+ * in two dimensions. Each has its own words: extents, and addresses of where it begins. Their tasks
+ * are one launch. Only maps may have wraps (ir/passes/shifts.py). */

@@ -1,4 +1,5 @@
-/* run.h: what waits is run: plans and programs, groups of requests block by block, runs in flight, turns and trials.
+/* run.h: what waits is run: plans and programs, groups of requests block by block, runs in flight,
+ * turns and trials.
  *
  * Knows requests and where their data lie. Must not know how calls of NumPy came to be requests. */
 #ifndef NPA_RUN_H
@@ -32,27 +33,35 @@ int npa_touch(PyArrayObject *array, bool write);
 void npa_serve_fault(npa_range *range);
 void npa_serve_write(const void *address);
 bool npa_run_stopped(void); /* for want of memory or by an interrupt: run to its end, then record */
-void npa_queue_withdraw(uint64_t serial); /* what npa_queue_commit numbered so, as if never recorded */
+/* What npa_queue_commit numbered so, as if never recorded */
+void npa_queue_withdraw(uint64_t serial);
 void npa_flush_natively(void); /* from where no exception may leave */
-int npa_launch_recorded(uint64_t *flight, uint64_t least_ns); /* what is recorded runs from now on; 0: it has run */
-/* Without Python, with the lock: what this thread's queue holds, by known programs; `program`: the first of them, taken
- * over, or NULL. 0, or -1 out of memory, 1 poll said so; then it is stopped. */
+/* What is recorded runs from now on; 0: it has run */
+int npa_launch_recorded(uint64_t *flight, uint64_t least_ns);
+/* Without Python, with the lock: what this thread's queue holds, by known programs; `program`: the
+ * first of them, taken over, or NULL. 0, or -1 out of memory, 1 poll said so; then it is
+ * stopped. */
 int npa_run_known(PyObject *program, int (*poll)(void *));
 bool npa_run_loops(void); /* the same by NumPy's loops; false: out of memory */
 void npa_announce_garbage(void);
 PyObject *npa_history_entry(uint64_t serial);
-void npa_history_lend(void); /* its lines to programs that know none yet; with the GIL and the lock */
-void npa_note_home(uint64_t serial, uint64_t ns); /* bringing home a result of that flush took so long */
+/* Its lines to programs that know none yet; with the GIL and the lock */
+void npa_history_lend(void);
+/* Bringing home a result of that flush took so long */
+void npa_note_home(uint64_t serial, uint64_t ns);
 
 /* ---------------------------------------------------------------------------------- flights.c */
 
-/* With the lock. Everything recorded becomes a run in flight, `program` its first one. 0: no memory, or no thread. */
+/* With the lock. Everything recorded becomes a run in flight, `program` its first one. 0: no
+ * memory, or no thread. */
 uint64_t npa_flight_begin(PyObject *program);
-/* With the GIL, without the lock: 0; -1: an exception; 1: it is not over yet at that time, see npa_seconds. */
+/* With the GIL, without the lock: 0; -1: an exception; 1: it is not over yet at that time, see
+ * npa_seconds. */
 int npa_flight_join(uint64_t flight, double until);
 int npa_flights_join(double until);       /* all there are */
 int npa_flights_let_go(npa_buffer *b, bool write); /* those that make it; that use it, if `write` */
-int npa_flights_let_go_of(PyArrayObject *a); /* the same, of memory that is not ours and is to be written */
+/* The same, of memory that is not ours and is to be written */
+int npa_flights_let_go_of(PyArrayObject *a);
 int npa_join_makers(void);                /* what this thread's queue needs of them */
 /* With the lock, which is given back meanwhile, perhaps without the GIL. False: out of memory. */
 bool npa_await_makers(void);
@@ -63,7 +72,8 @@ bool npa_flights_may(void);  /* they may be begun, here and now */
 int npa_flights_room(void);  /* for one more: 0, or -1 with an exception */
 void npa_flights_forked(void);
 bool npa_flying(void);       /* this thread is one's own */
-void npa_compute_begin(void); /* then others may have the lock until the end; nothing for other threads */
+/* Then others may have the lock until the end; nothing for other threads */
+void npa_compute_begin(void);
 void npa_compute_end(void);
 PyObject *npa_launch_py(PyObject *module, PyObject *args);
 PyObject *npa_sleep_py(PyObject *module, PyObject *args);
@@ -99,8 +109,10 @@ typedef struct npa_ledger {
 } npa_ledger;
 void npa_ledger_begin(npa_ledger *l, PyObject *program); /* with the GIL, as is the end */
 void npa_ledger_end(npa_ledger *l);
-void npa_ledger_count(npa_ledger *l, uint64_t ns); /* with the lock. NULL: of a run without a program */
-bool npa_ledger_keep(npa_ledger *l, npa_asked *asked, int n); /* with the lock. Whether these are its own now */
+/* With the lock. NULL: of a run without a program */
+void npa_ledger_count(npa_ledger *l, uint64_t ns);
+/* With the lock. Whether these are its own now */
+bool npa_ledger_keep(npa_ledger *l, npa_asked *asked, int n);
 void npa_ledger_reset(void);
 PyObject *npa_ledger_told(PyObject *module, PyObject *nothing);
 PyObject *npa_asked_told(const npa_asked *asked, int n);
@@ -111,8 +123,8 @@ extern PyTypeObject npa_program_type;
 int npa_program_ready(void);
 npa_ledger *npa_program_ledger(npa_program *program); /* of NULL: NULL */
 void npa_program_note_use(PyObject *program); /* for whoever drops the oldest ones */
-/* A reference without the GIL, to a program that somebody keeps alive: with the lock. Before he drops
- * it, or it is dropped, whoever has both makes it a real one. */
+/* A reference without the GIL, to a program that somebody keeps alive: with the lock. Before he
+ * drops it, or it is dropped, whoever has both makes it a real one. */
 npa_program *npa_program_lend(npa_program *program);
 void npa_program_settle(PyObject *object); /* of any type */
 /* Whether it (or NULL) runs request by request, which flush.c does. */
@@ -130,9 +142,12 @@ bool npa_program_foreign(const npa_program *program); /* other packages' code ma
 /* Of a whole run, and of all that were not noted yet. */
 void npa_program_note_time(npa_program *program, uint64_t ns, uint64_t total_ns);
 void npa_program_note_home(npa_program *program, uint64_t ns); /* its results came home */
-bool npa_program_due(const npa_program *program); /* Python is asked whether another one is faster */
-/* It runs NumPy's loops, and Python is not asked about it before it has taken so many seconds more. */
-bool npa_program_waits(const npa_program *program); /* nobody has planned it: it runs block by block */
+/* Python is asked whether another one is faster */
+bool npa_program_due(const npa_program *program);
+/* It runs NumPy's loops, and Python is not asked about it before it has taken so many seconds
+ * more. */
+/* Nobody has planned it: it runs block by block */
+bool npa_program_waits(const npa_program *program);
 /* From step *done on. 0 done; -1 out of memory, 1 interrupted: *done steps are done, and to go on
  * with the next is safe. Fills kinds[request]. Needs no GIL. */
 int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),
@@ -173,7 +188,8 @@ bool npa_snapshot_take(npa_snapshot *s, const npa_queue *q, int requests, int nb
 void npa_snapshot_drop(npa_snapshot *s);
 PyObject *npa_pending_new(PyObject *key, npa_snapshot *s); /* takes it over; key NULL: error set */
 PyObject *npa_pending_take(int requests, const npa_key *key); /* of npa_q; with lock and GIL */
-void npa_pending_forget(PyObject *pending, int request, int input); /* a float that will be another */
+/* A float that will be another */
+void npa_pending_forget(PyObject *pending, int request, int input);
 /* A request of it, which a key has as words, and its operands. */
 static inline const npa_words *npa_snapshot_request(const npa_snapshot *s, int i)
 {
@@ -208,13 +224,15 @@ int npa_match_init(PyObject *module);
 PyObject *npa_match_begin(PyObject *recordings); /* borrowed; NULL: error set */
 void npa_match_end(void);
 int npa_match_map(npa_rule *rule, const npa_value *in, PyArrayObject *out, PyObject **results);
-uint64_t npa_match_commit(npa_request *r, PyObject *made); /* npa_queue_commit; made: its one result */
+/* npa_queue_commit; made: its one result */
+uint64_t npa_match_commit(npa_request *r, PyObject *made);
 void npa_match_settle(void); /* after a run */
 
 /* ---------------------------------------------------------------------------------- touched.c */
 
 /* Find and ran: with the lock, on the evaluator's thread, or that of a run in flight */
-npa_program *npa_touched_find(int requests); /* of the first ones; a reference. NULL: none is known */
+/* Of the first ones; a reference. NULL: none is known */
+npa_program *npa_touched_find(int requests);
 void npa_touched_ran(uint64_t ns);
 bool npa_touched_waits(void); /* something is to be planned */
 int npa_touched_plan(void);   /* with the GIL, without the lock. 0, or -1 with an exception */
@@ -228,10 +246,11 @@ void npa_turn_end(void);
 void npa_turn_expect(uint64_t ns); /* it takes so long from now on; 0: nobody knows */
 void npa_turn_recorded(void);      /* a request, by this thread */
 void npa_turn_forked(void);
-/* Whether NumPy is to do an operation that reads these (NULL: a scalar) and makes new arrays, since it
- * is another thread's turn. With the GIL. */
+/* Whether NumPy is to do an operation that reads these (NULL: a scalar) and makes new arrays, since
+ * it is another thread's turn. With the GIL. */
 bool npa_turn_passes(PyArrayObject *const *inputs, int n);
-bool npa_turn_crowded(void);   /* in a block: several threads record by turns, so that all is to be NumPy's */
+/* In a block: several threads record by turns, so that all is to be NumPy's */
+bool npa_turn_crowded(void);
 void npa_turn_uncrowded(void); /* from now on they do not */
 
 /* ------------------------------------------------------------------------------------ trial.c */
@@ -239,7 +258,8 @@ void npa_turn_uncrowded(void); /* from now on they do not */
 /* Whether NumPy is to do `what` on operands of at most so many bytes. It would be recorded, and its
  * result has the same bits either way. may: it could be done so. */
 bool npa_trial_passes(const void *what, size_t bytes, bool may);
-bool npa_trial_passes_call(const void *what, size_t bytes, bool may); /* the same of NumPy's functions and methods */
+/* The same of NumPy's functions and methods */
+bool npa_trial_passes_call(const void *what, size_t bytes, bool may);
 void npa_trial_recorded(bool first);
 /* With the lock, after a run; loops_ns: what NumPy's loops take for it, 0: not known. */
 void npa_trial_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_ns);
@@ -260,7 +280,8 @@ typedef struct {
 } npa_contents;
 void npa_contents_copy(npa_contents *c, bool after);
 void npa_contents_drop(npa_contents *c);
-/* Between begin and end of a run that is `wanted`: what a request made that NumPy's loop has run. */
+/* Between begin and end of a run that is `wanted`: what a request made that NumPy's loop has
+ * run. */
 void npa_log_begin(bool wanted);
 void npa_log_request(npa_queue *q, int request);
 void npa_log_end(void);
@@ -269,12 +290,19 @@ int npa_check_run(PyObject *pending, const npa_contents *before, const npa_conte
 
 /* ---------------------------------------------------------------------------------- profile.c */
 
-enum { NPA_RUN_KERNELS = NPA_ACTIVITIES, NPA_RUN_SINGLE, NPA_STEP_KERNEL, NPA_STEP_BLOCKS, NPA_STEP_LOOP };
+enum {
+    NPA_RUN_KERNELS = NPA_ACTIVITIES,
+    NPA_RUN_SINGLE,
+    NPA_STEP_KERNEL,
+    NPA_STEP_BLOCKS,
+    NPA_STEP_LOOP
+};
 void npa_profile_resolve(void); /* with the GIL, before references of requests go */
 void npa_profile_spent(int activity, uint64_t ns);
 void npa_profile_now(int activity);
 void npa_profile_settle(void);
-/* A run begins, or goes on; one of its steps is over; it is. With the lock, perhaps without the GIL. */
+/* A run begins, or goes on; one of its steps is over; it is. With the lock, perhaps without the
+ * GIL. */
 void npa_profile_run(npa_queue *q, npa_program *program, int requests, bool single, bool begins);
 void npa_profile_step(int step, int count, int kind);
 void npa_profile_ran(void);

@@ -31,7 +31,10 @@ int npa_sink_prepare(npa_sink *s, npa_request *r)
     return s->parts != NULL ? 0 : -1;
 }
 
-size_t npa_sink_state_bytes(const npa_sink *s) { return s->arithmetic != NULL ? npa_fold_state_bytes() : 64; }
+size_t npa_sink_state_bytes(const npa_sink *s)
+{
+    return s->arithmetic != NULL ? npa_fold_state_bytes() : 64;
+}
 
 /* What a fold that any order leaves the same keeps: the result so far. */
 typedef struct {
@@ -117,8 +120,15 @@ int npa_sink_finish(const npa_sink *s, char *out, int raised)
         combine_exact(s, out);
         return raised;
     }
-    npa_folding of = {.rule = r->rule, .ndim = r->ndim, .in_type = in->type, .out_type = to->type,
-                      .axes = r->axes, .shape = r->shape, .in_step = in->at, .out_step = to->at,
-                      .initial = r->initial ? (const char *)npa_operand_at(r, 1)->at : NULL, .out = out};
+    npa_folding of = {.rule = r->rule,
+                      .ndim = r->ndim,
+                      .in_type = in->type,
+                      .out_type = to->type,
+                      .axes = r->axes,
+                      .shape = r->shape,
+                      .in_step = in->at,
+                      .out_step = to->at,
+                      .initial = r->initial ? (const char *)npa_operand_at(r, 1)->at : NULL,
+                      .out = out};
     return npa_fold_told(&of, raised | npa_fold_combine(&of, s->parts));
 }

@@ -1,4 +1,5 @@
-/* step.h: one step of a program. program.c makes and runs them, chain.c several of them together. */
+/* step.h: one step of a program. program.c makes and runs them, chain.c several of them
+ * together. */
 #ifndef NPACCEL_STEP_H
 #define NPACCEL_STEP_H
 
@@ -35,12 +36,16 @@ typedef struct {
     npa_cut may_cut;
     int rank, narrays, band_rank, nwraps, nuses; /* band_rank: where there are wraps */
     wrap *wraps;
-    int32_t *uses; /* per array bytes of an element, times two, and whether it is written; none: indices say which */
+    /* Per array bytes of an element, times two, and whether it is written; none: indices say
+     * which */
+    int32_t *uses;
     int64_t chain_took; /* as `took`, of the chain that begins here; -1: none does */
 } step;
 
-/* The host's code, of a part of its grid: range as kernels take it. There is scratch memory for it. */
-void npa_step_call(const step *s, const int64_t *words, const int64_t *range, int worker, uint32_t *flags);
+/* The host's code, of a part of its grid: range as kernels take it. There is scratch memory for
+ * it. */
+void npa_step_call(const step *s, const int64_t *words, const int64_t *range, int worker,
+                   uint32_t *flags);
 /* Addresses and scalars into `words`. there: with offsets for addresses. 0, or -1: no memory. */
 int npa_step_bind(const step *s, npa_queue *q, int64_t *words, char *partials, bool there);
 

@@ -49,7 +49,8 @@ PyObject *npa_stops_py(PyObject *module, PyObject *arrays)
     Py_RETURN_NONE;
 }
 
-/* Whether the bodies of sections run as they are written, and nothing is matched: each operation is looked at. */
+/* Whether the bodies of sections run as they are written, and nothing is matched: each operation is
+ * looked at. */
 bool npa_bodies_run(void) { return npa_check_mode || npa_until >= 0 || npa_stops > 0; }
 
 PyObject *npa_bodies_run_py(PyObject *module, PyObject *nothing)

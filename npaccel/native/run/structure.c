@@ -168,7 +168,8 @@ static int place_of(writer *w, int buffer, const region *wanted, bool write)
     regions *known = &w->buffers[buffer];
     size_t size = region_bytes(wanted->nterms);
     int i = 0;
-    while (i < known->n && memcmp(region_at(w, known, i), wanted, size) != 0) { /* nterms goes first */
+    /* Nterms goes first */
+    while (i < known->n && memcmp(region_at(w, known, i), wanted, size) != 0) {
         i++;
     }
     if (i == known->room) {
@@ -240,7 +241,8 @@ static bool injective(const npa_words *r, const npa_operand *o, uint32_t axes)
         term here = {o->at[axis] < 0 ? -o->at[axis] : o->at[axis], r->shape[axis]};
         int i = n++;
         for (; i > 0 && (steps[i - 1].step > here.step ||
-                         (steps[i - 1].step == here.step && steps[i - 1].extent > here.extent)); i--) {
+                         (steps[i - 1].step == here.step && steps[i - 1].extent > here.extent));
+             i--) {
             steps[i] = steps[i - 1];
         }
         steps[i] = here;
@@ -387,8 +389,8 @@ static bool find_number(const npa_snapshot *s, place at, int64_t *found)
     return true;
 }
 
-/* (request, operand, axis) as words of 32 bits -> numbers: of operand -1 extents; of axis -1 offsets,
- * else strides, both in bytes. */
+/* (request, operand, axis) as words of 32 bits -> numbers: of operand -1 extents; of axis -1
+ * offsets, else strides, both in bytes. */
 PyObject *npa_numbers(const npa_snapshot *s, PyObject *wanted)
 {
     if (!PyBytes_Check(wanted) || PyBytes_GET_SIZE(wanted) % (Py_ssize_t)sizeof(place) != 0) {
@@ -411,18 +413,19 @@ PyObject *npa_numbers(const npa_snapshot *s, PyObject *wanted)
 
 /* Note [Structure]
  *
- * A plan is made by comparing numbers: extents, strides and offsets with each other, and extents with
- * limits. The structure holds the outcome of every such comparison, and not the numbers, so requests with
- * equal structures plan alike. Numbers are replaced by their place in the order of first use, each kind
- * (extents, strides, offsets) by itself: whether two of a kind are equal is then the same for all requests
- * of one structure, and so is every look-up in a table keyed by views or spaces. 0 and one element stay as
- * they are among strides, small extents (1, an axis that does not count; a vector's lanes) among extents. What is
- * compared otherwise is written down as its outcome:
- *   strides of one view: which is larger, and whether one axis continues the other (collapsing, order of
- *       axes, whether a row lies along memory)
+ * A plan is made by comparing numbers: extents, strides and offsets with each other, and extents
+ * with limits. The structure holds the outcome of every such comparison, and not the numbers, so
+ * requests with equal structures plan alike. Numbers are replaced by their place in the order of
+ * first use, each kind (extents, strides, offsets) by itself: whether two of a kind are equal is
+ * then the same for all requests of one structure, and so is every look-up in a table keyed by
+ * views or spaces. 0 and one element stay as they are among strides, small extents (1, an axis that
+ * does not count; a vector's lanes) among extents. What is compared otherwise is written down as
+ * its outcome:
+ *   strides of one view: which is larger, and whether one axis continues the other (collapsing,
+ *       order of axes, whether a row lies along memory)
  *   regions of one buffer: whether they are equal, and whether they overlap where one is written
  *   outputs: whether different indices are different elements
  *   rows: how their number and length lie to the limits for fusing them; which axes make a sum's
  *   scalars: the values that a rewrite uses
- * What is left depends on how long the rows of a kernel are: `Plan.ranges` holds the bounds, and whether a
- * reduction is split is looked at again when numbers are put in (runtime/patterns.py). */
+ * What is left depends on how long the rows of a kernel are: `Plan.ranges` holds the bounds, and
+ * whether a reduction is split is looked at again when numbers are put in (runtime/patterns.py). */

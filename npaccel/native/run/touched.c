@@ -37,7 +37,8 @@ static void drop(note *n)
 static void note_requests(note *n, int requests, const npa_key *key)
 {
     *n = (note){.key = malloc(key->size), .key_size = key->size, .backend = npa_q.backend};
-    if (n->key == NULL || !npa_snapshot_take(&n->s, &npa_q, requests, npa_buffers_of(&npa_q, requests), false)) {
+    if (n->key == NULL ||
+        !npa_snapshot_take(&n->s, &npa_q, requests, npa_buffers_of(&npa_q, requests), false)) {
         drop(n); /* some other time */
     } else {
         memcpy(n->key, key->bytes, key->size);

@@ -1,9 +1,9 @@
 /* turn.c: whether to wait for another thread's run, or to have NumPy do an operation meanwhile.
  *
- * There is one queue and one lock. A thread that records while another plans or runs what is pending
- * would wait for its end, where NumPy would let it go on; and requests of two threads in one queue
- * are a program that is met once. So an operation that needs nothing of the queue falls back to NumPy,
- * which is always right, unless the run is known to end before NumPy would. */
+ * There is one queue and one lock. A thread that records while another plans or runs what is
+ * pending would wait for its end, where NumPy would let it go on; and requests of two threads in
+ * one queue are a program that is met once. So an operation that needs nothing of the queue falls
+ * back to NumPy, which is always right, unless the run is known to end before NumPy would. */
 #include "run/run.h"
 
 #include <time.h>
@@ -13,14 +13,15 @@
 #define HANDING_OVER 300000 /* ns that waiting costs, with the turns of the interpreter lock */
 enum { PATIENCE = 8 };      /* then what another thread left is added to */
 enum { MOMENTS = 2 };       /* in which it may come to run it, where NumPy would take long */
-enum { CROWD_NS = 20000000, MOST_CROWD_NS = 1000000000 }; /* for which all is NumPy's where threads record by turns */
+/* For which all is NumPy's where threads record by turns */
+enum { CROWD_NS = 20000000, MOST_CROWD_NS = 1000000000 };
 static const struct timespec moment = {.tv_nsec = 50000};
 
 static atomic_int running;   /* runs, with their planning, of all threads */
 static __thread int mine;    /* those of this one */
 static _Atomic uint64_t end; /* of the last one that began; UNKNOWN while it is planned */
-/* With the GIL: who recorded last, by the address of its `mine`, and operations of others since that
- * were passed to NumPy. */
+/* With the GIL: who recorded last, by the address of its `mine`, and operations of others since
+ * that were passed to NumPy. */
 static const void *recorder;
 static int passed;
 static const void *asker; /* who asked last whether they do so by turns */
@@ -84,7 +85,8 @@ bool npa_turn_passes(PyArrayObject *const *inputs, int n)
         Py_END_ALLOW_THREADS
     }
     uint64_t until = atomic_load(&end);
-    bool passing = busy() ? until == UNKNOWN || until + HANDING_OVER > now() + numpys : unfinished();
+    bool passing = busy() ? until == UNKNOWN || until + HANDING_OVER > now() + numpys
+                          : unfinished();
     passed += passing;
     if (passing) {
         npa_pass_because("another thread was evaluating");
@@ -92,9 +94,10 @@ bool npa_turn_passes(PyArrayObject *const *inputs, int n)
     return passing;
 }
 
-/* In a block, whether several threads record by turns. What the queue holds then are parts of their rounds, cut where
- * the interpreter changed threads, so no two programs are alike; and one thread runs it while all others wait, where
- * NumPy's loops would run side by side. Twice as long each time that it is seen again soon. With the GIL. */
+/* In a block, whether several threads record by turns. What the queue holds then are parts of their
+ * rounds, cut where the interpreter changed threads, so no two programs are alike; and one thread
+ * runs it while all others wait, where NumPy's loops would run side by side. Twice as long each
+ * time that it is seen again soon. With the GIL. */
 bool npa_turn_crowded(void)
 {
     if (asker == &mine && crowd_until == 0) {

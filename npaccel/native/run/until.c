@@ -1,5 +1,5 @@
-/* until.c: only the first operations are recorded as ever, for `npaccel bisect`. Those behind them run at their
- * line, each by NumPy's own loop, and no section is replayed. */
+/* until.c: only the first operations are recorded as ever, for `npaccel bisect`. Those behind them
+ * run at their line, each by NumPy's own loop, and no section is replayed. */
 #include "run/run.h"
 
 int64_t npa_until = -1; /* so many; -1: all */

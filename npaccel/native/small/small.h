@@ -1,20 +1,24 @@
 /* small.h: calls on small plain arrays, by NumPy's inner loops, without what it does around them.
  *
- * Knows loops, and memory of arrays that have died. Must not know NumPy's slots, or functions on large arrays. */
+ * Knows loops, and memory of arrays that have died. Must not know NumPy's slots, or functions on
+ * large arrays. */
 #ifndef NPA_SMALL_H
 #define NPA_SMALL_H
 
 #include "record/record.h"
 
 /* Whether results have the same bits, whoever computes them; of operators it is told. */
-typedef enum { NPA_INEXACT, NPA_EXACT_IF_REAL, NPA_EXACT, NPA_FOREIGN } npa_exactness; /* foreign: not NumPy's */
+/* foreign: not NumPy's */
+typedef enum { NPA_INEXACT, NPA_EXACT_IF_REAL, NPA_EXACT, NPA_FOREIGN } npa_exactness;
 
 /* ------------------------------------------------------------------------------------ small.c */
 
 /* u(*args), where no array is large. NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how);
-extern PyUFuncObject *npa_small_refused; /* the operator that NumPy's slot calls this for, after it was tried */
-void npa_small_operator(PyUFuncObject *u, npa_exactness how); /* perhaps one that ndarray's slots stand for */
+/* The operator that NumPy's slot calls this for, after it was tried */
+extern PyUFuncObject *npa_small_refused;
+/* Perhaps one that ndarray's slots stand for */
+void npa_small_operator(PyUFuncObject *u, npa_exactness how);
 void npa_small_install(bool on); /* ndarray's slots; restores them */
 
 /* ------------------------------------------------------------------------------ small_views.c */
@@ -23,10 +27,12 @@ void npa_small_install(bool on); /* ndarray's slots; restores them */
 PyObject *npa_small_get(PyObject *a, PyObject *key);
 /* Whether a[key] = value changes nothing, as after a[key] += ... */
 bool npa_puts_itself(PyArrayObject *a, PyObject *key, PyArrayObject *value);
-/* Whether a basic key is understood: *view is a plain view of fewer bytes than `most`; NULL: of more, or an error. */
+/* Whether a basic key is understood: *view is a plain view of fewer bytes than `most`; NULL: of
+ * more, or an error. */
 bool npa_small_part(PyArrayObject *a, PyObject *key, size_t most, PyObject **view);
 bool npa_small_put(PyObject *a, PyObject *key, PyObject *value); /* false: NumPy's to do */
-PyObject *npa_small_element(PyObject *a, PyObject *key); /* of arrays of any size, where one is meant */
+/* Of arrays of any size, where one is meant */
+PyObject *npa_small_element(PyObject *a, PyObject *key);
 bool npa_small_put_element(PyObject *a, PyObject *key, PyObject *value);
 
 /* -------------------------------------------------------------------------- small_functions.c */
@@ -35,7 +41,8 @@ bool npa_small_put_element(PyObject *a, PyObject *key, PyObject *value);
  * NumPy must. */
 typedef struct npa_small_function npa_small_function;
 int npa_small_init(void);
-const npa_small_function *npa_small_find(PyObject *name); /* of a function, or "ndarray.method"; or NULL */
+/* Of a function, or "ndarray.method"; or NULL */
+const npa_small_function *npa_small_find(PyObject *name);
 PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
                                   PyObject *names);
 PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names);

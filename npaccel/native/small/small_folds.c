@@ -1,5 +1,5 @@
-/* small_folds.c: sums, extremes, means and their like of small plain arrays, by NumPy's inner loops and in
- * NumPy's order. See Note [Small folds] at the end. */
+/* small_folds.c: sums, extremes, means and their like of small plain arrays, by NumPy's inner loops
+ * and in NumPy's order. See Note [Small folds] at the end. */
 #include "small/small.h"
 #include "small/ways.h"
 
@@ -54,8 +54,14 @@ typedef struct {
     char number[16];
 } target;
 
-static inline char *data_of(target *t) { return t->array != NULL ? PyArray_DATA(t->array) : t->number; }
-static inline npy_intp points_of(const target *t) { return t->array != NULL ? PyArray_SIZE(t->array) : 1; }
+static inline char *data_of(target *t)
+{
+    return t->array != NULL ? PyArray_DATA(t->array) : t->number;
+}
+static inline npy_intp points_of(const target *t)
+{
+    return t->array != NULL ? PyArray_SIZE(t->array) : 1;
+}
 
 static inline bool is_folded(const npa_small_how *how, int axis) { return how->axes >> axis & 1; }
 static inline bool all_folded(const npa_small_how *how, PyArrayObject *a)
@@ -88,8 +94,8 @@ static bool in_one_piece(PyArrayObject *a)
 /* Whether it is a matrix that lies column by column: then its axes change places. */
 static bool is_turned(PyArrayObject *a, const npa_small_how *how)
 {
-    return PyArray_NDIM(a) == 2 && !how->keepdims && PyArray_DIM(a, 0) > 1 && PyArray_DIM(a, 1) > 1 &&
-           PyArray_STRIDE(a, 0) < PyArray_STRIDE(a, 1);
+    return PyArray_NDIM(a) == 2 && !how->keepdims && PyArray_DIM(a, 0) > 1 &&
+           PyArray_DIM(a, 1) > 1 && PyArray_STRIDE(a, 0) < PyArray_STRIDE(a, 1);
 }
 
 /* The axes and steps along which `a` is folded. False: the order in which NumPy goes is its own. */
@@ -140,8 +146,8 @@ static bool is_first(const npa_space *s, const npy_intp *index)
     return true;
 }
 
-/* As NumPy does: the target holds what a fold begins with, or takes the first elements, with which the
- * loop is not called. */
+/* As NumPy does: the target holds what a fold begins with, or takes the first elements, with which
+ * the loop is not called. */
 static void run(const npa_way *w, npa_space *s, bool begun)
 {
     char *args[3] = {s->of[0].data, s->of[1].data, s->of[0].data};
@@ -186,8 +192,8 @@ static bool fold(npa_small_op op, PyArrayObject *a, const npa_small_how *how, ta
         return false;
     }
     const npa_way *w = npa_find_way(ufuncs[op].ufunc, PyArray_TYPE(a), ufuncs[op].exact);
-    if (w->loop == NULL || w->out != w->in || !npa_is_simple(a, w) || !lay_out(&s, a, how, w->in_size) ||
-        !(made || make_target(t, w->out, a, how))) {
+    if (w->loop == NULL || w->out != w->in || !npa_is_simple(a, w) ||
+        !lay_out(&s, a, how, w->in_size) || !(made || make_target(t, w->out, a, how))) {
         return false;
     }
     s.of[0].data = s.of[2].data = data_of(t);
@@ -198,7 +204,7 @@ static bool fold(npa_small_op op, PyArrayObject *a, const npa_small_how *how, ta
     return true;
 }
 
-/* --------------------------------------------------------------------- types that are changed first */
+/* ----------------------------------------------------------------- types that are changed first */
 
 /* The type in which NumPy folds; that of `a` where it is none of what is done here. */
 static int folded_type(const npa_small_how *how, int type)
@@ -227,8 +233,8 @@ static bool sums_exactly(PyArrayObject *a)
     return most * (double)n < 9007199254740992.0;
 }
 
-/* `a` in the type in which it is folded; a new reference. NULL, perhaps without error: NumPy's to do. NumPy
- * casts in pieces, which changes nothing: what follows is exact. */
+/* `a` in the type in which it is folded; a new reference. NULL, perhaps without error: NumPy's to
+ * do. NumPy casts in pieces, which changes nothing: what follows is exact. */
 static PyArrayObject *in_type(PyArrayObject *a, const npa_small_how *how, int type)
 {
     bool order = PyArray_IS_C_CONTIGUOUS(a) ||
@@ -305,16 +311,19 @@ SQUARES(float)
 static PyArrayObject *squares_of(PyArrayObject *a, const npa_small_how *how, target *means)
 {
     npy_intp outer = 1, n = number_folded(a, how), inner = 1;
-    bool behind = false; /* the folded axes, which are neighbours, or the fold would not have been done */
+    /* The folded axes, which are neighbours, or the fold would not have been done */
+    bool behind = false;
     for (int i = 0; i < PyArray_NDIM(a); i++) {
         behind |= is_folded(how, i) && PyArray_DIM(a, i) > 1;
         *(behind ? &inner : &outer) *= is_folded(how, i) ? 1 : PyArray_DIM(a, i);
     }
     PyArrayObject *made = npa_small_new(PyArray_DESCR(a), PyArray_NDIM(a), PyArray_DIMS(a));
     if (made != NULL && PyArray_TYPE(a) == NPY_DOUBLE) {
-        squares_double(PyArray_DATA(a), PyArray_DATA(made), (double *)(void *)data_of(means), outer, n, inner);
+        squares_double(PyArray_DATA(a), PyArray_DATA(made), (double *)(void *)data_of(means), outer,
+                       n, inner);
     } else if (made != NULL) {
-        squares_float(PyArray_DATA(a), PyArray_DATA(made), (float *)(void *)data_of(means), outer, n, inner);
+        squares_float(PyArray_DATA(a), PyArray_DATA(made), (float *)(void *)data_of(means), outer,
+                      n, inner);
     }
     return made;
 }
@@ -325,7 +334,8 @@ static bool average(PyArrayObject *a, const npa_small_how *how, target *t)
     int type = PyArray_TYPE(a);
     npy_intp n = number_folded(a, how);
     bool spread = how->op != NPA_MEAN;
-    if ((type != NPY_DOUBLE && type != NPY_FLOAT) || (spread && (!PyArray_IS_C_CONTIGUOUS(a) || n <= how->ddof)) ||
+    if ((type != NPY_DOUBLE && type != NPY_FLOAT) ||
+        (spread && (!PyArray_IS_C_CONTIGUOUS(a) || n <= how->ddof)) ||
         !fold(NPA_SUM, a, how, t, false)) {
         return false;
     }
@@ -357,9 +367,9 @@ NPA_EACH_PROCESSOR static bool has_other(const npy_bool *v, npy_intp n, bool usu
     return other != 0;
 }
 
-/* any(), all(), max() or min() of truth values in one piece: however many there are, it may take no time,
- * for the answer may be known soon. NULL without error: it is no such call, or many were looked at in vain,
- * which NumPy does while others go on. */
+/* any(), all(), max() or min() of truth values in one piece: however many there are, it may take no
+ * time, for the answer may be known soon. NULL without error: it is no such call, or many were
+ * looked at in vain, which NumPy does while others go on. */
 static PyObject *decided(PyArrayObject *a, const npa_small_how *how)
 {
     enum { FIRST = 64, LONG = 1 << 16, MOST = 16 << 20 };
@@ -371,7 +381,8 @@ static PyObject *decided(PyArrayObject *a, const npa_small_how *how)
         npa_waits(a)) {
         return NULL;
     }
-    for (; !found && first < n && first < MOST; first += piece, piece = first < LONG ? first : LONG) {
+    for (; !found && first < n && first < MOST;
+         first += piece, piece = first < LONG ? first : LONG) {
         found = has_other(v + first, n - first < piece ? n - first : piece, usual);
     }
     if (!found && first < n) {
@@ -380,8 +391,8 @@ static PyObject *decided(PyArrayObject *a, const npa_small_how *how)
     return Py_NewRef(found != usual ? PyArrayScalar_True : PyArrayScalar_False);
 }
 
-/* Whether as many elements as `a` has are folded here. Extremes and sums of integers are the same in any order; of
- * floats not more than lie in NumPy's buffer. */
+/* Whether as many elements as `a` has are folded here. Extremes and sums of integers are the same
+ * in any order; of floats not more than lie in NumPy's buffer. */
 bool npa_small_folds(PyArrayObject *a, npa_small_op op)
 {
     int type = PyArray_TYPE(a);
@@ -407,9 +418,9 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
     if (known != NULL) {
         return known;
     }
-    if (ndim == 0 || ndim > NPA_SMALL_DIMS || n == 0 || !npa_small_folds(a, how->op) || !npa_is_number(type) ||
-        npa_is_large((size_t)PyArray_NBYTES(a)) || npa_here != NULL || !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) ||
-        (npa_waiting() && npa_is_pending(a))) {
+    if (ndim == 0 || ndim > NPA_SMALL_DIMS || n == 0 || !npa_small_folds(a, how->op) ||
+        !npa_is_number(type) || npa_is_large((size_t)PyArray_NBYTES(a)) || npa_here != NULL ||
+        !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) || (npa_waiting() && npa_is_pending(a))) {
         return NULL;
     }
     if (how->op == NPA_SUM && type == NPY_BOOL && all_folded(how, a) && !how->keepdims) {
@@ -443,8 +454,8 @@ PyObject *npa_small_scan(PyArrayObject *a)
     npa_small_how how = {.op = NPA_SUM};
     const npa_way *w = ufuncs[NPA_SUM].ufunc == NULL ? NULL
                      : npa_find_way(ufuncs[NPA_SUM].ufunc, PyArray_TYPE(a), ufuncs[NPA_SUM].exact);
-    if (w == NULL || w->loop == NULL || folded_type(&how, w->type) != w->type || !npa_is_simple(a, w) || n == 0 ||
-        n > MOST_ELEMENTS || !PyArray_IS_C_CONTIGUOUS(a)) {
+    if (w == NULL || w->loop == NULL || folded_type(&how, w->type) != w->type ||
+        !npa_is_simple(a, w) || n == 0 || n > MOST_ELEMENTS || !PyArray_IS_C_CONTIGUOUS(a)) {
         return NULL;
     }
     PyArrayObject *made = npa_small_new(w->out, 1, &n);
@@ -466,18 +477,20 @@ PyObject *npa_small_scan(PyArrayObject *a)
 
 /* Note [Small folds]
  *
- * As in Note [Small], but for what folds an array: NumPy takes a microsecond for the sum of ten doubles, most
- * of it in Python code around the call and in the iterator, a few nanoseconds in the loop.
+ * As in Note [Small], but for what folds an array: NumPy takes a microsecond for the sum of ten
+ * doubles, most of it in Python code around the call and in the iterator, a few nanoseconds in the
+ * loop.
  *
- * Floats must be added in NumPy's order. Its iterator goes through an array in the order of memory, joins
- * axes that can be, and calls the ufunc's loop along the last one: with a step of 0 in the result where that
- * is folded (the loop adds in pairs), else on a whole row of results at a time. The same is done here, with
- * the same loop. What it would sort in another way than by falling steps (repeated elements, axes that run
- * backwards, three axes that are not in C order) is NumPy's, as is a fold of several axes that cannot be joined,
- * which it copies together first, and what is longer than its buffer.
+ * Floats must be added in NumPy's order. Its iterator goes through an array in the order of memory,
+ * joins axes that can be, and calls the ufunc's loop along the last one: with a step of 0 in the
+ * result where that is folded (the loop adds in pairs), else on a whole row of results at a time.
+ * The same is done here, with the same loop. What it would sort in another way than by falling
+ * steps (repeated elements, axes that run backwards, three axes that are not in C order) is
+ * NumPy's, as is a fold of several axes that cannot be joined, which it copies together first, and
+ * what is longer than its buffer.
  *
- * What it casts first (small integers, truth values; integers whose mean is taken) it casts buffer by buffer;
- * that is done here at once, where no order makes a difference.
+ * What it casts first (small integers, truth values; integers whose mean is taken) it casts buffer
+ * by buffer; that is done here at once, where no order makes a difference.
  *
- * If the processor has seen an error, the result is thrown away and NumPy does it all again: it knows whether to
- * warn, and at which line. */
+ * If the processor has seen an error, the result is thrown away and NumPy does it all again: it
+ * knows whether to warn, and at which line. */

@@ -1,5 +1,5 @@
-/* small_functions.c: the commonest functions and methods of NumPy's on small plain arrays, without its Python
- * code around them. See Note [Small functions] at the end. */
+/* small_functions.c: the commonest functions and methods of NumPy's on small plain arrays, without
+ * its Python code around them. See Note [Small functions] at the end. */
 #include "small/small.h"
 #include "small/ways.h"
 #include <math.h>
@@ -7,10 +7,11 @@
 
 struct npa_small_function {
     const char *name;
-    PyObject *(*run)(const npa_small_function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+    PyObject *(*run)(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
+                     PyObject *names);
     int what;
-    /* Of a fold: what may follow the array, how much of it in place; whether it is one of NumPy's Python
-     * functions, to which np._NoValue is nothing. */
+    /* Of a fold: what may follow the array, how much of it in place; whether it is one of NumPy's
+     * Python functions, to which np._NoValue is nothing. */
     const int8_t *words;
     int in_place;
     bool python;
@@ -21,7 +22,8 @@ typedef npa_small_function function;
 
 enum { END, AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, DDOF, WORDS };
 static PyObject *words[WORDS];
-static const char *const spelt[WORDS] = {"", "axis", "dtype", "out", "keepdims", "initial", "where", "ddof"};
+static const char *const spelt[WORDS] = {"",         "axis",    "dtype", "out",
+                                         "keepdims", "initial", "where", "ddof"};
 static const int8_t as_sum[] = {AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, END},
                     as_max[] = {AXIS, OUT, KEEPDIMS, INITIAL, WHERE, END},
                     as_any[] = {AXIS, OUT, KEEPDIMS, WHERE, END},
@@ -146,13 +148,16 @@ static PyObject *run_place(const function *f, PyObject *const *args, Py_ssize_t 
     PyArrayObject *a = (PyArrayObject *)args[0];
     PyObject *given = n > 1 || names != NULL ? args[1] : Py_None;
     int axis = NPY_RAVEL_AXIS;
-    if (names != NULL && (n > 1 || PyTuple_GET_SIZE(names) != 1 || PyTuple_GET_ITEM(names, 0) != words[AXIS])) {
+    if (names != NULL &&
+        (n > 1 || PyTuple_GET_SIZE(names) != 1 || PyTuple_GET_ITEM(names, 0) != words[AXIS])) {
         return NULL;
     }
-    if (n > 2 || PyArray_SIZE(a) == 0 || (given != Py_None && !read_axis(given, PyArray_NDIM(a), &axis))) {
+    if (n > 2 || PyArray_SIZE(a) == 0 ||
+        (given != Py_None && !read_axis(given, PyArray_NDIM(a), &axis))) {
         return NULL;
     }
-    PyObject *place = f->what == NPA_MAX ? PyArray_ArgMax(a, axis, NULL) : PyArray_ArgMin(a, axis, NULL);
+    PyObject *place = f->what == NPA_MAX ? PyArray_ArgMax(a, axis, NULL)
+                                         : PyArray_ArgMin(a, axis, NULL);
     return place != NULL ? PyArray_Return((PyArrayObject *)place) : NULL;
 }
 
@@ -175,7 +180,8 @@ static PyArrayObject *alike(PyArrayObject *a)
 static PyObject *run_zeros(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    PyArrayObject *made = n == 1 && names == NULL && is_usual(args[0]) ? alike((PyArrayObject *)args[0]) : NULL;
+    PyArrayObject *made =
+        n == 1 && names == NULL && is_usual(args[0]) ? alike((PyArrayObject *)args[0]) : NULL;
     if (made != NULL) {
         memset(PyArray_DATA(made), 0, (size_t)PyArray_NBYTES(made));
     }
@@ -216,7 +222,8 @@ static PyObject *run_ones(const function *f, PyObject *const *args, Py_ssize_t n
 static PyObject *run_full(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    return n == 2 && names == NULL && is_usual(args[0]) ? filled((PyArrayObject *)args[0], args[1]) : NULL;
+    return n == 2 && names == NULL && is_usual(args[0]) ? filled((PyArrayObject *)args[0], args[1])
+                                                        : NULL;
 }
 
 /* --------------------------------------------------------------------------------- where, clip */
@@ -227,7 +234,8 @@ typedef struct {
     char number[16];
 } choice;
 
-/* The type of where's result: that of the arrays, or, without any, of Python's numbers. -1: NumPy's */
+/* The type of where's result: that of the arrays, or, without any, of Python's numbers. -1:
+ * NumPy's */
 static int chosen_type(PyObject *const *values, PyArrayObject *mask)
 {
     int type = -1, numbers = -1;
@@ -255,25 +263,26 @@ static int chosen_type(PyObject *const *values, PyArrayObject *mask)
 #pragma GCC push_options
 #pragma GCC optimize("O3")
 #endif
-#define CHOOSE(type)                                                                              \
-    static inline __attribute__((always_inline)) void choose_steps_##type(                        \
-        type *restrict to, const char *restrict mask, npy_intp n, const type *x, bool i, const type *y, bool k) \
-    {                                                                                             \
-        for (npy_intp at = 0; at < n; at++) {                                                     \
-            type v = x[i ? at : 0], w = y[k ? at : 0], all = (type)-(type)(mask[at] != 0);        \
-            to[at] = (type)((v & all) | (w & (type)~all));                                        \
-        }                                                                                         \
-    }                                                                                             \
-    static void choose_##type(void *to, const char *mask, npy_intp n, const choice *of)           \
-    {                                                                                             \
-        const type *x = (const type *)(const void *)of[0].data;                                   \
-        const type *y = (const type *)(const void *)of[1].data;                                   \
-        switch ((of[0].step != 0) * 2 + (of[1].step != 0)) {                                      \
-        case 0: choose_steps_##type(to, mask, n, x, false, y, false); break;                      \
-        case 1: choose_steps_##type(to, mask, n, x, false, y, true); break;                       \
-        case 2: choose_steps_##type(to, mask, n, x, true, y, false); break;                       \
-        default: choose_steps_##type(to, mask, n, x, true, y, true);                              \
-        }                                                                                         \
+#define CHOOSE(type)                                                                               \
+    static inline __attribute__((always_inline)) void choose_steps_##type(                         \
+        type *restrict to, const char *restrict mask, npy_intp n, const type *x, bool i,           \
+        const type *y, bool k)                                                                     \
+    {                                                                                              \
+        for (npy_intp at = 0; at < n; at++) {                                                      \
+            type v = x[i ? at : 0], w = y[k ? at : 0], all = (type)-(type)(mask[at] != 0);         \
+            to[at] = (type)((v & all) | (w & (type)~all));                                         \
+        }                                                                                          \
+    }                                                                                              \
+    static void choose_##type(void *to, const char *mask, npy_intp n, const choice *of)            \
+    {                                                                                              \
+        const type *x = (const type *)(const void *)of[0].data;                                    \
+        const type *y = (const type *)(const void *)of[1].data;                                    \
+        switch ((of[0].step != 0) * 2 + (of[1].step != 0)) {                                       \
+        case 0: choose_steps_##type(to, mask, n, x, false, y, false); break;                       \
+        case 1: choose_steps_##type(to, mask, n, x, false, y, true); break;                        \
+        case 2: choose_steps_##type(to, mask, n, x, true, y, false); break;                        \
+        default: choose_steps_##type(to, mask, n, x, true, y, true);                               \
+        }                                                                                          \
     }
 CHOOSE(uint8_t)
 CHOOSE(uint16_t)
@@ -321,18 +330,21 @@ static PyObject *run_where(const function *f, PyObject *const *args, Py_ssize_t 
         of[k].data = array ? PyArray_DATA((PyArrayObject *)args[k + 1]) : of[k].number;
         of[k].step = array ? (size_t)PyDataType_ELSIZE(descr) : 0;
     }
-    PyArrayObject *made = !npa_is_large((size_t)PyArray_SIZE(mask) * (size_t)PyDataType_ELSIZE(descr))
-                        ? npa_small_new(descr, PyArray_NDIM(mask), PyArray_DIMS(mask)) : NULL;
+    PyArrayObject *made =
+        !npa_is_large((size_t)PyArray_SIZE(mask) * (size_t)PyDataType_ELSIZE(descr))
+            ? npa_small_new(descr, PyArray_NDIM(mask), PyArray_DIMS(mask))
+            : NULL;
     if (made != NULL) {
-        choose(PyArray_DATA(made), PyArray_DATA(mask), PyArray_SIZE(mask), of, (size_t)PyDataType_ELSIZE(descr));
+        choose(PyArray_DATA(made), PyArray_DATA(mask), PyArray_SIZE(mask), of,
+               (size_t)PyDataType_ELSIZE(descr));
     }
     Py_DECREF(descr);
     return (PyObject *)made;
 }
 
 enum { CLIP, LOWER, UPPER, DIFFERENCE, UNEQUAL, PRODUCT, EQUAL, UFUNCS };
-static const char *const ufunc_names[UFUNCS] = {"clip", "maximum", "minimum", "subtract", "not_equal",
-                                                "multiply", "equal"};
+static const char *const ufunc_names[UFUNCS] = {"clip",      "maximum",  "minimum", "subtract",
+                                                "not_equal", "multiply", "equal"};
 static PyUFuncObject *ufuncs[UFUNCS];
 static npa_exactness exact[UFUNCS];
 
@@ -355,8 +367,9 @@ static PyObject *run_clip(const function *f, PyObject *const *args, Py_ssize_t n
     }
     int which = args[1] == Py_None ? UPPER : args[2] == Py_None ? LOWER : CLIP;
     PyObject *given[3] = {args[0], which == UPPER ? args[2] : args[1], args[2]};
-    return ufuncs[which] != NULL ? npa_small_call(ufuncs[which], given, which == CLIP ? 3 : 2, exact[which])
-                                 : NULL;
+    return ufuncs[which] != NULL
+               ? npa_small_call(ufuncs[which], given, which == CLIP ? 3 : 2, exact[which])
+               : NULL;
 }
 
 /* ------------------------------------------------------------------------------ parts and pairs */
@@ -371,12 +384,14 @@ static PyObject *run_diff(const function *f, PyObject *const *args, Py_ssize_t n
     if (n != 1 || !is_usual(args[0])) {
         return NULL;
     }
-    if (names != NULL && (PyTuple_GET_SIZE(names) != 1 || PyTuple_GET_ITEM(names, 0) != words[AXIS] ||
-                          !read_axis(args[1], s.ndim, &axis))) {
+    if (names != NULL &&
+        (PyTuple_GET_SIZE(names) != 1 || PyTuple_GET_ITEM(names, 0) != words[AXIS] ||
+         !read_axis(args[1], s.ndim, &axis))) {
         return NULL;
     }
     int which = PyArray_TYPE(a) == NPY_BOOL ? UNEQUAL : DIFFERENCE;
-    const npa_way *w = ufuncs[which] != NULL ? npa_find_way(ufuncs[which], PyArray_TYPE(a), exact[which]) : NULL;
+    const npa_way *w =
+        ufuncs[which] != NULL ? npa_find_way(ufuncs[which], PyArray_TYPE(a), exact[which]) : NULL;
     if (w == NULL || w->loop == NULL || !npa_is_simple(a, w) || PyArray_DIM(a, axis) < 2) {
         return NULL;
     }
@@ -400,13 +415,14 @@ static PyObject *run_diff(const function *f, PyObject *const *args, Py_ssize_t n
 static PyObject *run_outer(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    if (n != 2 || names != NULL || !is_usual(args[0]) || !is_usual(args[1]) || ufuncs[PRODUCT] == NULL) {
+    if (n != 2 || names != NULL || !is_usual(args[0]) || !is_usual(args[1]) ||
+        ufuncs[PRODUCT] == NULL) {
         return NULL;
     }
     PyArrayObject *a = (PyArrayObject *)args[0], *b = (PyArrayObject *)args[1];
     const npa_way *w = npa_find_way(ufuncs[PRODUCT], PyArray_TYPE(a), exact[PRODUCT]);
-    if (PyArray_NDIM(a) != 1 || PyArray_NDIM(b) != 1 || w->loop == NULL || !w->exact || !npa_is_simple(a, w) ||
-        !npa_is_simple(b, w)) {
+    if (PyArray_NDIM(a) != 1 || PyArray_NDIM(b) != 1 || w->loop == NULL || !w->exact ||
+        !npa_is_simple(a, w) || !npa_is_simple(b, w)) {
         return NULL;
     }
     npa_space s = {.ndim = 2, .nargs = 3, .shape = {PyArray_SIZE(a), PyArray_SIZE(b)}};
@@ -429,7 +445,8 @@ static PyObject *run_outer(const function *f, PyObject *const *args, Py_ssize_t 
 static PyObject *run_equal(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    if (n != 2 || names != NULL || !is_usual(args[0]) || !is_usual(args[1]) || ufuncs[EQUAL] == NULL ||
+    if (n != 2 || names != NULL || !is_usual(args[0]) || !is_usual(args[1]) ||
+        ufuncs[EQUAL] == NULL ||
         !PyArray_SAMESHAPE((PyArrayObject *)args[0], (PyArrayObject *)args[1])) {
         return NULL;
     }
@@ -442,16 +459,18 @@ static PyObject *run_equal(const function *f, PyObject *const *args, Py_ssize_t 
     return PyBool_FromLong(all);
 }
 
-/* Whether it is a vector as BLAS takes it, of more than one element, which NumPy takes for a number. */
+/* Whether it is a vector as BLAS takes it, of more than one element, which NumPy takes for a
+ * number. */
 static bool is_vector(PyArrayObject *a)
 {
     npy_intp item = PyArray_ITEMSIZE(a);
-    return PyArray_NDIM(a) == 1 && PyArray_DIM(a, 0) > 1 && npa_small_type(PyArray_DESCR(a)) && PyArray_ISALIGNED(a) &&
-           PyArray_STRIDE(a, 0) >= item && PyArray_STRIDE(a, 0) % item == 0 &&
-           !(npa_waiting() && npa_is_pending(a));
+    return PyArray_NDIM(a) == 1 && PyArray_DIM(a, 0) > 1 && npa_small_type(PyArray_DESCR(a)) &&
+           PyArray_ISALIGNED(a) && PyArray_STRIDE(a, 0) >= item &&
+           PyArray_STRIDE(a, 0) % item == 0 && !(npa_waiting() && npa_is_pending(a));
 }
 
-/* The product of two vectors of one type, by the function that NumPy calls for it, perhaps BLAS's. */
+/* The product of two vectors of one type, by the function that NumPy calls for it, perhaps
+ * BLAS's. */
 static bool multiply_vectors(PyArrayObject *a, PyArrayObject *b, void *to)
 {
     if (!is_vector(a) || !is_vector(b) || PyArray_DIM(a, 0) != PyArray_DIM(b, 0) ||
@@ -463,7 +482,8 @@ static bool multiply_vectors(PyArrayObject *a, PyArrayObject *b, void *to)
         return false;
     }
     npa_clear_errors();
-    dot(PyArray_DATA(a), PyArray_STRIDE(a, 0), PyArray_DATA(b), PyArray_STRIDE(b, 0), to, PyArray_DIM(a, 0), NULL);
+    dot(PyArray_DATA(a), PyArray_STRIDE(a, 0), PyArray_DATA(b), PyArray_STRIDE(b, 0), to,
+        PyArray_DIM(a, 0), NULL);
     return !npa_seen_errors();
 }
 
@@ -496,8 +516,11 @@ static PyObject *run_norm(const function *f, PyObject *const *args, Py_ssize_t n
     PyArrayObject *a = (PyArrayObject *)args[0];
     double d;
     float s;
-    void *product = PyArray_TYPE(a) == NPY_DOUBLE ? (void *)&d : PyArray_TYPE(a) == NPY_FLOAT ? (void *)&s : NULL;
-    if (n != 1 || names != NULL || product == NULL || !is_usual(args[0]) || !multiply_vectors(a, a, product)) {
+    void *product = PyArray_TYPE(a) == NPY_DOUBLE  ? (void *)&d
+                    : PyArray_TYPE(a) == NPY_FLOAT ? (void *)&s
+                                                   : NULL;
+    if (n != 1 || names != NULL || product == NULL || !is_usual(args[0]) ||
+        !multiply_vectors(a, a, product)) {
         return NULL;
     }
     if (product == &d) {
@@ -514,7 +537,8 @@ static PyObject *run_roll(const function *f, PyObject *const *args, Py_ssize_t n
     (void)f;
     int overflow = 0;
     PyArrayObject *a = (PyArrayObject *)args[0];
-    if (n != 2 || names != NULL || !PyLong_CheckExact(args[1]) || !is_usual(args[0]) || PyArray_NDIM(a) != 1) {
+    if (n != 2 || names != NULL || !PyLong_CheckExact(args[1]) || !is_usual(args[0]) ||
+        PyArray_NDIM(a) != 1) {
         return NULL;
     }
     long shift = PyLong_AsLongAndOverflow(args[1], &overflow);
@@ -522,7 +546,8 @@ static PyObject *run_roll(const function *f, PyObject *const *args, Py_ssize_t n
     if (made == NULL) {
         return NULL;
     }
-    npy_intp size = PyArray_SIZE(a), item = PyArray_ITEMSIZE(a), by = shift % size + (shift % size < 0 ? size : 0);
+    npy_intp size = PyArray_SIZE(a), item = PyArray_ITEMSIZE(a),
+             by = shift % size + (shift % size < 0 ? size : 0);
     char *to = PyArray_DATA(made), *from = PyArray_DATA(a);
     memcpy(to + by * item, from, (size_t)((size - by) * item));
     memcpy(to, from + (size - by) * item, (size_t)(by * item));
@@ -531,18 +556,21 @@ static PyObject *run_roll(const function *f, PyObject *const *args, Py_ssize_t n
     return view;
 }
 
-/* The items of a list or tuple of usual arrays that have one type, and one shape but for that axis. */
+/* The items of a list or tuple of usual arrays that have one type, and one shape but for that
+ * axis. */
 static Py_ssize_t items_of(PyObject *given, int varies, PyArrayObject *const **items)
 {
     Py_ssize_t n = PyList_CheckExact(given) || PyTuple_CheckExact(given) ? Py_SIZE(given) : 0;
-    PyArrayObject *const *of = n > 0 ? (PyArrayObject *const *)(void *)PySequence_Fast_ITEMS(given) : NULL;
+    PyArrayObject *const *of = n > 0 ? (PyArrayObject *const *)(void *)PySequence_Fast_ITEMS(given)
+                                     : NULL;
     for (Py_ssize_t k = 0; k < n; k++) {
         if (!is_usual((PyObject *)of[k]) || PyArray_DESCR(of[k]) != PyArray_DESCR(of[0]) ||
             PyArray_NDIM(of[k]) != PyArray_NDIM(of[0])) {
             return 0;
         }
         for (int i = 0; i < PyArray_NDIM(of[0]); i++) {
-            if ((i != varies && PyArray_DIM(of[k], i) != PyArray_DIM(of[0], i)) || PyArray_DIM(of[k], i) == 1) {
+            if ((i != varies && PyArray_DIM(of[k], i) != PyArray_DIM(of[0], i)) ||
+                PyArray_DIM(of[k], i) == 1) {
                 return 0; /* with an axis of one element, orders are ambiguous */
             }
         }
@@ -581,7 +609,7 @@ static PyObject *joined(PyArrayObject *const *items, Py_ssize_t n, int axis, boo
     return (PyObject *)made;
 }
 
-/* ---------------------------------------------------------------------------- copies, other types */
+/* -------------------------------------------------------------------------- copies, other types */
 
 static PyObject *run_copy(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
@@ -594,7 +622,8 @@ static PyObject *run_copy(const function *f, PyObject *const *args, Py_ssize_t n
     return (PyObject *)made;
 }
 
-/* The type that a dtype means which is no string, nor anything else that has to be looked up; -1: none. */
+/* The type that a dtype means which is no string, nor anything else that has to be looked up; -1:
+ * none. */
 static int type_of(PyObject *o)
 {
     static const int types[] = {NPY_DOUBLE, NPY_FLOAT, NPY_LONG, NPY_INT, NPY_UBYTE, NPY_BOOL};
@@ -624,7 +653,8 @@ static PyObject *run_cast(const function *f, PyObject *const *args, Py_ssize_t n
     (void)f;
     PyArrayObject *a = (PyArrayObject *)args[0], *made;
     int from = PyArray_TYPE(a), to = n == 2 && names == NULL ? type_of(args[1]) : -1;
-    if (to < 0 || !is_usual(args[0]) || PyTypeNum_ISCOMPLEX(from) || sizeof(long) != sizeof(npy_intp)) {
+    if (to < 0 || !is_usual(args[0]) || PyTypeNum_ISCOMPLEX(from) ||
+        sizeof(long) != sizeof(npy_intp)) {
         return NULL;
     }
     if (from == to) {
@@ -634,8 +664,8 @@ static PyObject *run_cast(const function *f, PyObject *const *args, Py_ssize_t n
     made = npa_small_new(descr, PyArray_NDIM(a), PyArray_DIMS(a));
     if (made != NULL) {
         npa_clear_errors();
-        npa_cast(from, PyArray_DATA(a), PyArray_ITEMSIZE(a), to, PyArray_DATA(made), PyDataType_ELSIZE(descr),
-                 PyArray_SIZE(a));
+        npa_cast(from, PyArray_DATA(a), PyArray_ITEMSIZE(a), to, PyArray_DATA(made),
+                 PyDataType_ELSIZE(descr), PyArray_SIZE(a));
         if (npa_seen_errors()) {
             Py_CLEAR(made);
         }
@@ -644,8 +674,8 @@ static PyObject *run_cast(const function *f, PyObject *const *args, Py_ssize_t n
     return (PyObject *)made;
 }
 
-/* Extents: integers, or one tuple or list of such, none of them 0; the one that is -1 is what is left of `size`
- * elements (0: it may not be). */
+/* Extents: integers, or one tuple or list of such, none of them 0; the one that is -1 is what is
+ * left of `size` elements (0: it may not be). */
 static int read_shape(PyObject *const *args, Py_ssize_t n, npy_intp size, npy_intp *shape)
 {
     npy_intp points = 1;
@@ -658,7 +688,8 @@ static int read_shape(PyObject *const *args, Py_ssize_t n, npy_intp size, npy_in
     }
     for (int k = 0; k < (int)n; k++) {
         int overflow = 1;
-        long long extent = PyLong_CheckExact(args[k]) ? PyLong_AsLongLongAndOverflow(args[k], &overflow) : 0;
+        long long extent =
+            PyLong_CheckExact(args[k]) ? PyLong_AsLongLongAndOverflow(args[k], &overflow) : 0;
         if (extent == -1 && !overflow && open < 0) {
             open = k;
             extent = 1;
@@ -676,12 +707,15 @@ static int read_shape(PyObject *const *args, Py_ssize_t n, npy_intp size, npy_in
 }
 
 /* a.reshape(...) */
-static PyObject *run_reshape(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *run_reshape(const function *f, PyObject *const *args, Py_ssize_t n,
+                             PyObject *names)
 {
     (void)f;
     npy_intp shape[NPA_SMALL_DIMS], strides[NPA_SMALL_DIMS];
     PyArrayObject *a = (PyArrayObject *)args[0];
-    int ndim = names == NULL && is_usual(args[0]) ? read_shape(args + 1, n - 1, PyArray_SIZE(a), shape) : -1;
+    int ndim = names == NULL && is_usual(args[0])
+                   ? read_shape(args + 1, n - 1, PyArray_SIZE(a), shape)
+                   : -1;
     npy_intp step = PyArray_ITEMSIZE(a);
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = step;
@@ -690,7 +724,8 @@ static PyObject *run_reshape(const function *f, PyObject *const *args, Py_ssize_
     size_t bytes = (size_t)(ndim > 0 ? ndim : 0) * sizeof(npy_intp);
     if (ndim == PyArray_NDIM(a) && memcmp(shape, PyArray_DIMS(a), bytes) == 0 &&
         memcmp(strides, PyArray_STRIDES(a), bytes) != 0) {
-        return NULL; /* of axes of one element: NumPy keeps what they are, if no extent was left open */
+        /* Of axes of one element: NumPy keeps what they are, if no extent was left open */
+        return NULL;
     }
     return ndim > 0 ? npa_small_view(a, ndim, shape, strides, PyArray_DATA(a)) : NULL;
 }
@@ -737,11 +772,13 @@ static PyObject *run_join(const function *f, PyObject *const *args, Py_ssize_t n
 {
     bool own = f->what <= STACK; /* it has an axis */
     PyObject *axis = n == 2 ? args[1] : NULL;
-    if (names != NULL && own && n == 1 && PyTuple_GET_SIZE(names) == 1 && PyTuple_GET_ITEM(names, 0) == words[AXIS]) {
+    if (names != NULL && own && n == 1 && PyTuple_GET_SIZE(names) == 1 &&
+        PyTuple_GET_ITEM(names, 0) == words[AXIS]) {
         axis = args[1], names = NULL;
     }
-    if (names != NULL || n > 1 + own || !(PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0])) ||
-        Py_SIZE(args[0]) == 0 || !npa_is_plain(PySequence_Fast_ITEMS(args[0])[0])) {
+    if (names != NULL || n > 1 + own ||
+        !(PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0])) || Py_SIZE(args[0]) == 0 ||
+        !npa_is_plain(PySequence_Fast_ITEMS(args[0])[0])) {
         return NULL;
     }
     int ndim = PyArray_NDIM((PyArrayObject *)PySequence_Fast_ITEMS(args[0])[0]), along = 0;
@@ -757,26 +794,49 @@ static PyObject *run_join(const function *f, PyObject *const *args, Py_ssize_t n
 
 /* ------------------------------------------------------------------------------------ the table */
 
-#define FOLD(name, what, words, in_place)                                                         \
-    {name, run_fold, what, words, in_place, true}, {"ndarray." name, run_fold, what, words, in_place, false}
+#define FOLD(name, what, words, in_place)                                                          \
+    {name, run_fold, what, words, in_place, true},                                                 \
+    { "ndarray." name, run_fold, what, words, in_place, false }
 #define OTHER(name, what, run) {name, run, what, NULL, 0, false}
 static const function functions[] = {
-    FOLD("sum", NPA_SUM, as_sum, 6), FOLD("prod", NPA_PROD, as_sum, 6), FOLD("max", NPA_MAX, as_max, 5),
-    FOLD("min", NPA_MIN, as_max, 5), FOLD("amax", NPA_MAX, as_max, 5), FOLD("amin", NPA_MIN, as_max, 5),
-    FOLD("any", NPA_ANY, as_any, 1), FOLD("all", NPA_ALL, as_any, 1), FOLD("mean", NPA_MEAN, as_mean, 4),
-    FOLD("var", NPA_VAR, as_std, 5), FOLD("std", NPA_STD, as_std, 5),
-    OTHER("argmax", NPA_MAX, run_place), OTHER("argmin", NPA_MIN, run_place),
-    OTHER("zeros_like", 0, run_zeros), OTHER("ones_like", 0, run_ones), OTHER("full_like", 0, run_full),
-    OTHER("where", 0, run_where), OTHER("clip", 0, run_clip), OTHER("ndarray.clip", 0, run_clip),
-    OTHER("cumsum", 0, run_scan), OTHER("ndarray.cumsum", 0, run_scan), OTHER("norm", 0, run_norm),
-    OTHER("dot", 0, run_dot), OTHER("ndarray.dot", 0, run_dot),
+    FOLD("sum", NPA_SUM, as_sum, 6),
+    FOLD("prod", NPA_PROD, as_sum, 6),
+    FOLD("max", NPA_MAX, as_max, 5),
+    FOLD("min", NPA_MIN, as_max, 5),
+    FOLD("amax", NPA_MAX, as_max, 5),
+    FOLD("amin", NPA_MIN, as_max, 5),
+    FOLD("any", NPA_ANY, as_any, 1),
+    FOLD("all", NPA_ALL, as_any, 1),
+    FOLD("mean", NPA_MEAN, as_mean, 4),
+    FOLD("var", NPA_VAR, as_std, 5),
+    FOLD("std", NPA_STD, as_std, 5),
+    OTHER("argmax", NPA_MAX, run_place),
+    OTHER("argmin", NPA_MIN, run_place),
+    OTHER("zeros_like", 0, run_zeros),
+    OTHER("ones_like", 0, run_ones),
+    OTHER("full_like", 0, run_full),
+    OTHER("where", 0, run_where),
+    OTHER("clip", 0, run_clip),
+    OTHER("ndarray.clip", 0, run_clip),
+    OTHER("cumsum", 0, run_scan),
+    OTHER("ndarray.cumsum", 0, run_scan),
+    OTHER("norm", 0, run_norm),
+    OTHER("dot", 0, run_dot),
+    OTHER("ndarray.dot", 0, run_dot),
     OTHER("array_equal", 0, run_equal),
-    OTHER("diff", 0, run_diff), OTHER("outer", 0, run_outer), OTHER("roll", 0, run_roll),
-    OTHER("concatenate", CONCATENATE, run_join), OTHER("stack", STACK, run_join),
-    OTHER("vstack", VSTACK, run_join), OTHER("hstack", HSTACK, run_join),
-    OTHER("ndarray.copy", 0, run_copy), OTHER("ndarray.astype", 0, run_cast),
-    OTHER("ndarray.reshape", 0, run_reshape), OTHER("ndarray.ravel", 0, run_ravel),
-    OTHER("zeros", ZEROS, run_new), OTHER("empty", EMPTY, run_new),
+    OTHER("diff", 0, run_diff),
+    OTHER("outer", 0, run_outer),
+    OTHER("roll", 0, run_roll),
+    OTHER("concatenate", CONCATENATE, run_join),
+    OTHER("stack", STACK, run_join),
+    OTHER("vstack", VSTACK, run_join),
+    OTHER("hstack", HSTACK, run_join),
+    OTHER("ndarray.copy", 0, run_copy),
+    OTHER("ndarray.astype", 0, run_cast),
+    OTHER("ndarray.reshape", 0, run_reshape),
+    OTHER("ndarray.ravel", 0, run_ravel),
+    OTHER("zeros", ZEROS, run_new),
+    OTHER("empty", EMPTY, run_new),
 };
 
 const npa_small_function *npa_small_find(PyObject *name)
@@ -794,8 +854,9 @@ PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *
 {
     bool several = f->run == run_join || f->run == run_new; /* no array is the first */
     if (n < 1 || npa_here != NULL || !(several || npa_is_plain(args[0])) ||
-        (f->run == run_fold ? !npa_small_folds((PyArrayObject *)args[0], (npa_small_op)f->what)
-                            : !several && npa_is_large((size_t)PyArray_NBYTES((PyArrayObject *)args[0])))) {
+        (f->run == run_fold
+             ? !npa_small_folds((PyArrayObject *)args[0], (npa_small_op)f->what)
+             : !several && npa_is_large((size_t)PyArray_NBYTES((PyArrayObject *)args[0])))) {
         return NULL;
     }
     return f->run(f, args, n, names);
@@ -813,9 +874,11 @@ int npa_small_init(void)
 
 /* Note [Small functions]
  *
- * NumPy's functions and methods that are written in Python take one to eight microseconds on small arrays
- * (np.std, np.roll), whatever the arrays hold. What each does on usual ones, plain arrays of numbers in C
- * order, is done here: the same loops in the same order, or moves of bytes. What is unusual in a call or in
- * its arrays is NumPy's, and so is whatever would warn (Note [Small folds]).
+ * NumPy's functions and methods that are written in Python take one to eight microseconds on small
+ * arrays (np.std, np.roll), whatever the arrays hold. What each does on usual ones, plain arrays of
+ * numbers in C order, is done here: the same loops in the same order, or moves of bytes. What is
+ * unusual in a call or in its arrays is NumPy's, and so is whatever would warn (Note [Small
+ * folds]).
  *
- * Where the order of a result's axes in memory is open, with axes of a single element, NumPy decides. */
+ * Where the order of a result's axes in memory is open, with axes of a single element, NumPy
+ * decides. */

@@ -1,4 +1,5 @@
-/* small_memory.c: small arrays that have died, used again for the next ones. See Note [Memory used again]. */
+/* small_memory.c: small arrays that have died, used again for the next ones. See Note [Memory used
+ * again]. */
 #include "small/small.h"
 #include "small/ways.h"
 
@@ -9,7 +10,8 @@ static destructor numpy_dealloc;
 /* ------------------------------------------------------------------------------------- views */
 
 enum { MOST_SHELLS = 32 };
-static PyArrayObject *shells[NPA_SMALL_DIMS + 1][MOST_SHELLS]; /* dead views, by their number of axes */
+/* Dead views, by their number of axes */
+static PyArrayObject *shells[NPA_SMALL_DIMS + 1][MOST_SHELLS];
 static int nshells[NPA_SMALL_DIMS + 1];
 
 static bool keep_view(PyObject *o)
@@ -39,7 +41,8 @@ static void end_views(void)
     }
 }
 
-PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides, char *data)
+PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides,
+                         char *data)
 {
     PyArray_Descr *descr = PyArray_DESCR(a);
     PyArrayObject *view;
@@ -53,11 +56,12 @@ PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, cons
         memcpy(f->dimensions, shape, sizeof *shape * (size_t)ndim);
         memcpy(f->strides, strides, sizeof *strides * (size_t)ndim);
         f->data = data, f->descr = descr, f->flags = PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE;
-        PyArray_UpdateFlags(view, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
+        PyArray_UpdateFlags(view,
+                            NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
         _Py_NewReference((PyObject *)view);
     } else {
-        view = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, data,
-                                                     PyArray_FLAGS(a), NULL);
+        view = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides,
+                                                     data, PyArray_FLAGS(a), NULL);
         if (view == NULL) {
             return NULL;
         }
@@ -68,7 +72,7 @@ PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, cons
     return (PyObject *)view;
 }
 
-/* ---------------------------------------------------------------------- arrays with their memory */
+/* --------------------------------------------------------------------- arrays with their memory */
 
 enum { SHELVES = 64, PLACES = 8, MOST_KEPT = 4 << 20 };
 static PyArrayObject *kept[SHELVES][PLACES]; /* dead arrays with their memory, the latest last */
@@ -99,8 +103,8 @@ static PyArrayObject *take_kept(PyArray_Descr *descr, int ndim, const npy_intp *
             step *= shape[k];
             long_axes += shape[k] != 1;
         }
-        f->flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE | NPY_ARRAY_OWNDATA |
-                   (long_axes <= 1 ? NPY_ARRAY_F_CONTIGUOUS : 0);
+        f->flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE |
+                   NPY_ARRAY_OWNDATA | (long_axes <= 1 ? NPY_ARRAY_F_CONTIGUOUS : 0);
         f->descr = descr;
         Py_INCREF(descr);
         _Py_NewReference((PyObject *)a);
@@ -120,21 +124,25 @@ PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *sha
     Py_XDECREF(handler);
     if (a == NULL) {
         Py_INCREF(descr);
-        a = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, NULL, NULL, 0, NULL);
+        a = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, NULL, NULL, 0,
+                                                  NULL);
     }
     return a;
 }
 
-/* An array has died: kept with its memory for the next one of its size, if nothing else is known of it. */
+/* An array has died: kept with its memory for the next one of its size, if nothing else is known of
+ * it. */
 static void dealloc(PyObject *o)
 {
     PyArrayObject *a = (PyArrayObject *)o;
     PyArrayObject_fields *f = (PyArrayObject_fields *)o;
-    bool whole = npa_is_plain(o) && f->nd > 0 && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) &&
+    bool whole = npa_is_plain(o) && f->nd > 0 &&
+                 PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) &&
                  npa_small_type(f->descr);
     size_t bytes = whole ? (size_t)PyArray_NBYTES(a) : 0;
-    if (bytes == 0 || bytes >= NPA_SMALL_MOST || bytes >= npa_least_made || bytes > MOST_KEPT - kept_bytes || f->base != NULL ||
-        f->weakreflist != NULL || f->_buffer_info != NULL || !npa_usual_handler(f->mem_handler)) {
+    if (bytes == 0 || bytes >= NPA_SMALL_MOST || bytes >= npa_least_made ||
+        bytes > MOST_KEPT - kept_bytes || f->base != NULL || f->weakreflist != NULL ||
+        f->_buffer_info != NULL || !npa_usual_handler(f->mem_handler)) {
         if (!npa_is_plain(o) || !keep_view(o)) {
             numpy_dealloc(o);
         }
@@ -177,8 +185,10 @@ void npa_small_memory(bool on)
 
 /* Note [Memory used again]
  *
- * Making an array, its memory and what describes them takes as long as a short loop. While a block is open, a plain
- * array that dies leaves itself and its memory to the next one of its size and number of axes, which is warm, and a
- * view leaves itself: ndarray's tp_dealloc is ours meanwhile. What anybody might still know of is not kept: arrays with
- * weak references, with buffers handed out, with another memory handler, of another class, or with a dtype that is not
- * one of NumPy's own. Four megabytes are kept at most, eight arrays of a size, and none when the last block is left. */
+ * Making an array, its memory and what describes them takes as long as a short loop. While a block
+ * is open, a plain array that dies leaves itself and its memory to the next one of its size and
+ * number of axes, which is warm, and a view leaves itself: ndarray's tp_dealloc is ours meanwhile.
+ * What anybody might still know of is not kept: arrays with weak references, with buffers handed
+ * out, with another memory handler, of another class, or with a dtype that is not one of NumPy's
+ * own. Four megabytes are kept at most, eight arrays of a size, and none when the last block is
+ * left. */

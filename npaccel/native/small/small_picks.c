@@ -1,5 +1,5 @@
-/* small_picks.c: elements of small plain arrays by a mask or by integers, read and written, without what
- * NumPy does around it. See Note [Small] in small.c. */
+/* small_picks.c: elements of small plain arrays by a mask or by integers, read and written, without
+ * what NumPy does around it. See Note [Small] in small.c. */
 #include "small/small.h"
 #include "small/ways.h"
 
@@ -54,8 +54,9 @@ static PyObject *take(PyArrayObject *a, PyArrayObject *index)
     npy_intp shape[MOST_DIMS], n = PyArray_SIZE(index), wide[BLOCK], rows = PyArray_DIM(a, 0);
     int ndim = PyArray_NDIM(index), rest = PyArray_NDIM(a) - 1;
     npy_intp bytes = PyArray_NBYTES(a) / rows;
-    if (ndim + rest > MOST_DIMS || (double)n * (double)bytes >= (double)SIZE_MAX || npa_is_large((size_t)(n * bytes)) ||
-        !npa_indices_of(index, rows, &of) || npa_bounds_of(&of, PyArray_BYTES(index)) > 1) {
+    if (ndim + rest > MOST_DIMS || (double)n * (double)bytes >= (double)SIZE_MAX ||
+        npa_is_large((size_t)(n * bytes)) || !npa_indices_of(index, rows, &of) ||
+        npa_bounds_of(&of, PyArray_BYTES(index)) > 1) {
         return NULL;
     }
     memcpy(shape, PyArray_DIMS(index), sizeof *shape * (size_t)ndim);
@@ -70,8 +71,8 @@ static PyObject *take(PyArrayObject *a, PyArrayObject *index)
     }
     for (npy_intp at = 0; at < n; at += BLOCK) {
         npy_intp m = n - at < BLOCK ? n - at : BLOCK;
-        npa_cast(of.type, PyArray_BYTES(index) + at * of.size, of.size, NPY_LONG, (char *)wide, sizeof *wide,
-                 m);
+        npa_cast(of.type, PyArray_BYTES(index) + at * of.size, of.size, NPY_LONG, (char *)wide,
+                 sizeof *wide, m);
         take_rows(a, wide, m, bytes, PyArray_BYTES(made) + at * bytes);
     }
     return (PyObject *)made;

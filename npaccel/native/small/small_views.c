@@ -1,5 +1,5 @@
-/* small_views.c: parts of plain arrays by slices, and small values assigned to them, without what NumPy
- * does around them. See Note [Small] in small.c. */
+/* small_views.c: parts of plain arrays by slices, and small values assigned to them, without what
+ * NumPy does around them. See Note [Small] in small.c. */
 #include "small/small.h"
 #include "small/ways.h"
 
@@ -56,8 +56,8 @@ static bool take_integer(part *p, PyObject *key, npy_intp extent, npy_intp strid
     return i >= 0 && i < extent;
 }
 
-/* The part of an array that a basic key picks. False: no such key, no such part, or one without elements
- * or axes. */
+/* The part of an array that a basic key picks. False: no such key, no such part, or one without
+ * elements or axes. */
 static bool find_part(PyArrayObject *a, PyObject *key, part *p)
 {
     PyObject *const *items = &key;
@@ -78,7 +78,8 @@ static bool find_part(PyArrayObject *a, PyObject *key, part *p)
         PyObject *item = k < n ? items[k] : Py_Ellipsis;
         if (item == Py_Ellipsis) {
             for (Py_ssize_t left = rest ? 0 : ndim - named; left > 0; left--, axis++) {
-                p->shape[p->ndim] = PyArray_DIM(a, axis), p->strides[p->ndim++] = PyArray_STRIDE(a, axis);
+                p->shape[p->ndim] = PyArray_DIM(a, axis),
+                p->strides[p->ndim++] = PyArray_STRIDE(a, axis);
             }
             if (k < n && rest) {
                 return false; /* twice */
@@ -125,7 +126,8 @@ static inline char *find_element(PyArrayObject *a, PyObject *key)
 PyObject *npa_small_element(PyObject *o, PyObject *key)
 {
     PyArrayObject *a = (PyArrayObject *)o;
-    char *at = PyArray_ISALIGNED(a) && npa_small_type(PyArray_DESCR(a)) ? find_element(a, key) : NULL;
+    char *at = PyArray_ISALIGNED(a) && npa_small_type(PyArray_DESCR(a)) ? find_element(a, key)
+                                                                        : NULL;
     if (at == NULL) {
         return NULL;
     }
@@ -249,7 +251,8 @@ static bool is_apart(const npa_space *s, PyArrayObject *a)
     return last <= low || high <= first;
 }
 
-/* Operand 0: the array's elements, broadcast. *same: they are those of operand 1. False: they do not fit. */
+/* Operand 0: the array's elements, broadcast. *same: they are those of operand 1. False: they do
+ * not fit. */
 static bool take_value(npa_space *s, PyArrayObject *v, bool *same)
 {
     int lead = s->ndim - PyArray_NDIM(v);
@@ -270,12 +273,13 @@ bool npa_puts_itself(PyArrayObject *a, PyObject *key, PyArrayObject *value)
 {
     part p;
     if ((PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
-        PyArray_DESCR(value) != PyArray_DESCR(a) || !npa_small_type(PyArray_DESCR(a)) || !find_part(a, key, &p) ||
-        p.ndim != PyArray_NDIM(value) || p.data != PyArray_DATA(value)) {
+        PyArray_DESCR(value) != PyArray_DESCR(a) || !npa_small_type(PyArray_DESCR(a)) ||
+        !find_part(a, key, &p) || p.ndim != PyArray_NDIM(value) || p.data != PyArray_DATA(value)) {
         return false;
     }
     size_t bytes = sizeof *p.shape * (size_t)p.ndim;
-    return memcmp(p.shape, PyArray_DIMS(value), bytes) == 0 && memcmp(p.strides, PyArray_STRIDES(value), bytes) == 0;
+    return memcmp(p.shape, PyArray_DIMS(value), bytes) == 0 &&
+           memcmp(p.strides, PyArray_STRIDES(value), bytes) == 0;
 }
 
 bool npa_small_put(PyObject *o, PyObject *key, PyObject *value)

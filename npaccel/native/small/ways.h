@@ -1,5 +1,5 @@
-/* ways.h: how a ufunc runs on small arrays; for this room, and for those above that run NumPy's loops likewise. See
- * Note [Small] in small.c. */
+/* ways.h: how a ufunc runs on small arrays; for this room, and for those above that run NumPy's
+ * loops likewise. See Note [Small] in small.c. */
 #ifndef NPA_WAYS_H
 #define NPA_WAYS_H
 
@@ -13,7 +13,8 @@ typedef struct {
     int type;
     PyUFuncGenericFunction loop; /* NULL: NumPy finds it */
     void *data;
-    PyUFuncGenericFunction numpys; /* where underflow is asked for, of which `loop` may not tell; NULL: it does */
+    /* Where underflow is asked for, of which `loop` may not tell; NULL: it does */
+    PyUFuncGenericFunction numpys;
     void *numpys_data;
     PyArray_Descr *in, *out; /* NumPy's own, which live as long as it does */
     npy_intp in_size, out_size;
@@ -43,9 +44,11 @@ const npa_way *npa_find_way(PyUFuncObject *u, int type, npa_exactness how);
 bool npa_find_steps(npa_space *s, int k, PyArrayObject *a);
 void npa_merge_axes(npa_space *s);
 bool npa_small_type(PyArray_Descr *descr); /* whether it is NumPy's own of a number */
-bool npa_take_scalar(PyObject *o, int type, void *to); /* a scalar's value in that type, if it fits */
+/* A scalar's value in that type, if it fits */
+bool npa_take_scalar(PyObject *o, int type, void *to);
 void npa_clear_errors(void); /* the processor's flags */
-/* Whether there were errors since that NumPy might tell; perhaps with an exception. The flags are cleared. */
+/* Whether there were errors since that NumPy might tell; perhaps with an exception. The flags are
+ * cleared. */
 bool npa_seen_errors(void);
 /* Of the processor's flags what NumPy tells of that ufunc, by the errstate. 0 or -1 */
 int npa_tell_errors(PyUFuncObject *u, int flags);
@@ -78,7 +81,17 @@ static inline bool npa_next_row(const npa_space *s, npy_intp *index, char **args
 }
 
 /* small_folds.c */
-typedef enum { NPA_SUM, NPA_PROD, NPA_MAX, NPA_MIN, NPA_ANY, NPA_ALL, NPA_MEAN, NPA_VAR, NPA_STD } npa_small_op;
+typedef enum {
+    NPA_SUM,
+    NPA_PROD,
+    NPA_MAX,
+    NPA_MIN,
+    NPA_ANY,
+    NPA_ALL,
+    NPA_MEAN,
+    NPA_VAR,
+    NPA_STD
+} npa_small_op;
 /* How an array is folded. axes: a bit for each of the array's; ddof: of var and std */
 typedef struct {
     npa_small_op op;
@@ -101,7 +114,8 @@ void npa_small_memory(bool on); /* what dies is kept; or no longer, and is given
 /* A plain array, C-ordered, without content; shape is not 0 anywhere. */
 PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape);
 /* A view of `a` with other axes. NULL, perhaps without error: NumPy's to make. */
-PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides, char *data);
+PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides,
+                         char *data);
 
 /* small_picks.c: a[key] and a[key] = value by a mask or integers; key: a plain array */
 PyObject *npa_small_pick(PyObject *a, PyObject *key);

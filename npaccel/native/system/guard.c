@@ -340,7 +340,8 @@ npa_guard_settle(const char *low, const char *high, bool written)
 {
     int error = errno;
     const char *at = low;
-    atomic_thread_fence(memory_order_seq_cst); /* after what the caller did to be seen, syscalls.c */
+    /* After what the caller did to be seen, syscalls.c */
+    atomic_thread_fence(memory_order_seq_cst);
     repeats = 0; /* a call that gave up is no crash: the next one tries again */
     for (npa_range *r; at < high && (r = npa_range_find(at)) != NULL; at = r->home + r->span) {
         while (!npa_range_serves(r, written) && !is_stuck(at) && serve_fault(r)) {

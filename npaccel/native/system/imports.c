@@ -1,14 +1,15 @@
-/* imports.c: functions of the C library, exchanged in the import tables (tables.c) of every library.
+/* imports.c: functions of the C library, exchanged in the import tables (tables.c) of every
+ * library.
  *
  *     a library's call ──► its table: JUMP_SLOT, GLOB_DAT, or a pointer in its data
  *                             │ was: the C library's function
  *                             └ is:  ours, which ends by calling the C library's
  *
- * What is the C library's function is read from our own table, which is bound when we are loaded (-z
- * now) and is never changed.
+ * What is the C library's function is read from our own table, which is bound when we are loaded
+ * (-z now) and is never changed.
  *
- * A library may be unloaded at any time: nothing of ours points into it. The walk holds the lock that
- * keeps libraries loaded. See Note [Loading] at the end for those that are loaded later. */
+ * A library may be unloaded at any time: nothing of ours points into it. The walk holds the lock
+ * that keeps libraries loaded. See Note [Loading] at the end for those that are loaded later. */
 #define _GNU_SOURCE
 #include "system/tables.h"
 
@@ -239,8 +240,8 @@ static void walk(void)
     }
 }
 
-/* Another thread's walk is waited for, but not for ever: it may be waiting for us, who are loading a
- * library that looks for a function as it starts. */
+/* Another thread's walk is waited for, but not for ever: it may be waiting for us, who are loading
+ * a library that looks for a function as it starts. */
 static bool begin(void)
 {
     const struct timespec pause = {.tv_nsec = 20000};

@@ -1,8 +1,8 @@
 /* limits.c: how much memory, address space and mappings this process may have.
  *
- * What counts beside the machine is what somebody set: the memory of a control group (a container, a
- * batch job), RLIMIT_AS and RLIMIT_DATA (`ulimit -v`, `-d`), and strict accounting of what programs may
- * come to need (vm.overcommit_memory 2). */
+ * What counts beside the machine is what somebody set: the memory of a control group (a container,
+ * a batch job), RLIMIT_AS and RLIMIT_DATA (`ulimit -v`, `-d`), and strict accounting of what
+ * programs may come to need (vm.overcommit_memory 2). */
 #define _GNU_SOURCE
 #include "system/system.h"
 
@@ -66,7 +66,8 @@ group_memory(void)
     size_t found = SIZE_MAX;
     FILE *file = open_file("/proc/self/cgroup"); /* number:controllers:/group */
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        char *controllers = strchr(line, ':'),
+             *group = controllers ? strchr(controllers + 1, ':') : NULL;
         if (group == NULL) {
             continue;
         }

@@ -35,8 +35,8 @@ enum { ANONYMOUS = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 enum { RW = PROT_READ | PROT_WRITE };
 
 static const unsigned granule_bits[REGIONS] = {21, 16, 12};
-/* Sizes of the regions: the first is 2^42 bytes, or less where there is less room; small arrays get an
- * eighth or more of it then. */
+/* Sizes of the regions: the first is 2^42 bytes, or less where there is less room; small arrays get
+ * an eighth or more of it then. */
 enum { BIG_BITS = 42, LEAST_BITS = 26 };
 static const unsigned region_bits[REGIONS] = {BIG_BITS, 38, 34};
 static const unsigned below_big[REGIONS] = {0, 1, 3};
@@ -174,8 +174,8 @@ twin_of(const slot *s)
     return s->range.home + space.total;
 }
 
-/* In huge pages the first touch of memory takes a fifth of the time. Of small ranges, where they are
- * the rule, one would span the pages of many. */
+/* In huge pages the first touch of memory takes a fifth of the time. Of small ranges, where they
+ * are the rule, one would span the pages of many. */
 static void
 advise(const region *r, char *at, size_t size)
 {
@@ -445,7 +445,8 @@ retire(slot *s)
     space.retired = s;
 }
 
-/* Homes without pages, from `at` on in one row of so many bytes, make one of `span` bytes and others. */
+/* Homes without pages, from `at` on in one row of so many bytes, make one of `span` bytes and
+ * others. */
 static slot *
 join(unsigned which, unsigned class, size_t at, size_t row, size_t span)
 {
@@ -505,8 +506,8 @@ recut(unsigned which, unsigned class, size_t span)
     return NULL;
 }
 
-/* A home without pages: a used one, a new one, or, where there is no room, one whose pages are given
- * up, at most twice as large, or several of them. */
+/* A home without pages: a used one, a new one, or, where there is no room, one whose pages are
+ * given up, at most twice as large, or several of them. */
 static slot *
 take_home(unsigned which, unsigned class, size_t span)
 {
@@ -708,7 +709,8 @@ npa_range_shown(size_t bytes, bool *zero)
     if (!find_class(bytes, &which, &class, &span) || !within_budget()) {
         return NULL;
     }
-    for (slot *s = space.regions[which].warm[class].newest; s != NULL; s = s->links[BY_CLASS].older) {
+    for (slot *s = space.regions[which].warm[class].newest; s != NULL;
+         s = s->links[BY_CLASS].older) {
         if (s->pages == AT_HOME) {
             unwarm(s);
             size_t filled = (bytes + space.page - 1) & ~(space.page - 1);
@@ -1033,7 +1035,8 @@ npa_range_inherit(npa_range *heir, npa_range *dead)
     npa_range_unseal(dead);
     slot *lender = d->pages == BORROWED ? d->lender : d;
     lender->filled = lender->filled > d->filled ? lender->filled : d->filled;
-    space.islands += d->pages == AT_HOME; /* as a warm slot's that lends; a borrowed one's is counted */
+    /* As a warm slot's that lends; a borrowed one's is counted */
+    space.islands += d->pages == AT_HOME;
     atomic_store_explicit(&d->live, false, memory_order_release);
     space.stats.live_ranges--;
     space.stats.live_bytes -= dead->size;
@@ -1095,8 +1098,8 @@ npa_memory_read_stats(npa_memory_stats *out)
  * merge again.
  *
  * A free slot keeps its pages where they are ("warm"), even at home. They are lent to the next
- * range of the class that asks for work pages, and move to its home when it is published; only
- * then are they taken from the lender, whose home is mapped over with guarded memory (homes of a few
+ * range of the class that asks for work pages, and move to its home when it is published; only then
+ * are they taken from the lender, whose home is mapped over with guarded memory (homes of a few
  * pages many at a time: nobody shows them, so what they hold until then is no matter). New ranges
  * get cold homes, since most are temporaries that are fused away and never need pages.
  *

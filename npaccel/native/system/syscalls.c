@@ -1,8 +1,9 @@
 /* syscalls.c: system calls see the values, too.
  *
- * The kernel does not fault on guarded memory, it fails (EFAULT, or a short count). So the functions
- * of the C library that hand it memory are replaced, see imports.c, by these: what the call will
- * read or write is settled first, as a touch would (guard.c), then the C library's function is called.
+ * The kernel does not fault on guarded memory, it fails (EFAULT, or a short count). So the
+ * functions of the C library that hand it memory are replaced, see imports.c, by these: what the
+ * call will read or write is settled first, as a touch would (guard.c), then the C library's
+ * function is called.
  *
  * While a call is under way its memory is in use: another thread must not guard it again. Of what a
  * call only reads this matters where it is ours, so all else costs a comparison. What a call writes
@@ -12,8 +13,8 @@
  *     others:   guard it          ──► look whether it is in use           the other)
  *
  * Nothing here allocates, locks or looks at Python: a signal handler may call it. A thread that is
- * cancelled in a call runs `end`, hence -fexceptions; one that jumps out of it from a signal handler
- * does not: that memory is not guarded again. */
+ * cancelled in a call runs `end`, hence -fexceptions; one that jumps out of it from a signal
+ * handler does not: that memory is not guarded again. */
 #define _GNU_SOURCE
 #undef _FILE_OFFSET_BITS /* pread would be called pread64 */
 #undef _FORTIFY_SOURCE
@@ -191,7 +192,7 @@ static use *use_message(const struct msghdr *m, bool written)
     return m != NULL ? use_vector(m->msg_iov, (long)m->msg_iovlen, written) : NULL;
 }
 
-/* ------------------------------------------------------------------------------------- the calls */
+/* ------------------------------------------------------------------------------------ the calls */
 
 /* The call uses what `how` says. */
 #define USING(type, name, how, parameters, arguments)                                              \

@@ -1,7 +1,7 @@
 /* system.h: memory, pages, threads, system calls, machine code, and what the machine has of them.
  *
- * Knows bytes and the operating system. Must not know Python, NumPy, or what lies in the memory. C tests of this room
- * alone run under sanitizers (tests/native).
+ * Knows bytes and the operating system. Must not know Python, NumPy, or what lies in the memory. C
+ * tests of this room alone run under sanitizers (tests/native).
  *
  * memory.c   reserved address space, guarded ranges, nursery of recycled pages
  * guard.c    fault handler and evaluator thread
@@ -24,7 +24,8 @@
 
 /* A loop over elements, compiled for each kind of vectors. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
-#define NPA_EACH_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define NPA_EACH_PROCESSOR                                                                         \
+    __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define NPA_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
@@ -50,14 +51,15 @@ typedef struct {
     uint64_t broken; /* seals, by writes */
 } npa_memory_stats;
 
-/* Reserve the address space, an eighth of what is left where that is limited. 0, or an errno: then ranges can't be had and nothing is deferred. */
+/* Reserve the address space, an eighth of what is left where that is limited. 0, or an errno: then
+ * ranges can't be had and nothing is deferred. */
 int npa_memory_init(void);
 bool npa_memory_limited(void); /* whether address space was, then */
 /* A range with a guarded home and no pages; NULL when address space or the budget of mappings is
  * spent. No system call in the common case. All calls below but find need the caller's lock. */
 npa_range *npa_range_new(size_t bytes);
-/* A range with pages that are at home already, from the nursery if it has some; zero: nothing has used
- * them. NULL: as above, or out of memory. */
+/* A range with pages that are at home already, from the nursery if it has some; zero: nothing has
+ * used them. NULL: as above, or out of memory. */
 npa_range *npa_range_shown(size_t bytes, bool *zero);
 /* The live range whose home (its span) contains p, or NULL. Async-signal-safe, lock-free. */
 npa_range *npa_range_find(const void *p);
@@ -76,21 +78,22 @@ static inline bool npa_range_serves(const npa_range *range, bool write)
 /* A published range's pages leave home (guarded again) and become work pages. 0 or an errno; EBUSY:
  * a system call is using it. */
 int npa_range_withdraw(npa_range *range);
-/* A published range's pages stay at home, where a write faults from now on. 0 or an errno; EBUSY: as above. */
+/* A published range's pages stay at home, where a write faults from now on. 0 or an errno; EBUSY:
+ * as above. */
 int npa_range_seal(npa_range *range);
 void npa_range_unseal(npa_range *range); /* nothing, if it is not sealed */
 void npa_range_break(npa_range *range);  /* the same, because of a write */
 void npa_ranges_unseal(void);
-/* `dead` is over, and its work pages, as they are, become those of `heir`, which has none yet. False:
- * nothing happened, they are of different kinds. */
+/* `dead` is over, and its work pages, as they are, become those of `heir`, which has none yet.
+ * False: nothing happened, they are of different kinds. */
 bool npa_range_inherit(npa_range *heir, npa_range *dead);
 /* The range is over; its pages go to the nursery. */
 void npa_range_free(npa_range *range);
 void npa_nursery_limit(size_t bytes); /* and at most an eighth of what the process may have */
 void npa_nursery_trim(size_t keep_bytes);
 void npa_memory_read_stats(npa_memory_stats *out);
-/* Sizes of the ranges of 64 KiB and more that got pages which nothing had used before, while `notes`
- * was set, from the first one on for a second or two; how many they are. */
+/* Sizes of the ranges of 64 KiB and more that got pages which nothing had used before, while
+ * `notes` was set, from the first one on for a second or two; how many they are. */
 enum { NPA_NEW = 256 };
 extern bool npa_memory_notes;
 int npa_memory_new(const size_t **sizes);
@@ -110,12 +113,14 @@ static inline bool npa_is_home(const void *p)
 /* -------------------------------------------------------------------------------- guard.c */
 
 /* Install the fault handler and start the evaluator thread at first fault. serve(range) runs on
- * that thread, without the GIL; after it the range is published, and not sealed, or the fault is a real one. */
+ * that thread, without the GIL; after it the range is published, and not sealed, or the fault is a
+ * real one. */
 int npa_guard_install(void (*serve)(npa_range *range));
 /* Whether our handler is still the one in force (re-chains if it is not); cheap (one sigaction). */
 bool npa_guard_check(void);
 uint64_t npa_guard_faults(void);
-void npa_guard_never_waits(void); /* this thread: what it touches in vain is a crash, since others wait for it */
+/* This thread: what it touches in vain is a crash, since others wait for it */
+void npa_guard_never_waits(void);
 bool npa_guard_evaluates(void); /* whether this thread is the evaluator */
 /* Faults outside the ranges: watched(address), in the handler, tells what to do; if requests
  * read that memory, serve(address) runs on the evaluator's thread before the write is repeated. */
@@ -124,8 +129,9 @@ void npa_guard_watch(int (*watched)(const void *address), void (*serve)(const vo
 /* As if all of [low, high) were read, or written, but for the fault. Keeps errno. */
 void npa_guard_settle(const char *low, const char *high, bool written);
 
-/* Memory that is written again and again while requests are to read it: each time they run, which costs more than
- * reading at once does. From the second time on the next 4, 8, 16 ... requests read it at once. */
+/* Memory that is written again and again while requests are to read it: each time they run, which
+ * costs more than reading at once does. From the second time on the next 4, 8, 16 ... requests read
+ * it at once. */
 typedef struct {
     unsigned char writes;
     unsigned short reads; /* that are to come */
@@ -203,12 +209,13 @@ typedef struct {
     void *libc; /* another one of that name that does the same, or NULL */
 } npa_import;
 typedef struct {
-    int functions, libraries, entries, refused; /* found; changed; changed; where it is not allowed */
+    /* Found; changed; changed; where it is not allowed */
+    int functions, libraries, entries, refused;
 } npa_imports_stats;
 
-/* Every library that is loaded now, or will be, gets `ours` where it had `real`. The list stays where
- * it is. 0, or an errno: ENOSYS for this processor, ENOENT none of them is known, EBUSY another thread
- * is at it, EACCES nothing could be changed. */
+/* Every library that is loaded now, or will be, gets `ours` where it had `real`. The list stays
+ * where it is. 0, or an errno: ENOSYS for this processor, ENOENT none of them is known, EBUSY
+ * another thread is at it, EACCES nothing could be changed. */
 int npa_imports_replace(npa_import *list, int n);
 void npa_imports_check(void); /* whether something was loaded since. Where it may be waited for. */
 void npa_imports_restore(void);
@@ -234,16 +241,18 @@ typedef void (*npa_task)(void *context, int64_t task, int worker);
  * claimed task is done. Workers that have not started are not waited for. Nested and concurrent
  * calls are allowed. When *cancel becomes nonzero no further task is claimed; then returns 1. */
 int npa_pool_run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel);
-/* Like npa_pool_run, but calls poll(arg), if that is not NULL, on the calling thread about every 20 ms
- * while tasks are outstanding (also between its own tasks); poll returning nonzero cancels. *took: the
- * nanoseconds that one thread takes, as the last launch of this kind found; 0: unknown. */
+/* Like npa_pool_run, but calls poll(arg), if that is not NULL, on the calling thread about every 20
+ * ms while tasks are outstanding (also between its own tasks); poll returning nonzero cancels.
+ * *took: the nanoseconds that one thread takes, as the last launch of this kind found; 0:
+ * unknown. */
 int npa_pool_run_polled(npa_task task, void *context, int64_t tasks, int (*poll)(void *), void *arg,
                         int64_t *took);
 int64_t npa_pool_jobs(void); /* How often npa_pool_run, or the next one, was called. */
 void npa_pool_count_job(void); /* For own loops on threads of their own. */
 void npa_pool_threads(int threads); /* 1: caller alone; 0: what affinity and quota allow */
 int npa_pool_size(void);
-void npa_pool_lend(bool one); /* one: a thread fewer runs, so that the helper process gets a processor */
+/* one: a thread fewer runs, so that the helper process gets a processor */
+void npa_pool_lend(bool one);
 void npa_pool_start(void); /* its threads, before the first launch */
 bool npa_pool_on_worker(void); /* Whether this thread is one of the workers. Async-signal-safe. */
 /* At least `bytes` of 64-byte aligned scratch belonging to `worker` (0 = any caller's own slot,
@@ -271,7 +280,8 @@ int npa_cpu_vector_bytes(void); /* size of the widest vector register that the s
 
 /* ------------------------------------------------------------------------------- limits.c */
 
-size_t npa_limit_memory(void);    /* bytes: the machine's, or of the control group if that is less */
+/* bytes: the machine's, or of the control group if that is less */
+size_t npa_limit_memory(void);
 size_t npa_limit_addresses(void); /* bytes that may still be mapped; SIZE_MAX: nobody set a limit */
 size_t npa_limit_mappings(void);
 extern const char *npa_limits_root; /* for tests: of the files that tell */

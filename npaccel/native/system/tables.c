@@ -1,8 +1,8 @@
 /* tables.c: what a library imports: JUMP_SLOT for calls, GLOB_DAT for addresses, pointers in data.
  *
  * An entry is changed only where it is known to lead to a function that is replaced: it holds its
- * address, or it is not bound yet and asks for a version of the C library's. So tables of others who do
- * the same are left alone. Such an entry was written by the loader, which does so once. */
+ * address, or it is not bound yet and asks for a version of the C library's. So tables of others
+ * who do the same are left alone. Such an entry was written by the loader, which does so once. */
 #define _GNU_SOURCE
 #include "system/tables.h"
 
@@ -174,7 +174,8 @@ static npa_import *imported(const npa_library *o, const ElfW(Rela) *r)
         return NULL;
     }
     const ElfW(Sym) *s = &o->symbols[ELF64_R_SYM(r->r_info)];
-    return s->st_shndx == SHN_UNDEF && s->st_name != 0 ? npa_import_named(o->names + s->st_name) : NULL;
+    return s->st_shndx == SHN_UNDEF && s->st_name != 0 ? npa_import_named(o->names + s->st_name)
+                                                       : NULL;
 }
 
 npa_changes npa_tables_change(npa_library *o, bool restore)
@@ -205,8 +206,8 @@ npa_changes npa_tables_change(npa_library *o, bool restore)
     return changes;
 }
 
-/* One that leads back into the library is not bound; one into the program goes by a table that will be
- * changed. */
+/* One that leads back into the library is not bound; one into the program goes by a table that will
+ * be changed. */
 void npa_tables_believe(npa_library *o, const npa_library *program)
 {
     bool has_tables = read_dynamic(o);

@@ -36,9 +36,11 @@ bool npa_tables_known(void); /* whether this processor's are */
 npa_library npa_library_of(const struct dl_phdr_info *info);
 /* One of the functions that are replaced, or NULL. */
 npa_import *npa_import_named(const char *name);
-/* Entries that lead to such a function get ours; `restore`: those that lead to ours, the real one. */
+/* Entries that lead to such a function get ours; `restore`: those that lead to ours, the real
+ * one. */
 npa_changes npa_tables_change(npa_library *o, bool restore);
-/* What this library's entries lead to are the real ones, unless that is in itself or in `program`. */
+/* What this library's entries lead to are the real ones, unless that is in itself or in
+ * `program`. */
 void npa_tables_believe(npa_library *o, const npa_library *program);
 
 #endif

@@ -25,7 +25,8 @@ static int named;     /* and those with a backend */
 size_t npa_least = SIZE_MAX, npa_least_made = SIZE_MAX;
 __thread int npa_suspended, npa_passed, npa_whole;
 
-/* What the smallest array is that any thread's operations are recorded for: none without the guard. */
+/* What the smallest array is that any thread's operations are recorded for: none without the
+ * guard. */
 void npa_find_least(void)
 {
     npa_least = open_blocks != NULL && npa_guard_on ? npa_threshold : SIZE_MAX;
@@ -38,7 +39,8 @@ void npa_find_least(void)
     bool roomy = npa_guard_on && !npa_memory_limited();
     npa_least_made = npa_least == SIZE_MAX && roomy ? npa_threshold : npa_least;
     if (npa_trials_on && npa_least > 0 && npa_least_made < NPA_SMALL_MOST) {
-        npa_least_made = NPA_SMALL_MOST; /* what NumPy makes of less in its rounds is small_memory.c's */
+        /* What NumPy makes of less in its rounds is small_memory.c's */
+        npa_least_made = NPA_SMALL_MOST;
     }
 }
 
@@ -71,12 +73,14 @@ size_t npa_threshold_here(void)
     return b != NULL && b->min_size >= 0 ? (size_t)b->min_size : npa_threshold;
 }
 
-/* Memory comes from us in this context from now on, or from NumPy, but where the user had a say. It does from us
- * after a block, too: the next block writes into what was made meanwhile. */
+/* Memory comes from us in this context from now on, or from NumPy, but where the user had a say. It
+ * does from us after a block, too: the next block writes into what was made meanwhile. */
 static int take_memory(bool ours)
 {
-    PyObject *memory = PyDataMem_GetHandler(), *usual = ours ? npa_made_handler() : PyDataMem_DefaultHandler;
-    PyObject *before = memory == NULL ? NULL : PyDataMem_SetHandler(npa_usual_handler(memory) ? usual : memory);
+    PyObject *memory = PyDataMem_GetHandler(),
+             *usual = ours ? npa_made_handler() : PyDataMem_DefaultHandler;
+    PyObject *before =
+        memory == NULL ? NULL : PyDataMem_SetHandler(npa_usual_handler(memory) ? usual : memory);
     int status = before != NULL ? 0 : -1;
     Py_XDECREF(before), Py_XDECREF(memory);
     return status;
@@ -89,8 +93,8 @@ PyObject *npa_py_memory(PyObject *module, PyObject *ours)
     return is < 0 || take_memory(is > 0) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
-/* Where nothing may stay pending, nothing is recorded: what was redirected is NumPy's again, and so is all
- * that is asked of our arrays. */
+/* Where nothing may stay pending, nothing is recorded: what was redirected is NumPy's again, and so
+ * is all that is asked of our arrays. */
 int npa_guard_set(bool on)
 {
     npa_guard_on = on;
@@ -170,15 +174,17 @@ static int set_variables(void)
     return status == 0 ? take_memory(true) : -1;
 }
 
-/* glibc gives memory of arrays above 128 KiB back as they die, and the next ones touch new pages: that
- * may take as long as computing them. Once a large piece has been freed it has learnt better, and keeps as
- * much (mallopt(3), M_MMAP_THRESHOLD, of which 32 MiB is the most). So one is, untouched. */
+/* glibc gives memory of arrays above 128 KiB back as they die, and the next ones touch new pages:
+ * that may take as long as computing them. Once a large piece has been freed it has learnt better,
+ * and keeps as much (mallopt(3), M_MMAP_THRESHOLD, of which 32 MiB is the most). So one is,
+ * untouched. */
 static void teach_malloc(void)
 {
     static bool done;
     if (!done) {
         done = true;
-        void *volatile piece = malloc((32u << 20) - (16u << 10)); /* volatile: lest both be left out */
+        /* volatile: lest both be left out */
+        void *volatile piece = malloc((32u << 20) - (16u << 10));
         free(piece);
     }
 }
@@ -278,7 +284,8 @@ static PyObject *block_is_mine(PyObject *self, PyObject *nothing)
 }
 
 static PyMethodDef block_methods[] = {
-    {"is_mine", block_is_mine, METH_NOARGS, "Whether this context entered it, or was copied since."},
+    {"is_mine", block_is_mine, METH_NOARGS,
+     "Whether this context entered it, or was copied since."},
     {"enter", block_enter, METH_NOARGS, "From now on, in this thread and task, arrays are taken."},
     {"leave", block_leave, METH_NOARGS, "No longer. Harmless when repeated."},
     {NULL}};

@@ -18,7 +18,9 @@ static void count_repeats(const uint64_t *items, int n, int *seen)
 {
     seen[0] = n;
     for (int i = 1, left = 0, right = 0; i < n; i++) {
-        int z = i < right && seen[i - left] < right - i ? seen[i - left] : i < right ? right - i : 0;
+        int z = i < right && seen[i - left] < right - i ? seen[i - left]
+                : i < right                             ? right - i
+                                                        : 0;
         while (i + z < n && items[z] == items[i + z]) {
             z++;
         }
@@ -29,14 +31,16 @@ static void count_repeats(const uint64_t *items, int n, int *seen)
     }
 }
 
-/* The last of the items that some other one is like, and one more: what follows a loop is met once. */
+/* The last of the items that some other one is like, and one more: what follows a loop is met
+ * once. */
 static int count_to_repeated(const uint64_t *items, int n)
 {
     size_t slots = 4;
     while (slots < 2 * (size_t)n) {
         slots *= 2;
     }
-    int32_t *first = calloc(slots, sizeof *first); /* per item the place of the first such one, and 1 */
+    /* Per item the place of the first such one, and 1 */
+    int32_t *first = calloc(slots, sizeof *first);
     int end = first != NULL ? 0 : n;
     for (int i = 0; i < n && first != NULL; i++) {
         size_t at = items[i] & (slots - 1);
@@ -51,8 +55,8 @@ static int count_to_repeated(const uint64_t *items, int n)
 }
 
 /* The shortest period with which the end of the items, which come last one first, repeats itself at
- * least once. A loop inside another has a shorter one that reaches less far back, so the period that
- * reaches furthest counts. */
+ * least once. A loop inside another has a shorter one that reaches less far back, so the period
+ * that reaches furthest counts. */
 static npa_loop find_period(const uint64_t *items, int n, int *seen)
 {
     int period = 0, covered = 0;
@@ -65,7 +69,8 @@ static npa_loop find_period(const uint64_t *items, int n, int *seen)
     return (npa_loop){n - covered, period, period > 0 ? covered / period : 0, 0};
 }
 
-/* crossing[i] = how many buffers requests before i use, and some from i on; of the first n requests. */
+/* crossing[i] = how many buffers requests before i use, and some from i on; of the first n
+ * requests. */
 static void count_crossing(int n, int *crossing, int *first)
 {
     int *last = first + npa_q.nbuffers;
@@ -91,14 +96,15 @@ static void count_crossing(int n, int *crossing, int *first)
     }
 }
 
-/* The same loop, begun where the fewest buffers go from round to round, as at the head of the user's.
- * Note [Rotation] */
+/* The same loop, begun where the fewest buffers go from round to round, as at the head of the
+ * user's. Note [Rotation] */
 static npa_loop begin_at_head(npa_loop loop, int n)
 {
     int *crossing = malloc(sizeof *crossing * ((size_t)n + 2 + 2 * (size_t)npa_q.nbuffers));
     if (crossing != NULL) {
         count_crossing(n, crossing, crossing + n + 2);
-        int second = loop.start + loop.period, best = second; /* nothing is before the first round */
+        /* Nothing is before the first round */
+        int second = loop.start + loop.period, best = second;
         for (int i = second; i < second + loop.period; i++) {
             best = crossing[i] < crossing[best] ? i : best;
         }
@@ -128,17 +134,18 @@ npa_loop npa_loop_find(void)
         found = n > 1 ? find_period(items + npa_q.nrequests, n, seen) : found;
         found = found.rounds > 2 ? begin_at_head(found, n) : found;
         if (found.rounds > 0) {
-            found.looks = appearance((npa_request *)(npa_q.arena + npa_q.at[found.start])) * 31 + (uint64_t)found.period;
+            found.looks = appearance((npa_request *)(npa_q.arena + npa_q.at[found.start])) * 31 +
+                          (uint64_t)found.period;
         }
     }
     free(items), free(seen);
     return found;
 }
 
-/* Whether two rounds of the loop, and so all that are like them, are maps over one space in which each
- * array is used in one way: then they make one kernel, however many. Not where a round has a function of many
- * operations: it is bound by arithmetic already, and several of them in one body leave it too few registers
- * (1, 4, 13 cosines: 0.35, 0.53, 1.0 ms each). With the lock. */
+/* Whether two rounds of the loop, and so all that are like them, are maps over one space in which
+ * each array is used in one way: then they make one kernel, however many. Not where a round has a
+ * function of many operations: it is bound by arithmetic already, and several of them in one body
+ * leave it too few registers (1, 4, 13 cosines: 0.35, 0.53, 1.0 ms each). With the lock. */
 bool npa_loop_fuses(npa_loop loop)
 {
     const npa_request *first = (npa_request *)(npa_q.arena + npa_q.at[loop.start]);
@@ -147,15 +154,16 @@ bool npa_loop_fuses(npa_loop loop)
     bool fuses = seen != NULL && loop.rounds > 1;
     for (int i = loop.start; fuses && i < loop.start + 2 * loop.period; i++) {
         npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
-        fuses = r->rule->kind == NPA_MAP && !r->rule->inexact && r->axes == 0 && r->ndim == first->ndim &&
-                memcmp(r->shape, first->shape, shape) == 0;
+        fuses = r->rule->kind == NPA_MAP && !r->rule->inexact && r->axes == 0 &&
+                r->ndim == first->ndim && memcmp(r->shape, first->shape, shape) == 0;
         for (int k = 0; fuses && k < npa_operand_count(r); k++) {
             const npa_operand *o = npa_operand_at(r, k);
             const npa_operand *other = o->buffer >= 0 ? seen[o->buffer] : NULL;
             if (o->buffer >= 0 && other == NULL) {
                 seen[o->buffer] = o;
             }
-            fuses = other == NULL || (o->offset == other->offset && memcmp(o->at, other->at, shape) == 0);
+            fuses = other == NULL ||
+                    (o->offset == other->offset && memcmp(o->at, other->at, shape) == 0);
         }
     }
     free(seen);
@@ -179,8 +187,8 @@ void npa_mark_later(int first)
     }
 }
 
-/* The first `done` requests have run: those after them become the whole queue, and their buffers are
- * numbered by first use; the others have no number. With the lock. */
+/* The first `done` requests have run: those after them become the whole queue, and their buffers
+ * are numbered by first use; the others have no number. With the lock. */
 void npa_keep_rest(int done)
 {
     int n = npa_q.nrequests - done, numbered = 0;
@@ -215,10 +223,13 @@ void npa_keep_rest(int done)
     }
 }
 
-static bool is_written_by(const npa_request *r, int k) { return k >= r->nin && k < r->nin + r->nout; }
+static bool is_written_by(const npa_request *r, int k)
+{
+    return k >= r->nin && k < r->nin + r->nout;
+}
 
-/* The `n` buffers that stay are the first ones, in any order: put them in theirs, and note which the
- * requests that are left write. With the lock. */
+/* The `n` buffers that stay are the first ones, in any order: put them in theirs, and note which
+ * the requests that are left write. With the lock. */
 void npa_rest_kept(int n)
 {
     npa_q.nbuffers = n;
@@ -245,26 +256,28 @@ void npa_rest_kept(int n)
 /* Note [Boundaries]
  *
  * A loop of 37 requests under a limit of 1000 would be cut at 1000, 2000, ...: each time at another
- * place of its body, and each such queue is another program. And each stretch between two looks at its
- * result is one, as long as it is. So a queue is searched for the loop that it ends with, but for
- * requests behind it that nothing is like. The rounds are found in the queue itself: the shortest period
- * with which it repeats itself at least once. A loop inside another has a shorter period that reaches
- * less far back, so the period that reaches furthest counts; only where rounds of the outer loop
- * differ, or two of them do not fit in, is it the inner one.
+ * place of its body, and each such queue is another program. And each stretch between two looks at
+ * its result is one, as long as it is. So a queue is searched for the loop that it ends with, but
+ * for requests behind it that nothing is like. The rounds are found in the queue itself: the
+ * shortest period with which it repeats itself at least once. A loop inside another has a shorter
+ * period that reaches less far back, so the period that reaches furthest counts; only where rounds
+ * of the outer loop differ, or two of them do not fit in, is it the inner one.
  *
- * What a flush runs (flush.c): what comes before the loop; its rounds, one by one where there is code for
- * one, each found by its own key, since rounds may differ in all but their lines; the last one with what
- * follows. Rounds that would make one kernel run several together, so that not each of them goes through memory: all of
- * them, and what follows, where a loop had as many rounds the last times; else a power of two, and what other numbers leave
- * over is smaller powers, so that a loop whose rounds vary needs few programs. Without code all of it is one run, which is the quicker way there (chains stay in the cache). Where a
- * limit forces it, it ends with the last whole round but one. What a round leaves for the next
- * stays hidden, as if that had been recorded after the run: whoever looks at it makes the rest of the
- * queue run. */
+ * What a flush runs (flush.c): what comes before the loop; its rounds, one by one where there is
+ * code for one, each found by its own key, since rounds may differ in all but their lines; the last
+ * one with what follows. Rounds that would make one kernel run several together, so that not each
+ * of them goes through memory: all of them, and what follows, where a loop had as many rounds the
+ * last times; else a power of two, and what other numbers leave over is smaller powers, so that a
+ * loop whose rounds vary needs few programs. Without code all of it is one run, which is the
+ * quicker way there (chains stay in the cache). Where a limit forces it, it ends with the last
+ * whole round but one. What a round leaves for the next stays hidden, as if that had been recorded
+ * after the run: whoever looks at it makes the rest of the queue run. */
 
 /* Note [Rotation]
  *
- * Where in its body a loop is first met is chance: what came before the first request was NumPy's, or somebody
- * looked at a result. The same loop, begun elsewhere, is another program, to be compiled anew: three of them for
- * a loop whose result is printed now and then. So its rounds begin where the fewest buffers are used on both
- * sides, which is the head of the user's loop as a rule: between statements of a body there are
- * temporaries. Where several places are alike the first one is taken, so a loop that begins well stays. */
+ * Where in its body a loop is first met is chance: what came before the first request was NumPy's,
+ * or somebody looked at a result. The same loop, begun elsewhere, is another program, to be
+ * compiled anew: three of them for a loop whose result is printed now and then. So its rounds begin
+ * where the fewest buffers are used on both sides, which is the head of the user's loop as a rule:
+ * between statements of a body there are temporaries. Where several places are alike the first one
+ * is taken, so a loop that begins well stays. */

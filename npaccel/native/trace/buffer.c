@@ -29,7 +29,10 @@ void npa_lock_wait(long at_most_ns)
 
 void npa_lock_tell(void) { pthread_cond_broadcast(&told); }
 
-static bool any_dead(void) { return atomic_load_explicit(&dead_list, memory_order_relaxed) != NULL; }
+static bool any_dead(void)
+{
+    return atomic_load_explicit(&dead_list, memory_order_relaxed) != NULL;
+}
 
 /* What died while the lock was held gives its memory back. */
 void npa_unlock(void)
@@ -42,10 +45,11 @@ void npa_unlock(void)
     } while (any_dead() && pthread_mutex_trylock(&mutex) == 0);
 }
 
-/* Others can work while we wait. The lock is never held while waiting for the GIL: its holder may be
- * in a fault, which needs the lock, and a daemon thread that asks for the GIL when the interpreter
- * ends is never seen again. So whoever waited may find the lock taken anew; lest a thread that
- * evaluates all the time keeps it for ever, one that comes while others wait lets them go first. */
+/* Others can work while we wait. The lock is never held while waiting for the GIL: its holder may
+ * be in a fault, which needs the lock, and a daemon thread that asks for the GIL when the
+ * interpreter ends is never seen again. So whoever waited may find the lock taken anew; lest a
+ * thread that evaluates all the time keeps it for ever, one that comes while others wait lets them
+ * go first. */
 void npa_lock(void)
 {
     if (atomic_load(&waiting) == 0 && pthread_mutex_trylock(&mutex) == 0) {
@@ -79,11 +83,12 @@ static npa_buffer *buffer_over(npa_range *range)
     return b;
 }
 
-/* Memory for what NumPy makes: ours, so that what is written into it in a block may wait. NULL: NumPy's own
- * will do. Perhaps without the GIL; nobody waits. */
+/* Memory for what NumPy makes: ours, so that what is written into it in a block may wait. NULL:
+ * NumPy's own will do. Perhaps without the GIL; nobody waits. */
 static char *made(size_t n, bool *zero)
 {
-    if (n < npa_least_made || n > MOST_MADE || npa_shortage_sure((double)n) || pthread_mutex_trylock(&mutex) != 0) {
+    if (n < npa_least_made || n > MOST_MADE || npa_shortage_sure((double)n) ||
+        pthread_mutex_trylock(&mutex) != 0) {
         return NULL;
     }
     npa_range *range = npa_range_shown(n, zero);
@@ -244,8 +249,9 @@ char *npa_buffer_pages(npa_buffer *b)
                                  : b->base;
 }
 
-/* Where there is no room for a result, because address space or mappings are limited, asking costs more
- * than NumPy saves: so many operations are NumPy's then, twice as many each time it happens again. */
+/* Where there is no room for a result, because address space or mappings are limited, asking costs
+ * more than NumPy saves: so many operations are NumPy's then, twice as many each time it happens
+ * again. */
 enum { LEAST_SKIPPED = 16, MOST_SKIPPED = 1024 };
 static int to_skip, next_skip = LEAST_SKIPPED;
 
@@ -314,7 +320,8 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
 /* The same whose axes lie as NumPy has them in a copy of `a` (order "K"). */
 PyObject *npa_new_like(PyArrayObject *a, PyArray_Descr *descr)
 {
-    int ndim = PyArray_NDIM(a), inwards[NPA_MAX_DIMS]; /* axes, the one of the longest steps first */
+    /* Axes, the one of the longest steps first */
+    int ndim = PyArray_NDIM(a), inwards[NPA_MAX_DIMS];
     npy_intp strides[NPA_MAX_DIMS], stride = PyDataType_ELSIZE(descr);
     bool fortran = PyArray_IS_F_CONTIGUOUS(a) && !PyArray_IS_C_CONTIGUOUS(a);
     for (int i = 0; i < ndim; i++) {
@@ -379,8 +386,8 @@ bool npa_apart(PyArrayObject *a, PyArrayObject *b)
     return high[0] <= low[1] || high[1] <= low[0];
 }
 
-/* The array whose memory `a` shows, perhaps itself. Not simply the last base: a base may be there for
- * something else than its memory, such as to be written back to, or to stay alive. */
+/* The array whose memory `a` shows, perhaps itself. Not simply the last base: a base may be there
+ * for something else than its memory, such as to be written back to, or to stay alive. */
 PyArrayObject *npa_root_of(PyArrayObject *a)
 {
     char *low, *high, *first, *last;

@@ -66,7 +66,8 @@ static void watched_free(void *ctx, void *p, size_t size)
 static PyDataMem_Handler watched_handler = {
     "npaccel_watched", 1, {NULL, watched_malloc, watched_calloc, watched_realloc, watched_free}};
 
-/* Whether `root` owns memory that NumPy's default handler gave, and from now on tells us its end. */
+/* Whether `root` owns memory that NumPy's default handler gave, and from now on tells us its
+ * end. */
 static bool adopt(PyArrayObject *root)
 {
     PyArrayObject_fields *f = (PyArrayObject_fields *)root;
@@ -123,7 +124,8 @@ static npa_buffer *copy_of(char *low, size_t size)
     return b;
 }
 
-/* The block in the queue, or of a run in flight, that contains these bytes; *clash: one that does in part. */
+/* The block in the queue, or of a run in flight, that contains these bytes; *clash: one that does
+ * in part. */
 static npa_buffer *block_in_queue(const char *low, const char *high, bool *clash)
 {
     npa_buffer *b = npa_q.foreign;
@@ -184,7 +186,8 @@ npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_
     b = later && small && whole ? NULL : block_in_queue(low, high, &clash);
     bool held = b != NULL && b->watch != NULL && npa_watch_held(b->watch);
     bool stale = held && npa_watch_changed(b->watch);
-    if (later && small && (!held || clash || stale)) { /* an edge of what is held is read where it lies */
+    /* An edge of what is held is read where it lies */
+    if (later && small && (!held || clash || stale)) {
         low = whole ? low : first, high = whole ? high : last;
         b = copy_of(low, (size_t)(high - low));
     } else if (b != NULL) {
@@ -195,7 +198,8 @@ npa_buffer *npa_foreign_block(PyArrayObject *a, bool later, bool (*enqueue)(npa_
     return entered(b, enqueue);
 }
 
-/* Whether a request that has not run names memory that `a` shows; copies don't count. With the lock. */
+/* Whether a request that has not run names memory that `a` shows; copies don't count. With the
+ * lock. */
 bool npa_foreign_waits(PyArrayObject *a)
 {
     char *low, *high;
@@ -219,10 +223,12 @@ bool npa_hold(npa_buffer *b, PyArrayObject *a)
         return true;
     }
     if (b->range != NULL) { /* what a run in flight uses is hidden or sealed already */
-        return b->fresh || b->flights > 0 || b->range->work != b->range->home || (!b->exported && keep(b));
+        return b->fresh || b->flights > 0 || b->range->work != b->range->home ||
+               (!b->exported && keep(b));
     }
     npa_watch *w = b->watch;
-    if (w == NULL || !npa_guard_on || w->exported || exports_unknown || !npa_patience_left(&w->patience)) {
+    if (w == NULL || !npa_guard_on || w->exported || exports_unknown ||
+        !npa_patience_left(&w->patience)) {
         return false;
     }
     char *low, *high;
@@ -247,7 +253,8 @@ static bool is_as_it_was(const npa_buffer *b)
            !npa_watch_changed(b->watch);
 }
 
-/* From the number *at on, the next buffer of this thread's queue that is not ours; NULL: there is none. */
+/* From the number *at on, the next buffer of this thread's queue that is not ours; NULL: there is
+ * none. */
 static npa_buffer *next_foreign(int *at)
 {
     while (*at < npa_q.nbuffers && npa_q.buffers[*at]->range != NULL) {

@@ -1,20 +1,22 @@
-/* hinder.c: what keeps lines of the program from gaining, and the time that they take; for explain() and
- * the last word of `npaccel run`. Note [Looks] */
+/* hinder.c: what keeps lines of the program from gaining, and the time that they take; for
+ * explain() and the last word of `npaccel run`. Note [Looks] */
 #include "trace/trace.h"
 
 enum { LEAST_LEFT = 256, VARIED = 512 }; /* calls until the next look */
 #define MOST_BETWEEN 20e-6 /* seconds; what lies between two calls that long is something else */
 
 static const char *const names[NPA_HINDRANCES] = {
-    [NPA_SUBCLASS] = "subclass", [NPA_SMALL] = "small", [NPA_ELEMENT] = "element", [NPA_AT_ONCE] = "at once",
-    [NPA_SLOWER] = "slower", [NPA_RARE] = "rare", [NPA_WRITTEN] = "written",
-    [NPA_EXPORTED] = "exported", [NPA_WATCHED] = "watched", [NPA_STRICT] = "strict",
-    [NPA_READ] = "read", [NPA_POINTER] = "pointer", [NPA_ASKED] = "asked", [NPA_FULL] = "full"};
+    [NPA_SUBCLASS] = "subclass", [NPA_SMALL] = "small",       [NPA_ELEMENT] = "element",
+    [NPA_AT_ONCE] = "at once",   [NPA_SLOWER] = "slower",     [NPA_RARE] = "rare",
+    [NPA_WRITTEN] = "written",   [NPA_EXPORTED] = "exported", [NPA_WATCHED] = "watched",
+    [NPA_STRICT] = "strict",     [NPA_READ] = "read",         [NPA_POINTER] = "pointer",
+    [NPA_ASKED] = "asked",       [NPA_FULL] = "full"};
 static PyObject *kinds[NPA_HINDRANCES];
 
 int npa_until_look = LEAST_LEFT, npa_look_inside;
 static uint32_t drawn = LEAST_LEFT, state = 1; /* calls that the next look stands for */
-static struct { bool is; enum npa_hindrance kind; int left; } chosen; /* the next call, out of turn */
+/* The next call, out of turn */
+static struct { bool is; enum npa_hindrance kind; int left; } chosen;
 static struct { double since; uint32_t calls; } between; /* since 0: not looked at */
 static double clock_s; /* what looking at the clock adds to a stretch */
 
@@ -114,8 +116,9 @@ int npa_hinder_init(void)
 
 /* Note [Looks]
  *
- * A call of NumPy's on a small array takes less than a microsecond, of which looking at the clock and at the
- * line would be a third. So one call in 256 to 767 is looked at, drawn at random lest a loop of as many calls
- * show the same one each time, and counts for as many as were drawn. What Python does
- * between such a call and the next one belongs to it: that is what a loop over elements spends
- * its time with. Calls on large arrays are some tens of microseconds and more, and are all looked at, as are runs. */
+ * A call of NumPy's on a small array takes less than a microsecond, of which looking at the clock
+ * and at the line would be a third. So one call in 256 to 767 is looked at, drawn at random lest a
+ * loop of as many calls show the same one each time, and counts for as many as were drawn. What
+ * Python does between such a call and the next one belongs to it: that is what a loop over elements
+ * spends its time with. Calls on large arrays are some tens of microseconds and more, and are all
+ * looked at, as are runs. */

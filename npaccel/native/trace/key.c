@@ -1,8 +1,9 @@
-/* key.c: what is pending as all see it who do not run it: as words of eight bytes, which are the key that
- * a program is found by, and what the helper, the disk and the passes read of requests.
+/* key.c: what is pending as all see it who do not run it: as words of eight bytes, which are the
+ * key that a program is found by, and what the helper, the disk and the passes read of requests.
  *
- *     per request   npa_words: rule, axes; counts, errstate; shape; per operand npa_operand: buffer, type;
- *                   offset; strides. Of a scalar its value, as far as plans look at it
+ *     per request   npa_words: rule, axes; counts, errstate; shape; per operand
+ *                   npa_operand: buffer, type; offset; strides. Of a scalar its value, as far
+ *                   as plans look at it
  *     per buffer    size, whether it is ours, fresh, dead
  *     how many requests and buffers; the backend that is asked for
  *
@@ -88,8 +89,14 @@ size_t npa_words_size(npa_request *r)
 char *npa_words_put(npa_request *r, char *p)
 {
     npa_words *w = (npa_words *)p;
-    *w = (npa_words){.rule = r->rule->id, .axes = r->axes, .ndim = r->ndim, .nin = r->nin,
-                     .nout = r->nout, .mask = r->mask, .errstate = r->errstate, .initial = r->initial};
+    *w = (npa_words){.rule = r->rule->id,
+                     .axes = r->axes,
+                     .ndim = r->ndim,
+                     .nin = r->nin,
+                     .nout = r->nout,
+                     .mask = r->mask,
+                     .errstate = r->errstate,
+                     .initial = r->initial};
     memcpy(w->shape, r->shape, 8u * r->ndim), p = (char *)(w->shape + r->ndim);
     for (int k = 0; k < npa_operand_count(r); k++) {
         npa_operand *o = npa_operand_at(r, k), *to = (npa_operand *)p;
@@ -138,13 +145,15 @@ uint64_t npa_key_state(const npa_buffer *b)
 {
     bool dead = atomic_load(&b->dead) && !b->later, made = b->maker != NULL && b->maker != &npa_q;
     return (uint64_t)b->size << NPA_STATE_BITS | (b->range != NULL ? NPA_OWNED : 0) |
-           (b->fresh && !made ? NPA_FRESH : 0) | /* made: it is, before what this is the key of runs */ (dead ? NPA_DEAD : 0);
+           (b->fresh && !made ? NPA_FRESH : 0) |
+           /* made: it is, before what this is the key of runs */ (dead ? NPA_DEAD : 0);
 }
 
 bool npa_new_key(int requests, uint64_t backend, npa_key *key)
 {
     int nbuffers = npa_buffers_of(&npa_q, requests);
-    size_t size = NPA_KEY_END + npa_q.used + 8 * (size_t)nbuffers; /* words are less than requests */
+    /* Words are less than requests */
+    size_t size = NPA_KEY_END + npa_q.used + 8 * (size_t)nbuffers;
     char *p = key_room(size);
     if (p == NULL) {
         return false;

@@ -1,5 +1,5 @@
-/* queue.c: the queues of requests, one that is recorded into and one for each run in flight; and references that
- * go when the GIL is there. */
+/* queue.c: the queues of requests, one that is recorded into and one for each run in flight; and
+ * references that go when the GIL is there. */
 #include "trace/trace.h"
 
 npa_queue npa_recorded, *npa_oldest_flying;
@@ -72,8 +72,8 @@ npa_buffer *npa_flights_block(const char *low, const char *high)
     for (npa_queue *q = npa_oldest_flying; q != NULL; q = q->next) {
         for (int i = 0; i < q->nbuffers; i++) {
             npa_buffer *b = q->buffers[i];
-            if (b != NULL && b->range == NULL && !b->gone && b->source == NULL && low < b->base + b->size &&
-                b->base < high) {
+            if (b != NULL && b->range == NULL && !b->gone && b->source == NULL &&
+                low < b->base + b->size && b->base < high) {
                 return b;
             }
         }

@@ -153,7 +153,8 @@ static PyGetSetDef rule_getset[] = {
     {"kind", rule_get, NULL, "ir.nodes.Kind.", "kind"},
     {"loop", rule_get, NULL, "Dtype codes of the inner loop, inputs then outputs.", "loop"},
     {"counts", rule_get, NULL,
-     "Requests; those that loops ran, as planned and unplanned; elements of all requests.", "counts"},
+     "Requests; those that loops ran, as planned and unplanned; elements of all requests.",
+     "counts"},
     {NULL}};
 PyTypeObject npa_rule_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Rule",

@@ -1,4 +1,5 @@
-/* rules.c: which rule a combination of operands has; what surrounds a request: errstate, filters, line. */
+/* rules.c: which rule a combination of operands has; what surrounds a request: errstate, filters,
+ * line. */
 #include "trace/trace.h"
 
 #include <string.h>
@@ -157,7 +158,8 @@ int npa_number_rule(npa_rule *r)
     hash = (hash ^ (r->kind | r->nin << 8 | r->nout << 16)) * 0x100000001b3u;
     for (int k = 0; k < r->nin + r->nout; k++) {
         hash = (hash ^ (uint64_t)r->loop_type[k]) * 0x100000001b3u;
-        hash = (hash ^ (uint64_t)(k < r->nin ? 0 : r->result[k - r->nin]->type_num)) * 0x100000001b3u;
+        hash = (hash ^ (uint64_t)(k < r->nin ? 0 : r->result[k - r->nin]->type_num)) *
+               0x100000001b3u;
     }
     r->id = (uint32_t)(hash >> 32 ^ hash);
     for (;; r->id++) {
@@ -250,8 +252,9 @@ bool npa_asks_underflow(void)
     return npa_here == NULL && !npa_match_inside() && npa_errstate() != 0 && underflow_seen;
 }
 
-/* Kernels tell no underflow. What can't underflow is no exception: beside operations that NumPy does at
- * once, recording it would only take longer. A section is recorded as a whole, and run by NumPy's loops. */
+/* Kernels tell no underflow. What can't underflow is no exception: beside operations that NumPy
+ * does at once, recording it would only take longer. A section is recorded as a whole, and run by
+ * NumPy's loops. */
 int npa_errstate_of(const npa_rule *rule)
 {
     int state = npa_errstate();

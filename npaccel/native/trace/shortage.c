@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
-/* A request, of the first n, that could not be computed, or whose result could not be shown. With the
- * lock. */
+/* A request, of the first n, that could not be computed, or whose result could not be shown. With
+ * the lock. */
 npa_shortage npa_shortage_of(npa_queue *q, int index, int n)
 {
     npa_shortage s = {.rule = NULL};
@@ -43,8 +43,8 @@ static void in_units(double bytes, char *text, size_t size)
     snprintf(text, size, unit == 0 ? "%.0f %s" : "%.2f %s", bytes, units[unit]);
 }
 
-/* Tell the handlers of the error that is set; what they raise replaces it. With the GIL, without the
- * lock. */
+/* Tell the handlers of the error that is set; what they raise replaces it. With the GIL, without
+ * the lock. */
 void npa_shortage_tell(const npa_shortage *s)
 {
     PyObject *type, *error, *trace, *told = NULL;
@@ -53,9 +53,10 @@ void npa_shortage_tell(const npa_shortage *s)
     PyObject *over = PyArray_IntTupleFromIntp(s->nover, s->over);
     PyObject *result = PyArray_IntTupleFromIntp(s->ndim, s->shape);
     if (npa_hook_plan != NULL && error != NULL && over != NULL && result != NULL) {
-        told = npa_without_us(PyObject_CallMethod(
-            npa_hook_plan, "failed", "OO(Oi)OO", error, s->rule != NULL ? (PyObject *)s->rule : Py_None,
-            s->code != NULL ? s->code : Py_None, s->lasti, over, result));
+        told = npa_without_us(PyObject_CallMethod(npa_hook_plan, "failed", "OO(Oi)OO", error,
+                                                  s->rule != NULL ? (PyObject *)s->rule : Py_None,
+                                                  s->code != NULL ? s->code : Py_None, s->lasti,
+                                                  over, result));
     }
     Py_XDECREF(over), Py_XDECREF(result);
     if (told == NULL && PyErr_Occurred()) {
@@ -73,8 +74,9 @@ void npa_shortage_error(const npa_shortage *s)
     if (s->rule == NULL) {
         in_units((double)s->bytes, size, sizeof size);
         PyErr_Format(PyExc_MemoryError,
-                     s->bytes > 0 ? "Unable to allocate memory to show a result of %s, which is computed"
-                                  : "Unable to allocate memory for what is pending",
+                     s->bytes > 0
+                         ? "Unable to allocate memory to show a result of %s, which is computed"
+                         : "Unable to allocate memory for what is pending",
                      size);
         npa_shortage_tell(s);
         return;
@@ -91,10 +93,15 @@ void npa_shortage_error(const npa_shortage *s)
     if (descr != NULL && shape != NULL && place != NULL) {
         in_units((double)PyArray_MultiplyList(s->shape, s->ndim) * (double)PyDataType_ELSIZE(descr),
                  size, sizeof size);
-        PyErr_Format(PyExc_MemoryError,
-                     "Unable to allocate memory for %S%s at %U: its result is an array of %s with shape "
-                     "%R and data type %S",
-                     s->rule->name, reduces ? ".reduce" : scans ? ".accumulate" : "", place, size, shape, descr);
+        PyErr_Format(
+            PyExc_MemoryError,
+            "Unable to allocate memory for %S%s at %U: its result is an array of %s with shape "
+            "%R and data type %S",
+            s->rule->name,
+            reduces ? ".reduce"
+            : scans ? ".accumulate"
+                    : "",
+            place, size, shape, descr);
     }
     Py_XDECREF(descr), Py_XDECREF(shape), Py_XDECREF(place);
     npa_shortage_tell(s);
@@ -107,17 +114,19 @@ int npa_shortage_shown(PyArrayObject *array)
     in_units((double)PyArray_NBYTES(array), size, sizeof size);
     PyObject *shape = PyArray_IntTupleFromIntp(PyArray_NDIM(array), PyArray_DIMS(array));
     if (shape != NULL) {
-        PyErr_Format(PyExc_MemoryError,
-                     "Unable to allocate memory to show an array of %s with shape %R and data type %S, "
-                     "which is computed",
-                     size, shape, PyArray_DESCR(array));
+        PyErr_Format(
+            PyExc_MemoryError,
+            "Unable to allocate memory to show an array of %s with shape %R and data type %S, "
+            "which is computed",
+            size, shape, PyArray_DESCR(array));
     }
     Py_XDECREF(shape);
     npa_shortage_tell(&(npa_shortage){.rule = NULL});
     return -1;
 }
 
-/* Whether the machine has less memory than this: NumPy then says at once that there is not so much. */
+/* Whether the machine has less memory than this: NumPy then says at once that there is not so
+ * much. */
 bool npa_shortage_sure(double bytes)
 {
     static double all;

@@ -1,6 +1,8 @@
-/* trace.h: what is recorded and waits: requests, the buffers that they name, their keys, the queues and the lock.
+/* trace.h: what is recorded and waits: requests, the buffers that they name, their keys, the queues
+ * and the lock.
  *
- * Knows memory of ours and of others, rules, blocks of code, warnings to come. Must not know who runs requests, or how. */
+ * Knows memory of ours and of others, rules, blocks of code, warnings to come. Must not know who
+ * runs requests, or how. */
 #ifndef NPA_TRACE_H
 #define NPA_TRACE_H
 
@@ -38,7 +40,9 @@ typedef struct npa_buffer {
     bool gone;       /* dead, and its range given back before the queue's end */
     char *inherited; /* then: where its content lies while the request runs whose output took it */
     uint64_t serial; /* flush that computed it */
-    uint64_t peeked; /* how many flushes there had been when an element of it was read or written behind its address */
+    /* How many flushes there had been when an element of it was read or written behind its
+     * address */
+    uint64_t peeked;
     int peeks;       /* how often since then */
     struct npa_copy *copy;    /* what of it lies on a device, see resident.c */
     struct npa_store *lost;   /* the device that failed with what it was to be computed from */
@@ -55,8 +59,9 @@ typedef struct {
     int64_t at[];   /* strides in bytes, or a scalar's value (16 bytes) */
 } npa_operand;
 
-/* In a request's errstate, above its eight bits: NumPy's own loop computes it, for it is too small for
- * ours, whose last bits differ. See Note [Whose bits] in record.c. Or code of the second accuracy class does. */
+/* In a request's errstate, above its eight bits: NumPy's own loop computes it, for it is too small
+ * for ours, whose last bits differ. See Note [Whose bits] in record.c. Or code of the second
+ * accuracy class does. */
 enum { NPA_NUMPYS = 1 << 8, NPA_FAST = 1 << 9 };
 
 typedef struct {
@@ -71,8 +76,8 @@ typedef struct {
     int64_t shape[];
 } npa_request;
 
-/* A request as words, as key.c writes them; operands follow. Of a scalar `offset` says how many words of
- * its value follow: those that plans look at. */
+/* A request as words, as key.c writes them; operands follow. Of a scalar `offset` says how many
+ * words of its value follow: those that plans look at. */
 typedef struct {
     uint32_t rule, axes; /* rule: its id */
     uint8_t ndim, nin, nout, mask;
@@ -98,19 +103,21 @@ typedef struct {
 } npa_shortage;
 
 /* A loop that a queue ends with: where its first whole round begins, how many requests one has, how
- * many there are; 0: none. looks: what its first request is like from outside, and how many a round has. */
+ * many there are; 0: none. looks: what its first request is like from outside, and how many a round
+ * has. */
 typedef struct { int start, period, rounds; uint64_t looks; } npa_loop;
 
 /* What moved to devices and back: bytes, and nanoseconds. */
 typedef struct { uint64_t bytes_up, bytes_down, up_ns, down_ns; } npa_moved;
 
-/* The run of a queue that is at hand, or one that stopped, for want of memory or by an interrupt. It goes on
- * where it stopped and is not begun anew: what it did may have overwritten what it read, or given back
- * intermediate results. Until it is over nothing is recorded behind it. */
+/* The run of a queue that is at hand, or one that stopped, for want of memory or by an interrupt.
+ * It goes on where it stopped and is not begun anew: what it did may have overwritten what it read,
+ * or given back intermediate results. Until it is over nothing is recorded behind it. */
 typedef struct {
     PyObject *program; /* owned; NULL: request by request */
     int requests;      /* of the queue, that it is for */
-    int round;         /* of them, that the program is one of a loop's rounds of; 0: it is for all */
+    /* Of them, that the program is one of a loop's rounds of; 0: it is for all */
+    int round;
     int done;          /* of its steps, or requests */
     bool stopped;
     uint64_t ns; /* that it took, if it ran in one go */
@@ -139,10 +146,12 @@ struct npa_queue {
     uint64_t backend; /* that was asked for when the last request was recorded */
     uint64_t generation; /* of its latest change; no two queues have the same */
     npa_run run;
-    /* What is left of the loop that it ends with, while this is its generation. cut: its rounds run one by one
-     * if there is code for them; fuses: or several as one; steady: as many as ever. Note [Boundaries] in boundary.c */
+    /* What is left of the loop that it ends with, while this is its generation. cut: its rounds run
+     * one by one if there is code for them; fuses: or several as one; steady: as many as ever. Note
+     * [Boundaries] in boundary.c */
     struct { uint64_t generation; npa_loop loop; bool cut, fuses, steady; } known;
-    struct { uint64_t looks; int requests; } gone; /* since results were looked at: a loop that was met, what a limit has run */
+    /* Since results were looked at: a loop that was met, what a limit has run */
+    struct { uint64_t looks; int requests; } gone;
     int looked; /* requests before which no loop is looked for; 0: the least */
     struct { struct npa_mark *at; int n, cap; } marks; /* see warn.c */
     npa_queue *next; /* that of a younger run in flight */
@@ -152,8 +161,8 @@ enum { NPA_OWNERS = 8 };
 
 typedef struct {
     uint64_t launches[NPA_OWNERS]; /* of kernels, by whose code they are; 0: the host's own */
-    uint64_t requests, flushes, native_requests, dead_requests, bytes_read,
-        bytes_written, plan_hits, plan_misses, kernel_requests, chained_kernels, fault_evaluations, fault_programs,
+    uint64_t requests, flushes, native_requests, dead_requests, bytes_read, bytes_written,
+        plan_hits, plan_misses, kernel_requests, chained_kernels, fault_evaluations, fault_programs,
         fault_misses, rests, passed, not_deferred, snapshots, early_reads, uploads, uploads_ahead,
         downloads, looks, evictions, flights;
     npa_moved moved;
@@ -172,30 +181,41 @@ extern npa_counters npa_count;
 extern struct npa_trace_hooks {
     struct npa_spot *(*spot_new)(size_t size);   /* for memory that a section's array is in */
     void (*spot_gone)(struct npa_spot *spot);    /* it is given back */
-    void (*spot_read)(struct npa_spot *spot);    /* it was read through a pointer; from any thread */
+    /* It was read through a pointer; from any thread */
+    void (*spot_read)(struct npa_spot *spot);
     int (*section_stop)(PyArrayObject *a, const char *what); /* npa_section_stop */
     void (*copy_drop)(npa_buffer *b);            /* nobody needs what a device has of it */
     void (*serve_calls)(void);                   /* system calls, before something is guarded */
     void (*redirect)(bool on);                   /* NumPy's callables, while blocks are open */
     void (*flush)(void);                         /* from where no exception may leave */
 } npa_trace_hooks;
-npa_request *npa_queue_room(npa_queue *q, size_t size); /* at its end, with the lock; NULL: no memory */
-static inline uint64_t npa_queue_generation(void) { return npa_q.generation; } /* the number of its latest change */
+/* At its end, with the lock; NULL: no memory */
+npa_request *npa_queue_room(npa_queue *q, size_t size);
+/* The number of its latest change */
+static inline uint64_t npa_queue_generation(void) { return npa_q.generation; }
 void npa_drop_later(PyObject *o); /* a reference to drop there; with the lock, GIL not needed */
 bool npa_is_garbage(void);
-PyObject **npa_take_garbage(int *n); /* with the lock: all such references, to be dropped and freed */
+/* With the lock: all such references, to be dropped and freed */
+PyObject **npa_take_garbage(int *n);
 extern atomic_int npa_flights; /* runs that go on while the program does: how many there are */
 static inline bool npa_waiting(void)
 {
-    return npa_recorded.nrequests > 0 || atomic_load_explicit(&npa_flights, memory_order_relaxed) > 0;
+    return npa_recorded.nrequests > 0 ||
+           atomic_load_explicit(&npa_flights, memory_order_relaxed) > 0;
 }
-npa_queue *npa_next_queue(npa_queue *q); /* all there are; of NULL the first one, which is recorded into */
-npa_buffer *npa_flights_block(const char *low, const char *high); /* foreign, that one uses; or NULL */
-npa_queue *npa_flights_watch(const npa_watch *w, const npa_buffer *but); /* the first one that has it, and not so */
-extern NPA_PER_THREAD struct npa_recordings *npa_matched_block; /* that this thread is in; owned; or NULL */
+/* All there are; of NULL the first one, which is recorded into */
+npa_queue *npa_next_queue(npa_queue *q);
+/* Foreign, that one uses; or NULL */
+npa_buffer *npa_flights_block(const char *low, const char *high);
+/* The first one that has it, and not so */
+npa_queue *npa_flights_watch(const npa_watch *w, const npa_buffer *but);
+/* That this thread is in; owned; or NULL */
+extern NPA_PER_THREAD struct npa_recordings *npa_matched_block;
 static inline bool npa_match_inside(void) { return npa_matched_block != NULL; }
-extern NPA_PER_THREAD struct npa_section *npa_here; /* the section that this thread records, or NULL */
-extern atomic_int npa_placeholders; /* how many blocks of memory there are that no section ever fills */
+/* The section that this thread records, or NULL */
+extern NPA_PER_THREAD struct npa_section *npa_here;
+/* How many blocks of memory there are that no section ever fills */
+extern atomic_int npa_placeholders;
 extern npa_store *npa_stores; /* the devices that have memory of their own; NULL: there are none */
 
 /* ----------------------------------------------------------------------------------- buffer.c */
@@ -204,23 +224,26 @@ extern npa_store *npa_stores; /* the devices that have memory of their own; NULL
 void npa_lock(void);
 void npa_unlock(void);
 void npa_lock_native(void); /* from a thread without the GIL */
-void npa_lock_wait(long at_most_ns); /* for what somebody else does with it, as npa_lock_tell says; 0: for ever */
+/* For what somebody else does with it, as npa_lock_tell says; 0: for ever */
+void npa_lock_wait(long at_most_ns);
 void npa_lock_tell(void);
 void npa_lock_forked(void); /* in the child of a fork, by the thread that has it */
 int npa_buffer_init(void);
-/* A new Array over a range without content. NULL, perhaps without error: no memory to defer into. */
+/* A new Array over a range without content. NULL, perhaps without error: no memory to defer
+ * into. */
 PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
                         const npy_intp *strides);
 PyObject *npa_new_like(PyArrayObject *a, PyArray_Descr *descr);
 PyObject *npa_exact_view(PyArrayObject *array);
 npa_buffer *npa_buffer_of(PyArrayObject *array); /* of its range; NULL: foreign */
-/* NumPy's default handler of memory, whatever is set at the moment; the one that is set in blocks, whose large
- * pieces are ranges; whether `handler` is one of these. */
+/* NumPy's default handler of memory, whatever is set at the moment; the one that is set in blocks,
+ * whose large pieces are ranges; whether `handler` is one of these. */
 extern PyDataMem_Handler *npa_numpy_handler;
 PyObject *npa_made_handler(void);
 bool npa_usual_handler(PyObject *handler);
 bool npa_is_pending(PyArrayObject *array);
-/* All of a result that nobody has looked at: to show it takes longer than to record an operation on it. */
+/* All of a result that nobody has looked at: to show it takes longer than to record an operation on
+ * it. */
 bool npa_is_hidden(PyArrayObject *array);
 bool npa_lacks_room(void); /* for results, just now; with the GIL, once per operation */
 void npa_extent(PyArrayObject *array, char **low, char **high);
@@ -251,7 +274,8 @@ bool npa_foreign_disturbed(void);
 bool npa_foreign_waits(PyArrayObject *a); /* whether a request in the queue names its memory */
 void npa_open_all(void); /* all that is protected from writes, with the lock */
 void npa_foreign_end(npa_buffer *b); /* after it; frees b, not its owner */
-/* Somebody may write into `root`, which is not ours, from now on: its block, if that can be watched. */
+/* Somebody may write into `root`, which is not ours, from now on: its block, if that can be
+ * watched. */
 npa_watch *npa_note_export(PyArrayObject *root, char *low, char *high);
 
 /* ------------------------------------------------------------------------------------ block.c */
@@ -261,13 +285,19 @@ extern PyTypeObject npa_block_type;
 extern size_t npa_least;            /* no block takes arrays of fewer bytes */
 extern size_t npa_least_made;       /* and what NumPy makes of fewer lies in its memory */
 extern NPA_PER_THREAD int npa_suspended;  /* above 0, this thread's calls are NumPy's */
-extern NPA_PER_THREAD int npa_passed;     /* above 0, a trial has left this operation to NumPy, whose small ones are small.c's */
-extern NPA_PER_THREAD int npa_whole;      /* above 0, it runs a function of many small steps, whose arrays are plain */
+/* Above 0, a trial has left this operation to NumPy, whose small ones are small.c's */
+extern NPA_PER_THREAD int npa_passed;
+/* Above 0, it runs a function of many small steps, whose arrays are plain */
+extern NPA_PER_THREAD int npa_whole;
 int npa_block_init(void);
-enum { NPA_SMALL_MOST = 1 << 18 }; /* bytes up to which our own way to NumPy's loops wins, and memory is used again */
+/* Bytes up to which our own way to NumPy's loops wins, and memory is used again */
+enum { NPA_SMALL_MOST = 1 << 18 };
 static inline size_t npa_passed_below(void) { return npa_passed ? NPA_SMALL_MOST : 0; }
 /* Whether an array of so many bytes is worth recording in some block; what is not is small.c's. */
-static inline bool npa_is_large(size_t bytes) { return bytes >= npa_least && bytes >= npa_passed_below(); }
+static inline bool npa_is_large(size_t bytes)
+{
+    return bytes >= npa_least && bytes >= npa_passed_below();
+}
 bool npa_in_block(void);
 size_t npa_threshold_here(void); /* SIZE_MAX without the guard */
 int npa_guard_set(bool on); /* -1: error set */
@@ -283,21 +313,26 @@ int npa_rules_init(void);
 extern PyObject *npa_copy_name;
 /* `ufunc`: a ufunc, or the name of an operation of the core's own (str). NULL perhaps without
  * error: never recorded. */
-npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject *out, bool in_place);
+npa_rule *npa_find_rule(PyObject *ufunc, const int *types, int n, PyArrayObject *out,
+                        bool in_place);
 npa_rule *npa_find_fold_rule(PyObject *ufunc, int type, int asked);
 int npa_number_rule(npa_rule *rule); /* gives it its id; 0 or -1 */
 PyObject *npa_rules_known(PyObject *self, PyObject *nothing);
 /* The errstate as 8 bits; -1: something else than ignore and warn; -2: an exception is set. */
 int npa_errstate(void);
 extern PyObject *npa_errstate_var; /* NumPy's context variable */
-/* What a request keeps of it, with the setting `boundscheck`; -1: it must not wait; -2: an exception is set */
+/* What a request keeps of it, with the setting `boundscheck`; -1: it must not wait; -2: an
+ * exception is set */
 int npa_errstate_of(const npa_rule *rule);
-extern bool npa_checks; /* the setting: indices out of bounds, and integers divided by 0, are told */
-extern NPA_PER_THREAD signed char npa_checks_here; /* the same in a section of this thread; -1: the setting */
+/* The setting: indices out of bounds, and integers divided by 0, are told */
+extern bool npa_checks;
+/* The same in a section of this thread; -1: the setting */
+extern NPA_PER_THREAD signed char npa_checks_here;
 bool npa_checks_now(void);
 extern const char npa_raising[], npa_underflow_asked[];
 bool npa_asks_underflow(void); /* floating-point operations are NumPy's, and their results plain */
-int npa_checked_errstate(void); /* npa_errstate, and bits for whether checks are off, and accuracy is fast */
+/* npa_errstate, and bits for whether checks are off, and accuracy is fast */
+int npa_checked_errstate(void);
 extern bool npa_fast; /* the setting: functions may be of the second accuracy class */
 int npa_warnings_are_errors(void); /* -1: an exception is set */
 bool npa_warnings_ignored(void); /* after it: none would be shown */
@@ -324,7 +359,8 @@ int npa_scalar_value(const npa_value *v, int to, void *out);
 /* With the lock, GIL not needed. */
 typedef struct { const char *bytes; size_t size; uint64_t hash; } npa_key;
 uint64_t npa_hash(const char *bytes, size_t size);
-bool npa_new_key(int requests, uint64_t backend, npa_key *key); /* not that of a matched recording */
+/* Not that of a matched recording */
+bool npa_new_key(int requests, uint64_t backend, npa_key *key);
 /* Buffers are numbered by first use: how many the first requests have. */
 int npa_buffers_of(const npa_queue *q, int requests);
 size_t npa_words_size(npa_request *r); /* in bytes */
@@ -349,8 +385,8 @@ void npa_rest_kept(int n);
 
 enum { NPA_FOR_NOTHING, NPA_FOR_WARNINGS, NPA_FOR_VALUES };
 bool npa_find_unseen(const npa_queue *q, int requests, uint8_t *why);
-/* Requests that run only for warnings that would not be shown have no errstate any more. With the GIL, without
- * the lock. 0, or -1 with an exception. */
+/* Requests that run only for warnings that would not be shown have no errstate any more. With the
+ * GIL, without the lock. 0, or -1 with an exception. */
 int npa_hush_unseen(void);
 
 /* ------------------------------------------------------------------------------------- warn.c */
@@ -395,7 +431,8 @@ enum npa_hindrance {
     NPA_FULL,      /* since a limit was reached */
     NPA_HINDRANCES
 };
-/* calls: that it stands for. clock: of a call on large arrays, what times.c had for the thread before. */
+/* calls: that it stands for. clock: of a call on large arrays, what times.c had for the thread
+ * before. */
 typedef struct { double since, between; uint32_t calls; int clock; bool timed; } npa_stretch;
 extern int npa_until_look, npa_look_inside; /* inside: calls of Python's code, which calls others */
 /* Whether the call that NumPy is about to do is looked at: then between begin and end. */
@@ -409,7 +446,8 @@ void npa_look_next(enum npa_hindrance kind); /* the next call is looked at, and 
 void npa_run_because(enum npa_hindrance kind); /* what this thread runs next; else it is read */
 void npa_hinder_ran(int requests, double seconds);
 void npa_hinder_touched(int requests, uint64_t ns); /* with the lock, perhaps without the GIL */
-void npa_hinder_found(void); /* something is recorded: the runs of touches since were before its line */
+/* Something is recorded: the runs of touches since were before its line */
+void npa_hinder_found(void);
 int npa_hinder_init(void);
 
 #endif

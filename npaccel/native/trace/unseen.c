@@ -1,5 +1,5 @@
-/* unseen.c: requests whose results nobody sees any more: no array shows them, and nothing that is to run
- * reads them. They run for what they may warn of; not at all where nobody would hear that.
+/* unseen.c: requests whose results nobody sees any more: no array shows them, and nothing that is
+ * to run reads them. They run for what they may warn of; not at all where nobody would hear that.
  *
  *     y = a / b      nobody has y: runs for its warnings
  *     y = sqrt(a)    the same, but its line has shown its warning: Python would not show it again
@@ -44,12 +44,14 @@ bool npa_find_unseen(const npa_queue *q, int requests, uint8_t *why)
 
 /* ------------------------------------------------------------------------- shown once already */
 
-/* Where nothing was shown when it was asked, and how much the module had shown of all lines then. */
+/* Where nothing was shown when it was asked, and how much the module had shown of all lines
+ * then. */
 static struct { PyObject *code; npa_rule *rule; int32_t lasti; Py_ssize_t size; } asked[REMEMBERED];
 
 static size_t place_of(const npa_request *r)
 {
-    uint64_t h = ((uintptr_t)r->code >> 4) ^ ((uintptr_t)r->rule >> 4) * 31 ^ (uint32_t)r->lasti * 127u;
+    uint64_t h = ((uintptr_t)r->code >> 4) ^ ((uintptr_t)r->rule >> 4) * 31 ^
+                 (uint32_t)r->lasti * 127u;
     return (size_t)(h * 0x9E3779B97F4A7C15u >> 40) % REMEMBERED;
 }
 
@@ -78,8 +80,8 @@ static bool is_worth_asking(const npa_request *r)
 {
     Py_ssize_t size = shown_by_module(r);
     size_t i = place_of(r);
-    bool known = asked[i].code == r->code && asked[i].rule == r->rule && asked[i].lasti == r->lasti &&
-                 asked[i].size == size;
+    bool known = asked[i].code == r->code && asked[i].rule == r->rule &&
+                 asked[i].lasti == r->lasti && asked[i].size == size;
     return size > 0 && !known && r->rule->kind == NPA_MAP && r->code != NULL && !casts(r);
 }
 
@@ -122,7 +124,8 @@ static PyObject *ask(const question *questions, int n)
         }
         Py_XDECREF(item);
     }
-    PyObject *answers = list != NULL ? npa_without_us(PyObject_CallOneArg(npa_hook_shown, list)) : NULL;
+    PyObject *answers = list != NULL ? npa_without_us(PyObject_CallOneArg(npa_hook_shown, list))
+                                     : NULL;
     Py_XDECREF(list);
     return answers;
 }
@@ -159,7 +162,8 @@ int npa_hush_unseen(void)
         npa_unlock();
     }
     for (int i = 0; i < n; i++) {
-        Py_DECREF(questions[i].code), Py_DECREF(questions[i].globals), Py_DECREF(questions[i].scope);
+        Py_DECREF(questions[i].code), Py_DECREF(questions[i].globals),
+            Py_DECREF(questions[i].scope);
     }
     Py_XDECREF(answers);
     return n > 0 && answers == NULL ? -1 : 0;

@@ -63,8 +63,8 @@ int npa_heard(const npa_request *r, int kinds)
 
 static npa_request *request(int i) { return (npa_request *)(npa_q.arena + npa_q.at[i]); }
 
-/* With the lock, perhaps without the GIL: the queue's own references to code and globals pass to the
- * warnings; scopes are borrowed until npa_end_scopes. */
+/* With the lock, perhaps without the GIL: the queue's own references to code and globals pass to
+ * the warnings; scopes are borrowed until npa_end_scopes. */
 void npa_note_warnings(const uint8_t *kinds)
 {
     for (int i = 0, m = 0; i < npa_q.nrequests; i++) {
@@ -74,9 +74,11 @@ void npa_note_warnings(const uint8_t *kinds)
         npa_request *r = request(i);
         int wanted = kinds[i] ? npa_heard(r, kinds[i]) : 0;
         if (wanted && grow((void **)&late.at, late.n, &late.cap, sizeof *late.at)) {
-            late.at[late.n++] = (warning){
-                r->rule, r->code, r->globals, m < npa_q.marks.n ? npa_q.marks.at[m].scope : NULL, r->lasti,
-                wanted, r->errstate & 0xff};
+            late.at[late.n++] =
+                (warning){r->rule,           r->code,
+                          r->globals,        m < npa_q.marks.n ? npa_q.marks.at[m].scope : NULL,
+                          r->lasti,          wanted,
+                          r->errstate & 0xff};
             r->code = r->globals = NULL;
         }
     }
@@ -120,7 +122,8 @@ void npa_end_scopes(int done)
 void npa_trim_scopes(void)
 {
     for (int m = 0; m < npa_q.marks.n; m++) {
-        npa_q.marks.at[m].end = npa_q.marks.at[m].end < npa_q.nrequests ? npa_q.marks.at[m].end : npa_q.nrequests;
+        npa_q.marks.at[m].end = npa_q.marks.at[m].end < npa_q.nrequests ? npa_q.marks.at[m].end
+                                                                        : npa_q.nrequests;
     }
 }
 
@@ -179,7 +182,10 @@ static bool may_warn_from(const npa_queue *q, int first)
     return false;
 }
 
-static int first_unmarked(const npa_queue *q) { return q->marks.n > 0 ? q->marks.at[q->marks.n - 1].end : 0; }
+static int first_unmarked(const npa_queue *q)
+{
+    return q->marks.n > 0 ? q->marks.at[q->marks.n - 1].end : 0;
+}
 
 bool npa_may_warn(bool without_scope)
 {
