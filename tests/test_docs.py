@@ -154,6 +154,13 @@ def test_files_that_are_named_are_there(page: Path) -> None:
     assert [name for name in named if not any(p.endswith(f"/{name}") for p in paths)] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_paths_that_are_named_are_there(page: Path) -> None:
+    """Of files and folders of the repository, whole."""
+    named = re.findall(r"`((?:npaccel|tests|tools|bench|examples)/[\w/.-]*)`", page.read_text())
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_notes_that_are_named_are_there() -> None:
     """Comments in the source that a page sends its reader to."""
     named = set(re.findall(r"Note \[([^\]]+)\]", " ".join(DESIGN.read_text().split())))
