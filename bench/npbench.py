@@ -10,35 +10,35 @@ with one size, most of them small. They are not part of this project: give the p
 Each call is in a block of its own; `--open`: what opening it costs is left out, as under
 `npaccel run`, where one block is around all.
 
-Each program runs in a process of its own, NumPy and npaccel in turns, on fresh copies of the same
-inputs. `first` is NumPy's first call over npaccel's, with a cold cache; the other columns are of
-medians once what is compiled in the background is there (or the time for that is over). The last
-column says by how much results differ, in units of the last place of the largest element.
+Each program runs in two processes of its own, NumPy's and npaccel's, by turns, on fresh copies of
+the same inputs: what one does to the memory of its process is no gain of the other's. `first` is
+NumPy's first call over npaccel's, with a cold cache; the other columns are of medians once what is
+compiled in the background is there (or the time for that is over). The last column says by how
+much results differ, in units of the last place of the largest element.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextvars
+import contextlib
 import copy
 import functools
 import importlib.util
 import json
 import math
 import os
+import pickle
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-import npaccel
 
 TIMEOUT_S = 300
 # Sums in another order than NumPy's, and what is computed from them.
@@ -97,23 +97,44 @@ def program_of(checkout: Path, name: str, preset: str) -> tuple[Callable[..., An
     return run, [values[key] for key in facts["input_args"]]
 
 
-def timed(
-    run: Callable[..., Any], arguments: list[Any], block: bool, opened: bool = False
-) -> tuple[float, list[Any]]:
+def called(run: Callable[..., Any], arguments: list[Any]) -> list[Any]:
+    results = run(*arguments)
+    return list(results) if isinstance(results, tuple | list) else [results]
+
+
+def in_numpy(run: Callable[..., Any], arguments: list[Any]) -> tuple[float, list[Any]]:
     """Seconds of one call on copies of the arguments; its results and what it wrote."""
     own = copy.deepcopy(arguments)
     begin = time.perf_counter()
-    if block:
-        with npaccel.accelerate():
-            if opened:
-                begin = time.perf_counter()
-            results = run(*own)
-        results = list(results) if isinstance(results, tuple | list) else [results]
-        npaccel.evaluate(*[x for x in (*results, *own) if isinstance(x, np.ndarray)])
-    else:
-        results = run(*own)
-        results = list(results) if isinstance(results, tuple | list) else [results]
+    results = called(run, own)
     return time.perf_counter() - begin, [x for x in (*results, *own) if x is not None]
+
+
+def in_block(
+    run: Callable[..., Any], arguments: list[Any], opened: bool
+) -> tuple[float, list[Any]]:
+    """The same in `accelerate()`; opened: the block is open before the clock starts."""
+    import npaccel
+
+    own = copy.deepcopy(arguments)
+    begin = time.perf_counter()
+    with npaccel.accelerate():
+        if opened:
+            begin = time.perf_counter()
+        results = called(run, own)
+    npaccel.evaluate(*[x for x in (*results, *own) if isinstance(x, np.ndarray)])
+    return time.perf_counter() - begin, [x for x in (*results, *own) if x is not None]
+
+
+def serve(checkout: Path, name: str, preset: str) -> None:
+    """NumPy's process: a call for each line that comes, and its seconds; inputs and results go
+    where the line says."""
+    run, arguments = program_of(checkout, name, preset)
+    for where in sys.stdin:
+        seconds, results = in_numpy(run, arguments)
+        if where.strip():
+            Path(where.strip()).write_bytes(pickle.dumps((arguments, results)))
+        print(seconds, flush=True)
 
 
 def difference(expected: list[Any], found: list[Any]) -> float:
@@ -131,29 +152,51 @@ def difference(expected: list[Any], found: list[Any]) -> float:
     return worst
 
 
+@contextlib.contextmanager
+def numpys(checkout: Path, name: str, preset: str) -> Iterator[Callable[[str], float]]:
+    """A process that has NumPy alone; what is called has it call the program once."""
+    words = [sys.executable, "-W", "ignore", __file__, str(checkout), "--serve"]
+    words += ["--preset", preset, "--only", name]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+
+        def call(where: str = "") -> float:
+            assert process.stdin is not None and process.stdout is not None
+            print(where, file=process.stdin, flush=True)
+            return float(process.stdout.readline())
+
+        yield call
+        process.stdin.close()
+
+
 def measure(checkout: Path, name: str, preset: str, seconds: float, opened: bool) -> dict[str, Any]:
     """All that a row says of one program; runs in a process of its own."""
-    run, arguments = program_of(checkout, name, preset)
-    plainly = functools.partial(timed, run, arguments, block=False)
-    in_block = functools.partial(timed, run, arguments, block=True, opened=opened)
-    elsewhere = contextvars.Context()  # where large arrays lie in NumPy's memory
-    first_plain, expected = elsewhere.run(plainly)
-    first, found = in_block()
-    apart = difference(expected, found)
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:  # until the helper has nothing to do
-        before = npaccel.stats()["compiles"], npaccel.stats()["tier0_runs"]
-        _, found = in_block()
-        apart = max(apart, difference(expected, found))
-        if (npaccel.stats()["compiles"], npaccel.stats()["tier0_runs"]) == before:
-            break
-    plain: list[float] = []
-    ours: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(ours) < 3 or (time.perf_counter() < end and len(ours) < 100):
-        plain.append(elsewhere.run(plainly)[0])
-        took, found = in_block()
-        ours.append(took)
+    import npaccel
+
+    run, _ = program_of(checkout, name, preset)
+    with numpys(checkout, name, preset) as plain_once, tempfile.TemporaryDirectory() as folder:
+        where = Path(folder, "results")
+        first_plain = plain_once(str(where))
+        arguments, expected = pickle.loads(where.read_bytes())
+        ours_once = functools.partial(in_block, run, arguments, opened)
+        first, found = ours_once()
+        apart = difference(expected, found)
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:  # until the helper has nothing to do
+            before = npaccel.stats()["compiles"], npaccel.stats()["tier0_runs"]
+            plain_once("")
+            _, found = ours_once()
+            apart = max(apart, difference(expected, found))
+            if (npaccel.stats()["compiles"], npaccel.stats()["tier0_runs"]) == before:
+                break
+        plain: list[float] = []
+        ours: list[float] = []
+        end = time.perf_counter() + seconds
+        while len(ours) < 3 or (time.perf_counter() < end and len(ours) < 100):
+            plain.append(plain_once(""))
+            took, found = ours_once()
+            ours.append(took)
     return {
         "first_plain": first_plain,
         "first": first,
@@ -182,6 +225,7 @@ def main() -> int:
         "--open", action="store_true", help="blocks are open before the clock starts"
     )
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     names = programs_of(options.checkout)
     if not names:
@@ -193,6 +237,9 @@ def main() -> int:
     if unknown:
         parser.error(f"no such program: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     names = [name for name in names if not options.only or name in options.only.split(",")]
+    if options.serve:
+        serve(options.checkout, names[0], options.preset)
+        return 0
     if options.one:
         row = measure(options.checkout, names[0], options.preset, options.seconds, options.open)
         print(json.dumps(row))

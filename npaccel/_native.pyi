@@ -4,8 +4,8 @@ Knows bytes, pointers and threads; imports nothing and optimises nothing.
 """
 
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from types import FrameType
-from typing import Any
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 import numpy as np
 
@@ -480,8 +480,12 @@ class DeviceMemory:
 def place_of(arrays: list[Any]) -> DeviceMemory | None:
     """Where the first of these that lives on a device does."""
 
-def lend(one: bool, /) -> None:
-    """Whether kernels and blocks run on a thread fewer, whose processor is lent to the helper."""
+def lend(descriptor: int, /) -> None:
+    """Kernels and blocks run on a thread fewer, whose processor is lent to the helper, until there
+    is something to read from it; -1: no longer."""
+
+def lends() -> bool:
+    """Whether they do."""
 
 def device_error() -> tuple[int, str] | None:
     """The driver's number of the last launch that failed and the device's name, told once."""
@@ -503,21 +507,28 @@ def stats(reset: bool = False) -> dict[str, Any]:
     """requests, flushes, kernels, launches (a tuple: by whose code they are), native_requests,
     dead_requests, bytes_read, bytes_written, guard_faults, ..."""
 
-class Block:
-    """A block of code in which plain arrays are taken; entered once, left from anywhere.
+class Opener:
+    """A context manager that opens a block each time it is entered; left from anywhere.
 
-    min_size : bytes from which they are, or -1; backend : its name, or None: as configured.
-    everywhere : also for threads and contexts that are in no block of their own.
+    min_size : bytes from which plain arrays are taken, or -1; backend : its name, or None: as
+    configured. everywhere : also for threads and contexts that are in no block of their own.
     """
 
-    open: bool
-    def __init__(
-        self, *, min_size: int = ..., backend: str | None = ..., everywhere: bool = ...
+    backend: str | None
+    def __new__(
+        cls, *, min_size: int = ..., backend: str | None = ..., everywhere: bool = ...
+    ) -> Self: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
     ) -> None: ...
-    def enter(self) -> None: ...
-    def leave(self) -> None: ...
-    def is_mine(self) -> bool:
-        """Whether this context is inside it."""
+
+def hear_blocks(all: bool) -> None:
+    """Whether the methods _opening, _opened, _leaving, _left are called for each block."""
 
 def redirect(
     function: object,

@@ -15,7 +15,7 @@ import numpy as np
 
 from npaccel import _native, dispatch
 from npaccel.backends.registry import HOST, is_device
-from npaccel.blocks import Accelerate, Function
+from npaccel.blocks import Accelerate, Function, make
 from npaccel.config import DEVICE, HOSTS, process_settings
 from npaccel.dispatch.array import Array
 from npaccel.dispatch.redirect import TABLE
@@ -287,14 +287,16 @@ class AccelerateHere(Accelerate):
     def __call__(
         self, function: Any = None, /, *, min_size: int | None = None, backend: str | None = None
     ) -> Any:
-        made = _accelerate(min_size, backend)
+        bare = min_size is None and backend is None
+        made = Accelerate() if bare else _accelerate(min_size, backend)
         return made if function is None else made(function)
 
     def __repr__(self) -> str:
         return "npaccel.accelerate"
 
 
-accelerate: Final = AccelerateHere(config, _tell_unguarded, None, None)
+Accelerate.tell_unguarded = staticmethod(_tell_unguarded)
+accelerate: Final = AccelerateHere()
 
 
 def accelerate_everywhere(min_size: int | None, backend: str | None) -> Accelerate:
@@ -303,7 +305,7 @@ def accelerate_everywhere(min_size: int | None, backend: str | None) -> Accelera
 
 
 def _accelerate(min_size: int | None, backend: str | None, everywhere: bool = False) -> Accelerate:
-    made = Accelerate(config, _tell_unguarded, min_size, backend, everywhere)
+    made = make(config, min_size, backend, everywhere)
     if backend is not None and is_device(backend):
         _engine.backend(backend)  # what is not there is told here
     return made

@@ -6,10 +6,8 @@ Knows when a block begins and ends; what is redirected meanwhile is dispatch's t
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Generator
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from npaccel import _native
 from npaccel.config import Config
@@ -22,102 +20,50 @@ if TYPE_CHECKING:
 else:
     engines = later("npaccel.engines")
 
-__all__ = ["Accelerate", "Function"]
+__all__ = ["Accelerate", "Function", "make"]
 
 inspect = later("inspect")
 Function = TypeVar("Function", bound=Callable[..., Any])
-NO_OPTIONS: dict[str, Any] = {}
 
 
-class Accelerate:
+class Accelerate(_native.Opener):
     """A context manager and decorator. Entered again, or by several threads, it opens a block
     each time; see `npaccel.accelerate` for what it does.
 
-    Blocks are kept with the frames that opened them, as numbers: a frame that is in a `with`
-    statement lives, and leaves the block that it entered.
+    The core opens and leaves blocks. It calls these methods where something else is to be done,
+    too: a backend is named, nothing can be recorded, or names of NumPy's stand in for objects.
     """
 
-    __slots__ = ("_blocks", "_everywhere", "_options", "_tell_unguarded")
+    __slots__ = ()
 
-    def __init__(
-        self,
-        config: Config,
-        tell_unguarded: Callable[[], None],
-        min_size: int | None,
-        backend: str | None,
-        everywhere: bool = False,
-    ) -> None:
-        self._tell_unguarded = tell_unguarded
-        self._blocks: list[tuple[_native.Block, int]] = []
-        self._everywhere = everywhere
-        self._options = NO_OPTIONS
-        if min_size is None and backend is None:
-            return
-        self._options = {}
-        if min_size is not None:
-            checked = config.setting("threshold").check(min_size, "accelerate(min_size=...)")
-            self._options["min_size"] = checked
-        if backend is not None:
-            self._options["backend"] = config.setting("backend").check(
-                backend, "accelerate(backend=...)"
-            )
+    tell_unguarded: ClassVar[Callable[[], None]]
 
     @property
     def __pandas_udf__(self) -> type[engines.PandasEngine]:
         """What pandas looks for in an ``engine=``."""
         return engines.PandasEngine
 
-    def __enter__(self) -> Accelerate:
+    def _opening(self) -> None:
         TABLE.prepare()
         self._is_vain()
-        if self._options or self._everywhere:
-            if "backend" in self._options:  # what is pending was asked of another one
-                _native.evaluate()
-            block = _native.Block(**self._options, everywhere=self._everywhere)
-        else:
-            block = _native.Block()
-        # Kept before it is open: an interrupt between the two leaves nothing open for good.
-        self._blocks.append((block, id(sys._getframe(1))))
-        block.enter()
-        TABLE.enter()
-        return self
+        self._leaving()  # what is pending was asked of another backend
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._blocks:
-            self._leave(self._entered(id(sys._getframe(1))))
+    def _opened(self) -> None:
+        TABLE.enter()
+
+    def _leaving(self) -> None:
+        if self.backend is not None:
+            _native.evaluate()
+
+    def _left(self) -> None:
+        TABLE.leave()
 
     def _is_vain(self) -> bool:
         """Whether nothing is recorded here; who did not ask for that is told."""
         if _native.guarded():
             return False
-        self._tell_unguarded()
+        type(self).tell_unguarded()
         return True
-
-    def _entered(self, frame: int) -> tuple[_native.Block, int]:
-        """The newest block of this context; left from another one, that of the frame; or of all."""
-        if len(self._blocks) == 1:
-            return self._blocks[0]
-        mine = [entry for entry in self._blocks if entry[0].is_mine()]
-        return (mine or [entry for entry in self._blocks if entry[1] == frame] or self._blocks)[-1]
-
-    def _leave(self, entry: tuple[_native.Block, int]) -> None:
-        try:
-            if "backend" in self._options:
-                _native.evaluate()
-        finally:
-            entry[0].leave()
-            self._blocks.remove(entry)
-            TABLE.leave()
-
-    def __del__(self) -> None:
-        for block, _ in self._blocks:
-            block.leave()
-            TABLE.leave()
 
     def __call__(self, function: Function) -> Function:
         if not callable(function):
@@ -126,6 +72,20 @@ class Accelerate:
                 "its options are min_size and backend"
             )
         return cast(Function, _decorated(self, function))
+
+
+def make(
+    config: Config, min_size: int | None, backend: str | None, everywhere: bool = False
+) -> Accelerate:
+    """An `Accelerate` with these settings, once they are checked."""
+    options: dict[str, Any] = {}
+    if min_size is not None:
+        options["min_size"] = config.setting("threshold").check(
+            min_size, "accelerate(min_size=...)"
+        )
+    if backend is not None:
+        options["backend"] = config.setting("backend").check(backend, "accelerate(backend=...)")
+    return Accelerate(everywhere=everywhere, **options)
 
 
 def _decorated(block: Accelerate, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -83,6 +83,21 @@ def test_exceptions(error: type[BaseException]) -> None:
     assert not taken()
 
 
+def test_a_block_is_left_though_its_last_work_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = npaccel.accelerate(backend="numpy")
+    with monkeypatch.context() as failing, pytest.raises(FloatingPointError, match="here"):
+        block.__enter__()
+        failing.setattr(type(block), "_leaving", _raises)
+        block.__exit__(None, None, None)
+    assert not taken()
+    with block:
+        assert taken()
+
+
+def _raises(_: object) -> None:
+    raise FloatingPointError("here")
+
+
 def test_a_decorated_function() -> None:
     @npaccel.accelerate(min_size=0)
     def work(x: Any, /, *, times: int) -> Any:

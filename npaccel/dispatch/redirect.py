@@ -304,6 +304,7 @@ class Table:
         when_imported("scipy.special", self._see_special)
         for name in REFUSING:
             when_imported(name, self._see_refusing)
+        _native.hear_blocks(bool(self.missing))
 
     def _see(self, module: ModuleType) -> None:
         """Redirect its ufuncs, and methods of its random generators."""
@@ -314,7 +315,7 @@ class Table:
             self._ufuncs.add(ufunc)
             exact = 2 * (ufunc.__name__ in SAME_BITS) + (ufunc.__name__ in SAME_BITS_IF_REAL)
             if not (self._proofs[0] and _native.redirect_ufunc(ufunc, exact)):
-                self.missing.append(ufunc.__name__)
+                self._miss(ufunc.__name__)
         if module.__name__ == "numpy.random":
             self._random(vars(module))
 
@@ -334,6 +335,10 @@ class Table:
                 taker = _on_memory(function, written, "transform")
                 self._enter(function, Look.ARGUMENTS, taker, f"{short}.{name}", "", True, True)
 
+    def _miss(self, name: str) -> None:
+        self.missing.append(name)
+        _native.hear_blocks(True)
+
     def _enter(self, function: Any, look: Look, taker: Any, name: str, *rest: Any) -> None:
         assert self._proofs is not None
         possible = self._proofs[2 if "." in name else 1]
@@ -341,7 +346,7 @@ class Table:
         if function is None:  # this NumPy does not have it
             return
         if not (possible and _native.redirect(function, int(look), taker, name, *row)):
-            self.missing.append(name)
+            self._miss(name)
 
     def _random(self, names: Mapping[str, Any]) -> None:
         for kind in ("Generator", "RandomState"):

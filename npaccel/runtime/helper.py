@@ -130,6 +130,7 @@ class Helper:
             os.close(self._to)
             os.close(self._from)
             self._process = None
+        self._lend()
 
     def stop(self) -> None:
         """End the process, if there is one; waits for nothing but the end of its start."""
@@ -177,9 +178,10 @@ class Helper:
     # Parts.
 
     def _lend(self) -> None:
-        """A processor, as long as there is work: it runs at low priority, and would wait for all
+        """A processor, until there is an answer: it runs at low priority, and would wait for all
         that the program itself does on several threads."""
-        _native.lend(self._process is not None and (self.busy or self.starting))
+        works = self._process is not None and (self.busy or self.starting)
+        _native.lend(self._from if works else -1)
 
     def _begin(self) -> None:
         """Send the first job that waits, to a new process if need be."""
@@ -244,7 +246,7 @@ class Helper:
             os.close(self._to)
             os.close(self._from)
         self._process = None
-        _native.lend(False)
+        _native.lend(-1)
         self._ended.clear()
         self._waiting.clear()
         self._unsent = memoryview(b"")

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,21 +42,48 @@ def test_a_killed_helper_is_started_again() -> None:
 
 @pytest.mark.usefixtures("adaptive")
 def test_a_processor_is_lent_while_it_works(monkeypatch) -> None:
-    lent: list[bool] = []
+    lent: list[int] = []
     monkeypatch.setattr(
         helper_module, "_native", SimpleNamespace(**{**vars(_native), "lend": lent.append})
     )
     x = operand()
     until(lambda: runs_a_kernel(lambda: np.sqrt(x) * x + 7.0))
-    assert lent[0] and not lent[-1]
+    assert lent[0] >= 0 and lent[-1] == -1
     helper = api._engine.tiers.helper
     assert helper is not None
     lent.clear()
     for _ in range(3):
         npaccel.evaluate(np.tanh(x) * x - 7.0)
-    assert lent[-1] and helper.busy
+    assert lent[-1] >= 0 and helper.busy
     helper.stop()
-    assert not lent[-1]
+    assert lent[-1] == -1
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_a_processor_comes_back_though_nobody_asks_the_helper_any_more() -> None:
+    """As where all code is known: nothing is taken over from then on."""
+    helper = Helper(npaccel.config.helper_environment(), api._disk.identity())
+    helper.start()
+    assert _native.lends() and helper.starting
+    until(lambda: not _native.lends())
+    assert helper.starting  # as far as is known here
+    helper.stop()
+
+
+def test_a_processor_is_lent_until_there_is_something_to_read() -> None:
+    before, after = os.pipe()
+    try:
+        _native.lend(before)
+        time.sleep(0.01)
+        assert _native.lends()
+        os.write(after, b"x")
+        time.sleep(0.01)
+        assert not _native.lends()
+        assert not _native.lends()
+    finally:
+        _native.lend(-1)
+        os.close(before)
+        os.close(after)
 
 
 @pytest.mark.usefixtures("adaptive")

@@ -481,11 +481,21 @@ static PyObject *py_jobs(PyObject *self, PyObject *nothing)
     return PyLong_FromLongLong(npa_pool_jobs());
 }
 
-static PyObject *py_lend(PyObject *self, PyObject *one)
+static PyObject *py_lend(PyObject *self, PyObject *from)
 {
     (void)self;
-    npa_pool_lend(PyObject_IsTrue(one) > 0);
+    long descriptor = PyLong_AsLong(from);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    npa_pool_lend((int)descriptor);
     Py_RETURN_NONE;
+}
+
+static PyObject *py_lends(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return PyBool_FromLong(npa_pool_lends());
 }
 
 static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -663,7 +673,8 @@ static PyMethodDef methods[] = {
      "Why this thread's last operation was left to NumPy; '' for its operands."},
     {"threads", py_threads, METH_NOARGS, "How many threads run kernels."},
     {"jobs", py_jobs, METH_NOARGS, "How many jobs of our own loops the threads were given."},
-    {"lend", py_lend, METH_O, "Whether a thread fewer runs."},
+    {"lend", py_lend, METH_O, "A thread fewer runs until there is something to read from there."},
+    {"lends", py_lends, METH_NOARGS, "Whether a thread fewer runs."},
     {"device_error", py_device_error, METH_NOARGS, "Of the last failed launch, once; or None."},
     {"device_inject", py_device_inject, METH_VARARGS, "Tests: so many launches, and reads, fail."},
     {"place_of", npa_place_of, METH_O,

@@ -1830,6 +1830,5 @@ static PyMethodDef functions[] = {
 
 int npa_redirect_init(PyObject *module)
 {
-    return npa_block_init() < 0 || PyModule_AddFunctions(module, functions) < 0
-               ? -1 : PyModule_AddObjectRef(module, "Block", (PyObject *)&npa_block_type);
+    return npa_block_init() < 0 || npa_opener_init(module) < 0 ? -1 : PyModule_AddFunctions(module, functions);
 }

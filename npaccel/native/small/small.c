@@ -386,8 +386,7 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
     PyArrayObject *arrays[MOST_IN] = {NULL}, *out;
     const npa_way *w = NULL;
     int nin = u->nin;
-    if (u->nout != 1 || nin > MOST_IN || u->core_enabled || (n != nin && n != nin + 1) ||
-        npa_here != NULL) {
+    if (u->nout != 1 || nin > MOST_IN || (n != nin && n != nin + 1) || npa_here != NULL) {
         return NULL;
     }
     for (int k = 0; k < nin; k++) {
@@ -520,6 +519,9 @@ static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
 PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how)
 {
     bool mixed = false;
+    if (u->core_enabled) {
+        return n == 2 && u == npa_matmul ? npa_small_matmul(args[0], args[1]) : NULL;
+    }
     PyObject *result = attempt(u, args, n, how, false, &mixed);
     return result == NULL && mixed && !PyErr_Occurred() ? call_mixed(u, args, n, how) : result;
 }
@@ -533,14 +535,14 @@ typedef struct {
     npa_exactness exact;
 } operator;
 enum { ADD, SUBTRACT, MULTIPLY, TRUE_DIVIDE, FLOOR_DIVIDE, REMAINDER, AND, OR, XOR, NEGATIVE, ABSOLUTE,
-       INVERT, SQUARE, LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, GREATER, GREATER_EQUAL, OPERATORS };
+       INVERT, SQUARE, POWER, LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, GREATER, GREATER_EQUAL, OPERATORS };
 PyUFuncObject *npa_small_refused;
 static operator operators[OPERATORS] = {
     [ADD] = {.name = "add"}, [SUBTRACT] = {.name = "subtract"}, [MULTIPLY] = {.name = "multiply"},
     [TRUE_DIVIDE] = {.name = "divide"}, [FLOOR_DIVIDE] = {.name = "floor_divide"},
     [REMAINDER] = {.name = "remainder"}, [AND] = {.name = "bitwise_and"}, [OR] = {.name = "bitwise_or"},
     [XOR] = {.name = "bitwise_xor"}, [NEGATIVE] = {.name = "negative"}, [ABSOLUTE] = {.name = "absolute"},
-    [INVERT] = {.name = "invert"}, [SQUARE] = {.name = "square"}, [LESS] = {.name = "less"},
+    [INVERT] = {.name = "invert"}, [SQUARE] = {.name = "square"}, [POWER] = {.name = "power"}, [LESS] = {.name = "less"},
     [LESS_EQUAL] = {.name = "less_equal"}, [EQUAL] = {.name = "equal"}, [NOT_EQUAL] = {.name = "not_equal"},
     [GREATER] = {.name = "greater"}, [GREATER_EQUAL] = {.name = "greater_equal"}};
 
@@ -577,24 +579,34 @@ static inline PyObject *try_operator(int which, PyObject *const *args, Py_ssize_
 BINARIES(BINARY)
 UNARIES(UNARY)
 
-/* x ** 2 is what NumPy has a ufunc of its own for. */
+/* The operator that NumPy takes for a ** b of floats and a Python number; OPERATORS: perhaps another one. */
+static int power_for(PyObject *a, PyObject *b)
+{
+    bool known = npa_is_plain(a) && (PyFloat_CheckExact(b) || PyLong_CheckExact(b));
+    int type = known ? PyArray_TYPE((PyArrayObject *)a) : NPY_OBJECT;
+    if (!PyTypeNum_ISFLOAT(type) && !PyTypeNum_ISCOMPLEX(type)) {
+        return OPERATORS;
+    }
+    int over = 0;
+    double exponent = PyFloat_CheckExact(b) ? PyFloat_AS_DOUBLE(b) : (double)PyLong_AsLongAndOverflow(b, &over);
+    if (exponent == 2.0) { /* as a float it is a square in some versions of NumPy */
+        return PyFloat_CheckExact(b) ? OPERATORS : SQUARE;
+    }
+    bool another = exponent == -1.0 || exponent == 0.0 || exponent == 0.5 || exponent == 1.0; /* has its own ufunc */
+    return over || another || PyTypeNum_ISCOMPLEX(type) ? OPERATORS : POWER;
+}
+
 static PyObject *small_power(PyObject *a, PyObject *b, PyObject *modulo)
 {
-    int over = 0;
-    bool two = PyLong_CheckExact(b) && PyLong_AsLongAndOverflow(b, &over) == 2;
-    if (two && modulo == Py_None && npa_is_plain(a) &&
-        (PyArray_ISFLOAT((PyArrayObject *)a) || PyArray_ISCOMPLEX((PyArrayObject *)a))) {
-        PyObject *result = try_operator(SQUARE, &a, 1);
-        if (result != NULL || PyErr_Occurred()) {
-            return result;
-        }
-    }
-    return npa_numpy.number.nb_power(a, b, modulo);
+    int which = modulo == Py_None ? power_for(a, b) : OPERATORS;
+    PyObject *args[] = {a, b}, *result = which != OPERATORS ? try_operator(which, args, which == SQUARE ? 1 : 2) : NULL;
+    return result != NULL || PyErr_Occurred() ? result : npa_numpy.number.nb_power(a, b, modulo);
 }
 
 static PyObject *small_matrix_multiply(PyObject *a, PyObject *b)
 {
     PyObject *result = npa_small_matmul(a, b);
+    npa_small_refused = result == NULL ? npa_matmul : NULL;
     return result != NULL || PyErr_Occurred() ? result : npa_numpy.number.nb_matrix_multiply(a, b);
 }
 

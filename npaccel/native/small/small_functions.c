@@ -356,6 +356,7 @@ void npa_small_ufunc(PyUFuncObject *u, npa_exactness how)
         }
     }
     npa_small_fold_ufunc(u, how);
+    npa_small_product_ufunc(u);
 }
 
 /* clip(a, low, high), either of which may be None */
@@ -459,53 +460,13 @@ static PyObject *run_equal(const function *f, PyObject *const *args, Py_ssize_t 
     return PyBool_FromLong(all);
 }
 
-/* Whether it is a vector as BLAS takes it, of more than one element, which NumPy takes for a
- * number. */
-static bool is_vector(PyArrayObject *a)
-{
-    npy_intp item = PyArray_ITEMSIZE(a);
-    return PyArray_NDIM(a) == 1 && PyArray_DIM(a, 0) > 1 && npa_small_type(PyArray_DESCR(a)) &&
-           PyArray_ISALIGNED(a) && PyArray_STRIDE(a, 0) >= item &&
-           PyArray_STRIDE(a, 0) % item == 0 && !(npa_waiting() && npa_is_pending(a));
-}
-
-/* The product of two vectors of one type, by the function that NumPy calls for it, perhaps
- * BLAS's. */
-static bool multiply_vectors(PyArrayObject *a, PyArrayObject *b, void *to)
-{
-    if (!is_vector(a) || !is_vector(b) || PyArray_DIM(a, 0) != PyArray_DIM(b, 0) ||
-        PyArray_DESCR(a) != PyArray_DESCR(b)) {
-        return false;
-    }
-    PyArray_DotFunc *dot = PyDataType_GetArrFuncs(PyArray_DESCR(a))->dotfunc;
-    if (dot == NULL) {
-        return false;
-    }
-    npa_clear_errors();
-    dot(PyArray_DATA(a), PyArray_STRIDE(a, 0), PyArray_DATA(b), PyArray_STRIDE(b, 0), to,
-        PyArray_DIM(a, 0), NULL);
-    return !npa_seen_errors();
-}
-
-PyObject *npa_small_matmul(PyObject *a, PyObject *b)
-{
-    double product[2]; /* of the widest type */
-    if (!npa_is_plain(a) || !npa_is_plain(b) || npa_here != NULL) {
-        return NULL;
-    }
-    PyArrayObject *x = (PyArrayObject *)a, *y = (PyArrayObject *)b;
-    bool real = PyArray_TYPE(x) == NPY_DOUBLE || PyArray_TYPE(x) == NPY_FLOAT;
-    return real && !npa_is_large((size_t)PyArray_NBYTES(x)) && multiply_vectors(x, y, product)
-               ? PyArray_Scalar(product, PyArray_DESCR(x), NULL) : NULL;
-}
-
 /* dot(a, b) */
 static PyObject *run_dot(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
     char product[16];
     return n == 2 && names == NULL && npa_is_plain(args[1]) &&
-                   multiply_vectors((PyArrayObject *)args[0], (PyArrayObject *)args[1], product)
+                   npa_multiply_vectors((PyArrayObject *)args[0], (PyArrayObject *)args[1], product)
                ? PyArray_Scalar(product, PyArray_DESCR((PyArrayObject *)args[0]), NULL) : NULL;
 }
 
@@ -520,7 +481,7 @@ static PyObject *run_norm(const function *f, PyObject *const *args, Py_ssize_t n
                     : PyArray_TYPE(a) == NPY_FLOAT ? (void *)&s
                                                    : NULL;
     if (n != 1 || names != NULL || product == NULL || !is_usual(args[0]) ||
-        !multiply_vectors(a, a, product)) {
+        !npa_multiply_vectors(a, a, product)) {
         return NULL;
     }
     if (product == &d) {

@@ -106,8 +106,13 @@ void npa_small_fold_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one t
 PyObject *npa_small_scan(PyArrayObject *a); /* the sums of the elements up to each; likewise */
 int npa_small_op_of(PyObject *ufunc); /* what its reduce does; -1: nothing of these */
 
-/* small_functions.c: a @ b of vectors. NULL, perhaps without error: NumPy's to do. */
+/* small_products.c: a @ b. NULL, perhaps without error: NumPy's to do. */
 PyObject *npa_small_matmul(PyObject *a, PyObject *b);
+/* The product of two vectors of one type, by the function that NumPy calls for it, perhaps
+ * BLAS's. */
+bool npa_multiply_vectors(PyArrayObject *a, PyArrayObject *b, void *to);
+void npa_small_product_ufunc(PyUFuncObject *u); /* perhaps matmul */
+extern PyUFuncObject *npa_matmul;               /* NULL: not redirected */
 
 /* small_memory.c */
 void npa_small_memory(bool on); /* what dies is kept; or no longer, and is given back */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,7 +20,7 @@
 #include <unistd.h>
 
 enum { JOBS = 16, THREADS = 256, DEPTHS = 8 };
-enum { SPIN_NS = 15000, SLICE_NS = 20000000, MOST_WAKE_NS = 1000000 };
+enum { SPIN_NS = 15000, SLICE_NS = 20000000, USUAL_WAKE_NS = 30000, MOST_WAKE_NS = 1000000, ASK_NS = 2000000 };
 enum { WORTH = 3 }; /* times what waking takes must be left to do, for each that is woken */
 enum { OPEN = 1 << 30, WAITED = 1 << 29, TAKEN = 1 << 28, SEAT = 1 << 12, INSIDE = SEAT - 1 };
 enum { SEATS = TAKEN - SEAT };
@@ -37,6 +38,7 @@ typedef struct {
 static struct {
     _Alignas(64) atomic_int epoch; /* changes with each launch; what workers sleep on */
     _Alignas(64) atomic_int sleepers;
+    atomic_int waking; /* of them, who was woken and has not come to it yet */
     _Atomic int64_t called;  /* when sleepers were last woken; 0: one of them has said how long ago */
     _Atomic int64_t wake_ns; /* that this takes, of late */
     _Atomic int64_t ended, burst_ns; /* when a launch was last over; what it and those before it took, see burst */
@@ -48,7 +50,7 @@ static struct {
     pthread_once_t once;
     pthread_key_t scratch_key;
     job jobs[JOBS];
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT, .wake_ns = 30000};
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT, .wake_ns = USUAL_WAKE_NS};
 
 typedef struct {
     char *data[DEPTHS];
@@ -190,8 +192,9 @@ work(void *unused)
             continue;
         }
         atomic_fetch_add(&pool.sleepers, 1);
-        futex(&pool.epoch, FUTEX_WAIT, epoch, NULL); /* returns if the epoch has changed */
+        bool woken = futex(&pool.epoch, FUTEX_WAIT, epoch, NULL) == 0; /* fails if the epoch has changed */
         note_wake();
+        atomic_fetch_sub(&pool.waking, woken);
         atomic_fetch_sub(&pool.sleepers, 1);
     }
 }
@@ -236,6 +239,7 @@ before_fork(void)
         pthread_join(pool.workers[i], NULL);
     }
     atomic_store(&pool.started, 0);
+    atomic_store(&pool.waking, 0);
     atomic_store(&pool.quit, 0);
 }
 
@@ -253,6 +257,7 @@ after_fork_in_child(void)
     }
     atomic_store(&pool.started, 0);
     atomic_store(&pool.sleepers, 0);
+    atomic_store(&pool.waking, 0);
     pthread_mutex_unlock(&pool.lock);
 }
 
@@ -361,15 +366,19 @@ wake_if_worth_it(job *j, int64_t left)
 {
     int seats = (atomic_load_explicit(&j->state, memory_order_relaxed) & SEATS) / SEAT;
     int sleepers = seats > 0 ? atomic_load(&pool.sleepers) : 0;
-    if (sleepers == 0) {
+    if (sleepers == 0 || sleepers <= atomic_load(&pool.waking)) {
         return;
     }
-    int64_t worth = left / (WORTH * atomic_load_explicit(&pool.wake_ns, memory_order_relaxed));
-    int64_t wanted = worth < seats ? worth : seats;
+    int64_t takes = atomic_load_explicit(&pool.wake_ns, memory_order_relaxed);
+    int64_t worth = left / (WORTH * takes), wanted = worth < seats ? worth : seats;
+    if (wanted == 0 && takes > USUAL_WAKE_NS) { /* what was measured on a busy machine need not hold for good */
+        atomic_store_explicit(&pool.wake_ns, takes - takes / 256, memory_order_relaxed);
+    }
     if (wanted > 0) {
         atomic_store_explicit(&pool.called, clock_ns(), memory_order_relaxed);
         atomic_fetch_add(&pool.epoch, 1); /* who is falling asleep stays awake */
-        futex(&pool.epoch, FUTEX_WAKE, (int)wanted, NULL);
+        long woken = futex(&pool.epoch, FUTEX_WAKE, (int)wanted, NULL);
+        atomic_fetch_add(&pool.waking, woken > 0 ? (int)woken : 0);
     }
 }
 
@@ -432,18 +441,46 @@ take_part(job *j, poller *p, int64_t *took)
     return atomic_load(&j->stop) || (j->cancel && atomic_load(j->cancel));
 }
 
-static atomic_int lent; /* threads that do not run now */
+/* To whom one thread's processor is lent: a process that works until there is something to read from this
+ * descriptor. -1: to nobody. */
+static atomic_int borrower = -1;
+static _Atomic int64_t asked; /* when it was last looked whether it still works */
 
 void
-npa_pool_lend(bool one)
+npa_pool_lend(int from)
 {
-    atomic_store_explicit(&lent, one, memory_order_relaxed);
+    atomic_store_explicit(&asked, clock_ns(), memory_order_relaxed);
+    atomic_store_explicit(&borrower, from, memory_order_relaxed);
+}
+
+/* Threads that do not run now. */
+static int
+lent(void)
+{
+    int from = atomic_load_explicit(&borrower, memory_order_relaxed);
+    int64_t now = from >= 0 ? clock_ns() : 0;
+    if (from < 0 || now - atomic_load_explicit(&asked, memory_order_relaxed) < ASK_NS) {
+        return from >= 0;
+    }
+    atomic_store_explicit(&asked, now, memory_order_relaxed);
+    struct pollfd answer = {.fd = from, .events = POLLIN};
+    if (poll(&answer, 1, 0) == 0) {
+        return 1;
+    }
+    atomic_compare_exchange_strong(&borrower, &from, -1); /* it waits for us, or has ended */
+    return 0;
+}
+
+bool
+npa_pool_lends(void)
+{
+    return lent() > 0;
 }
 
 static int
 run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel, poller *p, int64_t *took)
 {
-    int helpers = npa_pool_size() - 1 - atomic_load_explicit(&lent, memory_order_relaxed);
+    int helpers = npa_pool_size() - 1 - lent();
     helpers = tasks - 1 < helpers ? (int)(tasks - 1) : helpers;
     if (helpers > atomic_load_explicit(&pool.started, memory_order_relaxed)) {
         start_workers(helpers);

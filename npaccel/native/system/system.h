@@ -251,8 +251,10 @@ int64_t npa_pool_jobs(void); /* How often npa_pool_run, or the next one, was cal
 void npa_pool_count_job(void); /* For own loops on threads of their own. */
 void npa_pool_threads(int threads); /* 1: caller alone; 0: what affinity and quota allow */
 int npa_pool_size(void);
-/* one: a thread fewer runs, so that the helper process gets a processor */
-void npa_pool_lend(bool one);
+/* A thread fewer runs, so that the helper process gets a processor, until there is something to
+ * read from this descriptor; -1: no longer. */
+void npa_pool_lend(int from);
+bool npa_pool_lends(void);
 void npa_pool_start(void); /* its threads, before the first launch */
 bool npa_pool_on_worker(void); /* Whether this thread is one of the workers. Async-signal-safe. */
 /* At least `bytes` of 64-byte aligned scratch belonging to `worker` (0 = any caller's own slot,

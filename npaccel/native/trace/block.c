@@ -77,12 +77,15 @@ size_t npa_threshold_here(void)
  * does from us after a block, too: the next block writes into what was made meanwhile. */
 static int take_memory(bool ours)
 {
-    PyObject *memory = PyDataMem_GetHandler(),
-             *usual = ours ? npa_made_handler() : PyDataMem_DefaultHandler;
-    PyObject *before =
-        memory == NULL ? NULL : PyDataMem_SetHandler(npa_usual_handler(memory) ? usual : memory);
+    PyObject *memory = PyDataMem_GetHandler();
+    PyObject *usual = ours ? npa_made_handler() : PyDataMem_DefaultHandler;
+    if (memory == NULL || (ours && memory == usual)) {
+        Py_XDECREF(memory);
+        return memory != NULL ? 0 : -1;
+    }
+    PyObject *before = PyDataMem_SetHandler(npa_usual_handler(memory) ? usual : memory);
     int status = before != NULL ? 0 : -1;
-    Py_XDECREF(before), Py_XDECREF(memory);
+    Py_XDECREF(before), Py_DECREF(memory);
     return status;
 }
 
@@ -144,16 +147,10 @@ static void close_block(npa_block *b)
     }
 }
 
-static PyObject *block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+/* A block that is not open yet. min_size < 0, backend None: as configured. */
+PyObject *npa_block_new(Py_ssize_t min_size, PyObject *backend, bool all)
 {
-    static char *names[] = {"min_size", "backend", "everywhere", NULL};
-    Py_ssize_t min_size = -1;
-    PyObject *backend = Py_None;
-    int all = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$nOp", names, &min_size, &backend, &all)) {
-        return NULL;
-    }
-    npa_block *b = (npa_block *)type->tp_alloc(type, 0);
+    npa_block *b = (npa_block *)npa_block_type.tp_alloc(&npa_block_type, 0);
     if (b != NULL) {
         b->min_size = min_size, b->backend = Py_NewRef(backend), b->everywhere = all;
     }
@@ -161,10 +158,14 @@ static PyObject *block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 }
 
 /* NumPy looks up two context variables per operation. What is set is found in a cache; what is not
- * is looked for each time, once the context holds anything: so both are set. */
-static int set_variables(void)
+ * is looked for each time, once the context holds anything: so both are set. The context of an earlier
+ * block has its errstate already, and mostly its memory. */
+static int set_variables(bool first)
 {
     PyObject *errstate = NULL, *token = NULL;
+    if (!first) {
+        return take_memory(true);
+    }
     int status = PyContextVar_Get(npa_errstate_var, NULL, &errstate);
     if (status == 0 && errstate != NULL) {
         token = PyContextVar_Set(npa_errstate_var, errstate);
@@ -189,18 +190,15 @@ static void teach_malloc(void)
     }
 }
 
-static PyObject *block_enter(PyObject *self, PyObject *nothing)
+/* From now on arrays are taken in this thread and task. -1: an error, and the block is not open. */
+int npa_block_enter(PyObject *self)
 {
-    (void)nothing;
     npa_block *b = (npa_block *)self;
     PyObject *outer = NULL;
-    if (b->open || b->outer != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "a block is entered once");
-        return NULL;
-    }
     if (PyContextVar_Get(innermost, NULL, &outer) < 0) {
-        return NULL;
+        return -1;
     }
+    bool first_here = outer == NULL, first = open_blocks == NULL;
     if (outer != NULL && !Py_IS_TYPE(outer, &npa_block_type)) {
         Py_CLEAR(outer); /* None, after an earlier one */
     }
@@ -209,16 +207,12 @@ static PyObject *block_enter(PyObject *self, PyObject *nothing)
     }
     b->outer = outer;
     PyObject *token = PyContextVar_Set(innermost, self);
-    if (token == NULL) {
-        return NULL;
-    }
-    Py_DECREF(token);
-    if (set_variables() < 0) {
-        return NULL;
+    Py_XDECREF(token);
+    if (token == NULL || set_variables(first_here) < 0) {
+        return -1;
     }
     b->thread = PyThread_get_thread_ident();
     b->open = true;
-    bool first = open_blocks == NULL;
     link_block(b);
     npa_find_least();
     if (first && npa_guard_on) {
@@ -227,26 +221,21 @@ static PyObject *block_enter(PyObject *self, PyObject *nothing)
     if (first) {
         teach_malloc();
     }
-    Py_RETURN_NONE;
+    return 0;
 }
 
 /* From anywhere; a second time is nothing. */
-static PyObject *block_leave(PyObject *self, PyObject *nothing)
+int npa_block_leave(PyObject *self)
 {
-    (void)nothing;
     PyObject *now = NULL, *outer = ((npa_block *)self)->outer;
     close_block((npa_block *)self);
     if (PyContextVar_Get(innermost, NULL, &now) < 0) {
-        return NULL;
+        return -1;
     }
-    PyObject *token = NULL;
-    if (now == self && outer != NULL) {
-        token = PyContextVar_Set(innermost, outer);
-    } else if (now == self) {
-        token = PyContextVar_Set(innermost, Py_None);
-    }
+    PyObject *token = now == self ? PyContextVar_Set(innermost, outer != NULL ? outer : Py_None) : NULL;
+    int status = now == self && token == NULL ? -1 : 0;
     Py_XDECREF(token), Py_XDECREF(now);
-    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    return status;
 }
 
 static void block_free(PyObject *self)
@@ -261,45 +250,26 @@ static void block_free(PyObject *self)
     Py_XDECREF(outer);
 }
 
-static PyObject *block_is_open(PyObject *self, void *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(((npa_block *)self)->open);
-}
-
 /* Whether leaving it here undoes entering it: the innermost open one of this context, or around. */
-static PyObject *block_is_mine(PyObject *self, PyObject *nothing)
+bool npa_block_is_mine(PyObject *self)
 {
-    (void)nothing;
     PyObject *now = NULL;
     if (PyContextVar_Get(innermost, NULL, &now) < 0) {
-        return NULL;
+        PyErr_Clear();
     }
     PyObject *b = now != NULL && Py_IS_TYPE(now, &npa_block_type) ? now : NULL;
-    Py_XDECREF(now);
+    Py_XDECREF(now); /* the context has it */
     while (b != NULL && b != self) {
         b = ((npa_block *)b)->outer;
     }
-    return PyBool_FromLong(b != NULL && ((npa_block *)b)->open);
+    return b != NULL && ((npa_block *)b)->open;
 }
 
-static PyMethodDef block_methods[] = {
-    {"is_mine", block_is_mine, METH_NOARGS,
-     "Whether this context entered it, or was copied since."},
-    {"enter", block_enter, METH_NOARGS, "From now on, in this thread and task, arrays are taken."},
-    {"leave", block_leave, METH_NOARGS, "No longer. Harmless when repeated."},
-    {NULL}};
-static PyGetSetDef block_getset[] = {
-    {"open", block_is_open, NULL, "Between enter and leave.", NULL},
-    {NULL}};
 PyTypeObject npa_block_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Block",
     .tp_basicsize = sizeof(npa_block),
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = block_new,
     .tp_dealloc = block_free,
-    .tp_methods = block_methods,
-    .tp_getset = block_getset,
 };
 
 static npa_block *that_names_backend(void)

@@ -289,6 +289,12 @@ extern NPA_PER_THREAD int npa_suspended;  /* above 0, this thread's calls are Nu
 extern NPA_PER_THREAD int npa_passed;
 /* Above 0, it runs a function of many small steps, whose arrays are plain */
 extern NPA_PER_THREAD int npa_whole;
+PyObject *npa_block_new(Py_ssize_t min_size, PyObject *backend, bool all);
+int npa_block_enter(PyObject *self); /* -1: an error, and it is not open */
+int npa_block_leave(PyObject *self); /* from anywhere; a second time is nothing */
+/* Whether leaving it here undoes entering it. */
+bool npa_block_is_mine(PyObject *self);
+int npa_opener_init(PyObject *module); /* opener.c */
 int npa_block_init(void);
 /* Bytes up to which our own way to NumPy's loops wins, and memory is used again */
 enum { NPA_SMALL_MOST = 1 << 18 };

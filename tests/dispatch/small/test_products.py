@@ -28,7 +28,11 @@ def defer_large_ones() -> None:
 
 def bits(value: Any) -> Any:
     whole = np.asarray(value)
-    return (type(value), whole.dtype, repr(value) if whole.dtype == object else whole.tobytes())
+    return (
+        type(value),
+        whole.dtype,
+        repr(whole.tolist()) if whole.dtype.char in "Og" else whole.tobytes(),
+    )
 
 
 def compare(jobs: list[Callable[[], Any]]) -> None:
@@ -62,6 +66,77 @@ def test_products_of_special_values() -> None:
                 x, y = np.full(5, v), np.full(5, w)
                 jobs.append(lambda f=f, x=x, y=y: bits(f(x, y)))  # type: ignore[misc]
     compare(jobs)
+
+
+def whole(value: Any) -> Any:
+    return (*bits(value), np.shape(value), getattr(value, "strides", None))
+
+
+# Extents of the operands, of which none, one or both are a vector or many matrices.
+SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
+    ((3, 3), (3,)),
+    ((3,), (3, 4)),
+    ((40, 40), (40, 1)),
+    ((1, 40), (40, 7)),
+    ((1, 5), (5, 1)),
+    ((5, 1), (1, 5)),
+    ((1, 1), (1, 1)),
+    ((1, 1), (1,)),
+    ((4, 4), (4, 4)),
+    ((2, 6), (6, 3)),
+    ((33, 20), (20, 17)),
+    ((90, 100), (100, 110)),
+    ((7, 3, 3), (7, 3, 3)),
+    ((7, 3, 3), (3, 3)),
+    ((3, 9), (7, 9, 2)),
+    ((1, 3, 3), (7, 3, 3)),
+    ((1, 3, 9), (9, 2)),
+    ((7, 3, 3), (3,)),
+    ((3,), (7, 3, 3)),
+    ((40, 20, 20), (40, 20, 20)),
+    ((2, 2, 3, 3), (3, 3)),
+    ((3, 3), (4, 3)),
+    ((3, 3), (4,)),
+    ((0, 3), (3, 2)),
+    ((2, 0), (0, 2)),
+)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i8", "u1", "?", "f2", "g", "O", ">f8"])
+def test_products_of_matrices(dtype: str) -> None:
+    draw = np.random.default_rng(1)
+
+    def forms(shape: tuple[int, ...]) -> list[Any]:
+        a = np.asarray(draw.random(shape) * 8 - 3).astype(dtype)
+        wide = np.asarray(draw.random((*shape, 2)) * 8 - 3).astype(dtype)
+        forms = [a, a.T.copy().T, a[::-1], a[..., ::-1], wide[..., 0]]
+        return forms + [np.broadcast_to(a[:1], shape)] * (shape[0] > 0)
+
+    jobs: list[Callable[[], Any]] = []
+    for left, right in SHAPES:
+        for x in forms(left):
+            for y in forms(right):
+                for f in (FUNCTIONS[0], np.matmul):
+                    jobs.append(lambda f=f, x=x, y=y: whole(f(x, y)))  # type: ignore[misc]
+    compare(jobs)
+
+
+def test_a_product_of_a_matrix_with_itself() -> None:
+    a = np.random.default_rng(2).random((9, 30))
+    compare([lambda: whole(a @ a.T), lambda: whole(a.T @ a), lambda: whole(a[:, :9] @ a[:, :9])])
+
+
+@pytest.mark.parametrize("how", ["ignore", "warn", "raise"])
+def test_products_of_matrices_that_have_errors(how: Any) -> None:
+    jobs: list[Callable[[], Any]] = []
+    for v in (np.nan, np.inf, 1e200, 1e-200, -np.inf):
+        for shape in ((3, 3), (9, 20)):
+            x = np.ones(shape)
+            x[1, 1] = v
+            jobs.append(lambda x=x: whole(x @ -x.T))  # type: ignore[misc]
+            jobs.append(lambda x=x: whole(x @ x[1] * 0))  # type: ignore[misc]
+    with np.errstate(all=how):
+        compare(jobs)
 
 
 def put(array: Any, key: Any, value: Any) -> Any:
