@@ -1,5 +1,5 @@
-/* loops.c: which inner loop of a ufunc runs; one of our own where that gives the same faster. See Note
- * [Loops] at the end. */
+/* loops.c: which inner loop of a ufunc runs; one of our own where that gives the same faster. See
+ * Note [Loops] at the end. */
 #include "loops/primitive.h"
 #include "loops/loops.h"
 
@@ -9,8 +9,8 @@
 #include <xmmintrin.h>
 #endif
 
-/* Integers modulo one number. NumPy's loop divides each by itself; its loop for floor_divide multiplies
- * many at a time by what stands for the divisor. */
+/* Integers modulo one number. NumPy's loop divides each by itself; its loop for floor_divide
+ * multiplies many at a time by what stands for the divisor. */
 typedef struct {
     PyUFuncGenericFunction remainder, divide; /* NumPy's */
     void *remainder_data, *divide_data;
@@ -45,7 +45,8 @@ enum { BLOCK = 512 };
             x[i] = (T)((U)x[i] - (U)quotient[i] * (U)d);                                           \
         }                                                                                          \
     }                                                                                              \
-    static void remainder_##T(char **args, const npy_intp *count, const npy_intp *steps, void *data) \
+    static void remainder_##T(char **args, const npy_intp *count, const npy_intp *steps,           \
+                              void *data)                                                          \
     {                                                                                              \
         const division *by = data;                                                                 \
         T d, x[BLOCK] __attribute__((aligned(64))), quotient[BLOCK] __attribute__((aligned(64)));  \
@@ -129,9 +130,10 @@ bool npa_find_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *l
     return true;
 }
 
-/* ------------------------------------------------------------------------------------ primitives */
+/* ----------------------------------------------------------------------------------- primitives */
 
-/* A loop that is a primitive where elements lie one behind the other, or an input is one element for all. */
+/* A loop that is a primitive where elements lie one behind the other, or an input is one element
+ * for all. */
 enum { NIN = 2, DENSE_LOOPS = 128 };
 typedef struct {
     PyUFuncGenericFunction numpys; /* for all else */
@@ -144,7 +146,8 @@ static dense dense_loops[DENSE_LOOPS];
 static int ndense;
 
 /* A primitive returns what it warns of; what the processor raises meanwhile means nothing. */
-static void run_primitive(const dense *d, const npa_primitive *p, char **args, const npy_intp *steps, npy_intp n)
+static void run_primitive(const dense *d, const npa_primitive *p, char **args,
+                          const npy_intp *steps, npy_intp n)
 {
 #if defined(__x86_64__)
     unsigned before = _mm_getcsr();
@@ -189,7 +192,8 @@ static bool is_numpys(PyUFuncObject *u)
     return named == (PyObject *)u;
 }
 
-bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop, void **data)
+bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop,
+                         void **data)
 {
     int i = 0;
     while (i < ndense && (dense_loops[i].numpys != *loop || dense_loops[i].data != *data)) {
@@ -212,8 +216,8 @@ bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunct
 
 /* Note [Loops]
  *
- * NumPy compiles some inner loops for no more than the processors that it must run on: `sqrt`, `sign`,
- * `copysign`, `logical_and` of floats take one or two elements at a time, `remainder` and `floor_divide` call the
- * C library for each. Block tier and kernels have primitives with the same bits and warnings, so small
- * calls take these, too. Sums and products are not among them: in the first cache they would take a tenth
- * less of such a call's time, elsewhere nothing. */
+ * NumPy compiles some inner loops for no more than the processors that it must run on: `sqrt`,
+ * `sign`, `copysign`, `logical_and` of floats take one or two elements at a time, `remainder` and
+ * `floor_divide` call the C library for each. Block tier and kernels have primitives with the same
+ * bits and warnings, so small calls take these, too. Sums and products are not among them: in the
+ * first cache they would take a tenth less of such a call's time, elsewhere nothing. */

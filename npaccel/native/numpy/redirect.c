@@ -1830,5 +1830,7 @@ static PyMethodDef functions[] = {
 
 int npa_redirect_init(PyObject *module)
 {
-    return npa_block_init() < 0 || npa_opener_init(module) < 0 ? -1 : PyModule_AddFunctions(module, functions);
+    return npa_block_init() < 0 || npa_opener_init(module) < 0
+               ? -1
+               : PyModule_AddFunctions(module, functions);
 }

@@ -74,7 +74,9 @@ void npa_trial_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_n
 {
     atomic_fetch_add(&spent.runs, 1), atomic_fetch_add(&spent.requests, requests);
     atomic_fetch_add(&spent.ns, ns);
-    atomic_fetch_add(&spent.clear_ns, single ? 2 * ns + ns / 8 : loops_ns ? loops_ns : 2 * ns + ns / 2);
+    atomic_fetch_add(&spent.clear_ns, single     ? 2 * ns + ns / 8
+                                      : loops_ns ? loops_ns
+                                                 : 2 * ns + ns / 2);
 }
 
 /* How many rounds a run stands for, where those between were NumPy's. */
@@ -151,8 +153,10 @@ static void end(place *p)
     p->path = numpys || current.mixed ? p->path : current.path;
     uint64_t *best = &p->best[current.way];
     *best = alike && ns < *best ? ns : *best;
-    int turn = ns < LONG_NS ? TURN : TURN / 2; /* the first rounds find caches and memory as the others left them */
-    bool hopeless = p->on_trial && numpys && p->left % turn == 0 && *best != UINT64_MAX && *best / 2 > p->best[RECORDED];
+    /* The first rounds find caches and memory as the others left them */
+    int turn = ns < LONG_NS ? TURN : TURN / 2;
+    bool hopeless = p->on_trial && numpys && p->left % turn == 0 && *best != UINT64_MAX &&
+                    *best / 2 > p->best[RECORDED];
     p->left = hopeless || p->left == 0 ? 0 : p->left - 1;
     if (p->left == 0) {
         decide(p);
@@ -173,7 +177,9 @@ static uint64_t key_of(const void *what, size_t bytes, uint64_t *where)
     npa_capture_site(&site);
     PyCodeObject *asks = PyEval_GetFrame() != NULL ? PyFrame_GetCode(PyEval_GetFrame()) : NULL;
     uint64_t key = (uint64_t)(uintptr_t)site.code ^ (uint64_t)(uintptr_t)what << 16;
-    *where = (PyObject *)asks == site.code ? ((uint64_t)(uintptr_t)site.code << 8) + (uint32_t)site.lasti : 0;
+    *where = (PyObject *)asks == site.code
+                 ? ((uint64_t)(uintptr_t)site.code << 8) + (uint32_t)site.lasti
+                 : 0;
     key = (key ^ (uint32_t)site.lasti) * 0x9E3779B97F4A7C15u;
     key = (key ^ key >> 32 ^ (uint64_t)(bytes != 0 ? 64 - __builtin_clzll(bytes) : 0)) *
           0x9E3779B97F4A7C15u;
@@ -181,8 +187,9 @@ static uint64_t key_of(const void *what, size_t bytes, uint64_t *where)
     return (key ^ key >> 32) | 1;
 }
 
-/* The round goes by a line of the user's, whose own operators, ufuncs and subscripts are its way. Functions and methods
- * are not, nor what they call: with an array of ours they are other code than with a plain one. */
+/* The round goes by a line of the user's, whose own operators, ufuncs and subscripts are its way.
+ * Functions and methods are not, nor what they call: with an array of ours they are other code than
+ * with a plain one. */
 static void go_by(uint64_t site)
 {
     if (site != current.site) {
@@ -191,8 +198,8 @@ static void go_by(uint64_t site)
     }
 }
 
-/* Whether too little was left to NumPy since this was first met; no, where there is no place for it.
- * Note [New operations] */
+/* Whether too little was left to NumPy since this was first met; no, where there is no place for
+ * it. Note [New operations] */
 static bool is_new(uint64_t key, size_t bytes)
 {
     place *p = at(key);
@@ -208,8 +215,8 @@ static bool is_new(uint64_t key, size_t bytes)
     return new;
 }
 
-/* Whether an operation that came twice before the round's beginning came again belongs to a loop that is
- * NumPy's: then only this round was another, as where a loop ends and is begun anew. */
+/* Whether an operation that came twice before the round's beginning came again belongs to a loop
+ * that is NumPy's: then only this round was another, as where a loop ends and is begun anew. */
 static bool resumes(place *p)
 {
     place *loop = at(current.head);
@@ -223,8 +230,8 @@ static bool resumes(place *p)
     return true;
 }
 
-/* The operation of the place comes: whether a round is over if it is the head. In NumPy's rounds it has to
- * come oftener than in the latest one that was recorded. */
+/* The operation of the place comes: whether a round is over if it is the head. In NumPy's rounds it
+ * has to come oftener than in the latest one that was recorded. */
 static bool comes(place *p, uint64_t key)
 {
     if (p->key != key) {
@@ -235,21 +242,24 @@ static bool comes(place *p, uint64_t key)
     return current.way == RECORDED || p->times > p->usual;
 }
 
-/* Whether rounds are another operation's from now on, which found nothing pending and is not the head. */
+/* Whether rounds are another operation's from now on, which found nothing pending and is not the
+ * head. */
 static bool others(place *p, bool more)
 {
     return current.head == 0 || (p->round == current.number && more && !resumes(p)) ||
            (current.way == NUMPYS && p->loops && p->head != current.head);
 }
 
-/* Whether a function may be one of the round's. It need not be known from one that was recorded, where an array of ours
- * takes it past here; but where it comes again and again before the round does, the loop is over. */
+/* Whether a function may be one of the round's. It need not be known from one that was recorded,
+ * where an array of ours takes it past here; but where it comes again and again before the round
+ * does, the loop is over. */
 static bool is_called(place *p, uint64_t key)
 {
     if (p->key == 0) {
         *p = (place){.key = key, .head = current.head, .met = current.number, .times = 1};
     }
-    return p->key == key && (p->head == current.head || p->met == current.number) && p->times <= MOST_CALLS;
+    return p->key == key && (p->head == current.head || p->met == current.number) &&
+           p->times <= MOST_CALLS;
 }
 
 /* call: of a function. */
@@ -296,20 +306,29 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
         p->head = current.head;
     }
     p->usual = current.way == RECORDED && p->key == key ? p->times : p->usual;
-    if (bytes >= npa_threshold_here() && !call && site != 0) { /* smaller ones take part only if something is pending */
+    /* Smaller ones take part only if something is pending */
+    if (bytes >= npa_threshold_here() && !call && site != 0) {
         go_by(site);
     }
-    bool left = may && idle && current.way == NUMPYS && (call ? is_called(p, key) : p->key == key && p->head == current.head);
+    bool left = may && idle && current.way == NUMPYS &&
+                (call ? is_called(p, key) : p->key == key && p->head == current.head);
     npa_count.passed += left;
     arrived = left ? 0 : arrived;
-    if (left && bytes >= NPA_SMALL_MOST) { /* of smaller ones some are looked at, as of all that is small */
+    /* Of smaller ones some are looked at, as of all that is small */
+    if (left && bytes >= NPA_SMALL_MOST) {
         npa_look_next(NPA_SLOWER);
     }
     return left;
 }
 
-bool npa_trial_passes(const void *what, size_t bytes, bool may) { return passes(what, bytes, may, false); }
-bool npa_trial_passes_call(const void *what, size_t bytes, bool may) { return passes(what, bytes, may, true); }
+bool npa_trial_passes(const void *what, size_t bytes, bool may)
+{
+    return passes(what, bytes, may, false);
+}
+bool npa_trial_passes_call(const void *what, size_t bytes, bool may)
+{
+    return passes(what, bytes, may, true);
+}
 
 /* A request was recorded; first: nothing was pending before it. With the GIL. */
 void npa_trial_recorded(bool first)
@@ -362,40 +381,44 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found)
 
 /* Note [Trials]
  *
- * To record an operation, find the program and show what it made costs some 20 µs a run and a few hundred ns
- * an operation. NumPy does an operation on 300 KiB in 20 to 100 µs, so where little is fused, or what is fused
- * runs from the cache anyway, recording may lose, and by how much depends on what the caches hold, on what
- * NumPy would have reused in place, on what lies between. So it is measured as a whole, in rounds: from an
- * operation that finds nothing pending until it comes again so. A function that several lines call may begin
- * with it. Nothing is ever pending in NumPy's rounds, so they end when it has come as often as in the latest
- * one that was recorded. Where another one comes twice before that, as in a loop inside, the rounds are that
- * one's. A loop in which recording may lose at all (may_lose) has a trial: a few rounds of it are recorded and
- * a few NumPy's by turns, and the way with the better best time is kept for a while, then tried again. By
- * turns, since many loops work on less and less; of a few, since the first round of either finds the caches
- * and the allocator as the other left them.
+ * To record an operation, find the program and show what it made costs some 20 µs a run and a few
+ * hundred ns an operation. NumPy does an operation on 300 KiB in 20 to 100 µs, so where little is
+ * fused, or what is fused runs from the cache anyway, recording may lose, and by how much depends
+ * on what the caches hold, on what NumPy would have reused in place, on what lies between. So it is
+ * measured as a whole, in rounds: from an operation that finds nothing pending until it comes again
+ * so. A function that several lines call may begin with it. Nothing is ever pending in NumPy's
+ * rounds, so they end when it has come as often as in the latest one that was recorded. Where
+ * another one comes twice before that, as in a loop inside, the rounds are that one's. A loop in
+ * which recording may lose at all (may_lose) has a trial: a few rounds of it are recorded and a few
+ * NumPy's by turns, and the way with the better best time is kept for a while, then tried again. By
+ * turns, since many loops work on less and less; of a few, since the first round of either finds
+ * the caches and the allocator as the other left them.
  *
  * Only operations take part whose results have the same bits either way. One that does not, or was
  * not met before in that loop, is recorded; a round of NumPy's ends there and is not compared.
  *
- * A round's way is its operators, ufuncs and subscripts in the user's own code. Functions and methods go another way
- * with an array of ours, so they are not compared, and one may be NumPy's though no recorded round had it.
+ * A round's way is its operators, ufuncs and subscripts in the user's own code. Functions and
+ * methods go another way with an array of ours, so they are not compared, and one may be NumPy's
+ * though no recorded round had it.
  *
- * Where the threshold is below NPA_SMALL_MOST, NumPy's rounds are what they would be with a larger one: small.c's
- * (npa_passed), with its memory.
+ * Where the threshold is below NPA_SMALL_MOST, NumPy's rounds are what they would be with a larger
+ * one: small.c's (npa_passed), with its memory.
  *
  * Rounds of NumPy's would put off compiling, so a recorded round counts for them too (weight). */
 
 /* Note [New operations]
  *
- * What is recorded for the first time costs a millisecond or two: its rule, its key, Python that chooses,
- * NumPy's loops in new pages, the helper. An operation on 800 KB takes NumPy 25 to 100 µs, and most operations of a
- * program never come again. So what is met with nothing pending is NumPy's until NumPy has done as
- * much new work since the first time as recording it costs: in a loop of one operation at the fortieth
- * round, of ten at the fourth. At worst that doubles what was there to lose. An operation that
- * finds something pending is recorded with it, so a chain is begun by its first operation.
+ * What is recorded for the first time costs a millisecond or two: its rule, its key, Python that
+ * chooses, NumPy's loops in new pages, the helper. An operation on 800 KB takes NumPy 25 to 100 µs,
+ * and most operations of a program never come again. So what is met with nothing pending is NumPy's
+ * until NumPy has done as much new work since the first time as recording it costs: in a loop of
+ * one operation at the fortieth round, of ten at the fourth. At worst that doubles what was there
+ * to lose. An operation that finds something pending is recorded with it, so a chain is begun by
+ * its first operation.
  *
- * What is larger gains more from a program on disk, and NumPy takes as long as recording. Whether there is one is
- * known only when it was recorded; so up to 16 MiB it depends on whether the latest ones were there.
+ * What is larger gains more from a program on disk, and NumPy takes as long as recording. Whether
+ * there is one is known only when it was recorded; so up to 16 MiB it depends on whether the latest
+ * ones were there.
  *
- * Bytes stand for time, since they do not depend on what else the machine does. Only what has the same
- * bits either way takes part. */
+ * Bytes stand for time, since they do not depend on what else the machine does. Only what has the
+ * same bits either way takes part. */

@@ -1,5 +1,5 @@
-/* small.c: element-wise operations on small plain arrays, by NumPy's inner loops, without what its ufuncs
- * do around them. See Note [Small] at the end. */
+/* small.c: element-wise operations on small plain arrays, by NumPy's inner loops, without what its
+ * ufuncs do around them. See Note [Small] at the end. */
 #include "small/small.h"
 #include "small/ways.h"
 
@@ -113,8 +113,8 @@ static bool is_flat(npa_space *s, PyArrayObject *const *arrays, int n)
     return s->nout > 0 && s->points > 0;
 }
 
-/* Along each axis the operand's step. False: it does not lie in C order, so that of the result is NumPy's
- * to choose. */
+/* Along each axis the operand's step. False: it does not lie in C order, so that of the result is
+ * NumPy's to choose. */
 bool npa_find_steps(npa_space *s, int k, PyArrayObject *a)
 {
     int lead = s->ndim - PyArray_NDIM(a);
@@ -202,7 +202,8 @@ static void run(const npa_way *w, const npa_space *s)
 
 enum { KINDS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
 
-/* plain: none but vector units are at work, so the older one, which takes longer to ask, has nothing to say. */
+/* plain: none but vector units are at work, so the older one, which takes longer to ask, has
+ * nothing to say. */
 static inline int flags_raised(bool plain)
 {
 #if defined(__x86_64__)
@@ -253,8 +254,10 @@ bool npa_run_quietly(const npa_way *w, const npa_space *s)
 
 int npa_tell_errors(PyUFuncObject *u, int flags)
 {
-    int told = (flags & FE_DIVBYZERO ? NPY_FPE_DIVIDEBYZERO : 0) | (flags & FE_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
-               (flags & FE_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0) | (flags & FE_INVALID ? NPY_FPE_INVALID : 0);
+    int told = (flags & FE_DIVBYZERO ? NPY_FPE_DIVIDEBYZERO : 0) |
+               (flags & FE_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
+               (flags & FE_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0) |
+               (flags & FE_INVALID ? NPY_FPE_INVALID : 0);
     if (told == 0) {
         return 0;
     }
@@ -262,7 +265,8 @@ int npa_tell_errors(PyUFuncObject *u, int flags)
     return PyUFunc_GiveFloatingpointErrors(u->name, told) < 0 ? -1 : 0;
 }
 
-/* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it. 0 or -1 */
+/* As NumPy calls a loop: with the processor's flags, and without the GIL where others may want it.
+ * 0 or -1 */
 static int call(const npa_way *w, const npa_space *s)
 {
     enum { WORTH = 500 };
@@ -332,8 +336,8 @@ static bool is_spread(PyArrayObject *a)
 }
 
 /* Whether the result may be written over the first input. */
-static bool in_place(const npa_way *w, const npa_space *s, PyObject *const *args, PyArrayObject *const *arrays,
-                     int nin)
+static bool in_place(const npa_way *w, const npa_space *s, PyObject *const *args,
+                     PyArrayObject *const *arrays, int nin)
 {
     PyArrayObject *out = arrays[0];
     if (out == NULL || args[nin] != args[0] || w->out != w->in || PyArray_NDIM(out) != s->nout ||
@@ -359,7 +363,8 @@ static bool goes_in_one(const npa_space *s, PyArrayObject *const *arrays)
     return one;
 }
 
-/* The loop is called for each row: where rows are short, the longest axis takes the place of the last one. */
+/* The loop is called for each row: where rows are short, the longest axis takes the place of the
+ * last one. */
 static void put_longest_last(npa_space *s)
 {
     enum { SHORT = 8, TIMES = 4 };
@@ -378,7 +383,8 @@ static void put_longest_last(npa_space *s)
     }
 }
 
-/* u(*args). *mixed: inputs have not one type. cast: scalars may have another one than the arrays. */
+/* u(*args). *mixed: inputs have not one type. cast: scalars may have another one than the
+ * arrays. */
 static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how,
                          bool cast, bool *mixed)
 {
@@ -410,7 +416,8 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
         return NULL;
     }
     size_t widest = (size_t)(w->in_size > w->out_size ? w->in_size : w->out_size);
-    if (npa_is_large((size_t)s.points * widest) || (n > nin && !in_place(w, &s, args, arrays, nin))) {
+    if (npa_is_large((size_t)s.points * widest) ||
+        (n > nin && !in_place(w, &s, args, arrays, nin))) {
         return NULL;
     }
     for (int k = 0; k < nin; k++) {
@@ -468,7 +475,8 @@ static PyObject *converted(PyArrayObject *a, int type)
 }
 
 /* With the arrays that have another type than the loop converted first, as NumPy does by parts. */
-static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how)
+static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
+                            npa_exactness how)
 {
     PyObject *made[MOST_IN + 1] = {NULL}, *result = NULL;
     npa_value v[MOST_IN];
@@ -483,9 +491,10 @@ static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
         }
         types[k] = v[k].type;
         PyArrayObject *a = v[k].array;
-        if (a != NULL && (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) || PyArray_NDIM(a) == 0 ||
-                          PyArray_SIZE(a) == 0 || npa_is_large((size_t)PyArray_NBYTES(a)) ||
-                          !npa_small_type(PyArray_DESCR(a)) || (npa_waiting() && npa_is_pending(a)))) {
+        if (a != NULL &&
+            (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) || PyArray_NDIM(a) == 0 ||
+             PyArray_SIZE(a) == 0 || npa_is_large((size_t)PyArray_NBYTES(a)) ||
+             !npa_small_type(PyArray_DESCR(a)) || (npa_waiting() && npa_is_pending(a)))) {
             return NULL;
         }
     }
@@ -503,7 +512,8 @@ static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
     }
     bool ready = npa_is_number(type) && (n == u->nin || types[0] == type);
     for (int k = 0; ready && k < u->nin; k++) {
-        made[k] = v[k].array != NULL && types[k] != type ? converted(v[k].array, type) : Py_NewRef(args[k]);
+        made[k] = v[k].array != NULL && types[k] != type ? converted(v[k].array, type)
+                                                         : Py_NewRef(args[k]);
         ready = made[k] != NULL;
     }
     made[u->nin] = n > u->nin ? args[u->nin] : NULL;
@@ -534,17 +544,50 @@ typedef struct {
     PyUFuncObject *ufunc;
     npa_exactness exact;
 } operator;
-enum { ADD, SUBTRACT, MULTIPLY, TRUE_DIVIDE, FLOOR_DIVIDE, REMAINDER, AND, OR, XOR, NEGATIVE, ABSOLUTE,
-       INVERT, SQUARE, POWER, LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, GREATER, GREATER_EQUAL, OPERATORS };
+enum {
+    ADD,
+    SUBTRACT,
+    MULTIPLY,
+    TRUE_DIVIDE,
+    FLOOR_DIVIDE,
+    REMAINDER,
+    AND,
+    OR,
+    XOR,
+    NEGATIVE,
+    ABSOLUTE,
+    INVERT,
+    SQUARE,
+    POWER,
+    LESS,
+    LESS_EQUAL,
+    EQUAL,
+    NOT_EQUAL,
+    GREATER,
+    GREATER_EQUAL,
+    OPERATORS
+};
 PyUFuncObject *npa_small_refused;
-static operator operators[OPERATORS] = {
-    [ADD] = {.name = "add"}, [SUBTRACT] = {.name = "subtract"}, [MULTIPLY] = {.name = "multiply"},
-    [TRUE_DIVIDE] = {.name = "divide"}, [FLOOR_DIVIDE] = {.name = "floor_divide"},
-    [REMAINDER] = {.name = "remainder"}, [AND] = {.name = "bitwise_and"}, [OR] = {.name = "bitwise_or"},
-    [XOR] = {.name = "bitwise_xor"}, [NEGATIVE] = {.name = "negative"}, [ABSOLUTE] = {.name = "absolute"},
-    [INVERT] = {.name = "invert"}, [SQUARE] = {.name = "square"}, [POWER] = {.name = "power"}, [LESS] = {.name = "less"},
-    [LESS_EQUAL] = {.name = "less_equal"}, [EQUAL] = {.name = "equal"}, [NOT_EQUAL] = {.name = "not_equal"},
-    [GREATER] = {.name = "greater"}, [GREATER_EQUAL] = {.name = "greater_equal"}};
+static operator operators[OPERATORS] = {[ADD] = {.name = "add"},
+                                        [SUBTRACT] = {.name = "subtract"},
+                                        [MULTIPLY] = {.name = "multiply"},
+                                        [TRUE_DIVIDE] = {.name = "divide"},
+                                        [FLOOR_DIVIDE] = {.name = "floor_divide"},
+                                        [REMAINDER] = {.name = "remainder"},
+                                        [AND] = {.name = "bitwise_and"},
+                                        [OR] = {.name = "bitwise_or"},
+                                        [XOR] = {.name = "bitwise_xor"},
+                                        [NEGATIVE] = {.name = "negative"},
+                                        [ABSOLUTE] = {.name = "absolute"},
+                                        [INVERT] = {.name = "invert"},
+                                        [SQUARE] = {.name = "square"},
+                                        [POWER] = {.name = "power"},
+                                        [LESS] = {.name = "less"},
+                                        [LESS_EQUAL] = {.name = "less_equal"},
+                                        [EQUAL] = {.name = "equal"},
+                                        [NOT_EQUAL] = {.name = "not_equal"},
+                                        [GREATER] = {.name = "greater"},
+                                        [GREATER_EQUAL] = {.name = "greater_equal"}};
 
 static inline PyObject *try_operator(int which, PyObject *const *args, Py_ssize_t n)
 {
@@ -579,7 +622,8 @@ static inline PyObject *try_operator(int which, PyObject *const *args, Py_ssize_
 BINARIES(BINARY)
 UNARIES(UNARY)
 
-/* The operator that NumPy takes for a ** b of floats and a Python number; OPERATORS: perhaps another one. */
+/* The operator that NumPy takes for a ** b of floats and a Python number; OPERATORS: perhaps
+ * another one. */
 static int power_for(PyObject *a, PyObject *b)
 {
     bool known = npa_is_plain(a) && (PyFloat_CheckExact(b) || PyLong_CheckExact(b));
@@ -588,18 +632,22 @@ static int power_for(PyObject *a, PyObject *b)
         return OPERATORS;
     }
     int over = 0;
-    double exponent = PyFloat_CheckExact(b) ? PyFloat_AS_DOUBLE(b) : (double)PyLong_AsLongAndOverflow(b, &over);
+    double exponent = PyFloat_CheckExact(b) ? PyFloat_AS_DOUBLE(b)
+                                            : (double)PyLong_AsLongAndOverflow(b, &over);
     if (exponent == 2.0) { /* as a float it is a square in some versions of NumPy */
         return PyFloat_CheckExact(b) ? OPERATORS : SQUARE;
     }
-    bool another = exponent == -1.0 || exponent == 0.0 || exponent == 0.5 || exponent == 1.0; /* has its own ufunc */
+    /* Has its own ufunc */
+    bool another = exponent == -1.0 || exponent == 0.0 || exponent == 0.5 || exponent == 1.0;
     return over || another || PyTypeNum_ISCOMPLEX(type) ? OPERATORS : POWER;
 }
 
 static PyObject *small_power(PyObject *a, PyObject *b, PyObject *modulo)
 {
     int which = modulo == Py_None ? power_for(a, b) : OPERATORS;
-    PyObject *args[] = {a, b}, *result = which != OPERATORS ? try_operator(which, args, which == SQUARE ? 1 : 2) : NULL;
+    PyObject *args[] = {a, b}, *result = which != OPERATORS
+                                             ? try_operator(which, args, which == SQUARE ? 1 : 2)
+                                             : NULL;
     return result != NULL || PyErr_Occurred() ? result : npa_numpy.number.nb_power(a, b, modulo);
 }
 
@@ -644,13 +692,13 @@ void npa_small_install(bool on)
 
 /* Note [Small]
  *
- * Of the 0.4 microseconds that NumPy takes for `a + b` on ten doubles, a few nanoseconds are its inner
- * loop's: the rest finds the loop, asks operands' classes, broadcasts, makes the result, looks at errstate.
- * What follows does the same for the common case alone, and calls the same loop on the same elements, so
- * results have NumPy's bits, and are plain arrays: arrays of native numbers that lie in C order, and numbers that
- * fit them. Where their types differ, NumPy's rule says which loop it takes, and they are converted
- * first. All else is NumPy's: other orders, overlaps, errors, arrays without elements. Nothing waits, nothing
- * is recorded.
+ * Of the 0.4 microseconds that NumPy takes for `a + b` on ten doubles, a few nanoseconds are its
+ * inner loop's: the rest finds the loop, asks operands' classes, broadcasts, makes the result,
+ * looks at errstate. What follows does the same for the common case alone, and calls the same loop
+ * on the same elements, so results have NumPy's bits, and are plain arrays: arrays of native
+ * numbers that lie in C order, and numbers that fit them. Where their types differ, NumPy's rule
+ * says which loop it takes, and they are converted first. All else is NumPy's: other orders,
+ * overlaps, errors, arrays without elements. Nothing waits, nothing is recorded.
  *
- * Where a loop's bits may hang on how elements are handed to it (`exp`, `power`), only what NumPy hands it
- * in one piece is done here. */
+ * Where a loop's bits may hang on how elements are handed to it (`exp`, `power`), only what NumPy
+ * hands it in one piece is done here. */

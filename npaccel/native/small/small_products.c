@@ -1,18 +1,21 @@
-/* small_products.c: products of small vectors and matrices, by the functions that NumPy calls for them. */
+/* small_products.c: products of small vectors and matrices, by the functions that NumPy calls for
+ * them. */
 #include "small/small.h"
 #include "small/ways.h"
 #include <string.h>
 
-/* Whether it is a vector as BLAS takes it, of more than one element, which NumPy takes for a number. */
+/* Whether it is a vector as BLAS takes it, of more than one element, which NumPy takes for a
+ * number. */
 static bool is_vector(PyArrayObject *a)
 {
     npy_intp item = PyArray_ITEMSIZE(a);
-    return PyArray_NDIM(a) == 1 && PyArray_DIM(a, 0) > 1 && npa_small_type(PyArray_DESCR(a)) && PyArray_ISALIGNED(a) &&
-           PyArray_STRIDE(a, 0) >= item && PyArray_STRIDE(a, 0) % item == 0 &&
-           !(npa_waiting() && npa_is_pending(a));
+    return PyArray_NDIM(a) == 1 && PyArray_DIM(a, 0) > 1 && npa_small_type(PyArray_DESCR(a)) &&
+           PyArray_ISALIGNED(a) && PyArray_STRIDE(a, 0) >= item &&
+           PyArray_STRIDE(a, 0) % item == 0 && !(npa_waiting() && npa_is_pending(a));
 }
 
-/* The product of two vectors of one type, by the function that NumPy calls for it, perhaps BLAS's. */
+/* The product of two vectors of one type, by the function that NumPy calls for it, perhaps
+ * BLAS's. */
 bool npa_multiply_vectors(PyArrayObject *a, PyArrayObject *b, void *to)
 {
     if (!is_vector(a) || !is_vector(b) || PyArray_DIM(a, 0) != PyArray_DIM(b, 0) ||
@@ -24,14 +27,15 @@ bool npa_multiply_vectors(PyArrayObject *a, PyArrayObject *b, void *to)
         return false;
     }
     npa_clear_errors();
-    dot(PyArray_DATA(a), PyArray_STRIDE(a, 0), PyArray_DATA(b), PyArray_STRIDE(b, 0), to, PyArray_DIM(a, 0), NULL);
+    dot(PyArray_DATA(a), PyArray_STRIDE(a, 0), PyArray_DATA(b), PyArray_STRIDE(b, 0), to,
+        PyArray_DIM(a, 0), NULL);
     return !npa_seen_errors();
 }
 
 /* ------------------------------------------------------------------------------------- matrices */
 
-/* What NumPy's loop of matmul is handed: rows, terms, columns; of each operand a step from one product to the
- * next, and two within. NumPy has steps of 0 along axes of one element. */
+/* What NumPy's loop of matmul is handed: rows, terms, columns; of each operand a step from one
+ * product to the next, and two within. NumPy has steps of 0 along axes of one element. */
 typedef struct {
     npy_intp extents[4], steps[9];
     char *args[3];
@@ -45,8 +49,9 @@ static struct { PyUFuncGenericFunction loop; void *data; } loops[NPY_NTYPES_LEGA
 
 static bool can_multiply(PyArrayObject *a)
 {
-    return npa_small_type(PyArray_DESCR(a)) && PyArray_ISALIGNED(a) && PyArray_NDIM(a) >= 1 && PyArray_NDIM(a) <= 3 &&
-           PyArray_SIZE(a) > 0 && !npa_is_large((size_t)PyArray_NBYTES(a)) && !(npa_waiting() && npa_is_pending(a));
+    return npa_small_type(PyArray_DESCR(a)) && PyArray_ISALIGNED(a) && PyArray_NDIM(a) >= 1 &&
+           PyArray_NDIM(a) <= 3 && PyArray_SIZE(a) > 0 &&
+           !npa_is_large((size_t)PyArray_NBYTES(a)) && !(npa_waiting() && npa_is_pending(a));
 }
 
 /* A vector is one row where it comes first, and one column where it comes last. */
@@ -86,7 +91,8 @@ static void find_shape(product *p, const PyArrayObject *a, const PyArrayObject *
     }
 }
 
-enum { WORTH = 1 << 15 }; /* products of numbers that take as long as handing over the lock, or waking threads */
+/* Products of numbers that take as long as handing over the lock, or waking threads */
+enum { WORTH = 1 << 15 };
 
 static npy_intp work(const product *p)
 {
@@ -103,7 +109,8 @@ static bool run_loop(product *p, PyArrayObject *to)
     p->steps[8] = p->extents[COLUMNS] != 1 ? size : 0;
     if (npa_small_product(type, p->extents + 1)) {
         npa_clear_errors();
-        npa_multiply_small(type, p->args, p->extents[COUNT], p->extents + 1, p->steps, p->steps + 3);
+        npa_multiply_small(type, p->args, p->extents[COUNT], p->extents + 1, p->steps,
+                           p->steps + 3);
         return !npa_seen_errors();
     }
     bool alone = work(p) <= WORTH || npa_alone();
@@ -120,17 +127,21 @@ static PyObject *multiply_matrices(PyArrayObject *a, PyArrayObject *b)
 {
     product p = {.extents = {1}};
     int type = PyArray_TYPE(a);
-    if (npa_matmul == NULL || PyArray_DESCR(a) != PyArray_DESCR(b) || !can_multiply(a) || !can_multiply(b) ||
-        !find_operand(&p, 0, a) || !find_operand(&p, 1, b) || (p.extents[COUNT] > 1 && work(&p) > WORTH)) {
+    if (npa_matmul == NULL || PyArray_DESCR(a) != PyArray_DESCR(b) || !can_multiply(a) ||
+        !can_multiply(b) || !find_operand(&p, 0, a) || !find_operand(&p, 1, b) ||
+        (p.extents[COUNT] > 1 && work(&p) > WORTH)) {
         return NULL; /* many are multiplied on all threads, see rows.c */
     }
     find_shape(&p, a, b);
-    if (loops[type].loop == NULL &&
-        !npa_find_loop(npa_matmul, (int[]){type, type, type}, &loops[type].loop, &loops[type].data)) {
+    if (loops[type].loop == NULL && !npa_find_loop(npa_matmul, (int[]){type, type, type},
+                                                   &loops[type].loop, &loops[type].data)) {
         return NULL;
     }
-    size_t bytes = (size_t)(p.extents[COUNT] * p.extents[ROWS] * p.extents[COLUMNS] * PyArray_ITEMSIZE(a));
-    PyArrayObject *made = p.ndim > 0 && !npa_is_large(bytes) ? npa_small_new(PyArray_DESCR(a), p.ndim, p.shape) : NULL;
+    size_t bytes =
+        (size_t)(p.extents[COUNT] * p.extents[ROWS] * p.extents[COLUMNS] * PyArray_ITEMSIZE(a));
+    PyArrayObject *made = p.ndim > 0 && !npa_is_large(bytes)
+                              ? npa_small_new(PyArray_DESCR(a), p.ndim, p.shape)
+                              : NULL;
     if (made != NULL && !run_loop(&p, made)) {
         Py_CLEAR(made);
     }

@@ -20,7 +20,8 @@
 #include <unistd.h>
 
 enum { JOBS = 16, THREADS = 256, DEPTHS = 8 };
-enum { SPIN_NS = 15000, SLICE_NS = 20000000, USUAL_WAKE_NS = 30000, MOST_WAKE_NS = 1000000, ASK_NS = 2000000 };
+enum { SPIN_NS = 15000, SLICE_NS = 20000000, ASK_NS = 2000000 };
+enum { USUAL_WAKE_NS = 30000, MOST_WAKE_NS = 1000000 };
 enum { WORTH = 3 }; /* times what waking takes must be left to do, for each that is woken */
 enum { OPEN = 1 << 30, WAITED = 1 << 29, TAKEN = 1 << 28, SEAT = 1 << 12, INSIDE = SEAT - 1 };
 enum { SEATS = TAKEN - SEAT };
@@ -39,9 +40,11 @@ static struct {
     _Alignas(64) atomic_int epoch; /* changes with each launch; what workers sleep on */
     _Alignas(64) atomic_int sleepers;
     atomic_int waking; /* of them, who was woken and has not come to it yet */
-    _Atomic int64_t called;  /* when sleepers were last woken; 0: one of them has said how long ago */
+    /* When sleepers were last woken; 0: one of them has said how long ago */
+    _Atomic int64_t called;
     _Atomic int64_t wake_ns; /* that this takes, of late */
-    _Atomic int64_t ended, burst_ns; /* when a launch was last over; what it and those before it took, see burst */
+    /* When a launch was last over; what it and those before it took, see burst */
+    _Atomic int64_t ended, burst_ns;
     atomic_int threads; /* asked for; 0 not yet known */
     atomic_int started; /* workers that exist */
     atomic_int quit;
@@ -166,13 +169,15 @@ help(void)
     return helped;
 }
 
-/* A worker is awake: how long that took. What is out of all proportion counts as the most there is. */
+/* A worker is awake: how long that took. What is out of all proportion counts as the most there
+ * is. */
 static void
 note_wake(void)
 {
     int64_t called = atomic_exchange_explicit(&pool.called, 0, memory_order_relaxed);
     if (called != 0) {
-        int64_t took = clock_ns() - called, was = atomic_load_explicit(&pool.wake_ns, memory_order_relaxed);
+        int64_t took = clock_ns() - called;
+        int64_t was = atomic_load_explicit(&pool.wake_ns, memory_order_relaxed);
         took = took < MOST_WAKE_NS ? took : MOST_WAKE_NS;
         atomic_store_explicit(&pool.wake_ns, was + (took - was) / 8, memory_order_relaxed);
     }
@@ -192,7 +197,8 @@ work(void *unused)
             continue;
         }
         atomic_fetch_add(&pool.sleepers, 1);
-        bool woken = futex(&pool.epoch, FUTEX_WAIT, epoch, NULL) == 0; /* fails if the epoch has changed */
+        /* Fails if the epoch has changed */
+        bool woken = futex(&pool.epoch, FUTEX_WAIT, epoch, NULL) == 0;
         note_wake();
         atomic_fetch_sub(&pool.waking, woken);
         atomic_fetch_sub(&pool.sleepers, 1);
@@ -204,7 +210,8 @@ start_workers(int wanted)
 {
     sigset_t all, before;
     if (pthread_mutex_trylock(&pool.lock) != 0) {
-        return; /* others do, or a fork waits for this very launch: it goes on with those there are */
+        /* Others do, or a fork waits for this very launch: it goes on with those there are */
+        return;
     }
     sigfillset(&all);
     for (const int *s = (const int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, 0}; *s; s++) {
@@ -343,8 +350,8 @@ open_job(job *j, int helpers)
     atomic_fetch_add(&pool.epoch, 1);
 }
 
-/* What launches took that followed each other so closely that a worker stays awake in between: as much is to be
- * expected of those that come. */
+/* What launches took that followed each other so closely that a worker stays awake in between: as
+ * much is to be expected of those that come. */
 static int64_t
 burst(int64_t now)
 {
@@ -371,7 +378,8 @@ wake_if_worth_it(job *j, int64_t left)
     }
     int64_t takes = atomic_load_explicit(&pool.wake_ns, memory_order_relaxed);
     int64_t worth = left / (WORTH * takes), wanted = worth < seats ? worth : seats;
-    if (wanted == 0 && takes > USUAL_WAKE_NS) { /* what was measured on a busy machine need not hold for good */
+    /* What was measured on a busy machine need not hold for good */
+    if (wanted == 0 && takes > USUAL_WAKE_NS) {
         atomic_store_explicit(&pool.wake_ns, takes - takes / 256, memory_order_relaxed);
     }
     if (wanted > 0) {
@@ -418,8 +426,9 @@ close_job(job *j, poller *p)
     }
 }
 
-/* The launching thread's own part, as worker 0. 1: cancelled. Most launches are over before a sleeper is
- * awake. How long one takes is known from the last one, or shown by its own first tasks. */
+/* The launching thread's own part, as worker 0. 1: cancelled. Most launches are over before a
+ * sleeper is awake. How long one takes is known from the last one, or shown by its own first
+ * tasks. */
 static int
 take_part(job *j, poller *p, int64_t *took)
 {
@@ -430,7 +439,8 @@ take_part(job *j, poller *p, int64_t *took)
         j->task(j->context, task, 0);
         poll_if_due(j, p);
         each = (clock_ns() - begun) / ++done;
-        wake_if_worth_it(j, before + each * (j->tasks - atomic_load_explicit(&j->next, memory_order_relaxed)));
+        wake_if_worth_it(
+            j, before + each * (j->tasks - atomic_load_explicit(&j->next, memory_order_relaxed)));
     }
     depth--;
     *took = done > 0 ? each * j->tasks : *took;
@@ -441,8 +451,8 @@ take_part(job *j, poller *p, int64_t *took)
     return atomic_load(&j->stop) || (j->cancel && atomic_load(j->cancel));
 }
 
-/* To whom one thread's processor is lent: a process that works until there is something to read from this
- * descriptor. -1: to nobody. */
+/* To whom one thread's processor is lent: a process that works until there is something to read
+ * from this descriptor. -1: to nobody. */
 static atomic_int borrower = -1;
 static _Atomic int64_t asked; /* when it was last looked whether it still works */
 
@@ -591,11 +601,11 @@ npa_pool_scratch(int worker, size_t bytes)
  *
  * Slots are static, so a worker that comes late reads memory that is there; what it must not do is
  * to act on a job that is over, or on the next one in the slot with the fields of the last. `state`
- * decides: only while OPEN can a worker turn a seat into itself INSIDE, in one compare-and-exchange,
- * and the launching thread gives the slot back only when OPEN is gone and nobody is INSIDE. Fields
- * are written before OPEN and read after entering. A worker that has not entered is not waited
- * for, so a launch among busy workers costs what it costs alone, and nesting can't deadlock: a
- * thread waits only for tasks that are running.
+ * decides: only while OPEN can a worker turn a seat into itself INSIDE, in one
+ * compare-and-exchange, and the launching thread gives the slot back only when OPEN is gone and
+ * nobody is INSIDE. Fields are written before OPEN and read after entering. A worker that has not
+ * entered is not waited for, so a launch among busy workers costs what it costs alone, and nesting
+ * can't deadlock: a thread waits only for tasks that are running.
  *
  * Sleeping: a worker counts itself in `sleepers`, then sleeps if `epoch` is unchanged; a launch
  * changes `epoch`, then looks at `sleepers`. One of the two sees the other. */

@@ -158,8 +158,8 @@ PyObject *npa_block_new(Py_ssize_t min_size, PyObject *backend, bool all)
 }
 
 /* NumPy looks up two context variables per operation. What is set is found in a cache; what is not
- * is looked for each time, once the context holds anything: so both are set. The context of an earlier
- * block has its errstate already, and mostly its memory. */
+ * is looked for each time, once the context holds anything: so both are set. The context of an
+ * earlier block has its errstate already, and mostly its memory. */
 static int set_variables(bool first)
 {
     PyObject *errstate = NULL, *token = NULL;
@@ -232,7 +232,8 @@ int npa_block_leave(PyObject *self)
     if (PyContextVar_Get(innermost, NULL, &now) < 0) {
         return -1;
     }
-    PyObject *token = now == self ? PyContextVar_Set(innermost, outer != NULL ? outer : Py_None) : NULL;
+    PyObject *token = now == self ? PyContextVar_Set(innermost, outer != NULL ? outer : Py_None)
+                                  : NULL;
     int status = now == self && token == NULL ? -1 : 0;
     Py_XDECREF(token), Py_XDECREF(now);
     return status;

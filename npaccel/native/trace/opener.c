@@ -1,8 +1,10 @@
-/* opener.c: what `npaccel.accelerate()` gives: a context manager that opens a block each time it is entered.
+/* opener.c: what `npaccel.accelerate()` gives: a context manager that opens a block each time it is
+ * entered.
  *
- * Blocks are kept with the frames that opened them: a frame that is in a `with` statement lives, and leaves
- * the block that it entered. Python hears of it (`_opening`, `_opened`, `_leaving`, `_left`) where anything
- * but a block's opening is to be done: a backend is named, nothing can be recorded, or names stand in. */
+ * Blocks are kept with the frames that opened them: a frame that is in a `with` statement lives,
+ * and leaves the block that it entered. Python hears of it (`_opening`, `_opened`, `_leaving`,
+ * `_left`) where anything but a block's opening is to be done: a backend is named, nothing can be
+ * recorded, or names stand in. */
 #include "trace/trace.h"
 
 #include <stddef.h>
@@ -39,7 +41,8 @@ static PyObject *opener_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     PyObject *backend = Py_None;
     int all = 0;
     bool bare = kwargs == NULL && PyTuple_GET_SIZE(args) == 0;
-    if (!bare && !PyArg_ParseTupleAndKeywords(args, kwargs, "|$nOp", names, &min_size, &backend, &all)) {
+    if (!bare &&
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "|$nOp", names, &min_size, &backend, &all)) {
         return NULL;
     }
     opener *o = (opener *)type->tp_alloc(type, 0);
@@ -49,7 +52,8 @@ static PyObject *opener_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     return (PyObject *)o;
 }
 
-/* Keeps a block before it is open, so that an interrupt leaves nothing open for good. Takes the reference. */
+/* Keeps a block before it is open, so that an interrupt leaves nothing open for good. Takes the
+ * reference. */
 static int keep(opener *o, PyObject *block)
 {
     if (o->count == o->room) {
@@ -173,12 +177,13 @@ static PyObject *hear_blocks(PyObject *module, PyObject *all)
 }
 
 static PyMethodDef opener_methods[] = {
-    {"__enter__", opener_enter, METH_NOARGS, "From now on, in this thread and task, arrays are taken."},
+    {"__enter__", opener_enter, METH_NOARGS,
+     "From now on, in this thread and task, arrays are taken."},
     {"__exit__", (PyCFunction)(void (*)(void))opener_exit, METH_FASTCALL, "No longer."},
     {NULL}};
-static PyMemberDef opener_members[] = {
-    {"backend", T_OBJECT, offsetof(opener, backend), READONLY, "What runs inside, by name; None: as configured."},
-    {NULL}};
+static PyMemberDef opener_members[] = {{"backend", T_OBJECT, offsetof(opener, backend), READONLY,
+                                        "What runs inside, by name; None: as configured."},
+                                       {NULL}};
 static PyTypeObject opener_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Opener",
     .tp_basicsize = sizeof(opener),
