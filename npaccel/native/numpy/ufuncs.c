@@ -1,0 +1,305 @@
+/* ufuncs.c: calls of redirected ufuncs. */
+#include "numpy/numpy.h"
+#include "numpy/redirect.h"
+
+#include <string.h>
+
+/* Operands that are nobody else's: plain arrays, scalars, lists. */
+bool npa_only_plain(PyObject *const *args, Py_ssize_t n)
+{
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyObject *o = args[k];
+        npa_value value;
+        if (!plain(o) && o != Py_None && !PyList_CheckExact(o) && !PyTuple_CheckExact(o) &&
+            (PyArray_Check(o) || !npa_classify(o, &value))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The common form: all inputs in place, perhaps the outputs, no keyword. */
+static PyObject *take_fast(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, int *status)
+{
+    npa_value values[NPA_MAX_ARGS];
+    PyArrayObject *out[1] = {NULL};
+    *status = 0;
+    if (n > u->nin && args[n - 1] != Py_None) {
+        npa_value target;
+        if (!npa_classify(args[n - 1], &target) || target.array == NULL) {
+            return NULL;
+        }
+        out[0] = target.array;
+    }
+    for (int k = 0; k < u->nin; k++) {
+        if (!npa_classify(args[k], &values[k])) {
+            return NULL;
+        }
+    }
+    if (!npa_wants(values, u->nin) && !(out[0] != NULL && npa_is_pending(out[0]))) {
+        *status = 2; /* not counted */
+        return NULL;
+    }
+    return npa_ufunc_call((PyObject *)u, values, out[0] != NULL ? out : NULL, status);
+}
+
+/* Call `taker`; 1: *result is its (NULL: an error); 0: *reason, new, says why NumPy must. */
+int npa_ask(PyObject *taker, PyObject *const *args, size_t n, PyObject *names, PyObject **result,
+            PyObject **reason)
+{
+    npa_suspended++;
+    *result = npa_without_us(PyObject_Vectorcall(taker, args, n, names));
+    npa_suspended--;
+    if (*result == NULL || !PyUnicode_CheckExact(*result)) {
+        return 1;
+    }
+    *reason = *result;
+    return 0;
+}
+
+static PyObject *run_ufunc(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names,
+                           PyObject *reason)
+{
+    Py_ssize_t all = PyVectorcall_NARGS(nargs) + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    PyObject *result = NULL;
+    if (npa_settle_all(args, all, true, true) == 0) {
+        double start = npa_seconds();
+        int before = npa_now(NPA_IN_NUMPY);
+        result = npa_numpys_ufunc_call(self, args, nargs, names);
+        npa_now(before);
+        if (PyUnicode_GetLength(reason) > 0) {
+            npa_count_fallback(self, reason, npa_seconds() - start);
+        }
+    }
+    Py_DECREF(reason);
+    return npa_adopted(result);
+}
+
+static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    PyUFuncObject *u = (PyUFuncObject *)self;
+    Py_ssize_t n = PyVectorcall_NARGS(nargs);
+    PyObject *result, *reason = NULL, *shifted[NPA_NESTED];
+    npa_pass_because(NULL);
+    if (u->core_enabled) {
+        return npa_only_plain(args, n)
+                   ? run_ufunc(self, args, nargs, names, PyUnicode_FromString("generalised ufunc"))
+                   : npa_numpys_ufunc_call(self, args, nargs, names);
+    }
+    if (names == NULL && (n == u->nin || (n == u->nin + 1 && u->nout == 1))) {
+        int status;
+        npa_suspended++;
+        result = take_fast(u, args, n, &status);
+        npa_suspended--;
+        if (status == 1 || status == -1 || PyErr_Occurred()) {
+            return result;
+        }
+        if (status == 2) {
+            return npa_numpys_ufunc_call(self, args, nargs, names);
+        }
+    } else if (names != NULL) {
+        npa_suspended++;
+        int status = npa_out_call(self, args, n, names, &result);
+        npa_suspended--;
+        if (status != 0) {
+            return status > 0 ? result : NULL;
+        }
+    }
+    const char *why = npa_passing_reason();
+    if (why != NULL) { /* nor would it be recorded by way of Python */
+        reason = PyUnicode_InternFromString(why);
+        return reason != NULL ? run_ufunc(self, args, nargs, names, reason) : NULL;
+    }
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    if (!npa_only_plain(args, n) || all >= NPA_NESTED) {
+        return PyErr_Occurred() ? NULL : npa_numpys_ufunc_call(self, args, nargs, names);
+    }
+    shifted[0] = self;
+    memcpy(shifted + 1, args, sizeof *args * (size_t)all);
+    if (npa_ask(npa_ufunc_taker, shifted, (size_t)n + 1, names, &result, &reason)) {
+        return result;
+    }
+    return run_ufunc(self, args, nargs, names, reason);
+}
+
+/* Whether the call says out=..., "an array, also where it would be a scalar". NumPy does not pass
+ * that on to __array_ufunc__, so an operand of ours would hide it. */
+static bool wants_array(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    bool found = false, any = false;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
+        found |= args[n + k] == Py_Ellipsis;
+    }
+    for (Py_ssize_t k = 0; found && k < n; k++) {
+        any |= ours(args[k]);
+    }
+    return any;
+}
+
+/* An array that is written, where that is not ours. */
+static bool writes_others(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n)
+{
+    return n > u->nin && plain(args[u->nin]) &&
+           npa_range_find(PyArray_DATA((PyArrayObject *)args[u->nin])) == NULL;
+}
+
+/* The bytes of the largest array, of whatever class. */
+static size_t any_bytes(PyObject *const *args, Py_ssize_t n)
+{
+    size_t most = 0;
+    for (Py_ssize_t k = 0; k < n; k++) {
+        size_t bytes = PyArray_Check(args[k]) ? (size_t)PyArray_NBYTES((PyArrayObject *)args[k])
+                                              : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static PyObject *ufunc_looked_at(PyObject *self, PyObject *const *args, size_t nargs,
+                                 PyObject *names)
+{
+    bool mine = false;
+    Py_ssize_t n = PyVectorcall_NARGS(nargs);
+    npa_stretch s = npa_stretch_begin();
+    PyObject *result = npa_numpys_ufunc_call(self, args, nargs, names);
+    size_t bytes = npa_most_bytes(args, n, &mine), any = any_bytes(args, n);
+    bool others = any > bytes && any >= npa_threshold_here();
+    npa_stretch_end(&s, others ? NPA_SUBCLASS : NPA_SMALL, others ? any : bytes);
+    return result;
+}
+
+static inline PyObject *ufunc_in_numpy(PyObject *self, PyObject *const *args, size_t nargs,
+                                       PyObject *names)
+{
+    return npa_suspended == 0 && npa_look_due() ? ufunc_looked_at(self, args, nargs, names)
+                                            : npa_numpys_ufunc_call(self, args, nargs, names);
+}
+
+/* np.maximum(a, b, out) and minimum: newer NumPy warns, as its authors often meant a third
+ * operand. */
+static bool out_is_deprecated(const PyUFuncObject *u, Py_ssize_t n)
+{
+    return n > 2 && u->nin == 2 &&
+           (strcmp(u->name, "maximum") == 0 || strcmp(u->name, "minimum") == 0);
+}
+
+/* A call that has no array worth taking. */
+static inline PyObject *small_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
+                                    PyObject *names, npa_exactness exact)
+{
+    PyUFuncObject *u = (PyUFuncObject *)self;
+    Py_ssize_t n = PyVectorcall_NARGS(nargs);
+    bool common = names == NULL && u != npa_small_refused && !out_is_deprecated(u, n);
+    npa_small_refused = NULL;
+    PyObject *result = common ? npa_small_call(u, args, n, exact) : NULL;
+    return result != NULL || PyErr_Occurred() ? result : ufunc_in_numpy(self, args, nargs, names);
+}
+
+static PyObject *run_on_views(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                              npa_exactness exact)
+{
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), k = 0;
+    PyObject *made[NPA_NESTED], *result = NULL;
+    for (; k < all && k < NPA_NESTED; k++) {
+        bool view = ours(args[k]) && npa_touch((PyArrayObject *)args[k], false) == 0;
+        made[k] = view ? npa_exact_view((PyArrayObject *)args[k]) : Py_NewRef(args[k]);
+        if (made[k] == NULL) {
+            break;
+        }
+    }
+    if (k == all && !PyErr_Occurred()) {
+        result = npa_adopted(small_ufunc(self, made, (size_t)n, names, exact));
+    } else if (!PyErr_Occurred()) {
+        PyErr_SetString(PyExc_TypeError, "too many arguments");
+    }
+    while (k-- > 0) {
+        Py_DECREF(made[k]);
+    }
+    return result;
+}
+
+/* Whether NumPy does it at once, see trial.c; *mine: on views of what is ours. */
+static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                         npa_exactness exact, bool *mine)
+{
+    bool target = false;
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    Py_ssize_t nin = ((PyUFuncObject *)self)->nin;
+    npa_value values[NPA_MAX_ARGS] = {0};
+    for (Py_ssize_t k = 0; k < all && k < NPA_MAX_ARGS; k++) {
+        *mine |= ours(args[k]);
+        target |= k >= nin && ours(args[k]);
+        values[k].array = plain(args[k]) || ours(args[k]) ? (PyArrayObject *)args[k] : NULL;
+    }
+    int known = all < NPA_MAX_ARGS ? (int)all : NPA_MAX_ARGS;
+    size_t bytes = npa_broadcast_bytes(values, known);
+    bool possible = !*mine || (names == NULL && !target);
+    if (!npa_is_exact(exact, values, known) || !npa_trial_passes(self, bytes, possible)) {
+        return false;
+    }
+    if (bytes >= NPA_SMALL_MOST && writes_others((PyUFuncObject *)self, args, n)) {
+        npa_look_next(NPA_WRITTEN);
+    }
+    return true;
+}
+
+static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
+                                         PyObject *names, npa_exactness exact)
+{
+    Py_ssize_t n = PyVectorcall_NARGS(nargs);
+    if (((PyUFuncObject *)self)->core_enabled) {
+        PyObject *result = npa_rows((PyUFuncObject *)self, args, n, names);
+        if (result != NULL || PyErr_Occurred()) {
+            return result;
+        }
+    }
+    if (names != NULL && wants_array(args, n, names)) {
+        return run_on_views(self, args, n, names, exact);
+    }
+    bool mine = false;
+    if (__builtin_expect(!npa_any_large(args, n, false) || npa_passed, true)) {
+        return small_ufunc(self, args, nargs, names, exact);
+    }
+    if (npa_suspended || !npa_in_block() ||
+        out_is_deprecated((PyUFuncObject *)self, n)) {
+        return ufunc_in_numpy(self, args, nargs, names);
+    }
+    if (npa_trials_on && ufunc_passes(self, args, n, names, exact, &mine)) {
+        npa_passed++, npa_small_refused = NULL;
+        PyObject *result = mine ? run_on_views(self, args, n, names, exact)
+                                : small_ufunc(self, args, nargs, names, exact);
+        npa_passed--;
+        return result;
+    }
+    int before = npa_now(NPA_RECORDING);
+    PyObject *result = take_ufunc(self, args, nargs, names);
+    npa_now(before);
+    return result;
+}
+
+PyObject *npa_ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    return redirected_ufunc(self, args, nargs, names, NPA_INEXACT);
+}
+
+/* Of one of another library, whose loop may raise: where arrays are small it is its own. */
+PyObject *npa_foreign_ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs,
+                                 PyObject *names)
+{
+    if (!npa_any_large(args, PyVectorcall_NARGS(nargs), false)) {
+        return ufunc_in_numpy(self, args, nargs, names);
+    }
+    return redirected_ufunc(self, args, nargs, names, NPA_INEXACT);
+}
+
+/* Of a ufunc whose results have the same bits, whoever computes them. */
+PyObject *npa_exact_ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    return redirected_ufunc(self, args, nargs, names, NPA_EXACT);
+}
+
+/* Of one of which that holds for real operands. */
+PyObject *npa_real_ufunc_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    return redirected_ufunc(self, args, nargs, names, NPA_EXACT_IF_REAL);
+}
