@@ -24,12 +24,13 @@
 #define NPA_PER_THREAD __thread __attribute__((tls_model("initial-exec")))
 
 #define NPA_MAX_DIMS 16 /* more dimensions: NumPy does it */
+
 #define NPA_MAX_ARGS 8  /* operands of one request, mask included */
 
 /* A flag of NumPy's own, in no header: see broadcast_arrays. */
 #define NPA_WARN_ON_WRITE ((int)(1u << 31))
 
-/* --------------------------------------------------------------------------------- settings.c */
+/* ----------------------------------------------------------------------------------- settings.c */
 
 extern PyTypeObject *npa_array_type; /* npaccel.Array */
 extern PyObject *npa_hook_rule, *npa_hook_fold, *npa_hook_ufunc, *npa_hook_getitem,
@@ -50,7 +51,7 @@ extern bool npa_trials_on;   /* the setting, or one of its values: see trial.c *
 extern bool npa_calls_tried; /* to serve system calls: before anything is guarded */
 int npa_numpy_init(void);    /* NumPy's interface, before anything of it is used. 0 or -1 */
 
-/* ------------------------------------------------------------------------------------- site.c */
+/* --------------------------------------------------------------------------------------- site.c */
 
 typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
 void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
@@ -59,17 +60,17 @@ void npa_site_of(PyFrameObject *frame, npa_site *site);
 void npa_internal_prefixes(PyObject *tuple);
 int npa_site_init(void);
 
-/* -------------------------------------------------------------------------------- subscript.c */
+/* ---------------------------------------------------------------------------------- subscript.c */
 
 /* 0: other; 1: basic, gives a view; 2: basic, names one element. */
 int npa_key_kind(PyArrayObject *a, PyObject *key);
 
-/* -------------------------------------------------------------------------------- traceback.c */
+/* ---------------------------------------------------------------------------------- traceback.c */
 
 PyObject *npa_without_us(PyObject *result);
 PyObject *npa_without(PyObject *result, bool thin);
 
-/* ------------------------------------------------------------------------------------ times.c */
+/* -------------------------------------------------------------------------------------- times.c */
 
 enum {
     NPA_USER,
@@ -95,7 +96,7 @@ extern struct npa_base_hooks {
     void (*settle)(void);
 } npa_base_hooks;
 
-/* -------------------------------------------------------------------------------- fallbacks.c */
+/* ---------------------------------------------------------------------------------- fallbacks.c */
 
 void npa_count_fallback(PyObject *name, PyObject *reason, double seconds); /* name: or a ufunc */
 void npa_pass_because(const char *reason); /* what is being recorded is left to NumPy; a constant */
@@ -106,7 +107,7 @@ PyObject *npa_take_counted_homes(void);
 void npa_count_hindrance(PyObject *kind, uint64_t calls, double seconds, double size);
 PyObject *npa_take_hindrances(PyObject *module, PyObject *nothing);
 
-/* -------------------------------------------------------------------------------- interrupt.c */
+/* ---------------------------------------------------------------------------------- interrupt.c */
 
 /* Begin: with the GIL; true: end must follow, and npa_interrupted says whether SIGINT came
  * since. */
@@ -114,12 +115,12 @@ bool npa_interrupts_begin(void);
 void npa_interrupts_end(void);
 int npa_interrupted(void *unused);
 
-/* ------------------------------------------------------------------------------------ spawn.c */
+/* -------------------------------------------------------------------------------------- spawn.c */
 
 PyObject *npa_spawn(PyObject *module, PyObject *args);
 PyObject *npa_spawned(PyObject *module, PyObject *capsule);
 
-/* ------------------------------------------------------------------------------------- code.c */
+/* --------------------------------------------------------------------------------------- code.c */
 
 extern PyTypeObject npa_code_type;
 PyObject *npa_cpu(PyObject *self, PyObject *nothing);

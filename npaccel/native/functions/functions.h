@@ -6,7 +6,7 @@
 
 #include "small/small.h"
 
-/* ---------------------------------------------------------------------------------- scatter.c */
+/* ------------------------------------------------------------------------------------ scatter.c */
 
 /* target[key] = value, by integers: 1 done, 0 NumPy should do it, -1 error. */
 int npa_scatter(PyArrayObject *target, PyObject *key, PyObject *value);
@@ -14,7 +14,7 @@ int npa_scatter(PyArrayObject *target, PyObject *key, PyObject *value);
 int npa_at_elements(PyUFuncObject *u, PyObject *const *args);
 npa_own npa_put_flat;
 
-/* --------------------------------------------------------------------------------------- at.c */
+/* ----------------------------------------------------------------------------------------- at.c */
 
 /* u.at(*args), of three, where that is the common case. False: NumPy's to do, nothing was
  * written. */
@@ -23,13 +23,13 @@ bool npa_at_rows(PyUFuncObject *u, npa_exactness how, PyObject *const *args);
 PyObject *npa_reduceat(PyUFuncObject *u, npa_exactness how, PyObject *const *args, Py_ssize_t n,
                        PyObject *names);
 
-/* ------------------------------------------------------------------------------------- rows.c */
+/* --------------------------------------------------------------------------------------- rows.c */
 
 /* A generalised ufunc on many rows. NULL, perhaps with an error: NumPy's to do. */
 PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_rows_forget(PyObject *module, PyObject *nothing); /* how long they took; for tests */
 
-/* ----------------------------------------------------------------------------------- search.c */
+/* ------------------------------------------------------------------------------------- search.c */
 
 npa_own npa_interp, npa_search;
 /* Numbers that wait for nothing as an array of that type in C order, if NumPy casts them to it by
@@ -51,31 +51,31 @@ bool npa_make_buckets(npa_buckets *t, int type, const void *table, npy_intp leng
 void npa_find_in_buckets(const npa_buckets *t, const double *x, npy_intp n, bool right,
                          npy_intp *at);
 
-/* ------------------------------------------------------------------------------------- sort.c */
+/* --------------------------------------------------------------------------------------- sort.c */
 
 npa_own npa_sort;
 
-/* ------------------------------------------------------------------------------------ parts.c */
+/* -------------------------------------------------------------------------------------- parts.c */
 
 /* what: NumPy's function */
 npa_own npa_sort_parts, npa_argsort_parts, npa_partition_parts, npa_argpartition_parts;
 
-/* ------------------------------------------------------------------------------------ draws.c */
+/* -------------------------------------------------------------------------------------- draws.c */
 
 npa_own npa_draws, npa_shuffle, npa_random_bytes;
 /* `what` npa_draws is given for "Generator.normal", say; NULL: nothing */
 void *npa_draws_method(const char *name);
 
-/* ------------------------------------------------------------------------------------- bins.c */
+/* --------------------------------------------------------------------------------------- bins.c */
 
 npa_own npa_bincount;
 npa_recorder npa_histogram; /* not recorded, but done */
 
-/* -------------------------------------------------------------------------------- correlate.c */
+/* ---------------------------------------------------------------------------------- correlate.c */
 
 npa_own npa_correlate, npa_correlate2;
 
-/* ------------------------------------------------------------------------------------ boxes.c */
+/* -------------------------------------------------------------------------------------- boxes.c */
 
 npa_recorder npa_record_roll, npa_record_pad, npa_record_repeat, npa_record_tile,
     npa_record_concatenate;

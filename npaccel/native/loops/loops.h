@@ -40,7 +40,7 @@ typedef struct {
     const struct npa_primitive *primitives[NPA_MOST_PRIMITIVES];
 } npa_rule;
 
-/* ------------------------------------------------------------------------------------ types.c */
+/* -------------------------------------------------------------------------------------- types.c */
 
 bool npa_type_known(int type);
 bool npa_array_known(PyArrayObject *a);
@@ -48,12 +48,12 @@ int npa_canonical(int type);
 int npa_raised(void); /* kinds of floating-point errors since the flags were cleared */
 int npa_cast_value(int from, const void *value, int to, void *out); /* 0, or FP kinds */
 
-/* ------------------------------------------------------------------------------------- cast.c */
+/* --------------------------------------------------------------------------------------- cast.c */
 
 void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, char *to,
               int64_t to_step, int64_t n); /* steps in bytes */
 
-/* ------------------------------------------------------------------------------------ moves.c */
+/* -------------------------------------------------------------------------------------- moves.c */
 
 /* Steps in bytes. */
 extern int npa_item_sizes[NPY_NTYPES_LEGACY]; /* bytes, by type number */
@@ -72,7 +72,7 @@ void npa_fill_range(int type, const char *start, const char *step, int64_t first
                     int64_t to_stride, int64_t n);
 void npa_take_line(int size, char **p, const npy_intp *steps, int64_t n);
 
-/* -------------------------------------------------------------------------------- primitive.c */
+/* ---------------------------------------------------------------------------------- primitive.c */
 
 PyObject *npa_primitives_py(PyObject *self, PyObject *args);
 int npa_rule_primitives(npa_rule *rule);
@@ -80,7 +80,7 @@ int npa_rule_primitives(npa_rule *rule);
 const struct npa_primitive *npa_find_primitive(const npa_rule *rule, bool fast, unsigned still,
                                                const char *last);
 
-/* ------------------------------------------------------------------------------------ loops.c */
+/* -------------------------------------------------------------------------------------- loops.c */
 
 /* That for exactly these types, NumPy's or one that gives the same faster; false: there is none */
 bool npa_find_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop, void **data);
@@ -90,12 +90,12 @@ enum { NPA_LEAST_DENSE = 16 };
 bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop,
                          void **data);
 
-/* ------------------------------------------------------------------------------------- scan.c */
+/* --------------------------------------------------------------------------------------- scan.c */
 
 /* A loop for accumulate by `op` that is faster than `numpys`, or that one */
 PyUFuncGenericFunction npa_scan_loop(const char *op, int type, PyUFuncGenericFunction numpys);
 
-/* --------------------------------------------------------------------------------- compress.c */
+/* ----------------------------------------------------------------------------------- compress.c */
 
 /* How many places of a mask are in. */
 int64_t npa_count_true(const char *mask, int64_t n);
@@ -112,7 +112,7 @@ int64_t npa_compress(char **to, const char *end, const char *from, const char *m
 int64_t npa_expand(char *to, const char **from, const char *end, const char *mask, int64_t n,
                    size_t size);
 
-/* ------------------------------------------------------------------------------------ index.c */
+/* -------------------------------------------------------------------------------------- index.c */
 
 typedef struct {
     int type, size, ndim; /* canonical; bytes of an element */
@@ -126,7 +126,7 @@ bool npa_indices_of(PyArrayObject *index, npy_intp extent, npa_indices *of);
 int npa_bounds_of(const npa_indices *of, const char *first);
 int npa_index_bounds(PyArrayObject *index, npy_intp extent);
 
-/* --------------------------------------------------------------------------------- products.c */
+/* ----------------------------------------------------------------------------------- products.c */
 
 /* Matrices whose extents are no more than that. extents: rows, terms, columns; else as a ufunc's
  * loop. */
@@ -135,7 +135,7 @@ bool npa_small_product(int type, const npy_intp *extents);
 void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp *extents,
                         const npy_intp *steps, const npy_intp *core);
 
-/* ----------------------------------------------------------------------------------- philox.c */
+/* ------------------------------------------------------------------------------------- philox.c */
 
 int npa_philox_init(PyObject *module);
 

@@ -6,7 +6,7 @@
 
 #include "run/run.h"
 
-/* ----------------------------------------------------------------------------------- number.c */
+/* ------------------------------------------------------------------------------------- number.c */
 
 typedef struct {
     PyObject_HEAD
@@ -15,12 +15,10 @@ typedef struct {
 } npa_runtime; /* a Python number that a section takes anew at each call */
 extern PyTypeObject npa_runtime_type;
 
-/* ---------------------------------------------------------------------------------- section.c */
+/* ------------------------------------------------------------------------------------ section.c */
 
 /* A macro section while its body runs. */
 typedef struct npa_spot npa_spot;
-extern PyTypeObject npa_section_type;
-int npa_section_init(PyObject *module);
 /* What macro/ asks rooms above it; filled in by numpy/hooks.c. */
 extern struct npa_macro_hooks {
     void (*look)(bool begin); /* npa_redirect_look */
@@ -45,7 +43,15 @@ void npa_section_set_scalar(PyArrayObject *a);
 npa_queue *npa_section_queue(void);
 bool npa_section_bind(int request, int operand, int slot);
 
-/* ------------------------------------------------------------------------------------ calls.c */
+/* ------------------------------------------------------------------------------- section_told.c */
+
+int npa_section_init(PyObject *module);
+
+/* ----------------------------------------------------------------------------- section_python.c */
+
+extern PyTypeObject npa_section_type;
+
+/* -------------------------------------------------------------------------------------- calls.c */
 
 /* From now on this thread's hook(frame, function or None) hears of Python code that is entered
  * and of C functions that it calls; an exception of its is raised there. 0 or -1 */
@@ -53,7 +59,7 @@ bool npa_internal_code(void); /* whether what runs is Python of NumPy's or ours 
 int npa_calls_listen(PyObject *hook);
 void npa_calls_end(void);
 
-/* ------------------------------------------------------------------------------------ macro.c */
+/* -------------------------------------------------------------------------------------- macro.c */
 
 int npa_macro_init(PyObject *module);
 

@@ -1,6 +1,7 @@
 /* array.c: the slots of ArrayBase: operators, comparisons, subscripts, the buffer protocol and
  * __array_ufunc__. Large or pending operands are recorded; all else is ndarray's own slot. */
 #include "numpy/numpy.h"
+#include "numpy/array.h"
 #include "small/ways.h"
 
 enum operation {
@@ -9,6 +10,7 @@ enum operation {
     OP_POSITIVE, OP_ABSOLUTE, OP_INVERT, OP_DIVMOD, OP_LESS, OP_LESS_EQUAL, OP_EQUAL, OP_NOT_EQUAL,
     OP_GREATER, OP_GREATER_EQUAL, OP_SQUARE, OP_RECIPROCAL, OP_SQRT, OP_COUNT
 };
+
 static const char *const operation_names[OP_COUNT] = {
     "add", "subtract", "multiply", "true_divide", "floor_divide", "remainder", "power",
     "left_shift", "right_shift", "bitwise_and", "bitwise_or", "bitwise_xor", "negative",
@@ -16,9 +18,6 @@ static const char *const operation_names[OP_COUNT] = {
     "greater", "greater_equal", "square", "reciprocal", "sqrt"};
 static PyObject *operations[OP_COUNT], *matmul;
 static npa_exactness exact[OP_COUNT]; /* once a block was open */
-
-
-static bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
 
 /* An operand as ndarray's own slots take it: evaluated, exact. New reference. */
 PyObject *npa_settled(PyObject *o)
@@ -38,7 +37,7 @@ PyObject *npa_settled(PyObject *o)
     return Py_NewRef(o);
 }
 
-static size_t bytes_of(PyObject *x, PyObject *y)
+size_t npa_result_bytes(PyObject *x, PyObject *y)
 {
     size_t a = x != NULL && PyArray_Check(x) ? (size_t)PyArray_NBYTES((PyArrayObject *)x) : 0;
     size_t b = y != NULL && PyArray_Check(y) ? (size_t)PyArray_NBYTES((PyArrayObject *)y) : 0;
@@ -60,7 +59,7 @@ static PyObject *timed_in_numpy(PyObject *a, PyObject *b, binaryfunc slot, doubl
         *took = npa_seconds() - start;
     }
     if (due) {
-        npa_stretch_end(&s, NPA_SMALL, bytes_of(x, y));
+        npa_stretch_end(&s, NPA_SMALL, npa_result_bytes(x, y));
     }
     npa_now(before);
     Py_XDECREF(x), Py_XDECREF(y);
@@ -82,7 +81,7 @@ static PyObject *binary_passed(PyObject *a, PyObject *b, binaryfunc slot)
 }
 
 /* 0, or -1 for want of memory. */
-static int note_fallback(PyObject *name, const char *reason, double took)
+int npa_note_fallback(PyObject *name, const char *reason, double took)
 {
     PyObject *text = PyUnicode_InternFromString(reason);
     if (text == NULL) {
@@ -130,7 +129,7 @@ static int record(PyObject *ufunc, npa_value *values, int n, PyArrayObject *out,
         if (rule == NULL && PyErr_Occurred()) {
             return -1;
         }
-        return note_fallback(ufunc, "these types have no kernel", 0.0);
+        return npa_note_fallback(ufunc, "these types have no kernel", 0.0);
     }
     PyArrayObject *outs[NPA_MAX_ARGS] = {out};
     int status = npa_record_map(rule, values, out != NULL ? outs : NULL, NULL, 'K', 0, results);
@@ -138,7 +137,8 @@ static int record(PyObject *ufunc, npa_value *values, int n, PyArrayObject *out,
         return status;
     }
     const char *reason = npa_passing_reason();
-    return note_fallback(ufunc, reason != NULL ? reason : "these operands can't be recorded", 0.0);
+    return npa_note_fallback(ufunc, reason != NULL ? reason : "these operands can't be recorded",
+                             0.0);
 }
 
 static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc slot)
@@ -234,24 +234,27 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
     result = wanted ? npa_adopted(result) : result;
     npa_suspended--, npa_passed -= passed;
     if (due) {
-        npa_stretch_end(&s, NPA_SMALL, bytes_of(x, NULL));
+        npa_stretch_end(&s, NPA_SMALL, npa_result_bytes(x, NULL));
     }
     Py_XDECREF(x);
     return result;
 }
 
 #define NUMBER(slot) (npa_numpy.number.slot)
+
 #define BINARY(name, op)                                                                         \
     static PyObject *array_##name(PyObject *a, PyObject *b)                                      \
     {                                                                                            \
         return binary(op, a, b, NUMBER(nb_##name));                                              \
     }
+
 #define BOTH(name, op)                                                                           \
     BINARY(name, op)                                                                             \
     static PyObject *array_inplace_##name(PyObject *a, PyObject *b)                              \
     {                                                                                            \
         return in_place(op, a, b, NUMBER(nb_inplace_##name), NUMBER(nb_##name));                 \
     }
+
 #define UNARY(name, op)                                                                          \
     static PyObject *array_##name(PyObject *a) { return unary(op, a, NUMBER(nb_##name)); }
 
@@ -329,6 +332,7 @@ static int ask_by_value(void)
 }
 
 static PyObject *power_slot(PyObject *a, PyObject *b) { return NUMBER(nb_power)(a, b, Py_None); }
+
 static PyObject *inplace_power_slot(PyObject *a, PyObject *b)
 {
     return NUMBER(nb_inplace_power)(a, b, Py_None);
@@ -397,7 +401,7 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
     result = wanted ? npa_adopted(result) : result;
     npa_suspended--, npa_passed -= passed;
     if (due) {
-        npa_stretch_end(&s, NPA_SMALL, bytes_of(x, y));
+        npa_stretch_end(&s, NPA_SMALL, npa_result_bytes(x, y));
     }
     Py_XDECREF(x), Py_XDECREF(y);
     return result;
@@ -425,6 +429,7 @@ static PyObject *readable(PyObject *a, const char *how)
         Py_XDECREF(x);                                                                           \
         return result;                                                                           \
     }
+
 READ(bool, int, -1)
 READ(int, PyObject *, NULL)
 READ(float, PyObject *, NULL)
@@ -449,7 +454,7 @@ static PyObject *array_matrix_multiply(PyObject *a, PyObject *b)
         return result;
     }
     if ((name == NULL && (name = PyUnicode_InternFromString("matmul")) == NULL) ||
-        note_fallback(name, "matrix product", took) < 0) {
+        npa_note_fallback(name, "matrix product", took) < 0) {
         Py_DECREF(result);
         return NULL;
     }
@@ -466,504 +471,18 @@ static int array_getbuffer(PyObject *a, Py_buffer *view, int flags)
     return PyArray_Type.tp_as_buffer->bf_getbuffer(a, view, flags);
 }
 
-/* Whether NumPy takes it for an integer; of 64 bits without sign some are none. */
-static bool is_whole(PyObject *o)
-{
-    PyArrayObject *a = (PyArrayObject *)o;
-    return (PyArray_CheckExact(o) || ours(o)) && PyArray_NDIM(a) == 0 && PyArray_ISINTEGER(a) &&
-           !(PyArray_ISUNSIGNED(a) && PyArray_ITEMSIZE(a) == sizeof(npy_intp));
-}
-
-PyObject *npa_basic_key(PyObject *key)
-{
-    bool tuple = PyTuple_CheckExact(key), any = false;
-    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(key) : 1;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *part = tuple ? PyTuple_GET_ITEM(key, i) : key;
-        bool whole = is_whole(part);
-        if (!whole && part != Py_None && part != Py_Ellipsis && !PySlice_Check(part) &&
-            !PyLong_CheckExact(part) && !PyArray_IsScalar(part, Integer)) {
-            return NULL;
-        }
-        any |= whole;
-    }
-    /* A section asks for the value itself, so that it is looked up again */
-    if (!any || npa_here != NULL) {
-        return NULL;
-    }
-    if (!tuple) {
-        return PyNumber_Index(key);
-    }
-    PyObject *basic = PyTuple_New(n);
-    for (Py_ssize_t i = 0; basic != NULL && i < n; i++) {
-        PyObject *part = PyTuple_GET_ITEM(key, i);
-        part = is_whole(part) ? PyNumber_Index(part) : Py_NewRef(part);
-        if (part == NULL) {
-            Py_CLEAR(basic);
-        } else {
-            PyTuple_SET_ITEM(basic, i, part);
-        }
-    }
-    return basic;
-}
-
-/* A copy of what `view` shows, its axes as NumPy's copy has them: 1 recorded, 0 NumPy should do it,
- * -1. */
-static int record_copy(PyArrayObject *view, PyObject **result)
-{
-    npa_value value;
-    if (!npa_classify((PyObject *)view, &value) || !npa_wants(&value, 1) ||
-        (npa_trials_on && npa_in_block() &&
-         npa_trial_passes(npa_copy_name, (size_t)PyArray_NBYTES(view), true))) {
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    PyObject *made = npa_new_like(view, PyArray_DESCR(view));
-    int status = made != NULL ? npa_record_copy(view, (PyArrayObject *)made, result)
-                 : PyErr_Occurred() ? -1 : 0;
-    Py_XDECREF(made);
-    return status;
-}
-
-PyObject *npa_get_by_scalars(PyArrayObject *a, PyObject *key)
-{
-    PyObject *basic = npa_basic_key(key), *view = NULL, *result = NULL;
-    if (basic == NULL) {
-        return NULL;
-    }
-    if (npa_key_kind(a, basic) == 2) {
-        view = npa_touch(a, false) == 0 ? npa_exact_view(a) : NULL;
-        result = view != NULL ? npa_numpy.mapping.mp_subscript(view, key) : NULL;
-    } else if ((view = npa_numpy.mapping.mp_subscript((PyObject *)a, basic)) != NULL) {
-        int status = record_copy((PyArrayObject *)view, &result);
-        PyObject *x = status == 0 ? npa_settled(view) : NULL;
-        bool due = x != NULL && npa_look_due();
-        npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
-        result = x != NULL ? npa_adopted(PyArray_NewCopy((PyArrayObject *)x, NPY_KEEPORDER))
-                 : status > 0 ? result : NULL;
-        if (due) {
-            npa_stretch_end(&s, NPA_SMALL, bytes_of(x, NULL));
-        }
-        Py_XDECREF(x);
-    }
-    Py_DECREF(basic), Py_XDECREF(view);
-    return result;
-}
-
-/* Whether an array in a key is pending or large: a small table may have a large result. */
-bool npa_key_wants(PyObject *key)
-{
-    Py_ssize_t n = PyTuple_CheckExact(key) ? PyTuple_GET_SIZE(key) : 1;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *part = PyTuple_CheckExact(key) ? PyTuple_GET_ITEM(key, i) : key;
-        npa_value v = {.array = PyArray_Check(part) ? (PyArrayObject *)part : NULL};
-        if (npa_wants(&v, 1)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-PyObject *npa_element_view(PyObject *a, PyObject *key)
-{
-    PyObject *whole = PyTuple_CheckExact(key) ? Py_NewRef(key) : PyTuple_Pack(1, key);
-    PyObject *rest = PyTuple_Pack(1, Py_Ellipsis), *longer = NULL, *view = NULL;
-    if (whole != NULL && rest != NULL && (longer = PySequence_Concat(whole, rest)) != NULL) {
-        view = npa_numpy.mapping.mp_subscript(a, longer);
-    }
-    Py_XDECREF(whole), Py_XDECREF(rest), Py_XDECREF(longer);
-    return view;
-}
-
-/* One element in a section: a copy that stays deferred. NULL perhaps without error. */
-static PyObject *element(PyObject *a, PyObject *key)
-{
-    PyObject *view = npa_element_view(a, key), *result = NULL;
-    npa_value value;
-    if (view != NULL && npa_classify(view, &value)) {
-        npa_rule *copy = npa_find_rule(npa_copy_name, &value.type, 1, value.array, false);
-        if (copy == NULL || npa_record_map(copy, &value, NULL, NULL, 'K', 0, &result) <= 0) {
-            result = NULL;
-        } else {
-            npa_section_set_scalar((PyArrayObject *)result);
-        }
-    }
-    Py_XDECREF(view);
-    return result;
-}
-
-bool npa_is_shown(PyArrayObject *a, bool write)
-{
-    if (npa_recorded.nrequests > 0 || npa_here != NULL || npa_placeholders > 0 ||
-        npa_copies_exist() || npa_warnings_found() ||
-        (write && (npa_stops > 0 || npa_flights > 0))) {
-        return false;
-    }
-    npa_buffer *b = npa_buffer_of(a);
-    return b == NULL || (b->range->work == b->range->home && !b->pending && b->lost == NULL &&
-                         !(write && b->range->sealed));
-}
-
-static bool waits(const npa_buffer *b)
-{
-    return b != NULL && (b->index >= 0 || b->pending || b->copy != NULL || b->lost != NULL);
-}
-
-/* In a block, a few elements that nothing waits for are shown by a plain array, as a small result
- * is one: operations on it are NumPy's, at NumPy's price. New reference; NULL perhaps without
- * error. */
-static PyObject *small_view(PyArrayObject *a, PyObject *key)
-{
-    npa_value own = {.array = a};
-    if (npa_suspended || npa_here != NULL || npa_section_block_wants(&own, 1) || !npa_in_block()) {
-        return NULL;
-    }
-    size_t least = npa_threshold_here();
-    bool shown = npa_is_shown(a, false);
-    if (!shown &&
-        (waits(npa_buffer_of(a)) || npa_view_bytes(a, key) >= least || npa_touch(a, false) < 0)) {
-        return NULL; /* what was computed may be hidden */
-    }
-    PyObject *view;
-    if (npa_small_part(a, key, least, &view)) {
-        return view;
-    }
-    if (shown && npa_view_bytes(a, key) >= least) {
-        return NULL;
-    }
-    PyObject *whole = npa_exact_view(a);
-    view = whole != NULL ? npa_numpy.mapping.mp_subscript(whole, key) : NULL;
-    Py_XDECREF(whole);
-    return view;
-}
-
-/* Where the element at these integers lies, in bytes from the array's first; false: NumPy
- * raises. */
-static bool element_offset(PyArrayObject *a, PyObject *key, npy_intp *offset)
-{
-    bool several = PyTuple_CheckExact(key);
-    if ((several ? PyTuple_GET_SIZE(key) : 1) != PyArray_NDIM(a)) {
-        return false;
-    }
-    *offset = 0;
-    for (int i = 0; i < PyArray_NDIM(a); i++) {
-        PyObject *item = several ? PyTuple_GET_ITEM(key, i) : key;
-        npy_intp extent = PyArray_DIM(a, i);
-        Py_ssize_t k = PyLong_CheckExact(item) ? PyLong_AsSsize_t(item) : -1 - extent;
-        if (k == -1 && PyErr_Occurred()) {
-            PyErr_Clear();
-            return false;
-        }
-        k += k < 0 ? extent : 0;
-        if (k < 0 || k >= extent) {
-            return false;
-        }
-        *offset += k * PyArray_STRIDE(a, i);
-    }
-    return true;
-}
-
-enum { MOST_PEEKS = 16 };
-
-/* Whether it is hidden, and a few of its elements only were asked for since the latest flush: to
- * show it costs some twenty µs, but each element less from then on. */
-static bool may_peek(const PyArrayObject *a)
-{
-    npa_buffer *b =
-        npa_is_home(PyArray_DATA((PyArrayObject *)a)) ? npa_buffer_of((PyArrayObject *)a) : NULL;
-    if (b == NULL || b->range->work == b->range->home || npa_here != NULL || npa_placeholders > 0) {
-        return false;
-    }
-    b->peeks = b->peeked == npa_count.flushes ? b->peeks + 1 : 1, b->peeked = npa_count.flushes;
-    return b->peeks <= MOST_PEEKS;
-}
-
-PyObject *npa_hidden_element(PyArrayObject *a, PyObject *key)
-{
-    char value[16] __attribute__((aligned(16)));
-    npy_intp offset;
-    npa_buffer *b = npa_buffer_of(a);
-    if (PyArray_ITEMSIZE(a) > 16 || !may_peek(a) || !element_offset(a, key, &offset) ||
-        (b->pending &&
-         (npa_flights_let_go(b, false) < 0 || (b->pending && npa_flush_recorded() < 0)))) {
-        return NULL;
-    }
-    npa_lock();
-    bool there = b->index < 0 && b->range->work != NULL && b->copy == NULL && b->lost == NULL;
-    if (there) {
-        memcpy(value, b->range->work + (PyArray_BYTES(a) - b->range->home) + offset,
-               (size_t)PyArray_ITEMSIZE(a));
-    }
-    npa_unlock();
-    return there ? PyArray_Scalar(value, PyArray_DESCR(a), NULL) : NULL;
-}
-
-int npa_put_hidden(PyArrayObject *a, PyObject *key, PyObject *value)
-{
-    char number[16] __attribute__((aligned(16)));
-    npy_intp offset;
-    npa_opened o;
-    if (npa_stops > 0 ||
-        (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
-        !npa_small_type(PyArray_DESCR(a)) || !may_peek(a) || !element_offset(a, key, &offset) ||
-        !npa_take_scalar(value, PyArray_TYPE(a), number)) {
-        return 0;
-    }
-    if (npa_open(&o, &a, 1, 1) < 0) {
-        return -1;
-    }
-    memcpy(o.at[0] + offset, number, (size_t)PyArray_ITEMSIZE(a));
-    npa_close(&o);
-    return 1;
-}
-
-static PyObject *subscript(PyObject *a, PyObject *key, int kind)
-{
-    npa_value own = {.array = (PyArrayObject *)a};
-    if (npa_here != NULL && kind != 1 && npa_section_wants(&own, 1)) {
-        PyObject *result = kind == 2 ? element(a, key)
-            : npa_without_us(PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL));
-        if (result != NULL || PyErr_Occurred()) {
-            return result;
-        }
-    }
-    if (kind == 0) {
-        PyObject *result = npa_get_by_scalars((PyArrayObject *)a, key);
-        if (result != NULL || PyErr_Occurred()) {
-            return result;
-        }
-    }
-    bool large = kind == 0 && (npa_is_pending((PyArrayObject *)a) || npa_key_wants(key) ||
-                               (size_t)PyArray_NBYTES((PyArrayObject *)a) >= npa_threshold_here());
-    PyObject *picked;
-    int done = large && npa_here == NULL ? npa_pick((PyArrayObject *)a, key, &picked) : 0;
-    if (done != 0) {
-        return done > 0 ? picked : NULL;
-    }
-    if (large && !npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ) &&
-        !npa_pick_passes((PyArrayObject *)a, key)) {
-        int before = npa_now(NPA_RECORDING);
-        PyObject *result = PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
-        npa_now(before);
-        return npa_without_us(result);
-    }
-    if (kind == 2 && npa_here == NULL && npa_section_stop((PyArrayObject *)a, "an element") < 0) {
-        return NULL;
-    }
-    PyObject *found = kind == 2 ? npa_fetched_element(a, key) : NULL;
-    if (kind == 2 && found == NULL && !PyErr_Occurred()) {
-        found = npa_hidden_element((PyArrayObject *)a, key);
-    }
-    if (found != NULL || PyErr_Occurred()) {
-        return found;
-    }
-    PyObject *x = kind != 1 ? npa_settled(a) : NULL;
-    if (kind != 1 && x == NULL) {
-        return NULL;
-    }
-    if (kind != 1) {
-        PyObject *result = npa_numpy.mapping.mp_subscript(x, key);
-        Py_DECREF(x);
-        if (kind == 0 && result != NULL && PyArray_CheckExact(result) &&
-            (size_t)PyArray_NBYTES((PyArrayObject *)result) >= npa_threshold_here()) {
-            Py_SETREF(result, PyArray_View((PyArrayObject *)result, NULL, npa_array_type));
-        }
-        return result;
-    }
-    return npa_numpy.mapping.mp_subscript(a, key);
-}
-
-static PyObject *array_subscript(PyObject *a, PyObject *key)
-{
-    int kind = npa_key_kind((PyArrayObject *)a, key);
-    if (kind == 1 && npa_least != SIZE_MAX) {
-        PyObject *view = small_view((PyArrayObject *)a, key);
-        if (view != NULL || PyErr_Occurred()) {
-            return view;
-        }
-    }
-    if (kind == 2 && npa_until_look > 1 && npa_is_shown((PyArrayObject *)a, false)) {
-        PyObject *element = npa_small_element(a, key);
-        if (element != NULL || PyErr_Occurred()) {
-            npa_until_look--;
-            return element;
-        }
-    }
-    /* What runs for it is told as a run */
-    if (kind != 2 || npa_recorded.nrequests > 0 || !npa_look_due()) {
-        return subscript(a, key, kind);
-    }
-    npa_stretch s = npa_stretch_begin();
-    PyObject *result = subscript(a, key, kind);
-    npa_stretch_end(&s, NPA_ELEMENT, 0);
-    return result;
-}
-
-static PyObject *array_item(PyObject *a, Py_ssize_t i)
-{
-    if (PyArray_NDIM((PyArrayObject *)a) == 1) {
-        if (npa_here == NULL && npa_section_stop((PyArrayObject *)a, "an element") < 0) {
-            return NULL;
-        }
-        PyObject *key = npa_copies_exist() ? PyLong_FromSsize_t(i) : NULL;
-        PyObject *found = key != NULL ? npa_fetched_element(a, key) : NULL;
-        Py_XDECREF(key);
-        if (found != NULL || PyErr_Occurred() || npa_touch((PyArrayObject *)a, false) < 0) {
-            return found;
-        }
-    }
-    return npa_numpy.sequence.sq_item(a, i);
-}
-
-static int array_assign_item(PyObject *a, Py_ssize_t i, PyObject *value)
-{
-    if (PyArray_NDIM((PyArrayObject *)a) == 0) {
-        return npa_numpy.sequence.sq_ass_item(a, i, value); /* its error */
-    }
-    i -= i < 0 ? PyArray_DIM((PyArrayObject *)a, 0) : 0; /* as NumPy: Python has added the length */
-    PyObject *key = PyLong_FromSsize_t(i);
-    int status = key != NULL ? npa_assign(a, key, value) : -1;
-    Py_XDECREF(key);
-    return status;
-}
-
 /* Python derives a subclass's from __add__ and __getitem__, which ndarray's are not. */
 void npa_restore_sequence(PyTypeObject *type)
 {
     type->tp_as_sequence->sq_concat = npa_numpy.sequence.sq_concat;
-    type->tp_as_sequence->sq_item = array_item;
-    type->tp_as_sequence->sq_ass_item = array_assign_item;
+    type->tp_as_sequence->sq_item = npa_array_item;
+    type->tp_as_sequence->sq_ass_item = npa_array_assign_item;
 }
 
 /* --------------------------------------------------------------------------- __array_ufunc__ */
 
-static PyObject *ufunc_slowly(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    (void)self;
-    PyObject *inputs = PyTuple_New(n - 2), *kwargs = PyDict_New(), *result = NULL;
-    for (Py_ssize_t i = 2; inputs != NULL && i < n; i++) {
-        PyTuple_SET_ITEM(inputs, i - 2, Py_NewRef(args[i]));
-    }
-    bool good = inputs != NULL && kwargs != NULL;
-    for (Py_ssize_t i = 0; good && names != NULL && i < PyTuple_GET_SIZE(names); i++) {
-        good = PyDict_SetItem(kwargs, PyTuple_GET_ITEM(names, i), args[n + i]) == 0;
-    }
-    if (good) {
-        int before = npa_now(NPA_RECORDING);
-        result = PyObject_CallFunctionObjArgs(npa_hook_ufunc, args[0], args[1], inputs, kwargs,
-                                              NULL);
-        npa_now(before);
-    }
-    Py_XDECREF(inputs), Py_XDECREF(kwargs);
-    return npa_without_us(result);
-}
-
-/* Small arrays, and what is done at once, go straight to NumPy, all else to the hook. */
-static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize_t n,
-                                 PyObject *names)
-{
-    PyObject *method = PyObject_GetAttr(args[0], args[1]), *result = NULL;
-    if (method == NULL) {
-        return NULL;
-    }
-    bool at = PyUnicode_CompareWithASCIIString(args[1], "at") == 0;
-    bool reduce = PyUnicode_CompareWithASCIIString(args[1], "reduce") == 0 &&
-                  PyObject_TypeCheck(args[0], &PyUFunc_Type);
-    bool fold = reduce && npa_folds_at_once(((PyUFuncObject *)args[0])->name, args + 2, n - 2,
-                                            names, 3, true);
-    int status = npa_direct_call(method, args + 2, n - 2, names, at, fold ? NPA_ANY_SIZE : at, true,
-                                 &result);
-    if (status == 0) {
-        int before = npa_now(NPA_RECORDING);
-        if (reduce) {
-            status = npa_fold_call(args[0], args + 2, n - 2, names, &result);
-            status = status > 1 ? npa_direct_call(method, args + 2, n - 2, names, 0, NPA_ANY_SIZE,
-                                                  true, &result)
-                                : status;
-        } else if (PyUnicode_CompareWithASCIIString(args[1], "__call__") == 0) {
-            status = npa_out_call(args[0], args + 2, n - 2, names, &result);
-        }
-        npa_now(before);
-    }
-    Py_DECREF(method);
-    return status > 0 ? result : status < 0 ? NULL : ufunc_slowly(self, args, n, names);
-}
-
-/* ufunc(*values), recorded; `out`: NULL, or an array or NULL per output. *status as
- * record_map's. */
-PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject **out,
-                         int *status)
-{
-    PyUFuncObject *u = (PyUFuncObject *)ufunc;
-    PyObject *results[NPA_MAX_ARGS];
-    npa_value in[NPA_MAX_ARGS];
-    int types[NPA_MAX_ARGS];
-    for (int k = 0; k < u->nin; k++) {
-        in[k] = values[k], types[k] = values[k].type;
-    }
-    npa_rule *rule = npa_find_rule(ufunc, types, u->nin, out != NULL ? out[0] : NULL, false);
-    *status = rule != NULL ? npa_record_map(rule, in, out, NULL, 'K', 0, results)
-              : PyErr_Occurred() ? -1 : 0;
-    if (*status <= 0) {
-        return NULL;
-    }
-    if (rule->nout == 1) {
-        return results[0];
-    }
-    PyObject *tuple = PyTuple_New(rule->nout);
-    for (int k = 0; k < rule->nout; k++) {
-        if (tuple != NULL) {
-            PyTuple_SET_ITEM(tuple, k, results[k]);
-        } else {
-            Py_DECREF(results[k]);
-        }
-    }
-    return tuple;
-}
-
-/* A plain call of up to four operands, counted under that reason. */
-static PyObject *ufunc_in_numpy(PyObject *const *args, Py_ssize_t n, const char *why)
-{
-    PyObject *result = NULL;
-    double start = npa_seconds();
-    npa_suspended++;
-    int status = npa_direct_call(args[0], args + 2, n - 2, NULL, 0, NPA_ANY_SIZE, true, &result);
-    npa_suspended--;
-    if (status > 0 && note_fallback(args[0], why, npa_seconds() - start) < 0) {
-        Py_CLEAR(result);
-    }
-    return npa_adopted(result);
-}
-
-static PyObject *array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    npa_value values[NPA_MAX_ARGS];
-    if (n < 3) {
-        PyErr_SetString(PyExc_TypeError, "__array_ufunc__ requires at least 3 arguments");
-        return NULL;
-    }
-    bool plain_call = names == NULL && n <= 6 && PyUnicode_Check(args[1]) &&
-                      PyUnicode_CompareWithASCIIString(args[1], "__call__") == 0 &&
-                      PyObject_TypeCheck(args[0], &PyUFunc_Type) &&
-                      ((PyUFuncObject *)args[0])->nin == n - 2 &&
-                      ((PyUFuncObject *)args[0])->core_enabled == 0;
-    for (Py_ssize_t k = 0; plain_call && k < n - 2; k++) {
-        plain_call = npa_classify(args[2 + k], &values[k]);
-    }
-    if (!plain_call || !npa_wants(values, (int)n - 2)) {
-        return PyErr_Occurred() ? NULL : ufunc_elsewhere(self, args, n, names);
-    }
-    int status;
-    npa_pass_because(NULL);
-    PyObject *result = npa_ufunc_call(args[0], values, NULL, &status);
-    if (status != 0 || PyErr_Occurred()) {
-        return result;
-    }
-    const char *why = npa_passing_reason();
-    return why != NULL ? ufunc_in_numpy(args, n, why) : ufunc_slowly(self, args, n, names);
-}
-
 static PyMethodDef array_methods[] = {
-    {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc, METH_FASTCALL | METH_KEYWORDS,
+    {"__array_ufunc__", (PyCFunction)(void (*)(void))npa_array_ufunc, METH_FASTCALL | METH_KEYWORDS,
      "Record the call, or run it in NumPy."},
     {NULL}};
 
@@ -986,9 +505,9 @@ static PyType_Slot array_slots[] = {
     {Py_nb_invert, array_invert}, {Py_nb_bool, array_bool}, {Py_nb_int, array_int},
     {Py_nb_float, array_float}, {Py_nb_index, array_index},
     {Py_nb_matrix_multiply, array_matrix_multiply},
-    {Py_tp_richcompare, array_compare}, {Py_mp_subscript, array_subscript},
-    {Py_mp_ass_subscript, npa_assign}, {Py_sq_item, array_item},
-    {Py_sq_ass_item, array_assign_item}, {Py_bf_getbuffer, array_getbuffer},
+    {Py_tp_richcompare, array_compare}, {Py_mp_subscript, npa_array_subscript},
+    {Py_mp_ass_subscript, npa_assign}, {Py_sq_item, npa_array_item},
+    {Py_sq_ass_item, npa_array_assign_item}, {Py_bf_getbuffer, array_getbuffer},
     {Py_tp_methods, array_methods},
     {Py_tp_doc, "Base of npaccel.Array: operators, comparisons, subscripts, buffers."},
     {0, NULL}};

@@ -1,5 +1,6 @@
 /* module.c: what Python sees of the core. */
 #include "numpy/numpy.h"
+#include "numpy/module.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -47,337 +48,9 @@ static PyObject *install(PyObject *self, PyObject *args)
 
 /* --------------------------------------------------------------------------------- recording */
 
-static PyObject *finish(int status, PyObject **results, int n)
-{
-    if (status < 0) {
-        return NULL;
-    }
-    if (status == 0) {
-        Py_RETURN_NONE;
-    }
-    if (n == 1) {
-        return results[0];
-    }
-    PyObject *tuple = PyTuple_New(n);
-    for (int k = 0; tuple != NULL && k < n; k++) {
-        PyTuple_SET_ITEM(tuple, k, results[k]);
-    }
-    return tuple;
-}
-
-static bool as_array(PyObject *o, PyArrayObject **out, const char *what)
-{
-    *out = NULL;
-    if (o == NULL || o == Py_None) {
-        return true;
-    }
-    if (!PyArray_CheckExact(o) && !Py_IS_TYPE(o, npa_array_type)) {
-        PyErr_Format(PyExc_TypeError, "%s must be an array", what);
-        return false;
-    }
-    *out = (PyArrayObject *)o;
-    return true;
-}
-
-static PyObject *py_map(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    (void)self;
-    static char *names[] = {"rule", "inputs", "out", "mask", "order", NULL};
-    npa_rule *rule;
-    PyObject *inputs, *out = Py_None, *mask_object = Py_None, *results[NPA_MAX_ARGS];
-    const char *order = "K";
-    PyArrayObject *mask, *outs[NPA_MAX_ARGS] = {NULL};
-    npa_value values[NPA_MAX_ARGS];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|OOs", names, &npa_rule_type, &rule,
-                                     &PyTuple_Type, &inputs, &out, &mask_object, &order) ||
-        !as_array(mask_object, &mask, "mask")) {
-        return NULL;
-    }
-    if (PyTuple_GET_SIZE(inputs) != rule->nin) {
-        PyErr_SetString(PyExc_ValueError, "map: as many inputs as the rule has are needed");
-        return NULL;
-    }
-    for (int k = 0; k < rule->nin; k++) {
-        if (!npa_classify(PyTuple_GET_ITEM(inputs, k), &values[k])) {
-            return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-        }
-    }
-    if (PyTuple_Check(out)) {
-        for (int k = 0; k < rule->nout && k < PyTuple_GET_SIZE(out); k++) {
-            if (!as_array(PyTuple_GET_ITEM(out, k), &outs[k], "out")) {
-                return NULL;
-            }
-        }
-    } else if (!as_array(out, &outs[0], "out")) {
-        return NULL;
-    }
-    char how = order[0] == 'A' ? 'K' : order[0];
-    int status = npa_record_map(rule, values, out != Py_None ? outs : NULL, mask, how, 0, results);
-    return finish(status, results, rule->nout);
-}
-
-static PyObject *py_reduce(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    (void)self;
-    static char *names[] = {"rule", "array", "axes", "keepdims", "out", "mask", "initial", NULL};
-    npa_rule *rule;
-    PyObject *array, *axes, *out = Py_None, *mask = Py_None, *initial = Py_None, *result;
-    PyArrayObject *in, *target, *where;
-    int keepdims = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OO|pOOO", names, &npa_rule_type, &rule,
-                                     &array, &axes, &keepdims, &out, &mask, &initial) ||
-        !as_array(array, &in, "array") || !as_array(out, &target, "out") ||
-        !as_array(mask, &where, "mask")) {
-        return NULL;
-    }
-    uint32_t bits = 0;
-    PyObject *fast = PySequence_Fast(axes, "axes must be a sequence");
-    for (Py_ssize_t i = 0; fast != NULL && i < PySequence_Fast_GET_SIZE(fast); i++) {
-        long axis = PyLong_AsLong(PySequence_Fast_GET_ITEM(fast, i));
-        if (axis < 0 || in == NULL || axis >= PyArray_NDIM(in)) {
-            PyErr_SetString(PyExc_ValueError, "axes must be normalised");
-        } else {
-            bits |= 1u << axis;
-        }
-    }
-    Py_XDECREF(fast);
-    if (PyErr_Occurred() || in == NULL) {
-        return NULL;
-    }
-    int status = npa_record_reduce(rule, in, bits, keepdims, target, where,
-                                   initial == Py_None ? NULL : initial, &result);
-    return finish(status, &result, 1);
-}
-
-static PyObject *py_scan(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    (void)self;
-    static char *names[] = {"rule", "array", "axis", "out", NULL};
-    npa_rule *rule;
-    PyObject *array, *out = Py_None, *result;
-    PyArrayObject *target;
-    npa_value value;
-    int axis;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!Oi|O", names, &npa_rule_type, &rule, &array,
-                                     &axis, &out) ||
-        !as_array(out, &target, "out")) {
-        return NULL;
-    }
-    if (!npa_classify(array, &value) || value.array == NULL || axis < 0 ||
-        axis >= PyArray_NDIM(value.array)) {
-        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    }
-    int status = npa_record_map(rule, &value, target != NULL ? &target : NULL, NULL, 'K',
-                                1u << axis, &result);
-    return finish(status, &result, 1);
-}
-
-static PyObject *py_iota(PyObject *self, PyObject *args)
-{
-    (void)self;
-    npa_rule *rule;
-    PyObject *start, *step, *result;
-    Py_ssize_t n;
-    if (!PyArg_ParseTuple(args, "O!nOO", &npa_rule_type, &rule, &n, &start, &step)) {
-        return NULL;
-    }
-    int status = npa_record_iota(rule, n, start, step, &result);
-    return finish(status, &result, 1);
-}
-
-static PyObject *py_gather(PyObject *self, PyObject *args)
-{
-    (void)self;
-    npa_rule *rule;
-    PyObject *objects[4], *result;
-    PyArrayObject *arrays[4];
-    Py_ssize_t extent, step;
-    if (!PyArg_ParseTuple(args, "O!OOOnnO", &npa_rule_type, &rule, &objects[0], &objects[1],
-                          &objects[2], &extent, &step, &objects[3])) {
-        return NULL;
-    }
-    for (int k = 0; k < 4; k++) {
-        if (!as_array(objects[k], &arrays[k], "a gather's operand") || arrays[k] == NULL) {
-            return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "an array is needed");
-        }
-    }
-    if (rule->kind != NPA_GATHER) {
-        return PyErr_Format(PyExc_ValueError, "gather: the rule is of another kind");
-    }
-    int status = npa_record_gather(rule, arrays[0], arrays[1], arrays[2], extent, step, arrays[3],
-                                   &result);
-    return finish(status, &result, 1);
-}
-
-static PyObject *py_index_bounds(PyObject *self, PyObject *args)
-{
-    (void)self;
-    PyObject *object;
-    PyArrayObject *index;
-    Py_ssize_t extent;
-    if (!PyArg_ParseTuple(args, "On", &object, &extent) || !as_array(object, &index, "index")) {
-        return NULL;
-    }
-    if (index == NULL || npa_touch(index, false) < 0) {
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "an array is needed");
-    }
-    return PyLong_FromLong(npa_index_bounds(index, extent));
-}
-
-static PyObject *py_empty(PyObject *self, PyObject *args)
-{
-    (void)self;
-    PyObject *shape;
-    PyArray_Descr *descr;
-    const char *order = "C";
-    npy_intp dims[NPA_MAX_DIMS], strides[NPA_MAX_DIMS];
-    if (!PyArg_ParseTuple(args, "O!O!|s", &PyTuple_Type, &shape, &PyArrayDescr_Type, &descr,
-                          &order)) {
-        return NULL;
-    }
-    int n = (int)PyTuple_GET_SIZE(shape);
-    npy_intp stride = PyDataType_ELSIZE(descr);
-    if (n > NPA_MAX_DIMS || !npa_type_known(descr->type_num)) {
-        Py_RETURN_NONE;
-    }
-    for (int i = 0; i < n; i++) {
-        dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
-    }
-    for (int i = 0; i < n; i++) {
-        int axis = order[0] == 'F' ? i : n - 1 - i;
-        strides[axis] = stride;
-        stride *= dims[axis] > 0 ? dims[axis] : 1;
-    }
-    PyObject *made = PyErr_Occurred() ? NULL : npa_new_array(descr, n, dims, strides);
-    return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
-}
-
-static PyObject *py_empty_like(PyObject *self, PyObject *args)
-{
-    (void)self;
-    PyArrayObject *prototype;
-    PyArray_Descr *descr;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyArray_Type, &prototype, &PyArrayDescr_Type, &descr)) {
-        return NULL;
-    }
-    bool known = PyArray_NDIM(prototype) <= NPA_MAX_DIMS && npa_type_known(descr->type_num) &&
-                 PyArray_SIZE(prototype) > 0;
-    PyObject *made = known ? npa_new_like(prototype, descr) : NULL;
-    return made != NULL || PyErr_Occurred() ? made : Py_NewRef(Py_None);
-}
-
 /* ----------------------------------------------------------------------------------- views */
 
-static PyArrayObject *need_array(PyObject *o)
-{
-    if (!PyArray_Check(o)) {
-        PyErr_Format(PyExc_TypeError, "an ndarray is needed, not %s", Py_TYPE(o)->tp_name);
-        return NULL;
-    }
-    return (PyArrayObject *)o;
-}
-
-static PyObject *py_wrap(PyObject *self, PyObject *o)
-{
-    (void)self;
-    PyArrayObject *a = need_array(o);
-    return a == NULL ? NULL : PyArray_View(a, NULL, npa_array_type);
-}
-
-static PyObject *py_view_plain(PyObject *self, PyObject *o)
-{
-    (void)self;
-    PyArrayObject *a = need_array(o);
-    return a == NULL ? NULL : npa_exact_view(a);
-}
-
-static PyObject *py_plain(PyObject *self, PyObject *o)
-{
-    (void)self;
-    PyArrayObject *a = need_array(o);
-    return a == NULL || npa_touch(a, false) < 0 ? NULL : npa_exact_view(a);
-}
-
-static PyObject *py_touch(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    (void)self;
-    static char *names[] = {"array", "write", NULL};
-    PyObject *o;
-    int write = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p", names, &o, &write)) {
-        return NULL;
-    }
-    PyArrayObject *a = need_array(o);
-    return a == NULL || npa_touch(a, write) < 0 ? NULL : Py_NewRef(Py_None);
-}
-
-static PyObject *py_wants(PyObject *self, PyObject *const *args, Py_ssize_t n)
-{
-    (void)self;
-    bool wanted = false;
-    for (Py_ssize_t i = 0; i < n && !wanted; i++) {
-        npa_value v = {.array = PyArray_Check(args[i]) ? (PyArrayObject *)args[i] : NULL};
-        wanted = npa_wants(&v, 1);
-    }
-    return PyBool_FromLong(wanted);
-}
-
-static PyObject *py_is_pending(PyObject *self, PyObject *o)
-{
-    (void)self;
-    PyArrayObject *a = need_array(o);
-    return a == NULL ? NULL : PyBool_FromLong(npa_is_pending(a));
-}
-
-static PyObject *py_evaluate(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    npa_run_because(NPA_ASKED);
-    return npa_flush() < 0 ? NULL : Py_NewRef(Py_None);
-}
-
-static PyObject *py_may_warn(PyObject *self, PyObject *without_scope)
-{
-    (void)self;
-    return PyBool_FromLong(npa_may_warn(without_scope == Py_True));
-}
-
-static PyObject *py_give_scope(PyObject *self, PyObject *scope)
-{
-    (void)self;
-    return npa_give_scope(scope) < 0 ? NULL : Py_NewRef(Py_None);
-}
-
 /* ----------------------------------------------------------------------- what is pending */
-
-static PyObject *py_plans(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    return Py_NewRef(npa_plans());
-}
-
-static PyObject *py_history(PyObject *self, PyObject *serial)
-{
-    (void)self;
-    unsigned long long n = PyLong_AsUnsignedLongLong(serial);
-    return PyErr_Occurred() ? NULL : npa_history_entry(n);
-}
-
-/* The number of the flush that computed an array, or that is to come; None: not ours. */
-static PyObject *py_serial(PyObject *self, PyObject *o)
-{
-    (void)self;
-    PyArrayObject *a = o == Py_None ? NULL : need_array(o);
-    if (a == NULL) {
-        return PyErr_Occurred() ? NULL : PyLong_FromUnsignedLongLong(npa_q.serial);
-    }
-    npa_lock();
-    npa_buffer *b = npa_buffer_of(a);
-    npa_queue *q = b != NULL && b->maker != NULL ? b->maker : &npa_q;
-    unsigned long long serial = b == NULL ? 0 : b->pending ? q->serial : b->serial;
-    npa_unlock();
-    return b == NULL ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(serial);
-}
 
 /* -------------------------------------------------------------------------------- settings */
 
@@ -467,6 +140,7 @@ static PyObject *py_passing_reason(PyObject *self, PyObject *nothing)
 
 /* By this name threadpoolctl knows the library. */
 __attribute__((visibility("default"))) int npaccel_pool_threads(void);
+
 int npaccel_pool_threads(void) { return npa_pool_size(); }
 
 static PyObject *py_threads(PyObject *self, PyObject *nothing)
@@ -584,6 +258,7 @@ static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
 }
 
 #define KEYWORDS(f) (PyCFunction)(void (*)(void))(f)
+
 static PyObject *py_device_error(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
@@ -605,15 +280,15 @@ static PyObject *py_device_inject(PyObject *self, PyObject *args)
 static PyMethodDef methods[] = {
     {"install", install, METH_VARARGS, "Give the core the Array type and its hooks."},
     {"rule", KEYWORDS(npa_make_rule), METH_VARARGS | METH_KEYWORDS, "Make a Rule, or None."},
-    {"wrap", py_wrap, METH_O, "Array view of the same memory."},
-    {"plain", py_plain, METH_O, "Exact view after evaluating what is pending."},
-    {"view_plain", py_view_plain, METH_O, "Exact view; evaluates nothing."},
-    {"map", KEYWORDS(py_map), METH_VARARGS | METH_KEYWORDS, "Record a MAP; None: can't be."},
-    {"reduce", KEYWORDS(py_reduce), METH_VARARGS | METH_KEYWORDS, "Record a REDUCE or ARG."},
-    {"scan", KEYWORDS(py_scan), METH_VARARGS | METH_KEYWORDS, "Record a SCAN."},
-    {"iota", py_iota, METH_VARARGS, "Record a 1-d generator."},
-    {"gather", py_gather, METH_VARARGS, "Record a GATHER; None: can't be."},
-    {"index_bounds", py_index_bounds, METH_VARARGS, "Where indices lie."},
+    {"wrap", npa_py_wrap, METH_O, "Array view of the same memory."},
+    {"plain", npa_py_plain, METH_O, "Exact view after evaluating what is pending."},
+    {"view_plain", npa_py_view_plain, METH_O, "Exact view; evaluates nothing."},
+    {"map", KEYWORDS(npa_py_map), METH_VARARGS | METH_KEYWORDS, "Record a MAP; None: can't be."},
+    {"reduce", KEYWORDS(npa_py_reduce), METH_VARARGS | METH_KEYWORDS, "Record a REDUCE or ARG."},
+    {"scan", KEYWORDS(npa_py_scan), METH_VARARGS | METH_KEYWORDS, "Record a SCAN."},
+    {"iota", npa_py_iota, METH_VARARGS, "Record a 1-d generator."},
+    {"gather", npa_py_gather, METH_VARARGS, "Record a GATHER; None: can't be."},
+    {"index_bounds", npa_py_index_bounds, METH_VARARGS, "Where indices lie."},
     {"fetched", npa_fetched_py, METH_O,
      "A plain copy of what an array shows of a device, or None."},
     {"put_back", npa_put_back_py, METH_VARARGS, "What was written to such a copy."},
@@ -624,14 +299,14 @@ static PyMethodDef methods[] = {
      "What came home from devices, since the last time."},
     {"take_fallbacks", npa_take_fallbacks, METH_NOARGS, "What NumPy did, since the last time."},
     {"take_hindrances", npa_take_hindrances, METH_NOARGS, "What hindered, since the last time."},
-    {"empty", py_empty, METH_VARARGS, "A fresh Array, nothing recorded."},
-    {"empty_like", py_empty_like, METH_VARARGS, "The same, its axes as those of a copy."},
-    {"wants", KEYWORDS(py_wants), METH_FASTCALL, "Whether an operation would be recorded."},
-    {"is_pending", py_is_pending, METH_O, "Whether a request that writes it has not run yet."},
+    {"empty", npa_py_empty, METH_VARARGS, "A fresh Array, nothing recorded."},
+    {"empty_like", npa_py_empty_like, METH_VARARGS, "The same, its axes as those of a copy."},
+    {"wants", KEYWORDS(npa_py_wants), METH_FASTCALL, "Whether an operation would be recorded."},
+    {"is_pending", npa_py_is_pending, METH_O, "Whether a request that writes it has not run yet."},
     {"composites", npa_composites_py, METH_O,
      "Functions of NumPy's whose Python code runs on our arrays."},
     {"direct", npa_direct_new, METH_VARARGS, "A method that is NumPy's for small arrays."},
-    {"evaluate", py_evaluate, METH_NOARGS, "Run everything pending."},
+    {"evaluate", npa_py_evaluate, METH_NOARGS, "Run everything pending."},
     {"launch", npa_launch_py, METH_VARARGS, "Have everything pending run from now on."},
     {"sleep", npa_sleep_py, METH_VARARGS, "Wait until runs in flight are over, or have stopped."},
     {"wake", npa_wake_py, METH_NOARGS, "Who sleeps until one of several is over looks again."},
@@ -639,9 +314,9 @@ static PyMethodDef methods[] = {
     {"landed", npa_landed_py, METH_O, "Wait for the run in flight that makes an array."},
     {"issue", npa_issue_py, METH_NOARGS, "Tell what evaluation warned of."},
     {"flights_end", npa_flights_end_py, METH_O, "No more runs are in flight from now on."},
-    {"touch", KEYWORDS(py_touch), METH_VARARGS | METH_KEYWORDS, "Evaluate before others look."},
-    {"may_warn", py_may_warn, METH_O, "Whether something pending may; True: without a scope."},
-    {"give_scope", py_give_scope, METH_O, "What is pending was recorded under these filters."},
+    {"touch", KEYWORDS(npa_py_touch), METH_VARARGS | METH_KEYWORDS, "Evaluate before others look."},
+    {"may_warn", npa_py_may_warn, METH_O, "Whether something pending may; True: without a scope."},
+    {"give_scope", npa_py_give_scope, METH_O, "What is pending was recorded under these filters."},
     {"prepare", npa_prepare, METH_VARARGS, "Have threads and memory ready."},
     {"prepare_end", npa_prepare_end, METH_NOARGS, "Stop that, and give back what nobody took."},
     {"spawn", npa_spawn, METH_VARARGS, "Start a process; its start, and ends of two pipes to it."},
@@ -651,10 +326,10 @@ static PyMethodDef methods[] = {
     {"trials", npa_trials, METH_VARARGS, "Whether blocks compare recording with NumPy, by turns."},
     {"looked_up", npa_looked_up, METH_O,
      "Whether a program that was looked for on disk was there; how many were not, since one was."},
-    {"plans", py_plans, METH_NOARGS, "The programs of known keys."},
+    {"plans", npa_py_plans, METH_NOARGS, "The programs of known keys."},
     {"pending", npa_pending_now, METH_NOARGS, "What is pending now."},
-    {"history", py_history, METH_O, "(serial, Program, sites) of a recent flush."},
-    {"serial", py_serial, METH_O, "Number of the flush that made an array."},
+    {"history", npa_py_history, METH_O, "(serial, Program, sites) of a recent flush."},
+    {"serial", npa_py_serial, METH_O, "Number of the flush that made an array."},
     {"configure", KEYWORDS(py_configure), METH_VARARGS | METH_KEYWORDS, "Settings."},
     {"checks", py_checks, METH_NOARGS, "Whether indices are looked through."},
     {"checks_here", py_checks_here, METH_O,

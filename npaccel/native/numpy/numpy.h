@@ -7,16 +7,25 @@
 
 #include "functions/functions.h"
 
-/* ------------------------------------------------------------------------------------ hooks.c */
+/* -------------------------------------------------------------------------------------- hooks.c */
 
 void npa_hooks_fill(void); /* before anything else */
 
-/* ------------------------------------------------------------------------------------ array.c */
+/* -------------------------------------------------------------------------------------- array.c */
 
 void npa_operator_is_exact(PyObject *ufunc, npa_exactness how);
 bool npa_is_exact(npa_exactness how, const npa_value *values, int n);
 PyObject *npa_array_base(void); /* the type that Array is a subclass of; new */
 void npa_restore_sequence(PyTypeObject *type);
+PyObject *npa_settled(PyObject *o); /* as ndarray's own slots take it: evaluated, exact; new */
+
+/* -------------------------------------------------------------------------------- array_ufunc.c */
+
+PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject **out,
+                         int *status);
+
+/* ----------------------------------------------------------------------------------- elements.c */
+
 /* Whether nothing is to be seen to before an element is read, or written, and its memory shows
  * it. */
 bool npa_is_shown(PyArrayObject *a, bool write);
@@ -31,16 +40,13 @@ PyObject *npa_get_by_scalars(PyArrayObject *a, PyObject *key);
 PyObject *npa_hidden_element(PyArrayObject *a, PyObject *key);
 int npa_put_hidden(PyArrayObject *a, PyObject *key, PyObject *value);
 PyObject *npa_element_view(PyObject *a, PyObject *key); /* a[key + (...,)], without dimensions */
-PyObject *npa_settled(PyObject *o); /* as ndarray's own slots take it: evaluated, exact; new */
 bool npa_key_wants(PyObject *key);
-PyObject *npa_ufunc_call(PyObject *ufunc, const npa_value *values, PyArrayObject **out,
-                         int *status);
 
-/* ----------------------------------------------------------------------------------- assign.c */
+/* ------------------------------------------------------------------------------------- assign.c */
 
 int npa_assign(PyObject *a, PyObject *key, PyObject *value);
 
-/* ------------------------------------------------------------------------------------- away.c */
+/* --------------------------------------------------------------------------------------- away.c */
 
 int npa_put_back(PyArrayObject *a, PyArrayObject *part); /* what was written to that; 0 or -1 */
 int npa_put_part(PyObject *a, PyObject *key, bool element, PyObject *value);
@@ -49,7 +55,7 @@ PyObject *npa_fetched_element(PyObject *a, PyObject *key);
 PyObject *npa_put_back_py(PyObject *module, PyObject *args);
 PyObject *npa_rebased_py(PyObject *module, PyObject *args);
 
-/* ------------------------------------------------------------------------------------ folds.c */
+/* -------------------------------------------------------------------------------------- folds.c */
 
 /* 1: done, *result is new; 2: NumPy is to do it at once; 0: not for here; -1: error set. */
 int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
@@ -63,7 +69,7 @@ int npa_out_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject 
 int npa_folds_init(void);
 enum { NPA_WHOLE_BYTES = 4 << 20 }; /* of methods that are many small steps */
 
-/* ----------------------------------------------------------------------------------- direct.c */
+/* ------------------------------------------------------------------------------------- direct.c */
 
 extern PyTypeObject npa_direct_type;
 #define NPA_ANY_SIZE PY_SSIZE_T_MAX
@@ -72,29 +78,35 @@ int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyO
 PyObject *npa_direct_new(PyObject *module, PyObject *args);
 PyObject *npa_composites_py(PyObject *module, PyObject *dict);
 
-/* --------------------------------------------------------------------------------- redirect.c */
+/* ----------------------------------------------------------------------------------- redirect.c */
+
+int npa_redirect_init(PyObject *module);
+void npa_redirect_install(void);
+void npa_redirect_restore(void);
+
+/* --------------------------------------------------------------------------------- subscripts.c */
+
+/* A section is there, or is over, that looks at plain arrays' subscripts */
+void npa_redirect_look(bool begin);
+
+/* ---------------------------------------------------------------------------------- callables.c */
 
 /* Bytes up to which it runs as one; 0: not known */
 size_t npa_most_whole(PyObject *function, PyObject *names);
 /* Or NULL */
 npa_recorder *npa_recorder_of(PyObject *function, PyObject *const *args, Py_ssize_t all);
-int npa_redirect_init(PyObject *module);
-void npa_redirect_install(void);
-/* A section is there, or is over, that looks at plain arrays' subscripts */
-void npa_redirect_look(bool begin);
-void npa_redirect_restore(void);
 
-/* ------------------------------------------------------------------------------------ prove.c */
+/* -------------------------------------------------------------------------------------- prove.c */
 
 PyObject *npa_prove(PyObject *module, PyObject *ufunc);
 
-/* ---------------------------------------------------------------------------------- exports.c */
+/* ------------------------------------------------------------------------------------ exports.c */
 
 /* A buffer on `a` is about to be handed out. 0 or -1. */
 int npa_export(PyArrayObject *a, int flags);
 int npa_exports_init(void);
 
-/* -------------------------------------------------------------------------------- intercept.c */
+/* ---------------------------------------------------------------------------------- intercept.c */
 
 int npa_intercept_init(void);
 PyObject *npa_settle_calls(PyObject *module, PyObject *type);

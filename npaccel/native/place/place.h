@@ -7,7 +7,7 @@
 
 #include "trace/trace.h"
 
-/* ----------------------------------------------------------------------------------- device.c */
+/* ------------------------------------------------------------------------------------- device.c */
 
 /* Kernels that an OpenCL driver runs. */
 enum { NPA_DEVICE_FUNCTIONS = 5, NPA_DEVICE_WORDS = 7 }; /* words beyond those of other backends */
@@ -48,7 +48,7 @@ int32_t npa_device_injected_midway(void);
 bool npa_device_injected_room(size_t bytes); /* whether the driver has no room for so many in all */
 void npa_device_note_failure(npa_device *d, int32_t error);
 
-/* --------------------------------------------------------------------------------- resident.c */
+/* ----------------------------------------------------------------------------------- resident.c */
 
 /* What of buffers lies in a device's own memory; with the lock, GIL not needed */
 typedef struct {
@@ -106,7 +106,7 @@ bool npa_copy_is_lost(void);        /* the same, still to be told */
 npa_store *npa_copy_store(const npa_buffer *b); /* where it has a copy, or NULL */
 char *npa_buffer_address(npa_buffer *b); /* for the host to read and write: no copy is elsewhere */
 
-/* ------------------------------------------------------------------------------------ store.c */
+/* -------------------------------------------------------------------------------------- store.c */
 
 extern PyTypeObject npa_store_type;
 /* What is computed from data that lives somewhere lives there. */
@@ -119,7 +119,7 @@ uint64_t npa_place_number(const npa_store *s);             /* 0 for NULL: part o
 bool npa_store_here(const npa_store *s);
 PyObject *npa_store_name(const npa_store *s); /* a new reference; None for NULL */
 
-/* ------------------------------------------------------------------------------------- look.c */
+/* --------------------------------------------------------------------------------------- look.c */
 
 /* With the lock: these bytes of what lies on a device, which stays there; false: it would not pay,
  * or can't be. */
@@ -140,7 +140,7 @@ PyObject *npa_fetched_py(PyObject *module, PyObject *array);
 PyObject *npa_copies_exist_py(PyObject *module, PyObject *nothing);
 PyObject *npa_is_far_py(PyObject *module, PyObject *array);
 
-/* -------------------------------------------------------------------------------------- cut.c */
+/* ---------------------------------------------------------------------------------------- cut.c */
 
 /* A step whose operands do not fit, in parts that do. The band's axes may be cut, and so many of
  * the inner ones, into multiples of `step`. here: runs a part with the host's code, or (grid NULL)
@@ -152,7 +152,7 @@ enum npa_ran npa_cut_run(npa_device *d, const npa_launch *l, npa_cut may, npa_ru
 /* Whether it reads bytes that it writes, perhaps. */
 bool npa_writes_over(const npa_queue *q, const npa_access *accesses, int n);
 
-/* ------------------------------------------------------------------------------------- lost.c */
+/* --------------------------------------------------------------------------------------- lost.c */
 
 /* With the lock but for error. */
 extern bool npa_losses; /* something was lost with a device, ever */

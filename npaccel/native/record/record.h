@@ -15,7 +15,7 @@ typedef PyObject *npa_recorder(PyObject *const *args, Py_ssize_t n, PyObject *na
 typedef PyObject *npa_own(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
                           PyObject *names);
 
-/* ----------------------------------------------------------------------------------- record.c */
+/* ------------------------------------------------------------------------------------- record.c */
 
 bool npa_classify(PyObject *object, npa_value *out);
 /* Bytes (in the widest operand's items) of what operands broadcast to; an outer product of two
@@ -39,7 +39,7 @@ int npa_record_pick(npa_rule *rule, PyArrayObject *a, PyArrayObject *mask, PyArr
                     PyObject **result);
 int npa_record_iota(npa_rule *rule, npy_intp n, PyObject *start, PyObject *step, PyObject **result);
 
-/* ----------------------------------------------------------------------------------- masked.c */
+/* ------------------------------------------------------------------------------------- masked.c */
 
 /* The same as pick.c, recorded; for a mask in C order that covers the first axes of an array in C
  * order, and has `count` elements in. 1 done; 0 it is to be done at once; -1 error. */
@@ -50,7 +50,7 @@ int npa_put_later(PyArrayObject *target, PyArrayObject *mask, PyArrayObject *val
  * picks nor twins any more. False: out of memory, and nothing has changed. */
 bool npa_masked_settle(void);
 
-/* ------------------------------------------------------------------------------------- pick.c */
+/* --------------------------------------------------------------------------------------- pick.c */
 
 /* For a mask over contiguous arrays. 1 done; 0 NumPy must, or another way be found; -1 error */
 int npa_pick(PyArrayObject *a, PyObject *mask, PyObject **result);
@@ -61,7 +61,7 @@ int npa_put_number(PyArrayObject *a, PyArrayObject *mask, const char *number);
 void npa_pick_into(char *to, const char *from, const char *mask, int64_t n, size_t size);
 npa_own npa_nonzero, npa_where;
 
-/* ----------------------------------------------------------------------------------- opened.c */
+/* ------------------------------------------------------------------------------------- opened.c */
 
 /* Arrays that are read and written at once, by all threads. What lies hidden stays so. */
 enum { NPA_MOST_OPENED = 6 };
@@ -79,7 +79,7 @@ PyObject *npa_new_result(int type, int ndim, npy_intp *dims, char **place);
  * from then on. */
 PyObject *npa_adopted(PyObject *result);
 
-/* ---------------------------------------------------------------------------------- at_once.c */
+/* ------------------------------------------------------------------------------------ at_once.c */
 
 bool npa_waits(PyArrayObject *a);
 /* Whether NumPy may have a call on these, of at most so many bytes, at once. */
@@ -99,7 +99,7 @@ size_t npa_most_summed(size_t most, PyObject *names);
  * does it at once. */
 bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a, uint32_t axes);
 
-/* -------------------------------------------------------------------------------------- few.c */
+/* ---------------------------------------------------------------------------------------- few.c */
 
 /* Times the threshold of bytes below which NumPy picks, or assigns, at once; see Note
  * [Worthwhile] in dispatch/gather.py */

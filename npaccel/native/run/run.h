@@ -9,7 +9,7 @@
 
 typedef struct npa_program npa_program;
 
-/* ------------------------------------------------------------------------------------ flush.c */
+/* -------------------------------------------------------------------------------------- flush.c */
 
 /* What run/ asks rooms above it; filled in by numpy/hooks.c. */
 extern struct npa_run_hooks {
@@ -19,20 +19,12 @@ extern struct npa_run_hooks {
 extern int npa_queue_limit;
 extern size_t npa_memory_limit;
 uint64_t npa_queue_commit(npa_request *r); /* its number */
-bool npa_over_limit(void);           /* what is pending should run */
 int npa_flush(void);          /* all that is pending, and all runs in flight are over */
 int npa_flush_recorded(void); /* what is recorded, and the runs that it needs something of */
 int npa_flush_rounds(void); /* if a limit is reached; perhaps not the last ones, see boundary.c */
 /* A new reference: what the plan hook, or that method of it, has for what is pending. */
 PyObject *npa_plan(PyObject *pending, const char *how);
 PyObject *npa_pending_now(PyObject *module, PyObject *nothing);
-void npa_finish_first(int done); /* with the lock: these are over, though no run was for them */
-void npa_drop_garbage(void); /* references that evaluations left */
-/* Run what must run before `array`'s memory is read (write: written) by others. 0 or -1. */
-int npa_touch(PyArrayObject *array, bool write);
-void npa_serve_fault(npa_range *range);
-void npa_serve_write(const void *address);
-bool npa_run_stopped(void); /* for want of memory or by an interrupt: run to its end, then record */
 /* What npa_queue_commit numbered so, as if never recorded */
 void npa_queue_withdraw(uint64_t serial);
 void npa_flush_natively(void); /* from where no exception may leave */
@@ -42,15 +34,38 @@ int npa_launch_recorded(uint64_t *flight, uint64_t least_ns);
  * first of them, taken over, or NULL. 0, or -1 out of memory, 1 poll said so; then it is
  * stopped. */
 int npa_run_known(PyObject *program, int (*poll)(void *));
-bool npa_run_loops(void); /* the same by NumPy's loops; false: out of memory */
-void npa_announce_garbage(void);
+
+/* ------------------------------------------------------------------------------------ history.c */
+
 PyObject *npa_history_entry(uint64_t serial);
 /* Its lines to programs that know none yet; with the GIL and the lock */
 void npa_history_lend(void);
 /* Bringing home a result of that flush took so long */
 void npa_note_home(uint64_t serial, uint64_t ns);
 
-/* ---------------------------------------------------------------------------------- flights.c */
+/* ------------------------------------------------------------------------------------ running.c */
+
+bool npa_run_stopped(void); /* for want of memory or by an interrupt: run to its end, then record */
+bool npa_run_loops(void); /* the same by NumPy's loops; false: out of memory */
+
+/* -------------------------------------------------------------------------------------- touch.c */
+
+/* Run what must run before `array`'s memory is read (write: written) by others. 0 or -1. */
+int npa_touch(PyArrayObject *array, bool write);
+void npa_serve_fault(npa_range *range);
+void npa_serve_write(const void *address);
+
+/* ------------------------------------------------------------------------------------- finish.c */
+
+void npa_finish_first(int done); /* with the lock: these are over, though no run was for them */
+void npa_drop_garbage(void); /* references that evaluations left */
+void npa_announce_garbage(void);
+
+/* ------------------------------------------------------------------------------------- rounds.c */
+
+bool npa_over_limit(void);           /* what is pending should run */
+
+/* ------------------------------------------------------------------------------------ flights.c */
 
 /* With the lock. Everything recorded becomes a run in flight, `program` its first one. 0: no
  * memory, or no thread. */
@@ -83,7 +98,7 @@ PyObject *npa_landed_py(PyObject *module, PyObject *array);
 PyObject *npa_issue_py(PyObject *module, PyObject *nothing);
 PyObject *npa_flights_end_py(PyObject *module, PyObject *cancel);
 
-/* --------------------------------------------------------------------------------- evaluate.c */
+/* ----------------------------------------------------------------------------------- evaluate.c */
 
 void npa_own_blocks(char *memory); /* of this thread; NULL: the common ones */
 size_t npa_own_blocks_bytes(void);
@@ -91,7 +106,7 @@ size_t npa_own_blocks_bytes(void);
 int npa_evaluate_request(npa_queue *q, int index); /* returns FP kinds raised, -1: out of memory */
 void npa_identity_bytes(const npa_rule *rule, char *out); /* of a reduction: 16 bytes */
 
-/* ----------------------------------------------------------------------------------- ledger.c */
+/* ------------------------------------------------------------------------------------- ledger.c */
 
 typedef struct {
     npa_rule *rule;
@@ -117,7 +132,7 @@ void npa_ledger_reset(void);
 PyObject *npa_ledger_told(PyObject *module, PyObject *nothing);
 PyObject *npa_asked_told(const npa_asked *asked, int n);
 
-/* ---------------------------------------------------------------------------------- program.c */
+/* ------------------------------------------------------------------------------------ program.c */
 
 extern PyTypeObject npa_program_type;
 int npa_program_ready(void);
@@ -148,19 +163,22 @@ bool npa_program_due(const npa_program *program);
  * more. */
 /* Nobody has planned it: it runs block by block */
 bool npa_program_waits(const npa_program *program);
+
+/* -------------------------------------------------------------------------------- program_run.c */
+
 /* From step *done on. 0 done; -1 out of memory, 1 interrupted: *done steps are done, and to go on
  * with the next is safe. Fills kinds[request]. Needs no GIL. */
 int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),
                     void *arg, bool *interrupted, int *done);
 
-/* ------------------------------------------------------------------------------------ plans.c */
+/* -------------------------------------------------------------------------------------- plans.c */
 
 int npa_plans_init(void);
 PyObject *npa_plans(void); /* the table as Python sees it */
 /* The program of the pending requests, which have this key; borrowed. With the lock. */
 npa_program *npa_plans_find(const npa_key *key);
 
-/* ---------------------------------------------------------------------------------- pending.c */
+/* ------------------------------------------------------------------------------------ pending.c */
 
 /* The first requests of a queue, and what is known of them at one moment. */
 struct npa_line {
@@ -209,12 +227,12 @@ static inline const npa_operand *npa_words_next(const npa_words *r, const npa_op
     return (const npa_operand *)(o->at + (o->buffer >= 0 ? r->ndim : o->offset));
 }
 
-/* -------------------------------------------------------------------------------- structure.c */
+/* ---------------------------------------------------------------------------------- structure.c */
 
 PyObject *npa_structure(const npa_snapshot *s, PyObject *limits);
 PyObject *npa_numbers(const npa_snapshot *s, PyObject *places);
 
-/* ------------------------------------------------------------------------------------ match.c */
+/* -------------------------------------------------------------------------------------- match.c */
 
 /* Of the first requests of the queue; valid while the lock is held. False: out of memory. */
 bool npa_make_key(int requests, uint64_t backend, npa_key *key);
@@ -228,7 +246,7 @@ int npa_match_map(npa_rule *rule, const npa_value *in, PyArrayObject *out, PyObj
 uint64_t npa_match_commit(npa_request *r, PyObject *made);
 void npa_match_settle(void); /* after a run */
 
-/* ---------------------------------------------------------------------------------- touched.c */
+/* ------------------------------------------------------------------------------------ touched.c */
 
 /* Find and ran: with the lock, on the evaluator's thread, or that of a run in flight */
 /* Of the first ones; a reference. NULL: none is known */
@@ -238,7 +256,7 @@ bool npa_touched_waits(void); /* something is to be planned */
 int npa_touched_plan(void);   /* with the GIL, without the lock. 0, or -1 with an exception */
 void npa_touched_forget(void); /* all that was touched so far */
 
-/* ------------------------------------------------------------------------------------- turn.c */
+/* --------------------------------------------------------------------------------------- turn.c */
 
 /* A run, with its planning, lies between begin and end; one that stopped may go on in another. */
 void npa_turn_begin(void);
@@ -253,7 +271,7 @@ bool npa_turn_passes(PyArrayObject *const *inputs, int n);
 bool npa_turn_crowded(void);
 void npa_turn_uncrowded(void); /* from now on they do not */
 
-/* ------------------------------------------------------------------------------------ trial.c */
+/* -------------------------------------------------------------------------------------- trial.c */
 
 /* Whether NumPy is to do `what` on operands of at most so many bytes. It would be recorded, and its
  * result has the same bits either way. may: it could be done so. */
@@ -267,7 +285,7 @@ uint64_t npa_trial_weight(void);
 PyObject *npa_trials(PyObject *module, PyObject *args);
 PyObject *npa_looked_up(PyObject *module, PyObject *found);
 
-/* ------------------------------------------------------------------------------------ check.c */
+/* -------------------------------------------------------------------------------------- check.c */
 
 extern int npa_check_every;                 /* of so many runs one is compared */
 bool npa_check_due(void);                   /* the next one is */
@@ -288,7 +306,7 @@ void npa_log_end(void);
 /* Without the lock: 0 or -1. Of the buffers as they were before the run, and after it. */
 int npa_check_run(PyObject *pending, const npa_contents *before, const npa_contents *after);
 
-/* ---------------------------------------------------------------------------------- profile.c */
+/* ------------------------------------------------------------------------------------ profile.c */
 
 enum {
     NPA_RUN_KERNELS = NPA_ACTIVITIES,
@@ -312,14 +330,14 @@ void npa_profile_touched(uint64_t ns); /* on the evaluator's thread */
 PyObject *npa_profile_begin(PyObject *module, PyObject *nothing);
 PyObject *npa_profile_end(PyObject *module, PyObject *nothing);
 
-/* ------------------------------------------------------------------------------------- peek.c */
+/* --------------------------------------------------------------------------------------- peek.c */
 
 extern NPA_PER_THREAD int npa_stepping;
 PyObject *npa_place_py(PyObject *module, PyObject *array);
 PyObject *npa_contents_py(PyObject *module, PyObject *which);
 PyObject *npa_stepping_py(PyObject *module, PyObject *on);
 
-/* ------------------------------------------------------------------------------------ stops.c */
+/* -------------------------------------------------------------------------------------- stops.c */
 
 extern int npa_stops;
 bool npa_stops_at(PyArrayObject *a); /* some of its memory is */
@@ -328,7 +346,7 @@ bool npa_bodies_run(void);
 PyObject *npa_stops_py(PyObject *module, PyObject *arrays);
 PyObject *npa_bodies_run_py(PyObject *module, PyObject *nothing);
 
-/* ------------------------------------------------------------------------------------ until.c */
+/* -------------------------------------------------------------------------------------- until.c */
 
 extern int64_t npa_until;
 void npa_until_count(void);
@@ -338,11 +356,11 @@ int npa_until_stop(void);
 PyObject *npa_until_py(PyObject *module, PyObject *args);
 PyObject *npa_until_counted_py(PyObject *module, PyObject *nothing);
 
-/* ------------------------------------------------------------------------------------ forks.c */
+/* -------------------------------------------------------------------------------------- forks.c */
 
 int npa_watch_forks(void); /* 0 or an errno */
 
-/* ------------------------------------------------------------------------------------ ahead.c */
+/* -------------------------------------------------------------------------------------- ahead.c */
 
 PyObject *npa_prepare(PyObject *module, PyObject *args);
 PyObject *npa_prepare_end(PyObject *module, PyObject *nothing);

@@ -11,7 +11,7 @@
 /* foreign: not NumPy's */
 typedef enum { NPA_INEXACT, NPA_EXACT_IF_REAL, NPA_EXACT, NPA_FOREIGN } npa_exactness;
 
-/* ------------------------------------------------------------------------------------ small.c */
+/* -------------------------------------------------------------------------------------- small.c */
 
 /* u(*args), where no array is large. NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how);
@@ -21,7 +21,7 @@ extern PyUFuncObject *npa_small_refused;
 void npa_small_operator(PyUFuncObject *u, npa_exactness how);
 void npa_small_install(bool on); /* ndarray's slots; restores them */
 
-/* ------------------------------------------------------------------------------ small_views.c */
+/* -------------------------------------------------------------------------------- small_views.c */
 
 /* a[key]. NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_get(PyObject *a, PyObject *key);
@@ -35,7 +35,7 @@ bool npa_small_put(PyObject *a, PyObject *key, PyObject *value); /* false: NumPy
 PyObject *npa_small_element(PyObject *a, PyObject *key);
 bool npa_small_put_element(PyObject *a, PyObject *key, PyObject *value);
 
-/* -------------------------------------------------------------------------- small_functions.c */
+/* ---------------------------------------------------------------------------- small_functions.c */
 
 /* NumPy's functions where no array is large. Results are NULL, perhaps without error, where
  * NumPy must. */

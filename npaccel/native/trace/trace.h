@@ -170,7 +170,7 @@ typedef struct {
 
 typedef struct npa_store npa_store;
 
-/* ------------------------------------------------------------------------------------ queue.c */
+/* -------------------------------------------------------------------------------------- queue.c */
 
 /* What this thread works on: what is recorded, but while it runs what a run in flight took over. */
 extern npa_queue npa_recorded, *npa_oldest_flying;
@@ -218,7 +218,7 @@ extern NPA_PER_THREAD struct npa_section *npa_here;
 extern atomic_int npa_placeholders;
 extern npa_store *npa_stores; /* the devices that have memory of their own; NULL: there are none */
 
-/* ----------------------------------------------------------------------------------- buffer.c */
+/* ------------------------------------------------------------------------------------- buffer.c */
 
 /* The one lock over queue and memory. Taken with the GIL held; released while waiting for it. */
 void npa_lock(void);
@@ -257,7 +257,7 @@ bool npa_used_elsewhere(const npa_buffer *b); /* by another queue than this thre
 void npa_buffer_leave(npa_buffer *b);         /* this thread's queue no longer uses it */
 char *npa_buffer_pages(npa_buffer *b);        /* where the host has it, whatever is there */
 
-/* ---------------------------------------------------------------------------------- foreign.c */
+/* ------------------------------------------------------------------------------------ foreign.c */
 
 /* With the lock, except init. */
 int npa_foreign_init(void);
@@ -278,7 +278,7 @@ void npa_foreign_end(npa_buffer *b); /* after it; frees b, not its owner */
  * watched. */
 npa_watch *npa_note_export(PyArrayObject *root, char *low, char *high);
 
-/* ------------------------------------------------------------------------------------ block.c */
+/* -------------------------------------------------------------------------------------- block.c */
 
 /* All with the GIL. */
 extern PyTypeObject npa_block_type;
@@ -313,7 +313,7 @@ PyObject *npa_block_backend(void);
 uint64_t npa_backend_here(void); /* a number for that, 0 for none */
 bool npa_is_numpys_backend(uint64_t backend); /* or that of the setting, where none is named */
 
-/* ------------------------------------------------------------------------------------ rules.c */
+/* -------------------------------------------------------------------------------------- rules.c */
 
 int npa_rules_init(void);
 extern PyObject *npa_copy_name;
@@ -343,12 +343,12 @@ extern bool npa_fast; /* the setting: functions may be of the second accuracy cl
 int npa_warnings_are_errors(void); /* -1: an exception is set */
 bool npa_warnings_ignored(void); /* after it: none would be shown */
 
-/* ------------------------------------------------------------------------------------- rule.c */
+/* --------------------------------------------------------------------------------------- rule.c */
 
 extern PyTypeObject npa_rule_type;
 PyObject *npa_make_rule(PyObject *self, PyObject *args, PyObject *kwargs);
 
-/* ----------------------------------------------------------------------------------- scalar.c */
+/* ------------------------------------------------------------------------------------- scalar.c */
 
 /* An operand as the slots see it. */
 typedef struct {
@@ -360,7 +360,7 @@ enum { NPA_WEAK_INT = 100, NPA_WEAK_FLOAT, NPA_WEAK_COMPLEX };
 /* A scalar's value in the loop's dtype. 1, or 0: leave it to NumPy (range, error, warning). */
 int npa_scalar_value(const npa_value *v, int to, void *out);
 
-/* -------------------------------------------------------------------------------------- key.c */
+/* ---------------------------------------------------------------------------------------- key.c */
 
 /* With the lock, GIL not needed. */
 typedef struct { const char *bytes; size_t size; uint64_t hash; } npa_key;
@@ -379,7 +379,7 @@ void npa_key_value(int type, const void *value, char *to); /* of a scalar, 16 by
 enum { NPA_OWNED = 1, NPA_FRESH = 2, NPA_DEAD = 4, NPA_STATE_FLAGS = 15, NPA_STATE_BITS = 4 };
 uint64_t npa_key_state(const npa_buffer *b);
 
-/* --------------------------------------------------------------------------------- boundary.c */
+/* ----------------------------------------------------------------------------------- boundary.c */
 
 npa_loop npa_loop_find(void);
 bool npa_loop_fuses(npa_loop loop); /* its rounds would make one kernel */
@@ -387,7 +387,7 @@ void npa_mark_later(int first);
 void npa_keep_rest(int done);
 void npa_rest_kept(int n);
 
-/* ----------------------------------------------------------------------------------- unseen.c */
+/* ------------------------------------------------------------------------------------- unseen.c */
 
 enum { NPA_FOR_NOTHING, NPA_FOR_WARNINGS, NPA_FOR_VALUES };
 bool npa_find_unseen(const npa_queue *q, int requests, uint8_t *why);
@@ -395,7 +395,7 @@ bool npa_find_unseen(const npa_queue *q, int requests, uint8_t *why);
  * GIL, without the lock. 0, or -1 with an exception. */
 int npa_hush_unseen(void);
 
-/* ------------------------------------------------------------------------------------- warn.c */
+/* --------------------------------------------------------------------------------------- warn.c */
 
 /* Floating-point warnings. kinds: raised, per request of the queue, which is over next. */
 void npa_note_warnings(const uint8_t *kinds);
@@ -409,7 +409,7 @@ int npa_issue_warnings(void); /* 0, or -1 with an exception */
 bool npa_may_warn(bool without_scope);
 int npa_give_scope(PyObject *scope); /* to all that has none */
 
-/* --------------------------------------------------------------------------------- shortage.c */
+/* ----------------------------------------------------------------------------------- shortage.c */
 
 npa_shortage npa_shortage_of(npa_queue *q, int index, int n);
 void npa_shortage_error(const npa_shortage *s); /* sets MemoryError */
@@ -417,7 +417,7 @@ void npa_shortage_tell(const npa_shortage *s); /* handlers of the error that is 
 int npa_shortage_shown(PyArrayObject *array); /* sets MemoryError; -1 */
 bool npa_shortage_sure(double bytes);
 
-/* ----------------------------------------------------------------------------------- hinder.c */
+/* ------------------------------------------------------------------------------------- hinder.c */
 
 /* With the GIL but for npa_hinder_touched. */
 enum npa_hindrance {

@@ -1,0 +1,54 @@
+/* section.h: a section while it is recorded. See section.c. */
+#ifndef NPA_SECTION_H
+#define NPA_SECTION_H
+
+#include "macro/macro.h"
+
+struct npa_spot {
+    struct npa_section *section; /* NULL: over */
+    size_t size;
+    atomic_int users; /* the section, the buffer */
+    atomic_bool gone, raw;
+    bool written;
+    bool scalar; /* stands for a NumPy scalar, which nothing can change */
+    PyObject *owner; /* of an array from outside: owned */
+    char *base, *copy;
+};
+typedef struct { int32_t request, operand, slot; } binding;
+/* Indices that each replay looks through: as they are at its begin, in a block; or their extremes,
+ * which it computes, in two. */
+typedef struct {
+    int32_t block, last; /* last: of the largest; -1: `block` has them all */
+    int64_t offset;
+    npa_indices of;
+} check;
+typedef struct npa_section {
+    PyObject_HEAD
+    npa_queue q; /* its requests; no buffers */
+    PyObject *stop; /* stop(kind, what, block): raises */
+    PyObject *called; /* see calls.c */
+    npa_spot **spots;
+    binding *bindings;
+    check *checks;
+    int nspots, spots_cap, nbindings, bindings_cap, nchecks, checks_cap;
+    bool closed;
+} npa_section;
+
+/* ------------------------------------------------------------------------------------ section.c */
+
+/* In a section that is a block, requests go to the queue as ever, but those on small arrays too.
+ * stop(kind, what, block), which is asked about reads of what is pending, and may raise. */
+extern __thread PyObject *npa_section_block_stop;
+/* Room for one more of `size` bytes in *at. */
+bool npa_section_grow(void *at, int n, int *cap, size_t size);
+void npa_spot_leave(npa_spot *spot);
+npa_spot *npa_spot_of(PyArrayObject *a);
+int npa_spot_index(const npa_section *s, const npa_spot *spot);
+/* Call stop(kind, what, block), which raises; block -1: none. */
+void npa_section_raise(npa_section *s, const char *kind, const char *what, int block);
+
+/* ----------------------------------------------------------------------------- section_python.c */
+
+npa_request *npa_section_request(npa_section *s, int i);
+
+#endif

@@ -1,0 +1,181 @@
+/* section_told.c: what code of ours in Python tells the section that is recorded. */
+#include "macro/macro.h"
+#include "macro/section.h"
+
+#include <string.h>
+
+static PyObject *in_section(PyObject *module, PyObject *args)
+{
+    (void)module;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
+        PyObject *o = PyTuple_GET_ITEM(args, i);
+        npa_spot *spot = npa_placeholders > 0 && PyArray_Check(o) ? npa_spot_of((PyArrayObject *)o)
+                                                                  : NULL;
+        if (spot != NULL && spot->section != NULL) {
+            Py_RETURN_TRUE;
+        }
+    }
+    return PyBool_FromLong(npa_here != NULL && PyTuple_GET_SIZE(args) == 0);
+}
+
+/* copies_scalar(of, copy): where `of` stands for a NumPy scalar, so does `copy`. */
+static PyObject *copies_scalar(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyArrayObject *of, *copy;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyArray_Type, &of, &PyArray_Type, &copy)) {
+        return NULL;
+    }
+    if (npa_section_is_scalar(of)) {
+        npa_section_set_scalar(copy);
+    }
+    Py_RETURN_NONE;
+}
+
+/* reading(array, how): raises where `array` has no values since it is a section's. */
+static PyObject *reading(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *o;
+    const char *how;
+    if (!PyArg_ParseTuple(args, "O!s", &PyArray_Type, &o, &how) ||
+        npa_section_stop((PyArrayObject *)o, how) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* evaluating(): raises inside a section. */
+static PyObject *evaluating(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    if (npa_here != NULL) {
+        npa_section_raise(npa_here, "evaluate", "", -1);
+        return NULL;
+    }
+    return npa_section_block_stop != NULL ? npa_without_us(PyObject_CallFunction(
+                                                npa_section_block_stop, "ssi", "evaluate", "", -1))
+                                          : Py_NewRef(Py_None);
+}
+
+/* in_macro_block(stop or None, recordings or None) -> what `stop` was: for this thread. None: no
+ * matching, or the one that goes on. */
+static PyObject *in_macro_block(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *hook, *recordings;
+    if (!PyArg_ParseTuple(args, "OO", &hook, &recordings) ||
+        (recordings != Py_None && npa_match_begin(recordings) == NULL)) {
+        return NULL;
+    }
+    if (hook == Py_None) {
+        npa_match_end();
+    }
+    PyObject *before = npa_section_block_stop != NULL ? npa_section_block_stop : Py_NewRef(Py_None);
+    if ((hook != Py_None) != (npa_section_block_stop != NULL)) {
+        npa_macro_hooks.look(hook != Py_None);
+    }
+    npa_section_block_stop = hook != Py_None ? Py_NewRef(hook) : NULL;
+    return before;
+}
+
+/* refuse(why): inside a section, which then runs without being recorded; else nothing. */
+static PyObject *refuse(PyObject *module, PyObject *why)
+{
+    (void)module;
+    const char *text = PyUnicode_Check(why) ? PyUnicode_AsUTF8(why) : "";
+    if (npa_here != NULL && text != NULL) {
+        npa_section_raise(npa_here, "refuse", text, -1);
+        return NULL;
+    }
+    return text != NULL ? Py_NewRef(Py_None) : NULL;
+}
+
+static bool add_check(check c)
+{
+    npa_section *s = npa_here;
+    if (!npa_section_grow(&s->checks, s->nchecks, &s->checks_cap, sizeof *s->checks)) {
+        PyErr_NoMemory();
+        return false;
+    }
+    s->checks[s->nchecks++] = c;
+    return true;
+}
+
+/* check_index(index, extent) -> whether each replay will look whether indices are in bounds; False:
+ * they are computed in the section, so their extremes must be. */
+static PyObject *check_index(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyArrayObject *index;
+    Py_ssize_t extent;
+    check c = {.last = -1};
+    if (!PyArg_ParseTuple(args, "O!n", &PyArray_Type, &index, &extent) ||
+        !npa_section_place(index, false, &c.block, &c.offset)) {
+        return NULL;
+    }
+    if (npa_here->spots[c.block]->written || !npa_indices_of(index, extent, &c.of)) {
+        Py_RETURN_FALSE;
+    }
+    return add_check(c) ? Py_NewRef(Py_True) : NULL;
+}
+
+/* check_extremes(least, most, extent): int64 without dimensions, computed in the section. */
+static PyObject *check_extremes(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyArrayObject *least, *most;
+    check c = {.last = -1};
+    if (!PyArg_ParseTuple(args, "O!O!n", &PyArray_Type, &least, &PyArray_Type, &most,
+                          &c.of.extent) ||
+        !npa_section_place(least, false, &c.block, &c.offset) ||
+        !npa_section_place(most, false, &c.last, &c.offset) || !add_check(c)) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* plainly(function, args, kwargs): its result, whatever it calls being NumPy's. */
+static PyObject *plainly(PyObject *module, PyObject *given)
+{
+    (void)module;
+    PyObject *function, *args, *kwargs;
+    if (!PyArg_ParseTuple(given, "OO!O!", &function, &PyTuple_Type, &args, &PyDict_Type, &kwargs)) {
+        return NULL;
+    }
+    npa_suspended++;
+    PyObject *result = PyObject_Call(function, args, kwargs);
+    npa_suspended--;
+    return result;
+}
+
+static PyObject *errstate(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    int state = npa_checked_errstate();
+    return state < -1 ? NULL : PyLong_FromLong(state);
+}
+
+static PyMethodDef functions[] = {
+    {"in_macro_block", in_macro_block, METH_VARARGS, "Record arrays of any size in this thread."},
+    {"refuse", refuse, METH_O, "A section that this thread records can't be."},
+    {"check_index", check_index, METH_VARARGS, "Have replays look whether indices are in bounds."},
+    {"check_extremes", check_extremes, METH_VARARGS, "The same of what a section computes."},
+    {"plainly", plainly, METH_VARARGS, "Call a function; what it calls is NumPy's."},
+    {"errstate", errstate, METH_NOARGS,
+     "As in a request, and whether checks are on; -1: not only ignore and warn."},
+    {"in_section", in_section, METH_VARARGS,
+     "Whether an argument, or without any this thread, is in one."},
+    {"copies_scalar", copies_scalar, METH_VARARGS, "A section's scalar's copy is a scalar, too."},
+    {"reading", reading, METH_VARARGS, "Raise where an array is a section's."},
+    {"evaluating", evaluating, METH_NOARGS, "Raise inside a section."},
+    {NULL}};
+
+int npa_section_init(PyObject *module)
+{
+    return PyType_Ready(&npa_section_type) < 0 || PyType_Ready(&npa_runtime_type) < 0 ||
+                   PyModule_AddFunctions(module, functions) < 0 ||
+                   PyModule_AddObjectRef(module, "Section", (PyObject *)&npa_section_type) < 0 ||
+                   PyModule_AddObjectRef(module, "Runtime", (PyObject *)&npa_runtime_type) < 0
+               ? -1 : 0;
+}

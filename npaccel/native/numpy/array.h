@@ -1,0 +1,25 @@
+/* array.h: Array as its slots share it; for the files of its slots. See array.c. */
+#ifndef NPA_ARRAY_H
+#define NPA_ARRAY_H
+
+#include "numpy/numpy.h"
+
+static inline bool ours(PyObject *o) { return Py_IS_TYPE(o, npa_array_type); }
+
+/* -------------------------------------------------------------------------------------- array.c */
+
+size_t npa_result_bytes(PyObject *x, PyObject *y);
+/* 0, or -1 for want of memory. */
+int npa_note_fallback(PyObject *name, const char *reason, double took);
+
+/* ----------------------------------------------------------------------------------- elements.c */
+
+PyObject *npa_array_subscript(PyObject *a, PyObject *key);
+PyObject *npa_array_item(PyObject *a, Py_ssize_t i);
+int npa_array_assign_item(PyObject *a, Py_ssize_t i, PyObject *value);
+
+/* -------------------------------------------------------------------------------- array_ufunc.c */
+
+PyObject *npa_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
+#endif

@@ -1,0 +1,495 @@
+/* program_run.c: runs the steps of a program: kernels, chains of them, and requests by NumPy's loops. */
+#include "run/run.h"
+#include "run/program.h"
+#include "run/group.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* Scratch for a task that can't have its own: once a kernel has begun, it is carried to its end.
+ * One at a time uses it. */
+static struct {
+    pthread_mutex_t lock;
+    char *data;
+    size_t size;
+} spare = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool reserve_spare(size_t bytes)
+{
+    pthread_mutex_lock(&spare.lock);
+    char *larger = spare.size < bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL;
+    if (larger != NULL) {
+        free(spare.data);
+        spare.data = larger, spare.size = bytes;
+    }
+    bool enough = spare.size >= bytes;
+    pthread_mutex_unlock(&spare.lock);
+    return enough;
+}
+
+/* What one set of arguments is for: the whole domain, or a part of it between cuts. */
+typedef struct {
+    const int64_t *words;
+    int64_t band, inner, inner_tasks, first; /* first: number of its first task */
+} box;
+
+typedef struct {
+    const step *s;
+    const box *boxes;
+    int nboxes;
+    uint32_t *flags;
+} launch;
+
+void npa_step_call(const step *s, const int64_t *words, const int64_t *range, int worker,
+                   uint32_t *flags)
+{
+    char *scratch = npa_pool_scratch(worker, s->scratch_bytes + 64);
+    if (scratch != NULL) {
+        s->main(words, range, scratch, flags);
+        return;
+    }
+    pthread_mutex_lock(&spare.lock);
+    s->main(words, range, spare.data, flags);
+    pthread_mutex_unlock(&spare.lock);
+}
+
+static void run_task(void *context, int64_t task, int worker)
+{
+    launch *l = context;
+    const step *s = l->s;
+    const box *x = &l->boxes[l->nboxes - 1];
+    while (x->first > task) {
+        x--;
+    }
+    int64_t at = task - x->first;
+    int64_t b = at / x->inner_tasks * s->band_step, i = at % x->inner_tasks * s->inner_step;
+    int64_t b_end = b + s->band_step < x->band ? b + s->band_step : x->band;
+    int64_t i_end = i + s->inner_step < x->inner ? i + s->inner_step : x->inner;
+    int64_t range[4] = {s->band_low + b, s->band_low + b_end, s->inner_low + i,
+                        s->inner_low + i_end};
+    npa_step_call(s, x->words, range, worker, l->flags);
+}
+
+/* Puts its tasks behind those there are; returns how many there are then. */
+static int64_t add_box(const step *s, box *x, const int64_t *words, int64_t band, int64_t inner,
+                       int64_t first)
+{
+    int64_t inner_tasks = (inner + s->inner_step - 1) / s->inner_step;
+    *x = (box){words, band, inner, inner_tasks, first};
+    return first + (band + s->band_step - 1) / s->band_step * inner_tasks;
+}
+
+/* Where a box begins along the axis that `index` counts, and where the next one does; -1: there is
+ * none. */
+static int64_t cut_of(const step *s, int axis, int index)
+{
+    int64_t at = 0;
+    for (int k = 0; k <= index; k++) {
+        int64_t next = s->words[axis];
+        for (int i = 0; i < s->nwraps; i++) {
+            const wrap *w = &s->wraps[i];
+            next = w->axis == axis && w->cut > at && w->cut < next ? w->cut : next;
+        }
+        if (k == index) {
+            return at;
+        }
+        if (next == s->words[axis]) {
+            return -1;
+        }
+        at = next;
+    }
+    return -1;
+}
+
+/* The words of the box that is the index-th along each axis; *band, *inner: what its grid is of. */
+static void bind_box(const step *s, const int64_t *words, const int *index, int64_t *w,
+                     int64_t *band, int64_t *inner)
+{
+    memcpy(w, words, 8 * (size_t)s->nwords);
+    *band = *inner = 1;
+    for (int d = 0; d < s->rank; d++) {
+        int64_t begin = cut_of(s, d, index[d]), end = cut_of(s, d, index[d] + 1);
+        w[d] = (end < 0 ? s->words[d] : end) - begin;
+        *band *= d < s->band_rank ? w[d] : 1;
+        for (int k = 0; k < s->narrays; k++) {
+            int64_t *address = w + s->rank + k * (1 + s->rank);
+            *address += begin * address[1 + d];
+        }
+        for (int i = 0; i < s->nwraps; i++) {
+            const wrap *x = &s->wraps[i];
+            w[s->rank + x->array * (1 + s->rank)] += x->axis == d && begin >= x->cut ? x->bytes : 0;
+        }
+    }
+    if (s->inner > 1) { /* then it is one axis, which may be cut into tasks */
+        *inner = w[s->rank - 1];
+    }
+}
+
+/* The boxes of a step with wraps, and behind each other in `more` their words; NULL: counts them
+ * only. *tasks: how many they have. Note [Boxes] */
+static int make_boxes(const step *s, const int64_t *words, box *boxes, int64_t *more,
+                      int64_t *tasks)
+{
+    int index[NPA_MAX_DIMS] = {0}, n = 0, axis = 0;
+    *tasks = 0;
+    while (axis >= 0) {
+        if (boxes != NULL) {
+            int64_t band, inner, *w = more + (int64_t)n * s->nwords;
+            bind_box(s, words, index, w, &band, &inner);
+            *tasks = add_box(s, &boxes[n], w, band, inner, *tasks);
+        }
+        n++;
+        for (axis = s->rank - 1; axis >= 0 && cut_of(s, axis, ++index[axis]) < 0; axis--) {
+            index[axis] = 0;
+        }
+    }
+    return n;
+}
+
+int npa_step_bind(const step *s, npa_queue *q, int64_t *words, char *partials, bool there)
+{
+    memcpy(words, s->words, 8 * (size_t)s->nwords);
+    for (int i = 0; i < s->npatches; i++) {
+        const patch *p = &s->patches[i];
+        if (p->kind == PATCH_ADDRESS) {
+            npa_memory_notes = true;
+            char *base = there ? NULL : npa_buffer_address(q->buffers[p->a]);
+            npa_memory_notes = false;
+            if (base == NULL && !there) {
+                return -1;
+            }
+            words[p->word] = (int64_t)(intptr_t)base + p->b;
+        } else if (p->kind == PATCH_SCALAR) {
+            npa_request *r = (npa_request *)(q->arena + q->at[p->a]);
+            memcpy(words + p->word, npa_operand_at(r, (int)p->b)->at, 16);
+        } else {
+            words[p->word] = (int64_t)(intptr_t)partials;
+        }
+    }
+    return 0;
+}
+
+static void run_finish(const step *s, const int64_t *words, uint32_t *flags)
+{
+    int64_t range[4] = {0, s->band, s->parts, 0};
+    pthread_mutex_lock(&spare.lock);
+    s->finish(words, range, spare.data, flags);
+    pthread_mutex_unlock(&spare.lock);
+}
+
+/* The host's code: 0, 1 if it was cancelled, or -1: out of memory. */
+static int run_here(const step *s, int64_t *words, uint32_t *flags, int (*poll)(void *), void *arg,
+                    int64_t *took)
+{
+    box whole, *boxes = &whole;
+    int64_t tasks = 0, *more = NULL;
+    int n = 1;
+    if (s->nwraps == 0) {
+        tasks = add_box(s, &whole, words, s->band, s->inner, 0);
+    } else {
+        n = make_boxes(s, words, NULL, NULL, &tasks);
+        boxes = malloc((size_t)n * (sizeof *boxes + 8 * (size_t)s->nwords));
+        if (boxes == NULL) {
+            return -1;
+        }
+        more = (int64_t *)(boxes + n);
+        make_boxes(s, words, boxes, more, &tasks);
+    }
+    launch l = {.s = s, .boxes = boxes, .nboxes = n, .flags = flags};
+    int status = npa_pool_run_polled(run_task, &l, tasks, poll, arg, took);
+    if (more != NULL) {
+        free(boxes);
+    }
+    if (status == 0 && s->finish != NULL) {
+        run_finish(s, words, flags);
+    }
+    return status;
+}
+
+typedef struct {
+    const step *s;
+    uint32_t *flags;
+} part_run;
+
+static void run_part_here(void *context, int64_t *words, const npa_device_grid *grid)
+{
+    part_run *r = context;
+    step part = *r->s;
+    if (grid == NULL) {
+        run_finish(&part, words, r->flags);
+        return;
+    }
+    part.band = grid->band, part.inner = grid->inner;
+    part.band_low = grid->band_low, part.inner_low = grid->inner_low;
+    part.finish = NULL; /* when all parts are through */
+    run_here(&part, words, r->flags, NULL, NULL, &part.took);
+}
+
+/* With the host's memory. */
+static enum npa_ran run_shared(const step *s, npa_queue *q, int64_t *words, char *partials,
+                               uint32_t *flags)
+{
+    npa_device *d = s->device;
+    bool begun = false;
+    if (npa_step_bind(s, q, words, partials, false) == 0 &&
+        npa_device_run(d, words, &s->device_grid, partials, flags, &begun) == 0) {
+        return NPA_THERE;
+    }
+    if (begun && npa_writes_over(q, s->accesses, d->narrays)) {
+        npa_lost_results(q, s->accesses, d->narrays, d->store);
+        return NPA_LOST;
+    }
+    return NPA_HOST_MUST;
+}
+
+/* On the step's device; the evaluator's thread never asks. */
+static enum npa_ran run_there(const step *s, const step *next, npa_queue *q, int64_t *words,
+                              char *partials, uint32_t *flags)
+{
+    npa_device *d = npa_guard_evaluates() ? NULL : s->device;
+    if (d == NULL) {
+        return NPA_HOST_MUST;
+    }
+    const npa_device *after = next != NULL ? next->device : NULL;
+    bool same = after != NULL && after->store == d->store && !after->failed;
+    enum npa_ran ran;
+    if (d->host_memory) {
+        ran = run_shared(s, q, words, partials, flags);
+    } else {
+        npa_launch l = {.q = q,
+                        .accesses = s->accesses,
+                        .words = words,
+                        .grid = s->device_grid,
+                        .partial_bytes = s->partial_bytes,
+                        .partials = partials,
+                        .flags = flags,
+                        .nslots = s->nslots,
+                        .ahead = same ? next->accesses : NULL,
+                        .nahead = same ? after->narrays : 0};
+        part_run here = {s, flags};
+        npa_step_bind(s, q, words, partials, true);
+        ran = npa_store_run(d, &l);
+        ran = ran == NPA_HOST_MUST ? npa_cut_run(d, &l, s->may_cut, run_part_here, &here) : ran;
+    }
+    if (ran != NPA_HOST_MUST) {
+        npa_spread_place(q, s->accesses, d->narrays);
+    }
+    return ran;
+}
+
+static void count_run(const step *s, int owner)
+{
+    npa_count.launches[owner]++;
+    npa_count.bytes_read += s->bytes_read;
+    npa_count.bytes_written += s->bytes_written;
+    npa_count.kernel_requests += (uint64_t)s->nrequests;
+}
+
+/* 0 done, -1 out of memory and nothing done, 1 cancelled. */
+static int run_kernel(step *s, const step *next, npa_queue *q, uint8_t *kinds,
+                      int (*poll)(void *), void *arg, enum npa_ran *ran)
+{
+    int64_t *words = malloc(8 * (size_t)(s->nwords + 2));
+    uint32_t *flags = calloc((size_t)s->nslots + 1, sizeof *flags);
+    char *partials = s->partial_bytes ? aligned_alloc(64, (s->partial_bytes + 63) & ~(size_t)63)
+                                      : NULL;
+    int status = -1, before = npa_now(NPA_IN_KERNELS);
+    bool ready = words != NULL && flags != NULL && (partials != NULL || !s->partial_bytes) &&
+                 reserve_spare(s->scratch_bytes + 64);
+    *ran = ready ? run_there(s, next, q, words, partials, flags) : NPA_HOST_MUST;
+    bool there = *ran != NPA_HOST_MUST;
+    if (there || (ready && npa_step_bind(s, q, words, partials, false) == 0)) {
+        int64_t took = s->took; /* others may run it meanwhile */
+        if (!there) {
+            npa_compute_begin();
+            status = run_here(s, words, flags, poll, arg, &took);
+            npa_compute_end();
+            s->took = took;
+        } else {
+            status = 0;
+        }
+        for (int i = 0; i < s->nslots; i++) {
+            kinds[s->slots[i]] |= (uint8_t)flags[i];
+        }
+        count_run(s, s->device == NULL || there ? s->owner : 0);
+    }
+    npa_now(before);
+    free(words), free(flags), free(partials);
+    return status;
+}
+
+/* What explain() says of how the step ran. */
+static uint8_t told(const step *s, enum npa_ran ran)
+{
+    return s->device == NULL || ran == NPA_THERE ? DONE_THERE
+           : ran == NPA_IN_PARTS                 ? IN_PARTS
+           : npa_guard_evaluates()               ? WAS_TOUCHED
+           : s->device->failed                   ? LAUNCH_FAILED
+                                                 : NO_ROOM;
+}
+
+/* Whether it needs what was lost with a device. Then all that it writes is: what is fused with such
+ * a request can't be computed alone any more. */
+static bool step_is_lost(const step *s, npa_queue *q)
+{
+    if (s->request >= 0) {
+        return npa_lost_request(q, s->request);
+    }
+    bool lost = false;
+    for (int i = 0; i < s->npatches && !lost; i++) {
+        lost = s->patches[i].kind == PATCH_ADDRESS &&
+               npa_lost_step(q, &s->patches[i].a, 1, s->writes, s->nwrites);
+    }
+    return lost;
+}
+
+/* Whether it writes over what was there, perhaps by an earlier step: it can't be done twice. */
+static bool writes_content(const step *s, npa_queue *q)
+{
+    bool content = false;
+    for (int i = 0; i < s->nwrites; i++) {
+        const npa_buffer *b = q->buffers[s->writes[i]];
+        content |= !b->fresh || (b->range != NULL && b->range->work != NULL);
+    }
+    return content;
+}
+
+/* Where NumPy's loop has other bits than ours, it is one of ours; but for underflow, which only
+ * NumPy's tells. */
+static bool goes_by_blocks(const npa_request *r)
+{
+    enum { UNDERFLOW = 3 << 4 };
+    return r->rule->kind == NPA_MAP && r->rule->own == NPA_UFUNC &&
+           (!r->rule->inexact || (npa_has_primitive(r) && !(r->errstate & UNDERFLOW)));
+}
+
+/* A request that no kernel has: in blocks on all threads where it is a loop over elements, as where
+ * nothing is compiled, so its bits are the same. Kinds raised; -1: no memory. */
+static int run_loop(npa_queue *q, int index, uint8_t *kinds)
+{
+    const npa_request *r = (const npa_request *)(q->arena + q->at[index]);
+    size_t buffers = (size_t)q->nbuffers + 1;
+    if (!goes_by_blocks(r)) {
+        return npa_evaluate_request(q, index);
+    }
+    npa_group *g = malloc(sizeof *g);
+    int *last = malloc(sizeof *last * buffers);
+    int32_t *heads = malloc(sizeof *heads * buffers);
+    npa_tape tape = {0};
+    int status = -1;
+    bool formed = false;
+    if (g != NULL && last != NULL && heads != NULL) {
+        memset(heads, -1, sizeof *heads * buffers);
+        for (size_t k = 0; k < buffers; k++) {
+            last[k] = INT_MAX; /* what it writes is stored, whoever sees it */
+        }
+        g->heads = heads;
+        formed = npa_group_form(g, q, index, index + 1, last);
+        status = formed && npa_group_lower(g, &tape) == 0 ? npa_group_run(g, &tape, kinds) : -1;
+    }
+    npa_tape_free(&tape);
+    free(g), free(last), free(heads);
+    return formed ? status : npa_evaluate_request(q, index);
+}
+
+/* Steps from number i on that run together; how many they are; -1: cancelled. */
+static int run_chain(npa_program *program, int i, npa_queue *q, uint8_t *kinds, int (*poll)(void *),
+                     void *arg)
+{
+    step *s = &program->steps[i];
+    bool content[NPA_LONGEST_CHAIN];
+    if (s->request >= 0 || s->chain_took < 0 || npa_losses) {
+        return 0;
+    }
+    for (int k = 0; poll != NULL && k < NPA_LONGEST_CHAIN; k++) { /* before they get memory */
+        content[k] = i + k < program->nsteps && writes_content(s + k, q);
+    }
+    int before = npa_now(NPA_IN_KERNELS), n = 0;
+    npa_chain *chain = npa_chain_form(s, i, program->nsteps - i, q);
+    if (chain == NULL || !reserve_spare(npa_chain_scratch(chain) + 64)) {
+        s->chain_took = chain == NULL ? -1 : s->chain_took;
+        npa_chain_drop(chain);
+    } else {
+        n = npa_chain_length(chain);
+        int64_t took = s->chain_took; /* others may run it meanwhile */
+        for (int k = 0; poll != NULL && k < n; k++) {
+            poll = content[k] ? NULL : poll;
+        }
+        npa_compute_begin();
+        int status = npa_chain_run(chain, &took, kinds, poll, arg);
+        npa_compute_end();
+        if (status == 1) {
+            npa_now(before);
+            return -1;
+        }
+        s->chain_took = took;
+        npa_count.chained_kernels += (uint64_t)n;
+        for (int k = 0; k < n; k++) {
+            count_run(&s[k], 0);
+        }
+    }
+    npa_now(before);
+    return n;
+}
+
+static void give_back(const step *s, npa_queue *q)
+{
+    for (int k = 0; k < s->nreleases; k++) {
+        npa_buffer_done(q->buffers[s->releases[k]]);
+    }
+}
+
+int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),
+                    void *arg, bool *interrupted, int *done)
+{
+    for (int i = *done; i < program->nsteps; i++) {
+        step *s = &program->steps[i];
+        *done = i;
+        int status = 0, together = run_chain(program, i, q, kinds, poll, arg);
+        if (together < 0) {
+            *interrupted = true;
+            return 1;
+        }
+        if (together > 0) {
+            for (int k = 1; k < together; k++, i++, s++) {
+                give_back(s, q);
+            }
+        } else if (npa_losses && step_is_lost(s, q)) {
+            /* what it writes is lost, too */
+        } else if (s->request >= 0) {
+            status = run_loop(q, s->request, kinds);
+            npa_log_request(q, s->request);
+            npa_count.native_requests++;
+            ((npa_request *)(q->arena + q->at[s->request]))->rule->looped++;
+            if (status > 0) {
+                kinds[s->request] |= (uint8_t)status;
+            }
+        } else { /* one that writes over what was there is carried to its end */
+            enum npa_ran ran = NPA_HOST_MUST;
+            const step *next = i + 1 < program->nsteps ? s + 1 : NULL;
+            status = run_kernel(s, next, q, kinds, writes_content(s, q) ? NULL : poll, arg,
+                                &ran);
+            program->steps[i].missed = told(s, ran);
+            program->missed |= s->missed != DONE_THERE && s->missed != IN_PARTS;
+            if (status == 1) {
+                *interrupted = true;
+                return 1;
+            }
+        }
+        if (status < 0) {
+            return -1;
+        }
+        if (npa_profiling) {
+            npa_profile_step(i, together > 0 ? together : 1,
+                             s->request >= 0 ? NPA_STEP_LOOP : NPA_STEP_KERNEL);
+        }
+        give_back(s, q);
+        *done = i + 1;
+        *interrupted = poll != NULL && poll(arg);
+        if (*interrupted && *done < program->nsteps) {
+            return 1;
+        }
+    }
+    npa_count.dead_requests += program->dropped;
+    return 0;
+}
