@@ -1,135 +1,15 @@
 /* record.c: operands and requests. */
 #include "record/record.h"
+#include "record/draft.h"
 #include "run/group.h"
 
 #include <string.h>
 
 /* ------------------------------------------------------------------------------- operands */
 
-/* False: not something that is recorded (another class, dtype, sequence ...). */
-bool npa_classify(PyObject *object, npa_value *out)
-{
-    PyTypeObject *type = Py_TYPE(object);
-    out->object = object;
-    out->array = NULL;
-    if (type == npa_array_type || type == &PyArray_Type) {
-        PyArrayObject *a = (PyArrayObject *)object;
-        if (!npa_array_known(a)) {
-            return false;
-        }
-        out->type = PyArray_TYPE(a);
-        out->array = a;
-        return true;
-    }
-    if (type == &PyFloat_Type) {
-        out->type = NPA_WEAK_FLOAT;
-    } else if (type == &PyLong_Type) {
-        out->type = NPA_WEAK_INT;
-    } else if (type == &PyBool_Type) {
-        out->type = NPY_BOOL;
-    } else if (type == &PyComplex_Type) {
-        out->type = NPA_WEAK_COMPLEX;
-    } else if (PyArray_IsScalar(object, Generic)) {
-        PyArray_Descr *d = PyArray_DescrFromScalar(object);
-        if (d == NULL) {
-            PyErr_Clear();
-            return false;
-        }
-        out->type = d->type_num;
-        bool known = npa_type_known(out->type) && PyArray_ISNBO(d->byteorder) &&
-                     PyArray_IsScalar(object, Generic) &&
-                     (PyObject *)d->typeobj == (PyObject *)type;
-        Py_DECREF(d);
-        return known;
-    } else if (npa_here != NULL && PyObject_TypeCheck(object, &npa_runtime_type)) {
-        out->type = PyFloat_CheckExact(((npa_runtime *)object)->value) ? NPA_WEAK_FLOAT
-                                                                       : NPA_WEAK_INT;
-    } else {
-        return false;
-    }
-    return true;
-}
-
-size_t npa_broadcast_bytes(const npa_value *values, int n)
-{
-    npy_intp item = 0;
-    size_t count = 1;
-    int ndim = 0;
-    for (int k = 0; k < n; k++) {
-        PyArrayObject *a = values[k].array;
-        if (a != NULL) {
-            ndim = PyArray_NDIM(a) > ndim ? PyArray_NDIM(a) : ndim;
-            item = PyArray_ITEMSIZE(a) > item ? PyArray_ITEMSIZE(a) : item;
-        }
-    }
-    for (int i = 1; i <= ndim; i++) {
-        npy_intp extent = 1;
-        for (int k = 0; k < n; k++) {
-            PyArrayObject *a = values[k].array;
-            if (a != NULL && PyArray_NDIM(a) >= i && PyArray_DIM(a, PyArray_NDIM(a) - i) != 1) {
-                extent = PyArray_DIM(a, PyArray_NDIM(a) - i);
-            }
-        }
-        count *= (size_t)extent;
-    }
-    return count * (size_t)item;
-}
-
-bool npa_wants(const npa_value *values, int n)
-{
-    int arrays = 0, deep = 0;
-    bool large = false;
-    if (!npa_guard_on) {
-        return false;
-    }
-    if (npa_here != NULL ? npa_section_wants(values, n) : npa_section_block_wants(values, n)) {
-        return true;
-    }
-    for (int k = 0; npa_stops > 0 && k < n; k++) {
-        if (values[k].array != NULL && PyArray_NDIM(values[k].array) > 0 &&
-            npa_stops_at(values[k].array)) {
-            return true;
-        }
-    }
-    size_t threshold = npa_threshold_here();
-    for (int k = 0; k < n; k++) {
-        PyArrayObject *a = values[k].array;
-        if (a == NULL || PyArray_NDIM(a) == 0) {
-            continue;
-        }
-        if (npa_is_pending(a) || npa_is_far(a)) {
-            return true;
-        }
-        large |= PyArray_SIZE(a) > 0 &&
-                 ((size_t)PyArray_NBYTES(a) >= threshold || npa_is_hidden(a));
-        arrays++;
-        deep |= PyArray_NDIM(a) > 1;
-    }
-    large = large || (arrays > 1 && deep && npa_broadcast_bytes(values, n) >= threshold);
-    return large && !npa_lacks_room();
-}
-
-
 /* ------------------------------------------------------------------------------ recording */
 
-/* A request while it is put together: everything that can fail or call Python comes before the
- * lock, everything that the queue sees happens in one locked section. */
-typedef struct {
-    npa_rule *rule;
-    int ndim, nin, nout, errstate;
-    uint32_t axes;
-    bool masked, initial, numpys;
-    npy_intp shape[NPA_MAX_DIMS];
-    PyArrayObject *arrays[NPA_MAX_ARGS + 1]; /* inputs, outputs, mask; NULL: a scalar */
-    PyObject *made[NPA_MAX_ARGS];            /* new outputs; owned until commit succeeds */
-    char scalars[NPA_MAX_ARGS][16];
-    int slots[NPA_MAX_ARGS];                 /* 1 + that of a run-time number; 0: none */
-    bool usual; /* a map whose outputs are laid out as NumPy does by itself */
-    const npy_intp *reduced_strides; /* the output's, over all axes; NULL: as broadcast */
-    PyArrayObject *base; /* GATHER: shows the source's elements at index 0, broadcast */
-} draft;
-
-static void draft_drop(draft *d)
+void npa_draft_drop(draft *d)
 {
     for (int k = 0; k < d->nout; k++) {
         Py_CLEAR(d->made[k]);
@@ -147,349 +27,10 @@ static int take_scalar(draft *d, int k, npa_value v, int to)
 }
 
 /* Stride of `a` along axis i of a space of ndim axes, broadcasting to the left. */
-static int64_t stride_along(PyArrayObject *a, int ndim, const npy_intp *shape, int i)
+int64_t npa_stride_along(PyArrayObject *a, int ndim, const npy_intp *shape, int i)
 {
     int k = i - (ndim - PyArray_NDIM(a));
     return k < 0 || PyArray_DIM(a, k) == 1 || shape[i] == 1 ? 0 : PyArray_STRIDE(a, k);
-}
-
-/* The request begins in q. One of no dimensions has one of 1. */
-static npa_request *append(npa_queue *q, const draft *d)
-{
-    int slots = d->ndim > 2 ? d->ndim : 2, ndim = d->ndim > 0 ? d->ndim : 1;
-    size_t size = sizeof(npa_request) + 8u * (size_t)ndim +
-                  (size_t)(d->nin + d->nout + d->masked) *
-                      (sizeof(npa_operand) + 8u * (size_t)slots);
-    npa_request *r = npa_queue_room(q, size);
-    if (r == NULL) {
-        return NULL;
-    }
-    r->rule = d->rule;
-    r->ndim = (uint8_t)ndim, r->nin = (uint8_t)d->nin, r->nout = (uint8_t)d->nout;
-    r->mask = d->masked, r->initial = d->initial, r->slots = (uint8_t)slots;
-    r->axes = d->axes;
-    r->errstate = (uint16_t)((d->errstate & (0xff | NPA_FAST)) | (d->numpys ? NPA_NUMPYS : 0));
-    r->size = (uint32_t)size, r->twin = 0;
-    return r;
-}
-
-/* Whether it writes memory that is not ours, so that it runs before the call returns. */
-static bool writes_foreign(const draft *d)
-{
-    for (int k = d->nin; k < d->nin + d->nout; k++) {
-        if (npa_range_find(PyArray_DATA(d->arrays[k])) == NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Whether operand k is read and none of the outputs lies in the same memory. */
-static bool is_only_read(const draft *d, int k)
-{
-    npa_range *range = npa_range_find(PyArray_DATA(d->arrays[k]));
-    bool read = k < d->nin || k >= d->nin + d->nout;
-    for (int i = d->nin; read && range != NULL && i < d->nin + d->nout; i++) {
-        read = npa_range_find(PyArray_DATA(d->arrays[i])) != range;
-    }
-    return read;
-}
-
-/* Every array's buffer enters the queue; a foreign block that overlaps another in part makes the
- * queue run first. 1: done, with the lock held; 0: can't be recorded; -1: error set. */
-static int place_all(draft *d, npa_buffer **buffers, int64_t *offsets)
-{
-    int n = d->nin + d->nout + d->masked;
-    bool later = !writes_foreign(d);
-    for (int attempt = 0; attempt < 2; attempt++) {
-        bool all = npa_run_stopped() || attempt > 0;
-        if (all) {
-            npa_run_because(NPA_FULL);
-        }
-        if ((!all                ? npa_flush_rounds()
-             : npa_run_stopped() ? npa_flush_recorded()
-                                 : npa_flush()) < 0) {
-            return -1;
-        }
-        npa_lock();
-        if (npa_run_stopped()) { /* by another thread, since */
-            npa_unlock();
-            continue;
-        }
-        int k = 0;
-        for (; k < n; k++) {
-            if (d->arrays[k] != NULL &&
-                (buffers[k] = npa_place(d->arrays[k], later, is_only_read(d, k), &offsets[k])) ==
-                    NULL) {
-                break;
-            }
-        }
-        uint64_t flight = 0; /* that uses what is to be written */
-        for (int i = d->nin; i < k && i < d->nin + d->nout && npa_flights > 0; i++) {
-            flight = flight == 0 ? npa_flight_of(buffers[i]) : flight;
-        }
-        if (flight != 0) {
-            npa_unlock();
-            if (npa_flight_join(flight, -1) < 0) {
-                return -1;
-            }
-            attempt--;
-            continue;
-        }
-        int64_t odd = 0; /* a block may begin between two elements */
-        for (int i = 0; i < k; i++) {
-            odd |= d->arrays[i] != NULL ? offsets[i] & (PyArray_ITEMSIZE(d->arrays[i]) - 1) : 0;
-        }
-        if (k == n && odd == 0) {
-            return 1;
-        }
-        npa_unlock();
-        if (odd != 0) {
-            return 0;
-        }
-    }
-    return 0;
-}
-
-/* What the request is, once its place in the queue is known. */
-static void fill(const draft *d, npa_request *r, const int32_t *blocks, const int64_t *offsets)
-{
-    for (int i = 0; i < r->ndim; i++) {
-        r->shape[i] = d->ndim > 0 ? d->shape[i] : 1;
-    }
-    for (int k = 0; k < d->nin + d->nout + d->masked; k++) {
-        npa_operand *o = npa_operand_at(r, k);
-        PyArrayObject *a = d->arrays[k];
-        if (a == NULL) {
-            o->buffer = -1, o->type = d->rule->loop_type[k], o->offset = 0;
-            memcpy(o->at, d->scalars[k], 16);
-            continue;
-        }
-        o->buffer = blocks[k], o->type = npa_canonical(PyArray_TYPE(a)), o->offset = offsets[k];
-        o->at[0] = 0;
-        for (int i = 0; i < d->ndim; i++) {
-            PyArrayObject *shown = k == 0 && d->base != NULL ? d->base : a;
-            o->at[i] = d->reduced_strides != NULL && k == d->nin
-                           ? d->reduced_strides[i]
-                           : stride_along(shown, d->ndim, d->shape, i);
-        }
-    }
-}
-
-/* Whether NumPy gives a scalar where the result has no dimensions. Copies are what they are of. */
-static bool gives_scalar(const draft *d)
-{
-    int own = d->rule->own;
-    return own == NPA_COPY ? d->arrays[0] == NULL || npa_section_is_scalar(d->arrays[0])
-                           : own != NPA_WHERE && own != NPA_FILL_RANGE;
-}
-
-/* In a section: into its own queue. As commit. */
-static int commit_in_section(draft *d, PyObject **results)
-{
-    int32_t blocks[NPA_MAX_ARGS + 1];
-    int64_t offsets[NPA_MAX_ARGS + 1];
-    int n = d->nin + d->nout + d->masked;
-    for (int k = 0; k < n; k++) {
-        bool write = k >= d->nin && k < d->nin + d->nout;
-        if (d->arrays[k] != NULL &&
-            !npa_section_place(d->arrays[k], write, &blocks[k], &offsets[k])) {
-            draft_drop(d);
-            return -1;
-        }
-    }
-    npa_queue *q = npa_section_queue();
-    npa_request *r = append(q, d);
-    for (int k = 0; r != NULL && k < d->nin; k++) {
-        if (d->slots[k] && !npa_section_bind(q->nrequests, k, d->slots[k] - 1)) {
-            r = NULL;
-        }
-    }
-    if (r == NULL) {
-        draft_drop(d);
-        PyErr_NoMemory();
-        return -1;
-    }
-    npa_site site;
-    npa_capture_site(&site);
-    r->code = site.code, r->globals = site.globals, r->lasti = site.lasti;
-    fill(d, r, blocks, offsets);
-    q->at[q->nrequests++] = q->used;
-    q->used += r->size;
-    for (int k = 0; k < d->nout; k++) {
-        results[k] = d->made[k] != NULL ? d->made[k] : Py_NewRef((PyObject *)d->arrays[d->nin + k]);
-        if (d->made[k] != NULL && PyArray_NDIM((PyArrayObject *)d->made[k]) == 0 &&
-            gives_scalar(d)) {
-            npa_section_set_scalar((PyArrayObject *)d->made[k]);
-        }
-    }
-    return 1;
-}
-
-/* So many requests on small arrays in a row, recorded because they need what is pending, say that
- * more are to come. NumPy does those in less time than they take here, once that is computed. */
-enum { MOST_SMALL = 32 };
-
-/* Whether it would not have been recorded, were not an operand pending. A block is one step. */
-static bool is_small(const draft *d)
-{
-    size_t threshold = npa_threshold_here();
-    bool small = threshold > 0 && !npa_match_inside();
-    for (int k = 0; small && k < d->nin + d->nout + d->masked; k++) {
-        small = d->arrays[k] == NULL || (size_t)PyArray_NBYTES(d->arrays[k]) < threshold;
-    }
-    return small;
-}
-
-static int enter_in_queue(draft *d, PyObject **results)
-{
-    npa_buffer *buffers[NPA_MAX_ARGS + 1];
-    int64_t offsets[NPA_MAX_ARGS + 1];
-    npa_site site;
-    if (npa_here != NULL) {
-        return commit_in_section(d, results);
-    }
-    bool over = npa_until_over();
-    if (over && npa_until_stop() < 0) {
-        draft_drop(d);
-        return -1;
-    }
-    if (npa_q.nrequests == 0) {
-        npa_hinder_found();
-        npa_drop_garbage(); /* programs may be evaluated by faults alone */
-        if (npa_touched_waits() && npa_touched_plan() < 0) {
-            draft_drop(d);
-            return -1;
-        }
-    }
-    if (npa_q.nrequests == 0 && npa_calls_tried) {
-        npa_imports_check();
-    } else if (npa_q.nrequests == 0 &&
-               npa_guard_on) { /* no result may have been made yet: what is written is hidden */
-        npa_trace_hooks.serve_calls();
-    }
-    /* faulthandler.enable() and the like take the signal: take it back before anything waits. */
-    if (npa_q.nrequests == 0 && !npa_guard_check() && !npa_guard_check()) {
-        npa_guard_set(false);
-        npa_open_all();
-        draft_drop(d);
-        return 0;
-    }
-    int strict = d->rule->may_warn ? npa_warnings_are_errors() : 0;
-    if (strict < 0) {
-        draft_drop(d);
-        return -1;
-    }
-    if (d->rule->may_warn && npa_warnings_ignored() && !npa_match_inside()) {
-        d->errstate &= ~0xff; /* under the filters that it is recorded in nobody hears of it */
-    }
-    npa_capture_site(&site);
-    bool small = is_small(d); /* before the lock: it asks which block is open */
-    int status = place_all(d, buffers, offsets), n = d->nin + d->nout + d->masked;
-    bool first = npa_q.nrequests == 0;
-    npa_request *r = status > 0 ? append(&npa_q, d) : NULL;
-    npa_q.masked |= r != NULL && d->rule->kind == NPA_PICK; /* before it runs, perhaps at once */
-    bool urgent = false; /* reads or writes what others may change unseen */
-    enum npa_hindrance why = NPA_STRICT;
-    for (int k = d->nin; status > 0 && r != NULL && k < d->nin + d->nout; k++) {
-        npa_buffer *b = buffers[k];
-        bool open = b->range == NULL || b->exported;
-        urgent |= open;
-        why = open ? b->range == NULL ? NPA_WRITTEN : NPA_EXPORTED : why;
-        if (!b->pending && !b->fresh && !open && npa_range_withdraw(b->range) != 0) {
-            r = NULL; /* it can't be hidden from raw readers: NumPy does it */
-        } else {
-            b->pending = true;
-            b->truths = PyArray_TYPE(d->arrays[k]) == NPY_BOOL;
-        }
-    }
-    if (r == NULL) {
-        if (status > 0) {
-            npa_unlock();
-        }
-        Py_XDECREF(site.code), Py_XDECREF(site.globals);
-        draft_drop(d);
-        return status < 0 ? -1 : 0;
-    }
-    for (int k = 0; k < n && !urgent; k++) {
-        if ((k < d->nin || k >= d->nin + d->nout) && d->arrays[k] != NULL &&
-            !npa_hold(buffers[k], d->arrays[k])) {
-            urgent = true;
-            why = NPA_WATCHED;
-            npa_count.early_reads++;
-        }
-    }
-    npa_q.urgent |= urgent;
-    r->code = site.code, r->globals = site.globals, r->lasti = site.lasti;
-    int32_t indices[NPA_MAX_ARGS + 1];
-    for (int k = 0; k < n; k++) {
-        indices[k] = d->arrays[k] != NULL ? buffers[k]->index : -1;
-        if (d->arrays[k] != NULL) { /* what it writes comes after what it reads */
-            buffers[k]->unread = k >= d->nin && k < d->nin + d->nout;
-        }
-    }
-    fill(d, r, indices, offsets);
-    npa_q.small = small ? npa_q.small + 1 : 0;
-    uint64_t serial = npa_match_commit(r, d->usual ? d->made[0] : NULL);
-    npa_unlock();
-    npa_trial_recorded(first);
-    for (int k = 0; k < d->nout; k++) {
-        results[k] = d->made[k] != NULL ? d->made[k] : Py_NewRef((PyObject *)d->arrays[d->nin + k]);
-    }
-    /* What must not stay pending runs before the call returns. */
-    bool many = npa_q.small >= MOST_SMALL;
-    bool now = urgent || strict || many || npa_stepping > 0 || over;
-    for (int k = d->nin; npa_stops > 0 && k < d->nin + d->nout; k++) {
-        now |= d->arrays[k] != NULL && npa_stops_at(d->arrays[k]);
-    }
-    PyObject *name = d->rule->name;
-    if (now) {
-        npa_run_because(urgent || strict ? why : many ? NPA_FULL : NPA_ASKED);
-    }
-    if (now && npa_flush_recorded() < 0) {
-        if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
-            npa_queue_withdraw(serial);
-        }
-        for (int k = 0; k < d->nout; k++) {
-            Py_CLEAR(results[k]);
-        }
-        return -1;
-    }
-    if (npa_stops > 0 && npa_stops_tell(name) < 0) {
-        for (int k = 0; k < d->nout; k++) {
-            Py_CLEAR(results[k]);
-        }
-        return -1;
-    }
-    return 1;
-}
-
-/* Whether NumPy's loop computes it, now and whenever: see Note [Whose bits]. */
-static bool is_numpys(const draft *d)
-{
-    size_t threshold = npa_threshold_here(), points = 1, item = 0;
-    bool inexact = d->rule->inexact || d->rule->ordered;
-    if (!inexact || threshold == 0 || npa_here != NULL || npa_match_inside()) {
-        return false;
-    }
-    for (int i = 0; i < d->ndim; i++) {
-        points *= (size_t)d->shape[i];
-    }
-    for (int k = 0; k < d->nin + d->nout; k++) {
-        bool operand = d->arrays[k] != NULL && (k < d->nin || d->made[k - d->nin] == NULL);
-        size_t size = operand ? (size_t)PyArray_ITEMSIZE(d->arrays[k]) : 0;
-        item = size > item ? size : item;
-    }
-    return points * item < threshold;
-}
-
-/* The draft becomes a request. Results are new references. As npa_record_map. */
-static int commit(draft *d, PyObject **results)
-{
-    d->numpys = is_numpys(d) || npa_until_over();
-    int before = npa_now(NPA_RECORDING), status = enter_in_queue(d, results);
-    npa_now(before);
-    return status;
 }
 
 /* Same elements at the same index, or certainly apart; else the request would read what it
@@ -637,7 +178,7 @@ static bool lay_out_results(draft *d, char order, bool plain)
     for (int k = 0; k <= d->nin + d->nout; k++) {
         PyArrayObject *a = d->arrays[k];
         for (int i = 0; a != NULL && i < d->ndim; i++) {
-            strides[n][i] = stride_along(a, d->ndim, d->shape, i);
+            strides[n][i] = npa_stride_along(a, d->ndim, d->shape, i);
         }
         n += a != NULL;
     }
@@ -650,7 +191,7 @@ static bool lay_out_results(draft *d, char order, bool plain)
         d->made[k] = plain ? new_plain(descr, d->ndim, d->shape, chosen)
                            : npa_new_array(descr, d->ndim, d->shape, chosen);
         if (d->made[k] == NULL) {
-            draft_drop(d);
+            npa_draft_drop(d);
             return false;
         }
         d->arrays[d->nin + k] = (PyArrayObject *)d->made[k];
@@ -680,12 +221,12 @@ static int run_now(draft *d)
         }
     }
     uint8_t kinds[1] = {0};
-    npa_request *r = append(&q, d);
+    npa_request *r = npa_draft_append(&q, d);
     npa_group *g = malloc(sizeof *g);
     npa_tape tape = {0};
     int status = -1;
     if (r != NULL && g != NULL) {
-        fill(d, r, indices, offsets);
+        npa_draft_fill(d, r, indices, offsets);
         q.at[q.nrequests++] = 0;
         g->heads = heads;
         status = npa_group_form(g, &q, 0, 1, last) && npa_group_lower(g, &tape) == 0
@@ -711,7 +252,7 @@ static int map_now(draft *d, char order, PyObject **results)
         asked |= d->errstate >> (2 * i) & 3 ? 1 << i : 0;
     }
     if (kinds < 0 || (kinds & asked)) {
-        draft_drop(d);
+        npa_draft_drop(d);
         memset(d->arrays + d->nin, 0, sizeof *d->arrays * (size_t)d->nout);
         return PyErr_Occurred() ? -1 : 0;
     }
@@ -775,7 +316,7 @@ int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayOb
     }
     if (out == NULL && npa_turn_passes(d.arrays, d.nin)) {
         d.arrays[total] = mask;
-        status = rule->inexact && !is_numpys(&d) ? map_now(&d, order, results) : -2;
+        status = rule->inexact && !npa_draft_is_numpys(&d) ? map_now(&d, order, results) : -2;
         if (status != 0) {
             return status > -2 ? status : 0;
         }
@@ -804,7 +345,7 @@ int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayOb
         return PyErr_Occurred() ? -1 : 0;
     }
     d.arrays[total] = mask;
-    return commit(&d, results);
+    return npa_draft_commit(&d, results);
 }
 
 /* An output that overlaps an input otherwise than element by element: compute, then copy. */
@@ -916,7 +457,7 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
     d.arrays[d.nin] = out;
     d.arrays[d.nin + 1] = mask;
     d.reduced_strides = reduced_strides;
-    return commit(&d, result);
+    return npa_draft_commit(&d, result);
 }
 
 int npa_record_iota(npa_rule *rule, npy_intp n, PyObject *start, PyObject *step, PyObject **result)
@@ -930,7 +471,7 @@ int npa_record_iota(npa_rule *rule, npy_intp n, PyObject *start, PyObject *step,
             return 0;
         }
     }
-    return draft_outputs(&d, 'C') ? commit(&d, result) : PyErr_Occurred() ? -1 : 0;
+    return draft_outputs(&d, 'C') ? npa_draft_commit(&d, result) : PyErr_Occurred() ? -1 : 0;
 }
 
 int npa_record_pick(npa_rule *rule, PyArrayObject *a, PyArrayObject *mask, PyArrayObject *out,
@@ -939,7 +480,7 @@ int npa_record_pick(npa_rule *rule, PyArrayObject *a, PyArrayObject *mask, PyArr
     draft d = {.rule = rule, .ndim = PyArray_NDIM(a), .nin = 1, .nout = 1, .masked = true,
                .axes = (uint32_t)PyArray_NDIM(mask), .arrays = {a, out, mask}};
     memcpy(d.shape, PyArray_DIMS(a), sizeof *d.shape * (size_t)d.ndim);
-    return commit(&d, result);
+    return npa_draft_commit(&d, result);
 }
 
 /* ---------------------------------------------------------------------------------- gathers */
@@ -970,7 +511,7 @@ int npa_record_gather(npa_rule *rule, PyArrayObject *source, PyArrayObject *base
     memcpy(d.shape, PyArray_DIMS(out), sizeof *d.shape * (size_t)d.ndim);
     d.arrays[0] = source, d.arrays[1] = index, d.arrays[4] = out;
     memcpy(d.scalars[2], &numbers[0], 8), memcpy(d.scalars[3], &numbers[1], 8);
-    return commit(&d, result);
+    return npa_draft_commit(&d, result);
 }
 
 /* Note [Whose bits]

@@ -1,0 +1,68 @@
+/* functions.h: one of NumPy's functions, as it is done on small arrays. See small_functions.c. */
+#ifndef NPA_SMALL_FUNCTIONS_H
+#define NPA_SMALL_FUNCTIONS_H
+
+#include "small/small.h"
+
+struct npa_small_function {
+    const char *name;
+    PyObject *(*run)(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
+                     PyObject *names);
+    int what;
+    /* Of a fold: what may follow the array, how much of it in place; whether it is one of NumPy's
+     * Python functions, to which np._NoValue is nothing. */
+    const int8_t *words;
+    int in_place;
+    bool python;
+};
+typedef npa_small_function function;
+enum { END, AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, DDOF, WORDS };
+enum { CLIP, LOWER, UPPER, DIFFERENCE, UNEQUAL, PRODUCT, EQUAL, UFUNCS };
+enum { EMPTY, ZEROS };
+enum { CONCATENATE, STACK, VSTACK, HSTACK };
+
+/* ---------------------------------------------------------------------------- small_functions.c */
+
+extern PyObject *npa_small_words[WORDS];
+bool npa_small_axis(PyObject *value, int ndim, int *axis);
+/* Whether results are made of it as they are of a plain array in C order. */
+bool npa_small_usual(PyObject *o);
+PyArrayObject *npa_small_alike(PyArrayObject *a);
+
+/* --------------------------------------------------------------------------------- small_made.c */
+
+PyObject *npa_small_zeros(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *npa_small_ones(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *npa_small_full(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *npa_small_copy(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* a.astype(type), of real numbers: what can't be converted is told by NumPy */
+PyObject *npa_small_cast(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* a.reshape(...) */
+PyObject *npa_small_reshape(const function *f, PyObject *const *args, Py_ssize_t n,
+                            PyObject *names);
+/* a.ravel() */
+PyObject *npa_small_ravel(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* zeros(shape), empty(shape) of doubles */
+PyObject *npa_small_made(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
+/* -------------------------------------------------------------------------------- small_pairs.c */
+
+/* where(mask, x, y) with arrays of one shape and type, and numbers */
+PyObject *npa_small_where(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* clip(a, low, high), either of which may be None */
+PyObject *npa_small_clip(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* a[1:] - a[:-1] along an axis, the last one if none is given */
+PyObject *npa_small_diff(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* outer(a, b) of vectors */
+PyObject *npa_small_outer(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* array_equal(a, b) of arrays of one type and shape */
+PyObject *npa_small_equal(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* dot(a, b) */
+PyObject *npa_small_dot(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* norm(a) of a vector of floats: the root of its product with itself */
+PyObject *npa_small_norm(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* roll(a, shift) of a vector: a view of the whole of a new array, as NumPy's is */
+PyObject *npa_small_roll(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *npa_small_join(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
+#endif

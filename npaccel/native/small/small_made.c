@@ -1,0 +1,208 @@
+/* small_made.c: small arrays that are made, copied, cast and shaped. */
+#include "small/small.h"
+#include "small/functions.h"
+#include "small/ways.h"
+
+#include <string.h>
+
+PyObject *npa_small_zeros(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *made = n == 1 && names == NULL && npa_small_usual(args[0])
+                              ? npa_small_alike((PyArrayObject *)args[0])
+                              : NULL;
+    if (made != NULL) {
+        memset(PyArray_DATA(made), 0, (size_t)PyArray_NBYTES(made));
+    }
+    return (PyObject *)made;
+}
+
+/* n times what is there first. */
+static void repeat(char *data, size_t size, size_t n)
+{
+    size_t done = 1;
+    while (done < n) {
+        size_t more = done < n - done ? done : n - done;
+        memcpy(data + done * size, data, more * size);
+        done += more;
+    }
+}
+
+static PyObject *filled(PyArrayObject *a, PyObject *value)
+{
+    char one[16];
+    PyArrayObject *made = npa_take_scalar(value, PyArray_TYPE(a), one) ? npa_small_alike(a) : NULL;
+    if (made != NULL) {
+        memcpy(PyArray_DATA(made), one, (size_t)PyArray_ITEMSIZE(a));
+        repeat(PyArray_DATA(made), (size_t)PyArray_ITEMSIZE(a), (size_t)PyArray_SIZE(a));
+    }
+    return (PyObject *)made;
+}
+
+PyObject *npa_small_ones(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyObject *one = n == 1 && names == NULL && npa_small_usual(args[0]) ? PyLong_FromLong(1) : NULL;
+    PyObject *made = one != NULL ? filled((PyArrayObject *)args[0], one) : NULL;
+    Py_XDECREF(one);
+    return made;
+}
+
+PyObject *npa_small_full(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    return n == 2 && names == NULL && npa_small_usual(args[0])
+               ? filled((PyArrayObject *)args[0], args[1])
+               : NULL;
+}
+
+PyObject *npa_small_copy(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    PyArrayObject *made = n == 1 && names == NULL && npa_small_usual(args[0]) ? npa_small_alike(a)
+                                                                              : NULL;
+    if (made != NULL) {
+        memcpy(PyArray_DATA(made), PyArray_DATA(a), (size_t)PyArray_NBYTES(a));
+    }
+    return (PyObject *)made;
+}
+
+/* The type that a dtype means which is no string, nor anything else that has to be looked up; -1:
+ * none. */
+static int type_of(PyObject *o)
+{
+    static const int types[] = {NPY_DOUBLE, NPY_FLOAT, NPY_LONG, NPY_INT, NPY_UBYTE, NPY_BOOL};
+    if (o == (PyObject *)&PyFloat_Type) {
+        return NPY_DOUBLE;
+    }
+    if (o == (PyObject *)&PyLong_Type) {
+        return NPY_LONG;
+    }
+    if (o == (PyObject *)&PyBool_Type) {
+        return NPY_BOOL;
+    }
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        PyArray_Descr *d = PyArray_DescrFromType(types[i]);
+        bool found = o == (PyObject *)d || o == (PyObject *)d->typeobj;
+        Py_DECREF(d); /* it lives on in NumPy */
+        if (found) {
+            return types[i];
+        }
+    }
+    return -1;
+}
+
+/* a.astype(type), of real numbers: what can't be converted is told by NumPy */
+PyObject *npa_small_cast(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *a = (PyArrayObject *)args[0], *made;
+    int from = PyArray_TYPE(a), to = n == 2 && names == NULL ? type_of(args[1]) : -1;
+    if (to < 0 || !npa_small_usual(args[0]) || PyTypeNum_ISCOMPLEX(from) ||
+        sizeof(long) != sizeof(npy_intp)) {
+        return NULL;
+    }
+    if (from == to) {
+        return npa_small_copy(f, args, 1, NULL);
+    }
+    PyArray_Descr *descr = PyArray_DescrFromType(to);
+    made = npa_small_new(descr, PyArray_NDIM(a), PyArray_DIMS(a));
+    if (made != NULL) {
+        npa_clear_errors();
+        npa_cast(from, PyArray_DATA(a), PyArray_ITEMSIZE(a), to, PyArray_DATA(made),
+                 PyDataType_ELSIZE(descr), PyArray_SIZE(a));
+        if (npa_seen_errors()) {
+            Py_CLEAR(made);
+        }
+    }
+    Py_DECREF(descr);
+    return (PyObject *)made;
+}
+
+/* Extents: integers, or one tuple or list of such, none of them 0; the one that is -1 is what is
+ * left of `size` elements (0: it may not be). */
+static int read_shape(PyObject *const *args, Py_ssize_t n, npy_intp size, npy_intp *shape)
+{
+    npy_intp points = 1;
+    int open = -1;
+    if (n == 1 && PyTuple_CheckExact(args[0])) {
+        n = PyTuple_GET_SIZE(args[0]), args = &PyTuple_GET_ITEM(args[0], 0);
+    }
+    if (n < 1 || n > NPA_SMALL_DIMS) {
+        return -1;
+    }
+    for (int k = 0; k < (int)n; k++) {
+        int overflow = 1;
+        long long extent =
+            PyLong_CheckExact(args[k]) ? PyLong_AsLongLongAndOverflow(args[k], &overflow) : 0;
+        if (extent == -1 && !overflow && open < 0) {
+            open = k;
+            extent = 1;
+        }
+        if (overflow || extent <= 0 || __builtin_mul_overflow(points, (npy_intp)extent, &points)) {
+            return -1;
+        }
+        shape[k] = (npy_intp)extent;
+    }
+    if (open >= 0) {
+        shape[open] = size / points;
+        points *= shape[open];
+    }
+    return size == 0 ? (open < 0 ? (int)n : -1) : points == size ? (int)n : -1;
+}
+
+/* a.reshape(...) */
+PyObject *npa_small_reshape(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    npy_intp shape[NPA_SMALL_DIMS], strides[NPA_SMALL_DIMS];
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    int ndim = names == NULL && npa_small_usual(args[0])
+                   ? read_shape(args + 1, n - 1, PyArray_SIZE(a), shape)
+                   : -1;
+    npy_intp step = PyArray_ITEMSIZE(a);
+    for (int i = ndim - 1; i >= 0; i--) {
+        strides[i] = step;
+        step *= shape[i];
+    }
+    size_t bytes = (size_t)(ndim > 0 ? ndim : 0) * sizeof(npy_intp);
+    if (ndim == PyArray_NDIM(a) && memcmp(shape, PyArray_DIMS(a), bytes) == 0 &&
+        memcmp(strides, PyArray_STRIDES(a), bytes) != 0) {
+        /* Of axes of one element: NumPy keeps what they are, if no extent was left open */
+        return NULL;
+    }
+    return ndim > 0 ? npa_small_view(a, ndim, shape, strides, PyArray_DATA(a)) : NULL;
+}
+
+/* a.ravel() */
+PyObject *npa_small_ravel(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    if (n != 1 || names != NULL || !npa_small_usual(args[0])) {
+        return NULL;
+    }
+    npy_intp size = PyArray_SIZE(a), step = PyArray_ITEMSIZE(a);
+    return npa_small_view(a, 1, &size, &step, PyArray_DATA(a));
+}
+
+/* zeros(shape), empty(shape) of doubles */
+PyObject *npa_small_made(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    npy_intp shape[NPA_SMALL_DIMS], points = 1;
+    int ndim = n == 1 && names == NULL ? read_shape(args, 1, 0, shape) : -1;
+    for (int i = 0; i < ndim; i++) {
+        points *= shape[i];
+    }
+    if (ndim < 1 || npa_is_large((size_t)points * sizeof(double))) {
+        return NULL;
+    }
+    PyArray_Descr *descr = PyArray_DescrFromType(NPY_DOUBLE);
+    PyArrayObject *made = npa_small_new(descr, ndim, shape);
+    if (made != NULL && f->what == ZEROS) {
+        memset(PyArray_DATA(made), 0, (size_t)points * sizeof(double));
+    }
+    Py_DECREF(descr);
+    return (PyObject *)made;
+}

@@ -1,0 +1,371 @@
+/* small_pairs.c: functions of several small arrays, or of parts of one. */
+#include "small/small.h"
+#include "small/functions.h"
+#include "small/ways.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    const char *data;
+    size_t step;
+    char number[16];
+} choice;
+
+/* The type of where's result: that of the arrays, or, without any, of Python's numbers. -1:
+ * NumPy's */
+static int chosen_type(PyObject *const *values, PyArrayObject *mask)
+{
+    int type = -1, numbers = -1;
+    for (int k = 0; k < 2; k++) {
+        PyArrayObject *a = (PyArrayObject *)values[k];
+        if (npa_is_plain(values[k])) {
+            if (!npa_small_usual(values[k]) || PyArray_NDIM(a) != PyArray_NDIM(mask) ||
+                !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(mask), PyArray_NDIM(a)) ||
+                (type >= 0 && type != PyArray_TYPE(a))) {
+                return -1;
+            }
+            type = PyArray_TYPE(a);
+        } else if (PyFloat_CheckExact(values[k])) {
+            numbers = NPY_DOUBLE;
+        } else if (PyLong_CheckExact(values[k])) {
+            numbers = numbers < 0 ? NPY_INTP : numbers;
+        } else {
+            return -1;
+        }
+    }
+    return type >= 0 ? type : numbers;
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
+#define CHOOSE(type)                                                                               \
+    static inline __attribute__((always_inline)) void choose_steps_##type(                         \
+        type *restrict to, const char *restrict mask, npy_intp n, const type *x, bool i,           \
+        const type *y, bool k)                                                                     \
+    {                                                                                              \
+        for (npy_intp at = 0; at < n; at++) {                                                      \
+            type v = x[i ? at : 0], w = y[k ? at : 0], all = (type)-(type)(mask[at] != 0);         \
+            to[at] = (type)((v & all) | (w & (type)~all));                                         \
+        }                                                                                          \
+    }                                                                                              \
+    static void choose_##type(void *to, const char *mask, npy_intp n, const choice *of)            \
+    {                                                                                              \
+        const type *x = (const type *)(const void *)of[0].data;                                    \
+        const type *y = (const type *)(const void *)of[1].data;                                    \
+        switch ((of[0].step != 0) * 2 + (of[1].step != 0)) {                                       \
+        case 0: choose_steps_##type(to, mask, n, x, false, y, false); break;                       \
+        case 1: choose_steps_##type(to, mask, n, x, false, y, true); break;                        \
+        case 2: choose_steps_##type(to, mask, n, x, true, y, false); break;                        \
+        default: choose_steps_##type(to, mask, n, x, true, y, true);                               \
+        }                                                                                          \
+    }
+
+CHOOSE(uint8_t)
+CHOOSE(uint16_t)
+CHOOSE(uint32_t)
+CHOOSE(uint64_t)
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+
+static void choose(char *to, const char *mask, npy_intp n, const choice *of, size_t size)
+{
+    switch (size) {
+    case 1: choose_uint8_t(to, mask, n, of); break;
+    case 2: choose_uint16_t(to, mask, n, of); break;
+    case 4: choose_uint32_t(to, mask, n, of); break;
+    case 8: choose_uint64_t(to, mask, n, of); break;
+    default:
+        for (npy_intp i = 0; i < n; i++) {
+            const choice *from = &of[mask[i] == 0];
+            memcpy(to + (size_t)i * size, from->data + (size_t)i * from->step, size);
+        }
+    }
+}
+
+/* where(mask, x, y) with arrays of one shape and type, and numbers */
+PyObject *npa_small_where(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *mask = (PyArrayObject *)args[0];
+    choice of[2];
+    if (n != 3 || names != NULL || !npa_small_usual(args[0]) || PyArray_TYPE(mask) != NPY_BOOL) {
+        return NULL;
+    }
+    int type = chosen_type(args + 1, mask);
+    if (type < 0) {
+        return NULL;
+    }
+    PyArray_Descr *descr = PyArray_DescrFromType(type);
+    for (int k = 0; k < 2; k++) {
+        bool array = npa_is_plain(args[k + 1]);
+        if (!array && !npa_take_scalar(args[k + 1], type, of[k].number)) {
+            Py_DECREF(descr);
+            return NULL;
+        }
+        of[k].data = array ? PyArray_DATA((PyArrayObject *)args[k + 1]) : of[k].number;
+        of[k].step = array ? (size_t)PyDataType_ELSIZE(descr) : 0;
+    }
+    PyArrayObject *made =
+        !npa_is_large((size_t)PyArray_SIZE(mask) * (size_t)PyDataType_ELSIZE(descr))
+            ? npa_small_new(descr, PyArray_NDIM(mask), PyArray_DIMS(mask))
+            : NULL;
+    if (made != NULL) {
+        choose(PyArray_DATA(made), PyArray_DATA(mask), PyArray_SIZE(mask), of,
+               (size_t)PyDataType_ELSIZE(descr));
+    }
+    Py_DECREF(descr);
+    return (PyObject *)made;
+}
+
+static const char *const ufunc_names[UFUNCS] = {"clip",      "maximum",  "minimum", "subtract",
+                                                "not_equal", "multiply", "equal"};
+static PyUFuncObject *ufuncs[UFUNCS];
+static npa_exactness exact[UFUNCS];
+
+void npa_small_ufunc(PyUFuncObject *u, npa_exactness how)
+{
+    for (int i = 0; i < UFUNCS; i++) {
+        if (strcmp(ufunc_names[i], u->name) == 0) {
+            ufuncs[i] = u, exact[i] = how;
+        }
+    }
+    npa_small_fold_ufunc(u, how);
+    npa_small_product_ufunc(u);
+}
+
+/* clip(a, low, high), either of which may be None */
+PyObject *npa_small_clip(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    if (n != 3 || names != NULL || (args[1] == Py_None && args[2] == Py_None)) {
+        return NULL;
+    }
+    int which = args[1] == Py_None ? UPPER : args[2] == Py_None ? LOWER : CLIP;
+    PyObject *given[3] = {args[0], which == UPPER ? args[2] : args[1], args[2]};
+    return ufuncs[which] != NULL
+               ? npa_small_call(ufuncs[which], given, which == CLIP ? 3 : 2, exact[which])
+               : NULL;
+}
+
+/* a[1:] - a[:-1] along an axis, the last one if none is given */
+PyObject *npa_small_diff(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    npa_space s = {.nargs = 3, .ndim = PyArray_NDIM(a)};
+    int axis = s.ndim - 1;
+    if (n != 1 || !npa_small_usual(args[0])) {
+        return NULL;
+    }
+    if (names != NULL &&
+        (PyTuple_GET_SIZE(names) != 1 || PyTuple_GET_ITEM(names, 0) != npa_small_words[AXIS] ||
+         !npa_small_axis(args[1], s.ndim, &axis))) {
+        return NULL;
+    }
+    int which = PyArray_TYPE(a) == NPY_BOOL ? UNEQUAL : DIFFERENCE;
+    const npa_way *w =
+        ufuncs[which] != NULL ? npa_find_way(ufuncs[which], PyArray_TYPE(a), exact[which]) : NULL;
+    if (w == NULL || w->loop == NULL || !npa_is_simple(a, w) || PyArray_DIM(a, axis) < 2) {
+        return NULL;
+    }
+    npa_find_steps(&s, 1, a);
+    memcpy(s.shape, PyArray_DIMS(a), sizeof *s.shape * (size_t)s.ndim);
+    s.shape[axis]--;
+    s.of[0] = s.of[1];
+    s.of[0].data += PyArray_STRIDE(a, axis);
+    PyArrayObject *made = npa_small_new(w->out, s.ndim, s.shape);
+    if (made != NULL) {
+        npa_find_steps(&s, 2, made);
+        npa_merge_axes(&s);
+        if ((!w->exact && s.ndim > 1) || !npa_run_quietly(w, &s)) {
+            Py_CLEAR(made);
+        }
+    }
+    return (PyObject *)made;
+}
+
+/* outer(a, b) of vectors */
+PyObject *npa_small_outer(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    if (n != 2 || names != NULL || !npa_small_usual(args[0]) || !npa_small_usual(args[1]) ||
+        ufuncs[PRODUCT] == NULL) {
+        return NULL;
+    }
+    PyArrayObject *a = (PyArrayObject *)args[0], *b = (PyArrayObject *)args[1];
+    const npa_way *w = npa_find_way(ufuncs[PRODUCT], PyArray_TYPE(a), exact[PRODUCT]);
+    if (PyArray_NDIM(a) != 1 || PyArray_NDIM(b) != 1 || w->loop == NULL || !w->exact ||
+        !npa_is_simple(a, w) || !npa_is_simple(b, w)) {
+        return NULL;
+    }
+    npa_space s = {.ndim = 2, .nargs = 3, .shape = {PyArray_SIZE(a), PyArray_SIZE(b)}};
+    if (npa_is_large((size_t)(s.shape[0] * s.shape[1] * w->out_size))) {
+        return NULL;
+    }
+    PyArrayObject *made = npa_small_new(w->out, 2, s.shape);
+    if (made != NULL) {
+        s.of[0] = (npa_lay){PyArray_DATA(a), {w->in_size, 0}};
+        s.of[1] = (npa_lay){PyArray_DATA(b), {0, w->in_size}};
+        s.of[2] = (npa_lay){PyArray_DATA(made), {s.shape[1] * w->out_size, w->out_size}};
+        if (!npa_run_quietly(w, &s)) {
+            Py_CLEAR(made);
+        }
+    }
+    return (PyObject *)made;
+}
+
+/* array_equal(a, b) of arrays of one type and shape */
+PyObject *npa_small_equal(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    if (n != 2 || names != NULL || !npa_small_usual(args[0]) || !npa_small_usual(args[1]) ||
+        ufuncs[EQUAL] == NULL ||
+        !PyArray_SAMESHAPE((PyArrayObject *)args[0], (PyArrayObject *)args[1])) {
+        return NULL;
+    }
+    PyArrayObject *same = (PyArrayObject *)npa_small_call(ufuncs[EQUAL], args, 2, exact[EQUAL]);
+    if (same == NULL) {
+        return NULL;
+    }
+    bool all = memchr(PyArray_DATA(same), 0, (size_t)PyArray_SIZE(same)) == NULL;
+    Py_DECREF(same);
+    return PyBool_FromLong(all);
+}
+
+/* dot(a, b) */
+PyObject *npa_small_dot(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    char product[16];
+    return n == 2 && names == NULL && npa_is_plain(args[1]) &&
+                   npa_multiply_vectors((PyArrayObject *)args[0], (PyArrayObject *)args[1], product)
+               ? PyArray_Scalar(product, PyArray_DESCR((PyArrayObject *)args[0]), NULL) : NULL;
+}
+
+/* norm(a) of a vector of floats: the root of its product with itself */
+PyObject *npa_small_norm(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    double d;
+    float s;
+    void *product = PyArray_TYPE(a) == NPY_DOUBLE  ? (void *)&d
+                    : PyArray_TYPE(a) == NPY_FLOAT ? (void *)&s
+                                                   : NULL;
+    if (n != 1 || names != NULL || product == NULL || !npa_small_usual(args[0]) ||
+        !npa_multiply_vectors(a, a, product)) {
+        return NULL;
+    }
+    if (product == &d) {
+        d = sqrt(d);
+    } else {
+        s = sqrtf(s);
+    }
+    return PyArray_Scalar(product, PyArray_DESCR(a), NULL);
+}
+
+/* roll(a, shift) of a vector: a view of the whole of a new array, as NumPy's is */
+PyObject *npa_small_roll(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    int overflow = 0;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    if (n != 2 || names != NULL || !PyLong_CheckExact(args[1]) || !npa_small_usual(args[0]) ||
+        PyArray_NDIM(a) != 1) {
+        return NULL;
+    }
+    long shift = PyLong_AsLongAndOverflow(args[1], &overflow);
+    PyArrayObject *made = overflow ? NULL : npa_small_alike(a);
+    if (made == NULL) {
+        return NULL;
+    }
+    npy_intp size = PyArray_SIZE(a), item = PyArray_ITEMSIZE(a),
+             by = shift % size + (shift % size < 0 ? size : 0);
+    char *to = PyArray_DATA(made), *from = PyArray_DATA(a);
+    memcpy(to + by * item, from, (size_t)((size - by) * item));
+    memcpy(to, from + (size - by) * item, (size_t)(by * item));
+    PyObject *view = PyArray_View(made, NULL, NULL);
+    Py_DECREF(made);
+    return view;
+}
+
+/* The items of a list or tuple of usual arrays that have one type, and one shape but for that
+ * axis. */
+static Py_ssize_t items_of(PyObject *given, int varies, PyArrayObject *const **items)
+{
+    Py_ssize_t n = PyList_CheckExact(given) || PyTuple_CheckExact(given) ? Py_SIZE(given) : 0;
+    PyArrayObject *const *of = n > 0 ? (PyArrayObject *const *)(void *)PySequence_Fast_ITEMS(given)
+                                     : NULL;
+    for (Py_ssize_t k = 0; k < n; k++) {
+        if (!npa_small_usual((PyObject *)of[k]) || PyArray_DESCR(of[k]) != PyArray_DESCR(of[0]) ||
+            PyArray_NDIM(of[k]) != PyArray_NDIM(of[0])) {
+            return 0;
+        }
+        for (int i = 0; i < PyArray_NDIM(of[0]); i++) {
+            if ((i != varies && PyArray_DIM(of[k], i) != PyArray_DIM(of[0], i)) ||
+                PyArray_DIM(of[k], i) == 1) {
+                return 0; /* with an axis of one element, orders are ambiguous */
+            }
+        }
+    }
+    *items = of;
+    return n;
+}
+
+/* One after the other along an axis; stacked: along a new one before it. */
+static PyObject *joined(PyArrayObject *const *items, Py_ssize_t n, int axis, bool stacked)
+{
+    npy_intp shape[NPA_SMALL_DIMS + 1], outer = 1;
+    int ndim = PyArray_NDIM(items[0]), k = 0;
+    size_t bytes = 0;
+    for (int i = 0; i < ndim; i++) {
+        if (i == axis && stacked) {
+            shape[k++] = n;
+        }
+        shape[k++] = PyArray_DIM(items[0], i);
+        outer *= i < axis ? PyArray_DIM(items[0], i) : 1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        bytes += (size_t)PyArray_NBYTES(items[i]);
+        shape[axis] += stacked || i == 0 ? 0 : PyArray_DIM(items[i], axis);
+    }
+    PyArrayObject *made = !npa_is_large(bytes) && k <= NPA_SMALL_DIMS
+                        ? npa_small_new(PyArray_DESCR(items[0]), k, shape) : NULL;
+    char *to = made != NULL ? PyArray_DATA(made) : NULL;
+    for (npy_intp o = 0; made != NULL && o < outer; o++) {
+        for (Py_ssize_t i = 0; i < n; i++) {
+            size_t part = (size_t)(PyArray_NBYTES(items[i]) / outer);
+            memcpy(to, PyArray_BYTES(items[i]) + (size_t)o * part, part);
+            to += part;
+        }
+    }
+    return (PyObject *)made;
+}
+
+PyObject *npa_small_join(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    bool own = f->what <= STACK; /* it has an axis */
+    PyObject *axis = n == 2 ? args[1] : NULL;
+    if (names != NULL && own && n == 1 && PyTuple_GET_SIZE(names) == 1 &&
+        PyTuple_GET_ITEM(names, 0) == npa_small_words[AXIS]) {
+        axis = args[1], names = NULL;
+    }
+    if (names != NULL || n > 1 + own ||
+        !(PyList_CheckExact(args[0]) || PyTuple_CheckExact(args[0])) || Py_SIZE(args[0]) == 0 ||
+        !npa_is_plain(PySequence_Fast_ITEMS(args[0])[0])) {
+        return NULL;
+    }
+    int ndim = PyArray_NDIM((PyArrayObject *)PySequence_Fast_ITEMS(args[0])[0]), along = 0;
+    bool stacked = f->what == STACK || (f->what == VSTACK && ndim == 1);
+    if (axis != NULL && !npa_small_axis(axis, ndim + stacked, &along)) {
+        return NULL;
+    }
+    along = f->what == HSTACK && ndim > 1 ? 1 : along;
+    PyArrayObject *const *items;
+    Py_ssize_t count = along < ndim ? items_of(args[0], stacked ? -1 : along, &items) : 0;
+    return count > 0 ? joined(items, count, along, stacked) : NULL;
+}
