@@ -193,127 +193,166 @@ static bool is_small(const draft *d)
     return small;
 }
 
-static int enter_in_queue(draft *d, PyObject **results)
-{
+/* A draft on its way into the queue. */
+typedef struct {
     npa_buffer *buffers[NPA_MAX_ARGS + 1];
     int64_t offsets[NPA_MAX_ARGS + 1];
     npa_site site;
-    if (npa_here != NULL) {
-        return commit_in_section(d, results);
-    }
-    bool over = npa_until_over();
-    if (over && npa_until_stop() < 0) {
-        npa_draft_drop(d);
+    bool urgent;            /* it reads or writes what others may change unseen */
+    enum npa_hindrance why; /* it must not stay pending */
+    bool strict, small, over;
+} entry;
+
+/* Before the first request of a queue. 1; 0: NumPy is to do it; -1: error set. */
+static int begin_queue(void)
+{
+    npa_hinder_found();
+    npa_drop_garbage(); /* programs may be evaluated by faults alone */
+    if (npa_touched_waits() && npa_touched_plan() < 0) {
         return -1;
-    }
-    if (npa_q.nrequests == 0) {
-        npa_hinder_found();
-        npa_drop_garbage(); /* programs may be evaluated by faults alone */
-        if (npa_touched_waits() && npa_touched_plan() < 0) {
-            npa_draft_drop(d);
-            return -1;
-        }
     }
     if (npa_q.nrequests == 0 && npa_calls_tried) {
         npa_imports_check();
-    } else if (npa_q.nrequests == 0 &&
-               npa_guard_on) { /* no result may have been made yet: what is written is hidden */
-        npa_trace_hooks.serve_calls();
+    } else if (npa_q.nrequests == 0 && npa_guard_on) {
+        npa_trace_hooks.serve_calls(); /* perhaps nothing was made yet: what is written is hidden */
     }
     /* faulthandler.enable() and the like take the signal: take it back before anything waits. */
     if (npa_q.nrequests == 0 && !npa_guard_check() && !npa_guard_check()) {
         npa_guard_set(false);
         npa_open_all();
-        npa_draft_drop(d);
         return 0;
     }
-    int strict = d->rule->may_warn ? npa_warnings_are_errors() : 0;
-    if (strict < 0) {
-        npa_draft_drop(d);
-        return -1;
-    }
-    if (d->rule->may_warn && npa_warnings_ignored() && !npa_match_inside()) {
-        d->errstate &= ~0xff; /* under the filters that it is recorded in nobody hears of it */
-    }
-    npa_capture_site(&site);
-    bool small = is_small(d); /* before the lock: it asks which block is open */
-    int status = place_all(d, buffers, offsets), n = d->nin + d->nout + d->masked;
-    bool first = npa_q.nrequests == 0;
-    npa_request *r = status > 0 ? npa_draft_append(&npa_q, d) : NULL;
-    npa_q.masked |= r != NULL && d->rule->kind == NPA_PICK; /* before it runs, perhaps at once */
-    bool urgent = false; /* reads or writes what others may change unseen */
-    enum npa_hindrance why = NPA_STRICT;
-    for (int k = d->nin; status > 0 && r != NULL && k < d->nin + d->nout; k++) {
-        npa_buffer *b = buffers[k];
+    return 1;
+}
+
+/* What it writes is pending. False: something can't be hidden from raw readers. */
+static bool hide_outputs(const draft *d, entry *e)
+{
+    for (int k = d->nin; k < d->nin + d->nout; k++) {
+        npa_buffer *b = e->buffers[k];
         bool open = b->range == NULL || b->exported;
-        urgent |= open;
-        why = open ? b->range == NULL ? NPA_WRITTEN : NPA_EXPORTED : why;
+        e->urgent |= open;
+        e->why = open ? b->range == NULL ? NPA_WRITTEN : NPA_EXPORTED : e->why;
         if (!b->pending && !b->fresh && !open && npa_range_withdraw(b->range) != 0) {
-            r = NULL; /* it can't be hidden from raw readers: NumPy does it */
-        } else {
-            b->pending = true;
-            b->truths = PyArray_TYPE(d->arrays[k]) == NPY_BOOL;
+            return false;
         }
+        b->pending = true;
+        b->truths = PyArray_TYPE(d->arrays[k]) == NPY_BOOL;
     }
-    if (r == NULL) {
-        if (status > 0) {
-            npa_unlock();
-        }
-        Py_XDECREF(site.code), Py_XDECREF(site.globals);
-        npa_draft_drop(d);
-        return status < 0 ? -1 : 0;
-    }
-    for (int k = 0; k < n && !urgent; k++) {
+    return true;
+}
+
+/* Nobody changes unnoticed what it reads. */
+static void hold_inputs(const draft *d, entry *e)
+{
+    for (int k = 0; k < d->nin + d->nout + d->masked && !e->urgent; k++) {
         if ((k < d->nin || k >= d->nin + d->nout) && d->arrays[k] != NULL &&
-            !npa_hold(buffers[k], d->arrays[k])) {
-            urgent = true;
-            why = NPA_WATCHED;
+            !npa_hold(e->buffers[k], d->arrays[k])) {
+            e->urgent = true;
+            e->why = NPA_WATCHED;
             npa_count.early_reads++;
         }
     }
-    npa_q.urgent |= urgent;
-    r->code = site.code, r->globals = site.globals, r->lasti = site.lasti;
+}
+
+static void write_request(const draft *d, const entry *e, npa_request *r)
+{
     int32_t indices[NPA_MAX_ARGS + 1];
-    for (int k = 0; k < n; k++) {
-        indices[k] = d->arrays[k] != NULL ? buffers[k]->index : -1;
+    r->code = e->site.code, r->globals = e->site.globals, r->lasti = e->site.lasti;
+    for (int k = 0; k < d->nin + d->nout + d->masked; k++) {
+        indices[k] = d->arrays[k] != NULL ? e->buffers[k]->index : -1;
         if (d->arrays[k] != NULL) { /* what it writes comes after what it reads */
-            buffers[k]->unread = k >= d->nin && k < d->nin + d->nout;
+            e->buffers[k]->unread = k >= d->nin && k < d->nin + d->nout;
         }
     }
-    npa_draft_fill(d, r, indices, offsets);
-    npa_q.small = small ? npa_q.small + 1 : 0;
+    npa_draft_fill(d, r, indices, e->offsets);
+}
+
+static int drop_results(int n, PyObject **results)
+{
+    for (int k = 0; k < n; k++) {
+        Py_CLEAR(results[k]);
+    }
+    return -1;
+}
+
+/* What must not stay pending runs before the call returns. 1, or -1: error set, and no results. */
+static int run_what_must(const draft *d, const entry *e, uint64_t serial, PyObject **results)
+{
+    bool many = npa_q.small >= MOST_SMALL;
+    bool now = e->urgent || e->strict || many || npa_stepping > 0 || e->over;
+    for (int k = d->nin; npa_stops > 0 && k < d->nin + d->nout; k++) {
+        now |= d->arrays[k] != NULL && npa_stops_at(d->arrays[k]);
+    }
+    PyObject *name = d->rule->name;
+    if (now) {
+        npa_run_because(e->urgent || e->strict ? e->why : many ? NPA_FULL : NPA_ASKED);
+    }
+    if (now && npa_flush_recorded() < 0) {
+        if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
+            npa_queue_withdraw(serial);
+        }
+        return drop_results(d->nout, results);
+    }
+    return npa_stops > 0 && npa_stops_tell(name) < 0 ? drop_results(d->nout, results) : 1;
+}
+
+/* Before the lock: what of the entry hangs on where the call is. As begin_queue. */
+static int begin_entry(draft *d, entry *e)
+{
+    e->over = npa_until_over();
+    if (e->over && npa_until_stop() < 0) {
+        return -1;
+    }
+    int status = npa_q.nrequests == 0 ? begin_queue() : 1;
+    int strict = status > 0 && d->rule->may_warn ? npa_warnings_are_errors() : 0;
+    if (status <= 0 || strict < 0) {
+        return strict < 0 ? -1 : status;
+    }
+    e->strict = strict, e->why = NPA_STRICT;
+    if (d->rule->may_warn && npa_warnings_ignored() && !npa_match_inside()) {
+        d->errstate &= ~0xff; /* under the filters that it is recorded in nobody hears of it */
+    }
+    npa_capture_site(&e->site);
+    e->small = is_small(d); /* it asks which block is open */
+    return 1;
+}
+
+static int enter_in_queue(draft *d, PyObject **results)
+{
+    if (npa_here != NULL) {
+        return commit_in_section(d, results);
+    }
+    entry e;
+    e.urgent = false;
+    int status = begin_entry(d, &e);
+    if (status <= 0) {
+        npa_draft_drop(d);
+        return status;
+    }
+    status = place_all(d, e.buffers, e.offsets);
+    bool first = npa_q.nrequests == 0;
+    npa_request *r = status > 0 ? npa_draft_append(&npa_q, d) : NULL;
+    npa_q.masked |= r != NULL && d->rule->kind == NPA_PICK; /* before it runs, perhaps at once */
+    if (r == NULL || !hide_outputs(d, &e)) {
+        if (status > 0) {
+            npa_unlock();
+        }
+        Py_XDECREF(e.site.code), Py_XDECREF(e.site.globals);
+        npa_draft_drop(d);
+        return status < 0 ? -1 : 0;
+    }
+    hold_inputs(d, &e);
+    npa_q.urgent |= e.urgent;
+    write_request(d, &e, r);
+    npa_q.small = e.small ? npa_q.small + 1 : 0;
     uint64_t serial = npa_match_commit(r, d->usual ? d->made[0] : NULL);
     npa_unlock();
     npa_trial_recorded(first);
     for (int k = 0; k < d->nout; k++) {
         results[k] = d->made[k] != NULL ? d->made[k] : Py_NewRef((PyObject *)d->arrays[d->nin + k]);
     }
-    /* What must not stay pending runs before the call returns. */
-    bool many = npa_q.small >= MOST_SMALL;
-    bool now = urgent || strict || many || npa_stepping > 0 || over;
-    for (int k = d->nin; npa_stops > 0 && k < d->nin + d->nout; k++) {
-        now |= d->arrays[k] != NULL && npa_stops_at(d->arrays[k]);
-    }
-    PyObject *name = d->rule->name;
-    if (now) {
-        npa_run_because(urgent || strict ? why : many ? NPA_FULL : NPA_ASKED);
-    }
-    if (now && npa_flush_recorded() < 0) {
-        if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
-            npa_queue_withdraw(serial);
-        }
-        for (int k = 0; k < d->nout; k++) {
-            Py_CLEAR(results[k]);
-        }
-        return -1;
-    }
-    if (npa_stops > 0 && npa_stops_tell(name) < 0) {
-        for (int k = 0; k < d->nout; k++) {
-            Py_CLEAR(results[k]);
-        }
-        return -1;
-    }
-    return 1;
+    return run_what_must(d, &e, serial, results);
 }
 
 /* Whether NumPy's loop computes it, now and whenever: see Note [Whose bits]. */

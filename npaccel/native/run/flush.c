@@ -164,117 +164,137 @@ static void set_error(void)
     }
 }
 
-static int flush_queue(bool rounds)
+/* One run of a flush: which requests, and by what. */
+typedef struct {
+    PyObject *program, *pending; /* owned; program NULL: NumPy's loops */
+    int requests, round;         /* as npa_next_to_run has them */
+    uint64_t seen;               /* the queue's generation when this was chosen */
+    bool rounds, check, interrupted;
+    npa_contents before, after;  /* for check mode */
+} stage;
+
+/* What the queue needs before it can be looked at. 0, or -1 with an exception. */
+static int settle_queue(void)
 {
-    while (npa_q.nrequests > 0 && npa_goes_on(rounds)) {
-        uint64_t backend = npa_backend_here();
-        if (npa_flights > 0 && npa_join_makers() < 0) {
-            return -1;
-        }
-        npa_lock();
-        bool settled = npa_run_hooks.settle_masks();
+    if (npa_flights > 0 && npa_join_makers() < 0) {
+        return -1;
+    }
+    npa_lock();
+    bool settled = npa_run_hooks.settle_masks();
+    npa_unlock();
+    if (!settled) {
+        PyErr_NoMemory();
+        return fail();
+    }
+    return !npa_q.run.stopped && npa_hush_unseen() < 0 ? fail() : 0;
+}
+
+/* CHOSEN: with the lock. AGAIN: the queue is another one by now. OVER: nothing is to run. FAILED:
+ * with an exception. */
+enum choice { CHOSEN, AGAIN, OVER, FAILED };
+
+static enum choice choose(stage *s, uint64_t backend)
+{
+    npa_lock();
+    /* Who waits for the lock gives up the GIL: another thread has recorded a pick. */
+    bool again = npa_q.nrequests > 0 && npa_q.masked && !npa_q.run.stopped;
+    if (npa_q.nrequests == 0 || again) {
         npa_unlock();
-        if (!settled) {
-            PyErr_NoMemory();
-            return fail();
-        }
-        if (!npa_q.run.stopped && npa_hush_unseen() < 0) {
-            return fail();
-        }
-        npa_lock();
-        if (npa_q.nrequests == 0) {
-            npa_unlock();
-            break;
-        }
-        /* Who waits for the lock gives up the GIL: another thread has recorded a pick. */
-        if (npa_q.masked && !npa_q.run.stopped) {
-            npa_unlock();
-            continue;
-        }
-        npa_collect_dead();
-        uint64_t seen = npa_q.generation;
-        bool going_on = npa_q.run.stopped || npa_until_loops();
-        int round, requests = npa_next_to_run(rounds, &round);
-        if (requests == 0) {
-            npa_unlock();
-            break;
-        }
-        PyObject *program = going_on ? Py_NewRef(Py_None) : NULL, *pending = NULL;
-        bool check = !going_on && npa_check_due();
-        if (!going_on) {
-            find_program(round > 0 ? round : requests, backend, check, &program, &pending);
-        }
+        return again ? AGAIN : OVER;
+    }
+    npa_collect_dead();
+    s->seen = npa_q.generation;
+    bool going_on = npa_q.run.stopped || npa_until_loops();
+    s->requests = npa_next_to_run(s->rounds, &s->round);
+    if (s->requests == 0) {
         npa_unlock();
-        if (program == NULL && pending != NULL) {
-            program = npa_plan(pending, NULL);
-        }
-        if (!check) {
-            Py_CLEAR(pending);
-        }
-        if (program == NULL) {
-            Py_XDECREF(pending);
-            return fail();
-        }
-        if (program == Py_None) {
-            Py_CLEAR(program);
-        }
-        npa_lock();
-        /* Somebody else ran or added requests: the plan is kept for its own */
-        if (npa_q.generation != seen) {
-            npa_unlock();
-            Py_XDECREF(program), Py_XDECREF(pending);
-            continue;
-        }
-        bool compiled = !npa_program_single((npa_program *)program);
-        bool compared = round > 0 && compiled && npa_program_compares((npa_program *)program);
-        requests = compared ? npa_to_compare(round) : round > 0 && compiled ? round : requests;
-        bool interrupted = false;
-        npa_log_begin(check);
-        bool alone = npa_alone();
-        bool watched = !npa_program_brief((npa_program *)program) && npa_interrupts_begin();
-        PyThreadState *mine = PyEval_SaveThread();
-        npa_contents contents = {0}, results = {0};
-        if (check && npa_foreign_settle(false) == 0) {
-            npa_contents_copy(&contents, false);
-        }
-        int status = npa_run_queue(compared ? NULL : program, requests, compiled ? 0 : round, alone,
-                                   watched && !npa_q.urgent ? npa_interrupted : NULL, &interrupted);
-        if (status == 0) {
-            if (check) {
-                npa_contents_copy(&results, true);
-            }
-            if (compared) {
-                npa_program_note_rival((npa_program *)program,
-                                       npa_q.run.ns * (uint64_t)round / (uint64_t)requests);
-            }
-            status = npa_finish_run();
-            npa_note_ran(requests, round, compiled, seen, rounds);
-        }
-        npa_unlock();
-        PyEval_RestoreThread(mine);
-        if (watched) {
-            npa_interrupts_end();
+        return OVER;
+    }
+    s->program = going_on ? Py_NewRef(Py_None) : NULL;
+    s->check = !going_on && npa_check_due();
+    if (!going_on) {
+        find_program(s->round > 0 ? s->round : s->requests, backend, s->check, &s->program,
+                     &s->pending);
+    }
+    npa_unlock();
+    if (s->program == NULL && s->pending != NULL) {
+        s->program = npa_plan(s->pending, NULL);
+    }
+    if (!s->check || s->program == NULL) {
+        Py_CLEAR(s->pending);
+    }
+    if (s->program == NULL) {
+        return FAILED;
+    }
+    if (s->program == Py_None) {
+        Py_CLEAR(s->program);
+    }
+    npa_lock();
+    if (npa_q.generation == s->seen) {
+        return CHOSEN;
+    }
+    npa_unlock(); /* somebody else ran or added requests: the plan is kept for its own */
+    Py_XDECREF(s->program), Py_XDECREF(s->pending);
+    return AGAIN;
+}
+
+/* With the lock, which is given back, as is the GIL meanwhile. As npa_run_queue; the program is the
+ * run's. */
+static int run_stage(stage *s)
+{
+    npa_program *program = (npa_program *)s->program;
+    int requests = s->requests, round = s->round;
+    bool compiled = !npa_program_single(program);
+    bool compared = round > 0 && compiled && npa_program_compares(program);
+    requests = compared ? npa_to_compare(round) : round > 0 && compiled ? round : requests;
+    npa_log_begin(s->check);
+    bool alone = npa_alone();
+    bool watched = !npa_program_brief(program) && npa_interrupts_begin();
+    PyThreadState *mine = PyEval_SaveThread();
+    if (s->check && npa_foreign_settle(false) == 0) {
+        npa_contents_copy(&s->before, false);
+    }
+    int status = npa_run_queue(compared ? NULL : s->program, requests, compiled ? 0 : round, alone,
+                               watched && !npa_q.urgent ? npa_interrupted : NULL, &s->interrupted);
+    if (status == 0) {
+        if (s->check) {
+            npa_contents_copy(&s->after, true);
         }
         if (compared) {
-            Py_DECREF(program);
+            npa_program_note_rival(program, npa_q.run.ns * (uint64_t)round / (uint64_t)requests);
         }
-        if (check && status == 0) {
-            status = npa_check_run(pending, &contents, &results) < 0 ? 1 : 0;
-        }
-        npa_contents_drop(&contents), npa_contents_drop(&results);
-        npa_log_end();
-        Py_XDECREF(pending);
-        npa_drop_garbage();
-        if (status < 0 && !PyErr_Occurred()) {
-            set_error();
-        }
-        if (interrupted && !PyErr_Occurred() && PyErr_CheckSignals() == 0 && status == 1) {
-            continue; /* the handler raised nothing: the rest of the work is done after it */
-        }
-        if (PyErr_Occurred()) {
-            return -1; /* after an interrupt what was pending stays pending */
-        }
+        status = npa_finish_run();
+        npa_note_ran(requests, round, compiled, s->seen, s->rounds);
     }
+    npa_unlock();
+    PyEval_RestoreThread(mine);
+    if (watched) {
+        npa_interrupts_end();
+    }
+    if (compared) {
+        Py_DECREF(s->program);
+    }
+    return status;
+}
+
+/* What it leaves; in check mode it is compared. Its status. */
+static int end_stage(stage *s, int status)
+{
+    if (s->check && status == 0) {
+        status = npa_check_run(s->pending, &s->before, &s->after) < 0 ? 1 : 0;
+    }
+    npa_contents_drop(&s->before), npa_contents_drop(&s->after);
+    npa_log_end();
+    Py_XDECREF(s->pending);
+    npa_drop_garbage();
+    if (status < 0 && !PyErr_Occurred()) {
+        set_error();
+    }
+    return status;
+}
+
+static int end_flush(void)
+{
     if (npa_device_trouble()) { /* its work was done on the host */
         PyObject *told = PyObject_CallMethod(npa_hook_plan, "device_failed", NULL);
         if (told == NULL) {
@@ -284,6 +304,35 @@ static int flush_queue(bool rounds)
     }
     npa_drop_garbage(); /* of evaluations that faults began */
     return npa_issue_warnings();
+}
+
+static int flush_queue(bool rounds)
+{
+    while (npa_q.nrequests > 0 && npa_goes_on(rounds)) {
+        stage s = {.rounds = rounds};
+        uint64_t backend = npa_backend_here();
+        if (settle_queue() < 0) {
+            return -1;
+        }
+        enum choice next = choose(&s, backend);
+        if (next == OVER) {
+            break;
+        }
+        if (next == FAILED) {
+            return fail();
+        }
+        if (next == AGAIN) {
+            continue;
+        }
+        int status = end_stage(&s, run_stage(&s));
+        if (s.interrupted && !PyErr_Occurred() && PyErr_CheckSignals() == 0 && status == 1) {
+            continue; /* the handler raised nothing: the rest of the work is done after it */
+        }
+        if (PyErr_Occurred()) {
+            return -1; /* after an interrupt what was pending stays pending */
+        }
+    }
+    return end_flush();
 }
 
 /* The first of them, whose program is known, has no GIL to ask for another; the others are looked
