@@ -10,7 +10,7 @@ a pointer, a memoryview, a file, bytes, a list, a pickle, in a thread, in a fork
 rounds raise, warn, write through a pointer or end the loop. What the program returns must be
 NumPy's to the bit: values, dtypes, shapes, words of errors and warnings. Operations are exact, so
 that results of ours and of NumPy's have the same bits; sums are of small integers. No number grows
-to infinity, for the sign of what comes of two NaNs is not NumPy's, nor that of a maximum of zeros.
+to infinity, for the sign of what comes of two NaNs is not NumPy's, and a maximum's zeros lose theirs.
 
 A tenth of the programs runs a second time in the process, when there may be code. Exits with 1
 where anything differs, and prints the program.
@@ -64,8 +64,8 @@ BINARY = (
     "{} + {}",
     "{} - {}",
     "np.clip({} * {}, -64, 64)",
-    "np.maximum({}, {})",
-    "np.fmin({}, {})",
+    "np.maximum({}, {}) + 0.0",
+    "np.fmin({}, {}) + 0.0",
 )
 UNARY = (
     "np.sqrt(np.abs({}))",
@@ -87,6 +87,9 @@ UNARY = (
     "{}[::-1]",
     "{0} / (1.0 + {0} * {0})",
     "np.floor({})",
+    "np.clip(np.resize({0}[:81].reshape(9, 9)[: t % 9 + 1] @ {0}[1:10], n), -64, 64)",
+    "np.clip(np.resize({0}[:64].reshape(8, 8) @ {0}[9:41].reshape(8, -1), n), -64, 64)",
+    "np.clip(np.resize({0}[:60].reshape(5, 4, 3) @ {0}[9:15].reshape(3, 2), n), -64, 64)",
 )
 WRITES = (
     "{x}[1:-1] += 0.125 * ({y}[2:] - 2 * {y}[1:-1] + {y}[:-2])",

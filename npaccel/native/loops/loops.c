@@ -183,6 +183,13 @@ static void run_dense(char **args, const npy_intp *count, const npy_intp *steps,
 }
 
 /* Whether it is NumPy's own: another library's may have its name. */
+/* Of these NumPy's loops are as fast, and which of two zeros, or NaNs, stays hangs on its place. */
+static bool is_pick(const char *name)
+{
+    return strcmp(name, "maximum") == 0 || strcmp(name, "minimum") == 0 ||
+           strcmp(name, "fmax") == 0 || strcmp(name, "fmin") == 0;
+}
+
 static bool is_numpys(PyUFuncObject *u)
 {
     PyObject *module = PyImport_ImportModule("numpy");
@@ -201,7 +208,8 @@ bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunct
     }
     if (i == ndense) {
         dense made = {.numpys = *loop, .data = *data, .nin = u->nin};
-        if (u->nin > NIN || u->nout != 1 || ndense == DENSE_LOOPS || !is_numpys(u) ||
+        if (u->nin > NIN || u->nout != 1 || ndense == DENSE_LOOPS ||
+            is_pick(u->name) || !is_numpys(u) ||
             !npa_exact_primitives(u->name, types, u->nin, made.of)) {
             return false;
         }

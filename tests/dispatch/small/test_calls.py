@@ -702,6 +702,23 @@ def test_default_errstate_and_warnings_as_errors() -> None:
     all_same((name, functools.partial(strict, f), make) for name, (f, make) in FLAWED.items())
 
 
+@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin", "copysign", "sqrt", "sign"])
+def test_zeros_and_nans_of_both_signs(name: str) -> None:
+    """Which of two zeros stays hangs on its place with NumPy: here, too."""
+    f = getattr(np, name)
+    pairs = [(0.0, -0.0), (np.nan, -np.nan), (-0.0, np.nan), (np.inf, -np.inf), (1.0, -1.0)]
+    cases = []
+    for kind in "df":
+        for n in (1, 3, 7, 8, 9, 15, 17, 33, 40, 100, 1000):
+            for one, other in (*pairs, *(pair[::-1] for pair in pairs)):
+                x, y = np.full(n, one, kind), np.full(n, other, kind)
+                given = (x, y)[: f.nin]
+                label = f"{kind} {n} {one} {other}"
+                cases.append((label, lambda *given: f(*given).tobytes(), lambda g=given: g))
+    with np.errstate(all="ignore"):
+        all_same(cases)
+
+
 def test_mixed_errstate() -> None:
     def mixed(x: Array) -> Any:
         with np.errstate(divide="raise", invalid="warn"):
