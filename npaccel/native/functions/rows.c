@@ -630,7 +630,7 @@ PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObje
         !measure_space(&j)) {
         return NULL;
     }
-    j.small = kind == PRODUCT && npa_small_product(u->types[(npy_intp)j.loop * j.n], j.cores);
+    j.small = kind == PRODUCT && npa_small_product(u, u->types[(npy_intp)j.loop * j.n], j.cores);
     double ns = cost(&j);
     bool alone = npa_pool_size() < 2 || ns < LEAST_NS || j.rows == 1;
     record *r = !j.small && !alone && !has_threads(&j) ? find_record(&j) : NULL;

@@ -131,7 +131,8 @@ int npa_index_bounds(PyArrayObject *index, npy_intp extent);
 /* Matrices whose extents are no more than that. extents: rows, terms, columns; else as a ufunc's
  * loop. */
 enum { NPA_SMALL_MATRIX = 6 };
-bool npa_small_product(int type, const npy_intp *extents);
+/* Proved with matmul's own loop when it is first asked. */
+bool npa_small_product(PyUFuncObject *matmul, int type, const npy_intp *extents);
 void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp *extents,
                         const npy_intp *steps, const npy_intp *core);
 

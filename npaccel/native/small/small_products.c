@@ -107,7 +107,7 @@ static bool run_loop(product *p, PyArrayObject *to)
     p->steps[2] = p->extents[COUNT] != 1 ? p->extents[ROWS] * p->extents[COLUMNS] * size : 0;
     p->steps[7] = p->extents[ROWS] != 1 ? p->extents[COLUMNS] * size : 0;
     p->steps[8] = p->extents[COLUMNS] != 1 ? size : 0;
-    if (npa_small_product(type, p->extents + 1)) {
+    if (npa_small_product(npa_matmul, type, p->extents + 1)) {
         npa_clear_errors();
         npa_multiply_small(type, p->args, p->extents[COUNT], p->extents + 1, p->steps,
                            p->steps + 3);

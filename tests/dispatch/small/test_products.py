@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -124,6 +126,24 @@ def test_products_of_matrices(dtype: str) -> None:
 def test_a_product_of_a_matrix_with_itself() -> None:
     a = np.random.default_rng(2).random((9, 30))
     compare([lambda: whole(a @ a.T), lambda: whole(a.T @ a), lambda: whole(a[:, :9] @ a[:, :9])])
+
+
+@pytest.mark.parametrize("how", ["ignore", "warn", "raise"])
+def test_products_of_small_matrices(how: Any) -> None:
+    """All extents that npaccel multiplies itself; terms that vanish, of both signs, too."""
+    draw = np.random.default_rng(4)
+    jobs: list[Callable[[], Any]] = []
+    for rows, terms, columns in itertools.product(range(1, 8), repeat=3):
+        for dtype, scale in (("f8", 1.0), ("f8", 1e-200), ("f4", 1e-30), ("f8", 0.0)):
+            a = ((draw.random((rows, terms)) - 0.4) * scale).astype(dtype)
+            b = ((draw.random((terms, columns)) - 0.4) * scale).astype(dtype)
+            many = np.stack([a, -a, a])
+            turned = [x.T.copy().T for x in (a, b)]
+            pairs = [(a, b), (many, b), (many, turned[1]), (turned[0], b), (a, a.T)]
+            pairs.append((many, np.stack([b, b, -b])))
+            jobs += [functools.partial(lambda x, y: whole(x @ y), x, y) for x, y in pairs]
+    with np.errstate(all=how):
+        compare(jobs)
 
 
 @pytest.mark.parametrize("how", ["ignore", "warn", "raise"])
