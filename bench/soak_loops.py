@@ -10,7 +10,8 @@ a pointer, a memoryview, a file, bytes, a list, a pickle, in a thread, in a fork
 rounds raise, warn, write through a pointer or end the loop. What the program returns must be
 NumPy's to the bit: values, dtypes, shapes, words of errors and warnings. Operations are exact, so
 that results of ours and of NumPy's have the same bits; sums are of small integers. No number grows
-to infinity, for the sign of what comes of two NaNs is not NumPy's, and a maximum's zeros lose theirs.
+to infinity, for the sign of what comes of two NaNs is not NumPy's, and zeros of a maximum lose
+their sign.
 
 A tenth of the programs runs a second time in the process, when there may be code. Exits with 1
 where anything differs, and prints the program.
