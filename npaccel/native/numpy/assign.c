@@ -192,6 +192,93 @@ static bool put_small(PyObject *a, PyObject *key, PyObject *value)
     return npa_small_put_element(a, key, value) || npa_small_put(a, key, value);
 }
 
+/* Values for a mask, or for elements that integers pick: 1 done, 0 not so, -1 error. */
+static int assign_elements(PyObject *a, PyObject *key, PyObject *value)
+{
+    PyArrayObject *self = (PyArrayObject *)a;
+    int before = npa_now(NPA_RECORDING), status = npa_here != NULL ? 0
+                                                  : npa_q.nrequests == 0
+                                                      ? put_masked(self, key, value)
+                                                      : npa_put(self, key, value);
+    bool few = status == 0 && npa_is_few(self, key, NPA_FEW_WRITTEN);
+    if (status == 0 && !few && npa_here == NULL) {
+        status = assign_masked(self, key, value);
+    }
+    if (status == 0 && !few && npa_here == NULL) {
+        status = assign_picked(self, key, value);
+    }
+    if (status == 0 && !few) {
+        PyObject *done = PyObject_CallFunctionObjArgs(npa_hook_setitem, a, key, value, NULL);
+        status = npa_without_us(done) != NULL ? 1 : -1;
+        Py_XDECREF(done);
+    }
+    npa_now(before);
+    return status;
+}
+
+/* A part that a view shows is recorded: 1 done, 0 not so, -1 error. of: the value, if that is an
+ * array. */
+static int assign_part(PyObject *a, PyObject *key, PyObject *value, npa_value of, bool on_trial)
+{
+    PyObject *view = npa_numpy.mapping.mp_subscript(a, key);
+    if (view == NULL) {
+        return -1;
+    }
+    if (PyArray_Check(view) && is_itself((PyArrayObject *)view, value)) {
+        Py_DECREF(view);
+        return 1;
+    }
+    npa_value both[2] = {{.array = PyArray_Check(view) ? (PyArrayObject *)view : NULL}, of};
+    bool at_once = both[0].array == NULL || (npa_q.nrequests == 0 && !npa_wants(both, 2));
+    size_t bytes = both[0].array != NULL ? (size_t)PyArray_NBYTES(both[0].array) : 0;
+    if (!at_once && on_trial && bytes >= npa_threshold_here()) { /* as for a plain array */
+        at_once = npa_trial_passes(npa_copy_name, bytes, true);
+    }
+    int status = at_once ? 0 : assign((PyArrayObject *)view, value);
+    Py_DECREF(view);
+    const char *why = status == 0 && !at_once ? npa_passing_reason() : NULL;
+    return why != NULL && count_assignment(why, 0.0) < 0 ? -1 : status;
+}
+
+/* By NumPy, or by loops of ours. */
+static int assign_now(PyArrayObject *self, PyObject *key, PyObject *value, int kind)
+{
+    PyObject *v = npa_settled(value), *x = v != NULL ? npa_exact_view(self) : NULL;
+    bool due = npa_look_due();
+    npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
+    int status = x == NULL ? -1 : kind == 0 ? put_masked((PyArrayObject *)x, key, v) : 0;
+    status = status == 0 && kind == 0 ? npa_scatter((PyArrayObject *)x, key, v) : status;
+    status = status == 0 ? npa_numpy.mapping.mp_ass_subscript(x, key, v) : status < 0 ? -1 : 0;
+    if (due) {
+        size_t bytes = kind == 1 && status == 0 ? npa_view_bytes(self, key) : SIZE_MAX;
+        npa_stretch_end(&s, kind == 2 ? NPA_ELEMENT : NPA_SMALL, bytes == SIZE_MAX ? 0 : bytes);
+    }
+    Py_XDECREF(v), Py_XDECREF(x);
+    return status == 0 && npa_stops > 0 && npa_stops_at(self) ? npa_stops_tell(Py_None) : status;
+}
+
+/* a[key] = value, where the key has no arrays that are numbers: 1 done, 0 NumPy is to do it, -1
+ * error. */
+static int assign_later(PyObject *a, PyObject *key, PyObject *value, int kind, npa_value *both)
+{
+    PyArrayObject *self = (PyArrayObject *)a;
+    bool wanted = npa_wants(both, 2), on_trial = npa_trials_on && npa_in_block();
+    int status = 0;
+    if (kind == 0 && (wanted || npa_key_wants(key)) &&
+        !(on_trial &&
+          npa_trial_passes_call(npa_hook_setitem, (size_t)PyArray_NBYTES(self), true))) {
+        status = assign_elements(a, key, value);
+    }
+    if (status != 0) {
+        return status;
+    }
+    /* A few elements with nothing pending: to record them would cost a run. */
+    bool few = kind == 1 && npa_q.nrequests == 0 && npa_here == NULL &&
+               npa_view_bytes(self, key) < npa_threshold_here() && !npa_wants(both + 1, 1) &&
+               !npa_section_block_wants(both, 2);
+    return wanted && kind == 1 && !few ? assign_part(a, key, value, both[1], on_trial) : 0;
+}
+
 int npa_assign(PyObject *a, PyObject *key, PyObject *value)
 {
     PyArrayObject *self = (PyArrayObject *)a;
@@ -206,7 +293,6 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
         npa_until_look--;
         return 0;
     }
-    bool wanted = npa_wants(both, 2);
     int kind = npa_key_kind(self, key);
     PyObject *basic = kind == 0 ? npa_basic_key(key) : NULL;
     if (basic != NULL || PyErr_Occurred()) {
@@ -214,76 +300,11 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
         Py_XDECREF(basic);
         return status;
     }
-    bool on_trial = npa_trials_on && npa_in_block();
-    if (kind == 0 && (wanted || npa_key_wants(key)) &&
-        !(on_trial &&
-          npa_trial_passes_call(npa_hook_setitem, (size_t)PyArray_NBYTES(self), true))) {
-        int before = npa_now(NPA_RECORDING), status = npa_here != NULL ? 0
-                                                      : npa_q.nrequests == 0
-                                                          ? put_masked(self, key, value)
-                                                          : npa_put(self, key, value);
-        bool few = status == 0 && npa_is_few(self, key, NPA_FEW_WRITTEN);
-        if (status == 0 && !few && npa_here == NULL) {
-            status = assign_masked(self, key, value);
-        }
-        if (status == 0 && !few && npa_here == NULL) {
-            status = assign_picked(self, key, value);
-        }
-        if (status == 0 && !few) {
-            PyObject *done = PyObject_CallFunctionObjArgs(npa_hook_setitem, a, key, value, NULL);
-            status = npa_without_us(done) != NULL ? 1 : -1;
-            Py_XDECREF(done);
-        }
-        npa_now(before);
-        if (status != 0) {
-            return status > 0 ? 0 : -1;
-        }
+    int status = assign_later(a, key, value, kind, both);
+    status = status == 0 && kind != 0 ? npa_put_part(a, key, kind == 2, value) : status;
+    status = status == 0 && kind == 2 ? npa_put_hidden(self, key, value) : status;
+    if (status != 0 || npa_touch(self, true) < 0) {
+        return status > 0 ? 0 : -1;
     }
-    /* A few elements with nothing pending: to record them would cost a run. */
-    bool few = kind == 1 && npa_q.nrequests == 0 && npa_here == NULL &&
-               npa_view_bytes(self, key) < npa_threshold_here() && !npa_wants(both + 1, 1) &&
-               !npa_section_block_wants(both, 2);
-    if (wanted && kind == 1 && !few) {
-        PyObject *view = npa_numpy.mapping.mp_subscript(a, key);
-        if (view == NULL) {
-            return -1;
-        }
-        if (PyArray_Check(view) && is_itself((PyArrayObject *)view, value)) {
-            Py_DECREF(view);
-            return 0;
-        }
-        npa_value small[2] = {{.array = PyArray_Check(view) ? (PyArrayObject *)view : NULL},
-                              both[1]};
-        bool at_once = small[0].array == NULL || (npa_q.nrequests == 0 && !npa_wants(small, 2));
-        size_t bytes = small[0].array != NULL ? (size_t)PyArray_NBYTES(small[0].array) : 0;
-        if (!at_once && on_trial && bytes >= npa_threshold_here()) { /* as for a plain array */
-            at_once = npa_trial_passes(npa_copy_name, bytes, true);
-        }
-        int status = at_once ? 0 : assign((PyArrayObject *)view, value);
-        Py_DECREF(view);
-        const char *why = status == 0 && !at_once ? npa_passing_reason() : NULL;
-        if (status != 0 || (why != NULL && count_assignment(why, 0.0) < 0)) {
-            return status > 0 ? 0 : -1;
-        }
-    }
-    int part = kind != 0 ? npa_put_part(a, key, kind == 2, value) : 0;
-    if (part != 0) {
-        return part > 0 ? 0 : -1;
-    }
-    int put = kind == 2 ? npa_put_hidden(self, key, value) : 0;
-    if (put != 0 || npa_touch(self, true) < 0) {
-        return put > 0 ? 0 : -1;
-    }
-    PyObject *v = npa_settled(value), *x = v != NULL ? npa_exact_view(self) : NULL;
-    bool due = npa_look_due();
-    npa_stretch s = due ? npa_stretch_begin() : (npa_stretch){0};
-    int status = x == NULL ? -1 : kind == 0 ? put_masked((PyArrayObject *)x, key, v) : 0;
-    status = status == 0 && kind == 0 ? npa_scatter((PyArrayObject *)x, key, v) : status;
-    status = status == 0 ? npa_numpy.mapping.mp_ass_subscript(x, key, v) : status < 0 ? -1 : 0;
-    if (due) {
-        size_t bytes = kind == 1 && status == 0 ? npa_view_bytes(self, key) : SIZE_MAX;
-        npa_stretch_end(&s, kind == 2 ? NPA_ELEMENT : NPA_SMALL, bytes == SIZE_MAX ? 0 : bytes);
-    }
-    Py_XDECREF(v), Py_XDECREF(x);
-    return status == 0 && npa_stops > 0 && npa_stops_at(self) ? npa_stops_tell(Py_None) : status;
+    return assign_now(self, key, value, kind);
 }

@@ -283,6 +283,53 @@ static int draft_inputs(draft *d, npa_value *in)
     return 1;
 }
 
+/* The space that all operands span. False: not one for us. */
+static bool find_space(draft *d, PyArrayObject **out, PyArrayObject *mask)
+{
+    if (mask != NULL && (!npa_array_known(mask) || !broadcast_into(mask, &d->ndim, d->shape))) {
+        return false;
+    }
+    for (int k = 0; out != NULL && k < d->nout; k++) { /* outputs take part in broadcasting */
+        if (out[k] != NULL &&
+            (!npa_array_known(out[k]) || !broadcast_into(out[k], &d->ndim, d->shape))) {
+            return false;
+        }
+    }
+    bool some = d->ndim > 0 || npa_here != NULL;
+    for (int i = 0; i < d->ndim; i++) {
+        some &= d->shape[i] != 0;
+    }
+    return some;
+}
+
+/* The arrays that are written. OVER: what is read would be written over. */
+enum targets { TARGETS, NO_TARGETS, OVER };
+
+static enum targets take_targets(draft *d, PyArrayObject **out, PyArrayObject *mask)
+{
+    for (int k = 0; out != NULL && k < d->nout; k++) {
+        if (out[k] == NULL) {
+            continue;
+        }
+        if (!is_target(out[k], d->ndim, d->shape)) {
+            return NO_TARGETS;
+        }
+        for (int j = 0; j <= d->nin; j++) {
+            PyArrayObject *other = j < d->nin ? d->arrays[j] : mask;
+            if (other != NULL && !overlap_is_safe(other, out[k])) {
+                return OVER;
+            }
+        }
+        for (int j = 0; j < k; j++) {
+            if (out[j] != NULL && (out[j] == out[k] || !overlap_is_safe(out[j], out[k]))) {
+                return NO_TARGETS;
+            }
+        }
+        d->arrays[d->nin + k] = out[k];
+    }
+    return TARGETS;
+}
+
 int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayObject *mask,
                    char order, uint32_t axes, PyObject **results)
 {
@@ -296,23 +343,8 @@ int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayOb
     draft d = {.rule = rule, .nin = rule->nin, .nout = rule->nout, .masked = mask != NULL,
                .errstate = npa_errstate_of(rule), .axes = axes, .usual = order == 'K'};
     int status = d.errstate < -1 ? -1 : draft_inputs(&d, in), total = d.nin + d.nout;
-    if (status <= 0 || d.errstate < 0 ||
-        (mask != NULL && (!npa_array_known(mask) || !broadcast_into(mask, &d.ndim, d.shape)))) {
+    if (status <= 0 || d.errstate < 0 || !find_space(&d, out, mask)) {
         return status < 0 ? -1 : 0;
-    }
-    for (int k = 0; out != NULL && k < d.nout; k++) { /* outputs take part in broadcasting */
-        if (out[k] != NULL &&
-            (!npa_array_known(out[k]) || !broadcast_into(out[k], &d.ndim, d.shape))) {
-            return 0;
-        }
-    }
-    if (d.ndim == 0 && npa_here == NULL) {
-        return 0;
-    }
-    for (int i = 0; i < d.ndim; i++) {
-        if (d.shape[i] == 0) {
-            return 0;
-        }
     }
     if (out == NULL && npa_turn_passes(d.arrays, d.nin)) {
         d.arrays[total] = mask;
@@ -321,25 +353,11 @@ int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayOb
             return status > -2 ? status : 0;
         }
     }
-    for (int k = 0; out != NULL && k < d.nout; k++) {
-        if (out[k] == NULL) {
-            continue;
-        }
-        if (!is_target(out[k], d.ndim, d.shape)) {
-            return 0;
-        }
-        for (int j = 0; j <= d.nin; j++) {
-            PyArrayObject *other = j < d.nin ? d.arrays[j] : mask;
-            if (other != NULL && !overlap_is_safe(other, out[k])) {
-                return mask != NULL || axes ? 0 : map_through_temporary(rule, in, out, results);
-            }
-        }
-        for (int j = 0; j < k; j++) {
-            if (out[j] != NULL && (out[j] == out[k] || !overlap_is_safe(out[j], out[k]))) {
-                return 0;
-            }
-        }
-        d.arrays[d.nin + k] = out[k];
+    enum targets taken = take_targets(&d, out, mask);
+    if (taken != TARGETS) {
+        return taken == NO_TARGETS || mask != NULL || axes
+                   ? 0
+                   : map_through_temporary(rule, in, out, results);
     }
     if (!draft_outputs(&d, order)) {
         return PyErr_Occurred() ? -1 : 0;
@@ -379,76 +397,92 @@ int npa_record_copy(PyArrayObject *in, PyArrayObject *out, PyObject **result)
                         : PyErr_Occurred() ? -1 : 0;
 }
 
+/* The axes of the result, which lie in the input's order, as NumPy's iterator has it. strides: the
+ * input's along these. -1: no elements. */
+static int keep_axes(draft *d, PyArrayObject *in, bool keepdims, npy_intp *kept, int64_t *strides)
+{
+    int nkept = 0;
+    for (int i = 0; i < d->ndim; i++) {
+        d->shape[i] = PyArray_DIM(in, i);
+        bool reduced = d->axes >> i & 1;
+        if (d->shape[i] == 0) {
+            return -1;
+        }
+        if (!reduced || keepdims) {
+            strides[nkept] = reduced || d->shape[i] == 1 ? 0 : PyArray_STRIDE(in, i);
+            kept[nkept++] = reduced ? 1 : d->shape[i];
+        }
+    }
+    return nkept;
+}
+
+static bool is_mask_for(const draft *d, PyArrayObject *mask)
+{
+    npy_intp grown[NPA_MAX_DIMS];
+    int n = d->ndim;
+    memcpy(grown, d->shape, sizeof grown);
+    return npa_array_known(mask) && broadcast_into(mask, &n, grown) && n == d->ndim &&
+           memcmp(grown, d->shape, sizeof(npy_intp) * (size_t)n) == 0;
+}
+
+/* The number that a reduction starts from. 1; 0: NumPy is to do it; -1 error. */
+static int take_initial(draft *d, PyObject *initial)
+{
+    npa_value v;
+    if (!npa_classify(initial, &v) || (v.array != NULL && PyArray_NDIM(v.array) != 0)) {
+        return 0;
+    }
+    if (v.array != NULL && npa_touch(v.array, false) < 0) {
+        return -1;
+    }
+    return take_scalar(d, 1, v, d->rule->loop_type[0]) ? 1 : 0;
+}
+
+/* A new result. False: none can be had, perhaps with an error. */
+static bool make_reduced(draft *d, int nkept, const npy_intp *kept, int64_t (*order)[NPA_MAX_DIMS])
+{
+    npy_intp chosen[NPA_MAX_DIMS];
+    /* Argmax does not keep the operand's order */
+    char keeps = d->rule->kind == NPA_ARG ? 'C' : 'K';
+    PyArray_Descr *descr = d->rule->result[0];
+    output_strides(keeps, nkept, kept, order, 1, PyDataType_ELSIZE(descr), chosen);
+    d->made[0] = npa_new_array(descr, nkept, kept, chosen);
+    return d->made[0] != NULL;
+}
+
 int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool keepdims,
                       PyArrayObject *out, PyArrayObject *mask, PyObject *initial, PyObject **result)
 {
-    int ndim = PyArray_NDIM(in), nkept = 0;
     npa_pass_because(NULL);
-    draft d = {.rule = rule,
-               .ndim = ndim,
-               .nin = initial != NULL ? 2 : 1,
-               .nout = 1,
-               .masked = mask != NULL,
-               .initial = initial != NULL,
-               .errstate = npa_errstate_of(rule),
-               .axes = axes};
-    npy_intp kept[NPA_MAX_DIMS], chosen[NPA_MAX_DIMS], reduced_strides[NPA_MAX_DIMS];
+    draft d = {.rule = rule, .ndim = PyArray_NDIM(in), .nin = initial != NULL ? 2 : 1, .nout = 1,
+               .masked = mask != NULL, .initial = initial != NULL,
+               .errstate = npa_errstate_of(rule), .axes = axes};
+    npy_intp kept[NPA_MAX_DIMS], reduced_strides[NPA_MAX_DIMS];
+    int64_t order[1][NPA_MAX_DIMS];
     if (d.errstate < -1) {
         return -1;
     }
-    if (!npa_array_known(in) || ndim == 0 || d.errstate < 0 ||
+    if (!npa_array_known(in) || d.ndim == 0 || d.errstate < 0 ||
         (out == NULL && mask == NULL && !rule->ordered && npa_turn_passes(&in, 1))) {
         return 0;
     }
-    int64_t order[1][NPA_MAX_DIMS];
-    for (int i = 0; i < ndim; i++) {
-        d.shape[i] = PyArray_DIM(in, i);
-        bool reduced = axes >> i & 1;
-        if (d.shape[i] == 0) {
-            return 0;
-        }
-        if (!reduced || keepdims) { /* kept axes keep the input's order, as NumPy's iterator does */
-            order[0][nkept] = reduced || d.shape[i] == 1 ? 0 : PyArray_STRIDE(in, i);
-            kept[nkept++] = reduced ? 1 : d.shape[i];
-        }
+    int nkept = keep_axes(&d, in, keepdims, kept, order[0]);
+    if (nkept < 0 || (mask != NULL && !is_mask_for(&d, mask))) {
+        return 0;
     }
-    if (mask != NULL) {
-        npy_intp grown[NPA_MAX_DIMS];
-        int n = ndim;
-        memcpy(grown, d.shape, sizeof grown);
-        if (!npa_array_known(mask) || !broadcast_into(mask, &n, grown) || n != ndim ||
-            memcmp(grown, d.shape, sizeof(npy_intp) * (size_t)n) != 0) {
-            return 0;
-        }
+    int status = initial != NULL ? take_initial(&d, initial) : 1;
+    if (status <= 0) {
+        return status;
     }
-    if (initial != NULL) {
-        npa_value v;
-        if (!npa_classify(initial, &v) || (v.array != NULL && PyArray_NDIM(v.array) != 0)) {
-            return 0;
-        }
-        if (v.array != NULL && npa_touch(v.array, false) < 0) {
-            return -1;
-        }
-        if (!take_scalar(&d, 1, v, rule->loop_type[0])) {
-            return 0;
-        }
+    if (out != NULL && (!is_target(out, nkept, kept) || !overlap_is_safe(in, out) ||
+                        (mask != NULL && !overlap_is_safe(mask, out)))) {
+        return 0;
     }
-    if (out != NULL) {
-        if (!is_target(out, nkept, kept) || !overlap_is_safe(in, out) ||
-            (mask != NULL && !overlap_is_safe(mask, out))) {
-            return 0;
-        }
-    } else {
-        /* Argmax does not keep the operand's order */
-        char keeps = rule->kind == NPA_ARG ? 'C' : 'K';
-        output_strides(keeps, nkept, kept, order, 1, PyDataType_ELSIZE(rule->result[0]), chosen);
-        d.made[0] = npa_new_array(rule->result[0], nkept, kept, chosen);
-        if (d.made[0] == NULL) {
-            return PyErr_Occurred() ? -1 : 0;
-        }
-        out = (PyArrayObject *)d.made[0];
+    if (out == NULL && !make_reduced(&d, nkept, kept, order)) {
+        return PyErr_Occurred() ? -1 : 0;
     }
-    for (int i = 0, j = 0; i < ndim; i++) {
+    out = out != NULL ? out : (PyArrayObject *)d.made[0];
+    for (int i = 0, j = 0; i < d.ndim; i++) {
         bool reduced = axes >> i & 1;
         reduced_strides[i] = reduced || d.shape[i] == 1 ? 0 : PyArray_STRIDE(out, j);
         j += !reduced || keepdims;
