@@ -25,11 +25,13 @@ NEWEST = "newest"
 TESTS = (
     "dispatch/small/test_calls.py",
     "dispatch/small/test_memory.py",
+    "dispatch/small/test_products.py",
     "dispatch/test_array.py",
     "dispatch/test_at_once.py",
     "dispatch/test_creation.py",
     "dispatch/test_indexing.py",
     "dispatch/test_redirect.py",
+    "dispatch/test_rows.py",
     "runtime/test_block_tier.py",
     "runtime/test_warnings.py",
     "safety/test_life_cycle.py",

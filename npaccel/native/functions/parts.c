@@ -205,13 +205,27 @@ static PyObject *shown_result(PyArrayObject *a)
     return made;
 }
 
+/* NumPy warns of truth values as places: once, not of each part. */
+static bool has_truth(PyObject *places)
+{
+    bool many = PyTuple_CheckExact(places) || PyList_CheckExact(places);
+    for (Py_ssize_t i = 0; many && i < PySequence_Fast_GET_SIZE(places); i++) {
+        if (PyBool_Check(PySequence_Fast_GET_ITEM(places, i))) {
+            return true;
+        }
+    }
+    return PyBool_Check(places) || PyArray_IsScalar(places, Bool) ||
+           (PyArray_Check(places) && PyArray_ISBOOL((PyArrayObject *)places));
+}
+
 static PyObject *on_parts(void *method, PyArrayObject *a, PyObject *const *args, Py_ssize_t n,
                           PyObject *names, int kth, bool makes, double ns)
 {
     int size = npa_pool_size(),
         wanted = (int)fmin(ns * (double)PyArray_SIZE(a) / NS_PER_THREAD, MOST_THREADS);
     int threads = wanted < size ? wanted : size;
-    if (threads < 2 || method == NULL || n < kth || !is_usual(a, !makes)) {
+    if (threads < 2 || method == NULL || n < kth || !is_usual(a, !makes) ||
+        (kth > 0 && has_truth(args[0]))) {
         return NULL;
     }
     int axis = read_axis(a, args, n, names, kth),
