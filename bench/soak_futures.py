@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import npaccel
-from npaccel.runtime import futures
+from npaccel.runtime.engine import futures
 
 sys.path.insert(0, str(Path(__file__).parent))
 import soak_loops

@@ -21,7 +21,7 @@ from fresh import fetch_memory
 __all__ = ["PYTHON", "Process", "accelerated", "busy", "empty_cache", "geometric", "process"]
 
 LIMIT_S = 600
-LINGER_S, HELPER, SET_CHILD_SUBREAPER = 30, b"runtime/start.py", 36
+LINGER_S, HELPER, SET_CHILD_SUBREAPER = 30, b"runtime/helper/start.py", 36
 PYTHON = (sys.executable,)
 COMMAND = Path(sys.executable).with_name("npaccel")
 

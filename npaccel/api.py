@@ -23,13 +23,13 @@ from npaccel.dispatch.rules import made_rules, prepare_rules
 from npaccel.errors import ConfigError, ProfileError
 from npaccel.later import Once, later, stand_in
 from npaccel.macros import MacroFactory, scalar
-from npaccel.runtime import warn
-from npaccel.runtime.core import Core
-from npaccel.runtime.disk import Disk
-from npaccel.runtime.first import FirstRuns
-from npaccel.runtime.neighbours import watch_neighbours
-from npaccel.runtime.scopes import shown, watch_scopes
-from npaccel.runtime.thread_limits import watch_limits
+from npaccel.runtime.engine.first import FirstRuns
+from npaccel.runtime.process import warn
+from npaccel.runtime.process.core import Core
+from npaccel.runtime.process.disk import Disk
+from npaccel.runtime.process.neighbours import watch_neighbours
+from npaccel.runtime.process.scopes import shown, watch_scopes
+from npaccel.runtime.process.thread_limits import watch_limits
 
 if TYPE_CHECKING:
     from npaccel.observe import counts as counting
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from npaccel.observe import explain as explanations
     from npaccel.observe import hindrances, inspection, profiling, usage
     from npaccel.observe import profile_file as profile_files
-    from npaccel.runtime import engine, futures, helper, section_code
+    from npaccel.runtime.engine import engine, futures
+    from npaccel.runtime.helper import helper
+    from npaccel.runtime.macros import section_code
 else:
     counting = later("npaccel.observe.counts")
     inspection = later("npaccel.observe.inspection")
@@ -47,10 +49,10 @@ else:
     profile_files = later("npaccel.observe.profile_file")
     profiling = later("npaccel.observe.profiling")
     usage = later("npaccel.observe.usage")
-    engine = later("npaccel.runtime.engine")
-    futures = later("npaccel.runtime.futures")
-    helper = later("npaccel.runtime.helper")
-    section_code = later("npaccel.runtime.section_code")
+    engine = later("npaccel.runtime.engine.engine")
+    futures = later("npaccel.runtime.engine.futures")
+    helper = later("npaccel.runtime.helper.helper")
+    section_code = later("npaccel.runtime.macros.section_code")
 
 __all__ = [
     "__array_namespace_info__",

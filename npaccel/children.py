@@ -18,7 +18,7 @@ from npaccel import api
 from npaccel.blocks import Accelerate
 from npaccel.errors import NpaccelError
 from npaccel.later import when_imported
-from npaccel.runtime.warn import warn_user
+from npaccel.runtime.process.warn import warn_user
 
 __all__ = ["enter", "keep"]
 

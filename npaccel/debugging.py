@@ -12,12 +12,13 @@ from npaccel import _native, api
 from npaccel.later import later
 
 if TYPE_CHECKING:
-    from npaccel.runtime import failures, watching
-    from npaccel.runtime import peek as peeking
+    from npaccel.runtime.checking import peek as peeking
+    from npaccel.runtime.checking import watching
+    from npaccel.runtime.process import failures
 else:
-    failures = later("npaccel.runtime.failures")
-    watching = later("npaccel.runtime.watching")
-    peeking = later("npaccel.runtime.peek")
+    failures = later("npaccel.runtime.process.failures")
+    watching = later("npaccel.runtime.checking.watching")
+    peeking = later("npaccel.runtime.checking.peek")
 
 __all__ = ["on_error", "peek", "step", "watch"]
 

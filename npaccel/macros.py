@@ -14,10 +14,10 @@ from npaccel.later import Once, later
 
 inspect = later("inspect")
 if TYPE_CHECKING:
-    from npaccel.runtime import macro, section_code, sections
+    from npaccel.runtime.macros import macro, section_code, sections
 else:
-    macro = later("npaccel.runtime.macro")
-    sections = later("npaccel.runtime.sections")
+    macro = later("npaccel.runtime.macros.macro")
+    sections = later("npaccel.runtime.macros.sections")
 
 __all__ = ["MacroFactory", "scalar"]
 

@@ -21,8 +21,9 @@ EVERYTHING_BELOW_OBSERVE = {
     "caches",
     "_native",
     "runtime",
-    "observe.events",
 }
+# The rooms of the runtime, from bottom to top: each may import those before it.
+RUNTIME = ("process", "programs", "devices", "checking", "helper", "engine", "macros")
 ALLOWED = {
     "later": set(),
     "forks": set(),
@@ -31,12 +32,16 @@ ALLOWED = {
     "ir": {"errors"},
     "ir.passes": {"errors", "ir"},
     "ir.reference": {"errors", "ir"},
-    "backends": {"errors", "config", "forks", "ir", "observe.events", "_native"},
-    "caches": {"errors", "config", "ir", "observe.events"},
-    "runtime": EVERYTHING_BELOW_OBSERVE - {"runtime"},
+    "backends": {"errors", "config", "forks", "ir", "_native"},
+    "caches": {"errors", "config", "ir"},
+    "runtime": set(),
+    **{
+        f"runtime.{name}": (EVERYTHING_BELOW_OBSERVE - {"runtime"})
+        | {f"runtime.{below}" for below in RUNTIME[:number]}
+        for number, name in enumerate(RUNTIME)
+    },
     "cluster": EVERYTHING_BELOW_OBSERVE,
     "dispatch": EVERYTHING_BELOW_OBSERVE | {"cluster", "forks"},
-    "observe.events": set(),
     "observe": {"errors", "config", "ir", "runtime", "_native"},
     # Public names, what is behind them, and the command line over them.
     "": {
@@ -194,7 +199,8 @@ def problem(entry: Import) -> str | None:
     if target == "later":
         return None
     same = mine != "" and (target == mine or target.startswith(mine + "."))
-    if same or (entry.for_types_only and mine != "errors"):
+    within = mine.startswith("runtime.") and target.startswith("runtime.")
+    if same or (entry.for_types_only and mine != "errors" and not within):
         return None
     names = ALLOWED[mine]
     if target == "" and "" in names:
@@ -223,13 +229,116 @@ def test_imports_point_downwards() -> None:
 def test_nobody_computes_with_the_reference() -> None:
     """It is slow: for check mode, simulated nodes, and tests."""
     who = {e.importer for e in all_imports() if e.target.startswith("npaccel.ir.reference")}
-    assert {room(importer) for importer in who} == {"cluster", "ir.reference", "runtime"}
+    assert {room(importer) for importer in who} == {"cluster", "ir.reference", "runtime.checking"}
 
 
 def test_every_room_says_what_it_knows() -> None:
-    for folder in (path for path in PACKAGE.iterdir() if (path / "__init__.py").exists()):
+    folders = [path for path in PACKAGE.iterdir() if (path / "__init__.py").exists()]
+    for folder in (*folders, *(PACKAGE / "runtime" / name for name in RUNTIME)):
         doc = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
         assert "Must not know" in doc, f"{folder.name}/__init__.py: what must it not know?"
+
+
+def test_every_room_of_the_table_is_there() -> None:
+    named = set(ALLOWED).union(*ALLOWED.values())
+    assert [name for name in sorted(named) if name and not is_module(f"npaccel.{name}")] == []
+    folders = {path.parent.name for path in PACKAGE.glob("runtime/*/__init__.py")}
+    assert folders == set(RUNTIME)
+    assert [path.name for path in PACKAGE.glob("runtime/*.py")] == ["__init__.py"]
+
+
+# Modules of one room that name each other: the first only for type checkers, the second where a map
+# draws and moves itself.
+CIRCLES = [
+    {f"observe.{name}" for name in ("explain", "graph", "hindrances", "html", "report")},
+    {f"cluster.{name}" for name in ("maps", "moves", "pictures", "placing")},
+]
+
+
+def reached(start: str, edges: dict[str, set[str]]) -> set[str]:
+    """The modules that `start` imports, and those that they import, and so on."""
+    found: set[str] = set()
+    left = [start]
+    while left:
+        new = edges.get(left.pop(), set()) - found
+        found |= new
+        left += new
+    return found
+
+
+def circles(entries: list[Import]) -> list[set[str]]:
+    """Sets of modules of which each leads to each other one, imports for types included."""
+    edges: dict[str, set[str]] = {}
+    for entry in entries:
+        target = entry.target.removeprefix("npaccel.")
+        if target not in ("npaccel", entry.importer) and entry.target.startswith("npaccel."):
+            edges.setdefault(entry.importer, set()).add(target)
+    leads = {module: reached(module, edges) for module in edges}
+    found: list[set[str]] = []
+    for module in edges:
+        circle = {other for other in leads[module] if module in leads.get(other, set())}
+        if circle and circle not in found:
+            found.append(circle)
+    return found
+
+
+def test_modules_do_not_import_in_circles() -> None:
+    assert [circle for circle in circles(all_imports()) if circle not in CIRCLES] == []
+    both = [
+        *imports_of("import npaccel.ir.b", "ir.a"),
+        *imports_of("later('npaccel.ir.a')", "ir.b"),
+    ]
+    assert circles(both) == [{"ir.a", "ir.b"}]
+
+
+# Members with an underscore that are used where they are not defined.
+PRIVATE = {
+    "_replace": "a named tuple's, and public",
+    "_asdict": "a named tuple's, and public",
+    "_exit": "of os, and public",
+    "_getframe": "of sys: the caller",
+    "_make": "a named tuple's, and public",
+    "_rand": "NumPy's global RandomState",
+    "_core": "NumPy's: what it has under no other name",
+    "_implementation": "NumPy's function without its dispatch",
+    "_bit_generator": "of NumPy's RandomState",
+    "_showwarnmsg_impl": "of warnings: what shows one",
+    "_run_module_as_main": "of runpy: as the interpreter runs a program",
+    "_cl": "of pyopencl: its extension module",
+    "_lock": "of llvmlite: to be held across a fork",
+    "_repr_html_": "what notebooks call",
+    "_section": "of the core's Macro, whose other names are the user's function's",
+    "_variants": "of the core's Macro",
+    "_add": "of the core's Macro",
+    "_drop": "of the core's Macro",
+    "_value": "of the core's Runtime, which stands for a number of the user's",
+}
+
+
+def private_problems(source: str) -> list[str]:
+    """Private members that this module reads of something, and does not define."""
+    attributes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)]
+    own = {
+        node.attr
+        for node in attributes
+        if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+    }
+    own |= set(re.findall(r"\bdef (_\w+)", source))
+    return [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in attributes
+        if re.match(r"_[a-z]", node.attr) and node.attr not in own | set(PRIVATE)
+    ]
+
+
+def test_nobody_reads_private_members_of_another_module() -> None:
+    found = [
+        f"{module_name(path)} {text}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for text in private_problems(path.read_text())
+    ]
+    assert found == []
+    assert private_problems("engine._alone()") == ["line 1: engine._alone"]
 
 
 def test_only_config_reads_the_environment() -> None:
@@ -244,7 +353,7 @@ def test_only_config_reads_the_environment() -> None:
     ("importer", "source", "wrong"),
     [
         ("ir.views", "from npaccel.errors import ViewError", False),
-        ("ir.views", "import npaccel.runtime.engine", True),
+        ("ir.views", "import npaccel.runtime.engine.engine", True),
         ("ir.views", "from npaccel import runtime", True),
         ("ir.views", "from ..runtime import engine", True),
         ("ir.views", "from .nodes import View", False),
@@ -253,32 +362,42 @@ def test_only_config_reads_the_environment() -> None:
         ("backends.llvm.emit", "import llvmlite.ir", False),
         ("backends.llvm.emit", "from npaccel.ir.reference import kernels", False),
         ("backends.llvm.emit", "from npaccel.caches import program", True),
-        ("backends.llvm.emit", "import npaccel.observe.events", False),
         ("backends.llvm.emit", "import npaccel.observe.explain", True),
         ("caches.program", "from npaccel.backends import base", True),
         ("runtime.engine", "from npaccel.backends import base", False),
+        ("runtime.engine", "from npaccel.runtime.programs import trace", False),
+        ("runtime.programs", "from npaccel.runtime.engine import tiers", True),
+        (
+            "runtime.programs",
+            "if TYPE_CHECKING:\n    from npaccel.runtime.engine import tiers",
+            True,
+        ),
         ("runtime.engine", "from npaccel.dispatch import array", True),
-        ("cluster.planner", "from npaccel.runtime import trace", False),
+        ("cluster.planner", "from npaccel.runtime.programs import trace", False),
         ("cluster.planner", "from npaccel.dispatch import array", True),
         ("runtime.engine", "from npaccel.cluster import maps", True),
         ("cluster.planner", "def f():\n    import distributed", True),
         ("cluster.dask_workers", "def f():\n    import distributed", False),
-        ("dispatch.array", "def f():\n    import npaccel.runtime.engine", True),
+        ("dispatch.array", "def f():\n    import npaccel.runtime.engine.engine", True),
         ("dispatch.array", "def f():\n    from math import pi", True),
         ("backends.llvm.emit", "def f():\n    import llvmlite", False),
         ("backends.registry", "def f():\n    import npaccel.backends.llvm.target", False),
-        ("backends.registry", "def f():\n    import npaccel.runtime.engine", True),
+        ("backends.registry", "def f():\n    import npaccel.runtime.engine.engine", True),
         ("config", "import numpy", True),
         ("", "from npaccel.dispatch.array import Array", False),
-        ("", "from npaccel.runtime.engine import Engine", True),
-        ("api", "from npaccel.runtime.engine import Engine", False),
-        ("cli", "from npaccel.runtime.engine import Engine", True),
+        ("", "from npaccel.runtime.engine.engine import Engine", True),
+        ("api", "from npaccel.runtime.engine.engine import Engine", False),
+        ("cli", "from npaccel.runtime.engine.engine import Engine", True),
         ("demo", "import npaccel", True),
         ("commands", "import npaccel", False),
-        ("ir.views", "later('npaccel.runtime.engine')", True),
+        ("ir.views", "later('npaccel.runtime.engine.engine')", True),
         ("ir.views", "if TYPE_CHECKING:\n    from npaccel import runtime", False),
         ("ir.views", "if TYPE_CHECKING:\n    pass\nelse:\n    later('npaccel.runtime')", True),
-        ("api", "if TYPE_CHECKING:\n    pass\nelse:\n    later('npaccel.runtime.engine')", False),
+        (
+            "api",
+            "if TYPE_CHECKING:\n    pass\nelse:\n    later('npaccel.runtime.engine.engine')",
+            False,
+        ),
     ],
 )
 def test_the_rules_themselves(importer: str, source: str, wrong: bool) -> None:

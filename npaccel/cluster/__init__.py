@@ -3,8 +3,8 @@
 Knows: index spaces and how they are split (maps.py), the arrays that carry a map (carrying.py), how
 requests over views of buffers are cut at a map's boundaries (placing.py, planner.py, folding.py),
 nodes as separate memories that execute such a plan (nodes.py) in this process (simulation.py) or
-in others (dask_workers.py), and what it costs (costs.py). It takes requests from runtime/trace.py
-and meanings from ir/.
+in others (dask_workers.py), and what it costs (costs.py). It takes requests from
+runtime/programs/trace.py and meanings from ir/.
 Must not know: dispatch, observe, NumPy's functions by name, backends' code; and no library that
 starts processes, but in the one file that is named after it.
 """

@@ -32,7 +32,7 @@ from npaccel.ir.nodes import BufferInfo, KernelStep, Plan, Request, Trace, View
 from npaccel.ir.passes import plan
 from npaccel.ir.reference.kernels import run_kernel
 from npaccel.ir.reference.requests import kept, run_request, show
-from npaccel.runtime.splitting import Launch, launch_step
+from npaccel.runtime.checking.splitting import Launch, launch_step
 
 __all__ = ["Message", "Node", "interpret"]
 

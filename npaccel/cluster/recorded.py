@@ -14,7 +14,7 @@ from npaccel.cluster.placing import Placed
 from npaccel.cluster.planner import plan_requests
 from npaccel.cluster.plans import ClusterPlan
 from npaccel.errors import MapError
-from npaccel.runtime.trace import decode
+from npaccel.runtime.programs.trace import decode
 
 __all__ = ["Recorded", "plan_pending"]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from npaccel.cluster.nodes import Message, Node, interpret
 from npaccel.cluster.plans import ClusterPlan, Stage
-from npaccel.runtime.splitting import Launch
+from npaccel.runtime.checking.splitting import Launch
 
 __all__ = ["Simulation", "Traffic"]
 

@@ -15,9 +15,9 @@ from npaccel import _native
 from npaccel.config import SETTINGS
 from npaccel.errors import BackendUnavailable, CompileError
 from npaccel.observe.report import bytes_text, row
-from npaccel.runtime.cost import Speeds
-from npaccel.runtime.engine import Engine
-from npaccel.runtime.guarding import UNGUARDED
+from npaccel.runtime.devices.cost import Speeds
+from npaccel.runtime.engine.engine import Engine
+from npaccel.runtime.process.guarding import UNGUARDED
 
 __all__ = ["Device", "Devices", "find_devices"]
 

@@ -29,11 +29,11 @@ from npaccel.observe import graph, html, report
 from npaccel.observe.hindrances import Hindrance
 from npaccel.observe.operations import Operation, asked, at, named
 from npaccel.observe.ran import Ran, given_up, programs
-from npaccel.runtime.auto import Estimate
-from npaccel.runtime.choice import HOST
-from npaccel.runtime.engine import Engine
-from npaccel.runtime.kernels import c_text
-from npaccel.runtime.program import PlanInfo, StepInfo
+from npaccel.runtime.devices.auto import Estimate
+from npaccel.runtime.devices.choice import HOST
+from npaccel.runtime.engine.engine import Engine
+from npaccel.runtime.programs.kernels import c_text
+from npaccel.runtime.programs.program import PlanInfo, StepInfo
 
 __all__ = [
     "Access",

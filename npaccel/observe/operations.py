@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from npaccel import _native
 from npaccel.ir.kinds import Kind
-from npaccel.runtime.warn import line_of
+from npaccel.runtime.process.warn import line_of
 
 __all__ = ["Operation", "asked", "at", "named"]
 

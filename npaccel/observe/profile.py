@@ -26,8 +26,8 @@ from npaccel.observe.profile_data import (
 )
 from npaccel.observe.profile_file import Recorded, load, no_profile
 from npaccel.observe.weights import SCALAR, Request, Rule
-from npaccel.runtime.stored import Planned
-from npaccel.runtime.tiers import COMPILING, NOT_YET
+from npaccel.runtime.engine.tiers import COMPILING, NOT_YET
+from npaccel.runtime.programs.stored import Planned
 
 __all__ = ["made", "read"]
 

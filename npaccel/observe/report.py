@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from npaccel.runtime.guarding import UNGUARDED
+from npaccel.runtime.process.guarding import UNGUARDED
 
 if TYPE_CHECKING:
     from npaccel.observe.explain import Access, Explanation, Fallback, Home, Operation, Ran, Step
-    from npaccel.runtime.auto import Estimate
+    from npaccel.runtime.devices.auto import Estimate
 
 __all__ = [
     "bytes_text",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from npaccel import _native
 from npaccel.errors import ConfigError
-from npaccel.runtime import failures
+from npaccel.runtime.process import failures
 
 __all__ = ["Until", "parse_until"]
 

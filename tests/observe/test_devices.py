@@ -15,7 +15,7 @@ from npaccel import _native, api
 from npaccel.backends.llvm.target import Host
 from npaccel.backends.opencl import target
 from npaccel.errors import BackendUnavailable
-from npaccel.runtime import machines
+from npaccel.runtime.devices import machines
 
 
 def test_the_host(deferred) -> None:

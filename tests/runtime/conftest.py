@@ -12,7 +12,7 @@ import pytest
 
 import npaccel
 from npaccel import _native
-from npaccel.runtime import helper
+from npaccel.runtime.helper import helper
 
 sys.path.insert(0, str(Path(__file__).parent))
 from launches import launches
@@ -65,7 +65,7 @@ def helper_of(monkeypatch, tmp_path: Path) -> Callable[[str], None]:
         script = tmp_path / "start.py"
         script.write_text(
             f"import runpy\nversion = runpy.run_path({helper.SCRIPT!r})['prepare']()\n{code}\n"
-            "from npaccel.runtime.worker import main; main(version)\n"
+            "from npaccel.runtime.helper.worker import main; main(version)\n"
         )
         monkeypatch.setattr(helper, "SCRIPT", str(script))
 

@@ -26,7 +26,7 @@ def _forget() -> None:
     _engine.patterns.clear()
     _engine.tiers.forget()
     _engine.comparing.checker.clear()
-    _engine._streams.clear()
+    _engine.streams.clear()
 
 
 def _change(patch: pytest.MonkeyPatch, name: str, kind: str, changes: dict[str, Any]) -> None:

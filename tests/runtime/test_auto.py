@@ -13,9 +13,10 @@ from npaccel import _native
 from npaccel.api import _engine
 from npaccel.backends.speeds import Speeds, Work
 from npaccel.errors import BackendUnavailable
-from npaccel.runtime import auto, engine, machines
-from npaccel.runtime.program import PlanInfo
-from npaccel.runtime.stored import Planned
+from npaccel.runtime.devices import auto, machines
+from npaccel.runtime.engine import engine
+from npaccel.runtime.programs.program import PlanInfo
+from npaccel.runtime.programs.stored import Planned
 
 pytestmark = pytest.mark.pending
 N = 1 << 14
@@ -206,7 +207,7 @@ from types import SimpleNamespace
 from typing import Any
 import numpy as np
 import npaccel
-from npaccel.runtime import engine
+from npaccel.runtime.engine import engine
 engine.REVIEW_RUNS, engine.REVIEW_S = 1, 0.0
 npaccel.config.tiering = "eager"
 x = npaccel.asarray(np.arange(1e5))

@@ -10,7 +10,7 @@ import pytest
 
 import npaccel
 from npaccel import _native
-from npaccel.runtime.engine import Engine
+from npaccel.runtime.engine.engine import Engine
 
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 200

@@ -15,7 +15,7 @@ from npaccel.api import _engine
 from npaccel.errors import CheckError
 from npaccel.ir import parse
 from npaccel.ir.nodes import Fold
-from npaccel.runtime.check import Checker
+from npaccel.runtime.checking.check import Checker
 
 from ..safety.fresh import run
 

@@ -10,7 +10,7 @@ from npaccel.backends.llvm.backend import LlvmBackend
 from npaccel.backends.opencl.speeds import measure
 from npaccel.backends.opencl.target import Target
 from npaccel.backends.speeds import Speeds
-from npaccel.runtime.cost import (
+from npaccel.runtime.devices.cost import (
     Costs,
     device_speeds,
     note_devices,

@@ -16,7 +16,7 @@ import sys
 import numpy as np
 import npaccel
 from npaccel import api
-from npaccel.runtime import first
+from npaccel.runtime.engine import first
 first.LOADING_S = float(sys.argv[1])
 x = npaccel.asarray(np.linspace(0.1, 1.0, 200_000))
 for i in range(6):

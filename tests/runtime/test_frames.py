@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from npaccel.runtime.frames import Unpacker, pack
+from npaccel.runtime.helper.frames import Unpacker, pack
 
 
 @pytest.fixture

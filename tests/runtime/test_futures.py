@@ -22,7 +22,7 @@ import pytest
 
 import npaccel
 from npaccel import _native
-from npaccel.runtime import futures
+from npaccel.runtime.engine import futures
 
 SIZE = 1 << 17
 STEPS = 15  # no limit makes them run before they are asked for
@@ -498,7 +498,7 @@ def test_exit_with_a_run_in_flight(name: str) -> None:
     source = f"""
         import sys
         import numpy as np, npaccel
-        from npaccel.runtime import futures
+        from npaccel.runtime.engine import futures
         futures.LEAST_S = 0.0
         plain = np.linspace(0.1, 1.0, {16 * SIZE})
         x = npaccel.asarray(plain.copy())

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from npaccel.caches.store import Store
-from npaccel.runtime.jobs import LINGERING
+from npaccel.runtime.programs.jobs import LINGERING
 
 # Says: how many programs are in the table at import; values; how many kernels ran, came from disk,
 # were compiled; bytes that were new; a child's exit status; how often Python was asked for a
@@ -25,7 +25,7 @@ import npaccel
 from npaccel import _native, api
 from npaccel.dispatch import rules
 stored = api._engine.stored
-from npaccel.runtime.engine import Engine
+from npaccel.runtime.engine.engine import Engine
 planned, plan = [], Engine._program
 Engine._program = lambda *args: planned.append(1) or plan(*args)
 given, ready, ready_rules = len(stored._given), len(stored._ready), len(rules._ready)
@@ -122,7 +122,7 @@ import os, sys
 import numpy as np
 import npaccel
 from npaccel import api
-from npaccel.runtime.cost import Costs
+from npaccel.runtime.devices.cost import Costs
 Costs.compiling_pays = lambda self, spent_s, requests: os.environ["PAYS"] == "1"
 given = len(api._engine.stored._given)
 child = os.fork() if os.environ["END"] == "child" else -1

@@ -20,8 +20,8 @@ from tiering import operand, runs_a_kernel, until
 
 import npaccel
 from npaccel import _native, api
-from npaccel.runtime import helper as helper_module
-from npaccel.runtime.helper import Helper
+from npaccel.runtime.helper import helper as helper_module
+from npaccel.runtime.helper.helper import Helper
 
 pytestmark = pytest.mark.usefixtures("deferred")
 
@@ -100,7 +100,7 @@ def test_a_helper_that_left_for_want_of_work_is_started_again() -> None:
 @pytest.mark.usefixtures("adaptive")
 def test_a_helper_that_never_works_leaves_compiling_to_us(monkeypatch, tmp_path: Path) -> None:
     (tmp_path / "start.py").write_text("import sys; sys.exit(0)")
-    monkeypatch.setattr("npaccel.runtime.helper.SCRIPT", str(tmp_path / "start.py"))
+    monkeypatch.setattr("npaccel.runtime.helper.helper.SCRIPT", str(tmp_path / "start.py"))
     x = operand()
     until(lambda: runs_a_kernel(lambda: x * 5.0 - 2.0))
     broken = api._engine.tiers.broken
@@ -120,7 +120,7 @@ def stuck(tmp_path: Path, monkeypatch) -> Iterator[Path]:
     """A helper's start lasts until somebody reads this pipe, its standard error."""
     path = tmp_path / "errors"
     os.mkfifo(path)
-    monkeypatch.setattr("npaccel.runtime.helper.ERRORS", os.fsencode(path))
+    monkeypatch.setattr("npaccel.runtime.helper.helper.ERRORS", os.fsencode(path))
     yield path
     os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
 
@@ -170,10 +170,10 @@ def test_a_fork_waits_for_the_start_of_a_helper(stuck: Path) -> None:
 def test_a_helper_gets_our_environment_but_for_our_settings(monkeypatch, tmp_path: Path) -> None:
     script = tmp_path / "start.py"
     script.write_text("import os, sys; os.write(2, repr(dict(os.environ)).encode()); sys.exit(0)")
-    monkeypatch.setattr("npaccel.runtime.helper.SCRIPT", str(script))
+    monkeypatch.setattr("npaccel.runtime.helper.helper.SCRIPT", str(script))
     said = tmp_path / "said"
     said.touch()
-    monkeypatch.setattr("npaccel.runtime.helper.ERRORS", os.fsencode(said))
+    monkeypatch.setattr("npaccel.runtime.helper.helper.ERRORS", os.fsencode(said))
     monkeypatch.setenv("NPACCEL_THREADS", "1")
     monkeypatch.setenv("OF_THE_USER", "a=b \udcff")
     helper = Helper(npaccel.config.helper_environment(), "another")
@@ -224,7 +224,7 @@ def test_a_hook_that_refuses_processes_is_told(monkeypatch) -> None:
 
 @pytest.mark.usefixtures("adaptive")
 def test_a_job_that_takes_too_long_is_given_up(monkeypatch) -> None:
-    monkeypatch.setattr("npaccel.runtime.helper.LIMIT_S", 0.0)
+    monkeypatch.setattr("npaccel.runtime.helper.helper.LIMIT_S", 0.0)
     x = operand()
     until(lambda: bool(npaccel.evaluate(x * 9.0 - 2.0) is not None and api._engine.tiers.broken))
     assert np.array_equal(npaccel.evaluate(x * 9.0 - 2.0), np.asarray(x) * 9.0 - 2.0)
@@ -235,8 +235,8 @@ import os, sys, time
 import numpy as np
 import npaccel
 from npaccel import api
-from npaccel.runtime import tiers
-from npaccel.runtime.cost import Costs
+from npaccel.runtime.engine import tiers
+from npaccel.runtime.devices.cost import Costs
 Costs.compiling_pays = lambda self, spent_s, requests: True
 tiers.REST_S = 0.0
 npaccel.config.threshold = 0
@@ -324,7 +324,7 @@ def test_the_helper_yields_to_the_program_in_a_session_of_its_own() -> None:
     if not Path("/proc/self/autogroup").exists():
         pytest.skip("this kernel has no scheduling groups of sessions")
     code = (
-        "import os; from npaccel.runtime.worker import lower_priority; lower_priority();"
+        "import os; from npaccel.runtime.helper.worker import lower_priority; lower_priority();"
         "print(os.nice(0), open('/proc/self/autogroup').read().split()[-1])"
     )
     said = subprocess.run(

@@ -9,7 +9,7 @@ import pytest
 
 import npaccel
 from npaccel import api
-from npaccel.runtime.tiers import COMPILING
+from npaccel.runtime.engine.tiers import COMPILING
 
 pytestmark = pytest.mark.usefixtures("deferred")
 WAIT_S = 60.0

@@ -13,7 +13,7 @@ import npaccel
 from npaccel import _native
 from npaccel.backends.opencl import backend, helper, target
 from npaccel.errors import BackendUnavailable, ConfigError, Unsupported
-from npaccel.runtime import futures
+from npaccel.runtime.engine import futures
 
 pytestmark = pytest.mark.usefixtures("opencl")
 N = 1 << 17

@@ -15,10 +15,16 @@ from npaccel.backends.base import Loaded
 from npaccel.backends.llvm.compiled import CompiledKernel, bind
 from npaccel.ir.nodes import Kernel, KernelStep, Plan
 from npaccel.ir.passes import Limits, plan
-from npaccel.runtime import patterns as patterns_module
-from npaccel.runtime.patterns import Pattern, Patterns, pack_pattern, pattern_of, unpack_pattern
-from npaccel.runtime.program import Recipe, draft
-from npaccel.runtime.trace import decode, portable
+from npaccel.runtime.programs import patterns as patterns_module
+from npaccel.runtime.programs.patterns import (
+    Pattern,
+    Patterns,
+    pack_pattern,
+    pattern_of,
+    unpack_pattern,
+)
+from npaccel.runtime.programs.program import Recipe, draft
+from npaccel.runtime.programs.trace import decode, portable
 
 pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("deferred")]
 

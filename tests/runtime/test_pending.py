@@ -10,7 +10,7 @@ import pytest
 
 import npaccel
 from npaccel import _native, api
-from npaccel.runtime.trace import decode
+from npaccel.runtime.programs.trace import decode
 
 pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("deferred")]
 N = 40_000
@@ -112,7 +112,8 @@ def test_a_plan_is_kept_though_its_requests_have_run_meanwhile(monkeypatch) -> N
 
 
 def test_what_is_recorded_meanwhile_is_planned_for_itself(monkeypatch) -> None:
-    monkeypatch.setattr("npaccel.runtime.engine.LONGEST_S", 0.3)  # the other waits for our planning
+    # The other thread waits for our planning.
+    monkeypatch.setattr("npaccel.runtime.engine.engine.LONGEST_S", 0.3)
     npaccel.evaluate()
     x, w = (npaccel.asarray(np.arange(float(N))) for _ in range(2))
     planner = Planner(monkeypatch)

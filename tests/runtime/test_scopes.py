@@ -13,7 +13,7 @@ import pytest
 
 import npaccel
 from npaccel import _native
-from npaccel.runtime.scopes import Scope
+from npaccel.runtime.process.scopes import Scope
 
 N = 3000
 ZEROS = np.linspace(-2.0, 2.0, N + 1)  # its middle is 0

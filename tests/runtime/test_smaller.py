@@ -16,7 +16,7 @@ from npaccel.errors import BuildTimeout, CompileError, NpaccelWarning
 from npaccel.ir.nodes import Kernel
 from npaccel.ir.passes import Cut, plan
 from npaccel.ir.scalar import Core, topological
-from npaccel.runtime.trace import decode
+from npaccel.runtime.programs.trace import decode
 
 pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("deferred")]
 EMIT = LlvmBackend.emit_object

@@ -13,7 +13,7 @@ from npaccel.ir.nodes import KernelStep
 from npaccel.ir.passes import plan
 from npaccel.ir.reference.kernels import run_kernel
 from npaccel.ir.reference.requests import kept, run_request, show
-from npaccel.runtime.splitting import orders, run_part, split
+from npaccel.runtime.checking.splitting import orders, run_part, split
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "ir"))
 from test_plan_random import programs

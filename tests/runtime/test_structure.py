@@ -11,7 +11,7 @@ import npaccel
 from npaccel import _native
 from npaccel.ir.nodes import ScalarOperand, Trace, View
 from npaccel.ir.passes import Limits
-from npaccel.runtime.trace import decode
+from npaccel.runtime.programs.trace import decode
 
 pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("deferred")]
 

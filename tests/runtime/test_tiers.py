@@ -15,11 +15,11 @@ from tiering import WAIT_S, N, cold, operand, runs_a_kernel, until
 import npaccel
 from npaccel import _native, api
 from npaccel.errors import NpaccelWarning
-from npaccel.runtime import tiers as tiers_module
-from npaccel.runtime.cost import Costs
-from npaccel.runtime.kernels import Kernels
-from npaccel.runtime.patterns import Patterns
-from npaccel.runtime.stored import StoredPrograms
+from npaccel.runtime.devices.cost import Costs
+from npaccel.runtime.engine import tiers as tiers_module
+from npaccel.runtime.programs.kernels import Kernels
+from npaccel.runtime.programs.patterns import Patterns
+from npaccel.runtime.programs.stored import StoredPrograms
 
 pytestmark = pytest.mark.usefixtures("deferred")
 
@@ -47,7 +47,7 @@ def test_numpy_s_loops_first_and_kernels_when_they_are_there() -> None:
 
 @pytest.mark.usefixtures("adaptive")
 def test_an_answer_is_taken_over_in_steps_where_it_takes_long(monkeypatch) -> None:
-    monkeypatch.setattr("npaccel.runtime.answers.TAKING_S", -1.0)  # one step each
+    monkeypatch.setattr("npaccel.runtime.engine.answers.TAKING_S", -1.0)  # one step each
     loaded: list[int] = []
     add = Kernels.add
     monkeypatch.setattr(Kernels, "add", lambda self, *a: loaded.append(flushes) or add(self, *a))

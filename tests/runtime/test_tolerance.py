@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from npaccel.ir.nodes import Kind, Request, View
-from npaccel.runtime.tolerance import Inputs, differences, is_rounded
+from npaccel.runtime.checking.tolerance import Inputs, differences, is_rounded
 
 
 def request(op: str, loop: tuple[str, ...], shape=(4,), axes=(), kind=Kind.MAP) -> Request:

@@ -16,7 +16,7 @@ from steps import unpack_steps
 
 import npaccel
 from npaccel import _native, api
-from npaccel.runtime.packed import Elsewhere, Step, pack_steps
+from npaccel.runtime.programs.packed import Elsewhere, Step, pack_steps
 
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 20_000
@@ -150,7 +150,7 @@ def test_many_programs_by_turns_are_all_planned(setting) -> None:
 def test_what_runs_block_by_block_is_asked_for_when_it_has_run_its_time(
     setting, monkeypatch, rest_s: float, asked: int
 ) -> None:
-    monkeypatch.setattr("npaccel.runtime.tiers.REST_S", rest_s)
+    monkeypatch.setattr("npaccel.runtime.engine.tiers.REST_S", rest_s)
     setting("tiering", "off")
     planned = Counted(api._engine.touched)
     monkeypatch.setattr(api._engine, "touched", planned)

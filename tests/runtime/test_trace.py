@@ -11,8 +11,8 @@ import npaccel
 from npaccel import _native
 from npaccel.ir.nodes import Kind, ScalarOperand, View
 from npaccel.ir.verify import verify_trace
-from npaccel.runtime import trace as words
-from npaccel.runtime.trace import decode, portable, rule_text
+from npaccel.runtime.programs import trace as words
+from npaccel.runtime.programs.trace import decode, portable, rule_text
 
 pytestmark = pytest.mark.usefixtures("deferred")
 

@@ -11,8 +11,8 @@ import pytest
 
 import npaccel
 from npaccel import api
-from npaccel.runtime import tiers as tiers_module
-from npaccel.runtime.cost import Costs
+from npaccel.runtime.devices.cost import Costs
+from npaccel.runtime.engine import tiers as tiers_module
 
 N = 20_000
 

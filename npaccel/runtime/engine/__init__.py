@@ -1,0 +1,4 @@
+"""Knows time and choice: what runs block by block, when compiling pays, what a key runs as.
+
+Must not know macro sections.
+"""

@@ -1,0 +1,45 @@
+"""The C core, as the settings have it."""
+
+from __future__ import annotations
+
+from npaccel import _native
+from npaccel.config import Config
+from npaccel.runtime.process.guarding import has_lock, why_unguarded
+
+__all__ = ["Core"]
+
+
+class Core:
+    """One per process, from the import on.
+
+    Attributes
+    ----------
+    guard_error : 0, or the errno that stops the guard from working.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.guard_error = 0
+        self.tell()
+
+    def tell(self) -> None:
+        """Have the settings hold from the next operation on, after what is pending was run."""
+        config = self._config
+        self.guard_error = _native.configure(
+            threshold_bytes=config.threshold,
+            queue_limit=config.queue_limit,
+            memory_limit=config.memory_limit,
+            nursery_bytes=config.nursery,
+            threads=config.threads,
+            guard=int(config.guard == "on" and has_lock()),
+            check=int(config.check_every) if config.check != "off" else 0,
+            checks=int(config.boundscheck == "on"),
+            numpy=int(config.backend == "numpy"),
+            fast=int(config.accuracy == "fast"),
+        )
+        _native.trials(config.tiering == "adaptive")
+
+    @property
+    def unguarded(self) -> str:
+        """Why nothing may stay pending, so that NumPy computes everything; empty where it may."""
+        return why_unguarded(str(self._config.guard), self.guard_error)

@@ -1,0 +1,200 @@
+"""Warnings as their scope has them, although they are found later.
+
+NumPy warns at the operation; a deferred operation warns when it is evaluated. By then a
+`catch_warnings` block may have been entered or left, or the filters changed. What is pending at
+such a moment and may warn is therefore given the filters as they are (`Scope`), and waits on.
+Only where warnings were caught on their way (`record=True`, or `showwarning` replaced inside the
+block) is it evaluated before the block ends, since the program will look at what was caught.
+"""
+
+from __future__ import annotations
+
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from npaccel import _native
+from npaccel.later import later
+from npaccel.runtime.process.warn import WORDS, line_of, text_of
+
+if TYPE_CHECKING:
+    from npaccel.ir.passes import facts
+else:
+    facts = later("npaccel.ir.passes.facts")
+
+__all__ = ["Scope", "shown", "watch_scopes"]
+
+# `warnings` without types: what these functions are about is not in its stubs.
+_module: Any = warnings
+_state = threading.local()  # `settling`: this thread is in it already
+# Python's own ways of showing, as this module found them.
+_OWN: Any = _module.showwarning, _module._showwarnmsg_impl
+
+
+class _Probe(Warning):
+    """Asked with, never shown."""
+
+
+def _version() -> object:
+    """Which version of the filters is in force: what `warnings` writes into a registry."""
+    registry: dict[Any, Any] = {}
+    filters, _module.filters = _module.filters, [("ignore", None, _Probe, None, 0)]
+    try:
+        _module.warn_explicit("", _Probe, "", 1, registry=registry)
+    finally:
+        _module.filters = filters
+    return registry.get("version")
+
+
+class Scope:
+    """The filters and the way of showing that were in force when requests were recorded."""
+
+    __slots__ = ("_filters", "_registries", "_shows", "_version")
+
+    def __init__(self) -> None:
+        self._filters = list(warnings.filters)
+        self._shows = warnings.showwarning, _module._showwarnmsg_impl
+        self._version = _version()
+        # By id: what a module has shown in this scope. Its own registry knows only until the
+        # filters change.
+        self._registries: dict[int, tuple[object, dict[Any, Any]]] = {}
+
+    def warn(
+        self,
+        text: str,
+        category: type[Warning],
+        filename: str,
+        line: int,
+        module: str,
+        registry: Any,
+    ) -> None:
+        """`warnings.warn_explicit` as it would have acted then."""
+        if id(registry) not in self._registries:
+            known = registry.get("version") == self._version
+            self._registries[id(registry)] = registry, dict(registry) if known else {}
+        own = self._registries[id(registry)][1]
+        own["version"] = _version()
+        now = _module.filters, (_module.showwarning, _module._showwarnmsg_impl)
+        _in_force(self._filters, self._shows)
+        try:
+            _module.warn_explicit(text, category, filename, line, module=module, registry=own)
+        finally:
+            _in_force(*now)
+
+    def has_shown(self, registry: Any, key: tuple[str, type[Warning], int]) -> bool:
+        """Whether `warn` would find the warning of this key shown already, and do nothing."""
+        if not _only_shows(self._shows):
+            return False
+        if id(registry) in self._registries:
+            return bool(self._registries[id(registry)][1].get(key))
+        return registry.get("version") == self._version and bool(registry.get(key))
+
+
+def shown(
+    asked: list[tuple[int, Any, types.CodeType, int, dict[str, Any], Scope | None]],
+) -> list[bool]:
+    """The C core's `shown` hook: whether all that each request may warn of was shown before.
+
+    That is so as long as the module's registry says it of the filters that the request was
+    recorded under; a request without a scope was recorded under those in force.
+    """
+    in_force = _InForce()
+    return [_is_known(in_force if entry[5] is None else entry[5], *entry[:5]) for entry in asked]
+
+
+def _is_known(
+    scope: Scope | _InForce,
+    bits: int,
+    rule: Any,
+    code: types.CodeType,
+    lasti: int,
+    variables: dict[str, Any],
+) -> bool:
+    possible = facts.flag_kinds(rule.name, rule.loop)
+    registry = variables.get("__warningregistry__")
+    if possible is None or not isinstance(registry, dict):
+        return False
+    line = line_of(code, lasti)
+    return all(
+        scope.has_shown(registry, (text_of(words, rule), RuntimeWarning, line))
+        for kind, words in WORDS
+        if kind & bits and kind in possible
+    )
+
+
+class _InForce:
+    """What is asked of a Scope, of the filters as they are."""
+
+    def __init__(self) -> None:
+        self._version = _version()
+
+    def has_shown(self, registry: Any, key: tuple[str, type[Warning], int]) -> bool:
+        if not _only_shows((_module.showwarning, _module._showwarnmsg_impl)):
+            return False
+        return registry.get("version") == self._version and bool(registry.get(key))
+
+
+def _only_shows(shows: tuple[Any, Any]) -> bool:
+    """Whether showing a warning, of an earlier request, leaves filters and registries alone: by
+    Python's own functions, or by the list of `record=True`. Other functions may do anything."""
+    whole, message = shows
+    return whole is _OWN[0] and (message is _OWN[1] or isinstance(message, types.BuiltinMethodType))
+
+
+def _in_force(filters: Any, shows: tuple[Any, Any]) -> None:
+    _module.filters = filters  # for one call; no registry should take them for changed
+    _module.showwarning, _module._showwarnmsg_impl = shows
+
+
+def _keep_scope() -> None:
+    if _native.may_warn(True):
+        _native.give_scope(Scope())
+
+
+def _settle() -> None:
+    """Evaluate what may warn, unless this thread is doing so: who shows a warning may warn."""
+    if getattr(_state, "settling", False) or not _native.may_warn(False):
+        return
+    _state.settling = True
+    try:
+        _native.evaluate()
+    finally:
+        _state.settling = False
+
+
+def _first(prepare: Callable[..., None], original: Callable[..., Any]) -> Callable[..., Any]:
+    def changed(*args: Any, **kwargs: Any) -> Any:
+        try:
+            prepare(*args)
+        finally:
+            result = original(*args, **kwargs)  # what is to be restored is, whatever came before
+        return result
+
+    changed.__name__, changed.__doc__ = original.__name__, original.__doc__
+    changed.__wrapped__ = original  # type: ignore[attr-defined]
+    return changed
+
+
+def _before_leaving(block: Any, *_: object) -> None:
+    outside = getattr(block, "_showwarning", None), getattr(block, "_showwarnmsg_impl", None)
+    if outside == (_module.showwarning, _module._showwarnmsg_impl):
+        _keep_scope()
+    else:
+        _settle()
+
+
+def watch_scopes() -> None:
+    """See to what is pending before filters change and `catch_warnings` begins or ends."""
+
+    def keep(*_: object) -> None:
+        _keep_scope()
+
+    block: Any = warnings.catch_warnings
+    block.__enter__ = _first(keep, block.__enter__)
+    block.__exit__ = _first(_before_leaving, block.__exit__)
+    for name in ("_add_filter", "resetwarnings"):  # simplefilter and filterwarnings call the first
+        original = getattr(warnings, name, None)
+        if original is not None:
+            setattr(warnings, name, _first(keep, original))

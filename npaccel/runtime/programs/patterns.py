@@ -1,0 +1,415 @@
+"""Programs for any size: what planning came to, as plain data, into which a size's numbers are put.
+
+A pattern comes from the helper, or from disk, and is filled in some microseconds, with neither a
+plan nor the planner in this process. A plan that was made here is moved by the same numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import marshal
+import math
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cachetools import LRUCache
+
+from npaccel import _native
+from npaccel.backends.tasks import Tasks
+from npaccel.caches.store import Store, digest
+from npaccel.ir.limits import DEFAULT_LIMITS, worth_splitting
+from npaccel.ir.scalar import item_size
+from npaccel.later import later
+from npaccel.runtime.programs.packed import Step, add_kernel, pack_words
+from npaccel.runtime.programs.program import (
+    STREAM_BYTES,
+    Draft,
+    Recipe,
+    Touch,
+    is_aligned,
+    may_stream,
+    touched_bytes,
+)
+from npaccel.runtime.programs.trace import RuleText, rule_text
+
+if TYPE_CHECKING:
+    from npaccel.ir import nodes
+    from npaccel.ir.passes import form
+else:
+    nodes = later("npaccel.ir.nodes")
+    form = later("npaccel.ir.passes.form")
+
+__all__ = ["Pattern", "Patterns", "pack_pattern", "pattern_of", "unpack_pattern"]
+
+# Patterns of one structure: which one fits depends on sizes.
+VARIANTS = 4
+_PLACE = struct.Struct("=3i")
+
+
+class _Array(NamedTuple):
+    """An argument of a kernel. offset, strides: places of numbers, which are in bytes."""
+
+    buffer: int
+    offset: int
+    strides: tuple[int, ...]
+    item: int
+    read: bool
+    written: bool
+    may_stream: bool
+
+
+class _Step(NamedTuple):
+    """A kernel's step. extents: per axis the places of the numbers whose product it is.
+
+    gathered : bytes that are read by indices, per point.
+    past : which arrays are stored past the cache; other sizes that want others need another kernel.
+    same : as `packed.Step` has it.
+    """
+
+    may_be_split: bool
+    extents: tuple[tuple[int, ...], ...]
+    arrays: tuple[_Array, ...]
+    past: tuple[int, ...]
+    gathered: int
+    tasks: Tasks
+    same: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class Pattern(NamedTuple):
+    """A Program for all traces of one structure.
+
+    Parameters
+    ----------
+    places : of the numbers, as `Pending.numbers` takes them; `constants` follow.
+    positions, values : scalars, and their values, for which alone it holds.
+    ranges : places whose numbers' product, times lanes, lies in [low, high).
+    steps : words of a request's, or a kernel's.
+    kernels : keys of their code.
+    rules : what the structure means.
+    """
+
+    places: bytes
+    constants: tuple[int, ...]
+    positions: tuple[int, ...]
+    values: bytes
+    ranges: tuple[tuple[tuple[int, ...], int, int, int], ...]
+    steps: tuple[tuple[Any, ...], ...]
+    dropped: int
+    kernels: tuple[str, ...]
+    buffers: tuple[int, ...]
+    rules: tuple[RuleText, ...]
+
+    def _numbers(self, pending: _native.Pending) -> list[int] | None:
+        """Those of requests whose structure it is for; None: it does not fit."""
+        if pending.values(self.positions) != self.values:
+            return None
+        numbers = pending.numbers(self.places)
+        numbers += self.constants
+        for axes, lanes, low, high in self.ranges:
+            if not low <= math.prod([numbers[axis] for axis in axes]) * lanes < high:
+                return None
+        return numbers
+
+    def moved(self, planned: nodes.Plan, pending: _native.Pending) -> nodes.Plan | None:
+        """The plan that it is of, for these requests; None: it does not fit."""
+        numbers = self._numbers(pending)
+        if numbers is None:
+            return None
+        steps: list[nodes.KernelStep | nodes.RequestStep] = []
+        for step, made in zip(planned.steps, self.steps, strict=True):
+            if isinstance(step, nodes.KernelStep) and isinstance(made, _Step):
+                extents = _extents(made, numbers)
+                if extents is None:
+                    return None
+                arrays = tuple([_binding(array, numbers) for array in made.arrays])
+                steps.append(dataclasses.replace(step, extents=extents, arrays=arrays))
+            else:
+                steps.append(step)
+        return dataclasses.replace(planned, steps=tuple(steps))
+
+    def recipe(self, pending: _native.Pending, threads: int) -> Recipe | None:
+        """Filled for these requests, whose structure it is for; None: it does not fit."""
+        numbers = self._numbers(pending)
+        if numbers is None:
+            return None
+        words = [len(self.steps)]
+        for step in self.steps:
+            if not isinstance(step, _Step):
+                words += step
+            elif not _fill(words, step, numbers, threads):
+                return None
+        return Recipe(pack_words(words), self.dropped, self.kernels, self.buffers)
+
+
+def _extents(step: _Step, numbers: list[int]) -> tuple[int, ...] | None:
+    extents = tuple([math.prod([numbers[i] for i in axes]) for axes in step.extents])
+    tasks = step.tasks
+    split = step.may_be_split and worth_splitting(extents, tasks.band_rank, DEFAULT_LIMITS)
+    return extents if split is tasks.split else None
+
+
+def _binding(array: _Array, numbers: list[int]) -> nodes.Binding:
+    strides = tuple([numbers[axis] // array.item for axis in array.strides])
+    return nodes.Binding(array.buffer, numbers[array.offset] // array.item, strides)
+
+
+def _fill(words: list[int], step: _Step, numbers: list[int], threads: int) -> bool:
+    """Add the words of the step; False where it does not fit."""
+    extents, tasks = _extents(step, numbers), step.tasks
+    if extents is None:
+        return False
+    arrays: list[int] = []
+    reads: set[Touch] = set()
+    writes: set[Touch] = set()
+    past = []
+    for place, (buffer, at, axes, item, read, written, streams) in enumerate(step.arrays):
+        offset, strides = numbers[at], tuple([numbers[axis] for axis in axes])
+        arrays += (buffer, offset, *strides)
+        touch = buffer, offset, strides, item
+        if read:
+            reads.add(touch)
+        if written:
+            writes.add(touch)
+        if streams and is_aligned(offset, strides):
+            past.append(place)
+    bytes_written = touched_bytes(writes, extents)
+    if step.past != (tuple(past) if bytes_written > STREAM_BYTES else ()):
+        return False
+    grid = tasks.grid(extents, threads)
+    parts = tasks.parts(extents)
+    shape = grid.n_band, grid.band_step, grid.n_inner, grid.inner_step, parts
+    memory = tasks.scratch_bytes(extents), tasks.partial_bytes(extents)
+    bytes_read = touched_bytes(reads, extents) + math.prod(extents) * step.gathered
+    sizes = *memory, bytes_read, bytes_written
+    add_kernel(words, step.same, shape, sizes, extents, arrays)
+    return True
+
+
+class _Numbers:
+    """Gives numbers their places; constants come behind them."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, int, int], int] = {}
+        self.constants: list[int] = []
+
+    def extents(self, request: int, axes: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self.place(request, -1, axis) for axis in axes)
+
+    def place(self, request: int, operand: int, axis: int) -> int:
+        return self.known.setdefault((request, operand, axis), len(self.known))
+
+
+def _operand(request: nodes.Request, position: int | None) -> int:
+    """The core's number of an operand: inputs, outputs, mask."""
+    if position is None:
+        return len(request.inputs) + len(request.outputs)
+    return position if position >= 0 else len(request.inputs) - 1 - position
+
+
+def pattern_of(
+    trace: nodes.Trace,
+    planned: nodes.Plan,
+    made: Draft,
+    values: bytes,
+    rules: Sequence[RuleText],
+) -> Pattern | None:
+    """The pattern of a plan that was laid out as `made`, with the host's kernels; None: where its
+    arrays wrap is not known for other sizes."""
+    if any(isinstance(step, Step) and step.wraps for step in made.steps):
+        return None
+    numbers = _Numbers()
+    steps: list[tuple[Any, ...]] = []
+    for step, laid_out in zip(planned.steps, made.steps, strict=True):
+        if not isinstance(step, nodes.KernelStep) or not isinstance(laid_out, Step):
+            steps.append((laid_out[0], len(laid_out[1]), *laid_out[1]))
+            continue
+        steps.append(_step(step, laid_out, trace, numbers, made.compiled[laid_out.kernel].tasks))
+    ranges = tuple(
+        (numbers.extents(bounds.request, bounds.extents), bounds.lanes, bounds.low, bounds.high)
+        for bounds in planned.ranges
+    )
+    # Constants stand behind the numbers, however many those have become.
+    count = len(numbers.known)
+    steps = [_settle(step, count) if isinstance(step, _Step) else step for step in steps]
+    return Pattern(
+        b"".join([_PLACE.pack(*place) for place in numbers.known]),
+        tuple(numbers.constants),
+        tuple(number for pair in planned.consumed for number in pair),
+        values,
+        ranges,
+        tuple(steps),
+        made.dropped,
+        made.kernels,
+        made.buffers,
+        tuple(rules),
+    )
+
+
+def _step(
+    step: nodes.KernelStep,
+    laid_out: Step,
+    trace: nodes.Trace,
+    numbers: _Numbers,
+    tasks: Tasks,
+) -> _Step:
+    kernel, origin = step.kernel, step.origin
+    arrays, past = [], []
+    for place, (param, binding, source) in enumerate(
+        zip(kernel.arrays, step.arrays, origin.arrays, strict=True)
+    ):
+        item = item_size(param.dtype)
+        operand = _operand(trace.requests[source.request], source.position)
+        strides = []
+        for axis, stride in zip(source.axes, binding.strides, strict=True):
+            if axis is None:  # -1, -2 ...: constants, until it is known how many numbers there are
+                numbers.constants.append(stride * item)
+                strides.append(-len(numbers.constants))
+            else:
+                strides.append(numbers.place(source.request, operand, axis))
+        streams = may_stream(kernel, param, trace.buffers[binding.buffer])
+        if streams and is_aligned(binding.offset * item, [s * item for s in binding.strides]):
+            past.append(place)
+        offset = numbers.place(source.request, operand, -1)
+        read = param.read and not param.gathered
+        arrays.append(
+            _Array(binding.buffer, offset, tuple(strides), item, read, param.written, streams)
+        )
+    return _Step(
+        form.may_be_split(kernel.leaves, kernel.inner_rank),
+        tuple(numbers.extents(origin.request, axes) for axes in origin.extents),
+        tuple(arrays),
+        tuple(past) if laid_out.sizes[3] > STREAM_BYTES else (),
+        sum(item_size(param.dtype) for param in kernel.arrays if param.gathered),
+        tasks,
+        laid_out.same(),
+    )
+
+
+def _settle(step: _Step, count: int) -> _Step:
+    def placed(axes: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(axis if axis >= 0 else count - 1 - axis for axis in axes)
+
+    arrays = tuple(array._replace(strides=placed(array.strides)) for array in step.arrays)
+    return step._replace(arrays=arrays)
+
+
+# ----------------------------------------------------------------------------------- kept as bytes
+
+
+def pack_pattern(pattern: Pattern) -> bytes:
+    """The bytes of a Pattern."""
+    steps = tuple(map(_plain, pattern.steps))
+    return marshal.dumps(tuple(pattern._replace(steps=steps, rules=_plain(pattern.rules))))
+
+
+def _plain(value: Any) -> Any:
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
+
+
+def unpack_pattern(packed: bytes) -> Pattern:
+    """What `pack_pattern` packed."""
+    found = Pattern(*marshal.loads(packed))
+    steps = tuple(_kernel_step(*s) if isinstance(s[-1], tuple) else s for s in found.steps)
+    return found._replace(steps=steps, rules=tuple(RuleText(*rule) for rule in found.rules))
+
+
+def _kernel_step(*fields: Any) -> _Step:
+    step = _Step(*fields)
+    arrays = tuple(_Array(*array) for array in step.arrays)
+    return step._replace(arrays=arrays, tasks=Tasks(*step.tasks))
+
+
+@dataclass(slots=True)
+class _Known:
+    """plans: made here, each with its pattern. packed: one pattern more, as the helper sent it;
+    stored: one more is on disk."""
+
+    patterns: list[Pattern]
+    plans: list[tuple[Pattern, nodes.Plan]] = field(default_factory=list)
+    packed: bytes | None = None
+    stored: bool = False
+
+
+class Patterns:
+    """Known patterns by structure, in memory and on disk.
+
+    Parameters
+    ----------
+    limit : structures that are kept in memory.
+    store : the cache on disk as it is now; None: there is none.
+    identity : what entries depend on besides the structure.
+    """
+
+    def __init__(
+        self, limit: int, store: Callable[[], Store | None], identity: Callable[[], str]
+    ) -> None:
+        self._known: LRUCache[str, _Known] = LRUCache(limit)
+        self._store = store
+        self._identity = identity
+
+    def name(self, pending: _native.Pending) -> str:
+        """Of the structure of these requests; '' where they have none."""
+        limits = DEFAULT_LIMITS
+        found = pending.structure(limits.band_points, limits.inner_points, limits.column_points)
+        return "" if found is None else digest("pattern", self._identity(), found)
+
+    def known(self, name: str) -> list[Pattern]:
+        """Those in memory; the latest one is the first."""
+        found = self._known.get(name)
+        if found is None:
+            return []
+        if found.packed is not None:
+            packed, found.packed = found.packed, None
+            self.add(name, unpack_pattern(packed))
+        if found.stored:
+            found.stored = False
+            self.load(name)
+        return found.patterns
+
+    def moved(self, name: str, pending: _native.Pending) -> nodes.Plan | None:
+        """The plan of these requests by one of others with this structure; None: none fits."""
+        found = self._known.get(name)
+        made = (pattern.moved(p, pending) for pattern, p in found.plans) if found else ()
+        return next((plan for plan in made if plan is not None), None)
+
+    def add_plan(self, name: str, pattern: Pattern, planned: nodes.Plan) -> None:
+        """Keep a plan in memory."""
+        known = self._known.setdefault(name, _Known([]))
+        known.plans.insert(0, (pattern, planned))
+        del known.plans[VARIANTS:]
+
+    def load(self, name: str) -> bool:
+        """Bring those on disk into memory; whether there are any."""
+        store = self._store()
+        entry = store.get(name) if store is not None and name else None
+        return entry is not None and self.add(name, unpack_pattern(entry))
+
+    def add(self, name: str, pattern: Pattern) -> bool:
+        """Keep one in memory; False where its rules are not this process's."""
+        rules = _native.rules()
+        for text in pattern.rules:
+            rule = rules.get(text.id)
+            if rule is None or rule_text(rule) != text:
+                return False
+        known = self._known.setdefault(name, _Known([])).patterns
+        if pattern not in known:
+            known.insert(0, pattern)
+            del known[VARIANTS:]
+        return True
+
+    def add_packed(self, name: str, packed: bytes | None) -> None:
+        """Keep one in memory, for when somebody asks; None: it is on disk."""
+        known = self._known.setdefault(name, _Known([]))
+        known.packed, known.stored = packed, packed is None
+
+    def keep(self, name: str, pattern: Pattern) -> None:
+        """Store one on disk, if there is a cache."""
+        store = self._store()
+        if store is not None:
+            store.put(name, pack_pattern(pattern), tidy=False)
+
+    def clear(self) -> None:
+        """Forget those in memory."""
+        self._known.clear()
