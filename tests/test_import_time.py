@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 LIMIT_S = 0.1
+PROCESS = ("core", "disk", "guarding", "neighbours", "scopes", "thread_limits", "warn")
 # All of npaccel that `import npaccel` loads. What is missing here is loaded by who first needs it
 # (npaccel/later.py); a module that is added here must be worth its time in each process.
 START = frozenset(
@@ -25,9 +26,8 @@ START = frozenset(
             *("dispatch.indexing", "dispatch.method", "dispatch.operands", "dispatch.redirect"),
             *("dispatch.rules", "dispatch.special", "dispatch.ufunc"),
             *("ir", "ir.kinds", "ir.names"),
-            *("runtime", "runtime.core", "runtime.disk", "runtime.first", "runtime.guarding"),
-            *("runtime.neighbours", "runtime.scopes", "runtime.warn"),
-            *("runtime.thread_limits",),
+            *("runtime", "runtime.engine", "runtime.engine.first", "runtime.process"),
+            *(f"runtime.process.{name}" for name in PROCESS),
         )
     }
 )
