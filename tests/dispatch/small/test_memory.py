@@ -193,7 +193,8 @@ def test_dtypes_have_as_many_references() -> None:
                 np.equal(x, x)
                 del x
     after = [sys.getrefcount(np.dtype(char)) for char in "?ldD"]
-    assert np.abs(np.subtract(after, before)).max() < 200
+    # Fewer are no fault: what earlier tests left may die meanwhile.
+    assert np.subtract(after, before).max() < 200
 
 
 @pytest.mark.parametrize("within", [False, True])
