@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import npaccel
+from npaccel import _native
 
 from ..differential import DTYPES, ERRORS, FOREIGN, edge_values
 
@@ -367,6 +368,7 @@ SHORT: tuple[Fold, ...] = (
 )
 
 
+@pytest.mark.skipif(not _native.guarded(), reason="without the guard all is NumPy's")
 @pytest.mark.parametrize("number", range(len(SHORT)))
 def test_no_code_of_numpys_runs(number: int) -> None:
     """The common cases are done without NumPy's Python code."""
@@ -410,6 +412,7 @@ def test_views_of_what_is_pending() -> None:
         assert np.concatenate([(large * 2)[:2], large[:1]]).tolist() == [0, 2, 0]
 
 
+@pytest.mark.skipif(not _native.guarded(), reason="without the guard all is NumPy's")
 def test_nothing_is_left_behind() -> None:
     """After the last block everything is NumPy's own."""
     before = npaccel._native.redirected()
