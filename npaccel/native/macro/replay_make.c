@@ -1,4 +1,5 @@
-/* replay_make.c: from the tuples that runtime/sections.py makes of a recording to a Replay. */
+/* replay_make.c: from the tuples that runtime/macros/sections.py makes of a recording to a
+ * Replay. */
 #include "macro/macro.h"
 #include "macro/replay.h"
 

@@ -1,5 +1,5 @@
-/* peek.c: what memory holds now, pending or not, for runtime/peek.py. Nothing runs, and no page is
- * shown. */
+/* peek.c: what memory holds now, pending or not, for runtime/checking/peek.py. Nothing runs, and no
+ * page is shown. */
 #include "run/run.h"
 
 #include <string.h>

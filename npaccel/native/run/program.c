@@ -26,8 +26,9 @@ static void program_free(npa_program *p)
     Py_TYPE(p)->tp_free((PyObject *)p);
 }
 
-/* Steps are words of 32 or 64 bits, which are read without an object each (runtime/packed.py): a
- * recipe from the helper or from disk has some thousands of numbers. */
+/* Steps are words of 32 or 64 bits, which are read without an object each
+ * (runtime/programs/packed.py): a recipe from the helper or from disk has some thousands of
+ * numbers. */
 typedef struct {
     const char *at, *end;
     int bytes; /* of a word */

@@ -428,4 +428,5 @@ PyObject *npa_numbers(const npa_snapshot *s, PyObject *wanted)
  *   rows: how their number and length lie to the limits for fusing them; which axes make a sum's
  *   scalars: the values that a rewrite uses
  * What is left depends on how long the rows of a kernel are: `Plan.ranges` holds the bounds, and
- * whether a reduction is split is looked at again when numbers are put in (runtime/patterns.py). */
+ * whether a reduction is split is looked at again when numbers are put in
+ * (runtime/programs/patterns.py). */
