@@ -30,6 +30,16 @@ CALLS: dict[str, Callable[[Array], Any]] = {
     "longer": lambda a: np.fft.fft(a, a.shape[-1] + 13, norm="ortho"),
     "shorter": lambda a: np.fft.fft(a, max(a.shape[-1] // 3, 1), norm="forward"),
     "of real numbers": lambda a: np.fft.fft(a.real),
+    "of real numbers, first axis": lambda a: np.fft.ifft(a.real, axis=0),
+    "of real numbers, plane": lambda a: np.fft.fft2(a.real.copy()),
+    "of real numbers, longer": lambda a: np.fft.fft(a.real.copy(), a.shape[-1] + 7, norm="ortho"),
+    "of real numbers, reversed": lambda a: np.fft.ifft(a.imag[..., ::-1]),
+    "of real numbers, transposed": lambda a: np.fft.fftn(a.real.copy().T),
+    "of real numbers, pending": lambda a: np.fft.fft(a.real * 2.0 + 1.0),
+    "of single precision": lambda a: np.fft.fft2(a.real.astype("f4")),
+    "of single precision, given": lambda a: np.fft.fft(
+        a.real.astype("f4"), out=np.zeros(a.shape, "c8")
+    ),
     "of integers": lambda a: np.fft.fft(np.arange(a.size).reshape(a.shape)),
     "transposed": lambda a: np.fft.fft(a.T),
     "reversed": lambda a: np.fft.ifft(a[::-1, ::1][..., ::-2]),

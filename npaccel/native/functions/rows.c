@@ -54,17 +54,56 @@ typedef struct {
     npy_intp dims[NPA_MAX_DIMS], steps[MOST][NPA_MAX_DIMS]; /* of the outer space */
     npy_intp cores[MOST_CORES], core_steps[MOST_STEPS];
     npy_intp rows, each;
-    bool small; /* products.c's */
+    bool small;  /* products.c's */
+    bool widens; /* the first operand is real, and the loop's is complex */
     atomic_int raised;
 } job;
 
 /* --------------------------------------------------------------------------------- workers */
 
+static npy_intp *core_of(job *j, int k, int i)
+{
+    return &j->cores[j->u->core_dim_ixs[j->u->core_offsets[k] + i]];
+}
+
+static void call_loop(const job *j, char **args, const npy_intp *dims, const npy_intp *steps)
+{
+    j->u->functions[j->loop](args, dims, steps, j->u->data != NULL ? j->u->data[j->loop] : NULL);
+}
+
+/* Real rows become complex a few at a time, where NumPy converts the whole array before. */
+static void run_widened(job *j, char *const *args, const npy_intp *dims, const npy_intp *steps)
+{
+    int from = PyArray_TYPE(j->arrays[0]), to = j->u->types[(npy_intp)j->loop * j->n];
+    npy_intp n = *core_of(j, 0, 0), size = npa_item_sizes[to], row = n * size;
+    char *wide = npa_pool_scratch(0, (size_t)(TOGETHER * row));
+    npy_intp part[1 + MOST_CORES], own[MOST + MOST_STEPS];
+    if (wide == NULL) {
+        atomic_store(&j->raised, 1); /* NumPy does it */
+        return;
+    }
+    memcpy(part, dims, sizeof part);
+    memcpy(own, steps, sizeof own);
+    own[0] = row, own[j->n] = size;
+    for (npy_intp done = 0; done < dims[0]; done += part[0]) {
+        char *at[MOST] = {wide};
+        part[0] = dims[0] - done < TOGETHER ? dims[0] - done : TOGETHER;
+        for (npy_intp i = 0; i < part[0]; i++) {
+            npa_cast(from, args[0] + (done + i) * steps[0], steps[j->n], to, wide + i * row, size,
+                     n);
+        }
+        for (int k = 1; k < j->n; k++) {
+            at[k] = args[k] + done * steps[k];
+        }
+        call_loop(j, at, part, own);
+    }
+}
+
 /* Neighbours along the last of the outer axes are one call of NumPy's loop. */
 static void run_line(job *j, npy_intp row, npy_intp count)
 {
     char *args[MOST];
-    npy_intp dims[1 + MOST_CORES] = {count}, steps[MOST + MOST_STEPS];
+    npy_intp dims[1 + MOST_CORES] = {count}, steps[MOST + MOST_STEPS] = {0};
     for (int k = 0; k < j->n; k++) {
         npy_intp left = row;
         args[k] = j->data[k];
@@ -78,9 +117,11 @@ static void run_line(job *j, npy_intp row, npy_intp count)
     if (j->small) {
         npa_multiply_small(j->u->types[(npy_intp)j->loop * j->n], args, count, j->cores, steps,
                            j->core_steps);
-        return;
+    } else if (j->widens) {
+        run_widened(j, args, dims, steps);
+    } else {
+        call_loop(j, args, dims, steps);
     }
-    j->u->functions[j->loop](args, dims, steps, j->u->data != NULL ? j->u->data[j->loop] : NULL);
 }
 
 static void run(void *context, int64_t task, int worker)
@@ -150,13 +191,19 @@ static bool take_operand(job *j, int k, PyObject *o)
     return j->arrays[k] != NULL && PyArray_NDIM(j->arrays[k]) >= j->u->core_num_dims[k];
 }
 
-/* Of the arrays' types; no operand is converted. */
+static bool is_wider(int loop, int type)
+{
+    return (loop == NPY_CDOUBLE && type == NPY_DOUBLE) || (loop == NPY_CFLOAT && type == NPY_FLOAT);
+}
+
+/* Of the arrays' types; no operand is converted but what a transform takes, from real to complex. */
 static bool find_loop(job *j)
 {
     const PyUFuncObject *u = j->u;
     for (j->loop = 0; j->loop < u->ntypes; j->loop++) {
         const char *types = u->types + (npy_intp)j->loop * j->n;
-        int k = 0;
+        j->widens = j->kind == TRANSFORM && is_wider(types[0], PyArray_TYPE(j->arrays[0]));
+        int k = j->widens;
         while (k < j->n && (j->given[k] ? types[k] == PyArray_TYPE(j->arrays[k])
                                         : k >= u->nin || types[k] == NPY_DOUBLE)) {
             k++;
@@ -258,11 +305,6 @@ static bool read_call(job *j, PyObject *const *args, Py_ssize_t n, PyObject *nam
 /* ------------------------------------------------------------------------------ its space */
 
 static bool is_solver(const job *j) { return j->kind >= ELIMINATION; } /* or what comes after it */
-
-static npy_intp *core_of(job *j, int k, int i)
-{
-    return &j->cores[j->u->core_dim_ixs[j->u->core_offsets[k] + i]];
-}
 
 static bool measure_row(job *j)
 {
