@@ -4,7 +4,7 @@
     with npaccel.accelerate: ...  plain arrays, too, in this block; also a decorator
     npaccel.enable(), disable()   from here on; load_ipython_extension, unload_ipython_extension
     npaccel.evaluate(x, y)        compute what is pending; wait=False: a future; wait, hint_read
-    npaccel.explain(), stats()    what was fused, what not, why; with profile("file"): by time
+    npaccel.explain(), stats()    what was fused, why; parse_ir reads it back; profile(file): time
     npaccel.peek(x), step()       a pending value, as it is now; each operation at its line
     npaccel.watch(x, f)           stops where f(x) becomes true; on_error(f) hears of errors
     npaccel.macro, scalar         code that is recorded once and replayed
@@ -13,7 +13,7 @@
     npaccel.Map, agile(x, map)    arrays in segments on nodes; forall, reduce, scan over them
 
 NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError, InternalError,
-MapError, ProfileError, SectionError; a Failure; NpaccelWarning. Programs: `npaccel run`.
+MapError, ProfileError, SectionError, VerifyError; a Failure; NpaccelWarning.
 """
 
 from os.path import abspath as _abspath
@@ -55,6 +55,7 @@ from npaccel.api import scalar as scalar
 from npaccel.api import stats as stats
 from npaccel.api import wait as wait
 from npaccel.debugging import on_error as on_error
+from npaccel.debugging import parse_ir as parse_ir
 from npaccel.debugging import peek as peek
 from npaccel.debugging import step as step
 from npaccel.debugging import watch as watch
@@ -70,6 +71,7 @@ from npaccel.errors import NpaccelError as NpaccelError
 from npaccel.errors import NpaccelWarning as NpaccelWarning
 from npaccel.errors import ProfileError as ProfileError
 from npaccel.errors import SectionError as SectionError
+from npaccel.errors import VerifyError as VerifyError
 from npaccel.later import later as _later
 from npaccel.notebook import disable as disable
 from npaccel.notebook import enable as enable

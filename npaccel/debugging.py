@@ -12,15 +12,17 @@ from npaccel import _native, api
 from npaccel.later import later
 
 if TYPE_CHECKING:
+    from npaccel import listing
     from npaccel.runtime.checking import peek as peeking
     from npaccel.runtime.checking import watching
     from npaccel.runtime.process import failures
 else:
+    listing = later("npaccel.listing")
     failures = later("npaccel.runtime.process.failures")
     watching = later("npaccel.runtime.checking.watching")
     peeking = later("npaccel.runtime.checking.peek")
 
-__all__ = ["on_error", "peek", "step", "watch"]
+__all__ = ["on_error", "parse_ir", "peek", "step", "watch"]
 
 
 def peek(x: Any, at: Any = None) -> Any:
@@ -118,3 +120,28 @@ def on_error(handler: failures.Handler) -> Iterator[None]:
     with failures.handling(handler):
         yield
         api.evaluate()
+
+
+def parse_ir(text: str) -> listing.Listing:
+    """Read back what ``npaccel.explain(x).ir`` shows: operations and kernels, in the hand.
+
+    Parameters
+    ----------
+    text : of `Explanation.ir`, or changed by hand.
+
+    Returns
+    -------
+    Listing
+        ``.trace`` and ``.kernels`` are the nodes of `npaccel.ir`; ``.verify()`` checks them;
+        ``.run(a, b, backend="llvm")`` runs the operations on other data.
+
+    Raises
+    ------
+    VerifyError : a line is not understood.
+
+    Examples
+    --------
+    >>> found = npaccel.parse_ir(npaccel.explain(y).ir)
+    >>> found.run(other)
+    """
+    return listing.Listing(text)

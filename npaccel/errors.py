@@ -61,7 +61,7 @@ class ViewError(NpaccelError):
 
 
 class VerifyError(NpaccelError):
-    """An IR program breaks a rule; the text names the pass that made it."""
+    """An IR program breaks a rule, or its text is none; it names the pass, or the line."""
 
 
 class CompileError(NpaccelError):

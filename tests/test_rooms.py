@@ -59,7 +59,8 @@ ALLOWED = {
     "notebook": {"api", "blocks", "observe"},
     "random": {"_native", "dispatch"},
     "api": EVERYTHING_BELOW_OBSERVE | {"blocks", "dispatch", "macros", "observe"},
-    "debugging": {"_native", "api", "runtime"},
+    "debugging": {"_native", "api", "listing", "runtime"},
+    "listing": {"api", "errors", "ir"},
     "blocks": {"_native", "config", "dispatch", "engines", "errors"},
     "engines": set(),
     "macros": {"_native", "config", "errors", "runtime"},
@@ -90,6 +91,7 @@ FOREIGN = {
             "bisecting",
             "debugging",
             "engines",
+            "listing",
             "macros",
             "random",
         )
@@ -229,7 +231,12 @@ def test_imports_point_downwards() -> None:
 def test_nobody_computes_with_the_reference() -> None:
     """It is slow: for check mode, simulated nodes, and tests."""
     who = {e.importer for e in all_imports() if e.target.startswith("npaccel.ir.reference")}
-    assert {room(importer) for importer in who} == {"cluster", "ir.reference", "runtime.checking"}
+    assert {room(importer) for importer in who} == {
+        "cluster",
+        "ir.reference",
+        "listing",
+        "runtime.checking",
+    }
 
 
 def test_every_room_says_what_it_knows() -> None:

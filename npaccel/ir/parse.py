@@ -1,27 +1,34 @@
-"""Kernels from their text: reads back what `text.kernel_text` and `text.body_text` write."""
+"""Kernels and traces from their text: reads back what `text.py` writes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 from npaccel.errors import VerifyError
 from npaccel.ir.nodes import (
     ArrayParam,
+    BufferInfo,
     Flag,
     FlagKind,
     Fold,
     Kernel,
+    Kind,
     Leaf,
     Reduce,
+    Request,
     RowParam,
+    ScalarOperand,
     Store,
     StoreRow,
     StoreScratch,
     Stride,
+    Trace,
+    View,
 )
 from npaccel.ir.scalar import Core, Expr, Pool, Value
 
-__all__ = ["parse_kernel"]
+__all__ = ["parse_kernel", "parse_trace"]
 
 Effect = Store | StoreScratch | StoreRow | Reduce
 _NUMBERED = ("load", "gather", "scalar", "row", "scratch", "index", "scan")
@@ -145,3 +152,83 @@ def _constant(dtype: str, text: str) -> Value:
     # The part before the last + that no exponent's is the real one: 0x1.8p+1+-0x0.0p+0j.
     at = next(k for k, sign in enumerate(text) if sign == "+" and k and text[k - 1] != "p")
     return complex(float.fromhex(text[:at]), float.fromhex(text[at + 1 : -1]))
+
+
+# --------------------------------------------------------------------------------------- traces
+
+_BUFFER = re.compile(r"b(\d+): (\d+) bytes((?: fresh| dead| owned)*)")
+_REQUEST = re.compile(
+    r"r(\d+): (?P<outputs>.+) = (?P<kind>\w+) (?P<what>[^(]+)\((?P<inputs>.*)\) "
+    r"over \((?P<shape>[\d,]*)\)(?: axes \((?P<axes>[\d,]*)\))?"
+    r"(?: where (?P<mask>\w+ b[^ ]+ [^ ]+))? "
+    r"errstate (?P<errstate>0x[0-9a-f]+)(?P<numpys> numpys)?(?P<fast> fast)?"
+)
+_VIEW = re.compile(r"(\w+) b(\d+)\[(-?\d+): ([-\d,]*)\]")
+
+
+def parse_trace(text: str) -> Trace:
+    """Return the trace that this text shows, as `trace_text` wrote it.
+
+    Raises
+    ------
+    VerifyError : a line is none that `text.py` writes.
+    """
+    buffers, requests = list[BufferInfo](), list[Request]()
+    for line in text.splitlines():
+        if found := _BUFFER.fullmatch(line):
+            marks = found[3].split()
+            flags = {name: name in marks for name in ("fresh", "dead", "owned")}
+            buffers.append(BufferInfo(int(found[1]), int(found[2]), **flags))
+        elif found := _REQUEST.fullmatch(line):
+            try:
+                requests.append(_request(int(found[1]), found.groupdict()))
+            except (KeyError, ValueError) as error:
+                raise VerifyError(f"text: no request: {line!r}") from error
+        else:
+            raise VerifyError(f"text: no line of a trace: {line!r}")
+    return Trace(tuple(buffers), tuple(requests))
+
+
+def _request(index: int, words: dict[str, str | None]) -> Request:
+    def of(name: str) -> str:
+        return words[name] or ""
+
+    op, *loop = of("what").split(".")
+    inputs = of("inputs").split(", ") if words["inputs"] else []
+    return Request(
+        index=index,
+        kind=Kind[of("kind").upper()],
+        op=op,
+        shape=_numbers(of("shape")),
+        axes=_numbers(of("axes")),
+        inputs=tuple(_operand(text, at) for at, text in enumerate(inputs)),
+        outputs=tuple(_view(text) for text in of("outputs").split(", ")),
+        loop=tuple(loop),
+        mask=_view(of("mask")) if words["mask"] else None,
+        errstate=int(of("errstate"), 16),
+        numpys=words["numpys"] is not None,
+        fast=words["fast"] is not None,
+    )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split(",") if word)
+
+
+def _view(text: str) -> View:
+    found = _VIEW.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    return View(int(found[2]), found[1], int(found[3]), _numbers(found[4]))
+
+
+def _operand(text: str, position: int) -> View | ScalarOperand:
+    if _VIEW.fullmatch(text):
+        return _view(text)
+    dtype, _, value = text.partition(" ")
+    read: dict[str, Callable[[str], Value]] = {"f": float, "c": complex, "b": _truth}
+    return ScalarOperand(dtype, position, read.get(dtype[0], int)(value))
+
+
+def _truth(text: str) -> bool:
+    return {"True": True, "False": False}[text]

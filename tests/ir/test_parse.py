@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_plan_random import programs
 from traces import Recorder
 
@@ -25,10 +27,10 @@ from npaccel.ir.nodes import (
     StoreScratch,
     Stride,
 )
-from npaccel.ir.parse import parse_kernel
+from npaccel.ir.parse import parse_kernel, parse_trace
 from npaccel.ir.passes import plan
 from npaccel.ir.scalar import Core, Pool, Value
-from npaccel.ir.text import body_text, kernel_text
+from npaccel.ir.text import body_text, kernel_text, trace_text
 
 HEAD = "band 0 inner 1 slots 0"
 
@@ -86,6 +88,23 @@ def test_planned_kernels_are_read(r: Recorder) -> None:
             found = parse_kernel(kernel_text(step.kernel))
             assert kernel_text(found) == kernel_text(step.kernel)
             assert found.name == step.kernel.name
+
+
+@settings(max_examples=200, deadline=None)
+@given(programs())
+def test_traces_are_read(r: Recorder) -> None:
+    text = trace_text(r.trace())
+    assert trace_text(parse_trace(text)) == text
+
+
+@settings(max_examples=100, deadline=None)
+@given(programs(), st.data())
+def test_a_spoilt_trace_is_refused_or_another_one(r: Recorder, data: st.DataObject) -> None:
+    text = trace_text(r.trace())
+    at = data.draw(st.integers(0, len(text) - 1))
+    spoilt = text[:at] + data.draw(st.sampled_from(["", "7", " ", "x", ",", "]"])) + text[at + 1 :]
+    with contextlib.suppress(VerifyError):
+        assert parse_trace(spoilt) is not None
 
 
 @pytest.mark.parametrize(
