@@ -4,7 +4,7 @@
     with npaccel.accelerate: ...  plain arrays, too, in this block; also a decorator
     npaccel.enable(), disable()   from here on; load_ipython_extension, unload_ipython_extension
     npaccel.evaluate(x, y)        compute what is pending; wait=False: a future; wait, hint_read
-    npaccel.explain(), stats()    what was fused, why; parse_ir reads it back; profile(file): time
+    npaccel.explain(), stats()    what was fused, why; parse_ir reads it; profile(file): time
     npaccel.peek(x), step()       a pending value, as it is now; each operation at its line
     npaccel.watch(x, f)           stops where f(x) becomes true; on_error(f) hears of errors
     npaccel.macro, scalar         code that is recorded once and replayed
