@@ -1,23 +1,13 @@
-/* boxes.c: arrays that consist of boxes copied from others (`np.roll`, `pad`, `repeat`, `tile`,
- * `concatenate`), recorded as those copies, without the code that NumPy has for them. Pass `shifts`
- * then reads many where they came from. */
+/* boxes.c: arrays that consist of boxes copied from others (`np.roll`, `repeat`, `tile`,
+ * `concatenate`; `np.pad` is in pad.c), recorded as those copies, without the code that NumPy has
+ * for them. Pass `shifts` then reads many where they came from. */
 #include "functions/functions.h"
+#include "functions/boxes.h"
 
 #include <string.h>
 
-/* A view: one axis more than an array may have, for what is repeated. */
-typedef struct {
-    int ndim;
-    npy_intp lengths[NPA_MAX_DIMS], strides[NPA_MAX_DIMS];
-} form;
-
-static void add_axis(form *f, npy_intp length, npy_intp stride)
-{
-    f->lengths[f->ndim] = length, f->strides[f->ndim++] = stride;
-}
-
 /* An exact view of memory that `a` keeps. */
-static PyArrayObject *view_of(PyArrayObject *a, char *data, const form *f)
+PyArrayObject *npa_view_of(PyArrayObject *a, char *data, const npa_form *f)
 {
     PyArray_Descr *descr = PyArray_DESCR(a);
     Py_INCREF(descr);
@@ -31,10 +21,10 @@ static PyArrayObject *view_of(PyArrayObject *a, char *data, const form *f)
 }
 
 /* to[...] = from, of views with these forms. As npa_record_map. */
-static int copy_view(PyArrayObject *from, char *source, const form *read, PyArrayObject *to,
-                     char *target, const form *written)
+int npa_copy_view(PyArrayObject *from, char *source, const npa_form *read, PyArrayObject *to,
+                  char *target, const npa_form *written)
 {
-    PyArrayObject *in = view_of(from, source, read), *out = view_of(to, target, written);
+    PyArrayObject *in = npa_view_of(from, source, read), *out = npa_view_of(to, target, written);
     PyObject *result = NULL;
     int status = in != NULL && out != NULL ? npa_record_copy(in, out, &result) : -1;
     Py_XDECREF(in), Py_XDECREF(out);
@@ -45,7 +35,7 @@ static int copy_view(PyArrayObject *from, char *source, const form *read, PyArra
 }
 
 /* An array in C order of the dtype of `a`. NULL, perhaps without error: no memory to defer into. */
-static PyArrayObject *made_of(PyArrayObject *a, int ndim, const npy_intp *lengths)
+PyArrayObject *npa_made_of(PyArrayObject *a, int ndim, const npy_intp *lengths)
 {
     npy_intp strides[NPA_MAX_DIMS], stride = PyArray_ITEMSIZE(a);
     for (int i = ndim - 1; i >= 0; i--) {
@@ -53,8 +43,6 @@ static PyArrayObject *made_of(PyArrayObject *a, int ndim, const npy_intp *length
     }
     return (PyArrayObject *)npa_new_array(PyArray_DESCR(a), ndim, lengths, strides);
 }
-
-static const double MOST_BYTES = 1e15; /* no extent, and no sum of them, overflows */
 
 static bool is_known(PyObject *o)
 {
@@ -66,7 +54,7 @@ static bool is_known(PyObject *o)
 
 /* Whether a call on `o` whose result has so many bytes is recorded here; 0: as many as its
  * argument. */
-static bool takes(PyObject *o, double bytes)
+bool npa_boxes_take(PyObject *o, double bytes)
 {
     npa_value value = {.array = (PyArrayObject *)o};
     if (!is_known(o)) {
@@ -130,17 +118,17 @@ static bool read_shifts(PyArrayObject *a, PyObject *shift, PyObject *axis, npy_i
  * npa_record_map. */
 static int copy_shifted(PyArrayObject *from, PyArrayObject *to, const npy_intp *by, uint32_t second)
 {
-    form in = {0}, out = {0};
+    npa_form in = {0}, out = {0};
     char *source = PyArray_DATA(from), *target = PyArray_DATA(to);
     for (int i = 0; i < PyArray_NDIM(from); i++) {
         npy_intp left = PyArray_DIM(from, i) - by[i];
         bool last = second >> i & 1;
         source += (last ? left : 0) * PyArray_STRIDE(from, i);
         target += (last ? 0 : by[i]) * PyArray_STRIDE(to, i);
-        add_axis(&in, last ? by[i] : left, PyArray_STRIDE(from, i));
-        add_axis(&out, last ? by[i] : left, PyArray_STRIDE(to, i));
+        npa_add_axis(&in, last ? by[i] : left, PyArray_STRIDE(from, i));
+        npa_add_axis(&out, last ? by[i] : left, PyArray_STRIDE(to, i));
     }
-    return copy_view(from, source, &in, to, target, &out);
+    return npa_copy_view(from, source, &in, to, target, &out);
 }
 
 /* A new array with the elements of `a` shifted. NULL, perhaps without error: NumPy's code should do
@@ -184,7 +172,7 @@ PyObject *npa_record_roll(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     bool named = names != NULL && n == 2 && PyTuple_GET_SIZE(names) == 1 &&
                  PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "axis") == 0;
-    if (n < 2 || n > 3 || (names != NULL && !named) || !takes(args[0], 0)) {
+    if (n < 2 || n > 3 || (names != NULL && !named) || !npa_boxes_take(args[0], 0)) {
         return NULL;
     }
     PyArrayObject *a = (PyArrayObject *)args[0];
@@ -236,20 +224,21 @@ size_t npa_repeated_bytes(PyObject *const *args, Py_ssize_t n)
         return 0;
     }
     double bytes = product_of(args[1]) * (double)PyArray_NBYTES((PyArrayObject *)args[0]);
-    return bytes > 0 && bytes < MOST_BYTES ? (size_t)bytes : 0;
+    return bytes > 0 && bytes < NPA_MOST_BYTES ? (size_t)bytes : 0;
 }
 
 /* A copy into a new array of `shape`: what is read has the axes `from`, of which new ones stand
  * still. */
-static PyObject *repeated(PyArrayObject *a, const form *from, int ndim, const npy_intp *shape)
+static PyObject *repeated(PyArrayObject *a, const npa_form *from, int ndim, const npy_intp *shape)
 {
-    PyArrayObject *made = made_of(a, ndim, shape);
-    form to = *from;
+    PyArrayObject *made = npa_made_of(a, ndim, shape);
+    npa_form to = *from;
     npy_intp stride = PyArray_ITEMSIZE(a);
     for (int i = to.ndim - 1; i >= 0; i--) {
         to.strides[i] = stride, stride *= to.lengths[i];
     }
-    if (made != NULL && copy_view(a, PyArray_DATA(a), from, made, PyArray_DATA(made), &to) <= 0) {
+    if (made != NULL &&
+        npa_copy_view(a, PyArray_DATA(a), from, made, PyArray_DATA(made), &to) <= 0) {
         Py_CLEAR(made);
     }
     return (PyObject *)made;
@@ -259,7 +248,8 @@ PyObject *npa_record_repeat(PyObject *const *args, Py_ssize_t n, PyObject *names
 {
     PyObject *axis = NULL;
     size_t bytes = npa_repeated_bytes(args, n);
-    if (bytes == 0 || !read_repeats(args, n, names, &axis) || !takes(args[0], (double)bytes) ||
+    if (bytes == 0 || !read_repeats(args, n, names, &axis) ||
+        !npa_boxes_take(args[0], (double)bytes) ||
         !PyLong_CheckExact(args[1])) {
         return NULL;
     }
@@ -267,7 +257,7 @@ PyObject *npa_record_repeat(PyObject *const *args, Py_ssize_t n, PyObject *names
     npy_intp count = (npy_intp)product_of(args[1]), shape[NPA_MAX_DIMS],
              size = PyArray_SIZE(a) * count;
     int along = 0, ndim = PyArray_NDIM(a);
-    form from = {0};
+    npa_form from = {0};
     if (ndim == NPA_MAX_DIMS) {
         return NULL;
     }
@@ -275,7 +265,7 @@ PyObject *npa_record_repeat(PyObject *const *args, Py_ssize_t n, PyObject *names
         if (!PyArray_IS_C_CONTIGUOUS(a)) {
             return NULL;
         }
-        add_axis(&from, PyArray_SIZE(a), PyArray_ITEMSIZE(a)), add_axis(&from, count, 0);
+        npa_add_axis(&from, PyArray_SIZE(a), PyArray_ITEMSIZE(a)), npa_add_axis(&from, count, 0);
         return repeated(a, &from, 1, &size);
     }
     if (!place_of(axis, ndim, &along)) {
@@ -283,9 +273,9 @@ PyObject *npa_record_repeat(PyObject *const *args, Py_ssize_t n, PyObject *names
     }
     for (int i = 0; i < ndim; i++) {
         shape[i] = PyArray_DIM(a, i) * (i == along ? count : 1);
-        add_axis(&from, PyArray_DIM(a, i), PyArray_STRIDE(a, i));
+        npa_add_axis(&from, PyArray_DIM(a, i), PyArray_STRIDE(a, i));
         if (i == along) {
-            add_axis(&from, count, 0);
+            npa_add_axis(&from, count, 0);
         }
     }
     return repeated(a, &from, ndim, shape);
@@ -294,7 +284,7 @@ PyObject *npa_record_repeat(PyObject *const *args, Py_ssize_t n, PyObject *names
 PyObject *npa_record_tile(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     size_t bytes = npa_repeated_bytes(args, n);
-    if (bytes == 0 || n != 2 || names != NULL || !takes(args[0], (double)bytes) ||
+    if (bytes == 0 || n != 2 || names != NULL || !npa_boxes_take(args[0], (double)bytes) ||
         product_of(args[1]) == 1) { /* a copy, in an order of its own */
         return NULL;
     }
@@ -303,7 +293,7 @@ PyObject *npa_record_tile(PyObject *const *args, Py_ssize_t n, PyObject *names)
     int counts = several ? (int)PyTuple_GET_SIZE(args[1]) : 1, ndim = PyArray_NDIM(a);
     int all = counts > ndim ? counts : ndim;
     npy_intp shape[NPA_MAX_DIMS], size = 1, behind = 1;
-    form from = {0};
+    npa_form from = {0};
     if (all > NPA_MAX_DIMS / 2) {
         return NULL;
     }
@@ -313,13 +303,13 @@ PyObject *npa_record_tile(PyObject *const *args, Py_ssize_t n, PyObject *names)
             k < 0 ? 1 : (npy_intp)product_of(several ? PyTuple_GET_ITEM(args[1], k) : args[1]);
         npy_intp length = i < all - ndim ? 1 : PyArray_DIM(a, i - (all - ndim));
         if (count > 1) {
-            add_axis(&from, count, 0);
+            npa_add_axis(&from, count, 0);
             behind = length; /* of NumPy's last step: what it repeats */
         } else {
             behind *= length;
         }
         if (length > 1) {
-            add_axis(&from, length, PyArray_STRIDE(a, i - (all - ndim)));
+            npa_add_axis(&from, length, PyArray_STRIDE(a, i - (all - ndim)));
         }
         shape[i] = count * length, size *= shape[i];
     }
@@ -330,190 +320,6 @@ PyObject *npa_record_tile(PyObject *const *args, Py_ssize_t n, PyObject *names)
                                     : NULL;
     Py_XDECREF(made);
     return result;
-}
-
-/* ------------------------------------------------------------------------------------ pad */
-
-enum { MOST_BOXES = 27 };
-enum mode { CONSTANT, EDGE, WRAP, REFLECT, SYMMETRIC };
-
-/* Along an axis: what is before the array, itself, and what is behind it. */
-typedef struct { npy_intp from[3], step[3], to[3], lengths[3]; } pieces;
-
-static bool is_sequence(PyObject *o) { return PyTuple_CheckExact(o) || PyList_CheckExact(o); }
-
-/* Elements before and behind along each axis: an int, a pair, or a pair for each. */
-static bool read_widths(PyObject *widths, int ndim, npy_intp (*read)[2])
-{
-    bool nested = is_sequence(widths) && Py_SIZE(widths) > 0 &&
-                  is_sequence(PySequence_Fast_GET_ITEM(widths, 0));
-    if (nested && Py_SIZE(widths) != ndim) {
-        return false;
-    }
-    for (int i = 0; i < ndim; i++) {
-        PyObject *pair = nested ? PySequence_Fast_GET_ITEM(widths, i) : widths;
-        bool one = PyLong_CheckExact(pair);
-        if (!one && !(is_sequence(pair) && Py_SIZE(pair) == 2)) {
-            return false;
-        }
-        for (int side = 0; side < 2; side++) {
-            PyObject *width = one ? pair : PySequence_Fast_GET_ITEM(pair, side);
-            int overflow = 0;
-            long value = PyLong_CheckExact(width) ? PyLong_AsLongAndOverflow(width, &overflow) : -1;
-            if (value < 0 || overflow || value > 1 << 30) {
-                return false;
-            }
-            read[i][side] = value;
-        }
-    }
-    return true;
-}
-
-/* False: what is added would be longer than what it is taken from. */
-static bool lay_pieces(enum mode mode, npy_intp n, const npy_intp *width, pieces *p)
-{
-    npy_intp before = width[0], behind = width[1];
-    npy_intp longest = mode == REFLECT                     ? n - 1
-                       : mode == WRAP || mode == SYMMETRIC ? n
-                                                           : NPY_MAX_INTP;
-    *p = (pieces){{0, 0, n - 1}, {0, 1, 0}, {0, before, before + n}, {before, n, behind}};
-    if (mode == WRAP) {
-        p->from[0] = n - before, p->from[2] = 0, p->step[0] = p->step[2] = 1;
-    } else if (mode == REFLECT || mode == SYMMETRIC) {
-        p->from[0] = mode == REFLECT ? before : before - 1;
-        p->from[2] = mode == REFLECT ? n - 2 : n - 1;
-        p->step[0] = p->step[2] = -1;
-    }
-    /* One element has no direction: shifts are told by equal steps */
-    for (int k = 0; k < 3; k += 2) {
-        p->step[k] = p->lengths[k] == 1 ? 1 : p->step[k];
-    }
-    return before <= longest && behind <= longest;
-}
-
-/* The box that has the k-th piece along each axis; `from` NULL: zeros. 1 too where it is empty. */
-static int copy_pieces(PyArrayObject *from, PyArrayObject *to, const pieces *p, const int *k)
-{
-    form in = {0}, out = {0};
-    char *source = from != NULL ? PyArray_DATA(from) : NULL, *target = PyArray_DATA(to);
-    for (int i = 0; i < PyArray_NDIM(to); i++) {
-        npy_intp length = p[i].lengths[k[i]];
-        if (length == 0) {
-            return 1;
-        }
-        target += p[i].to[k[i]] * PyArray_STRIDE(to, i);
-        add_axis(&out, length, PyArray_STRIDE(to, i));
-        if (from != NULL) {
-            source += p[i].from[k[i]] * PyArray_STRIDE(from, i);
-            add_axis(&in, length, p[i].step[k[i]] * PyArray_STRIDE(from, i));
-        }
-    }
-    if (from != NULL) {
-        return copy_view(from, source, &in, to, target, &out);
-    }
-    PyObject *zero = PyLong_FromLong(0), *result = NULL;
-    PyArrayObject *view = view_of(to, target, &out);
-    npa_value value = {.object = zero, .type = NPA_WEAK_INT};
-    npa_rule *fill = view != NULL ? npa_find_rule(npa_copy_name, &value.type, 1, view, false)
-                                  : NULL;
-    int status = fill != NULL ? npa_record_map(fill, &value, &view, NULL, 'K', 0, &result)
-                              : PyErr_Occurred() ? -1 : 0;
-    Py_XDECREF(zero), Py_XDECREF(view);
-    if (status > 0) {
-        Py_DECREF(result);
-    }
-    return status;
-}
-
-/* Zeros around: along each axis those before and behind, where the axes before it are the
- * array's. */
-static int fill_around(PyArrayObject *to, pieces *p)
-{
-    int k[NPA_MAX_DIMS] = {0}, status = 1, ndim = PyArray_NDIM(to);
-    pieces whole[NPA_MAX_DIMS];
-    for (int i = 0; i < ndim; i++) {
-        whole[i] = (pieces){{0}, {0}, {0}, {PyArray_DIM(to, i), 0, 0}};
-    }
-    for (int i = 0; i < ndim && status > 0; i++) {
-        whole[i] = p[i];
-        for (k[i] = 0; k[i] < 3 && status > 0; k[i] += 2) {
-            status = copy_pieces(NULL, to, whole, k);
-        }
-        k[i] = 1;
-    }
-    return status;
-}
-
-static PyObject *padded(PyArrayObject *a, enum mode mode, npy_intp (*widths)[2])
-{
-    int ndim = PyArray_NDIM(a), boxes = 1, k[NPA_MAX_DIMS] = {0}, axis = 0;
-    npy_intp shape[NPA_MAX_DIMS];
-    double bytes = (double)PyArray_ITEMSIZE(a);
-    pieces p[NPA_MAX_DIMS];
-    for (int i = 0; i < ndim; i++) {
-        if (!lay_pieces(mode, PyArray_DIM(a, i), widths[i], &p[i])) {
-            return NULL;
-        }
-        shape[i] = p[i].to[2] + widths[i][1];
-        boxes *= 1 + (widths[i][0] > 0) + (widths[i][1] > 0);
-        bytes *= (double)shape[i], k[i] = 1;
-        if (boxes > MOST_BOXES || bytes >= MOST_BYTES) {
-            return NULL;
-        }
-    }
-    PyArrayObject *made = made_of(a, ndim, shape);
-    int status = made == NULL ? 0 : mode == CONSTANT ? fill_around(made, p) : 1;
-    if (mode == CONSTANT) {
-        status = status > 0 ? copy_pieces(a, made, p, k) : status;
-        axis = -1;
-    } else {
-        memset(k, 0, sizeof k);
-    }
-    while (axis >= 0 && status > 0) {
-        status = copy_pieces(a, made, p, k);
-        for (axis = ndim - 1; axis >= 0 && ++k[axis] == 3; axis--) {
-            k[axis] = 0;
-        }
-    }
-    if (status <= 0) {
-        Py_CLEAR(made);
-    }
-    return (PyObject *)made;
-}
-
-/* False: of another mode, or with an argument that is not known here. */
-static bool read_mode(PyObject *const *args, Py_ssize_t n, PyObject *names, enum mode *mode)
-{
-    static const char *const known[] = {"constant", "edge", "wrap", "reflect", "symmetric"};
-    Py_ssize_t named = names != NULL ? PyTuple_GET_SIZE(names) : 0;
-    *mode = CONSTANT;
-    if (n + named == 2 && named == 0) {
-        return true;
-    }
-    if (n < 2 || n + named != 3 || !PyUnicode_CheckExact(args[2]) ||
-        (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "mode") != 0)) {
-        return false;
-    }
-    for (int i = CONSTANT; i <= SYMMETRIC; i++) {
-        if (PyUnicode_CompareWithASCIIString(args[2], known[i]) == 0) {
-            *mode = (enum mode)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-PyObject *npa_record_pad(PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    npy_intp widths[NPA_MAX_DIMS][2];
-    enum mode mode;
-    if (n < 2 || !takes(args[0], 0) || !read_mode(args, n, names, &mode) ||
-        !read_widths(args[1], PyArray_NDIM((PyArrayObject *)args[0]), widths)) {
-        return NULL;
-    }
-    PyArrayObject *a = (PyArrayObject *)args[0];
-    bool fortran = PyArray_IS_F_CONTIGUOUS(a) && !PyArray_IS_C_CONTIGUOUS(a); /* so is its result */
-    return fortran ? NULL : padded(a, mode, widths);
 }
 
 /* ---------------------------------------------------------------------------------- concatenate */
@@ -556,7 +362,7 @@ static bool join_shapes(PyObject *parts, PyObject *axis, int *along, npy_intp *s
                 return false;
             }
         }
-        wanted |= takes(o, 0);
+        wanted |= npa_boxes_take(o, 0);
     }
     return wanted;
 }
@@ -586,23 +392,23 @@ PyObject *npa_record_concatenate(PyObject *const *args, Py_ssize_t n, PyObject *
 {
     int along = 0;
     npy_intp shape[NPA_MAX_DIMS];
-    if (n < 1 || n > 2 || !is_sequence(args[0]) || Py_SIZE(args[0]) == 0) {
+    if (n < 1 || n > 2 || !npa_is_sequence(args[0]) || Py_SIZE(args[0]) == 0) {
         return NULL;
     }
     PyObject *zero = PyLong_FromLong(0), *parts = args[0], *axis = axis_of(args, n, names, zero);
     bool joins = axis != NULL && join_shapes(parts, axis, &along, shape);
     Py_DECREF(zero);
     PyArrayObject *first = (PyArrayObject *)PySequence_Fast_GET_ITEM(parts, 0);
-    PyArrayObject *made = joins ? made_of(first, PyArray_NDIM(first), shape) : NULL;
+    PyArrayObject *made = joins ? npa_made_of(first, PyArray_NDIM(first), shape) : NULL;
     char *target = made != NULL ? PyArray_DATA(made) : NULL;
     for (Py_ssize_t k = 0; made != NULL && k < Py_SIZE(parts); k++) {
         PyArrayObject *a = (PyArrayObject *)PySequence_Fast_GET_ITEM(parts, k);
-        form in = {0}, out = {0};
+        npa_form in = {0}, out = {0};
         for (int i = 0; i < PyArray_NDIM(a); i++) {
-            add_axis(&in, PyArray_DIM(a, i), PyArray_STRIDE(a, i));
-            add_axis(&out, PyArray_DIM(a, i), PyArray_STRIDE(made, i));
+            npa_add_axis(&in, PyArray_DIM(a, i), PyArray_STRIDE(a, i));
+            npa_add_axis(&out, PyArray_DIM(a, i), PyArray_STRIDE(made, i));
         }
-        if (copy_view(a, PyArray_DATA(a), &in, made, target, &out) <= 0) {
+        if (npa_copy_view(a, PyArray_DATA(a), &in, made, target, &out) <= 0) {
             Py_CLEAR(made);
             break;
         }

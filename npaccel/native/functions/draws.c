@@ -1,8 +1,8 @@
 /* draws.c: methods of NumPy's Generator, with PCG64, and RandomState, with MT19937, that draw many
- * numbers, or shuffle many elements, as NumPy does. */
+ * numbers, as NumPy does. shuffle.c shuffles with the same generators. */
 #include "functions/functions.h"
+#include "functions/draws.h"
 #include "small/ways.h"
-#include "loops/stream.h"
 
 #ifdef NPA_DRAWS
 
@@ -11,21 +11,7 @@
 #include <numpy/random/bitgen.h>
 #include <string.h>
 
-/* TRIED: numbers of a proof */
-enum { MOST_SLOTS = 5, TRIED = 3001, FEW = 128, MOST_RANGE = 1 << 28 };
-
-/* As NumPy's declarations have them; a proof compares what is made of them with what Python
- * shows. */
-typedef struct {
-    npa_wide *words; /* state, inc */
-    int has_half;
-    uint32_t half;
-} pcg_state;
-
-typedef struct {
-    uint32_t key[NPA_TWISTER_WORDS];
-    int pos;
-} twister_state;
+enum { MOST_SLOTS = 5, FEW = 128, MOST_RANGE = 1 << 28 };
 
 typedef struct { /* part of a RandomState, behind a bitgen_t */
     bitgen_t *bits;
@@ -43,7 +29,7 @@ typedef struct {
     /* The parameters, "size", and others; "*": all arguments are the size */
     const char *slots[MOST_SLOTS + 1];
     double defaults[2];
-    enum { UNKNOWN, GOOD, BAD } proved[2]; /* second: of NPA_FEW */
+    enum npa_proved proved[2]; /* second: of NPA_FEW */
     void (*draws)(void);
 } method;
 
@@ -152,11 +138,7 @@ static method old_methods[] = {
     {"randint", NULL, "", NPA_BELOW, 0, true, {"low", "high", "size", "dtype"}, {0}, {0}, NULL},
 };
 
-static struct {
-    PyObject *pcg64, *generator, *twister, *old; /* NumPy's classes */
-    PyObject *bit_generator, *old_bit_generator, *capsule, *lock, *acquire, *release; /* names */
-    enum { NOT_YET, READY, OTHER } is;
-} numpy;
+struct npa_rng npa_rng;
 
 /* ------------------------------------------------------------------------------------ arguments */
 
@@ -309,10 +291,10 @@ static bool read_parameters(const method *m, PyObject *const *slots, npa_distrib
 /* ----------------------------------------------------------------------------------- generators */
 
 /* Where the state of a generator's source is; NULL, without error: it is of another class. */
-static void *state_of(PyObject *source, PyObject *type)
+void *npa_source_state(PyObject *source, PyObject *type)
 {
     PyObject *capsule =
-        (PyObject *)Py_TYPE(source) == type ? PyObject_GetAttr(source, numpy.capsule) : NULL;
+        (PyObject *)Py_TYPE(source) == type ? PyObject_GetAttr(source, npa_rng.capsule) : NULL;
     bitgen_t *bits = capsule != NULL ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;
     Py_XDECREF(capsule);
     PyErr_Clear();
@@ -320,19 +302,19 @@ static void *state_of(PyObject *source, PyObject *type)
 }
 
 /* Whether another thread draws from it, without the GIL. */
-static bool is_taken(PyObject *source)
+bool npa_source_taken(PyObject *source)
 {
-    PyObject *lock = PyObject_GetAttr(source, numpy.lock);
-    PyObject *taken = lock != NULL ? PyObject_CallMethodOneArg(lock, numpy.acquire, Py_False)
+    PyObject *lock = PyObject_GetAttr(source, npa_rng.lock);
+    PyObject *taken = lock != NULL ? PyObject_CallMethodOneArg(lock, npa_rng.acquire, Py_False)
                                    : NULL;
-    PyObject *done = taken == Py_True ? PyObject_CallMethodNoArgs(lock, numpy.release) : NULL;
+    PyObject *done = taken == Py_True ? PyObject_CallMethodNoArgs(lock, npa_rng.release) : NULL;
     bool free = done != NULL; /* and stays so while the GIL is held */
     Py_XDECREF(lock), Py_XDECREF(taken), Py_XDECREF(done);
     PyErr_Clear();
     return !free;
 }
 
-static void draw_new(pcg_state *s, const npa_distribution *d, npa_drawn *to, npy_intp n)
+static void draw_new(npa_pcg_state *s, const npa_distribution *d, npa_drawn *to, npy_intp n)
 {
     npa_pcg pcg = {s->words[0], s->words[1], s->has_half != 0, s->half};
     npa_stream_draw(d, &pcg, to, n);
@@ -352,24 +334,7 @@ static gauss_state *gauss_of(PyObject *old)
     return NULL;
 }
 
-static void fall(void *state, bool old, uint32_t most, uint32_t *to, int64_t n)
-{
-    if (!old) {
-        pcg_state *s = state;
-        npa_pcg pcg = {s->words[0], s->words[1], s->has_half != 0, s->half};
-        npa_stream_fall(&pcg, most, to, n);
-        s->words[0] = pcg.state, s->has_half = pcg.has_half, s->half = pcg.half;
-        return;
-    }
-    twister_state *s = state;
-    npa_twister t = {.pos = s->pos};
-    memcpy(t.key, s->key, sizeof t.key);
-    npa_twister_fall(&t, most, to, n);
-    memcpy(s->key, t.key, sizeof t.key);
-    s->pos = t.pos;
-}
-
-static bool draw_old(PyObject *self, twister_state *s, const npa_distribution *d, npa_drawn *to,
+static bool draw_old(PyObject *self, npa_twister_state *s, const npa_distribution *d, npa_drawn *to,
                      npy_intp n)
 {
     gauss_state *g = gauss_of(self);
@@ -385,20 +350,20 @@ static bool draw_old(PyObject *self, twister_state *s, const npa_distribution *d
     return true;
 }
 
-static PyObject *new_generator(bool old)
+PyObject *npa_new_generator(bool old)
 {
-    PyObject *source = PyObject_CallFunction(old ? numpy.twister : numpy.pcg64, "i", 20261123);
-    PyObject *made = source != NULL ? PyObject_CallOneArg(old ? numpy.old : numpy.generator, source)
-                                    : NULL;
+    PyObject *source = PyObject_CallFunction(old ? npa_rng.twister : npa_rng.pcg64, "i", 20261123);
+    PyObject *made =
+        source != NULL ? PyObject_CallOneArg(old ? npa_rng.old : npa_rng.generator, source) : NULL;
     Py_XDECREF(source);
     return made;
 }
 
 /* What Python shows of its state: something to compare. */
-static PyObject *state_shown(PyObject *generator)
+PyObject *npa_state_shown(PyObject *generator)
 {
-    if ((PyObject *)Py_TYPE(generator) != numpy.old) {
-        PyObject *source = PyObject_GetAttr(generator, numpy.bit_generator);
+    if ((PyObject *)Py_TYPE(generator) != npa_rng.old) {
+        PyObject *source = PyObject_GetAttr(generator, npa_rng.bit_generator);
         PyObject *shown = source != NULL ? PyObject_GetAttrString(source, "state") : NULL;
         Py_XDECREF(source);
         return shown;
@@ -416,15 +381,17 @@ static PyObject *state_shown(PyObject *generator)
 
 static PyObject *draw(PyObject *self, const npa_distribution *d, int ndim, npy_intp *dims)
 {
-    bool old = (PyObject *)Py_TYPE(self) == numpy.old;
-    PyObject *source = PyObject_GetAttr(self, old ? numpy.old_bit_generator : numpy.bit_generator),
+    bool old = (PyObject *)Py_TYPE(self) == npa_rng.old;
+    PyObject *source =
+                 PyObject_GetAttr(self, old ? npa_rng.old_bit_generator : npa_rng.bit_generator),
              *made = NULL;
-    void *state = source != NULL ? state_of(source, old ? numpy.twister : numpy.pcg64) : NULL;
+    void *state = source != NULL ? npa_source_state(source, old ? npa_rng.twister : npa_rng.pcg64)
+                                 : NULL;
     char *place = NULL;
     if (state != NULL) { /* first, for another thread may run meanwhile */
         made = npa_new_result(d->whole ? NPY_INT64 : NPY_DOUBLE, ndim, dims, &place);
     }
-    if (made != NULL && is_taken(source)) {
+    if (made != NULL && npa_source_taken(source)) {
         Py_CLEAR(made);
     }
     if (made != NULL) {
@@ -456,30 +423,30 @@ static bool begin(void)
     if (library != NULL) {
         normal = (void (*)(void))dlsym(library, "random_standard_normal");
         exponential = (void (*)(void))dlsym(library, "random_standard_exponential");
-        numpy.pcg64 = PyObject_GetAttrString(random, "PCG64");
-        numpy.generator = PyObject_GetAttrString(random, "Generator");
-        numpy.twister = PyObject_GetAttrString(random, "MT19937");
-        numpy.old = PyObject_GetAttrString(random, "RandomState");
+        npa_rng.pcg64 = PyObject_GetAttrString(random, "PCG64");
+        npa_rng.generator = PyObject_GetAttrString(random, "Generator");
+        npa_rng.twister = PyObject_GetAttrString(random, "MT19937");
+        npa_rng.old = PyObject_GetAttrString(random, "RandomState");
     }
     for (size_t i = 0; library != NULL && i < sizeof methods / sizeof *methods; i++) {
         method *m = &methods[i];
         m->draws = m->function != NULL ? (void (*)(void))dlsym(library, m->function) : normal;
-        m->proved[0] = m->proved[1] = m->draws == NULL ? BAD : UNKNOWN;
+        m->proved[0] = m->proved[1] = m->draws == NULL ? NPA_BAD : NPA_UNKNOWN;
     }
     Py_XDECREF(random), Py_XDECREF(module), Py_XDECREF(file);
     PyErr_Clear();
-    numpy.bit_generator = PyUnicode_InternFromString("bit_generator");
-    numpy.old_bit_generator = PyUnicode_InternFromString("_bit_generator");
-    numpy.capsule = PyUnicode_InternFromString("capsule");
-    numpy.lock = PyUnicode_InternFromString("lock");
-    numpy.acquire = PyUnicode_InternFromString("acquire");
-    numpy.release = PyUnicode_InternFromString("release");
-    return normal != NULL && exponential != NULL && numpy.pcg64 != NULL &&
-           numpy.generator != NULL && numpy.twister != NULL && numpy.old != NULL &&
-           numpy.release != NULL && npa_stream_learn(normal, exponential);
+    npa_rng.bit_generator = PyUnicode_InternFromString("bit_generator");
+    npa_rng.old_bit_generator = PyUnicode_InternFromString("_bit_generator");
+    npa_rng.capsule = PyUnicode_InternFromString("capsule");
+    npa_rng.lock = PyUnicode_InternFromString("lock");
+    npa_rng.acquire = PyUnicode_InternFromString("acquire");
+    npa_rng.release = PyUnicode_InternFromString("release");
+    return normal != NULL && exponential != NULL && npa_rng.pcg64 != NULL &&
+           npa_rng.generator != NULL && npa_rng.twister != NULL && npa_rng.old != NULL &&
+           npa_rng.release != NULL && npa_stream_learn(normal, exponential);
 }
 
-static bool same_bytes(PyObject *a, PyObject *b)
+bool npa_same_bytes(PyObject *a, PyObject *b)
 {
     PyArrayObject *x = (PyArrayObject *)a, *y = (PyArrayObject *)b;
     return PyArray_Check(a) && PyArray_Check(b) && PyArray_NBYTES(x) == PyArray_NBYTES(y) &&
@@ -487,17 +454,18 @@ static bool same_bytes(PyObject *a, PyObject *b)
            memcmp(PyArray_DATA(x), PyArray_DATA(y), (size_t)PyArray_NBYTES(x)) == 0;
 }
 
-static bool in_proof; /* NumPy's own methods draw */
+bool npa_draws_in_proof;
 
 /* Whether a call of this kind draws here what NumPy draws, and leaves the generator as NumPy does:
  * of this NumPy, on this machine. */
 static bool prove(const method *m, bool old, const npa_distribution *d, PyObject *const *slots)
 {
-    PyObject *theirs = new_generator(old), *ours = theirs != NULL ? new_generator(old) : NULL;
+    PyObject *theirs = npa_new_generator(old),
+             *ours = theirs != NULL ? npa_new_generator(old) : NULL;
     PyObject *f = ours != NULL ? PyObject_GetAttrString(theirs, m->name) : NULL, *arguments = NULL,
-             *words = PyDict_New(), *size = PyLong_FromLong(TRIED), *a = NULL, *b = NULL, *x = NULL,
-             *y = NULL;
-    npy_intp dims[1] = {TRIED};
+             *words = PyDict_New(), *size = PyLong_FromLong(NPA_TRIED), *a = NULL, *b = NULL,
+             *x = NULL, *y = NULL;
+    npy_intp dims[1] = {NPA_TRIED};
     bool all = m->slots[0][0] == '*', good = f != NULL && words != NULL && size != NULL;
     arguments = !good ? NULL : all ? PyTuple_Pack(1, size) : PyTuple_New(0);
     good = arguments != NULL;
@@ -505,13 +473,13 @@ static bool prove(const method *m, bool old, const npa_distribution *d, PyObject
         PyObject *value = strcmp(m->slots[i], "size") == 0 ? size : slots[i];
         good = value == NULL || PyDict_SetItemString(words, m->slots[i], value) == 0;
     }
-    in_proof = true;
+    npa_draws_in_proof = true;
     a = good ? PyObject_Call(f, arguments, words) : NULL;
-    in_proof = false;
+    npa_draws_in_proof = false;
     b = a != NULL ? draw(ours, d, 1, dims) : NULL;
-    x = b != NULL ? state_shown(theirs) : NULL;
-    y = x != NULL ? state_shown(ours) : NULL;
-    good = y != NULL && same_bytes(a, b) && PyObject_RichCompareBool(x, y, Py_EQ) == 1;
+    x = b != NULL ? npa_state_shown(theirs) : NULL;
+    y = x != NULL ? npa_state_shown(ours) : NULL;
+    good = y != NULL && npa_same_bytes(a, b) && PyObject_RichCompareBool(x, y, Py_EQ) == 1;
     Py_XDECREF(theirs), Py_XDECREF(ours), Py_XDECREF(f), Py_XDECREF(arguments), Py_XDECREF(words);
     Py_XDECREF(size), Py_XDECREF(a), Py_XDECREF(b), Py_XDECREF(x), Py_XDECREF(y);
     PyErr_Clear();
@@ -543,12 +511,12 @@ static bool pays(const method *m, enum npa_drawing kind, npy_intp n)
     return is_old(m) ? n >= FEW : npa_stream_pays(kind, n);
 }
 
-static bool is_ready(void)
+bool npa_draws_ready(void)
 {
-    if (numpy.is == NOT_YET) {
-        numpy.is = begin() ? READY : OTHER;
+    if (npa_rng.is == NPA_NOT_YET) {
+        npa_rng.is = begin() ? NPA_READY : NPA_OTHER;
     }
-    return numpy.is == READY;
+    return npa_rng.is == NPA_READY;
 }
 
 PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
@@ -559,156 +527,21 @@ PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_
     npa_distribution d = {0};
     int ndim;
     npy_intp dims[NPA_MAX_DIMS], size;
-    if (in_proof || numpy.is == OTHER || !read_slots(m, args, n, names, slots) ||
+    if (npa_draws_in_proof || npa_rng.is == NPA_OTHER || !read_slots(m, args, n, names, slots) ||
         (size = read_size(m, slots, args, n, &ndim, dims)) < 0 || !pays(m, m->kind, size) ||
         !read_parameters(m, slots, &d) || !pays(m, d.kind, size)) {
         return NULL;
     }
-    if (!is_ready() || (PyObject *)Py_TYPE(self) != (is_old(m) ? numpy.old : numpy.generator)) {
+    if (!npa_draws_ready() ||
+        (PyObject *)Py_TYPE(self) != (is_old(m) ? npa_rng.old : npa_rng.generator)) {
         return NULL;
     }
     d.function = m->draws;
     int way = d.kind == NPA_FEW;
-    if (m->proved[way] == UNKNOWN) {
-        m->proved[way] = prove(m, is_old(m), &d, slots) ? GOOD : BAD;
+    if (m->proved[way] == NPA_UNKNOWN) {
+        m->proved[way] = prove(m, is_old(m), &d, slots) ? NPA_GOOD : NPA_BAD;
     }
-    return m->proved[way] == GOOD ? draw(self, &d, ndim, dims) : NULL;
-}
-
-/* ------------------------------------------------------------------------------------ shuffling */
-
-enum { LEAST_SHUFFLED = 128, SOME = 1 << 11, AHEAD = 16 };
-
-#define EXCHANGE(T)                                                                               \
-    for (int k = 0; k < n; k++) {                                                                 \
-        T *a = (T *)x, *from = a + last - k, *to = a + with[k], was = *from;                      \
-        __builtin_prefetch(a + with[k + AHEAD < n ? k + AHEAD : k], 1);                           \
-        *from = *to, *to = was;                                                                   \
-    }
-
-static void exchange_rows(char *x, npy_intp bytes, int64_t last, const uint32_t *with, int n)
-{
-    char room[256];
-    for (int k = 0; k < n; k++) {
-        char *from = x + (last - k) * bytes, *to = x + with[k] * bytes;
-        for (npy_intp at = 0; at < bytes && from != to; at += (npy_intp)sizeof room) {
-            size_t some = bytes - at < (npy_intp)sizeof room ? (size_t)(bytes - at) : sizeof room;
-            memcpy(room, from + at, some);
-            memcpy(from + at, to + at, some);
-            memcpy(to + at, room, some);
-        }
-    }
-}
-
-/* Elements or rows `last`, `last` - 1, ..., n of them, each with another one. */
-static void exchange(char *x, npy_intp bytes, int64_t last, const uint32_t *with, int n)
-{
-    switch (bytes) {
-    case 1: EXCHANGE(uint8_t) break;
-    case 2: EXCHANGE(uint16_t) break;
-    case 4: EXCHANGE(uint32_t) break;
-    case 8: EXCHANGE(uint64_t) break;
-    case 16: EXCHANGE(npy_cdouble) break;
-    default: exchange_rows(x, bytes, last, with, n);
-    }
-}
-
-/* False: by NumPy, perhaps with an error. */
-static bool shuffle(PyObject *self, PyArrayObject *x)
-{
-    bool old = (PyObject *)Py_TYPE(self) == numpy.old;
-    PyObject *source = PyObject_GetAttr(self, old ? numpy.old_bit_generator : numpy.bit_generator);
-    void *state = source != NULL ? state_of(source, old ? numpy.twister : numpy.pcg64) : NULL;
-    npa_opened o;
-    bool good = state != NULL && npa_open(&o, &x, 1, 1) == 0;
-    /* After the memory is open: another thread may have run meanwhile */
-    if (good && is_taken(source)) {
-        npa_close(&o);
-        good = false;
-    }
-    if (good) {
-        npy_intp rows = PyArray_DIM(x, 0), bytes = PyArray_NBYTES(x) / rows;
-        uint32_t with[SOME];
-        for (int64_t last = rows - 1; last > 0; last -= SOME) {
-            int n = last < SOME ? (int)last : SOME;
-            fall(state, old, (uint32_t)last, with, n);
-            exchange(o.at[0], bytes, last, with, n);
-        }
-        npa_close(&o);
-    }
-    Py_XDECREF(source);
-    return good;
-}
-
-static bool prove_shuffle(bool old)
-{
-    PyObject *theirs = new_generator(old), *ours = theirs != NULL ? new_generator(old) : NULL,
-             *done = NULL, *x = NULL, *y = NULL,
-             *a = ours != NULL ? PyArray_Arange(0, TRIED, 1, NPY_LONG) : NULL,
-             *b = a != NULL ? PyArray_Arange(0, TRIED, 1, NPY_LONG) : NULL;
-    in_proof = true;
-    done = b != NULL ? PyObject_CallMethod(theirs, "shuffle", "O", a) : NULL;
-    in_proof = false;
-    x = done != NULL && shuffle(ours, (PyArrayObject *)b) ? state_shown(theirs) : NULL;
-    y = x != NULL ? state_shown(ours) : NULL;
-    bool good = y != NULL && same_bytes(a, b) && PyObject_RichCompareBool(x, y, Py_EQ) == 1;
-    Py_XDECREF(theirs), Py_XDECREF(ours), Py_XDECREF(done), Py_XDECREF(x), Py_XDECREF(y),
-        Py_XDECREF(a), Py_XDECREF(b);
-    PyErr_Clear();
-    return good;
-}
-
-static bool may_shuffle(PyObject *self, PyArrayObject *x)
-{
-    static int proved[2];
-    if (PyArray_NDIM(x) == 0 || PyArray_DIM(x, 0) < LEAST_SHUFFLED ||
-        PyArray_DIM(x, 0) > INT32_MAX || PyArray_NBYTES(x) == 0 || !PyArray_ISCARRAY(x) ||
-        (PyArray_FLAGS(x) & NPA_WARN_ON_WRITE) || !npa_small_type(PyArray_DESCR(x)) ||
-        !is_ready()) {
-        return false;
-    }
-    bool old = (PyObject *)Py_TYPE(self) == numpy.old;
-    if (!old && (PyObject *)Py_TYPE(self) != numpy.generator) {
-        return false;
-    }
-    if (proved[old] == UNKNOWN) {
-        proved[old] = prove_shuffle(old) ? GOOD : BAD;
-    }
-    return proved[old] == GOOD;
-}
-
-/* NumPy's method, nothing of which is looked at; NULL, without error: it is called otherwise. */
-static PyObject *unseen(void *method, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                        PyObject *names)
-{
-    if (method == NULL) {
-        return NULL;
-    }
-    npa_suspended++;
-    PyObject *result = ((_PyCFunctionFastWithKeywords)(void (*)(void))method)(self, args, n, names);
-    npa_suspended--;
-    return result;
-}
-
-/* shuffle(x): elements, or rows, of one array. What is left to NumPy assigns row by row. */
-PyObject *npa_shuffle(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                      PyObject *names)
-{
-    if (in_proof || n < 1 || !PyArray_CheckExact(args[0])) {
-        return NULL;
-    }
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    if (n == 1 && names == NULL && may_shuffle(self, x) && shuffle(self, x)) {
-        return Py_NewRef(Py_None);
-    }
-    return PyErr_Occurred() ? NULL : unseen(what, self, args, n, names);
-}
-
-/* bytes(length): NumPy's, by integers that it converts and copies. */
-PyObject *npa_random_bytes(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                           PyObject *names)
-{
-    return unseen(what, self, args, n, names);
+    return m->proved[way] == NPA_GOOD ? draw(self, &d, ndim, dims) : NULL;
 }
 
 #else
@@ -724,19 +557,6 @@ PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_
 {
     (void)what, (void)self, (void)args, (void)n, (void)names;
     return NULL;
-}
-
-PyObject *npa_shuffle(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                      PyObject *names)
-{
-    (void)what, (void)self, (void)args, (void)n, (void)names;
-    return NULL;
-}
-
-PyObject *npa_random_bytes(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                           PyObject *names)
-{
-    return npa_shuffle(what, self, args, n, names);
 }
 
 #endif

@@ -62,9 +62,13 @@ npa_own npa_sort_parts, npa_argsort_parts, npa_partition_parts, npa_argpartition
 
 /* -------------------------------------------------------------------------------------- draws.c */
 
-npa_own npa_draws, npa_shuffle, npa_random_bytes;
+npa_own npa_draws;
 /* `what` npa_draws is given for "Generator.normal", say; NULL: nothing */
 void *npa_draws_method(const char *name);
+
+/* ------------------------------------------------------------------------------------ shuffle.c */
+
+npa_own npa_shuffle, npa_random_bytes;
 
 /* --------------------------------------------------------------------------------------- bins.c */
 
@@ -77,9 +81,12 @@ npa_own npa_correlate, npa_correlate2;
 
 /* -------------------------------------------------------------------------------------- boxes.c */
 
-npa_recorder npa_record_roll, npa_record_pad, npa_record_repeat, npa_record_tile,
-    npa_record_concatenate;
+npa_recorder npa_record_roll, npa_record_repeat, npa_record_tile, npa_record_concatenate;
 /* Of what `repeat`, `tile` give; 0: not known */
 size_t npa_repeated_bytes(PyObject *const *args, Py_ssize_t n);
+
+/* ---------------------------------------------------------------------------------------- pad.c */
+
+npa_recorder npa_record_pad;
 
 #endif

@@ -196,7 +196,8 @@ static bool is_wider(int loop, int type)
     return (loop == NPY_CDOUBLE && type == NPY_DOUBLE) || (loop == NPY_CFLOAT && type == NPY_FLOAT);
 }
 
-/* Of the arrays' types; no operand is converted but what a transform takes, from real to complex. */
+/* Of the arrays' types; no operand is converted but what a transform takes, from real to
+ * complex. */
 static bool find_loop(job *j)
 {
     const PyUFuncObject *u = j->u;

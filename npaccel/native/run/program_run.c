@@ -1,4 +1,5 @@
-/* program_run.c: runs the steps of a program: kernels, chains of them, and requests by NumPy's loops. */
+/* program_run.c: runs the steps of a program: kernels, chains of them, and requests by NumPy's
+ * loops. */
 #include "run/run.h"
 #include "run/program.h"
 #include "run/group.h"

@@ -176,9 +176,9 @@ PyArrayObject *npa_small_alike(PyArrayObject *a)
 
 /* ------------------------------------------------------------------------------------ the table */
 
-#define FOLD(name, what, npa_small_words, in_place)                                                          \
-    {name, run_fold, what, npa_small_words, in_place, true},                                                 \
-    { "ndarray." name, run_fold, what, npa_small_words, in_place, false }
+#define FOLD(name, what, words, in_place)                                                         \
+    {name, run_fold, what, words, in_place, true},                                                \
+    { "ndarray." name, run_fold, what, words, in_place, false }
 #define OTHER(name, what, run) {name, run, what, NULL, 0, false}
 
 static const function functions[] = {
