@@ -10,45 +10,19 @@
  * request is a copy of the recorded one, its result is an array that is there, and the key of the
  * whole is known. See Note [Matching] at the end. */
 #include "run/run.h"
+#include "run/recordings.h"
 
 #include <string.h>
 
 enum {
-    MOST_PER_BLOCK = 16,
     MOST_REQUESTS = 4096,
-    MOST_BYTES = 16 << 20,  /* of all recordings */
-    MOST_SPARES = 1024,     /* arrays that are kept, in all */
-    LARGE = 1 << 20,        /* results of more bytes are not kept: making one costs nothing then */
+    MOST_BYTES = 16 << 20, /* of all recordings */
+    MOST_SPARES = 1024,    /* arrays that are kept, in all */
+    LARGE = 1 << 20,       /* results of more bytes are not kept: making one costs nothing then */
 };
 
-typedef struct npa_recordings npa_recordings;
-
-typedef struct {
-    PyObject *spare;  /* owned; NULL: none */
-    npy_intp *header; /* shape, then strides; NULL: not known */
-    int ndim;
-} result;
-
-typedef struct recording {
-    struct recording *next; /* of all */
-    npa_recordings *owner;
-    int n, nbuffers, users; /* users: threads that follow it */
-    char *arena;            /* its requests, as in the queue */
-    size_t used, *at;
-    char *key;
-    size_t *key_at; /* where each request, and then the rest, begins in the key */
-    size_t key_size, bytes;
-    uint64_t key_hash, backend, last_use;
-    result *results; /* of each request; a header is known of those that made one array */
-} recording;
-
-struct npa_recordings {
-    PyObject_HEAD
-    recording *of[MOST_PER_BLOCK]; /* the latest used first */
-    int n;
-    uint64_t hits, made; /* runs of requests that were known; that were new */
-    uint64_t matched;    /* requests that were matched before they were recorded */
-};
+typedef npa_recording recording;
+typedef npa_recorded_result result;
 
 /* Where this thread is. */
 static __thread struct {
@@ -62,87 +36,9 @@ static __thread struct {
 static bool verify; /* for tests: matched keys are made as well, and compared */
 static int wrong;   /* how many were others */
 
-static recording *all;
-static size_t all_bytes;
-static int spares;
 static uint64_t clock_of_uses;
 
-/* -------------------------------------------------------------------------------- recordings */
-
-static void drop_spares(recording *r)
-{
-    for (int i = 0; i < r->n; i++) {
-        spares -= r->results[i].spare != NULL;
-        Py_CLEAR(r->results[i].spare);
-    }
-}
-
-/* It is in no list any more. */
-static void recording_free(recording *r)
-{
-    if (r->results != NULL) {
-        drop_spares(r);
-        for (int i = 0; i < r->n; i++) {
-            free(r->results[i].header);
-        }
-    }
-    free(r->arena), free(r->at), free(r->key), free(r->key_at), free(r->results);
-    free(r);
-}
-
-static void unlink_recording(recording *r)
-{
-    recording **at = &all;
-    while (*at != r) {
-        at = &(*at)->next;
-    }
-    *at = r->next;
-    all_bytes -= r->bytes;
-    npa_recordings *b = r->owner;
-    for (int i = 0, k = 0; i < b->n; i++) {
-        b->of[k] = b->of[i];
-        k += b->of[i] != r;
-    }
-    b->n--;
-}
-
-static bool has_spares(const recording *r)
-{
-    int i = 0;
-    while (i < r->n && r->results[i].spare == NULL) {
-        i++;
-    }
-    return i < r->n;
-}
-
-/* The one that nobody follows and that was used longest ago; of one block, or of all. */
-static recording *oldest(const npa_recordings *of, bool with_spares)
-{
-    recording *found = NULL;
-    for (recording *r = all; r != NULL; r = r->next) {
-        if (r->users == 0 && (of == NULL || r->owner == of) && (!with_spares || has_spares(r)) &&
-            (found == NULL || r->last_use < found->last_use)) {
-            found = r;
-        }
-    }
-    return found;
-}
-
-static bool forget_one(const npa_recordings *of)
-{
-    recording *r = oldest(of, false);
-    if (r != NULL) {
-        unlink_recording(r);
-        recording_free(r);
-    }
-    return r != NULL;
-}
-
-static void *copied(const void *from, size_t size)
-{
-    void *to = malloc(size + 1);
-    return to != NULL ? memcpy(to, from, size) : NULL;
-}
+/* ------------------------------------------------------------------------------------ following */
 
 static void follow(recording *r)
 {
@@ -181,11 +77,6 @@ static bool is_alone(void)
         return npa_q.nrequests == 0;
     }
     return here.n == npa_q.nrequests;
-}
-
-static npa_request *recorded(const recording *r, int i)
-{
-    return (npa_request *)(r->arena + r->at[i]);
 }
 
 static bool continues(const recording *r, const char *segment, size_t size)
@@ -298,7 +189,7 @@ static PyObject *take_result(const npa_rule *rule, result *of)
         return npa_new_array(rule->result[0], of->ndim, of->header, strides);
     }
     of->spare = NULL;
-    spares--;
+    npa_spares--;
     PyArrayObject *a = (PyArrayObject *)o;
     npa_buffer *b = npa_buffer_of(a);
     enum { FLAGS = NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED };
@@ -319,7 +210,7 @@ static npa_request *expected(const npa_rule *rule, PyArrayObject *out)
     if (here.at == NULL || here.n == 0 || here.n >= here.at->n || npa_bodies_run()) {
         return NULL;
     }
-    npa_request *e = recorded(here.at, here.n);
+    npa_request *e = npa_recorded_request(here.at, here.n);
     bool header = here.at->results[here.n].header != NULL;
     return e->rule == rule && e->axes == 0 && !e->mask && rule->kind == NPA_MAP &&
                    rule->nout == 1 && (out != NULL || header)
@@ -432,7 +323,7 @@ static bool place_output(npa_request *e, PyArrayObject *out, PyObject *made)
 static int try_map(recording *followed, int n, const npa_value *in, PyArrayObject *out,
                    PyObject *made, char (*scalars)[16])
 {
-    npa_request *e = recorded(followed, n);
+    npa_request *e = npa_recorded_request(followed, n);
     npa_site site;
     npa_capture_site(&site);
     npa_lock();
@@ -552,78 +443,22 @@ static bool known_key(int requests, uint64_t backend, npa_key *key)
     return false;
 }
 
-/* Whether the array is as request `i` made it: its header may have been changed since. */
-static bool is_as_made(int i, PyArrayObject *a)
-{
-    npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[i]);
-    const int64_t *strides = npa_operand_at(r, r->nin)->at;
-    bool same = PyArray_NDIM(a) == r->ndim;
-    for (int k = 0; same && k < r->ndim; k++) {
-        same = PyArray_DIM(a, k) == r->shape[k] &&
-               (PyArray_STRIDE(a, k) == strides[k] || r->shape[k] == 1);
-    }
-    return same;
-}
-
-static result *headers(void)
-{
-    result *results = calloc((size_t)here.n + 1, sizeof *results);
-    for (int i = 0; results != NULL && i < here.nheld; i++) {
-        PyArrayObject *a = (PyArrayObject *)here.held[i];
-        bool good = a != NULL && is_as_made(i, a);
-        size_t size = good ? sizeof(npy_intp) * (size_t)PyArray_NDIM(a) : 0;
-        npy_intp *header = good ? malloc(2 * size + 1) : NULL;
-        if (header != NULL) {
-            results[i].header = header, results[i].ndim = PyArray_NDIM(a);
-            memcpy(header, PyArray_DIMS(a), size);
-            memcpy(header + PyArray_NDIM(a), PyArray_STRIDES(a), size);
-        }
-    }
-    return results;
-}
-
-/* What is pending, as a recording. NULL: out of memory. */
-static recording *recording_new(uint64_t backend, const npa_key *key)
-{
-    recording *r = calloc(1, sizeof *r);
-    if (r == NULL) {
-        return NULL;
-    }
-    r->n = here.n, r->nbuffers = npa_q.nbuffers, r->used = npa_q.used, r->backend = backend;
-    r->arena = copied(npa_q.arena, npa_q.used);
-    r->at = copied(npa_q.at, sizeof *r->at * (size_t)r->n);
-    r->key = copied(key->bytes, key->size), r->key_size = key->size, r->key_hash = key->hash;
-    r->key_at = malloc(sizeof *r->key_at * ((size_t)r->n + 1));
-    r->results = headers();
-    r->bytes = r->used + r->key_size + (sizeof *r->results + 3 * sizeof *r->at) * (size_t)r->n;
-    if (!r->arena || !r->at || !r->key || !r->key_at || !r->results) {
-        recording_free(r);
-        return NULL;
-    }
-    size_t at = 0;
-    for (int i = 0; i <= r->n; i++) {
-        r->key_at[i] = at;
-        at += i < r->n ? npa_words_size(recorded(r, i)) : 0;
-    }
-    return r;
-}
-
 static void remember(int requests, uint64_t backend, const npa_key *key)
 {
     npa_recordings *b = npa_matched_block;
     if (!is_whole(requests) || requests > MOST_REQUESTS ||
-        (b->n == MOST_PER_BLOCK && !forget_one(b))) {
+        (b->n == NPA_MOST_PER_BLOCK && !npa_forget_recording(b))) {
         return;
     }
-    recording *r = recording_new(backend, key);
+    recording *r = npa_recording_new(here.n, here.held, here.nheld, backend, key);
     if (r == NULL) {
         return;
     }
-    r->owner = b, r->next = all, all = r;
-    all_bytes += r->bytes;
+    r->owner = b, r->next = npa_recordings_all, npa_recordings_all = r;
+    npa_recorded_bytes += r->bytes;
     b->made++;
     use(r, b->n++);
-    while (all_bytes > MOST_BYTES && forget_one(NULL)) {
+    while (npa_recorded_bytes > MOST_BYTES && npa_forget_recording(NULL)) {
     }
 }
 
@@ -655,11 +490,11 @@ static bool is_spare(PyObject *o, const npa_buffer *b, int i)
         here.at->results[i].header == NULL) {
         return false;
     }
-    recording *old = spares == MOST_SPARES ? oldest(NULL, true) : NULL;
+    recording *old = npa_spares == MOST_SPARES ? npa_oldest_recording(NULL, true) : NULL;
     if (old != NULL) {
-        drop_spares(old);
+        npa_drop_spares(old);
     }
-    return spares < MOST_SPARES;
+    return npa_spares < MOST_SPARES;
 }
 
 /* Under the lock: the evaluator may be running them. What goes may run anything, so it goes
@@ -682,7 +517,7 @@ void npa_match_settle(void)
         if (b != NULL && is_spare(o, b, i)) {
             atomic_store(&b->dead, false);
             here.at->results[i].spare = o;
-            spares++;
+            npa_spares++;
         } else {
             npa_drop_later(o);
         }
@@ -694,11 +529,9 @@ void npa_match_settle(void)
 
 /* ------------------------------------------------------------------------------ for Python */
 
-static PyTypeObject recordings_type;
-
 PyObject *npa_match_begin(PyObject *recordings)
 {
-    if (!Py_IS_TYPE(recordings, &recordings_type)) {
+    if (!Py_IS_TYPE(recordings, &npa_recordings_type)) {
         PyErr_SetString(PyExc_TypeError, "Recordings are needed");
         return NULL;
     }
@@ -723,48 +556,6 @@ void npa_match_end(void)
     Py_XDECREF(before);
 }
 
-static PyObject *recordings_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {NULL};
-    return PyArg_ParseTupleAndKeywords(args, kwargs, "", names) ? type->tp_alloc(type, 0) : NULL;
-}
-
-static void recordings_free(PyObject *self)
-{
-    npa_recordings *b = (npa_recordings *)self;
-    while (b->n > 0) {
-        recording *r = b->of[0];
-        unlink_recording(r);
-        recording_free(r);
-    }
-    Py_TYPE(self)->tp_free(self);
-}
-
-static PyObject *recordings_get(PyObject *self, void *name)
-{
-    npa_recordings *b = (npa_recordings *)self;
-    return PyLong_FromUnsignedLongLong(strcmp(name, "hits") == 0      ? b->hits
-                                       : strcmp(name, "made") == 0    ? b->made
-                                       : strcmp(name, "matched") == 0 ? b->matched
-                                                                      : (uint64_t)b->n);
-}
-static PyGetSetDef recordings_getset[] = {
-    {"hits", recordings_get, NULL, "Runs whose requests were known.", "hits"},
-    {"made", recordings_get, NULL, "Runs whose requests were new.", "made"},
-    {"matched", recordings_get, NULL, "Requests matched before they were recorded.", "matched"},
-    {"count", recordings_get, NULL, "How many are kept.", "count"},
-    {NULL}};
-
-static PyTypeObject recordings_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "npaccel._native.Recordings",
-    .tp_basicsize = sizeof(npa_recordings),
-    .tp_dealloc = recordings_free,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "What a block's requests were, at earlier times.",
-    .tp_getset = recordings_getset,
-    .tp_new = recordings_new,
-};
-
 /* verify_matches(on) -> how many keys of matched requests were others than they should be */
 static PyObject *verify_matches(PyObject *module, PyObject *on)
 {
@@ -779,8 +570,8 @@ static PyMethodDef functions[] = {
 
 int npa_match_init(PyObject *module)
 {
-    return PyModule_AddFunctions(module, functions) < 0 || PyType_Ready(&recordings_type) < 0 ||
-                   PyModule_AddObjectRef(module, "Recordings", (PyObject *)&recordings_type) < 0
+    return PyModule_AddFunctions(module, functions) < 0 || PyType_Ready(&npa_recordings_type) < 0 ||
+                   PyModule_AddObjectRef(module, "Recordings", (PyObject *)&npa_recordings_type) < 0
                ? -1 : 0;
 }
 

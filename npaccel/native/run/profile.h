@@ -1,5 +1,5 @@
-/* profile.h: what a profile counts of lines and of runs, as profile.c fills it and profile_told.c
- * tells it. */
+/* profile.h: what a profile counts of lines and of runs, as profile.c and profile_runs.c fill it
+ * and profile_told.c tells it. */
 #ifndef NPA_PROFILE_H
 #define NPA_PROFILE_H
 
@@ -32,6 +32,9 @@ typedef struct {
     uint8_t *kinds, *nin, *seen; /* seen: what it writes is, by others */
 } npa_profiled_run;
 
+/* A new run, of `n` requests of the queue; it keeps the program. False: no memory. */
+bool npa_profile_fill_run(npa_profiled_run *r, npa_program *program, npa_queue *q, int n,
+                          bool single);
 PyObject *npa_profile_told_lines(const npa_profiled_line *lines, int n);
 PyObject *npa_profile_told_runs(const npa_profiled_run *runs, int n);
 
