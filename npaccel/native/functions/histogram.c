@@ -139,7 +139,8 @@ PyObject *npa_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names)
         PyArray_TYPE(a) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(a) ||
         PyArray_SIZE(a) < NPA_BINS_LEAST || PyArray_NDIM(a) == 0 ||
         PyArray_SIZE(a) > INT32_MAX || npa_here != NULL || npa_placeholders > 0 ||
-        npa_asks_underflow() || !read_histogram(args, n, names, &bins, &range, &weights) || npa_touch(a, false) < 0 ||
+        npa_asks_underflow() || !read_histogram(args, n, names, &bins, &range, &weights) ||
+        npa_touch(a, false) < 0 ||
         (weights != Py_None && npa_touch((PyArrayObject *)weights, false) < 0)) {
         return NULL;
     }

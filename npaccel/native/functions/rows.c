@@ -2,11 +2,11 @@
  * matrices), on all threads. What a loop gives for one row, which may be a matrix, hangs on that
  * row alone. */
 #include "functions/functions.h"
+#include "functions/rows.h"
 
 #include <fenv.h>
 #include <string.h>
 
-enum { MOST = 7, MOST_CORES = 4, MOST_STEPS = 2 * MOST };
 enum { LEAST_BYTES = 1 << 15, LEAST_OF_SOLVERS = 1 << 11, LEAST_SMALL = 16 };
 enum { TOGETHER = 16 }; /* rows that NumPy's vectors may share */
 static const double LEAST_NS = 60e3, TASK_NS = 15e3;
@@ -16,48 +16,12 @@ static const double MOST_HOME_NS = 1e6;
 /* How long a row takes: `fixed` ns, and `each` for every element of its operands, times an extent
  * of what is not linear. most: from there on BLAS may have threads of its own, which our threads
  * would wait for in turns. */
-enum kind { OTHER, TRANSFORM, PRODUCT, VECTORS, ELIMINATION, INVERSE, EIGENVALUES, SPECTRUM };
 static const struct { double fixed, each; npy_intp most;
-} costs[] = {[TRANSFORM] = {0, 4, 0},        [PRODUCT] = {25, 0.3, 1 << 18},
-             [VECTORS] = {15, 0.5, 1 << 13}, [ELIMINATION] = {80, 0.1, 40},
-             [INVERSE] = {300, 0.3, 40},     [EIGENVALUES] = {500, 1, 40},
-             [SPECTRUM] = {900, 1, 25}};
-static const struct { const char *name; enum kind kind;
-} known[] = {{"fft", TRANSFORM},           {"ifft", TRANSFORM},
-             {"rfft_n_even", TRANSFORM},   {"rfft_n_odd", TRANSFORM},
-             {"irfft", TRANSFORM},         {"matmul", PRODUCT},
-             {"vecdot", VECTORS},          {"matvec", VECTORS},
-             {"vecmat", VECTORS},          {"solve", ELIMINATION},
-             {"solve1", ELIMINATION},      {"det", ELIMINATION},
-             {"slogdet", ELIMINATION},     {"cholesky_lo", ELIMINATION},
-             {"cholesky_up", ELIMINATION}, {"inv", INVERSE},
-             {"qr_reduced", INVERSE},      {"qr_complete", INVERSE},
-             {"eig", EIGENVALUES},         {"eigvals", EIGENVALUES},
-             {"eigvalsh_lo", EIGENVALUES}, {"eigvalsh_up", EIGENVALUES},
-             {"svd", EIGENVALUES},         {"svd_m", EIGENVALUES},
-             {"svd_n", EIGENVALUES},       {"eigh_lo", SPECTRUM},
-             {"eigh_up", SPECTRUM},        {"svd_f", SPECTRUM},
-             {"svd_s", SPECTRUM},          {"svd_m_f", SPECTRUM},
-             {"svd_n_f", SPECTRUM},        {"svd_m_s", SPECTRUM},
-             {"svd_n_s", SPECTRUM},        {"lstsq", SPECTRUM},
-             {"lstsq_m", SPECTRUM},        {"lstsq_n", SPECTRUM}};
-
-typedef struct {
-    PyUFuncObject *u;
-    enum kind kind;
-    int loop, n, ndim, ncores, ncore_steps;
-    PyArrayObject *arrays[MOST]; /* the results' are made last */
-    bool given[MOST];            /* results that are arguments */
-    double number;               /* an operand that is none */
-    char *data[MOST];
-    int axes[MOST][NPA_MAX_DIMS]; /* of each operand: its outer ones, then a row's */
-    npy_intp dims[NPA_MAX_DIMS], steps[MOST][NPA_MAX_DIMS]; /* of the outer space */
-    npy_intp cores[MOST_CORES], core_steps[MOST_STEPS];
-    npy_intp rows, each;
-    bool small;  /* products.c's */
-    bool widens; /* the first operand is real, and the loop's is complex */
-    atomic_int raised;
-} job;
+} costs[] = {[NPA_ROWS_TRANSFORM] = {0, 4, 0},        [NPA_ROWS_PRODUCT] = {25, 0.3, 1 << 18},
+             [NPA_ROWS_VECTORS] = {15, 0.5, 1 << 13}, [NPA_ROWS_ELIMINATION] = {80, 0.1, 40},
+             [NPA_ROWS_INVERSE] = {300, 0.3, 40},     [NPA_ROWS_EIGENVALUES] = {500, 1, 40},
+             [NPA_ROWS_SPECTRUM] = {900, 1, 25}};
+typedef npa_rows_job job;
 
 /* --------------------------------------------------------------------------------- workers */
 
@@ -77,7 +41,7 @@ static void run_widened(job *j, char *const *args, const npy_intp *dims, const n
     int from = PyArray_TYPE(j->arrays[0]), to = j->u->types[(npy_intp)j->loop * j->n];
     npy_intp n = *core_of(j, 0, 0), size = npa_item_sizes[to], row = n * size;
     char *wide = npa_pool_scratch(0, (size_t)(TOGETHER * row));
-    npy_intp part[1 + MOST_CORES], own[MOST + MOST_STEPS];
+    npy_intp part[1 + NPA_ROWS_CORES], own[NPA_ROWS_MOST + NPA_ROWS_STEPS];
     if (wide == NULL) {
         atomic_store(&j->raised, 1); /* NumPy does it */
         return;
@@ -86,7 +50,7 @@ static void run_widened(job *j, char *const *args, const npy_intp *dims, const n
     memcpy(own, steps, sizeof own);
     own[0] = row, own[j->n] = size;
     for (npy_intp done = 0; done < dims[0]; done += part[0]) {
-        char *at[MOST] = {wide};
+        char *at[NPA_ROWS_MOST] = {wide};
         part[0] = dims[0] - done < TOGETHER ? dims[0] - done : TOGETHER;
         for (npy_intp i = 0; i < part[0]; i++) {
             npa_cast(from, args[0] + (done + i) * steps[0], steps[j->n], to, wide + i * row, size,
@@ -102,8 +66,8 @@ static void run_widened(job *j, char *const *args, const npy_intp *dims, const n
 /* Neighbours along the last of the outer axes are one call of NumPy's loop. */
 static void run_line(job *j, npy_intp row, npy_intp count)
 {
-    char *args[MOST];
-    npy_intp dims[1 + MOST_CORES] = {count}, steps[MOST + MOST_STEPS] = {0};
+    char *args[NPA_ROWS_MOST];
+    npy_intp dims[1 + NPA_ROWS_CORES] = {count}, steps[NPA_ROWS_MOST + NPA_ROWS_STEPS] = {0};
     for (int k = 0; k < j->n; k++) {
         npy_intp left = row;
         args[k] = j->data[k];
@@ -141,171 +105,12 @@ static void run(void *context, int64_t task, int worker)
     }
 }
 
-/* ------------------------------------------------------------------------- reading the call */
-
-static enum kind kind_of(const PyUFuncObject *u)
-{
-    enum kind kind = OTHER;
-    bool fits = u->functions != NULL && u->nargs <= MOST && u->core_num_dim_ix <= MOST_CORES;
-    for (size_t i = 0; fits && i < sizeof known / sizeof *known; i++) {
-        kind = strcmp(u->name, known[i].name) == 0 ? known[i].kind : kind;
-    }
-#if !defined(__x86_64__)
-    if (kind == TRANSFORM) {
-        /* There compilers fuse operations, in vectors of rows otherwise than in single ones */
-        kind = OTHER;
-    }
-#endif
-    return kind;
-}
-
-/* The same, found once: redirected ufuncs stay where they are. */
-static enum kind find_kind(const PyUFuncObject *u)
-{
-    static struct { const PyUFuncObject *u; enum kind kind; } found[64];
-    size_t place = ((uintptr_t)u >> 4) % 64;
-    if (found[place].u != u) {
-        found[place].kind = kind_of(u), found[place].u = u;
-    }
-    return found[place].kind;
-}
-
-static PyArrayObject *usual(PyObject *o)
-{
-    PyArrayObject *a = (PyArrayObject *)o;
-    bool good = (PyArray_CheckExact(o) || Py_IS_TYPE(o, npa_array_type)) && PyArray_ISALIGNED(a) &&
-                PyArray_ISNOTSWAPPED(a) && PyArray_SIZE(a) > 0 && PyArray_NDIM(a) <= NPA_MAX_DIMS;
-    return good ? a : NULL;
-}
-
-static bool take_operand(job *j, int k, PyObject *o)
-{
-    if (!PyArray_Check(o) && k < j->u->nin && j->u->core_num_dims[k] == 0 &&
-        (PyLong_CheckExact(o) || PyFloat_Check(o))) {
-        j->number = PyFloat_AsDouble(o);
-        PyErr_Clear();
-        j->data[k] = (char *)&j->number;
-        return true;
-    }
-    j->arrays[k] = usual(o), j->given[k] = true;
-    return j->arrays[k] != NULL && PyArray_NDIM(j->arrays[k]) >= j->u->core_num_dims[k];
-}
-
-static bool is_wider(int loop, int type)
-{
-    return (loop == NPY_CDOUBLE && type == NPY_DOUBLE) || (loop == NPY_CFLOAT && type == NPY_FLOAT);
-}
-
-/* Of the arrays' types; no operand is converted but what a transform takes, from real to
- * complex. */
-static bool find_loop(job *j)
-{
-    const PyUFuncObject *u = j->u;
-    for (j->loop = 0; j->loop < u->ntypes; j->loop++) {
-        const char *types = u->types + (npy_intp)j->loop * j->n;
-        j->widens = j->kind == TRANSFORM && is_wider(types[0], PyArray_TYPE(j->arrays[0]));
-        int k = j->widens;
-        while (k < j->n && (j->given[k] ? types[k] == PyArray_TYPE(j->arrays[k])
-                                        : k >= u->nin || types[k] == NPY_DOUBLE)) {
-            k++;
-        }
-        if (k == j->n) {
-            return types[0] != NPY_OBJECT;
-        }
-    }
-    return false;
-}
-
-/* "dd->d" is this loop */
-static bool says_loop(const job *j, PyObject *signature)
-{
-    const char *text = PyUnicode_CheckExact(signature) ? PyUnicode_AsUTF8(signature) : NULL;
-    const char *types = j->u->types + (npy_intp)j->loop * j->n;
-    bool good = text != NULL && strlen(text) == (size_t)j->n + 2;
-    for (int k = 0; good && k < j->n; k++) {
-        PyArray_Descr *d = PyArray_DescrFromType(types[k]);
-        good = d != NULL && text[k < j->u->nin ? k : k + 2] == d->type;
-        Py_XDECREF(d);
-    }
-    PyErr_Clear();
-    return good;
-}
-
-/* Which axes of an operand are a row's; the others come first. */
-static bool set_axes(job *j, int k, PyObject *row)
-{
-    int ndim = PyArray_NDIM(j->arrays[k]), ncores = j->u->core_num_dims[k], outer = 0;
-    unsigned used = 0;
-    for (int i = 0; i < ncores; i++) {
-        PyObject *o = PyTuple_GET_ITEM(row, i);
-        long axis = PyLong_CheckExact(o) ? PyLong_AsLong(o) : -1;
-        PyErr_Clear();
-        if (axis < 0 || axis >= ndim || (used & 1u << axis)) {
-            return false;
-        }
-        j->axes[k][ndim - ncores + i] = (int)axis, used |= 1u << axis;
-    }
-    for (int i = 0; i < ndim; i++) {
-        if (!(used & 1u << i)) {
-            j->axes[k][outer++] = i;
-        }
-    }
-    return true;
-}
-
-/* axes=[(0,), (), (0,)], or NULL: the last ones */
-static bool read_axes(job *j, PyObject *axes)
-{
-    for (int k = 0; k < j->n; k++) {
-        for (int i = 0; i < NPA_MAX_DIMS; i++) {
-            j->axes[k][i] = i;
-        }
-    }
-    if (axes == NULL) {
-        return true;
-    }
-    bool good = PyList_CheckExact(axes) && PyList_GET_SIZE(axes) == j->n;
-    for (int k = 0; good && k < j->n; k++) {
-        PyObject *row = PyList_GET_ITEM(axes, k);
-        good = PyTuple_CheckExact(row) && PyTuple_GET_SIZE(row) == j->u->core_num_dims[k] &&
-               (j->given[k] ? set_axes(j, k, row) : k < j->u->nin);
-    }
-    return good;
-}
-
-static bool read_call(job *j, PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    PyObject *signature = NULL, *axes = NULL, *out = n == j->n ? args[n - 1] : NULL;
-    j->n = j->u->nargs;
-    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names); i++) {
-        PyObject *name = PyTuple_GET_ITEM(names, i), **place =
-            PyUnicode_CompareWithASCIIString(name, "signature") == 0 ? &signature
-            : PyUnicode_CompareWithASCIIString(name, "axes") == 0    ? &axes
-            : PyUnicode_CompareWithASCIIString(name, "out") == 0     ? &out : NULL;
-        if (place == NULL || *place != NULL) {
-            return false;
-        }
-        *place = args[n + i];
-    }
-    out = out != NULL && PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == 1
-              ? PyTuple_GET_ITEM(out, 0)
-              : out;
-    bool good = n == j->u->nin || (n == j->n && j->u->nout == 1);
-    for (int k = 0; good && k < j->u->nin; k++) {
-        good = take_operand(j, k, args[k]);
-    }
-    if (good && out != NULL && out != Py_None) {
-        good = j->u->nout == 1 && take_operand(j, j->n - 1, out) &&
-               PyArray_ISWRITEABLE(j->arrays[j->n - 1]) &&
-               !(PyArray_FLAGS(j->arrays[j->n - 1]) & NPA_WARN_ON_WRITE);
-    }
-    return good && find_loop(j) && (signature == NULL || says_loop(j, signature)) &&
-           read_axes(j, axes);
-}
-
 /* ------------------------------------------------------------------------------ its space */
 
-static bool is_solver(const job *j) { return j->kind >= ELIMINATION; } /* or what comes after it */
+static bool is_solver(const job *j)
+{
+    return j->kind >= NPA_ROWS_ELIMINATION; /* or what comes after it */
+}
 
 static bool measure_row(job *j)
 {
@@ -365,7 +170,7 @@ static bool measure_space(job *j)
     for (int i = 0; i < j->ndim; i++) {
         j->rows *= j->dims[i];
     }
-    return j->rows > 1 || j->kind == TRANSFORM;
+    return j->rows > 1 || j->kind == NPA_ROWS_TRANSFORM;
 }
 
 /* Whether BLAS computes a row, and with threads of its own. */
@@ -381,7 +186,8 @@ static bool has_threads(const job *j)
         return longest > most;
     }
     bool is_complex = type == NPY_CFLOAT || type == NPY_CDOUBLE;
-    return j->kind != TRANSFORM && (type == NPY_FLOAT || type == NPY_DOUBLE || is_complex) &&
+    return j->kind != NPA_ROWS_TRANSFORM &&
+           (type == NPY_FLOAT || type == NPY_DOUBLE || is_complex) &&
            all > (is_complex ? most / 4 : most);
 }
 
@@ -397,7 +203,7 @@ static double cost(job *j)
         elements += size;
     }
     double times = is_solver(j)         ? (double)j->cores[0]
-                   : j->kind == PRODUCT ? (double)j->cores[1]
+                   : j->kind == NPA_ROWS_PRODUCT ? (double)j->cores[1]
                                         : 1;
     return (double)j->rows * (costs[j->kind].fixed + costs[j->kind].each * elements * times);
 }
@@ -510,8 +316,10 @@ PyObject *npa_rows_forget(PyObject *module, PyObject *nothing)
 
 static record *find_record(const job *j)
 {
-    struct { uintptr_t u; npy_intp loop, size, cores[MOST_CORES], steps[MOST_STEPS]; } of = {
-        (uintptr_t)j->u, j->loop, 63 - __builtin_clzll((unsigned long long)j->rows), {0}, {0}};
+    struct {
+        uintptr_t u;
+        npy_intp loop, size, cores[NPA_ROWS_CORES], steps[NPA_ROWS_STEPS];
+    } of = {(uintptr_t)j->u, j->loop, 63 - __builtin_clzll((unsigned long long)j->rows), {0}, {0}};
     memcpy(of.cores, j->cores, sizeof of.cores);
     for (int k = 0, at = 0; k < j->u->nin; k++) {
         for (int i = 0, n = j->u->core_num_dims[k]; j->given[k] && i < n; i++) {
@@ -556,8 +364,8 @@ static void note_time(record *r, enum choice how, double took)
 /* Where the operands lie, and a result that is one of them. */
 static bool open_all(job *j, npa_opened *o)
 {
-    PyArrayObject *arrays[MOST] = {NULL};
-    int n = 0, places[MOST];
+    PyArrayObject *arrays[NPA_ROWS_MOST] = {NULL};
+    int n = 0, places[NPA_ROWS_MOST];
     unsigned written = 0;
     for (int k = 0; k < j->n; k++) {
         if (j->given[k]) {
@@ -581,7 +389,7 @@ static bool run_rows(job *j, record *r, enum choice how, double ns)
         return false;
     }
     npy_intp each = how == ALL ? (npy_intp)(TASK_NS * (double)j->rows / ns) + 1 : j->rows;
-    j->each = j->kind == TRANSFORM ? (each + TOGETHER - 1) / TOGETHER * TOGETHER : each;
+    j->each = j->kind == NPA_ROWS_TRANSFORM ? (each + TOGETHER - 1) / TOGETHER * TOGETHER : each;
     int before = npa_now(NPA_IN_KERNELS);
     double begin = npa_seconds();
     npa_pool_run(run, j, (j->rows + j->each - 1) / j->each, NULL);
@@ -635,16 +443,17 @@ static bool is_stack(PyObject *o)
 }
 
 /* Whether an operand has so many rows that a look at the call may pay. */
-static bool has_rows(const PyUFuncObject *u, enum kind kind, PyObject *const *args, Py_ssize_t n)
+static bool has_rows(const PyUFuncObject *u, enum npa_rows_kind kind, PyObject *const *args,
+                     Py_ssize_t n)
 {
-    npy_intp least = kind >= ELIMINATION ? LEAST_OF_SOLVERS : LEAST_BYTES;
-    if (kind == PRODUCT && n >= 2 && (is_stack(args[0]) || is_stack(args[1]))) {
+    npy_intp least = kind >= NPA_ROWS_ELIMINATION ? LEAST_OF_SOLVERS : LEAST_BYTES;
+    if (kind == NPA_ROWS_PRODUCT && n >= 2 && (is_stack(args[0]) || is_stack(args[1]))) {
         return true;
     }
     for (int k = 0; k < u->nin && k < n; k++) {
         PyArrayObject *a = (PyArrayObject *)args[k];
         int outer = PyArray_Check(args[k]) ? PyArray_NDIM(a) - u->core_num_dims[k] : -1;
-        if (outer >= (kind != TRANSFORM) && PyArray_NBYTES(a) >= least) {
+        if (outer >= (kind != NPA_ROWS_TRANSFORM) && PyArray_NBYTES(a) >= least) {
             return true;
         }
     }
@@ -664,21 +473,22 @@ static bool any_home(const job *j)
 
 PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    enum kind kind = find_kind(u);
-    if (kind == OTHER || !has_rows(u, kind, args, n) || npa_here != NULL) {
+    enum npa_rows_kind kind = npa_rows_kind_of(u);
+    if (kind == NPA_ROWS_OTHER || !has_rows(u, kind, args, n) || npa_here != NULL) {
         return NULL;
     }
     job j = {.u = u, .n = u->nargs, .kind = kind};
-    if (npa_asks_underflow() || !read_call(&j, args, n, names) || !measure_row(&j) ||
+    if (npa_asks_underflow() || !npa_rows_read(&j, args, n, names) || !measure_row(&j) ||
         !measure_space(&j)) {
         return NULL;
     }
-    j.small = kind == PRODUCT && npa_small_product(u, u->types[(npy_intp)j.loop * j.n], j.cores);
+    j.small = kind == NPA_ROWS_PRODUCT &&
+              npa_small_product(u, u->types[(npy_intp)j.loop * j.n], j.cores);
     double ns = cost(&j);
     bool alone = npa_pool_size() < 2 || ns < LEAST_NS || j.rows == 1;
     record *r = !j.small && !alone && !has_threads(&j) ? find_record(&j) : NULL;
     enum choice how = r != NULL ? choose(r) : !j.small ? NUMPY : alone ? ONE : ALL;
-    if (how == NUMPY && kind == TRANSFORM && ns < MOST_HOME_NS && any_home(&j)) {
+    if (how == NUMPY && kind == NPA_ROWS_TRANSFORM && ns < MOST_HOME_NS && any_home(&j)) {
         how = ONE;
     }
     if (how == NUMPY) {

@@ -4,6 +4,7 @@
  * for each part of a (parallel):  for each block of indices:  their places; those in the part; v
  * goes there */
 #include "functions/functions.h"
+#include "functions/scatter.h"
 #include "small/ways.h"
 
 #include <fenv.h>
@@ -22,7 +23,7 @@ enum {
     LEAST_SLOW = 64,
     LEAST_ROW = 32
 };
-enum { PIECE = 1 << 15, MANY = 1 << 16, MOST_THREADS = 8, FAR_BYTES = 1 << 20, AHEAD = 64 };
+enum { PIECE = 1 << 15, MANY = 1 << 16, MOST_THREADS = 8, FAR_BYTES = 1 << 20 };
 
 /* Indices along one axis of the target, over the shape that all of them have together. */
 typedef struct {
@@ -33,10 +34,6 @@ typedef struct {
     npy_intp strides[NPA_MAX_DIMS];
 } axis;
 
-/* What happens at n places; which: of each its value, NULL: value k is of place k. */
-typedef void put_function(char *to, const int64_t *places, const int64_t *which, npy_intp n,
-                          const char *values, npy_intp step, bool far);
-
 typedef struct {
     int naxes, ndim;
     axis axes[MOST_AXES];
@@ -45,7 +42,7 @@ typedef struct {
     npy_intp rows, bytes; /* of the target: what an index picks, how long it is */
     const char *values;
     npy_intp step; /* from one value to the next: bytes of a row, or 0 */
-    put_function *put;
+    npa_put_function *put;
     bool ready; /* the indices are the places */
     bool far;   /* the target is larger than the second cache */
     int64_t threads; /* at most */
@@ -95,51 +92,9 @@ static const int64_t *find_places(const job *j, npy_intp first, npy_intp n, int6
     return places;
 }
 
-/* --------------------------------------------------------------------------------------- values */
+/* -------------------------------------------------------------------------------------- numbers */
 
-#define PUTS(name, T, DO)                                                                          \
-    static inline void name##_here(T *to, const int64_t *places, const int64_t *which, npy_intp n, \
-                                   const T *from, bool moves, bool far)                            \
-    {                                                                                              \
-        for (npy_intp i = 0; i < n; i++) {                                                         \
-            if (far) {                                                                             \
-                __builtin_prefetch(to + places[i + AHEAD < n ? i + AHEAD : i], 1);                 \
-            }                                                                                      \
-            T *x = to + places[i], y = from[!moves ? 0 : which == NULL ? i : which[i]];            \
-            DO;                                                                                    \
-        }                                                                                          \
-    }                                                                                              \
-    static void name(char *to, const int64_t *places, const int64_t *which, npy_intp n,            \
-                     const char *values, npy_intp step, bool far)                                  \
-    {                                                                                              \
-        const T *from = (const T *)values;                                                         \
-        if (step == 0) {                                                                           \
-            name##_here((T *)to, places, which, n, from, false, far);                              \
-        } else if (which == NULL) {                                                                \
-            name##_here((T *)to, places, NULL, n, from, true, far);                                \
-        } else {                                                                                   \
-            name##_here((T *)to, places, which, n, from, true, far);                               \
-        }                                                                                          \
-    }
-PUTS(put_1, uint8_t, *x = y)
-PUTS(put_2, uint16_t, *x = y)
-PUTS(put_4, uint32_t, *x = y)
-PUTS(put_8, uint64_t, *x = y)
-PUTS(put_16, npy_cdouble, *x = y)
-#define SUMS(name, T)                                                                              \
-    PUTS(add_##name, T, *x = (T)(*x + y)) PUTS(subtract_##name, T, *x = (T)(*x - y))
-#define ARITHMETIC(name, T) SUMS(name, T) PUTS(multiply_##name, T, *x = (T)(*x * y))
-#define BITS(name, T)                                                                              \
-    PUTS(or_##name, T, *x |= y) PUTS(and_##name, T, *x &= y) PUTS(xor_##name, T, *x ^= y)
-#define EXTREMES(name, T)                                                                          \
-    PUTS(maximum_##name, T, *x = *x > y ? *x : y)                                                  \
-    PUTS(minimum_##name, T, *x = *x < y ? *x : y)
-#define INTEGERS(name, T, U)                                                                       \
-    ARITHMETIC(name, U) BITS(name, U) EXTREMES(name, T) EXTREMES(u_##name, U)
-/* No NaN comes to the extremes. NumPy's of two equal numbers, which zeros are, give the second, as
- * these. */
-#define FLOATS(name, T)                                                                            \
-    ARITHMETIC(name, T) PUTS(divide_##name, T, *x = *x / y) EXTREMES(name, T)                      \
+#define ALL_NUMBERS(name, T)                                                                       \
     NPA_EACH_PROCESSOR static bool all_numbers_##name(const T *x, npy_intp n)                      \
     {                                                                                              \
         int nan = 0;                                                                               \
@@ -148,88 +103,8 @@ PUTS(put_16, npy_cdouble, *x = y)
         }                                                                                          \
         return nan == 0;                                                                           \
     }
-INTEGERS(1, int8_t, uint8_t)
-INTEGERS(2, int16_t, uint16_t)
-INTEGERS(4, int32_t, uint32_t)
-INTEGERS(8, int64_t, uint64_t)
-FLOATS(float, float)
-FLOATS(double, double)
-SUMS(cfloat, float _Complex)
-SUMS(cdouble, double _Complex)
-PUTS(or_bool, uint8_t, *x = (*x != 0) | (y != 0))
-PUTS(and_bool, uint8_t, *x = (*x != 0) & (y != 0))
-
-static put_function *put_of(npy_intp size)
-{
-    switch (size) {
-    case 1: return put_1;
-    case 2: return put_2;
-    case 4: return put_4;
-    case 8: return put_8;
-    default: return size == 16 ? put_16 : NULL;
-    }
-}
-
-typedef struct {
-    const char *name;
-    /* NumPy has a loop that takes indices; a NaN makes some of its loops tell of errors */
-    bool indexed, extreme;
-    put_function *integers[4], *unsigned_integers[4], *floats[2], *complex_numbers[2], *truth;
-} operation;
-
-#define OF_INTEGERS(name) {name##_1, name##_2, name##_4, name##_8}
-#define SAME(name) OF_INTEGERS(name), OF_INTEGERS(name) /* with and without a sign */
-#define BOTH(name) OF_INTEGERS(name), OF_INTEGERS(name##_u)
-#define OF_FLOATS(name) {name##_float, name##_double}
-#ifdef __x86_64__
-#define EXTREME_FLOATS(name) OF_FLOATS(name)
-#else /* NumPy chooses otherwise between two zeros */
-#define EXTREME_FLOATS(name) {0}
-#endif
-static const operation operations[] = {
-    {"add", true, false, SAME(add), OF_FLOATS(add), {add_cfloat, add_cdouble}, or_bool},
-    {"subtract",
-     true,
-     false,
-     SAME(subtract),
-     OF_FLOATS(subtract),
-     {subtract_cfloat, subtract_cdouble},
-     NULL},
-    {"multiply", true, false, SAME(multiply), OF_FLOATS(multiply), {0}, and_bool},
-    {"divide", true, false, {0}, {0}, OF_FLOATS(divide), {0}, NULL},
-    {"maximum", true, true, BOTH(maximum), EXTREME_FLOATS(maximum), {0}, or_bool},
-    {"minimum", true, true, BOTH(minimum), EXTREME_FLOATS(minimum), {0}, and_bool},
-    {"bitwise_or", false, false, SAME(or), {0}, {0}, or_bool},
-    {"bitwise_and", false, false, SAME(and), {0}, {0}, and_bool},
-    {"bitwise_xor", false, false, SAME(xor), {0}, {0}, NULL},
-    {"logical_or", false, false, {0}, {0}, {0}, {0}, or_bool},
-    {"logical_and", false, false, {0}, {0}, {0}, {0}, and_bool}};
-
-static const operation *operation_of(const char *name)
-{
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
-        if (strcmp(operations[i].name, name) == 0) {
-            return &operations[i];
-        }
-    }
-    return NULL;
-}
-
-/* NULL: NumPy's alone. */
-static put_function *kind_of(const operation *o, int type)
-{
-    int size = npa_item_sizes[type], place = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
-    switch (type) {
-    case NPY_BOOL: return o->truth;
-    case NPY_FLOAT: return o->floats[0];
-    case NPY_DOUBLE: return o->floats[1];
-    case NPY_CFLOAT: return o->complex_numbers[0];
-    case NPY_CDOUBLE: return o->complex_numbers[1];
-    default: break;
-    }
-    return !PyTypeNum_ISINTEGER(type) ? NULL
-           : PyTypeNum_ISSIGNED(type) ? o->integers[place] : o->unsigned_integers[place];
-}
+ALL_NUMBERS(float, float)
+ALL_NUMBERS(double, double)
 
 /* -------------------------------------------------------------------------------------- running */
 
@@ -534,7 +409,7 @@ int npa_scatter(PyArrayObject *target, PyObject *key, PyObject *value)
               : !single || !npa_take_scalar(value, PyArray_TYPE(target), number)) {
         return 0;
     }
-    j.put = single ? put_of(j.bytes) : NULL;
+    j.put = single ? npa_put_of(j.bytes) : NULL;
     j.step = given ? j.bytes : 0, j.values = number;
     cut(&j, PyArray_ITEMSIZE(target));
     return j.put != NULL || !single ? run(&j, target, given ? (PyArrayObject *)value : NULL) : 0;
@@ -575,12 +450,12 @@ int npa_at_elements(PyUFuncObject *u, PyObject *const *args)
     job j = {0};
     _Alignas(16) char number[16];
     PyArrayObject *target = (PyArrayObject *)args[0], *values = NULL;
-    const operation *o = operation_of(u->name);
+    const npa_put_operation *o = npa_put_operation_of(u->name);
     if (o == NULL || !npa_is_plain(args[0]) || !is_target(target)) {
         return 0;
     }
     int type = PyArray_TYPE(target), status = 0;
-    j.put = kind_of(o, type);
+    j.put = npa_put_kind_of(o, type);
     if (j.put == NULL || !read_key(&j, target, args[1]) || j.bytes != PyArray_ITEMSIZE(target) ||
         j.n < (o->indexed && j.naxes == 1 ? LEAST : LEAST_SLOW)) {
         return 0;
@@ -621,7 +496,7 @@ PyObject *npa_put_flat(void *what, PyObject *self, PyObject *const *args, Py_ssi
         j.n < LEAST) {
         return NULL;
     }
-    j.rows = PyArray_SIZE(target), j.bytes = PyArray_ITEMSIZE(target), j.put = put_of(j.bytes);
+    j.rows = PyArray_SIZE(target), j.bytes = PyArray_ITEMSIZE(target), j.put = npa_put_of(j.bytes);
     PyArrayObject *values = PyArray_Check(args[1]) ? (PyArrayObject *)args[1] : NULL;
     bool good = values == NULL
                     ? npa_take_scalar(args[1], PyArray_TYPE(target), number)

@@ -1,0 +1,43 @@
+/* rows.h: a call of a generalised ufunc, as rows_call.c reads it and rows.c runs it. */
+#ifndef NPA_FUNCTIONS_ROWS_H
+#define NPA_FUNCTIONS_ROWS_H
+
+#include "functions/functions.h"
+
+#include <stdatomic.h>
+
+enum { NPA_ROWS_MOST = 7, NPA_ROWS_CORES = 4, NPA_ROWS_STEPS = 2 * NPA_ROWS_MOST };
+enum npa_rows_kind {
+    NPA_ROWS_OTHER,
+    NPA_ROWS_TRANSFORM,
+    NPA_ROWS_PRODUCT,
+    NPA_ROWS_VECTORS,
+    NPA_ROWS_ELIMINATION,
+    NPA_ROWS_INVERSE,
+    NPA_ROWS_EIGENVALUES,
+    NPA_ROWS_SPECTRUM
+};
+
+typedef struct {
+    PyUFuncObject *u;
+    enum npa_rows_kind kind;
+    int loop, n, ndim, ncores, ncore_steps;
+    PyArrayObject *arrays[NPA_ROWS_MOST]; /* the results' are made last */
+    bool given[NPA_ROWS_MOST];            /* results that are arguments */
+    double number; /* an operand that is none */
+    char *data[NPA_ROWS_MOST];
+    int axes[NPA_ROWS_MOST][NPA_MAX_DIMS]; /* of each operand: its outer ones, then a row's */
+    npy_intp dims[NPA_MAX_DIMS], steps[NPA_ROWS_MOST][NPA_MAX_DIMS]; /* of the outer space */
+    npy_intp cores[NPA_ROWS_CORES], core_steps[NPA_ROWS_STEPS];
+    npy_intp rows, each;
+    bool small;  /* products.c's */
+    bool widens; /* the first operand is real, and the loop's is complex */
+    atomic_int raised;
+} npa_rows_job;
+
+/* Found once: redirected ufuncs stay where they are. */
+enum npa_rows_kind npa_rows_kind_of(const PyUFuncObject *u);
+/* The arguments of a call of j->u. False: NumPy's to look at. */
+bool npa_rows_read(npa_rows_job *j, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
+#endif
