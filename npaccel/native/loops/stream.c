@@ -2,6 +2,7 @@
  * [Pieces] */
 #include "loops/loops.h"
 #include "loops/stream.h"
+#include "loops/pcg.h"
 
 #ifdef NPA_DRAWS
 
@@ -16,34 +17,6 @@
 
 /* ----------------------------------------------------------------------------------- the stream */
 
-#define MULTIPLIER ((npa_wide)2549297995355413924u << 64 | 4865540595714422341u)
-
-/* What many steps of the LCG are. */
-typedef struct {
-    npa_wide times, plus;
-} jump;
-
-static jump jump_of(npa_wide inc, uint64_t steps)
-{
-    jump all = {1, 0}, one = {MULTIPLIER, inc};
-    for (; steps > 0; steps >>= 1) {
-        if (steps & 1) {
-            all = (jump){all.times * one.times, all.plus * one.times + one.plus};
-        }
-        one = (jump){one.times * one.times, one.plus * one.times + one.plus};
-    }
-    return all;
-}
-
-static inline npa_wide moved(npa_wide state, jump by) { return state * by.times + by.plus; }
-
-static inline uint64_t bits_of(npa_wide state)
-{
-    uint64_t mixed = (uint64_t)(state >> 64) ^ (uint64_t)state;
-    int by = (int)(state >> 122);
-    return mixed >> by | mixed << (-by & 63);
-}
-
 /* LANES: states that go side by side, for a product of 128 bits takes long */
 enum { AHEAD = 256, LANES = 4 };
 
@@ -56,7 +29,7 @@ typedef struct {
     int ahead;      /* words that are fetched at once where nobody says how many are needed */
     uint64_t begun; /* the place of words[0], in words */
     npa_wide lanes[LANES];
-    jump step; /* of a lane */
+    npa_jump step; /* of a lane */
     bitgen_t bits;
     double kept[64]; /* what random_binomial keeps between draws */
 } reader;
@@ -67,11 +40,12 @@ static void refill(reader *r, int64_t needed)
     n = n > 0 ? n : LANES;
     r->begun += (uint64_t)r->end;
     npa_wide s0 = r->lanes[0], s1 = r->lanes[1], s2 = r->lanes[2], s3 = r->lanes[3];
-    jump by = r->step;
+    npa_jump by = r->step;
     for (int i = 0; i < n; i += LANES) {
-        r->words[i] = bits_of(s0), r->words[i + 1] = bits_of(s1);
-        r->words[i + 2] = bits_of(s2), r->words[i + 3] = bits_of(s3);
-        s0 = moved(s0, by), s1 = moved(s1, by), s2 = moved(s2, by), s3 = moved(s3, by);
+        r->words[i] = npa_pcg_bits(s0), r->words[i + 1] = npa_pcg_bits(s1);
+        r->words[i + 2] = npa_pcg_bits(s2), r->words[i + 3] = npa_pcg_bits(s3);
+        s0 = npa_jumped(s0, by), s1 = npa_jumped(s1, by), s2 = npa_jumped(s2, by),
+        s3 = npa_jumped(s3, by);
     }
     r->lanes[0] = s0, r->lanes[1] = s1, r->lanes[2] = s2, r->lanes[3] = s3;
     r->at = 0, r->end = n;
@@ -98,26 +72,21 @@ static inline uint32_t next_half(reader *r)
     return (uint32_t)r->words[r->at];
 }
 
-static inline double unit(uint64_t word)
-{
-    return (double)(int64_t)(word >> 11) * (1.0 / 9007199254740992.0);
-}
-
 /* For NumPy's functions, none of which that we call takes halves. */
 static uint64_t give_word(void *r) { return next_word(r); }
-static double give_double(void *r) { return unit(next_word(r)); }
+static double give_double(void *r) { return npa_unit(next_word(r)); }
 static uint32_t give_half(void *r) { return next_half(r); }
 
 /* inc and the state before the word at `place`. */
 static void start(reader *r, npa_wide state, npa_wide inc, uint64_t place)
 {
-    jump one = {MULTIPLIER, inc};
+    npa_jump one = {NPA_PCG_MULTIPLIER, inc};
     for (int k = 0; k < LANES; k++) {
-        state = moved(state, one);
+        state = npa_jumped(state, one);
         r->lanes[k] = state;
     }
-    jump two = {one.times * one.times, one.plus * one.times + one.plus};
-    r->step = (jump){two.times * two.times, two.plus * two.times + two.plus};
+    npa_jump two = {one.times * one.times, one.plus * one.times + one.plus};
+    r->step = (npa_jump){two.times * two.times, two.plus * two.times + two.plus};
     r->at = r->end = 0, r->odd = false, r->begun = place, r->ahead = LANES;
     r->bits = (bitgen_t){r, give_word, give_half, give_double, give_word};
     memset(r->kept, 0, sizeof r->kept);
@@ -125,7 +94,7 @@ static void start(reader *r, npa_wide state, npa_wide inc, uint64_t place)
 
 /* -------------------------------------------------------------------------------- distributions */
 
-typedef double real_function(bitgen_t *);
+typedef npa_real_function real_function;
 typedef int64_t poisson_function(bitgen_t *, double),
     binomial_function(bitgen_t *, double, int64_t, void *);
 
@@ -191,10 +160,10 @@ static int64_t below(const npa_distribution *d, reader *r)
 
 static int64_t few(const npa_distribution *d, reader *r)
 {
-    double product = unit(next_word(r));
+    double product = npa_unit(next_word(r));
     int64_t n = 0;
     for (; product > d->limit; n++) {
-        product *= unit(next_word(r));
+        product *= npa_unit(next_word(r));
     }
     return n;
 }
@@ -202,7 +171,7 @@ static int64_t few(const npa_distribution *d, reader *r)
 static npa_drawn draw_one(const npa_distribution *d, reader *r)
 {
     switch (d->kind) {
-    case NPA_UNIFORM: return (npa_drawn){.real = finished(d, unit(next_word(r)))};
+    case NPA_UNIFORM: return (npa_drawn){.real = finished(d, npa_unit(next_word(r)))};
     case NPA_NORMAL: return (npa_drawn){.real = finished(d, zig.normal(&r->bits))};
     case NPA_EXPONENTIAL: return (npa_drawn){.real = finished(d, zig.exponential(&r->bits))};
     case NPA_BELOW: return (npa_drawn){.whole = below(d, r)};
@@ -225,7 +194,7 @@ static int64_t easy(const npa_distribution *d, const uint64_t *words, int64_t n,
     switch (d->kind) {
     case NPA_UNIFORM:
         for (; i < n; i++) {
-            to[i].real = unit(words[i]);
+            to[i].real = npa_unit(words[i]);
         }
         break;
     case NPA_NORMAL:
@@ -374,7 +343,8 @@ static bool meet(const job *j, piece *p, uint64_t entry, uint32_t *head_starts)
         }
         if (!started) {
             uint64_t word = place / (uint64_t)units_of(j->d);
-            start(&r, moved(p->state, jump_of(j->inc, word - p->first_word)), j->inc, word);
+            start(&r, npa_jumped(p->state, npa_jump_of(j->inc, word - p->first_word)), j->inc,
+                  word);
             if (place % (uint64_t)units_of(j->d) == 1) {
                 next_half(&r);
             }
@@ -392,10 +362,10 @@ static int draw_round(job *j, int count, uint64_t length, npa_wide origin, uint6
                       int64_t *done, int64_t n)
 {
     uint64_t units = (uint64_t)units_of(j->d), first = *place / units, entry = *place;
-    npa_wide state = moved(origin, jump_of(j->inc, first));
-    jump by = jump_of(j->inc, length);
+    npa_wide state = npa_jumped(origin, npa_jump_of(j->inc, first));
+    npa_jump by = npa_jump_of(j->inc, length);
     uint32_t head_starts[HEAD];
-    for (int k = 0; k < count; k++, state = moved(state, by)) {
+    for (int k = 0; k < count; k++, state = npa_jumped(state, by)) {
         piece *p = &j->pieces[k];
         p->state = state, p->first_word = first + (uint64_t)k * length;
         p->from = k == 0 ? *place : p->first_word * units;
@@ -428,7 +398,7 @@ static void draw_in_turn(const npa_distribution *d, npa_wide origin, npa_wide in
 {
     uint64_t units = (uint64_t)units_of(d);
     reader r;
-    start(&r, moved(origin, jump_of(inc, *place / units)), inc, *place / units);
+    start(&r, npa_jumped(origin, npa_jump_of(inc, *place / units)), inc, *place / units);
     if (*place % units == 1) {
         next_half(&r);
     }
@@ -452,13 +422,13 @@ static void draw_plain(void *context, int64_t task, int worker)
     npa_drawn *to = j->to + from;
     reader r;
     (void)worker;
-    start(&r, moved(j->state, jump_of(j->inc, (uint64_t)from)), j->inc, 0);
+    start(&r, npa_jumped(j->state, npa_jump_of(j->inc, (uint64_t)from)), j->inc, 0);
     npa_wide s0 = r.lanes[0], s1 = r.lanes[1], s2 = r.lanes[2], s3 = r.lanes[3];
     for (int64_t i = 0; i < whole; i += LANES) {
-        to[i].real = unit(bits_of(s0)), to[i + 1].real = unit(bits_of(s1));
-        to[i + 2].real = unit(bits_of(s2)), to[i + 3].real = unit(bits_of(s3));
-        s0 = moved(s0, r.step), s1 = moved(s1, r.step), s2 = moved(s2, r.step);
-        s3 = moved(s3, r.step);
+        to[i].real = npa_unit(npa_pcg_bits(s0)), to[i + 1].real = npa_unit(npa_pcg_bits(s1));
+        to[i + 2].real = npa_unit(npa_pcg_bits(s2)), to[i + 3].real = npa_unit(npa_pcg_bits(s3));
+        s0 = npa_jumped(s0, r.step), s1 = npa_jumped(s1, r.step), s2 = npa_jumped(s2, r.step);
+        s3 = npa_jumped(s3, r.step);
     }
     r.lanes[0] = s0, r.lanes[1] = s1, r.lanes[2] = s2, r.lanes[3] = s3;
     finish(j->d, to, whole);
@@ -534,9 +504,9 @@ bool npa_stream_pays(enum npa_drawing kind, int64_t n)
 static void leave_at_half(npa_pcg *from, uint64_t place)
 {
     uint64_t words = (place + 1) / 2;
-    from->state = moved(from->state, jump_of(from->inc, words));
+    from->state = npa_jumped(from->state, npa_jump_of(from->inc, words));
     from->has_half = place % 2 == 1;
-    from->half = words > 0 ? (uint32_t)(bits_of(from->state) >> 32) : from->half;
+    from->half = words > 0 ? (uint32_t)(npa_pcg_bits(from->state) >> 32) : from->half;
 }
 
 void npa_stream_draw(const npa_distribution *d, npa_pcg *from, npa_drawn *to, int64_t n)
@@ -561,24 +531,8 @@ void npa_stream_draw(const npa_distribution *d, npa_pcg *from, npa_drawn *to, in
     if (units == 2 && n > 0) {
         leave_at_half(from, place);
     } else {
-        from->state = moved(from->state, jump_of(from->inc, place));
+        from->state = npa_jumped(from->state, npa_jump_of(from->inc, place));
     }
-}
-
-int64_t npa_fall(const uint32_t *words, int64_t many, uint32_t *most, uint32_t **to, int64_t *n)
-{
-    uint32_t mask = UINT32_MAX >> __builtin_clz(*most), now = *most, *at = *to, *end = at + *n;
-    int64_t i = 0;
-    for (; i < many && at < end; i++) {
-        while (mask >> 1 >= now) {
-            mask >>= 1;
-        }
-        uint32_t found = words[i] & mask;
-        int taken = found <= now;
-        *at = found, at += taken, now -= (uint32_t)taken;
-    }
-    *most = now, *n = end - at, *to = at;
-    return i;
 }
 
 void npa_stream_fall(npa_pcg *from, uint32_t most, uint32_t *to, int64_t n)
@@ -601,81 +555,15 @@ void npa_stream_fall(npa_pcg *from, uint32_t most, uint32_t *to, int64_t n)
     leave_at_half(from, place);
 }
 
-/* --------------------------------------------------------------------------------------- tables */
-
-/* A source of one given word, then of others; counts them. */
-typedef struct {
-    uint64_t word;
-    int taken;
-} given;
-
-static uint64_t given_word(void *context)
-{
-    given *g = context;
-    return g->taken++ == 0 ? g->word : (uint64_t)1 << 40;
-}
-static double given_double(void *context) { return unit(given_word(context)); }
-static uint32_t given_half(void *context) { return (uint32_t)given_word(context); }
-
-static double ask(real_function *f, uint64_t word, bool *one)
-{
-    given g = {word, 0};
-    bitgen_t bits = {&g, given_word, given_half, given_double, given_word};
-    double x = f(&bits);
-    *one = g.taken == 1;
-    return x;
-}
-
-/* The least number of a layer that takes more than one word, which is looked for from `guess`
- * on. */
-static uint64_t limit_of(real_function *f, int bits, int shift, uint64_t layer, uint64_t guess)
-{
-    uint64_t low = 0, high = (uint64_t)1 << bits;
-    bool one;
-    for (uint64_t reach = 2; guess > reach && guess + reach < high && reach < 1 << 10; reach *= 8) {
-        ask(f, (guess - reach) << shift | layer, &one);
-        bool below = one;
-        ask(f, (guess + reach) << shift | layer, &one);
-        if (below && !one) {
-            low = guess - reach, high = guess + reach;
-            break;
-        }
-    }
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        ask(f, middle << shift | layer, &one);
-        if (one) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-static void learn(real_function *f, int bits, int shift, int layer_shift, uint64_t *limits,
-                  double *widths)
-{
-    double all = (double)((uint64_t)1 << bits), last = 0;
-    for (unsigned k = 0; k < 256; k++) {
-        uint64_t layer = (uint64_t)k << layer_shift;
-        bool one;
-        double width = ask(f, (uint64_t)1 << shift | layer, &one);
-        double guess = one && last > 0 && last < width ? all * (last / width) : 0;
-        uint64_t limit = one ? limit_of(f, bits, shift, layer, (uint64_t)guess) : 0;
-        limits[k] = limit > 1 ? limit : 0, widths[k] = limit > 1 ? width : 0;
-        last = widths[k];
-    }
-}
-
 bool npa_stream_learn(void (*normal)(void), void (*exponential)(void))
 {
     zig.normal = (real_function *)normal, zig.exponential = (real_function *)exponential;
-    learn(zig.normal, NORMAL_BITS, 9, 0, zig.normal_limit, zig.normal_width);
+    npa_learn_ziggurat(zig.normal, NORMAL_BITS, 9, 0, zig.normal_limit, zig.normal_width);
     for (int k = 0; k < 256; k++) {
         zig.normal_width[256 + k] = -zig.normal_width[k];
     }
-    learn(zig.exponential, EXPONENTIAL_BITS, 11, 3, zig.exponential_limit, zig.exponential_width);
+    npa_learn_ziggurat(zig.exponential, EXPONENTIAL_BITS, 11, 3, zig.exponential_limit,
+                       zig.exponential_width);
     return zig.normal_limit[0] > 0 && zig.exponential_limit[0] > 0;
 }
 

@@ -216,6 +216,22 @@ bool npa_twister_draw(const npa_distribution *d, npa_twister *from, npa_drawn *t
     }
 }
 
+int64_t npa_fall(const uint32_t *words, int64_t many, uint32_t *most, uint32_t **to, int64_t *n)
+{
+    uint32_t mask = UINT32_MAX >> __builtin_clz(*most), now = *most, *at = *to, *end = at + *n;
+    int64_t i = 0;
+    for (; i < many && at < end; i++) {
+        while (mask >> 1 >= now) {
+            mask >>= 1;
+        }
+        uint32_t found = words[i] & mask;
+        int taken = found <= now;
+        *at = found, at += taken, now -= (uint32_t)taken;
+    }
+    *most = now, *n = end - at, *to = at;
+    return i;
+}
+
 void npa_twister_fall(npa_twister *s, uint32_t most, uint32_t *to, int64_t n)
 {
     uint32_t words[SOME];

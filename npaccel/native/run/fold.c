@@ -19,129 +19,11 @@
 
 enum { LANES = NPA_FOLD_LANES, BLOCK = NPA_FOLD_BLOCK, COLUMNS = 2048 };
 enum { BLOCK_LEVELS = 12, CHUNK_LEVELS = 30, ROW_LEVELS = 44 };
-enum { ABREAST = 8, ROWS = 256 }; /* short rows, at once and with one look where they lie */
+enum { ROWS = 256 }; /* short rows, with one look where they lie */
 enum { TASK = 64 << 10 }; /* elements */
 enum { NARROW = 64 }; /* columns that are not cut among threads */
 
-/* to = older op to, width times; lanes[k % 32] = lanes[k % 32] op x[k]. */
-typedef void combine_function(const void *older, void *to, int64_t width);
-typedef void lanes_function(void *lanes, const void *x, int64_t n);
-#define FOLD(NAME, T, OP)                                                                          \
-    NPA_EACH_PROCESSOR static void combine_##NAME(const void *older, void *to, int64_t width)      \
-    {                                                                                              \
-        const T *a = older;                                                                        \
-        T *b = to;                                                                                 \
-        for (int64_t i = 0; i < width; i++) {                                                      \
-            b[i] = a[i] OP b[i];                                                                   \
-        }                                                                                          \
-    }                                                                                              \
-    NPA_EACH_PROCESSOR static void lanes_##NAME(void *lanes, const void *x, int64_t n)             \
-    {                                                                                              \
-        const T *from = x;                                                                         \
-        T *to = lanes, here[LANES];                                                                \
-        int64_t whole = n / LANES * LANES;                                                         \
-        memcpy(here, to, sizeof here);                                                             \
-        for (int64_t i = 0; i < whole; i += LANES) {                                               \
-            for (int k = 0; k < LANES; k++) {                                                      \
-                here[k] = here[k] OP from[i + k];                                                  \
-            }                                                                                      \
-        }                                                                                          \
-        for (int64_t i = whole; i < n; i++) {                                                      \
-            here[i - whole] = here[i - whole] OP from[i];                                          \
-        }                                                                                          \
-        memcpy(to, here, sizeof here);                                                             \
-    }                                                                                              \
-    NPA_EACH_PROCESSOR static void columns_##NAME(void *sums, const void *x, int64_t step,         \
-                                                  int64_t m, int64_t n)                            \
-    {                                                                                              \
-        T *restrict to = sums;                                                                     \
-        const T *restrict from = x;                                                                \
-        /* Results are loaded and stored once for four rows. */                                    \
-        for (; m >= 4; m -= 4, from += 4 * step) {                                                 \
-            const T *b = from + step, *c = b + step, *d = c + step;                                \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                to[i] = (((to[i] OP from[i]) OP b[i]) OP c[i]) OP d[i];                            \
-            }                                                                                      \
-        }                                                                                          \
-        for (; m > 0; m--, from += step) {                                                         \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                to[i] = to[i] OP from[i];                                                          \
-            }                                                                                      \
-        }                                                                                          \
-    }
-/* to[0] = the result of n rows of at most a block each, one behind the other every `step`
- * elements. */
-#define FOLD_ROWS(NAME, T, OP, IDENTITY)                                                      \
-    NPA_EACH_PROCESSOR static void rows_##NAME(const void *x, int64_t step, int64_t n, int64_t m, \
-                                           void *results)                                     \
-    {                                                                                         \
-        T *to = results;                                                                      \
-        int64_t r = 0;                                                                        \
-        for (; n <= LANES && r + ABREAST <= m; r += ABREAST) { /* all else is the identity */ \
-            T lanes[LANES][ABREAST];                                                          \
-            for (int k = 0; k < n; k++) {                                                     \
-                for (int w = 0; w < ABREAST; w++) {                                           \
-                    lanes[k][w] = IDENTITY OP((const T *)x)[(r + w) * step + k];              \
-                }                                                                             \
-            }                                                                                 \
-            for (int half = LANES / 2; half > 0; half /= 2) {                                 \
-                for (int k = 0; k < half && k + half < n; k++) {                              \
-                    for (int w = 0; w < ABREAST; w++) {                                       \
-                        lanes[k][w] = lanes[k][w] OP lanes[k + half][w];                      \
-                    }                                                                         \
-                }                                                                             \
-            }                                                                                 \
-            memcpy(to + r, lanes[0], sizeof lanes[0]);                                        \
-        }                                                                                     \
-        for (; r < m; r++) {                                                                  \
-            const T *from = (const T *)x + r * step;                                          \
-            T lanes[LANES];                                                                   \
-            int64_t i = 0;                                                                    \
-            for (int k = 0; k < LANES; k++) {                                                 \
-                lanes[k] = IDENTITY;                                                          \
-            }                                                                                 \
-            for (; i + LANES <= n; i += LANES) {                                              \
-                for (int k = 0; k < LANES; k++) {                                             \
-                    lanes[k] = lanes[k] OP from[i + k];                                       \
-                }                                                                             \
-            }                                                                                 \
-            for (int k = 0; i < n; i++, k++) {                                                \
-                lanes[k] = lanes[k] OP from[i];                                               \
-            }                                                                                 \
-            for (int half = LANES / 2; half > 0; half /= 2) {                                 \
-                for (int k = 0; k < half; k++) {                                              \
-                    lanes[k] = lanes[k] OP lanes[k + half];                                   \
-                }                                                                             \
-            }                                                                                 \
-            to[r] = lanes[0];                                                                 \
-        }                                                                                     \
-    }
-FOLD(add_f4, float, +)
-FOLD(add_f8, double, +)
-FOLD(multiply_f4, float, *)
-FOLD(multiply_f8, double, *)
-FOLD_ROWS(add_f4, float, +, 0.0f)
-FOLD_ROWS(add_f8, double, +, 0.0)
-FOLD_ROWS(multiply_f4, float, *, 1.0f)
-FOLD_ROWS(multiply_f8, double, *, 1.0)
-
-typedef struct npa_arithmetic {
-    combine_function *combine;
-    lanes_function *lanes;
-    /* sums[i] op= x[k * step + i] */
-    void (*columns)(void *sums, const void *x, int64_t step, int64_t m, int64_t n);
-    void (*rows)(const void *x, int64_t step, int64_t n, int64_t m, void *results);
-    int type, size;                  /* that it computes with */
-    double identity;
-} arithmetic;
-
-static const arithmetic arithmetics[2][2] = {
-    {{combine_add_f4, lanes_add_f4, columns_add_f4, rows_add_f4, NPY_FLOAT, 4, 0.0},
-     {combine_add_f8, lanes_add_f8, columns_add_f8, rows_add_f8, NPY_DOUBLE, 8, 0.0}},
-    {{combine_multiply_f4, lanes_multiply_f4, columns_multiply_f4, rows_multiply_f4, NPY_FLOAT, 4,
-      1.0},
-     {combine_multiply_f8, lanes_multiply_f8, columns_multiply_f8, rows_multiply_f8, NPY_DOUBLE, 8,
-      1.0}}};
+typedef npa_arithmetic arithmetic;
 
 /* ----------------------------------------------------------------------------------- counters */
 
@@ -631,7 +513,7 @@ static int run_parts(fold *f)
 const arithmetic *npa_fold_arithmetic(const npa_rule *rule, int *type)
 {
     bool wide = rule->loop_type[0] == NPY_DOUBLE || rule->loop_type[0] == NPY_CDOUBLE;
-    const arithmetic *a = &arithmetics[rule->identity][wide];
+    const arithmetic *a = &npa_arithmetics[rule->identity][wide];
     *type = a->type;
     return a;
 }
@@ -715,34 +597,4 @@ int npa_fold(const npa_folding *of)
     npa_now(before);
     free(made);
     return kinds;
-}
-
-bool npa_folds_in_order(const npa_request *r)
-{
-    return r->rule->ordered && !(r->errstate & NPA_NUMPYS);
-}
-
-static char *address(npa_queue *q, npa_operand *o)
-{
-    char *base = npa_buffer_address(q->buffers[o->buffer]);
-    return base != NULL ? base + o->offset : NULL;
-}
-
-int npa_fold_request(npa_queue *q, npa_request *r)
-{
-    npa_operand *in = npa_operand_at(r, 0), *out = npa_operand_at(r, r->nin);
-    npa_operand *mask = r->mask ? npa_operand_at(r, r->nin + 1) : NULL;
-    npa_folding of = {.rule = r->rule, .ndim = r->ndim, .in_type = in->type, .out_type = out->type,
-                      .axes = r->axes, .shape = r->shape, .in_step = in->at, .out_step = out->at,
-                      .mask_step = mask != NULL ? mask->at : NULL, .in = address(q, in),
-                      .mask = mask != NULL ? address(q, mask) : NULL,
-                      .initial = r->initial ? (const char *)npa_operand_at(r, 1)->at : NULL,
-                      .out = address(q, out)};
-    bool found = of.in != NULL && of.out != NULL && (mask == NULL || of.mask != NULL);
-    if (found) {
-        npa_compute_begin();
-    }
-    int status = found ? npa_fold(&of) : -1;
-    npa_compute_end();
-    return status;
 }

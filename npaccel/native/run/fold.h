@@ -20,7 +20,6 @@ typedef struct {
 int npa_fold(const npa_folding *of);
 /* One chunk of a row, piece by piece (a multiple of NPA_FOLD_BLOCK but for the last): its elements
  * are given in the type that is computed with, which npa_fold_arithmetic tells of a rule. */
-typedef struct npa_arithmetic npa_arithmetic;
 const npa_arithmetic *npa_fold_arithmetic(const npa_rule *rule, int *type);
 size_t npa_fold_state_bytes(void);
 void npa_fold_begin(void *state, const npa_arithmetic *a);

@@ -1,0 +1,118 @@
+/* fold_loops.c: sums and products of blocks, lanes and short rows, of floats and doubles. */
+#include "loops/loops.h"
+#include "loops/fold.h"
+
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3", "no-associative-math")
+#endif
+
+enum { LANES = NPA_FOLD_LANES, ABREAST = 8 }; /* ABREAST: short rows, at once */
+
+#define FOLD(NAME, T, OP)                                                                          \
+    NPA_EACH_PROCESSOR static void combine_##NAME(const void *older, void *to, int64_t width)      \
+    {                                                                                              \
+        const T *a = older;                                                                        \
+        T *b = to;                                                                                 \
+        for (int64_t i = 0; i < width; i++) {                                                      \
+            b[i] = a[i] OP b[i];                                                                   \
+        }                                                                                          \
+    }                                                                                              \
+    NPA_EACH_PROCESSOR static void lanes_##NAME(void *lanes, const void *x, int64_t n)             \
+    {                                                                                              \
+        const T *from = x;                                                                         \
+        T *to = lanes, here[LANES];                                                                \
+        int64_t whole = n / LANES * LANES;                                                         \
+        memcpy(here, to, sizeof here);                                                             \
+        for (int64_t i = 0; i < whole; i += LANES) {                                               \
+            for (int k = 0; k < LANES; k++) {                                                      \
+                here[k] = here[k] OP from[i + k];                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        for (int64_t i = whole; i < n; i++) {                                                      \
+            here[i - whole] = here[i - whole] OP from[i];                                          \
+        }                                                                                          \
+        memcpy(to, here, sizeof here);                                                             \
+    }                                                                                              \
+    NPA_EACH_PROCESSOR static void columns_##NAME(void *sums, const void *x, int64_t step,         \
+                                                  int64_t m, int64_t n)                            \
+    {                                                                                              \
+        T *restrict to = sums;                                                                     \
+        const T *restrict from = x;                                                                \
+        /* Results are loaded and stored once for four rows. */                                    \
+        for (; m >= 4; m -= 4, from += 4 * step) {                                                 \
+            const T *b = from + step, *c = b + step, *d = c + step;                                \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                to[i] = (((to[i] OP from[i]) OP b[i]) OP c[i]) OP d[i];                            \
+            }                                                                                      \
+        }                                                                                          \
+        for (; m > 0; m--, from += step) {                                                         \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                to[i] = to[i] OP from[i];                                                          \
+            }                                                                                      \
+        }                                                                                          \
+    }
+/* to[0] = the result of n rows of at most a block each, one behind the other every `step`
+ * elements. */
+#define FOLD_ROWS(NAME, T, OP, IDENTITY)                                                      \
+    NPA_EACH_PROCESSOR static void rows_##NAME(const void *x, int64_t step, int64_t n, int64_t m, \
+                                           void *results)                                     \
+    {                                                                                         \
+        T *to = results;                                                                      \
+        int64_t r = 0;                                                                        \
+        for (; n <= LANES && r + ABREAST <= m; r += ABREAST) { /* all else is the identity */ \
+            T lanes[LANES][ABREAST];                                                          \
+            for (int k = 0; k < n; k++) {                                                     \
+                for (int w = 0; w < ABREAST; w++) {                                           \
+                    lanes[k][w] = IDENTITY OP((const T *)x)[(r + w) * step + k];              \
+                }                                                                             \
+            }                                                                                 \
+            for (int half = LANES / 2; half > 0; half /= 2) {                                 \
+                for (int k = 0; k < half && k + half < n; k++) {                              \
+                    for (int w = 0; w < ABREAST; w++) {                                       \
+                        lanes[k][w] = lanes[k][w] OP lanes[k + half][w];                      \
+                    }                                                                         \
+                }                                                                             \
+            }                                                                                 \
+            memcpy(to + r, lanes[0], sizeof lanes[0]);                                        \
+        }                                                                                     \
+        for (; r < m; r++) {                                                                  \
+            const T *from = (const T *)x + r * step;                                          \
+            T lanes[LANES];                                                                   \
+            int64_t i = 0;                                                                    \
+            for (int k = 0; k < LANES; k++) {                                                 \
+                lanes[k] = IDENTITY;                                                          \
+            }                                                                                 \
+            for (; i + LANES <= n; i += LANES) {                                              \
+                for (int k = 0; k < LANES; k++) {                                             \
+                    lanes[k] = lanes[k] OP from[i + k];                                       \
+                }                                                                             \
+            }                                                                                 \
+            for (int k = 0; i < n; i++, k++) {                                                \
+                lanes[k] = lanes[k] OP from[i];                                               \
+            }                                                                                 \
+            for (int half = LANES / 2; half > 0; half /= 2) {                                 \
+                for (int k = 0; k < half; k++) {                                              \
+                    lanes[k] = lanes[k] OP lanes[k + half];                                   \
+                }                                                                             \
+            }                                                                                 \
+            to[r] = lanes[0];                                                                 \
+        }                                                                                     \
+    }
+FOLD(add_f4, float, +)
+FOLD(add_f8, double, +)
+FOLD(multiply_f4, float, *)
+FOLD(multiply_f8, double, *)
+FOLD_ROWS(add_f4, float, +, 0.0f)
+FOLD_ROWS(add_f8, double, +, 0.0)
+FOLD_ROWS(multiply_f4, float, *, 1.0f)
+FOLD_ROWS(multiply_f8, double, *, 1.0)
+
+const npa_arithmetic npa_arithmetics[2][2] = {
+    {{combine_add_f4, lanes_add_f4, columns_add_f4, rows_add_f4, NPY_FLOAT, 4, 0.0},
+     {combine_add_f8, lanes_add_f8, columns_add_f8, rows_add_f8, NPY_DOUBLE, 8, 0.0}},
+    {{combine_multiply_f4, lanes_multiply_f4, columns_multiply_f4, rows_multiply_f4, NPY_FLOAT, 4,
+      1.0},
+     {combine_multiply_f8, lanes_multiply_f8, columns_multiply_f8, rows_multiply_f8, NPY_DOUBLE, 8,
+      1.0}}};

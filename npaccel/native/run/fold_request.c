@@ -1,0 +1,33 @@
+/* fold_request.c: requests that are sums or products of floats, see fold.c. */
+#include "run/run.h"
+#include "run/fold.h"
+
+bool npa_folds_in_order(const npa_request *r)
+{
+    return r->rule->ordered && !(r->errstate & NPA_NUMPYS);
+}
+
+static char *address(npa_queue *q, npa_operand *o)
+{
+    char *base = npa_buffer_address(q->buffers[o->buffer]);
+    return base != NULL ? base + o->offset : NULL;
+}
+
+int npa_fold_request(npa_queue *q, npa_request *r)
+{
+    npa_operand *in = npa_operand_at(r, 0), *out = npa_operand_at(r, r->nin);
+    npa_operand *mask = r->mask ? npa_operand_at(r, r->nin + 1) : NULL;
+    npa_folding of = {.rule = r->rule, .ndim = r->ndim, .in_type = in->type, .out_type = out->type,
+                      .axes = r->axes, .shape = r->shape, .in_step = in->at, .out_step = out->at,
+                      .mask_step = mask != NULL ? mask->at : NULL, .in = address(q, in),
+                      .mask = mask != NULL ? address(q, mask) : NULL,
+                      .initial = r->initial ? (const char *)npa_operand_at(r, 1)->at : NULL,
+                      .out = address(q, out)};
+    bool found = of.in != NULL && of.out != NULL && (mask == NULL || of.mask != NULL);
+    if (found) {
+        npa_compute_begin();
+    }
+    int status = found ? npa_fold(&of) : -1;
+    npa_compute_end();
+    return status;
+}
