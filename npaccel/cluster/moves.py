@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from npaccel.cluster.boxes import Box, size
-from npaccel.cluster.maps import Map
+from npaccel.cluster.parts import Placement
 from npaccel.cluster.placing import Layout, Placed, dense_strides
 from npaccel.errors import MapError
 
@@ -39,7 +39,7 @@ class Redistribution(NamedTuple):
         )
 
 
-def redistribution(before: Map, after: Map, item_bytes: int) -> Redistribution:
+def redistribution(before: Placement, after: Placement, item_bytes: int) -> Redistribution:
     """What goes where when elements of that size, placed by one map, are placed by another."""
     if before.shape != after.shape:
         raise MapError(

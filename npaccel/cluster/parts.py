@@ -1,10 +1,13 @@
-"""What a map consists of: segments, and blocks within them."""
+"""What a map consists of, segments and blocks within them, and what others need to know of one."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
-__all__ = ["Block", "Segment"]
+from npaccel.cluster.boxes import Box
+
+__all__ = ["Block", "Placement", "Segment", "Shown"]
 
 
 def _slices(part: Any) -> tuple[Any, ...]:
@@ -47,3 +50,31 @@ class Block(NamedTuple):
     def slices(self) -> tuple[Any, ...]:
         """Picks the view of it from an array of the shape `Map.space`."""
         return _slices(self)
+
+
+class Placement(Protocol):
+    """Which node has what, as boxes: a map, for those who place buffers by it."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def owners(self) -> tuple[int, ...]: ...
+    def boxes(self, number: int) -> Iterator[Box]: ...
+
+
+class Shown(Placement, Protocol):
+    """What text and pictures say of a map besides."""
+
+    @property
+    def nodes(self) -> int: ...
+    @property
+    def flat(self) -> bool: ...
+    @property
+    def memory(self) -> tuple[int, ...] | None: ...
+    @property
+    def algorithm(self) -> tuple[int, ...] | None: ...
+    @property
+    def segments(self) -> Sequence[Segment]: ...
+    def owner(self, index: int | tuple[int, ...]) -> int: ...
+    def loads(self) -> tuple[int, ...]: ...
+    def __len__(self) -> int: ...

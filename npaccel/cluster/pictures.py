@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from npaccel.cluster.boxes import Box
-
-if TYPE_CHECKING:
-    from npaccel.cluster.maps import Map
+from npaccel.cluster.parts import Shown
 
 __all__ = ["svg", "text"]
 
@@ -27,7 +24,7 @@ def _times(numbers: tuple[int, ...]) -> str:
     return " × ".join(map(str, numbers)) or "one element"
 
 
-def _title(of: Map) -> str:
+def _title(of: Shown) -> str:
     parts = f"{len(of)} segments" if len(of) != 1 else "1 segment"
     nodes = f"{of.nodes} nodes" if of.nodes != 1 else "1 node"
     blocks = "".join(
@@ -49,7 +46,7 @@ def _shown(index: int, shown: int, n: int) -> int:
     return index if shown == n else index * n // shown
 
 
-def text(of: Map) -> str:
+def text(of: Shown) -> str:
     """Who has each element of the last two axes (at index 0 of the others); a line per node."""
     rows, columns = _plane(of.shape)
     lines = [_title(of)]
@@ -76,7 +73,7 @@ def text(of: Map) -> str:
     return "\n".join(lines)
 
 
-def _rectangles(of: Map) -> Iterator[tuple[int, int, range, range]]:
+def _rectangles(of: Shown) -> Iterator[tuple[int, int, range, range]]:
     """Segment, node, rows and columns of what is drawn."""
     for part in of.segments:
         for box in of.boxes(part.id):
@@ -90,7 +87,7 @@ def _last_two(box: Box) -> tuple[range, range]:
     return rows, columns
 
 
-def svg(of: Map) -> str:
+def svg(of: Shown) -> str:
     """The last two axes as a picture: a colour per node, a line around each segment."""
     rows, columns = _plane(of.shape)
     found: list[tuple[int, int, range, range]] = []

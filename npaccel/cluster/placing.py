@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from npaccel.cluster.boxes import Box, boxes_of_run, meet, runs, whole
-from npaccel.cluster.maps import Map
+from npaccel.cluster.parts import Placement
 from npaccel.errors import MapError
 from npaccel.ir.nodes import View
 from npaccel.ir.scalar import item_size
@@ -72,7 +72,7 @@ class Placed:
         self._longest = max((len(s.box[0]) for s in self.shares if s.box), default=0)
 
     @classmethod
-    def by(cls, layout: Layout, of: Map) -> Placed:
+    def by(cls, layout: Layout, of: Placement) -> Placed:
         """As a map has it."""
         if of.shape != layout.shape:
             raise MapError(

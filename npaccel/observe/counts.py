@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from npaccel.observe import html
-from npaccel.observe.report import bytes_text, count, moved_text
+from npaccel.observe.words import bytes_text, count, moved_text
 
 __all__ = ["Counts"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from npaccel import _native
 from npaccel.config import SETTINGS
 from npaccel.errors import BackendUnavailable, CompileError
-from npaccel.observe.report import bytes_text, row
+from npaccel.observe.words import bytes_text, row
 from npaccel.runtime.devices.cost import Speeds
 from npaccel.runtime.engine.engine import Engine
 from npaccel.runtime.process.guarding import UNGUARDED

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +26,11 @@ from npaccel.ir.nodes import (
 from npaccel.ir.scalar import item_size
 from npaccel.ir.text import plan_text, trace_text
 from npaccel.observe import graph, html, report
+from npaccel.observe.found import Access, Fallback, Found, Home, Reduction, Step
 from npaccel.observe.hindrances import Hindrance
 from npaccel.observe.operations import Operation, asked, at, named
 from npaccel.observe.ran import Ran, given_up, programs
-from npaccel.runtime.devices.auto import Estimate
+from npaccel.observe.words import count, short
 from npaccel.runtime.devices.choice import HOST
 from npaccel.runtime.engine.engine import Engine
 from npaccel.runtime.programs.kernels import c_text
@@ -66,68 +67,8 @@ IN_PARTS = 4
 KERNEL, LOOP = "#2e9e5b", "#7a67c7"
 
 
-class Access(NamedTuple):
-    """An array that a step reads or writes. how: contiguous, strided, repeated, shifted (around an
-    axis, as by np.roll), or streamed (a contiguous store past the cache). The buffer's number is
-    that of `Explanation.ir`."""
-
-    buffer: int
-    dtype: str
-    how: str
-
-
-class Reduction(NamedTuple):
-    """A fold inside a kernel ("sum", "max"), and the dtype of what it folds."""
-
-    fold: str
-    dtype: str
-
-
-class Step(NamedTuple):
-    """A kernel, or one operation by NumPy's own loop.
-
-    Attributes
-    ----------
-    kernel : its name; empty for NumPy's loop, then `reason` says why.
-    band, inner : extents of the kernel's parallel outer loop and of the loops inside it.
-    scratch : dtypes of row-local temporary arrays.
-    """
-
-    kernel: str
-    backend: str
-    operations: tuple[Operation, ...]
-    band: tuple[int, ...] = ()
-    inner: tuple[int, ...] = ()
-    loads: tuple[Access, ...] = ()
-    stores: tuple[Access, ...] = ()
-    reductions: tuple[Reduction, ...] = ()
-    scratch: tuple[str, ...] = ()
-    bytes_read: int = 0
-    bytes_written: int = 0
-    reason: str = ""
-
-
-class Fallback(NamedTuple):
-    """Calls that NumPy did instead: function, why, the user's "file:line", how many."""
-
-    function: str
-    reason: str
-    site: str
-    calls: int
-
-
-class Home(NamedTuple):
-    """Data that came from a device to the host: why, for the user's "file:line", how often."""
-
-    device: str
-    reason: str
-    site: str
-    times: int
-    bytes: int
-
-
 @dataclass(frozen=True, repr=False)
-class Explanation:
+class Explanation(Found):
     """What `npaccel.explain` found; `str()` is for reading, the attributes are for programs.
 
     Attributes
@@ -156,32 +97,6 @@ class Explanation:
         about the last run.
     svg : a picture of it: operations, which of them are fused, and the arrays between them.
     """
-
-    heading: str
-    fallbacks: tuple[Fallback, ...]
-    run: int | None = None
-    pending: bool = False
-    steps: tuple[Step, ...] = ()
-    dropped: tuple[Operation, ...] = ()
-    fused_away: int = 0
-    plan_known: bool | None = None
-    ir: str = ""
-    estimates: tuple[Estimate, ...] = ()
-    choice: str = ""
-    moved: tuple[int, int] = (0, 0)
-    moving_s: tuple[float, float] = (0.0, 0.0)
-    unguarded: str = ""
-    brought_home: tuple[Home, ...] = ()
-    hindrances: tuple[Hindrance, ...] = ()
-    no_helper: str = ""
-    runs: tuple[Ran, ...] = ()
-    kernels: tuple[Kernel, ...] = ()
-    links: tuple[graph.Operation, ...] = ()
-    together: tuple[graph.Together, ...] = ()
-
-    @property
-    def svg(self) -> str:
-        return graph.svg(self.links, self.together)
 
     def __str__(self) -> str:
         return report.text(self)
@@ -250,16 +165,16 @@ def _section(macro: _native.Macro, fallbacks: tuple[Fallback, ...]) -> Explanati
     """The latest variant of a macro section, and why bodies ran."""
     counts = macro.stats()
     reasons = "; ".join(counts["reasons"])
-    bodies = f"; {report.count(counts['bodies'], 'body')} run ({reasons})" if reasons else ""
+    bodies = f"; {count(counts['bodies'], 'body')} run ({reasons})" if reasons else ""
     heading = (
-        f"Macro section {macro._section.where}: {report.count(counts['variants'], 'variant')}, "
-        f"{report.count(counts['replays'], 'replay')}{bodies}"
+        f"Macro section {macro._section.where}: {count(counts['variants'], 'variant')}, "
+        f"{count(counts['replays'], 'replay')}{bodies}"
     )
     variants = macro._section.variants
     if not variants:
         return Explanation(f"{heading}.", fallbacks)
     sites = [(code, lasti) for _, code, lasti in variants[0].section.sites()]
-    heading += f". The latest variant: {report.count(len(sites), 'operation')} in"
+    heading += f". The latest variant: {count(len(sites), 'operation')} in"
     info = variants[0].program.info
     if isinstance(info, str):
         return Explanation(f"{heading} NumPy's loops: {info}.", fallbacks)
@@ -277,7 +192,7 @@ def _last_run(fallbacks: tuple[Fallback, ...], engine: Engine) -> Explanation:
 
 def _pending(engine: Engine, fallbacks: tuple[Fallback, ...]) -> Explanation:
     pending = _native.pending()
-    heading = f"Not computed yet: {report.count(len(pending), 'operation')} pending, to run as"
+    heading = f"Not computed yet: {count(len(pending), 'operation')} pending, to run as"
     info = engine.preview(pending)
     found = _planned(info, pending.sites, heading, fallbacks, pending.serial, pending=True)
     return replace(found, estimates=tuple(engine.estimates(info, None)))
@@ -290,7 +205,7 @@ def _run(number: int, fallbacks: tuple[Fallback, ...], engine: Engine) -> Explan
         text += f" (the last {REMEMBERED_RUNS} are remembered)."
         return Explanation(text, fallbacks, run=number)
     _, program, sites, moved = found
-    heading = f"Run {number}: {report.count(len(sites), 'operation')} in"
+    heading = f"Run {number}: {count(len(sites), 'operation')} in"
     reason = READ_RAW if program is None else _why_single(program)
     if program is not None and not reason:
         places = [(code, lasti) for _, code, lasti in sites]
@@ -404,7 +319,7 @@ def _where(operation: Operation) -> str:
     if not operation.line:
         return ""
     source = linecache.getline(operation.file, operation.line).strip()
-    return f"{report.short(operation.file, 24)}:{operation.line} {source}"
+    return f"{short(operation.file, 24)}:{operation.line} {source}"
 
 
 def _together(requests: Sequence[int], kernel: str, backend: str) -> graph.Together:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from npaccel.observe.report import bytes_text
+from npaccel.observe.words import bytes_text
 
 __all__ = ["Operation", "Together", "svg"]
 

@@ -13,7 +13,7 @@ from numpy._core import umath
 from npaccel import _native
 from npaccel.ir.kinds import Kind
 from npaccel.ir.names import OTHER_UFUNCS
-from npaccel.observe.report import bytes_text, count, short
+from npaccel.observe.words import bytes_text, count, short
 
 __all__ = [
     "FEW_OPERATIONS",

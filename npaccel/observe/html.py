@@ -7,9 +7,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from npaccel.observe import report
+from npaccel.observe.words import bytes_text, short
 
 if TYPE_CHECKING:
-    from npaccel.observe.explain import Explanation, Ran, Step
+    from npaccel.observe.found import Found, Step
+    from npaccel.observe.ran import Ran
 
 __all__ = ["counts", "explanation", "frame", "pre"]
 
@@ -31,7 +33,7 @@ def frame(page: str) -> str:
     return f'<iframe style="{style}" srcdoc="{escape(page, quote=True)}"></iframe>'
 
 
-def explanation(found: Explanation) -> str:
+def explanation(found: Found) -> str:
     """As its text: what ran for which lines, and what NumPy did instead."""
     parts = [f"<p><b>{escape(report.heading(found))}</b></p>"]
     head = ("", "on", "over", "lines", "reads", "writes", "")
@@ -45,14 +47,11 @@ def explanation(found: Explanation) -> str:
     if found.runs:
         parts.append("<p><b>All runs since the start, or the last reset</b></p>")
         parts += _table(("s", "runs", "ms each", "ms NumPy", ""), map(_ran, found.runs))
-    rows = [(f.function, f.reason, report.short(f.site), str(f.calls)) for f in found.fallbacks]
+    rows = [(f.function, f.reason, short(f.site), str(f.calls)) for f in found.fallbacks]
     if rows:
         parts.append("<p><b>Handed to NumPy</b></p>")
         parts += _table(("call", "why", "line", "times"), rows)
-    homes = [
-        (h.device, h.reason, report.short(h.site), report.bytes_text(h.bytes))
-        for h in found.brought_home
-    ]
+    homes = [(h.device, h.reason, short(h.site), bytes_text(h.bytes)) for h in found.brought_home]
     if homes:
         parts.append("<p><b>Came from devices to the host</b></p>")
         parts += _table(("device", "why", "line", "size"), homes)
@@ -78,8 +77,8 @@ def _step(step: Step) -> tuple[str, ...]:
         step.backend,
         (" x ".join(map(str, (*step.band, *step.inner))) or "1") if known else "",
         "\n".join(lines),
-        report.bytes_text(step.bytes_read) if known else "",
-        report.bytes_text(step.bytes_written) if known else "",
+        bytes_text(step.bytes_read) if known else "",
+        bytes_text(step.bytes_written) if known else "",
         step.reason,
     )
 

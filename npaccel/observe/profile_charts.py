@@ -9,7 +9,7 @@ from typing import Final
 
 from npaccel.observe import graph
 from npaccel.observe.profile_data import Flush, Kernel, Profile
-from npaccel.observe.report import count, short
+from npaccel.observe.words import count, short
 
 __all__ = ["flushes", "roofline"]
 

@@ -11,7 +11,7 @@ from npaccel.observe import profile_charts
 from npaccel.observe.doctor import Advice, advice
 from npaccel.observe.hindrances import ON_ARRAYS, reason_of
 from npaccel.observe.profile_data import CLASSES, MARKS, Event, Line, Profile
-from npaccel.observe.report import bytes_text, count, short
+from npaccel.observe.words import bytes_text, count, short
 from npaccel.runtime.devices.choice import HOST
 
 __all__ = ["page"]

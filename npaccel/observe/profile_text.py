@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from npaccel.observe.doctor import advice
 from npaccel.observe.profile_data import CLASSES, Kernel, Line, Profile
-from npaccel.observe.report import COLUMNS, bytes_text, count, short
+from npaccel.observe.words import COLUMNS, bytes_text, count, short
 
 __all__ = ["compare", "compare_json", "show", "show_json"]
 

@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from npaccel.observe.words import COLUMNS, bytes_text, count, moved_text, row, short
 from npaccel.runtime.process.guarding import UNGUARDED
 
 if TYPE_CHECKING:
-    from npaccel.observe.explain import Access, Explanation, Fallback, Home, Operation, Ran, Step
+    from npaccel.observe.found import Access, Fallback, Found, Home, Step
+    from npaccel.observe.operations import Operation
+    from npaccel.observe.ran import Ran
     from npaccel.runtime.devices.auto import Estimate
 
-__all__ = [
-    "bytes_text",
-    "count",
-    "heading",
-    "moved_text",
-    "operations",
-    "row",
-    "short",
-    "text",
-    "what_ran",
-]
+__all__ = ["heading", "operations", "text", "what_ran"]
 
-COLUMNS = 100
-LABEL = 26  # width of the column with file names
 # What is shown of long lists; the attributes of an Explanation hold all.
 MOST_STEPS, MOST_LINES, MOST_FALLBACKS, MOST_RUNS = 40, 40, 20, 20
 MOST_OPERATIONS = 10  # of one line; more are counted instead
 LEAST_TOLD_S = 0.05  # a hindrance that takes less is not worth a sentence
 
 
-def text(explanation: Explanation) -> str:
+def text(explanation: Found) -> str:
     """The whole text of an Explanation, without a newline at its end."""
     lines = [heading(explanation)]
     alike: dict[tuple[object, ...], list[Step]] = {}
@@ -67,43 +57,7 @@ def text(explanation: Explanation) -> str:
     return "\n".join(lines)
 
 
-def count(number: int, noun: str) -> str:
-    """ "1 kernel", "2 kernels"."""
-    return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
-def bytes_text(size: int) -> str:
-    """A number of bytes in its largest binary unit."""
-    if size < 1024:
-        return f"{size} B"
-    amount, units = size / 1024, ["KiB", "MiB", "GiB", "TiB"]
-    while amount >= 1024 and len(units) > 1:
-        amount /= 1024
-        units.pop(0)
-    return f"{amount:.1f} {units[0]}"
-
-
-def moved_text(size: int, seconds: float) -> str:
-    """What moved, and how long that took."""
-    return f"{bytes_text(size)} in {1e3 * seconds:.3g} ms" if size else bytes_text(size)
-
-
-def row(label: str, words: str) -> list[str]:
-    """`words` wrapped in a column of their own, `label` before it."""
-    start = f"  {label:{LABEL}}"
-    if len(label) > LABEL:
-        return [start, *row("", words)]
-    lines = textwrap.wrap(
-        words,
-        COLUMNS,
-        initial_indent=start + " ",
-        subsequent_indent=" " * (LABEL + 3),
-        break_on_hyphens=False,
-    )
-    return lines or [start.rstrip()]
-
-
-def heading(explanation: Explanation) -> str:
+def heading(explanation: Found) -> str:
     """What an Explanation is about, and in how many kernels."""
     if not explanation.steps and not explanation.dropped:
         return explanation.heading
@@ -120,7 +74,7 @@ def heading(explanation: Explanation) -> str:
     return "\n".join(textwrap.wrap(words + ".", COLUMNS))
 
 
-def _choice(explanation: Explanation) -> list[str]:
+def _choice(explanation: Found) -> list[str]:
     """What a run takes, where more than one backend is known; what moved."""
     lines: list[str] = []
     estimates = explanation.estimates
@@ -233,16 +187,6 @@ def _place(operation: Operation) -> str:
     if not operation.file:
         return "(line unknown)"
     return short(f"{operation.file}:{operation.line}")
-
-
-def short(site: str, width: int = LABEL) -> str:
-    """`site` relative to the working directory, and cut at the left at a folder's name."""
-    folder = os.getcwd() + os.sep
-    site = site.removeprefix(folder)
-    while len(site) > width and os.sep in site.removeprefix("..." + os.sep):
-        rest = site.removeprefix("..." + os.sep).partition(os.sep)[2]
-        site = f"...{os.sep}{rest}"
-    return site
 
 
 # ------------------------------------------------------------------------------------------- runs
