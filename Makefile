@@ -71,7 +71,7 @@ modes: $(INSTALLED)
 	$(SAFE) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q $(AT_ONCE:%=--ignore=%) $(UFUNCS:%=--ignore=%) tests/dispatch
 	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE:%=--ignore=%) $(AT_ONCE:%=--ignore=%) tests/dispatch tests/test_examples.py
 	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q $(AT_ONCE:%=--ignore=%) $(UFUNCS:%=--ignore=%) $(UNGUARDED) tests/test_examples.py
-	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q --ignore-glob='tests/runtime/test_macro*' --ignore=tests/runtime/test_rounds.py $(filter-out tests/dispatch,$(UNGUARDED))
+	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q --ignore=tests/runtime/macros --ignore=tests/runtime/engine/test_rounds.py $(filter-out tests/dispatch,$(UNGUARDED))
 
 test-all: test
 	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE)
@@ -89,7 +89,7 @@ differential: $(INSTALLED)
 	  POCL_WORK_GROUP_SPECIALIZATION=0 $(BIN)/python -m pytest -v --timeout=3000 tests/dispatch $(ARGS)
 	$(SAFE) TEST_SECTIONS=$(BACKEND) NPACCEL_CACHE_DIR="$(CURDIR)/build/cache" \
 	  NPACCEL_CACHE_LIMIT=8000000000 NPACCEL_DEVICE_MEMORY=1048576 \
-	  $(BIN)/python -m pytest -v tests/runtime/test_macro*.py $(ARGS)
+	  $(BIN)/python -m pytest -v tests/runtime/macros $(ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -22,8 +22,8 @@ NEEDED = ("pytest>=8", "pytest-timeout>=2", "hypothesis>=6.100")
 DEMO = ("heat", "returns", "softmax", "black_scholes")
 # What would differ first: code of the block tier, last bits, touches, children, the command line.
 TESTS = (
-    "runtime/test_block_tier.py",
-    "runtime/test_fold_order.py",
+    "runtime/engine/test_block_tier.py",
+    "runtime/engine/test_fold_order.py",
     "dispatch/test_nan_signs.py",
     "dispatch/test_draws.py",
     "safety/test_life_cycle.py",

@@ -1,6 +1,6 @@
 """Every array in these tests is deferred, however small.
 
-TEST_SECTIONS=opencl (or c) runs those of macro sections, test_macro*.py, on that backend.
+TEST_SECTIONS=opencl (or c) runs those of macro sections, macros/, on that backend.
 """
 
 import os

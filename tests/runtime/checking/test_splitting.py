@@ -15,7 +15,7 @@ from npaccel.ir.reference.kernels import run_kernel
 from npaccel.ir.reference.requests import kept, run_request, show
 from npaccel.runtime.checking.splitting import orders, run_part, split
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "ir"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "ir"))
 from test_plan_random import programs
 from traces import Recorder
 

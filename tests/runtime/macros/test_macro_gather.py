@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from macros import plain_sizes, rand, replayed, same
+from sections import plain_sizes, rand, replayed, same
 
 import npaccel
 

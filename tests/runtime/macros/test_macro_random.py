@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from macros import plain_sizes, rand, same
+from sections import plain_sizes, rand, same
 
 import npaccel
 

@@ -17,7 +17,7 @@ from npaccel.ir import parse
 from npaccel.ir.nodes import Fold
 from npaccel.runtime.checking.check import Checker
 
-from ..safety.fresh import run
+from ...safety.fresh import run
 
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 2000

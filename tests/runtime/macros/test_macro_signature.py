@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from macros import plain_sizes, rand, replayed, same
+from sections import plain_sizes, rand, replayed, same
 
 import npaccel
 

@@ -524,7 +524,7 @@ def test_exit_with_a_run_in_flight(name: str) -> None:
 @pytest.mark.parametrize("seed", [3, 340])
 def test_random_loops_with_futures(seed: int) -> None:
     """A few of what `bench/soak_futures.py` runs by the thousand."""
-    bench = Path(__file__).parents[2] / "bench" / "soak_futures.py"
+    bench = Path(__file__).parents[3] / "bench" / "soak_futures.py"
     command = [
         sys.executable,
         str(bench),

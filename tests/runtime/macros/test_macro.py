@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from macros import plain_sizes, rand, replayed, same
 from numpy.lib.stride_tricks import as_strided
+from sections import plain_sizes, rand, replayed, same
 
 import npaccel
 

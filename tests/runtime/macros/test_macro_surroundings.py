@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from macros import plain_sizes, rand, same
+from sections import plain_sizes, rand, same
 
 import npaccel
 

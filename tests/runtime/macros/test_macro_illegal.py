@@ -9,7 +9,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from macros import plain_sizes, rand, same
+from sections import plain_sizes, rand, same
 
 import npaccel
 from npaccel import _native

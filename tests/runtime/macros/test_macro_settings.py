@@ -9,7 +9,7 @@ import threading
 
 import numpy as np
 import pytest
-from macros import plain_sizes, rand, replayed, same
+from sections import plain_sizes, rand, replayed, same
 
 import npaccel
 
