@@ -1,12 +1,17 @@
 /* test_pool.c: every task runs once, whoever launches, nests, cancels, forks or comes late. */
+#define _GNU_SOURCE
 #include "check.h"
 
 #include "../../npaccel/native/system/system.h"
 
+#include <dlfcn.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -271,6 +276,49 @@ test_short_launches_wake_nobody(void)
     CHECK(alone > 30);
 }
 
+static atomic_bool held; /* who is woken does not come */
+static atomic_int calls; /* to wake somebody meanwhile */
+static _Atomic long called;
+
+long
+syscall(long number, ...)
+{
+    static long (*real)(long, ...);
+    long a[6];
+    va_list list;
+    va_start(list, number);
+    for (int i = 0; i < 6; i++) {
+        a[i] = va_arg(list, long);
+    }
+    va_end(list);
+    if (real == NULL) {
+        real = (long (*)(long, ...))(uintptr_t)dlsym(RTLD_NEXT, "syscall");
+    }
+    if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAKE && atomic_load(&held)) {
+        atomic_fetch_add(&calls, 1), atomic_store(&called, a[0]);
+        return 1;
+    }
+    return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* One who is on the way is not woken again after each task. */
+static void
+test_nobody_is_woken_twice(void)
+{
+    npa_pool_threads(2);
+    record r = {.pause_us = 500};
+    CHECK(npa_pool_run(count, &r, 20, NULL) == 0); /* there is a worker */
+    usleep(20000);
+    atomic_store(&held, true);
+    CHECK(npa_pool_run(count, &r, 20, NULL) == 0);
+    check_all(&r, 20, 2);
+    atomic_store(&held, false);
+    CHECK(atomic_load(&calls) == 1);
+    syscall(SYS_futex, atomic_load(&called), FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
+    record again = {.pause_us = 500};
+    CHECK(npa_pool_run(count, &again, 40, NULL) == 0 && again.threads[1] > 0);
+}
+
 /* In a child, since the default is found once: one allowed CPU means one thread. */
 static void
 test_affinity(void)
@@ -299,6 +347,7 @@ int
 main(void)
 {
     test_affinity();
+    test_nobody_is_woken_twice();
     test_runs_each_once();
     test_short_launches_wake_nobody();
     test_concurrent(20000);

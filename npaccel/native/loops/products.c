@@ -97,7 +97,9 @@ static bool fits_blas(npy_intp size, const npy_intp *extents, const npy_intp *st
     return false;
 }
 
-enum { MOST = NPA_SMALL_MATRIX * NPA_SMALL_MATRIX * 2, LAYOUTS = 4, SCATTERED = 3 };
+enum { MOST = NPA_SMALL_MATRIX * NPA_SMALL_MATRIX * 2 }; /* elements of a scattered one */
+/* Layouts: a bit for each operand that is turned; or both have a gap between elements */
+enum { SCATTERED = 3 };
 
 static void call_numpy(int type, char *const *args, npy_intp n, const npy_intp *extents,
                        const npy_intp *steps, const npy_intp *core)

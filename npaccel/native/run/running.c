@@ -6,7 +6,6 @@
 
 #include <limits.h>
 #include <string.h>
-#include <time.h>
 
 bool npa_run_stopped(void) { return npa_q.run.stopped; }
 
@@ -175,23 +174,21 @@ static int run_once(uint8_t *kinds, poll_function poll, bool *interrupted)
 static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
 {
     npa_program *program = (npa_program *)npa_q.run.program;
-    struct timespec begin, end;
     bool whole = npa_q.run.done == 0;
     if (npa_profiling) {
         npa_profile_run(&npa_q, program, npa_q.run.requests, npa_program_single(program), whole);
     }
-    clock_gettime(CLOCK_MONOTONIC, &begin);
+    int64_t begin = npa_clock_ns();
     int status = npa_program_single(program)
         ? run_once(kinds, poll, interrupted)
         : npa_program_run(program, &npa_q, kinds, poll, NULL, interrupted, &npa_q.run.done);
-    clock_gettime(CLOCK_MONOTONIC, &end);
+    int64_t took = npa_clock_ns() - begin;
     bool tried = !npa_flying(); /* trials are of what the program waits for */
     if (npa_profiling) {
         npa_profile_ran();
     }
     if (whole && status == 0) {
-        npa_q.run.ns =
-            (uint64_t)(1000000000 * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec);
+        npa_q.run.ns = (uint64_t)took;
         npa_ledger_count(npa_program_ledger(program), npa_q.run.ns);
         if (program != NULL) {
             uint64_t of_round = npa_q.run.round > 0 ? npa_q.run.ns * (uint64_t)npa_q.run.round /

@@ -6,7 +6,6 @@
  * back to NumPy, which is always right, unless the run is known to end before NumPy would. */
 #include "run/run.h"
 
-#include <time.h>
 
 #define UNKNOWN UINT64_MAX
 #define BYTES_PER_NS 8      /* that NumPy's loops move, at most */
@@ -27,12 +26,7 @@ static int passed;
 static const void *asker; /* who asked last whether they do so by turns */
 static uint64_t crowd_until, crowd_ns;
 
-static uint64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1000000000 * (uint64_t)t.tv_sec + (uint64_t)t.tv_nsec;
-}
+static uint64_t now(void) { return (uint64_t)npa_clock_ns(); }
 
 void npa_turn_begin(void)
 {

@@ -45,7 +45,6 @@ typedef struct {
 enum { COUNT, ROWS, TERMS, COLUMNS }; /* of extents */
 
 PyUFuncObject *npa_matmul;
-static struct { PyUFuncGenericFunction loop; void *data; } loops[NPY_NTYPES_LEGACY];
 
 static bool can_multiply(PyArrayObject *a)
 {
@@ -99,7 +98,7 @@ static npy_intp work(const product *p)
     return p->extents[COUNT] * p->extents[ROWS] * p->extents[TERMS] * p->extents[COLUMNS];
 }
 
-static bool run_loop(product *p, PyArrayObject *to)
+static bool run_loop(product *p, const npa_way *w, PyArrayObject *to)
 {
     int type = PyArray_TYPE(to);
     npy_intp size = PyArray_ITEMSIZE(to);
@@ -116,7 +115,7 @@ static bool run_loop(product *p, PyArrayObject *to)
     bool alone = work(p) <= WORTH || npa_alone();
     PyThreadState *mine = alone ? NULL : PyEval_SaveThread();
     npa_clear_errors();
-    loops[type].loop(p->args, p->extents, p->steps, loops[type].data);
+    w->loop(p->args, p->extents, p->steps, w->data);
     if (mine != NULL) {
         PyEval_RestoreThread(mine);
     }
@@ -126,23 +125,20 @@ static bool run_loop(product *p, PyArrayObject *to)
 static PyObject *multiply_matrices(PyArrayObject *a, PyArrayObject *b)
 {
     product p = {.extents = {1}};
-    int type = PyArray_TYPE(a);
     if (npa_matmul == NULL || PyArray_DESCR(a) != PyArray_DESCR(b) || !can_multiply(a) ||
         !can_multiply(b) || !find_operand(&p, 0, a) || !find_operand(&p, 1, b) ||
         (p.extents[COUNT] > 1 && work(&p) > WORTH)) {
         return NULL; /* many are multiplied on all threads, see rows.c */
     }
     find_shape(&p, a, b);
-    if (loops[type].loop == NULL && !npa_find_loop(npa_matmul, (int[]){type, type, type},
-                                                   &loops[type].loop, &loops[type].data)) {
-        return NULL;
-    }
+    /* Another thread may have its place for another way */
+    const npa_way way = *npa_find_way(npa_matmul, PyArray_TYPE(a), NPA_INEXACT);
     size_t bytes =
         (size_t)(p.extents[COUNT] * p.extents[ROWS] * p.extents[COLUMNS] * PyArray_ITEMSIZE(a));
-    PyArrayObject *made = p.ndim > 0 && !npa_is_large(bytes)
+    PyArrayObject *made = way.loop != NULL && p.ndim > 0 && !npa_is_large(bytes)
                               ? npa_small_new(PyArray_DESCR(a), p.ndim, p.shape)
                               : NULL;
-    if (made != NULL && !run_loop(&p, made)) {
+    if (made != NULL && !run_loop(&p, &way, made)) {
         Py_CLEAR(made);
     }
     return (PyObject *)made;

@@ -76,14 +76,6 @@ thread_id(void)
     return (int)syscall(SYS_gettid);
 }
 
-static int64_t
-clock_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* --------------------------------------------------------------------------- the evaluator */
 
 static void
@@ -215,7 +207,7 @@ chain(int number, siginfo_t *info, void *context)
         chained = 0; /* that handler never returned: it jumped out */
     }
     int newest = atomic_load_explicit(&guard.handlers, memory_order_acquire) - 1;
-    bool again = info->si_addr == chained_address && clock_ns() - chained_at < LOOP_NS;
+    bool again = info->si_addr == chained_address && npa_clock_ns() - chained_at < LOOP_NS;
     returns = again ? returns + 1 : 0;
     if (chained > newest || returns > MOST_REPEATS) {
         give_up(number, info);
@@ -228,7 +220,7 @@ chain(int number, siginfo_t *info, void *context)
     chained -= chained > 0;
     chain_base = base_before;
     chained_address = info->si_addr;
-    chained_at = clock_ns();
+    chained_at = npa_clock_ns();
 }
 
 static void

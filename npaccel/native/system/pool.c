@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,7 +19,7 @@
 #include <unistd.h>
 
 enum { JOBS = 16, THREADS = 256, DEPTHS = 8 };
-enum { SPIN_NS = 15000, SLICE_NS = 20000000, ASK_NS = 2000000 };
+enum { SPIN_NS = 15000, SLICE_NS = 20000000 };
 enum { USUAL_WAKE_NS = 30000, MOST_WAKE_NS = 1000000 };
 enum { WORTH = 3 }; /* times what waking takes must be left to do, for each that is woken */
 enum { OPEN = 1 << 30, WAITED = 1 << 29, TAKEN = 1 << 28, SEAT = 1 << 12, INSIDE = SEAT - 1 };
@@ -72,14 +71,6 @@ futex(atomic_int *word, int operation, int value, const struct timespec *timeout
     return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
 }
 
-static int64_t
-clock_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void
 relax(void)
 {
@@ -94,7 +85,7 @@ relax(void)
 static bool
 spin_while_equal(atomic_int *word, int value, int mask)
 {
-    int64_t end = clock_ns() + SPIN_NS;
+    int64_t end = npa_clock_ns() + SPIN_NS;
     do {
         for (int i = 0; i < 32; i++) {
             if ((atomic_load_explicit(word, memory_order_acquire) ^ value) & mask) {
@@ -102,7 +93,7 @@ spin_while_equal(atomic_int *word, int value, int mask)
             }
             relax();
         }
-    } while (clock_ns() < end);
+    } while (npa_clock_ns() < end);
     return true;
 }
 
@@ -176,7 +167,7 @@ note_wake(void)
 {
     int64_t called = atomic_exchange_explicit(&pool.called, 0, memory_order_relaxed);
     if (called != 0) {
-        int64_t took = clock_ns() - called;
+        int64_t took = npa_clock_ns() - called;
         int64_t was = atomic_load_explicit(&pool.wake_ns, memory_order_relaxed);
         took = took < MOST_WAKE_NS ? took : MOST_WAKE_NS;
         atomic_store_explicit(&pool.wake_ns, was + (took - was) / 8, memory_order_relaxed);
@@ -362,7 +353,7 @@ burst(int64_t now)
 static void
 add_to_burst(int64_t before, int64_t begun)
 {
-    int64_t now = clock_ns();
+    int64_t now = npa_clock_ns();
     atomic_store_explicit(&pool.burst_ns, before + now - begun, memory_order_relaxed);
     atomic_store_explicit(&pool.ended, now, memory_order_relaxed);
 }
@@ -373,17 +364,18 @@ wake_if_worth_it(job *j, int64_t left)
 {
     int seats = (atomic_load_explicit(&j->state, memory_order_relaxed) & SEATS) / SEAT;
     int sleepers = seats > 0 ? atomic_load(&pool.sleepers) : 0;
-    if (sleepers == 0 || sleepers <= atomic_load(&pool.waking)) {
+    int coming = sleepers > 0 ? atomic_load(&pool.waking) : 0;
+    if (sleepers <= coming) {
         return;
     }
     int64_t takes = atomic_load_explicit(&pool.wake_ns, memory_order_relaxed);
-    int64_t worth = left / (WORTH * takes), wanted = worth < seats ? worth : seats;
-    /* What was measured on a busy machine need not hold for good */
-    if (wanted == 0 && takes > USUAL_WAKE_NS) {
+    int64_t worth = left / (WORTH * takes), wanted = (worth < seats ? worth : seats) - coming;
+    if (worth == 0 && takes > USUAL_WAKE_NS) {
+        /* What was measured on a busy machine need not hold for good */
         atomic_store_explicit(&pool.wake_ns, takes - takes / 256, memory_order_relaxed);
     }
     if (wanted > 0) {
-        atomic_store_explicit(&pool.called, clock_ns(), memory_order_relaxed);
+        atomic_store_explicit(&pool.called, npa_clock_ns(), memory_order_relaxed);
         atomic_fetch_add(&pool.epoch, 1); /* who is falling asleep stays awake */
         long woken = futex(&pool.epoch, FUTEX_WAKE, (int)wanted, NULL);
         atomic_fetch_add(&pool.waking, woken > 0 ? (int)woken : 0);
@@ -399,11 +391,11 @@ typedef struct {
 static void
 poll_if_due(job *j, poller *p)
 {
-    if (p && !atomic_load_explicit(&j->stop, memory_order_relaxed) && clock_ns() >= p->due) {
+    if (p && !atomic_load_explicit(&j->stop, memory_order_relaxed) && npa_clock_ns() >= p->due) {
         if (p->poll(p->arg)) {
             atomic_store_explicit(&j->stop, 1, memory_order_relaxed);
         }
-        p->due = clock_ns() + SLICE_NS;
+        p->due = npa_clock_ns() + SLICE_NS;
     }
 }
 
@@ -432,13 +424,13 @@ close_job(job *j, poller *p)
 static int
 take_part(job *j, poller *p, int64_t *took)
 {
-    int64_t begun = clock_ns(), before = burst(begun), done = 0, each = 0;
+    int64_t begun = npa_clock_ns(), before = burst(begun), done = 0, each = 0;
     wake_if_worth_it(j, before + *took);
     depth++;
     for (int64_t task; claim(j, &task);) {
         j->task(j->context, task, 0);
         poll_if_due(j, p);
-        each = (clock_ns() - begun) / ++done;
+        each = (npa_clock_ns() - begun) / ++done;
         wake_if_worth_it(
             j, before + each * (j->tasks - atomic_load_explicit(&j->next, memory_order_relaxed)));
     }
@@ -451,46 +443,10 @@ take_part(job *j, poller *p, int64_t *took)
     return atomic_load(&j->stop) || (j->cancel && atomic_load(j->cancel));
 }
 
-/* To whom one thread's processor is lent: a process that works until there is something to read
- * from this descriptor. -1: to nobody. */
-static atomic_int borrower = -1;
-static _Atomic int64_t asked; /* when it was last looked whether it still works */
-
-void
-npa_pool_lend(int from)
-{
-    atomic_store_explicit(&asked, clock_ns(), memory_order_relaxed);
-    atomic_store_explicit(&borrower, from, memory_order_relaxed);
-}
-
-/* Threads that do not run now. */
-static int
-lent(void)
-{
-    int from = atomic_load_explicit(&borrower, memory_order_relaxed);
-    int64_t now = from >= 0 ? clock_ns() : 0;
-    if (from < 0 || now - atomic_load_explicit(&asked, memory_order_relaxed) < ASK_NS) {
-        return from >= 0;
-    }
-    atomic_store_explicit(&asked, now, memory_order_relaxed);
-    struct pollfd answer = {.fd = from, .events = POLLIN};
-    if (poll(&answer, 1, 0) == 0) {
-        return 1;
-    }
-    atomic_compare_exchange_strong(&borrower, &from, -1); /* it waits for us, or has ended */
-    return 0;
-}
-
-bool
-npa_pool_lends(void)
-{
-    return lent() > 0;
-}
-
 static int
 run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel, poller *p, int64_t *took)
 {
-    int helpers = npa_pool_size() - 1 - lent();
+    int helpers = npa_pool_size() - 1 - npa_pool_lends();
     helpers = tasks - 1 < helpers ? (int)(tasks - 1) : helpers;
     if (helpers > atomic_load_explicit(&pool.started, memory_order_relaxed)) {
         start_workers(helpers);
@@ -540,7 +496,7 @@ int
 npa_pool_run_polled(npa_task task, void *context, int64_t tasks, int (*poll)(void *), void *arg,
                     int64_t *took)
 {
-    poller p = {.poll = poll, .arg = arg, .due = clock_ns() + SLICE_NS};
+    poller p = {.poll = poll, .arg = arg, .due = npa_clock_ns() + SLICE_NS};
     return run(task, context, tasks, NULL, poll != NULL ? &p : NULL, took);
 }
 

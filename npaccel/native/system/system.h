@@ -6,6 +6,7 @@
  * memory.c   reserved address space, guarded ranges, nursery of recycled pages
  * guard.c    fault handler and evaluator thread
  * pool.c     worker threads
+ * lend.c     to whom the processor of one of them is lent
  * watch.c    foreign memory that pending requests read, write-protected
  * imports.c  functions of the C library, exchanged in the import tables of every library;
  * tables.c   those of one
@@ -21,6 +22,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
+
+static inline int64_t npa_clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
 
 /* A loop over elements, compiled for each kind of vectors. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
@@ -251,15 +260,18 @@ int64_t npa_pool_jobs(void); /* How often npa_pool_run, or the next one, was cal
 void npa_pool_count_job(void); /* For own loops on threads of their own. */
 void npa_pool_threads(int threads); /* 1: caller alone; 0: what affinity and quota allow */
 int npa_pool_size(void);
-/* A thread fewer runs, so that the helper process gets a processor, until there is something to
- * read from this descriptor; -1: no longer. */
-void npa_pool_lend(int from);
-bool npa_pool_lends(void);
 void npa_pool_start(void); /* its threads, before the first launch */
 bool npa_pool_on_worker(void); /* Whether this thread is one of the workers. Async-signal-safe. */
 /* At least `bytes` of 64-byte aligned scratch belonging to `worker` (0 = any caller's own slot,
  * as passed to the task), kept between tasks; NULL: out of memory. */
 char *npa_pool_scratch(int worker, size_t bytes);
+
+/* --------------------------------------------------------------------------------- lend.c */
+
+/* A thread fewer runs, so that the helper process gets a processor, until there is something to
+ * read from this descriptor; -1: no longer. */
+void npa_pool_lend(int from);
+bool npa_pool_lends(void);
 
 /* ------------------------------------------------------------------------------- loader.c */
 

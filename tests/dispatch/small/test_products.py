@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -74,6 +75,10 @@ def whole(value: Any) -> Any:
     return (*bits(value), np.shape(value), getattr(value, "strides", None))
 
 
+def whole_of(f: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+    return whole(f(x, y))
+
+
 # Extents of the operands, of which none, one or both are a vector or many matrices.
 SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
     ((3, 3), (3,)),
@@ -119,7 +124,7 @@ def test_products_of_matrices(dtype: str) -> None:
         for x in forms(left):
             for y in forms(right):
                 for f in (FUNCTIONS[0], np.matmul):
-                    jobs.append(lambda f=f, x=x, y=y: whole(f(x, y)))  # type: ignore[misc]
+                    jobs.append(functools.partial(whole_of, f, x, y))
     compare(jobs)
 
 
@@ -141,7 +146,7 @@ def test_products_of_small_matrices(how: Any) -> None:
             turned = [x.T.copy().T for x in (a, b)]
             pairs = [(a, b), (many, b), (many, turned[1]), (turned[0], b), (a, a.T)]
             pairs.append((many, np.stack([b, b, -b])))
-            jobs += [functools.partial(lambda x, y: whole(x @ y), x, y) for x, y in pairs]
+            jobs += [functools.partial(whole_of, operator.matmul, x, y) for x, y in pairs]
     with np.errstate(all=how):
         compare(jobs)
 
@@ -153,8 +158,8 @@ def test_products_of_matrices_that_have_errors(how: Any) -> None:
         for shape in ((3, 3), (9, 20)):
             x = np.ones(shape)
             x[1, 1] = v
-            jobs.append(lambda x=x: whole(x @ -x.T))  # type: ignore[misc]
-            jobs.append(lambda x=x: whole(x @ x[1] * 0))  # type: ignore[misc]
+            jobs.append(functools.partial(whole_of, operator.matmul, x, -x.T))
+            jobs.append(functools.partial(whole_of, lambda x, y: x @ y * 0, x, x[1]))
     with np.errstate(all=how):
         compare(jobs)
 
