@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-# Before npaccel is imported, and for the processes that tests start: a cache folder of their own,
-# unless the environment names one.
-if "NPACCEL_CACHE_DIR" not in os.environ:
-    _FOLDER = tempfile.TemporaryDirectory(prefix="npaccel-tests-")
-    os.environ["NPACCEL_CACHE_DIR"] = str(Path(_FOLDER.name) / "cache")
+# Before npaccel is imported, and for the processes that tests start: a folder of their own for what
+# checks and failing kernels leave to be read, and for the cache, unless the environment names one.
+_FOLDER = tempfile.TemporaryDirectory(prefix="npaccel-tests-")
+os.environ["TMPDIR"] = _FOLDER.name
+tempfile.tempdir = None  # it is looked up again
+os.environ.setdefault("NPACCEL_CACHE_DIR", str(Path(_FOLDER.name) / "cache"))
 # Kernels before the first run: what tests say of kernels does not depend on time then.
 os.environ.setdefault("NPACCEL_TIERING", "eager")
 # Nothing goes on when a test's process has ended, but for tests of that.
