@@ -211,32 +211,70 @@ static int failed(const npa_replay *r, npa_frame *f, int done)
     return -1;
 }
 
+/* Arrays that others wait for are computed. False: error set. */
+static bool touch_members(const npa_replay *r, npa_frame *f)
+{
+    for (int i = 0; i < r->nmembers; i++) {
+        const npa_member *m = &r->members[i];
+        if (npa_frame_buffer(r, f, m->block) == NULL &&
+            npa_touch(f->arrays[m->slot], r->blocks[m->block].written) < 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Takes the lock once all that is read is there. False: error set, and the lock is not taken. */
+static bool lock_with_inputs(const npa_replay *r, npa_frame *f)
+{
+    for (;;) {
+        if (npa_waiting() && !touch_members(r, f)) {
+            return false;
+        }
+        npa_lock();
+        int ready = npa_frame_inputs_ready(r, f);
+        if (ready > 0) {
+            return true;
+        }
+        npa_unlock();
+        if (ready < 0 || npa_flush() < 0) {
+            if (!PyErr_Occurred()) {
+                failed(r, f, 0);
+            }
+            return false;
+        }
+    }
+}
+
+/* With the lock and all pages, which are given back. As npa_program_run. */
+static inline int run_program(npa_replay *r, npa_frame *f, int *done)
+{
+    npa_program *program = (npa_program *)r->program;
+    bool interrupted = false;
+    if (npa_profiling) {
+        npa_profile_run(&f->q, program, f->q.nrequests, npa_program_single(program), true);
+    }
+    PyThreadState *mine = r->heavy ? PyEval_SaveThread() : NULL;
+    int status = npa_program_run(program, &f->q, f->kinds, NULL, NULL, &interrupted, done);
+    if (npa_profiling) {
+        npa_profile_ran();
+    }
+    status |= npa_frame_give_pages(r, f) ? 0 : -1;
+    npa_unlock();
+    if (mine != NULL) {
+        PyEval_RestoreThread(mine);
+    }
+    return status;
+}
+
 /* 0 done, -1 error set, 2 an index is out of bounds, and nothing was done. */
 static int run(npa_replay *r, npa_frame *f)
 {
     npa_copy_lost(); /* what was not told was not needed */
     f->lost = false;
-    for (;;) {
-        if (npa_waiting()) {
-            for (int i = 0; i < r->nmembers; i++) {
-                const npa_member *m = &r->members[i];
-                if (npa_frame_buffer(r, f, m->block) == NULL &&
-                    npa_touch(f->arrays[m->slot], r->blocks[m->block].written) < 0) {
-                    return -1;
-                }
-            }
-        }
-        npa_lock();
-        int ready = npa_frame_inputs_ready(r, f);
-        if (ready > 0) {
-            break;
-        }
-        npa_unlock();
-        if (ready < 0 || npa_flush() < 0) {
-            return PyErr_Occurred() ? -1 : failed(r, f, 0);
-        }
+    if (!lock_with_inputs(r, f)) {
+        return -1;
     }
-    bool interrupted = false;
     int status = -1, done = 0;
     if (!npa_section_indices_fit(r->section, f->buffers, false)) {
         npa_unlock();
@@ -244,21 +282,7 @@ static int run(npa_replay *r, npa_frame *f)
     }
     npa_frame_take_buffers(r, f);
     if (npa_frame_take_pages(r, f)) {
-        if (npa_profiling) {
-            npa_profile_run(&f->q, (npa_program *)r->program, f->q.nrequests,
-                            npa_program_single((npa_program *)r->program), true);
-        }
-        PyThreadState *mine = r->heavy ? PyEval_SaveThread() : NULL;
-        status = npa_program_run((npa_program *)r->program, &f->q, f->kinds, NULL, NULL,
-                                 &interrupted, &done);
-        if (npa_profiling) {
-            npa_profile_ran();
-        }
-        status |= npa_frame_give_pages(r, f) ? 0 : -1;
-        npa_unlock();
-        if (mine != NULL) {
-            PyEval_RestoreThread(mine);
-        }
+        status = run_program(r, f, &done);
     } else {
         npa_frame_give_pages(r, f);
         npa_unlock();

@@ -161,6 +161,18 @@ static bool parse_premises(PyObject *list, npa_replay *r)
     return r->premises != NULL;
 }
 
+/* What the requests of its section and its inputs tell. */
+static void look_through(npa_replay *r)
+{
+    const npa_queue *q = npa_queue_of(r->section);
+    for (int i = 0; i < q->nrequests; i++) {
+        r->may_warn |= ((npa_request *)(q->arena + q->at[i]))->errstate != 0;
+    }
+    for (int i = 0; i < r->nin; i++) {
+        r->ngenerators += r->in[i].kind == NPA_IN_GENERATOR;
+    }
+}
+
 PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *keys[] = {"section", "program", "nargs", "names", "inputs", "members", "numbers",
@@ -199,13 +211,7 @@ PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         Py_DECREF(r);
         return NULL;
     }
-    const npa_queue *q = npa_queue_of(section);
-    for (int i = 0; i < q->nrequests; i++) {
-        r->may_warn |= ((npa_request *)(q->arena + q->at[i]))->errstate != 0;
-    }
-    for (int i = 0; i < r->nin; i++) {
-        r->ngenerators += r->in[i].kind == NPA_IN_GENERATOR;
-    }
+    look_through(r);
     return (PyObject *)r;
 }
 

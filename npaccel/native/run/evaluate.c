@@ -388,58 +388,82 @@ static bool is_packed(const space *s, int inner, const char *from, int size)
     return (uintptr_t)from % (uintptr_t)size == 0;
 }
 
+/* One run along the inner axes: where its `n` elements and its result lie, and memory to pack the
+ * elements in. */
+typedef struct {
+    char *in, *out, *memory;
+    int inner;
+    int64_t n;
+} inner_run;
+
+/* Where the greatest or least element is. */
+static void find_arg(const job *j, const space *s, const inner_run *u)
+{
+    int size = npa_item_sizes[j->type[0]];
+    const char *from = u->in;
+    npy_intp found = 0;
+    if (!is_packed(s, u->inner, from, size)) {
+        pack(s, u->inner, from, u->memory, size);
+        from = u->memory;
+    }
+    ((PyArray_ArgFunc *)j->rule->argpick)((void *)from, u->n, &found, NULL);
+    memcpy(u->out, &found, sizeof found);
+}
+
+/* The loop has another type than the elements or the result. `values`: memory for its own. */
+static void scan_cast(const job *j, const space *s, const inner_run *u, char *values)
+{
+    int type = j->type[0], loop = j->rule->loop_type[0], size = npa_item_sizes[loop];
+    npy_intp out_step = s->strides[s->ndim - 1][1];
+    pack(s, u->inner, u->in, u->memory, npa_item_sizes[type]);
+    npa_cast(type, u->memory, npa_item_sizes[type], loop, values, size, u->n);
+    scan(j->rule, values, size, values, size, u->n, size);
+    for (int64_t i = 0; i < u->n; i += BLOCK) {
+        int64_t m = u->n - i < BLOCK ? u->n - i : BLOCK;
+        store_block(u->out + i * out_step, out_step, j->type[1], values + i * size, loop, m);
+    }
+}
+
 /* ARG and SCAN: each run along the inner axes, packed and cast first where it must be. */
 static int run_packed(npa_queue *q, npa_request *r, job *j)
 {
     space s;
-    int inner = 0;
+    inner_run u = {.inner = 0};
     if (lay_out(q, r, &s) < 0) {
         return -1;
     }
-    int64_t n = inner_last(&s, r->axes, &inner), outer = 1, index[NPA_MAX_DIMS] = {0};
+    int64_t n = inner_last(&s, r->axes, &u.inner), outer = 1, index[NPA_MAX_DIMS] = {0};
+    u.n = n;
+    const int inner = u.inner;
     int type = j->type[0], loop = j->rule->loop_type[0], size = npa_item_sizes[loop],
         last = s.ndim - 1;
     bool direct = j->rule->kind == NPA_SCAN && type == loop && j->type[1] == loop;
     size_t packed = ((size_t)n * (size_t)npa_item_sizes[type] + 15) & ~(size_t)15;
-    char *run = malloc(direct ? 1 : packed + (size_t)n * (size_t)size);
-    if (run == NULL) {
+    u.memory = malloc(direct ? 1 : packed + (size_t)n * (size_t)size);
+    if (u.memory == NULL) {
         return -1;
     }
     for (int i = 0; i < inner; i++) {
         outer *= s.shape[i];
     }
     for (int64_t at = 0; at < outer; at++) {
-        char *in = s.p[0], *out = s.p[1];
-        npy_intp in_step = s.strides[last][0], out_step = s.strides[last][1], found = 0;
+        u.in = s.p[0], u.out = s.p[1];
         for (int i = 0; i < inner; i++) {
-            in += index[i] * s.strides[i][0];
-            out += index[i] * s.strides[i][1];
+            u.in += index[i] * s.strides[i][0];
+            u.out += index[i] * s.strides[i][1];
         }
         if (direct) {
-            scan(j->rule, out, out_step, in, in_step, n, size);
+            scan(j->rule, u.out, s.strides[last][1], u.in, s.strides[last][0], n, size);
         } else if (j->rule->kind == NPA_ARG) {
-            if (is_packed(&s, inner, in, npa_item_sizes[type])) {
-                ((PyArray_ArgFunc *)j->rule->argpick)(in, n, &found, NULL);
-            } else {
-                pack(&s, inner, in, run, npa_item_sizes[type]);
-                ((PyArray_ArgFunc *)j->rule->argpick)(run, n, &found, NULL);
-            }
-            memcpy(out, &found, sizeof found);
+            find_arg(j, &s, &u);
         } else {
-            char *values = run + packed;
-            pack(&s, inner, in, run, npa_item_sizes[type]);
-            npa_cast(type, run, npa_item_sizes[type], loop, values, size, n);
-            scan(j->rule, values, size, values, size, n, size);
-            for (int64_t i = 0; i < n; i += BLOCK) {
-                int64_t m = n - i < BLOCK ? n - i : BLOCK;
-                store_block(out + i * out_step, out_step, j->type[1], values + i * size, loop, m);
-            }
+            scan_cast(j, &s, &u, u.memory + packed);
         }
         for (int i = inner - 1; i >= 0 && ++index[i] == s.shape[i]; i--) {
             index[i] = 0;
         }
     }
-    free(run);
+    free(u.memory);
     return 0;
 }
 

@@ -193,6 +193,30 @@ static int settle_queue(void)
  * with an exception. */
 enum choice { CHOSEN, AGAIN, OVER, FAILED };
 
+/* With the lock, which is given back. The program of what is chosen, planned perhaps; NULL for
+ * NumPy's loops, as where the run goes on. False: with an exception. */
+static bool find_or_plan(stage *s, uint64_t backend, bool going_on)
+{
+    s->program = going_on ? Py_NewRef(Py_None) : NULL;
+    s->check = !going_on && npa_check_due();
+    if (!going_on) {
+        find_program(s->round > 0 ? s->round : s->requests, backend, s->check, &s->program,
+                     &s->pending);
+    }
+    npa_unlock();
+    if (s->program == NULL && s->pending != NULL) {
+        s->program = npa_plan(s->pending, NULL);
+    }
+    if (!s->check || s->program == NULL) {
+        Py_CLEAR(s->pending);
+    }
+    bool found = s->program != NULL;
+    if (s->program == Py_None) {
+        Py_CLEAR(s->program);
+    }
+    return found;
+}
+
 static enum choice choose(stage *s, uint64_t backend)
 {
     npa_lock();
@@ -210,24 +234,8 @@ static enum choice choose(stage *s, uint64_t backend)
         npa_unlock();
         return OVER;
     }
-    s->program = going_on ? Py_NewRef(Py_None) : NULL;
-    s->check = !going_on && npa_check_due();
-    if (!going_on) {
-        find_program(s->round > 0 ? s->round : s->requests, backend, s->check, &s->program,
-                     &s->pending);
-    }
-    npa_unlock();
-    if (s->program == NULL && s->pending != NULL) {
-        s->program = npa_plan(s->pending, NULL);
-    }
-    if (!s->check || s->program == NULL) {
-        Py_CLEAR(s->pending);
-    }
-    if (s->program == NULL) {
+    if (!find_or_plan(s, backend, going_on)) {
         return FAILED;
-    }
-    if (s->program == Py_None) {
-        Py_CLEAR(s->program);
     }
     npa_lock();
     if (npa_q.generation == s->seen) {

@@ -152,6 +152,54 @@ static bool has_content(const npa_buffer *b)
     return b->range == NULL || b->range->work != NULL || b->copy != NULL;
 }
 
+static bool is_result(const npa_request *r, int k) { return k >= r->nin && k < r->nin + r->nout; }
+
+/* The view that operand `k` is; -1: none. False: it does not go with the others. */
+static bool add_operand(npa_group *g, npa_request *r, int k, const int *axes, int32_t *chosen,
+                        undo *u)
+{
+    npa_operand *o = npa_operand_at(r, k);
+    if (o->buffer < 0) {
+        *chosen = -1;
+        return true;
+    }
+    npa_view v = {.buffer = o->buffer, .type = o->type, .size = npa_item_sizes[o->type],
+                  .offset = o->offset, .slot = -1};
+    for (int i = 0; i < g->ndim; i++) {
+        v.strides[i] = o->at[axes[i]];
+    }
+    set_extent(g, &v);
+    v.folded = is_result(r, k) && r->rule->kind == NPA_REDUCE;
+    bool table = r->rule->kind == NPA_GATHER && k == 0;
+    if (table) {
+        widen(g, &v);
+    }
+    u->buffers[u->n] = o->buffer, u->heads[u->n++] = g->heads[o->buffer];
+    *chosen = table && !is_still(g, &v) ? -1 : find_view(g, &v, is_result(r, k));
+    if (*chosen >= 0 && table) {
+        widen(g, &g->views[*chosen]);
+    }
+    return *chosen >= 0;
+}
+
+/* The request's views are used once more. */
+static void note_uses(npa_group *g, npa_request *r, const int32_t *chosen)
+{
+    int n = npa_operand_count(r);
+    for (int k = 0; k < n; k++) {
+        if (chosen[k] >= 0) {
+            npa_view *v = &g->views[chosen[k]];
+            /* Where the mask is false */
+            bool kept = r->mask && has_content(g->q->buffers[v->buffer]);
+            v->read_first |= (!is_result(r, k) || kept) && !v->written;
+            v->uses++;
+        }
+    }
+    for (int k = r->nin; k < r->nin + r->nout; k++) {
+        g->views[chosen[k]].written = true;
+    }
+}
+
 /* Add request number `place` of the group, whose axes are those of its shape. */
 static bool add_request(npa_group *g, npa_request *r, int place, const int *axes)
 {
@@ -160,50 +208,14 @@ static bool add_request(npa_group *g, npa_request *r, int place, const int *axes
     int32_t *chosen = g->operand[place];
     for (int pass = 0; pass < 2; pass++) { /* what it reads, then what it writes */
         for (int k = 0; k < n; k++) {
-            npa_operand *o = npa_operand_at(r, k);
-            bool write = k >= r->nin && k < r->nin + r->nout;
-            if (write != (pass == 1)) {
-                continue;
-            }
-            if (o->buffer < 0) {
-                chosen[k] = -1;
-                continue;
-            }
-            npa_view v = {.buffer = o->buffer, .type = o->type, .size = npa_item_sizes[o->type],
-                          .offset = o->offset, .slot = -1};
-            for (int i = 0; i < g->ndim; i++) {
-                v.strides[i] = o->at[axes[i]];
-            }
-            set_extent(g, &v);
-            v.folded = write && r->rule->kind == NPA_REDUCE;
-            bool table = r->rule->kind == NPA_GATHER && k == 0;
-            if (table) {
-                widen(g, &v);
-            }
-            u.buffers[u.n] = o->buffer, u.heads[u.n++] = g->heads[o->buffer];
-            chosen[k] = table && !is_still(g, &v) ? -1 : find_view(g, &v, write);
-            if (chosen[k] < 0) {
+            if (is_result(r, k) == (pass == 1) &&
+                !add_operand(g, r, k, axes, &chosen[k], &u)) {
                 take_back(g, &u);
                 return false;
             }
-            if (table) {
-                widen(g, &g->views[chosen[k]]);
-            }
         }
     }
-    for (int k = 0; k < n; k++) {
-        if (chosen[k] >= 0) {
-            npa_view *v = &g->views[chosen[k]];
-            bool write = k >= r->nin && k < r->nin + r->nout;
-            /* Where the mask is false */
-            bool kept = r->mask && has_content(g->q->buffers[v->buffer]);
-            v->read_first |= (!write || kept) && !v->written;
-            v->uses++;
-        }
-    }
-    for (int k = r->nin; k < r->nin + r->nout; k++) {
-        g->views[chosen[k]].written = true;
-    }
+    note_uses(g, r, chosen);
     return true;
 }
 

@@ -440,6 +440,33 @@ static void give_back(const step *s, npa_queue *q)
     }
 }
 
+/* A request by its loop. -1: no memory. */
+static int run_request(npa_queue *q, int request, uint8_t *kinds)
+{
+    int status = run_loop(q, request, kinds);
+    npa_log_request(q, request);
+    npa_count.native_requests++;
+    ((npa_request *)(q->arena + q->at[request]))->rule->looped++;
+    if (status > 0) {
+        kinds[request] |= (uint8_t)status;
+    }
+    return status;
+}
+
+/* Step number i, a kernel's; one that writes over what was there is carried to its end. As
+ * run_kernel. */
+static int run_kernel_step(npa_program *program, int i, npa_queue *q, uint8_t *kinds,
+                           int (*poll)(void *), void *arg)
+{
+    step *s = &program->steps[i];
+    enum npa_ran ran = NPA_HOST_MUST;
+    const step *next = i + 1 < program->nsteps ? s + 1 : NULL;
+    int status = run_kernel(s, next, q, kinds, writes_content(s, q) ? NULL : poll, arg, &ran);
+    s->missed = told(s, ran);
+    program->missed |= s->missed != DONE_THERE && s->missed != IN_PARTS;
+    return status;
+}
+
 int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),
                     void *arg, bool *interrupted, int *done)
 {
@@ -458,24 +485,10 @@ int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*po
         } else if (npa_losses && step_is_lost(s, q)) {
             /* what it writes is lost, too */
         } else if (s->request >= 0) {
-            status = run_loop(q, s->request, kinds);
-            npa_log_request(q, s->request);
-            npa_count.native_requests++;
-            ((npa_request *)(q->arena + q->at[s->request]))->rule->looped++;
-            if (status > 0) {
-                kinds[s->request] |= (uint8_t)status;
-            }
-        } else { /* one that writes over what was there is carried to its end */
-            enum npa_ran ran = NPA_HOST_MUST;
-            const step *next = i + 1 < program->nsteps ? s + 1 : NULL;
-            status = run_kernel(s, next, q, kinds, writes_content(s, q) ? NULL : poll, arg,
-                                &ran);
-            program->steps[i].missed = told(s, ran);
-            program->missed |= s->missed != DONE_THERE && s->missed != IN_PARTS;
-            if (status == 1) {
-                *interrupted = true;
-                return 1;
-            }
+            status = run_request(q, s->request, kinds);
+        } else if ((status = run_kernel_step(program, i, q, kinds, poll, arg)) == 1) {
+            *interrupted = true;
+            return 1;
         }
         if (status < 0) {
             return -1;

@@ -262,6 +262,39 @@ static bool is_called(place *p, uint64_t key)
            p->times <= MOST_CALLS;
 }
 
+/* An operation that is new is left to NumPy. */
+static void pass_new(uint64_t key, uint64_t site, bool call)
+{
+    if (current.way == RECORDED || (!call && site != 0)) {
+        go_by(current.way == RECORDED ? ~key : site);
+    }
+    npa_count.passed++;
+    npa_look_next(NPA_RARE);
+}
+
+/* An operation that found nothing pending: a round may end with it, and another one begin. */
+static void perhaps_begin(place *p, uint64_t key, bool more)
+{
+    if (key == current.head && more) {
+        end(p);
+        begin(p);
+    } else if (key != current.head && others(p, more)) {
+        at(current.head)->loops &= p->round != current.number; /* it did not come again */
+        begin(p);
+    }
+    p->round = current.number;
+}
+
+/* The operation is one of the round's where that is recorded. */
+static void join_round(place *p, uint64_t key, bool known)
+{
+    if (current.way == RECORDED && key != current.head) {
+        *p = known ? *p : (place){.key = key, .met = current.number, .times = 1};
+        p->head = current.head;
+    }
+    p->usual = current.way == RECORDED && p->key == key ? p->times : p->usual;
+}
+
 /* call: of a function. */
 static bool passes(const void *what, size_t bytes, bool may, bool call)
 {
@@ -280,32 +313,17 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
     place *p = at(key);
     bool known = p->key == key, more = comes(p, key);
     if (idle && bytes <= large && may && npa_threshold_here() > 0 && is_new(key, bytes)) {
-        if (current.way == RECORDED || (!call && site != 0)) {
-            go_by(current.way == RECORDED ? ~key : site);
-        }
-        npa_count.passed++;
-        npa_look_next(NPA_RARE);
+        pass_new(key, site, call);
         return true;
     }
     arrived = key;
     if (idle && known && p->begins) {
-        if (key == current.head && more) {
-            end(p);
-            begin(p);
-        } else if (key != current.head && others(p, more)) {
-            at(current.head)->loops &= p->round != current.number; /* it did not come again */
-            begin(p);
-        }
-        p->round = current.number;
+        perhaps_begin(p, key, more);
     }
     if (current.head == 0) {
         return false;
     }
-    if (current.way == RECORDED && key != current.head) {
-        *p = known ? *p : (place){.key = key, .met = current.number, .times = 1};
-        p->head = current.head;
-    }
-    p->usual = current.way == RECORDED && p->key == key ? p->times : p->usual;
+    join_round(p, key, known);
     /* Smaller ones take part only if something is pending */
     if (bytes >= npa_threshold_here() && !call && site != 0) {
         go_by(site);

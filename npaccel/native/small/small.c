@@ -289,6 +289,18 @@ static int call(const npa_way *w, const npa_space *s)
     return npa_tell_errors(w->ufunc, flags);
 }
 
+/* As `call`; some calls are looked at, which is told of the bytes. */
+static inline int call_observed(const npa_way *w, const npa_space *s, size_t bytes)
+{
+    bool due = npa_suspended == 0 && npa_look_due();
+    npa_stretch stretch = due ? npa_stretch_begin() : (npa_stretch){0};
+    int status = call(w, s);
+    if (due) {
+        npa_stretch_end(&stretch, NPA_SMALL, bytes);
+    }
+    return status;
+}
+
 bool npa_small_type(PyArray_Descr *descr)
 {
     static PyArray_Descr *numpys[NPY_NTYPES_LEGACY];
@@ -383,18 +395,13 @@ static void put_longest_last(npa_space *s)
     }
 }
 
-/* u(*args). *mixed: inputs have not one type. cast: scalars may have another one than the
- * arrays. */
-static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how,
-                         bool cast, bool *mixed)
+/* The way of the inputs, of which `arrays` get those that are arrays; NULL: NumPy's to do. *mixed:
+ * arrays have not one type. */
+static inline const npa_way *way_of_inputs(PyUFuncObject *u, PyObject *const *args,
+                                           npa_exactness how, PyArrayObject **arrays, bool *mixed)
 {
-    npa_space s;
-    PyArrayObject *arrays[MOST_IN] = {NULL}, *out;
     const npa_way *w = NULL;
     int nin = u->nin;
-    if (u->nout != 1 || nin > MOST_IN || (n != nin && n != nin + 1) || npa_here != NULL) {
-        return NULL;
-    }
     for (int k = 0; k < nin; k++) {
         if (npa_is_plain(args[k])) {
             arrays[k] = (PyArrayObject *)args[k];
@@ -405,7 +412,59 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
             }
         }
     }
-    if (w == NULL || w->loop == NULL) {
+    return w != NULL && w->loop != NULL ? w : NULL;
+}
+
+/* Where the inputs lie. *mixed: a scalar does not fit the arrays' type. */
+static inline bool place_inputs(npa_space *s, const npa_way *w, PyObject *const *args,
+                                PyArrayObject *const *arrays, bool flat, bool cast, bool *mixed)
+{
+    int nin = s->nargs - 1;
+    for (int k = 0; k < nin; k++) {
+        if (arrays[k] == NULL) {
+            if (!number(args[k], w->type, cast, s->scalars[k])) {
+                *mixed = true;
+                return false;
+            }
+            s->of[k].data = s->scalars[k];
+            memset(s->of[k].steps, 0, sizeof *s->of[k].steps * (size_t)s->ndim);
+        } else if (flat) {
+            s->of[k].data = PyArray_DATA(arrays[k]), s->of[k].steps[0] = w->in_size;
+        } else if (!npa_find_steps(s, k, arrays[k])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Where the result lies, and how the loop goes through all operands. */
+static inline void place_output(npa_space *s, const npa_way *w, PyArrayObject *out, bool flat)
+{
+    int nin = s->nargs - 1;
+    if (flat) {
+        s->of[nin].data = PyArray_DATA(out), s->of[nin].steps[0] = w->out_size;
+        return;
+    }
+    npa_find_steps(s, nin, out);
+    npa_merge_axes(s);
+    if (w->exact) {
+        put_longest_last(s);
+    }
+}
+
+/* u(*args). *mixed: inputs have not one type. cast: scalars may have another one than the
+ * arrays. */
+static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how,
+                         bool cast, bool *mixed)
+{
+    npa_space s;
+    PyArrayObject *arrays[MOST_IN] = {NULL}, *out;
+    int nin = u->nin;
+    if (u->nout != 1 || nin > MOST_IN || (n != nin && n != nin + 1) || npa_here != NULL) {
+        return NULL;
+    }
+    const npa_way *w = way_of_inputs(u, args, how, arrays, mixed);
+    if (w == NULL) {
         return NULL;
     }
     const npa_way own = *w; /* another thread may have its place for another way */
@@ -417,47 +476,21 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
     }
     size_t widest = (size_t)(w->in_size > w->out_size ? w->in_size : w->out_size);
     if (npa_is_large((size_t)s.points * widest) ||
-        (n > nin && !in_place(w, &s, args, arrays, nin))) {
+        (n > nin && !in_place(w, &s, args, arrays, nin)) ||
+        !place_inputs(&s, w, args, arrays, flat, cast, mixed)) {
         return NULL;
-    }
-    for (int k = 0; k < nin; k++) {
-        if (arrays[k] == NULL) {
-            if (!number(args[k], w->type, cast, s.scalars[k])) {
-                *mixed = true;
-                return NULL;
-            }
-            s.of[k].data = s.scalars[k];
-            memset(s.of[k].steps, 0, sizeof *s.of[k].steps * (size_t)s.ndim);
-        } else if (flat) {
-            s.of[k].data = PyArray_DATA(arrays[k]), s.of[k].steps[0] = w->in_size;
-        } else if (!npa_find_steps(&s, k, arrays[k])) {
-            return NULL;
-        }
     }
     out = n > nin ? (PyArrayObject *)Py_NewRef(arrays[0]) : npa_small_new(w->out, s.nout, s.dims);
     if (out == NULL) {
         return NULL;
     }
-    if (flat) {
-        s.of[nin].data = PyArray_DATA(out), s.of[nin].steps[0] = w->out_size;
-    } else {
-        npa_find_steps(&s, nin, out);
-        npa_merge_axes(&s);
-        if (w->exact) {
-            put_longest_last(&s);
-        }
-    }
+    place_output(&s, w, out, flat);
     if (!w->exact && !goes_in_one(&s, arrays)) {
         Py_DECREF(out);
         return NULL;
     }
-    bool due = npa_suspended == 0 && npa_look_due();
-    npa_stretch stretch = due ? npa_stretch_begin() : (npa_stretch){0};
-    if (call(w, &s) < 0) {
+    if (call_observed(w, &s, (size_t)s.points * widest) < 0) {
         Py_CLEAR(out);
-    }
-    if (due) {
-        npa_stretch_end(&stretch, NPA_SMALL, (size_t)s.points * widest);
     }
     return (PyObject *)out;
 }
@@ -474,6 +507,42 @@ static PyObject *converted(PyArrayObject *a, int type)
     return (PyObject *)made;
 }
 
+/* Whether all inputs are numbers, or small arrays of them that lie in C order. */
+static bool classify_inputs(PyUFuncObject *u, PyObject *const *args, npa_value *v, int *types)
+{
+    for (int k = 0; k < u->nin; k++) {
+        if (!npa_classify(args[k], &v[k]) || (v[k].array != NULL && !npa_is_plain(args[k]))) {
+            return false;
+        }
+        types[k] = v[k].type;
+        PyArrayObject *a = v[k].array;
+        if (a != NULL &&
+            (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) || PyArray_NDIM(a) == 0 ||
+             PyArray_SIZE(a) == 0 || npa_is_large((size_t)PyArray_NBYTES(a)) ||
+             !npa_small_type(PyArray_DESCR(a)) || (npa_waiting() && npa_is_pending(a)))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The one type of all inputs of the loop that NumPy takes for these; -1: it has others. */
+static int type_of_loop(PyUFuncObject *u, int *types)
+{
+    npa_suspended++; /* the rule is found by calling the ufunc, perhaps */
+    npa_rule *rule = npa_find_rule((PyObject *)u, types, u->nin, NULL, false);
+    npa_suspended--;
+    if (rule == NULL || rule->kind != NPA_MAP) {
+        return -1;
+    }
+    for (int k = 1; k < u->nin; k++) {
+        if (rule->loop_type[k] != rule->loop_type[0]) {
+            return -1;
+        }
+    }
+    return rule->loop_type[0];
+}
+
 /* With the arrays that have another type than the loop converted first, as NumPy does by parts. */
 static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
                             npa_exactness how)
@@ -482,34 +551,10 @@ static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
     npa_value v[MOST_IN];
     int types[MOST_IN];
     bool again = false;
-    if (npa_suspended > 0) {
+    if (npa_suspended > 0 || !classify_inputs(u, args, v, types)) {
         return NULL;
     }
-    for (int k = 0; k < u->nin; k++) {
-        if (!npa_classify(args[k], &v[k]) || (v[k].array != NULL && !npa_is_plain(args[k]))) {
-            return NULL;
-        }
-        types[k] = v[k].type;
-        PyArrayObject *a = v[k].array;
-        if (a != NULL &&
-            (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) || PyArray_NDIM(a) == 0 ||
-             PyArray_SIZE(a) == 0 || npa_is_large((size_t)PyArray_NBYTES(a)) ||
-             !npa_small_type(PyArray_DESCR(a)) || (npa_waiting() && npa_is_pending(a)))) {
-            return NULL;
-        }
-    }
-    npa_suspended++; /* the rule is found by calling the ufunc, perhaps */
-    npa_rule *rule = npa_find_rule((PyObject *)u, types, u->nin, NULL, false);
-    npa_suspended--;
-    if (rule == NULL || rule->kind != NPA_MAP) {
-        return NULL;
-    }
-    int type = rule->loop_type[0];
-    for (int k = 1; k < u->nin; k++) {
-        if (rule->loop_type[k] != type) {
-            return NULL;
-        }
-    }
+    int type = type_of_loop(u, types);
     bool ready = npa_is_number(type) && (n == u->nin || types[0] == type);
     for (int k = 0; ready && k < u->nin; k++) {
         made[k] = v[k].array != NULL && types[k] != type ? converted(v[k].array, type)

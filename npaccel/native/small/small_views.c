@@ -147,36 +147,40 @@ PyObject *npa_small_element(PyObject *o, PyObject *key)
     }
 }
 
+/* The value of an element of that type: *d if it is a double, else *i. False: NumPy's to
+ * convert. */
+static inline bool value_of(PyObject *value, int type, double *d, long *i)
+{
+    if (type == NPY_DOUBLE) {
+        if (!PyFloat_CheckExact(value) && !PyArray_IsScalar(value, Double)) {
+            return npa_take_scalar(value, NPY_DOUBLE, d);
+        }
+        *d = PyFloat_AS_DOUBLE(value);
+    } else if ((type == NPY_LONG || type == NPY_INT) && PyLong_CheckExact(value)) {
+        int overflow;
+        *i = PyLong_AsLongAndOverflow(value, &overflow);
+        return !overflow && (type == NPY_LONG || *i == (int)*i);
+    } else if (type == NPY_LONG && PyArray_IsScalar(value, Long)) {
+        *i = PyArrayScalar_VAL(value, Long);
+    } else if (type == NPY_INT && PyArray_IsScalar(value, Int)) {
+        *i = PyArrayScalar_VAL(value, Int);
+    } else if (type == NPY_BOOL && (PyBool_Check(value) || PyArray_IsScalar(value, Bool))) {
+        *i = value == Py_True || (!PyBool_Check(value) && PyArrayScalar_VAL(value, Bool));
+    } else {
+        return false;
+    }
+    return true;
+}
+
 bool npa_small_put_element(PyObject *o, PyObject *key, PyObject *value)
 {
     PyArrayObject *a = (PyArrayObject *)o;
     int type = PyArray_TYPE(a);
-    double d;
+    double d = 0;
     long i = 0;
     if ((PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE | NPY_ARRAY_ALIGNED)) !=
             (NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED) ||
-        !npa_small_type(PyArray_DESCR(a))) {
-        return false;
-    }
-    if (type == NPY_DOUBLE) {
-        if (PyFloat_CheckExact(value) || PyArray_IsScalar(value, Double)) {
-            d = PyFloat_AS_DOUBLE(value);
-        } else if (!npa_take_scalar(value, NPY_DOUBLE, &d)) {
-            return false;
-        }
-    } else if ((type == NPY_LONG || type == NPY_INT) && PyLong_CheckExact(value)) {
-        int overflow;
-        i = PyLong_AsLongAndOverflow(value, &overflow);
-        if (overflow || (type == NPY_INT && i != (int)i)) {
-            return false;
-        }
-    } else if (type == NPY_LONG && PyArray_IsScalar(value, Long)) {
-        i = PyArrayScalar_VAL(value, Long);
-    } else if (type == NPY_INT && PyArray_IsScalar(value, Int)) {
-        i = PyArrayScalar_VAL(value, Int);
-    } else if (type == NPY_BOOL && (PyBool_Check(value) || PyArray_IsScalar(value, Bool))) {
-        i = value == Py_True || (!PyBool_Check(value) && PyArrayScalar_VAL(value, Bool));
-    } else {
+        !npa_small_type(PyArray_DESCR(a)) || !value_of(value, type, &d, &i)) {
         return false;
     }
     char *at = find_element(a, key);
