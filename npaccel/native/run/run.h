@@ -82,14 +82,23 @@ int npa_join_makers(void);                /* what this thread's queue needs of t
 bool npa_await_makers(void);
 bool npa_await_flights(const npa_buffer *b); /* those that use it; NULL: all */
 bool npa_await_watch(const npa_watch *w);
-uint64_t npa_flight_of(const npa_buffer *b); /* one that uses it; with the lock */
+/* With the lock */
+uint64_t npa_flight_of(const npa_buffer *b);     /* one that uses it */
+uint64_t npa_flight_making(const npa_buffer *b); /* the one that makes it; 0: none */
+bool npa_flight_runs(uint64_t flight); /* it goes on without anybody's help; not: over, stopped */
 bool npa_flights_may(void);  /* they may be begun, here and now */
 int npa_flights_room(void);  /* for one more: 0, or -1 with an exception */
+/* With the GIL: nothing is begun any more; cancel: what runs stops where it can, and stays. */
+void npa_flights_end(bool cancel);
 void npa_flights_forked(void);
 bool npa_flying(void);       /* this thread is one's own */
 /* Then others may have the lock until the end; nothing for other threads */
 void npa_compute_begin(void);
 void npa_compute_end(void);
+enum { NPA_FLIGHT_SLICE_NS = 20000000 }; /* who waits for one looks at signals after that */
+
+/* ----------------------------------------------------------------------------- flights_python.c */
+
 PyObject *npa_launch_py(PyObject *module, PyObject *args);
 PyObject *npa_sleep_py(PyObject *module, PyObject *args);
 PyObject *npa_resume_py(PyObject *module, PyObject *flights);
