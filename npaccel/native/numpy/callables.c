@@ -526,6 +526,52 @@ static int run_whole(const whole *w, size_t most, PyObject *const *args, Py_ssiz
     return status;
 }
 
+/* The call is recorded, or its recorder makes the result, or it is NumPy's in a round that is.
+ * made: the bytes of a result that is larger than what it is of. False: none of these. */
+static bool record_whole(const whole *w, size_t made, PyObject *const *args, Py_ssize_t n,
+                         PyObject *names, PyObject **result)
+{
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    bool mine = false;
+    size_t bytes = npa_most_bytes(args, all, &mine);
+    bytes = made > bytes ? made : bytes;
+    if (npa_trials_on && w->waits && npa_trial_passes_call(w, bytes, true)) {
+        npa_passed++;
+        bool done = run_whole(w, SIZE_MAX, args, n, names, result) != 0;
+        npa_passed--;
+        if (done) {
+            return true;
+        }
+    }
+    int before = npa_now(NPA_RECORDING);
+    *result = w->record(args, n, names);
+    npa_now(before);
+    return *result != NULL || PyErr_Occurred();
+}
+
+/* NumPy's function, on arrays that are evaluated first. */
+static PyObject *call_whole(const whole *w, PyObject *self, PyObject *const *args, size_t nargs,
+                            PyObject *names)
+{
+    Py_ssize_t all = PyVectorcall_NARGS(nargs) + (names != NULL ? PyTuple_GET_SIZE(names) : 0);
+    for (Py_ssize_t k = 0; k < all; k++) {
+        if (ours(args[k])) { /* as outside a block, and back here with what is evaluated */
+            return w->original(self, args, nargs, names);
+        }
+    }
+    if (npa_settle_all(args, all, false, true) < 0) {
+        return NULL;
+    }
+    double start = npa_seconds();
+    int before = npa_now(NPA_IN_NUMPY);
+    npa_suspended++;
+    PyObject *result = w->original(self, args, nargs, names);
+    npa_suspended--;
+    npa_now(before);
+    npa_count_fallback(w->name, w->reason, npa_seconds() - start);
+    return npa_adopted_each(result);
+}
+
 PyObject *npa_whole_stub(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
@@ -540,44 +586,13 @@ PyObject *npa_whole_stub(PyObject *self, PyObject *const *args, size_t nargs, Py
     if (w->small_only || npa_suspended || !enough || !npa_in_block()) {
         return w->original(self, args, nargs, names);
     }
-    if (records(w, args, all)) {
-        bool mine = false;
-        size_t bytes = npa_most_bytes(args, all, &mine);
-        bytes = made > bytes ? made : bytes;
-        if (npa_trials_on && w->waits && npa_trial_passes_call(w, bytes, true)) {
-            npa_passed++;
-            bool done = run_whole(w, SIZE_MAX, args, n, names, &result) != 0;
-            npa_passed--;
-            if (done) {
-                return result;
-            }
-        }
-        int before = npa_now(NPA_RECORDING);
-        result = w->record(args, n, names);
-        npa_now(before);
-        if (result != NULL || PyErr_Occurred()) {
-            return result;
-        }
+    if (records(w, args, all) && record_whole(w, made, args, n, names, &result)) {
+        return result;
     }
     if (w->most > 0) {
         return run_whole(w, most_of(w, names), args, n, names, &result) != 0
                    ? result
                    : w->original(self, args, nargs, names);
     }
-    for (Py_ssize_t k = 0; k < all; k++) {
-        if (ours(args[k])) { /* as outside a block, and back here with what is evaluated */
-            return w->original(self, args, nargs, names);
-        }
-    }
-    if (npa_settle_all(args, all, false, true) < 0) {
-        return NULL;
-    }
-    double start = npa_seconds();
-    int before = npa_now(NPA_IN_NUMPY);
-    npa_suspended++;
-    result = w->original(self, args, nargs, names);
-    npa_suspended--;
-    npa_now(before);
-    npa_count_fallback(w->name, w->reason, npa_seconds() - start);
-    return npa_adopted_each(result);
+    return call_whole(w, self, args, nargs, names);
 }

@@ -255,6 +255,36 @@ int npa_put_hidden(PyArrayObject *a, PyObject *key, PyObject *value)
     return 1;
 }
 
+/* An array that a key other than a view's picks from a large one: at once, or recorded. False:
+ * NumPy's to pick. */
+static bool pick_large(PyObject *a, PyObject *key, PyObject **result)
+{
+    PyArrayObject *array = (PyArrayObject *)a;
+    int done = npa_here == NULL ? npa_pick(array, key, result) : 0;
+    if (done != 0) {
+        *result = done > 0 ? *result : NULL;
+        return true;
+    }
+    if (npa_is_few(array, key, NPA_FEW_READ) || npa_pick_passes(array, key)) {
+        return false;
+    }
+    int before = npa_now(NPA_RECORDING);
+    *result = PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
+    npa_now(before);
+    *result = npa_without_us(*result);
+    return true;
+}
+
+/* An element that a device has, or a page that nobody shows. NULL without error: neither. */
+static PyObject *element_elsewhere(PyObject *a, PyObject *key)
+{
+    if (npa_here == NULL && npa_section_stop((PyArrayObject *)a, "an element") < 0) {
+        return NULL;
+    }
+    PyObject *found = npa_fetched_element(a, key);
+    return found == NULL && !PyErr_Occurred() ? npa_hidden_element((PyArrayObject *)a, key) : found;
+}
+
 static PyObject *subscript(PyObject *a, PyObject *key, int kind)
 {
     npa_value own = {.array = (PyArrayObject *)a};
@@ -274,24 +304,10 @@ static PyObject *subscript(PyObject *a, PyObject *key, int kind)
     bool large = kind == 0 && (npa_is_pending((PyArrayObject *)a) || npa_key_wants(key) ||
                                (size_t)PyArray_NBYTES((PyArrayObject *)a) >= npa_threshold_here());
     PyObject *picked;
-    int done = large && npa_here == NULL ? npa_pick((PyArrayObject *)a, key, &picked) : 0;
-    if (done != 0) {
-        return done > 0 ? picked : NULL;
+    if (large && pick_large(a, key, &picked)) {
+        return picked;
     }
-    if (large && !npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ) &&
-        !npa_pick_passes((PyArrayObject *)a, key)) {
-        int before = npa_now(NPA_RECORDING);
-        PyObject *result = PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL);
-        npa_now(before);
-        return npa_without_us(result);
-    }
-    if (kind == 2 && npa_here == NULL && npa_section_stop((PyArrayObject *)a, "an element") < 0) {
-        return NULL;
-    }
-    PyObject *found = kind == 2 ? npa_fetched_element(a, key) : NULL;
-    if (kind == 2 && found == NULL && !PyErr_Occurred()) {
-        found = npa_hidden_element((PyArrayObject *)a, key);
-    }
+    PyObject *found = kind == 2 ? element_elsewhere(a, key) : NULL;
     if (found != NULL || PyErr_Occurred()) {
         return found;
     }

@@ -92,31 +92,48 @@ static int may_wait(void)
     return state < -1 ? -1 : state >= 0;
 }
 
+/* The kinds of floating-point errors that an errstate wants to know of. */
+static int asked_kinds(int state)
+{
+    int asked = 0;
+    for (int i = 0; i < 4; i++) {
+        asked |= state >> (2 * i) & 3 ? 1 << i : 0;
+    }
+    return asked;
+}
+
+/* An array for the result. */
+static PyArrayObject *new_folded(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims)
+{
+    npy_intp kept[NPA_MAX_DIMS];
+    int nkept = 0;
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        if (keepdims || !(axes >> i & 1)) {
+            kept[nkept++] = axes >> i & 1 ? 1 : PyArray_DIM(a, i);
+        }
+    }
+    Py_INCREF(rule->result[0]);
+    return (PyArrayObject *)PyArray_SimpleNewFromDescr(nkept, kept, rule->result[0]);
+}
+
 /* The result of a brief one, computed here and now: a scalar, or a plain array. NULL without error:
  * it may warn, or is not for here. */
 static PyObject *fold_now(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims)
 {
-    npy_intp kept[NPA_MAX_DIMS];
     int64_t shape[NPA_MAX_DIMS], in[NPA_MAX_DIMS], out[NPA_MAX_DIMS];
-    int ndim = PyArray_NDIM(a), nkept = 0, state = npa_errstate_of(rule);
+    int ndim = PyArray_NDIM(a), state = npa_errstate_of(rule);
     bool own = npa_buffer_of(a) != NULL;
     if (state < 0 || npa_check_mode || npa_copies_exist() || PyArray_SIZE(a) == 0 ||
         (own && npa_touch(a, false) < 0)) {
         return NULL;
     }
-    for (int i = 0; i < ndim; i++) {
-        shape[i] = PyArray_DIM(a, i), in[i] = PyArray_STRIDE(a, i);
-        if (keepdims || !(axes >> i & 1)) {
-            kept[nkept++] = axes >> i & 1 ? 1 : shape[i];
-        }
-    }
-    Py_INCREF(rule->result[0]);
-    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNewFromDescr(nkept, kept, rule->result[0]);
+    PyArrayObject *made = new_folded(rule, a, axes, keepdims);
     if (made == NULL) {
         return NULL;
     }
     for (int i = 0, k = 0; i < ndim; i++) {
         bool reduced = axes >> i & 1;
+        shape[i] = PyArray_DIM(a, i), in[i] = PyArray_STRIDE(a, i);
         out[i] = reduced ? 0 : PyArray_STRIDE(made, k);
         k += keepdims || !reduced;
     }
@@ -135,11 +152,7 @@ static PyObject *fold_now(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool 
     if (mine != NULL) {
         PyEval_RestoreThread(mine);
     }
-    int asked = 0;
-    for (int i = 0; i < 4; i++) {
-        asked |= state >> (2 * i) & 3 ? 1 << i : 0;
-    }
-    if (kinds < 0 || (kinds & asked)) {
+    if (kinds < 0 || (kinds & asked_kinds(state))) {
         Py_CLEAR(made); /* recorded, it says so at its line */
     }
     return made != NULL ? PyArray_Return(made) : NULL;

@@ -54,6 +54,23 @@ static PyObject *install(PyObject *self, PyObject *args)
 
 /* -------------------------------------------------------------------------------- settings */
 
+/* With the lock: guard 0: all arrays are opened; 1: faults are handled, if they were not. 0, or an
+ * errno. */
+static int prepare_guard(int guard)
+{
+    if (guard == 0) {
+        npa_open_all();
+    }
+    if (guard <= 0 || npa_guard_on) {
+        return 0;
+    }
+    int failed = npa_memory_init();
+    failed = failed ? failed : npa_guard_install(npa_serve_fault);
+    failed = failed ? failed : npa_watch_forks();
+    npa_guard_watch(npa_watch_fault, npa_serve_write);
+    return failed;
+}
+
 static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)self;
@@ -79,16 +96,8 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     if (threads >= 0) {
         npa_pool_threads((int)threads); /* 0: what affinity and quota allow */
     }
-    int failed = 0;
     npa_lock();
-    if (guard == 0) {
-        npa_open_all();
-    } else if (guard > 0 && !npa_guard_on) {
-        failed = npa_memory_init();
-        failed = failed ? failed : npa_guard_install(npa_serve_fault);
-        failed = failed ? failed : npa_watch_forks();
-        npa_guard_watch(npa_watch_fault, npa_serve_write);
-    }
+    int failed = prepare_guard(guard);
     if (nursery >= 0) {
         npa_nursery_limit((size_t)nursery);
     }
@@ -172,6 +181,86 @@ static PyObject *py_lends(PyObject *self, PyObject *nothing)
     return PyBool_FromLong(npa_pool_lends());
 }
 
+/* Of npa_counters what is told as it is. */
+#define COUNTER(name, member) {name, offsetof(npa_counters, member)}
+static const struct { const char *name; size_t offset; } counters[] = {
+    COUNTER("requests", requests),
+    COUNTER("flushes", flushes),
+    COUNTER("kernel_requests", kernel_requests),
+    COUNTER("chained_kernels", chained_kernels),
+    COUNTER("native_requests", native_requests),
+    COUNTER("dead_requests", dead_requests),
+    COUNTER("bytes_read", bytes_read),
+    COUNTER("bytes_written", bytes_written),
+    COUNTER("plan_hits", plan_hits),
+    COUNTER("plan_misses", plan_misses),
+    COUNTER("fault_evaluations", fault_evaluations),
+    COUNTER("fault_programs", fault_programs),
+    COUNTER("fault_misses", fault_misses),
+    COUNTER("rests", rests),
+    COUNTER("left_to_numpy", passed),
+    COUNTER("snapshots", snapshots),
+    COUNTER("early_reads", early_reads),
+    COUNTER("not_deferred", not_deferred),
+    COUNTER("uploads", uploads),
+    COUNTER("uploads_ahead", uploads_ahead),
+    COUNTER("downloads", downloads),
+    COUNTER("looks", looks),
+    COUNTER("uploaded_bytes", moved.bytes_up),
+    COUNTER("downloaded_bytes", moved.bytes_down),
+    COUNTER("uploading_ns", moved.up_ns),
+    COUNTER("downloading_ns", moved.down_ns),
+    COUNTER("evictions", evictions),
+    COUNTER("background_runs", flights)};
+
+/* The value goes into the table, which is given up where it can't. `value` is taken over. */
+static void put_row(PyObject **table, const char *name, PyObject *value)
+{
+    if (value == NULL || (*table != NULL && PyDict_SetItemString(*table, name, value) < 0)) {
+        Py_CLEAR(*table);
+    }
+    Py_XDECREF(value);
+}
+
+static void put_number(PyObject **table, const char *name, uint64_t value)
+{
+    put_row(table, name, PyLong_FromUnsignedLongLong(value));
+}
+
+static void put_counters(PyObject **table, const npa_counters *c)
+{
+    uint64_t kernels = 0;
+    PyObject *launches = PyTuple_New(NPA_OWNERS);
+    for (int i = 0; launches != NULL && i < NPA_OWNERS; i++) {
+        PyObject *value = PyLong_FromUnsignedLongLong(c->launches[i]);
+        if (value == NULL) {
+            Py_CLEAR(launches);
+            break;
+        }
+        PyTuple_SET_ITEM(launches, i, value);
+        kernels += c->launches[i];
+    }
+    put_row(table, "launches", launches);
+    put_number(table, "kernels", kernels);
+    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
+        uint64_t value;
+        memcpy(&value, (const char *)c + counters[i].offset, sizeof value);
+        put_number(table, counters[i].name, value);
+    }
+}
+
+static void put_memory(PyObject **table, const npa_memory_stats *m, const npa_watch_stats *w)
+{
+    put_number(table, "write_faults", w->faults + m->broken);
+    put_number(table, "armed_blocks", w->armed + m->sealed);
+    put_number(table, "guard_faults", npa_guard_on ? npa_guard_faults() : 0);
+    put_number(table, "live_ranges", m->live_ranges);
+    put_number(table, "live_bytes", m->live_bytes);
+    put_number(table, "nursery_bytes", m->nursery_bytes);
+    put_number(table, "mappings", m->mappings);
+    put_number(table, "code_bytes", npa_code_bytes());
+}
+
 static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)self;
@@ -193,67 +282,9 @@ static PyObject *py_stats(PyObject *self, PyObject *args, PyObject *kwargs)
         npa_ledger_reset();
     }
     npa_unlock();
-    uint64_t kernels = 0;
-    PyObject *table = PyDict_New(), *launches = PyTuple_New(NPA_OWNERS);
-    for (int i = 0; launches != NULL && i < NPA_OWNERS; i++) {
-        PyObject *value = PyLong_FromUnsignedLongLong(c.launches[i]);
-        if (value == NULL) {
-            Py_CLEAR(launches);
-            break;
-        }
-        PyTuple_SET_ITEM(launches, i, value);
-        kernels += c.launches[i];
-    }
-    if (table != NULL &&
-        (launches == NULL || PyDict_SetItemString(table, "launches", launches) < 0)) {
-        Py_CLEAR(table);
-    }
-    Py_XDECREF(launches);
-    struct { const char *name; uint64_t value;
-    } rows[] = {{"requests", c.requests},
-                {"flushes", c.flushes},
-                {"kernels", kernels},
-                {"kernel_requests", c.kernel_requests},
-                {"chained_kernels", c.chained_kernels},
-                {"native_requests", c.native_requests},
-                {"dead_requests", c.dead_requests},
-                {"bytes_read", c.bytes_read},
-                {"bytes_written", c.bytes_written},
-                {"plan_hits", c.plan_hits},
-                {"plan_misses", c.plan_misses},
-                {"fault_evaluations", c.fault_evaluations},
-                {"fault_programs", c.fault_programs},
-                {"fault_misses", c.fault_misses},
-                {"rests", c.rests},
-                {"left_to_numpy", c.passed},
-                {"snapshots", c.snapshots},
-                {"early_reads", c.early_reads},
-                {"write_faults", w.faults + m.broken},
-                {"armed_blocks", w.armed + m.sealed},
-                {"guard_faults", npa_guard_on ? npa_guard_faults() : 0},
-                {"not_deferred", c.not_deferred},
-                {"live_ranges", m.live_ranges},
-                {"live_bytes", m.live_bytes},
-                {"nursery_bytes", m.nursery_bytes},
-                {"mappings", m.mappings},
-                {"code_bytes", npa_code_bytes()},
-                {"uploads", c.uploads},
-                {"uploads_ahead", c.uploads_ahead},
-                {"downloads", c.downloads},
-                {"looks", c.looks},
-                {"uploaded_bytes", c.moved.bytes_up},
-                {"downloaded_bytes", c.moved.bytes_down},
-                {"uploading_ns", c.moved.up_ns},
-                {"downloading_ns", c.moved.down_ns},
-                {"evictions", c.evictions},
-                {"background_runs", c.flights}};
-    for (size_t i = 0; table != NULL && i < sizeof rows / sizeof *rows; i++) {
-        PyObject *value = PyLong_FromUnsignedLongLong(rows[i].value);
-        if (value == NULL || PyDict_SetItemString(table, rows[i].name, value) < 0) {
-            Py_CLEAR(table);
-        }
-        Py_XDECREF(value);
-    }
+    PyObject *table = PyDict_New();
+    put_counters(&table, &c);
+    put_memory(&table, &m, &w);
     return table;
 }
 

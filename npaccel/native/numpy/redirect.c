@@ -112,6 +112,28 @@ static PyMethodDef *definition_of(PyObject *o)
     return NULL;
 }
 
+/* Which of a target's stubs stands for functions of that kind; -1: none. */
+static int row_of_stubs(int kind)
+{
+    switch (kind) {
+    case METH_FASTCALL | METH_KEYWORDS: return 0;
+    case METH_FASTCALL: return 1;
+    case METH_VARARGS | METH_KEYWORDS: return 2;
+    case METH_VARARGS: case METH_O: case METH_NOARGS: return 3;
+    default: return -1;
+    }
+}
+
+static bool is_target(const PyMethodDef *d)
+{
+    for (int i = 0; i < npa_ntargets; i++) {
+        if (npa_targets[i].definition == d) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* redirect(function, action, taker | None, name, reason, writes, adopts, moves) -> bool */
 static PyObject *redirect_function(PyObject *module, PyObject *args)
 {
@@ -123,21 +145,13 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
         return NULL;
     }
     PyMethodDef *d = definition_of(function);
-    int kind = d != NULL ? d->ml_flags & ~(METH_CLASS | METH_STATIC | METH_COEXIST) : 0, row;
-    switch (kind) {
-    case METH_FASTCALL | METH_KEYWORDS: row = 0; break;
-    case METH_FASTCALL: row = 1; break;
-    case METH_VARARGS | METH_KEYWORDS: row = 2; break;
-    case METH_VARARGS: case METH_O: case METH_NOARGS: row = 3; break;
-    default: row = -1;
-    }
+    int kind = d != NULL ? d->ml_flags & ~(METH_CLASS | METH_STATIC | METH_COEXIST) : 0;
+    int row = row_of_stubs(kind);
     if (row < 0 || npa_ntargets == NPA_MOST_TARGETS || action < 0 || action >= ACTIONS) {
         Py_RETURN_FALSE;
     }
-    for (int i = 0; i < npa_ntargets; i++) {
-        if (npa_targets[i].definition == d) {
-            Py_RETURN_TRUE;
-        }
+    if (is_target(d)) {
+        Py_RETURN_TRUE;
     }
     npa_targets[npa_ntargets] =
         (target){.definition = d,

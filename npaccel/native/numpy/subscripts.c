@@ -73,6 +73,30 @@ static inline bool at_once(PyObject *a, PyObject *key)
            npa_until_look > 1 && !is_hidden((PyArrayObject *)a);
 }
 
+/* What a key other than a view's picks from a large array, or by one: at once, recorded, or by
+ * NumPy. */
+static PyObject *pick_large(PyObject *a, PyObject *key)
+{
+    PyArrayObject *array = (PyArrayObject *)a;
+    int before = npa_now(NPA_RECORDING);
+    npa_suspended++;
+    PyObject *result = npa_get_by_scalars(array, key);
+    int done = result != NULL ? 1 : PyErr_Occurred() ? -1 : npa_pick(array, key, &result);
+    npa_suspended--;
+    bool few = done == 0 && npa_is_few(array, key, NPA_FEW_READ);
+    bool passes = done == 0 && !few && npa_pick_passes(array, key);
+    npa_suspended++, npa_passed += passes;
+    if (few || passes) {
+        done = npa_touch(array, false);
+        result = done == 0 ? npa_adopted(pick_in_numpy(a, key)) : NULL;
+    } else if (done == 0) {
+        result = npa_without_us(PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL));
+    }
+    npa_suspended--, npa_passed -= passes;
+    npa_now(before);
+    return done < 0 ? NULL : result;
+}
+
 static PyObject *subscript_stub(PyObject *a, PyObject *key)
 {
     if (at_once(a, key)) {
@@ -97,26 +121,7 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
         return pick_in_numpy(a, key);
     }
     if (kind == 0) {
-        PyObject *result;
-        int before = npa_now(NPA_RECORDING);
-        npa_suspended++;
-        result = npa_get_by_scalars((PyArrayObject *)a, key);
-        int done = result != NULL     ? 1
-                   : PyErr_Occurred() ? -1
-                                      : npa_pick((PyArrayObject *)a, key, &result);
-        npa_suspended--;
-        bool few = done == 0 && npa_is_few((PyArrayObject *)a, key, NPA_FEW_READ);
-        bool passes = done == 0 && !few && npa_pick_passes((PyArrayObject *)a, key);
-        npa_suspended++, npa_passed += passes;
-        if (few || passes) {
-            done = npa_touch((PyArrayObject *)a, false);
-            result = done == 0 ? npa_adopted(pick_in_numpy(a, key)) : NULL;
-        } else if (done == 0) {
-            result = npa_without_us(PyObject_CallFunctionObjArgs(npa_hook_getitem, a, key, NULL));
-        }
-        npa_suspended--, npa_passed -= passes;
-        npa_now(before);
-        return done < 0 ? NULL : result;
+        return pick_large(a, key);
     }
     PyObject *element = kind == 2 ? npa_hidden_element((PyArrayObject *)a, key) : NULL;
     if (element != NULL || PyErr_Occurred() ||
@@ -139,6 +144,17 @@ static bool assignment_passes(PyArrayObject *a, PyObject *key, int kind)
         npa_look_next(NPA_WRITTEN);
     }
     return passes;
+}
+
+static int assign_element(PyObject *a, PyObject *key, PyObject *value)
+{
+    int put = npa_put_hidden((PyArrayObject *)a, key, value);
+    if (put != 0) {
+        return put > 0 ? 0 : -1;
+    }
+    return npa_touch((PyArrayObject *)a, true) < 0 || npa_settle_all(&value, 1, false, false) < 0
+               ? -1
+               : npa_numpy.mapping.mp_ass_subscript(a, key, value);
 }
 
 static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
@@ -171,15 +187,8 @@ static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
         npa_passed--;
         return status;
     }
-    int put = kind == 2 ? npa_put_hidden((PyArrayObject *)a, key, value) : 0;
-    if (put != 0) {
-        return put > 0 ? 0 : -1;
-    }
     if (kind == 2) {
-        return npa_touch((PyArrayObject *)a, true) < 0 ||
-                       npa_settle_all(&value, 1, false, false) < 0
-                   ? -1
-                   : npa_numpy.mapping.mp_ass_subscript(a, key, value);
+        return assign_element(a, key, value);
     }
     int before = npa_now(NPA_RECORDING);
     npa_suspended++;

@@ -75,6 +75,34 @@ static PyObject *run_ufunc(PyObject *self, PyObject *const *args, size_t nargs, 
     return npa_adopted(result);
 }
 
+/* Without Python's part: the call is done, recorded, or NumPy's. False: none of these. */
+static bool take_directly(PyUFuncObject *u, PyObject *const *args, size_t nargs, PyObject *names,
+                          PyObject **result)
+{
+    Py_ssize_t n = PyVectorcall_NARGS(nargs);
+    int status;
+    if (names != NULL) {
+        npa_suspended++;
+        status = npa_out_call((PyObject *)u, args, n, names, result);
+        npa_suspended--;
+        *result = status > 0 ? *result : NULL;
+        return status != 0;
+    }
+    if (n != u->nin && (n != u->nin + 1 || u->nout != 1)) {
+        return false;
+    }
+    npa_suspended++;
+    *result = take_fast(u, args, n, &status);
+    npa_suspended--;
+    if (status == 1 || status == -1 || PyErr_Occurred()) {
+        return true;
+    }
+    if (status == 2) {
+        *result = npa_numpys_ufunc_call((PyObject *)u, args, nargs, names);
+    }
+    return status == 2;
+}
+
 static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
 {
     PyUFuncObject *u = (PyUFuncObject *)self;
@@ -86,24 +114,8 @@ static PyObject *take_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
                    ? run_ufunc(self, args, nargs, names, PyUnicode_FromString("generalised ufunc"))
                    : npa_numpys_ufunc_call(self, args, nargs, names);
     }
-    if (names == NULL && (n == u->nin || (n == u->nin + 1 && u->nout == 1))) {
-        int status;
-        npa_suspended++;
-        result = take_fast(u, args, n, &status);
-        npa_suspended--;
-        if (status == 1 || status == -1 || PyErr_Occurred()) {
-            return result;
-        }
-        if (status == 2) {
-            return npa_numpys_ufunc_call(self, args, nargs, names);
-        }
-    } else if (names != NULL) {
-        npa_suspended++;
-        int status = npa_out_call(self, args, n, names, &result);
-        npa_suspended--;
-        if (status != 0) {
-            return status > 0 ? result : NULL;
-        }
+    if (take_directly(u, args, nargs, names, &result)) {
+        return result;
     }
     const char *why = npa_passing_reason();
     if (why != NULL) { /* nor would it be recorded by way of Python */

@@ -51,20 +51,64 @@ static bool is_only_read(const draft *d, int k)
     return read;
 }
 
+/* The queue runs before a request enters it: rounds that are over; all, where it has stopped or is
+ * asked for. 0, or -1 with an exception. */
+static inline int run_before(bool all)
+{
+    if (npa_run_stopped()) {
+        npa_run_because(NPA_FULL);
+        return npa_flush_recorded();
+    }
+    if (all) {
+        npa_run_because(NPA_FULL);
+        return npa_flush();
+    }
+    return npa_flush_rounds();
+}
+
+/* With the lock: how many of the arrays, from the first on, have a place in the queue now. */
+static inline int place_arrays(const draft *d, npa_buffer **buffers, int64_t *offsets)
+{
+    int n = d->nin + d->nout + d->masked, k = 0;
+    bool later = !writes_foreign(d);
+    for (; k < n; k++) {
+        if (d->arrays[k] != NULL &&
+            (buffers[k] = npa_place(d->arrays[k], later, is_only_read(d, k), &offsets[k])) ==
+                NULL) {
+            break;
+        }
+    }
+    return k;
+}
+
+/* With the lock: a run in flight that uses what is to be written, of the first k arrays; 0:
+ * none. */
+static inline uint64_t flight_in_the_way(const draft *d, npa_buffer *const *buffers, int k)
+{
+    uint64_t flight = 0;
+    for (int i = d->nin; i < k && i < d->nin + d->nout && npa_flights > 0; i++) {
+        flight = flight == 0 ? npa_flight_of(buffers[i]) : flight;
+    }
+    return flight;
+}
+
+/* Whether one of the first k arrays' blocks begins between two elements of it. */
+static inline bool begins_between(const draft *d, const int64_t *offsets, int k)
+{
+    int64_t odd = 0;
+    for (int i = 0; i < k; i++) {
+        odd |= d->arrays[i] != NULL ? offsets[i] & (PyArray_ITEMSIZE(d->arrays[i]) - 1) : 0;
+    }
+    return odd != 0;
+}
+
 /* Every array's buffer enters the queue; a foreign block that overlaps another in part makes the
  * queue run first. 1: done, with the lock held; 0: can't be recorded; -1: error set. */
 static int place_all(draft *d, npa_buffer **buffers, int64_t *offsets)
 {
     int n = d->nin + d->nout + d->masked;
-    bool later = !writes_foreign(d);
     for (int attempt = 0; attempt < 2; attempt++) {
-        bool all = npa_run_stopped() || attempt > 0;
-        if (all) {
-            npa_run_because(NPA_FULL);
-        }
-        if ((!all                ? npa_flush_rounds()
-             : npa_run_stopped() ? npa_flush_recorded()
-                                 : npa_flush()) < 0) {
+        if (run_before(attempt > 0) < 0) {
             return -1;
         }
         npa_lock();
@@ -72,18 +116,8 @@ static int place_all(draft *d, npa_buffer **buffers, int64_t *offsets)
             npa_unlock();
             continue;
         }
-        int k = 0;
-        for (; k < n; k++) {
-            if (d->arrays[k] != NULL &&
-                (buffers[k] = npa_place(d->arrays[k], later, is_only_read(d, k), &offsets[k])) ==
-                    NULL) {
-                break;
-            }
-        }
-        uint64_t flight = 0; /* that uses what is to be written */
-        for (int i = d->nin; i < k && i < d->nin + d->nout && npa_flights > 0; i++) {
-            flight = flight == 0 ? npa_flight_of(buffers[i]) : flight;
-        }
+        int k = place_arrays(d, buffers, offsets);
+        uint64_t flight = flight_in_the_way(d, buffers, k);
         if (flight != 0) {
             npa_unlock();
             if (npa_flight_join(flight, -1) < 0) {
@@ -92,15 +126,12 @@ static int place_all(draft *d, npa_buffer **buffers, int64_t *offsets)
             attempt--;
             continue;
         }
-        int64_t odd = 0; /* a block may begin between two elements */
-        for (int i = 0; i < k; i++) {
-            odd |= d->arrays[i] != NULL ? offsets[i] & (PyArray_ITEMSIZE(d->arrays[i]) - 1) : 0;
-        }
-        if (k == n && odd == 0) {
+        bool odd = begins_between(d, offsets, k);
+        if (k == n && !odd) {
             return 1;
         }
         npa_unlock();
-        if (odd != 0) {
+        if (odd) {
             return 0;
         }
     }

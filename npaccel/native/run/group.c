@@ -208,8 +208,7 @@ static bool add_request(npa_group *g, npa_request *r, int place, const int *axes
     int32_t *chosen = g->operand[place];
     for (int pass = 0; pass < 2; pass++) { /* what it reads, then what it writes */
         for (int k = 0; k < n; k++) {
-            if (is_result(r, k) == (pass == 1) &&
-                !add_operand(g, r, k, axes, &chosen[k], &u)) {
+            if (is_result(r, k) == (pass == 1) && !add_operand(g, r, k, axes, &chosen[k], &u)) {
                 take_back(g, &u);
                 return false;
             }

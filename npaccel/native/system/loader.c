@@ -145,11 +145,22 @@ static bool relocate_x86(char *at, uint32_t type, uint64_t place, uint64_t targe
     }
 }
 
+/* A load's or store's offset within its page, in units of what it moves. */
+static bool insert_offset(char *at, uint32_t type, uint64_t offset)
+{
+    unsigned shift = type == R_AARCH64_LDST128_ABS_LO12_NC  ? 4
+                     : type == R_AARCH64_LDST64_ABS_LO12_NC ? 3
+                     : type == R_AARCH64_LDST32_ABS_LO12_NC ? 2
+                     : type == R_AARCH64_LDST16_ABS_LO12_NC ? 1
+                                                            : 0;
+    insert(at, offset >> shift, 10, 12);
+    return offset % (1u << shift) == 0;
+}
+
 static bool relocate_arm(char *at, uint32_t type, uint64_t place, uint64_t target)
 {
     int64_t distance = (int64_t)(target - place);
     int64_t to_page = (int64_t)((target & ~(uint64_t)0xfff) - (place & ~(uint64_t)0xfff)) / 4096;
-    uint64_t low = target & 0xfff;
     switch (type) {
     case R_AARCH64_NONE:
         return true;
@@ -179,20 +190,11 @@ static bool relocate_arm(char *at, uint32_t type, uint64_t place, uint64_t targe
         return fits(to_page, 21);
     case R_AARCH64_ADD_ABS_LO12_NC:
     case R_AARCH64_LDST8_ABS_LO12_NC:
-        insert(at, low, 10, 12);
-        return true;
     case R_AARCH64_LDST16_ABS_LO12_NC:
-        insert(at, low >> 1, 10, 12);
-        return low % 2 == 0;
     case R_AARCH64_LDST32_ABS_LO12_NC:
-        insert(at, low >> 2, 10, 12);
-        return low % 4 == 0;
     case R_AARCH64_LDST64_ABS_LO12_NC:
-        insert(at, low >> 3, 10, 12);
-        return low % 8 == 0;
     case R_AARCH64_LDST128_ABS_LO12_NC:
-        insert(at, low >> 4, 10, 12);
-        return low % 16 == 0;
+        return insert_offset(at, type, target & 0xfff);
     default:
         return false;
     }

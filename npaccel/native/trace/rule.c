@@ -65,6 +65,27 @@ static bool set_loop(npa_rule *r, PyObject *ufunc, const char *name)
     return true;
 }
 
+/* The types of the loop and of the results. False: not all of them are known. */
+static bool set_types(npa_rule *r, PyObject *loop, PyObject *result)
+{
+    bool good = true;
+    for (int k = 0; k < r->nin + r->nout; k++) {
+        PyObject *d = PyTuple_GET_ITEM(loop, k);
+        PyObject *made = k < r->nin ? d : PyTuple_GET_ITEM(result, k - r->nin);
+        if (!PyArray_DescrCheck(d) || !PyArray_DescrCheck(made)) {
+            return false;
+        }
+        r->loop_descr[k] = (PyArray_Descr *)Py_NewRef(d);
+        r->loop_type[k] = npa_canonical(r->loop_descr[k]->type_num);
+        good &= npa_type_known(r->loop_type[k]);
+        r->floating |= PyTypeNum_ISFLOAT(r->loop_type[k]) || PyTypeNum_ISCOMPLEX(r->loop_type[k]);
+        if (k >= r->nin) {
+            r->result[k - r->nin] = (PyArray_Descr *)Py_NewRef(made);
+        }
+    }
+    return good;
+}
+
 PyObject *npa_make_rule(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)self;
@@ -92,23 +113,7 @@ PyObject *npa_make_rule(PyObject *self, PyObject *args, PyObject *kwargs)
     r->name = Py_NewRef(name);
     r->kind = (uint8_t)kind, r->nin = (uint8_t)nin, r->nout = (uint8_t)nout;
     r->value_in_key = value_in_key, r->may_warn = may_warn, r->identity = 100;
-    bool good = true;
-    for (Py_ssize_t k = 0; k < n; k++) {
-        PyObject *d = PyTuple_GET_ITEM(loop, k);
-        PyObject *made = k < nin ? d : PyTuple_GET_ITEM(result, k - nin);
-        if (!PyArray_DescrCheck(d) || !PyArray_DescrCheck(made)) {
-            good = false;
-            break;
-        }
-        r->loop_descr[k] = (PyArray_Descr *)Py_NewRef(d);
-        r->loop_type[k] = npa_canonical(r->loop_descr[k]->type_num);
-        good &= npa_type_known(r->loop_type[k]);
-        r->floating |= PyTypeNum_ISFLOAT(r->loop_type[k]) || PyTypeNum_ISCOMPLEX(r->loop_type[k]);
-        if (k >= nin) {
-            r->result[k - nin] = (PyArray_Descr *)Py_NewRef(made);
-        }
-    }
-    if (!good || !set_loop(r, ufunc, PyUnicode_AsUTF8(name))) {
+    if (!set_types(r, loop, result) || !set_loop(r, ufunc, PyUnicode_AsUTF8(name))) {
         Py_DECREF(r);
         Py_RETURN_NONE;
     }

@@ -3,6 +3,32 @@
 
 #include <string.h>
 
+/* An integer of Python's, if it fits that type; where that is a float, exactly. */
+static inline bool take_integer(PyObject *o, int to, char *raw)
+{
+    int overflow;
+    long long i = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow || (i == -1 && PyErr_Occurred())) {
+        PyErr_Clear();
+        return false;
+    }
+    if (PyTypeNum_ISINTEGER(to)) {
+        PyArray_Descr *td = PyArray_DescrFromType(to);
+        int bits = 8 * (int)PyDataType_ELSIZE(td);
+        Py_DECREF(td);
+        bool is_signed = PyTypeNum_ISSIGNED(to);
+        if ((!is_signed && i < 0) ||
+            (bits < 64 && (is_signed ? i < -(1LL << (bits - 1)) || i >= 1LL << (bits - 1)
+                                     : i >= 1LL << bits))) {
+            return false;
+        }
+    } else if (to == NPY_BOOL || i > (1LL << 53) || i < -(1LL << 53)) {
+        return false;
+    }
+    memcpy(raw, &i, 8);
+    return true;
+}
+
 int npa_scalar_value(const npa_value *v, int to, void *out)
 {
     double d[2] = {0, 0};
@@ -12,27 +38,10 @@ int npa_scalar_value(const npa_value *v, int to, void *out)
         from = v->type;
         memcpy(raw, PyArray_DATA(v->array), (size_t)PyArray_ITEMSIZE(v->array));
     } else if (v->type == NPA_WEAK_INT) {
-        int overflow;
-        long long i = PyLong_AsLongLongAndOverflow(v->object, &overflow);
-        if (overflow || (i == -1 && PyErr_Occurred())) {
-            PyErr_Clear();
-            return 0;
-        }
-        if (PyTypeNum_ISINTEGER(to)) {
-            PyArray_Descr *td = PyArray_DescrFromType(to);
-            int bits = 8 * (int)PyDataType_ELSIZE(td);
-            Py_DECREF(td);
-            bool is_signed = PyTypeNum_ISSIGNED(to);
-            if ((!is_signed && i < 0) ||
-                (bits < 64 && (is_signed ? i < -(1LL << (bits - 1)) || i >= 1LL << (bits - 1)
-                                         : i >= 1LL << bits))) {
-                return 0;
-            }
-        } else if (to == NPY_BOOL || i > (1LL << 53) || i < -(1LL << 53)) {
+        if (!take_integer(v->object, to, raw)) {
             return 0;
         }
         from = NPY_LONGLONG;
-        memcpy(raw, &i, 8);
     } else if (v->type == NPA_WEAK_FLOAT) {
         d[0] = PyFloat_AS_DOUBLE(v->object);
         if (!PyTypeNum_ISFLOAT(to) && !PyTypeNum_ISCOMPLEX(to)) {
