@@ -3,7 +3,8 @@
  * Knows bytes and the operating system. Must not know Python, NumPy, or what lies in the memory. C
  * tests of this room alone run under sanitizers (tests/native).
  *
- * memory.c   reserved address space, guarded ranges, nursery of recycled pages
+ * memory.c   guarded ranges in reserved address space, nursery of recycled pages; slots.h tells of
+ *            its parts slots.c, pages.c and reservation.c
  * guard.c    fault handler and evaluator thread
  * pool.c     worker threads
  * lend.c     to whom the processor of one of them is lent
