@@ -118,6 +118,7 @@ def test_every_benchmark_is_listed_and_run() -> None:
         "weights",
         "loops",
         "meanwhile",
+        "model_steps",
         "random_numbers",
         "functions",
         "special_functions",

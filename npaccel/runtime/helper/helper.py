@@ -200,7 +200,8 @@ class Helper:
         self._ready = False
         self._unpacker = Unpacker()
         cpu, vector_bytes = _native.cpu()
-        facts = [FOLDER, cpu, str(vector_bytes), np.__version__]
+        lent = str(int(_native.threads() > 1))  # see _lend
+        facts = [FOLDER, cpu, str(vector_bytes), lent, np.__version__]
         arguments = [sys.executable, "-I", SCRIPT, *facts, *map(str, sys.path)]
         try:
             sys.audit("os.posix_spawn", sys.executable, arguments, None)

@@ -1,4 +1,4 @@
-"""The helper process: plans and compiles what it is sent, at low priority.
+"""The helper process: plans and compiles what it is sent.
 
 It reads jobs from its standard input and writes replies to its standard output, and ends with its
 input, or after a while without work. It outlives its parent only where the parent's last words ask
@@ -37,9 +37,12 @@ from npaccel.runtime.programs.trace import decode
 __all__ = ["IDLE_S", "lower_priority", "main"]
 
 IDLE_S = 60.0
-PRIORITY = 15
-# A tenth of what the user's process gets: on one core that is 1.1 times as long while we compile.
-GROUP_PRIORITY, LAST_GROUP_PRIORITY = 10, 19
+# Niceness, and that of the scheduling group. On a processor that a thread of the program's has
+# left: two thirds of what another process gets. With less, processes that have nothing to do with
+# this program leave it none. Else a tenth of what the program gets: on one core that takes 1.1
+# times as long while we compile.
+LENT_PRIORITY, LENT_GROUP_PRIORITY = 2, 2
+PRIORITY, GROUP_PRIORITY, LAST_GROUP_PRIORITY = 15, 10, 19
 AUTOGROUP, AUTOGROUP_TRIES = "/proc/self/autogroup", 5
 
 
@@ -201,16 +204,17 @@ def _tell(out: int, message: Any) -> None:
             left = left[os.write(out, left) :]
 
 
-def lower_priority() -> None:
-    """Compile when the processor has nothing better to do."""
+def lower_priority(lent: bool) -> None:
+    """Leave the program its processors, but for one that is lent."""
+    own, ours = (LENT_PRIORITY, LENT_GROUP_PRIORITY) if lent else (PRIORITY, GROUP_PRIORITY)
     with contextlib.suppress(OSError):
-        os.nice(PRIORITY)
+        os.nice(own)
     # A session of its own is a scheduling group of its own (autogroup), which gets as much as the
     # user's process: niceness counts within a group, and a group has its own.
     for _ in range(AUTOGROUP_TRIES):
         try:
             with open(AUTOGROUP, "w") as group:
-                group.write(str(GROUP_PRIORITY))
+                group.write(str(ours))
             return
         except BlockingIOError:  # ten a second, of all users
             time.sleep(0.1)
@@ -218,9 +222,9 @@ def lower_priority() -> None:
             return
 
 
-def main(numpy_version: str) -> None:
+def main(numpy_version: str, lent: bool) -> None:
     """Serve until the input ends or nothing was asked for a while."""
-    lower_priority()
+    lower_priority(lent)
     out = os.dup(1)
     os.dup2(2, 1)  # what libraries print is no reply
     worker = Worker(numpy_version)

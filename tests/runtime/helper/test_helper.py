@@ -320,11 +320,15 @@ def test_a_forked_child_has_a_helper_of_its_own(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_helper_yields_to_the_program_in_a_session_of_its_own() -> None:
+@pytest.mark.parametrize(("lent", "own", "ours"), [(True, 2, 2), (False, 15, 10)])
+def test_the_helper_yields_to_the_program_in_a_session_of_its_own(
+    lent: bool, own: int, ours: int
+) -> None:
     if not Path("/proc/self/autogroup").exists():
         pytest.skip("this kernel has no scheduling groups of sessions")
     code = (
-        "import os; from npaccel.runtime.helper.worker import lower_priority; lower_priority();"
+        "import os; from npaccel.runtime.helper.worker import lower_priority;"
+        f"lower_priority({lent});"
         "print(os.nice(0), open('/proc/self/autogroup').read().split()[-1])"
     )
     said = subprocess.run(
@@ -335,7 +339,7 @@ def test_the_helper_yields_to_the_program_in_a_session_of_its_own() -> None:
         timeout=120,
         start_new_session=True,
     )
-    assert said.stdout.split() == [str(min(19, os.nice(0) + 15)), "10"]
+    assert said.stdout.split() == [str(min(19, os.nice(0) + own)), str(ours)]
 
 
 def test_a_helper_of_another_version_is_not_used() -> None:
