@@ -34,25 +34,6 @@ static int runners;          /* threads */
 static int idle;             /* of them, that wait for something to do */
 static bool ended;           /* nothing is begun any more */
 static atomic_int cancelled; /* runs stop where they can */
-static __thread bool flying, apart; /* this thread is a runner; it has given the lock back */
-
-bool npa_flying(void) { return flying; }
-
-void npa_compute_begin(void)
-{
-    if (flying && !apart) {
-        apart = true;
-        npa_unlock();
-    }
-}
-
-void npa_compute_end(void)
-{
-    if (apart) {
-        npa_lock_native();
-        apart = false;
-    }
-}
 
 /* ------------------------------------------------------------------------ with the lock: which */
 
@@ -182,7 +163,7 @@ static void *run_flights(void *blocks)
 {
     flight *f;
     bool waits;
-    flying = true;
+    npa_fly();
     npa_guard_never_waits();
     npa_own_blocks(blocks);
     npa_lock_native();
@@ -469,13 +450,6 @@ int npa_join_makers(void)
     }
 }
 
-bool npa_flights_may(void)
-{
-    return npa_guard_on && !npa_check_mode && !npa_profiling && !ended && npa_here == NULL &&
-           npa_until < 0 && npa_stops == 0 && npa_stepping == 0 && !npa_losses &&
-           !npa_match_inside() && &npa_q == &npa_recorded;
-}
-
 /* Nobody queues without end: memory is used from when a run begins. */
 int npa_flights_room(void)
 {
@@ -496,6 +470,8 @@ int npa_flights_room(void)
         }
     }
 }
+
+bool npa_flights_ended(void) { return ended; }
 
 void npa_flights_end(bool cancel)
 {

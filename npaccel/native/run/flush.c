@@ -3,71 +3,6 @@
 #include "run/flush.h"
 #include "run/group.h"
 
-#include <limits.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-struct npa_run_hooks npa_run_hooks;
-int npa_queue_limit = 4096;
-size_t npa_memory_limit = (size_t)1 << 30;
-
-/* With the lock: the request at the end of the arena counts from now on. */
-uint64_t npa_queue_commit(npa_request *r)
-{
-    npa_q.at[npa_q.nrequests++] = npa_q.used;
-    npa_q.used += r->size;
-    npa_q.backend = npa_backend_here();
-    npa_count.requests++;
-    npa_until_count();
-    r->rule->recorded++;
-    uint64_t points = 1;
-    for (int i = 0; i < r->ndim; i++) {
-        points *= (uint64_t)r->shape[i];
-    }
-    r->rule->points += points;
-    npa_turn_recorded();
-    return npa_change();
-}
-
-/* --------------------------------------------------------------------------------- flush */
-
-/* What it writes must not be looked at before it has run. */
-static void mark_pending(npa_request *r)
-{
-    for (int k = r->nin; k < r->nin + r->nout; k++) {
-        npa_q.buffers[npa_operand_at(r, k)->buffer]->pending = true;
-    }
-}
-
-/* Memory did not suffice for a request that must not wait: the exception says so, and it is
- * over. */
-void npa_queue_withdraw(uint64_t serial)
-{
-    npa_lock();
-    int last = npa_q.nrequests - 1;
-    bool single = npa_program_single((npa_program *)npa_q.run.program);
-    if (npa_q.generation == serial && last >= 0 &&
-        !(npa_q.run.stopped && (!single || npa_q.run.done > last))) {
-        npa_request *r = (npa_request *)(npa_q.arena + npa_q.at[last]);
-        npa_q.nrequests = last, npa_q.used = npa_q.at[last];
-        npa_q.run.requests = npa_q.run.requests < last ? npa_q.run.requests : last;
-        npa_trim_scopes();
-        npa_drop_later(r->code), npa_drop_later(r->globals);
-        for (int k = r->nin; k < r->nin + r->nout; k++) {
-            npa_q.buffers[npa_operand_at(r, k)->buffer]->pending = false;
-        }
-        for (int i = 0; i < last; i++) {
-            mark_pending((npa_request *)(npa_q.arena + npa_q.at[i]));
-        }
-        npa_change();
-        if (last == 0) {
-            npa_finish_queue(NULL, 0);
-        }
-    }
-    npa_unlock();
-}
-
 void npa_flush_natively(void)
 {
     npa_lock();
@@ -86,15 +21,6 @@ static int fail(void)
         PyErr_Restore(type, error, trace);
     }
     return -1;
-}
-
-PyObject *npa_plan(PyObject *pending, const char *how)
-{
-    int before = npa_now(NPA_PLANNING);
-    PyObject *program = how == NULL ? PyObject_CallOneArg(npa_hook_plan, pending)
-                                    : PyObject_CallMethod(npa_hook_plan, how, "O", pending);
-    npa_now(before);
-    return npa_without_us(program);
 }
 
 /* The backend that is asked for, with the place of the data of the first requests. */
@@ -415,6 +341,14 @@ static int plan_first(PyObject **program, int *requests, uint64_t *seen)
     return 0;
 }
 
+/* A run in flight may begin, here and now. */
+static bool may_launch(void)
+{
+    return npa_guard_on && !npa_check_mode && !npa_profiling && !npa_flights_ended() &&
+           npa_here == NULL && npa_until < 0 && npa_stops == 0 && npa_stepping == 0 &&
+           !npa_losses && !npa_match_inside() && &npa_q == &npa_recorded;
+}
+
 static int launch(uint64_t *flight, uint64_t least_ns)
 {
     *flight = 0;
@@ -422,7 +356,7 @@ static int launch(uint64_t *flight, uint64_t least_ns)
         PyObject *program;
         int requests;
         uint64_t seen;
-        if (!npa_flights_may() || npa_q.urgent || npa_q.run.stopped) {
+        if (!may_launch() || npa_q.urgent || npa_q.run.stopped) {
             return npa_flush_recorded();
         }
         if (npa_hush_unseen() < 0 || npa_flights_room() < 0 ||

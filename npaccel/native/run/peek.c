@@ -67,13 +67,3 @@ PyObject *npa_contents_py(PyObject *module, PyObject *which)
     }
     return bytes;
 }
-
-/* stepping(on): whether this thread runs each operation at its line. */
-__thread int npa_stepping;
-
-PyObject *npa_stepping_py(PyObject *module, PyObject *on)
-{
-    (void)module;
-    npa_stepping += PyObject_IsTrue(on) > 0 ? 1 : -1;
-    Py_RETURN_NONE;
-}

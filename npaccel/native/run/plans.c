@@ -356,6 +356,15 @@ static PyTypeObject type = {
     .tp_methods = methods,
 };
 
+PyObject *npa_plan(PyObject *pending, const char *how)
+{
+    int before = npa_now(NPA_PLANNING);
+    PyObject *program = how == NULL ? PyObject_CallOneArg(npa_hook_plan, pending)
+                                    : PyObject_CallMethod(npa_hook_plan, how, "O", pending);
+    npa_now(before);
+    return npa_without_us(program);
+}
+
 static PyObject *the_table;
 
 PyObject *npa_plans(void) { return the_table; }

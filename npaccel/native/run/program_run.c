@@ -7,27 +7,6 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Scratch for a task that can't have its own: once a kernel has begun, it is carried to its end.
- * One at a time uses it. */
-static struct {
-    pthread_mutex_t lock;
-    char *data;
-    size_t size;
-} spare = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static bool reserve_spare(size_t bytes)
-{
-    pthread_mutex_lock(&spare.lock);
-    char *larger = spare.size < bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL;
-    if (larger != NULL) {
-        free(spare.data);
-        spare.data = larger, spare.size = bytes;
-    }
-    bool enough = spare.size >= bytes;
-    pthread_mutex_unlock(&spare.lock);
-    return enough;
-}
-
 /* What one set of arguments is for: the whole domain, or a part of it between cuts. */
 typedef struct {
     const int64_t *words;
@@ -40,19 +19,6 @@ typedef struct {
     int nboxes;
     uint32_t *flags;
 } launch;
-
-void npa_step_call(const step *s, const int64_t *words, const int64_t *range, int worker,
-                   uint32_t *flags)
-{
-    char *scratch = npa_pool_scratch(worker, s->scratch_bytes + 64);
-    if (scratch != NULL) {
-        s->main(words, range, scratch, flags);
-        return;
-    }
-    pthread_mutex_lock(&spare.lock);
-    s->main(words, range, spare.data, flags);
-    pthread_mutex_unlock(&spare.lock);
-}
 
 static void run_task(void *context, int64_t task, int worker)
 {
@@ -147,37 +113,6 @@ static int make_boxes(const step *s, const int64_t *words, box *boxes, int64_t *
     return n;
 }
 
-int npa_step_bind(const step *s, npa_queue *q, int64_t *words, char *partials, bool there)
-{
-    memcpy(words, s->words, 8 * (size_t)s->nwords);
-    for (int i = 0; i < s->npatches; i++) {
-        const patch *p = &s->patches[i];
-        if (p->kind == PATCH_ADDRESS) {
-            npa_memory_notes = true;
-            char *base = there ? NULL : npa_buffer_address(q->buffers[p->a]);
-            npa_memory_notes = false;
-            if (base == NULL && !there) {
-                return -1;
-            }
-            words[p->word] = (int64_t)(intptr_t)base + p->b;
-        } else if (p->kind == PATCH_SCALAR) {
-            npa_request *r = (npa_request *)(q->arena + q->at[p->a]);
-            memcpy(words + p->word, npa_operand_at(r, (int)p->b)->at, 16);
-        } else {
-            words[p->word] = (int64_t)(intptr_t)partials;
-        }
-    }
-    return 0;
-}
-
-static void run_finish(const step *s, const int64_t *words, uint32_t *flags)
-{
-    int64_t range[4] = {0, s->band, s->parts, 0};
-    pthread_mutex_lock(&spare.lock);
-    s->finish(words, range, spare.data, flags);
-    pthread_mutex_unlock(&spare.lock);
-}
-
 /* The host's code: 0, 1 if it was cancelled, or -1: out of memory. */
 static int run_here(const step *s, int64_t *words, uint32_t *flags, int (*poll)(void *), void *arg,
                     int64_t *took)
@@ -202,7 +137,7 @@ static int run_here(const step *s, int64_t *words, uint32_t *flags, int (*poll)(
         free(boxes);
     }
     if (status == 0 && s->finish != NULL) {
-        run_finish(s, words, flags);
+        npa_step_finish(s, words, flags);
     }
     return status;
 }
@@ -217,7 +152,7 @@ static void run_part_here(void *context, int64_t *words, const npa_device_grid *
     part_run *r = context;
     step part = *r->s;
     if (grid == NULL) {
-        run_finish(&part, words, r->flags);
+        npa_step_finish(&part, words, r->flags);
         return;
     }
     part.band = grid->band, part.inner = grid->inner;
@@ -296,7 +231,7 @@ static int run_kernel(step *s, const step *next, npa_queue *q, uint8_t *kinds,
                                       : NULL;
     int status = -1, before = npa_now(NPA_IN_KERNELS);
     bool ready = words != NULL && flags != NULL && (partials != NULL || !s->partial_bytes) &&
-                 reserve_spare(s->scratch_bytes + 64);
+                 npa_step_reserve(s->scratch_bytes + 64);
     *ran = ready ? run_there(s, next, q, words, partials, flags) : NPA_HOST_MUST;
     bool there = *ran != NPA_HOST_MUST;
     if (there || (ready && npa_step_bind(s, q, words, partials, false) == 0)) {
@@ -407,7 +342,7 @@ static int run_chain(npa_program *program, int i, npa_queue *q, uint8_t *kinds, 
     }
     int before = npa_now(NPA_IN_KERNELS), n = 0;
     npa_chain *chain = npa_chain_form(s, i, program->nsteps - i, q);
-    if (chain == NULL || !reserve_spare(npa_chain_scratch(chain) + 64)) {
+    if (chain == NULL || !npa_step_reserve(npa_chain_scratch(chain) + 64)) {
         s->chain_took = chain == NULL ? -1 : s->chain_took;
         npa_chain_drop(chain);
     } else {

@@ -9,7 +9,7 @@
 
 typedef struct npa_program npa_program;
 
-/* -------------------------------------------------------------------------------------- flush.c */
+/* ----------------------------------------------------------------------------------- settings.c */
 
 /* What run/ asks rooms above it; filled in by numpy/hooks.c. */
 extern struct npa_run_hooks {
@@ -18,15 +18,19 @@ extern struct npa_run_hooks {
 } npa_run_hooks;
 extern int npa_queue_limit;
 extern size_t npa_memory_limit;
+
+/* ------------------------------------------------------------------------------------- commit.c */
+
 uint64_t npa_queue_commit(npa_request *r); /* its number */
+/* What npa_queue_commit numbered so, as if never recorded */
+void npa_queue_withdraw(uint64_t serial);
+
+/* -------------------------------------------------------------------------------------- flush.c */
+
 int npa_flush(void);          /* all that is pending, and all runs in flight are over */
 int npa_flush_recorded(void); /* what is recorded, and the runs that it needs something of */
 int npa_flush_rounds(void); /* if a limit is reached; perhaps not the last ones, see boundary.c */
-/* A new reference: what the plan hook, or that method of it, has for what is pending. */
-PyObject *npa_plan(PyObject *pending, const char *how);
 PyObject *npa_pending_now(PyObject *module, PyObject *nothing);
-/* What npa_queue_commit numbered so, as if never recorded */
-void npa_queue_withdraw(uint64_t serial);
 void npa_flush_natively(void); /* from where no exception may leave */
 /* What is recorded runs from now on; 0: it has run */
 int npa_launch_recorded(uint64_t *flight, uint64_t least_ns);
@@ -45,7 +49,8 @@ void npa_note_home(uint64_t serial, uint64_t ns);
 
 /* ------------------------------------------------------------------------------------ running.c */
 
-bool npa_run_stopped(void); /* for want of memory or by an interrupt: run to its end, then record */
+/* For want of memory or by an interrupt: run to its end, then record */
+static inline bool npa_run_stopped(void) { return npa_q.run.stopped; }
 bool npa_run_loops(void); /* the same by NumPy's loops; false: out of memory */
 
 /* -------------------------------------------------------------------------------------- touch.c */
@@ -86,16 +91,20 @@ bool npa_await_watch(const npa_watch *w);
 uint64_t npa_flight_of(const npa_buffer *b);     /* one that uses it */
 uint64_t npa_flight_making(const npa_buffer *b); /* the one that makes it; 0: none */
 bool npa_flight_runs(uint64_t flight); /* it goes on without anybody's help; not: over, stopped */
-bool npa_flights_may(void);  /* they may be begun, here and now */
+bool npa_flights_ended(void); /* nothing is begun any more */
 int npa_flights_room(void);  /* for one more: 0, or -1 with an exception */
 /* With the GIL: nothing is begun any more; cancel: what runs stops where it can, and stays. */
 void npa_flights_end(bool cancel);
 void npa_flights_forked(void);
-bool npa_flying(void);       /* this thread is one's own */
+enum { NPA_FLIGHT_SLICE_NS = 20000000 }; /* who waits for one looks at signals after that */
+
+/* -------------------------------------------------------------------------------------- apart.c */
+
+void npa_fly(void);    /* this thread is a run's in flight from now on */
+bool npa_flying(void); /* it is */
 /* Then others may have the lock until the end; nothing for other threads */
 void npa_compute_begin(void);
 void npa_compute_end(void);
-enum { NPA_FLIGHT_SLICE_NS = 20000000 }; /* who waits for one looks at signals after that */
 
 /* ----------------------------------------------------------------------------- flights_python.c */
 
@@ -186,6 +195,8 @@ int npa_plans_init(void);
 PyObject *npa_plans(void); /* the table as Python sees it */
 /* The program of the pending requests, which have this key; borrowed. With the lock. */
 npa_program *npa_plans_find(const npa_key *key);
+/* A new reference: what the plan hook, or that method of it, has for what is pending. */
+PyObject *npa_plan(PyObject *pending, const char *how);
 
 /* ------------------------------------------------------------------------------------ pending.c */
 
@@ -341,13 +352,13 @@ PyObject *npa_profile_end(PyObject *module, PyObject *nothing);
 
 /* --------------------------------------------------------------------------------------- peek.c */
 
-extern NPA_PER_THREAD int npa_stepping;
 PyObject *npa_place_py(PyObject *module, PyObject *array);
 PyObject *npa_contents_py(PyObject *module, PyObject *which);
-PyObject *npa_stepping_py(PyObject *module, PyObject *on);
 
 /* -------------------------------------------------------------------------------------- stops.c */
 
+extern NPA_PER_THREAD int npa_stepping;
+PyObject *npa_stepping_py(PyObject *module, PyObject *on);
 extern int npa_stops;
 bool npa_stops_at(PyArrayObject *a); /* some of its memory is */
 int npa_stops_tell(PyObject *name);
@@ -358,12 +369,16 @@ PyObject *npa_bodies_run_py(PyObject *module, PyObject *nothing);
 /* -------------------------------------------------------------------------------------- until.c */
 
 extern int64_t npa_until;
+void npa_until_set(int64_t limit); /* from now on; -1: all */
 void npa_until_count(void);
 bool npa_until_over(void);  /* the next operation is behind those that are recorded as ever */
 bool npa_until_loops(void); /* what is in the queue is */
+PyObject *npa_until_counted_py(PyObject *module, PyObject *nothing);
+
+/* --------------------------------------------------------------------------------- until_stop.c */
+
 int npa_until_stop(void);
 PyObject *npa_until_py(PyObject *module, PyObject *args);
-PyObject *npa_until_counted_py(PyObject *module, PyObject *nothing);
 
 /* -------------------------------------------------------------------------------------- forks.c */
 

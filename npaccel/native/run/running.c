@@ -7,8 +7,6 @@
 #include <limits.h>
 #include <string.h>
 
-bool npa_run_stopped(void) { return npa_q.run.stopped; }
-
 static bool same_place(const npa_request *r, npa_operand *a, npa_operand *b)
 {
     return a->offset == b->offset && a->type == b->type &&

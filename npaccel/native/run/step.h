@@ -1,5 +1,5 @@
-/* step.h: one step of a program. program.c makes and runs them, chain.c several of them
- * together. */
+/* step.h: one step of a program. program.c makes them, program_run.c runs them, chain.c several of
+ * them together. */
 #ifndef NPACCEL_STEP_H
 #define NPACCEL_STEP_H
 
@@ -46,6 +46,10 @@ typedef struct {
  * it. */
 void npa_step_call(const step *s, const int64_t *words, const int64_t *range, int worker,
                    uint32_t *flags);
+/* What is to be done once all parts of the grid are. */
+void npa_step_finish(const step *s, const int64_t *words, uint32_t *flags);
+/* There are so many bytes for tasks that can't have scratch memory of their own; false: no. */
+bool npa_step_reserve(size_t bytes);
 /* Addresses and scalars into `words`. there: with offsets for addresses. 0, or -1: no memory. */
 int npa_step_bind(const step *s, npa_queue *q, int64_t *words, char *partials, bool there);
 

@@ -1,4 +1,5 @@
-/* stops.c: memory that a debugger watches: what writes it runs at its line, and is told. */
+/* stops.c: memory that a debugger watches: what writes it runs at its line, and is told. Threads of
+ * which every operation runs at its line. */
 #include "run/run.h"
 
 enum { MOST = 16 };
@@ -57,4 +58,14 @@ PyObject *npa_bodies_run_py(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
     return PyBool_FromLong(npa_bodies_run());
+}
+
+/* stepping(on): whether this thread runs each operation at its line. */
+__thread int npa_stepping;
+
+PyObject *npa_stepping_py(PyObject *module, PyObject *on)
+{
+    (void)module;
+    npa_stepping += PyObject_IsTrue(on) > 0 ? 1 : -1;
+    Py_RETURN_NONE;
 }
