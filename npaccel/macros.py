@@ -69,17 +69,7 @@ class MacroFactory:
         if "checks" in unknown:  # its old name
             current_name("checks", 3)
             boundscheck = unknown.pop("checks")
-        if unknown:
-            raise TypeError(
-                f"npaccel.macro() has no option {', '.join(map(repr, unknown))}; it has control, "
-                "on_illegal and boundscheck"
-            )
-        if on_illegal not in ("raise", "warn"):
-            raise ConfigError(
-                f"macro(on_illegal={on_illegal!r}) is not allowed; it must be 'raise' or 'warn'"
-            )
-        if boundscheck is not None:
-            self._config.setting("boundscheck").check(boundscheck, "macro(boundscheck=...)")
+        self._check_options(on_illegal, boundscheck, unknown)
         if isinstance(what, str):
             _check_block(what, arrays, control)
             if not _native.guarded():
@@ -99,6 +89,21 @@ class MacroFactory:
         if inspect.iscoroutinefunction(what) or inspect.isgeneratorfunction(what):
             raise ConfigError("npaccel.macro() decorates a function that returns, not a generator")
         return self._sections().section(what, on_illegal, boundscheck)
+
+    def _check_options(
+        self, on_illegal: str, boundscheck: str | None, unknown: dict[str, Any]
+    ) -> None:
+        if unknown:
+            raise TypeError(
+                f"npaccel.macro() has no option {', '.join(map(repr, unknown))}; it has control, "
+                "on_illegal and boundscheck"
+            )
+        if on_illegal not in ("raise", "warn"):
+            raise ConfigError(
+                f"macro(on_illegal={on_illegal!r}) is not allowed; it must be 'raise' or 'warn'"
+            )
+        if boundscheck is not None:
+            self._config.setting("boundscheck").check(boundscheck, "macro(boundscheck=...)")
 
     def stats(self) -> dict[str, dict[str, Any]]:
         """Per section: variants, replays, recordings, bodies run, and reasons for those."""

@@ -152,6 +152,19 @@ def primitive_kernel(primitive: Primitive) -> Kernel:
         return _kernel(primitive)
 
 
+def _warnings(
+    op: Op, operands: tuple[Expr, ...], result: Expr
+) -> tuple[tuple[Flag, ...], tuple[Expr, ...]]:
+    """The flags that the operation may raise, all in slot 0, and what guards them."""
+    flags = op.flags(operands, (result,)) if op.flags is not None else ()
+    found = tuple(Flag(0, kind, mask) for kind, mask in flags if may_hold(mask))
+    if op.guard is not None:
+        guard = op.guard(operands, (result,))
+    else:
+        guard = any_of([part.nonfinite() for part in parts(result)])
+    return found, (guard,) if found and guard is not None else ()
+
+
 def _kernel(primitive: Primitive) -> Kernel:
     op, pool = primitive.op, RewritingPool()
     arrays: list[ArrayParam] = []
@@ -167,19 +180,8 @@ def _kernel(primitive: Primitive) -> Kernel:
     assert op.body is not None
     result = op.body(*operands)
     assert isinstance(result, Expr)
-    flags = op.flags(tuple(operands), (result,)) if op.flags is not None else ()
-    flags = tuple((kind, mask) for kind, mask in flags if may_hold(mask))
-    guard = (
-        op.guard(tuple(operands), (result,))
-        if op.guard is not None
-        else any_of([part.nonfinite() for part in parts(result)])
-    )
-    leaf = Leaf(
-        False,
-        (Store(len(arrays), result),),
-        (guard,) if flags and guard is not None else (),
-        tuple(Flag(0, kind, mask) for kind, mask in flags),
-    )
+    flags, guards = _warnings(op, tuple(operands), result)
+    leaf = Leaf(False, (Store(len(arrays), result),), guards, flags)
     arrays.append(ArrayParam(primitive.loop[-1], Stride.UNIT, False, True))
     return Kernel(
         primitive.symbol,

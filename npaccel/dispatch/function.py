@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -352,10 +352,15 @@ def concatenate(
         raise NotRecorded("no copy loop for these dtypes")
     extent = sum(p.shape[axis] for p in parts)
     result = fresh((*first.shape[:axis], extent, *first.shape[axis + 1 :]), common, order)
+    _copy_parts(parts, rules, result, axis)
+    return result
+
+
+def _copy_parts(parts: Sequence[Any], rules: Sequence[Any], result: Any, axis: int) -> None:
+    """Record a copy of each part into the result, one behind the other along the axis."""
     start = 0
     for part, rule in zip(parts, rules, strict=True):
         if part.size:
             place = (slice(None),) * axis + (slice(start, start + part.shape[axis]),)
             _record(rule, (part,), result[place])
         start += part.shape[axis]
-    return result

@@ -215,8 +215,11 @@ MOVES = frozenset({*CREATION, "concatenate", "copyto", "empty_like", "where"}) |
 }
 
 
-def _rows() -> Iterator[tuple[Any, Look, Taker | None, str, str, bool, int]]:
-    """(callable, what to look at, recorder, name, reason, writes its operands, adopts results)."""
+# (callable, what to look at, recorder, name, reason, writes its operands, adopts results)
+Row = tuple[Any, Look, Taker | None, str, str, bool, int]
+
+
+def _function_rows() -> Iterator[Row]:
     implemented = {function.__name__: taker for function, taker in IMPLEMENTED.items()}
     implemented["count_nonzero"] = _count_nonzero
     writers = {function.__name__ for function in WRITERS}
@@ -233,6 +236,9 @@ def _rows() -> Iterator[tuple[Any, Look, Taker | None, str, str, bool, int]]:
     for name, reason in COMPUTED.items():
         function = getattr(multiarray, name, None)
         yield function, Look.ARGUMENTS, None, name.lstrip("_"), reason, name == "putmask", True
+
+
+def _method_rows() -> Iterator[Row]:
     for name in sorted(RECORDED.keys() - FORWARDING):
         method = getattr(np.ndarray, name)
         writes = name == "fill"
@@ -246,10 +252,6 @@ def _rows() -> Iterator[tuple[Any, Look, Taker | None, str, str, bool, int]]:
         yield getattr(np.ndarray, name), Look.STEPS, None, f"ndarray.{name}", "", False, True
     for name in SMALL_METHODS:
         yield getattr(np.ndarray, name), Look.SMALL, None, f"ndarray.{name}", "", False, False
-    for name in ("reduce", "accumulate", "outer"):
-        method = getattr(np.ufunc, name)
-        look = LOOKS.get(name, Look.ARGUMENTS)
-        yield method, look, _record_method(name), f"ufunc.{name}", "", True, True
     yield (
         np.ndarray.__array_ufunc__,
         Look.RESULT,
@@ -259,6 +261,13 @@ def _rows() -> Iterator[tuple[Any, Look, Taker | None, str, str, bool, int]]:
         True,
         False,
     )
+
+
+def _ufunc_rows() -> Iterator[Row]:
+    for name in ("reduce", "accumulate", "outer"):
+        method = getattr(np.ufunc, name)
+        look = LOOKS.get(name, Look.ARGUMENTS)
+        yield method, look, _record_method(name), f"ufunc.{name}", "", True, True
     for name in ("reduceat", "at"):
         method = getattr(np.ufunc, name)
         look = LOOKS.get(name, Look.ARGUMENTS)
@@ -290,7 +299,8 @@ class Table:
         if self._proofs is None:
             self._proofs = _native.prove(np.frompyfunc(lambda x: x, 1, 1))
         _native.redirect_taker(_taker(_record_call))
-        for function, look, taker, name, *rest in _rows():
+        rows = (*_function_rows(), *_method_rows(), *_ufunc_rows())
+        for function, look, taker, name, *rest in rows:
             # The errors of an `__array_ufunc__` are those of the call.
             wrapped = taker if taker is None or taker is _array_ufunc else _taker(taker)
             self._enter(function, look, wrapped, name, *rest)

@@ -274,7 +274,7 @@ class Effects:
 
     def _call_masks(self, leaf: Leaf, scope: Scope, width: int) -> None:
         """Have the masks of a vector's lanes evaluated, a register's worth at a time."""
-        b, axis = self.b, self.frame.vector_axis
+        b = self.b
         nodes = topological([*leaf.guards, *(flag.mask for flag in leaf.flags)])
         arrays = sorted({int(str(n.attr)) for n in nodes if n.op in (Core.LOAD, Core.GATHER)})
         rows = sorted({int(str(n.attr)) for n in nodes if n.op is Core.ROW})
@@ -306,15 +306,23 @@ class Effects:
                 other.apart(f"masks_{name}", given, write_masks)
 
         for first in range(0, width, lanes):
-            count = b.sub(scope.lanes.count, first) if scope.lanes else b.n(lanes)
-            moved = self.frame.move(scope.pointers, [axis], [b.n(first)])
-            at = [b.add(c, first) if k == axis else c for k, c in enumerate(scope.at)]
-            values = [b.get(v) for row in rows for v in self._row_variables[row]]
-            names = [count, *at, *(moved[k] for k in arrays), *values]
+            names = self._mask_arguments(scope, first, lanes, arrays, rows)
             if watched(leaf.guards).bounded:  # what is large need not be infinite
                 b.apart(f"guards_{name}", names, write_guards)
             else:
                 b.apart(f"masks_{name}", names, write_masks)
+
+    def _mask_arguments(
+        self, scope: Scope, first: int, lanes: int, arrays: Sequence[int], rows: Sequence[int]
+    ) -> list[Name]:
+        """What masks of these lanes, from `first` on, depend on: how many are in use, coordinates,
+        pointers, values of rows."""
+        b, axis = self.b, self.frame.vector_axis
+        count = b.sub(scope.lanes.count, first) if scope.lanes else b.n(lanes)
+        moved = self.frame.move(scope.pointers, [axis], [b.n(first)])
+        at = [b.add(c, first) if k == axis else c for k, c in enumerate(scope.at)]
+        values = [b.get(v) for row in rows for v in self._row_variables[row]]
+        return [count, *at, *(moved[k] for k in arrays), *values]
 
     def write_masks(self, leaf: Leaf, width: int, scope: Scope) -> None:
         """The masks of a vector there."""

@@ -159,53 +159,33 @@ class _Former:
         scratch: tuple[str, ...],
     ) -> KernelStep:
         uses = _Uses(leaves)
-        keys = list(execution.arrays)
-        arrays = tuple(
-            ArrayParam(
-                keys[index][1],
-                layout.vector_class(index),
-                index in uses.loaded,
-                index in uses.stored,
-                layout.is_band_only(index),
-                gathered=bool(keys[index][4]),
-            )
-            for index in uses.arrays
-        )
+        known = list(execution.arrays)
+        keys = [known[index] for index in uses.arrays]
+        split = is_split(leaves, layout.extents, layout.band_rank, self.draft.limits)
         kernel = Kernel(
             "",
             layout.band_rank,
             len(layout.extents) - layout.band_rank,
-            arrays,
+            _array_params(uses, keys, layout),
             tuple(execution.scalars[index][0] for index in uses.scalars),
             tuple(RowParam(execution.rows[index]) for index in uses.rows),
             scratch,
             uses.renumbered(execution.pool),
             layout.vector_band,
-            is_split(leaves, layout.extents, layout.band_rank, self.draft.limits),
+            split,
             len(execution.slots),
         )
-        bindings = tuple(
-            Binding(
-                keys[index][0],
-                keys[index][2],
-                layout.strides[index],
-                layout.wraps(keys[index][5], group.space),
-            )
-            for index in uses.arrays
-        )
-        scalars = tuple(execution.scalars[index][1:] for index in uses.scalars)
         facts = self.draft.facts
-        requests = tuple(facts[member.request].request.index for member in group.members)
         return KernelStep(
             self._named(kernel),
             layout.extents,
-            bindings,
-            scalars,
+            _bindings(uses, keys, layout, group.space),
+            tuple(execution.scalars[index][1:] for index in uses.scalars),
             tuple(execution.slots),
-            requests,
+            tuple(facts[member.request].request.index for member in group.members),
             Origin(
                 *self._extents(group, layout),
-                tuple(self._source(execution, keys[index], layout) for index in uses.arrays),
+                tuple(self._source(execution, key, layout) for key in keys),
             ),
         )
 
@@ -260,6 +240,29 @@ def _layout(execution: Execution, group: Group, logs: frozenset[int]) -> Layout:
         order=group.order,
         cut=frozenset(wrap.axis for key in execution.arrays for wrap in key[5]),
         narrow=all(item_size(key[1]) <= NARROW_BYTES for key in execution.arrays),
+    )
+
+
+def _array_params(uses: _Uses, keys: Sequence[Key], layout: Layout) -> tuple[ArrayParam, ...]:
+    return tuple(
+        ArrayParam(
+            key[1],
+            layout.vector_class(index),
+            index in uses.loaded,
+            index in uses.stored,
+            layout.is_band_only(index),
+            gathered=bool(key[4]),
+        )
+        for index, key in zip(uses.arrays, keys, strict=True)
+    )
+
+
+def _bindings(
+    uses: _Uses, keys: Sequence[Key], layout: Layout, space: tuple[int, ...]
+) -> tuple[Binding, ...]:
+    return tuple(
+        Binding(key[0], key[2], layout.strides[index], layout.wraps(key[5], space))
+        for index, key in zip(uses.arrays, keys, strict=True)
     )
 
 

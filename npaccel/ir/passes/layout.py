@@ -111,11 +111,7 @@ def lay_out(
         return Layout(0, (1,), tuple((1,) for _ in views), False, ((),))
     heard = [index for index in range(len(views)) if index not in silent]
     voters = [views[index] for index in (*heard, *sorted(written))]
-    reduced = list(axes or ())
-    band = _in_memory_order([a for a in range(len(space)) if a not in reduced], voters)
-    inner = reduced if keep_order else _in_memory_order(reduced, voters)
-    if order is not None:
-        inner = list(order.inner)
+    band, inner = _order_of_axes(len(space), axes or (), voters, keep_order, order)
     places = [*band, *inner]
     extents = [space[axis] for axis in places]
     ordered = [[view[axis] for axis in places] for view in views]
@@ -139,6 +135,20 @@ def lay_out(
         on_band = order.banded
     made = Layout(band_rank, shape, strides, on_band, made_of)
     return made if along or cut or not on_band else _longest_band_axis_last(made)
+
+
+def _order_of_axes(
+    rank: int,
+    reduced: Sequence[int],
+    voters: Sequence[Sequence[int]],
+    keep_order: bool,
+    order: FoldOrder | None,
+) -> tuple[list[int], list[int]]:
+    """Axes of the band, and those that are reduced, the outermost of each first."""
+    band = _in_memory_order([axis for axis in range(rank) if axis not in reduced], voters)
+    if order is not None:
+        return band, list(order.inner)
+    return band, list(reduced) if keep_order else _in_memory_order(reduced, voters)
 
 
 def _longest_band_axis_last(layout: Layout) -> Layout:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from npaccel.ir.nodes import Kind, View, Wrap
 from npaccel.ir.passes.draft import Access, Draft, Fact, Pass
@@ -121,34 +121,23 @@ def _shifted(pieces: Sequence[_Piece]) -> _Shifted | None:
     corner = boxes.get((0,) * rank)
     if corner is None or strides is None or steps is None:
         return None
-    extents: list[int] = []
     wraps: list[Wrap] = []
     lengths: list[dict[int, int]] = []
     for axis in range(rank):
-        length, end, before = {}, 0, corner.source.offset
-        for start in sorted({origin[axis] for origin in boxes}):
-            piece = boxes.get((*(0,) * axis, start, *(0,) * (rank - axis - 1)))
-            if piece is None or start != end:
-                return None
-            step = piece.source.offset - start * steps[axis] - before
-            wraps += [Wrap(axis, start, step)] if step else []
-            before += step
-            length[start] = piece.extents[axis]
-            end += piece.extents[axis]
-        if len(length) > MOST_PIECES or (end > 1 and not (strides[axis] and steps[axis])):
+        found = _along(axis, boxes, steps[axis])
+        if found is None:
             return None
-        extents.append(end)
+        length, turns = found
+        several = sum(length.values()) > 1
+        if len(length) > MOST_PIECES or (several and not (strides[axis] and steps[axis])):
+            return None
         lengths.append(length)
+        wraps += turns
     inside = {wrap.axis for wrap in corner.source.wraps}
     if len(boxes) != math.prod(map(len, lengths)) or any(len(lengths[axis]) > 1 for axis in inside):
         return None
-    for origin, piece in boxes.items():
-        offset = corner.source.offset + sum(i * s for i, s in zip(origin, steps, strict=True))
-        offset += sum(wrap.step for wrap in wraps if origin[wrap.axis] >= wrap.cut)
-        if piece.source.offset != offset or any(
-            lengths[axis][origin[axis]] != piece.extents[axis] for axis in range(rank)
-        ):
-            return None
+    if not all(_fits(at, piece, corner, steps, wraps, lengths) for at, piece in boxes.items()):
+        return None
     source = dataclasses.replace(
         corner.source,
         strides=tuple(steps),
@@ -156,7 +145,44 @@ def _shifted(pieces: Sequence[_Piece]) -> _Shifted | None:
         region=_around([piece.source.region for piece in pieces]),
         since=min(piece.source.since for piece in pieces),
     )
-    return _Shifted(tuple(strides), tuple(extents), source)
+    extents = tuple(sum(length.values()) for length in lengths)
+    return _Shifted(tuple(strides), extents, source)
+
+
+def _along(
+    axis: int, boxes: Mapping[tuple[int, ...], _Piece], step: int
+) -> tuple[dict[int, int], list[Wrap]] | None:
+    """Extents by starts of the boxes along an edge of the array, and where the source's elements
+    do not follow each other by `step`; None: there are gaps."""
+    lengths: dict[int, int] = {}
+    wraps: list[Wrap] = []
+    rank = len(next(iter(boxes)))
+    end, before = 0, boxes[(0,) * rank].source.offset
+    for start in sorted({origin[axis] for origin in boxes}):
+        piece = boxes.get((*(0,) * axis, start, *(0,) * (rank - axis - 1)))
+        if piece is None or start != end:
+            return None
+        jump = piece.source.offset - start * step - before
+        wraps += [Wrap(axis, start, jump)] if jump else []
+        before += jump
+        lengths[start] = piece.extents[axis]
+        end += piece.extents[axis]
+    return lengths, wraps
+
+
+def _fits(
+    origin: tuple[int, ...],
+    piece: _Piece,
+    corner: _Piece,
+    steps: Sequence[int],
+    wraps: Sequence[Wrap],
+    lengths: Sequence[Mapping[int, int]],
+) -> bool:
+    """Whether the box at `origin` has the extents and the source that the array's edges tell."""
+    offset = corner.source.offset + sum(i * s for i, s in zip(origin, steps, strict=True))
+    offset += sum(wrap.step for wrap in wraps if origin[wrap.axis] >= wrap.cut)
+    told = tuple(length[start] for length, start in zip(lengths, origin, strict=True))
+    return piece.source.offset == offset and piece.extents == told
 
 
 def _around(regions: Sequence[Region]) -> Region:

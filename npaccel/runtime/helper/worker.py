@@ -23,14 +23,14 @@ from npaccel.caches.identity import package_identity
 from npaccel.caches.store import Store
 from npaccel.errors import BackendUnavailable, CompileError, NpaccelError
 from npaccel.ir import text
-from npaccel.ir.nodes import Kernel, Plan
+from npaccel.ir.nodes import Kernel, Plan, Trace
 from npaccel.ir.passes import plan
 from npaccel.runtime.helper.frames import Unpacker, pack
 from npaccel.runtime.programs.jobs import LINGERING, Job, Reply, Rest, again
 from npaccel.runtime.programs.kernels import Image, kernel_key, pack_image, unpack_image
 from npaccel.runtime.programs.patterns import Pattern, pack_pattern, pattern_of
 from npaccel.runtime.programs.program import Draft, Streams, draft
-from npaccel.runtime.programs.smaller import cut_until, first_rejected
+from npaccel.runtime.programs.smaller import Made, cut_until, first_rejected
 from npaccel.runtime.programs.stored import Outcome, StoredPrograms, pack_outcome
 from npaccel.runtime.programs.trace import decode
 
@@ -65,15 +65,8 @@ class Worker:
 
     def reply(self, job: Job) -> Reply:
         """Do one job; what a compiler may reject is told, all else ends the process."""
-        if self._store is None or (self._store.folder, self._store.limit) != (
-            job.folder,
-            job.limit,
-        ):
-            self._store = Store(job.folder, job.limit, lambda text: None) if job.folder else None
-        self._streams.clear()
-        self._known.clear()
-        self._compiled = 0
         begin = time.monotonic()
+        self._begin(job)
         trace = decode(job.requests)
         planned = plan(trace)
         count = len(trace.requests)
@@ -81,19 +74,42 @@ class Worker:
         def make(planned: Plan) -> Draft:
             return draft(trace, planned, self._kernel, job.threads, self._streams)
 
-        dump = ""
         try:
             found = cut_until(trace, planned, make)
         except NpaccelError as error:
-            dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
-            rejected = first_rejected(error, planned)
+            rejected, dump = first_rejected(error, planned), _dump(trace, planned)
             return Reply(job.number, None, {}, 0, 0.0, count, str(error), dump, None, rejected)
-        rejected = -1, ""
+        rejected, dump = (-1, ""), ""
         if found.rejected is not None:
-            rejected = first_rejected(found.rejected, planned)
-            dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
-        planned = found.plan
-        positions = tuple(number for pair in planned.consumed for number in pair)
+            rejected, dump = first_rejected(found.rejected, planned), _dump(trace, planned)
+        outcome, pattern = self._kept(job, trace, found)
+        return Reply(
+            job.number,
+            pack_outcome(outcome, whole=False),
+            dict(self._known),
+            self._compiled,
+            time.monotonic() - begin,
+            count,
+            str(found.rejected or ""),
+            dump,
+            pattern,
+            rejected,
+        )
+
+    def _begin(self, job: Job) -> None:
+        """Turn to the job's folder, and forget the last job."""
+        wanted = job.folder, job.limit
+        if self._store is None or (self._store.folder, self._store.limit) != wanted:
+            self._store = Store(*wanted, lambda text: None) if job.folder else None
+        self._streams.clear()
+        self._known.clear()
+        self._compiled = 0
+
+    def _kept(
+        self, job: Job, trace: Trace, found: Made[Draft]
+    ) -> tuple[Outcome, tuple[str, bytes | None] | None]:
+        """The program and the pattern that a job has made, which are stored if they can be."""
+        positions = tuple(number for pair in found.plan.consumed for number in pair)
         values = job.requests.values(positions)
         outcome = Outcome(positions, values, found.made.recipe(), job.requests, found.cuts)
         programs = StoredPrograms(
@@ -101,23 +117,11 @@ class Worker:
         )
         programs.keep(job.key, outcome)
         # Of other sizes the same kernels would be taken, for which there are no cuts.
-        pattern = None
-        if job.pattern and not found.cuts:
-            rules = tuple(job.requests.rules.values())
-            pattern = self._pattern(job, pattern_of(trace, planned, found.made, values, rules))
-        seconds = time.monotonic() - begin
-        return Reply(
-            job.number,
-            pack_outcome(outcome, whole=False),
-            dict(self._known),
-            self._compiled,
-            seconds,
-            count,
-            str(found.rejected or ""),
-            dump,
-            pattern,
-            rejected,
-        )
+        if not job.pattern or found.cuts:
+            return outcome, None
+        rules = tuple(job.requests.rules.values())
+        made = pattern_of(trace, found.plan, found.made, values, rules)
+        return outcome, self._pattern(job, made)
 
     def finish(self, rest: Rest) -> None:
         """Do what nobody waits for any more."""
@@ -166,6 +170,11 @@ class Worker:
     def _stored(self, key: str) -> Image | None:
         entry = self._store.get(key) if self._store is not None else None
         return None if entry is None else unpack_image(entry)
+
+
+def _dump(trace: Trace, planned: Plan) -> str:
+    """What the user gets to see of a program whose kernels are rejected."""
+    return text.trace_text(trace) + "\n" + text.plan_text(planned)
 
 
 def _read_jobs(jobs: queue.SimpleQueue[Any]) -> None:
