@@ -55,7 +55,7 @@ def child(name):
         say(first_ms=timed(lambda: program.main(**inputs)), peak_mib=own_peak_bytes() / 2**20)
         return 0
     import npaccel
-    from npaccel import api
+    from npaccel import this_process
 
     delays = []
     collected = 0.0
@@ -65,7 +65,7 @@ def child(name):
         collected += time.thread_time() * (-1 if phase == "start" else 1)
 
     gc.callbacks.append(collecting)
-    engine_type = type(api._make_engine())
+    engine_type = type(this_process.make_engine())
 
     def measured(method):
         def call(*args):

@@ -21,7 +21,7 @@ import numpy as np
 from fresh import own_peak_bytes
 
 import npaccel
-from npaccel import api
+from npaccel import this_process
 from npaccel.caches.store import Store
 
 PROCESSES = 8
@@ -92,7 +92,7 @@ def kills(rounds):
     # computed nothing: a new one would spend its short life on imports.
     npaccel.config.cache_dir, npaccel.config.tiering = folder, "eager"
     npaccel.config.threshold = 0
-    api._engine.backend("llvm").device  # noqa: B018
+    this_process.engine.backend("llvm").device  # noqa: B018
     killed = bad = good = 0
     for number in range(rounds):
         if number % 10 == 0:

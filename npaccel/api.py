@@ -1,64 +1,46 @@
-"""The public functions, and the one engine of the process behind them."""
+"""The public functions."""
 
 from __future__ import annotations
 
-import atexit
 import os
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 import numpy as np
 
-from npaccel import _native, dispatch
-from npaccel.backends.registry import HOST, is_device
+from npaccel import _native, dispatch, this_process
+from npaccel.backends.registry import is_device
 from npaccel.blocks import Accelerate, Function, make
-from npaccel.config import DEVICE, HOSTS, process_settings
+from npaccel.config import DEVICE, HOSTS
 from npaccel.dispatch.array import Array
 from npaccel.dispatch.redirect import TABLE
-from npaccel.dispatch.rules import made_rules, prepare_rules
-from npaccel.errors import ConfigError, ProfileError
-from npaccel.later import Once, later, stand_in
+from npaccel.errors import ConfigError
+from npaccel.later import later
 from npaccel.macros import MacroFactory, scalar
-from npaccel.runtime.engine.first import FirstRuns
-from npaccel.runtime.process import warn
-from npaccel.runtime.process.core import Core
-from npaccel.runtime.process.disk import Disk
-from npaccel.runtime.process.neighbours import watch_neighbours
-from npaccel.runtime.process.scopes import shown, watch_scopes
-from npaccel.runtime.process.thread_limits import watch_limits
+from npaccel.reports import found_hindrances, made_hindrances, profile
+from npaccel.this_process import config, engine, make_engine, settle, tell_unguarded
 
 if TYPE_CHECKING:
     from npaccel.observe import counts as counting
     from npaccel.observe import devices as inventory
     from npaccel.observe import explain as explanations
-    from npaccel.observe import hindrances, inspection, profiling, usage
-    from npaccel.observe import profile_file as profile_files
-    from npaccel.runtime.engine import engine, futures
-    from npaccel.runtime.helper import helper
+    from npaccel.observe import inspection
+    from npaccel.runtime.engine import futures
     from npaccel.runtime.macros import section_code
 else:
     counting = later("npaccel.observe.counts")
     inspection = later("npaccel.observe.inspection")
     inventory = later("npaccel.observe.devices")
     explanations = later("npaccel.observe.explain")
-    hindrances = later("npaccel.observe.hindrances")
-    profile_files = later("npaccel.observe.profile_file")
-    profiling = later("npaccel.observe.profiling")
-    usage = later("npaccel.observe.usage")
-    engine = later("npaccel.runtime.engine.engine")
     futures = later("npaccel.runtime.engine.futures")
-    helper = later("npaccel.runtime.helper.helper")
     section_code = later("npaccel.runtime.macros.section_code")
 
 __all__ = [
     "__array_namespace_info__",
     "accelerate",
     "asarray",
-    "at_end",
     "backend",
     "config",
     "devices",
@@ -73,93 +55,8 @@ __all__ = [
     "wait",
 ]
 
-LEAST_TOLD_S: Final = 0.5  # programs that end sooner are told nothing
 ORDERS: Final = ("K", "A", "C", "F", None)
-config: Final = process_settings()
-# Whatever changes the backend makes the engine first, so this is what it has to begin with.
-_BACKEND: Final = str(config.backend)
-_core: Final = Core(config)
-_disk: Final = Disk(config)
-_helper: Final = Once(lambda: helper.Helper(config.helper_environment(), _disk.identity()))
-_futures: Final = Once(lambda: futures.Futures())  # noqa: PLW0108 (it comes later)
-_make_engine: Final = Once(lambda: engine.Engine(config, _core, _disk, _helper, _BACKEND))
-_engine: Final = stand_in(_make_engine)
-_hindrances: Final = Once(lambda: hindrances.Hindrances())  # noqa: PLW0108 (it comes later)
-_first: Final = FirstRuns(_make_engine, _helper, config)
-macro: Final = MacroFactory(config, lambda: section_code.SectionCode(_make_engine()))
-dispatch.install(
-    (
-        os.path.dirname(np.__file__) + os.sep,
-        os.path.dirname(__file__) + os.sep,
-        "<frozen importlib",
-    ),
-    plan=_first,
-    warn=warn.issue,
-    filters=warn.runtime_warnings,
-    shown=shown,
-)
-
-
-def _finish() -> None:
-    """At exit: what is pending may warn, and keeps the globals of the program alive, whose objects
-    would not be finalised. Not after Ctrl-C, which is to stop the program, not to compile it."""
-    stopped = _stopped()
-    _native.flights_end(stopped)
-    if not stopped:
-        _native.evaluate()
-        _settle()
-        if _futures.made is not None:
-            _futures().tell_all()
-
-
-def _stopped() -> bool:
-    """Whether Ctrl-C has ended the program."""
-    return getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
-
-
-def _settle() -> None:
-    """Wait for what is compared beside the program."""
-    if config.check == "beside" and _make_engine.made is not None:
-        _engine.comparing.settle()
-
-
-def _end() -> None:
-    linger = config.tiering == "adaptive" and config.linger > 0 and not _stopped()
-    if linger:
-        _first.end()
-    if _make_engine.made is not None:
-        _engine.end(made_rules(), linger=linger)
-    if _helper.made is not None:
-        _helper().stop()
-
-
-def _changed(name: str, value: str | float) -> None:
-    """As long as there is no engine; one that is made here hears of this change, too."""
-    if name == "backend":
-        _make_engine()
-    elif _make_engine.made is None:
-        _core.tell()
-
-
-def _tell_unguarded() -> None:
-    if config.guard != "off":  # who has set it so is told nothing, and needs no engine
-        _engine.tell_unguarded()
-
-
-def _prepare() -> None:
-    """Have ready what the last process with this command used."""
-    habit = _disk.habits.read() if config.tiering != "off" else None
-    if habit is not None and (habit.programs or habit.jobs):
-        _engine.prepare(habit, prepare_rules)
-
-
-atexit.register(_end)
-atexit.register(_finish)
-config.subscribe(_changed)
-watch_scopes()
-watch_neighbours()
-watch_limits(config)
-_prepare()
+macro: Final = MacroFactory(config, lambda: section_code.SectionCode(make_engine()))
 
 
 def asarray(
@@ -206,7 +103,7 @@ def asarray(
             f"npaccel.asarray(device={device!r}): an array of dtype {array.dtype} holds Python "
             "objects, which can't be on a device; convert it, or leave device out"
         )
-    placed = _engine.machines.place(array, device)
+    placed = engine.machines.place(array, device)
     if copy is False and placed is not None and placed is not x:
         raise ValueError(f"Unable to avoid copy while placing an array on {device}.")
     return array if placed is None else placed
@@ -215,7 +112,7 @@ def asarray(
 def _converted(x: Any, dtype: Any, order: Any, copy: Any) -> Array:
     """As `numpy.asarray` has it. What an Array has to be converted to is recorded."""
     if not _native.guarded():
-        _tell_unguarded()
+        tell_unguarded()
     if type(x) is Array:
         wanted = x.dtype if dtype is None else np.dtype(dtype)
         flags = x.flags
@@ -255,7 +152,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
 
 def __array_namespace_info__() -> inspection.Inspection:  # noqa: N807 (the array API's)
     """What the array API's inspection asks: NumPy's answers, and the devices that there are."""
-    return inspection.Inspection(filter(is_device, _engine.machines.names()))
+    return inspection.Inspection(filter(is_device, engine.machines.names()))
 
 
 class AccelerateHere(Accelerate):
@@ -297,7 +194,7 @@ class AccelerateHere(Accelerate):
         return "npaccel.accelerate"
 
 
-Accelerate.tell_unguarded = staticmethod(_tell_unguarded)
+Accelerate.tell_unguarded = staticmethod(tell_unguarded)
 accelerate: Final = AccelerateHere()
 
 
@@ -309,118 +206,8 @@ def accelerate_everywhere(min_size: int | None, backend: str | None) -> Accelera
 def _accelerate(min_size: int | None, backend: str | None, everywhere: bool = False) -> Accelerate:
     made = make(config, min_size, backend, everywhere)
     if backend is not None and is_device(backend):
-        _engine.backend(backend)  # what is not there is told here
+        engine.backend(backend)  # what is not there is told here
     return made
-
-
-def watch_usage(tell: Callable[[usage.Usage], None]) -> None:
-    """Count time from now on; at exit, when all is computed, tell where it went."""
-    start = time.perf_counter()
-    _native.times(True)
-
-    def report() -> None:
-        wall_s, times = time.perf_counter() - start, _native.times(False)
-        longest = _found(many=False)[:1]
-        words = f"{longest[0]} ({longest[0].seconds:.2g} s)" if longest else ""
-        counts, seconds = dispatch.FALLBACKS.counts(), dispatch.FALLBACKS.seconds()
-        tell(usage.Usage(wall_s, times, counts, seconds, words))
-
-    at_end(report)
-
-
-def _counted() -> profile_files.Counted:
-    found = dispatch.FALLBACKS
-    stats = _engine.stats(reset=False) if _make_engine.made is not None else _native.stats(False)
-    return profile_files.Counted(found.counts(), found.seconds(), _hindrances().amounts(), stats)
-
-
-def profile(path: str | os.PathLike[str] = "npaccel.profile") -> profiling.Profiling:
-    """Take a profile of a ``with`` block, and write it to a file when the block ends.
-
-    What is pending before the block is computed before, and what is left of it at its end. It
-    counts whether or not arrays are accelerated there; of several threads, all that npaccel
-    does; Python's own time of the main thread. One at a time is taken.
-
-    Parameters
-    ----------
-    path : of the file; one that is there is replaced. ``npaccel profile show`` reads it.
-
-    Returns
-    -------
-    Profiling
-        Once the block is over, ``print()`` shows it; its attribute `profile` has the figures.
-
-    Raises
-    ------
-    ProfileError : one is being taken already, or the file can't be written.
-    """
-    return profiling.Profiling(path, _about, _counted, _native.evaluate)
-
-
-def watch_profile(taken: profiling.Profiling, tell: Callable[[str], None]) -> None:
-    """Take that profile from now on; at exit, when all is computed, write it, and tell so."""
-    taken.__enter__()
-    process = os.getpid()
-
-    def end() -> None:
-        if os.getpid() != process:  # a child that was forked has what is registered, too
-            return
-        try:
-            taken.__exit__(getattr(sys, "last_type", None), None, None)
-        except ProfileError as error:
-            tell(f"npaccel: {error}")
-        else:
-            tell(f"npaccel: the profile is in {taken.path}; npaccel profile show {taken.path}")
-
-    at_end(end)
-
-
-def _about() -> dict[str, Any]:
-    """What a profile says of the process."""
-    speeds = _engine.machines.speeds(HOST) if _make_engine.made is not None else None
-    return {
-        "npaccel": sys.modules["npaccel"].__version__,
-        "threshold": int(config.threshold),
-        "cache": str(config.cache),
-        "threads": _native.threads(),
-        "copy_bytes_s": speeds.copy_bytes_s if speeds is not None else 0.0,
-        "sums_f8_s": speeds.sums_f8_s if speeds is not None else 0.0,
-    }
-
-
-def watch_gain(tell: Callable[[str], None]) -> Callable[[], None]:
-    """At exit, when all is computed, tell in one line why the program gained little, if it did.
-
-    Returns what takes that back.
-    """
-    start = time.perf_counter()
-
-    def judge() -> None:
-        wall_s = time.perf_counter() - start
-        if wall_s < LEAST_TOLD_S:
-            return
-        found = _found(many=True)
-        runs_s = _hindrances().runs_s()
-        words = hindrances.verdict(
-            wall_s, found, lambda enough: hindrances.gained_s(enough, runs_s, wall_s)
-        )
-        if words:
-            tell(words)
-
-    at_end(judge)
-    return lambda: atexit.unregister(judge)
-
-
-def at_end(function: Callable[[], None]) -> None:
-    """Call it when all is computed: the last that is registered runs first."""
-    atexit.unregister(_finish)
-    atexit.register(function)
-    atexit.register(_finish)
-
-
-def _found(*, many: bool) -> list[hindrances.Hindrance]:
-    calls, seconds = dispatch.FALLBACKS.counts(), dispatch.FALLBACKS.seconds()
-    return _hindrances().found(calls, seconds, many=many)
 
 
 @contextmanager
@@ -475,16 +262,16 @@ def evaluate(*values: Any, backend: str | None = None, wait: bool = True) -> Any
     _native.evaluating()
     value = values[0] if len(values) == 1 else values
     if not wait and backend is None:
-        return _futures().launch(value)
+        return this_process.futures().launch(value)
     before = config.backend
     if backend is not None:
         config.backend = backend
     try:
         _native.evaluate()
-        _settle()
+        settle()
     finally:
         config.backend = before
-    return value if wait else _futures().launch(value)
+    return value if wait else this_process.futures().launch(value)
 
 
 def hint_read(*values: Any) -> None:
@@ -574,8 +361,8 @@ def stats(reset: bool = False) -> counting.Counts:
     if reset:
         dispatch.FALLBACKS.clear()
         dispatch.HOMES.clear()
-        _hindrances().clear()
-    counts = _engine.stats(reset=reset)
+        made_hindrances().clear()
+    counts = engine.counters.read(reset=reset)
     return counting.Counts(counts, fallbacks=reasons.total(), reasons=dict(reasons))
 
 
@@ -600,12 +387,12 @@ def explain(
     """
     _native.landed(x)
     counts = dict(dispatch.FALLBACKS.counts())
-    left = _engine.stats(reset=False)["left_to_numpy"]
+    left = engine.counters.read(reset=False)["left_to_numpy"]
     if left:
         counts["operations", "new, or by trial slower when recorded", "in blocks"] = left
     homes = dispatch.HOMES
-    found = _found(many=False)
-    told = explanations.explain(x, _engine, counts, homes.counts(), homes.seconds(), found)
+    found = found_hindrances(many=False)
+    told = explanations.explain(x, engine, counts, homes.counts(), homes.seconds(), found)
     if graph is not None:
         with open(graph, "w", encoding="utf-8") as file:
             file.write(told.svg + "\n")
@@ -620,4 +407,4 @@ def devices() -> inventory.Devices:
     Devices
         Print it, or read its attributes: devices, guard, settings.
     """
-    return inventory.find_devices(_engine, TABLE.describe())
+    return inventory.find_devices(engine, TABLE.describe())

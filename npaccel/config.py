@@ -489,8 +489,8 @@ def process_settings() -> Config:
     for text in config.unknown:
         if _is_command():
             print(f"npaccel: {text}", file=sys.stderr)
-        else:  # at the line that imports npaccel, behind this, api.py and the package
-            warnings.warn(text, NpaccelWarning, stacklevel=4)
+        else:  # at the line that imports npaccel, behind this, two modules and the package
+            warnings.warn(text, NpaccelWarning, stacklevel=5)
     return config
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn
 
-from npaccel import api, children
+from npaccel import api, children, reports, this_process
 from npaccel.errors import ConfigError, NpaccelError
 from npaccel.later import later
 
@@ -148,7 +148,7 @@ def launch(options: Options) -> None:
     try:
         block = api.accelerate_everywhere(options.min_size, options.backend)
         if options.out:  # loaded before the program's folder is on the path
-            taken = api.profile(options.out)
+            taken = reports.profile(options.out)
             taken.of(options.program, options.arguments)
     except NpaccelError as error:
         _stop(f"npaccel: {error}")
@@ -156,11 +156,11 @@ def launch(options: Options) -> None:
     code = _code(options, path)
     main = _take_place(options, path)
     if options.report:
-        api.watch_usage(functools.partial(_report, options.report))
+        reports.watch_usage(functools.partial(_report, options.report))
     if taken is not None:
-        api.watch_profile(taken, _tell)
+        reports.watch_profile(taken, _tell)
     if options.until is not None:
-        api.at_end(options.until.begin())
+        this_process.at_end(options.until.begin())
     silence = _watch_gain() if not (options.report or options.out or options.until) else None
     # It is never left: threads and exit functions of the program go on in it.
     children.keep(block, options.min_size, options.backend)
@@ -184,7 +184,7 @@ def _watch_gain() -> Callable[[], None] | None:
         with suppress(OSError, ValueError):  # the terminal is gone, or the program has closed it
             print(words, file=stream)
 
-    return api.watch_gain(tell)
+    return reports.watch_gain(tell)
 
 
 def _tell(words: str) -> None:

@@ -58,7 +58,10 @@ ALLOWED = {
     },
     "notebook": {"api", "blocks", "observe"},
     "random": {"_native", "dispatch"},
-    "api": EVERYTHING_BELOW_OBSERVE | {"blocks", "dispatch", "macros", "observe"},
+    "this_process": EVERYTHING_BELOW_OBSERVE | {"dispatch"},
+    "reports": EVERYTHING_BELOW_OBSERVE | {"dispatch", "observe", "this_process"},
+    "api": EVERYTHING_BELOW_OBSERVE
+    | {"blocks", "dispatch", "macros", "observe", "reports", "this_process"},
     "debugging": {"_native", "api", "listing", "runtime"},
     "listing": {"api", "errors", "ir"},
     "blocks": {"_native", "config", "dispatch", "engines", "errors"},
@@ -68,7 +71,7 @@ ALLOWED = {
     "bisecting": {"config", "errors", "launch"},
     "cli": {"bisecting", "commands", "errors", "launch"},
     "commands": {"", "demo", "errors", "caches.store", "observe"},
-    "launch": {"api", "children", "errors", "observe"},
+    "launch": {"api", "children", "errors", "observe", "reports", "this_process"},
     "demo": {"errors"},
     "__main__": {"cli"},
 }
@@ -94,6 +97,7 @@ FOREIGN = {
             "listing",
             "macros",
             "random",
+            "this_process",
         )
     },
     "rich": {"observe", "commands", "demo"},

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import npaccel
-from npaccel import _native, api
+from npaccel import _native, this_process
 from npaccel.backends.llvm.target import Host
 from npaccel.backends.opencl import target
 from npaccel.errors import BackendUnavailable
@@ -51,7 +51,7 @@ def test_a_backend_that_does_not_work_says_why(deferred, monkeypatch: pytest.Mon
         raise BackendUnavailable(f"{name}: no such library")
 
     monkeypatch.setattr(machines, "open_backend", fail)
-    monkeypatch.setattr(api._engine.machines, "_open", {})
+    monkeypatch.setattr(this_process.engine.machines, "_open", {})
     text = str(npaccel.devices())
     assert "unavailable: llvm: no such library" in text
 
@@ -61,7 +61,7 @@ def test_a_driver_that_rejects_every_kernel_says_why(
 ) -> None:
     pytest.importorskip("pyopencl")
     monkeypatch.setattr(target, "_pocls_processor", lambda: target.UNKNOWN)
-    monkeypatch.setattr(api._engine.machines, "_open", {})
+    monkeypatch.setattr(this_process.engine.machines, "_open", {})
     found = target.list_devices()
     if not any("Portable Computing" in device.driver for device in found):
         pytest.skip("there is no PoCL here")
@@ -74,7 +74,7 @@ def test_a_driver_that_rejects_every_kernel_says_why(
 
 def test_guard_that_failed_says_why(deferred, monkeypatch: pytest.MonkeyPatch) -> None:
     assert npaccel.devices().guarded
-    monkeypatch.setattr(api._core, "guard_error", errno.ENOMEM)
+    monkeypatch.setattr(this_process.core, "guard_error", errno.ENOMEM)
     found = npaccel.devices()
     assert not found.guarded
     assert found.guard.startswith("off, ENOMEM") and "ulimit -v" in found.guard

@@ -13,7 +13,7 @@ import pytest
 from mutants import mutate
 
 import npaccel
-from npaccel import CheckError, CompileError, _native, api
+from npaccel import CheckError, CompileError, _native, this_process
 from npaccel.errors import Failure
 
 from ..safety.fresh import succeed
@@ -146,12 +146,12 @@ class Refusing:
 
 @pytest.mark.parametrize("answer", [None, True])
 def test_a_kernel_that_a_compiler_rejects(answer, monkeypatch) -> None:
-    engine = api._engine
+    engine = this_process.engine
     npaccel.evaluate()
     _native.plans().clear()
     engine.kernels.clear()
     monkeypatch.setattr(engine.machines, "_open", {"llvm": Refusing()})
-    monkeypatch.setattr(engine, "_warned", set())
+    monkeypatch.setattr(engine.telling, "told", set())
     told: list[Failure] = []
     a = npaccel.asarray(np.linspace(1.0, 2.0, N))
     with warnings.catch_warnings(record=True) as seen:

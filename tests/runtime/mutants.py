@@ -12,8 +12,8 @@ import pytest
 
 import npaccel
 from npaccel import _native
-from npaccel.api import _engine
 from npaccel.ir import copying, ops
+from npaccel.this_process import engine
 
 __all__ = ["mutate", "wrong"]
 
@@ -22,11 +22,11 @@ def _forget() -> None:
     """Plans and code of before; what has the same text has the same code."""
     npaccel.evaluate()
     _native.plans().clear()
-    _engine.traces.clear()
-    _engine.patterns.clear()
-    _engine.tiers.forget()
-    _engine.comparing.checker.clear()
-    _engine.streams.clear()
+    engine.traces.clear()
+    engine.patterns.clear()
+    engine.tiers.forget()
+    engine.comparing.checker.clear()
+    engine.streams.clear()
 
 
 def _change(patch: pytest.MonkeyPatch, name: str, kind: str, changes: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import npaccel
-from npaccel import api
+from npaccel import this_process
 from npaccel.runtime.devices.cost import Costs
 from npaccel.runtime.engine import tiers as tiers_module
 
@@ -31,14 +31,14 @@ def adaptive(setting, tmp_path: Path, monkeypatch) -> Iterator[None]:
     monkeypatch.setattr(Costs, "planning_pays", lambda self, spent_s, requests: True)
     cold()
     yield
-    api._helper().stop()
-    api._helper.made = None
+    this_process.helper().stop()
+    this_process.helper.made = None
     cold()
 
 
 def cold() -> None:
     npaccel.evaluate()
-    engine = api._engine
+    engine = this_process.engine
     engine.traces.clear()
     engine.kernels.clear()
     engine.patterns.clear()

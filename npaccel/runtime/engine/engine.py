@@ -10,9 +10,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
@@ -23,7 +22,7 @@ from npaccel.backends.registry import HOST, is_device
 from npaccel.caches.habits import Habit
 from npaccel.caches.trace import TraceCache
 from npaccel.config import Config
-from npaccel.errors import BackendUnavailable, CompileError, Failure
+from npaccel.errors import BackendUnavailable, CompileError
 from npaccel.later import Once, later
 from npaccel.runtime.checking.comparing import Comparing
 from npaccel.runtime.devices.auto import REVIEW_RUNS, REVIEW_S, Auto, Estimate
@@ -31,13 +30,13 @@ from npaccel.runtime.devices.choice import Device
 from npaccel.runtime.devices.cost import Costs
 from npaccel.runtime.devices.machines import Machines
 from npaccel.runtime.engine.answers import Answers
+from npaccel.runtime.engine.counters import Counters
+from npaccel.runtime.engine.telling import Telling
 from npaccel.runtime.engine.tiers import NEVER, ONLY_NUMPY, Sequence, Tiers
-from npaccel.runtime.process import failures
 from npaccel.runtime.process.collector import uncollected
 from npaccel.runtime.process.core import Core
 from npaccel.runtime.process.disk import Disk
 from npaccel.runtime.process.guarding import UNGUARDED
-from npaccel.runtime.process.warn import tell, warn_user
 from npaccel.runtime.programs.jobs import LINGERING, Job, Kept, Rest
 from npaccel.runtime.programs.kernels import Kernels, MissingCode
 from npaccel.runtime.programs.patterns import Patterns, pattern_of
@@ -53,7 +52,7 @@ from npaccel.runtime.programs.program import (
     one_by_one,
     single_requests,
 )
-from npaccel.runtime.programs.smaller import CUT, LOOPS, Made, cut_until, first_rejected
+from npaccel.runtime.programs.smaller import LOOPS, Made
 from npaccel.runtime.programs.stored import (
     Found,
     Outcome,
@@ -79,9 +78,6 @@ Pending = _native.Pending
 
 # Different sequences of operations whose plans are kept to be moved to other sizes.
 PLANNED_SEQUENCES = 512
-FAULTS = ("guard_faults", "write_faults")  # counted by the core for good
-# Combinations of values that programs are kept for, where a plan depends on scalars' values.
-VARIANTS = 64
 # How often the helper is asked about sizes that no known pattern fits; then they are planned here.
 UNLIKE = 4
 LONGEST_S = 10.0  # to wait for another thread's planning
@@ -113,6 +109,7 @@ class Engine:
         self.stored = StoredPrograms(
             disk.store, disk.full_identity, self.kernels.find, _native.threads
         )
+        self.telling = Telling()
         self.costs = Costs()
         self.tiers = Tiers(helper, self.costs)
         self.patterns = Patterns(PLANNED_SEQUENCES, disk.store, disk.full_identity)
@@ -123,20 +120,20 @@ class Engine:
             self.costs,
             self.stored,
             self.patterns,
-            self._warn_once,
+            self.telling.warn,
             self._take_over,
         )
-        self.filled = 0
         self.traces = TraceCache(_native.plans(), config.trace_cache, config.trace_cache_bytes)
         self.streams: Streams = LRUCache(PLANNED_SEQUENCES)
         self.machines = Machines(
-            config, disk.store, disk.folder, disk.identity, disk.processor, self._tell_once
+            config, disk.store, disk.folder, disk.identity, disk.processor, self.telling.tell
         )
         self.auto = Auto(self.machines)
         self._backend_in_force = backend
-        self._faults_before: dict[str, int] = {}
-        self._warned: set[str] = set()
         self.comparing = Comparing(config, self.backend)
+        self.counters = Counters(
+            self.kernels, self.machines, self.tiers, self.comparing, self.traces
+        )
         config.subscribe(self._changed)
 
     # One thread at a time plans, changes settings and hears the helper. The core's lock is never
@@ -176,7 +173,7 @@ class Engine:
             program = one_by_one(decode(pending), ONLY_NUMPY, pending.serial)
             self.traces.add(pending.key, program)
             return program
-        due = self._known(pending)
+        due = self._planned(pending)
         if due is not None and due.due:
             return self._review(pending, due)
         if is_device(backend):
@@ -188,11 +185,15 @@ class Engine:
         eager = config.tiering == "eager" or config.check == "compute"
         if not eager:
             self.answers.take()
-            known = self._known(pending)
+            known = self._planned(pending)
             if known is not None:
                 return known
+        return self._on_host(pending, eager=eager)
+
+    def _on_host(self, pending: Pending, *, eager: bool) -> _native.Program:
+        """By code that there is in memory or on disk, or block by block until there is."""
         sequence = self.tiers.sequence(pending)
-        if config.tiering == "off":
+        if self.config.tiering == "off":
             return self._single(sequence, pending, NEVER)
         if sequence.ready and not eager and (why := self.tiers.no_planning(sequence, pending)):
             return self._single(sequence, pending, why)
@@ -218,7 +219,7 @@ class Engine:
         """Plan what a touch ran block by block, for the next one."""
         with self.alone(), uncollected(self.config.tiering != "eager"):
             runs = self.tiers.runs
-            program = self._known(pending) or self._program(pending)
+            program = self._planned(pending) or self._program(pending)
             self.tiers.runs = runs  # the core counts them
             return program
 
@@ -248,12 +249,7 @@ class Engine:
     def _single(self, sequence: Sequence, pending: Pending, reason: str = "") -> _native.Program:
         """Block by block, which is known under their key until there is something to choose."""
         program = self.tiers.single(sequence, pending, reason)
-        known = _native.plans().get(pending.key)
-        if isinstance(known, tuple):
-            if known[2] is not program:
-                self.traces.add(pending.key, (known[0], known[1], program))
-        elif known is not program:
-            self.traces.add(pending.key, program)
+        self.traces.keep_otherwise(pending.key, program)
         return program
 
     def _name(self, pending: Pending, sequence: Sequence) -> str:
@@ -280,7 +276,7 @@ class Engine:
             code = [self.kernels.find(kernel) for kernel in recipe.kernels] if recipe else [None]
             if recipe is None or not all(code):
                 continue
-            self.filled += 1
+            self.counters.moved += 1
             kept = Requests(pending.key, pending.scalars, pending.rules)
             info = Planned(kept, pending.serial)
             program = assemble(recipe, code, info)
@@ -300,15 +296,14 @@ class Engine:
             try:
                 known = self._compile(pending, device=self.machines.device(chosen))
             except BackendUnavailable as error:
-                self._tell_once(f"{error}; kernels run with llvm instead", error)
+                self.telling.tell(f"{error}; kernels run with llvm instead", error)
                 known = None
             if known is None or not any(s.backend == chosen for s in known.info.plan_info().steps):
                 self.auto.refuse(chosen)
                 known = program
             else:
                 self.auto.built(pending, chosen, program)
-        found = _native.plans().get(pending.key)
-        positions = found[0] if isinstance(found, tuple) else ()
+        positions = self.traces.positions(pending.key)
         return self._keep(pending, positions, pending.values(positions), known, review=False)
 
     def _there(self, pending: Pending) -> _native.Program | None:
@@ -328,13 +323,13 @@ class Engine:
         device: Device | None = None,
     ) -> _native.Program:
         """Plan and compile now, unless a pattern fits. name: of the structure's patterns, or ''."""
-        found = self._fill(pending, name) if kernel is None and name else None
-        if found is not None:
-            return found
+        known = self._fill(pending, name) if kernel is None and name else None
+        if known is not None:
+            return known
         trace = decode(pending)
         name = name or self.patterns.name(pending)
         moved = self.patterns.moved(name, pending)
-        self.filled += moved is not None
+        self.counters.moved += moved is not None
         planned = moved or passes.plan(trace, wraps=device is None)
         compile_kernel = kernel or self.kernels.get
 
@@ -344,68 +339,56 @@ class Engine:
 
         try:
             instead = f"kernels run with {HOST} instead" if device is not None else LOOPS
-            (made, program), planned, cuts, _ = self.made(
-                trace, planned, make, instead, pending.sites
-            )
+            found = self.telling.made(trace, planned, make, instead, pending.sites)
         except (CompileError, BackendUnavailable) as error:
             if device is not None:
                 return self._compile(pending, name, kernel)
             program = one_by_one(trace, f"not compiled: {error}", pending.serial)
             return self._keep(pending, (), b"", program)
+        tidy = kernel is None
+        return self._keep_made(pending, name, trace, found, device, anew=moved is None, tidy=tidy)
+
+    def _keep_made(
+        self,
+        pending: Pending,
+        name: str,
+        trace: nodes.Trace,
+        found: Made[Built],
+        device: Device | None,
+        *,
+        anew: bool,
+        tidy: bool,
+    ) -> _native.Program:
+        """Keep a Program, for these requests, for other sizes, and on disk.
+
+        name : of the structure's patterns. anew : its plan is no other's, moved to these sizes.
+        tidy : the store may be tidied: who has waited for a compiler waits for that, too.
+        """
+        (made, program), planned, cuts, _ = found
         positions = tuple(number for pair in planned.consumed for number in pair)
         values = pending.values(positions)
         requests, pattern = portable(pending), None
-        if name and not cuts and (moved is None or device is None):
+        if name and not cuts and (anew or device is None):
             rules = list(requests.rules.values())
             pattern = pattern_of(trace, planned, made, values, rules)
-            if moved is None and pattern is not None:
+            if anew and pattern is not None:
                 self.patterns.add_plan(name, pattern, planned)
         if device is not None:
             self.auto.note(pending, device.name, program)
             return self._keep(pending, positions, values, program)
         self.tiers.sequence(pending).ready = True
-        if moved is None:  # those that were moved are as many as there are sizes
-            # Where a kernel was compiled that was waited for anyway; else it delays a flush.
+        if anew:  # those that were moved are as many as there are sizes
             outcome = Outcome(positions, values, made.recipe(), requests, cuts)
-            self.stored.keep(program_key(pending.key), outcome, tidy=kernel is None)
+            self.stored.keep(program_key(pending.key), outcome, tidy=tidy)
         if pattern is not None:
             self.patterns.add(name, pattern)
             self.patterns.keep(name, pattern)
         return self._keep(pending, positions, values, program)
 
-    def made(
-        self,
-        trace: nodes.Trace,
-        planned: nodes.Plan,
-        make: Callable[[nodes.Plan], Built],
-        instead: str = LOOPS,
-        sites: failures.Sites = (),
-    ) -> Made[Built]:
-        """What `make` makes of the plan, or of one with smaller kernels; the user is told then, and
-        where it raises. sites: of the operations; empty: unknown."""
-
-        def warn(error: CompileError | BackendUnavailable, instead: str) -> None:
-            dump = text.trace_text(trace) + "\n" + text.plan_text(planned)
-            number, kernel = first_rejected(error, planned)
-            about = failures.of_kernel(trace, number, sites, kernel)
-            self._warn_once(error, dump, instead, about)
-
-        try:
-            found = cut_until(trace, planned, make)
-        except (CompileError, BackendUnavailable) as error:
-            warn(error, instead)
-            raise
-        if found.rejected is not None:
-            warn(found.rejected, CUT)
-        return found
-
-    def _known(self, pending: Pending) -> _native.Program | None:
+    def _planned(self, pending: Pending) -> _native.Program | None:
         """What was planned for these requests."""
-        found = _native.plans().get(pending.key)
-        if isinstance(found, tuple):
-            positions, variants, _ = found
-            found = variants.get(pending.values(positions))
-        return found if found is None or found.planned else None
+        program: _native.Program | None = self.traces.find(pending.key, pending.values)
+        return program
 
     def _keep(
         self,
@@ -418,33 +401,15 @@ class Engine:
     ) -> _native.Program:
         if review and self._backend_for(pending) == "auto":
             program.review(REVIEW_RUNS, REVIEW_S)
-        return self._keep_under(pending.key, positions, values, program)
+        self.traces.keep(pending.key, positions, values, program)
+        return program
 
     def _take_over(self, key: bytes, found: Found) -> None:
         """Keep what the helper or a habit had for requests that were to run on the host."""
         if self.backend_asked() == "auto":
             found[2].review(REVIEW_RUNS, REVIEW_S)
         found[2].compares = not found[2].rival and self.config.tiering != "eager"
-        self._keep_under(key, *found[:3])
-
-    def _keep_under(
-        self, key: bytes, positions: Positions, values: bytes, program: _native.Program
-    ) -> _native.Program:
-        if not positions:
-            self.traces.add(key, program)
-            return program
-        known = _native.plans().get(key)
-        variants: dict[bytes, _native.Program] = {}
-        otherwise: _native.Program | None = None
-        if isinstance(known, tuple):
-            variants, otherwise = known[1] if known[0] == positions else {}, known[2]
-        elif known is not None and not known.planned:
-            otherwise = known
-        variants[values] = program
-        if len(variants) > VARIANTS:
-            del variants[next(iter(variants))]
-        self.traces.add(key, (positions, variants, otherwise))
-        return program
+        self.traces.keep(key, *found[:3])
 
     def _job(self, number: int, pending: Pending, name: str) -> Job:
         named, requests = program_key(pending.key), portable(pending)
@@ -534,7 +499,7 @@ class Engine:
         """Whoever turns to npaccel hears that once in a process, unless he has set it so."""
         why = self.unguarded
         if why and self.config.guard != "off":
-            self._tell_once(f"npaccel's guard does not work here, so {UNGUARDED}: {why}")
+            self.telling.tell(f"npaccel's guard does not work here, so {UNGUARDED}: {why}")
 
     def _apply(self) -> None:
         config = self.config
@@ -613,65 +578,3 @@ class Engine:
     def estimates(self, info: PlanInfo, program: _native.Program | None) -> list[Estimate]:
         """What a run takes on each backend of which that is known."""
         return self.auto.estimates(info, program)
-
-    def _tell_once(self, words: str, error: Exception | None = None, kernel: str = "") -> None:
-        """error : what a device failed at, whose text begins with its name."""
-        if words not in self._warned:
-            self._warned.add(words)
-            backend = str(error).partition(": ")[0]
-            if error is None or not failures.dealt_with(
-                Failure(error, kernel=kernel, backend=backend, goes_on=True)
-            ):
-                tell(words)
-
-    def _warn_once(
-        self,
-        error: Exception,
-        dumped: str,
-        instead: str = LOOPS,
-        about: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
-        """about : what a Failure has of the operation."""
-        if str(error) in self._warned:
-            return
-        self._warned.add(str(error))
-        import tempfile  # with what it imports in turn, a tenth of the time of our whole import
-
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="npaccel-", suffix=".ir", delete=False
-        ) as dump:
-            dump.write(dumped)
-        backend = str(error).partition(": ")[0]
-        failure = Failure(error, **about, backend=backend, goes_on=True, files=(dump.name,))
-        if not failures.dealt_with(failure):
-            warn_user(f"{error}; {instead}; their IR is in {dump.name}")
-
-    def stats(self, *, reset: bool = False) -> dict[str, Any]:
-        """Counters of the C core and of this engine."""
-        counts: dict[str, Any] = dict(_native.stats(reset))
-        faults = {name: counts[name] for name in FAULTS}
-        for name in FAULTS:
-            counts[name] -= self._faults_before.get(name, 0)
-        if reset:
-            self._faults_before = faults
-        launches = counts.pop("launches")
-        by_backend = {HOST: launches[0]}
-        for device in self.machines.devices:
-            kind = device.name.partition(":")[0]
-            if launches[device.owner]:
-                by_backend[kind] = by_backend.get(kind, 0) + launches[device.owner]
-        counts["kernels_by_backend"] = by_backend
-        compilers = [self.kernels, *(device.kernels for device in self.machines.devices)]
-        counts["compiles"] = sum(kernels.compiled for kernels in compilers)
-        unasked = counts.pop("fault_misses") + counts.pop("rests")
-        counts["tier0_runs"] = self.tiers.runs + unasked
-        counts["kernels_loaded"] = sum(kernels.loaded for kernels in compilers)
-        counts["plans_moved"] = self.filled
-        counts["checked_runs"] = self.comparing.compared
-        counts["traces"] = len(self.traces)
-        if reset:
-            self.tiers.runs = 0
-            for kernels in compilers:
-                kernels.compiled = kernels.loaded = 0
-            self.filled = self.comparing.compared = 0
-        return counts

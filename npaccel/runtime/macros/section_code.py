@@ -142,7 +142,7 @@ class SectionCode:
             return build(trace, planned, kernels, engine.threads, streams, device)
 
         try:
-            (made, program), planned, _, _ = engine.made(trace, planned, make, sites=sites)
+            (made, program), planned, _, _ = engine.telling.made(trace, planned, make, sites=sites)
         except (CompileError, BackendUnavailable) as error:
             if device is not None:
                 return self._compile(words)

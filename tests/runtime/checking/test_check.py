@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import npaccel
-from npaccel.api import _engine
 from npaccel.errors import CheckError
 from npaccel.ir import parse
 from npaccel.ir.nodes import Fold
 from npaccel.runtime.checking.check import Checker
+from npaccel.this_process import engine
 
 from ...safety.fresh import run
 
@@ -318,7 +318,7 @@ print(a[5] > 2)
 def test_what_is_written_about_a_difference(
     backend, mutate, setting, request, monkeypatch, tmp_path
 ) -> None:
-    monkeypatch.setattr(_engine.comparing, "_written", 0)  # of many, some are written about
+    monkeypatch.setattr(engine.comparing, "_written", 0)  # of many, some are written about
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     if backend == "opencl":
         request.getfixturevalue("opencl")

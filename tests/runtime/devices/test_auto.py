@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import npaccel
-from npaccel import _native
-from npaccel.api import _engine
+from npaccel import _native, this_process
 from npaccel.backends.speeds import Speeds, Work
 from npaccel.errors import BackendUnavailable
 from npaccel.runtime.devices import auto, machines
@@ -37,19 +36,19 @@ def reviewed_at_once(monkeypatch, deferred, setting):
     setting("cache", "off")
     monkeypatch.setattr(auto, "MEASURED_RUNS", 1)
     monkeypatch.setattr(auto, "BUILD_S", 0.0)
-    monkeypatch.setattr(_engine, "auto", auto.Auto(_engine.machines))
-    _engine.traces.clear()
+    monkeypatch.setattr(this_process.engine, "auto", auto.Auto(this_process.engine.machines))
+    this_process.engine.traces.clear()
     yield
     npaccel.evaluate()
-    _engine.traces.clear()
+    this_process.engine.traces.clear()
 
 
 @pytest.fixture
 def device(monkeypatch, opencl):
     """A device that may be chosen by its speeds, and the host's, as a test sets them."""
     known = {"llvm": SLOW, "opencl:0": FAST}
-    monkeypatch.setattr(_engine.machines, "candidates", lambda: ["opencl:0"])
-    monkeypatch.setattr(_engine.machines, "speeds", known.get)
+    monkeypatch.setattr(this_process.engine.machines, "candidates", lambda: ["opencl:0"])
+    monkeypatch.setattr(this_process.engine.machines, "speeds", known.get)
     return known
 
 
@@ -106,7 +105,7 @@ def test_runs_in_a_row_are_compared_without_the_first(device, measured, monkeypa
     measured["opencl:0"] = 0.5
     rows = ["llvm"] + (["opencl:0"] * 3 + ["llvm"] * 3) * 2
     assert _run(15) == rows + ["opencl:0"] * 2
-    (record,) = _engine.auto._records.values()
+    (record,) = this_process.engine.auto._records.values()
     assert {name: len(times) for name, times in record.turns.seconds.items()} == {
         "llvm": 4,
         "opencl:0": 4,
@@ -134,10 +133,12 @@ def test_a_device_that_is_not_there_any_more_changes_nothing(device, monkeypatch
     def fail(name):
         raise BackendUnavailable(f"{name}: gone")
 
-    monkeypatch.setattr(_engine.machines, "_devices", {})
-    monkeypatch.setattr(_engine.machines, "_open", {"llvm": _engine.backend("llvm")})
+    monkeypatch.setattr(this_process.engine.machines, "_devices", {})
+    monkeypatch.setattr(
+        this_process.engine.machines, "_open", {"llvm": this_process.engine.backend("llvm")}
+    )
     monkeypatch.setattr(machines, "open_backend", fail)
-    monkeypatch.setattr(_engine, "_warned", set())
+    monkeypatch.setattr(this_process.engine.telling, "told", set())
     with pytest.warns(npaccel.errors.NpaccelWarning, match="gone"):
         assert _run(4) == ["llvm"] * 4
 
@@ -165,12 +166,12 @@ def test_where_data_lies_counts(device, setting):
 
     assert ran(there()) == ["opencl:0"]
     device["opencl:0"], device["llvm"] = SLOW, FAST
-    _engine.traces.clear()
+    this_process.engine.traces.clear()
     npaccel.stats(reset=True)
     x = there()
     assert ran(x) == ["opencl:0"]  # bringing it home is slow, too: it stays
     device["opencl:0"] = Speeds(1e12, 1e12, 1e-3, 1e6, 1e6, 1e6)
-    _engine.traces.clear()
+    this_process.engine.traces.clear()
     assert ran(there()) == ["llvm"]
     assert npaccel.explain().moved == (0, source.nbytes)
     assert "back" in str(npaccel.explain())
@@ -233,8 +234,8 @@ def test_runs_as_they_mostly_are_decide():
 
 @pytest.mark.parametrize("moves", [False, True])
 def test_which_stays_if_they_are_alike(measured, monkeypatch, moves):
-    monkeypatch.setattr(_engine.machines, "moves", lambda name: moves)
-    chooser = auto.Auto(_engine.machines)
+    monkeypatch.setattr(this_process.engine.machines, "moves", lambda name: moves)
+    chooser = auto.Auto(this_process.engine.machines)
     assert next(iter(chooser._turns("opencl:0", "llvm", 8, 0.25).seconds)) == (
         "opencl:0" if moves else "llvm"
     )
@@ -251,7 +252,7 @@ def test_comparing_again_costs_at_most_a_hundredth(device, measured, monkeypatch
     asked = []
     monkeypatch.setattr(auto.Auto, "_compare", lambda *_: asked.append(1))
     measured.update({"llvm": 1.0, "opencl:0": 3.0})
-    chooser = auto.Auto(_engine.machines)
+    chooser = auto.Auto(this_process.engine.machines)
     pending: Any = SimpleNamespace(key=bytes(16), residence=[])
     programs = {name: _native.Program(None, 0, None, "") for name in measured}
     for name, program in programs.items():
@@ -272,8 +273,8 @@ def decisions(setting, tmp_path):
     """A folder of their own for what is decided, which the next process finds."""
 
     def next_process():
-        _engine.traces.clear()
-        _engine.auto = auto.Auto(_engine.machines)
+        this_process.engine.traces.clear()
+        this_process.engine.auto = auto.Auto(this_process.engine.machines)
 
     setting("cache_dir", str(tmp_path))
     setting("cache", "on")
@@ -302,7 +303,7 @@ def test_what_was_decided_with_another_driver_does_not_count(
     _run(5)
     decisions()
     device["opencl:0"], measured["llvm"] = SLOW, 1e-3  # it would not be chosen anew
-    monkeypatch.setattr(type(_engine.backend("opencl")), "identity", "another driver")
+    monkeypatch.setattr(type(this_process.engine.backend("opencl")), "identity", "another driver")
     assert _run(4) == ["llvm"] * 4
 
 
@@ -329,10 +330,10 @@ def test_a_block_that_names_a_backend_is_not_planned_again(measured, opencl):
     with npaccel.backend("opencl"):
         _run(2)
     _run(1)
-    (key,) = _engine.traces._table
+    (key,) = this_process.engine.traces._table
     pending: Any = SimpleNamespace(key=key, residence=[])
-    program = _engine.auto.program(pending, "opencl:0")
+    program = this_process.engine.auto.program(pending, "opencl:0")
     program.review(1, 0.0)
     with npaccel.backend("opencl"):
         _run(3)
-        assert _engine._known(pending) is program
+        assert this_process.engine.traces.find(pending.key, pending.values) is program

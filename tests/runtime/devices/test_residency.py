@@ -13,8 +13,8 @@ import pytest
 
 import npaccel
 from npaccel import _native
-from npaccel.api import _engine
 from npaccel.errors import BackendUnavailable, ConfigError
+from npaccel.this_process import engine
 
 pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("opencl")]
 N = 1 << 14
@@ -116,7 +116,7 @@ def test_what_does_not_fit_moves_out_and_in_again():
     for _ in range(2):
         arrays = [npaccel.evaluate(_step(x, arrays[0])) for x in arrays]
         sources = [_step(x, sources[0]) for x in sources]
-        assert _engine.backend("opencl").memory.used <= LIMIT
+        assert engine.backend("opencl").memory.used <= LIMIT
     assert _launches() == 4 * ROOM
     assert npaccel.stats()["evictions"] > 2 * ROOM
     for x, source in zip(arrays, sources, strict=True):
@@ -134,7 +134,7 @@ def test_a_kernel_whose_operands_do_not_fit_runs_in_parts():
     x += y  # over what it reads
     npaccel.evaluate()
     assert _launches() == 2
-    assert _engine.backend("opencl").memory.used <= LIMIT
+    assert engine.backend("opencl").memory.used <= LIMIT
     np.testing.assert_array_equal(np.asarray(x), a + expected)
 
 
@@ -184,7 +184,7 @@ def _in_parts(work, *sources, how="in parts"):
     there = [step for step in steps if step.backend == "opencl:0"]
     assert any(how in step.reason for step in steps) and _launches() == before + len(there)
     assert all("in parts" in step.reason for step in there) and (how == "no room" or there == steps)
-    assert _engine.backend("opencl").memory.used <= npaccel.config.device_memory
+    assert engine.backend("opencl").memory.used <= npaccel.config.device_memory
     np.testing.assert_array_equal(np.asarray(found), np.asarray(expected), strict=True)
 
 
@@ -322,7 +322,7 @@ def test_a_gibibyte_with_room_for_a_sixteenth_of_it(work, shape, exact):
     a = _large(*shape)
     found = np.asarray(npaccel.evaluate(work(_there(a.copy()))))
     assert _launches() > 0 and npaccel.stats()["uploads"] > 16
-    assert _engine.backend("opencl").memory.used <= 64 * MIB
+    assert engine.backend("opencl").memory.used <= 64 * MIB
     expected = work(a)
     if exact:
         assert np.array_equal(found, expected)
@@ -346,7 +346,7 @@ def test_what_a_large_launch_left_of_its_own_makes_room():
 @pytest.fixture
 def scarce():
     """A function that leaves the driver so many bytes, besides what launches need."""
-    memory = _engine.backend("opencl").memory
+    memory = engine.backend("opencl").memory
 
     def leave(room):
         before, memory.limit = memory.limit, 0  # all else leaves
@@ -384,8 +384,8 @@ def test_what_lies_there_leaves_before_parts_get_smaller(scarce):
 
 
 def test_no_piece_is_larger_than_the_device_allows(monkeypatch):
-    memory = _engine.backend("opencl").memory
-    assert memory.largest == _engine.backend("opencl").target.device.max_mem_alloc_size
+    memory = engine.backend("opencl").memory
+    assert memory.largest == engine.backend("opencl").target.device.max_mem_alloc_size
     before, memory.largest = memory.largest, 4 * N
     try:
         a = _large(N)
@@ -416,7 +416,7 @@ def test_parts_over_what_they_read_go_on_where_the_device_failed(failing):
     npaccel.evaluate()
     np.testing.assert_array_equal(np.asarray(x), a * 2.0 * 0.25)
     _native.device_inject(0, 1)
-    _engine.traces.clear()
+    engine.traces.clear()
     x *= 0.25  # a part's result came home in part
     with pytest.raises(RuntimeError, match="opencl:0"):
         npaccel.evaluate(x)
@@ -432,7 +432,7 @@ def test_a_kernel_that_failed_when_it_had_begun_is_not_run_on_what_it_left(faili
     _native.device_inject(0, 0, 1)
     z = npaccel.evaluate(_step(y, y))  # over nothing
     np.testing.assert_array_equal(np.asarray(z), _step(b, b))
-    _engine.traces.clear()
+    engine.traces.clear()
     _native.device_inject(0, 0, 1)
     x *= 0.5
     assert _lost(x)
@@ -441,7 +441,7 @@ def test_a_kernel_that_failed_when_it_had_begun_is_not_run_on_what_it_left(faili
 
 
 def test_a_failed_launch_loses_nothing(monkeypatch):
-    monkeypatch.setattr(_engine, "_warned", set())  # it is told once
+    monkeypatch.setattr(engine.telling, "told", set())  # it is told once
     a, b = _source(0), _source(1)
     x = npaccel.evaluate(_step(_there(a), _there(b)))
     _native.device_inject(1)
@@ -455,11 +455,11 @@ def test_a_failed_launch_loses_nothing(monkeypatch):
 @pytest.fixture
 def failing(monkeypatch):
     """A function after which the device gives nothing back, nor launches anything."""
-    monkeypatch.setattr(_engine.machines, "_devices", {})
-    monkeypatch.setattr(_engine, "_warned", set())
+    monkeypatch.setattr(engine.machines, "_devices", {})
+    monkeypatch.setattr(engine.telling, "told", set())
     yield lambda: _native.device_inject(1000, 1000)
     _native.device_inject(0)
-    _engine.traces.clear()
+    engine.traces.clear()
 
 
 def _lost(x):

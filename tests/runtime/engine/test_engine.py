@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import npaccel
-from npaccel import _native, api
+from npaccel import _native, this_process
 from npaccel.errors import BackendUnavailable, CompileError, NpaccelWarning
 
 pytestmark = pytest.mark.usefixtures("deferred")
@@ -186,14 +186,14 @@ class Refusing:
 
 @pytest.mark.parametrize("kind", [CompileError, BackendUnavailable])
 def test_what_cannot_be_compiled_runs_in_numpy_with_one_warning(kind, monkeypatch) -> None:
-    engine = api._engine
+    engine = this_process.engine
     _native.evaluate()
     _native.plans().clear()
     engine.kernels.clear()
     monkeypatch.setattr(
         engine.machines, "_open", {"llvm": Refusing(kind(f"llvm: no {kind.__name__}"))}
     )
-    monkeypatch.setattr(engine, "_warned", set())
+    monkeypatch.setattr(engine.telling, "told", set())
     a = wrapped(N)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")

@@ -15,7 +15,7 @@ PROGRAM = """
 import sys
 import numpy as np
 import npaccel
-from npaccel import api
+from npaccel import this_process
 from npaccel.runtime.engine import first
 first.LOADING_S = float(sys.argv[1])
 x = npaccel.asarray(np.linspace(0.1, 1.0, 200_000))
@@ -24,7 +24,7 @@ for i in range(6):
     if i:
         npaccel.evaluate(y)
     assert np.array_equal(np.asarray(y), np.sqrt(np.linspace(0.1, 1.0, 200_000)) * 2.0 + (i % 2))
-print(api._make_engine.made is not None)
+print(this_process.make_engine.made is not None)
 told = str(npaccel.explain())  # which makes one
 print(first.REASON in " ".join(told.split()))
 y = npaccel.evaluate(np.sqrt(x) * 2.0)

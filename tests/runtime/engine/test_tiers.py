@@ -13,7 +13,7 @@ import pytest
 from tiering import WAIT_S, N, cold, operand, runs_a_kernel, until
 
 import npaccel
-from npaccel import _native, api
+from npaccel import _native, this_process
 from npaccel.errors import NpaccelWarning
 from npaccel.runtime.devices.cost import Costs
 from npaccel.runtime.engine import tiers as tiers_module
@@ -53,7 +53,7 @@ def test_an_answer_is_taken_over_in_steps_where_it_takes_long(monkeypatch) -> No
     monkeypatch.setattr(Kernels, "add", lambda self, *a: loaded.append(flushes) or add(self, *a))
     x, y = operand(), operand(N // 2)
     want = np.sqrt(np.asarray(x)) * 2.0
-    tiers, flushes = api._engine.tiers, 0
+    tiers, flushes = this_process.engine.tiers, 0
     asked = tiers._number
 
     def step() -> bool:
@@ -115,7 +115,7 @@ def test_the_structure_of_what_comes_again_is_worked_out_once(monkeypatch) -> No
     x = operand()
     for _ in range(3):  # looked for on disk, then sent to the helper
         npaccel.evaluate(x * 2 + 1)
-    assert api._engine.tiers.busy or npaccel.stats()["compiles"]
+    assert this_process.engine.tiers.busy or npaccel.stats()["compiles"]
     assert len(asked) == 1
     npaccel.evaluate(operand(N // 2) * 2 + 1)
     assert len(asked) == 2
@@ -136,8 +136,8 @@ def test_after_many_that_were_not_on_disk_new_ones_are_looked_for_when_they_come
     monkeypatch.setattr(StoredPrograms, "find", found)
     x = operand()
     until(lambda: runs_a_kernel(lambda: x - 7.0))
-    api._engine.traces.clear()  # the next one is found on disk
-    api._engine.tiers.forget()
+    this_process.engine.traces.clear()  # the next one is found on disk
+    this_process.engine.tiers.forget()
     looked.clear()
     for body in (lambda: x * 2.0, lambda: x + 1.0, lambda: x / 3.0):
         npaccel.evaluate(body())
@@ -175,7 +175,7 @@ def test_what_runs_once_is_never_compiled() -> None:
         npaccel.evaluate(z)
     counts = npaccel.stats()
     assert (counts["tier0_runs"], counts["compiles"]) == (8, 0)
-    assert api._engine.tiers.helper is None
+    assert this_process.engine.tiers.helper is None
 
 
 @pytest.mark.usefixtures("adaptive")
@@ -198,12 +198,12 @@ def test_what_an_answer_leaves_out_is_found(adaptive, setting, cache: str) -> No
     until(lambda: runs_a_kernel(lambda: operand() * 2.0 + 1.0))
     (step,) = npaccel.explain().steps
     assert [operation.name for operation in step.operations] == ["multiply", "add"]
-    engine = api._engine
+    engine = this_process.engine
     (known,) = [engine.patterns._known[name] for name in engine.patterns._known]
     assert (known.stored, known.packed is None) == (cache == "on", cache == "on")
-    filled = engine.filled
+    filled = engine.counters.moved
     until(lambda: runs_a_kernel(lambda: operand(N + 1) * 2.0 + 1.0))
-    assert engine.filled == filled + 1 and len(known.patterns) == 1
+    assert engine.counters.moved == filled + 1 and len(known.patterns) == 1
 
 
 @pytest.mark.usefixtures("adaptive")
@@ -314,7 +314,7 @@ def test_warnings_are_those_of_the_loops() -> None:
 @pytest.mark.usefixtures("adaptive")
 def test_an_answer_for_settings_of_before_is_passed_over(setting) -> None:
     """The numbers of jobs go on; the helper does not know that nobody waits any more."""
-    x, tiers = operand(), api._engine.tiers
+    x, tiers = operand(), this_process.engine.tiers
     while not tiers._jobs:
         npaccel.evaluate(x * 2.0 + 1.0)
     setting("threads", 1)  # forgets them
@@ -323,7 +323,7 @@ def test_an_answer_for_settings_of_before_is_passed_over(setting) -> None:
 
 def test_one_thread_at_a_time_plans(monkeypatch) -> None:
     """A job of one thread was kept under the key of another one's: a kernel for other requests."""
-    engine, events, entered, leave = api._engine, [], threading.Event(), threading.Event()
+    engine, events, entered, leave = this_process.engine, [], threading.Event(), threading.Event()
 
     def slow(key: bytes) -> bytes:
         events.append(("in", key))
@@ -346,7 +346,7 @@ def test_one_thread_at_a_time_plans(monkeypatch) -> None:
 
 @pytest.mark.usefixtures("adaptive")
 def test_what_the_compiler_rejects_is_told_once(monkeypatch, helper_of) -> None:
-    monkeypatch.setattr(api._engine, "_warned", set())
+    monkeypatch.setattr(this_process.engine.telling, "told", set())
     helper_of(
         "from npaccel.backends.llvm.backend import LlvmBackend\n"
         "from npaccel.errors import CompileError\n"

@@ -15,7 +15,7 @@ import pytest
 from steps import unpack_steps
 
 import npaccel
-from npaccel import _native, api
+from npaccel import _native, this_process
 from npaccel.runtime.programs.packed import Elsewhere, Step, pack_steps
 
 pytestmark = pytest.mark.usefixtures("deferred")
@@ -28,7 +28,7 @@ UNPLANNED = 1
 @pytest.fixture(autouse=True)
 def nothing_known() -> None:
     npaccel.evaluate()
-    api._engine.traces.clear()
+    this_process.engine.traces.clear()
     npaccel.config.threshold = 0  # a setting that is set makes the core forget what was touched
     npaccel.stats(reset=True)
 
@@ -152,8 +152,8 @@ def test_what_runs_block_by_block_is_asked_for_when_it_has_run_its_time(
 ) -> None:
     monkeypatch.setattr("npaccel.runtime.engine.tiers.REST_S", rest_s)
     setting("tiering", "off")
-    planned = Counted(api._engine.touched)
-    monkeypatch.setattr(api._engine, "touched", planned)
+    planned = Counted(this_process.engine.touched)
+    monkeypatch.setattr(this_process.engine, "touched", planned)
     source = plain(1000)
     x = npaccel.asarray(source)
     npaccel.stats(reset=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import npaccel
-from npaccel import _native, api
+from npaccel import _native, this_process
 from npaccel.dispatch.fallback import FALLBACKS
 
 pytestmark = pytest.mark.usefixtures("deferred")
@@ -49,7 +49,7 @@ class Planning:
 @contextmanager
 def another_thread_plans(monkeypatch: pytest.MonkeyPatch) -> Iterator[Planning]:
     """Inside, a thread is planning `x * 3.0`, until the end or `leave`."""
-    engine, state = api._engine, Planning()
+    engine, state = this_process.engine, Planning()
     program = engine._program
 
     def slow(pending: _native.Pending) -> Any:

@@ -19,7 +19,7 @@ import pytest
 from tiering import operand, runs_a_kernel, until
 
 import npaccel
-from npaccel import _native, api
+from npaccel import _native, this_process
 from npaccel.runtime.helper import helper as helper_module
 from npaccel.runtime.helper.helper import Helper
 
@@ -32,7 +32,7 @@ def test_a_killed_helper_is_started_again() -> None:
     for _ in range(2):
         npaccel.evaluate(np.tanh(x) * x)
     npaccel.evaluate(np.tanh(x) * x)
-    helper = api._engine.tiers.helper
+    helper = this_process.engine.tiers.helper
     assert helper is not None and helper.pid
     os.kill(helper.pid, signal.SIGKILL)
     # Before it said that it is there, the job is asked again; after that it is given up.
@@ -49,7 +49,7 @@ def test_a_processor_is_lent_while_it_works(monkeypatch) -> None:
     x = operand()
     until(lambda: runs_a_kernel(lambda: np.sqrt(x) * x + 7.0))
     assert lent[0] >= 0 and lent[-1] == -1
-    helper = api._engine.tiers.helper
+    helper = this_process.engine.tiers.helper
     assert helper is not None
     lent.clear()
     for _ in range(3):
@@ -62,7 +62,7 @@ def test_a_processor_is_lent_while_it_works(monkeypatch) -> None:
 @pytest.mark.usefixtures("adaptive")
 def test_a_processor_comes_back_though_nobody_asks_the_helper_any_more() -> None:
     """As where all code is known: nothing is taken over from then on."""
-    helper = Helper(npaccel.config.helper_environment(), api._disk.identity())
+    helper = Helper(npaccel.config.helper_environment(), this_process.disk.identity())
     helper.start()
     assert _native.lends() and helper.starting
     until(lambda: not _native.lends())
@@ -90,7 +90,7 @@ def test_a_processor_is_lent_until_there_is_something_to_read() -> None:
 def test_a_helper_that_left_for_want_of_work_is_started_again() -> None:
     x = operand()
     until(lambda: runs_a_kernel(lambda: np.sqrt(x) * x + 2.0))
-    helper = api._engine.tiers.helper
+    helper = this_process.engine.tiers.helper
     assert helper is not None and not helper.busy
     os.kill(helper.pid, signal.SIGKILL)
     os.waitpid(helper.pid, 0)
@@ -103,7 +103,7 @@ def test_a_helper_that_never_works_leaves_compiling_to_us(monkeypatch, tmp_path:
     monkeypatch.setattr("npaccel.runtime.helper.helper.SCRIPT", str(tmp_path / "start.py"))
     x = operand()
     until(lambda: runs_a_kernel(lambda: x * 5.0 - 2.0))
-    broken = api._engine.tiers.broken
+    broken = this_process.engine.tiers.broken
     assert "failed several times" in broken and np.array_equal(x * 5.0 - 2.0, np.asarray(x) * 5 - 2)
 
 
@@ -112,7 +112,7 @@ def test_without_an_interpreter_there_is_no_helper(monkeypatch) -> None:
     monkeypatch.setattr(sys, "executable", "/opt/editor/bin/editor")
     x = operand()
     until(lambda: runs_a_kernel(lambda: x * 7.0 - 2.0))
-    assert "editor" in api._engine.tiers.broken
+    assert "editor" in this_process.engine.tiers.broken
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_no_flush_waits_for_the_start_of_a_helper(stuck: Path) -> None:
         want = np.asarray(x) * 3.0 - 2.0
         for _ in range(5):  # starts one, and asks it
             assert np.array_equal(npaccel.evaluate(x * 3.0 - 2.0), want)
-        helper = api._engine.tiers.helper
+        helper = this_process.engine.tiers.helper
         assert helper is not None and helper.busy and not started()
         until(lambda: runs_a_kernel(lambda: x * 3.0 - 2.0))  # what was asked meanwhile was kept
         assert helper.pid and helper.restarts == 0
@@ -226,7 +226,11 @@ def test_a_hook_that_refuses_processes_is_told(monkeypatch) -> None:
 def test_a_job_that_takes_too_long_is_given_up(monkeypatch) -> None:
     monkeypatch.setattr("npaccel.runtime.helper.helper.LIMIT_S", 0.0)
     x = operand()
-    until(lambda: bool(npaccel.evaluate(x * 9.0 - 2.0) is not None and api._engine.tiers.broken))
+    until(
+        lambda: bool(
+            npaccel.evaluate(x * 9.0 - 2.0) is not None and this_process.engine.tiers.broken
+        )
+    )
     assert np.array_equal(npaccel.evaluate(x * 9.0 - 2.0), np.asarray(x) * 9.0 - 2.0)
 
 
@@ -234,7 +238,7 @@ BUSY = """
 import os, sys, time
 import numpy as np
 import npaccel
-from npaccel import api
+from npaccel import this_process
 from npaccel.runtime.engine import tiers
 from npaccel.runtime.devices.cost import Costs
 Costs.compiling_pays = lambda self, spent_s, requests: True
@@ -244,7 +248,7 @@ x = npaccel.asarray(np.linspace(0.1, 1.0, 5000))
 npaccel.stats()  # makes the engine
 for _ in range(4):
     npaccel.evaluate(np.exp(x) * np.log(x) + np.sin(x))
-helper = api._engine.tiers.helper
+helper = this_process.engine.tiers.helper
 assert helper is not None and helper.pid and helper.busy
 print(helper.pid, flush=True)
 """
@@ -291,7 +295,7 @@ FORKED = (
     + """
 pid = os.fork()
 if pid == 0:
-    mine = api._engine.tiers.helper
+    mine = this_process.engine.tiers.helper
     assert mine.pid == 0 and not mine.busy
     end = time.monotonic() + 60
     while not npaccel.stats()["kernels"] and time.monotonic() < end:

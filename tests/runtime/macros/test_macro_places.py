@@ -13,7 +13,7 @@ from sections import plain_sizes, rand, same
 
 import npaccel
 from npaccel import _native
-from npaccel.api import _engine
+from npaccel.this_process import engine
 
 __all__ = ["plain_sizes"]
 
@@ -35,8 +35,8 @@ def own_memory(deferred, setting, plain_sizes):
 @pytest.fixture
 def failing(monkeypatch):
     """Nothing that failed in a test is known after it."""
-    monkeypatch.setattr(_engine.machines, "_devices", {})
-    monkeypatch.setattr(_engine, "_warned", set())
+    monkeypatch.setattr(engine.machines, "_devices", {})
+    monkeypatch.setattr(engine.telling, "told", set())
     yield
     _native.device_inject(0)
     npaccel.macro.clear()

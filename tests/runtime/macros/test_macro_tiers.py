@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import npaccel
-from npaccel import api
+from npaccel import this_process
 from npaccel.runtime.engine.tiers import COMPILING
 
 pytestmark = pytest.mark.usefixtures("deferred")
@@ -18,17 +18,17 @@ WAIT_S = 60.0
 def forget() -> None:
     """As in a new process, but for the cache on disk."""
     npaccel.macro.clear()
-    api._engine.kernels.clear()
-    api._engine.tiers.forget()
-    api._engine.answers.forget()
+    this_process.engine.kernels.clear()
+    this_process.engine.tiers.forget()
+    this_process.engine.answers.forget()
     npaccel.stats(reset=True)
 
 
 @pytest.fixture
 def helper_ends():
     yield
-    api._helper().stop()
-    api._helper.made = None
+    this_process.helper().stop()
+    this_process.helper.made = None
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def adaptive(setting, tmp_path, monkeypatch, helper_ends):
     setting("cache_dir", str(tmp_path / "cache"))
     setting("tiering", "adaptive")
     forget()
-    monkeypatch.setattr(api._engine.kernels, "get", None)  # whoever compiles here fails
+    monkeypatch.setattr(this_process.engine.kernels, "get", None)  # whoever compiles here fails
 
 
 def section():
@@ -126,7 +126,7 @@ def test_forgetting_while_it_compiles() -> None:
 def test_without_a_helper_it_is_compiled_here(monkeypatch) -> None:
     monkeypatch.undo()
     npaccel.config.tiering = "adaptive"
-    monkeypatch.setattr(api._engine.tiers, "ask", lambda *args: False)
+    monkeypatch.setattr(this_process.engine.tiers, "ask", lambda *args: False)
     step = section()
     check(step, 0.25)
     check(step, 0.5)

@@ -22,9 +22,9 @@ PROGRAM = """
 import os, time
 import numpy as np
 import npaccel
-from npaccel import _native, api
+from npaccel import _native, this_process
 from npaccel.dispatch import rules
-stored = api._engine.stored
+stored = this_process.engine.stored
 from npaccel.runtime.engine.engine import Engine
 planned, plan = [], Engine._program
 Engine._program = lambda *args: planned.append(1) or plan(*args)
@@ -121,10 +121,10 @@ LEAVING = """
 import os, sys
 import numpy as np
 import npaccel
-from npaccel import api
+from npaccel import this_process
 from npaccel.runtime.devices.cost import Costs
 Costs.compiling_pays = lambda self, spent_s, requests: os.environ["PAYS"] == "1"
-given = len(api._engine.stored._given)
+given = len(this_process.engine.stored._given)
 child = os.fork() if os.environ["END"] == "child" else -1
 x = npaccel.asarray(np.arange(1 << 17, dtype="f8"))
 y = npaccel.evaluate(np.sqrt(x * 2.0 + 1.0) / 8.0)

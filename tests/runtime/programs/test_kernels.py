@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import npaccel
-from npaccel import _native, api
+from npaccel import _native, this_process
 
 pytestmark = pytest.mark.usefixtures("deferred")
 
@@ -74,7 +74,7 @@ def test_it_warns_once_at_the_user_s_line(tmp_path: Path, setting) -> None:
     (tmp_path / "cache").write_text("")
     a = npaccel.asarray(np.arange(3000.0))
     _native.plans().clear()
-    api._engine.kernels.clear()
+    this_process.engine.kernels.clear()
     with pytest.warns(npaccel.errors.NpaccelWarning, match="is not a folder") as seen:
         for i in range(3):
             npaccel.evaluate(a.reshape(3, -1) ** 2 * (i + 1.5) + a[: i + 1].sum())
@@ -93,7 +93,7 @@ def test_memory_keeps_within_its_bound(setting) -> None:
         for bit in range(6):
             x = x * 2.0 if i >> bit & 1 else x + 1.0
         npaccel.evaluate(x)
-    kernels = api._engine.kernels
+    kernels = this_process.engine.kernels
     assert kernels.size_bytes <= 1 << 16
     # Programs, and the last runs that explain() remembers, keep a few more.
     assert _native.stats()["code_bytes"] - before <= (1 << 16) + 24 * 8192

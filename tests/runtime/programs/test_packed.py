@@ -9,7 +9,7 @@ import pytest
 from steps import unpack_steps, words_of
 
 import npaccel
-from npaccel import _native, api
+from npaccel import _native, this_process
 from npaccel.ir.passes import plan
 from npaccel.runtime.programs.packed import Elsewhere, Step, pack_code, pack_steps
 from npaccel.runtime.programs.program import assemble, draft
@@ -120,7 +120,7 @@ def test_packed_steps_compute_the_same() -> None:
     x = npaccel.asarray(values)
     result = (x - x.mean(1, keepdims=True)) * 3.0
     trace = decode(_native.pending())
-    engine = api._make_engine()
+    engine = this_process.make_engine()
     made = draft(trace, plan(trace), engine.kernels.get, engine.threads, {})
     program = assemble(made.recipe(), made.compiled, "")
     hook = type(engine).__call__

@@ -10,7 +10,7 @@ import pytest
 from authors import Author
 
 import npaccel
-from npaccel import _native, api
+from npaccel import _native, this_process
 from npaccel.backends.base import Loaded
 from npaccel.backends.llvm.compiled import CompiledKernel, bind
 from npaccel.ir.nodes import Kernel, KernelStep, Plan
@@ -167,7 +167,7 @@ def test_rules_of_another_process_are_refused() -> None:
 def test_a_pattern_on_disk_serves_other_sizes(setting, tmp_path) -> None:
     """Neither planned nor compiled, in a process that has never seen these operations."""
     setting("cache_dir", str(tmp_path / "cache"))
-    engine = api._engine
+    engine = this_process.engine
 
     def run(n: int) -> None:
         x = npaccel.asarray(np.linspace(1.0, 2.0, n))

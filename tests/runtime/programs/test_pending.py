@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import npaccel
-from npaccel import _native, api
+from npaccel import _native, this_process
 from npaccel.runtime.programs.trace import decode
 
 pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("deferred")]
@@ -81,7 +81,7 @@ class Planner:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.keys: list[bytes] = []
         self.meanwhile = lambda: None
-        engine = api._engine
+        engine = this_process.engine
         engine.traces.clear()
         self._program = engine._program
         monkeypatch.setattr(engine, "_program", self._plan)

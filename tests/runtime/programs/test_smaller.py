@@ -10,7 +10,7 @@ import pytest
 from tiering import cold, operand, until
 
 import npaccel
-from npaccel import api
+from npaccel import this_process
 from npaccel.backends.llvm.backend import LlvmBackend
 from npaccel.errors import BuildTimeout, CompileError, NpaccelWarning
 from npaccel.ir.nodes import Kernel
@@ -45,7 +45,7 @@ def _rejecting(monkeypatch: pytest.MonkeyPatch, wrong: Any) -> list[Kernel]:
 def eager(setting, monkeypatch):
     setting("tiering", "eager")
     setting("cache", "off")
-    monkeypatch.setattr(api._engine, "_warned", set())
+    monkeypatch.setattr(this_process.engine.telling, "told", set())
     _forget()
     yield
     monkeypatch.undo()
@@ -54,7 +54,7 @@ def eager(setting, monkeypatch):
 
 def _forget() -> None:
     cold()
-    for device in api._engine.machines._devices.values():
+    for device in this_process.engine.machines._devices.values():
         device.kernels.clear()
         device._refused.clear()
 
@@ -144,7 +144,7 @@ def test_the_helper_cuts_too_and_what_it_made_is_kept(monkeypatch, helper_of, se
         "    return emit(self, kernel)\n"
         "LlvmBackend.emit_object = refuse\n"
     )
-    monkeypatch.setattr(api._engine, "_warned", set())
+    monkeypatch.setattr(this_process.engine.telling, "told", set())
     x = operand()
     want = _chain(np.asarray(x))
     with pytest.warns(NpaccelWarning, match="many scalars; the kernel was cut into smaller"):
