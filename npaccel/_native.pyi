@@ -29,7 +29,7 @@ class Rule:
     counts: tuple[int, int, int, int]
 
 def install(
-    array_type: type[ArrayBase], hooks: dict[str, Callable[..., Any]], inside: tuple[str, ...]
+    array_type: type[ArrayBase], hooks: dict[str, Callable[..., Any]], inside: tuple[str, ...], /
 ) -> None:
     """Give the core the final Array type and its Python callbacks.
 
@@ -72,13 +72,13 @@ def rule(
     "argmin", "argmax", which the core computes itself. None when the core finds no legacy
     inner loop for these dtypes (the function is then never recorded)."""
 
-def wrap(array: np.ndarray[Any, Any]) -> ArrayBase:
+def wrap(array: np.ndarray[Any, Any], /) -> ArrayBase:
     """Array view of the same memory (zero copy); flags and strides as the argument's."""
 
-def plain(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def plain(array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
     """Exact np.ndarray view after evaluating what is pending on its memory."""
 
-def view_plain(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def view_plain(array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
     """Exact np.ndarray view; evaluates nothing."""
 
 def map(
@@ -108,7 +108,7 @@ def scan(
 ) -> Any:
     """Record a SCAN (accumulate)."""
 
-def iota(rule: Rule, n: int, start: object, step: object) -> Any:
+def iota(rule: Rule, n: int, start: object, step: object, /) -> Any:
     """Record a 1-d generator of the rule's result dtype."""
 
 def gather(
@@ -119,12 +119,13 @@ def gather(
     extent: int,
     step: int,
     out: np.ndarray[Any, Any],
+    /,
 ) -> Any:
     """Record ``out[i] = base[i + index[i] * step]`` (step in elements); returns `out`, or None.
     `base` shows the source's elements at index 0; it and `index` broadcast to `out`. The caller
     has made sure that every index lies in [-extent, extent)."""
 
-def index_bounds(index: np.ndarray[Any, Any], extent: int) -> int:
+def index_bounds(index: np.ndarray[Any, Any], extent: int, /) -> int:
     """Where integers lie, after evaluating what is pending on them: 0 all in [0, extent), 1 some
     negative but none below -extent, 2 some elsewhere, -1 not integers."""
 
@@ -132,17 +133,17 @@ def take_homes() -> list[tuple[str, str, str, int, int, float, float]]:
     """What came home from devices since the last call: (device, why, file, line, times, bytes,
     0)."""
 
-def fetched(array: Any) -> Any:
+def fetched(array: Any, /) -> Any:
     """A plain copy of what the array shows, all of which stays on its device; None: it does not lie
     there, or it would not pay."""
 
-def put_back(array: Any, part: Any) -> None:
+def put_back(array: Any, part: Any, /) -> None:
     """Write into the array what was written to `part`, made by `fetched(array)`."""
 
-def rebased(result: Any, part: Any, array: Any) -> Any:
+def rebased(result: Any, part: Any, array: Any, /) -> Any:
     """The result; or, where it is a view of `part`, made by `fetched(array)`, that of `array`."""
 
-def is_far(array: Any) -> bool:
+def is_far(array: Any, /) -> bool:
     """Whether it lies on a device, and is so large that work on it is done there."""
 
 def copies_exist() -> bool:
@@ -155,16 +156,16 @@ def take_hindrances() -> list[tuple[str, str, str, int, int, float, float]]:
     """What kept lines from gaining, once: kind (native/trace/hinder.c) twice, file, line, calls or
     runs, seconds, and of all of them together bytes of operands or operations."""
 
-def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C") -> ArrayBase:
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C", /) -> ArrayBase:
     """A fresh Array in npaccel's memory, nothing recorded (content undefined)."""
 
-def empty_like(prototype: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> ArrayBase | None:
+def empty_like(prototype: np.ndarray[Any, Any], dtype: np.dtype[Any], /) -> ArrayBase | None:
     """A fresh Array whose axes lie in memory as those of ``prototype.copy("K")``; None: no room."""
 
 def wants(*operands: object) -> bool:
     """Whether an operation on these would be recorded (one is pending, or large enough)."""
 
-def is_pending(array: np.ndarray[Any, Any]) -> bool:
+def is_pending(array: np.ndarray[Any, Any], /) -> bool:
     """Whether a request that writes this array's memory has not run yet."""
 
 def composites(functions: dict[Callable[..., Any], bool], /) -> None:
@@ -183,14 +184,14 @@ def direct(original: Any, slow: Callable[..., Any], work: int = 0, writes: bool 
 def evaluate() -> None:
     """Run everything pending, and wait for runs in flight."""
 
-def launch(arrays: list[np.ndarray[Any, Any]], least_s: float) -> list[int]:
+def launch(arrays: list[np.ndarray[Any, Any]], least_s: float, /) -> list[int]:
     """Have everything recorded run from now on; at once where it is known to take less.
 
     Returns the numbers of the run that begins and of those in flight that make these arrays. None
     where runs can't be in flight (without the guard, in check mode, ...): it has run.
     """
 
-def sleep(flights: list[int], seconds: float | None, seen: int) -> bool:
+def sleep(flights: list[int], seconds: float | None, seen: int, /) -> bool:
     """Wait until these runs are over, or have stopped for want of memory: whether that is so.
 
     seconds: at most; None: whenever that is. seen: -1; or what `wake` returned last: until one of
@@ -200,22 +201,22 @@ def sleep(flights: list[int], seconds: float | None, seen: int) -> bool:
 def wake() -> int:
     """Have `sleep` look again; returns how often that was so."""
 
-def resume(flights: list[int]) -> None:
+def resume(flights: list[int], /) -> None:
     """Go on with those of these runs that have stopped: MemoryError; wait for the others."""
 
-def landed(array: object) -> None:
+def landed(array: object, /) -> None:
     """Wait for the run in flight that makes an array, if there is one."""
 
 def issue() -> None:
     """Tell what evaluation has warned of."""
 
-def flights_end(cancel: bool) -> None:
+def flights_end(cancel: bool, /) -> None:
     """No run is in flight from now on; cancel: those there are stop where they can."""
 
-def may_warn(without_scope: bool) -> bool:
+def may_warn(without_scope: bool, /) -> bool:
     """Whether something pending, or found and not yet issued, may warn; True: what has no scope."""
 
-def give_scope(scope: object) -> None:
+def give_scope(scope: object, /) -> None:
     """From now on what is pending and had none has this scope; the warn hook gets it back."""
 
 def touch(array: np.ndarray[Any, Any], write: bool = False) -> None:
@@ -296,7 +297,7 @@ class Program:
         code: bytes = ...,
         devices: tuple[DeviceKernel, ...] = ...,
     ) -> None: ...
-    def review(self, runs: int, seconds: float) -> None:
+    def review(self, runs: int, seconds: float, /) -> None:
         """Become `due` after so many runs more, and so many seconds more; (0, 0): never."""
 
 class Code:
@@ -344,7 +345,7 @@ def looked_up(found: bool, /) -> int:
     """A program was looked for on disk: where none are found, larger new operations are NumPy's.
     Return how many were not there, since one was."""
 
-def serial(array: np.ndarray[Any, Any] | None) -> int | None:
+def serial(array: np.ndarray[Any, Any] | None, /) -> int | None:
     """Number of the flush that made (will make) an array of ours; with None: the next one's.
     A number above that: no flush made it."""
 
@@ -353,6 +354,7 @@ def pending() -> Pending:
 
 def history(
     serial: int,
+    /,
 ) -> tuple[int, Program | None, list[tuple[int, Any, int]], tuple[int, int, float, float]] | None:
     """(serial, Program, [(rule, code, lasti)], bytes that moved to devices, and back, and the
     seconds of both) of one of the last 16 flushes. rule: its id."""
@@ -366,7 +368,7 @@ def ledger() -> tuple[
 def checks() -> bool:
     """Whether indices are looked through, and integers divided by 0 are told."""
 
-def checks_here(value: int) -> int:
+def checks_here(value: int, /) -> int:
     """The same for this thread from now on; -1: as the setting says. Returns what it was."""
 
 def memory_limit() -> int:
@@ -378,7 +380,9 @@ def guarded() -> bool:
 def memory(ours: bool, /) -> None:
     """Large arrays that NumPy makes in this context lie in our memory, as blocks say, or not."""
 
-def primitives(level: str = ..., /) -> tuple[str, int]: ...
+def primitives(level: str = ..., /) -> tuple[str, int]:
+    """(level, how many) of operations on blocks that were compiled ahead. level: from now on."""
+
 def system_calls() -> tuple[int, int, int, int, int]:
     """(errno that stops them from being served, functions of the C library that are replaced,
     libraries whose import tables lead to ours, entries changed there, entries that can't be).
@@ -444,7 +448,7 @@ class DeviceKernel:
         host_memory: bool,
     ) -> DeviceKernel: ...
     def launch(
-        self, words: int, grid: tuple[int, int, int, int, int], partials: int, flags: int
+        self, words: int, grid: tuple[int, int, int, int, int], partials: int, flags: int, /
     ) -> int:
         """Run once, outside the queue. grid: band, band_step, inner, inner_step, scratch_bytes."""
 
@@ -474,10 +478,10 @@ class DeviceMemory:
         limit: int,
         largest: int,
     ) -> DeviceMemory: ...
-    def place(self, array: np.ndarray[Any, Any]) -> ArrayBase | None:
+    def place(self, array: np.ndarray[Any, Any], /) -> ArrayBase | None:
         """An array with this content that is to live there; None: nothing can be hidden."""
 
-def place_of(arrays: list[Any]) -> DeviceMemory | None:
+def place_of(arrays: list[Any], /) -> DeviceMemory | None:
     """Where the first of these that lives on a device does."""
 
 def lend(descriptor: int, /) -> None:
@@ -491,7 +495,7 @@ def device_error() -> tuple[int, str] | None:
     """The driver's number of the last launch that failed and the device's name, told once."""
 
 def device_inject(
-    launches: int, reads: int = 0, midway: int = 0, after: int = 0, room: int = 0
+    launches: int, reads: int = 0, midway: int = 0, after: int = 0, room: int = 0, /
 ) -> None:
     """Tests: so many of the next launches, and transfers back to the host, fail; and launches, when
     they have done their work. after: launches that go well before the first that fails. room: bytes
@@ -518,16 +522,18 @@ class Opener:
     def __new__(
         cls, *, min_size: int = ..., backend: str | None = ..., everywhere: bool = ...
     ) -> Self: ...
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        """From now on, in this thread and task, arrays are taken."""
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
         /,
-    ) -> None: ...
+    ) -> None:
+        """No longer."""
 
-def hear_blocks(all: bool) -> None:
+def hear_blocks(all: bool, /) -> None:
     """Whether the methods _opening, _opened, _leaving, _left are called for each block."""
 
 def redirect(
@@ -575,7 +581,9 @@ def redirected() -> list[int]:
 def call_python(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call Python code of NumPy's, whose time is NumPy's but for what it has recorded."""
 
-def did_it_here() -> bool: ...
+def did_it_here() -> bool:
+    """Whether the latest call_numpy was done here after all."""
+
 def call_numpy(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call as if no block were open."""
 
@@ -676,12 +684,14 @@ class Section:
         "numpy" (NumPy would have to compute with a placeholder) or "refuse" (what says why).
         called(frame, function or None) hears of code that is entered, and of C functions."""
 
-    def enter(self) -> None: ...
-    def leave(self) -> None: ...
+    def enter(self) -> None:
+        """This thread records into it from now on."""
+    def leave(self) -> None:
+        """No longer."""
     def close(self) -> None:
         """Its placeholders can't be used any more; what was recorded stays."""
 
-    def block(self, size: int) -> ArrayBase | None:
+    def block(self, size: int, /) -> ArrayBase | None:
         """A placeholder of so many bytes; None: there is no guarded memory."""
 
     def view(
@@ -692,14 +702,16 @@ class Section:
         shape: tuple[int, ...],
         strides: tuple[int, ...],
         writable: bool,
-    ) -> ArrayBase: ...
-    def place(self, array: object) -> tuple[int, int] | None:
+        /,
+    ) -> ArrayBase:
+        """An Array over a placeholder."""
+    def place(self, array: object, /) -> tuple[int, int] | None:
         """Number of the block that an array of the section lies in, and offset; None: another."""
 
-    def scalar(self, array: object) -> None:
+    def scalar(self, array: object, /) -> None:
         """The array stands for a NumPy scalar, which nothing can change."""
 
-    def is_scalar(self, array: object) -> bool:
+    def is_scalar(self, array: object, /) -> bool:
         """Whether the array, or what it is a view of, stands for one."""
 
     def blocks(self) -> list[tuple[Any, ...]]:
@@ -763,7 +775,7 @@ class Replay:
         place: DeviceMemory | None,
         anywhere: bool,
     ) -> None: ...
-    def run(self, args: tuple[Any, ...], names: tuple[str, ...]) -> tuple[int, Any]:
+    def run(self, args: tuple[Any, ...], names: tuple[str, ...], /) -> tuple[int, Any]:
         """(0, None) these arguments are of another signature; (1, result); (2, why the body must
         run)."""
 
@@ -778,31 +790,33 @@ class Macro:
 
     def __init__(self, miss: Callable[[tuple[Any, ...], dict[str, Any], str], Any]) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _add(self, replay: Replay) -> None: ...
-    def _drop(self, replay: Replay | None) -> None: ...
+    def _add(self, replay: Replay, /) -> None:
+        """A recorded variant."""
+    def _drop(self, replay: Replay | None, /) -> None:
+        """Forget a variant, or with None all."""
     @property
     def _variants(self) -> list[Replay]: ...
 
-def premise_holds(where: Any, name: str, value: Any) -> bool:
+def premise_holds(where: Any, name: str, value: Any, /) -> bool:
     """Whether `value` is under `name` in a dict, a cell or a class, or is an attribute; name "":
     whether a list has these items, a dict these keys and values, an array these bytes."""
 
-def check_index(index: np.ndarray[Any, Any], extent: int) -> bool:
+def check_index(index: np.ndarray[Any, Any], extent: int, /) -> bool:
     """In a section: have each replay look whether these are in bounds. False: it computes them."""
 
-def check_extremes(least: np.ndarray[Any, Any], most: np.ndarray[Any, Any], extent: int) -> None:
+def check_extremes(least: np.ndarray[Any, Any], most: np.ndarray[Any, Any], extent: int, /) -> None:
     """The same, of what the section computes: int64 without dimensions."""
 
-def plainly(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def plainly(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any:
     """Its result, whatever it calls being NumPy's, also in a block."""
 
 def in_section(*arrays: object) -> bool:
     """Whether one of these is a section's; without any, whether this thread records one."""
 
-def copies_scalar(of: np.ndarray[Any, Any], copy: np.ndarray[Any, Any]) -> None:
+def copies_scalar(of: np.ndarray[Any, Any], copy: np.ndarray[Any, Any], /) -> None:
     """Where `of` stands for a NumPy scalar in a macro section, so does `copy`."""
 
-def reading(array: np.ndarray[Any, Any], how: str) -> None:
+def reading(array: np.ndarray[Any, Any], how: str, /) -> None:
     """Raise SectionError where `array` is a section's and has no values."""
 
 class Recordings:
@@ -824,7 +838,7 @@ def in_macro_block(
 def verify_matches(on: bool, /) -> int:
     """For tests: from now on keys of matched requests are made as well. How many were others."""
 
-def refuse(why: str) -> None:
+def refuse(why: str, /) -> None:
     """Have the section that this thread records, if any, run without being recorded."""
 
 def evaluating() -> None:

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "drawing_tables.h"
+#include "native_docs.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "fp-contract=off")
@@ -318,9 +319,9 @@ static PyObject *words(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
-    {"philox_install", install, METH_VARARGS, "Have a bit generator draw from a state."},
-    {"philox_take", take, METH_VARARGS, "Where the next words are; they are drawn then."},
-    {"philox_words", words, METH_VARARGS, "The next words."},
+    {"philox_install", install, METH_VARARGS, NPA_DOC_philox_install},
+    {"philox_take", take, METH_VARARGS, NPA_DOC_philox_take},
+    {"philox_words", words, METH_VARARGS, NPA_DOC_philox_words},
     {NULL, NULL, 0, NULL}};
 
 int npa_philox_init(PyObject *module)

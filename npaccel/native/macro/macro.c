@@ -1,6 +1,7 @@
 /* macro.c: the callable that stands for a function decorated with npaccel.macro. */
 #include "macro/macro.h"
 #include "macro/replay.h"
+#include "native_docs.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -163,8 +164,8 @@ static PyObject *macro_get(PyObject *self, PyObject *object, PyObject *type)
 }
 
 static PyMethodDef macro_methods[] = {
-    {"_add", add_variant, METH_O, "A recorded variant."},
-    {"_drop", drop_variant, METH_O, "Forget a variant, or with None all."},
+    {"_add", add_variant, METH_O, NPA_DOC_Macro__add},
+    {"_drop", drop_variant, METH_O, NPA_DOC_Macro__drop},
     {NULL}};
 static PyGetSetDef macro_getset[] = {
     {"_variants", variants, NULL, "Recorded variants, the latest first.", NULL},
@@ -193,7 +194,7 @@ static PyTypeObject macro_type = {
 };
 
 static PyMethodDef functions[] = {
-    {"premise_holds", npa_premise_holds, METH_VARARGS, "Whether a thing is where a body found it."},
+    {"premise_holds", npa_premise_holds, METH_VARARGS, NPA_DOC_premise_holds},
     {NULL}};
 
 int npa_macro_init(PyObject *module)

@@ -5,6 +5,7 @@
  */
 #include "macro/macro.h"
 #include "macro/replay.h"
+#include "native_docs.h"
 
 #include <string.h>
 
@@ -435,7 +436,7 @@ static PyObject *replay_run(PyObject *self, PyObject *given)
                          : Py_BuildValue("(iz)", status, why);
 }
 static PyMethodDef replay_methods[] = {
-    {"run", replay_run, METH_VARARGS, "As npa_replay_try, of a call with these arguments."},
+    {"run", replay_run, METH_VARARGS, NPA_DOC_Replay_run},
     {NULL}};
 
 static void replay_free(PyObject *self)

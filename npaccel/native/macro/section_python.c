@@ -1,6 +1,7 @@
 /* section_python.c: a section as Python sees it. */
 #include "macro/macro.h"
 #include "macro/section.h"
+#include "native_docs.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -287,19 +288,19 @@ bool npa_section_is_index(PyObject *section, int block)
 npa_queue *npa_queue_of(PyObject *section) { return &((npa_section *)section)->q; }
 
 static PyMethodDef section_methods[] = {
-    {"enter", section_enter, METH_NOARGS, "This thread records into it from now on."},
-    {"leave", section_leave, METH_NOARGS, "No longer."},
-    {"close", section_close, METH_NOARGS, "Its placeholders can't be used any more."},
-    {"block", section_block, METH_O, "A placeholder of so many bytes."},
-    {"view", section_view, METH_VARARGS, "An Array over a placeholder."},
-    {"place", section_place, METH_O, "Block and offset of an array."},
-    {"scalar", section_scalar, METH_O, "This array stands for a NumPy scalar."},
-    {"is_scalar", section_is_scalar, METH_O, "Whether an array does."},
-    {"blocks", section_blocks, METH_NOARGS, "What is known of each block."},
-    {"pending", section_pending, METH_O, "Its requests as a plan is made for them."},
-    {"sites", section_sites, METH_NOARGS, "As in history()."},
-    {"bindings", section_bindings, METH_NOARGS, "Uses of run-time numbers."},
-    {"checks", section_checks, METH_NOARGS, "Of indices."},
+    {"enter", section_enter, METH_NOARGS, NPA_DOC_Section_enter},
+    {"leave", section_leave, METH_NOARGS, NPA_DOC_Section_leave},
+    {"close", section_close, METH_NOARGS, NPA_DOC_Section_close},
+    {"block", section_block, METH_O, NPA_DOC_Section_block},
+    {"view", section_view, METH_VARARGS, NPA_DOC_Section_view},
+    {"place", section_place, METH_O, NPA_DOC_Section_place},
+    {"scalar", section_scalar, METH_O, NPA_DOC_Section_scalar},
+    {"is_scalar", section_is_scalar, METH_O, NPA_DOC_Section_is_scalar},
+    {"blocks", section_blocks, METH_NOARGS, NPA_DOC_Section_blocks},
+    {"pending", section_pending, METH_O, NPA_DOC_Section_pending},
+    {"sites", section_sites, METH_NOARGS, NPA_DOC_Section_sites},
+    {"bindings", section_bindings, METH_NOARGS, NPA_DOC_Section_bindings},
+    {"checks", section_checks, METH_NOARGS, NPA_DOC_Section_checks},
     {NULL}};
 
 PyTypeObject npa_section_type = {

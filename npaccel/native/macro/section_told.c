@@ -1,6 +1,7 @@
 /* section_told.c: what code of ours in Python tells the section that is recorded. */
 #include "macro/macro.h"
 #include "macro/section.h"
+#include "native_docs.h"
 
 #include <string.h>
 
@@ -157,18 +158,16 @@ static PyObject *errstate(PyObject *module, PyObject *nothing)
 }
 
 static PyMethodDef functions[] = {
-    {"in_macro_block", in_macro_block, METH_VARARGS, "Record arrays of any size in this thread."},
-    {"refuse", refuse, METH_O, "A section that this thread records can't be."},
-    {"check_index", check_index, METH_VARARGS, "Have replays look whether indices are in bounds."},
-    {"check_extremes", check_extremes, METH_VARARGS, "The same of what a section computes."},
-    {"plainly", plainly, METH_VARARGS, "Call a function; what it calls is NumPy's."},
-    {"errstate", errstate, METH_NOARGS,
-     "As in a request, and whether checks are on; -1: not only ignore and warn."},
-    {"in_section", in_section, METH_VARARGS,
-     "Whether an argument, or without any this thread, is in one."},
-    {"copies_scalar", copies_scalar, METH_VARARGS, "A section's scalar's copy is a scalar, too."},
-    {"reading", reading, METH_VARARGS, "Raise where an array is a section's."},
-    {"evaluating", evaluating, METH_NOARGS, "Raise inside a section."},
+    {"in_macro_block", in_macro_block, METH_VARARGS, NPA_DOC_in_macro_block},
+    {"refuse", refuse, METH_O, NPA_DOC_refuse},
+    {"check_index", check_index, METH_VARARGS, NPA_DOC_check_index},
+    {"check_extremes", check_extremes, METH_VARARGS, NPA_DOC_check_extremes},
+    {"plainly", plainly, METH_VARARGS, NPA_DOC_plainly},
+    {"errstate", errstate, METH_NOARGS, NPA_DOC_errstate},
+    {"in_section", in_section, METH_VARARGS, NPA_DOC_in_section},
+    {"copies_scalar", copies_scalar, METH_VARARGS, NPA_DOC_copies_scalar},
+    {"reading", reading, METH_VARARGS, NPA_DOC_reading},
+    {"evaluating", evaluating, METH_NOARGS, NPA_DOC_evaluating},
     {NULL}};
 
 int npa_section_init(PyObject *module)

@@ -15,6 +15,7 @@
  * is left, or a class that inherited one, finds the original through it for ever. */
 #include "numpy/numpy.h"
 #include "numpy/redirect.h"
+#include "native_docs.h"
 
 #include <string.h>
 
@@ -364,38 +365,34 @@ static PyObject *block_backend(PyObject *module, PyObject *nothing)
 }
 
 static PyMethodDef functions[] = {
-    {"redirect", redirect_function, METH_VARARGS, "Enter a C function in the table."},
-    {"redirect_ufunc", redirect_ufunc, METH_VARARGS, "Enter a ufunc in the table."},
-    {"redirect_whole", redirect_whole, METH_VARARGS, "Enter a Python function, to run as one."},
-    {"settle_calls", npa_settle_calls, METH_O, "Evaluate before objects of a class are called."},
-    {"redirect_taker", redirect_taker, METH_O, "Who records calls of ufuncs."},
-    {"redirected", redirected, METH_NOARGS, "What each entry's slot holds now."},
+    {"redirect", redirect_function, METH_VARARGS, NPA_DOC_redirect},
+    {"redirect_ufunc", redirect_ufunc, METH_VARARGS, NPA_DOC_redirect_ufunc},
+    {"redirect_whole", redirect_whole, METH_VARARGS, NPA_DOC_redirect_whole},
+    {"settle_calls", npa_settle_calls, METH_O, NPA_DOC_settle_calls},
+    {"redirect_taker", redirect_taker, METH_O, NPA_DOC_redirect_taker},
+    {"redirected", redirected, METH_NOARGS, NPA_DOC_redirected},
     {"call_python", (PyCFunction)(void (*)(void))call_python, METH_FASTCALL | METH_KEYWORDS,
-     "Call Python code of NumPy's, whose time is NumPy's but for what it has recorded."},
+     NPA_DOC_call_python},
     {"call_numpy", (PyCFunction)(void (*)(void))call_numpy, METH_FASTCALL | METH_KEYWORDS,
-     "Call as outside any block."},
-    {"did_it_here", did_it_here, METH_NOARGS,
-     "Whether the latest call_numpy was done here after all."},
-    {"prove", npa_prove, METH_O, "Which assumptions hold: ufuncs, functions, methods."},
-    {"times", npa_times, METH_O, "Seconds per activity so far; whether to count from now on."},
-    {"place", npa_place_py, METH_O, "Where an array of ours lies."},
-    {"contents", npa_contents_py, METH_O, "A copy of what memory of ours holds now."},
-    {"check_busy", npa_check_busy_py, METH_O, "Whether a run is being compared in another thread."},
-    {"watch", npa_stops_py, METH_O, "Memory that is watched from now on."},
-    {"bodies_run", npa_bodies_run_py, METH_NOARGS,
-     "Whether the bodies of sections run as they are."},
-    {"until", npa_until_py, METH_VARARGS, "Only so many operations are recorded from now on."},
-    {"until_counted", npa_until_counted_py, METH_NOARGS, "How many have been, with such a limit."},
-    {"stepping", npa_stepping_py, METH_O, "Whether this thread runs each operation at its line."},
-    {"profile_begin", npa_profile_begin, METH_NOARGS,
-     "Count time by line and program from now on."},
-    {"profile_end", npa_profile_end, METH_NOARGS, "What was counted."},
-    {"forget_rows", npa_rows_forget, METH_NOARGS,
-     "How long rows took, one by one and on all threads."},
-    {"any_block", any_block, METH_NOARGS, "Whether a block is open anywhere."},
-    {"in_block", in_block, METH_NOARGS, "Whether plain arrays are taken here."},
-    {"threshold", threshold, METH_NOARGS, "Bytes from which operations are recorded here."},
-    {"block_backend", block_backend, METH_NOARGS, "The backend the innermost block names."},
+     NPA_DOC_call_numpy},
+    {"did_it_here", did_it_here, METH_NOARGS, NPA_DOC_did_it_here},
+    {"prove", npa_prove, METH_O, NPA_DOC_prove},
+    {"times", npa_times, METH_O, NPA_DOC_times},
+    {"place", npa_place_py, METH_O, NPA_DOC_place},
+    {"contents", npa_contents_py, METH_O, NPA_DOC_contents},
+    {"check_busy", npa_check_busy_py, METH_O, NPA_DOC_check_busy},
+    {"watch", npa_stops_py, METH_O, NPA_DOC_watch},
+    {"bodies_run", npa_bodies_run_py, METH_NOARGS, NPA_DOC_bodies_run},
+    {"until", npa_until_py, METH_VARARGS, NPA_DOC_until},
+    {"until_counted", npa_until_counted_py, METH_NOARGS, NPA_DOC_until_counted},
+    {"stepping", npa_stepping_py, METH_O, NPA_DOC_stepping},
+    {"profile_begin", npa_profile_begin, METH_NOARGS, NPA_DOC_profile_begin},
+    {"profile_end", npa_profile_end, METH_NOARGS, NPA_DOC_profile_end},
+    {"forget_rows", npa_rows_forget, METH_NOARGS, NPA_DOC_forget_rows},
+    {"any_block", any_block, METH_NOARGS, NPA_DOC_any_block},
+    {"in_block", in_block, METH_NOARGS, NPA_DOC_in_block},
+    {"threshold", threshold, METH_NOARGS, NPA_DOC_threshold},
+    {"block_backend", block_backend, METH_NOARGS, NPA_DOC_block_backend},
     {NULL}};
 
 int npa_redirect_init(PyObject *module)

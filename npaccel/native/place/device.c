@@ -4,6 +4,7 @@
  * with it. A launch runs one kernel over the whole domain and waits for it. The device sees the
  * host's memory: arrays are passed as the host's pointers. */
 #include "place/place.h"
+#include "native_docs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -256,7 +257,7 @@ static PyObject *device_failed(PyObject *self, void *closure)
 }
 
 static PyMethodDef device_methods[] = {
-    {"launch", device_launch, METH_VARARGS, "Run once, outside the queue."}, {NULL}};
+    {"launch", device_launch, METH_VARARGS, NPA_DOC_DeviceKernel_launch}, {NULL}};
 
 static PyGetSetDef device_getset[] = {
     {"failed", device_failed, NULL, "Whether a launch failed; it is not tried again.", NULL},

@@ -1,6 +1,7 @@
 /* store.c: where the user wants data to live, and what Python sees of a device's memory. */
 #include "place/place.h"
 #include "place/store.h"
+#include "native_docs.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -227,7 +228,7 @@ static PyObject *store_get_name(PyObject *self, void *closure)
 }
 
 static PyMethodDef store_methods[] = {
-    {"place", store_place, METH_O, "An array that lives there; None: it can't be hidden."}, {NULL}};
+    {"place", store_place, METH_O, NPA_DOC_DeviceMemory_place}, {NULL}};
 
 static PyGetSetDef store_getset[] = {
     {"limit", store_limit, store_set_limit, "Bytes that may be used.", NULL},

@@ -11,6 +11,7 @@
  * whole is known. See Note [Matching] at the end. */
 #include "run/run.h"
 #include "run/recordings.h"
+#include "native_docs.h"
 
 #include <string.h>
 
@@ -565,7 +566,7 @@ static PyObject *verify_matches(PyObject *module, PyObject *on)
 }
 
 static PyMethodDef functions[] = {
-    {"verify_matches", verify_matches, METH_O, "For tests: make keys all the same, and compare."},
+    {"verify_matches", verify_matches, METH_O, NPA_DOC_verify_matches},
     {NULL}};
 
 int npa_match_init(PyObject *module)

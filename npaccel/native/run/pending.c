@@ -3,6 +3,7 @@
  * others record and run. */
 #include "run/run.h"
 #include "place/store.h"
+#include "native_docs.h"
 
 #include <string.h>
 
@@ -300,9 +301,9 @@ static PyGetSetDef attributes[] = {
     {"rules", get_rules, NULL, "Their rules by id.", NULL},
     {NULL}};
 static PyMethodDef methods[] = {
-    {"values", values, METH_O, "Values of scalars."},
-    {"structure", structure, METH_VARARGS, "What their plan depends on, sizes aside; or None."},
-    {"numbers", numbers, METH_O, "Extents, offsets and strides."},
+    {"values", values, METH_O, NPA_DOC_Pending_values},
+    {"structure", structure, METH_VARARGS, NPA_DOC_Pending_structure},
+    {"numbers", numbers, METH_O, NPA_DOC_Pending_numbers},
     {NULL}};
 static PySequenceMethods sequence = {.sq_length = length};
 PyTypeObject npa_pending_type = {

@@ -7,6 +7,7 @@
 #include "run/group.h"
 #include "run/run.h"
 #include "run/program.h"
+#include "native_docs.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -359,7 +360,7 @@ static PyObject *program_review(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef program_methods[] = {
-    {"review", program_review, METH_VARARGS, "When to ask whether another one does it faster."},
+    {"review", program_review, METH_VARARGS, NPA_DOC_Program_review},
     {NULL}};
 
 static PyObject *program_is_single(PyObject *self, void *closure)

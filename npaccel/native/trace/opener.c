@@ -6,6 +6,7 @@
  * `_left`) where anything but a block's opening is to be done: a backend is named, nothing can be
  * recorded, or names stand in. */
 #include "trace/trace.h"
+#include "native_docs.h"
 
 #include <stddef.h>
 #include <structmember.h>
@@ -177,9 +178,8 @@ static PyObject *hear_blocks(PyObject *module, PyObject *all)
 }
 
 static PyMethodDef opener_methods[] = {
-    {"__enter__", opener_enter, METH_NOARGS,
-     "From now on, in this thread and task, arrays are taken."},
-    {"__exit__", (PyCFunction)(void (*)(void))opener_exit, METH_FASTCALL, "No longer."},
+    {"__enter__", opener_enter, METH_NOARGS, NPA_DOC_Opener___enter__},
+    {"__exit__", (PyCFunction)(void (*)(void))opener_exit, METH_FASTCALL, NPA_DOC_Opener___exit__},
     {NULL}};
 static PyMemberDef opener_members[] = {{"backend", T_OBJECT, offsetof(opener, backend), READONLY,
                                         "What runs inside, by name; None: as configured."},
@@ -195,7 +195,7 @@ static PyTypeObject opener_type = {
     .tp_members = opener_members,
 };
 static PyMethodDef functions[] = {
-    {"hear_blocks", hear_blocks, METH_O, "Whether Python is to hear of each block."},
+    {"hear_blocks", hear_blocks, METH_O, NPA_DOC_hear_blocks},
     {NULL}};
 
 int npa_opener_init(PyObject *module)
