@@ -12,7 +12,8 @@ import pytest
 
 # Before npaccel is imported, and for the processes that tests start: a folder of their own for what
 # checks and failing kernels leave to be read, and for the cache, unless the environment names one.
-_FOLDER = tempfile.TemporaryDirectory(prefix="npaccel-tests-")
+# No traceback is to show our name, so the folder does not have it.
+_FOLDER = tempfile.TemporaryDirectory(prefix="tests-")
 os.environ["TMPDIR"] = _FOLDER.name
 tempfile.tempdir = None  # it is looked up again
 os.environ.setdefault("NPACCEL_CACHE_DIR", str(Path(_FOLDER.name) / "cache"))
