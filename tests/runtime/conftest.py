@@ -64,8 +64,8 @@ def helper_of(monkeypatch, tmp_path: Path) -> Callable[[str], None]:
     def change(code: str) -> None:
         script = tmp_path / "start.py"
         script.write_text(
-            f"import runpy\nversion = runpy.run_path({helper.SCRIPT!r})['prepare']()\n{code}\n"
-            "from npaccel.runtime.helper.worker import main; main(version)\n"
+            f"import runpy\nfacts = runpy.run_path({helper.SCRIPT!r})['prepare']()\n{code}\n"
+            "from npaccel.runtime.helper.worker import main; main(*facts)\n"
         )
         monkeypatch.setattr(helper, "SCRIPT", str(script))
 
