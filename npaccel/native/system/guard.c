@@ -58,28 +58,24 @@ THREAD_LOCAL bool never_waits;   /* see npa_guard_never_waits */
 THREAD_LOCAL int chained;          /* handlers before ours that are running on this thread, */
 THREAD_LOCAL uintptr_t chain_base; /* called from a frame at this place */
 
-static void
-futex_wait(atomic_int *word, int value, const struct timespec *timeout)
+static void futex_wait(atomic_int *word, int value, const struct timespec *timeout)
 {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout, NULL, 0);
 }
 
-static void
-futex_wake(atomic_int *word)
+static void futex_wake(atomic_int *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-static int
-thread_id(void)
+static int thread_id(void)
 {
     return (int)syscall(SYS_gettid);
 }
 
 /* --------------------------------------------------------------------------- the evaluator */
 
-static void
-serve_notes(void)
+static void serve_notes(void)
 {
     note *newest = atomic_exchange_explicit(&guard.notes, NULL, memory_order_acq_rel);
     note *oldest = NULL;
@@ -93,8 +89,7 @@ serve_notes(void)
         note *next = oldest->next; /* the note is gone once its thread has seen `served` */
         if (oldest->range == NULL) {
             guard.serve_write(oldest->address);
-        }
-        else if (!npa_range_serves(oldest->range, true)) {
+        } else if (!npa_range_serves(oldest->range, true)) {
             guard.serve(oldest->range);
         }
         atomic_int *served = &oldest->served;
@@ -104,8 +99,7 @@ serve_notes(void)
     }
 }
 
-static void *
-evaluate(void *unused)
+static void *evaluate(void *unused)
 {
     (void)unused;
     atomic_store(&guard.evaluator, thread_id());
@@ -123,8 +117,7 @@ evaluate(void *unused)
 }
 
 /* Start the evaluator if there is none. The lock is held. */
-static int
-start_evaluator(void)
+static int start_evaluator(void)
 {
     sigset_t all, before;
     pthread_attr_t attributes;
@@ -155,8 +148,7 @@ start_evaluator(void)
 
 /* ----------------------------------------------------------------------------- the handler */
 
-static void
-give_up(int number, const siginfo_t *info)
+static void give_up(int number, const siginfo_t *info)
 {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigaction(number, &standard, NULL);
@@ -166,8 +158,7 @@ give_up(int number, const siginfo_t *info)
 }
 
 /* Call the handler before ours as the kernel would have: with its mask, and once if it asked so. */
-static void
-call_before(struct sigaction *old, int number, siginfo_t *info, void *context)
+static void call_before(struct sigaction *old, int number, siginfo_t *info, void *context)
 {
     const struct sigaction now = *old;
     if (!(old->sa_flags & SA_SIGINFO) && old->sa_handler == SIG_IGN && info->si_code <= 0) {
@@ -190,8 +181,7 @@ call_before(struct sigaction *old, int number, siginfo_t *info, void *context)
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     if (now.sa_flags & SA_SIGINFO) {
         now.sa_sigaction(number, info, context);
-    }
-    else {
+    } else {
         now.sa_handler(number);
     }
 }
@@ -199,8 +189,7 @@ call_before(struct sigaction *old, int number, siginfo_t *info, void *context)
 /* Not ours. A handler that was installed over ours and kept it as its predecessor may call us
  * again from within: then the one before that is meant. One that merely returns (faulthandler, once
  * it is disabled) is not called for ever. */
-static void
-chain(int number, siginfo_t *info, void *context)
+static void chain(int number, siginfo_t *info, void *context)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     if (chained && here >= chain_base) {
@@ -223,8 +212,7 @@ chain(int number, siginfo_t *info, void *context)
     chained_at = npa_clock_ns();
 }
 
-static void
-post_and_wait(npa_range *range, const void *address)
+static void post_and_wait(npa_range *range, const void *address)
 {
     note mine = {.range = range, .address = address};
     mine.next = atomic_load_explicit(&guard.notes, memory_order_relaxed);
@@ -243,8 +231,7 @@ post_and_wait(npa_range *range, const void *address)
 }
 
 /* Whether this thread faults here for ever: again and again, and nothing was served meanwhile. */
-static bool
-is_stuck(const void *address)
+static bool is_stuck(const void *address)
 {
     uint64_t successes = atomic_load_explicit(&guard.successes, memory_order_relaxed);
     repeats = address == last_address && successes == last_successes ? repeats + 1 : 0;
@@ -254,15 +241,13 @@ is_stuck(const void *address)
 }
 
 /* An evaluation would wait for itself: rather a crash that can be seen. */
-static bool
-may_not_wait(int evaluator)
+static bool may_not_wait(int evaluator)
 {
     return never_waits || (evaluator > 0 && evaluator == thread_id()) || npa_pool_on_worker();
 }
 
 /* Whether the write should be repeated. */
-static bool
-serve_write(const void *address)
+static bool serve_write(const void *address)
 {
     int found = guard.watched ? guard.watched(address) : NPA_NOT_WATCHED;
     if (found == NPA_NOT_WATCHED || is_stuck(address)) {
@@ -275,8 +260,7 @@ serve_write(const void *address)
         }
         if (evaluator == 0) {
             guard.serve_write(address);
-        }
-        else {
+        } else {
             post_and_wait(NULL, address);
         }
         if (guard.watched(address) == NPA_WATCH_PENDING) {
@@ -288,8 +272,7 @@ serve_write(const void *address)
 }
 
 /* Whether the touch should be repeated. */
-static bool
-serve_fault(npa_range *range)
+static bool serve_fault(npa_range *range)
 {
     if (npa_range_serves(range, true)) {
         return true; /* another thread's touch, or a withdrawal between fault and handler */
@@ -301,8 +284,7 @@ serve_fault(npa_range *range)
     atomic_fetch_add_explicit(&guard.faults, 1, memory_order_relaxed);
     if (evaluator == 0) {
         guard.serve(range); /* between a fork and the next npa_guard_check */
-    }
-    else {
+    } else {
         post_and_wait(range, NULL);
     }
     if (npa_range_serves(range, true)) {
@@ -311,8 +293,7 @@ serve_fault(npa_range *range)
     return true; /* if it does not serve it faults again, a bounded number of times */
 }
 
-static void
-handle(int number, siginfo_t *info, void *context)
+static void handle(int number, siginfo_t *info, void *context)
 {
     int error = errno;
     bool guarded = info->si_code == SEGV_ACCERR || info->si_code == SEGV_MAPERR;
@@ -327,8 +308,7 @@ handle(int number, siginfo_t *info, void *context)
     errno = error;
 }
 
-void
-npa_guard_settle(const char *low, const char *high, bool written)
+void npa_guard_settle(const char *low, const char *high, bool written)
 {
     int error = errno;
     const char *at = low;
@@ -348,8 +328,7 @@ npa_guard_settle(const char *low, const char *high, bool written)
 
 /* An idle evaluator ends before a fork (Python warns about forking with threads); the next
  * npa_guard_check starts it again, in both processes. */
-static void
-before_fork(void)
+static void before_fork(void)
 {
     pthread_mutex_lock(&guard.lock);
     if (atomic_load(&guard.evaluator) && !guard.detached && !atomic_load(&guard.busy) &&
@@ -369,14 +348,12 @@ before_fork(void)
     }
 }
 
-static void
-after_fork_in_parent(void)
+static void after_fork_in_parent(void)
 {
     pthread_mutex_unlock(&guard.lock);
 }
 
-static void
-after_fork_in_child(void)
+static void after_fork_in_child(void)
 {
     atomic_store(&guard.evaluator, 0);
     atomic_store(&guard.notes, NULL); /* of threads that are not here */
@@ -387,15 +364,13 @@ after_fork_in_child(void)
 
 /* --------------------------------------------------------------------------------- install */
 
-static void
-watch_forks(void)
+static void watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 /* Put our handler in force if it is not. Returns whether it was, or -1 with errno. */
-static int
-take_over(void)
+static int take_over(void)
 {
     struct sigaction now;
     if (sigaction(SIGSEGV, NULL, &now) != 0) {
@@ -418,8 +393,7 @@ take_over(void)
     return sigaction(SIGSEGV, &ours, NULL);
 }
 
-int
-npa_guard_install(void (*serve)(npa_range *range))
+int npa_guard_install(void (*serve)(npa_range *range))
 {
     pthread_once(&guard.once, watch_forks);
     pthread_mutex_lock(&guard.lock);
@@ -432,8 +406,7 @@ npa_guard_install(void (*serve)(npa_range *range))
     return error;
 }
 
-bool
-npa_guard_check(void)
+bool npa_guard_check(void)
 {
     struct sigaction now;
     bool in_force = sigaction(SIGSEGV, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
@@ -448,27 +421,23 @@ npa_guard_check(void)
     return in_force;
 }
 
-void
-npa_guard_watch(int (*watched)(const void *address), void (*serve)(const void *address))
+void npa_guard_watch(int (*watched)(const void *address), void (*serve)(const void *address))
 {
     guard.serve_write = serve;
     guard.watched = watched;
 }
 
-bool
-npa_guard_evaluates(void)
+bool npa_guard_evaluates(void)
 {
     return atomic_load(&guard.evaluator) == thread_id();
 }
 
-void
-npa_guard_never_waits(void)
+void npa_guard_never_waits(void)
 {
     never_waits = true;
 }
 
-uint64_t
-npa_guard_faults(void)
+uint64_t npa_guard_faults(void)
 {
     return atomic_load_explicit(&guard.faults, memory_order_relaxed);
 }

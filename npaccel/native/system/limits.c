@@ -13,22 +13,19 @@
 
 const char *npa_limits_root = ""; /* tests have a folder with files of their own */
 
-static FILE *
-open_file(const char *path)
+static FILE *open_file(const char *path)
 {
     char whole[1024];
     int size = snprintf(whole, sizeof whole, "%s%s", npa_limits_root, path);
     return size > 0 && (size_t)size < sizeof whole ? fopen(whole, "re") : NULL;
 }
 
-static size_t
-least(size_t a, size_t b)
+static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-static size_t
-read_number(const char *path, size_t otherwise)
+static size_t read_number(const char *path, size_t otherwise)
 {
     FILE *file = open_file(path);
     size_t value = otherwise;
@@ -40,8 +37,7 @@ read_number(const char *path, size_t otherwise)
 }
 
 /* The least of the limits of a control group and of those around it. */
-static size_t
-read_groups(const char *folder, char *group, const char *name)
+static size_t read_groups(const char *folder, char *group, const char *name)
 {
     char path[1024];
     size_t found = SIZE_MAX;
@@ -59,8 +55,7 @@ read_groups(const char *folder, char *group, const char *name)
     }
 }
 
-static size_t
-group_memory(void)
+static size_t group_memory(void)
 {
     char line[1024];
     size_t found = SIZE_MAX;
@@ -75,8 +70,7 @@ group_memory(void)
         group[strcspn(group, "\n")] = '\0';
         if (*group == '/' && strcmp(controllers, ":") == 0) {
             found = least(found, read_groups("/sys/fs/cgroup", group, "memory.max"));
-        }
-        else if (*group == '/' && strcmp(controllers, ":memory") == 0) {
+        } else if (*group == '/' && strcmp(controllers, ":memory") == 0) {
             found = least(found, read_groups("/sys/fs/cgroup/memory", group,
                                              "memory.limit_in_bytes"));
         }
@@ -87,22 +81,19 @@ group_memory(void)
     return found;
 }
 
-size_t
-npa_limit_memory(void)
+size_t npa_limit_memory(void)
 {
     size_t all = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
     return least(all, group_memory());
 }
 
-size_t
-npa_limit_mappings(void)
+size_t npa_limit_mappings(void)
 {
     return read_number("/proc/sys/vm/max_map_count", 65530);
 }
 
 /* What is left of a limit of the process's. */
-static size_t
-left_of(int resource, size_t used)
+static size_t left_of(int resource, size_t used)
 {
     struct rlimit limit;
     if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
@@ -112,8 +103,7 @@ left_of(int resource, size_t used)
 }
 
 /* What all programs together may still commit to, where that is accounted strictly. */
-static size_t
-left_to_commit(void)
+static size_t left_to_commit(void)
 {
     char line[256];
     size_t limit = 0, used = 0, kib;
@@ -124,8 +114,7 @@ left_to_commit(void)
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         if (sscanf(line, "CommitLimit: %zu kB", &kib) == 1) {
             limit = kib << 10;
-        }
-        else if (sscanf(line, "Committed_AS: %zu kB", &kib) == 1) {
+        } else if (sscanf(line, "Committed_AS: %zu kB", &kib) == 1) {
             used = kib << 10;
         }
     }
@@ -135,8 +124,7 @@ left_to_commit(void)
     return limit > used ? limit - used : 0;
 }
 
-size_t
-npa_limit_addresses(void)
+size_t npa_limit_addresses(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), all = 0, data = 0;
     FILE *file = open_file("/proc/self/statm");

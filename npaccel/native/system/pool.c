@@ -65,14 +65,12 @@ THREAD_LOCAL bool worker_here;
 THREAD_LOCAL int depth; /* of launches on this thread: a nested one has its own scratch */
 THREAD_LOCAL scratch *my_scratch;
 
-static long
-futex(atomic_int *word, int operation, int value, const struct timespec *timeout)
+static long futex(atomic_int *word, int operation, int value, const struct timespec *timeout)
 {
     return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
 }
 
-static void
-relax(void)
+static void relax(void)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -82,8 +80,7 @@ relax(void)
 }
 
 /* Spin until *word differs from `value` in `mask`, for a short while at most. */
-static bool
-spin_while_equal(atomic_int *word, int value, int mask)
+static bool spin_while_equal(atomic_int *word, int value, int mask)
 {
     int64_t end = npa_clock_ns() + SPIN_NS;
     do {
@@ -99,8 +96,7 @@ spin_while_equal(atomic_int *word, int value, int mask)
 
 /* -------------------------------------------------------------------------------- workers */
 
-static bool
-claim(job *j, int64_t *task)
+static bool claim(job *j, int64_t *task)
 {
     if (atomic_load_explicit(&j->stop, memory_order_relaxed) ||
         (j->cancel && atomic_load_explicit(j->cancel, memory_order_relaxed)) ||
@@ -111,8 +107,7 @@ claim(job *j, int64_t *task)
     return *task < j->tasks;
 }
 
-static void
-run_tasks(job *j, int worker)
+static void run_tasks(job *j, int worker)
 {
     depth++;
     for (int64_t task; claim(j, &task);) {
@@ -123,8 +118,7 @@ run_tasks(job *j, int worker)
 
 /* Take a seat, if the job is open and has one: then its fields are alive until we leave. The
  * seat's number, from 1 to the helpers that the launch allows, is who we are to the task. */
-static int
-enter(job *j)
+static int enter(job *j)
 {
     int state = atomic_load_explicit(&j->state, memory_order_relaxed);
     while ((state & OPEN) && (state & SEATS)) {
@@ -136,8 +130,7 @@ enter(job *j)
     return 0;
 }
 
-static void
-leave(job *j)
+static void leave(job *j)
 {
     int left = atomic_fetch_sub_explicit(&j->state, 1, memory_order_acq_rel) - 1;
     if ((left & WAITED) && (left & INSIDE) == 0) {
@@ -145,8 +138,7 @@ leave(job *j)
     }
 }
 
-static bool
-help(void)
+static bool help(void)
 {
     bool helped = false;
     for (job *j = pool.jobs; j < pool.jobs + JOBS; j++) {
@@ -162,8 +154,7 @@ help(void)
 
 /* A worker is awake: how long that took. What is out of all proportion counts as the most there
  * is. */
-static void
-note_wake(void)
+static void note_wake(void)
 {
     int64_t called = atomic_exchange_explicit(&pool.called, 0, memory_order_relaxed);
     if (called != 0) {
@@ -174,8 +165,7 @@ note_wake(void)
     }
 }
 
-static void *
-work(void *unused)
+static void *work(void *unused)
 {
     (void)unused;
     worker_here = true;
@@ -196,8 +186,7 @@ work(void *unused)
     }
 }
 
-static void
-start_workers(int wanted)
+static void start_workers(int wanted)
 {
     sigset_t all, before;
     if (pthread_mutex_trylock(&pool.lock) != 0) {
@@ -221,8 +210,7 @@ start_workers(int wanted)
 /* ----------------------------------------------------------------------------------- fork */
 
 /* Idle workers end before a fork: Python warns about forking with threads. */
-static void
-before_fork(void)
+static void before_fork(void)
 {
     pthread_mutex_lock(&pool.lock);
     for (int i = 0; i < JOBS; i++) {
@@ -241,14 +229,12 @@ before_fork(void)
     atomic_store(&pool.quit, 0);
 }
 
-static void
-after_fork_in_parent(void)
+static void after_fork_in_parent(void)
 {
     pthread_mutex_unlock(&pool.lock);
 }
 
-static void
-after_fork_in_child(void)
+static void after_fork_in_child(void)
 {
     for (int i = 0; i < JOBS; i++) {
         atomic_store(&pool.jobs[i].state, 0);
@@ -262,8 +248,7 @@ after_fork_in_child(void)
 /* ---------------------------------------------------------------------------------- launch */
 
 /* CPUs that a control group's quota amounts to, rounded up; `otherwise` when there is none. */
-static int
-read_quota(int otherwise)
+static int read_quota(int otherwise)
 {
     long long quota = 0, period = 0;
     FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
@@ -290,8 +275,7 @@ read_quota(int otherwise)
     return (int)((quota + period - 1) / period);
 }
 
-static void
-free_scratch(void *of)
+static void free_scratch(void *of)
 {
     scratch *s = of;
     for (int i = 0; i < DEPTHS; i++) {
@@ -302,8 +286,7 @@ free_scratch(void *of)
 }
 
 /* What the process's affinity and its control group's quota allow. */
-static int
-allowed_threads(void)
+static int allowed_threads(void)
 {
     cpu_set_t cpus;
     long n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus)
@@ -313,8 +296,7 @@ allowed_threads(void)
     return n < 1 ? 1 : n > THREADS ? THREADS : (int)n;
 }
 
-static void
-start_pool(void)
+static void start_pool(void)
 {
     int expected = 0;
     atomic_compare_exchange_strong(&pool.threads, &expected, allowed_threads());
@@ -322,8 +304,7 @@ start_pool(void)
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-static job *
-take_slot(void)
+static job *take_slot(void)
 {
     for (int i = 0; i < JOBS; i++) {
         int free_state = 0;
@@ -334,8 +315,7 @@ take_slot(void)
     return NULL;
 }
 
-static void
-open_job(job *j, int helpers)
+static void open_job(job *j, int helpers)
 {
     atomic_store_explicit(&j->state, OPEN | TAKEN | helpers * SEAT, memory_order_release);
     atomic_fetch_add(&pool.epoch, 1);
@@ -343,15 +323,13 @@ open_job(job *j, int helpers)
 
 /* What launches took that followed each other so closely that a worker stays awake in between: as
  * much is to be expected of those that come. */
-static int64_t
-burst(int64_t now)
+static int64_t burst(int64_t now)
 {
     bool closely = now - atomic_load_explicit(&pool.ended, memory_order_relaxed) < SPIN_NS;
     return closely ? atomic_load_explicit(&pool.burst_ns, memory_order_relaxed) : 0;
 }
 
-static void
-add_to_burst(int64_t before, int64_t begun)
+static void add_to_burst(int64_t before, int64_t begun)
 {
     int64_t now = npa_clock_ns();
     atomic_store_explicit(&pool.burst_ns, before + now - begun, memory_order_relaxed);
@@ -359,8 +337,7 @@ add_to_burst(int64_t before, int64_t begun)
 }
 
 /* Wake sleepers as soon as what is left, `left` nanoseconds of one thread, pays for it. */
-static void
-wake_if_worth_it(job *j, int64_t left)
+static void wake_if_worth_it(job *j, int64_t left)
 {
     int seats = (atomic_load_explicit(&j->state, memory_order_relaxed) & SEATS) / SEAT;
     int sleepers = seats > 0 ? atomic_load(&pool.sleepers) : 0;
@@ -388,8 +365,7 @@ typedef struct {
     int64_t due;
 } poller;
 
-static void
-poll_if_due(job *j, poller *p)
+static void poll_if_due(job *j, poller *p)
 {
     if (p && !atomic_load_explicit(&j->stop, memory_order_relaxed) && npa_clock_ns() >= p->due) {
         if (p->poll(p->arg)) {
@@ -400,8 +376,7 @@ poll_if_due(job *j, poller *p)
 }
 
 /* No task is left: nobody may enter any more, and those inside are waited for. */
-static void
-close_job(job *j, poller *p)
+static void close_job(job *j, poller *p)
 {
     int state = atomic_fetch_and(&j->state, ~OPEN) & ~OPEN;
     while ((state & INSIDE) && !spin_while_equal(&j->state, state, INSIDE)) {
@@ -421,8 +396,7 @@ close_job(job *j, poller *p)
 /* The launching thread's own part, as worker 0. 1: cancelled. Most launches are over before a
  * sleeper is awake. How long one takes is known from the last one, or shown by its own first
  * tasks. */
-static int
-take_part(job *j, poller *p, int64_t *took)
+static int take_part(job *j, poller *p, int64_t *took)
 {
     int64_t begun = npa_clock_ns(), before = burst(begun), done = 0, each = 0;
     wake_if_worth_it(j, before + *took);
@@ -443,8 +417,8 @@ take_part(job *j, poller *p, int64_t *took)
     return atomic_load(&j->stop) || (j->cancel && atomic_load(j->cancel));
 }
 
-static int
-run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel, poller *p, int64_t *took)
+static int run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel, poller *p,
+               int64_t *took)
 {
     int helpers = npa_pool_size() - 1 - npa_pool_lends();
     helpers = tasks - 1 < helpers ? (int)(tasks - 1) : helpers;
@@ -472,63 +446,54 @@ run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel, polle
 
 static _Atomic int64_t jobs; /* that nobody polls for: of our own loops */
 
-void
-npa_pool_count_job(void)
+void npa_pool_count_job(void)
 {
     atomic_fetch_add_explicit(&jobs, 1, memory_order_relaxed);
 }
 
-int64_t
-npa_pool_jobs(void)
+int64_t npa_pool_jobs(void)
 {
     return atomic_load_explicit(&jobs, memory_order_relaxed);
 }
 
-int
-npa_pool_run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel)
+int npa_pool_run(npa_task task, void *context, int64_t tasks, const atomic_int *cancel)
 {
     int64_t unknown = 0;
     npa_pool_count_job();
     return run(task, context, tasks, cancel, NULL, &unknown);
 }
 
-int
-npa_pool_run_polled(npa_task task, void *context, int64_t tasks, int (*poll)(void *), void *arg,
-                    int64_t *took)
+int npa_pool_run_polled(npa_task task, void *context, int64_t tasks, int (*poll)(void *), void *arg,
+                        int64_t *took)
 {
     poller p = {.poll = poll, .arg = arg, .due = npa_clock_ns() + SLICE_NS};
     return run(task, context, tasks, NULL, poll != NULL ? &p : NULL, took);
 }
 
-void
-npa_pool_threads(int threads)
+void npa_pool_threads(int threads)
 {
     threads = threads < 1 ? allowed_threads() : threads > THREADS ? THREADS : threads;
     pthread_once(&pool.once, start_pool);
     atomic_store(&pool.threads, threads);
 }
 
-void
-npa_pool_start(void)
+void npa_pool_start(void)
 {
     start_workers(npa_pool_size() - 1);
 }
 
-int
-npa_pool_size(void)
+int npa_pool_size(void)
 {
     pthread_once(&pool.once, start_pool);
     return atomic_load_explicit(&pool.threads, memory_order_relaxed);
 }
 
-bool
-npa_pool_on_worker(void)
+bool npa_pool_on_worker(void)
 {
     return worker_here;
 }
 
-char *
-npa_pool_scratch(int worker, size_t bytes)
+char *npa_pool_scratch(int worker, size_t bytes)
 {
     (void)worker; /* a task runs on its worker's own thread */
     pthread_once(&pool.once, start_pool);

@@ -45,23 +45,20 @@ static struct {
 /* initial-exec: the handler must not allocate to find it. */
 static __thread __attribute__((tls_model("initial-exec"))) uint64_t last_opened;
 
-static npa_watch **
-bucket_of(const char *base)
+static npa_watch **bucket_of(const char *base)
 {
     return &table.buckets[((uintptr_t)base >> 4) * 0x9e3779b97f4a7c15u >> 54];
 }
 
 /* How many begin before an address. */
-static int
-rows_before(uintptr_t address)
+static int rows_before(uintptr_t address)
 {
     int low = 0, high = atomic_load(&order.n);
     while (low < high) {
         int middle = (low + high) / 2;
         if (atomic_load(&order.rows[middle].low) < address) {
             low = middle + 1;
-        }
-        else {
+        } else {
             high = middle;
         }
     }
@@ -69,23 +66,20 @@ rows_before(uintptr_t address)
 }
 
 /* Who sees it sees that there are changes, too. */
-static void
-set_row(int i, uintptr_t low, uintptr_t high, npa_watch *w)
+static void set_row(int i, uintptr_t low, uintptr_t high, npa_watch *w)
 {
     atomic_store_explicit(&order.rows[i].low, low, memory_order_release);
     atomic_store_explicit(&order.rows[i].high, high, memory_order_release);
     atomic_store_explicit(&order.rows[i].watch, w, memory_order_release);
 }
 
-static void
-move_row(int from, int to)
+static void move_row(int from, int to)
 {
     set_row(to, atomic_load(&order.rows[from].low), atomic_load(&order.rows[from].high),
             atomic_load(&order.rows[from].watch));
 }
 
-static void
-enter_in_order(npa_watch *w)
+static void enter_in_order(npa_watch *w)
 {
     uintptr_t low = (uintptr_t)atomic_load(&w->low), high = (uintptr_t)atomic_load(&w->high);
     if (low == high) {
@@ -101,8 +95,7 @@ enter_in_order(npa_watch *w)
     atomic_fetch_add(&order.changes, 1);
 }
 
-static void
-leave_order(const npa_watch *w)
+static void leave_order(const npa_watch *w)
 {
     int at = rows_before((uintptr_t)atomic_load(&w->low)), n = atomic_load(&order.n);
     if (at == n || atomic_load(&order.rows[at].watch) != w) {
@@ -117,8 +110,7 @@ leave_order(const npa_watch *w)
 }
 
 /* Whether it has pages in [low, high), and may not be written unnoticed. */
-static bool
-is_closed(npa_watch *w, uintptr_t low, uintptr_t high)
+static bool is_closed(npa_watch *w, uintptr_t low, uintptr_t high)
 {
     int state = atomic_load(&w->state);
     uintptr_t first = (uintptr_t)atomic_load(&w->low), last = (uintptr_t)atomic_load(&w->high);
@@ -126,8 +118,7 @@ is_closed(npa_watch *w, uintptr_t low, uintptr_t high)
 }
 
 /* One of those, or NULL. Async-signal-safe. */
-static npa_watch *
-closed_in(uintptr_t low, uintptr_t high)
+static npa_watch *closed_in(uintptr_t low, uintptr_t high)
 {
     unsigned before = atomic_load(&order.changes);
     npa_watch *found = NULL;
@@ -149,8 +140,7 @@ closed_in(uintptr_t low, uintptr_t high)
     return NULL;
 }
 
-npa_watch *
-npa_watch_find(const char *base)
+npa_watch *npa_watch_find(const char *base)
 {
     npa_watch *w = *bucket_of(base);
     while (w != NULL && w->base != base) {
@@ -159,8 +149,7 @@ npa_watch_find(const char *base)
     return w;
 }
 
-npa_watch *
-npa_watch_around(const char *low, const char *high)
+npa_watch *npa_watch_around(const char *low, const char *high)
 {
     for (int i = 0; i < atomic_load(&table.used); i++) {
         npa_watch *w = &table.watches[i];
@@ -176,8 +165,7 @@ npa_watch_around(const char *low, const char *high)
 }
 
 /* The state before, which is now BUSY. */
-static int
-take(npa_watch *w)
+static int take(npa_watch *w)
 {
     for (;;) {
         int state = atomic_load(&w->state);
@@ -190,8 +178,7 @@ take(npa_watch *w)
     }
 }
 
-static void
-open_pages(npa_watch *w)
+static void open_pages(npa_watch *w)
 {
     if (w->armed_low != w->armed_high) {
         mprotect(w->armed_low, (size_t)(w->armed_high - w->armed_low), RW);
@@ -200,8 +187,7 @@ open_pages(npa_watch *w)
     }
 }
 
-void
-npa_watch_open(npa_watch *w)
+void npa_watch_open(npa_watch *w)
 {
     if (atomic_load(&w->state) != OPEN) {
         take(w);
@@ -210,8 +196,7 @@ npa_watch_open(npa_watch *w)
     }
 }
 
-void
-npa_watch_open_all(void)
+void npa_watch_open_all(void)
 {
     for (int i = 0; i < atomic_load(&table.used); i++) {
         if (atomic_load(&table.watches[i].state) != FREE) {
@@ -220,8 +205,7 @@ npa_watch_open_all(void)
     }
 }
 
-void
-npa_watch_drop(npa_watch *w)
+void npa_watch_drop(npa_watch *w)
 {
     npa_watch **at = bucket_of(w->base);
     npa_watch_open(w);
@@ -237,8 +221,7 @@ npa_watch_drop(npa_watch *w)
 }
 
 /* One that nobody would miss: not held, and not known to be exported. */
-static bool
-give_one_up(void)
+static bool give_one_up(void)
 {
     for (int n = 0; n < WATCHES; n++) {
         table.hand = (table.hand + 1) % WATCHES;
@@ -254,8 +237,7 @@ give_one_up(void)
 
 /* Whether the C library made a mapping for this block alone: then its first and last pages are its
  * own too. The size in the word before it is glibc's: all of it must be as expected. */
-static bool
-has_mapping(const char *base, size_t size, size_t page, size_t *mapping)
+static bool has_mapping(const char *base, size_t size, size_t page, size_t *mapping)
 {
     const size_t header = 2 * sizeof(size_t), is_mapped = 2;
     if ((uintptr_t)base % page != header) {
@@ -266,19 +248,16 @@ has_mapping(const char *base, size_t size, size_t page, size_t *mapping)
     return ((const size_t *)(const void *)base)[-1] == (*mapping | is_mapped);
 }
 
-npa_watch *
-npa_watch_new(char *base, size_t size)
+npa_watch *npa_watch_new(char *base, size_t size)
 {
     int used = atomic_load(&table.used);
     npa_watch *w = table.free;
     if (w == NULL && used < WATCHES) {
         w = &table.watches[used];
         atomic_store(&table.used, used + 1);
-    }
-    else if (w == NULL && !give_one_up()) {
+    } else if (w == NULL && !give_one_up()) {
         return NULL;
-    }
-    else {
+    } else {
         w = table.free;
         table.free = w->next;
     }
@@ -309,8 +288,7 @@ npa_watch_new(char *base, size_t size)
 /* --------------------------------------------------------------------------------- holding */
 
 /* The pages to arm so that [low, high) is: together with those that are, in one piece. */
-static void
-hull(const npa_watch *w, const char *low, const char *high, char **from, char **to)
+static void hull(const npa_watch *w, const char *low, const char *high, char **from, char **to)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
     char *first = atomic_load(&w->low), *last = atomic_load(&w->high);
@@ -331,8 +309,7 @@ hull(const npa_watch *w, const char *low, const char *high, char **from, char **
     }
 }
 
-static bool
-arm(npa_watch *w, const char *low, const char *high, size_t worth)
+static bool arm(npa_watch *w, const char *low, const char *high, size_t worth)
 {
     char *from, *to;
     hull(w, low, high, &from, &to);
@@ -347,36 +324,31 @@ arm(npa_watch *w, const char *low, const char *high, size_t worth)
     return true;
 }
 
-static size_t
-head_size(const npa_watch *w)
+static size_t head_size(const npa_watch *w)
 {
     char *low = atomic_load(&w->low);
     size_t head = low > w->base ? (size_t)(low - w->base) : 0;
     return head < w->size ? head : w->size;
 }
 
-static size_t
-tail_size(const npa_watch *w)
+static size_t tail_size(const npa_watch *w)
 {
     char *end = w->base + w->size, *high = atomic_load(&w->high);
     return end > high ? (size_t)(end - high) : 0;
 }
 
-bool
-npa_watch_has_ends(const npa_watch *w)
+bool npa_watch_has_ends(const npa_watch *w)
 {
     return head_size(w) + tail_size(w) > 0;
 }
 
-static void
-copy_ends(const npa_watch *w, char *to)
+static void copy_ends(const npa_watch *w, char *to)
 {
     memcpy(to, w->base, head_size(w));
     memcpy(to + head_size(w), atomic_load(&w->high), tail_size(w));
 }
 
-bool
-npa_watch_hold(npa_watch *w, const char *low, const char *high, size_t worth)
+bool npa_watch_hold(npa_watch *w, const char *low, const char *high, size_t worth)
 {
     size_t ends = head_size(w) + tail_size(w);
     if (w->ends == NULL && (w->ends = malloc(ends + 1)) == NULL) {
@@ -393,28 +365,24 @@ npa_watch_hold(npa_watch *w, const char *low, const char *high, size_t worth)
     return armed;
 }
 
-bool
-npa_watch_held(npa_watch *w)
+bool npa_watch_held(npa_watch *w)
 {
     return atomic_load(&w->state) == HELD;
 }
 
-void
-npa_watch_release(npa_watch *w)
+void npa_watch_release(npa_watch *w)
 {
     int held = HELD;
     atomic_compare_exchange_strong(&w->state, &held, w->armed_low != w->armed_high ? IDLE : OPEN);
 }
 
-bool
-npa_watch_changed(const npa_watch *w)
+bool npa_watch_changed(const npa_watch *w)
 {
     return memcmp(w->ends, w->base, head_size(w)) != 0 ||
            memcmp(w->ends + head_size(w), atomic_load(&w->high), tail_size(w)) != 0;
 }
 
-char *
-npa_watch_copy(const npa_watch *w)
+char *npa_watch_copy(const npa_watch *w)
 {
     char *copy = mmap(NULL, w->size, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (copy == MAP_FAILED) {
@@ -428,8 +396,7 @@ npa_watch_copy(const npa_watch *w)
 
 /* ----------------------------------------------------------------------------- the handler */
 
-int
-npa_watch_fault(const void *address)
+int npa_watch_fault(const void *address)
 {
     npa_watch *w = closed_in((uintptr_t)address, (uintptr_t)address + 1);
     int state = w != NULL ? atomic_load(&w->state) : OPEN;
@@ -454,16 +421,14 @@ npa_watch_fault(const void *address)
     return news ? NPA_WATCH_RETRY : NPA_NOT_WATCHED;
 }
 
-const char *
-npa_watch_armed(const char *low, const char *high)
+const char *npa_watch_armed(const char *low, const char *high)
 {
     npa_watch *w = closed_in((uintptr_t)low, (uintptr_t)high);
     const char *first = w != NULL ? atomic_load(&w->low) : NULL;
     return w == NULL ? NULL : low < first ? first : low;
 }
 
-void
-npa_watch_read_stats(npa_watch_stats *out)
+void npa_watch_read_stats(npa_watch_stats *out)
 {
     out->faults = atomic_load(&table.faults);
     out->armed = 0;
