@@ -283,7 +283,7 @@ static _Atomic long called;
 long
 syscall(long number, ...)
 {
-    static long (*real)(long, ...);
+    static long (*_Atomic real)(long, ...); /* threads come at once */
     long a[6];
     va_list list;
     va_start(list, number);
