@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from npaccel.ir.scalar import Core
 from npaccel.later import later
@@ -17,8 +16,7 @@ else:
 __all__ = ["Backend", "Capabilities", "Compiled", "Grid", "Loaded"]
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(NamedTuple):
     """What a backend can run.
 
     missing: primitives that it lacks; an operation that needs one falls back, with that reason.
@@ -29,8 +27,7 @@ class Capabilities:
     vector_band: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """Tasks: the band's [0, n_band) in steps of band_step times the inner [0, n_inner) in steps.
 
     n_inner counts elements of the inner axis if it is the only one, else rows of the outer inner
@@ -43,8 +40,7 @@ class Grid:
     inner_step: int
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(NamedTuple):
     """Object code in memory, not tied to a Kernel: what a stored program runs.
 
     main, finish: addresses; finish is 0 without one. `library` keeps the code, `size` bytes of it.

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from npaccel.ir.scalar import item_size
 from npaccel.later import later
@@ -92,8 +91,7 @@ def identity_value(fold: nodes.Fold, dtype: str) -> bool | int | float:
     return (1 << (bits - 1)) - 1 if low else -(1 << (bits - 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """Where a kernel's arguments lie in `words`, counted in words of 8 bytes.
 
     extent per domain axis; per array its address and a stride in bytes per domain axis; two

@@ -7,7 +7,7 @@ A kernel is predicted to take launch + bytes moved + the longer of bytes / bandw
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from npaccel.ir.scalar import Core, Expr, item_size, usual
 
@@ -17,8 +17,7 @@ _SUMS = frozenset({Core.ADD, Core.SUB, Core.MUL, Core.FMA, Core.NEG, Core.FLIP, 
 _FREE = frozenset({Core.CONST, Core.LOAD, Core.SCALAR, Core.ROW, Core.SCRATCH, Core.INDEX})
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """Numbers of primitives. wide: on elements of 8 bytes and more; narrow: of fewer."""
 
     sums_wide: float = 0.0
@@ -27,8 +26,7 @@ class Work:
     others_narrow: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Speeds:
+class Speeds(NamedTuple):
     """A device.
 
     copy_bytes_s : bytes per second of a copy within its memory, read and written ones counted.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["DEFAULT_LIMITS", "Limits", "worth_splitting"]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """How large a kernel may become, and when rows are worth fusing.
 
     nodes : operations of a kernel, about

@@ -14,8 +14,8 @@
 /* Elements times instructions from which a second thread wins, and of a task; tasks per thread. */
 enum { TASK = 64 << 10, TASKS_EACH = 64 };
 /* Bytes of arrays from which they are not in the second cache when their turn comes, and of its
- * line. */
-enum { FAR_BYTES = 8 << 20, LINE = 64 };
+ * line. So few instructions have blocks so long that the processor foresees what they read. */
+enum { FAR_BYTES = 8 << 20, LINE = 64, FEW = 2 };
 enum { KINDS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
 
 typedef struct {
@@ -413,7 +413,7 @@ static void cut(run *r)
         bytes += g->views[i].hidden || g->views[i].mode != NPA_DENSE ? 0
                                                                      : g->points * g->views[i].size;
     }
-    r->far = bytes >= FAR_BYTES;
+    r->far = bytes >= FAR_BYTES && r->t->n > FEW;
     r->chunk = g->nsinks > 0 ? NPA_FOLD_CHUNK : r->t->block;
     r->parts = (g->stretch + r->chunk - 1) / r->chunk;
     r->chunks = r->parts * g->stretches;

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cachetools import LRUCache
 
@@ -64,8 +64,7 @@ BUILD_S = 0.5
 Residence = Sequence[tuple[int, str, int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """What a run takes on a backend, in seconds.
 
     measured : it ran there, `runs` times: the median of those by turns, or the shortest. Else
@@ -156,7 +155,7 @@ def moved_bytes(info: PlanInfo, name: str, here: Residence) -> int:
     return up + sum(high - low for b, (low, high) in made.items() if not buffers[b].dead)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Turns:
     """Two backends that run a program by turns; the first is the one that stays if they are alike.
 
@@ -185,7 +184,7 @@ class _Turns:
         return times[len(times) // 2]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Record:
     """Programs for the same requests on data in the same places, by their backend.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 
 from npaccel.backends.speeds import Speeds
 
@@ -70,7 +69,7 @@ def device_speeds(folder: str, identity: str, measure: Callable[[], Speeds]) -> 
     if known is not None:
         return known
     speeds = measure()
-    lines = [identity, *(f"{name} {value}" for name, value in asdict(speeds).items())]
+    lines = [identity, *(f"{name} {value}" for name, value in speeds._asdict().items())]
     _write(folder, f"speeds-{identity[:16]}", lines)
     return speeds
 
@@ -103,7 +102,7 @@ def _read(path: str, identity: str) -> Speeds | None:
     except (OSError, ValueError, TypeError):  # not there, or not as it was written
         return None
     times = speeds.copy_bytes_s, speeds.transfer_bytes_s, speeds.launch_s
-    good = all(math.isfinite(v) and v >= 0 for v in asdict(speeds).values()) and min(times) > 0
+    good = all(math.isfinite(v) and v >= 0 for v in speeds._asdict().values()) and min(times) > 0
     return speeds if good else None
 
 

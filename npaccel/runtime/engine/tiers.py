@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from cachetools import LRUCache
 
@@ -51,7 +51,7 @@ ONLY_NUMPY = "the setting backend is 'numpy'"
 Ran = tuple[_native.Pending, _native.Program]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Sequence:
     """Operations in order, whatever their sizes.
 
@@ -110,8 +110,7 @@ class Sequence:
         self.forgotten_runs += runs
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A job that the helper has: requests, and of which sequence; the macro section's `Waiting`,
     if it is one's, and else the job; where the program has them, as far as that is known."""
 

@@ -321,7 +321,7 @@ def _kernel_step(*fields: Any) -> _Step:
     return step._replace(arrays=arrays, tasks=Tasks(*step.tasks))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Known:
     """plans: made here, each with its pattern. packed: one pattern more, as the helper sent it;
     stored: one more is on disk."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
 from npaccel import _native
@@ -50,8 +49,7 @@ LINE_BYTES: Final = 64
 STREAM_BYTES: Final = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class StepInfo:
+class StepInfo(NamedTuple):
     """What explain() says of a step. `kernel` None: one request by NumPy's loop, with `reason`."""
 
     requests: tuple[int, ...]
@@ -63,8 +61,7 @@ class StepInfo:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanInfo:
+class PlanInfo(NamedTuple):
     """What a Program remembers of its plan.
 
     steps : one per step of `plan`.
@@ -103,8 +100,7 @@ class Recipe(NamedTuple):
     buffers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """What a recipe is made of.
 
     compiled : of the kernels; behind those, of what another backend runs on the host; devices : of
@@ -210,7 +206,7 @@ def _placed(made: Draft, place: Place, trace: nodes.Trace, plan: nodes.Plan, thr
             rejected.append((step.requests, str(error)))
             continue
         if found is None:
-            told[number] = dataclasses.replace(info, reason=name_or_reason)
+            told[number] = info._replace(reason=name_or_reason)
             continue
         launcher = getattr(found, "launcher", None)
         if launcher is not None:
@@ -226,10 +222,10 @@ def _placed(made: Draft, place: Place, trace: nodes.Trace, plan: nodes.Plan, thr
             laid_out = _kernel_step(len(code), step, info, releases[number], found, threads)
             code.append(found)
         steps[number] = laid_out._replace(elsewhere=there)
-        told[number] = dataclasses.replace(info, backend=name_or_reason)
+        told[number] = info._replace(backend=name_or_reason)
     if rejected:
         raise Rejected(rejected)
-    return dataclasses.replace(made, steps=steps, compiled=code, infos=told, devices=devices)
+    return made._replace(steps=steps, compiled=code, infos=told, devices=devices)
 
 
 def draft(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import marshal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,8 +43,7 @@ LARGEST_BYTES = 4 << 20
 VARIANTS = b"variants "
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What planning a trace came to, as plain data.
 
     requests : their rules are what their key means; all else is for explain().
