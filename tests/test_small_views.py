@@ -17,6 +17,7 @@ def made() -> np.ndarray:
     return x
 
 
+@pytest.mark.pending
 def test_small_ones_are_plain_and_large_ones_ours() -> None:
     with npaccel.accelerate():
         x = made()
