@@ -14,6 +14,7 @@ import pytest
 # checks and failing kernels leave to be read, and for the cache, unless the environment names one.
 # No traceback is to show our name, so the folder does not have it.
 _FOLDER = tempfile.TemporaryDirectory(prefix="tests-")
+os.chmod(_FOLDER.name, 0o1777)  # as /tmp: some tests run programs as another user
 os.environ["TMPDIR"] = _FOLDER.name
 tempfile.tempdir = None  # it is looked up again
 os.environ.setdefault("NPACCEL_CACHE_DIR", str(Path(_FOLDER.name) / "cache"))
