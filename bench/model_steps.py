@@ -405,9 +405,7 @@ def run(name, engine, cache, states):
 
 
 def alike(one, other):
-    return all(
-        np.allclose(a, b, 1e-3, 1e-6, equal_nan=True) for a, b in zip(one, other, strict=True)
-    )
+    return all(np.allclose(a, b, 1e-12, 1e-12) for a, b in zip(one, other, strict=True))
 
 
 def reached(times):

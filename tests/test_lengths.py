@@ -1,4 +1,4 @@
-"""Modules and functions stay short: who opens one sees the whole."""
+"""Files and functions stay short, in Python and in C: who opens one sees the whole."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "npaccel"
 MOST_LINES = 600
-MOST_LINES_OF_A_FUNCTION = 40  # its docstring is not counted
+MOST_LINES_OF_A_FUNCTION = 40  # its docstring is not counted, nor its braces
+MOST_COLUMNS = 100  # ruff holds that in Python
 
 
 def functions(source: str) -> Iterator[tuple[str, int]]:
@@ -60,3 +61,44 @@ def test_modules_and_functions_are_short() -> None:
 )
 def test_the_rule_itself(source: str, found: list[str]) -> None:
     assert problems("m.py", source) == found
+
+
+def c_problems(name: str, source: str) -> list[str]:
+    """What is too long in a file of the C core, whose functions have their braces in the first
+    column."""
+    lines = source.splitlines()
+    found = [
+        f"{name}:{number} has {len(line)} columns"
+        for number, line in enumerate(lines, 1)
+        if len(line) > MOST_COLUMNS
+    ]
+    if len(lines) > MOST_LINES:
+        found.append(f"{name} has {len(lines)} lines")
+    begun = 0
+    for number, line in enumerate(lines, 1):
+        if line == "{":
+            begun = number
+        elif line == "}" and number - begun - 1 > MOST_LINES_OF_A_FUNCTION:
+            found.append(f"{name}:{begun} is a function of {number - begun - 1} lines")
+    return found
+
+
+def test_c_files_functions_and_lines_are_short() -> None:
+    paths = sorted(PACKAGE.rglob("native/*/*.[ch]"))
+    assert len(paths) > 150, "the walk finds no files: it looks in the wrong place"
+    assert [text for path in paths for text in c_problems(path.name, path.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (["int f(void)", "{", *["    f();"] * 40, "}"], []),
+        (["int f(void)", "{", *["    f();"] * 41, "}"], ["f.c:2 is a function of 41 lines"]),
+        (["int x;"] * 600, []),
+        (["int x;"] * 601, ["f.c has 601 lines"]),
+        (["x" * 100], []),
+        (["", "x" * 101], ["f.c:2 has 101 columns"]),
+    ],
+)
+def test_the_rule_for_c_itself(lines: list[str], found: list[str]) -> None:
+    assert c_problems("f.c", "\n".join(lines)) == found

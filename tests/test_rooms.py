@@ -516,53 +516,6 @@ def test_the_c_core_includes_downwards() -> None:
     assert c_problems(files) == []
 
 
-# Lines of a file; of a function's body; columns of a line.
-MOST_OF_FILE, MOST_OF_FUNCTION, MOST_OF_LINE = 600, 40, 100
-
-
-def c_lengths(path: str, source: str) -> list[str]:
-    """What is too long in this file; functions have their braces in the first column."""
-    lines = source.splitlines()
-    found = [
-        f"{path}:{number} has {len(line)} columns"
-        for number, line in enumerate(lines, 1)
-        if len(line) > MOST_OF_LINE
-    ]
-    if len(lines) > MOST_OF_FILE:
-        found.append(f"{path} has {len(lines)} lines: split it by subject")
-    begun = 0
-    for number, line in enumerate(lines, 1):
-        if line == "{":
-            begun = number
-        elif line == "}" and number - begun - 1 > MOST_OF_FUNCTION:
-            found.append(f"{path}:{begun} is a function of {number - begun - 1} lines")
-    return found
-
-
-def test_c_files_functions_and_lines_are_short() -> None:
-    found = [
-        text
-        for path in sorted(NATIVE.rglob("*.[ch]"))
-        for text in c_lengths(path.relative_to(NATIVE).as_posix(), path.read_text())
-    ]
-    assert found == []
-
-
-@pytest.mark.parametrize(
-    ("lines", "wrong"),
-    [
-        (["int f(void)", "{", *["    f();"] * 40, "}"], None),
-        (["int f(void)", "{", *["    f();"] * 41, "}"], "f.c:2 is a function of 41 lines"),
-        (["int x;"] * 600, None),
-        (["int x;"] * 601, "f.c has 601 lines: split it by subject"),
-        (["x" * 100], None),
-        (["", "x" * 101], "f.c:2 has 101 columns"),
-    ],
-)
-def test_how_long_c_is(lines: list[str], wrong: str | None) -> None:
-    assert c_lengths("f.c", "\n".join(lines)) == ([wrong] if wrong else [])
-
-
 @pytest.mark.parametrize("name", C_ROOMS)
 def test_every_room_of_the_c_core_says_what_it_knows(name: str) -> None:
     header = (NATIVE / name / f"{name}.h").read_text()

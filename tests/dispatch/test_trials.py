@@ -202,6 +202,29 @@ def test_a_loop_that_is_begun_anew_stays_numpys(
     assert recorded < left / 4
 
 
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
+@pytest.mark.usefixtures("numpys_memory")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_block_by_block_one_thread_may_lose(
+    trials: Callable[[tuple[int, int]], None], threads: int
+) -> None:
+    """Rounds of about a millisecond, as long as they take: recording is little beside them."""
+    if npaccel.config.backend == "numpy":
+        pytest.skip("nothing runs block by block")
+    a, b = np.ones(1 << 21), np.ones(1 << 21)
+
+    def program() -> None:
+        for _ in range(40):
+            c = (a - b) * 0.5
+            assert c[0] == 0.0
+
+    with npaccel.config(threads=threads, tiering="off"):
+        trials((0, 0))
+        recorded, left = counts(program)
+    assert recorded > 0
+    assert (left > 0) == (threads == 1)
+
+
 def test_nothing_is_left_outside_a_block_or_when_compiling_is_eager() -> None:
     before = npaccel.stats()["left_to_numpy"]
     with npaccel.accelerate():

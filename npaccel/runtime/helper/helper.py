@@ -178,8 +178,8 @@ class Helper:
     # Parts.
 
     def _lend(self) -> None:
-        """A processor, until there is an answer: it runs at low priority, and would wait for all
-        that the program itself does on several threads."""
+        """A processor, until there is an answer, if npaccel has several threads: what these do
+        would keep the process waiting, and it them."""
         works = self._process is not None and (self.busy or self.starting)
         _native.lend(self._from if works else -1)
 
