@@ -81,7 +81,7 @@ def test_functions_say_what_the_stub_says(name: str, node: ast.FunctionDef, func
 
 
 def test_flags_in_c_are_those_of_the_stubs_signature() -> None:
-    source = "\n".join(path.read_text() for path in sorted(PACKAGE.rglob("native/*/*.c")))
+    source = "\n".join(path.read_text() for path in sorted(PACKAGE.rglob("native/**/*.c")))
     rows = {described: (name, flags) for name, flags, described in ROW.findall(source)}
     nodes = dict(FUNCTIONS)
     for kind in CLASSES:

@@ -433,6 +433,79 @@ MADE_BY_THE_BUILD = {
 }
 
 
+# Headers of C11, and of the interpreter and NumPy. What else there is of an operating system only
+# linux/ and portable/ of system/ include, of a processor only files that are named for it.
+C11 = {
+    "assert.h complex.h errno.h fenv.h limits.h math.h stdatomic.h stdbool.h stddef.h stdint.h",
+    "stdio.h stdlib.h string.h time.h",
+}
+ANYWHERE = set(" ".join(C11).split()) | {"Python.h", "structmember.h"}
+POSIX_THREADS = {"pthread.h", "unistd.h"}
+OF_X86_64 = {"cpuid.h", "immintrin.h", "xmmintrin.h"}
+
+
+def allowed_headers(path: str) -> set[str] | None:
+    """Which headers of others this file may include; None: any."""
+    if path.startswith("system/linux/"):
+        return None
+    if path == "system/os.h" or path.startswith("system/portable/"):
+        return ANYWHERE | POSIX_THREADS
+    return ANYWHERE | OF_X86_64 if "x86_64" in path else ANYWHERE
+
+
+# What the compiler says of the system and the processor is asked where it is chosen.
+ASKED = r"\b(?:__linux__|__APPLE__|_WIN32|__x86_64__|__aarch64__|NPA_PORTABLE|__builtin_cpu_\w+)\b"
+CHOOSERS = {"system/os.h", "system/processor.h", "system/processor/x86_64.c"}
+CHOOSERS |= {"loops/x86_64/compress.c"}
+
+
+def system_problems(files: dict[str, str]) -> list[str]:
+    """What of a system or a processor is in files that must not know it."""
+    found = []
+    for path, source in files.items():
+        allowed = allowed_headers(path)
+        for header in re.findall(r"^[ \t]*#[ \t]*include[ \t]*<(.*)>", source, flags=re.M):
+            if allowed is not None and header not in allowed and not header.startswith("numpy/"):
+                found.append(f"{path} includes {header}")
+        if path not in CHOOSERS:
+            code = re.sub(r"/\*.*?\*/", " ", source, flags=re.S)
+            found += [f"{path} asks for {name}" for name in re.findall(ASKED, code)]
+    return found
+
+
+def test_systems_and_processors_have_their_own_files() -> None:
+    files = {
+        path.relative_to(NATIVE).as_posix(): path.read_text() for path in NATIVE.rglob("*.[ch]")
+    }
+    assert system_problems(files) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "problem"),
+    [
+        ("run/flush.c", "#include <string.h>", None),
+        ("run/flush.c", "#include <numpy/arrayscalars.h>", None),
+        ("run/flush.c", "#include <sys/mman.h>", "run/flush.c includes sys/mman.h"),
+        ("run/flush.c", "#include <unistd.h>", "run/flush.c includes unistd.h"),
+        ("system/pool.c", "#include <linux/futex.h>", "system/pool.c includes linux/futex.h"),
+        ("system/linux/threads.c", "#include <linux/futex.h>", None),
+        ("system/portable/threads.c", "#include <unistd.h>", None),
+        (
+            "system/portable/threads.c",
+            "#include <signal.h>",
+            "system/portable/threads.c includes signal.h",
+        ),
+        ("loops/masks.c", "#include <immintrin.h>", "loops/masks.c includes immintrin.h"),
+        ("loops/x86_64/compress.c", "#include <immintrin.h>", None),
+        ("loops/masks.c", "#ifdef __x86_64__", "loops/masks.c asks for __x86_64__"),
+        ("loops/masks.c", "/* __linux__ */", None),
+        ("run/flush.c", "#ifdef NPA_PORTABLE", "run/flush.c asks for NPA_PORTABLE"),
+    ],
+)
+def test_the_rules_of_systems(path: str, source: str, problem: str | None) -> None:
+    assert system_problems({path: source}) == ([problem] if problem else [])
+
+
 def bare(source: str) -> str:
     """C without comments, preprocessor lines, and what is between quotes."""
     source = re.sub(r"/\*.*?\*/", " ", source, flags=re.S)

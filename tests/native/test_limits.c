@@ -1,7 +1,7 @@
 /* test_limits.c: what npaccel/native/system/limits.c makes of the files of a system, and of limits that are set. */
 #include "check.h"
 
-#include "../../npaccel/native/system/system.h"
+#include "../../npaccel/native/system/linux/linux.h"
 
 #include <stdint.h>
 #include <string.h>

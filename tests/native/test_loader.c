@@ -2,7 +2,7 @@
  * its bytes, and memory is given back. The first argument is the folder of the object files. */
 #include "check.h"
 
-#include "../../npaccel/native/system/system.h"
+#include "../../npaccel/native/system/linux/linux.h"
 
 #include <elf.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* test_syscalls.c: system calls of other libraries see the values, and never EFAULT. */
 #include "check.h"
 
-#include "../../npaccel/native/system/system.h"
+#include "../../npaccel/native/system/linux/linux.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -20,9 +20,6 @@
 
 #include "system/system.h"
 
-/* Of each thread, and found without a call. */
-#define NPA_PER_THREAD __thread __attribute__((tls_model("initial-exec")))
-
 #define NPA_MAX_DIMS 16 /* more dimensions: NumPy does it */
 
 #define NPA_MAX_ARGS 8  /* operands of one request, mask included */
@@ -106,14 +103,6 @@ void npa_count_home(PyObject *device, PyObject *reason, uint64_t bytes);
 PyObject *npa_take_counted_homes(void);
 void npa_count_hindrance(PyObject *kind, uint64_t calls, double seconds, double size);
 PyObject *npa_take_hindrances(PyObject *module, PyObject *nothing);
-
-/* ---------------------------------------------------------------------------------- interrupt.c */
-
-/* Begin: with the GIL; true: end must follow, and npa_interrupted says whether SIGINT came
- * since. */
-bool npa_interrupts_begin(void);
-void npa_interrupts_end(void);
-int npa_interrupted(void *unused);
 
 /* -------------------------------------------------------------------------------------- spawn.c */
 

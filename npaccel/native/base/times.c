@@ -3,9 +3,6 @@
  * for. */
 #include "base/base.h"
 
-#include <stdatomic.h>
-#include <time.h>
-
 bool npa_profiling;
 struct npa_base_hooks npa_base_hooks;
 static unsigned timing; /* for whom, as bits */
@@ -15,9 +12,7 @@ static __thread double since;
 
 double npa_seconds(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)npa_clock_ns();
 }
 
 /* From now on this thread does `activity`; returns what it did. */

@@ -156,7 +156,7 @@ static PyObject *correlate(PyObject *const *args, Py_ssize_t n, PyObject *names,
     }
     int type = common_type(x, taps);
     bool possible = type != NPY_NOTYPE && !(conjugates && PyTypeNum_ISCOMPLEX(type));
-#if !defined(__x86_64__)
+#if !NPA_NUMPY_AS_WRITTEN
     possible &= PyArray_SIZE(taps) > SHORT; /* others may be fused in NumPy */
 #endif
     x = possible ? npa_line_as(args[0], type) : NULL;

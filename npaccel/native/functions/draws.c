@@ -6,7 +6,6 @@
 
 #ifdef NPA_DRAWS
 
-#include <dlfcn.h>
 #include <math.h>
 #include <numpy/random/bitgen.h>
 #include <string.h>
@@ -418,11 +417,11 @@ static bool begin(void)
     PyObject *module = random != NULL ? PyImport_ImportModule("numpy.random._generator") : NULL;
     PyObject *file = module != NULL ? PyObject_GetAttrString(module, "__file__") : NULL;
     const char *path = file != NULL ? PyUnicode_AsUTF8(file) : NULL;
-    void *library = path != NULL ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *library = path != NULL ? npa_loaded(path) : NULL;
     void (*normal)(void) = NULL, (*exponential)(void) = NULL;
     if (library != NULL) {
-        normal = (void (*)(void))dlsym(library, "random_standard_normal");
-        exponential = (void (*)(void))dlsym(library, "random_standard_exponential");
+        normal = npa_loaded_function(library, "random_standard_normal");
+        exponential = npa_loaded_function(library, "random_standard_exponential");
         npa_rng.pcg64 = PyObject_GetAttrString(random, "PCG64");
         npa_rng.generator = PyObject_GetAttrString(random, "Generator");
         npa_rng.twister = PyObject_GetAttrString(random, "MT19937");
@@ -430,7 +429,7 @@ static bool begin(void)
     }
     for (size_t i = 0; library != NULL && i < sizeof methods / sizeof *methods; i++) {
         method *m = &methods[i];
-        m->draws = m->function != NULL ? (void (*)(void))dlsym(library, m->function) : normal;
+        m->draws = m->function != NULL ? npa_loaded_function(library, m->function) : normal;
         m->proved[0] = m->proved[1] = m->draws == NULL ? NPA_BAD : NPA_UNKNOWN;
     }
     Py_XDECREF(random), Py_XDECREF(module), Py_XDECREF(file);

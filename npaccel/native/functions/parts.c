@@ -9,8 +9,6 @@
 #include "functions/functions.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 enum { MOST_THREADS = 64, MOST_KTH = 64, PART = 1 << 13, NS_PER_THREAD = 500000 };
@@ -91,17 +89,10 @@ static void *help(void *context)
 static void run(job *j, int helpers)
 {
     pthread_t threads[MOST_THREADS];
-    sigset_t all, before;
     int started = 0;
-    sigfillset(&all);
-    for (const int *s = (const int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, 0}; *s; s++) {
-        sigdelset(&all, *s); /* crashes are reported as anywhere */
-    }
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (started < helpers && pthread_create(&threads[started], NULL, help, j) == 0) {
+    while (started < helpers && npa_thread_start(&threads[started], help, j, 0) == 0) {
         started++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     do_parts(j);
     Py_BEGIN_ALLOW_THREADS
     for (int i = 0; i < started; i++) {

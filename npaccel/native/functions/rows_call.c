@@ -34,7 +34,7 @@ static enum npa_rows_kind kind_of(const PyUFuncObject *u)
     for (size_t i = 0; fits && i < sizeof known / sizeof *known; i++) {
         kind = strcmp(u->name, known[i].name) == 0 ? known[i].kind : kind;
     }
-#if !defined(__x86_64__)
+#if !NPA_NUMPY_AS_WRITTEN
     if (kind == NPA_ROWS_TRANSFORM) {
         /* There compilers fuse operations, in vectors of rows otherwise than in single ones */
         kind = NPA_ROWS_OTHER;

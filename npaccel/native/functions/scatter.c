@@ -8,7 +8,6 @@
 #include "small/ways.h"
 
 #include <fenv.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -160,7 +159,7 @@ static void join(job *j)
     int64_t part = atomic_load(&j->begun) < 0 ? atomic_fetch_add(&j->joined, 1) + 1 : 0;
     /* Task 0 was taken before this one: for a block at most */
     while (part > 0 && atomic_load(&j->begun) < 0) {
-        sched_yield();
+        npa_yield();
     }
     npy_intp first = part > 0 ? atomic_load(&j->begun) : j->n;
     while (first < j->n && part < j->parts) {

@@ -68,7 +68,7 @@ PUTS(and_bool, uint8_t, *x = (*x != 0) & (y != 0))
 #define SAME(name) OF_INTEGERS(name), OF_INTEGERS(name) /* with and without a sign */
 #define BOTH(name) OF_INTEGERS(name), OF_INTEGERS(name##_u)
 #define OF_FLOATS(name) {name##_float, name##_double}
-#ifdef __x86_64__
+#if NPA_NUMPY_AS_WRITTEN
 #define EXTREME_FLOATS(name) OF_FLOATS(name)
 #else /* NumPy chooses otherwise between two zeros */
 #define EXTREME_FLOATS(name) {0}

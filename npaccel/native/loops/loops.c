@@ -5,9 +5,6 @@
 
 #include <fenv.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 /* Integers modulo one number. NumPy's loop divides each by itself; its loop for floor_divide
  * multiplies many at a time by what stands for the divisor. */
@@ -149,21 +146,11 @@ static int ndense;
 static void run_primitive(const dense *d, const npa_primitive *p, char **args,
                           const npy_intp *steps, npy_intp n)
 {
-#if defined(__x86_64__)
-    unsigned before = _mm_getcsr();
-#else
-    fexcept_t before;
-    fegetexceptflag(&before, FE_ALL_EXCEPT);
-#endif
+    npa_flags before = npa_flags_keep();
     unsigned told = npa_run_primitive(p, args, steps, d->nin + 1, n);
     unsigned raised = (told & 1 ? FE_DIVBYZERO : 0) | (told & 2 ? FE_OVERFLOW : 0) |
                       (told & 4 ? FE_UNDERFLOW : 0) | (told & 8 ? FE_INVALID : 0);
-#if defined(__x86_64__)
-    _mm_setcsr(before | raised); /* the bits are the same there */
-#else
-    fesetexceptflag(&before, FE_ALL_EXCEPT);
-    feraiseexcept((int)raised);
-#endif
+    npa_flags_restore(before, (int)raised);
 }
 
 static void run_dense(char **args, const npy_intp *count, const npy_intp *steps, void *data)

@@ -95,10 +95,16 @@ bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunct
 /* A loop for accumulate by `op` that is faster than `numpys`, or that one */
 PyUFuncGenericFunction npa_scan_loop(const char *op, int type, PyUFuncGenericFunction numpys);
 
-/* ----------------------------------------------------------------------------------- compress.c */
+/* -------------------------------------------------------------------------------------- masks.c */
 
 /* How many places of a mask are in. */
 int64_t npa_count_true(const char *mask, int64_t n);
+/* As npa_keep_between, one by one. */
+int64_t npa_keep_each(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to,
+                      int64_t *which);
+
+/* ------------------------------------------------ compress.c, of this processor or a plain one */
+
 /* Of n places those in [low, high), and which of them they are; where fast, without a branch. What
  * is written has room for NPA_KEPT_ROOM more. */
 enum { NPA_KEPT_ROOM = 8 };

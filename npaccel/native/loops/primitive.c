@@ -4,28 +4,12 @@
 
 #include <string.h>
 
+#define LEVEL(name) {#name, npa_primitives_##name},
 static const struct {
     const char *level;
     const npa_primitive *table;
 } levels[] = { /* the best one first */
-#if defined(__x86_64__)
-    {"v4", npa_primitives_v4}, {"v3", npa_primitives_v3},
-#elif defined(__aarch64__)
-    {"neon", npa_primitives_neon},
-#endif
-    {"", NULL}};
-
-static bool runs(const char *level)
-{
-#if defined(__x86_64__)
-    return strcmp(level, "v4") == 0   ? __builtin_cpu_supports("x86-64-v4")
-           : strcmp(level, "v3") == 0 ? __builtin_cpu_supports("x86-64-v3")
-                                      : true;
-#else
-    (void)level;
-    return true;
-#endif
-}
+    NPA_PRIMITIVE_LEVELS(LEVEL){"", NULL}};
 
 static int chosen = -1; /* of `levels` */
 
@@ -33,7 +17,7 @@ static int chosen = -1; /* of `levels` */
 static int level_here(void)
 {
     for (int i = 0; chosen < 0; i++) {
-        chosen = runs(levels[i].level) ? i : -1;
+        chosen = npa_cpu_runs(levels[i].level) ? i : -1;
     }
     return chosen;
 }
@@ -50,7 +34,7 @@ PyObject *npa_primitives_py(PyObject *self, PyObject *args)
             return PyErr_Format(PyExc_ValueError, "no primitives %R here",
                                 PyTuple_GET_ITEM(args, 0));
         }
-        if (strcmp(levels[i].level, level) == 0 && runs(level)) {
+        if (strcmp(levels[i].level, level) == 0 && npa_cpu_runs(level)) {
             chosen = i, level = NULL;
         }
     }

@@ -9,17 +9,6 @@
 #include <fenv.h>
 #include <string.h>
 
-static bool has_fused(void)
-{
-#if defined(__x86_64__)
-    return __builtin_cpu_supports("fma");
-#elif defined(__aarch64__)
-    return true;
-#else
-    return false;
-#endif
-}
-
 /* `n` products. args, steps: as a ufunc's loop has them. Lanes behind the last column compute it
  * once more. */
 #define MULTIPLY(name, real, fused, lanes)                                                         \
@@ -183,7 +172,7 @@ bool npa_small_product(PyUFuncObject *matmul, int type, const npy_intp *extents)
             return false;
         }
     }
-    if ((type != NPY_DOUBLE && type != NPY_FLOAT) || !has_fused()) {
+    if ((type != NPY_DOUBLE && type != NPY_FLOAT) || !npa_cpu_fuses()) {
         return false;
     }
     return proofs[which(type)].tried ? proofs[which(type)].same : prove(matmul, type);

@@ -5,7 +5,7 @@
 
 #include "system/system.h"
 
-#if defined(__SIZEOF_INT128__) && defined(__linux__)
+#ifdef __SIZEOF_INT128__
 #define NPA_DRAWS 1
 
 typedef unsigned __int128 npa_wide;

@@ -19,8 +19,8 @@ void npa_frame_free(npa_frame *f)
 {
     if (f != NULL) {
         free(f->q.arena), free(f->q.buffers), free(f->buffers), free(f->kinds), free(f->arrays);
-        free(f->numbers), free(f->generators), free(f->roots), free(f->values), free(f->cells),
-            free(f->temporaries);
+        free(f->numbers), free(f->generators), free(f->roots), free(f->values),
+            npa_aligned_free(f->cells), npa_aligned_free(f->temporaries);
         free(f);
     }
 }
@@ -43,9 +43,9 @@ static npa_frame *frame_new(const npa_replay *r)
     f->generators = calloc((size_t)r->ngenerators + 1, sizeof *f->generators);
     f->values = calloc((size_t)r->nnumbers + 1, sizeof *f->values);
     f->roots = calloc((size_t)r->nroots + 1, sizeof *f->roots);
-    f->cells = aligned_alloc(NPA_CELL, NPA_CELL * ((size_t)r->ncells + 1));
+    f->cells = npa_aligned(NPA_CELL, NPA_CELL * ((size_t)r->ncells + 1));
     bool kept = r->temporary_bytes > 0 && r->temporary_bytes <= NPA_MOST_KEPT;
-    f->temporaries = kept ? aligned_alloc(ALIGNMENT, r->temporary_bytes) : NULL;
+    f->temporaries = kept ? npa_aligned(ALIGNMENT, r->temporary_bytes) : NULL;
     if (!f->q.arena || !f->q.buffers || !f->buffers || !f->kinds || !f->arrays || !f->numbers ||
         !f->generators || !f->values || !f->roots || !f->cells || (kept && !f->temporaries)) {
         npa_frame_free(f);

@@ -137,7 +137,7 @@ bool npa_frame_take_pages(const npa_replay *r, npa_frame *f)
     }
     f->large = npa_guard_on ? npa_range_new(r->temporary_bytes) : NULL;
     char *pages = f->large != NULL ? npa_range_work(f->large)
-                                   : aligned_alloc(4096, (r->temporary_bytes + 4095) & ~4095ul);
+                                   : npa_aligned(4096, r->temporary_bytes);
     if (f->large == NULL) {
         f->temporaries = pages;
     }
@@ -156,7 +156,7 @@ bool npa_frame_give_pages(const npa_replay *r, npa_frame *f)
         if (f->large != NULL) {
             npa_range_free(f->large);
         } else {
-            free(f->temporaries);
+            npa_aligned_free(f->temporaries);
         }
         f->large = NULL, f->temporaries = NULL;
     }

@@ -4,7 +4,6 @@
 #include "native_docs.h"
 
 #include <string.h>
-#include <unistd.h>
 
 static struct { const char *name; PyObject **slot; } hooks[] = {
     {"rule", &npa_hook_rule}, {"fold", &npa_hook_fold}, {"ufunc", &npa_hook_ufunc},

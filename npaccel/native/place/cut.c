@@ -15,7 +15,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Parts whose arrays reach over each other's move bytes several times; oftener than this is the
  * host's. */
@@ -466,7 +465,7 @@ enum npa_ran npa_cut_run(npa_device *d, const npa_launch *l, npa_cut may, npa_ru
     c.of = calloc(n, sizeof *c.of), c.memories = calloc(n, sizeof *c.memories);
     if (c.words != NULL && c.items != NULL && c.low != NULL && c.high != NULL && c.bases != NULL &&
         c.fresh != NULL && c.groups != NULL && c.before != NULL && c.of != NULL &&
-        c.memories != NULL && !d->failed && d->store->pid == getpid()) {
+        c.memories != NULL && !d->failed && d->store->pid == npa_process_here()) {
         d->store->launches++; /* whatever lies there may leave */
         if (find_items(&c) && choose(&c) && bring_home(&c)) {
             ran = run_parts(&c, here, context);

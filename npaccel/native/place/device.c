@@ -122,7 +122,7 @@ static int32_t run(npa_device *d, const int64_t *words, const npa_device_grid *g
     int64_t *own = malloc(8 * (size_t)(d->nwords + NPA_DEVICE_WORDS));
     char **arrays = malloc(sizeof *arrays * (size_t)(d->narrays + 1));
     size_t groups = npa_device_groups(d, grid);
-    char *scratch = aligned_alloc(64, groups * grid->scratch_bytes + 64);
+    char *scratch = npa_aligned(64, groups * grid->scratch_bytes + 64);
     error = NO_MEMORY;
     if (own != NULL && arrays != NULL && scratch != NULL) {
         const void *parts = partials != NULL ? partials : scratch;
@@ -135,7 +135,7 @@ static int32_t run(npa_device *d, const int64_t *words, const npa_device_grid *g
             error = launch(d, d->finish, own, scratch, parts, flags, arrays, groups, begun);
         }
     }
-    free(own), free(arrays), free(scratch);
+    free(own), free(arrays), npa_aligned_free(scratch);
     return error != 0 ? error : npa_device_injected_midway();
 }
 

@@ -4,7 +4,6 @@
 #include "native_docs.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 void npa_spread_place(npa_queue *q, const npa_access *accesses, int n)
 {
@@ -86,7 +85,7 @@ int32_t npa_store_read(npa_store *s, void *memory, size_t at, size_t size, char 
 
 uint64_t npa_place_number(const npa_store *s) { return s != NULL ? s->number : 0; }
 
-bool npa_store_here(const npa_store *s) { return s->pid == getpid(); }
+bool npa_store_here(const npa_store *s) { return s->pid == npa_process_here(); }
 
 PyObject *npa_store_name(const npa_store *s) { return Py_NewRef(s != NULL ? s->name : Py_None); }
 
@@ -168,7 +167,7 @@ static PyObject *store_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     s->context = (void *)(uintptr_t)context, s->queue = (void *)(uintptr_t)queue;
     s->transfers = (void *)(uintptr_t)transfers;
-    s->name = Py_NewRef(name), s->limit = limit, s->largest = largest, s->pid = getpid();
+    s->name = Py_NewRef(name), s->limit = limit, s->largest = largest, s->pid = npa_process_here();
     npa_lock();
     s->number = npa_stores != NULL ? npa_stores->number + 1 : 1;
     s->next = npa_stores, npa_stores = s;

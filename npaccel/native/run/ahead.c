@@ -6,14 +6,9 @@
  *
  * The first touch of memory is most of a first call. Here it costs nobody anything who is not
  * computing yet. */
-#define _GNU_SOURCE
 #include "run/run.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { STACK_BYTES = 64 << 10, PAGE_BYTES = 4096, KEEP_S = 2 };
 
@@ -73,20 +68,6 @@ static void *prepare(void *unused)
     return NULL;
 }
 
-static bool start(void)
-{
-    sigset_t all, before;
-    pthread_attr_t small;
-    sigfillset(&all);
-    pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, STACK_BYTES);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&ahead.thread, &small, prepare, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&small);
-    return started;
-}
-
 PyObject *npa_prepare(PyObject *module, PyObject *args)
 {
     PyObject *sizes;
@@ -97,7 +78,7 @@ PyObject *npa_prepare(PyObject *module, PyObject *args)
         return NULL;
     }
     /* Not where others need the memory, nor where it would take the only processor. */
-    size_t free_bytes = (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    size_t free_bytes = npa_limit_free();
     size_t allowed = npa_limit_memory();
     free_bytes = free_bytes < allowed ? free_bytes : allowed;
     most = (size_t)most > free_bytes / 8 ? (Py_ssize_t)(free_bytes / 8) : most;
@@ -116,7 +97,7 @@ PyObject *npa_prepare(PyObject *module, PyObject *args)
             total += size;
         }
     }
-    ahead.running = start();
+    ahead.running = npa_thread_start(&ahead.thread, prepare, NULL, STACK_BYTES) == 0;
     return PyBool_FromLong(ahead.running);
 }
 

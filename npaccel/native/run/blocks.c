@@ -5,11 +5,7 @@
 #include "run/group.h"
 
 #include <fenv.h>
-#include <pthread.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 /* Elements times instructions from which a second thread wins, and of a task; tasks per thread. */
 enum { TASK = 64 << 10, TASKS_EACH = 64 };
@@ -46,11 +42,9 @@ typedef struct {
  * the older one, which takes longer to ask, has nothing to say. */
 static unsigned kinds_raised(bool plain)
 {
-#if defined(__x86_64__)
-    if (plain && (_mm_getcsr() & KINDS) == 0) {
+    if (plain && npa_vector_flags(KINDS) == 0) {
         return 0;
     }
-#endif
     int flags = fetestexcept(KINDS);
     if (flags == 0) {
         return 0;
@@ -445,7 +439,7 @@ static int prepare(run *r, npa_group *g)
         at += npa_sink_state_bytes(&r->sinks[k]);
     }
     r->scratch_bytes = at + 64;
-    r->spare = aligned_alloc(64, (r->scratch_bytes + 63) & ~(size_t)63);
+    r->spare = npa_aligned(64, r->scratch_bytes);
     return failed || r->spare == NULL || find_bases(g) < 0 ? -1 : 0;
 }
 
@@ -477,6 +471,6 @@ int npa_group_run(npa_group *g, const npa_tape *tape, uint8_t *kinds)
     for (int k = 0; k < g->nsinks; k++) {
         free(r.sinks[k].parts);
     }
-    free(r.slot_at), free(r.raised), free(r.spare);
+    free(r.slot_at), free(r.raised), npa_aligned_free(r.spare);
     return status;
 }

@@ -9,7 +9,6 @@
 #include "run/run.h"
 
 #include <string.h>
-#include <unistd.h>
 
 enum { PARTS = 256 };
 enum { PART_BYTES = 1 << 20, LEAST_WAVE = 1 << 17, MOST_WAVE = 1 << 20 };
@@ -21,8 +20,7 @@ static int64_t wave_bytes(void)
 {
     static int64_t bytes;
     if (bytes == 0) {
-        long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
-        bytes = most(LEAST_WAVE, least(MOST_WAVE, cache / 2));
+        bytes = most(LEAST_WAVE, least(MOST_WAVE, (int64_t)npa_limit_cache() / 2));
     }
     return bytes;
 }

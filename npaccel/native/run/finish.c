@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* With the lock, or the GIL: this thread's queue has changed. */
 uint64_t npa_change(void)
@@ -66,7 +65,7 @@ void npa_announce_garbage(void)
 void npa_lost_device(void)
 {
     static const char text[] = "npaccel: an array that is being read was lost with its device\n";
-    if (write(STDERR_FILENO, text, sizeof text - 1) >= 0) {
+    if (npa_say(text, sizeof text - 1)) {
         abort();
     }
 }

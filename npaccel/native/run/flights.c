@@ -9,8 +9,6 @@
 #define _GNU_SOURCE
 #include "run/run.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,15 +183,13 @@ static void *run_flights(void *blocks)
     runners--;
     npa_lock_tell();
     npa_unlock();
-    free(blocks);
+    npa_aligned_free(blocks);
     return NULL;
 }
 
 /* Whether there is, or is now, a thread that will run what waits. */
 static bool find_runner(void)
 {
-    sigset_t all, before;
-    pthread_attr_t attributes;
     pthread_t thread;
     int waiting = 0; /* others, that an idle one is there for */
     for (flight *f = oldest(); f != NULL; f = after(f)) {
@@ -202,25 +198,13 @@ static bool find_runner(void)
     if (idle > waiting || runners == MOST_RUNNERS) {
         return true;
     }
-    char *blocks = aligned_alloc(64, npa_own_blocks_bytes());
-    if (blocks == NULL || pthread_attr_init(&attributes) != 0) {
-        free(blocks);
+    char *blocks = npa_aligned(64, npa_own_blocks_bytes());
+    if (blocks == NULL || npa_thread_start(&thread, run_flights, blocks, stack_bytes) != 0) {
+        npa_aligned_free(blocks);
         return runners > 0;
     }
-    pthread_attr_setstacksize(&attributes, stack_bytes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    for (const int *s = (const int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, 0}; *s; s++) {
-        sigdelset(&all, *s); /* crashes are reported as anywhere */
-    }
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&thread, &attributes, run_flights, blocks) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    runners += started;
-    if (!started) {
-        free(blocks);
-    }
+    pthread_detach(thread);
+    runners++;
     return runners > 0;
 }
 

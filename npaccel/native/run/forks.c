@@ -2,8 +2,6 @@
  * host. */
 #include "run/run.h"
 
-#include <pthread.h>
-
 static void before_fork(void)
 {
     if (Py_IsInitialized() && PyGILState_Check()) {
@@ -28,7 +26,7 @@ static void after_fork_in_child(void)
 int npa_watch_forks(void)
 {
     static bool done;
-    int error = done ? 0 : pthread_atfork(before_fork, npa_unlock, after_fork_in_child);
+    int error = done ? 0 : npa_at_fork(before_fork, npa_unlock, after_fork_in_child);
     done = error == 0;
     return error;
 }

@@ -3,11 +3,8 @@
 #include "run/run.h"
 #include "run/profile.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     LINES = 8192,
@@ -429,19 +426,15 @@ bool npa_alone(void)
 
 static void begin_ticking(void)
 {
-    sigset_t all, before;
-    sigfillset(&all);
     ticker.last = begun_ns, ticker.spent = ticker.served = 0, ticker.owed = 0;
     ticker.watched = PyThreadState_Get();
     atomic_store(&watched_activity, NPA_USER);
     mine.watched = true;
     atomic_store(&watched_ns, 0), atomic_store(&watched_since, 0);
     set_ticking(true);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&ticker.thread, NULL, tick, NULL) != 0) {
+    if (npa_thread_start(&ticker.thread, tick, NULL, 0) != 0) {
         set_ticking(false); /* Python's time is told of no line */
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static void end_ticking(void)
@@ -492,7 +485,7 @@ PyObject *npa_profile_begin(PyObject *module, PyObject *nothing)
         forget();
         return PyErr_NoMemory();
     }
-    watched = watched || pthread_atfork(NULL, NULL, forked) == 0;
+    watched = watched || npa_at_fork(NULL, NULL, forked) == 0;
     nlines = 1, groups = 0, every = 1, lost_runs = 0, epoch++;
     atomic_store(&threads, 0);
     atomic_store(&served_ns, 0), atomic_store(&ended_ns, 0);

@@ -10,7 +10,6 @@
 #include "native_docs.h"
 
 #include <limits.h>
-#include <pthread.h>
 #include <string.h>
 
 static void program_free(npa_program *p)

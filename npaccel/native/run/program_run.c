@@ -227,7 +227,7 @@ static int run_kernel(step *s, const step *next, npa_queue *q, uint8_t *kinds,
 {
     int64_t *words = malloc(8 * (size_t)(s->nwords + 2));
     uint32_t *flags = calloc((size_t)s->nslots + 1, sizeof *flags);
-    char *partials = s->partial_bytes ? aligned_alloc(64, (s->partial_bytes + 63) & ~(size_t)63)
+    char *partials = s->partial_bytes ? npa_aligned(64, s->partial_bytes)
                                       : NULL;
     int status = -1, before = npa_now(NPA_IN_KERNELS);
     bool ready = words != NULL && flags != NULL && (partials != NULL || !s->partial_bytes) &&
@@ -250,7 +250,7 @@ static int run_kernel(step *s, const step *next, npa_queue *q, uint8_t *kinds,
         count_run(s, s->device == NULL || there ? s->owner : 0);
     }
     npa_now(before);
-    free(words), free(flags), free(partials);
+    free(words), free(flags), npa_aligned_free(partials);
     return status;
 }
 

@@ -2,7 +2,6 @@
  * memory. */
 #include "run/step.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,9 +16,9 @@ static struct {
 bool npa_step_reserve(size_t bytes)
 {
     pthread_mutex_lock(&spare.lock);
-    char *larger = spare.size < bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL;
+    char *larger = spare.size < bytes ? npa_aligned(64, bytes) : NULL;
     if (larger != NULL) {
-        free(spare.data);
+        npa_aligned_free(spare.data);
         spare.data = larger, spare.size = bytes;
     }
     bool enough = spare.size >= bytes;

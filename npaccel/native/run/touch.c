@@ -3,7 +3,6 @@
 #include "run/flush.h"
 
 #include <string.h>
-#include <unistd.h>
 
 /* A touch can't be told: it is repeated, and after a while a crash. Others may free memory
  * first. */
@@ -13,7 +12,7 @@ static void no_memory(void)
         "npaccel: out of memory while computing an array that is being read\n";
     static bool told;
     const struct timespec pause = {.tv_nsec = 1000000};
-    if (!told && write(STDERR_FILENO, text, sizeof text - 1) >= 0) {
+    if (!told && npa_say(text, sizeof text - 1)) {
         told = true;
     }
     nanosleep(&pause, NULL);

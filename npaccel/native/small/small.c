@@ -5,9 +5,6 @@
 
 #include <fenv.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 enum { WAYS = 1024, MOST_IN = NPA_SMALL_IN, MOST_DIMS = NPA_SMALL_DIMS };
 static npa_way ways[WAYS];
@@ -206,13 +203,7 @@ enum { KINDS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
  * nothing to say. */
 static inline int flags_raised(bool plain)
 {
-#if defined(__x86_64__)
-    if (plain) {
-        return (int)_mm_getcsr() & KINDS;
-    }
-#endif
-    (void)plain;
-    return fetestexcept(KINDS);
+    return plain ? npa_vector_flags(KINDS) : fetestexcept(KINDS);
 }
 
 void npa_clear_errors(void)

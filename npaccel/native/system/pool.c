@@ -2,21 +2,10 @@
  *
  * A launch opens a job slot, runs tasks like any worker, closes the slot when no task is left to
  * claim, and waits for the workers that are inside. See Note [Life of a job] at the end. */
-#define _GNU_SOURCE
 #include "system/system.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { JOBS = 16, THREADS = 256, DEPTHS = 8 };
 enum { SPIN_NS = 15000, SLICE_NS = 20000000 };
@@ -60,24 +49,9 @@ typedef struct {
 } scratch;
 
 /* initial-exec: the guard's handler reads worker_here, and must not allocate to find it. */
-#define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
-THREAD_LOCAL bool worker_here;
-THREAD_LOCAL int depth; /* of launches on this thread: a nested one has its own scratch */
-THREAD_LOCAL scratch *my_scratch;
-
-static long futex(atomic_int *word, int operation, int value, const struct timespec *timeout)
-{
-    return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
-}
-
-static void relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("isb");
-#endif
-}
+static NPA_PER_THREAD bool worker_here;
+static NPA_PER_THREAD int depth; /* of launches on this thread: a nested one has its own scratch */
+static NPA_PER_THREAD scratch *my_scratch;
 
 /* Spin until *word differs from `value` in `mask`, for a short while at most. */
 static bool spin_while_equal(atomic_int *word, int value, int mask)
@@ -88,7 +62,7 @@ static bool spin_while_equal(atomic_int *word, int value, int mask)
             if ((atomic_load_explicit(word, memory_order_acquire) ^ value) & mask) {
                 return false;
             }
-            relax();
+            npa_relax();
         }
     } while (npa_clock_ns() < end);
     return true;
@@ -134,7 +108,7 @@ static void leave(job *j)
 {
     int left = atomic_fetch_sub_explicit(&j->state, 1, memory_order_acq_rel) - 1;
     if ((left & WAITED) && (left & INSIDE) == 0) {
-        futex(&j->state, FUTEX_WAKE, 1, NULL);
+        npa_word_wake(&j->state, 1);
     }
 }
 
@@ -179,7 +153,7 @@ static void *work(void *unused)
         }
         atomic_fetch_add(&pool.sleepers, 1);
         /* Fails if the epoch has changed */
-        bool woken = futex(&pool.epoch, FUTEX_WAIT, epoch, NULL) == 0;
+        bool woken = npa_word_wait(&pool.epoch, epoch, 0);
         note_wake();
         atomic_fetch_sub(&pool.waking, woken);
         atomic_fetch_sub(&pool.sleepers, 1);
@@ -188,22 +162,15 @@ static void *work(void *unused)
 
 static void start_workers(int wanted)
 {
-    sigset_t all, before;
     if (pthread_mutex_trylock(&pool.lock) != 0) {
         /* Others do, or a fork waits for this very launch: it goes on with those there are */
         return;
     }
-    sigfillset(&all);
-    for (const int *s = (const int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, 0}; *s; s++) {
-        sigdelset(&all, *s); /* crashes are reported as anywhere */
-    }
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     int n = atomic_load(&pool.started);
-    while (n < wanted && pthread_create(&pool.workers[n], NULL, work, NULL) == 0) {
+    while (n < wanted && npa_thread_start(&pool.workers[n], work, NULL, 0) == 0) {
         n++;
     }
     atomic_store(&pool.started, n);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_mutex_unlock(&pool.lock);
 }
 
@@ -220,7 +187,7 @@ static void before_fork(void)
     }
     atomic_store(&pool.quit, 1);
     atomic_fetch_add(&pool.epoch, 1);
-    futex(&pool.epoch, FUTEX_WAKE, INT_MAX, NULL);
+    npa_word_wake(&pool.epoch, INT_MAX);
     for (int i = 0; i < atomic_load(&pool.started); i++) {
         pthread_join(pool.workers[i], NULL);
     }
@@ -247,53 +214,20 @@ static void after_fork_in_child(void)
 
 /* ---------------------------------------------------------------------------------- launch */
 
-/* CPUs that a control group's quota amounts to, rounded up; `otherwise` when there is none. */
-static int read_quota(int otherwise)
-{
-    long long quota = 0, period = 0;
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
-    if (file) {
-        int read = fscanf(file, "%lld %lld", &quota, &period); /* "max 100000": no number */
-        fclose(file);
-        return read == 2 && quota > 0 && period > 0 ? (int)((quota + period - 1) / period)
-                                                    : otherwise;
-    }
-    const char *names[] = {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
-                           "/sys/fs/cgroup/cpu/cpu.cfs_period_us"};
-    long long *values[] = {&quota, &period};
-    for (int i = 0; i < 2; i++) {
-        file = fopen(names[i], "re");
-        if (file == NULL) {
-            return otherwise;
-        }
-        int read = fscanf(file, "%lld", values[i]);
-        fclose(file);
-        if (read != 1 || *values[i] <= 0) {
-            return otherwise;
-        }
-    }
-    return (int)((quota + period - 1) / period);
-}
-
 static void free_scratch(void *of)
 {
     scratch *s = of;
     for (int i = 0; i < DEPTHS; i++) {
-        free(s->data[i]);
+        npa_aligned_free(s->data[i]);
     }
     free(s);
     my_scratch = NULL;
 }
 
-/* What the process's affinity and its control group's quota allow. */
 static int allowed_threads(void)
 {
-    cpu_set_t cpus;
-    long n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus)
-                                                           : sysconf(_SC_NPROCESSORS_ONLN);
-    int quota = read_quota(THREADS);
-    n = n > quota ? quota : n;
-    return n < 1 ? 1 : n > THREADS ? THREADS : (int)n;
+    int n = npa_threads_allowed();
+    return n > THREADS ? THREADS : n;
 }
 
 static void start_pool(void)
@@ -301,7 +235,7 @@ static void start_pool(void)
     int expected = 0;
     atomic_compare_exchange_strong(&pool.threads, &expected, allowed_threads());
     pthread_key_create(&pool.scratch_key, free_scratch);
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    npa_at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 static job *take_slot(void)
@@ -354,8 +288,7 @@ static void wake_if_worth_it(job *j, int64_t left)
     if (wanted > 0) {
         atomic_store_explicit(&pool.called, npa_clock_ns(), memory_order_relaxed);
         atomic_fetch_add(&pool.epoch, 1); /* who is falling asleep stays awake */
-        long woken = futex(&pool.epoch, FUTEX_WAKE, (int)wanted, NULL);
-        atomic_fetch_add(&pool.waking, woken > 0 ? (int)woken : 0);
+        atomic_fetch_add(&pool.waking, npa_word_wake(&pool.epoch, (int)wanted));
     }
 }
 
@@ -385,9 +318,8 @@ static void close_job(job *j, poller *p)
     if (state & INSIDE) {
         state = atomic_fetch_or(&j->state, WAITED) | WAITED;
     }
-    const struct timespec slice = {.tv_nsec = SLICE_NS};
     while (state & INSIDE) {
-        futex(&j->state, FUTEX_WAIT, state, p ? &slice : NULL);
+        npa_word_wait(&j->state, state, p ? SLICE_NS : 0);
         poll_if_due(j, p);
         state = atomic_load(&j->state);
     }
@@ -511,8 +443,8 @@ char *npa_pool_scratch(int worker, size_t bytes)
     }
     if (s->data[depth] == NULL || s->size[depth] < bytes) {
         size_t rounded = (bytes + 63 + (bytes == 0)) & ~(size_t)63;
-        free(s->data[depth]);
-        s->data[depth] = aligned_alloc(64, rounded);
+        npa_aligned_free(s->data[depth]);
+        s->data[depth] = npa_aligned(64, rounded);
         s->size[depth] = s->data[depth] ? rounded : 0;
     }
     return s->data[depth];

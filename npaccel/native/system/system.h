@@ -3,27 +3,32 @@
  * Knows bytes and the operating system. Must not know Python, NumPy, or what lies in the memory. C
  * tests of this room alone run under sanitizers (tests/native).
  *
+ * pool.c       worker threads
+ * os.h         what is the operating system's, in two implementations: linux/ and portable/
+ * processor.h  what is the processor's, in processor/
+ *
+ * What linux/ has in these files, portable/ has in a few lines each: it says that there is none.
+ *
  * memory.c   guarded ranges in reserved address space, nursery of recycled pages; slots.h tells of
  *            its parts slots.c, pages.c and reservation.c
  * guard.c    fault handler and evaluator thread
- * pool.c     worker threads
- * lend.c     to whom the processor of one of them is lent
  * watch.c    foreign memory that pending requests read, write-protected
  * imports.c  functions of the C library, exchanged in the import tables of every library;
  * tables.c   those of one
  * syscalls.c those that hand memory to the kernel: it sees what a touch would see
  * loader.c   machine code of kernels, from object files into executable memory
- * cpu.c      which processor this is
+ * loaded.c   functions of a library that somebody has loaded
+ * process.c  a process is started by a thread
+ * lend.c     to whom the processor of a worker is lent
+ * interrupt.c Ctrl-C is noticed without Python
  * limits.c   how much memory and address space there is for this process
+ * processor.c what the system tells of the processor
  */
 #ifndef NPA_SYSTEM_H
 #define NPA_SYSTEM_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <time.h>
+#include "system/os.h"
+#include "system/processor.h"
 
 static inline int64_t npa_clock_ns(void)
 {
@@ -31,16 +36,6 @@ static inline int64_t npa_clock_ns(void)
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
-
-/* A loop over elements, compiled for each kind of vectors. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
-#define NPA_EACH_PROCESSOR                                                                         \
-    __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define NPA_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define NPA_EACH_PROCESSOR
-#endif
 
 /* ------------------------------------------------------------------------------- memory.c */
 
@@ -195,6 +190,7 @@ bool npa_watch_has_ends(const npa_watch *w);
 bool npa_watch_changed(const npa_watch *w);
 /* A copy of a held block as it was, in a new mapping of size w->size. NULL: out of memory. */
 char *npa_watch_copy(const npa_watch *w);
+void npa_watch_copy_free(const npa_watch *w, char *copy);
 void npa_watch_release(npa_watch *w); /* no longer held; stays armed. GIL not needed */
 void npa_watch_open(npa_watch *w);    /* writable, held or not. GIL not needed */
 void npa_watch_open_all(void);
@@ -213,35 +209,21 @@ void npa_watch_read_stats(npa_watch_stats *out);
 /* ------------------------------------------------------------------------------ imports.c */
 
 typedef struct {
-    const char *name;
-    void *ours; /* what takes its place */
-    void *real; /* what our own table leads to; NULL: not known, it is left alone */
-    void *libc; /* another one of that name that does the same, or NULL */
-} npa_import;
-typedef struct {
     /* Found; changed; changed; where it is not allowed */
     int functions, libraries, entries, refused;
 } npa_imports_stats;
 
-/* Every library that is loaded now, or will be, gets `ours` where it had `real`. The list stays
- * where it is. 0, or an errno: ENOSYS for this processor, ENOENT none of them is known, EBUSY
- * another thread is at it, EACCES nothing could be changed. */
-int npa_imports_replace(npa_import *list, int n);
 void npa_imports_check(void); /* whether something was loaded since. Where it may be waited for. */
 void npa_imports_restore(void);
-void npa_imports_forked(void); /* in the child */
 void npa_imports_read_stats(npa_imports_stats *out);
 void *npa_imports_instead_of(const void *function); /* of one that is real; else NULL */
-void *npa_imports_dlsym(void *handle, const char *name);
-void *npa_imports_dlvsym(void *handle, const char *name, const char *version);
 
 /* ----------------------------------------------------------------------------- syscalls.c */
 
-/* From now on system calls through the C library are served. As npa_imports_replace. */
+/* From now on system calls through the C library are served, in every library that is loaded now,
+ * or will be. 0, or an errno: ENOSYS where that is not known, ENOENT no function is, EBUSY another
+ * thread is at it, EACCES nothing could be changed. */
 int npa_calls_serve(void);
-/* Whether such a call is using memory in [low, high). Comes after what guards it. */
-bool npa_calls_use(const void *low, const void *high);
-void npa_calls_forked(void); /* in the child */
 
 /* --------------------------------------------------------------------------------- pool.c */
 
@@ -284,21 +266,47 @@ const char *npa_code_load(const char *image, size_t size, const char *const *nam
                           uint64_t *addresses, npa_code *code);
 void npa_code_free(npa_code *code);
 size_t npa_code_bytes(void); /* of all objects that are loaded now */
-/* One relocation, of EM_X86_64 or EM_AARCH64; false: kind not known, or out of reach. */
-bool npa_relocate(int machine, char *at, uint32_t type, uint64_t place, uint64_t target);
 
-/* ---------------------------------------------------------------------------------- cpu.c */
+/* ------------------------------------------------------------------------------- loaded.c */
 
-/* Text that tells processors apart that need different machine code; 0-terminated. */
-void npa_cpu_identity(char *out, size_t size);
-int npa_cpu_vector_bytes(void); /* size of the widest vector register that the system saves */
+void *npa_loaded(const char *path); /* a library that is loaded already; NULL: it is not */
+void (*npa_loaded_function(void *library, const char *name))(void); /* or NULL */
+
+/* ------------------------------------------------------------------------------ process.c */
+
+/* A process that a thread starts, so that nobody waits for it. It has the pipe's end `in` for its
+ * input, `out` for its output, and writes its errors to a file. */
+typedef struct npa_process npa_process;
+/* arguments, added: as `exec` takes them; they stay until npa_process_free. The environment is this
+ * process's, but for what begins with `left_out`, and `added`. *to, *from: our ends of the two
+ * pipes, which do not wait. With the GIL: Python changes the environment.
+ * 0, or an errno. */
+int npa_process_start(char *const *arguments, const char *left_out, char *const *added,
+                      const char *errors, npa_process **process, int *to, int *from);
+/* Its number, or why there is none. May wait; without Python's lock. 0, or an errno. */
+int npa_process_wait(npa_process *p, int64_t *number);
+void npa_process_free(npa_process *p); /* after that */
+
+/* ---------------------------------------------------------------------------- interrupt.c */
+
+/* Begin: with the GIL; true: end must follow, and npa_interrupted says whether SIGINT came
+ * since. */
+bool npa_interrupts_begin(void);
+void npa_interrupts_end(void);
+int npa_interrupted(void *unused);
 
 /* ------------------------------------------------------------------------------- limits.c */
 
 /* bytes: the machine's, or of the control group if that is less */
 size_t npa_limit_memory(void);
 size_t npa_limit_addresses(void); /* bytes that may still be mapped; SIZE_MAX: nobody set a limit */
-size_t npa_limit_mappings(void);
-extern const char *npa_limits_root; /* for tests: of the files that tell */
+size_t npa_limit_free(void); /* bytes that nobody uses now */
+double npa_limit_machine(void); /* the machine's, with what it can swap */
+size_t npa_limit_cache(void); /* a processor's second cache; 0: not known */
+
+/* ----------------------------------------------------------------------------- processor.c */
+
+/* Text that tells processors apart, as far as the system can; 0-terminated. */
+void npa_system_processor(char *out, size_t size);
 
 #endif

@@ -1,9 +1,7 @@
 /* buffer.c: the memory that requests name: our ranges, behind NumPy's memory handler. */
 #include "trace/trace.h"
 
-#include <pthread.h>
 #include <string.h>
-#include <time.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t told = PTHREAD_COND_INITIALIZER;

@@ -13,7 +13,6 @@
 #include "trace/trace.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 enum { SMALL = 64 << 10, OWN_SMALL = 16 << 10, MOST_COPIES = 16 << 20 };
 
@@ -113,7 +112,7 @@ static npa_buffer *copy_of(char *low, size_t size)
         }
     }
     npa_buffer *b = npa_q.copied_bytes + size <= MOST_COPIES ? calloc(1, sizeof *b) : NULL;
-    if (b == NULL || (b->base = aligned_alloc(64, (size + 63) & ~(size_t)63)) == NULL) {
+    if (b == NULL || (b->base = npa_aligned(64, size)) == NULL) {
         free(b);
         return NULL;
     }
@@ -317,10 +316,10 @@ static bool is_watched_otherwise(const npa_buffer *b)
 void npa_foreign_end(npa_buffer *b)
 {
     if (b->source != NULL) {
-        free(b->base);
+        npa_aligned_free(b->base);
     }
     if (b->replaced != NULL) {
-        munmap(b->replaced, b->watch->size);
+        npa_watch_copy_free(b->watch, b->replaced);
     }
     if (b->watch != NULL && !is_watched_otherwise(b)) {
         npa_watch_release(b->watch);

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 
 /* A request, of the first n, that could not be computed, or whose result could not be shown. With
  * the lock. */
@@ -131,10 +130,7 @@ bool npa_shortage_sure(double bytes)
 {
     static double all;
     if (all == 0) {
-        struct sysinfo info;
-        all = sysinfo(&info) == 0
-            ? ((double)info.totalram + (double)info.totalswap) * info.mem_unit
-            : 1e300;
+        all = npa_limit_machine();
     }
     return bytes > all;
 }

@@ -13,7 +13,7 @@
  *
  * Nothing of Python here; callers hold the GIL, which is the lock. */
 #define _GNU_SOURCE
-#include "system/system.h"
+#include "system/linux/linux.h"
 
 #include <elf.h>
 #include <math.h>
@@ -21,14 +21,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#if defined(__x86_64__)
-#define HOST_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define HOST_MACHINE EM_AARCH64
-#else
-#define HOST_MACHINE EM_NONE /* nothing is loaded here */
-#endif
 
 enum { STUB_BYTES = 16, MOST_SECTIONS = 64, ARENA_PAGES = 256, LARGEST = 1 << 26 };
 
@@ -236,15 +228,9 @@ static uint64_t library_address(const char *name)
 /* A jump to any address, for calls that reach only near ones. */
 static void write_stub(char *at, uint64_t target)
 {
-#if defined(__aarch64__)
-    static const uint32_t jump[2] = {0x58000050, 0xd61f0200}; /* ldr x16, .+8; br x16 */
-    memcpy(at, jump, 8);
-    put(at + 8, target, 8);
-#else
-    static const unsigned char jump[6] = {0xff, 0x25}; /* jmp *0(%rip) */
-    memcpy(at, jump, 6);
-    put(at + 6, target, 8);
-#endif
+    static const unsigned char jump[] = {NPA_ELF_JUMP};
+    memcpy(at, jump, sizeof jump);
+    put(at + sizeof jump, target, 8);
 }
 
 /* ----------------------------------------------------------------------------- the object */
@@ -277,7 +263,7 @@ static const char *read_head(object *o)
         h->e_ident[EI_DATA] != ELFDATA2LSB || h->e_type != ET_REL) {
         return "it is not a relocatable ELF object";
     }
-    if (HOST_MACHINE == EM_NONE || h->e_machine != HOST_MACHINE) {
+    if (NPA_ELF_MACHINE == EM_NONE || h->e_machine != NPA_ELF_MACHINE) {
         return "it is for another kind of processor";
     }
     if (h->e_shnum > MOST_SECTIONS || h->e_shentsize != sizeof(Elf64_Shdr) ||

@@ -5,7 +5,7 @@
  * the GIL), nor run Python's handlers (they may record). While one runs on the main thread, SIGINT
  * goes through a handler that takes note and then calls Python's. */
 #define _GNU_SOURCE
-#include "base/base.h"
+#include "system/system.h"
 
 #include <signal.h>
 #include <sys/syscall.h>

@@ -5,18 +5,15 @@
  * the handler that was there before us. Linux only: a guarded page is always SIGSEGV here (SIGBUS
  * is a real error, such as broken memory, and is not taken). */
 #define _GNU_SOURCE
-#include "system/system.h"
+#include "system/linux/linux.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { HANDLERS = 8, MOST_REPEATS = 1000, LOOP_NS = 100000 };
+enum { HANDLERS = 8, MOST_REPEATS = 1000, LOOP_NS = 100000, SLICE_NS = 100000000 };
 static const size_t stack_bytes = (size_t)8 << 20;
 
 /* On the stack of the thread that waits. */
@@ -47,26 +44,15 @@ static struct {
 } guard = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
 /* initial-exec: the handler must not allocate to find them. */
-#define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
-THREAD_LOCAL const void *last_address;
-THREAD_LOCAL uint64_t last_successes;
-THREAD_LOCAL int repeats;
-THREAD_LOCAL const void *chained_address;
-THREAD_LOCAL int64_t chained_at; /* when the last of them returned */
-THREAD_LOCAL int returns;        /* how often they did so in vain */
-THREAD_LOCAL bool never_waits;   /* see npa_guard_never_waits */
-THREAD_LOCAL int chained;          /* handlers before ours that are running on this thread, */
-THREAD_LOCAL uintptr_t chain_base; /* called from a frame at this place */
-
-static void futex_wait(atomic_int *word, int value, const struct timespec *timeout)
-{
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout, NULL, 0);
-}
-
-static void futex_wake(atomic_int *word)
-{
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
+static NPA_PER_THREAD const void *last_address;
+static NPA_PER_THREAD uint64_t last_successes;
+static NPA_PER_THREAD int repeats;
+static NPA_PER_THREAD const void *chained_address;
+static NPA_PER_THREAD int64_t chained_at; /* when the last of them returned */
+static NPA_PER_THREAD int returns; /* how often they did so in vain */
+static NPA_PER_THREAD bool never_waits; /* see npa_guard_never_waits */
+static NPA_PER_THREAD int chained; /* handlers before ours that are running on this thread, */
+static NPA_PER_THREAD uintptr_t chain_base; /* called from a frame at this place */
 
 static int thread_id(void)
 {
@@ -94,7 +80,7 @@ static void serve_notes(void)
         }
         atomic_int *served = &oldest->served;
         atomic_store_explicit(served, 1, memory_order_release);
-        futex_wake(served); /* at worst a spurious wake of whoever uses that stack now */
+        npa_word_wake(served, INT_MAX); /* at worst a spurious wake of whoever uses that stack now */
         oldest = next;
     }
 }
@@ -112,37 +98,23 @@ static void *evaluate(void *unused)
             atomic_store(&guard.evaluator, 0);
             return NULL;
         }
-        futex_wait(&guard.posts, posts, NULL);
+        npa_word_wait(&guard.posts, posts, 0);
     }
 }
 
 /* Start the evaluator if there is none. The lock is held. */
 static int start_evaluator(void)
 {
-    sigset_t all, before;
-    pthread_attr_t attributes;
     if (atomic_load(&guard.evaluator)) {
         return 0;
     }
-    int error = pthread_attr_init(&attributes);
-    if (error) {
-        return error;
-    }
-    pthread_attr_setstacksize(&attributes, stack_bytes);
-    sigfillset(&all);
-    for (const int *s = (const int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, 0}; *s; s++) {
-        sigdelset(&all, *s); /* crashes are reported as anywhere */
-    }
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     atomic_store(&guard.quit, false);
     atomic_store(&guard.evaluator, -1); /* until it knows its id */
-    error = pthread_create(&guard.thread, &attributes, evaluate, NULL);
+    int error = npa_thread_start(&guard.thread, evaluate, NULL, stack_bytes);
     if (error) {
         atomic_store(&guard.evaluator, 0);
     }
     guard.detached = false;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
     return error;
 }
 
@@ -220,10 +192,9 @@ static void post_and_wait(npa_range *range, const void *address)
                                                   memory_order_acq_rel, memory_order_relaxed)) {
     }
     atomic_fetch_add(&guard.posts, 1);
-    futex_wake(&guard.posts);
-    const struct timespec slice = {.tv_nsec = 100000000};
+    npa_word_wake(&guard.posts, INT_MAX);
     while (!atomic_load_explicit(&mine.served, memory_order_acquire)) {
-        futex_wait(&mine.served, 0, &slice);
+        npa_word_wait(&mine.served, 0, SLICE_NS);
         if (atomic_load(&guard.evaluator) == 0) {
             serve_notes(); /* it ended, for a fork, when we had just seen it */
         }
@@ -335,7 +306,7 @@ static void before_fork(void)
         atomic_load(&guard.notes) == NULL) {
         atomic_store(&guard.quit, true);
         atomic_fetch_add(&guard.posts, 1);
-        futex_wake(&guard.posts);
+        npa_word_wake(&guard.posts, INT_MAX);
         struct timespec end;
         clock_gettime(CLOCK_REALTIME, &end);
         end.tv_sec++;
@@ -366,7 +337,7 @@ static void after_fork_in_child(void)
 
 static void watch_forks(void)
 {
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    npa_at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 /* Put our handler in force if it is not. Returns whether it was, or -1 with errno. */

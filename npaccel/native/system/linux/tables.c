@@ -4,22 +4,15 @@
  * address, or it is not bound yet and asks for a version of the C library's. So tables of others
  * who do the same are left alone. Such an entry was written by the loader, which does so once. */
 #define _GNU_SOURCE
-#include "system/tables.h"
+#include "system/linux/tables.h"
 
 #include <elf.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
-enum { JUMP_SLOT = R_X86_64_JUMP_SLOT, GLOB_DAT = R_X86_64_GLOB_DAT, POINTER = R_X86_64_64 };
-enum { RELATIVE = R_X86_64_RELATIVE };
-#elif defined(__aarch64__)
-enum { JUMP_SLOT = R_AARCH64_JUMP_SLOT, GLOB_DAT = R_AARCH64_GLOB_DAT, POINTER = R_AARCH64_ABS64 };
-enum { RELATIVE = R_AARCH64_RELATIVE };
-#else
-enum { JUMP_SLOT = -1, GLOB_DAT = -2, POINTER = -3, RELATIVE = -4 };
-#endif
+enum { JUMP_SLOT = NPA_ELF_JUMP_SLOT, GLOB_DAT = NPA_ELF_GLOB_DAT, POINTER = NPA_ELF_POINTER };
+enum { RELATIVE = NPA_ELF_RELATIVE };
 
 enum { MOST_WAITING = 128, RW = PROT_READ | PROT_WRITE };
 

@@ -1,6 +1,6 @@
 /* slots.c: homes of ranges: carved once, and used again; which of them are cold, or warm. */
 #define _GNU_SOURCE
-#include "system/slots.h"
+#include "system/linux/slots.h"
 
 void npa_slot_release(slot *s)
 {

@@ -1,7 +1,7 @@
 /* pages.c: mappings: where the pages of homes and twins are, and how they move. See Note [Moves] in
  * memory.c. */
 #define _GNU_SOURCE
-#include "system/slots.h"
+#include "system/linux/slots.h"
 
 #include <errno.h>
 #include <stdio.h>

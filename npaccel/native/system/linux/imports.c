@@ -11,7 +11,7 @@
  * A library may be unloaded at any time: nothing of ours points into it. The walk holds the lock
  * that keeps libraries loaded. See Note [Loading] at the end for those that are loaded later. */
 #define _GNU_SOURCE
-#include "system/tables.h"
+#include "system/linux/tables.h"
 
 #include <dlfcn.h>
 #include <errno.h>

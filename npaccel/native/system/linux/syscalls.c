@@ -18,7 +18,7 @@
 #define _GNU_SOURCE
 #undef _FILE_OFFSET_BITS /* pread would be called pread64 */
 #undef _FORTIFY_SOURCE
-#include "system/system.h"
+#include "system/linux/tables.h"
 
 #include <fcntl.h>
 #include <limits.h>

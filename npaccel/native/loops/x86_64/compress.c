@@ -5,8 +5,6 @@
 #include "loops/loops.h"
 
 #include <string.h>
-
-#if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 
 #define WIDE __attribute__((target("avx512f,avx512bw,popcnt")))
@@ -229,31 +227,6 @@ NARROW static int64_t put_narrow(char *to, const char **from, const char *end, c
     *from = packed;
     return i;
 }
-#else
-static bool is_there(void) { return false; }
-static bool is_there_for_narrow(void) { return false; }
-bool npa_keeps_fast(void) { return false; }
-static int64_t keep(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to,
-                    int64_t *which)
-{
-    (void)places, (void)n, (void)low, (void)high, (void)to, (void)which;
-    return 0;
-}
-#define pick_narrow pick
-#define put_narrow put
-static int64_t pick(char **to, const char *end, const char *from, const char *mask, int64_t n,
-                    int64_t size)
-{
-    (void)to, (void)end, (void)from, (void)mask, (void)n, (void)size;
-    return 0;
-}
-static int64_t put(char *to, const char **from, const char *end, const char *mask, int64_t n,
-                   int64_t size)
-{
-    (void)to, (void)from, (void)end, (void)mask, (void)n, (void)size;
-    return 0;
-}
-#endif
 
 int64_t npa_compress(char **to, const char *end, const char *from, const char *mask, int64_t n,
                      size_t size)
@@ -280,36 +253,6 @@ int64_t npa_expand(char *to, const char **from, const char *end, const char *mas
 int64_t npa_keep_between(const int64_t *places, int64_t n, int64_t low, int64_t high, int64_t *to,
                          int64_t *which)
 {
-    if (is_there()) {
-        return keep(places, n, low, high, to, which);
-    }
-    int64_t kept = 0;
-    for (int64_t i = 0; i < n; i++) {
-        to[kept] = places[i], which[kept] = i;
-        kept += places[i] >= low && places[i] < high;
-    }
-    return kept;
-}
-
-/* A byte counts to 255, so vectors of bytes are summed in between. */
-NPA_EACH_PROCESSOR int64_t npa_count_true(const char *mask, int64_t n)
-{
-    enum { LANES = 64, MOST = 255 };
-    int64_t count = 0, i = 0;
-    while (n - i >= LANES) {
-        int64_t rows = (n - i) / LANES < MOST ? (n - i) / LANES : MOST;
-        uint8_t lanes[LANES] = {0};
-        for (int64_t last = i + rows * LANES; i < last; i += LANES) {
-            for (int k = 0; k < LANES; k++) {
-                lanes[k] = (uint8_t)(lanes[k] + (mask[i + k] != 0));
-            }
-        }
-        for (int k = 0; k < LANES; k++) {
-            count += lanes[k];
-        }
-    }
-    for (; i < n; i++) {
-        count += mask[i] != 0;
-    }
-    return count;
+    return is_there() ? keep(places, n, low, high, to, which)
+                      : npa_keep_each(places, n, low, high, to, which);
 }

@@ -1,8 +1,9 @@
-/* tables.h: the import tables of one library, for imports.c. */
+/* tables.h: functions that are exchanged: imports.c, in every library; tables.c, in the tables of
+ * one; syscalls.c, which functions. */
 #ifndef NPACCEL_TABLES_H
 #define NPACCEL_TABLES_H
 
-#include "system/system.h"
+#include "system/linux/linux.h"
 
 #include <link.h>
 
@@ -32,10 +33,28 @@ static inline bool npa_within(uintptr_t low, uintptr_t high, const void *p)
     return (uintptr_t)p >= low && (uintptr_t)p < high;
 }
 
-bool npa_tables_known(void); /* whether this processor's are */
-npa_library npa_library_of(const struct dl_phdr_info *info);
+/* --------------------------------------------------------------------------------- imports.c */
+
+typedef struct {
+    const char *name;
+    void *ours; /* what takes its place */
+    void *real; /* what our own table leads to; NULL: not known, it is left alone */
+    void *libc; /* another one of that name that does the same, or NULL */
+} npa_import;
+
+/* Every library that is loaded now, or will be, gets `ours` where it had `real`. The list stays
+ * where it is. As npa_calls_serve. */
+int npa_imports_replace(npa_import *list, int n);
+void npa_imports_forked(void); /* in the child */
 /* One of the functions that are replaced, or NULL. */
 npa_import *npa_import_named(const char *name);
+void *npa_imports_dlsym(void *handle, const char *name);
+void *npa_imports_dlvsym(void *handle, const char *name, const char *version);
+
+/* ---------------------------------------------------------------------------------- tables.c */
+
+bool npa_tables_known(void); /* whether this processor's are */
+npa_library npa_library_of(const struct dl_phdr_info *info);
 /* Entries that lead to such a function get ours; `restore`: those that lead to ours, the real
  * one. */
 npa_changes npa_tables_change(npa_library *o, bool restore);

@@ -1,7 +1,7 @@
 /* reservation.c: address space for homes and twins is reserved, and it is tried whether pages
  * move. */
 #define _GNU_SOURCE
-#include "system/slots.h"
+#include "system/linux/slots.h"
 
 #include <errno.h>
 #include <unistd.h>

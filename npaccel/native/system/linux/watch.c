@@ -10,7 +10,7 @@
  * compare-and-swap, so the handler needs no lock. Only whole pages can be protected; where a block
  * shares its first and last page with others, a copy of those bytes is kept while it is held. */
 #define _GNU_SOURCE
-#include "system/system.h"
+#include "system/linux/linux.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static struct {
 } order;
 
 /* initial-exec: the handler must not allocate to find it. */
-static __thread __attribute__((tls_model("initial-exec"))) uint64_t last_opened;
+static NPA_PER_THREAD uint64_t last_opened;
 
 static npa_watch **bucket_of(const char *base)
 {
@@ -393,6 +393,8 @@ char *npa_watch_copy(const npa_watch *w)
     memcpy(copy + w->size - tail_size(w), w->ends + head_size(w), tail_size(w));
     return copy;
 }
+
+void npa_watch_copy_free(const npa_watch *w, char *copy) { munmap(copy, w->size); }
 
 /* ----------------------------------------------------------------------------- the handler */
 

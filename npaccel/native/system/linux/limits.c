@@ -4,11 +4,13 @@
  * a batch job), RLIMIT_AS and RLIMIT_DATA (`ulimit -v`, `-d`), and strict accounting of what
  * programs may come to need (vm.overcommit_memory 2). */
 #define _GNU_SOURCE
-#include "system/system.h"
+#include "system/linux/linux.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 const char *npa_limits_root = ""; /* tests have a folder with files of their own */
@@ -136,4 +138,22 @@ size_t npa_limit_addresses(void)
     }
     size_t left = least(left_of(RLIMIT_AS, all * page), left_of(RLIMIT_DATA, data * page));
     return least(left, left_to_commit());
+}
+
+size_t npa_limit_free(void)
+{
+    return (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+double npa_limit_machine(void)
+{
+    struct sysinfo info;
+    return sysinfo(&info) == 0
+               ? ((double)info.totalram + (double)info.totalswap) * info.mem_unit : HUGE_VAL;
+}
+
+size_t npa_limit_cache(void)
+{
+    long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return bytes > 0 ? (size_t)bytes : 0;
 }

@@ -9,7 +9,7 @@
  * from the twin to the home. A slot (a home, its twin and its npa_range) is carved once, keeps its
  * size class for ever and is recycled through free lists. See Note [Moves] at the end. */
 #define _GNU_SOURCE
-#include "system/slots.h"
+#include "system/linux/slots.h"
 
 #include <errno.h>
 #include <time.h>

@@ -1,12 +1,11 @@
-/* cpu.c: which processor this is, asked of the processor itself, so that stored machine code can
+/* x86_64.c: which processor this is, asked of the processor itself, so that stored machine code can
  * be chosen without loading a compiler. */
-#include "system/system.h"
+#include "system/processor.h"
 
+#include <cpuid.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#if defined(__x86_64__)
-#include <cpuid.h>
 
 static size_t leaf(char *out, size_t size, unsigned number, unsigned sub, bool skip_ebx)
 {
@@ -50,25 +49,11 @@ int npa_cpu_vector_bytes(void)
     return __builtin_cpu_supports("avx512f") ? 64 : __builtin_cpu_supports("avx2") ? 32 : 16;
 }
 
-#else
-#include <sys/auxv.h>
-#include <sys/utsname.h>
-
-void npa_cpu_identity(char *out, size_t size)
+bool npa_cpu_runs(const char *level)
 {
-    struct utsname name;
-    const char *machine = uname(&name) == 0 ? name.machine : "";
-    char model[17] = "";
-    FILE *file = fopen("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1", "r");
-    if (file != NULL) {
-        if (fscanf(file, "%16[0-9a-fx]", model) != 1) {
-            model[0] = 0;
-        }
-        fclose(file);
-    }
-    snprintf(out, size, "%s %s %lx %lx", machine, model, getauxval(AT_HWCAP),
-             getauxval(AT_HWCAP2));
+    return strcmp(level, "v4") == 0   ? __builtin_cpu_supports("x86-64-v4")
+           : strcmp(level, "v3") == 0 ? __builtin_cpu_supports("x86-64-v3")
+                                      : true;
 }
 
-int npa_cpu_vector_bytes(void) { return 16; }
-#endif
+bool npa_cpu_fuses(void) { return __builtin_cpu_supports("fma"); }

@@ -9,7 +9,7 @@
 #ifndef NPA_SLOTS_H
 #define NPA_SLOTS_H
 
-#include "system/system.h"
+#include "system/linux/linux.h"
 
 #include <sys/mman.h>
 

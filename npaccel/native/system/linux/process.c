@@ -1,0 +1,212 @@
+/* process.c: a process is started by a thread, so that nobody waits for it.
+ *
+ *     start ──► two pipes ──► thread: posix_spawn, which lasts until the new process runs its
+ *       │                     program; what the pipe holds by then waits for it
+ *       └──► ends of the pipes, at once          wait ──► its number, or why there is none
+ *
+ * Whoever calls posix_spawn stands still until the new process has got a processor and given the
+ * memory back that it shares with its parent: some tenths of a millisecond, or ten where other
+ * programs run. A fork waits for the thread: Python >= 3.12 warns about forking with threads, and
+ * the child would have ends of the pipes that nobody closes. */
+#define _GNU_SOURCE
+#include "system/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STACK_BYTES = 256 << 10, PIPE_BYTES = 1 << 20 };
+
+struct npa_process {
+    pthread_t thread;
+    npa_process *next; /* under way, too */
+    bool under_way;    /* the thread has not been joined; with `lock` */
+    int in, out;       /* the new process's ends */
+    pid_t pid;
+    int error;
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    char *const *arguments;
+    char **environment;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static npa_process *all_under_way; /* with `lock` */
+
+static void *run(void *given)
+{
+    npa_process *p = given;
+    /* Of either end; a large message is then written at once. */
+    fcntl(p->in, F_SETPIPE_SZ, PIPE_BYTES);
+    fcntl(p->out, F_SETPIPE_SZ, PIPE_BYTES);
+    p->error = posix_spawn(&p->pid, p->arguments[0], &p->actions, &p->attributes, p->arguments,
+                           p->environment);
+    /* Without a process, reading ends now; writing does not: it would be a SIGPIPE */
+    close(p->out);
+    if (p->error == 0) {
+        close(p->in);
+        p->in = -1;
+    }
+    return NULL;
+}
+
+/* With `lock`. */
+static void join(npa_process *p)
+{
+    npa_process **at = &all_under_way;
+    if (p->under_way) {
+        pthread_join(p->thread, NULL);
+        p->under_way = false;
+        while (*at != p) {
+            at = &(*at)->next;
+        }
+        *at = p->next;
+    }
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+    while (all_under_way != NULL) {
+        join(all_under_way);
+    }
+}
+
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int cannot_watch_forks;
+
+static void watch_forks(void)
+{
+    cannot_watch_forks = npa_at_fork(before_fork, after_fork, after_fork);
+}
+
+static void begin(npa_process *p)
+{
+    sigset_t here;
+    pthread_sigmask(SIG_SETMASK, NULL, &here);
+    posix_spawnattr_setsigmask(&p->attributes, &here); /* the caller's, not the thread's */
+    pthread_mutex_lock(&lock);
+    p->under_way = npa_thread_start(&p->thread, run, p, STACK_BYTES) == 0;
+    if (p->under_way) {
+        p->next = all_under_way;
+        all_under_way = p;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!p->under_way) {
+        run(p); /* which says why, where there can be no process either */
+    }
+}
+
+void npa_process_free(npa_process *p)
+{
+    if (p->in >= 0) {
+        close(p->in);
+    }
+    posix_spawn_file_actions_destroy(&p->actions);
+    posix_spawnattr_destroy(&p->attributes);
+    free(p->environment);
+    free(p);
+}
+
+/* A copy of ours but for what begins with `left_out`, and these; NULL: no memory. */
+static char **environment_of(const char *left_out, char *const *added)
+{
+    size_t count = 0, more = 0, bytes = 0, length = strlen(left_out);
+    for (char **at = environ; at != NULL && *at != NULL; at++, count++) {
+        bytes += strlen(*at) + 1;
+    }
+    while (added[more] != NULL) {
+        more++;
+    }
+    char **list = malloc((count + more + 1) * sizeof *list + bytes), **next = list;
+    if (list == NULL) {
+        return NULL;
+    }
+    char *text = (char *)(list + count + more + 1);
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(environ[i], left_out, length) != 0) {
+            *next++ = text;
+            text = stpcpy(text, environ[i]) + 1;
+        }
+    }
+    memcpy(next, added, (more + 1) * sizeof *next);
+    return list;
+}
+
+static npa_process *prepare(char *const *arguments, const char *left_out, char *const *added)
+{
+    npa_process *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        return NULL;
+    }
+    p->in = -1, p->arguments = arguments;
+    posix_spawn_file_actions_init(&p->actions);
+    posix_spawnattr_init(&p->attributes);
+    /* A session of its own: Ctrl-C is not for it. */
+    posix_spawnattr_setflags(&p->attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+    p->environment = environment_of(left_out, added);
+    if (p->environment == NULL) {
+        npa_process_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+/* Two pipes that no other process inherits; our ends do not wait. errors: the file for its standard
+ * error. 0, or an error's number. */
+static int connect_to(npa_process *p, const char *errors, int *to, int *from)
+{
+    int there[2], back[2];
+    if (pipe2(there, O_CLOEXEC) < 0) {
+        return errno;
+    }
+    if (pipe2(back, O_CLOEXEC) < 0) {
+        int error = errno;
+        close(there[0]), close(there[1]);
+        return error;
+    }
+    p->in = there[0], *to = there[1];
+    *from = back[0], p->out = back[1];
+    fcntl(*to, F_SETFL, O_NONBLOCK);
+    fcntl(*from, F_SETFL, O_NONBLOCK);
+    int error = posix_spawn_file_actions_adddup2(&p->actions, p->in, 0);
+    error = error ? error : posix_spawn_file_actions_adddup2(&p->actions, p->out, 1);
+    error = error ? error : posix_spawn_file_actions_addopen(&p->actions, 2, errors, O_WRONLY, 0);
+    if (error) {
+        close(p->out), close(*to), close(*from);
+    }
+    return error;
+}
+
+int npa_process_start(char *const *arguments, const char *left_out, char *const *added,
+                      const char *errors, npa_process **process, int *to, int *from)
+{
+    pthread_once(&once, watch_forks);
+    npa_process *p = prepare(arguments, left_out, added);
+    int error = p == NULL            ? ENOMEM
+                : cannot_watch_forks ? cannot_watch_forks
+                                     : connect_to(p, errors, to, from);
+    if (error) {
+        if (p != NULL) {
+            npa_process_free(p);
+        }
+        return error;
+    }
+    begin(p);
+    *process = p;
+    return 0;
+}
+
+int npa_process_wait(npa_process *p, int64_t *number)
+{
+    pthread_mutex_lock(&lock);
+    join(p);
+    pthread_mutex_unlock(&lock);
+    *number = p->pid;
+    return p->error;
+}
