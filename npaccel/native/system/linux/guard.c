@@ -80,7 +80,7 @@ static void serve_notes(void)
         }
         atomic_int *served = &oldest->served;
         atomic_store_explicit(served, 1, memory_order_release);
-        npa_word_wake(served, INT_MAX); /* at worst a spurious wake of whoever uses that stack now */
+        npa_word_wake(served, INT_MAX); /* at worst whoever uses that stack now wakes in vain */
         oldest = next;
     }
 }
