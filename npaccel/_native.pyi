@@ -4,7 +4,7 @@ Knows bytes, pointers and threads; imports nothing and optimises nothing.
 """
 
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -340,6 +340,10 @@ def plans() -> Plans:
 def trials(on: bool, recorded_ns: int = 0, numpys_ns: int = 0, /) -> None:
     """Whether blocks compare recording with NumPy, by turns; forget what they have found. The times
     are for tests: rounds are said to take so long."""
+
+def tried() -> list[tuple[CodeType, int, tuple[float, float, bool] | None]]:
+    """Loops that had a trial: code and instruction at which a round begins; and, once that is
+    decided, seconds of a round recorded, by NumPy's calls, and whether these are kept."""
 
 def looked_up(found: bool, /) -> int:
     """A program was looked for on disk: where none are found, larger new operations are NumPy's.
@@ -820,20 +824,49 @@ def reading(array: np.ndarray[Any, Any], how: str, /) -> None:
     """Raise SectionError where `array` is a section's and has no values."""
 
 class Recordings:
-    """What the requests of one macro block were, at earlier times."""
+    """What the requests of macro blocks of one name were, at earlier times, and how many rounds
+    went which way."""
 
     hits: int
     made: int
     matched: int
     count: int
+    bodies: int
+    replays: int
+    aside: int
+    times: tuple[float, float, bool] | None  # of a round recorded, and aside; whether it is aside
 
-def in_macro_block(
-    stop: Callable[[str, str, int], None] | None, recordings: Recordings | None, /
-) -> Callable[[str, str, int], None] | None:
-    """From now on this thread records operations on npaccel arrays of any size, matches them
-    against `recordings` (None: those that it matches already), and calls stop("read" or "evaluate",
-    what, -1), which may raise, where a pending value is asked for. Returns what was set before;
-    None: as ever."""
+class MacroBlock:
+    """A macro section that is a block of code. Inside, this thread records operations on npaccel
+    arrays of any size and matches them against what `blocks.known(name, control)` has; or the block
+    stands aside, where calls at once were measured to take less time.
+
+    `_stop("read" or "evaluate", what)` is called where a pending value is asked for, and
+    `_entered_again()` where this thread is in one of that name. Both may raise.
+    """
+
+    arrays: tuple[np.ndarray[Any, Any], ...]
+    name: str
+    line: tuple[str, int]
+    def __new__(
+        cls,
+        blocks: Any,
+        name: str,
+        arrays: tuple[np.ndarray[Any, Any], ...],
+        control: Any,
+        checks: int,
+    ) -> Self:
+        """checks : 1, 0: indices and divisors are looked at inside, or not; -1: as outside."""
+    def __enter__(self) -> Self:
+        """What is pending runs, and what comes is the block's."""
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None:
+        """What the block has recorded runs."""
 
 def verify_matches(on: bool, /) -> int:
     """For tests: from now on keys of matched requests are made as well. How many were others."""

@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 ORDERS: Final = ("K", "A", "C", "F", None)
-macro: Final = MacroFactory(config, lambda: section_code.SectionCode(make_engine()))
+macro: Final = MacroFactory(config, lambda: section_code.SectionCode(make_engine()), TABLE.prepare)
 
 
 def asarray(

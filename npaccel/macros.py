@@ -28,12 +28,19 @@ class MacroFactory:
     Parameters
     ----------
     code : gives what plans and builds sections; not asked before there is one.
+    prepare : called before NumPy's functions are redirected in a block for the first time.
     """
 
-    def __init__(self, config: Config, code: Callable[[], section_code.SectionCode]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        code: Callable[[], section_code.SectionCode],
+        prepare: Callable[[], None],
+    ) -> None:
         self._config = config
         self._sections = Once(lambda: macro.Sections(config, code()))
-        self._blocks = Once(lambda: sections.Blocks(lambda: int(config.macro_cache)))
+        self._blocks = Once(lambda: sections.Blocks(lambda: int(config.macro_cache), prepare))
+        self._block: type[sections.Block] | None = None  # once one was made
 
     def __call__(
         self,
@@ -66,15 +73,19 @@ class MacroFactory:
         ConfigError : an option has a value that it can't have, or is for the other kind of section;
             a block was given something else than arrays.
         """
+        usual = on_illegal == "raise" and boundscheck is None and not unknown
+        if usual and type(what) is str and self._block is not None and _native.guarded():
+            try:
+                hash(control)
+                return self._block(self._blocks.made, what, arrays, control, -1)
+            except TypeError:
+                pass  # what is wrong is told below
         if "checks" in unknown:  # its old name
             current_name("checks", 3)
             boundscheck = unknown.pop("checks")
         self._check_options(on_illegal, boundscheck, unknown)
         if isinstance(what, str):
-            _check_block(what, arrays, control)
-            if not _native.guarded():
-                self._sections().code.tell_unguarded()
-            return sections.Block(self._blocks(), what, arrays, control, on_illegal, boundscheck)
+            return self._block_of(what, arrays, control, on_illegal, boundscheck)
         if control != ():
             raise ConfigError(
                 "macro(control=...) is for blocks; what a function does depends on its arguments"
@@ -89,6 +100,23 @@ class MacroFactory:
         if inspect.iscoroutinefunction(what) or inspect.isgeneratorfunction(what):
             raise ConfigError("npaccel.macro() decorates a function that returns, not a generator")
         return self._sections().section(what, on_illegal, boundscheck)
+
+    def _block_of(
+        self,
+        name: str,
+        arrays: tuple[Any, ...],
+        control: Any,
+        on_illegal: str,
+        boundscheck: str | None,
+    ) -> sections.Block:
+        _check_block(name, arrays, control)
+        if not _native.guarded():
+            self._sections().code.tell_unguarded()
+        self._block = sections.Block
+        checks = -1 if boundscheck is None else int(boundscheck == "on")
+        block = self._block(self._blocks(), name, arrays, control, checks)
+        block.on_illegal = on_illegal
+        return block
 
     def _check_options(
         self, on_illegal: str, boundscheck: str | None, unknown: dict[str, Any]

@@ -29,7 +29,7 @@ from npaccel.observe import graph, html, report
 from npaccel.observe.found import Access, Fallback, Found, Home, Reduction, Step
 from npaccel.observe.hindrances import Hindrance
 from npaccel.observe.operations import Operation, asked, at, named
-from npaccel.observe.ran import Ran, given_up, programs
+from npaccel.observe.ran import Ran, Tried, given_up, programs, tried
 from npaccel.observe.words import count, short
 from npaccel.runtime.devices.choice import HOST
 from npaccel.runtime.engine.engine import Engine
@@ -46,6 +46,7 @@ __all__ = [
     "Ran",
     "Reduction",
     "Step",
+    "Tried",
     "explain",
 ]
 
@@ -95,6 +96,8 @@ class Explanation(Found):
         they are not.
     runs : all runs by what ran, the longest first; since when `fallbacks` are. Only where this is
         about the last run.
+    tried : loops that were recorded and left to NumPy by turns, and which way is kept. Only where
+        this is about the last run.
     svg : a picture of it: operations, which of them are fused, and the arrays between them.
     """
 
@@ -147,7 +150,7 @@ def _explain(x: Any, engine: Engine, fallbacks: tuple[Fallback, ...]) -> Explana
     if isinstance(x, _native.Macro):
         return _section(x, fallbacks)
     if x is None or isinstance(x, np.generic):
-        return replace(_last_run(fallbacks, engine), runs=programs())
+        return replace(_last_run(fallbacks, engine), runs=programs(), tried=tried())
     if not isinstance(x, np.ndarray):
         raise TypeError(f"explain takes an array or nothing, not {type(x).__name__}")
     if _native.is_pending(x):

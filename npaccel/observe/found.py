@@ -9,10 +9,10 @@ from npaccel.ir.nodes import Kernel
 from npaccel.observe import graph
 from npaccel.observe.hindrances import Hindrance
 from npaccel.observe.operations import Operation
-from npaccel.observe.ran import Ran
+from npaccel.observe.ran import Ran, Tried
 from npaccel.runtime.devices.auto import Estimate
 
-__all__ = ["Access", "Fallback", "Found", "Home", "Reduction", "Step"]
+__all__ = ["Access", "Fallback", "Found", "Home", "Reduction", "Step", "Tried"]
 
 
 class Access(NamedTuple):
@@ -97,6 +97,7 @@ class Found:
     hindrances: tuple[Hindrance, ...] = ()
     no_helper: str = ""
     runs: tuple[Ran, ...] = ()
+    tried: tuple[Tried, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     links: tuple[graph.Operation, ...] = ()
     together: tuple[graph.Together, ...] = ()

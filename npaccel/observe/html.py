@@ -11,7 +11,7 @@ from npaccel.observe.words import bytes_text, short
 
 if TYPE_CHECKING:
     from npaccel.observe.found import Found, Step
-    from npaccel.observe.ran import Ran
+    from npaccel.observe.ran import Ran, Tried
 
 __all__ = ["counts", "explanation", "frame", "pre"]
 
@@ -47,6 +47,9 @@ def explanation(found: Found) -> str:
     if found.runs:
         parts.append("<p><b>All runs since the start, or the last reset</b></p>")
         parts += _table(("s", "runs", "ms each", "ms NumPy", ""), map(_ran, found.runs))
+    if found.tried:
+        parts.append("<p><b>Recorded and left to NumPy by turns</b></p>")
+        parts += _table(("line", "ms recorded", "ms NumPy", "kept"), map(_tried, found.tried))
     rows = [(f.function, f.reason, short(f.site), str(f.calls)) for f in found.fallbacks]
     if rows:
         parts.append("<p><b>Handed to NumPy</b></p>")
@@ -87,6 +90,12 @@ def _ran(ran: Ran) -> tuple[str, ...]:
     times = (ran.seconds / ran.runs, ran.numpy_s)
     each = (f"{1e3 * seconds:.3g}" if seconds else "" for seconds in times)
     return (f"{ran.seconds:.3f}", str(ran.runs), *each, report.what_ran(ran))
+
+
+def _tried(one: Tried) -> tuple[str, ...]:
+    kept = "NumPy's calls" if one.numpys else "recording"
+    times = (f"{1e3 * seconds:.3g}" for seconds in (one.recorded_s, one.numpys_s))
+    return (short(f"{one.file}:{one.line}"), *times, kept)
 
 
 def _table(

@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 
 from npaccel import _native
 from npaccel.observe.operations import Operation, asked
+from npaccel.runtime.process.warn import line_of
 
-__all__ = ["Ran", "given_up", "programs"]
+__all__ = ["Ran", "Tried", "given_up", "programs", "tried"]
 
 GONE: Final = "their programs are gone, or were not known when they ran"
 BY_LOOPS: Final = "its operations run one by one"
@@ -35,6 +36,23 @@ class Ran(NamedTuple):
     reason: str = ""
 
 
+class Tried(NamedTuple):
+    """A loop that was recorded and left to NumPy by turns.
+
+    Attributes
+    ----------
+    file, line : at which a round begins.
+    recorded_s, numpys_s : the shortest round of the latest trial, either way.
+    numpys : NumPy's calls are kept.
+    """
+
+    file: str
+    line: int
+    recorded_s: float
+    numpys_s: float
+    numpys: bool
+
+
 def programs() -> tuple[Ran, ...]:
     """One for each program that ran since counts were reset, the longest first; the runs without
     one, and those whose program is gone, are told as one without operations."""
@@ -55,6 +73,17 @@ def programs() -> tuple[Ran, ...]:
     if runs:
         found.append(Ran((), False, runs, seconds, reason=GONE))
     return tuple(sorted(found, key=lambda one: -one.seconds))
+
+
+def tried() -> tuple[Tried, ...]:
+    """Loops that were recorded and left to NumPy by turns, and what came of it; the longest rounds
+    first."""
+    found = [
+        Tried(code.co_filename, line_of(code, lasti), *times)
+        for code, lasti, times in _native.tried()
+        if times is not None
+    ]
+    return tuple(sorted(found, key=lambda one: -one.numpys_s))
 
 
 def _why(program: _native.Program) -> str:

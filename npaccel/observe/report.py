@@ -14,7 +14,7 @@ from npaccel.runtime.process.guarding import UNGUARDED
 if TYPE_CHECKING:
     from npaccel.observe.found import Access, Fallback, Found, Home, Step
     from npaccel.observe.operations import Operation
-    from npaccel.observe.ran import Ran
+    from npaccel.observe.ran import Ran, Tried
     from npaccel.runtime.devices.auto import Estimate
 
 __all__ = ["heading", "operations", "text", "what_ran"]
@@ -51,6 +51,8 @@ def text(explanation: Found) -> str:
         lines += ["", *textwrap.wrap(words, COLUMNS)]
     if sum(ran.runs for ran in explanation.runs) > 1:
         lines += ["", *_runs(explanation.runs)]
+    if explanation.tried:
+        lines += ["", *_tried(explanation.tried)]
     lines += ["", *_fallbacks(explanation.fallbacks)]
     if explanation.brought_home:
         lines += ["", *_homes(explanation.brought_home)]
@@ -221,6 +223,18 @@ def what_ran(ran: Ran) -> str:
     words = ": ".join(filter(None, ["; ".join(sites), names])) or "(unknown)"
     words += "; from other lines, too" if ran.elsewhere else ""
     return f"{words} (NumPy's loops: {ran.reason})" if ran.reason else words
+
+
+def _tried(loops: Sequence[Tried]) -> list[str]:
+    """Which way loops go, of those that went both by turns."""
+    lines = ["Loops that were recorded and left to NumPy by turns, ms of a round:"]
+    for one in loops[:MOST_FALLBACKS]:
+        times = f"recorded {1e3 * one.recorded_s:.3g}, NumPy {1e3 * one.numpys_s:.3g}"
+        kept = "NumPy's calls are kept" if one.numpys else "recording is kept"
+        lines += row(short(f"{one.file}:{one.line}"), f"{times}: {kept}")
+    if len(loops) > MOST_FALLBACKS:
+        lines.append(f"  ... and {len(loops) - MOST_FALLBACKS} more")
+    return lines
 
 
 # -------------------------------------------------------------------------------------- fallbacks

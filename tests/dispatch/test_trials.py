@@ -62,6 +62,28 @@ def test_the_way_that_takes_less_is_kept(
         assert 0 < left < recorded / 5
 
 
+@pytest.mark.skipif(not _native.guarded(), reason="nothing waits")
+@pytest.mark.usefixtures("numpys_memory")
+@pytest.mark.parametrize("paces", [NUMPY_WINS, NUMPY_LOSES])
+def test_explain_tells_what_was_tried(
+    trials: Callable[[tuple[int, int]], None], paces: tuple[int, int]
+) -> None:
+    trials(paces)
+    assert npaccel.explain().tried == ()
+    with npaccel.accelerate():
+        waves(*arrays())
+    found = npaccel.explain()
+    first = waves.__code__.co_firstlineno
+    assert found.tried != ()
+    for one in found.tried:
+        assert one.file == __file__ and first < one.line <= first + 5
+        assert (one.recorded_s, one.numpys_s) == (paces[0] * 1e-9, paces[1] * 1e-9)
+        assert one.numpys == (paces == NUMPY_WINS)
+    kept = "NumPy's calls are kept" if paces == NUMPY_WINS else "recording is kept"
+    assert "by turns, ms of a round" in str(found) and kept in str(found)
+    assert "by turns" in found._repr_html_()
+
+
 def test_values_while_ways_alternate(trials: Callable[[tuple[int, int]], None]) -> None:
     """Plain arrays and ours, new results, casts, masks, views and writes, both ways."""
 

@@ -93,6 +93,35 @@ extern struct npa_base_hooks {
     void (*settle)(void);
 } npa_base_hooks;
 
+/* ------------------------------------------------------------------------------------- choice.c */
+
+/* Between two ways that give the same: which one takes less time. Zeros are one that nothing is
+ * known of. */
+enum npa_way { NPA_WAY_USUAL, NPA_WAY_OTHER };
+typedef struct {
+    uint32_t first;   /* rounds of the usual way before there is a trial */
+    uint32_t turn;    /* rounds of one way before it is the other's turn */
+    uint32_t kept;    /* rounds that a decision is for */
+    uint32_t most[2]; /* by way; at most, where it is made again and again */
+} npa_choice_rules;
+typedef struct {
+    uint64_t best[2]; /* ns of a round, in the latest trial; UINT64_MAX: not known */
+    uint32_t left;    /* rounds until there is something to decide */
+    uint32_t kept;    /* rounds that the latest decision is for; 0: there was none */
+    uint8_t way;      /* that decision */
+    bool on_trial;
+} npa_choice;
+enum { NPA_MARGIN = 32 }; /* part by which the way that is not kept has to win */
+/* Of the round to come */
+enum npa_way npa_choice_way(npa_choice *c, const npa_choice_rules *rules);
+/* A round went that way. True: npa_choice_decide is to be called; worth: the other way may win. */
+bool npa_choice_took(npa_choice *c, const npa_choice_rules *rules, enum npa_way way, uint64_t ns,
+                     bool compared);
+void npa_choice_decide(npa_choice *c, const npa_choice_rules *rules, bool worth);
+/* (seconds of a round the usual way, the other way, whether the other one is kept), or None: there
+ * was no trial */
+PyObject *npa_choice_told(const npa_choice *c);
+
 /* ---------------------------------------------------------------------------------- fallbacks.c */
 
 void npa_count_fallback(PyObject *name, PyObject *reason, double seconds); /* name: or a ufunc */

@@ -294,16 +294,15 @@ static void set_core_steps(job *j)
 
 /* ----------------------------------------------------------------------------- all threads */
 
-/* What rows of one kind take, in ns, by one thread and by all. Where they are short, all may lose:
- * BLAS asks for its buffers under a lock. So both are tried, and the loser is tried again, ever
- * more rarely. */
+/* Rows of one kind, which one thread does or all do. Where they are short, all may lose: BLAS asks
+ * for its buffers under a lock. One thread's turns in a trial are ours, to be measured; else they
+ * are NumPy's. */
 typedef struct {
     uint64_t key;
-    double one, all;
-    /* How often all were; launches since the loser was, and how many there are to be */
-    int tried, since, pause;
+    npa_choice choice;
 } record;
-enum { RECORDS = 256, FIRST_TRIES = 3, FIRST_PAUSE = 16, LAST_PAUSE = 4096 };
+enum { RECORDS = 256 };
+static const npa_choice_rules rules = {0, 1, 64, {4096, 4096}};
 
 static record records[RECORDS];
 
@@ -330,35 +329,34 @@ static record *find_record(const job *j)
     uint64_t key = npa_hash((char *)&of, sizeof of);
     record *r = &records[key % RECORDS];
     if (r->key != key) {
-        *r = (record){.key = key, .pause = FIRST_PAUSE};
+        *r = (record){.key = key};
+        npa_choice_decide(&r->choice, &rules, true);
     }
     return r;
 }
 
 enum choice { NUMPY, ONE, ALL };
 
-static enum choice choose(record *r)
+/* ns: of a row; 0: not measured. The number of rows is about the same in all calls of a kind. */
+static void note_time(record *r, enum choice how, double ns)
 {
-    if (r->one == 0 || r->tried < FIRST_TRIES) {
-        return r->one == 0 ? ONE : ALL;
+    enum { PARTS = 1024 };
+    enum npa_way way = how == ALL ? NPA_WAY_OTHER : NPA_WAY_USUAL;
+    if (npa_choice_took(&r->choice, &rules, way, (uint64_t)(PARTS * ns), ns > 0)) {
+        npa_choice_decide(&r->choice, &rules, true);
     }
-    bool all = r->all < r->one;
-    if (++r->since < r->pause) {
-        return all ? ALL : NUMPY;
-    }
-    r->since = 0, r->pause = r->pause < LAST_PAUSE ? 2 * r->pause : LAST_PAUSE;
-    return all ? ONE : ALL;
 }
 
-static void note_time(record *r, enum choice how, double took)
+static enum choice choose(record *r)
 {
-    if (how == ONE) {
-        r->one = r->one == 0 || took < r->one ? took : r->one;
-    } else if (r->tried++ < FIRST_TRIES) {
-        r->all = r->all == 0 || took < r->all ? took : r->all;
-    } else {
-        r->all = (3 * r->all + took) / 4;
+    if (npa_choice_way(&r->choice, &rules) == NPA_WAY_OTHER) {
+        return ALL;
     }
+    bool trial = r->choice.on_trial;
+    if (!trial) { /* by NumPy; how long that takes is not asked */
+        note_time(r, ONE, 0);
+    }
+    return trial ? ONE : NUMPY;
 }
 
 /* Where the operands lie, and a result that is one of them. */
@@ -403,7 +401,7 @@ static bool run_rows(job *j, record *r, enum choice how, double ns)
     }
     /* NumPy does it again, and tells of it; so it may be next time */
     if (atomic_load(&j->raised)) {
-        r->tried = FIRST_TRIES, r->all = 4 * r->one;
+        r->choice = (npa_choice){.left = rules.kept};
         return false;
     }
     return true;

@@ -47,6 +47,14 @@ bool npa_section_bind(int request, int operand, int slot);
 
 int npa_section_init(PyObject *module);
 
+/* -------------------------------------------------------------------------------- macro_block.c */
+
+int npa_macro_block_init(PyObject *module);
+/* Whether nothing small is recorded that is done at once with the same bits: this thread's block
+ * stands aside. Its results are arrays of ours, as if it were recorded. */
+bool npa_stands_aside(void);
+void npa_aside_end(void); /* everything is recorded from now on; not inside: nothing */
+
 /* ----------------------------------------------------------------------------- section_python.c */
 
 extern PyTypeObject npa_section_type;

@@ -13,9 +13,15 @@
 
 struct npa_macro_hooks npa_macro_hooks;
 
-/* In a section that is a block, requests go to the queue as ever, but those on small arrays too.
- * stop(kind, what, block), which is asked about reads of what is pending, and may raise. */
-__thread PyObject *npa_section_block_stop;
+__thread PyObject *npa_section_block, *npa_section_aside;
+
+int npa_section_block_stop(const char *kind, const char *what)
+{
+    PyObject *done =
+        npa_without_us(PyObject_CallMethod(npa_section_block, "_stop", "ss", kind, what));
+    Py_XDECREF(done);
+    return done != NULL ? 0 : -1;
+}
 
 /* Room for one more of `size` bytes in *at. */
 bool npa_section_grow(void *at, int n, int *cap, size_t size)
@@ -136,11 +142,8 @@ static void stop_write(npa_section *s, PyArrayObject *a)
 
 int npa_section_stop(PyArrayObject *a, const char *what)
 {
-    if (npa_section_block_stop != NULL && what != NULL && npa_is_pending(a)) {
-        PyObject *done =
-            npa_without_us(PyObject_CallFunction(npa_section_block_stop, "ssi", "read", what, -1));
-        Py_XDECREF(done);
-        return done != NULL ? 0 : -1;
+    if (npa_section_block != NULL && what != NULL && npa_is_pending(a)) {
+        return npa_section_block_stop("read", what);
     }
     npa_spot *spot = npa_placeholders > 0 ? npa_spot_of(a) : NULL;
     if (spot == NULL) {
@@ -161,7 +164,7 @@ int npa_section_stop(PyArrayObject *a, const char *what)
  * something out of it now. */
 int npa_section_sees_read(PyObject *a, PyObject *key)
 {
-    bool mine = npa_here != NULL || npa_section_block_stop != NULL;
+    bool mine = npa_here != NULL || npa_section_block != NULL;
     return !mine || npa_suspended || !PyArray_CheckExact(a) ||
                    npa_buffer_of((PyArrayObject *)a) == NULL ||
                    npa_key_kind((PyArrayObject *)a, key) == 1 || npa_internal_code()
@@ -199,7 +202,8 @@ int npa_section_sees_write(PyObject *a, PyObject *value)
 
 bool npa_section_block_wants(const npa_value *values, int n)
 {
-    for (int k = 0; npa_section_block_stop != NULL && !npa_suspended && k < n; k++) {
+    bool inside = npa_section_block != NULL || npa_section_aside != NULL;
+    for (int k = 0; inside && !npa_suspended && k < n; k++) {
         PyArrayObject *a = values[k].array;
         if (a != NULL && Py_IS_TYPE(a, npa_array_type) && PyArray_NDIM(a) > 0 &&
             PyArray_SIZE(a) > 0) {

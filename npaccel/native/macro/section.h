@@ -36,9 +36,13 @@ typedef struct npa_section {
 
 /* ------------------------------------------------------------------------------------ section.c */
 
-/* In a section that is a block, requests go to the queue as ever, but those on small arrays too.
- * stop(kind, what, block), which is asked about reads of what is pending, and may raise. */
-extern __thread PyObject *npa_section_block_stop;
+/* The section that is a block, and does not stand aside, that this thread is in: requests go to the
+ * queue as ever, but those on small arrays too. */
+extern __thread PyObject *npa_section_block;
+/* The same of one that stands aside; see macro_block.c */
+extern __thread PyObject *npa_section_aside;
+/* It is told of a read of what is pending, and may raise. 0 or -1 */
+int npa_section_block_stop(const char *kind, const char *what);
 /* Room for one more of `size` bytes in *at. */
 bool npa_section_grow(void *at, int n, int *cap, size_t size);
 void npa_spot_leave(npa_spot *spot);

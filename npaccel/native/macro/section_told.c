@@ -54,30 +54,8 @@ static PyObject *evaluating(PyObject *module, PyObject *nothing)
         npa_section_raise(npa_here, "evaluate", "", -1);
         return NULL;
     }
-    return npa_section_block_stop != NULL ? npa_without_us(PyObject_CallFunction(
-                                                npa_section_block_stop, "ssi", "evaluate", "", -1))
-                                          : Py_NewRef(Py_None);
-}
-
-/* in_macro_block(stop or None, recordings or None) -> what `stop` was: for this thread. None: no
- * matching, or the one that goes on. */
-static PyObject *in_macro_block(PyObject *module, PyObject *args)
-{
-    (void)module;
-    PyObject *hook, *recordings;
-    if (!PyArg_ParseTuple(args, "OO", &hook, &recordings) ||
-        (recordings != Py_None && npa_match_begin(recordings) == NULL)) {
-        return NULL;
-    }
-    if (hook == Py_None) {
-        npa_match_end();
-    }
-    PyObject *before = npa_section_block_stop != NULL ? npa_section_block_stop : Py_NewRef(Py_None);
-    if ((hook != Py_None) != (npa_section_block_stop != NULL)) {
-        npa_macro_hooks.look(hook != Py_None);
-    }
-    npa_section_block_stop = hook != Py_None ? Py_NewRef(hook) : NULL;
-    return before;
+    return npa_section_block == NULL || npa_section_block_stop("evaluate", "") == 0
+               ? Py_NewRef(Py_None) : NULL;
 }
 
 /* refuse(why): inside a section, which then runs without being recorded; else nothing. */
@@ -158,7 +136,6 @@ static PyObject *errstate(PyObject *module, PyObject *nothing)
 }
 
 static PyMethodDef functions[] = {
-    {"in_macro_block", in_macro_block, METH_VARARGS, NPA_DOC_in_macro_block},
     {"refuse", refuse, METH_O, NPA_DOC_refuse},
     {"check_index", check_index, METH_VARARGS, NPA_DOC_check_index},
     {"check_extremes", check_extremes, METH_VARARGS, NPA_DOC_check_extremes},

@@ -141,6 +141,24 @@ static int record(PyObject *ufunc, npa_value *values, int n, PyArrayObject *out,
                              0.0);
 }
 
+/* At once: in a block what is not recorded, or of a section that stands aside. NULL, perhaps
+ * without error: to be done otherwise */
+static PyObject *small(enum operation op, PyObject *const *args, Py_ssize_t n, bool aside)
+{
+    bool may = op != OP_POWER && op != OP_DIVMOD &&
+               (aside || (npa_least != SIZE_MAX && !npa_placeholders && !npa_copies_exist() &&
+                          npa_suspended == 0));
+    return may ? npa_small_call_ours((PyUFuncObject *)operations[op], args, n, exact[op], aside)
+               : NULL;
+}
+
+/* Whether it would be recorded, were this thread's block not one that stands aside. */
+static bool stands_aside(enum operation op, const npa_value *values, int n)
+{
+    return npa_stands_aside() && npa_is_exact(exact[op], values, n) &&
+           npa_section_block_wants(values, n);
+}
+
 static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc slot)
 {
     npa_value values[2];
@@ -151,6 +169,11 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
             return NULL;
         }
         return slot(a, b);
+    }
+    PyObject *args[] = {a, b}, *result;
+    bool aside = stands_aside(op, values, 2);
+    if (aside && ((result = small(op, args, 2, true)) != NULL || PyErr_Occurred())) {
+        return result;
     }
     bool wanted = npa_wants(values, 2);
     if (wanted && passes(op, values, 2)) {
@@ -165,7 +188,11 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
             return status > 0 ? results[0] : NULL;
         }
     }
-    PyObject *result = binary_in_numpy(a, b, slot);
+    result = !wanted ? small(op, args, 2, false) : NULL;
+    if (result != NULL || PyErr_Occurred()) {
+        return result;
+    }
+    result = binary_in_numpy(a, b, slot);
     return wanted ? npa_adopted(result) : result;
 }
 
@@ -201,12 +228,21 @@ static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfun
     if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
         return PyErr_Occurred() || npa_touch((PyArrayObject *)a, true) < 0 ? NULL : slot(a, b);
     }
+    PyObject *args[] = {a, b, a};
+    bool aside = stands_aside(op, values, 2);
+    if (aside && ((result = small(op, args, 3, true)) != NULL || PyErr_Occurred())) {
+        return result;
+    }
     bool wanted = npa_wants(values, 2), passed = wanted && passes(op, values, 2);
     if (wanted && !passed) {
         int status = record(operations[op], values, 2, (PyArrayObject *)a, true, &result);
         if (status != 0) {
             return status > 0 ? result : NULL;
         }
+    }
+    result = !wanted ? small(op, args, 3, false) : NULL;
+    if (result != NULL || PyErr_Occurred()) {
+        return result;
     }
     npa_passed += passed;
     result = in_place_in_numpy(a, b, slot);
@@ -218,13 +254,21 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
 {
     npa_value value;
     PyObject *result;
-    bool wanted = npa_classify(a, &value) && npa_wants(&value, 1),
-         passed = wanted && passes(op, &value, 1);
+    bool known = npa_classify(a, &value),
+         aside = known && stands_aside(op, &value, 1);
+    if (aside && ((result = small(op, &a, 1, true)) != NULL || PyErr_Occurred())) {
+        return result;
+    }
+    bool wanted = known && npa_wants(&value, 1), passed = wanted && passes(op, &value, 1);
     if (wanted && !passed) {
         int status = record(operations[op], &value, 1, NULL, false, &result);
         if (status != 0) {
             return status > 0 ? result : NULL;
         }
+    }
+    result = wanted || PyErr_Occurred() ? NULL : small(op, &a, 1, false);
+    if (result != NULL) {
+        return result;
     }
     PyObject *x = PyErr_Occurred() ? NULL : npa_settled(a);
     bool due = npa_look_due();
@@ -347,7 +391,12 @@ static PyObject *any_power(PyObject *a, PyObject *b, PyObject *out)
     enum operation op = fast_power(a, b);
     npa_value values[2];
     PyObject *result;
-    if (op == OP_POWER || !npa_classify(a, &values[0]) || !npa_wants(values, 1)) {
+    bool known = op != OP_POWER && npa_classify(a, &values[0]);
+    bool aside = known && out == NULL && stands_aside(op, values, 1);
+    if (aside && ((result = small(op, &a, 1, true)) != NULL || PyErr_Occurred())) {
+        return result;
+    }
+    if (!known || !npa_wants(values, 1)) {
         return out != NULL ? in_place(OP_POWER, a, b, inplace_power_slot, power_slot)
                            : binary(OP_POWER, a, b, power_slot);
     }
@@ -385,6 +434,11 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
     PyObject *result;
     if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
         return PyErr_Occurred() ? NULL : npa_numpy.compare(a, b, how);
+    }
+    PyObject *args[] = {a, b};
+    if (stands_aside(map[how], values, 2) &&
+        ((result = small(map[how], args, 2, true)) != NULL || PyErr_Occurred())) {
+        return result;
     }
     bool wanted = npa_wants(values, 2), passed = wanted && passes(map[how], values, 2);
     if (wanted && !passed) {

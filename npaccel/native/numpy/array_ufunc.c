@@ -102,6 +102,15 @@ static PyObject *ufunc_in_numpy(PyObject *const *args, Py_ssize_t n, const char 
     return npa_adopted(result);
 }
 
+/* Of a section that stands aside. NULL, perhaps without error: to be done otherwise */
+static PyObject *at_once(PyUFuncObject *u, PyObject *const *args, const npa_value *values, int n)
+{
+    npa_exactness exact = npa_exactness_of(u);
+    return npa_is_exact(exact, values, n) && npa_section_block_wants(values, n)
+               ? npa_small_call_ours(u, args, n, exact, true)
+               : NULL;
+}
+
 PyObject *npa_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     npa_value values[NPA_MAX_ARGS];
@@ -116,6 +125,12 @@ PyObject *npa_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, P
                       ((PyUFuncObject *)args[0])->core_enabled == 0;
     for (Py_ssize_t k = 0; plain_call && k < n - 2; k++) {
         plain_call = npa_classify(args[2 + k], &values[k]);
+    }
+    if (plain_call && npa_stands_aside()) {
+        PyObject *result = at_once((PyUFuncObject *)args[0], args + 2, values, (int)n - 2);
+        if (result != NULL || PyErr_Occurred()) {
+            return result;
+        }
     }
     if (!plain_call || !npa_wants(values, (int)n - 2)) {
         return PyErr_Occurred() ? NULL : ufunc_elsewhere(self, args, n, names);

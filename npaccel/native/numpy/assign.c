@@ -279,6 +279,18 @@ static int assign_later(PyObject *a, PyObject *key, PyObject *value, int kind, n
     return wanted && kind == 1 && !few ? assign_part(a, key, value, both[1], on_trial) : 0;
 }
 
+/* In a section that stands aside: nothing is pending. */
+static int assign_aside(PyArrayObject *self, PyObject *key, PyObject *value, int kind)
+{
+    PyObject *view = kind == 1 ? npa_numpy.mapping.mp_subscript((PyObject *)self, key) : NULL;
+    bool itself = view != NULL && PyArray_Check(view) && is_itself((PyArrayObject *)view, value);
+    Py_XDECREF(view);
+    if (itself || PyErr_Occurred()) {
+        return itself ? 0 : -1;
+    }
+    return npa_touch(self, true) < 0 ? -1 : assign_now(self, key, value, kind);
+}
+
 int npa_assign(PyObject *a, PyObject *key, PyObject *value)
 {
     PyArrayObject *self = (PyArrayObject *)a;
@@ -294,6 +306,9 @@ int npa_assign(PyObject *a, PyObject *key, PyObject *value)
         return 0;
     }
     int kind = npa_key_kind(self, key);
+    if (kind != 0 && npa_stands_aside() && npa_section_block_wants(both, 2)) {
+        return assign_aside(self, key, value, kind);
+    }
     PyObject *basic = kind == 0 ? npa_basic_key(key) : NULL;
     if (basic != NULL || PyErr_Occurred()) {
         int status = basic != NULL ? npa_assign(a, basic, value) : -1;

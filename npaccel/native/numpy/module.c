@@ -351,6 +351,7 @@ static PyMethodDef methods[] = {
     {"spawned", npa_spawned, METH_O, NPA_DOC_spawned},
     {"new_sizes", npa_new_sizes, METH_NOARGS, NPA_DOC_new_sizes},
     {"trials", npa_trials, METH_VARARGS, NPA_DOC_trials},
+    {"tried", npa_tried, METH_NOARGS, NPA_DOC_tried},
     {"looked_up", npa_looked_up, METH_O, NPA_DOC_looked_up},
     {"plans", npa_py_plans, METH_NOARGS, NPA_DOC_plans},
     {"pending", npa_pending_now, METH_NOARGS, NPA_DOC_pending},
@@ -399,7 +400,8 @@ PyMODINIT_FUNC PyInit__native(void)
     PyObject *module = PyModule_Create(&definition), *base = npa_array_base();
     if (module == NULL || base == NULL || PyModule_AddObject(module, "ArrayBase", base) < 0 ||
         npa_redirect_init(module) < 0 || npa_section_init(module) < 0 ||
-        npa_macro_init(module) < 0 || npa_match_init(module) < 0 || npa_philox_init(module) < 0 ||
+        npa_macro_block_init(module) < 0 || npa_macro_init(module) < 0 ||
+        npa_match_init(module) < 0 || npa_philox_init(module) < 0 ||
         PyModule_AddObjectRef(module, "Rule", (PyObject *)&npa_rule_type) < 0 ||
         PyModule_AddObjectRef(module, "Program", (PyObject *)&npa_program_type) < 0 ||
         PyModule_AddObjectRef(module, "Pending", (PyObject *)&npa_pending_type) < 0 ||

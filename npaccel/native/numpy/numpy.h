@@ -87,6 +87,8 @@ void npa_redirect_restore(void);
 /* --------------------------------------------------------------------------------- subscripts.c */
 
 /* A section is there, or is over, that looks at plain arrays' subscripts */
+/* Of a ufunc's results, once a block was prepared for; NPA_INEXACT: not known */
+npa_exactness npa_exactness_of(const PyUFuncObject *u);
 void npa_redirect_look(bool begin);
 
 /* ---------------------------------------------------------------------------------- callables.c */

@@ -179,6 +179,15 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
     Py_RETURN_TRUE;
 }
 
+npa_exactness npa_exactness_of(const PyUFuncObject *u)
+{
+    int i = 0;
+    while (i < npa_nufuncs && npa_ufuncs[i] != u) {
+        i++;
+    }
+    return i < npa_nufuncs ? npa_ufunc_exact[i] : NPA_INEXACT;
+}
+
 /* redirect_ufunc(ufunc, exact) -> bool */
 static PyObject *redirect_ufunc(PyObject *module, PyObject *args)
 {

@@ -81,6 +81,7 @@ bool npa_wants(const npa_value *values, int n)
         return false;
     }
     if (npa_here != NULL ? npa_section_wants(values, n) : npa_section_block_wants(values, n)) {
+        npa_aside_end();
         return true;
     }
     for (int k = 0; npa_stops > 0 && k < n; k++) {

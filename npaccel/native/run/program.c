@@ -486,7 +486,8 @@ void npa_program_note_time(npa_program *p, uint64_t ns, uint64_t total_ns)
     p->last_ns = ns;
     p->total_ns += total_ns;
     p->runs++;
-    if (p->runs >= TRIALS && !p->single && p->rival_ns != 0 && p->best_ns > p->rival_ns) {
+    uint64_t near = p->rival_ns + p->rival_ns / NPA_MARGIN;
+    if (p->runs >= TRIALS && !p->single && p->rival_ns != 0 && p->best_ns > near) {
         p->single = true;
         p->lost_ns = p->best_ns; /* from now on it is the loops that run */
     }

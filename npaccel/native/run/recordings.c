@@ -170,12 +170,27 @@ static PyObject *recordings_get(PyObject *self, void *name)
     return PyLong_FromUnsignedLongLong(strcmp(name, "hits") == 0      ? b->hits
                                        : strcmp(name, "made") == 0    ? b->made
                                        : strcmp(name, "matched") == 0 ? b->matched
+                                       : strcmp(name, "bodies") == 0  ? b->bodies
+                                       : strcmp(name, "replays") == 0 ? b->replays
+                                       : strcmp(name, "aside") == 0   ? b->aside
                                                                       : (uint64_t)b->n);
 }
+
+static PyObject *recordings_times(PyObject *self, void *unused)
+{
+    (void)unused;
+    npa_recordings *b = (npa_recordings *)self;
+    return npa_choice_told(&b->choice);
+}
+
 static PyGetSetDef recordings_getset[] = {
     {"hits", recordings_get, NULL, "Runs whose requests were known.", "hits"},
     {"made", recordings_get, NULL, "Runs whose requests were new.", "made"},
     {"matched", recordings_get, NULL, "Requests matched before they were recorded.", "matched"},
+    {"bodies", recordings_get, NULL, "Rounds of the block.", "bodies"},
+    {"replays", recordings_get, NULL, "Rounds whose requests were all known.", "replays"},
+    {"aside", recordings_get, NULL, "Rounds in which nothing small was recorded.", "aside"},
+    {"times", recordings_times, NULL, "See Choice.", NULL},
     {"count", recordings_get, NULL, "How many are kept.", "count"},
     {NULL}};
 

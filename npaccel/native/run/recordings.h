@@ -34,6 +34,10 @@ struct npa_recordings {
     int n;
     uint64_t hits, made; /* runs of requests that were known; that were new */
     uint64_t matched;    /* requests that were matched before they were recorded */
+    uint64_t bodies, replays, aside; /* rounds; all of whose requests were known; not recorded */
+    uint64_t skipped;    /* rounds not recorded since one was */
+    bool needs_recording; /* some of its results would have other bits */
+    npa_choice choice;
 };
 
 extern npa_recording *npa_recordings_all;

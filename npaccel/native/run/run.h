@@ -301,8 +301,16 @@ bool npa_trial_passes_call(const void *what, size_t bytes, bool may);
 void npa_trial_recorded(bool first);
 /* With the lock, after a run; loops_ns: what NumPy's loops take for it, 0: not known. */
 void npa_trial_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_ns);
-uint64_t npa_trial_weight(void);
+uint64_t npa_trial_weight(void); /* how many rounds a run stands for */
+void npa_trial_weigh(uint64_t rounds);
+/* What runs took so far, and what they must take less than half of to be ahead of NumPy. */
+typedef struct { uint64_t runs, requests, ns, clear_ns; } npa_spending;
+npa_spending npa_trial_spent(void);
+enum npa_way npa_trial_way(npa_choice *c); /* of the round to come: recorded is usual */
+/* A round took so long; alike: it may be compared. before: what was spent when it began. */
+void npa_trial_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike, npa_spending before);
 PyObject *npa_trials(PyObject *module, PyObject *args);
+PyObject *npa_tried(PyObject *module, PyObject *nothing);
 PyObject *npa_looked_up(PyObject *module, PyObject *found);
 
 /* -------------------------------------------------------------------------------------- check.c */

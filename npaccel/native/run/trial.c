@@ -4,7 +4,8 @@
 
 #include <stdatomic.h>
 
-enum way { RECORDED, NUMPYS };
+/* The usual way, and the other one. */
+enum { RECORDED = NPA_WAY_USUAL, NUMPYS = NPA_WAY_OTHER };
 
 /* An operation at a line, on operands of about one size. What comes after `loops` is of those that
  * begin rounds: they found nothing pending, and come again before anything else does twice. */
@@ -18,24 +19,13 @@ typedef struct {
     uint32_t usual;   /* the same of the latest round that was recorded */
     bool begins;      /* it found nothing pending, and was recorded */
     bool loops;
-    bool on_trial;
-    enum way way;     /* the latest decision */
-    uint32_t left;    /* rounds until there is something to decide */
-    uint32_t chosen;  /* rounds that the latest decision was for */
     uint32_t skipped; /* rounds that were NumPy's since one was recorded */
     uint64_t path;    /* of the latest round that was recorded */
-    uint64_t best[2]; /* ns, of the trial at hand */
+    npa_choice choice;
 } place;
 
 enum {
     PLACES = 4096, NEIGHBOURS = 4,
-    FIRST_ROUNDS = 16,  /* recorded before anything is decided */
-    TURN = 4, TRIAL_ROUNDS = 5 * TURN - 1, /* in turns of so many, recorded ones first */
-    LONG_NS = 1000000,  /* of rounds as long two show whether NumPy's are hopeless */
-    NUMPYS_ROUNDS = 256,
-    MOST_ROUNDS = 8192,
-    MOST_NUMPYS = 1024, /* what is compiled meanwhile is to be met */
-    MARGIN = 32,        /* part by which the other way has to win */
     RUN_NS = 20000, REQUEST_NS = 1000, /* what recording costs at most, about */
     LARGE = 32 << 20,   /* bytes from which it costs nothing in comparison */
     LARGE_NEW = 4 << 20, LARGEST_NEW = 16 << 20, /* the same of what is new, by `missed` */
@@ -44,11 +34,16 @@ enum {
     WORTH = 32 << 20,   /* bytes that NumPy works on in about the time that something new costs */
 };
 
+/* NumPy's way is not kept as long, for what is compiled meanwhile is to be met. */
+static const npa_choice_rules rules = {16, 4, 256, {8192, 1024}};
+
 /* What runs took; where twice that, with what recording costs, is less than clear_ns, they win. */
-typedef struct { uint64_t runs, requests, ns, clear_ns; } spending;
 static struct { _Atomic uint64_t runs, requests, ns, clear_ns; } spent;
 static _Atomic uint64_t weight = 1;
 
+/* Of places that had a trial, for those who are told: where the user's code is. */
+enum { SITES = 256 };
+static struct { uint64_t key; npa_site site; } sites[SITES];
 static uint64_t paces[2]; /* for tests: ns that a round is said to take; 0: as long as it does */
 static place places[PLACES];
 static uint64_t left_to_numpy = 1, worth = WORTH; /* bytes */
@@ -59,14 +54,14 @@ static __thread struct {
     uint64_t head; /* 0: none */
     uint64_t number, begun, path;
     uint64_t site; /* the latest one on the path */
-    enum way way;
+    enum npa_way way;
     bool mixed; /* begun by NumPy, and recorded from something new on */
-    spending before;
+    npa_spending before;
 } current;
 
-static spending spent_so_far(void)
+npa_spending npa_trial_spent(void)
 {
-    return (spending){atomic_load(&spent.runs), atomic_load(&spent.requests),
+    return (npa_spending){atomic_load(&spent.runs), atomic_load(&spent.requests),
                       atomic_load(&spent.ns), atomic_load(&spent.clear_ns)};
 }
 
@@ -81,8 +76,9 @@ void npa_trial_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_n
                                                  : 2 * ns + ns / 2);
 }
 
-/* How many rounds a run stands for, where those between were NumPy's. */
+/* Where those between were NumPy's. */
 uint64_t npa_trial_weight(void) { return atomic_load(&weight); }
+void npa_trial_weigh(uint64_t rounds) { atomic_store(&weight, rounds); }
 
 static uint64_t now(void) { return (uint64_t)(1e9 * npa_seconds()); }
 
@@ -102,66 +98,55 @@ static place *at(uint64_t key)
 
 static void begin(place *p)
 {
-    p->left = p->left > 0 ? p->left : FIRST_ROUNDS;
     p->loops = true;
     current.head = p->head = p->key;
     current.number = p->round = p->met = ++rounds;
     p->times = 1;
     current.path = current.site = 0, current.mixed = false;
-    current.way = p->on_trial ? (enum way)(p->left / TURN & 1) : p->way;
+    current.way = npa_trial_way(&p->choice);
     atomic_store(&weight, current.way == RECORDED ? 1 + p->skipped : 1);
     p->skipped = current.way == RECORDED ? 0 : p->skipped + 1;
-    current.before = spent_so_far();
+    current.before = npa_trial_spent();
     current.begun = now();
 }
 
-/* Whether NumPy might do in less time what was recorded in this round: else there is no trial. */
-static bool may_lose(void)
+/* Whether NumPy might do in less time what was recorded since: else there is no trial. */
+static bool may_lose(npa_spending before)
 {
-    if (paces[NUMPYS] != 0) {
-        return true;
-    }
-    spending after = spent_so_far(), before = current.before;
+    npa_spending after = npa_trial_spent();
     uint64_t runs = after.runs - before.runs, requests = after.requests - before.requests;
     uint64_t ours = after.ns - before.ns + runs * RUN_NS + requests * REQUEST_NS;
     return runs > 0 && 2 * ours > after.clear_ns - before.clear_ns;
 }
 
-static void decide(place *p)
+void npa_trial_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike, npa_spending before)
 {
-    if (!p->on_trial) {
-        p->on_trial = p->way == NUMPYS || may_lose();
-        p->left = p->on_trial ? TRIAL_ROUNDS : FIRST_ROUNDS;
-        p->best[RECORDED] = p->best[NUMPYS] = UINT64_MAX;
-        return;
+    ns = paces[way] != 0 ? paces[way] : ns;
+    if (npa_choice_took(c, &rules, way, ns, alike)) {
+        bool lasts = c->on_trial || c->way == NUMPYS;
+        npa_choice_decide(c, &rules, lasts || paces[NUMPYS] != 0 || may_lose(before));
     }
-    uint64_t numpys = p->best[NUMPYS], recorded = p->best[RECORDED];
-    uint64_t *better = p->way == NUMPYS ? &recorded : &numpys; /* it has to be, by a margin */
-    bool both = numpys != UINT64_MAX && recorded != UINT64_MAX;
-    *better += both ? *better / MARGIN : 0;
-    enum way way = both && numpys < recorded ? NUMPYS : RECORDED;
-    bool again = way == p->way && (way == RECORDED || recorded / 3 > numpys / 2);
-    uint32_t most = way == RECORDED ? MOST_ROUNDS : MOST_NUMPYS;
-    p->chosen = !again || p->chosen == 0 ? NUMPYS_ROUNDS
-                : p->chosen < most ? 2 * p->chosen : most;
-    p->way = way, p->left = p->chosen, p->on_trial = false;
+}
+
+enum npa_way npa_trial_way(npa_choice *c) { return npa_choice_way(c, &rules); }
+
+static void note_site(uint64_t key)
+{
+    npa_site before = sites[key % SITES].site;
+    sites[key % SITES].key = key;
+    npa_capture_site(&sites[key % SITES].site);
+    Py_XDECREF(before.code), Py_XDECREF(before.globals);
 }
 
 /* The round is over. One that went another way through the program is not compared. */
 static void end(place *p)
 {
-    uint64_t ns = paces[current.way] != 0 ? paces[current.way] : now() - current.begun;
-    bool alike = p->path == current.path && !current.mixed, numpys = current.way == NUMPYS;
-    p->path = numpys || current.mixed ? p->path : current.path;
-    uint64_t *best = &p->best[current.way];
-    *best = alike && ns < *best ? ns : *best;
-    /* The first rounds find caches and memory as the others left them */
-    int turn = ns < LONG_NS ? TURN : TURN / 2;
-    bool hopeless = p->on_trial && numpys && p->left % turn == 0 && *best != UINT64_MAX &&
-                    *best / 2 > p->best[RECORDED];
-    p->left = hopeless || p->left == 0 ? 0 : p->left - 1;
-    if (p->left == 0) {
-        decide(p);
+    bool alike = p->path == current.path && !current.mixed;
+    p->path = current.way == NUMPYS || current.mixed ? p->path : current.path;
+    bool tried = p->choice.on_trial;
+    npa_trial_took(&p->choice, current.way, now() - current.begun, alike, current.before);
+    if (tried && !p->choice.on_trial) {
+        note_site(p->key);
     }
 }
 
@@ -222,11 +207,11 @@ static bool is_new(uint64_t key, size_t bytes)
 static bool resumes(place *p)
 {
     place *loop = at(current.head);
-    if (loop->key != current.head || p->head != current.head || p->loops || loop->way != NUMPYS ||
-        loop->on_trial || loop->left == 0) {
+    if (loop->key != current.head || p->head != current.head || p->loops ||
+        loop->choice.way != NUMPYS || loop->choice.on_trial || loop->choice.left == 0) {
         return false;
     }
-    loop->left--, loop->skipped++;
+    loop->choice.left--, loop->skipped++;
     current.number = loop->round = ++rounds;
     current.way = NUMPYS, current.mixed = true;
     return true;
@@ -391,6 +376,26 @@ PyObject *npa_trials(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* tried() -> per loop that had a trial: (code, lasti, times of npa_choice_told) */
+PyObject *npa_tried(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    PyObject *all = PyList_New(0);
+    for (int i = 0; all != NULL && i < SITES; i++) {
+        place *p = sites[i].key != 0 ? at(sites[i].key) : NULL;
+        if (p == NULL || p->key != sites[i].key || sites[i].site.code == NULL) {
+            continue;
+        }
+        PyObject *one = Py_BuildValue("(OiN)", sites[i].site.code, (int)sites[i].site.lasti,
+                                      npa_choice_told(&p->choice));
+        if (one == NULL || PyList_Append(all, one) < 0) {
+            Py_CLEAR(all);
+        }
+        Py_XDECREF(one);
+    }
+    return all;
+}
+
 /* looked_up(found): a program was on disk, or was not; how many were not, since one was. */
 PyObject *npa_looked_up(PyObject *module, PyObject *found)
 {
@@ -405,14 +410,11 @@ PyObject *npa_looked_up(PyObject *module, PyObject *found)
  * hundred ns an operation. NumPy does an operation on 300 KiB in 20 to 100 µs, so where little is
  * fused, or what is fused runs from the cache anyway, recording may lose, and by how much depends
  * on what the caches hold, on what NumPy would have reused in place, on what lies between. So it is
- * measured as a whole, in rounds: from an operation that finds nothing pending until it comes again
- * so. A function that several lines call may begin with it. Nothing is ever pending in NumPy's
- * rounds, so they end when it has come as often as in the latest one that was recorded. Where
- * another one comes twice before that, as in a loop inside, the rounds are that one's. A loop in
- * which recording may lose at all (may_lose) has a trial: a few rounds of it are recorded and a few
- * NumPy's by turns, and the way with the better best time is kept for a while, then tried again. By
- * turns, since many loops work on less and less; of a few, since the first round of either finds
- * the caches and the allocator as the other left them.
+ * measured as a whole (choice.c), in rounds: from an operation that finds nothing pending until it
+ * comes again so. A function that several lines call may begin with it. Nothing is ever pending in
+ * NumPy's rounds, so they end when it has come as often as in the latest one that was recorded.
+ * Where another one comes twice before that, as in a loop inside, the rounds are that one's. A loop
+ * in which recording may lose at all (may_lose) has a trial.
  *
  * Only operations take part whose results have the same bits either way. One that does not, or was
  * not met before in that loop, is recorded; a round of NumPy's ends there and is not compared.

@@ -6,7 +6,7 @@
 #include <fenv.h>
 #include <string.h>
 
-enum { WAYS = 1024, MOST_IN = NPA_SMALL_IN, MOST_DIMS = NPA_SMALL_DIMS };
+enum { WAYS = 1024, MOST_DIMS = NPA_SMALL_DIMS };
 static npa_way ways[WAYS];
 
 bool npa_is_number(int type)
@@ -21,7 +21,7 @@ static void find_loop(npa_way *w, PyUFuncObject *u, int type, npa_exactness how)
     *w = (npa_way){.ufunc = u, .type = type};
     for (int i = 0; i < u->ntypes && npa_is_number(type); i++) {
         const char *row = u->types + (size_t)i * (size_t)u->nargs;
-        int types[MOST_IN + 1], k = 0;
+        int types[NPA_SMALL_IN + 1], k = 0;
         for (; k < u->nin && row[k] == type; k++) {
             types[k] = type;
         }
@@ -161,8 +161,8 @@ void npa_merge_axes(npa_space *s)
 static inline void run_rows(const npa_way *w, const npa_space *s, char *const *args, int nargs)
 {
     int last = s->ndim - 1;
-    npy_intp steps[MOST_IN + 1], rows = last > 0 ? s->shape[last - 1] : 1, n = s->shape[last];
-    char *at[MOST_IN + 1], *p[MOST_IN + 1];
+    npy_intp steps[NPA_SMALL_IN + 1], rows = last > 0 ? s->shape[last - 1] : 1, n = s->shape[last];
+    char *at[NPA_SMALL_IN + 1], *p[NPA_SMALL_IN + 1];
     for (int k = 0; k < nargs; k++) {
         at[k] = args[k], steps[k] = s->of[k].steps[last];
     }
@@ -180,7 +180,7 @@ static inline void run_rows(const npa_way *w, const npa_space *s, char *const *a
 
 static void run(const npa_way *w, const npa_space *s)
 {
-    char *args[MOST_IN + 1];
+    char *args[NPA_SMALL_IN + 1];
     npy_intp index[NPA_SMALL_DIMS] = {0};
     npa_space outer = {.ndim = s->ndim - 1, .nargs = s->nargs}; /* the axes before those */
     for (int k = 0; k < s->nargs; k++) {
@@ -389,12 +389,13 @@ static void put_longest_last(npa_space *s)
 /* The way of the inputs, of which `arrays` get those that are arrays; NULL: NumPy's to do. *mixed:
  * arrays have not one type. */
 static inline const npa_way *way_of_inputs(PyUFuncObject *u, PyObject *const *args,
-                                           npa_exactness how, PyArrayObject **arrays, bool *mixed)
+                                           npa_exactness how, PyTypeObject *ours,
+                                           PyArrayObject **arrays, bool *mixed)
 {
     const npa_way *w = NULL;
     int nin = u->nin;
     for (int k = 0; k < nin; k++) {
-        if (npa_is_plain(args[k])) {
+        if (npa_is_plain(args[k]) || Py_IS_TYPE(args[k], ours)) {
             arrays[k] = (PyArrayObject *)args[k];
             w = w != NULL ? w : npa_find_way(u, PyArray_TYPE(arrays[k]), how);
             if (!npa_is_simple(arrays[k], w)) {
@@ -443,18 +444,24 @@ static inline void place_output(npa_space *s, const npa_way *w, PyArrayObject *o
     }
 }
 
-/* u(*args). *mixed: inputs have not one type. cast: scalars may have another one than the
- * arrays. */
-static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how,
-                         bool cast, bool *mixed)
+static PyArrayObject *new_of_ours(PyArray_Descr *descr, int ndim, const npy_intp *shape)
+{
+    Py_INCREF(descr);
+    return (PyArrayObject *)PyArray_NewFromDescr(npa_array_type, descr, ndim, shape, NULL, NULL, 0,
+                                                 NULL);
+}
+
+PyObject *npa_small_attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
+                            npa_exactness how, int flags, bool *mixed)
 {
     npa_space s;
-    PyArrayObject *arrays[MOST_IN] = {NULL}, *out;
+    PyArrayObject *arrays[NPA_SMALL_IN] = {NULL}, *out;
     int nin = u->nin;
-    if (u->nout != 1 || nin > MOST_IN || (n != nin && n != nin + 1) || npa_here != NULL) {
+    if (u->nout != 1 || nin > NPA_SMALL_IN || (n != nin && n != nin + 1) || npa_here != NULL) {
         return NULL;
     }
-    const npa_way *w = way_of_inputs(u, args, how, arrays, mixed);
+    PyTypeObject *ours = flags & NPA_TAKES_OURS ? npa_array_type : NULL;
+    const npa_way *w = way_of_inputs(u, args, how, ours, arrays, mixed);
     if (w == NULL) {
         return NULL;
     }
@@ -466,12 +473,15 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
         return NULL;
     }
     size_t widest = (size_t)(w->in_size > w->out_size ? w->in_size : w->out_size);
-    if (npa_is_large((size_t)s.points * widest) ||
+    bool too_large = (flags & NPA_MAKES_OURS) && (size_t)s.points * widest >= NPA_SMALL_MOST;
+    if (npa_is_large((size_t)s.points * widest) || too_large ||
         (n > nin && !in_place(w, &s, args, arrays, nin)) ||
-        !place_inputs(&s, w, args, arrays, flat, cast, mixed)) {
+        !place_inputs(&s, w, args, arrays, flat, flags & NPA_CASTS, mixed)) {
         return NULL;
     }
-    out = n > nin ? (PyArrayObject *)Py_NewRef(arrays[0]) : npa_small_new(w->out, s.nout, s.dims);
+    out = n > nin                   ? (PyArrayObject *)Py_NewRef(arrays[0])
+          : flags & NPA_MAKES_OURS ? new_of_ours(w->out, s.nout, s.dims)
+                                   : npa_small_new(w->out, s.nout, s.dims);
     if (out == NULL) {
         return NULL;
     }
@@ -486,90 +496,23 @@ static PyObject *attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, 
     return (PyObject *)out;
 }
 
-static PyObject *converted(PyArrayObject *a, int type)
-{
-    PyArray_Descr *descr = PyArray_DescrFromType(type);
-    PyArrayObject *made = npa_small_new(descr, PyArray_NDIM(a), PyArray_DIMS(a));
-    if (made != NULL) {
-        npa_cast(PyArray_TYPE(a), PyArray_BYTES(a), PyArray_ITEMSIZE(a), type, PyArray_BYTES(made),
-                 PyDataType_ELSIZE(descr), PyArray_SIZE(a));
-    }
-    Py_DECREF(descr);
-    return (PyObject *)made;
-}
-
-/* Whether all inputs are numbers, or small arrays of them that lie in C order. */
-static bool classify_inputs(PyUFuncObject *u, PyObject *const *args, npa_value *v, int *types)
-{
-    for (int k = 0; k < u->nin; k++) {
-        if (!npa_classify(args[k], &v[k]) || (v[k].array != NULL && !npa_is_plain(args[k]))) {
-            return false;
-        }
-        types[k] = v[k].type;
-        PyArrayObject *a = v[k].array;
-        if (a != NULL &&
-            (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) || PyArray_NDIM(a) == 0 ||
-             PyArray_SIZE(a) == 0 || npa_is_large((size_t)PyArray_NBYTES(a)) ||
-             !npa_small_type(PyArray_DESCR(a)) || (npa_waiting() && npa_is_pending(a)))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The one type of all inputs of the loop that NumPy takes for these; -1: it has others. */
-static int type_of_loop(PyUFuncObject *u, int *types)
-{
-    npa_suspended++; /* the rule is found by calling the ufunc, perhaps */
-    npa_rule *rule = npa_find_rule((PyObject *)u, types, u->nin, NULL, false);
-    npa_suspended--;
-    if (rule == NULL || rule->kind != NPA_MAP) {
-        return -1;
-    }
-    for (int k = 1; k < u->nin; k++) {
-        if (rule->loop_type[k] != rule->loop_type[0]) {
-            return -1;
-        }
-    }
-    return rule->loop_type[0];
-}
-
-/* With the arrays that have another type than the loop converted first, as NumPy does by parts. */
-static PyObject *call_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
-                            npa_exactness how)
-{
-    PyObject *made[MOST_IN + 1] = {NULL}, *result = NULL;
-    npa_value v[MOST_IN];
-    int types[MOST_IN];
-    bool again = false;
-    if (npa_suspended > 0 || !classify_inputs(u, args, v, types)) {
-        return NULL;
-    }
-    int type = type_of_loop(u, types);
-    bool ready = npa_is_number(type) && (n == u->nin || types[0] == type);
-    for (int k = 0; ready && k < u->nin; k++) {
-        made[k] = v[k].array != NULL && types[k] != type ? converted(v[k].array, type)
-                                                         : Py_NewRef(args[k]);
-        ready = made[k] != NULL;
-    }
-    made[u->nin] = n > u->nin ? args[u->nin] : NULL;
-    if (ready) {
-        result = attempt(u, made, n, how, true, &again);
-    }
-    for (int k = 0; k < u->nin; k++) {
-        Py_XDECREF(made[k]);
-    }
-    return result;
-}
-
 PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how)
 {
     bool mixed = false;
     if (u->core_enabled) {
         return n == 2 && u == npa_matmul ? npa_small_matmul(args[0], args[1]) : NULL;
     }
-    PyObject *result = attempt(u, args, n, how, false, &mixed);
-    return result == NULL && mixed && !PyErr_Occurred() ? call_mixed(u, args, n, how) : result;
+    PyObject *result = npa_small_attempt(u, args, n, how, 0, &mixed);
+    return result == NULL && mixed && !PyErr_Occurred() ? npa_small_mixed(u, args, n, how)
+                                                           : result;
+}
+
+PyObject *npa_small_call_ours(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
+                              npa_exactness how, bool makes)
+{
+    bool mixed = false;
+    int flags = NPA_TAKES_OURS | (makes ? NPA_MAKES_OURS : 0);
+    return npa_small_attempt(u, args, n, how, flags, &mixed);
 }
 
 /* Note [Small]

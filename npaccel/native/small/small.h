@@ -15,6 +15,9 @@ typedef enum { NPA_INEXACT, NPA_EXACT_IF_REAL, NPA_EXACT, NPA_FOREIGN } npa_exac
 
 /* u(*args), where no array is large. NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_call(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how);
+/* The same, of arrays of ours too, which nothing waits for; makes: the result is one */
+PyObject *npa_small_call_ours(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
+                              npa_exactness how, bool makes);
 /* The operator that NumPy's slot calls this for, after it was tried */
 extern PyUFuncObject *npa_small_refused;
 /* Perhaps one that ndarray's slots stand for */

@@ -53,6 +53,16 @@ bool npa_seen_errors(void);
 /* Of the processor's flags what NumPy tells of that ufunc, by the errstate. 0 or -1 */
 int npa_tell_errors(PyUFuncObject *u, int flags);
 bool npa_run_quietly(const npa_way *w, const npa_space *s); /* false: there were errors */
+/* u(*args); NULL, perhaps without error: NumPy's to do. *mixed: inputs have not one type. flags:
+ * scalars may have another type than the arrays; arrays of ours are taken, too; are made. */
+enum { NPA_CASTS = 1, NPA_TAKES_OURS = 2, NPA_MAKES_OURS = 4 };
+PyObject *npa_small_attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
+                            npa_exactness how, int flags, bool *mixed);
+
+/* small_mixed.c: the same, with the arrays that have another type than the loop converted first, as
+ * NumPy does by parts. */
+PyObject *npa_small_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
+                          npa_exactness how);
 
 static inline bool npa_is_plain(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
 

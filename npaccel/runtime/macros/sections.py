@@ -1,20 +1,18 @@
 """Macro sections as blocks: the body runs each time, its requests are matched against earlier ones.
 
 Requests of a block go to the queue as ever, those on small arrays too; leaving it runs them. The C
-core (match.c) compares each with those of an earlier time: what is the same costs little.
+core (macro_block.c, match.c) compares each with those of an earlier time: what is the same costs
+little. Where calls at once take less time than that, a block stands aside.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-
-import numpy as np
 
 from npaccel import _native
 from npaccel.errors import SectionError
@@ -37,163 +35,103 @@ def checked(checks: str | None) -> Iterator[None]:
         _native.checks_here(before)
 
 
-class Entry:
-    """Blocks of one name and control value.
-
-    Attributes
-    ----------
-    recordings : what their requests were; filled by the C core.
-    replays, bodies : how often a block was left whose requests were all known; how often one was.
-    """
-
-    __slots__ = ("bodies", "recordings", "replays")
-
-    def __init__(self) -> None:
-        self.recordings = _native.Recordings()
-        self.replays = self.bodies = 0
-
-    def counts(self) -> dict[str, int]:
-        """What it has counted so far."""
-        return {
-            "recordings": self.recordings.made,
-            "replays": self.replays,
-            "matched": self.recordings.matched,
-            "bodies": self.bodies,
-        }
-
-
 class Blocks:
     """All sections that are blocks, by name and control value; the least recently made go first.
 
     Parameters
     ----------
     most : a function that tells how many are kept.
+    prepare : called before one stands aside, where blocks of the other kind were never open.
     """
 
-    def __init__(self, most: Callable[[], int]) -> None:
-        self.local = threading.local()
+    def __init__(self, most: Callable[[], int], prepare: Callable[[], None]) -> None:
         self._most = most
-        self._entries: dict[tuple[str, Any], Entry] = {}
-        self._forgotten: dict[str, Counter[str]] = {}  # what entries had counted that went
+        self.prepare = prepare
+        self._known: dict[tuple[str, Any], _native.Recordings] = {}
+        self._forgotten: dict[str, Counter[str]] = {}  # what had been counted of those that went
 
-    @property
-    def open(self) -> list[str]:
-        """Names of the blocks that this thread is in, the innermost last."""
-        try:
-            return self.local.open  # type: ignore[no-any-return]
-        except AttributeError:
-            found: list[str] = []
-            self.local.open = found
-            return found
-
-    def entry(self, name: str, control: Any) -> Entry:
-        """What is known of the block."""
-        found = self._entries.get((name, control))
+    def known(self, name: str, control: Any) -> _native.Recordings:
+        """What is known of blocks of this name and control value."""
+        found = self._known.get((name, control))
         if found is None:
-            found = self._entries[name, control] = Entry()
-            for oldest in list(self._entries)[: -self._most()]:
-                gone = self._entries.pop(oldest, None)  # another thread may have forgotten it
+            found = self._known[name, control] = _native.Recordings()
+            for oldest in list(self._known)[: -self._most()]:
+                gone = self._known.pop(oldest, None)  # another thread may have forgotten it
                 if gone is not None:
-                    self._forgotten.setdefault(oldest[0], Counter()).update(gone.counts())
+                    self._forgotten.setdefault(oldest[0], Counter()).update(_counts(gone))
         return found
 
     def clear(self) -> None:
         """Forget all recordings and counts."""
-        self._entries.clear()
+        self._known.clear()
         self._forgotten.clear()
 
     def stats(self) -> dict[str, dict[str, Any]]:
         """Per name what `macro.stats` has."""
         totals = {name: Counter(counts) for name, counts in list(self._forgotten.items())}
-        for (name, _), entry in list(self._entries.items()):
+        reasons: dict[str, list[str]] = {name: [] for name in totals}
+        for (name, control), known in list(self._known.items()):
             counts = totals.setdefault(name, Counter())
-            counts.update(entry.counts())
-            counts["variants"] += entry.recordings.count
-        shown = ("variants", "replays", "recordings", "bodies", "matched")
+            counts.update(_counts(known))
+            counts["variants"] += known.count
+            reasons.setdefault(name, []).extend(_why_aside(control, known))
+        shown = ("variants", "replays", "recordings", "bodies", "matched", "aside")
         return {
-            name: {**{what: counts[what] for what in shown}, "reasons": []}
+            name: {**{what: counts[what] for what in shown}, "reasons": reasons[name]}
             for name, counts in totals.items()
         }
 
 
-class Block:
+def _counts(known: _native.Recordings) -> dict[str, int]:
+    return {
+        "recordings": known.made,
+        "replays": known.replays,
+        "matched": known.matched,
+        "bodies": known.bodies,
+        "aside": known.aside,
+    }
+
+
+def _why_aside(control: Any, known: _native.Recordings) -> list[str]:
+    if known.times is None or not known.times[2]:
+        return []
+    recorded, aside, _ = known.times
+    where = f"with control={control!r} " if control != () else ""
+    return [
+        f"{where}it stands aside: a round takes {1e6 * aside:.3g} µs so, and {1e6 * recorded:.3g} "
+        "µs recorded"
+    ]
+
+
+class Block(_native.MacroBlock):
     """``with npaccel.macro("name", *arrays, control=...) as m:``; `m.arrays` are the arrays as
     npaccel takes them."""
 
-    def __init__(
-        self,
-        blocks: Blocks,
-        name: str,
-        arrays: tuple[Any, ...],
-        control: Any,
-        on_illegal: str,
-        checks: str | None,
-    ) -> None:
-        self._blocks, self._name, self._on_illegal = blocks, name, on_illegal
-        self._checks, self._checks_before = checks, -1
-        self._control = control
-        self.arrays = tuple([_native.wrap(a) if type(a) is np.ndarray else a for a in arrays])
-        self._entry: Entry | None = None  # of the outermost block only
-        self._made = 0
-        self._before: Any = None
-        self._line = ("", 0)
-        self._warned = False
-
-    def __enter__(self) -> Block:
-        blocks = self._blocks
-        frame = sys._getframe(1)
-        self._line = frame.f_code.co_filename, frame.f_lineno
-        outer = blocks.open
-        if self._name in outer:
-            raise SectionError(
-                f"the macro section {self._where} is entered again before it was left; "
-                "give the inner one another name"
-            )
-        recordings = None
-        if not outer:
-            _native.evaluate()  # so that its requests are alone
-            self._entry = blocks.entry(self._name, self._control)
-            recordings = self._entry.recordings
-            self._made = recordings.made
-        self._before = _native.in_macro_block(self._stop, recordings)
-        if self._checks is not None:
-            self._checks_before = _native.checks_here(int(self._checks == "on"))
-        outer.append(self._name)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: types.TracebackType | None,
-    ) -> None:
-        self._blocks.open.remove(self._name)
-        if self._checks is not None:
-            _native.checks_here(self._checks_before)
-        entry = self._entry
-        try:
-            if entry is not None and kind is None:  # else part of an outer one, or it stays pending
-                _native.evaluate()
-        finally:
-            _native.in_macro_block(self._before, None)
-            if entry is not None:
-                entry.bodies += 1
-                entry.replays += kind is None and entry.recordings.made == self._made
+    __slots__ = ("_warned", "on_illegal")
+    on_illegal: str  # "raise" where it is not set
+    _warned: bool
 
     @property
     def _where(self) -> str:
-        return f"{self._name!r} ({self._line[0]}:{self._line[1]})"
+        file, line = self.line
+        return f"{self.name!r} ({file}:{line})"
 
-    def _stop(self, kind: str, what: str, block: int) -> None:
+    def _entered_again(self) -> None:
+        raise SectionError(
+            f"the macro section {self._where} is entered again before it was left; "
+            "give the inner one another name"
+        )
+
+    def _stop(self, kind: str, what: str) -> None:
         """The C core asks about a read."""
         action = f"reads a value ({what})" if kind == "read" else "evaluates"
         text = (
             f"the macro section {self._where} {action} at {_user_line()}, before its end; move "
             'this out of the section, or use on_illegal="warn" to have it run in parts'
         )
-        if self._on_illegal == "raise":
+        if getattr(self, "on_illegal", "raise") == "raise":
             raise SectionError(text)
-        if not self._warned:
+        if not hasattr(self, "_warned"):
             self._warned = True
             warn_user(f"{text} (it now runs in parts)")
 
