@@ -482,8 +482,18 @@ class DeviceMemory:
         limit: int,
         largest: int,
     ) -> DeviceMemory: ...
-    def place(self, array: np.ndarray[Any, Any], /) -> ArrayBase | None:
-        """An array with this content that is to live there; None: nothing can be hidden."""
+    def place(self, array: np.ndarray[Any, Any], map: int = ..., /) -> ArrayBase | None:
+        """An array with this content that is to live there; None: nothing can be hidden.
+
+        map : of a cluster, the number of the map that its driver is to place it by; 0: none.
+        """
+    def call(self, body: bytes, /) -> tuple[int, bytes]:
+        """Of a cluster: what its driver answers, 0 and an answer, or another number and why not."""
+    def close(self) -> None:
+        """Of a cluster: what lies there comes home, and its driver ends."""
+
+def cluster_memory(socket: int, name: str, /) -> DeviceMemory:
+    """The memory of a cluster whose driver listens at the other end of the socket."""
 
 def place_of(arrays: list[Any], /) -> DeviceMemory | None:
     """Where the first of these that lives on a device does."""
@@ -520,11 +530,17 @@ class Opener:
 
     min_size : bytes from which plain arrays are taken, or -1; backend : its name, or None: as
     configured. everywhere : also for threads and contexts that are in no block of their own.
+    place : where arrays that are made inside live; None: nowhere in particular.
     """
 
     backend: str | None
     def __new__(
-        cls, *, min_size: int = ..., backend: str | None = ..., everywhere: bool = ...
+        cls,
+        *,
+        min_size: int = ...,
+        backend: str | None = ...,
+        everywhere: bool = ...,
+        place: DeviceMemory | None = ...,
     ) -> Self: ...
     def __enter__(self) -> Self:
         """From now on, in this thread and task, arrays are taken."""

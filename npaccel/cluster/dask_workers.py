@@ -1,16 +1,18 @@
-"""A plan run by workers of dask.distributed, which starts processes and moves bytes between them.
+"""Nodes on workers of dask.distributed, which starts processes and moves bytes between them.
 
-The only file that names that library. Each node is an actor on a worker. The client sends each its
-part of a plan and one call to run it; from then on nodes send each other one message per pair and
-stage, and the client hears of the end.
+The only file that names that library. Each node is an actor on a worker. Whoever has the nodes tells
+each what to do, in one call; what they need of each other nodes send directly, one message per pair
+and stage.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import numpy as np
 
@@ -19,113 +21,87 @@ from npaccel.backends.launch import run_step
 from npaccel.backends.registry import HOST, open_backend
 from npaccel.cluster.boxes import Box
 from npaccel.cluster.nodes import Message, Node, interpret
-from npaccel.cluster.placing import Layout, Placed
-from npaccel.cluster.plans import ClusterPlan, PartialSums, Stage, Transfer, Work
+from npaccel.cluster.orders import Counted, Get, Hall, Order, Part, Put, Recipe, Reply, RunOrder
+from npaccel.cluster.orders import part_of as part_of
+from npaccel.cluster.placing import Placed
+from npaccel.cluster.plans import ClusterPlan
 from npaccel.errors import BackendUnavailable
-from npaccel.ir.nodes import BufferInfo, Kernel, KernelStep
+from npaccel.ir.nodes import Kernel, KernelStep
 
-__all__ = ["Counted", "NodeActor", "Workers"]
+__all__ = ["Counted", "Fleet", "NodeActor", "Silence", "Workers", "WorkersLost", "local_cluster"]
 
 Array = np.ndarray[Any, Any]
 ANSWER_S = 5.0  # how long somebody at an address may take to answer
-LOOK_S = 1.0  # how often the client looks whether workers are alive
+LOOK_S = 0.5  # how often it is looked whether workers are alive
 SILENCE_S = 60.0  # how long a node waits for another's message
+HEARD_S = 20.0  # a worker that the scheduler has not heard of for so long is gone
+KNOWN = 4096  # kernels that a worker finds without comparing them
 
 
-class Part(NamedTuple):
-    """What one node does in a stage: messages to others by node, what it keeps, whom it hears."""
+class Silence(Exception):
+    """A node's message did not come: (the node, stage, who waited, seconds)."""
 
-    sends: tuple[tuple[int, tuple[Transfer, ...], tuple[PartialSums, ...]], ...]
-    keeps: tuple[PartialSums, ...]
-    hears: tuple[int, ...]
-    work: tuple[Work, ...]
-
-
-class Counted(NamedTuple):
-    """Messages and bytes that arrived at nodes from others, in one run, as the nodes counted."""
-
-    messages: int
-    received_bytes: int
-
-
-def part_of(stage: Stage, node: int) -> Part:
-    """A node's part of a stage."""
-    pairs = sorted(stage.pairs())
-    sends = tuple(
-        (
-            target,
-            tuple(m for m in stage.transfers if (m.source, m.target) == (node, target)),
-            tuple(p for p in stage.partials if (p.source, p.target) == (node, target)),
+    def __str__(self) -> str:
+        node, stage, waiting, seconds = self.args
+        return (
+            f"node {waiting} waited {seconds:g} s in stage {stage} for a message of node {node}, "
+            "which did not come; its worker may be gone"
         )
-        for source, target in pairs
-        if source == node
-    )
-    keeps = tuple(p for p in stage.partials if p.source == p.target == node)
-    hears = tuple(source for source, target in pairs if target == node)
-    return Part(sends, keeps, hears, tuple(stage.work.get(node, ())))
+
+
+class WorkersLost(Exception):
+    """Nodes are gone with all they held: (their numbers, where they were). New ones are there."""
 
 
 # ------------------------------------------------------------------------------------- on workers
 
 
-@functools.cache
-def compiled_here() -> Callable[[KernelStep, list[Array], list[Any]], None]:
+class Compiled:
     """Runs kernels by code for this processor, on the thread that calls it."""
-    backend: Any = open_backend(HOST)
-    known: dict[Kernel, Any] = {}
 
-    def launch(step: KernelStep, arrays: list[Array], scalars: list[Any]) -> None:
-        found = known.get(step.kernel)
+    def __init__(self) -> None:
+        self._backend: Any = open_backend(HOST)
+        self._known: dict[Kernel, Any] = {}
+        self._by_step: dict[int, tuple[KernelStep, Any]] = {}
+
+    def compile(self, step: KernelStep) -> Any:
+        """The code of a step's kernel."""
+        known = self._by_step.get(id(step))
+        if known is not None and known[0] is step:
+            return known[1]
+        found = self._known.get(step.kernel)
         if found is None:
-            found = known[step.kernel] = backend.compile(step.kernel)
-        run_step(found, step.extents, arrays, scalars)
+            found = self._known[step.kernel] = self._backend.compile(step.kernel)
+        if len(self._by_step) >= KNOWN:
+            self._by_step.clear()
+        self._by_step[id(step)] = step, found
+        return found
 
-    return launch
+    def __call__(self, step: KernelStep, arrays: list[Array], scalars: list[Any]) -> list[int]:
+        return run_step(self.compile(step), step.extents, arrays, scalars)
+
+
+compiled_here = functools.cache(Compiled)
 
 
 class NodeActor:
-    """A node, on the worker where it lives. `identity` says what its bits may depend on."""
+    """A node, on the worker where it lives."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, compiled: bool) -> None:
         self.number = number
-        self._node: Node | None = None
-        self._parts: tuple[Part, ...] = ()
+        self._hall = Hall(number, compiled_here() if compiled else interpret)
         self._peers: Mapping[int, Any] = {}
         self._mail: dict[tuple[int, int, int], Message] = {}
         self._news: asyncio.Event | None = None
-        self._run = 0
+        self._given_up = -1  # the last run that is to end
 
     def identity(self) -> tuple[str, str]:
-        """Versions, and which vectors the processor has."""
+        """What its bits may depend on: versions, and which vectors the processor has."""
         return f"NumPy {np.__version__}", _native.cpu()[0]
 
-    def begin(
-        self,
-        buffers: Sequence[BufferInfo],
-        layouts: Mapping[int, Layout],
-        parts: Sequence[Part],
-        peers: Mapping[int, Any],
-        compiled: bool,
-        uses: Mapping[int, int],
-    ) -> None:
-        """Take a plan's part; memory is new, and empty."""
-        launch = compiled_here() if compiled else interpret
-        self._node = Node(self.number, buffers, layouts, launch, uses)
-        self._parts, self._peers = tuple(parts), peers
-        self._mail.clear()
-
-    def put(self, pieces: Sequence[tuple[int, Box, Array]]) -> None:
-        """What it owns of buffers."""
-        self._mine.unpack(Message(list(pieces), []))
-
-    def get(self, buffer: int, boxes: Sequence[Box]) -> list[Array]:
-        """What it owns of a buffer."""
-        return [self._mine.at(buffer, box).copy() for box in boxes]
-
-    @property
-    def _mine(self) -> Node:
-        assert self._node is not None, "begin comes first"
-        return self._node
+    def introduce(self, peers: Mapping[int, Any]) -> None:
+        """The other nodes."""
+        self._peers = peers
 
     async def deliver(self, run: int, stage: int, source: int, message: Message) -> None:
         """Another node's message; it may come before this one is there."""
@@ -133,19 +109,35 @@ class NodeActor:
         if self._news is not None:
             self._news.set()
 
-    async def run(self, silence_s: float) -> Counted:
-        """All stages. A worker's event loop goes on meanwhile: it takes in messages."""
-        run, self._run = self._run, self._run + 1
+    async def give_up(self, run: int) -> None:
+        """A node that this one may wait for is gone."""
+        self._given_up = run
+        if self._news is not None:
+            self._news.set()
+
+    async def do(self, order: Order, silence_s: float) -> Reply:
+        """What an order says. A worker's event loop goes on meanwhile: it takes in messages."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._hall.take, order)
+        counted, raised = Counted(0, 0), dict[int, int]()
+        if order.run is not None:
+            counted, raised = await self._run(order.run, silence_s)
+        got = await loop.run_in_executor(None, self._hall.give, order.gets)
+        return Reply(got, counted, raised)
+
+    async def _run(self, order: RunOrder, silence_s: float) -> tuple[Counted, dict[int, int]]:
+        parts, mine = self._hall.begin(order)
+        run = order.run
         self._news = asyncio.Event()
+        for old in [key for key in self._mail if key[0] < run]:
+            del self._mail[old]  # of a run that was given up
         messages = received = 0
-        for number, part in enumerate(self._parts):
-            sent = []
-            for target, transfers, partials in part.sends:
-                # All is packed before anything is written: neither below, nor by what arrives.
-                packed = self._mine.pack(transfers, partials)
-                sent.append((target, packed))
-            for sums in part.keeps:
-                self._mine.unpack(self._mine.pack((), (sums,)))
+        loop = asyncio.get_running_loop()
+        for number, part in enumerate(parts):
+            # All is packed before anything is written: neither below, nor by what arrives.
+            sent = [(target, mine.pack(moves, sums)) for target, moves, sums in part.sends]
+            for one in part.keeps:
+                mine.unpack(mine.pack((), (one,)))
             replies = [
                 self._peers[target].deliver(run, number, self.number, message)
                 for target, message in sent
@@ -153,32 +145,36 @@ class NodeActor:
             for source in part.hears:
                 message = await self._heard(run, number, source, silence_s)
                 messages, received = messages + 1, received + message.size_bytes
-                self._mine.unpack(message)
-            for reply in replies:
-                await asyncio.wait_for(reply, silence_s)  # of who has died no reply comes
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(None, self._mine.work, part.work)
-        return Counted(messages, received)
+                mine.unpack(message)
+            for (target, _), reply in zip(sent, replies, strict=True):
+                await self._taken(reply, target, number, silence_s)
+            if part.work:
+                await loop.run_in_executor(None, mine.work, part.work, number)
+        return Counted(messages, received), mine.raised
+
+    async def _taken(self, reply: Any, target: int, stage: int, silence_s: float) -> None:
+        try:
+            await asyncio.wait_for(reply, silence_s)  # of who has died no reply comes
+        except TimeoutError:
+            raise Silence(target, stage, self.number, silence_s) from None
 
     async def _heard(self, run: int, stage: int, source: int, silence_s: float) -> Message:
         assert self._news is not None
         while (run, stage, source) not in self._mail:
             self._news.clear()
+            if self._given_up == run:
+                raise Silence(source, stage, self.number, 0)
             try:
                 await asyncio.wait_for(self._news.wait(), silence_s)
             except TimeoutError:
-                raise BackendUnavailable(
-                    f"node {self.number} waited {silence_s:g} s in stage {stage} for a message of "
-                    f"node {source}, which did not come; its worker may be gone: see the client's "
-                    "log, and run it again"
-                ) from None
+                raise Silence(source, stage, self.number, silence_s) from None
         return self._mail.pop((run, stage, source))
 
 
-# ------------------------------------------------------------------------------------- the client
+# ------------------------------------------------------------------------------- who has the nodes
 
 
-class Workers:
+class Fleet:
     """Nodes on the workers of a dask cluster.
 
     Parameters
@@ -204,27 +200,31 @@ class Workers:
     ) -> None:
         self._client = _connected(client) if isinstance(client, str) else client
         self._compiled, self._silence_s = compiled, silence_s
-        addresses = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+        addresses = self._alive()
         if not addresses:
             raise BackendUnavailable(
                 "npaccel.cluster: the dask cluster has no workers; start some, as with "
                 "`dask worker ADDRESS`"
             )
         self.nodes = len(addresses) if nodes is None else nodes
-        futures = [
-            self._client.submit(
-                NodeActor, k, actor=True, pure=False, workers=[addresses[k % len(addresses)]]
-            )
-            for k in range(self.nodes)
-        ]
-        self._futures = futures  # who lets go of them lets go of the actors
         self._addresses = [addresses[k % len(addresses)] for k in range(self.nodes)]
-        self._actors: list[Any] = [future.result() for future in futures]
-        self._refuse_differences()
-        self._plan: ClusterPlan | None = None
+        self._futures: dict[int, Any] = {}  # who lets go of them lets go of the actors
+        self._actors: dict[int, Any] = {}
+        self._start(range(self.nodes))
 
-    def _refuse_differences(self) -> None:
-        found = self._ask("identity", dict.fromkeys(range(self.nodes), ()))
+    def _start(self, numbers: Any) -> None:
+        for k in numbers:
+            self._futures[k] = self._client.submit(
+                NodeActor,
+                k,
+                self._compiled,
+                actor=True,
+                pure=False,
+                workers=[self._addresses[k]],
+            )
+        for k in numbers:
+            self._actors[k] = self._futures[k].result(timeout=SILENCE_S)
+        found = self._all("identity")
         if len(set(found)) > 1:
             pairs = zip(self._addresses, found, strict=True)
             rows = "\n".join(f"  {address}: {', '.join(one)}" for address, one in pairs)
@@ -232,6 +232,114 @@ class Workers:
                 "npaccel.cluster: workers differ, so results would depend on where they are "
                 f"computed:\n{rows}\nuse workers that are alike"
             )
+        self._all("introduce", dict(self._actors))
+
+    def _all(self, method: str, *args: Any) -> list[Any]:
+        calls = [getattr(self._actors[k], method)(*args) for k in range(self.nodes)]
+        return [call.result(timeout=SILENCE_S) for call in calls]
+
+    def _alive(self) -> list[str]:
+        """Addresses of workers that the scheduler hears of."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        now = time.time()
+        seen = {a: float(one.get("last_seen", now)) for a, one in workers.items()}
+        return sorted(a for a, when in seen.items() if now - when < HEARD_S)
+
+    def ask(self, orders: Mapping[int, Order]) -> dict[int, Reply]:
+        """Have nodes do what they are told, at once.
+
+        Raises
+        ------
+        WorkersLost : some are gone; all others have ended what they did.
+        """
+        replies: dict[int, Reply] = {}
+        errors: dict[int, Exception] = {}
+        calls = {}
+        for k, order in orders.items():
+            try:
+                calls[k] = self._actors[k].do(order, self._silence_s)
+            except Exception as error:  # dask raises this or that
+                errors[k] = error
+        run = next((one.run.run for one in orders.values() if one.run is not None), -1)
+        lost = self._wait(calls, replies, errors, run)
+        if lost:
+            raise WorkersLost(lost, self._replace(lost))
+        for error in errors.values():
+            raise error
+        return replies
+
+    def _wait(
+        self,
+        calls: dict[int, Any],
+        replies: dict[int, Reply],
+        errors: dict[int, Exception],
+        run: int,
+    ) -> set[int]:
+        """Until all have answered but those that are gone, which it returns."""
+        lost: set[int] = set()
+        looked = bool(errors)
+        while calls or looked:
+            for k, call in list(calls.items()):
+                try:
+                    replies[k] = call.result(timeout=LOOK_S)
+                except TimeoutError:
+                    looked = True
+                    continue
+                except Exception as error:
+                    errors[k] = error
+                    looked = True
+                del calls[k]
+            if looked:
+                looked = False
+                lost |= self._gone(errors)
+                for k in lost:
+                    calls.pop(k, None)
+                if lost and run >= 0:
+                    self._tell_given_up(calls, run)
+        return lost
+
+    def _gone(self, errors: Mapping[int, Exception]) -> set[int]:
+        alive = self._alive()
+        lost = {k for k, address in enumerate(self._addresses) if address not in alive}
+        for k, error in errors.items():
+            if isinstance(error, Silence):
+                lost |= {error.args[0]} if error.args[3] else set()
+            elif isinstance(error, OSError) or "Actor was lost" in str(error):
+                lost.add(k)
+        return lost
+
+    def _tell_given_up(self, calls: Mapping[int, Any], run: int) -> None:
+        for k in calls:
+            with suppress(Exception):  # it is gone, too, as will be seen
+                self._actors[k].give_up(run)
+
+    def _replace(self, lost: set[int]) -> list[str]:
+        """New nodes for those that are gone, where there are workers; where the old ones were."""
+        before = [self._addresses[k] for k in sorted(lost)]
+        alive = [address for address in self._alive() if address not in before]
+        if not alive:
+            raise BackendUnavailable(
+                f"npaccel.cluster: the workers at {', '.join(before)} are gone, and none is left"
+            )
+        for number, k in enumerate(sorted(lost)):
+            self._addresses[k] = alive[number % len(alive)]
+        self._start(sorted(lost))
+        return before
+
+    def close(self) -> None:
+        """Let go of the nodes, and of what they hold."""
+        self._actors.clear()
+        self._futures.clear()
+
+
+class Workers:
+    """Nodes that run one plan, made by hand. Parameters as for `Fleet`."""
+
+    def __init__(self, client: Any, nodes: int | None = None, **options: Any) -> None:
+        self._fleet = Fleet(client, nodes, **options)
+        self.nodes = self._fleet.nodes
+        self._plan: ClusterPlan | None = None
+        self._runs = 0
 
     def begin(self, plan: ClusterPlan, contents: Mapping[int, Any]) -> None:
         """Give each node its part of a plan, and its part of what buffers hold.
@@ -244,65 +352,57 @@ class Workers:
                 "make Workers with as many"
             )
         layouts = {index: placed.layout for index, placed in plan.placed.items()}
-        peers = dict(enumerate(self._actors))
-        buffers = plan.trace.buffers
-        rest = peers, self._compiled, plan.uses
-        given = {k: (buffers, layouts, [part_of(s, k) for s in plan.stages], *rest) for k in peers}
-        self._ask("begin", given)
-        pieces = _shared_out(plan, contents)
-        self._ask("put", {k: (part,) for k, part in pieces.items()})
+        puts = _shared_out(plan, contents)
+        drops = tuple(info.index for info in plan.trace.buffers)
+        orders = {}
+        for k in range(self.nodes):
+            parts = tuple(part_of(stage, k) for stage in plan.stages)
+            recipe = Recipe(0, plan.trace.buffers, layouts, parts, plan.uses)
+            orders[k] = Order(drops=drops, puts=tuple(puts.get(k, ())), recipe=recipe)
+        self._ask(orders)
         self._plan = plan
 
     def run(self) -> Counted:
         """Run the plan, once more each time; one call to each node."""
-        found = self._ask("run", dict.fromkeys(range(self.nodes), (self._silence_s,)))
-        return Counted(*map(sum, zip(*found, strict=True)))
+        assert self._plan is not None, "begin comes first"
+        self._runs += 1
+        temporary = self._plan.uses
+        pieces = {
+            info.index: info.index
+            for info in self._plan.trace.buffers
+            if info.index not in temporary
+        }
+        order = Order(run=RunOrder(0, self._runs, pieces, {}))
+        found = self._ask(dict.fromkeys(range(self.nodes), order))
+        return Counted(*map(sum, zip(*(one.counted for one in found.values()), strict=True)))
 
     def contents(self, buffer: int) -> Array:
         """A buffer's bytes, each from the node that has it."""
         assert self._plan is not None, "begin comes first"
         placed = self._plan.placed[buffer]
         whole = _assembly(self._plan, buffer, placed)
+        size = len(whole.memory[buffer])
         boxes: dict[int, list[Box]] = {}
         for node, box in placed.shares:
             boxes.setdefault(node, []).append(box)
-        for node, wanted in boxes.items():
-            (found,) = self._ask("get", {node: (buffer, wanted)})
-            for box, content in zip(wanted, found, strict=True):
+        gets = {k: Order(gets=(Get(buffer, size, placed.layout, b),)) for k, b in boxes.items()}
+        for node, reply in self._ask(gets).items():
+            for box, content in zip(boxes[node], reply.got[0], strict=True):
                 whole.at(buffer, box)[...] = content
         return whole.memory[buffer]
 
-    def _ask(self, method: str, given: Mapping[int, tuple[Any, ...]]) -> list[Any]:
-        """Call a method of some nodes, at once; what they return. Of a worker that has died dask
-        raises this or that, or lets the caller wait for ever."""
+    def _ask(self, orders: Mapping[int, Order]) -> dict[int, Reply]:
         try:
-            calls = [getattr(self._actors[k], method)(*args) for k, args in given.items()]
-            return [self._answer(call) for call in calls]
-        except (OSError, RuntimeError) as error:
-            self._refuse_losses(error)
-            raise
-
-    def _answer(self, call: Any) -> Any:
-        while True:
-            try:
-                return call.result(timeout=LOOK_S)
-            except TimeoutError:
-                self._refuse_losses(None)
-
-    def _refuse_losses(self, error: Exception | None) -> None:
-        alive = self._client.scheduler_info(n_workers=-1)["workers"]
-        lost = [k for k, address in enumerate(self._addresses) if address not in alive]
-        if lost or isinstance(error, OSError) or "Actor was lost" in str(error):
-            who = f"the worker at {self._addresses[lost[0]]}" if lost else "a worker"
+            return self._fleet.ask(orders)
+        except WorkersLost as error:
             raise BackendUnavailable(
-                f"npaccel.cluster: {who} is gone, and with it what its nodes held; "
-                "make Workers again and begin from what you have"
+                f"npaccel.cluster: the worker at {error.args[1][0]} is gone, and with it what its "
+                "nodes held; make Workers again and begin from what you have"
             ) from error
 
     def close(self) -> None:
         """Let go of the nodes, and of what they hold."""
-        self._actors.clear()
-        self._futures.clear()
+        self._fleet.close()
 
     def __enter__(self) -> Workers:
         return self
@@ -311,14 +411,43 @@ class Workers:
         self.close()
 
 
+@contextmanager
+def local_cluster(workers: int) -> Iterator[Any]:
+    """A client of so many new worker processes on this machine, of one thread each.
+
+    Raises
+    ------
+    BackendUnavailable : dask.distributed is not installed.
+    """
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise _missing(error) from None
+    with (
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            dashboard_address=None,
+            silence_logs=50,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        client.wait_for_workers(workers, timeout=SILENCE_S)
+        yield client
+
+
+def _missing(error: ImportError) -> BackendUnavailable:
+    return BackendUnavailable(
+        f"npaccel.cluster: dask.distributed can't be imported ({error}); "
+        "install it with `pip install npaccel[cluster]`"
+    )
+
+
 def _connected(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError as error:
-        raise BackendUnavailable(
-            f"npaccel.cluster: dask.distributed can't be imported ({error}); "
-            "install it with `pip install npaccel[cluster]`"
-        ) from None
+        raise _missing(error) from None
     try:
         return Client(address, timeout=ANSWER_S)
     except (OSError, ValueError) as error:
@@ -333,14 +462,15 @@ def _assembly(plan: ClusterPlan, buffer: int, placed: Placed) -> Node:
     return Node(-1, [plan.trace.buffers[buffer]], {buffer: placed.layout})
 
 
-def _shared_out(
-    plan: ClusterPlan, contents: Mapping[int, Any]
-) -> dict[int, list[tuple[int, Box, Array]]]:
+def _shared_out(plan: ClusterPlan, contents: Mapping[int, Any]) -> dict[int, list[Put]]:
     """Per node its pieces of what buffers hold."""
-    found: dict[int, list[tuple[int, Box, Array]]] = {}
+    found: dict[int, list[Put]] = {}
     for index, content in contents.items():
-        whole = _assembly(plan, index, plan.placed[index])
+        placed = plan.placed[index]
+        whole = _assembly(plan, index, placed)
         whole.memory[index][...] = np.frombuffer(content, "u1")
-        for node, box in plan.placed[index].shares:
-            found.setdefault(node, []).append((index, box, whole.at(index, box).copy()))
+        for node, box in placed.shares:
+            pieces = ((box, whole.at(index, box).copy()),)
+            size = len(whole.memory[index])
+            found.setdefault(node, []).append(Put(index, size, placed.layout, pieces))
     return found

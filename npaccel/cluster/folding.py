@@ -349,3 +349,32 @@ def _exact(request: Request, found: list[Partial]) -> Array:
     for one in found[1:]:
         value = ufunc(request.op)(value, one.values)
     return np.asarray(value)
+
+
+OVERFLOW, INVALID = 2, 8  # kinds of warnings
+
+
+def raised(
+    request: Request, boxes: Sequence[Box], whole: Array, made: Sequence[Partial]
+) -> int:
+    """The kinds of warnings that partial results tell of: what is in them, and in no operand."""
+    if not is_ordered(request):
+        return 0
+    values = np.concatenate([one.values.ravel() for one in made]) if made else np.empty(0)
+    if np.isfinite(values).all():
+        return 0
+    seen = [whole[tuple(slice(p.start, p.stop, p.step) for p in box)] for box in boxes]
+    return _new_kinds(values, seen)
+
+
+def raised_at_end(request: Request, found: Sequence[Partial], value: Array) -> int:
+    """The same of a result, and the partial results that it was made of."""
+    if not is_ordered(request) or np.isfinite(value).all():
+        return 0
+    return _new_kinds(value, [one.values for one in found])
+
+
+def _new_kinds(values: Array, operands: Sequence[Array]) -> int:
+    overflow = np.isinf(values).any() and not any(np.isinf(one).any() for one in operands)
+    invalid = np.isnan(values).any() and not any(np.isnan(one).any() for one in operands)
+    return OVERFLOW * bool(overflow) + INVALID * bool(invalid)

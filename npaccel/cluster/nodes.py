@@ -6,8 +6,8 @@ it was sent; pages that nobody touches are no memory. So a view is the same view
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -28,13 +28,21 @@ from npaccel.cluster.plans import (
     Work,
     restricted,
 )
-from npaccel.ir.nodes import BufferInfo, KernelStep, Plan, Request, Trace, View
+from npaccel.ir.nodes import (
+    BufferInfo,
+    KernelStep,
+    Plan,
+    Request,
+    ScalarOperand,
+    Trace,
+    View,
+)
 from npaccel.ir.passes import plan
 from npaccel.ir.reference.kernels import run_kernel
 from npaccel.ir.reference.requests import kept, run_request, show
 from npaccel.runtime.checking.splitting import Launch, launch_step
 
-__all__ = ["Message", "Node", "interpret"]
+__all__ = ["Message", "Node", "interpret", "shown", "with_values"]
 
 Array = np.ndarray[Any, Any]
 
@@ -54,15 +62,50 @@ class Message(NamedTuple):
         return sum(content.nbytes for _, _, content in self.boxes) + sums
 
 
-def interpret(step: KernelStep, arrays: list[Array], scalars: list[Any]) -> None:
+def interpret(step: KernelStep, arrays: list[Array], scalars: list[Any]) -> list[int]:
     """Launch a kernel by the reference: slow, and with the bits of what is compiled of it."""
-    run_kernel(step.kernel, step.extents, arrays, scalars)
+    return run_kernel(step.kernel, step.extents, arrays, scalars)
 
 
-@functools.lru_cache(256)
-def _planned(trace: Trace) -> Plan:
-    """Kernels for a stage's operations; another run of the same plan has the same."""
-    return plan(trace, wraps=False)
+def shown(memory: Array, layout: Layout, box: Box) -> Array:
+    """A box of what lies in these bytes; a view."""
+    item = np.dtype(f"V{layout.item}")
+    whole: Array = np.ndarray(layout.shape, item, memory, layout.offset, layout.strides)
+    where: Any = (*(slice(p.start, p.stop, p.step) for p in box), ...)
+    found: Array = whole[where]
+    return found
+
+
+def _groups(parts: Sequence[Work]) -> Iterator[tuple[bool, Iterator[Any]]]:
+    """Parts that run together as a program (True), and the others."""
+    return itertools.groupby(parts, lambda part: isinstance(part, Run))
+
+
+class _Planned(NamedTuple):
+    """Requests of a stage that are one program, and its plan."""
+
+    trace: Trace
+    plan: Plan
+
+
+def with_values(request: Request, values: Mapping[tuple[int, int], Any]) -> Request:
+    """The request with other values of scalars, by (request, position)."""
+    inputs = tuple(
+        replace(one, value=values[request.index, place])
+        if isinstance(one, ScalarOperand) and (request.index, place) in values
+        else one
+        for place, one in enumerate(request.inputs)
+    )
+    return replace(request, inputs=inputs)
+
+
+def _holds(planned: _Planned, trace: Trace) -> bool:
+    """Whether a plan made for other values of scalars is one for these."""
+    return all(
+        repr(planned.trace.requests[request].inputs[place])
+        == repr(trace.requests[request].inputs[place])
+        for request, place in planned.plan.consumed
+    )
 
 
 class Node:
@@ -74,6 +117,12 @@ class Node:
     buffers : of the trace; layouts : of each
     launch : what runs kernels here
     uses : of each buffer that nobody sees in the end, how many requests use it (`ClusterPlan.uses`)
+
+    Attributes
+    ----------
+    memory : per buffer its bytes; a run may be given others.
+    values : of scalars that have changed since the plan was made, by (request, position).
+    raised : per request the kinds of floating-point warnings since the run began.
     """
 
     def __init__(
@@ -91,20 +140,34 @@ class Node:
             replace(info, fresh=False, dead=False, owned=False) for info in buffers
         )
         self.memory = {info.index: np.empty(info.size_bytes, "u1") for info in buffers}
+        self.values: Mapping[tuple[int, int], Any] = {}
+        self.raised: dict[int, int] = {}
         self._made: dict[tuple[int, Box], list[Partial]] = {}
         self._arrived: dict[int, list[Partial]] = {}
         self._requests: dict[int, Request] = {}
+        self._plans: dict[tuple[int, int], _Planned] = {}
+
+    def begin(self) -> None:
+        """A run begins: nothing is left of an earlier one."""
+        self._made.clear()
+        self._arrived.clear()
+        self.raised = {}
 
     def at(self, buffer: int, box: Box) -> Array:
         """A box of a buffer, as bytes; a view."""
-        layout = self.layouts[buffer]
-        item = np.dtype(f"V{layout.item}")
-        whole: Array = np.ndarray(
-            layout.shape, item, self.memory[buffer], layout.offset, layout.strides
-        )
-        where: Any = (*(slice(p.start, p.stop, p.step) for p in box), ...)
-        found: Array = whole[where]
-        return found
+        return shown(self.memory[buffer], self.layouts[buffer], box)
+
+    def prepare(self, stages: Sequence[Sequence[Work]]) -> None:
+        """Plan all that it will do, and compile it, where `launch` does."""
+        compile = getattr(self._launch, "compile", None)
+        for stage, parts in enumerate(stages):
+            for place, (together, group) in enumerate(_groups(parts)):
+                if not together:
+                    continue
+                planned = self._planned([part.request for part in group], (stage, place))
+                for step in planned.plan.steps:
+                    if compile is not None and isinstance(step, KernelStep):
+                        compile(step)
 
     # Messages.
 
@@ -139,34 +202,51 @@ class Node:
 
     # Work.
 
-    def work(self, parts: Sequence[Work]) -> None:
+    def work(self, parts: Sequence[Work], stage: int) -> None:
         """Do this node's part of a stage."""
-        together: list[Request] = []
-        for part in parts:
-            if isinstance(part, Run):
-                together.append(part.request)
+        for place, (together, group) in enumerate(_groups(parts)):
+            if together:
+                self._run([part.request for part in group], (stage, place))
                 continue
-            self._run(together)
-            together = []
-            if isinstance(part, Ramp):
-                self._ramp(part)
-            elif isinstance(part, FoldPart):
-                self._fold(part)
-            else:
-                self._finish(part)
-        self._run(together)
+            for part in group:
+                if isinstance(part, Ramp):
+                    self._ramp(part)
+                elif isinstance(part, FoldPart):
+                    self._fold(part)
+                elif isinstance(part, FoldEnd):
+                    self._finish(part)
 
-    def _run(self, requests: Sequence[Request]) -> None:
+    def _run(self, requests: Sequence[Request], place: tuple[int, int]) -> None:
         """Plan and run requests, or parts of them, as one program."""
-        if not requests:
-            return
-        numbered = tuple(replace(request, index=k) for k, request in enumerate(requests))
-        trace = Trace(self._passing(requests), numbered)
-        for step in _planned(trace).steps:
+        planned = self._planned(requests, place)
+        trace = planned.trace
+        for step in planned.plan.steps:
             if isinstance(step, KernelStep):
-                launch_step(step, trace, self.memory, self._launch)
+                found = launch_step(step, trace, self.memory, self._launch)
+                for request, kinds in zip(step.slots, found, strict=True):
+                    self._note(requests[request], kinds)
             else:
-                run_request(numbered[step.request], self.memory)
+                kinds = run_request(trace.requests[step.request], self.memory)
+                self._note(requests[step.request], kinds)
+
+    def _note(self, request: Request, kinds: int) -> None:
+        if kinds:
+            self.raised[request.index] = self.raised.get(request.index, 0) | kinds
+
+    def _planned(self, requests: Sequence[Request], place: tuple[int, int]) -> _Planned:
+        """Their plan, which is made once."""
+        found = self._plans.get(place)
+        if found is not None and not self.values:
+            return found
+        numbered = tuple(
+            replace(with_values(request, self.values), index=k)
+            for k, request in enumerate(requests)
+        )
+        trace = Trace(self._passing(requests), numbered)
+        kept = found is not None and _holds(found, trace)
+        made = found.plan if found is not None and kept else plan(trace, wraps=False)
+        self._plans[place] = _Planned(trace, made)
+        return self._plans[place]
 
     def _passing(self, requests: Sequence[Request]) -> tuple[BufferInfo, ...]:
         """The buffers; those that nothing else uses need not be in memory."""
@@ -182,7 +262,7 @@ class Node:
         )
 
     def _ramp(self, part: Ramp) -> None:
-        request = restricted(part.request, (part.part,))
+        request = restricted(with_values(part.request, self.values), (part.part,))
         dtype = np.dtype(request.loop[-1])
         work = np.dtype("f4") if dtype == np.dtype("f2") else dtype
         start, step = (
@@ -206,6 +286,7 @@ class Node:
             made = list(folding.partials(request, order, band, units, whole))
         else:
             made = [folding.exact_partial(request, band, box, whole) for box in part.boxes]
+        self._note(request, folding.raised(request, part.boxes, whole, made))
         self._requests[request.index] = request
         if part.sent:
             self._made[request.index, band] = made
@@ -214,7 +295,9 @@ class Node:
 
     def _finish(self, part: FoldEnd) -> None:
         request = part.request
-        value = folding.finish(request, part.band, self._arrived[request.index])
+        found = self._arrived[request.index]
+        value = folding.finish(request, part.band, found)
+        self._note(request, folding.raised_at_end(request, found, value))
         (output,) = restricted(request, part.band).outputs
         here = replace(request, shape=extents(part.band))
         view, shape = kept(here, output)

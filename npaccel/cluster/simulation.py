@@ -57,10 +57,21 @@ class Simulation:
 
     def run(self) -> None:
         """All stages, one after another."""
-        for stage in self.plan.stages:
+        for node in self.nodes:
+            node.begin()
+        for number, stage in enumerate(self.plan.stages):
             self._exchange(stage)
-            for node, work in stage.work.items():
-                self.nodes[node].work(work)
+            for k, work in stage.work.items():
+                self.nodes[k].work(work, number)
+
+    @property
+    def raised(self) -> dict[int, int]:
+        """Per request the kinds of floating-point warnings, of all nodes together."""
+        found: dict[int, int] = {}
+        for node in self.nodes:
+            for request, kinds in node.raised.items():
+                found[request] = found.get(request, 0) | kinds
+        return found
 
     def _exchange(self, stage: Stage) -> None:
         sent: list[tuple[int, Message]] = []

@@ -7,8 +7,7 @@
  * has them brought back, natively. A run moves what its kernels use there and leaves it there; the
  * host's code for a buffer (npa_buffer_address) brings it back first. What is shown to anybody has
  * no copy on a device, since it could be written unseen. All with the lock. */
-#include "place/place.h"
-#include "place/store.h"
+#include "place/channel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +42,10 @@ static void release(npa_store *s, npa_piece p)
 void npa_piece_give(npa_store *s, npa_piece p)
 {
     if (p.memory == NULL || !npa_store_here(s)) {
+        return;
+    }
+    if (s->channel != NULL) { /* a piece there is one array's */
+        release(s, p);
         return;
     }
     if (s->nfree == MOST_FREE) {
@@ -259,6 +262,9 @@ static struct npa_copy *copy_of(npa_store *s, npa_buffer *b)
             return NULL;
         }
         *c = (struct npa_copy){.store = s, .buffer = b, .at = p, .after = s->copies};
+        if (s->channel != NULL) {
+            npa_channel_describe(p.memory, b->size, b->map);
+        }
         if (c->after != NULL) {
             c->after->before = c;
         }
@@ -276,7 +282,7 @@ static npa_span span_of(const npa_access *a, const npa_buffer *b)
     return (npa_span){(size_t)a->low, a->high < 0 ? b->size : (size_t)a->high};
 }
 
-static bool bring_all(npa_store *s, npa_queue *q, const npa_access *accesses, int n)
+bool npa_store_bring(npa_store *s, npa_queue *q, const npa_access *accesses, int n)
 {
     s->launches++;
     for (int k = 0; k < n; k++) { /* these are not to make room for each other */
@@ -500,7 +506,7 @@ enum npa_ran npa_store_run(npa_device *d, const npa_launch *l)
         give_own(d, l);
     }
     if (memories != NULL && !d->failed && npa_store_here(s) && fits(d, l) &&
-        bring_all(s, l->q, l->accesses, d->narrays)) {
+        npa_store_bring(s, l->q, l->accesses, d->narrays)) {
         for (int k = 0; k < d->narrays; k++) {
             memories[k] = l->q->buffers[l->accesses[k].buffer]->copy->at.memory;
         }

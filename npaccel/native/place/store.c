@@ -1,6 +1,5 @@
 /* store.c: where the user wants data to live, and what Python sees of a device's memory. */
-#include "place/place.h"
-#include "place/store.h"
+#include "place/channel.h"
 #include "native_docs.h"
 
 #include <stdlib.h>
@@ -21,7 +20,9 @@ npa_store *npa_store_of(const npa_queue *q, int requests)
 {
     for (int i = 0, n = npa_stores == NULL ? 0 : npa_buffers_of(q, requests); i < n; i++) {
         npa_buffer *b = q->buffers[i];
-        if (b->copy != NULL || (b->placed != NULL && !b->fresh)) {
+        /* Where it is a cluster, what is new begins there */
+        bool there = b->placed != NULL && (!b->fresh || b->placed->channel != NULL);
+        if (b->copy != NULL || there) {
             return b->placed != NULL ? b->placed : b->copy->store;
         }
     }
@@ -122,13 +123,15 @@ static PyObject *hidden_copy(PyArrayObject *a)
     return made;
 }
 
-/* place(array): an Array with that content, which is to live there: the same, where it lies in
- * memory of ours, or a copy. */
-static PyObject *store_place(PyObject *self, PyObject *object)
+/* place(array, map=0): an Array with that content, which is to live there: the same, where it lies
+ * in memory of ours, or a copy. */
+static PyObject *store_place(PyObject *self, PyObject *args)
 {
     npa_store *s = (npa_store *)self;
-    if (!PyArray_Check(object)) {
-        return PyErr_Format(PyExc_TypeError, "an array is needed");
+    PyObject *object;
+    unsigned long long map = 0;
+    if (!PyArg_ParseTuple(args, "O!|K", &PyArray_Type, &object, &map)) {
+        return NULL;
     }
     PyArrayObject *a = (PyArrayObject *)object;
     bool ours = Py_IS_TYPE(object, npa_array_type) && npa_buffer_of(a) != NULL;
@@ -140,9 +143,20 @@ static PyObject *store_place(PyObject *self, PyObject *object)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     }
     npa_lock();
-    npa_buffer_of((PyArrayObject *)placed)->placed = s;
+    npa_buffer *b = npa_buffer_of((PyArrayObject *)placed);
+    b->placed = s, b->map = map;
     npa_unlock();
     return placed;
+}
+
+/* The reference that the list has lives for ever. */
+static PyObject *link_store(npa_store *s)
+{
+    npa_lock();
+    s->number = npa_stores != NULL ? npa_stores->number + 1 : 1;
+    s->next = npa_stores, npa_stores = s;
+    npa_unlock();
+    return Py_NewRef((PyObject *)s);
 }
 
 /* DeviceMemory(functions, context, queue, transfers, name, limit, largest). Lives as long as the
@@ -168,11 +182,40 @@ static PyObject *store_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     s->context = (void *)(uintptr_t)context, s->queue = (void *)(uintptr_t)queue;
     s->transfers = (void *)(uintptr_t)transfers;
     s->name = Py_NewRef(name), s->limit = limit, s->largest = largest, s->pid = npa_process_here();
-    npa_lock();
-    s->number = npa_stores != NULL ? npa_stores->number + 1 : 1;
-    s->next = npa_stores, npa_stores = s;
-    npa_unlock();
-    return Py_NewRef((PyObject *)s);
+    return link_store(s);
+}
+
+/* cluster_memory(socket, name): that of the cluster whose driver is at the socket's other end. */
+PyObject *npa_cluster_memory(PyObject *module, PyObject *args)
+{
+    (void)module;
+    int socket;
+    PyObject *name;
+    if (!PyArg_ParseTuple(args, "iU", &socket, &name)) {
+        return NULL;
+    }
+    npa_store *s = (npa_store *)npa_store_type.tp_alloc(&npa_store_type, 0);
+    if (s == NULL || (s->channel = npa_channel_new(socket, s->functions)) == NULL) {
+        Py_XDECREF(s);
+        return PyErr_NoMemory();
+    }
+    s->context = s->channel, s->limit = s->largest = SIZE_MAX / 2;
+    s->name = Py_NewRef(name), s->pid = npa_process_here();
+    return link_store(s);
+}
+
+/* call(bytes): what the driver answers: (0 or not, bytes). */
+static PyObject *store_call(PyObject *self, PyObject *body)
+{
+    return npa_channel_call((npa_store *)self, body);
+}
+
+/* close(): all of it comes home, and the driver ends. */
+static PyObject *store_close(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    npa_channel_close((npa_store *)self);
+    Py_RETURN_NONE;
 }
 
 static PyObject *store_limit(PyObject *self, void *closure)
@@ -227,7 +270,10 @@ static PyObject *store_get_name(PyObject *self, void *closure)
 }
 
 static PyMethodDef store_methods[] = {
-    {"place", store_place, METH_O, NPA_DOC_DeviceMemory_place}, {NULL}};
+    {"place", store_place, METH_VARARGS, NPA_DOC_DeviceMemory_place},
+    {"call", store_call, METH_O, NPA_DOC_DeviceMemory_call},
+    {"close", store_close, METH_NOARGS, NPA_DOC_DeviceMemory_close},
+    {NULL}};
 
 static PyGetSetDef store_getset[] = {
     {"limit", store_limit, store_set_limit, "Bytes that may be used.", NULL},

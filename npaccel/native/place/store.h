@@ -29,10 +29,12 @@ enum { NPA_NO_ROOM = -10002 }; /* beside the driver's errors */
  * find out when a piece is first used. */
 enum { NO_OBJECT = -4, NO_RESOURCES = -5, NO_HOST_MEMORY = -6 };
 
+typedef struct npa_channel npa_channel;
 typedef struct { void *memory; size_t size; } npa_piece;
 
 struct npa_store {
     PyObject_HEAD
+    npa_channel *channel; /* of a cluster, see channel.h; NULL: it is a device */
     void *functions[FUNCTIONS];
     void *context, *queue, *transfers; /* queues: of kernels; of data that moves */
     size_t limit, used; /* bytes: that may be used; that are, those of `free` included */
@@ -73,6 +75,8 @@ static inline size_t npa_piece_size(size_t size)
 npa_piece npa_piece_take(npa_store *s, size_t size); /* memory NULL: there is not enough */
 void npa_piece_give(npa_store *s, npa_piece p);      /* or NULL */
 void npa_store_trim(npa_store *s);                   /* nothing is kept for reuse */
+/* What these accesses use is there, and right. False: it can't be. */
+bool npa_store_bring(npa_store *s, npa_queue *q, const npa_access *accesses, int n);
 /* Something that it can do without leaves; false: there is nothing */
 bool npa_store_make_room(npa_store *s);
 /* Between the host and memory there, to its end, and counted; 0, or the driver's error. */

@@ -156,6 +156,7 @@ static enum choice choose(stage *s, uint64_t backend)
     s->seen = npa_q.generation;
     bool going_on = npa_q.run.stopped || npa_until_loops();
     s->requests = npa_next_to_run(s->rounds, &s->round);
+    going_on |= s->requests > 0 && npa_cluster_wants(&npa_q, s->requests);
     if (s->requests == 0) {
         npa_unlock();
         return OVER;
@@ -346,7 +347,8 @@ static bool may_launch(void)
 {
     return npa_guard_on && !npa_check_mode && !npa_profiling && !npa_flights_ended() &&
            npa_here == NULL && npa_until < 0 && npa_stops == 0 && npa_stepping == 0 &&
-           !npa_losses && !npa_match_inside() && &npa_q == &npa_recorded;
+           !npa_losses && !npa_match_inside() && &npa_q == &npa_recorded &&
+           !npa_cluster_wants(&npa_q, npa_q.nrequests);
 }
 
 static int launch(uint64_t *flight, uint64_t least_ns)

@@ -247,6 +247,13 @@ static inline const npa_operand *npa_words_next(const npa_words *r, const npa_op
     return (const npa_operand *)(o->at + (o->buffer >= 0 ? r->ndim : o->offset));
 }
 
+/* ------------------------------------------------------------------------------------ cluster.c */
+
+/* With the lock. Whether the first requests are to run on a cluster, from their beginning. */
+bool npa_cluster_wants(npa_queue *q, int requests);
+/* They have run there; perhaps what they write is lost. False: nothing was done. */
+bool npa_cluster_run(npa_queue *q, int requests, uint8_t *kinds);
+
 /* ---------------------------------------------------------------------------------- structure.c */
 
 PyObject *npa_structure(const npa_snapshot *s, PyObject *limits);

@@ -177,6 +177,12 @@ static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
         npa_profile_run(&npa_q, program, npa_q.run.requests, npa_program_single(program), whole);
     }
     int64_t begin = npa_clock_ns();
+    if (npa_cluster_wants(&npa_q, npa_q.run.requests) &&
+        npa_cluster_run(&npa_q, npa_q.run.requests, kinds)) {
+        npa_q.run.done = npa_q.run.requests;
+        npa_q.run.ns = (uint64_t)(npa_clock_ns() - begin);
+        return 0;
+    }
     int status = npa_program_single(program)
         ? run_once(kinds, poll, interrupted)
         : npa_program_run(program, &npa_q, kinds, poll, NULL, interrupted, &npa_q.run.done);

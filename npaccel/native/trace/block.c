@@ -13,6 +13,7 @@ struct npa_block {
     PyObject *outer;       /* the block around it, or NULL */
     Py_ssize_t min_size;   /* bytes; -1: as configured */
     PyObject *backend;     /* str, or None: as configured */
+    PyObject *place;       /* a DeviceMemory: where new arrays are to live; or None */
     unsigned long thread;
     bool open, everywhere; /* everywhere: for threads and contexts without a block of their own */
     npa_block *previous, *next; /* among the open ones */
@@ -22,6 +23,7 @@ static PyObject *innermost; /* ContextVar */
 static npa_block *open_blocks, *everywhere;
 static int overrides; /* open blocks with a min_size of their own */
 static int named;     /* and those with a backend */
+static int placing;   /* and those with a place */
 size_t npa_least = SIZE_MAX, npa_least_made = SIZE_MAX;
 __thread int npa_suspended, npa_passed, npa_whole;
 
@@ -119,6 +121,7 @@ static void link_block(npa_block *b)
     open_blocks = b;
     overrides += b->min_size >= 0;
     named += b->backend != Py_None;
+    placing += b->place != Py_None;
     if (b->everywhere) {
         everywhere = b;
     }
@@ -132,6 +135,7 @@ static void unlink_block(npa_block *b)
     }
     overrides -= b->min_size >= 0;
     named -= b->backend != Py_None;
+    placing -= b->place != Py_None;
     everywhere = everywhere == b ? NULL : everywhere;
 }
 
@@ -148,11 +152,12 @@ static void close_block(npa_block *b)
 }
 
 /* A block that is not open yet. min_size < 0, backend None: as configured. */
-PyObject *npa_block_new(Py_ssize_t min_size, PyObject *backend, bool all)
+PyObject *npa_block_new(Py_ssize_t min_size, PyObject *backend, PyObject *place, bool all)
 {
     npa_block *b = (npa_block *)npa_block_type.tp_alloc(&npa_block_type, 0);
     if (b != NULL) {
         b->min_size = min_size, b->backend = Py_NewRef(backend), b->everywhere = all;
+        b->place = Py_NewRef(place);
     }
     return (PyObject *)b;
 }
@@ -246,7 +251,7 @@ static void block_free(PyObject *self)
     /* A loop, since each outer block may be the last reference to a long chain. */
     PyObject *outer = b->outer;
     b->outer = NULL;
-    Py_XDECREF(b->backend);
+    Py_XDECREF(b->backend), Py_XDECREF(b->place);
     Py_TYPE(self)->tp_free(self);
     Py_XDECREF(outer);
 }
@@ -287,6 +292,15 @@ PyObject *npa_block_backend(void)
 {
     npa_block *b = that_names_backend();
     return Py_NewRef(b != NULL ? b->backend : Py_None);
+}
+
+npa_store *npa_place_here(void)
+{
+    npa_block *b = placing > 0 ? here() : NULL;
+    while (b != NULL && !(b->open && b->place != Py_None)) {
+        b = (npa_block *)b->outer;
+    }
+    return b != NULL ? (npa_store *)b->place : NULL;
 }
 
 /* The same in every process, since it is part of a plan's key. */

@@ -300,6 +300,7 @@ PyObject *npa_new_array(PyArray_Descr *descr, int ndim, const npy_intp *shape,
         return NULL;
     }
     b->size = bytes, b->fresh = true;
+    b->placed = npa_place_here();
     b->spot = npa_here != NULL ? npa_trace_hooks.spot_new(bytes) : NULL;
     Py_INCREF(descr);
     PyObject *array = PyArray_NewFromDescr(npa_array_type, descr, ndim, shape, strides, range->home,

@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     Py_ssize_t min_size;
-    PyObject *backend;
+    PyObject *backend, *place;
     bool everywhere;
     Py_ssize_t count, room;
     entry *entries;
@@ -37,18 +37,20 @@ static int tell(PyObject *self, const char *what)
 
 static PyObject *opener_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"min_size", "backend", "everywhere", NULL};
+    static char *names[] = {"min_size", "backend", "everywhere", "place", NULL};
     Py_ssize_t min_size = -1;
-    PyObject *backend = Py_None;
+    PyObject *backend = Py_None, *place = Py_None;
     int all = 0;
     bool bare = kwargs == NULL && PyTuple_GET_SIZE(args) == 0;
     if (!bare &&
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "|$nOp", names, &min_size, &backend, &all)) {
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "|$nOpO", names, &min_size, &backend, &all,
+                                     &place)) {
         return NULL;
     }
     opener *o = (opener *)type->tp_alloc(type, 0);
     if (o != NULL) {
         o->min_size = min_size, o->backend = Py_NewRef(backend), o->everywhere = all;
+        o->place = Py_NewRef(place);
     }
     return (PyObject *)o;
 }
@@ -79,7 +81,7 @@ static PyObject *opener_enter(PyObject *self, PyObject *nothing)
     if (!plain && tell(self, "_opening") < 0) {
         return NULL;
     }
-    PyObject *block = npa_block_new(o->min_size, o->backend, o->everywhere);
+    PyObject *block = npa_block_new(o->min_size, o->backend, o->place, o->everywhere);
     if (block == NULL || keep(o, block) < 0 || npa_block_enter(block) < 0 ||
         (!plain && tell(self, "_opened") < 0)) {
         return NULL;
@@ -164,7 +166,7 @@ static void opener_free(PyObject *self)
 {
     opener *o = (opener *)self;
     PyMem_Free(o->entries);
-    Py_XDECREF(o->backend);
+    Py_XDECREF(o->backend), Py_XDECREF(o->place);
     Py_TYPE(self)->tp_free(self);
 }
 

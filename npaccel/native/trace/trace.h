@@ -48,6 +48,7 @@ typedef struct npa_buffer {
     struct npa_store *lost;   /* the device that failed with what it was to be computed from */
     bool unreachable;         /* its device did not give it back when last asked */
     struct npa_store *placed; /* where the user wants it to live; NULL: nowhere in particular */
+    uint64_t map;             /* of a cluster: the number of the map that it was given; 0: none */
     struct npa_buffer *next; /* dead ones; foreign ones in the queue */
 } npa_buffer;
 
@@ -164,7 +165,7 @@ typedef struct {
     uint64_t requests, flushes, native_requests, dead_requests, bytes_read, bytes_written,
         plan_hits, plan_misses, kernel_requests, chained_kernels, fault_evaluations, fault_programs,
         fault_misses, rests, passed, not_deferred, snapshots, early_reads, uploads, uploads_ahead,
-        downloads, looks, evictions, flights;
+        downloads, looks, evictions, flights, cluster_runs, cluster_requests, cluster_refused;
     npa_moved moved;
 } npa_counters;
 
@@ -289,7 +290,8 @@ extern NPA_PER_THREAD int npa_suspended;  /* above 0, this thread's calls are Nu
 extern NPA_PER_THREAD int npa_passed;
 /* Above 0, it runs a function of many small steps, whose arrays are plain */
 extern NPA_PER_THREAD int npa_whole;
-PyObject *npa_block_new(Py_ssize_t min_size, PyObject *backend, bool all);
+/* place: a DeviceMemory, or None */
+PyObject *npa_block_new(Py_ssize_t min_size, PyObject *backend, PyObject *place, bool all);
 int npa_block_enter(PyObject *self); /* -1: an error, and it is not open */
 int npa_block_leave(PyObject *self); /* from anywhere; a second time is nothing */
 /* Whether leaving it here undoes entering it. */
@@ -310,6 +312,7 @@ int npa_guard_set(bool on); /* -1: error set */
 PyObject *npa_py_memory(PyObject *module, PyObject *ours); /* for Python */
 void npa_find_least(void);
 PyObject *npa_block_backend(void);
+npa_store *npa_place_here(void); /* where new arrays are to live, or NULL */
 uint64_t npa_backend_here(void); /* a number for that, 0 for none */
 bool npa_is_numpys_backend(uint64_t backend); /* or that of the setting, where none is named */
 

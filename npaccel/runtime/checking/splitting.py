@@ -33,7 +33,7 @@ __all__ = ["Launch", "Part", "dense", "launch_step", "orders", "run_part", "spli
 
 Array = np.ndarray[Any, Any]
 # Runs the kernel of a step with these arrays and scalars.
-Launch = Callable[[KernelStep, list[Array], list[Any]], None]
+Launch = Callable[[KernelStep, list[Array], list[Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +153,15 @@ def run_part(
 
 def launch_step(
     step: KernelStep, trace: Trace, memory: Mapping[int, Array], launch: Launch
-) -> None:
-    """Run the kernel of a step of that trace's plan on the bytes of its buffers."""
+) -> Any:
+    """Run the kernel of a step of that trace's plan on the bytes of its buffers; what `launch`
+    returns."""
     views = [
         View(place.buffer, param.dtype, place.offset, place.strides)
         for param, place in zip(step.kernel.arrays, step.arrays, strict=True)
     ]
     scalars = [trace.requests[request].inputs[position] for request, position in step.scalars]
-    launch(
+    return launch(
         step,
         [show(view, step.extents, memory[view.buffer]) for view in views],
         [scalar.value for scalar in scalars if isinstance(scalar, ScalarOperand)],

@@ -26,6 +26,7 @@ __all__ = [
     "decode",
     "portable",
     "rule_text",
+    "type_code",
 ]
 
 # NumPy's type numbers to the IR's codes, where a long has 8 bytes; to what struct calls them.
@@ -184,6 +185,11 @@ def _request(
         bool(errstate & NUMPYS),
         bool(errstate & FAST),
     )
+
+
+def type_code(number: int) -> str:
+    """The IR's code of a NumPy type number."""
+    return _CODES[number]
 
 
 def decode(words: Words) -> nodes.Trace:

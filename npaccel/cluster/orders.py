@@ -1,0 +1,157 @@
+"""What a node is told to do, and the memory that it keeps between programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from npaccel.cluster.boxes import Box
+from npaccel.cluster.nodes import Node, shown
+from npaccel.cluster.placing import Layout
+from npaccel.cluster.plans import PartialSums, Stage, Transfer, Work
+from npaccel.ir.nodes import BufferInfo
+from npaccel.runtime.checking.splitting import Launch
+
+__all__ = ["Counted", "Get", "Hall", "Order", "Part", "Put", "Recipe", "Reply", "RunOrder"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Part(NamedTuple):
+    """What one node does in a stage: messages to others by node, what it keeps, whom it hears."""
+
+    sends: tuple[tuple[int, tuple[Transfer, ...], tuple[PartialSums, ...]], ...]
+    keeps: tuple[PartialSums, ...]
+    hears: tuple[int, ...]
+    work: tuple[Work, ...]
+
+
+def part_of(stage: Stage, node: int) -> Part:
+    """A node's part of a stage."""
+    pairs = sorted(stage.pairs())
+    sends = tuple(
+        (
+            target,
+            tuple(m for m in stage.transfers if (m.source, m.target) == (node, target)),
+            tuple(p for p in stage.partials if (p.source, p.target) == (node, target)),
+        )
+        for source, target in pairs
+        if source == node
+    )
+    keeps = tuple(p for p in stage.partials if p.source == p.target == node)
+    hears = tuple(source for source, target in pairs if target == node)
+    return Part(sends, keeps, hears, tuple(stage.work.get(node, ())))
+
+
+class Recipe(NamedTuple):
+    """A node's part of a plan."""
+
+    number: int
+    buffers: Sequence[BufferInfo]
+    layouts: Mapping[int, Layout]
+    parts: tuple[Part, ...]
+    uses: Mapping[int, int]
+
+
+class RunOrder(NamedTuple):
+    """Run a recipe. pieces : per buffer that is not temporary the memory that it is there."""
+
+    recipe: int
+    run: int
+    pieces: Mapping[int, int]
+    values: Mapping[tuple[int, int], Any]
+
+
+class Put(NamedTuple):
+    """Boxes of a piece of memory, which is new if there is none of that number."""
+
+    piece: int
+    size: int
+    layout: Layout
+    boxes: Sequence[tuple[Box, Array]]
+
+
+class Get(NamedTuple):
+    """Boxes that are asked for."""
+
+    piece: int
+    size: int
+    layout: Layout
+    boxes: Sequence[Box]
+
+
+class Order(NamedTuple):
+    """All that a node is told at a time, in this order."""
+
+    forget: tuple[int, ...] = ()
+    drops: tuple[int, ...] = ()
+    puts: tuple[Put, ...] = ()
+    recipe: Recipe | None = None
+    run: RunOrder | None = None
+    gets: tuple[Get, ...] = ()
+
+
+class Counted(NamedTuple):
+    """Messages and bytes that arrived at nodes from others, in one run, as the nodes counted."""
+
+    messages: int
+    received_bytes: int
+
+
+class Reply(NamedTuple):
+    """What came of an order. raised : per request the kinds of floating-point warnings."""
+
+    got: list[list[Array]]
+    counted: Counted
+    raised: dict[int, int]
+
+
+class Hall:
+    """A node's memory by number of piece, and the recipes that it knows."""
+
+    def __init__(self, number: int, launch: Launch) -> None:
+        self._number, self._launch = number, launch
+        self._pieces: dict[int, Array] = {}
+        self._recipes: dict[int, tuple[Recipe, Node]] = {}
+
+    def _piece(self, number: int, size: int) -> Array:
+        if number not in self._pieces:
+            self._pieces[number] = np.empty(size, "u1")
+        return self._pieces[number]
+
+    def take(self, order: Order) -> None:
+        """Forget, take in and learn what an order says."""
+        for number in order.forget:
+            self._recipes.pop(number, None)
+        for number in order.drops:
+            self._pieces.pop(number, None)
+        for put in order.puts:
+            memory = self._piece(put.piece, put.size)
+            for box, content in put.boxes:
+                shown(memory, put.layout, box)[...] = content
+        if order.recipe is not None:
+            self._learn(order.recipe)
+
+    def _learn(self, recipe: Recipe) -> None:
+        node = Node(self._number, recipe.buffers, recipe.layouts, self._launch, recipe.uses)
+        node.prepare([part.work for part in recipe.parts])
+        self._recipes[recipe.number] = recipe, node
+
+    def begin(self, run: RunOrder) -> tuple[tuple[Part, ...], Node]:
+        """The parts of a run, and the node that does them."""
+        recipe, node = self._recipes[run.recipe]
+        sizes = {info.index: info.size_bytes for info in recipe.buffers}
+        for index, number in run.pieces.items():
+            node.memory[index] = self._piece(number, sizes[index])
+        node.values = run.values
+        node.begin()
+        return recipe.parts, node
+
+    def give(self, gets: Sequence[Get]) -> list[list[Array]]:
+        """Copies of boxes."""
+        return [
+            [shown(self._piece(get.piece, get.size), get.layout, box).copy() for box in get.boxes]
+            for get in gets
+        ]
