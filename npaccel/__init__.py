@@ -81,6 +81,7 @@ from npaccel.notebook import unload_ipython_extension as unload_ipython_extensio
 if _TYPE_CHECKING:
     from npaccel import cluster as cluster
     from npaccel import random as random
+    from npaccel.cluster import Cluster as Cluster
     from npaccel.cluster import Map as Map
     from npaccel.cluster import agile as agile
     from npaccel.cluster import forall as forall
@@ -91,7 +92,7 @@ else:
     cluster = _later("npaccel.cluster")
 
     def __getattr__(name: str) -> object:
-        if name in ("Map", "agile", "forall", "reduce", "scan"):
+        if name in ("Cluster", "Map", "agile", "forall", "reduce", "scan"):
             return getattr(cluster, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -64,8 +64,9 @@ def asarray(
     dtype: Any = None,
     order: Literal["K", "A", "C", "F"] | None = None,
     *,
-    device: str | None = None,
+    device: Any = None,
     copy: bool | None = None,
+    map: Any = None,
 ) -> Array:
     """Wrap `x` so that what is computed from it is recorded, fused and compiled.
 
@@ -78,7 +79,10 @@ def asarray(
     device : where it is to live and what is computed from it is computed (``opencl:0``), unless a
         setting or a block says otherwise. The result is a copy then, unless `x` is an Array in
         npaccel's memory already. Whoever reads it gets it back, and it goes there again when used.
-        ``cpu``, as in `numpy.asarray`, is the host's memory, where it lives by itself.
+        ``cpu``, as in `numpy.asarray`, is the host's memory, where it lives by itself. An
+        `npaccel.Cluster`: on its workers.
+    map : an `npaccel.Map` of its shape, which says which of the cluster's nodes has which part;
+        None: equal parts along the first axis, or beside what it is computed with.
 
     Raises
     ------
@@ -93,8 +97,10 @@ def asarray(
         as it is. Subclasses of ndarray (matrix, masked arrays) keep their own behaviour, so they
         are not wrapped but taken as plain arrays, as `numpy.asarray` does.
     """
-    if device is not None:
+    if device is not None and not is_cluster(device):
         DEVICE.check(device, "npaccel.asarray(device=...)")
+    if map is not None and not is_cluster(device):
+        raise ConfigError("npaccel.asarray(map=...): a map is for an array on a cluster; give it too")
     array = _converted(x, dtype, order, copy)
     if device in (None, *HOSTS):
         return array
@@ -103,10 +109,17 @@ def asarray(
             f"npaccel.asarray(device={device!r}): an array of dtype {array.dtype} holds Python "
             "objects, which can't be on a device; convert it, or leave device out"
         )
-    placed = engine.machines.place(array, device)
+    placed = (
+        device.place(array, map) if is_cluster(device) else engine.machines.place(array, device)
+    )
     if copy is False and placed is not None and placed is not x:
         raise ValueError(f"Unable to avoid copy while placing an array on {device}.")
     return array if placed is None else placed
+
+
+def is_cluster(device: Any) -> bool:
+    """Whether it is an `npaccel.Cluster`."""
+    return isinstance(getattr(device, "memory", None), _native.DeviceMemory)
 
 
 def _converted(x: Any, dtype: Any, order: Any, copy: Any) -> Array:
@@ -171,23 +184,42 @@ class AccelerateHere(Accelerate):
     min_size : bytes of the largest operand from which operations are recorded inside; None: as
         `npaccel.config.threshold` says.
     backend : what runs inside; None: as `npaccel.config.backend` says.
+    device : an `npaccel.Cluster`, where arrays that are made inside live; None: the host.
     """
 
     __slots__ = ()
 
     @overload
     def __call__(
-        self, function: None = None, /, *, min_size: int | None = None, backend: str | None = None
+        self,
+        function: None = None,
+        /,
+        *,
+        min_size: int | None = None,
+        backend: str | None = None,
+        device: Any = None,
     ) -> Accelerate: ...
     @overload
     def __call__(
-        self, function: Function, /, *, min_size: int | None = None, backend: str | None = None
+        self,
+        function: Function,
+        /,
+        *,
+        min_size: int | None = None,
+        backend: str | None = None,
+        device: Any = None,
     ) -> Function: ...
     def __call__(
-        self, function: Any = None, /, *, min_size: int | None = None, backend: str | None = None
+        self,
+        function: Any = None,
+        /,
+        *,
+        min_size: int | None = None,
+        backend: str | None = None,
+        device: Any = None,
     ) -> Any:
-        bare = min_size is None and backend is None
-        made = Accelerate() if bare else _accelerate(min_size, backend)
+        bare = min_size is None and backend is None and device is None
+        made = Accelerate() if bare else _accelerate(min_size, backend, device)
         return made if function is None else made(function)
 
     def __repr__(self) -> str:
@@ -198,13 +230,23 @@ Accelerate.tell_unguarded = staticmethod(tell_unguarded)
 accelerate: Final = AccelerateHere()
 
 
-def accelerate_everywhere(min_size: int | None, backend: str | None) -> Accelerate:
+def accelerate_everywhere(
+    min_size: int | None, backend: str | None, device: Any = None
+) -> Accelerate:
     """A block that also holds in threads and contexts that have none of their own."""
-    return _accelerate(min_size, backend, everywhere=True)
+    return _accelerate(min_size, backend, device, everywhere=True)
 
 
-def _accelerate(min_size: int | None, backend: str | None, everywhere: bool = False) -> Accelerate:
-    made = make(config, min_size, backend, everywhere)
+def _accelerate(
+    min_size: int | None, backend: str | None, device: Any = None, everywhere: bool = False
+) -> Accelerate:
+    if device is not None and not is_cluster(device):
+        raise ConfigError(
+            f"npaccel.accelerate(device={device!r}): this is no npaccel.Cluster; "
+            "another device is named by backend=..."
+        )
+    place = None if device is None else device.memory
+    made = make(config, min_size, backend, everywhere, place)
     if backend is not None and is_device(backend):
         engine.backend(backend)  # what is not there is told here
     return made

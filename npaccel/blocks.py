@@ -75,7 +75,11 @@ class Accelerate(_native.Opener):
 
 
 def make(
-    config: Config, min_size: int | None, backend: str | None, everywhere: bool = False
+    config: Config,
+    min_size: int | None,
+    backend: str | None,
+    everywhere: bool = False,
+    place: _native.DeviceMemory | None = None,
 ) -> Accelerate:
     """An `Accelerate` with these settings, once they are checked."""
     options: dict[str, Any] = {}
@@ -85,7 +89,7 @@ def make(
         )
     if backend is not None:
         options["backend"] = config.setting("backend").check(backend, "accelerate(backend=...)")
-    return Accelerate(everywhere=everywhere, **options)
+    return Accelerate(everywhere=everywhere, place=place, **options)
 
 
 def _decorated(block: Accelerate, function: Callable[..., Any]) -> Callable[..., Any]:

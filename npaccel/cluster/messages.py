@@ -83,9 +83,10 @@ def receive(connection: socket.socket) -> Question | None:
 
     Raises
     ------
-    TimeoutError : none came, for as long as the socket waits.
+    TimeoutError : none began, for as long as the socket waits.
     """
     connection.recv(1, socket.MSG_PEEK)
+    connection.settimeout(None)
     head = _read(connection, _QUESTION.size)
     if not head:
         return None

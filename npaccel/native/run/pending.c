@@ -23,8 +23,10 @@ static bool copy_residence(npa_snapshot *s, const npa_queue *q)
     for (int i = 0; i < n && s->resident != NULL; i++) {
         const npa_buffer *b = npa_q.buffers[i];
         const struct npa_copy *c = b->copy;
-        s->place = s->place == NULL && !b->fresh ? b->placed : s->place;
-        if (c != NULL) {
+        /* A cluster is no backend: nothing is planned here for what runs there */
+        bool device = b->placed != NULL && b->placed->channel == NULL;
+        s->place = s->place == NULL && !b->fresh && device ? b->placed : s->place;
+        if (c != NULL && c->store->channel == NULL) {
             s->resident[s->nresident++] = (struct npa_resident){
                 i, c->store, npa_span_length(c->valid), npa_span_length(c->newer)};
         }

@@ -1,0 +1,172 @@
+"""A cluster as a program sees it: where arrays can live, and the process that drives it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import struct
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+
+from npaccel import _native
+from npaccel.cluster.boxes import Box
+from npaccel.cluster.carrying import MAPS, agile
+from npaccel.cluster.maps import Map
+from npaccel.cluster.placing import Placed, Share, layout_of
+from npaccel.errors import BackendUnavailable, ConfigError, MapError
+from npaccel.runtime.macros.premises import root
+
+__all__ = ["Cluster"]
+
+Array = np.ndarray[Any, Any]
+START_S = 120.0  # for the workers to be there
+END_S = 20.0  # for the process to end, once it is told
+_GREETING = struct.Struct("=IIQ")
+
+
+class Cluster:
+    """Workers of dask.distributed, on which arrays can live and be computed.
+
+    Parameters
+    ----------
+    where : how many workers of one thread to start on this machine, or the address of a dask
+        scheduler (``tcp://host:8786``), all of whose workers are used.
+
+    ``npaccel.asarray(a, device=cluster)`` and ``with npaccel.accelerate(device=cluster):`` have
+    arrays live there. `close`, or the end of a ``with`` block, brings home what lives there and ends
+    the workers that were started.
+
+    Attributes
+    ----------
+    nodes : how many workers there are.
+
+    Raises
+    ------
+    BackendUnavailable : dask.distributed is not installed; nobody answers at the address; there are
+        no workers, or they differ; nothing can stay pending here.
+    """
+
+    def __init__(self, where: int | str) -> None:
+        if not _native.guarded():
+            raise BackendUnavailable(
+                "npaccel.Cluster: arrays can't live elsewhere, since nothing can be hidden here; "
+                "print(npaccel.devices()) says why"
+            )
+        if isinstance(where, int) and where < 1:
+            raise ConfigError(f"npaccel.Cluster({where}): at least one worker is needed")
+        self.where = str(where)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = _started(theirs.fileno(), self.where)
+        self.nodes = int(self._greeting(ours))
+        self.memory = _native.cluster_memory(ours.detach(), f"cluster({where})")
+        self._open = True
+
+    def _greeting(self, connection: socket.socket) -> bytes:
+        connection.settimeout(START_S)
+        try:
+            head = connection.recv(_GREETING.size, socket.MSG_WAITALL)
+            status, _, size = _GREETING.unpack(head)
+            text = connection.recv(size, socket.MSG_WAITALL)
+        except (OSError, struct.error) as error:
+            self._process.kill()
+            raise BackendUnavailable(
+                f"npaccel.Cluster({self.where!r}): the process that drives it did not start"
+            ) from error
+        if status:
+            self._process.wait(END_S)
+            raise BackendUnavailable(text.decode())
+        connection.settimeout(None)
+        return text
+
+    def ask(self, what: str, *args: Any) -> Any:
+        """What the process that drives it answers.
+
+        Raises
+        ------
+        BackendUnavailable : it has ended, or can't.
+        """
+        try:
+            status, body = self.memory.call(pickle.dumps((what, *args)))
+        except ConnectionError as error:
+            raise BackendUnavailable(f"npaccel.Cluster: {error}") from None
+        if status:
+            raise BackendUnavailable(f"npaccel.Cluster: {body.decode()}")
+        return pickle.loads(body)
+
+    def place(self, array: Array, map: Map | None = None) -> Any:
+        """An array with this content that lives there: a copy, or the same where it is an Array in
+        npaccel's memory. None: nothing can be hidden.
+
+        Raises
+        ------
+        MapError : the map is of another shape, or has more nodes than there are workers.
+        """
+        number = 0 if map is None else self._map_number(array, map)
+        placed = self.memory.place(array, number)
+        if placed is not None and map is not None:
+            agile(placed, map)
+        return placed
+
+    def _map_number(self, array: Array, made: Map) -> int:
+        if made.nodes > self.nodes:
+            raise MapError(
+                f"a map of {made.nodes} nodes, where the cluster has {self.nodes}; make one of as "
+                "many"
+            )
+        dense = layout_of(array.shape, array.strides, 0, array.itemsize)
+        if dense is None and array.size:
+            raise MapError(
+                f"an array of shape {array.shape} and strides {array.strides} has gaps or goes "
+                "backwards; place a copy of it"
+            )
+        if dense is None:
+            return 0
+        placed = Placed.by(dense, made)
+        number: int = self.ask("map", dense, placed.shares)
+        return number
+
+    def stats(self) -> dict[str, Any]:
+        """What happened there: plans made and found, messages and bytes between nodes, and reasons
+        why something ran here, or on one node."""
+        _native.evaluate()
+        counts, reasons = self.ask("stats")
+        return {**counts, "reasons": reasons}
+
+    def close(self) -> None:
+        """What lives there comes home, and workers that were started end."""
+        if self._open:
+            self._open = False
+            _native.evaluate()
+            self.memory.close()
+            try:
+                self._process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = f"{self.nodes} nodes" if self._open else "closed"
+        return f"npaccel.Cluster({self.where}): {state}"
+
+
+def _started(descriptor: int, where: str) -> subprocess.Popen[bytes]:
+    """Its session is its own: Ctrl-C is the program's."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "npaccel.cluster.driver", str(descriptor), where],
+        pass_fds=[descriptor],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONSAFEPATH": "1"},
+        start_new_session=True,
+    )

@@ -1,0 +1,333 @@
+"""What the process that drives a cluster knows: which node has what, and which plans there are.
+
+A *piece* is an array's memory there. Written before anything has placed it, its bytes wait here;
+the first plan that uses it places it. Plans are kept by what they were made of: requests, and where
+their pieces are. Values of scalars are not part of that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from npaccel.cluster.messages import DONE, LOST, REFUSED, Asked
+from npaccel.cluster.orders import Get, Order, Put, Recipe, Reply, RunOrder, part_of
+from npaccel.cluster.placing import Layout, Placed, Share
+from npaccel.cluster.planner import plan_requests
+from npaccel.cluster.plans import ClusterPlan
+from npaccel.cluster.regions import aligned, parts
+from npaccel.ir.nodes import ScalarOperand, Trace
+from npaccel.runtime.programs.trace import Requests, decode
+
+__all__ = ["Directory", "Nodes", "Piece"]
+
+Array = np.ndarray[Any, Any]
+MOST_RECIPES = 64
+
+
+class Nodes(Protocol):
+    """What has nodes: `ask` raises WorkersLost with the numbers of those that are gone."""
+
+    nodes: int
+
+    def ask(self, orders: Mapping[int, Order]) -> dict[int, Reply]: ...
+
+
+class Lost(Exception):
+    """Something that was asked for is gone with the node that had it."""
+
+
+@dataclasses.dataclass(slots=True)
+class Piece:
+    """An array's memory. held : what was written before it was placed, by first byte."""
+
+    size: int
+    placed: Placed | None = None
+    held: list[tuple[int, bytes]] = dataclasses.field(default_factory=list)
+    lost: bool = False
+
+
+@dataclasses.dataclass(slots=True)
+class Known:
+    """A plan, each node's part, and which nodes have got it. varies : scalars have changed."""
+
+    number: int
+    plan: ClusterPlan
+    recipes: dict[int, Recipe]
+    scalars: bytes
+    varies: bool = False
+    sent: set[int] = dataclasses.field(default_factory=set)
+
+
+class Directory:
+    """Pieces by number, and plans.
+
+    Attributes
+    ----------
+    losses : how often something was lost with a node.
+    counts : what happened, for `npaccel.stats`; reasons : why runs were refused.
+    """
+
+    def __init__(self, fleet: Nodes) -> None:
+        self.fleet = fleet
+        self.pieces: dict[int, Piece] = {}
+        self.maps: dict[int, Placed] = {}
+        self.losses = 0
+        self.counts: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self._interned: dict[tuple[Layout, tuple[Share, ...]], tuple[int, Placed]] = {}
+        self._known: OrderedDict[Any, Known] = OrderedDict()
+        self._made = self._runs = 0
+        self._pending: dict[int, list[Put]] = {}
+        self._drops: dict[int, list[int]] = {}
+        self._forget: list[int] = []
+
+    # Where things are.
+
+    def intern(self, placed: Placed) -> Placed:
+        """The one object for placements that are equal."""
+        key = placed.layout, tuple(placed.shares)
+        if key not in self._interned:
+            self._interned[key] = len(self._interned) + 1, placed
+        return self._interned[key][1]
+
+    def _number(self, placed: Placed | None) -> int:
+        return 0 if placed is None else self._interned[placed.layout, tuple(placed.shares)][0]
+
+    def note_map(self, layout: Layout, shares: Sequence[Share]) -> int:
+        """The number of a map, for arrays that are to be placed so."""
+        placed = self.intern(Placed(layout, shares))
+        number = self._number(placed)
+        self.maps[number] = placed
+        return number
+
+    def piece(self, number: int, made: int, total: int) -> Piece:
+        """That of this number; a new one is placed by its map, if it has one that fits."""
+        found = self.pieces.get(number)
+        if found is None:
+            placed = self.maps.get(made)
+            fits = placed is not None and placed.layout.size_bytes == total
+            found = self.pieces[number] = Piece(total, placed if fits else None)
+        return found
+
+    def release(self, numbers: Sequence[int]) -> None:
+        """Nobody needs these any more."""
+        for number in numbers:
+            gone = self.pieces.pop(number, None)
+            if gone is not None and gone.placed is not None:
+                for node in {share.node for share in gone.placed.shares}:
+                    self._drops.setdefault(node, []).append(number)
+
+    # Bytes.
+
+    def write(self, number: int, made: int, total: int, low: int, body: bytearray) -> int:
+        """These bytes of a piece are so from now on."""
+        piece = self.piece(number, made, total)
+        whole = low == 0 and len(body) == total
+        if piece.lost and not whole:
+            return LOST
+        piece.lost = False
+        self.counts["written_bytes"] += len(body)
+        if piece.placed is None:
+            piece.held = [] if whole else piece.held
+            piece.held.append((low, bytes(body)))
+        else:
+            self._put(number, piece, low, body)
+        return DONE
+
+    def _put(self, number: int, piece: Piece, low: int, body: bytes | bytearray) -> None:
+        assert piece.placed is not None
+        first, stop = aligned(piece.placed.layout, low, low + len(body), piece.size)
+        content = np.frombuffer(body, "u1")
+        if (first, stop) != (low, low + len(body)):
+            around = self._get(number, piece, first, stop)
+            around[low - first : low - first + len(body)] = content
+            content = around
+        boxes: dict[int, list[Any]] = {}
+        for region in parts(piece.placed, first, content):
+            boxes.setdefault(region.node, []).append((region.box, region.content.copy()))
+        for node, mine in boxes.items():
+            put = Put(number, piece.size, piece.placed.layout, mine)
+            self._pending.setdefault(node, []).append(put)
+
+    def read(self, number: int, made: int, total: int, low: int, size: int) -> Array:
+        """Bytes of a piece.
+
+        Raises
+        ------
+        Lost : they are gone.
+        """
+        piece = self.piece(number, made, total)
+        if piece.lost:
+            raise Lost
+        self.counts["read_bytes"] += size
+        if piece.placed is None:
+            found = np.zeros(total, "u1")
+            for first, body in piece.held:
+                found[first : first + len(body)] = np.frombuffer(body, "u1")
+            return found[low : low + size]
+        first, stop = aligned(piece.placed.layout, low, low + size, total)
+        return self._get(number, piece, first, stop)[low - first : low - first + size]
+
+    def _get(self, number: int, piece: Piece, first: int, stop: int) -> Array:
+        assert piece.placed is not None
+        content = np.empty(stop - first, "u1")
+        regions: dict[int, list[Any]] = {}
+        for region in parts(piece.placed, first, content):
+            regions.setdefault(region.node, []).append(region)
+        gets = {
+            node: (Get(number, piece.size, piece.placed.layout, [one.box for one in mine]),)
+            for node, mine in regions.items()
+        }
+        replies = self.ask({node: Order(gets=get) for node, get in gets.items()})
+        if piece.lost:
+            raise Lost
+        for node, mine in regions.items():
+            for region, got in zip(mine, replies[node].got[0], strict=True):
+                region.content[...] = got
+        return content
+
+    # Nodes.
+
+    def ask(self, orders: Mapping[int, Order]) -> dict[int, Reply]:
+        """What nodes reply; they are told of all that waits for them, too."""
+        told = {}
+        for node, order in orders.items():
+            told[node] = order._replace(
+                forget=tuple(self._forget),
+                drops=tuple(self._drops.pop(node, ())),
+                puts=(*self._pending.pop(node, ()), *order.puts),
+            )
+        return self.fleet.ask(told)
+
+    def lose(self, nodes: set[int]) -> None:
+        """These nodes are new ones, and what they had is gone."""
+        self.losses += 1
+        for piece in self.pieces.values():
+            if piece.placed is not None and any(s.node in nodes for s in piece.placed.shares):
+                piece.lost = True
+        for known in self._known.values():
+            known.sent -= nodes
+        for node in nodes:
+            self._pending.pop(node, None)
+            self._drops.pop(node, None)
+
+    # Runs.
+
+    def run(self, asked: Asked, requests: int) -> tuple[int, bytes]:
+        """Run requests. (DONE, kinds of warnings), (REFUSED, why) or (LOST, why)."""
+        try:
+            trace, known = self._plan(asked)
+        except Exception as error:  # what can't be planned runs at home, with the reason counted
+            reason = f"no plan: {type(error).__name__}: {error}"
+            self.reasons[reason] += 1
+            return REFUSED, reason.encode()
+        if any(self.pieces[number].lost for number, _ in asked.pieces if number):
+            return REFUSED, b"something that it needs is lost"
+        return self._go(asked, trace, known, requests)
+
+    def _plan(self, asked: Asked) -> tuple[Trace | None, Known]:
+        sizes = _sizes(asked.key, len(asked.pieces))
+        here = [
+            self.piece(number, made, sizes[index]) if number else None
+            for index, (number, made) in enumerate(asked.pieces)
+        ]
+        signature = asked.key, tuple(
+            -1 if piece is None else self._number(piece.placed) for piece in here
+        )
+        known = self._known.get(signature)
+        if known is not None:
+            self._known.move_to_end(signature)
+            self.counts["plan_hits"] += 1
+        trace = None
+        if known is None or known.varies or known.scalars != asked.scalars:
+            trace = decode(Requests(asked.key, asked.scalars, asked.rules))
+        if known is None:
+            assert trace is not None
+            placed = {
+                index: piece.placed
+                for index, piece in enumerate(here)
+                if piece is not None and piece.placed is not None
+            }
+            known = self._known[signature] = self._learn(trace, placed, asked.scalars)
+        for index, piece in enumerate(here):
+            if piece is not None and piece.placed is None:
+                piece.placed = self.intern(known.plan.placed[index])
+                number = asked.pieces[index][0]
+                for low, body in piece.held:
+                    self._put(number, piece, low, body)
+                piece.held = []
+        known.varies |= known.scalars != asked.scalars
+        return trace, known
+
+    def _learn(self, trace: Trace, placed: Mapping[int, Placed], scalars: bytes) -> Known:
+        self.counts["plans"] += 1
+        self._made += 1
+        plan = plan_requests(trace, placed, self.fleet.nodes)
+        layouts = {index: one.layout for index, one in plan.placed.items()}
+        recipes = {}
+        for node in range(plan.nodes):
+            mine = tuple(part_of(stage, node) for stage in plan.stages)
+            if any(part.sends or part.hears or part.work for part in mine):
+                recipes[node] = Recipe(self._made, trace.buffers, layouts, mine, plan.uses)
+        while len(self._known) >= MOST_RECIPES:
+            _, old = self._known.popitem(last=False)
+            self._forget.append(old.number)
+            del self._forget[: -4 * MOST_RECIPES]
+        return Known(self._made, plan, recipes, scalars)
+
+    def _go(
+        self, asked: Asked, trace: Trace | None, known: Known, requests: int
+    ) -> tuple[int, bytes]:
+        missing = set(known.recipes) - known.sent
+        if missing:
+            try:
+                self.ask({k: Order(recipe=known.recipes[k]) for k in missing})
+            except RuntimeError as error:  # a kernel that can't be compiled
+                reason = f"the workers can't: {error}"
+                self.reasons[reason] += 1
+                return REFUSED, reason.encode()
+            known.sent |= missing
+        self._runs += 1
+        pieces = {index: one[0] for index, one in enumerate(asked.pieces) if one[0]}
+        values = _values(trace) if known.varies and trace is not None else {}
+        order = Order(run=RunOrder(known.number, self._runs, pieces, values))
+        replies = self.ask(dict.fromkeys(known.recipes, order))
+        self.counts["messages"] += sum(one.counted.messages for one in replies.values())
+        self.counts["moved_bytes"] += sum(one.counted.received_bytes for one in replies.values())
+        kinds = bytearray(requests)
+        for reply in replies.values():
+            for request, raised in reply.raised.items():
+                kinds[request] |= raised
+        for whole in known.plan.alone:
+            self.reasons[f"on one node: {whole.reason}"] += 1
+        return DONE, bytes(kinds)
+
+    def written(self, asked: Asked) -> list[Piece]:
+        """The pieces that a run writes."""
+        trace = decode(Requests(asked.key, asked.scalars, asked.rules))
+        buffers = {view.buffer for request in trace.requests for view in request.outputs}
+        return [
+            self.pieces[number]
+            for index, (number, _) in enumerate(asked.pieces)
+            if number in self.pieces and index in buffers
+        ]
+
+
+def _sizes(key: bytes, count: int) -> list[int]:
+    """Of the buffers, as their words have them (native/trace/key.c)."""
+    words = memoryview(key).cast("Q")
+    return [state >> 4 for state in words[len(words) - 2 - count : len(words) - 2].tolist()]
+
+
+def _values(trace: Trace) -> dict[tuple[int, int], Any]:
+    return {
+        (request.index, place): one.value
+        for request in trace.requests
+        for place, one in enumerate(request.inputs)
+        if isinstance(one, ScalarOperand)
+    }

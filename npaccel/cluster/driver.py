@@ -1,0 +1,157 @@
+"""The process that drives a cluster for a program: it plans, and speaks to the workers.
+
+Started by `npaccel.Cluster`, given the number of a socket's end, and an address or a number of
+workers to start. It ends with the program, and the workers that it has started with it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from npaccel.cluster.dask_workers import Fleet, WorkersLost, local_cluster
+from npaccel.cluster.directory import Directory, Lost
+from npaccel.cluster.messages import (
+    CALL,
+    CHECK,
+    DONE,
+    LOST,
+    READ,
+    REFUSED,
+    RUN,
+    WRITE,
+    Question,
+    receive,
+    send,
+    unpack_run,
+)
+
+__all__ = ["Driver", "main"]
+
+LOOK_S = 2.0  # how often it is looked whether the program lives
+Answer = tuple[int, bytes | bytearray | memoryview]
+
+
+class Driver:
+    """Answers questions."""
+
+    def __init__(self, directory: Directory) -> None:
+        self.directory = directory
+        self._ways: dict[int, Callable[[Question], Answer]] = {
+            RUN: self._run,
+            WRITE: self._write,
+            READ: self._read,
+            CALL: self._call,
+            CHECK: self._check,
+        }
+
+    def answer(self, question: Question) -> Answer:
+        """What is to be said; what goes wrong is said, too."""
+        self.directory.release(question.released)
+        try:
+            return self._ways[question.what](question)
+        except WorkersLost as error:
+            self.directory.lose(error.args[0])
+            if question.what == RUN:
+                return self._spoilt(question, f"workers are gone: {', '.join(error.args[1])}")
+            return self._again(question)
+        except Exception as error:
+            if question.what == RUN:
+                return self._spoilt(question, f"{type(error).__name__}: {error}")
+            return REFUSED, f"{type(error).__name__}: {error}".encode()
+
+    def _again(self, question: Question) -> Answer:
+        try:
+            return self._ways[question.what](question)
+        except Exception as error:
+            return LOST, f"{type(error).__name__}: {error}".encode()
+
+    def _spoilt(self, question: Question, why: str) -> Answer:
+        """A run that may have begun: nobody knows what is in what it writes."""
+        for piece in self.directory.written(unpack_run(question.body)):
+            piece.lost = True
+        self.directory.losses += 1
+        return LOST, why.encode()
+
+    def _run(self, question: Question) -> Answer:
+        return self.directory.run(unpack_run(question.body), question.size)
+
+    def _write(self, q: Question) -> Answer:
+        return self.directory.write(q.number, q.map, q.total, q.low, q.body), b""
+
+    def _read(self, q: Question) -> Answer:
+        try:
+            return DONE, self.directory.read(q.number, q.map, q.total, q.low, q.size).data
+        except Lost:
+            return LOST, b"it is gone with the worker that had it"
+
+    def _check(self, question: Question) -> Answer:
+        piece = self.directory.pieces.get(question.number)
+        return (LOST if piece is not None and piece.lost else DONE), b""
+
+    def _call(self, question: Question) -> Answer:
+        what, *args = pickle.loads(question.body)
+        return DONE, pickle.dumps(getattr(self, f"call_{what}")(*args))
+
+    def call_nodes(self) -> int:
+        """How many there are."""
+        return self.directory.fleet.nodes
+
+    def call_map(self, layout: Any, shares: Any) -> int:
+        """The number of a map."""
+        return self.directory.note_map(layout, shares)
+
+    def call_stats(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Counts, and reasons why not all ran on all workers."""
+        return dict(self.directory.counts), dict(self.directory.reasons)
+
+
+def serve(connection: socket.socket, driver: Driver) -> None:
+    """Answer until the program ends."""
+    parent = os.getppid()
+    connection.settimeout(LOOK_S)
+    while True:
+        try:
+            question = receive(connection)
+        except TimeoutError:
+            if os.getppid() != parent:
+                return
+            continue
+        if question is None:
+            return
+        status, body = driver.answer(question)
+        send(connection, status, driver.directory.losses, bytes(body))
+        connection.settimeout(LOOK_S)
+
+
+def main(descriptor: int, where: str) -> None:
+    """Serve the program at the other end of a socket.
+
+    where : how many workers to start, or the address of a scheduler.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program's; it decides what follows of it
+    connection = socket.socket(fileno=descriptor)
+    with ExitStack() as stack:
+        try:
+            client = stack.enter_context(local_cluster(int(where))) if where.isdigit() else where
+            fleet = Fleet(client)
+        except Exception as error:
+            send(connection, REFUSED, 0, str(error).encode())
+            return
+        send(connection, DONE, 0, str(fleet.nodes).encode())
+        try:
+            serve(connection, Driver(Directory(fleet)))
+        except OSError:
+            pass  # the program has ended in the middle of a question
+        finally:
+            fleet.close()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])
