@@ -10,6 +10,7 @@
     npaccel.macro, scalar         code that is recorded once and replayed
     npaccel.backend("opencl")     a block whose kernels run there; devices() lists them
     npaccel.random, config        a Generator whose draws are recorded, too; the settings
+    npaccel.Cluster(4), zeros     workers on which arrays live; ones, empty, full, arange
     npaccel.Map, agile(x, map)    arrays in segments on nodes; forall, reduce, scan over them
 
 NpaccelError: BackendUnavailable, CheckError, CompileError, ConfigError, InternalError,
@@ -80,6 +81,7 @@ from npaccel.notebook import unload_ipython_extension as unload_ipython_extensio
 
 if _TYPE_CHECKING:
     from npaccel import cluster as cluster
+    from npaccel import making as making
     from npaccel import random as random
     from npaccel.cluster import Cluster as Cluster
     from npaccel.cluster import Map as Map
@@ -87,13 +89,21 @@ if _TYPE_CHECKING:
     from npaccel.cluster import forall as forall
     from npaccel.cluster import reduce as reduce
     from npaccel.cluster import scan as scan
+    from npaccel.making import arange as arange
+    from npaccel.making import empty as empty
+    from npaccel.making import full as full
+    from npaccel.making import ones as ones
+    from npaccel.making import zeros as zeros
 else:
     random = _later("npaccel.random")
     cluster = _later("npaccel.cluster")
+    making = _later("npaccel.making")
 
     def __getattr__(name: str) -> object:
         if name in ("Cluster", "Map", "agile", "forall", "reduce", "scan"):
             return getattr(cluster, name)
+        if name in ("arange", "empty", "full", "ones", "zeros"):
+            return getattr(making, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -100,7 +100,9 @@ def asarray(
     if device is not None and not is_cluster(device):
         DEVICE.check(device, "npaccel.asarray(device=...)")
     if map is not None and not is_cluster(device):
-        raise ConfigError("npaccel.asarray(map=...): a map is for an array on a cluster; give it too")
+        raise ConfigError(
+            "npaccel.asarray(map=...): a map is for an array on a cluster; give it too"
+        )
     array = _converted(x, dtype, order, copy)
     if device in (None, *HOSTS):
         return array
@@ -393,6 +395,8 @@ def stats(reset: bool = False) -> counting.Counts:
             a kernel ran; looks : times that a part of an array was read while all of it stayed
             there. `explain` tells why, for which line.
         evictions : arrays that went back to the host to make room there.
+        cluster_runs, cluster_requests : what ran on clusters' workers; cluster_refused : runs that
+            were to, and ran here instead.
         armed_blocks, live_ranges, live_bytes, nursery_bytes, mappings : memory as it is now, never
             reset: protected blocks of others, arrays of npaccel and their bytes, bytes of freed
             memory kept for reuse, memory mappings.

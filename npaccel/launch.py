@@ -22,8 +22,10 @@ from npaccel.errors import ConfigError, NpaccelError
 from npaccel.later import later
 
 if TYPE_CHECKING:
+    from npaccel import cluster
     from npaccel.observe import until
 else:
+    cluster = later("npaccel.cluster")
     until = later("npaccel.observe.until")
 runpy = later("runpy")
 
@@ -42,6 +44,8 @@ an archive that holds __main__.py; - reads the program from standard input.
   --report=json     the same as one line of JSON
   --min-size BYTES  record operations on arrays of at least so many bytes
   --backend NAME    what runs them
+  --cluster WHERE   have arrays live on workers of dask: so many new ones, or those of a scheduler
+                    (tcp://host:8786)
   --until N         record the first N operations only, and say which is the last of them; NumPy
                     computes the others, each at its line (npaccel bisect finds an N)
 """
@@ -67,7 +71,8 @@ REPORTS: Final = ("text", "json")
 
 class Options(NamedTuple):
     """What the command line of `npaccel run` says; `report`: "", or in which form; `out`: the file
-    of a profile, or ""; `until`: how many operations are npaccel's."""
+    of a profile, or ""; `until`: how many operations are npaccel's; `cluster`: where arrays
+    live."""
 
     program: str
     arguments: Sequence[str]
@@ -77,6 +82,7 @@ class Options(NamedTuple):
     min_size: int | None = None
     backend: str | None = None
     until: until.Until | None = None
+    cluster: str | None = None
 
 
 def parse(words: Sequence[str], *, command: str = "npaccel run") -> Options | None:
@@ -94,7 +100,7 @@ def parse(words: Sequence[str], *, command: str = "npaccel run") -> Options | No
         options["out"] = DEFAULT_OUT
         valued.append("--out")
     elif command == "npaccel run":
-        valued.append("--until")
+        valued += ["--until", "--cluster"]
     rest = list(words)
     while rest and rest[0].startswith("--") and rest[0] != "--":
         word, _, value = rest.pop(0).partition("=")
@@ -146,7 +152,8 @@ def launch(options: Options) -> None:
     """Run the program; returns at its end, or raises what it raised."""
     taken = None
     try:
-        block = api.accelerate_everywhere(options.min_size, options.backend)
+        device = None if options.cluster is None else cluster.Cluster(options.cluster)
+        block = api.accelerate_everywhere(options.min_size, options.backend, device)
         if options.out:  # loaded before the program's folder is on the path
             taken = reports.profile(options.out)
             taken.of(options.program, options.arguments)

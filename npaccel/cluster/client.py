@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import socket
 import struct
@@ -13,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from npaccel import _native
-from npaccel.cluster.boxes import Box
-from npaccel.cluster.carrying import MAPS, agile
+from npaccel.cluster.carrying import agile
 from npaccel.cluster.maps import Map
-from npaccel.cluster.placing import Placed, Share, layout_of
+from npaccel.cluster.placing import Placed, layout_of
 from npaccel.errors import BackendUnavailable, ConfigError, MapError
-from npaccel.runtime.macros.premises import root
 
 __all__ = ["Cluster"]
 
@@ -37,8 +34,8 @@ class Cluster:
         scheduler (``tcp://host:8786``), all of whose workers are used.
 
     ``npaccel.asarray(a, device=cluster)`` and ``with npaccel.accelerate(device=cluster):`` have
-    arrays live there. `close`, or the end of a ``with`` block, brings home what lives there and ends
-    the workers that were started.
+    arrays live there. `close`, or the end of a ``with`` block, brings home what lives there and
+    ends the workers that were started.
 
     Attributes
     ----------
@@ -56,13 +53,19 @@ class Cluster:
                 "npaccel.Cluster: arrays can't live elsewhere, since nothing can be hidden here; "
                 "print(npaccel.devices()) says why"
             )
-        if isinstance(where, int) and where < 1:
+        if str(where).isdigit() and int(where) < 1:
             raise ConfigError(f"npaccel.Cluster({where}): at least one worker is needed")
         self.where = str(where)
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = _started(theirs.fileno(), self.where)
-        self.nodes = int(self._greeting(ours))
+        try:
+            self.nodes = int(self._greeting(ours))
+        except BackendUnavailable:
+            ours.close()
+            self._process.kill()
+            self._process.wait()
+            raise
         self.memory = _native.cluster_memory(ours.detach(), f"cluster({where})")
         self._open = True
 
@@ -73,12 +76,10 @@ class Cluster:
             status, _, size = _GREETING.unpack(head)
             text = connection.recv(size, socket.MSG_WAITALL)
         except (OSError, struct.error) as error:
-            self._process.kill()
             raise BackendUnavailable(
                 f"npaccel.Cluster({self.where!r}): the process that drives it did not start"
             ) from error
         if status:
-            self._process.wait(END_S)
             raise BackendUnavailable(text.decode())
         connection.settimeout(None)
         return text
@@ -160,13 +161,22 @@ class Cluster:
         return f"npaccel.Cluster({self.where}): {state}"
 
 
+# The module search path is the program's, whatever the folder it was started in.
+_CODE = """
+import sys
+descriptor, where, *sys.path[:] = sys.argv[1:]
+from npaccel.cluster.driver import main
+main(int(descriptor), where)
+"""
+
+
 def _started(descriptor: int, where: str) -> subprocess.Popen[bytes]:
     """Its session is its own: Ctrl-C is the program's."""
+    path = [folder for folder in sys.path if folder]
     return subprocess.Popen(
-        [sys.executable, "-m", "npaccel.cluster.driver", str(descriptor), where],
+        [sys.executable, "-I", "-c", _CODE, str(descriptor), where, *path],
         pass_fds=[descriptor],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONSAFEPATH": "1"},
         start_new_session=True,
     )

@@ -1,8 +1,8 @@
 """Nodes on workers of dask.distributed, which starts processes and moves bytes between them.
 
-The only file that names that library. Each node is an actor on a worker. Whoever has the nodes tells
-each what to do, in one call; what they need of each other nodes send directly, one message per pair
-and stage.
+The only file that names that library. Each node is an actor on a worker. Whoever has the nodes
+tells each what to do, in one call; what they need of each other nodes send directly, one message
+per pair and stage.
 """
 
 from __future__ import annotations
@@ -21,8 +21,17 @@ from npaccel.backends.launch import run_step
 from npaccel.backends.registry import HOST, open_backend
 from npaccel.cluster.boxes import Box
 from npaccel.cluster.nodes import Message, Node, interpret
-from npaccel.cluster.orders import Counted, Get, Hall, Order, Part, Put, Recipe, Reply, RunOrder
-from npaccel.cluster.orders import part_of as part_of
+from npaccel.cluster.orders import (
+    Counted,
+    Get,
+    Hall,
+    Order,
+    Put,
+    Recipe,
+    Reply,
+    RunOrder,
+    part_of,
+)
 from npaccel.cluster.placing import Placed
 from npaccel.cluster.plans import ClusterPlan
 from npaccel.errors import BackendUnavailable
@@ -264,8 +273,8 @@ class Fleet:
         lost = self._wait(calls, replies, errors, run)
         if lost:
             raise WorkersLost(lost, self._replace(lost))
-        for error in errors.values():
-            raise error
+        if errors:
+            raise next(iter(errors.values()))
         return replies
 
     def _wait(

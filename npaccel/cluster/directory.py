@@ -236,8 +236,9 @@ class Directory:
             self.piece(number, made, sizes[index]) if number else None
             for index, (number, made) in enumerate(asked.pieces)
         ]
-        signature = asked.key, tuple(
-            -1 if piece is None else self._number(piece.placed) for piece in here
+        signature = (
+            asked.key,
+            tuple(-1 if piece is None else self._number(piece.placed) for piece in here),
         )
         known = self._known.get(signature)
         if known is not None:

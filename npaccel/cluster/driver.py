@@ -6,11 +6,10 @@ workers to start. It ends with the program, and the workers that it has started 
 
 from __future__ import annotations
 
-import pickle
 import os
+import pickle
 import signal
 import socket
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -151,7 +150,3 @@ def main(descriptor: int, where: str) -> None:
             pass  # the program has ended in the middle of a question
         finally:
             fleet.close()
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])

@@ -354,9 +354,7 @@ def _exact(request: Request, found: list[Partial]) -> Array:
 OVERFLOW, INVALID = 2, 8  # kinds of warnings
 
 
-def raised(
-    request: Request, boxes: Sequence[Box], whole: Array, made: Sequence[Partial]
-) -> int:
+def raised(request: Request, boxes: Sequence[Box], whole: Array, made: Sequence[Partial]) -> int:
     """The kinds of warnings that partial results tell of: what is in them, and in no operand."""
     if not is_ordered(request):
         return 0

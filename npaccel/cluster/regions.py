@@ -49,7 +49,7 @@ def parts(placed: Placed, low: int, content: Array) -> Iterator[Region]:
         here = elements[done : done + count].reshape(extents(box)).transpose(inverse)
         turned = tuple(box[place] for place in inverse)
         for node, part in placed.split(turned):
-            where = tuple(
+            where: Any = tuple(
                 slice(p.start - w.start, p.stop - w.start, p.step)
                 for p, w in zip(part, turned, strict=True)
             )

@@ -71,8 +71,8 @@ static bool receive(npa_channel *c, void *to, size_t size)
     return true;
 }
 
-/* With the lock. `into`: where the answer's body goes if it has `room` bytes, as that of a read has;
- * else it is kept. */
+/* With the lock. `into`: where the answer's body goes if it has `room` bytes, as that of a read
+ * has; else it is kept. */
 static bool converse(npa_channel *c, question *q, struct iovec *body, int n, char *into,
                      size_t room, answer *a)
 {

@@ -42,7 +42,9 @@ bool npa_cluster_wants(npa_queue *q, int requests)
     if (s != NULL && s->channel != NULL) {
         npa_channel_settle(s);
     }
-    return npa_channel_of(s) != NULL && !npa_check_mode && q->run.done == 0 && npa_until < 0;
+    bool named = q->backend != 0 || npa_is_numpys_backend(0);
+    return npa_channel_of(s) != NULL && !named && !npa_check_mode && q->run.done == 0 &&
+           npa_until < 0;
 }
 
 static void look_at_requests(job *j, npa_queue *q, int requests)
@@ -127,7 +129,8 @@ static bool begin(job *j, npa_queue *q, int requests)
     j->how = calloc((size_t)j->n + 1, 1);
     j->rows = calloc(2 * (size_t)j->n + 1, sizeof *j->rows);
     j->rules = malloc(sizeof *j->rules * (size_t)requests);
-    if (j->how == NULL || j->rows == NULL || j->rules == NULL || !npa_new_key(requests, 0, &j->key) ||
+    if (j->how == NULL || j->rows == NULL || j->rules == NULL ||
+        !npa_new_key(requests, 0, &j->key) ||
         !npa_snapshot_take(&j->s, q, requests, j->n, false)) {
         return false;
     }

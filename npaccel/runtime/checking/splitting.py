@@ -151,9 +151,7 @@ def run_part(
     ]
 
 
-def launch_step(
-    step: KernelStep, trace: Trace, memory: Mapping[int, Array], launch: Launch
-) -> Any:
+def launch_step(step: KernelStep, trace: Trace, memory: Mapping[int, Array], launch: Launch) -> Any:
     """Run the kernel of a step of that trace's plan on the bytes of its buffers; what `launch`
     returns."""
     views = [
