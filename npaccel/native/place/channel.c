@@ -6,15 +6,10 @@
  * What runs there is no kernel but a queue's first requests, see run/cluster.c. One question is
  * under way at a time, with the lock. Nothing here needs Python, so a fault can be served. The
  * socket's end is the driver's end. */
-#define _GNU_SOURCE
 #include "place/channel.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 /* A driver that has ended, or that said no. */
 enum { GONE = -10010, REFUSED = -10011 };
@@ -34,78 +29,42 @@ typedef struct {
     uint64_t body;
 } answer;
 
-static bool send_all(npa_channel *c, struct iovec *parts, int n)
-{
-    for (int i = 0; i < n;) {
-        struct msghdr m = {.msg_iov = parts + i, .msg_iovlen = (size_t)(n - i)};
-        ssize_t sent = sendmsg(c->socket, &m, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) {
-            continue;
-        }
-        if (sent <= 0) {
-            return false;
-        }
-        for (; i < n && (size_t)sent >= parts[i].iov_len; i++) {
-            sent -= (ssize_t)parts[i].iov_len;
-        }
-        if (i < n) {
-            parts[i].iov_base = (char *)parts[i].iov_base + sent;
-            parts[i].iov_len -= (size_t)sent;
-        }
-    }
-    return true;
-}
-
-static bool receive(npa_channel *c, void *to, size_t size)
-{
-    for (size_t have = 0; have < size;) {
-        ssize_t got = recv(c->socket, (char *)to + have, size - have, MSG_WAITALL);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return false;
-        }
-        have += (size_t)got;
-    }
-    return true;
-}
-
 /* With the lock. `into`: where the answer's body goes if it has `room` bytes, as that of a read
  * has; else it is kept. */
-static bool converse(npa_channel *c, question *q, struct iovec *body, int n, char *into,
+static bool converse(npa_channel *c, question *q, npa_part *body, int n, char *into,
                      size_t room, answer *a)
 {
-    struct iovec parts[2 + NPA_CHANNEL_PARTS] = {
+    npa_part parts[2 + NPA_CHANNEL_PARTS] = {
         {q, sizeof *q}, {c->released, sizeof *c->released * c->nreleased}};
     q->released = (uint32_t)c->nreleased;
     for (int i = 0; i < n; i++) {
         parts[2 + i] = body[i];
-        q->body += body[i].iov_len;
+        q->body += body[i].size;
     }
-    if (!send_all(c, parts, 2 + n) || !receive(c, a, sizeof *a)) {
+    if (!npa_socket_send(c->socket, parts, 2 + n) ||
+        !npa_socket_receive(c->socket, a, sizeof *a)) {
         return false;
     }
     c->nreleased = 0;
     free(c->text), c->text = NULL, c->text_size = 0;
     if (into != NULL && a->body == room && a->status == 0) {
-        return receive(c, into, room);
+        return npa_socket_receive(c->socket, into, room);
     }
     c->text = malloc(a->body + 1);
-    if (c->text == NULL || !receive(c, c->text, a->body)) {
+    if (c->text == NULL || !npa_socket_receive(c->socket, c->text, a->body)) {
         return false;
     }
     c->text_size = a->body;
     return true;
 }
 
-static int32_t ask(npa_channel *c, question *q, struct iovec *body, int n, char *into, size_t room)
+static int32_t ask(npa_channel *c, question *q, npa_part *body, int n, char *into, size_t room)
 {
     answer a = {0};
-    if (!c->broken && c->pid == getpid()) {
+    if (!c->broken && c->pid == npa_process_here()) {
         c->broken = !converse(c, q, body, n, into, room, &a);
     }
-    if (c->broken || c->pid != getpid()) {
+    if (c->broken || c->pid != npa_process_here()) {
         return GONE;
     }
     c->news |= a.losses != c->losses;
@@ -162,7 +121,7 @@ static int32_t write_piece(void *queue, void *memory, uint32_t wait, size_t offs
     piece *p = memory;
     question q = {.what = NPA_CHANNEL_WRITE, .number = p->number, .map = p->map, .total = p->size,
                   .low = offset, .size = size};
-    struct iovec body = {(void *)host, size};
+    npa_part body = {host, size};
     return ask(p->channel, &q, &body, 1, NULL, 0);
 }
 
@@ -192,7 +151,7 @@ void npa_channel_row(void *memory, uint64_t *row)
     row[0] = p != NULL ? p->number : 0, row[1] = p != NULL ? p->map : 0;
 }
 
-int32_t npa_channel_run(npa_channel *c, struct iovec *body, int n, uint8_t *kinds, size_t requests)
+int32_t npa_channel_run(npa_channel *c, npa_part *body, int n, uint8_t *kinds, size_t requests)
 {
     question q = {.what = NPA_CHANNEL_RUN, .size = requests};
     return ask(c, &q, body, n, (char *)kinds, requests);
@@ -232,7 +191,7 @@ npa_channel *npa_channel_new(int socket, void **functions)
 {
     npa_channel *c = calloc(1, sizeof *c);
     if (c != NULL) {
-        c->socket = socket, c->pid = getpid();
+        c->socket = socket, c->pid = npa_process_here();
         functions[CREATE] = (void *)create, functions[RELEASE] = (void *)release;
         functions[READ] = (void *)read_piece, functions[WRITE] = (void *)write_piece;
         functions[FINISH] = functions[FLUSH] = (void *)nothing;
@@ -249,7 +208,7 @@ PyObject *npa_channel_call(npa_store *s, PyObject *body)
     }
     npa_channel *c = s->channel;
     question q = {.what = NPA_CHANNEL_CALL};
-    struct iovec part = {bytes, (size_t)size};
+    npa_part part = {bytes, (size_t)size};
     npa_lock();
     PyThreadState *mine = PyEval_SaveThread();
     int32_t status = ask(c, &q, &part, 1, NULL, 0);
@@ -270,7 +229,7 @@ void npa_channel_close(npa_store *s)
 {
     npa_channel *c = s->channel;
     npa_lock();
-    if (c != NULL && !c->broken && c->pid == getpid()) {
+    if (c != NULL && !c->broken && c->pid == npa_process_here()) {
         enum npa_home before = npa_home_because(NPA_HOME_ALL);
         for (struct npa_copy *copy = s->copies, *after; copy != NULL; copy = after) {
             after = copy->after;
@@ -278,7 +237,7 @@ void npa_channel_close(npa_store *s)
         }
         npa_home_because(before);
         c->broken = true;
-        close(c->socket);
+        npa_socket_close(c->socket);
     }
     npa_unlock();
 }

@@ -5,8 +5,6 @@
 #include "place/place.h"
 #include "place/store.h"
 
-#include <sys/uio.h>
-
 enum {
     NPA_CHANNEL_RUN = 1,
     NPA_CHANNEL_WRITE,
@@ -19,7 +17,8 @@ enum { NPA_CHANNEL_PARTS = 4 }; /* of a question's body, at most */
 /* losses: how many workers had died when the last answer came; news: what they had is to be looked
  * for. text: the last answer's body. broken: the driver has ended, or was sent away. */
 struct npa_channel {
-    int socket, pid;
+    int socket;
+    long pid;
     uint64_t pieces, *released;
     size_t nreleased, released_cap;
     uint32_t losses;
@@ -35,7 +34,7 @@ void npa_channel_describe(void *memory, size_t size, uint64_t map); /* a new pie
 void npa_channel_row(void *memory, uint64_t *row); /* its number and map; NULL: zeros */
 /* 0: `kinds` are those of the requests; 1: it can't, and has done nothing; 2: what it writes is
  * lost; or the driver has ended */
-int32_t npa_channel_run(npa_channel *c, struct iovec *body, int n, uint8_t *kinds,
+int32_t npa_channel_run(npa_channel *c, npa_part *body, int n, uint8_t *kinds,
                         size_t requests);
 void npa_channel_settle(npa_store *s); /* after workers have died */
 PyObject *npa_channel_call(npa_store *s, PyObject *body); /* (status, bytes), or an exception */

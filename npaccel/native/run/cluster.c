@@ -154,8 +154,8 @@ static int32_t post(job *j, npa_channel *c, uint8_t *kinds, int requests)
         return CANT;
     }
     memcpy(all, j->rows, rows), memcpy(all + rows, j->rules, rules);
-    struct iovec parts[] = {{head, sizeof head}, {all, rows + rules},
-                            {(void *)j->key.bytes, j->key.size},
+    npa_part parts[] = {{head, sizeof head}, {all, rows + rules},
+                            {j->key.bytes, j->key.size},
                             {j->s.scalars, 16 * j->s.nscalars}};
     int32_t status = npa_channel_run(c, parts, NPA_CHANNEL_PARTS, kinds, (size_t)requests);
     free(all);

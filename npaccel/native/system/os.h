@@ -45,4 +45,14 @@ long npa_process_here(void); /* this process's number */
 /* On standard error, also where nothing may be allocated; whether it was written. */
 bool npa_say(const char *text, size_t length);
 
+/* --------------------------------------------------------------------------------- sockets.c */
+
+/* Some bytes of a message. */
+typedef struct { const void *at; size_t size; } npa_part;
+/* All of these, one behind another; false: the other side has ended. No signal comes of that. */
+bool npa_socket_send(int socket, const npa_part *parts, int n);
+/* So many bytes; false: the other side has ended. */
+bool npa_socket_receive(int socket, void *to, size_t size);
+void npa_socket_close(int socket);
+
 #endif
