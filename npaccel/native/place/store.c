@@ -152,8 +152,9 @@ static PyObject *store_place(PyObject *self, PyObject *args)
 /* The reference that the list has lives for ever. */
 static PyObject *link_store(npa_store *s)
 {
+    static uint64_t last;
     npa_lock();
-    s->number = npa_stores != NULL ? npa_stores->number + 1 : 1;
+    s->number = ++last;
     s->next = npa_stores, npa_stores = s;
     npa_unlock();
     return Py_NewRef((PyObject *)s);
@@ -215,6 +216,16 @@ static PyObject *store_close(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
     npa_channel_close((npa_store *)self);
+    npa_lock();
+    npa_store **at = &npa_stores;
+    while (*at != NULL && *at != (npa_store *)self) {
+        at = &(*at)->next;
+    }
+    /* Buffers may name it yet; what has a copy there that is lost still asks for it */
+    if (*at != NULL && (*at)->copies == NULL) {
+        *at = (*at)->next;
+    }
+    npa_unlock();
     Py_RETURN_NONE;
 }
 
