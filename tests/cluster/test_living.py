@@ -32,7 +32,7 @@ def no_kernels_here(setting: Any) -> None:
     setting("tiering", "off")
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4])
+@pytest.fixture(scope="module", params=[1, 2, pytest.param(4, marks=pytest.mark.slow)])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """So many worker processes of one thread."""
     if not _native.guarded():
@@ -437,3 +437,42 @@ def test_the_end_of_the_driver_is_an_error(tmp_path: Path) -> None:
         [sys.executable, script], check=True, capture_output=True, text=True, timeout=100
     )
     assert done.stdout == "told\n"
+
+
+WORKER_ENDS = """
+import os, signal, sys
+import numpy as np
+import npaccel
+sys.path.append(sys.argv[1])
+from soak_cluster import processes
+
+if __name__ == "__main__":
+    values = np.random.default_rng(1).normal(size=(1000, 300))
+    with npaccel.Cluster(2) as cluster:
+        x = npaccel.asarray(values.copy(), device=cluster)
+        y = npaccel.evaluate(x * 2.0)
+        z = npaccel.asarray(values + 1.0)
+        os.kill(processes(cluster._process.pid)[0], signal.SIGKILL)
+        for read in (lambda: float(y.sum()), lambda: float((y + 1.0).max())):
+            try:
+                read()
+            except RuntimeError as error:
+                assert "cluster(2) alone" in str(error), error
+                print("told")
+        assert (np.asarray(npaccel.evaluate(x * 3.0)) == values * 3.0).all()
+        assert (np.asarray(npaccel.evaluate(z * 2.0)) == (values + 1.0) * 2.0).all()
+        w = npaccel.asarray(values.copy(), device=cluster)
+        assert (np.asarray(npaccel.evaluate(w - 1.0)) == values - 1.0).all()
+        del y
+"""
+
+
+def test_the_end_of_a_worker_is_an_error(tmp_path: Path) -> None:
+    """What it alone had is named; what the program has, too, and what comes after, is right."""
+    script = tmp_path / "script.py"
+    script.write_text(WORKER_ENDS)
+    bench = Path(__file__).parents[2] / "bench"
+    done = subprocess.run(
+        [sys.executable, script, bench], check=False, capture_output=True, text=True, timeout=100
+    )
+    assert (done.stdout, done.returncode) == ("told\n" * 2, 0), done.stderr

@@ -1,0 +1,104 @@
+"""A worker of a cluster is killed at a random moment: is what comes right, or an error?
+
+    python bench/soak_cluster.py [--runs 50] [--workers 3]
+
+Each run is a process that computes on a cluster until a thread kills one of the workers, and goes
+on. It ends with the right sum, with the error that says what is lost, or, where lost memory is read
+through its address, with the line that says so. What else it may do is wrong, or hangs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+PATIENCE_S = 60
+
+
+def processes(parent: int) -> list[int]:
+    """Worker processes below this one."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (folder / "stat").read_text().rpartition(")")[2].split()
+            command = (folder / "cmdline").read_text()
+        except OSError:
+            continue
+        if int(stat[1]) == parent:
+            found += [int(folder.name)] if "spawn_main" in command else []
+            found += processes(int(folder.name))
+    return found
+
+
+def steps(x: np.ndarray, rounds: int) -> np.ndarray:
+    for _ in range(rounds):
+        y = x * 0.5 + 0.25
+        y[1:] += x[:-1] * 0.125
+        x = y
+    return x
+
+
+def run(seed: int, workers: int) -> None:
+    """One process of it."""
+    import signal
+    import threading
+
+    import npaccel
+
+    chosen = random.Random(seed)
+    values = np.random.default_rng(seed).random((600, 400))
+    expected = steps(values, 60)
+    with npaccel.Cluster(workers) as cluster:
+        victim = chosen.choice(processes(cluster._process.pid))
+        moment = chosen.uniform(0.0, 2.5)
+        threading.Timer(moment, os.kill, (victim, signal.SIGKILL)).start()
+        try:
+            x = npaccel.asarray(values.copy(), device=cluster)
+            for _ in range(6):
+                x = npaccel.evaluate(steps(x, 10))
+                time.sleep(chosen.uniform(0.0, 0.05))
+            right = float(x[-1, -1]) == float(expected[-1, -1])
+            right &= x.tobytes() == expected.tobytes()
+            print("right" if right else "WRONG")
+        except RuntimeError as error:
+            print("error" if "alone" in str(error) else f"WRONG {error}")
+        x = None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--one", type=int, help="this seed, in this process")
+    options = parser.parse_args()
+    if options.one is not None:
+        run(options.one, options.workers)
+        return
+    found: Counter[str] = Counter()
+    for seed in range(options.runs):
+        command = [sys.executable, __file__, "--one", str(seed), "--workers", str(options.workers)]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            found["HUNG"] += 1
+            print(f"seed {seed}: no end within {PATIENCE_S} s")
+            continue
+        told = done.stdout.strip() or ("lost" if "was lost" in done.stderr else "WRONG")
+        found[told] += 1
+        if told not in ("right", "error", "lost"):
+            print(f"seed {seed}: {told} {done.returncode}\n{done.stderr[-2000:]}")
+    print(dict(found))
+
+
+if __name__ == "__main__":
+    main()
