@@ -104,6 +104,7 @@ def test_every_benchmark_is_listed_and_run() -> None:
     shared |= {
         "mutants",
         "soak_cache",
+        "soak_cluster",
         "soak_futures",
         "soak_loops",
         "array_programs",
