@@ -156,16 +156,22 @@ class NodeActor:
                 messages, received = messages + 1, received + message.size_bytes
                 mine.unpack(message)
             for (target, _), reply in zip(sent, replies, strict=True):
-                await self._taken(reply, target, number, silence_s)
+                await self._taken(reply, run, target, number, silence_s)
             if part.work:
                 await loop.run_in_executor(None, mine.work, part.work, number)
         return Counted(messages, received), mine.raised
 
-    async def _taken(self, reply: Any, target: int, stage: int, silence_s: float) -> None:
-        try:
-            await asyncio.wait_for(reply, silence_s)  # of who has died no reply comes
-        except TimeoutError:
-            raise Silence(target, stage, self.number, silence_s) from None
+    async def _taken(self, reply: Any, run: int, target: int, stage: int, silence_s: float) -> None:
+        """Of who has died no reply comes: until it does, or the run is given up."""
+        task = asyncio.ensure_future(reply)
+        end = time.monotonic() + silence_s
+        while not task.done():
+            given_up = self._given_up == run
+            if given_up or time.monotonic() > end:
+                task.cancel()
+                raise Silence(target, stage, self.number, 0 if given_up else silence_s)
+            await asyncio.wait({task}, timeout=LOOK_S)
+        await task
 
     async def _heard(self, run: int, stage: int, source: int, silence_s: float) -> Message:
         assert self._news is not None
@@ -436,7 +442,7 @@ def local_cluster(workers: int) -> Iterator[Any]:
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address=":0",  # any: without one it asks for 8787, and warns
             silence_logs=50,
         ) as cluster,
         Client(cluster) as client,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
@@ -201,3 +202,18 @@ def test_the_death_of_a_worker_is_an_error() -> None:
             ):
                 for _ in range(1000):
                     workers.run()
+
+
+def test_a_node_does_not_wait_for_the_dead() -> None:
+    """What it has sent is never taken; it is told to give the run up."""
+
+    async def wait() -> None:
+        actor = dask_workers.NodeActor(0, compiled=False)
+        never = asyncio.get_running_loop().create_future()
+        waiting = asyncio.ensure_future(actor._taken(never, 3, 1, 0, 60.0))
+        await asyncio.sleep(0)
+        await actor.give_up(3)
+        with pytest.raises(dask_workers.Silence):
+            await asyncio.wait_for(waiting, 10)
+
+    asyncio.run(wait())

@@ -23,7 +23,6 @@ typedef struct macro_block {
     npa_site site;    /* of the statement that it was entered by */
     int checks;       /* 1, 0: indices are looked at inside, or not; -1: as outside */
     signed char checks_before;
-    bool inside;
     struct macro_block *outer; /* that this thread is in, while it is inside */
     PyObject *block_before; /* the one in place of which it is told */
     enum npa_way way;
@@ -33,7 +32,7 @@ typedef struct macro_block {
 
 enum { RECORDED = NPA_WAY_USUAL, ASIDE = NPA_WAY_OTHER };
 
-static __thread macro_block *innermost;
+static __thread macro_block *innermost; /* owned, as is what is around each */
 
 /* ------------------------------------------------------------------------------------ a new one */
 
@@ -162,9 +161,12 @@ static int begin(macro_block *b)
         return record(b);
     }
     PyObject *done = PyObject_CallMethod(b->blocks, "prepare", NULL);
-    Py_XDECREF(done);
+    if (done == NULL) {
+        return -1;
+    }
+    Py_DECREF(done);
     npa_section_aside = (PyObject *)b;
-    return done != NULL ? 0 : -1;
+    return 0;
 }
 
 bool npa_stands_aside(void)
@@ -173,14 +175,13 @@ bool npa_stands_aside(void)
            !npa_copies_exist() && npa_placeholders == 0 && npa_stops == 0;
 }
 
-/* How many blocks this thread has entered since that one. */
-static int count_within(const macro_block *b)
+/* The blocks that this thread has entered since that one take charge, in that order. */
+static void take_charge_within(macro_block *o, const macro_block *b)
 {
-    int n = 0;
-    for (const macro_block *o = innermost; o != NULL && o != b; o = o->outer) {
-        n++;
+    if (o != NULL && o != b) {
+        take_charge_within(o->outer, b);
+        take_charge(o);
     }
-    return n;
 }
 
 void npa_aside_end(void)
@@ -195,13 +196,7 @@ void npa_aside_end(void)
         PyErr_WriteUnraisable((PyObject *)b);
     }
     take_charge(b);
-    for (int inner = count_within(b); inner > 0; inner--) {
-        macro_block *o = innermost;
-        for (int k = 1; k < inner; k++) {
-            o = o->outer;
-        }
-        take_charge(o);
-    }
+    take_charge_within(innermost, b);
 }
 
 static PyObject *block_enter(PyObject *self, PyObject *nothing)
@@ -222,11 +217,12 @@ static PyObject *block_enter(PyObject *self, PyObject *nothing)
     }
     b->checks_before = npa_checks_here;
     npa_checks_here = b->checks >= 0 ? (signed char)b->checks : npa_checks_here;
-    b->outer = innermost, innermost = b, b->inside = true;
+    b->outer = innermost, innermost = (macro_block *)Py_NewRef(self);
     return Py_NewRef(self);
 }
 
-/* It is not among this thread's blocks any more. False: it was not. */
+/* It is not among this thread's blocks any more, and the reference that these had is the caller's.
+ * False: it was not. */
 static bool take_out(macro_block *b)
 {
     macro_block **at = &innermost;
@@ -237,7 +233,7 @@ static bool take_out(macro_block *b)
         return false;
     }
     *at = b->outer;
-    b->outer = NULL, b->inside = false;
+    b->outer = NULL;
     return true;
 }
 
@@ -295,6 +291,7 @@ static PyObject *block_exit(PyObject *self, PyObject *const *args, Py_ssize_t na
         Py_CLEAR(b->known);
     }
     PyErr_Restore(type, value, trace);
+    Py_DECREF(b);
     return status == 0 ? Py_NewRef(Py_None) : NULL;
 }
 

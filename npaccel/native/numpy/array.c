@@ -152,11 +152,17 @@ static PyObject *small(enum operation op, PyObject *const *args, Py_ssize_t n, b
                : NULL;
 }
 
-/* Whether it would be recorded, were this thread's block not one that stands aside. */
-static bool stands_aside(enum operation op, const npa_value *values, int n)
+/* What would be recorded, were this thread's section not one that stands aside. True: *result is
+ * its, or NULL, an error. */
+static bool is_done_aside(enum operation op, const npa_value *values, int nin,
+                          PyObject *const *args, int n, PyObject **result)
 {
-    return npa_stands_aside() && npa_is_exact(exact[op], values, n) &&
-           npa_section_block_wants(values, n);
+    if (!npa_stands_aside() || !npa_is_exact(exact[op], values, nin) ||
+        !npa_section_block_wants(values, nin)) {
+        return false;
+    }
+    *result = small(op, args, n, true);
+    return *result != NULL || PyErr_Occurred();
 }
 
 static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc slot)
@@ -171,8 +177,7 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
         return slot(a, b);
     }
     PyObject *args[] = {a, b}, *result;
-    bool aside = stands_aside(op, values, 2);
-    if (aside && ((result = small(op, args, 2, true)) != NULL || PyErr_Occurred())) {
+    if (is_done_aside(op, values, 2, args, 2, &result)) {
         return result;
     }
     bool wanted = npa_wants(values, 2);
@@ -229,8 +234,7 @@ static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfun
         return PyErr_Occurred() || npa_touch((PyArrayObject *)a, true) < 0 ? NULL : slot(a, b);
     }
     PyObject *args[] = {a, b, a};
-    bool aside = stands_aside(op, values, 2);
-    if (aside && ((result = small(op, args, 3, true)) != NULL || PyErr_Occurred())) {
+    if (is_done_aside(op, values, 2, args, 3, &result)) {
         return result;
     }
     bool wanted = npa_wants(values, 2), passed = wanted && passes(op, values, 2);
@@ -254,9 +258,8 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
 {
     npa_value value;
     PyObject *result;
-    bool known = npa_classify(a, &value),
-         aside = known && stands_aside(op, &value, 1);
-    if (aside && ((result = small(op, &a, 1, true)) != NULL || PyErr_Occurred())) {
+    bool known = npa_classify(a, &value);
+    if (known && is_done_aside(op, &value, 1, &a, 1, &result)) {
         return result;
     }
     bool wanted = known && npa_wants(&value, 1), passed = wanted && passes(op, &value, 1);
@@ -392,8 +395,7 @@ static PyObject *any_power(PyObject *a, PyObject *b, PyObject *out)
     npa_value values[2];
     PyObject *result;
     bool known = op != OP_POWER && npa_classify(a, &values[0]);
-    bool aside = known && out == NULL && stands_aside(op, values, 1);
-    if (aside && ((result = small(op, &a, 1, true)) != NULL || PyErr_Occurred())) {
+    if (known && out == NULL && is_done_aside(op, values, 1, &a, 1, &result)) {
         return result;
     }
     if (!known || !npa_wants(values, 1)) {
@@ -436,8 +438,7 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
         return PyErr_Occurred() ? NULL : npa_numpy.compare(a, b, how);
     }
     PyObject *args[] = {a, b};
-    if (stands_aside(map[how], values, 2) &&
-        ((result = small(map[how], args, 2, true)) != NULL || PyErr_Occurred())) {
+    if (is_done_aside(map[how], values, 2, args, 2, &result)) {
         return result;
     }
     bool wanted = npa_wants(values, 2), passed = wanted && passes(map[how], values, 2);

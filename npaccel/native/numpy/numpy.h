@@ -83,12 +83,12 @@ PyObject *npa_composites_py(PyObject *module, PyObject *dict);
 int npa_redirect_init(PyObject *module);
 void npa_redirect_install(void);
 void npa_redirect_restore(void);
+/* Of a ufunc's results, once a block was prepared for; NPA_INEXACT: not known */
+npa_exactness npa_exactness_of(const PyUFuncObject *u);
 
 /* --------------------------------------------------------------------------------- subscripts.c */
 
 /* A section is there, or is over, that looks at plain arrays' subscripts */
-/* Of a ufunc's results, once a block was prepared for; NPA_INEXACT: not known */
-npa_exactness npa_exactness_of(const PyUFuncObject *u);
 void npa_redirect_look(bool begin);
 
 /* ---------------------------------------------------------------------------------- callables.c */

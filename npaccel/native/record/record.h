@@ -21,6 +21,7 @@ bool npa_classify(PyObject *object, npa_value *out);
 /* Bytes (in the widest operand's items) of what operands broadcast to; an outer product of two
  * small vectors is large. */
 size_t npa_broadcast_bytes(const npa_value *values, int n);
+/* Who asks is about to record: a section that stands aside is one that is recorded from then on. */
 bool npa_wants(const npa_value *values, int n);
 /* Record; 1 done, 0 not recordable (NumPy should do it), -1 error set. New references in results.
  * axes: 0, or for a scan the bit of its axis. */

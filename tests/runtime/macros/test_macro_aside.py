@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -230,3 +231,22 @@ def test_it_is_left_where_it_was_entered() -> None:
     thread.join()
     with pytest.raises(RuntimeError, match="'elsewhere' was left where it was not entered"):
         block.__exit__(None, None, None)
+
+
+def test_a_block_that_nobody_leaves_stays_one() -> None:
+    """Its object may go; the thread is in it for good, and what it computes is right."""
+
+    def run() -> None:
+        x, y = arrays()
+        for _ in range(30):
+            with npaccel.macro("abandoned", x, y):
+                x + y
+        npaccel.macro("abandoned", x, y).__enter__()
+        gc.collect()
+        found.append(np.asarray(x * y - x).tobytes() == (np.asarray(x) * y - x).tobytes())
+
+    found: list[bool] = []
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == [True]
