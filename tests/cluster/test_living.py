@@ -32,7 +32,9 @@ def no_kernels_here(setting: Any) -> None:
     setting("tiering", "off")
 
 
-@pytest.fixture(scope="module", params=[1, 2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module", params=[2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 4))]
+)
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """So many worker processes of one thread."""
     if not _native.guarded():
