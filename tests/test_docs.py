@@ -110,6 +110,7 @@ def test_every_benchmark_is_listed_and_run() -> None:
         "array_programs",
         "backends",
         "choice",
+        "cluster",
         "digests",
         "npbench",
         "doctor",

@@ -1,18 +1,24 @@
 """Nodes on workers of dask.distributed, which starts processes and moves bytes between them.
 
-The only file that names that library. Each node is an actor on a worker. Whoever has the nodes
-tells each what to do, in one call; what they need of each other nodes send directly, one message
-per pair and stage.
+The only file that names that library. Each node is an actor on a worker, which listens (wires.py).
+Whoever has the nodes tells each what to do, in one message; what they need of each other nodes send
+directly, one message per pair and stage.
 """
 
 from __future__ import annotations
 
-import asyncio
 import functools
+import os
+import pickle
+import secrets
+import select
+import socket
+import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -34,6 +40,7 @@ from npaccel.cluster.orders import (
 )
 from npaccel.cluster.placing import Placed
 from npaccel.cluster.plans import ClusterPlan
+from npaccel.cluster.wires import TICK_S, TOKEN_BYTES, Gone, Place, Wire, connect, open_door
 from npaccel.errors import BackendUnavailable
 from npaccel.ir.nodes import Kernel, KernelStep
 
@@ -41,9 +48,10 @@ __all__ = ["Counted", "Fleet", "NodeActor", "Silence", "Workers", "WorkersLost",
 
 Array = np.ndarray[Any, Any]
 ANSWER_S = 5.0  # how long somebody at an address may take to answer
-LOOK_S = 0.5  # how often it is looked whether workers are alive
+LATE = 8  # ticks after which a node that does not answer its pulse is gone
+START_S = 10.0  # how long a worker may take to be started again
 SILENCE_S = 60.0  # how long a node waits for another's message
-HEARD_S = 20.0  # a worker that the scheduler has not heard of for so long is gone
+HEARD_S = 20.0  # a worker that the scheduler has not heard of for so long gets no node
 KNOWN = 4096  # kernels that a worker finds without comparing them
 
 
@@ -93,97 +101,175 @@ class Compiled:
 compiled_here = functools.cache(Compiled)
 
 
+# What a connection to a node is for.
+ORDERS, MESSAGES, PULSE = range(3)
+
+
+class Mail:
+    """Messages of other nodes, which may come before this one is there; who is gone."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._news = threading.Condition()
+        self._messages: dict[tuple[int, int, int], Message] = {}
+        self._readers: dict[int, Wire] = {}  # per node whom it last connected by
+        self._given_up = -1  # the last run that is to end
+
+    def listen(self, wire: Wire, source: int) -> None:
+        """Take in all that a node sends."""
+        with self._news:
+            self._readers[source] = wire
+        wire.send(None)  # from now on it is known who is gone
+        try:
+            while True:
+                run, stage, message = wire.receive()
+                with self._news:
+                    self._messages[run, stage, source] = message
+                    self._news.notify_all()
+        finally:
+            with self._news:
+                if self._readers.get(source) is wire:
+                    del self._readers[source]
+                self._news.notify_all()
+
+    def give_up(self, run: int) -> None:
+        """A node that this one may wait for is gone."""
+        with self._news:
+            self._given_up = run
+            self._news.notify_all()
+
+    def begin(self, run: int) -> None:
+        """What came of runs that were given up is forgotten."""
+        with self._news:
+            for old in [key for key in self._messages if key[0] < run]:
+                del self._messages[old]
+
+    def take(self, run: int, stage: int, source: int, silence_s: float) -> Message:
+        """A node's message.
+
+        Raises
+        ------
+        Silence : it does not come.
+        """
+        key = run, stage, source
+
+        def is_over() -> bool:
+            ended = self._given_up == run or source not in self._readers
+            return key in self._messages or ended
+
+        with self._news:
+            came = self._news.wait_for(is_over, silence_s)
+            if key not in self._messages:
+                raise Silence(source, stage, self.number, 0 if came else silence_s)
+            return self._messages.pop(key)
+
+
 class NodeActor:
     """A node, on the worker where it lives."""
 
-    def __init__(self, number: int, compiled: bool) -> None:
+    def __init__(self, number: int, compiled: bool, token: bytes) -> None:
         self.number = number
         self._hall = Hall(number, compiled_here() if compiled else interpret)
-        self._peers: Mapping[int, Any] = {}
-        self._mail: dict[tuple[int, int, int], Message] = {}
-        self._news: asyncio.Event | None = None
-        self._given_up = -1  # the last run that is to end
+        self._mail = Mail(number)
+        self._peers: dict[int, tuple[Place, Wire]] = {}
+        host, self._tls, inwards = _here()
+        ways = (self._obey, self._mail.listen, self._beat)
+        self._door = open_door(host, token, ways, inwards)
+
+    def __del__(self) -> None:
+        self._door.close()
 
     def identity(self) -> tuple[str, str]:
         """What its bits may depend on: versions, and which vectors the processor has."""
         return f"NumPy {np.__version__}", _native.cpu()[0]
 
-    def introduce(self, peers: Mapping[int, Any]) -> None:
-        """The other nodes."""
-        self._peers = peers
+    def place(self) -> Place:
+        """Where it listens."""
+        return self._door.place
 
-    async def deliver(self, run: int, stage: int, source: int, message: Message) -> None:
-        """Another node's message; it may come before this one is there."""
-        self._mail[run, stage, source] = message
-        if self._news is not None:
-            self._news.set()
+    def introduce(self, peers: Mapping[int, Place]) -> None:
+        """Where the nodes are; it connects to the others."""
+        for k, place in peers.items():
+            if k != self.number and self._peers.get(k, (None,))[0] != place:
+                wire = connect(place, MESSAGES, self.number, self._tls)
+                wire.receive()
+                self._peers[k] = place, wire
 
-    async def give_up(self, run: int) -> None:
-        """A node that this one may wait for is gone."""
-        self._given_up = run
-        if self._news is not None:
-            self._news.set()
+    def _beat(self, wire: Wire, _: int) -> None:
+        """Answer to who asks whether it lives, and what it is to give up."""
+        while True:
+            run = wire.receive()
+            if run >= 0:
+                self._mail.give_up(run)
+            wire.send(run)
 
-    async def do(self, order: Order, silence_s: float) -> Reply:
-        """What an order says. A worker's event loop goes on meanwhile: it takes in messages."""
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self._hall.take, order)
+    def _obey(self, wire: Wire, _: int) -> None:
+        while True:
+            order, silence_s = wire.receive()
+            try:
+                reply = self._do(order, silence_s)
+            except Exception as error:
+                wire.send(_portable(error))
+            else:
+                wire.send(reply)
+
+    def _do(self, order: Order, silence_s: float) -> Reply:
+        self._hall.take(order)
         counted, raised = Counted(0, 0), dict[int, int]()
         if order.run is not None:
-            counted, raised = await self._run(order.run, silence_s)
-        got = await loop.run_in_executor(None, self._hall.give, order.gets)
-        return Reply(got, counted, raised)
+            counted, raised = self._run(order.run, silence_s)
+        return Reply(self._hall.give(order.gets), counted, raised)
 
-    async def _run(self, order: RunOrder, silence_s: float) -> tuple[Counted, dict[int, int]]:
+    def _run(self, order: RunOrder, silence_s: float) -> tuple[Counted, dict[int, int]]:
         parts, mine = self._hall.begin(order)
         run = order.run
-        self._news = asyncio.Event()
-        for old in [key for key in self._mail if key[0] < run]:
-            del self._mail[old]  # of a run that was given up
+        self._mail.begin(run)
         messages = received = 0
-        loop = asyncio.get_running_loop()
         for number, part in enumerate(parts):
             # All is packed before anything is written: neither below, nor by what arrives.
             sent = [(target, mine.pack(moves, sums)) for target, moves, sums in part.sends]
             for one in part.keeps:
                 mine.unpack(mine.pack((), (one,)))
-            replies = [
-                self._peers[target].deliver(run, number, self.number, message)
-                for target, message in sent
-            ]
+            for target, message in sent:
+                try:
+                    self._peers[target][1].send((run, number, message))
+                except Gone:
+                    raise Silence(target, number, self.number, 0) from None
             for source in part.hears:
-                message = await self._heard(run, number, source, silence_s)
+                message = self._mail.take(run, number, source, silence_s)
                 messages, received = messages + 1, received + message.size_bytes
                 mine.unpack(message)
-            for (target, _), reply in zip(sent, replies, strict=True):
-                await self._taken(reply, run, target, number, silence_s)
             if part.work:
-                await loop.run_in_executor(None, mine.work, part.work, number)
+                mine.work(part.work, number)
         return Counted(messages, received), mine.raised
 
-    async def _taken(self, reply: Any, run: int, target: int, stage: int, silence_s: float) -> None:
-        """Of who has died no reply comes: until it does, or the run is given up."""
-        task = asyncio.ensure_future(reply)
-        end = time.monotonic() + silence_s
-        while not task.done():
-            given_up = self._given_up == run
-            if given_up or time.monotonic() > end:
-                task.cancel()
-                raise Silence(target, stage, self.number, 0 if given_up else silence_s)
-            await asyncio.wait({task}, timeout=LOOK_S)
-        await task
 
-    async def _heard(self, run: int, stage: int, source: int, silence_s: float) -> Message:
-        assert self._news is not None
-        while (run, stage, source) not in self._mail:
-            self._news.clear()
-            if self._given_up == run:
-                raise Silence(source, stage, self.number, 0)
-            try:
-                await asyncio.wait_for(self._news.wait(), silence_s)
-            except TimeoutError:
-                raise Silence(source, stage, self.number, silence_s) from None
-        return self._mail.pop((run, stage, source))
+def _here() -> tuple[str, Any, Any]:
+    """This worker's host, and what dask encrypts with, outwards and inwards."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    address = urlsplit(worker.address)
+    if address.scheme not in ("tcp", "tls"):
+        return "127.0.0.1", None, None
+    host = address.hostname or "127.0.0.1"
+    if address.scheme == "tcp":
+        return host, None, None
+    outwards = worker.security.get_connection_args("worker")["ssl_context"]
+    return host, outwards, worker.security.get_listen_args("worker")["ssl_context"]
+
+
+def _process() -> tuple[int, str]:
+    return os.getpid(), socket.gethostname()
+
+
+def _portable(error: Exception) -> Exception:
+    """As it is, where it can be sent."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
 
 
 # ------------------------------------------------------------------------------- who has the nodes
@@ -223,16 +309,20 @@ class Fleet:
             )
         self.nodes = len(addresses) if nodes is None else nodes
         self._addresses = [addresses[k % len(addresses)] for k in range(self.nodes)]
+        self._token = secrets.token_bytes(TOKEN_BYTES)
         self._futures: dict[int, Any] = {}  # who lets go of them lets go of the actors
         self._actors: dict[int, Any] = {}
+        self._lines: dict[int, _Line] = {}
+        self._left: set[str] = set()  # where nodes were that are gone
         self._start(range(self.nodes))
 
-    def _start(self, numbers: Any) -> None:
+    def _start(self, numbers: Iterable[int]) -> None:
         for k in numbers:
             self._futures[k] = self._client.submit(
                 NodeActor,
                 k,
                 self._compiled,
+                self._token,
                 actor=True,
                 pure=False,
                 workers=[self._addresses[k]],
@@ -247,7 +337,14 @@ class Fleet:
                 "npaccel.cluster: workers differ, so results would depend on where they are "
                 f"computed:\n{rows}\nuse workers that are alike"
             )
-        self._all("introduce", dict(self._actors))
+        places = self._all("place")
+        self._all("introduce", dict(enumerate(places)))
+        tls = None
+        if any(address.startswith("tls:") for address in self._addresses):
+            tls = self._client.security.get_connection_args("client")["ssl_context"]
+        for k in numbers:
+            orders, pulse = (connect(places[k], kind, -1, tls) for kind in (ORDERS, PULSE))
+            self._lines[k] = _Line(orders, pulse)
 
     def _all(self, method: str, *args: Any) -> list[Any]:
         calls = [getattr(self._actors[k], method)(*args) for k in range(self.nodes)]
@@ -267,84 +364,155 @@ class Fleet:
         ------
         WorkersLost : some are gone; all others have ended what they did.
         """
-        replies: dict[int, Reply] = {}
-        errors: dict[int, Exception] = {}
-        calls = {}
-        for k, order in orders.items():
-            try:
-                calls[k] = self._actors[k].do(order, self._silence_s)
-            except Exception as error:  # dask raises this or that
-                errors[k] = error
         run = next((one.run.run for one in orders.values() if one.run is not None), -1)
-        lost = self._wait(calls, replies, errors, run)
-        if lost:
-            raise WorkersLost(lost, self._replace(lost))
-        if errors:
-            raise next(iter(errors.values()))
-        return replies
-
-    def _wait(
-        self,
-        calls: dict[int, Any],
-        replies: dict[int, Reply],
-        errors: dict[int, Exception],
-        run: int,
-    ) -> set[int]:
-        """Until all have answered but those that are gone, which it returns."""
-        lost: set[int] = set()
-        looked = bool(errors)
-        while calls or looked:
-            for k, call in list(calls.items()):
-                try:
-                    replies[k] = call.result(timeout=LOOK_S)
-                except TimeoutError:
-                    looked = True
-                    continue
-                except Exception as error:
-                    errors[k] = error
-                    looked = True
-                del calls[k]
-            if looked:
-                looked = False
-                lost |= self._gone(errors)
-                for k in lost:
-                    calls.pop(k, None)
-                if lost and run >= 0:
-                    self._tell_given_up(calls, run)
-        return lost
-
-    def _gone(self, errors: Mapping[int, Exception]) -> set[int]:
-        alive = self._alive()
-        lost = {k for k, address in enumerate(self._addresses) if address not in alive}
-        for k, error in errors.items():
-            if isinstance(error, Silence):
-                lost |= {error.args[0]} if error.args[3] else set()
-            elif isinstance(error, OSError) or "Actor was lost" in str(error):
-                lost.add(k)
-        return lost
-
-    def _tell_given_up(self, calls: Mapping[int, Any], run: int) -> None:
-        for k in calls:
-            with suppress(Exception):  # it is gone, too, as will be seen
-                self._actors[k].give_up(run)
+        asked = _Asked(self._lines, run)
+        for k, order in orders.items():
+            asked.send(k, (order, self._silence_s))
+        asked.wait()
+        if asked.lost:
+            raise WorkersLost(asked.lost, self._replace(asked.lost))
+        if asked.errors:
+            raise next(iter(asked.errors.values()))
+        return asked.replies
 
     def _replace(self, lost: set[int]) -> list[str]:
         """New nodes for those that are gone, where there are workers; where the old ones were."""
         before = [self._addresses[k] for k in sorted(lost)]
-        alive = [address for address in self._alive() if address not in before]
+        self._left.update(before)
+        alive = self._others()
         if not alive:
             raise BackendUnavailable(
                 f"npaccel.cluster: the workers at {', '.join(before)} are gone, and none is left"
             )
         for number, k in enumerate(sorted(lost)):
             self._addresses[k] = alive[number % len(alive)]
+            self._lines.pop(k).close()
         self._start(sorted(lost))
         return before
 
+    def _others(self) -> list[str]:
+        """Workers where no node has died; one that is started again has another address."""
+        end = time.monotonic() + START_S
+        while True:
+            alive = [address for address in self._alive() if address not in self._left]
+            if alive or time.monotonic() > end:
+                return alive
+            time.sleep(TICK_S)
+
+    def scheduler(self) -> tuple[int, str]:
+        """The process that the scheduler is, and its machine."""
+        found: tuple[int, str] = self._client.run_on_scheduler(_process)
+        return found
+
     def close(self) -> None:
         """Let go of the nodes, and of what they hold."""
+        for line in self._lines.values():
+            line.close()
+        self._lines.clear()
         self._actors.clear()
         self._futures.clear()
+
+
+class _Line:
+    """The connections to a node: for orders, and for its pulse.
+
+    asked : how often it was asked whether it lives, and has not answered; ticks : since when.
+    """
+
+    def __init__(self, orders: Wire, pulse: Wire) -> None:
+        self.orders, self.pulse = orders, pulse
+        self.asked = self.ticks = 0
+
+    def close(self) -> None:
+        self.orders.close()
+        self.pulse.close()
+
+
+class _Asked:
+    """Nodes that were told something: what they reply, and who is gone.
+
+    A node is gone when its connection ends, when it has not answered its pulse for so many ticks,
+    or when another one has waited for it too long.
+    """
+
+    def __init__(self, lines: Mapping[int, _Line], run: int) -> None:
+        self._lines, self._run = lines, run
+        self._waiting: set[int] = set()
+        self.replies: dict[int, Reply] = {}
+        self.errors: dict[int, Exception] = {}
+        self.lost: set[int] = set()
+
+    def send(self, k: int, what: Any) -> None:
+        """Tell a node."""
+        try:
+            self._lines[k].orders.send(what)
+        except Gone:
+            self._lose({k})
+        else:
+            self._lines[k].ticks = 0
+            self._waiting.add(k)
+
+    def wait(self) -> None:
+        """Until all have answered but those that are gone."""
+        while self._waiting:
+            lines = [self._lines[k] for k in self._waiting]
+            wires = [one.orders for one in lines] + [one.pulse for one in lines if one.asked]
+            ready, _, _ = select.select(wires, [], [], TICK_S)
+            for k in sorted(self._waiting):
+                if self._lines[k].pulse in ready:
+                    self._beat(k)
+                if self._lines[k].orders in ready and k in self._waiting:
+                    self._hear(k)
+            if not ready:
+                self._look()
+
+    def _hear(self, k: int) -> None:
+        try:
+            reply = self._lines[k].orders.receive()
+        except Gone:
+            self._lose({k})
+            return
+        self._waiting.discard(k)
+        if not isinstance(reply, Exception):
+            self.replies[k] = reply
+            return
+        self.errors[k] = reply
+        if isinstance(reply, Silence) and reply.args[3]:
+            self._lose({reply.args[0]})
+
+    def _beat(self, k: int) -> None:
+        line = self._lines[k]
+        try:
+            line.pulse.receive()
+        except Gone:
+            self._lose({k})
+        line.asked, line.ticks = line.asked - 1, 0
+
+    def _look(self) -> None:
+        """Nobody has said anything for a tick."""
+        for k in sorted(self._waiting):
+            line = self._lines[k]
+            line.ticks += 1
+            if line.ticks >= LATE:
+                self._lose({k})
+            elif not line.asked:
+                self._ask_pulse(k, -1)
+
+    def _ask_pulse(self, k: int, give_up: int) -> None:
+        """Whether it lives; it gives up this run."""
+        try:
+            self._lines[k].pulse.send(give_up)
+            self._lines[k].asked += 1
+        except Gone:
+            self._lose({k})
+
+    def _lose(self, nodes: set[int]) -> None:
+        new = nodes - self.lost
+        self.lost |= new
+        self._waiting -= new
+        if new and self._run >= 0:
+            for k in sorted(self._waiting):
+                self._ask_pulse(k, self._run)
 
 
 class Workers:

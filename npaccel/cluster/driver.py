@@ -30,6 +30,7 @@ from npaccel.cluster.messages import (
     send,
     unpack_run,
 )
+from npaccel.errors import BackendUnavailable
 
 __all__ = ["Driver", "main"]
 
@@ -140,6 +141,12 @@ def main(descriptor: int, where: str) -> None:
         try:
             client = stack.enter_context(local_cluster(int(where))) if where.isdigit() else where
             fleet = Fleet(client)
+            if fleet.scheduler() == (os.getppid(), socket.gethostname()):
+                raise BackendUnavailable(
+                    f"npaccel.Cluster: the scheduler at {where} is a thread of this program, which "
+                    "waits while arrays are computed; start it apart, by `dask scheduler`, or ask "
+                    "for workers by their number, as npaccel.Cluster(4)"
+                )
         except Exception as error:
             send(connection, REFUSED, 0, str(error).encode())
             return

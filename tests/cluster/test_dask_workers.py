@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +18,7 @@ from test_planner import _step, heat, numbers
 
 import npaccel
 from npaccel import BackendUnavailable, Map, _native
-from npaccel.cluster import dask_workers
+from npaccel.cluster import dask_workers, wires
 from npaccel.cluster.dask_workers import Workers
 from npaccel.cluster.recorded import plan_pending
 
@@ -29,6 +29,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # dask's own, of its sockets and event loops
 ]
 SHAPE = (96, 60)
+TOKEN = bytes(range(32))
 
 
 @pytest.fixture(autouse=True)
@@ -205,15 +206,46 @@ def test_the_death_of_a_worker_is_an_error() -> None:
 
 
 def test_a_node_does_not_wait_for_the_dead() -> None:
-    """What it has sent is never taken; it is told to give the run up."""
+    """Its connection ends, or it is told to give the run up."""
+    mail = dask_workers.Mail(0)
+    door = wires.open_door("127.0.0.1", TOKEN, [mail.listen])
+    one = wires.connect(door.place, 0, 1)
+    one.receive()
+    one.send((3, 0, "message"))
+    assert mail.take(3, 0, 1, 60.0) == "message"
+    threading.Timer(0.1, mail.give_up, (4,)).start()
+    with pytest.raises(dask_workers.Silence):
+        mail.take(4, 0, 1, 60.0)
+    threading.Timer(0.1, one.close).start()
+    with pytest.raises(dask_workers.Silence):
+        mail.take(5, 0, 1, 60.0)
+    door.close()
 
-    async def wait() -> None:
-        actor = dask_workers.NodeActor(0, compiled=False)
-        never = asyncio.get_running_loop().create_future()
-        waiting = asyncio.ensure_future(actor._taken(never, 3, 1, 0, 60.0))
-        await asyncio.sleep(0)
-        await actor.give_up(3)
-        with pytest.raises(dask_workers.Silence):
-            await asyncio.wait_for(waiting, 10)
 
-    asyncio.run(wait())
+def test_who_does_not_know_the_token_is_not_heard() -> None:
+    heard: list[int] = []
+    door = wires.open_door("127.0.0.1", TOKEN, [lambda _, number: heard.append(number)])
+    wire = wires.connect(door.place._replace(token=b"x" * 32), 0, 1)
+    with pytest.raises(wires.Gone):
+        wire.receive()
+    door.close()
+    with pytest.raises(wires.Gone, match="nobody answers"):
+        wires.connect(door.place, 0, 1)
+    assert not heard
+
+
+def test_arrays_go_over_a_wire() -> None:
+    sent = [np.arange(300_000.0).view("V8"), {"a": np.ones((3, 0))}, "text" * 9000]
+    found: list[Any] = []
+    there = threading.Event()
+
+    def hear(wire: wires.Wire, _: int) -> None:
+        found.extend(wire.receive())
+        there.set()
+
+    door = wires.open_door("127.0.0.1", TOKEN, [hear])
+    wires.connect(door.place, 0, 1).send(sent)
+    assert there.wait(20)
+    assert found[0].tobytes() == sent[0].tobytes() and found[1]["a"].shape == (3, 0)
+    assert found[2] == sent[2]
+    door.close()

@@ -1,0 +1,199 @@
+"""Direct connections: of who has the nodes to each of them, and of nodes to each other.
+
+    driver ──orders──► node 0 ◄──messages──► node 1 ◄──orders── driver
+           ──pulse───►                              ◄───pulse──
+
+dask.distributed starts the nodes and tells who is where; what is said at each flush goes here, from
+thread to thread, without an event loop. Who connects says the token that the nodes were given
+through dask, before anything is unpickled, and uses TLS where dask does.
+"""
+
+from __future__ import annotations
+
+import hmac
+import pickle
+import socket
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+__all__ = ["TICK_S", "TOKEN_BYTES", "Door", "Gone", "Place", "Wire", "connect", "open_door"]
+
+TICK_S = 0.5
+PATIENCE = 10  # ticks in which nothing of a message goes on
+TOKEN_BYTES = 32
+_HELLO: Final = struct.Struct(f"={TOKEN_BYTES}sii")
+_HEAD: Final = struct.Struct("=QQ")
+_MOST_AT_ONCE = 1 << 30
+
+
+class Gone(ConnectionError):
+    """The other side has ended, or does not go on."""
+
+
+class Place(NamedTuple):
+    """Where a node listens, and what it wants to hear."""
+
+    host: str
+    port: int
+    token: bytes
+
+
+class Wire:
+    """A connection that carries Python objects; arrays go without being copied.
+
+    A message once begun goes on, or the other side is gone: that is told by ticks in which this
+    process waited, since both may have been stopped in between.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.settimeout(TICK_S)
+        self._socket = connection
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, what: Any) -> None:
+        """Say it.
+
+        Raises
+        ------
+        Gone : nobody takes it.
+        """
+        buffers: list[pickle.PickleBuffer] = []
+        body = pickle.dumps(what, 5, buffer_callback=buffers.append)
+        parts = [memoryview(body), *(one.raw() for one in buffers)]
+        sizes = struct.pack(f"={len(parts)}Q", *map(len, parts))
+        head = _HEAD.pack(len(parts), sum(map(len, parts)))
+        small = sum(map(len, parts)) < 1 << 14
+        if small:
+            self._push(b"".join((head, sizes, *parts)))
+            return
+        self._push(head + sizes)
+        for part in parts:
+            self._push(part)
+
+    def _push(self, data: Any) -> None:
+        view, quiet = memoryview(data), 0
+        while view:
+            try:
+                view = view[self._socket.send(view[:_MOST_AT_ONCE]) :]
+                quiet = 0
+            except TimeoutError:
+                quiet += 1
+                if quiet > PATIENCE:
+                    raise Gone("it takes nothing") from None
+            except OSError as error:
+                raise Gone(str(error)) from None
+
+    def receive(self) -> Any:
+        """What the other side says next, however long that takes.
+
+        Raises
+        ------
+        Gone : it has ended.
+        """
+        count, _ = _HEAD.unpack(self._pull(_HEAD.size, for_ever=True))
+        sizes = struct.unpack(f"={count}Q", self._pull(8 * count))
+        body, *buffers = map(self._pull, sizes)
+        return pickle.loads(body, buffers=buffers)
+
+    def _pull(self, size: int, *, for_ever: bool = False) -> Any:
+        found = np.empty(size, "u1").data if size > 1 << 12 else memoryview(bytearray(size))
+        have = quiet = 0
+        while have < size:
+            try:
+                got = self._socket.recv_into(found[have:])
+            except TimeoutError:
+                quiet += 1
+                if quiet > PATIENCE and not (for_ever and have == 0):
+                    raise Gone("it says no more") from None
+                continue
+            except OSError as error:
+                raise Gone(str(error)) from None
+            if not got:
+                raise Gone("it has ended")
+            have, quiet = have + got, 0
+        return found
+
+    def close(self) -> None:
+        """End it; who listens at either side is told."""
+        with suppress(OSError):  # the other side was first
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+def connect(place: Place, kind: int, number: int, tls: Any = None) -> Wire:
+    """A wire to who listens there.
+
+    Parameters
+    ----------
+    kind, number : what it is for, and who asks; the other side is told.
+    tls : an `ssl.SSLContext`, or None
+    """
+    try:
+        connection = socket.create_connection((place.host, place.port), PATIENCE * TICK_S)
+        if tls is not None:
+            connection = tls.wrap_socket(connection)
+        connection.sendall(_HELLO.pack(place.token, kind, number))
+    except OSError as error:
+        raise Gone(f"nobody answers at {place.host}:{place.port}: {error}") from None
+    return Wire(connection)
+
+
+class Door(NamedTuple):
+    """An open one; `close` ends it."""
+
+    place: Place
+    close: Callable[[], None]
+
+
+def open_door(
+    host: str, token: bytes, enter: Sequence[Callable[[Wire, int], None]], tls: Any = None
+) -> Door:
+    """Listen. Who knows the token gets a thread, in which `enter[kind](wire, number)` runs."""
+    listening = socket.create_server((host, 0), family=_family(host))
+    port = listening.getsockname()[1]
+
+    def greet(connection: socket.socket) -> None:
+        try:
+            connection.settimeout(PATIENCE * TICK_S)
+            if tls is not None:
+                connection = tls.wrap_socket(connection, server_side=True)
+            hello = connection.recv(_HELLO.size, socket.MSG_WAITALL if tls is None else 0)
+            said, kind, number = _HELLO.unpack(hello)
+        except (OSError, struct.error):
+            connection.close()
+            return
+        if not hmac.compare_digest(said, token) or not 0 <= kind < len(enter):
+            connection.close()
+            return
+        wire = Wire(connection)
+        with closing(wire), suppress(Gone):  # who connected has ended
+            enter[kind](wire, number)
+
+    def listen() -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return  # the door is closed
+            threading.Thread(target=greet, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=listen, daemon=True).start()
+
+    def close() -> None:
+        with suppress(OSError):  # not everywhere can what listens be shut
+            listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+
+    return Door(Place(host, port, token), close)
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
