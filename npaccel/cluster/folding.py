@@ -29,12 +29,12 @@ __all__ = [
     "Partial",
     "Unit",
     "counted",
-    "exact_partial",
     "finish",
     "is_ordered",
     "order_of",
     "partials",
     "unit_boxes",
+    "unit_values",
     "units_in",
 ]
 
@@ -187,38 +187,54 @@ def counted(order: Order, units: Sequence[Unit]) -> int:
 
 
 def partials(
-    request: Request, order: Order, band: Box, units: Sequence[Unit], whole: Array
+    request: Request, order: Order, band: Box, units: Iterable[tuple[Unit, Array]]
 ) -> Iterator[Partial]:
     """What units amount to.
 
     Parameters
     ----------
     band : a box of the request, whole along reduced axes
+    units : each with its values, per band point, row and chunk
+    """
+    rule = find(request.op, request.loop)
+    assert rule is not None and rule.fold is not None
+    fold = rule.fold
+    for unit, found in units:
+        if len(unit.chunks) == order.chunks:
+            rows = counter(fold, ((1, found[:, :, k]) for k in range(order.chunks)))
+            for start, size in aligned(unit.low, unit.high):
+                low = start - unit.low
+                yield Partial(band, -1, start, size, _merged(fold, rows[:, low : low + size]))
+            continue
+        for row in range(unit.low, unit.high):
+            for start, size in aligned(unit.chunks.start, unit.chunks.stop):
+                low = start - unit.chunks.start
+                values = _merged(fold, found[:, row - unit.low, low : low + size])
+                yield Partial(band, row, start, size, values)
+
+
+def _merged(fold: Fold, values: Array) -> Array:
+    """Of (band, n) all n, a power of two of them, as the counter takes them: (band,)."""
+    with np.errstate(all="ignore"):
+        while values.shape[1] > 1:
+            values = combine(fold, values[:, 0::2], values[:, 1::2])
+    return np.asarray(values[:, 0])
+
+
+def unit_values(
+    request: Request, order: Order, band: Box, units: Iterable[Unit], whole: Array
+) -> Iterator[tuple[Unit, Array]]:
+    """What `partials` needs, by the reference.
+
     whole : the operand over the request's shape; only elements of these units are read
     """
     rule = find(request.op, request.loop)
     assert rule is not None and rule.fold is not None
     code = request.loop[-1]
     dtype = "f4" if code == "f2" else code
-    fold, shape = rule.fold, _band_shape(request, band)
-
-    def merged(values: Array, low: int, high: int) -> Array:
-        """Of (band, n) those from low to high: (band,)."""
-        return counter(fold, ((1, values[:, k]) for k in range(low, high)))
-
+    shape = _band_shape(request, band)
     for unit in units:
-        found = _unit_values(request, order, band, unit, whole, fold, dtype, shape)
-        if len(unit.chunks) == order.chunks:  # (band, rows, chunks)
-            rows = counter(fold, ((1, found[:, :, k]) for k in range(order.chunks)))
-            for start, size in aligned(unit.low, unit.high):
-                low = start - unit.low
-                yield Partial(band, -1, start, size, merged(rows, low, low + size))
-            continue
-        for row in range(unit.low, unit.high):
-            for start, size in aligned(unit.chunks.start, unit.chunks.stop):
-                low = start - unit.chunks.start
-                values = merged(found[:, row - unit.low], low, low + size)
-                yield Partial(band, row, start, size, values)
+        yield unit, _unit_values(request, order, band, unit, whole, rule.fold, dtype, shape)
 
 
 def _band_shape(request: Request, band: Box) -> tuple[int, ...]:
@@ -274,15 +290,6 @@ def counter(fold: Fold, items: Iterable[tuple[int, Array]]) -> Array:
         while stack:
             value = combine(fold, stack.pop()[1], value)
     return value
-
-
-def exact_partial(request: Request, band: Box, box: Box, whole: Array) -> Partial:
-    """Of a reduction whose order does not matter: what a box amounts to."""
-    there = whole[tuple(slice(part.start, part.stop) for part in box)]
-    value = ufunc(request.op).reduce(
-        there.astype(request.loop[0], copy=False), axis=request.axes, dtype=request.loop[-1]
-    )
-    return Partial(band, -1, 0, 0, np.asarray(value).ravel())
 
 
 def finish(request: Request, band: Box, found: Sequence[Partial]) -> Array:

@@ -6,8 +6,8 @@ it was sent; pages that nobody touches are no memory. So a view is the same view
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -16,6 +16,7 @@ import numpy as np
 
 from npaccel.cluster import folding
 from npaccel.cluster.boxes import Box, extents
+from npaccel.cluster.fold_requests import Piece, partial_results, pieces_of
 from npaccel.cluster.folding import Partial
 from npaccel.cluster.placing import Layout
 from npaccel.cluster.plans import (
@@ -76,9 +77,19 @@ def shown(memory: Array, layout: Layout, box: Box) -> Array:
     return found
 
 
-def _groups(parts: Sequence[Work]) -> Iterator[tuple[bool, Iterator[Any]]]:
-    """Parts that run together as a program (True), and the others."""
-    return itertools.groupby(parts, lambda part: isinstance(part, Run))
+class _Fold(NamedTuple):
+    """A part of a reduction that runs with others, and the memory of what its pieces make."""
+
+    part: FoldPart
+    pieces: list[tuple[int, Piece]]
+
+
+class _Group(NamedTuple):
+    """Parts of a stage that run together as a program; or one that does not."""
+
+    requests: list[Request]
+    folds: list[_Fold]
+    alone: Work | None = None
 
 
 class _Planned(NamedTuple):
@@ -146,6 +157,7 @@ class Node:
         self._arrived: dict[int, list[Partial]] = {}
         self._requests: dict[int, Request] = {}
         self._plans: dict[tuple[int, int], _Planned] = {}
+        self._grouped: dict[int, list[_Group]] = {}
 
     def begin(self) -> None:
         """A run begins: nothing is left of an earlier one."""
@@ -161,10 +173,10 @@ class Node:
         """Plan all that it will do, and compile it, where `launch` does."""
         compile = getattr(self._launch, "compile", None)
         for stage, parts in enumerate(stages):
-            for place, (together, group) in enumerate(_groups(parts)):
-                if not together:
+            for place, group in enumerate(self._groups(parts, stage)):
+                if group.alone is not None:
                     continue
-                planned = self._planned([part.request for part in group], (stage, place))
+                planned = self._planned(group.requests, (stage, place))
                 for step in planned.plan.steps:
                     if compile is not None and isinstance(step, KernelStep):
                         compile(step)
@@ -202,19 +214,61 @@ class Node:
 
     # Work.
 
+    def _groups(self, parts: Sequence[Work], stage: int) -> list[_Group]:
+        """The parts of a stage, by what runs together."""
+        if stage in self._grouped:
+            return self._grouped[stage]
+        pieces = [pieces_of(part) if isinstance(part, FoldPart) else None for part in parts]
+        apart = {
+            part.request.index
+            for part, made in zip(parts, pieces, strict=True)
+            if isinstance(part, FoldPart) and made is None
+        }
+        found: list[_Group] = []
+        for part, made in zip(parts, pieces, strict=True):
+            if not isinstance(part, Run | FoldPart) or part.request.index in apart:
+                found.append(_Group([], [], part))
+                continue
+            if not found or found[-1].alone is not None:
+                found.append(_Group([], []))
+            if isinstance(part, Run):
+                found[-1].requests.append(part.request)
+            else:
+                numbered = [(self._room(piece), piece) for piece in made or ()]
+                found[-1].requests.extend(piece.into(buffer) for buffer, piece in numbered)
+                found[-1].folds.append(_Fold(part, numbered))
+        self._grouped[stage] = found
+        return found
+
+    def _room(self, piece: Piece) -> int:
+        """A buffer for what a piece makes."""
+        size = math.prod(piece.shape) * piece.dtype.itemsize
+        buffer = len(self._buffers)
+        self._buffers += (BufferInfo(buffer, size, False, False, False),)
+        self.memory[buffer] = np.empty(size, "u1")
+        return buffer
+
     def work(self, parts: Sequence[Work], stage: int) -> None:
         """Do this node's part of a stage."""
-        for place, (together, group) in enumerate(_groups(parts)):
-            if together:
-                self._run([part.request for part in group], (stage, place))
-                continue
-            for part in group:
-                if isinstance(part, Ramp):
-                    self._ramp(part)
-                elif isinstance(part, FoldPart):
-                    self._fold(part)
-                elif isinstance(part, FoldEnd):
-                    self._finish(part)
+        for place, group in enumerate(self._groups(parts, stage)):
+            part = group.alone
+            if part is None:
+                self._run(group.requests, (stage, place))
+                for fold in group.folds:
+                    self._folded(fold)
+            elif isinstance(part, Ramp):
+                self._ramp(part)
+            elif isinstance(part, FoldPart):
+                self._fold(part)
+            elif isinstance(part, FoldEnd):
+                self._finish(part)
+
+    def _folded(self, fold: _Fold) -> None:
+        found = [
+            self.memory[buffer].view(piece.dtype).reshape(piece.shape).copy()
+            for buffer, piece in fold.pieces
+        ]
+        self._keep(fold.part, partial_results(fold.part, found))
 
     def _run(self, requests: Sequence[Request], place: tuple[int, int]) -> None:
         """Plan and run requests, or parts of them, as one program."""
@@ -280,18 +334,20 @@ class Node:
         view = request.inputs[0]
         assert isinstance(view, View)
         whole = show(view, request.shape, self.memory[view.buffer])
-        if folding.is_ordered(request):
-            order = folding.order_of(request)
-            units = folding.units_in(order, part.boxes)
-            made = list(folding.partials(request, order, band, units, whole))
-        else:
-            made = [folding.exact_partial(request, band, box, whole) for box in part.boxes]
+        order = folding.order_of(request)
+        units = folding.unit_values(
+            request, order, band, folding.units_in(order, part.boxes), whole
+        )
+        made = list(folding.partials(request, order, band, units))
         self._note(request, folding.raised(request, part.boxes, whole, made))
-        self._requests[request.index] = request
+        self._keep(part, made)
+
+    def _keep(self, part: FoldPart, made: list[Partial]) -> None:
+        self._requests[part.request.index] = part.request
         if part.sent:
-            self._made[request.index, band] = made
+            self._made[part.request.index, part.band] = made
         else:
-            self._arrived.setdefault(request.index, []).extend(made)
+            self._arrived.setdefault(part.request.index, []).extend(made)
 
     def _finish(self, part: FoldEnd) -> None:
         request = part.request

@@ -13,6 +13,7 @@ from typing import Any
 
 from npaccel.cluster import folding
 from npaccel.cluster.boxes import Box, contains, overlap, size, whole
+from npaccel.cluster.fold_requests import has_same_order
 from npaccel.cluster.inferring import place_all
 from npaccel.cluster.placing import Placed, Share, owned_by, touched_by
 from npaccel.cluster.plans import (
@@ -303,8 +304,9 @@ class _Planner:
             return
         self._fetch(request, shares)
         for node, band in shares:
-            if not ordered:
-                self._work(node, Run(restricted(request, band)))
+            mine = restricted(request, band)
+            if not ordered or has_same_order(request, mine):
+                self._work(node, Run(mine))
                 continue
             self._work(node, FoldPart(request, band, (band,), False))
             self._work(node, FoldEnd(request, band))
