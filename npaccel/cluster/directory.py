@@ -21,7 +21,7 @@ from npaccel.cluster.planner import plan_requests
 from npaccel.cluster.plans import ClusterPlan
 from npaccel.cluster.regions import aligned, parts
 from npaccel.ir.nodes import ScalarOperand, Trace
-from npaccel.runtime.programs.trace import Requests, decode
+from npaccel.runtime.programs.trace import SCALAR_BYTES, Requests, decode, scalar_value
 
 __all__ = ["Directory", "Nodes", "Piece"]
 
@@ -53,13 +53,12 @@ class Piece:
 
 @dataclasses.dataclass(slots=True)
 class Known:
-    """A plan, each node's part, and which nodes have got it. varies : scalars have changed."""
+    """A plan, each node's part, and which nodes have got it. scalars : that it was made with."""
 
     number: int
     plan: ClusterPlan
     recipes: dict[int, Recipe]
     scalars: bytes
-    varies: bool = False
     sent: set[int] = dataclasses.field(default_factory=set)
 
 
@@ -221,16 +220,16 @@ class Directory:
     def run(self, asked: Asked, requests: int) -> tuple[int, bytes]:
         """Run requests. (DONE, kinds of warnings), (REFUSED, why) or (LOST, why)."""
         try:
-            trace, known = self._plan(asked)
+            known = self._plan(asked)
         except Exception as error:  # what can't be planned runs at home, with the reason counted
             reason = f"no plan: {type(error).__name__}: {error}"
             self.reasons[reason] += 1
             return REFUSED, reason.encode()
         if any(self.pieces[number].lost for number, _ in asked.pieces if number):
             return REFUSED, b"something that it needs is lost"
-        return self._go(asked, trace, known, requests)
+        return self._go(asked, known, requests)
 
-    def _plan(self, asked: Asked) -> tuple[Trace | None, Known]:
+    def _plan(self, asked: Asked) -> Known:
         sizes = _sizes(asked.key, len(asked.pieces))
         here = [
             self.piece(number, made, sizes[index]) if number else None
@@ -244,11 +243,8 @@ class Directory:
         if known is not None:
             self._known.move_to_end(signature)
             self.counts["plan_hits"] += 1
-        trace = None
-        if known is None or known.varies or known.scalars != asked.scalars:
-            trace = decode(Requests(asked.key, asked.scalars, asked.rules))
         if known is None:
-            assert trace is not None
+            trace = decode(Requests(asked.key, asked.scalars, asked.rules))
             placed = {
                 index: piece.placed
                 for index, piece in enumerate(here)
@@ -262,8 +258,7 @@ class Directory:
                 for low, body in piece.held:
                     self._put(number, piece, low, body)
                 piece.held = []
-        known.varies |= known.scalars != asked.scalars
-        return trace, known
+        return known
 
     def _learn(self, trace: Trace, placed: Mapping[int, Placed], scalars: bytes) -> Known:
         self.counts["plans"] += 1
@@ -281,9 +276,7 @@ class Directory:
             del self._forget[: -4 * MOST_RECIPES]
         return Known(self._made, plan, recipes, scalars)
 
-    def _go(
-        self, asked: Asked, trace: Trace | None, known: Known, requests: int
-    ) -> tuple[int, bytes]:
+    def _go(self, asked: Asked, known: Known, requests: int) -> tuple[int, bytes]:
         missing = set(known.recipes) - known.sent
         if missing:
             try:
@@ -295,8 +288,7 @@ class Directory:
             known.sent |= missing
         self._runs += 1
         pieces = {index: one[0] for index, one in enumerate(asked.pieces) if one[0]}
-        values = _values(trace) if known.varies and trace is not None else {}
-        order = Order(run=RunOrder(known.number, self._runs, pieces, values))
+        order = Order(run=RunOrder(known.number, self._runs, pieces, _changed(known, asked)))
         replies = self.ask(dict.fromkeys(known.recipes, order))
         self.counts["messages"] += sum(one.counted.messages for one in replies.values())
         self.counts["moved_bytes"] += sum(one.counted.received_bytes for one in replies.values())
@@ -325,10 +317,19 @@ def _sizes(key: bytes, count: int) -> list[int]:
     return [state >> 4 for state in words[len(words) - 2 - count : len(words) - 2].tolist()]
 
 
-def _values(trace: Trace) -> dict[tuple[int, int], Any]:
-    return {
-        (request.index, place): one.value
-        for request in trace.requests
+def _changed(known: Known, asked: Asked) -> dict[tuple[int, int], Any]:
+    """Values of scalars that are others than those a plan was made with."""
+    found: dict[tuple[int, int], Any] = {}
+    if known.scalars == asked.scalars:
+        return found
+    places = (
+        (request.index, place, one.dtype)
+        for request in known.plan.trace.requests
         for place, one in enumerate(request.inputs)
         if isinstance(one, ScalarOperand)
-    }
+    )
+    for k, (request, place, code) in enumerate(places):
+        raw = asked.scalars[k * SCALAR_BYTES : (k + 1) * SCALAR_BYTES]
+        if raw != known.scalars[k * SCALAR_BYTES : (k + 1) * SCALAR_BYTES]:
+            found[request, place] = scalar_value(raw, code)
+    return found

@@ -42,12 +42,14 @@ from npaccel.ir.passes import plan
 from npaccel.ir.reference.kernels import run_kernel
 from npaccel.ir.reference.requests import kept, run_request, show
 from npaccel.runtime.checking.splitting import Launch, launch_step
+from npaccel.runtime.programs.program import past_cache
 
-__all__ = ["Message", "Node", "interpret", "shown", "with_values"]
+__all__ = ["Message", "Node", "interpret", "new_memory", "shown", "with_values"]
 
 Array = np.ndarray[Any, Any]
 
 
+PAGE: Final = 4096
 NOTHING: Final[Mapping[int, int]] = MappingProxyType({})
 
 
@@ -66,6 +68,13 @@ class Message(NamedTuple):
 def interpret(step: KernelStep, arrays: list[Array], scalars: list[Any]) -> list[int]:
     """Launch a kernel by the reference: slow, and with the bits of what is compiled of it."""
     return run_kernel(step.kernel, step.extents, arrays, scalars)
+
+
+def new_memory(size: int) -> Array:
+    """So many bytes, that begin with a page."""
+    found: Array = np.empty(size + PAGE, "u1")
+    first = -found.ctypes.data % PAGE
+    return found[first : first + size]
 
 
 def shown(memory: Array, layout: Layout, box: Box) -> Array:
@@ -148,14 +157,15 @@ class Node:
         self._uses = uses
         self._launch = launch
         self._buffers = tuple(
-            replace(info, fresh=False, dead=False, owned=False) for info in buffers
+            replace(info, fresh=False, dead=False, owned=True) for info in buffers
         )
-        self.memory = {info.index: np.empty(info.size_bytes, "u1") for info in buffers}
+        self.memory = {info.index: new_memory(info.size_bytes) for info in buffers}
         self.values: Mapping[tuple[int, int], Any] = {}
         self.raised: dict[int, int] = {}
         self._made: dict[tuple[int, Box], list[Partial]] = {}
         self._arrived: dict[int, list[Partial]] = {}
         self._requests: dict[int, Request] = {}
+        self._first: dict[tuple[int, int], Trace] = {}  # as recorded, by stage and place
         self._plans: dict[tuple[int, int], _Planned] = {}
         self._grouped: dict[int, list[_Group]] = {}
 
@@ -244,8 +254,8 @@ class Node:
         """A buffer for what a piece makes."""
         size = math.prod(piece.shape) * piece.dtype.itemsize
         buffer = len(self._buffers)
-        self._buffers += (BufferInfo(buffer, size, False, False, False),)
-        self.memory[buffer] = np.empty(size, "u1")
+        self._buffers += (BufferInfo(buffer, size, False, False, True),)
+        self.memory[buffer] = new_memory(size)
         return buffer
 
     def work(self, parts: Sequence[Work], stage: int) -> None:
@@ -288,19 +298,40 @@ class Node:
             self.raised[request.index] = self.raised.get(request.index, 0) | kinds
 
     def _planned(self, requests: Sequence[Request], place: tuple[int, int]) -> _Planned:
-        """Their plan, which is made once."""
-        found = self._plans.get(place)
-        if found is not None and not self.values:
-            return found
-        numbered = tuple(
-            replace(with_values(request, self.values), index=k)
-            for k, request in enumerate(requests)
-        )
-        trace = Trace(self._passing(requests), numbered)
-        kept = found is not None and _holds(found, trace)
-        made = found.plan if found is not None and kept else plan(trace, wraps=False)
-        self._plans[place] = _Planned(trace, made)
+        """Their plan, with the values of this run."""
+        first = self._first.get(place)
+        if first is None:
+            numbered = tuple(replace(request, index=k) for k, request in enumerate(requests))
+            first = Trace(self._passing(requests), numbered)
+            self._first[place] = first
+            self._plans[place] = self._plan(first)
+        trace = self._with_values(first, requests) if self.values else first
+        found = self._plans[place]
+        if found.trace is trace or _holds(found, trace):
+            return found._replace(trace=trace)
+        self._plans[place] = self._plan(trace)
         return self._plans[place]
+
+    def _with_values(self, first: Trace, requests: Sequence[Request]) -> Trace:
+        changed = {index for index, _ in self.values}
+        found = tuple(
+            replace(with_values(request, self.values), index=one.index)
+            if request.index in changed
+            else one
+            for one, request in zip(first.requests, requests, strict=True)
+        )
+        return Trace(first.buffers, found)
+
+    def _plan(self, trace: Trace) -> _Planned:
+        """Planned for this processor; large results go past its cache."""
+        made = plan(trace, wraps=False)
+        steps = tuple(
+            replace(step, kernel=past_cache(step, trace, {}))
+            if isinstance(step, KernelStep)
+            else step
+            for step in made.steps
+        )
+        return _Planned(trace, replace(made, steps=steps))
 
     def _passing(self, requests: Sequence[Request]) -> tuple[BufferInfo, ...]:
         """The buffers; those that nothing else uses need not be in memory."""

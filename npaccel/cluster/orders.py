@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from npaccel.cluster.boxes import Box
-from npaccel.cluster.nodes import Node, shown
+from npaccel.cluster.nodes import Node, new_memory, shown
 from npaccel.cluster.placing import Layout
 from npaccel.cluster.plans import PartialSums, Stage, Transfer, Work
 from npaccel.ir.nodes import BufferInfo
@@ -56,7 +56,11 @@ class Recipe(NamedTuple):
 
 
 class RunOrder(NamedTuple):
-    """Run a recipe. pieces : per buffer that is not temporary the memory that it is there."""
+    """Run a recipe.
+
+    pieces : per buffer that is not temporary the memory that it is there. values : of scalars that
+    are others than in the recipe, by (request, position).
+    """
 
     recipe: int
     run: int
@@ -118,7 +122,7 @@ class Hall:
 
     def _piece(self, number: int, size: int) -> Array:
         if number not in self._pieces:
-            self._pieces[number] = np.empty(size, "u1")
+            self._pieces[number] = new_memory(size)
         return self._pieces[number]
 
     def take(self, order: Order) -> None:

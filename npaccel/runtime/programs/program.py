@@ -40,6 +40,7 @@ __all__ = [
     "describe",
     "draft",
     "one_by_one",
+    "past_cache",
     "single_requests",
 ]
 
@@ -326,9 +327,7 @@ def _request_info(trace: nodes.Trace, step: nodes.RequestStep) -> StepInfo:
 
 def _kernel_info(step: nodes.KernelStep, trace: nodes.Trace, streams: Streams) -> StepInfo:
     read, written = _traffic(step)
-    wraps = any(binding.wraps for binding in step.arrays)  # so boxes begin anywhere
-    streams_out = written > STREAM_BYTES and not wraps
-    kernel = _streamed(step, trace, streams) if streams_out else step.kernel
+    kernel = past_cache(step, trace, streams)
     return StepInfo(step.requests, kernel, step.extents, read, written, HOST)
 
 
@@ -487,9 +486,12 @@ def _traffic(step: nodes.KernelStep) -> tuple[int, int]:
     return read, _touched((view for param, view in views if param.written), step.extents)
 
 
-def _streamed(step: nodes.KernelStep, trace: nodes.Trace, streams: Streams) -> nodes.Kernel:
-    """The kernel with stores past the cache, which its results are too large to stay in."""
+def past_cache(step: nodes.KernelStep, trace: nodes.Trace, streams: Streams) -> nodes.Kernel:
+    """The kernel, with stores past the cache where its results are too large to stay in it."""
     kernel = step.kernel
+    wraps = any(binding.wraps for binding in step.arrays)  # so boxes begin anywhere
+    if wraps or _traffic(step)[1] <= STREAM_BYTES:
+        return kernel
     past = tuple(
         may_stream(kernel, param, trace.buffers[binding.buffer])
         and is_aligned(
@@ -502,11 +504,11 @@ def _streamed(step: nodes.KernelStep, trace: nodes.Trace, streams: Streams) -> n
         return kernel
     found = streams.get((kernel.name, past))
     if found is None:
-        found = streams[kernel.name, past] = _past_cache(kernel, past)
+        found = streams[kernel.name, past] = _marked(kernel, past)
     return found
 
 
-def _past_cache(kernel: nodes.Kernel, past: tuple[bool, ...]) -> nodes.Kernel:
+def _marked(kernel: nodes.Kernel, past: tuple[bool, ...]) -> nodes.Kernel:
     """`kernel` with those arrays stored past the cache."""
     arrays = tuple(
         dataclasses.replace(param, nontemporal=chosen)

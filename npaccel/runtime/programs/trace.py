@@ -19,6 +19,7 @@ __all__ = [
     "DEAD",
     "FRESH",
     "OWNED",
+    "SCALAR_BYTES",
     "STATE_BITS",
     "Requests",
     "RuleText",
@@ -26,6 +27,7 @@ __all__ = [
     "decode",
     "portable",
     "rule_text",
+    "scalar_value",
     "type_code",
 ]
 
@@ -141,7 +143,8 @@ def _view(operand: _Operand) -> nodes.View:
     return nodes.View(buffer, _CODES[number], offset // size, steps)
 
 
-def _value(raw: bytes, code: str) -> Value:
+def scalar_value(raw: bytes, code: str) -> Value:
+    """A scalar of that type."""
     if code == "f8":  # most of them are
         return float(_DOUBLE.unpack_from(raw)[0])
     if code in ("c8", "c16"):
@@ -157,7 +160,7 @@ def _inputs(operands: list[_Operand], scalars: Iterator[bytes]) -> tuple[Operand
             found.append(_view(operand))
         else:
             code = _CODES[operand[1]]
-            found.append(nodes.ScalarOperand(code, position, _value(next(scalars), code)))
+            found.append(nodes.ScalarOperand(code, position, scalar_value(next(scalars), code)))
     return tuple(found)
 
 
