@@ -141,5 +141,5 @@ def test_scalars_are_numpys(code: str) -> None:
     if code[0] in "fc":
         items += [np.nan, -0.0, np.inf, 0.1]
     for item in np.array(items, code):
-        found = words._value(item.tobytes().ljust(16, b"\0"), code)
+        found = words.scalar_value(item.tobytes().ljust(16, b"\0"), code)
         assert (type(found), repr(found)) == (type(item.item()), repr(item.item()))
