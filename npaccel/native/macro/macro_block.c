@@ -6,8 +6,8 @@
  * from the first round on.
  *
  * Results have the same classes and bits either way. The first operation on an array of ours that
- * is not one of those that are done at once (array.c, array_ufunc.c, assign.c) is recorded, and so
- * is all that comes after it; then such a block does not stand aside again. */
+ * is not one of those that are done at once (aside.c, assign.c, folds.c) is recorded, and so is all
+ * that comes after it; then such a block does not stand aside again. */
 #include "macro/macro.h"
 #include "macro/section.h"
 #include "native_docs.h"

@@ -2,6 +2,7 @@
  * __array_ufunc__. Large or pending operands are recorded; all else is ndarray's own slot. */
 #include "numpy/numpy.h"
 #include "numpy/array.h"
+#include "numpy/aside.h"
 #include "small/ways.h"
 
 enum operation {
@@ -141,29 +142,16 @@ static int record(PyObject *ufunc, npa_value *values, int n, PyArrayObject *out,
                              0.0);
 }
 
-/* At once: in a block what is not recorded, or of a section that stands aside. NULL, perhaps
- * without error: to be done otherwise */
-static PyObject *small(enum operation op, PyObject *const *args, Py_ssize_t n, bool aside)
+/* At once, in a block what is not recorded. NULL, perhaps without error: to be done otherwise */
+static PyObject *small(enum operation op, PyObject *const *args, Py_ssize_t n)
 {
-    bool may = op != OP_POWER && op != OP_DIVMOD &&
-               (aside || (npa_least != SIZE_MAX && !npa_placeholders && !npa_copies_exist() &&
-                          npa_suspended == 0));
-    return may ? npa_small_call_ours((PyUFuncObject *)operations[op], args, n, exact[op], aside)
+    bool may = op != OP_POWER && op != OP_DIVMOD && npa_least != SIZE_MAX && !npa_placeholders &&
+               !npa_copies_exist() && npa_suspended == 0;
+    return may ? npa_small_call_ours((PyUFuncObject *)operations[op], args, n, exact[op], false)
                : NULL;
 }
 
-/* What would be recorded, were this thread's section not one that stands aside. True: *result is
- * its, or NULL, an error. */
-static bool is_done_aside(enum operation op, const npa_value *values, int nin,
-                          PyObject *const *args, int n, PyObject **result)
-{
-    if (!npa_stands_aside() || !npa_is_exact(exact[op], values, nin) ||
-        !npa_section_block_wants(values, nin)) {
-        return false;
-    }
-    *result = small(op, args, n, true);
-    return *result != NULL || PyErr_Occurred();
-}
+static PyUFuncObject *ufunc_of(enum operation op) { return (PyUFuncObject *)operations[op]; }
 
 static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc slot)
 {
@@ -177,7 +165,7 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
         return slot(a, b);
     }
     PyObject *args[] = {a, b}, *result;
-    if (is_done_aside(op, values, 2, args, 2, &result)) {
+    if (npa_aside_ufunc(ufunc_of(op), exact[op], values, args, 2, &result)) {
         return result;
     }
     bool wanted = npa_wants(values, 2);
@@ -193,7 +181,7 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
             return status > 0 ? results[0] : NULL;
         }
     }
-    result = !wanted ? small(op, args, 2, false) : NULL;
+    result = !wanted ? small(op, args, 2) : NULL;
     if (result != NULL || PyErr_Occurred()) {
         return result;
     }
@@ -234,7 +222,7 @@ static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfun
         return PyErr_Occurred() || npa_touch((PyArrayObject *)a, true) < 0 ? NULL : slot(a, b);
     }
     PyObject *args[] = {a, b, a};
-    if (is_done_aside(op, values, 2, args, 3, &result)) {
+    if (npa_aside_in_place(ufunc_of(op), exact[op], values, args, &result)) {
         return result;
     }
     bool wanted = npa_wants(values, 2), passed = wanted && passes(op, values, 2);
@@ -244,7 +232,7 @@ static PyObject *in_place(enum operation op, PyObject *a, PyObject *b, binaryfun
             return status > 0 ? result : NULL;
         }
     }
-    result = !wanted ? small(op, args, 3, false) : NULL;
+    result = !wanted ? small(op, args, 3) : NULL;
     if (result != NULL || PyErr_Occurred()) {
         return result;
     }
@@ -259,7 +247,7 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
     npa_value value;
     PyObject *result;
     bool known = npa_classify(a, &value);
-    if (known && is_done_aside(op, &value, 1, &a, 1, &result)) {
+    if (known && npa_aside_ufunc(ufunc_of(op), exact[op], &value, &a, 1, &result)) {
         return result;
     }
     bool wanted = known && npa_wants(&value, 1), passed = wanted && passes(op, &value, 1);
@@ -269,7 +257,7 @@ static PyObject *unary(enum operation op, PyObject *a, unaryfunc slot)
             return status > 0 ? result : NULL;
         }
     }
-    result = wanted || PyErr_Occurred() ? NULL : small(op, &a, 1, false);
+    result = wanted || PyErr_Occurred() ? NULL : small(op, &a, 1);
     if (result != NULL) {
         return result;
     }
@@ -395,7 +383,8 @@ static PyObject *any_power(PyObject *a, PyObject *b, PyObject *out)
     npa_value values[2];
     PyObject *result;
     bool known = op != OP_POWER && npa_classify(a, &values[0]);
-    if (known && out == NULL && is_done_aside(op, values, 1, &a, 1, &result)) {
+    if (known && out == NULL &&
+        npa_aside_ufunc(ufunc_of(op), exact[op], values, &a, 1, &result)) {
         return result;
     }
     if (!known || !npa_wants(values, 1)) {
@@ -438,7 +427,7 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
         return PyErr_Occurred() ? NULL : npa_numpy.compare(a, b, how);
     }
     PyObject *args[] = {a, b};
-    if (is_done_aside(map[how], values, 2, args, 2, &result)) {
+    if (npa_aside_ufunc(ufunc_of(map[how]), exact[map[how]], values, args, 2, &result)) {
         return result;
     }
     bool wanted = npa_wants(values, 2), passed = wanted && passes(map[how], values, 2);

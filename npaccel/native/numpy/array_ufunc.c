@@ -1,6 +1,7 @@
 /* array_ufunc.c: __array_ufunc__ of Array, and ufuncs that are asked for by their names. */
 #include "numpy/numpy.h"
 #include "numpy/array.h"
+#include "numpy/aside.h"
 
 #include <string.h>
 
@@ -38,8 +39,10 @@ static PyObject *ufunc_elsewhere(PyObject *self, PyObject *const *args, Py_ssize
                   PyObject_TypeCheck(args[0], &PyUFunc_Type);
     bool fold = reduce && npa_folds_at_once(((PyUFuncObject *)args[0])->name, args + 2, n - 2,
                                             names, 3, true);
-    int status = npa_direct_call(method, args + 2, n - 2, names, at, fold ? NPA_ANY_SIZE : at, true,
-                                 &result);
+    int status = reduce && npa_stands_aside()
+                     ? 0 /* npa_fold_call does it, or says that it is recorded */
+                     : npa_direct_call(method, args + 2, n - 2, names, at,
+                                       fold ? NPA_ANY_SIZE : at, true, &result);
     if (status == 0) {
         int before = npa_now(NPA_RECORDING);
         if (reduce) {
@@ -102,15 +105,6 @@ static PyObject *ufunc_in_numpy(PyObject *const *args, Py_ssize_t n, const char 
     return npa_adopted(result);
 }
 
-/* Of a section that stands aside. NULL, perhaps without error: to be done otherwise */
-static PyObject *at_once(PyUFuncObject *u, PyObject *const *args, const npa_value *values, int n)
-{
-    npa_exactness exact = npa_exactness_of(u);
-    return npa_is_exact(exact, values, n) && npa_section_block_wants(values, n)
-               ? npa_small_call_ours(u, args, n, exact, true)
-               : NULL;
-}
-
 PyObject *npa_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     npa_value values[NPA_MAX_ARGS];
@@ -126,11 +120,11 @@ PyObject *npa_array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t n, P
     for (Py_ssize_t k = 0; plain_call && k < n - 2; k++) {
         plain_call = npa_classify(args[2 + k], &values[k]);
     }
-    if (plain_call && npa_stands_aside()) {
-        PyObject *result = at_once((PyUFuncObject *)args[0], args + 2, values, (int)n - 2);
-        if (result != NULL || PyErr_Occurred()) {
-            return result;
-        }
+    PyUFuncObject *u = (PyUFuncObject *)args[0];
+    PyObject *done;
+    if (plain_call && npa_stands_aside() &&
+        npa_aside_ufunc(u, npa_exactness_of(u), values, args + 2, (int)n - 2, &done)) {
+        return done;
     }
     if (!plain_call || !npa_wants(values, (int)n - 2)) {
         return PyErr_Occurred() ? NULL : ufunc_elsewhere(self, args, n, names);

@@ -2,8 +2,10 @@
  * NumPy runs them at once on exact views, with no Python of ours in between: it costs little, and
  * warnings name the caller's line. */
 #include "numpy/numpy.h"
+#include "numpy/aside.h"
 
 #include <stddef.h>
+#include <string.h>
 
 enum { MOST = 32 };
 
@@ -161,6 +163,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *original, *slow;
+    const npa_small_function *small; /* `original` on small arrays; or NULL */
     int work, writes;
 } direct_method;
 
@@ -173,9 +176,7 @@ static int call_function(PyObject *const *args, PyObject **result)
         return 0;
     }
     Py_ssize_t n = PyTuple_GET_SIZE(given), position = 0, k = n;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        flat[i] = PyTuple_GET_ITEM(given, i);
-    }
+    memcpy(flat, &PyTuple_GET_ITEM(given, 0), (size_t)n * sizeof *flat);
     if (PyDict_GET_SIZE(kwargs) > 0) {
         PyObject *key, *value;
         names = PyTuple_New(PyDict_GET_SIZE(kwargs));
@@ -186,6 +187,12 @@ static int call_function(PyObject *const *args, PyObject **result)
         if (names == NULL) {
             return -1;
         }
+    }
+    const npa_small_function *small = npa_stands_aside() ? npa_aside_find(args[1]) : NULL;
+    int aside = npa_aside_function(small, flat, n, names, result);
+    if (aside != 0 || small != NULL) { /* its parts have ways of their own */
+        Py_XDECREF(names);
+        return aside;
     }
     npa_recorder *record = npa_suspended == 0 ? npa_recorder_of(args[1], flat, k) : NULL;
     *result = record != NULL ? record(flat, n, names) : NULL;
@@ -258,6 +265,10 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
     int status = 0;
     if (m->original != Py_None && n > 0) {
         Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), any = 0;
+        status = npa_aside_function(m->small, args, n, names, &result);
+        if (status != 0) {
+            return status > 0 ? result : NULL;
+        }
         bool steps = m->work == STEPS &&
                      npa_at_once(args, all, npa_most_summed(NPA_WHOLE_BYTES, names));
         if (steps || (m->work == FOLDED &&
@@ -268,8 +279,10 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs
                     npa_takes_few((PyArrayObject *)args[0], args + 1, n - 1, names))) {
             any = 1;
         }
+        bool parts = m->small != NULL && npa_stands_aside(); /* which have ways of their own */
         npa_suspended += steps, npa_whole += steps;
-        status = npa_direct_call(m->original, args, n, names, m->writes, any, false, &result);
+        status = parts ? 0 : npa_direct_call(m->original, args, n, names, m->writes, any, false,
+                                             &result);
         npa_suspended -= steps, npa_whole -= steps;
     } else if (m->original == Py_None && m->work != OURS && n == 5 && names == NULL) {
         status = call_function(args, &result);
@@ -337,6 +350,10 @@ PyObject *npa_direct_new(PyObject *module, PyObject *args)
         m->call = direct_call;
         m->original = Py_NewRef(original), m->slow = Py_NewRef(slow);
         m->work = work, m->writes = writes;
+        m->small = npa_aside_find_method(original);
+    }
+    if (PyErr_Occurred()) {
+        Py_CLEAR(m);
     }
     return (PyObject *)m;
 }

@@ -190,13 +190,19 @@ static int record_fold(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool kee
 /* What is folded, and how; asked: as of asked_type. */
 typedef struct { npa_value value; uint32_t axes; bool keepdims; int asked; } folded;
 
+/* Whether it may be recorded, or would be, were this thread's section not one that stands aside. */
+static bool counts(const npa_value *value)
+{
+    return (npa_stands_aside() && npa_section_block_wants(value, 1)) || npa_wants(value, 1);
+}
+
 /* Whether ufunc.reduce(args...) is written as usual, of an array that may be recorded; perhaps with
  * an error. */
 static bool read_call(PyObject *const *args, Py_ssize_t n, PyObject *names, folded *f)
 {
     PyObject *rest[REST] = {NULL};
     if (n < 1 || !npa_classify(args[0], &f->value) || f->value.array == NULL ||
-        !npa_wants(&f->value, 1) || !npa_array_known(f->value.array) ||
+        !counts(&f->value) || !npa_array_known(f->value.array) ||
         !read_rest(args, n, names, rest)) {
         return false;
     }
@@ -231,6 +237,24 @@ int npa_fold_in_whole(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyOb
     return *result != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
 }
 
+/* In a section that stands aside: in our order, as when it is recorded. NULL, perhaps without
+ * error: it is recorded, and so is all that follows. */
+static PyObject *fold_aside(PyObject *ufunc, const folded *f)
+{
+    npa_suspended++;
+    npa_rule *rule = npa_find_fold_rule(ufunc, f->value.type, f->asked);
+    npa_suspended--;
+    PyObject *made = rule != NULL && rule->ordered
+                         ? fold_now(rule, f->value.array, f->axes, f->keepdims) : NULL;
+    if (made != NULL && PyArray_Check(made)) {
+        Py_SETREF(made, PyArray_View((PyArrayObject *)made, NULL, npa_array_type));
+    }
+    if (made == NULL && !PyErr_Occurred()) {
+        npa_aside_end();
+    }
+    return made;
+}
+
 int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names,
                   PyObject **result)
 {
@@ -242,6 +266,12 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
     const char *name = ((PyUFuncObject *)ufunc)->name;
     bool numpys = f.asked == 0 && !npa_fold_is_ours(name, a);
     int status = may_wait();
+    if (npa_stands_aside() && status >= 0) {
+        *result = fold_aside(ufunc, &f);
+        if (*result != NULL || PyErr_Occurred()) {
+            return *result != NULL ? 1 : -1;
+        }
+    }
     if (status > 0 && numpys && npa_fold_passes(ufunc, a, f.axes)) {
         return 2;
     }

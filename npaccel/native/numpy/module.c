@@ -2,6 +2,7 @@
 #include "numpy/numpy.h"
 #include "numpy/module.h"
 #include "native_docs.h"
+#include "small/small.h"
 
 #include <string.h>
 
@@ -43,6 +44,7 @@ static PyObject *install(PyObject *self, PyObject *args)
     Py_INCREF(type);
     npa_array_type = (PyTypeObject *)type;
     npa_restore_sequence(npa_array_type);
+    npa_small_memory_init();
     return evaluate_before_forks(self);
 }
 

@@ -1,6 +1,7 @@
 /* ufuncs.c: calls of redirected ufuncs. */
 #include "numpy/numpy.h"
 #include "numpy/redirect.h"
+#include "numpy/aside.h"
 
 #include <string.h>
 
@@ -195,6 +196,19 @@ static bool out_is_deprecated(const PyUFuncObject *u, Py_ssize_t n)
            (strcmp(u->name, "maximum") == 0 || strcmp(u->name, "minimum") == 0);
 }
 
+/* As npa_aside_ufunc. */
+static bool aside(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness exact,
+                  PyObject **result)
+{
+    npa_value values[NPA_MAX_ARGS];
+    bool known = n == u->nin && u->nin < NPA_MAX_ARGS;
+    for (Py_ssize_t k = 0; known && k < n; k++) {
+        known = npa_classify(args[k], &values[k]);
+    }
+    return known ? npa_aside_ufunc(u, exact, values, args, (int)n, result)
+                 : PyErr_Occurred() != NULL;
+}
+
 /* A call that has no array worth taking. */
 static inline PyObject *small_ufunc(PyObject *self, PyObject *const *args, size_t nargs,
                                     PyObject *names, npa_exactness exact)
@@ -203,7 +217,11 @@ static inline PyObject *small_ufunc(PyObject *self, PyObject *const *args, size_
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
     bool common = names == NULL && u != npa_small_refused && !out_is_deprecated(u, n);
     npa_small_refused = NULL;
-    PyObject *result = common ? npa_small_call(u, args, n, exact) : NULL;
+    PyObject *result = NULL;
+    if (common && npa_stands_aside() && aside(u, args, n, exact, &result)) {
+        return result;
+    }
+    result = common ? npa_small_call(u, args, n, exact) : NULL;
     return result != NULL || PyErr_Occurred() ? result : ufunc_in_numpy(self, args, nargs, names);
 }
 

@@ -14,6 +14,7 @@ struct npa_small_function {
     const int8_t *words;
     int in_place;
     bool python;
+    bool exact; /* whoever computes it, in whatever order: the same bits */
 };
 typedef npa_small_function function;
 enum { END, AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, DDOF, WORDS };

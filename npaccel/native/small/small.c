@@ -8,6 +8,7 @@
 
 enum { WAYS = 1024, MOST_DIMS = NPA_SMALL_DIMS };
 static npa_way ways[WAYS];
+PyTypeObject *npa_small_class;
 
 bool npa_is_number(int type)
 {
@@ -265,6 +266,7 @@ static int call(const npa_way *w, const npa_space *s)
     w = telling(w, s, &room);
     bool alone = s->points <= WORTH || npa_alone();
     bool plain = w->exact && (w->type == NPY_DOUBLE || w->type == NPY_FLOAT);
+    npa_small_class = NULL;
     if (flags_raised(plain)) {
         feclearexcept(FE_ALL_EXCEPT);
     }
@@ -444,13 +446,6 @@ static inline void place_output(npa_space *s, const npa_way *w, PyArrayObject *o
     }
 }
 
-static PyArrayObject *new_of_ours(PyArray_Descr *descr, int ndim, const npy_intp *shape)
-{
-    Py_INCREF(descr);
-    return (PyArrayObject *)PyArray_NewFromDescr(npa_array_type, descr, ndim, shape, NULL, NULL, 0,
-                                                 NULL);
-}
-
 PyObject *npa_small_attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
                             npa_exactness how, int flags, bool *mixed)
 {
@@ -473,15 +468,13 @@ PyObject *npa_small_attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
         return NULL;
     }
     size_t widest = (size_t)(w->in_size > w->out_size ? w->in_size : w->out_size);
-    bool too_large = (flags & NPA_MAKES_OURS) && (size_t)s.points * widest >= NPA_SMALL_MOST;
-    if (npa_is_large((size_t)s.points * widest) || too_large ||
+    if (npa_small_is_large((size_t)s.points * widest) ||
         (n > nin && !in_place(w, &s, args, arrays, nin)) ||
         !place_inputs(&s, w, args, arrays, flat, flags & NPA_CASTS, mixed)) {
         return NULL;
     }
-    out = n > nin                   ? (PyArrayObject *)Py_NewRef(arrays[0])
-          : flags & NPA_MAKES_OURS ? new_of_ours(w->out, s.nout, s.dims)
-                                   : npa_small_new(w->out, s.nout, s.dims);
+    out = n > nin ? (PyArrayObject *)Py_NewRef(arrays[0])
+                  : npa_small_new(w->out, s.nout, s.dims);
     if (out == NULL) {
         return NULL;
     }
@@ -511,8 +504,10 @@ PyObject *npa_small_call_ours(PyUFuncObject *u, PyObject *const *args, Py_ssize_
                               npa_exactness how, bool makes)
 {
     bool mixed = false;
-    int flags = NPA_TAKES_OURS | (makes ? NPA_MAKES_OURS : 0);
-    return npa_small_attempt(u, args, n, how, flags, &mixed);
+    npa_small_class = makes ? npa_array_type : NULL;
+    PyObject *result = npa_small_attempt(u, args, n, how, NPA_TAKES_OURS, &mixed);
+    npa_small_class = NULL;
+    return result;
 }
 
 /* Note [Small]

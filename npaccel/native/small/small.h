@@ -24,6 +24,10 @@ extern PyUFuncObject *npa_small_refused;
 void npa_small_operator(PyUFuncObject *u, npa_exactness how);
 void npa_small_install(bool on); /* ndarray's slots; restores them */
 
+/* ------------------------------------------------------------------------------- small_memory.c */
+
+void npa_small_memory_init(void); /* there is the class of arrays of ours */
+
 /* -------------------------------------------------------------------------------- small_views.c */
 
 /* a[key]. NULL, perhaps without error: NumPy's to do */
@@ -47,6 +51,9 @@ int npa_small_init(void);
 /* Of a function, or "ndarray.method"; or NULL */
 const npa_small_function *npa_small_find(PyObject *name);
 PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
+                                  PyObject *names);
+/* The same where bits do not hang on who computes it, of arrays of ours too, as are results. */
+PyObject *npa_small_function_ours(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
                                   PyObject *names);
 PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject *names);
 void npa_small_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one that these use */

@@ -397,7 +397,7 @@ bool npa_small_folds(PyArrayObject *a, npa_small_op op)
 {
     int type = PyArray_TYPE(a);
     npy_intp n = PyArray_SIZE(a);
-    if (n <= MOST_ELEMENTS && !npa_is_large((size_t)n * 16)) {
+    if (n <= MOST_ELEMENTS && !npa_small_is_large((size_t)n * 16)) {
         return true;
     }
     bool extreme = op == NPA_MAX || op == NPA_MIN, logical = op == NPA_ANY || op == NPA_ALL;
@@ -406,7 +406,7 @@ bool npa_small_folds(PyArrayObject *a, npa_small_op op)
     }
     bool whole = type == NPY_INTP || type == NPY_UINTP;
     bool exact = extreme ? !PyTypeNum_ISCOMPLEX(type) : whole && (op == NPA_SUM || op == NPA_PROD);
-    return exact && !npa_is_large((size_t)PyArray_NBYTES(a));
+    return exact && !npa_small_is_large((size_t)PyArray_NBYTES(a));
 }
 
 PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
@@ -419,7 +419,7 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
         return known;
     }
     if (ndim == 0 || ndim > NPA_SMALL_DIMS || n == 0 || !npa_small_folds(a, how->op) ||
-        !npa_is_number(type) || npa_is_large((size_t)PyArray_NBYTES(a)) || npa_here != NULL ||
+        !npa_is_number(type) || npa_small_is_large((size_t)PyArray_NBYTES(a)) || npa_here != NULL ||
         !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) || (npa_waiting() && npa_is_pending(a))) {
         return NULL;
     }

@@ -195,7 +195,7 @@ PyObject *npa_small_made(const function *f, PyObject *const *args, Py_ssize_t n,
     for (int i = 0; i < ndim; i++) {
         points *= shape[i];
     }
-    if (ndim < 1 || npa_is_large((size_t)points * sizeof(double))) {
+    if (ndim < 1 || npa_small_is_large((size_t)points * sizeof(double))) {
         return NULL;
     }
     PyArray_Descr *descr = PyArray_DescrFromType(NPY_DOUBLE);

@@ -1,5 +1,6 @@
 /* small_memory.c: small arrays that have died, used again for the next ones. See Note [Memory used
  * again]. */
+#include "macro/section.h"
 #include "small/small.h"
 #include "small/ways.h"
 
@@ -49,8 +50,9 @@ PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, cons
     if (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) {
         return NULL;
     }
+    bool ours = npa_small_class != NULL && Py_IS_TYPE((PyObject *)a, npa_small_class);
     Py_INCREF(descr);
-    if (nshells[ndim] > 0) {
+    if (!ours && nshells[ndim] > 0) {
         view = shells[ndim][--nshells[ndim]];
         PyArrayObject_fields *f = (PyArrayObject_fields *)view;
         memcpy(f->dimensions, shape, sizeof *shape * (size_t)ndim);
@@ -60,8 +62,9 @@ PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, cons
                             NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
         _Py_NewReference((PyObject *)view);
     } else {
-        view = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides,
-                                                     data, PyArray_FLAGS(a), NULL);
+        view = (PyArrayObject *)PyArray_NewFromDescr(ours ? npa_small_class : &PyArray_Type, descr,
+                                                     ndim, shape, strides, data, PyArray_FLAGS(a),
+                                                     NULL);
         if (view == NULL) {
             return NULL;
         }
@@ -85,12 +88,14 @@ static inline size_t shelf_of(size_t bytes, int ndim)
     return (h ^ h >> 15) % SHELVES;
 }
 
-static PyArrayObject *take_kept(PyArray_Descr *descr, int ndim, const npy_intp *shape, size_t bytes)
+static PyArrayObject *take_kept(PyTypeObject *type, PyArray_Descr *descr, int ndim,
+                                const npy_intp *shape, size_t bytes)
 {
     size_t shelf = shelf_of(bytes, ndim);
     for (int i = nkept[shelf] - 1; i >= 0; i--) {
         PyArrayObject *a = kept[shelf][i];
-        if (PyArray_NDIM(a) != ndim || (size_t)PyArray_NBYTES(a) != bytes) {
+        if (PyArray_NDIM(a) != ndim || (size_t)PyArray_NBYTES(a) != bytes ||
+            Py_TYPE((PyObject *)a) != type) {
             continue;
         }
         kept[shelf][i] = kept[shelf][--nkept[shelf]];
@@ -115,47 +120,62 @@ static PyArrayObject *take_kept(PyArray_Descr *descr, int ndim, const npy_intp *
 
 PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape)
 {
+    PyTypeObject *type = npa_small_class != NULL ? npa_small_class : &PyArray_Type;
     size_t bytes = (size_t)PyDataType_ELSIZE(descr);
     for (int i = 0; i < ndim; i++) {
         bytes *= (size_t)shape[i];
     }
     PyObject *handler = PyDataMem_GetHandler();
-    PyArrayObject *a = npa_usual_handler(handler) ? take_kept(descr, ndim, shape, bytes) : NULL;
+    PyArrayObject *a =
+        npa_usual_handler(handler) ? take_kept(type, descr, ndim, shape, bytes) : NULL;
     Py_XDECREF(handler);
     if (a == NULL) {
         Py_INCREF(descr);
-        a = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, NULL, NULL, 0,
-                                                  NULL);
+        a = (PyArrayObject *)PyArray_NewFromDescr(type, descr, ndim, shape, NULL, NULL, 0, NULL);
     }
     return a;
 }
 
-/* An array has died: kept with its memory for the next one of its size, if nothing else is known of
- * it. */
-static void dealloc(PyObject *o)
+/* An array has died: whether it is kept with its memory for the next one of its size, as nothing
+ * else is known of it. */
+static bool keep(PyObject *o)
 {
     PyArrayObject *a = (PyArrayObject *)o;
     PyArrayObject_fields *f = (PyArrayObject_fields *)o;
-    bool whole = npa_is_plain(o) && f->nd > 0 &&
-                 PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) &&
+    bool whole = f->nd > 0 && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA | NPY_ARRAY_C_CONTIGUOUS) &&
                  npa_small_type(f->descr);
     size_t bytes = whole ? (size_t)PyArray_NBYTES(a) : 0;
     if (bytes == 0 || bytes >= NPA_SMALL_MOST || bytes >= npa_least_made ||
         bytes > MOST_KEPT - kept_bytes || f->base != NULL || f->weakreflist != NULL ||
         f->_buffer_info != NULL || !npa_usual_handler(f->mem_handler)) {
-        if (!npa_is_plain(o) || !keep_view(o)) {
-            numpy_dealloc(o);
-        }
-        return;
+        return false;
     }
     size_t shelf = shelf_of(bytes, f->nd);
     if (nkept[shelf] == PLACES) {
-        numpy_dealloc(o);
-        return;
+        return false;
     }
     Py_DECREF(f->descr);
     kept[shelf][nkept[shelf]++] = a;
     kept_bytes += bytes;
+    return true;
+}
+
+static void dealloc(PyObject *o)
+{
+    if (!PyArray_CheckExact(o) || !(keep(o) || keep_view(o))) {
+        numpy_dealloc(o);
+    }
+}
+
+/* As Python's, of a class without members and without a finalizer of its own. */
+static void dealloc_ours(PyObject *o)
+{
+    PyTypeObject *type = Py_TYPE(o);
+    PyObject_GC_UnTrack(o);
+    if (type != npa_array_type || npa_section_aside == NULL || !keep(o)) {
+        numpy_dealloc(o);
+        Py_DECREF(type);
+    }
 }
 
 /* What is kept is given back. */
@@ -164,19 +184,26 @@ static void end_kept(void)
     for (int shelf = 0; shelf < SHELVES; shelf++) {
         while (nkept[shelf] > 0) {
             PyArrayObject *a = kept[shelf][--nkept[shelf]];
+            PyTypeObject *type = Py_TYPE((PyObject *)a);
             Py_INCREF(PyArray_DESCR(a)); /* one of NumPy's own, which is still there */
             numpy_dealloc((PyObject *)a);
+            if (type == npa_array_type) {
+                Py_DECREF(type);
+            }
         }
     }
     kept_bytes = 0;
     end_views();
 }
 
+void npa_small_memory_init(void)
+{
+    numpy_dealloc = PyArray_Type.tp_dealloc;
+    npa_array_type->tp_dealloc = dealloc_ours;
+}
+
 void npa_small_memory(bool on)
 {
-    if (numpy_dealloc == NULL) {
-        numpy_dealloc = PyArray_Type.tp_dealloc;
-    }
     PyArray_Type.tp_dealloc = on ? dealloc : numpy_dealloc;
     if (!on) {
         end_kept();
@@ -188,6 +215,7 @@ void npa_small_memory(bool on)
  * Making an array, its memory and what describes them takes as long as a short loop. While a block
  * is open, a plain array that dies leaves itself and its memory to the next one of its size and
  * number of axes, which is warm, and a view leaves itself: ndarray's tp_dealloc is ours meanwhile.
+ * Likewise an array of ours while a macro block stands aside.
  * What anybody might still know of is not kept: arrays with weak references, with buffers handed
  * out, with another memory handler, of another class, or with a dtype that is not one of NumPy's
  * own. Four megabytes are kept at most, eight arrays of a size, and none when the last block is

@@ -110,7 +110,7 @@ PyObject *npa_small_where(const function *f, PyObject *const *args, Py_ssize_t n
         of[k].step = array ? (size_t)PyDataType_ELSIZE(descr) : 0;
     }
     PyArrayObject *made =
-        !npa_is_large((size_t)PyArray_SIZE(mask) * (size_t)PyDataType_ELSIZE(descr))
+        !npa_small_is_large((size_t)PyArray_SIZE(mask) * (size_t)PyDataType_ELSIZE(descr))
             ? npa_small_new(descr, PyArray_NDIM(mask), PyArray_DIMS(mask))
             : NULL;
     if (made != NULL) {
@@ -203,7 +203,7 @@ PyObject *npa_small_outer(const function *f, PyObject *const *args, Py_ssize_t n
         return NULL;
     }
     npa_space s = {.ndim = 2, .nargs = 3, .shape = {PyArray_SIZE(a), PyArray_SIZE(b)}};
-    if (npa_is_large((size_t)(s.shape[0] * s.shape[1] * w->out_size))) {
+    if (npa_small_is_large((size_t)(s.shape[0] * s.shape[1] * w->out_size))) {
         return NULL;
     }
     PyArrayObject *made = npa_small_new(w->out, 2, s.shape);
@@ -307,8 +307,8 @@ static Py_ssize_t items_of(PyObject *given, int varies, PyArrayObject *const **i
         }
         for (int i = 0; i < PyArray_NDIM(of[0]); i++) {
             if ((i != varies && PyArray_DIM(of[k], i) != PyArray_DIM(of[0], i)) ||
-                PyArray_DIM(of[k], i) == 1) {
-                return 0; /* with an axis of one element, orders are ambiguous */
+                (PyArray_DIM(of[k], i) == 1 && (varies < 0 || PyArray_NDIM(of[0]) > 1))) {
+                return 0; /* with an axis of one element among others, orders are ambiguous */
             }
         }
     }
@@ -333,7 +333,7 @@ static PyObject *joined(PyArrayObject *const *items, Py_ssize_t n, int axis, boo
         bytes += (size_t)PyArray_NBYTES(items[i]);
         shape[axis] += stacked || i == 0 ? 0 : PyArray_DIM(items[i], axis);
     }
-    PyArrayObject *made = !npa_is_large(bytes) && k <= NPA_SMALL_DIMS
+    PyArrayObject *made = !npa_small_is_large(bytes) && k <= NPA_SMALL_DIMS
                         ? npa_small_new(PyArray_DESCR(items[0]), k, shape) : NULL;
     char *to = made != NULL ? PyArray_DATA(made) : NULL;
     for (npy_intp o = 0; made != NULL && o < outer; o++) {

@@ -10,7 +10,8 @@ enum { BLOCK = 512, MOST_DIMS = NPA_SMALL_DIMS };
 static bool is_simple(PyArrayObject *a)
 {
     return npa_small_type(PyArray_DESCR(a)) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISALIGNED(a) &&
-           PyArray_NDIM(a) > 0 && PyArray_SIZE(a) > 0 && !npa_is_large((size_t)PyArray_NBYTES(a));
+           PyArray_NDIM(a) > 0 && PyArray_SIZE(a) > 0 &&
+           !npa_small_is_large((size_t)PyArray_NBYTES(a));
 }
 
 /* Elements of one size by indices in bounds; those below 0 count from the end. */
@@ -55,7 +56,7 @@ static PyObject *take(PyArrayObject *a, PyArrayObject *index)
     int ndim = PyArray_NDIM(index), rest = PyArray_NDIM(a) - 1;
     npy_intp bytes = PyArray_NBYTES(a) / rows;
     if (ndim + rest > MOST_DIMS || (double)n * (double)bytes >= (double)SIZE_MAX ||
-        npa_is_large((size_t)(n * bytes)) || !npa_indices_of(index, rows, &of) ||
+        npa_small_is_large((size_t)(n * bytes)) || !npa_indices_of(index, rows, &of) ||
         npa_bounds_of(&of, PyArray_BYTES(index)) > 1) {
         return NULL;
     }

@@ -50,7 +50,7 @@ static bool can_multiply(PyArrayObject *a)
 {
     return npa_small_type(PyArray_DESCR(a)) && PyArray_ISALIGNED(a) && PyArray_NDIM(a) >= 1 &&
            PyArray_NDIM(a) <= 3 && PyArray_SIZE(a) > 0 &&
-           !npa_is_large((size_t)PyArray_NBYTES(a)) && !(npa_waiting() && npa_is_pending(a));
+           !npa_small_is_large((size_t)PyArray_NBYTES(a)) && !(npa_waiting() && npa_is_pending(a));
 }
 
 /* A vector is one row where it comes first, and one column where it comes last. */
@@ -135,7 +135,7 @@ static PyObject *multiply_matrices(PyArrayObject *a, PyArrayObject *b)
     const npa_way way = *npa_find_way(npa_matmul, PyArray_TYPE(a), NPA_INEXACT);
     size_t bytes =
         (size_t)(p.extents[COUNT] * p.extents[ROWS] * p.extents[COLUMNS] * PyArray_ITEMSIZE(a));
-    PyArrayObject *made = way.loop != NULL && p.ndim > 0 && !npa_is_large(bytes)
+    PyArrayObject *made = way.loop != NULL && p.ndim > 0 && !npa_small_is_large(bytes)
                               ? npa_small_new(PyArray_DESCR(a), p.ndim, p.shape)
                               : NULL;
     if (made != NULL && !run_loop(&p, &way, made)) {
@@ -155,7 +155,8 @@ PyObject *npa_small_matmul(PyObject *a, PyObject *b)
         return multiply_matrices(x, y);
     }
     bool real = PyArray_TYPE(x) == NPY_DOUBLE || PyArray_TYPE(x) == NPY_FLOAT;
-    return real && !npa_is_large((size_t)PyArray_NBYTES(x)) && npa_multiply_vectors(x, y, number)
+    return real && !npa_small_is_large((size_t)PyArray_NBYTES(x)) &&
+                   npa_multiply_vectors(x, y, number)
                ? PyArray_Scalar(number, PyArray_DESCR(x), NULL) : NULL;
 }
 

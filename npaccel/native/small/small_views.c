@@ -306,7 +306,7 @@ bool npa_small_put(PyObject *o, PyObject *key, PyObject *value)
         s.shape[i] = p.shape[i], s.of[1].steps[i] = p.strides[i];
         s.points *= p.shape[i];
     }
-    if (npa_is_large((size_t)s.points * (size_t)size)) {
+    if (npa_small_is_large((size_t)s.points * (size_t)size)) {
         return false;
     }
     if (!npa_is_plain(value)) {

@@ -54,8 +54,8 @@ bool npa_seen_errors(void);
 int npa_tell_errors(PyUFuncObject *u, int flags);
 bool npa_run_quietly(const npa_way *w, const npa_space *s); /* false: there were errors */
 /* u(*args); NULL, perhaps without error: NumPy's to do. *mixed: inputs have not one type. flags:
- * scalars may have another type than the arrays; arrays of ours are taken, too; are made. */
-enum { NPA_CASTS = 1, NPA_TAKES_OURS = 2, NPA_MAKES_OURS = 4 };
+ * scalars may have another type than the arrays; arrays of ours are taken, too. */
+enum { NPA_CASTS = 1, NPA_TAKES_OURS = 2 };
 PyObject *npa_small_attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
                             npa_exactness how, int flags, bool *mixed);
 
@@ -64,7 +64,19 @@ PyObject *npa_small_attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
 PyObject *npa_small_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
                           npa_exactness how);
 
-static inline bool npa_is_plain(PyObject *o) { return Py_IS_TYPE(o, &PyArray_Type); }
+/* small.c: not NULL: arrays of that class are taken as plain ones are, and results are of it. NULL
+ * wherever code of others may run. */
+extern PyTypeObject *npa_small_class;
+
+static inline bool npa_small_is_large(size_t bytes)
+{
+    return npa_is_large(bytes) || (npa_small_class != NULL && bytes >= NPA_SMALL_MOST);
+}
+
+static inline bool npa_is_plain(PyObject *o)
+{
+    return Py_IS_TYPE(o, &PyArray_Type) || Py_IS_TYPE(o, npa_small_class);
+}
 
 /* Whether it is not pending, and as NumPy's loops take it. */
 static inline bool npa_is_simple(PyArrayObject *a, const npa_way *w)
@@ -126,7 +138,7 @@ extern PyUFuncObject *npa_matmul;               /* NULL: not redirected */
 
 /* small_memory.c */
 void npa_small_memory(bool on); /* what dies is kept; or no longer, and is given back */
-/* A plain array, C-ordered, without content; shape is not 0 anywhere. */
+/* An array, C-ordered, without content; shape is not 0 anywhere. */
 PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape);
 /* A view of `a` with other axes. NULL, perhaps without error: NumPy's to make. */
 PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides,

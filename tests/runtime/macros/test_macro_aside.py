@@ -85,12 +85,49 @@ def test_it_does_not_where_that_takes_longer(
     assert counts("kept")["aside"] <= 4 and counts("kept")["reasons"] == []
 
 
-INEXACT: dict[str, Body] = {
+def overlapping(x: np.ndarray, _: np.ndarray) -> np.ndarray:
+    x[1:] -= x[:-1]
+    x[:-2] *= x[2:]
+    return x
+
+
+FUNCTIONS: dict[str, Body] = {
     "where": lambda x, y: np.where(x > y, x, y * 2) + 1,
+    "clip": lambda x, y: np.clip(x * 2, 0.5, 1.0) - y.clip(None, 1),
+    "roll, join": lambda x, y: np.roll(x * 2, 3) + np.concatenate((x, y))[: len(x)],
+    "stack": lambda x, y: np.stack([x, y * 2]).max(axis=0) * np.vstack([x, y])[1],
+    "diff": lambda x, y: np.diff(x * y),
+    "largest": lambda x, y: (x + y).max() * (x - 1) + np.min(y),
+    "places": lambda x, y: np.argmax(x * y),
+    "any": lambda x, y: ((x > 0.5).any(), np.all(y > x, axis=0, keepdims=True)),
+    "alike": lambda x, y: (np.zeros_like(x) + np.ones_like(y) * np.full_like(x, 2), x.copy()),
+    "types": lambda x, y: (x.astype(np.float32) * 2, (y * 9).astype(int)),
+    "shapes": lambda x, y: (x.reshape(-1, 5)[1:] * 2, (x * y).reshape(5, -1).ravel()),
+    "sums": lambda x, y: (x.sum() * y, (x * y).reshape(-1, 5).sum(axis=0), np.add.reduce(x * 2)),
+    "means": lambda x, y: (x - (x * y).mean(), np.mean(x + y) + np.sum(y)),
+    "overlapping": overlapping,
+}
+
+
+@pytest.mark.parametrize("n", [10, 500, 4000])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_done_aside(name: str, n: int) -> None:
+    found = rounds(name, FUNCTIONS[name], 40, n)
+    assert [k for k, one in enumerate(found) if one != found[0]] == []
+    assert counts(name)["aside"] > 10
+
+
+def test_large_arrays_are_recorded() -> None:
+    """Also where a function would do them at once if they were small."""
+    found = rounds("large", lambda x, y: np.where(x > y, x.clip(0, 1), y), 40, 40_000)
+    assert all(one == found[0] for one in found)
+    found = rounds("joined", lambda x, y: np.concatenate((x, y, x, y)), 40, 12_000)
+    assert all(one == found[0] for one in found)
+
+
+INEXACT: dict[str, Body] = {
     "mask": lambda x, y: (x + y)[x > y] * 2,
     "picked": lambda x, y: (x + y)[np.arange(5)] * x[:5],
-    "functions": lambda x, y: np.roll(x * 2, 3) + np.concatenate((x, y))[: len(x)],
-    "maximum": lambda x, y: (x + y).max() * (x - 1),
     "sorted": lambda x, y: np.sort(x * y).sum() * y,
     "plain": lambda x, y: np.exp(np.linspace(0, 1, len(x))) * x + np.sum(np.ones(9)),
     "exp": lambda x, y: np.exp(x * 1.5) + y,
