@@ -37,7 +37,8 @@ class Op:
         nothing can happen.
     propagates : per operand, whether one that is not finite always makes a result that is not
         finite (empty: none does).
-    cost : about how many additions it costs.
+    cost : about how many additions of doubles it costs among other operations of a kernel
+        (bench/weights.py --operations); only a profile reads it.
     ulp : the largest difference from the exact result, in units of the last place; 0: the same
         bits as NumPy. For complex results relative to the result's absolute value, for logaddexp
         and logaddexp2 in units of the largest of result and operands.

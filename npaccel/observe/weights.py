@@ -18,10 +18,10 @@ __all__ = ["SCALAR", "Request", "Rule", "alone", "fused"]
 SCALAR: Final = -1  # a link, as in native/run/profile.h
 # In additions of doubles: a byte that comes from a cache, as all of a small kernel's do, and one
 # that comes from memory; of loops that run one operation at a time, on blocks in the first cache.
-CACHED, FAR, BLOCKED = 0.75, 1.2, 0.3
+CACHED, FAR, BLOCKED = 0.5, 1.2, 0.3
 CACHED_BYTES: Final = 8 << 20
-# Simple operations are done while others wait. Functions of singles are shorter, too.
-SIMPLE, SIMPLE_COST = 0.45, 2
+# Functions of singles take this part of those of doubles; other operations half.
+SINGLE, SIMPLE_COST = 0.36, 2
 
 
 class Rule(NamedTuple):
@@ -40,11 +40,11 @@ class Rule(NamedTuple):
         op = ops.find(self.name, self.loop) if self.loop else None
         if op is None:
             return 1.0
-        wide = max(map(item_size, self.loop)) / 8
-        own = min(max(wide, 0.5), 1.0) if self.loop[-1][0] != "c" else wide / 2
-        if op.cost <= SIMPLE_COST:
-            return op.cost * own * SIMPLE
-        return op.cost * own * min(own, 1.0)
+        size = max(map(item_size, self.loop))
+        if self.loop[-1][0] == "c":
+            return op.cost * size / 16
+        narrow = 0.5 if op.cost <= SIMPLE_COST else SINGLE
+        return op.cost * (1.0 if size >= 8 else narrow)
 
 
 class Request(NamedTuple):
