@@ -33,6 +33,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Nor does it look at what earlier files left: programs, code, expressions."""
+    if nextitem is not None and nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def skip_what_needs_pending(request: pytest.FixtureRequest) -> None:
     """The guard may be switched off, or not work here (an address space that is limited)."""

@@ -34,6 +34,7 @@ PROGRAMS = {
     "large writers": LARGE_WRITERS,
 }
 RAW = {"readers": readers.RAW, "writers": writers.RAW}
+REST = (("never", 2), ("before", 1), ("after", 2))
 WATCHDOG_S = 120.0  # with all that is imported and compiled
 
 
@@ -68,8 +69,15 @@ def run(program: str, built: Path, blas_threads: int, faulthandler: str) -> list
     return lines
 
 
-@pytest.mark.parametrize("faulthandler", ["never", "before", "after"])
-@pytest.mark.parametrize("blas_threads", [1, 2])
+@pytest.mark.parametrize(
+    ("faulthandler", "blas_threads"),
+    [
+        ("never", 1),
+        ("before", 2),
+        ("after", 1),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in REST),
+    ],
+)
 @pytest.mark.parametrize("program", list(PROGRAMS))
 def test_they_find_and_leave_the_values(
     program: str, blas_threads: int, faulthandler: str, built: Path
