@@ -35,7 +35,7 @@ def ulp_of(name: str, *operands: Any) -> int:
     return 0 if name in EXACT and not inexact else 4
 
 
-# Kernels of others are long. How integers become floats, and scalars take part, is the same for all.
+# Kernels of others are long. How integers become floats and scalars take part is the same for all.
 FLOATS = "?lefdFD"
 
 
