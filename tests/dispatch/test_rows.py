@@ -20,9 +20,7 @@ Array = np.ndarray[Any, Any]
 Call = Callable[[Array], Any]
 pytestmark = [
     pytest.mark.usefixtures("threads"),
-    pytest.mark.parametrize(
-        "threads", [2, pytest.param(5, marks=pytest.mark.slow)], indirect=True
-    ),
+    pytest.mark.parametrize("threads", [2, pytest.param(5, marks=pytest.mark.slow)], indirect=True),
 ]
 
 
