@@ -1,10 +1,12 @@
 """A worker of a cluster is killed at a random moment: is what comes right, or an error?
 
-    python bench/soak_cluster.py [--runs 50] [--workers 3]
+    python bench/soak_cluster.py [--runs 50] [--workers 3] [--checkpoints] [--stop]
 
 Each run is a process that computes on a cluster until a thread kills one of the workers, and goes
 on. It ends with the right sum, with the error that says what is lost, or, where lost memory is read
-through its address, with the line that says so. What else it may do is wrong, or hangs.
+through its address, with the line that says so. What else it may do is wrong, or hangs. With
+`--checkpoints` it takes some, and should end with the right sum. With `--stop` the worker is
+stopped and does not end.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +49,7 @@ def steps(x: np.ndarray, rounds: int) -> np.ndarray:
     return x
 
 
-def run(seed: int, workers: int) -> None:
+def run(seed: int, workers: int, checkpoints: bool, stop: bool) -> None:
     """One process of it."""
     import signal
     import threading
@@ -59,10 +62,15 @@ def run(seed: int, workers: int) -> None:
     with npaccel.Cluster(workers) as cluster:
         victim = chosen.choice(processes(cluster._process.pid))
         moment = chosen.uniform(0.0, 2.5)
-        threading.Timer(moment, os.kill, (victim, signal.SIGKILL)).start()
+        way = signal.SIGSTOP if stop else signal.SIGKILL
+        threading.Timer(moment, os.kill, (victim, way)).start()
         try:
             x = npaccel.asarray(values.copy(), device=cluster)
-            for _ in range(6):
+            if checkpoints:
+                npaccel.evaluate(x * 1.0)  # it is there
+            for k in range(6):
+                if checkpoints and k % 2 == 0:
+                    npaccel.checkpoint(x)
                 x = npaccel.evaluate(steps(x, 10))
                 time.sleep(chosen.uniform(0.0, 0.05))
             right = float(x[-1, -1]) == float(expected[-1, -1])
@@ -71,6 +79,9 @@ def run(seed: int, workers: int) -> None:
         except RuntimeError as error:
             print("error" if "alone" in str(error) else f"WRONG {error}")
         x = None
+        if stop:
+            with suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
 
 
 def main() -> None:
@@ -78,13 +89,17 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--one", type=int, help="this seed, in this process")
+    parser.add_argument("--checkpoints", action="store_true")
+    parser.add_argument("--stop", action="store_true")
     options = parser.parse_args()
     if options.one is not None:
-        run(options.one, options.workers)
+        run(options.one, options.workers, options.checkpoints, options.stop)
         return
+    ways = ["--checkpoints"] * options.checkpoints + ["--stop"] * options.stop
     found: Counter[str] = Counter()
     for seed in range(options.runs):
         command = [sys.executable, __file__, "--one", str(seed), "--workers", str(options.workers)]
+        command += ways
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=PATIENCE_S, check=False

@@ -86,6 +86,7 @@ if _TYPE_CHECKING:
     from npaccel.cluster import Cluster as Cluster
     from npaccel.cluster import Map as Map
     from npaccel.cluster import agile as agile
+    from npaccel.cluster import checkpoint as checkpoint
     from npaccel.cluster import forall as forall
     from npaccel.cluster import reduce as reduce
     from npaccel.cluster import scan as scan
@@ -100,7 +101,7 @@ else:
     making = _later("npaccel.making")
 
     def __getattr__(name: str) -> object:
-        if name in ("Cluster", "Map", "agile", "forall", "reduce", "scan"):
+        if name in ("Cluster", "Map", "agile", "checkpoint", "forall", "reduce", "scan"):
             return getattr(cluster, name)
         if name in ("arange", "empty", "full", "ones", "zeros"):
             return getattr(making, name)

@@ -489,6 +489,8 @@ class DeviceMemory:
         """
     def call(self, body: bytes, /) -> tuple[int, bytes]:
         """Of a cluster: what its driver answers, 0 and an answer, or another number and why not."""
+    def number(self, array: np.ndarray[Any, Any], /) -> int:
+        """Of a cluster: the piece of memory there that the array shows; 0: it is not there."""
     def close(self) -> None:
         """Of a cluster: what lies there comes home, and its driver ends."""
 

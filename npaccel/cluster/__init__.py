@@ -12,6 +12,7 @@ starts processes, but in the one file that is named after it.
 from npaccel.cluster.carrying import agile as agile
 from npaccel.cluster.carrying import map_of as map_of
 from npaccel.cluster.client import Cluster as Cluster
+from npaccel.cluster.client import checkpoint as checkpoint
 from npaccel.cluster.maps import Map as Map
 from npaccel.cluster.segments import forall as forall
 from npaccel.cluster.segments import reduce as reduce

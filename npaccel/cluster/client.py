@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,12 @@ from npaccel.cluster.maps import Map
 from npaccel.cluster.placing import Placed, layout_of
 from npaccel.errors import BackendUnavailable, ConfigError, MapError
 
-__all__ = ["Cluster"]
+__all__ = ["OPEN", "Cluster", "checkpoint"]
 
 Array = np.ndarray[Any, Any]
 START_S = 120.0  # for the workers to be there
 END_S = 20.0  # for the process to end, once it is told
+OPEN: weakref.WeakSet[Cluster] = weakref.WeakSet()
 _GREETING = struct.Struct("=IIQ")
 
 
@@ -68,6 +70,7 @@ class Cluster:
             raise
         self.memory = _native.cluster_memory(ours.detach(), f"cluster({where})")
         self._open = True
+        OPEN.add(self)
 
     def _greeting(self, connection: socket.socket) -> bytes:
         connection.settimeout(START_S)
@@ -138,10 +141,19 @@ class Cluster:
         counts, reasons = self.ask("stats")
         return {**counts, "reasons": reasons}
 
+    def checkpoint(self, *arrays: Any) -> int:
+        """Keep arrays that live here, all where none is named; see `npaccel.checkpoint`."""
+        _native.evaluate()
+        numbers = [self.memory.number(array) for array in arrays]
+        there = [number for number in numbers if number]
+        kept: int = self.ask("checkpoint", there) if there or not arrays else 0
+        return kept
+
     def close(self) -> None:
         """What lives there comes home, and workers that were started end."""
         if self._open:
             self._open = False
+            OPEN.discard(self)
             _native.evaluate()
             self.memory.close()
             try:
@@ -159,6 +171,36 @@ class Cluster:
     def __repr__(self) -> str:
         state = f"{self.nodes} nodes" if self._open else "closed"
         return f"npaccel.Cluster({self.where}): {state}"
+
+
+def checkpoint(*arrays: Any) -> int:
+    """Keep arrays as they are, in case a worker of their cluster dies.
+
+    Each node's part is copied there, and to the memory of the node that follows; so an array takes
+    three times its memory. If a worker dies, all that lives there becomes what it was then, and
+    what was done since is done again, by a log of up to 256 MiB. This replaces an earlier
+    checkpoint.
+
+    Parameters
+    ----------
+    arrays : what is to be kept. What has come home, and is at home alone, is safe anyway. What is
+        computed from these later is made again; another array that is written in place later is
+        lost with the worker, unless it is kept, too. `Cluster.checkpoint()` keeps all.
+
+    Returns
+    -------
+    int
+        How many of them lie on a cluster, and are kept.
+
+    Raises
+    ------
+    BackendUnavailable : something of them is lost already, or the driving process has ended.
+    """
+    found = 0
+    for cluster in list(OPEN):
+        mine = [one for one in arrays if _native.place_of([one]) is cluster.memory]
+        found += cluster.checkpoint(*mine) if mine else 0
+    return found
 
 
 # The module search path is the program's, whatever the folder it was started in.

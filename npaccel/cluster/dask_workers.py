@@ -15,6 +15,7 @@ import select
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -49,7 +50,8 @@ __all__ = ["Counted", "Fleet", "NodeActor", "Silence", "Workers", "WorkersLost",
 Array = np.ndarray[Any, Any]
 ANSWER_S = 5.0  # how long somebody at an address may take to answer
 LATE = 8  # ticks after which a node that does not answer its pulse is gone
-START_S = 10.0  # how long a worker may take to be started again
+AGAIN_S = 3.0  # how long it is waited for a worker that is started again, where there are others
+START_S = 10.0  # the same where there is none
 SILENCE_S = 60.0  # how long a node waits for another's message
 HEARD_S = 20.0  # a worker that the scheduler has not heard of for so long gets no node
 KNOWN = 4096  # kernels that a worker finds without comparing them
@@ -239,6 +241,7 @@ class NodeActor:
                 message = self._mail.take(run, number, source, silence_s)
                 messages, received = messages + 1, received + message.size_bytes
                 mine.unpack(message)
+            mine.copy(part.copies)
             if part.work:
                 mine.work(part.work, number)
         return Counted(messages, received), mine.raised
@@ -370,34 +373,49 @@ class Fleet:
             asked.send(k, (order, self._silence_s))
         asked.wait()
         if asked.lost:
-            raise WorkersLost(asked.lost, self._replace(asked.lost))
+            raise WorkersLost(asked.lost, self._replaced(asked.lost))
         if asked.errors:
             raise next(iter(asked.errors.values()))
         return asked.replies
+
+    def _replaced(self, lost: set[int]) -> list[str]:
+        """Where those that are gone were; there are others in their place, if that can be."""
+        try:
+            return self._replace(lost)
+        except Exception as error:  # dask raises this or that
+            for k in lost & self._lines.keys():
+                self._lines.pop(k).close()
+            return [f"{type(error).__name__}: {error}"]
 
     def _replace(self, lost: set[int]) -> list[str]:
         """New nodes for those that are gone, where there are workers; where the old ones were."""
         before = [self._addresses[k] for k in sorted(lost)]
         self._left.update(before)
-        alive = self._others()
-        if not alive:
+        for k in lost & self._lines.keys():
+            self._lines.pop(k).close()
+        free = self._free(lost)
+        if not free:
             raise BackendUnavailable(
                 f"npaccel.cluster: the workers at {', '.join(before)} are gone, and none is left"
             )
         for number, k in enumerate(sorted(lost)):
-            self._addresses[k] = alive[number % len(alive)]
-            self._lines.pop(k).close()
+            self._addresses[k] = free[number % len(free)]
         self._start(sorted(lost))
         return before
 
-    def _others(self) -> list[str]:
-        """Workers where no node has died; one that is started again has another address."""
-        end = time.monotonic() + START_S
+    def _free(self, lost: set[int]) -> list[str]:
+        """Workers where no node has died, those with the fewest nodes first. One that died may be
+        started again soon, at another address: for that it is waited."""
+        begin = time.monotonic()
         while True:
+            used = Counter(a for k, a in enumerate(self._addresses) if k not in lost)
             alive = [address for address in self._alive() if address not in self._left]
-            if alive or time.monotonic() > end:
+            alive.sort(key=lambda address: used[address])
+            late = time.monotonic() - begin
+            enough = len([address for address in alive if not used[address]]) >= len(lost)
+            if enough or late > START_S or (alive and late > AGAIN_S):
                 return alive
-            time.sleep(TICK_S)
+            time.sleep(TICK_S / 2)
 
     def scheduler(self) -> tuple[int, str]:
         """The process that the scheduler is, and its machine."""
@@ -444,6 +462,9 @@ class _Asked:
 
     def send(self, k: int, what: Any) -> None:
         """Tell a node."""
+        if k not in self._lines:  # it was not replaced
+            self._lose({k})
+            return
         try:
             self._lines[k].orders.send(what)
         except Gone:

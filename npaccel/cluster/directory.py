@@ -8,25 +8,41 @@ their pieces are. Values of scalars are not part of that.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+from npaccel.cluster.checkpoints import (
+    COPY,
+    PIECE,
+    Checkpoint,
+    Entry,
+    Piece,
+    goes_astray,
+    neighbour,
+    restoring,
+    saving,
+    spread_loss,
+)
+from npaccel.cluster.dask_workers import WorkersLost
 from npaccel.cluster.messages import DONE, LOST, REFUSED, Asked
 from npaccel.cluster.orders import Get, Order, Put, Recipe, Reply, RunOrder, part_of
 from npaccel.cluster.placing import Layout, Placed, Share
 from npaccel.cluster.planner import plan_requests
-from npaccel.cluster.plans import ClusterPlan
+from npaccel.cluster.plans import ClusterPlan, Stage
 from npaccel.cluster.regions import aligned, parts
-from npaccel.ir.nodes import ScalarOperand, Trace
+from npaccel.ir.nodes import BufferInfo, ScalarOperand, Trace
 from npaccel.runtime.programs.trace import SCALAR_BYTES, Requests, decode, scalar_value
 
-__all__ = ["Directory", "Nodes", "Piece"]
+__all__ = ["Directory", "Nodes"]
 
 Array = np.ndarray[Any, Any]
 MOST_RECIPES = 64
+MOST_PLACEMENTS = 4096  # that are remembered while nothing is placed so
+TRIES = 5  # to come back to a checkpoint, while nodes die
 
 
 class Nodes(Protocol):
@@ -39,16 +55,6 @@ class Nodes(Protocol):
 
 class Lost(Exception):
     """Something that was asked for is gone with the node that had it."""
-
-
-@dataclasses.dataclass(slots=True)
-class Piece:
-    """An array's memory. held : what was written before it was placed, by first byte."""
-
-    size: int
-    placed: Placed | None = None
-    held: list[tuple[int, bytes]] = dataclasses.field(default_factory=list)
-    lost: bool = False
 
 
 @dataclasses.dataclass(slots=True)
@@ -78,7 +84,9 @@ class Directory:
         self.losses = 0
         self.counts: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
+        self.checkpoint: Checkpoint | None = None
         self._interned: dict[tuple[Layout, tuple[Share, ...]], tuple[int, Placed]] = {}
+        self._most, self._numbered = MOST_PLACEMENTS, 0
         self._known: OrderedDict[Any, Known] = OrderedDict()
         self._made = self._runs = 0
         self._pending: dict[int, list[Put]] = {}
@@ -91,8 +99,22 @@ class Directory:
         """The one object for placements that are equal."""
         key = placed.layout, tuple(placed.shares)
         if key not in self._interned:
-            self._interned[key] = len(self._interned) + 1, placed
+            if len(self._interned) >= self._most:
+                self._forget_placements()
+            self._numbered += 1
+            self._interned[key] = self._numbered, placed
         return self._interned[key][1]
+
+    def _forget_placements(self) -> None:
+        """Those that nothing has: no piece, nor one of the maps that were noted last."""
+        for number in list(self.maps)[: -self._most // 2]:
+            del self.maps[number]
+        pieces = [*self.pieces.values()]
+        pieces += self.checkpoint.pieces.values() if self.checkpoint is not None else ()
+        used = {id(one.placed) for one in pieces} | {id(one) for one in self.maps.values()}
+        kept = {key: one for key, one in self._interned.items() if id(one[1]) in used}
+        self._interned = kept
+        self._most = max(MOST_PLACEMENTS, 2 * len(kept))
 
     def _number(self, placed: Placed | None) -> int:
         return 0 if placed is None else self._interned[placed.layout, tuple(placed.shares)][0]
@@ -115,16 +137,34 @@ class Directory:
 
     def release(self, numbers: Sequence[int]) -> None:
         """Nobody needs these any more."""
+        if numbers:
+            gone = frozenset(numbers)
+            self._note(
+                lambda: self._release(numbers), frozenset(), dict.fromkeys(gone, 0), 8 * len(gone)
+            )
+        self._release(numbers)
+
+    def _release(self, numbers: Sequence[int]) -> int:
         for number in numbers:
             gone = self.pieces.pop(number, None)
             if gone is not None and gone.placed is not None:
                 for node in {share.node for share in gone.placed.shares}:
                     self._drops.setdefault(node, []).append(number)
+        return DONE
 
     # Bytes.
 
     def write(self, number: int, made: int, total: int, low: int, body: bytearray) -> int:
         """These bytes of a piece are so from now on."""
+        done = self._write(number, made, total, low, body)
+        if done == DONE:
+            again = functools.partial(self._write, number, made, total, low, body)
+            whole = low == 0 and len(body) == total
+            mine = frozenset((number,))
+            self._note(again, frozenset() if whole else mine, {number: total}, len(body))
+        return done
+
+    def _write(self, number: int, made: int, total: int, low: int, body: bytearray) -> int:
         piece = self.piece(number, made, total)
         whole = low == 0 and len(body) == total
         if piece.lost and not whole:
@@ -204,16 +244,134 @@ class Directory:
         return self.fleet.ask(told)
 
     def lose(self, nodes: set[int]) -> None:
-        """These nodes are new ones, and what they had is gone."""
+        """These nodes are new ones, and what they had is gone; or it is there again, by the last
+        checkpoint."""
         self.losses += 1
+        gone = set(nodes)
+        self._without(gone)
+        for _ in range(TRIES if self.checkpoint is not None else 0):
+            try:
+                self._come_back(gone)
+                return
+            except WorkersLost as error:
+                gone |= error.args[0]
+                self._without(gone)
+            except Exception as error:  # then it is as if there had been no checkpoint
+                self.reasons[f"no way back: {type(error).__name__}: {error}"] += 1
+                break
         for piece in self.pieces.values():
-            if piece.placed is not None and any(s.node in nodes for s in piece.placed.shares):
-                piece.lost = True
+            if piece.placed is not None:
+                owners = {share.node for share in piece.placed.shares}
+                piece.lost |= bool(owners & gone) or self.checkpoint is not None
+        self._drop_checkpoint()
+
+    def _without(self, gone: set[int]) -> None:
         for known in self._known.values():
-            known.sent -= nodes
-        for node in nodes:
+            known.sent -= gone
+        for node in gone:
             self._pending.pop(node, None)
             self._drops.pop(node, None)
+
+    # Checkpoints.
+
+    def _note(
+        self,
+        again: Callable[[], Any],
+        reads: frozenset[int],
+        writes: Mapping[int, int],
+        size_bytes: int,
+    ) -> None:
+        kept = self.checkpoint
+        if kept is not None and not kept.note(Entry(again, reads, writes, size_bytes)):
+            self.reasons["the log since the checkpoint was too long; take one more often"] += 1
+            self._drop_checkpoint()
+
+    def _drop_checkpoint(self) -> None:
+        kept, self.checkpoint = self.checkpoint, None
+        for number, copy in kept.copies.items() if kept is not None else ():
+            placed = kept.pieces[number].placed if kept is not None else None
+            nodes = {share.node for share in placed.shares} if placed is not None else set()
+            for node in nodes | {neighbour(node, self.fleet.nodes) for node in nodes}:
+                self._drops.setdefault(node, []).append(copy)
+
+    def take_checkpoint(self, numbers: Sequence[int]) -> int:
+        """Keep these pieces as they are; all of them where none is named. How many."""
+        chosen = [n for n in numbers or self.pieces if n in self.pieces]
+        if any(self.pieces[number].lost for number in chosen):
+            raise Lost
+        copies = {}
+        for number in chosen:
+            piece = self.pieces[number]
+            if piece.placed is not None:
+                self._made += 1
+                copies[number] = -self._made
+                self._copy(number, piece, copies[number], saving(piece.placed, self.fleet.nodes))
+        self._drop_checkpoint()
+        pieces = {n: dataclasses.replace(one, held=[*one.held]) for n, one in self.pieces.items()}
+        self.checkpoint = Checkpoint(pieces, copies)
+        self.counts["checkpoints"] += 1
+        return len(chosen)
+
+    def _copy(self, number: int, piece: Piece, copy: int, stages: Sequence[Stage]) -> None:
+        """Run stages whose buffers are a piece and its copy."""
+        assert piece.placed is not None
+        self._made += 1
+        self._runs += 1
+        info = [BufferInfo(k, piece.size, False, False, True) for k in (PIECE, COPY)]
+        layouts = dict.fromkeys((PIECE, COPY), piece.placed.layout)
+        run = RunOrder(self._made, self._runs, {PIECE: number, COPY: copy}, {})
+        orders = {}
+        for node in range(self.fleet.nodes):
+            parts = tuple(part_of(stage, node) for stage in stages)
+            if not all(part.empty for part in parts):
+                orders[node] = Order(recipe=Recipe(self._made, info, layouts, parts, {}), run=run)
+        replies = self.ask(orders)
+        self._count(replies)
+        self._forget.append(self._made)
+        del self._forget[: -4 * MOST_RECIPES]
+
+    def _come_back(self, gone: set[int]) -> None:
+        """All is as it was at the checkpoint; then it is done once more."""
+        kept = self.checkpoint
+        assert kept is not None
+        changed = kept.written()
+        self.counts["returns"] += 1
+        self._pending.clear()
+        self.pieces = {}
+        for number, before in kept.pieces.items():
+            if before.placed is not None:
+                there = kept.can_give(number, before.placed, gone, self.fleet.nodes)
+                before.lost |= not there or (number not in kept.copies and number in changed)
+            self.pieces[number] = dataclasses.replace(before, held=[*before.held])
+        for number, copy in kept.copies.items():
+            piece = self.pieces[number]
+            if not piece.lost and piece.placed is not None:
+                self._copy(number, piece, copy, restoring(piece.placed, gone, self.fleet.nodes))
+        for entry in kept.log:
+            self._do_again(entry)
+
+    def _do_again(self, entry: Entry) -> None:
+        self.counts["replayed"] += 1
+        lost = any(n in self.pieces and self.pieces[n].lost for n in entry.reads)
+        if lost or entry.again() != DONE:
+            self._mark(entry.writes)
+
+    def _mark(self, sizes: Mapping[int, int]) -> int:
+        """Nobody knows what is in these pieces."""
+        for number, size in sizes.items():
+            self.pieces.setdefault(number, Piece(size)).lost = True
+        return DONE
+
+    def spoil(self, asked: Asked) -> None:
+        """A run that may have begun did not end."""
+        sizes = _sizes(asked.key, len(asked.pieces))
+        trace = decode(Requests(asked.key, asked.scalars, asked.rules))
+        buffers = {view.buffer for request in trace.requests for view in request.outputs}
+        pieces = enumerate(asked.pieces)
+        written = {one[0]: sizes[k] for k, one in pieces if one[0] and k in buffers}
+        self._mark(written)
+        self._note(lambda: self._mark(written), frozenset(), written, 0)
+        self.losses += 1
 
     # Runs.
 
@@ -227,7 +385,34 @@ class Directory:
             return REFUSED, reason.encode()
         if any(self.pieces[number].lost for number, _ in asked.pieces if number):
             return REFUSED, b"something that it needs is lost"
-        return self._go(asked, known, requests)
+        done = self._go(asked, known, requests)
+        if done[0] == DONE and self.checkpoint is not None:
+            self._note_run(asked, known, requests)
+        return done
+
+    def _note_run(self, asked: Asked, known: Known, requests: int) -> None:
+        trace = known.plan.trace
+        written = {view.buffer for request in trace.requests for view in request.outputs}
+        pieces = {index: one[0] for index, one in enumerate(asked.pieces) if one[0]}
+        self._note(
+            lambda: self._run_again(asked, requests),
+            frozenset(),
+            {n: trace.buffers[k].size_bytes for k, n in pieces.items() if k in written},
+            len(asked.key) + len(asked.scalars),
+        )
+
+    def _run_again(self, asked: Asked, requests: int) -> int:
+        """What is computed from what is lost is lost."""
+        known = self._plan(asked)
+        trace = known.plan.trace
+        pieces = {k: n for k, (n, _) in enumerate(asked.pieces) if n}
+        tainted = spread_loss(trace, {k for k, n in pieces.items() if self.pieces[n].lost})
+        sizes = {n: trace.buffers[k].size_bytes for k, n in pieces.items() if k in tainted}
+        if goes_astray(trace, tainted):
+            return LOST
+        done, _ = self._go(asked, known, requests)
+        self._mark(sizes)
+        return done
 
     def _plan(self, asked: Asked) -> Known:
         sizes = _sizes(asked.key, len(asked.pieces))
@@ -268,7 +453,7 @@ class Directory:
         recipes = {}
         for node in range(plan.nodes):
             mine = tuple(part_of(stage, node) for stage in plan.stages)
-            if any(part.sends or part.hears or part.work for part in mine):
+            if not all(part.empty for part in mine):
                 recipes[node] = Recipe(self._made, trace.buffers, layouts, mine, plan.uses)
         while len(self._known) >= MOST_RECIPES:
             _, old = self._known.popitem(last=False)
@@ -290,8 +475,7 @@ class Directory:
         pieces = {index: one[0] for index, one in enumerate(asked.pieces) if one[0]}
         order = Order(run=RunOrder(known.number, self._runs, pieces, _changed(known, asked)))
         replies = self.ask(dict.fromkeys(known.recipes, order))
-        self.counts["messages"] += sum(one.counted.messages for one in replies.values())
-        self.counts["moved_bytes"] += sum(one.counted.received_bytes for one in replies.values())
+        self._count(replies)
         kinds = bytearray(requests)
         for reply in replies.values():
             for request, raised in reply.raised.items():
@@ -300,15 +484,9 @@ class Directory:
             self.reasons[f"on one node: {whole.reason}"] += 1
         return DONE, bytes(kinds)
 
-    def written(self, asked: Asked) -> list[Piece]:
-        """The pieces that a run writes."""
-        trace = decode(Requests(asked.key, asked.scalars, asked.rules))
-        buffers = {view.buffer for request in trace.requests for view in request.outputs}
-        return [
-            self.pieces[number]
-            for index, (number, _) in enumerate(asked.pieces)
-            if number in self.pieces and index in buffers
-        ]
+    def _count(self, replies: Mapping[int, Reply]) -> None:
+        self.counts["messages"] += sum(one.counted.messages for one in replies.values())
+        self.counts["moved_bytes"] += sum(one.counted.received_bytes for one in replies.values())
 
 
 def _sizes(key: bytes, count: int) -> list[int]:

@@ -34,6 +34,7 @@ from npaccel.errors import BackendUnavailable
 
 __all__ = ["Driver", "main"]
 
+TRIES = 5  # to answer, while workers die
 LOOK_S = 2.0  # how often it is looked whether the program lives
 Answer = tuple[int, bytes | bytearray | memoryview]
 
@@ -54,29 +55,24 @@ class Driver:
     def answer(self, question: Question) -> Answer:
         """What is to be said; what goes wrong is said, too."""
         self.directory.release(question.released)
-        try:
-            return self._ways[question.what](question)
-        except WorkersLost as error:
-            self.directory.lose(error.args[0])
-            if question.what == RUN:
-                return self._spoilt(question, f"workers are gone: {', '.join(error.args[1])}")
-            return self._again(question)
-        except Exception as error:
-            if question.what == RUN:
-                return self._spoilt(question, f"{type(error).__name__}: {error}")
-            return REFUSED, f"{type(error).__name__}: {error}".encode()
-
-    def _again(self, question: Question) -> Answer:
-        try:
-            return self._ways[question.what](question)
-        except Exception as error:
-            return LOST, f"{type(error).__name__}: {error}".encode()
+        for again in range(TRIES):
+            try:
+                return self._ways[question.what](question)
+            except WorkersLost as error:
+                self.directory.lose(error.args[0])
+                why = f"workers are gone: {', '.join(error.args[1])}"
+                if question.what == RUN and self.directory.checkpoint is None:
+                    return self._spoilt(question, why)
+            except Exception as error:
+                why = f"{type(error).__name__}: {error}"
+                if question.what == RUN:
+                    return self._spoilt(question, why)
+                return LOST if again else REFUSED, why.encode()
+        return self._spoilt(question, why) if question.what == RUN else (LOST, why.encode())
 
     def _spoilt(self, question: Question, why: str) -> Answer:
         """A run that may have begun: nobody knows what is in what it writes."""
-        for piece in self.directory.written(unpack_run(question.body)):
-            piece.lost = True
-        self.directory.losses += 1
+        self.directory.spoil(unpack_run(question.body))
         return LOST, why.encode()
 
     def _run(self, question: Question) -> Answer:
@@ -106,6 +102,10 @@ class Driver:
     def call_map(self, layout: Any, shares: Any) -> int:
         """The number of a map."""
         return self.directory.note_map(layout, shares)
+
+    def call_checkpoint(self, numbers: list[int]) -> int:
+        """Keep pieces as they are."""
+        return self.directory.take_checkpoint(numbers)
 
     def call_stats(self) -> tuple[dict[str, int], dict[str, int]]:
         """Counts, and reasons why not all ran on all workers."""

@@ -22,6 +22,7 @@ from npaccel.cluster.placing import Layout
 from npaccel.cluster.plans import (
     FoldEnd,
     FoldPart,
+    Keep,
     PartialSums,
     Ramp,
     Run,
@@ -221,6 +222,11 @@ class Node:
             self.at(buffer, box)[...] = content
         for request, partial in message.partials:
             self._arrived.setdefault(request, []).append(partial)
+
+    def copy(self, parts: Iterable[Keep]) -> None:
+        """From one buffer to another."""
+        for one in parts:
+            self.at(one.target, one.box)[...] = self.at(one.source, one.box)
 
     # Work.
 

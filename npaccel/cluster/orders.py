@@ -10,7 +10,7 @@ import numpy as np
 from npaccel.cluster.boxes import Box
 from npaccel.cluster.nodes import Node, new_memory, shown
 from npaccel.cluster.placing import Layout
-from npaccel.cluster.plans import PartialSums, Stage, Transfer, Work
+from npaccel.cluster.plans import Keep, PartialSums, Stage, Transfer, Work
 from npaccel.ir.nodes import BufferInfo
 from npaccel.runtime.checking.splitting import Launch
 
@@ -26,6 +26,11 @@ class Part(NamedTuple):
     keeps: tuple[PartialSums, ...]
     hears: tuple[int, ...]
     work: tuple[Work, ...]
+    copies: tuple[Keep, ...]
+
+    @property
+    def empty(self) -> bool:
+        return not (self.sends or self.hears or self.work or self.copies)
 
 
 def part_of(stage: Stage, node: int) -> Part:
@@ -42,7 +47,8 @@ def part_of(stage: Stage, node: int) -> Part:
     )
     keeps = tuple(p for p in stage.partials if p.source == p.target == node)
     hears = tuple(source for source, target in pairs if target == node)
-    return Part(sends, keeps, hears, tuple(stage.work.get(node, ())))
+    work, copies = tuple(stage.work.get(node, ())), tuple(stage.copies.get(node, ()))
+    return Part(sends, keeps, hears, work, copies)
 
 
 class Recipe(NamedTuple):

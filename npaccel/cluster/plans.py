@@ -14,6 +14,7 @@ __all__ = [
     "ClusterPlan",
     "FoldEnd",
     "FoldPart",
+    "Keep",
     "PartialSums",
     "Ramp",
     "Run",
@@ -87,16 +88,26 @@ class FoldEnd(NamedTuple):
     band: Box
 
 
+class Keep(NamedTuple):
+    """A box of a buffer is copied to another one, in which it lies alike."""
+
+    source: int
+    target: int
+    box: Box
+
+
 Work = Run | Ramp | FoldPart | FoldEnd
 
 
 @dataclass(slots=True)
 class Stage:
-    """Messages, then work; per node in order. There is one message for each pair of nodes."""
+    """Messages, then copies, then work; per node in order. There is one message for each pair of
+    nodes."""
 
     transfers: list[Transfer] = field(default_factory=list)
     partials: list[PartialSums] = field(default_factory=list)
     work: dict[int, list[Work]] = field(default_factory=dict)
+    copies: dict[int, list[Keep]] = field(default_factory=dict)
 
     @property
     def empty(self) -> bool:

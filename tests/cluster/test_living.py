@@ -478,3 +478,60 @@ def test_the_end_of_a_worker_is_an_error(tmp_path: Path) -> None:
         [sys.executable, script, bench], check=False, capture_output=True, text=True, timeout=100
     )
     assert (done.stdout, done.returncode) == ("told\n" * 2, 0), done.stderr
+
+
+COMES_BACK = """
+import os, signal, sys
+import numpy as np
+import npaccel
+sys.path.append(sys.argv[1])
+from soak_cluster import processes
+
+if __name__ == "__main__":
+    values = np.random.default_rng(1).normal(size=(1000, 300))
+    with npaccel.Cluster(3) as cluster:
+        x = npaccel.asarray(values.copy(), device=cluster)
+        y, kept = npaccel.evaluate(x * 2.0, x - 1.0)
+        lost = npaccel.evaluate(x + 5.0)
+        assert npaccel.checkpoint(y, kept) == 2
+        expected = values * 2.0
+        y += 1.0
+        expected += 1.0
+        npaccel.evaluate(y)
+        y[3] = 0.25
+        expected[3] = 0.25
+        lost *= 2.0
+        z = npaccel.evaluate(y[1:] * y[:-1])
+        del kept
+        for time in range({times}):
+            os.kill(processes(cluster._process.pid)[0], signal.{signal})
+            y *= 3.0
+            expected_z = expected[1:] * expected[:-1] if time == 0 else expected_z
+            expected *= 3.0
+            assert np.asarray(npaccel.evaluate(y * 1.0)).tobytes() == expected.tobytes()
+        assert np.asarray(z).tobytes() == expected_z.tobytes()
+        stats = cluster.stats()
+        assert stats["returns"] == {times} and stats["checkpoints"] == 1, stats
+        try:
+            lost[5, 5]
+        except RuntimeError as error:
+            print("told")
+        del lost
+        assert npaccel.checkpoint(values) == 0
+        cluster.checkpoint()
+        assert cluster.stats()["checkpoints"] == 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "times"), [("SIGKILL", "2"), pytest.param("SIGSTOP", "1", marks=pytest.mark.slow)]
+)
+def test_what_was_kept_comes_back(tmp_path: Path, how: str, times: str) -> None:
+    """And what was written in place without being kept is lost."""
+    script = tmp_path / "script.py"
+    script.write_text(COMES_BACK.replace("{signal}", how).replace("{times}", times))
+    bench = Path(__file__).parents[2] / "bench"
+    done = subprocess.run(
+        [sys.executable, script, bench], check=False, capture_output=True, text=True, timeout=100
+    )
+    assert (done.stdout, done.returncode) == ("told\n", 0), done.stderr

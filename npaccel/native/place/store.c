@@ -211,6 +211,19 @@ static PyObject *store_call(PyObject *self, PyObject *body)
     return npa_channel_call((npa_store *)self, body);
 }
 
+/* number(array): that of the piece there which has the array's memory; 0: it is not there. */
+static PyObject *store_number(PyObject *self, PyObject *array)
+{
+    uint64_t row[2] = {0, 0};
+    npa_lock();
+    npa_buffer *b = PyArray_Check(array) ? npa_there((PyArrayObject *)array) : NULL;
+    if (b != NULL && b->copy->store == (npa_store *)self && b->copy->store->channel != NULL) {
+        npa_channel_row(b->copy->at.memory, row);
+    }
+    npa_unlock();
+    return PyLong_FromUnsignedLongLong(row[0]);
+}
+
 /* close(): all of it comes home, and the driver ends. */
 static PyObject *store_close(PyObject *self, PyObject *nothing)
 {
@@ -283,6 +296,7 @@ static PyObject *store_get_name(PyObject *self, void *closure)
 static PyMethodDef store_methods[] = {
     {"place", store_place, METH_VARARGS, NPA_DOC_DeviceMemory_place},
     {"call", store_call, METH_O, NPA_DOC_DeviceMemory_call},
+    {"number", store_number, METH_O, NPA_DOC_DeviceMemory_number},
     {"close", store_close, METH_NOARGS, NPA_DOC_DeviceMemory_close},
     {NULL}};
 
