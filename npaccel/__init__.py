@@ -92,7 +92,9 @@ if _TYPE_CHECKING:
     from npaccel.cluster import scan as scan
     from npaccel.making import arange as arange
     from npaccel.making import empty as empty
+    from npaccel.making import from_blocks as from_blocks
     from npaccel.making import full as full
+    from npaccel.making import move as move
     from npaccel.making import ones as ones
     from npaccel.making import zeros as zeros
 else:
@@ -103,7 +105,7 @@ else:
     def __getattr__(name: str) -> object:
         if name in ("Cluster", "Map", "agile", "checkpoint", "forall", "reduce", "scan"):
             return getattr(cluster, name)
-        if name in ("arange", "empty", "full", "ones", "zeros"):
+        if name in ("arange", "empty", "from_blocks", "full", "move", "ones", "zeros"):
             return getattr(making, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,4 +1,4 @@
-"""`zeros`, `ones`, `empty`, `full` and `arange` of arrays that live on a cluster."""
+"""Arrays that are made on a cluster: `zeros` and its like, `from_blocks`; and `move`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from npaccel import api
+from npaccel import _native, api
+from npaccel.cluster.carrying import agile, carried, map_of, placed_view
+from npaccel.cluster.client import OPEN
+from npaccel.cluster.maps import Map
+from npaccel.cluster.parts import Block
+from npaccel.errors import MapError
 
-__all__ = ["arange", "empty", "full", "ones", "zeros"]
+__all__ = ["arange", "empty", "from_blocks", "full", "move", "ones", "zeros"]
 
 
 def _made(device: Any, map: Any, make: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -64,3 +69,84 @@ def full(
 def arange(*limits: Any, dtype: Any = None, device: Any = None, map: Any = None) -> Any:
     """As `numpy.arange`; see `zeros`."""
     return _made(device, map, np.arange, *limits, dtype=dtype)
+
+
+def from_blocks(
+    function: Callable[[Block], Any],
+    shape: Any,
+    dtype: Any = float,
+    *,
+    device: Any = None,
+    map: Any = None,
+) -> Any:
+    """An Array of what a function gives for each block, computed or read by the block's owner.
+
+    Parameters
+    ----------
+    function : given a block, whose `offset` and `extent` say which part of the array it is, it
+        returns an array of that extent. On a cluster it runs on the workers, where it is sent as
+        cloudpickle has it: what it imports has to be there.
+    map : an `npaccel.Map`; its memory blocks are what the function is called with, and segments
+        where it has none. None: equal parts along the first axis.
+    device : as in `npaccel.asarray`; None: the function is called here.
+
+    Raises
+    ------
+    MapError : the function gives another shape. What it raises, is raised.
+    """
+    there = api.is_cluster(device)
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    made = map if map is not None else Map.block(shape, device.nodes if there else 1)
+    result = empty(shape, dtype, device=device, map=made if there else None)
+    if there and device.fill(result, function, made):
+        return result
+    line = placed_view(result, made)
+    for block in made.blocks("memory"):
+        part = np.asarray(function(block))
+        if part.shape != block.extent:
+            raise MapError(
+                f"npaccel.from_blocks: the function gave shape {part.shape} for block {block.id} "
+                f"of shape {block.extent}; it gives an array of the block's shape"
+            )
+        line[block.slices] = part
+    return agile(result, made)
+
+
+def move(c: Any, b: Any) -> Any:
+    """A copy of `b` that is where `c` is, so that what needs both has them on one node.
+
+    It is recorded as all operations are: what moves goes with the messages of the flush that needs
+    it. `Cluster.stats` counts moves, messages and bytes.
+
+    Parameters
+    ----------
+    c : an array with a map (`npaccel.agile`, or ``map=`` when it was placed), or a part of one.
+    b : an array of its shape; of any shape, if all of `c` is on one node.
+
+    Raises
+    ------
+    MapError : `c` has no map, or several nodes have parts of it and `b` has another shape.
+    """
+    if not isinstance(c, np.ndarray) or carried(c) is None:
+        raise MapError(
+            "npaccel.move: the first array has no map, so it is not said where it is; "
+            "npaccel.agile(x, map) gives it one"
+        )
+    made = map_of(c)
+    b = np.asarray(b) if not isinstance(b, np.ndarray) else b
+    if made.shape != b.shape:
+        owners = set(made.owners)
+        if len(owners) != 1:
+            raise MapError(
+                f"npaccel.move: an array of shape {b.shape} to where one of shape {made.shape} is, "
+                "which several nodes have; give one of that shape"
+            )
+        everything = [(owners.pop(), (0,) * b.ndim, b.shape)]
+        made = Map.of_boxes(b.shape, everything, made.nodes)
+    cluster = next((one for one in OPEN if one.memory is _native.place_of([c])), None)
+    result = empty(b.shape, b.dtype, device=cluster, map=made if cluster is not None else None)
+    result[...] = b
+    if cluster is None:
+        return agile(result, made)
+    cluster.moves += 1
+    return result

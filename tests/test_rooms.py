@@ -58,7 +58,7 @@ ALLOWED = {
         "random",
     },
     "notebook": {"api", "blocks", "observe"},
-    "making": {"api"},
+    "making": {"_native", "api", "cluster", "errors"},
     "random": {"_native", "dispatch"},
     "this_process": EVERYTHING_BELOW_OBSERVE | {"dispatch"},
     "reports": EVERYTHING_BELOW_OBSERVE | {"dispatch", "observe", "this_process"},
@@ -81,6 +81,7 @@ ALLOWED = {
 FOREIGN = {
     "llvmlite": {"backends.llvm"},
     "distributed": {"cluster.dask_workers"},
+    "cloudpickle": {"cluster.shipping"},
     "pyopencl": {"backends.opencl"},
     "numpy": {
         *(
@@ -110,6 +111,7 @@ FOREIGN = {
 # A function may import only these: large or optional, and not needed by `import npaccel`.
 OPTIONAL = {
     "distributed",
+    "cloudpickle",
     "llvmlite",
     "pyopencl",
     "rich",

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ import numpy as np
 from npaccel import _native
 from npaccel.cluster.carrying import agile
 from npaccel.cluster.maps import Map
-from npaccel.cluster.placing import Placed, layout_of
+from npaccel.cluster.parts import Block
+from npaccel.cluster.placing import Layout, Placed, dense_strides, layout_of
+from npaccel.cluster.shipping import packed
 from npaccel.errors import BackendUnavailable, ConfigError, MapError
 
 __all__ = ["OPEN", "Cluster", "checkpoint"]
@@ -70,6 +73,7 @@ class Cluster:
             raise
         self.memory = _native.cluster_memory(ours.detach(), f"cluster({where})")
         self._open = True
+        self.moves = 0  # by `npaccel.move`
         OPEN.add(self)
 
     def _greeting(self, connection: socket.socket) -> bytes:
@@ -139,7 +143,27 @@ class Cluster:
         why something ran here, or on one node."""
         _native.evaluate()
         counts, reasons = self.ask("stats")
-        return {**counts, "reasons": reasons}
+        return {**counts, "moves": self.moves, "reasons": reasons}
+
+    def fill(self, array: Array, function: Callable[[Block], Any], made: Map) -> bool:
+        """Have an array that lives here made by the owners of its blocks; False: it is not here.
+
+        Raises
+        ------
+        Exception : what the function raises.
+        """
+        _native.evaluate()
+        number = self.memory.number(array)
+        if not number:
+            return False
+        layout = Layout(array.shape, dense_strides(array.shape, array.itemsize), 0, array.itemsize)
+        if made.flat:
+            layout = Layout((array.size,), (array.itemsize,), 0, array.itemsize)
+        blocks = list(made.blocks("memory"))
+        error = self.ask("fill", number, layout, packed(function), array.dtype.str, blocks)
+        if error is not None:
+            raise error
+        return True
 
     def checkpoint(self, *arrays: Any) -> int:
         """Keep arrays that live here, all where none is named; see `npaccel.checkpoint`."""

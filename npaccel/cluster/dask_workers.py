@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import os
-import pickle
 import secrets
 import select
 import socket
@@ -41,6 +40,7 @@ from npaccel.cluster.orders import (
 )
 from npaccel.cluster.placing import Placed
 from npaccel.cluster.plans import ClusterPlan
+from npaccel.cluster.shipping import portable
 from npaccel.cluster.wires import TICK_S, TOKEN_BYTES, Gone, Place, Wire, connect, open_door
 from npaccel.errors import BackendUnavailable
 from npaccel.ir.nodes import Kernel, KernelStep
@@ -211,7 +211,7 @@ class NodeActor:
             try:
                 reply = self._do(order, silence_s)
             except Exception as error:
-                wire.send(_portable(error))
+                wire.send(portable(error))
             else:
                 wire.send(reply)
 
@@ -264,15 +264,6 @@ def _here() -> tuple[str, Any, Any]:
 
 def _process() -> tuple[int, str]:
     return os.getpid(), socket.gethostname()
-
-
-def _portable(error: Exception) -> Exception:
-    """As it is, where it can be sent."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
 
 
 # ------------------------------------------------------------------------------- who has the nodes

@@ -29,7 +29,8 @@ from npaccel.cluster.checkpoints import (
 )
 from npaccel.cluster.dask_workers import WorkersLost
 from npaccel.cluster.messages import DONE, LOST, REFUSED, Asked
-from npaccel.cluster.orders import Get, Order, Put, Recipe, Reply, RunOrder, part_of
+from npaccel.cluster.orders import Fill, Get, Order, Put, Recipe, Reply, RunOrder, part_of
+from npaccel.cluster.parts import Block
 from npaccel.cluster.placing import Layout, Placed, Share
 from npaccel.cluster.planner import plan_requests
 from npaccel.cluster.plans import ClusterPlan, Stage
@@ -229,6 +230,35 @@ class Directory:
             for region, got in zip(mine, replies[node].got[0], strict=True):
                 region.content[...] = got
         return content
+
+    def fill(
+        self, number: int, layout: Layout, code: bytes, dtype: str, blocks: Sequence[Block]
+    ) -> None:
+        """Have each block of a piece, all of it, made by its owner.
+
+        layout : in which blocks are boxes, each with the owner that the piece is placed by.
+        """
+        piece = self.pieces[number]
+        by_node: dict[int, list[Block]] = {}
+        for block in blocks:
+            by_node.setdefault(block.owner, []).append(block)
+        self.ask(
+            {
+                node: Order(fills=(Fill(number, piece.size, layout, code, dtype, mine),))
+                for node, mine in by_node.items()
+            }
+        )
+        piece.lost = False
+        again = functools.partial(self._fill_again, number, layout, code, dtype, blocks)
+        self._note(again, frozenset(), {number: piece.size}, len(code))
+
+    def _fill_again(self, number: int, *args: Any) -> int:
+        kept, self.checkpoint = self.checkpoint, None  # it is noted
+        try:
+            self.fill(number, *args)
+        finally:
+            self.checkpoint = kept
+        return DONE
 
     # Nodes.
 

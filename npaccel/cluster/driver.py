@@ -103,6 +103,16 @@ class Driver:
         """The number of a map."""
         return self.directory.note_map(layout, shares)
 
+    def call_fill(self, *args: Any) -> Exception | None:
+        """Have a piece made by a function; what that raises."""
+        try:
+            self.directory.fill(*args)
+        except WorkersLost:
+            raise
+        except Exception as error:  # it is the caller's
+            return error
+        return None
+
     def call_checkpoint(self, numbers: list[int]) -> int:
         """Keep pieces as they are."""
         return self.directory.take_checkpoint(numbers)

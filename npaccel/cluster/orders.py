@@ -7,14 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from npaccel.cluster.boxes import Box
+from npaccel.cluster.boxes import Box, box_at
 from npaccel.cluster.nodes import Node, new_memory, shown
+from npaccel.cluster.parts import Block
 from npaccel.cluster.placing import Layout
 from npaccel.cluster.plans import Keep, PartialSums, Stage, Transfer, Work
+from npaccel.cluster.shipping import unpacked
+from npaccel.errors import MapError
 from npaccel.ir.nodes import BufferInfo
 from npaccel.runtime.checking.splitting import Launch
 
-__all__ = ["Counted", "Get", "Hall", "Order", "Part", "Put", "Recipe", "Reply", "RunOrder"]
+__all__ = ["Counted", "Fill", "Get", "Hall", "Order", "Part", "Put", "Recipe", "Reply", "RunOrder"]
 
 Array = np.ndarray[Any, Any]
 
@@ -83,6 +86,20 @@ class Put(NamedTuple):
     boxes: Sequence[tuple[Box, Array]]
 
 
+class Fill(NamedTuple):
+    """Boxes of a piece that a function of the user's makes; it gets a `Block` each.
+
+    layout : in which blocks are boxes. code : see shipping.py.
+    """
+
+    piece: int
+    size: int
+    layout: Layout
+    code: bytes
+    dtype: str
+    blocks: Sequence[Block]
+
+
 class Get(NamedTuple):
     """Boxes that are asked for."""
 
@@ -101,6 +118,7 @@ class Order(NamedTuple):
     recipe: Recipe | None = None
     run: RunOrder | None = None
     gets: tuple[Get, ...] = ()
+    fills: tuple[Fill, ...] = ()
 
 
 class Counted(NamedTuple):
@@ -141,8 +159,23 @@ class Hall:
             memory = self._piece(put.piece, put.size)
             for box, content in put.boxes:
                 shown(memory, put.layout, box)[...] = content
+        for fill in order.fills:
+            self._fill(fill)
         if order.recipe is not None:
             self._learn(order.recipe)
+
+    def _fill(self, fill: Fill) -> None:
+        function = unpacked(fill.code)
+        memory = self._piece(fill.piece, fill.size)
+        for block in fill.blocks:
+            made = np.asarray(function(block))
+            if made.shape != block.extent:
+                raise MapError(
+                    f"npaccel.from_blocks: the function gave shape {made.shape} for block "
+                    f"{block.id} of shape {block.extent}; it gives an array of the block's shape"
+                )
+            there = shown(memory, fill.layout, box_at(block.offset, block.extent))
+            there.view(fill.dtype)[...] = made
 
     def _learn(self, recipe: Recipe) -> None:
         node = Node(self._number, recipe.buffers, recipe.layouts, self._launch, recipe.uses)

@@ -357,6 +357,76 @@ def test_a_script_runs_unchanged(tmp_path: Path) -> None:
     assert there.stdout == plain.stdout != ""
 
 
+# ------------------------------------------------------------------- made by owners, and moved
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda n: None,
+        lambda n: Map.block(SHAPE, n, axis=1, memory=(8, 15)),
+        lambda n: Map.row_block(SHAPE, n),
+    ],
+)
+def test_owners_make_their_blocks(cluster: Cluster, made: Any) -> None:
+    def numbered(block: Any) -> Any:  # in a function, since workers do not find this file
+        start = block.offset[0] if len(block.offset) == 1 else 1000.0 * block.owner
+        return start + np.arange(float(np.prod(block.extent))).reshape(block.extent)
+
+    given = made(cluster.nodes)
+    before = counts()
+    there = npaccel.from_blocks(numbered, SHAPE, device=cluster, map=given)
+    total = float((there * 2.0).sum())
+    assert counts()["uploaded_bytes"] == before["uploaded_bytes"]
+    here = npaccel.from_blocks(numbered, SHAPE, map=given or Map.block(SHAPE, cluster.nodes))
+    assert total == float((here * 2.0).sum())
+    assert raw(there) == raw(here)
+
+
+def test_what_goes_wrong_in_a_function_is_raised(two: Cluster) -> None:
+    def fails(block: Any) -> Any:
+        raise KeyError(f"no file for {block.offset}")
+
+    with pytest.raises(KeyError, match="no file for"):
+        npaccel.from_blocks(fails, SHAPE, device=two)
+    for device in (None, two):
+        with pytest.raises(MapError, match=r"gave shape \(3,\) for block"):
+            npaccel.from_blocks(lambda block: np.ones(3), SHAPE, device=device)
+
+
+def test_a_block_is_moved_to_the_owner_of_another(two: Cluster) -> None:
+    rows, columns = Map.block(SHAPE, 2), Map.block(SHAPE, 2, axis=1)
+    a = npaccel.asarray(numbers(1), device=two, map=rows)
+    b = npaccel.asarray(numbers(2), device=two, map=columns)
+    npaccel.evaluate(a * 1.0, b * 1.0)
+    before = two.stats()
+    moved = npaccel.move(a, b)
+    assert list(moved.segments) == list(a.segments)
+    result = npaccel.evaluate(moved + a)
+    after = two.stats()
+    assert after["moves"] - before.get("moves", 0) == 1
+    assert after["messages"] - before["messages"] == 2
+    assert after["moved_bytes"] - before["moved_bytes"] == a.nbytes // 2
+    assert raw(result) == (numbers(1) + numbers(2)).tobytes()
+    line = npaccel.move(a[:9], b[5])  # of another shape, to one node
+    assert line.segments[0].owner == 0 and raw(line) == numbers(2)[5].tobytes()
+    with pytest.raises(MapError, match="which several nodes have"):
+        npaccel.move(a, b[5])
+    with pytest.raises(MapError, match="has no map"):
+        npaccel.move(numbers(1), b)
+    on_one_machine = npaccel.agile(numbers(1), rows)
+    assert npaccel.move(on_one_machine, numbers(2)).segments[1].owner == 1
+
+
+def test_an_element_of_a_plain_view_is_read_alone_in_a_block(two: Cluster) -> None:
+    x = npaccel.asarray(numbers(1, (400, 300)), device=two) * 2.0
+    npaccel.evaluate(x)
+    with npaccel.accelerate:
+        before = counts()
+        assert np.asarray(x)[5, 5] == numbers(1, (400, 300))[5, 5] * 2
+        assert counts()["downloaded_bytes"] - before["downloaded_bytes"] == 8
+
+
 # -------------------------------------------------------------------------------------- warnings
 
 

@@ -212,10 +212,10 @@ PyObject *npa_channel_call(npa_store *s, PyObject *body)
     npa_lock();
     PyThreadState *mine = PyEval_SaveThread();
     int32_t status = ask(c, &q, &part, 1, NULL, 0);
-    npa_channel_settle(s);
     char *text = c->text;
     size_t length = c->text_size;
-    c->text = NULL, c->text_size = 0;
+    c->text = NULL, c->text_size = 0; /* to settle is to ask again */
+    npa_channel_settle(s);
     npa_unlock();
     PyEval_RestoreThread(mine);
     PyObject *made = status == GONE
