@@ -270,6 +270,93 @@ CASES = {
         for i in range(30000):
             b = a @ v[:, i]  # here
         """, "a = rng.random((400, 400))\nv = rng.random((400, 30000))\nb = a @ v"),
+    # written later, to see what was missed; in the order in which they were tried
+    "convergence": case("after every 6 operations", """
+        a = np.ones(1_000_000)
+        n = 0
+        while n < 2000:
+            b = np.sqrt(a * 0.999 + 1e-9 * n)
+            n += 1
+            if np.abs(b - a).max() < 1e-12:  # here
+                break
+            a = b
+        """, """
+        a = np.ones(1_000_000)
+        n = 0
+        while n < 2000:
+            b = np.sqrt(a * 0.999 + 1e-9 * n)
+            n += 1
+            if n % 10 == 0 and np.abs(b - a).max() < 1e-12:
+                break
+            a = b
+        """),
+    "places each round": case("reads a result after every 3", """
+        a = rng.random(1_000_000)
+        for i in range(1500):
+            a = a * 0.999 + 0.0005
+            places = np.nonzero(a > 0.9)[0]  # here
+        """, """
+        a = rng.random(1_000_000)
+        for i in range(1500):
+            a = a * 0.999 + 0.0005
+        places = np.nonzero(a > 0.9)[0]
+        """),
+    "a loop over numbers": case("Python goes through elements", """
+        t = 0.0
+        for v in rng.random(3_000_000):
+            t += v * v  # here
+        """, "v = rng.random(3_000_000)\nt = (v * v).sum()\nprint(t)"),
+    "Python's sum": case("Python goes through elements", """
+        a = rng.random(2_000_000)
+        for i in range(10):
+            t = sum(a)  # here
+        """, "a = rng.random(2_000_000)\nt = a.sum()\nprint(t)"),
+    "comprehension": case("Python goes through elements", """
+        import math
+        a = rng.random(3_000_000)
+        b = np.array([math.sin(x) * 2 for x in a])  # here
+        """, "a = rng.random(3_000_000)\nb = np.sin(a) * 2\nprint(b[3])"),
+    "fromiter": case("Python goes through elements", """
+        a = np.fromiter((i * i % 7 for i in range(6_000_000)), float)  # here
+        """, "i = np.arange(6_000_000)\na = (i * i % 7).astype(float)\nprint(a[3])"),
+    "text files": case("np.save writes", """
+        import io
+        a = rng.random((300, 300))
+        for i in range(15):
+            np.savetxt(io.StringIO(), a)  # here
+        """, """
+        import io
+        a = rng.random((300, 300))
+        for i in range(15):
+            np.save(io.BytesIO(), a)
+        """),
+    "choices": case("draw many numbers by one call", """
+        n = 0
+        for i in range(100_000):
+            n += int(rng.choice(10))  # here
+        """, "n = int(rng.integers(0, 10, 100_000).sum())"),
+    "many solutions": case("works on arrays of", """
+        m = rng.random((100_000, 4, 4)) + 4 * np.eye(4)
+        x = np.empty((100_000, 4))
+        for i in range(100_000):
+            x[i] = np.linalg.solve(m[i], m[i, 0])  # here
+        """, """
+        m = rng.random((100_000, 4, 4)) + 4 * np.eye(4)
+        x = np.linalg.solve(m, m[:, 0, :, None])
+        """),
+    "generators": case("makes a random generator each time", """
+        for i in range(30_000):
+            z = np.random.default_rng(i).random()  # here
+        """, "z = np.random.default_rng(1).random(30_000)"),
+    "three arrays": case("does three arrays and more by pairs", """
+        a = rng.random((60, 60))
+        for i in range(40):
+            b = np.einsum("ij,jk,kl->il", a, a, a)  # here
+        """, """
+        a = rng.random((60, 60))
+        for i in range(40):
+            b = np.einsum("ij,jk,kl->il", a, a, a, optimize=True)
+        """),
     "Python": case("Python itself or another library", """
         total = 0
         while total < 20_000_000:

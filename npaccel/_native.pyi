@@ -662,8 +662,9 @@ def contents(which: int | np.ndarray[Any, Any], /) -> bytes:
 def stepping(on: bool, /) -> None:
     """Have this thread run each operation at its line, once more or once less."""
 
-def profile_begin() -> None:
-    """Count time by line and program from now on; RuntimeError: that is being done."""
+def profile_begin(libraries: tuple[str, ...], /) -> None:
+    """Count time by line and program from now on; RuntimeError: that is being done. Python's own
+    time in files whose names begin so is of the program's line that called."""
 
 def profile_end() -> tuple[
     int,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from npaccel.observe import gains
 from npaccel.observe.hindrances import (
@@ -33,6 +33,9 @@ LEFT_REMEDIES: Final = {
     "object": "arrays of Python objects stay NumPy's; use numbers",
     "float128": "use float64, whose kernels there are",
     "complex256": "use complex128, whose kernels there are",
+    "savetxt": "np.save writes the same numbers in binary, which takes a fraction of it",
+    "loadtxt": "np.load reads such numbers from a binary file in a fraction of it",
+    "genfromtxt": "np.load reads such numbers from a binary file in a fraction of it",
 }
 # What is left of the line's time then; of others nothing is known.
 LEFT: Final = {
@@ -41,14 +44,31 @@ LEFT: Final = {
     "object": gains.DOUBLES,
     "float128": gains.DOUBLES,
     "complex256": gains.DOUBLES,
+    "savetxt": gains.BINARY,
+    "loadtxt": gains.BINARY,
+    "genfromtxt": gains.BINARY,
 }
 LEFT_REMEDY: Final = "docs/coverage.md lists what is accelerated"
 RANDOM: Final = "draw many numbers by one call of a numpy.random.default_rng()"
 RANDOM_WORDS: Final = re.compile(r"random|\brng\b")
 DRAWN: Final = "they are drawn on all threads already; draw fewer"
+ONCE: Final = "draw fewer"
+# What makes a generator draws nothing.
+MAKES: Final = re.compile(r"\b(default_rng|RandomState|Generator|SeedSequence)\(")
+MADE, MADE_ONCE = "makes a random generator each time", "makes a random generator"
+MAKE_ONE: Final = "make one, before the loop"
+ELEMENTS: Final = "Python goes through elements one by one"
+ON_WHOLE: Final = "if these are numbers, write it with operations on whole arrays"
+THROUGH: Final = ("sum", "max", "min", "any", "all", "map", "sorted")  # Python's own functions
+CALLED: Final = "Python itself, or what `{name}` does there, which is not recorded"
+PAIRS: Final = "np.einsum(..., optimize=True) does three arrays and more by pairs"
 SINGLE: Final = ("at once", "slower", "rare")  # of ON_ARRAYS, large ones
+NUMPYS: Final = "np.", "numpy."
+EINSUM_OF_TWO: Final = 3  # arguments
+LOOPS: Final = ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp
 MUCH: Final = 0.3  # of the program's time, or a line's
 BEFORE: Final = 5  # lines before that of a run, among which is what made it run
+CUT_GAIN: Final = 0.1  # of the program's time: what runs of more than FEW_OPERATIONS have to gain
 
 
 class Advice(NamedTuple):
@@ -123,8 +143,11 @@ def _later(profile: Profile) -> str:
 def _of_runs(profile: Profile) -> Iterator[Advice]:
     """What cuts the program into runs of few operations."""
     for one in profile.obstacles:
-        if one.kind not in ON_ARRAYS and one.size <= FEW_OPERATIONS * one.calls:
-            yield _hindered(profile, one, one.seconds + _single_s(profile, one))
+        if one.kind not in ON_ARRAYS and one.size <= gains.CUT_OPERATIONS * one.calls:
+            told = _hindered(profile, one, one.seconds + _single_s(profile, one))
+            few = one.size <= FEW_OPERATIONS * one.calls
+            if few or (told.gain_s or 0.0) >= CUT_GAIN * profile.wall_s:
+                yield told
 
 
 def _single_s(profile: Profile, cut: Obstacle) -> float:
@@ -136,17 +159,32 @@ def _single_s(profile: Profile, cut: Obstacle) -> float:
     )
 
 
-def _in_loop(profile: Profile, cut: Obstacle, line: int) -> bool:
-    """Whether the line is in the innermost loop that is cut."""
-    texts = profile.source.get(cut.file, {})
+def _around(profile: Profile, file: str, line: int, *kinds: type) -> list[Any] | None:
+    """The statements of those kinds that the line is in, the innermost last; None: of a long file
+    some lines are kept."""
+    texts = profile.source.get(file, {})
     text = "\n".join(texts.get(n, "") for n in range(1, max(texts, default=0) + 1))
     try:
-        loops = [n for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.For, ast.While))]
-    except SyntaxError:  # of a long file some lines are kept
+        nodes: list[Any] = [n for n in ast.walk(ast.parse(text)) if isinstance(n, kinds)]
+    except SyntaxError:
+        return None
+    found = [node for node in nodes if node.lineno <= line <= (node.end_lineno or 0)]
+    return sorted(found, key=lambda node: node.lineno)
+
+
+def _in_loop(profile: Profile, cut: Obstacle, line: int) -> bool:
+    """Whether the line is in the innermost loop that is cut."""
+    around = _around(profile, cut.file, cut.line, ast.For, ast.While)
+    if around is None:
         return abs(line - cut.line) < BEFORE
-    around = [loop for loop in loops if loop.lineno <= cut.line <= (loop.end_lineno or 0)]
-    inner = max(around, key=lambda loop: loop.lineno, default=None)
-    return inner is not None and inner.lineno <= line <= (inner.end_lineno or 0)
+    return bool(around) and around[-1].lineno <= line <= (around[-1].end_lineno or 0)
+
+
+def _comes_once(profile: Profile, line: Line) -> bool:
+    """Whether it is in no loop and in no function, as far as that is known."""
+    functions = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda
+    around = _around(profile, line.file, line.line, ast.For, ast.While, *functions, *LOOPS)
+    return around is not None and not around
 
 
 def _hindered(profile: Profile, one: Obstacle, seconds: float) -> Advice:
@@ -194,6 +232,8 @@ def _in_numpy(profile: Profile, line: Line, seconds: float) -> Iterator[Advice]:
         yield _drawn(profile, line)
     elif obstacles:
         yield _hindered(profile, obstacles[0], seconds)
+    else:
+        yield _pythons(profile, line, seconds)
 
 
 def _left(profile: Profile, line: Line, seconds: float, call: Call) -> Advice:
@@ -213,6 +253,13 @@ def _drawn(profile: Profile, line: Line) -> Advice:
     what = f"np.random takes {_percent(line.total_s, profile.wall_s)}"
     if line.seconds.get("functions", 0.0) >= MUCH * line.total_s:
         return Advice(line.site, line.total_s, what, DRAWN)
+    once = _comes_once(profile, line)
+    if MAKES.search(profile.text_of(line.file, line.line)):
+        saved = gains.part(line.total_s, gains.ONE_CALL)
+        each = Advice(line.site, line.total_s, MADE, MAKE_ONE, saved)
+        return Advice(line.site, line.total_s, MADE_ONCE, "") if once else each
+    if once:
+        return Advice(line.site, line.total_s, what, ONCE)
     counted = (one.calls for one in _obstacles(profile, line))
     recorded = round(line.seconds.get("recording", 0.0) / RECORD_S)
     calls = max(line.calls, recorded, *counted, 0)
@@ -231,8 +278,64 @@ def _in_python(profile: Profile, line: Line, seconds: float) -> Advice:
     named = _indexed(profile, line.file, [line.line])
     if named is not None and any(one.kind == "pointer" for one in reads):
         return named._replace(seconds=seconds, gain_s=gains.by_kernels(profile, seconds))
+    return _pythons(profile, line, seconds)
+
+
+def _pythons(profile: Profile, line: Line, seconds: float) -> Advice:
+    """Of what nothing is counted: the line's text says what it may be."""
+    tree = _parsed(profile.text_of(line.file, line.line))
+    if _goes_through(profile, line, tree):
+        gain = gains.part(seconds, gains.ONE_CALL)
+        return Advice(line.site, seconds, ELEMENTS, ON_WHOLE, gain)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        if name.startswith(NUMPYS):
+            pairs = name.endswith(".einsum") and len(node.args) > EINSUM_OF_TWO
+            return Advice(line.site, seconds, CALLED.format(name=name), PAIRS if pairs else "")
     what = "Python itself or another library, not array operations"
     return Advice(line.site, seconds, what, "")
+
+
+def _goes_through(profile: Profile, line: Line, tree: ast.AST) -> bool:
+    """Whether the line, or the loop that it is in, takes elements of something by its name."""
+    nodes = list(ast.walk(tree))
+    if any(isinstance(node, LOOPS) for node in nodes):
+        return True
+    for node in nodes:
+        match node:
+            case ast.Call(ast.Name(function), args) if function in THROUGH:
+                if any(isinstance(arg, ast.Name) for arg in args):
+                    return True
+    around = _around(profile, line.file, line.line, ast.For, ast.While)
+    inner = around[-1] if around else None
+    if not isinstance(inner, ast.For):
+        return False
+    return isinstance(inner.iter, ast.Name) or _computes_with(nodes, ast.unparse(inner.target))
+
+
+def _computes_with(nodes: Iterable[ast.AST], name: str) -> bool:
+    """Whether a variable is an operand there."""
+    operands: list[ast.expr] = []
+    for node in nodes:
+        if isinstance(node, ast.BinOp):
+            operands += [node.left, node.right]
+        elif isinstance(node, ast.Compare):
+            operands += [node.left, *node.comparators]
+        elif isinstance(node, ast.AugAssign):
+            operands.append(node.value)
+    return any(isinstance(one, ast.Name) and one.id == name for one in operands)
+
+
+def _parsed(text: str) -> ast.AST:
+    """A line of source, which may begin a statement of several; of what it is no more, nothing."""
+    for whole in (text, text.removeprefix("el") + " pass", text + " pass"):
+        try:
+            return ast.parse(whole)
+        except SyntaxError:
+            continue
+    return ast.Module([], [])
 
 
 def _obstacles(profile: Profile, line: Line) -> list[Obstacle]:
@@ -252,11 +355,7 @@ def _is_random(profile: Profile, line: Line) -> bool:
 def _indexed(profile: Profile, file: str, lines: Iterable[int]) -> Advice | None:
     """Of the first of these lines in which an array picks from another one by its name."""
     for number in lines:
-        try:
-            tree = ast.parse(profile.text_of(file, number))
-        except SyntaxError:
-            continue
-        for node in ast.walk(tree):
+        for node in ast.walk(_parsed(profile.text_of(file, number))):
             if (
                 isinstance(node, ast.Subscript)
                 and isinstance(node.value, ast.Name)

@@ -14,16 +14,29 @@ from typing import Final
 from npaccel.observe.hindrances import FEW_OPERATIONS
 from npaccel.observe.profile_data import Flush, Obstacle, Profile
 
-__all__ = ["brief_calls", "by_kernels", "compiled", "on_arrays", "part", "planned", "together"]
+__all__ = [
+    "CUT_OPERATIONS",
+    "brief_calls",
+    "by_kernels",
+    "compiled",
+    "on_arrays",
+    "part",
+    "planned",
+    "together",
+]
 
 # What is left of the time: of calls for each element or number, which one call for all of them
 # takes; of objects and of long doubles, in doubles.
 ONE_CALL: Final = 0.05
 DOUBLES: Final = 0.1
+# Numbers in binary files, of what text takes.
+BINARY: Final = 0.05
 # Of what NumPy does on one thread, and is recorded then: on each of so many threads.
 RECORDED: Final = 0.5
 # Of what NumPy takes in its caches, what fused loops do, which keep in registers what lies between.
 FUSED: Final = 0.35
+# Runs of up to so many operations may gain by being longer.
+CUT_OPERATIONS: Final = 12
 # Bytes that one larger array takes a second: results are fresh memory, what lies between is not.
 LARGE_BYTES_S: Final = 1e10
 # A call that takes longer does not spend its time with being a call.
@@ -55,16 +68,19 @@ def on_arrays(profile: Profile, one: Obstacle, seconds: float) -> float | None:
 def together(profile: Profile, one: Obstacle, seconds: float) -> float | None:
     """Of what cuts the program in runs of few operations, which go through memory each: they are
     fused, and pass through it once."""
-    runs = [run for run in profile.flushes if run.paced_s > 0 and _is_few(profile, run, one.file)]
+    few = one.size <= FEW_OPERATIONS * one.calls
+    most = FEW_OPERATIONS if few else CUT_OPERATIONS
+    near = (run for run in profile.flushes if run.paced_s > 0)
+    runs = [run for run in near if _is_few(profile, run, one.file, most)]
     took = sum(run.seconds for run in runs)
     if took == 0:
         return None
     return part(seconds, sum(min(FUSED * run.paced_s, run.seconds) for run in runs) / took)
 
 
-def _is_few(profile: Profile, run: Flush, file: str) -> bool:
+def _is_few(profile: Profile, run: Flush, file: str, most: int) -> bool:
     of = (profile.lines[node.line].file for node in run.nodes if node.line >= 0)
-    return len(run.nodes) <= FEW_OPERATIONS and file in of
+    return len(run.nodes) <= most and file in of
 
 
 def brief_calls(seconds: float, calls: int) -> float | None:

@@ -78,7 +78,7 @@ REMEDIES: Final = {
     "exported": "release the buffer (memoryview, ctypes ...) before",
     "watched": "work on a copy of that array",
     "strict": "have warnings raised elsewhere only",
-    "read": "collect such values in an array, and read it after the loop",
+    "read": "collect such values in an array and read it after the loop, or read every tenth time",
     "pointer": "wrap the array that is indexed or filled there with npaccel.asarray",
     "asked": "call it after the loop, or not at all: results are computed when they are read",
     "full": "npaccel.config.queue_limit and memory_limit say how much may wait",

@@ -30,6 +30,12 @@ else:
 __all__ = ["Profiling"]
 
 
+def _libraries() -> tuple[str, ...]:
+    """Where Python's own modules lie and those that were installed, as NumPy was."""
+    installed = os.path.dirname(os.path.dirname(np.__file__))
+    return os.path.dirname(os.__file__) + os.sep, installed + os.sep, "<frozen ", "<string>"
+
+
 class Profiling:
     """What `npaccel.profile` returns: a context manager, and afterwards what was found.
 
@@ -79,7 +85,7 @@ class Profiling:
         self._evaluate()
         before = self._count(), _native.times(None)
         try:
-            _native.profile_begin()
+            _native.profile_begin(_libraries())
         except RuntimeError as error:
             raise ProfileError(f"{error}; end that one first") from None
         self._process = os.getpid()

@@ -210,6 +210,7 @@ def test_single_operations_of_the_loop_count_for_what_cuts_it() -> None:
         ("f (vectorized)", "dtype object has no kernel", 5.0, 4.75),
         ("apply_along_axis", "not recorded", 5.0, 4.75),
         ("sqrt", "underflow is asked for (np.errstate)", 4.0, 3.0),
+        ("savetxt", "not recorded", 5.0, 4.75),
         ("matmul", "matrix product", 4.0, None),
         ("convolve", "not recorded", 4.0, None),
     ],
@@ -247,6 +248,61 @@ def test_random_numbers_are_saved_where_calls_are_brief() -> None:
     assert only(profile(source=texts, lines=[line])).gain_s is None  # nobody counted them
     long = brief._replace(calls=1000)
     assert only(profile(source=texts, lines=[line], obstacles=[long])).gain_s is None
+
+
+@pytest.mark.parametrize("loop", [True, False])
+def test_a_generator_is_made_and_drawn_from_once_or_each_time(loop: bool) -> None:
+    row, text = (
+        (2, "    rng = np.random.default_rng(i)") if loop else (4, "np.random.default_rng()")
+    )
+    lines = [Line(FILE, row, "", 1, {"python": 5.0})]
+    found = only(profile(source={FILE: SOURCE | {row: text}}, lines=lines))
+    assert found.sentence() == (
+        "makes a random generator each time: make one, before the loop"
+        if loop
+        else "makes a random generator"
+    )
+    lines = [Line(FILE, 4, "", 1, {"python": 5.0})]
+    found = only(profile(source={FILE: SOURCE | {4: "z = rng.choice(9)"}}, lines=lines))
+    assert found.sentence() == "np.random takes 50 %: draw fewer"
+
+
+ELEMENTS = "Python goes through elements one by one: if these are numbers, write it with"
+
+
+@pytest.mark.parametrize("kind", ["python", "numpy"])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("    t = sum(a)", ELEMENTS),
+        ("    if any(v > 3 for v in a):", ELEMENTS),
+        ("    b = np.array([f(v) for v in a])", ELEMENTS),
+        ("    s = np.unique(a)", "Python itself, or what `np.unique` does there, which is not"),
+        ("    np.einsum('ij,jk,kl', a, a, a)", "np.einsum(..., optimize=True) does three arrays"),
+        ("    x = f(x", "Python itself or another library, not array operations"),
+        ("    sum(range(9))", "Python itself or another library, not array operations"),
+    ],
+)
+def test_what_is_not_counted_is_told_by_the_lines_text(kind: str, text: str, says: str) -> None:
+    line = Line(FILE, 2, "", 1, {kind: 5.0})
+    assert says in only(profile(source={FILE: SOURCE | {2: text}}, lines=[line])).sentence()
+
+
+def test_a_loop_over_an_array_goes_through_its_elements() -> None:
+    line = Line(FILE, 2, "", 1, {"python": 5.0})
+    found = only(profile(source={FILE: SOURCE | {1: "for v in a:"}}, lines=[line]))
+    assert ELEMENTS in found.sentence() and found.gain_s == 4.75
+    for row, told in [("    t += v", True), ("    t = f(v)", False)]:
+        source = {FILE: SOURCE | {1: "for v in rng.random(9):", 2: row}}
+        assert (ELEMENTS in only(profile(source=source, lines=[line])).sentence()) == told
+
+
+def test_longer_runs_are_told_of_where_cutting_them_costs_much() -> None:
+    cut = Obstacle("read", FILE, 3, 100, 6.0, 900.0)
+    for paced_s, told in [(1.0, True), (11.0, False)]:
+        known = [run("kernels", 4.0, 100, "add " * 9, paced_s=paced_s)]
+        found = advice(profile(obstacles=[cut], flushes=known, lines=[LINE]))
+        assert any("after every 9 operations" in one.sentence() for one in found) == told
 
 
 def test_waiting_saves_what_kernels_would_have() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import statistics
 import struct
 import threading
 import time
@@ -52,6 +53,24 @@ def target(tmp_path: Path) -> Path:
 
 
 # ------------------------------------------------------------------------------------ counting
+
+
+def test_pythons_own_time_is_of_lines_of_the_program(target) -> None:
+    values, odd = list(range(50_000)), 0
+    until = time.perf_counter() + 0.2
+    with npaccel.profile(target) as taken:
+        while time.perf_counter() < until:
+            first = line() + 1
+            for v in values:
+                if v % 2:
+                    odd += 1
+        for _ in range(3):
+            statistics.pstdev(values)  # by Python's own module
+    own = {one.line: one.seconds.get("python", 0.0) for one in taken.profile.lines
+           if one.file == __file__}  # fmt: skip
+    loop = sum(own.get(number, 0.0) for number in range(first - 2, first + 3))
+    assert loop > 0.1 and own.get(first + 4, 0.0) > 0
+    assert min(own) > 0 and not any("statistics" in one.file for one in taken.profile.lines)
 
 
 def test_a_kernels_time_goes_to_its_lines_by_their_work(target, setting) -> None:

@@ -48,6 +48,17 @@ void npa_site_of(PyFrameObject *frame, npa_site *r)
     Py_DECREF(frame);
 }
 
+/* A jump back of a loop, at which other threads may get the lock, has none: that before it. */
+int npa_line_of(PyCodeObject *code, int32_t lasti)
+{
+    int line = PyCode_Addr2Line(code, lasti);
+    while (line < 0 && lasti > 0) {
+        lasti -= (int32_t)sizeof(uint16_t);
+        line = PyCode_Addr2Line(code, lasti);
+    }
+    return line < 0 ? code->co_firstlineno : line;
+}
+
 void npa_internal_prefixes(PyObject *tuple) { Py_SETREF(internal_prefixes, Py_NewRef(tuple)); }
 
 int npa_site_init(void)

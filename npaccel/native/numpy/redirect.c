@@ -395,7 +395,7 @@ static PyMethodDef functions[] = {
     {"until", npa_until_py, METH_VARARGS, NPA_DOC_until},
     {"until_counted", npa_until_counted_py, METH_NOARGS, NPA_DOC_until_counted},
     {"stepping", npa_stepping_py, METH_O, NPA_DOC_stepping},
-    {"profile_begin", npa_profile_begin, METH_NOARGS, NPA_DOC_profile_begin},
+    {"profile_begin", npa_profile_begin, METH_O, NPA_DOC_profile_begin},
     {"profile_end", npa_profile_end, METH_NOARGS, NPA_DOC_profile_end},
     {"forget_rows", npa_rows_forget, METH_NOARGS, NPA_DOC_forget_rows},
     {"any_block", any_block, METH_NOARGS, NPA_DOC_any_block},

@@ -329,6 +329,7 @@ void npa_profile_touch(void) { atomic_store(&serving_since, clock_ns()); }
 static struct {
     pthread_t thread;
     PyThreadState *state, *watched; /* the ticker's own; whose lines it looks at */
+    PyObject *libraries; /* tuple of str: where files lie that are not the program's */
     pthread_mutex_t mutex; /* of `on` */
     pthread_cond_t ended;
     bool on;
@@ -356,6 +357,33 @@ static bool is_there(const PyThreadState *thread)
     return at != NULL;
 }
 
+static bool in_library(PyFrameObject *frame)
+{
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    bool found = false;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(ticker.libraries); k++) {
+        found |= PyUnicode_Tailmatch(code->co_filename, PyTuple_GET_ITEM(ticker.libraries, k), 0,
+                                     PY_SSIZE_T_MAX, -1) > 0;
+    }
+    Py_DECREF(code);
+    return found;
+}
+
+/* The innermost frame of the program itself; of a library's where there is none. Or NULL */
+static PyFrameObject *programs_frame(PyThreadState *thread)
+{
+    PyFrameObject *innermost = PyThreadState_GetFrame(thread);
+    PyFrameObject *at = (PyFrameObject *)Py_XNewRef(innermost);
+    while (at != NULL && in_library(at)) {
+        Py_SETREF(at, PyFrame_GetBack(at));
+    }
+    if (at == NULL) {
+        return innermost;
+    }
+    Py_DECREF(innermost);
+    return at;
+}
+
 /* With the GIL, which the other thread has given up: at a call, between two instructions, or in an
  * activity of ours. What the user's code took until then is its line's. */
 static void look(void)
@@ -373,7 +401,7 @@ static void look(void)
     ticker.last = t, ticker.spent = spent, ticker.served = served;
     ticker.owed = user < 0 ? user : 0; /* where the clocks were read a little apart */
     npa_site site;
-    npa_site_of(PyThreadState_GetFrame(ticker.watched), &site);
+    npa_site_of(programs_frame(ticker.watched), &site);
     pthread_mutex_lock(&mutex);
     lines[line_of(site.code, site.lasti, true)].ns[NPA_USER] += (uint64_t)(user > 0 ? user : 0);
     pthread_mutex_unlock(&mutex);
@@ -472,9 +500,9 @@ static void forget(void)
     nlines = nruns = nevents = unresolved = nrequests = 0;
 }
 
-PyObject *npa_profile_begin(PyObject *module, PyObject *nothing)
+PyObject *npa_profile_begin(PyObject *module, PyObject *libraries)
 {
-    (void)module, (void)nothing;
+    (void)module;
     static bool watched;
     if (npa_profiling) {
         return PyErr_Format(PyExc_RuntimeError, "a profile is being taken already");
@@ -485,6 +513,7 @@ PyObject *npa_profile_begin(PyObject *module, PyObject *nothing)
         forget();
         return PyErr_NoMemory();
     }
+    Py_XSETREF(ticker.libraries, Py_NewRef(libraries));
     watched = watched || npa_at_fork(NULL, NULL, forked) == 0;
     nlines = 1, groups = 0, every = 1, lost_runs = 0, epoch++;
     atomic_store(&threads, 0);
@@ -534,4 +563,5 @@ PyObject *npa_profile_end(PyObject *module, PyObject *nothing)
  * comes back to the user's code: recording it, planning and memory of the runs that it caused,
  * NumPy's functions that it called. The rest is Python's, other libraries' and small arrays': a
  * thread that takes the interpreter lock for a look, fifty times a second, gives the line that is
- * there what has passed since the last look, less what was ours. So nothing is counted twice. */
+ * there what has passed since the last look, less what was ours: that of the program which called
+ * the library, if one is being run. So nothing is counted twice. */

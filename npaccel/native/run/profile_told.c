@@ -23,7 +23,7 @@ PyObject *npa_profile_told_lines(const npa_profiled_line *lines, int n)
         PyObject *row = code == NULL
                             ? Py_BuildValue("(sisKN)", "", 0, "", (unsigned long long)l->calls, ns)
                             : Py_BuildValue("(OiOKN)", code->co_filename,
-                                            PyCode_Addr2Line(code, l->lasti), code->co_name,
+                                            npa_line_of(code, l->lasti), code->co_name,
                                             (unsigned long long)l->calls, ns);
         if (PyErr_Occurred() || !append(list, row)) {
             Py_CLEAR(list);

@@ -362,7 +362,7 @@ void npa_profile_ran(void);
 bool npa_alone(void); /* no other thread runs Python, but for the one that looks at lines */
 void npa_profile_touch(void); /* the evaluator begins to serve one, and has */
 void npa_profile_touched(uint64_t ns); /* on the evaluator's thread */
-PyObject *npa_profile_begin(PyObject *module, PyObject *nothing);
+PyObject *npa_profile_begin(PyObject *module, PyObject *libraries);
 PyObject *npa_profile_end(PyObject *module, PyObject *nothing);
 
 /* --------------------------------------------------------------------------------------- peek.c */
