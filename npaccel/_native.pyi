@@ -146,6 +146,9 @@ def rebased(result: Any, part: Any, array: Any, /) -> Any:
 def is_far(array: Any, /) -> bool:
     """Whether it lies on a device, and is so large that work on it is done there."""
 
+def clusters() -> list[DeviceMemory]:
+    """The memories of clusters that are open."""
+
 def copies_exist() -> bool:
     """Whether a device may hold data of arrays."""
 
@@ -359,9 +362,20 @@ def pending() -> Pending:
 def history(
     serial: int,
     /,
-) -> tuple[int, Program | None, list[tuple[int, Any, int]], tuple[int, int, float, float]] | None:
+) -> (
+    tuple[
+        int,
+        Program | None,
+        list[tuple[int, Any, int]],
+        tuple[int, int, float, float],
+        DeviceMemory | None,
+        int,
+    ]
+    | None
+):
     """(serial, Program, [(rule, code, lasti)], bytes that moved to devices, and back, and the
-    seconds of both) of one of the last 16 flushes. rule: its id."""
+    seconds of both, the cluster that ran it, and the number of the run there) of one of the last 16
+    flushes. rule: its id."""
 
 def ledger() -> tuple[
     list[tuple[Program, int, float, list[tuple[int, Any, int]], bool]], int, float

@@ -105,6 +105,7 @@ def test_every_benchmark_is_listed_and_run() -> None:
         "mutants",
         "soak_cache",
         "soak_cluster",
+        "soak_cluster_programs",
         "soak_futures",
         "soak_loops",
         "array_programs",

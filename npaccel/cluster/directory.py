@@ -42,6 +42,7 @@ __all__ = ["Directory", "Nodes"]
 
 Array = np.ndarray[Any, Any]
 MOST_RECIPES = 64
+MOST_TOLD = 32  # runs whose plan is known yet
 MOST_PLACEMENTS = 4096  # that are remembered while nothing is placed so
 TRIES = 5  # to come back to a checkpoint, while nodes die
 
@@ -75,6 +76,7 @@ class Directory:
     Attributes
     ----------
     losses : how often something was lost with a node.
+    told : of the last runs the plan.
     counts : what happened, for `npaccel.stats`; reasons : why runs were refused.
     """
 
@@ -89,7 +91,8 @@ class Directory:
         self._interned: dict[tuple[Layout, tuple[Share, ...]], tuple[int, Placed]] = {}
         self._most, self._numbered = MOST_PLACEMENTS, 0
         self._known: OrderedDict[Any, Known] = OrderedDict()
-        self._made = self._runs = 0
+        self._made = self._runs = self._done = 0
+        self.told: dict[int, ClusterPlan] = {}
         self._pending: dict[int, list[Put]] = {}
         self._drops: dict[int, list[int]] = {}
         self._forget: list[int] = []
@@ -416,8 +419,12 @@ class Directory:
         if any(self.pieces[number].lost for number, _ in asked.pieces if number):
             return REFUSED, b"something that it needs is lost"
         done = self._go(asked, known, requests)
-        if done[0] == DONE and self.checkpoint is not None:
-            self._note_run(asked, known, requests)
+        if done[0] == DONE:
+            self._done += 1
+            self.told[self._done] = known.plan
+            self.told.pop(self._done - MOST_TOLD, None)
+            if self.checkpoint is not None:
+                self._note_run(asked, known, requests)
         return done
 
     def _note_run(self, asked: Asked, known: Known, requests: int) -> None:

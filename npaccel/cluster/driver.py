@@ -99,6 +99,10 @@ class Driver:
         """How many there are."""
         return self.directory.fleet.nodes
 
+    def call_told(self, run: int) -> str:
+        """The plan of a run."""
+        return str(self.directory.told.get(run, "nothing is known of it any more"))
+
     def call_map(self, layout: Any, shares: Any) -> int:
         """The number of a map."""
         return self.directory.note_map(layout, shares)

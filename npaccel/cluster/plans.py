@@ -171,8 +171,9 @@ class ClusterPlan:
 
     def __str__(self) -> str:
         lines = [
-            f"{len(self.trace.requests)} operations on {self.nodes} nodes: {len(self.stages)} "
-            f"stages, {self.messages} messages, {self.moved_bytes} bytes"
+            f"{_count(len(self.trace.requests), 'operation')} on {_count(self.nodes, 'node')}: "
+            f"{_count(len(self.stages), 'stage')}, {_count(self.messages, 'message')}, "
+            f"{_count(self.moved_bytes, 'byte')}"
         ]
         for number, stage in enumerate(self.stages):
             sent: dict[tuple[int, int], int] = {}
@@ -180,13 +181,18 @@ class ClusterPlan:
                 sent[pair] = sent.get(pair, 0) + n
             parts = sum(map(len, stage.work.values()))
             lines.append(
-                f"stage {number}: {len(sent)} messages, {sum(sent.values())} bytes, then {parts} "
-                f"parts of operations on {len(stage.work)} nodes"
+                f"stage {number}: {_count(len(sent), 'message')}, "
+                f"{_count(sum(sent.values()), 'byte')}, then {_count(parts, 'part')} of operations "
+                f"on {_count(len(stage.work), 'node')}"
             )
         for one in self.alone:
             op = self.trace.requests[one.request].op
             lines.append(f"operation {one.request} ({op}) on node {one.node} alone: {one.reason}")
         return "\n".join(lines)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def restricted(request: Request, box: Box) -> Request:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -97,6 +98,7 @@ def find_devices(engine: Engine, accelerate: str) -> Devices:
     found = [device for name in backends for device in _compiled(name, engine, memory, owned)]
     engine.machines.note_measured(owned)
     loops = f"NumPy {np.__version__}'s own loops"
+    found += map(_cluster, _native.clusters())
     numpy = Device("numpy", loops, "ready", engine.threads, 0, memory)
     found.insert(0 if engine.config.backend == "numpy" else len(found), numpy)
     guarded, guard = _guard(engine)
@@ -110,6 +112,15 @@ def find_devices(engine: Engine, accelerate: str) -> Devices:
         accelerate,
         {setting.name: getattr(engine.config, setting.name) for setting in SETTINGS},
     )
+
+
+def _cluster(memory: _native.DeviceMemory) -> Device:
+    """An open one: its nodes have a thread each."""
+    try:
+        _, body = memory.call(pickle.dumps(("nodes",)))
+    except ConnectionError as error:
+        return Device("cluster", memory.name, f"unavailable: {error}", 0, 0, 0)
+    return Device("cluster", memory.name, "ready", int(pickle.loads(body)), 0, 0)
 
 
 def _primitives() -> str:

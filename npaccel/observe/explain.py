@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import math
+import pickle
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -154,6 +155,11 @@ def _explain(x: Any, engine: Engine, fallbacks: tuple[Fallback, ...]) -> Explana
     if not isinstance(x, np.ndarray):
         raise TypeError(f"explain takes an array or nothing, not {type(x).__name__}")
     if _native.is_pending(x):
+        place = _native.place_of([x])
+        if place in _native.clusters():
+            waiting = count(len(_native.pending()), "operation")
+            heading = f"Not computed yet: {waiting} pending, to run on {place.name}."
+            return Explanation(heading, fallbacks, pending=True)
         return _pending(engine, fallbacks)
     run, following = _native.serial(x), _native.serial(None)
     if run is None or following is None or run > following:
@@ -207,8 +213,15 @@ def _run(number: int, fallbacks: tuple[Fallback, ...], engine: Engine) -> Explan
         text = f"Computed by run {number}, of which nothing is known any more"
         text += f" (the last {REMEMBERED_RUNS} are remembered)."
         return Explanation(text, fallbacks, run=number)
-    _, program, sites, moved = found
+    _, program, sites, moved, there, run_there = found
     heading = f"Run {number}: {count(len(sites), 'operation')} in"
+    if there is not None:
+        own = asked(sites, _native.rules())
+        step = Step("", there.name, tuple(own), reason=_told_there(there, run_there))
+        heading = f"Run {number}: {count(len(own), 'operation')}"
+        return Explanation(
+            heading, fallbacks, run=number, steps=(step,), moved=moved[:2], moving_s=moved[2:]
+        )
     reason = READ_RAW if program is None else _why_single(program)
     if program is not None and not reason:
         places = [(code, lasti) for _, code, lasti in sites]
@@ -235,6 +248,15 @@ def _run(number: int, fallbacks: tuple[Fallback, ...], engine: Engine) -> Explan
         links=tuple(graph.Operation(one.name, _where(one), 0) for one in own),
         together=tuple(_together((i,), "", "numpy") for i in range(len(own))),
     )
+
+
+def _told_there(there: _native.DeviceMemory, run: int) -> str:
+    """The plan of a run, as the process that drives the cluster has it."""
+    try:
+        status, body = there.call(pickle.dumps(("told", run)))
+    except ConnectionError as error:
+        return str(error)
+    return str(pickle.loads(body)) if status == 0 else body.decode()
 
 
 def _missed(told: Explanation, program: _native.Program) -> tuple[Step, ...]:

@@ -33,11 +33,12 @@ class Reduction(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A kernel, or one operation by NumPy's own loop.
+    """A kernel, or one operation by NumPy's own loop, or all that a cluster ran.
 
     Attributes
     ----------
-    kernel : its name; empty for NumPy's loop, then `reason` says why.
+    kernel : its name; empty for NumPy's loop, then `reason` says why, and for a cluster, which
+        `backend` names, then that is its plan.
     band, inner : extents of the kernel's parallel outer loop and of the loops inside it.
     scratch : dtypes of row-local temporary arrays.
     """

@@ -63,6 +63,9 @@ def heading(explanation: Found) -> str:
     """What an Explanation is about, and in how many kernels."""
     if not explanation.steps and not explanation.dropped:
         return explanation.heading
+    for step in explanation.steps:
+        if is_elsewhere(step):
+            return f"{explanation.heading} on {step.backend}."
     kernels = sum(bool(step.kernel) for step in explanation.steps)
     single = len(explanation.steps) - kernels
     parts = [count(kernels, "kernel")] if kernels or not single else []
@@ -74,6 +77,11 @@ def heading(explanation: Found) -> str:
     if explanation.plan_known is not None:
         words += "; plan known from before" if explanation.plan_known else "; planned anew"
     return "\n".join(textwrap.wrap(words + ".", COLUMNS))
+
+
+def is_elsewhere(step: Step) -> bool:
+    """Whether it is all that a cluster ran, with the plan as its reason."""
+    return not step.kernel and step.backend != "numpy"
 
 
 def _choice(explanation: Found) -> list[str]:
@@ -130,11 +138,15 @@ def _step(step: Step, times: int) -> list[str]:
     if step.scratch:
         lines += row("scratch per row", _times(step.scratch))
     if step.reason:
+        if is_elsewhere(step):
+            return lines + [text for line in step.reason.splitlines() for text in row("", line)]
         lines += row("why NumPy" if not step.kernel else "why here", step.reason)
     return lines
 
 
 def _title(step: Step) -> str:
+    if is_elsewhere(step):
+        return f"Planned for the nodes of {step.backend}"
     if not step.kernel:
         space = f" over {_extents(step.inner)}" if step.bytes_written else ""
         return f"By NumPy's loop{space}"

@@ -64,7 +64,7 @@ def _last() -> dict[str, Any]:
     run = _native.history(following - 1) if following else None
     if run is None:
         return {}
-    _, program, sites, _ = run
+    _, program, sites, *_ = run
     rule, code, lasti = sites[-1]
     name = _native.rules()[rule].name
     about: dict[str, Any] = {"operation": name, "backend": "numpy", "kernel": ""}

@@ -427,6 +427,37 @@ def test_an_element_of_a_plain_view_is_read_alone_in_a_block(two: Cluster) -> No
         assert counts()["downloaded_bytes"] - before["downloaded_bytes"] == 8
 
 
+# ---------------------------------------------------------------------------------- what is told
+
+
+def test_explain_tells_the_plan_of_a_run_there(two: Cluster) -> None:
+    x = npaccel.asarray(numbers(1), device=two, map=Map.block(SHAPE, 2))
+    y = x * 2.0
+    pending = npaccel.explain(y)
+    assert "1 operation pending, to run on cluster(2)." in str(pending) and pending.pending
+    y[1:] += x[:-1]
+    npaccel.evaluate(y)
+    found = npaccel.explain()
+    text = str(found)
+    assert "2 operations on cluster(2)." in text
+    assert "2 operations on 2 nodes: 1 stage, 1 message, 480 bytes" in text
+    assert Path(__file__).name in text and "NumPy's loop" not in text
+    (step,) = found.steps
+    assert step.backend == "cluster(2)" and [one.name for one in step.operations] == [
+        "multiply",
+        "add",
+    ]
+
+
+def test_devices_lists_open_clusters(two: Cluster) -> None:
+    (row,) = [one for one in npaccel.devices().devices if one.name == "cluster(2)"]
+    assert (row.backend, row.state, row.threads) == ("cluster", "ready", 2)
+    assert "cluster(2)" in str(npaccel.devices())
+    with Cluster(1):
+        assert len(_native.clusters()) == 2
+    assert [one.name for one in _native.clusters()] == ["cluster(2)"]
+
+
 # -------------------------------------------------------------------------------------- warnings
 
 
@@ -497,7 +528,10 @@ if __name__ == "__main__":
         assert "lies on cluster(1) alone" in str(error), error
         print("told")
     assert (np.asarray(npaccel.evaluate(x * 3.0)) == values * 3.0).all()
+    assert any(one.state.startswith("unavailable") for one in npaccel.devices().devices)
     cluster.close()
+    assert not npaccel._native.clusters()
+    del y
 """
 
 

@@ -329,6 +329,7 @@ static PyMethodDef methods[] = {
     {"put_back", npa_put_back_py, METH_VARARGS, NPA_DOC_put_back},
     {"rebased", npa_rebased_py, METH_VARARGS, NPA_DOC_rebased},
     {"is_far", npa_is_far_py, METH_O, NPA_DOC_is_far},
+    {"clusters", npa_clusters, METH_NOARGS, NPA_DOC_clusters},
     {"copies_exist", npa_copies_exist_py, METH_NOARGS, NPA_DOC_copies_exist},
     {"take_homes", npa_take_homes, METH_NOARGS, NPA_DOC_take_homes},
     {"take_fallbacks", npa_take_fallbacks, METH_NOARGS, NPA_DOC_take_fallbacks},

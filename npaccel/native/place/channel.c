@@ -229,6 +229,9 @@ void npa_channel_close(npa_store *s)
 {
     npa_channel *c = s->channel;
     npa_lock();
+    if (c != NULL) {
+        c->closed = true;
+    }
     if (c != NULL && !c->broken && c->pid == npa_process_here()) {
         enum npa_home before = npa_home_because(NPA_HOME_ALL);
         for (struct npa_copy *copy = s->copies, *after; copy != NULL; copy = after) {

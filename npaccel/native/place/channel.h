@@ -19,10 +19,10 @@ enum { NPA_CHANNEL_PARTS = 4 }; /* of a question's body, at most */
 struct npa_channel {
     int socket;
     long pid;
-    uint64_t pieces, *released;
+    uint64_t pieces, runs, *released; /* runs: that were done there */
     size_t nreleased, released_cap;
     uint32_t losses;
-    bool broken, news, told;
+    bool broken, closed, news, told;
     char *text;
     size_t text_size;
 };

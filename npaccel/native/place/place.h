@@ -115,6 +115,7 @@ npa_store *npa_store_of(const npa_queue *q, int requests); /* where these are to
 npa_store *npa_store_of_array(PyArrayObject *array);       /* where it lives, or NULL */
 PyObject *npa_place_of(PyObject *self, PyObject *arrays);
 PyObject *npa_cluster_memory(PyObject *module, PyObject *args);
+PyObject *npa_clusters(PyObject *module, PyObject *nothing);
 uint64_t npa_place_number(const npa_store *s);             /* 0 for NULL: part of keys */
 /* Not in a forked process, which lacks the driver's threads */
 bool npa_store_here(const npa_store *s);

@@ -63,6 +63,9 @@ static void drop(struct npa_copy *c)
         c->after->before = c->before;
     }
     c->buffer->copy = NULL;
+    if (c->store->channel != NULL && c->store->channel->closed) {
+        npa_store_leave(c->store);
+    }
     free(c);
 }
 

@@ -205,6 +205,19 @@ PyObject *npa_cluster_memory(PyObject *module, PyObject *args)
     return link_store(s);
 }
 
+/* clusters(): those that are open. */
+PyObject *npa_clusters(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    PyObject *list = PyList_New(0);
+    for (npa_store *s = npa_stores; list != NULL && s != NULL; s = s->next) {
+        if (s->channel != NULL && !s->channel->closed && PyList_Append(list, (PyObject *)s) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
 /* call(bytes): what the driver answers: (0 or not, bytes). */
 static PyObject *store_call(PyObject *self, PyObject *body)
 {
@@ -224,20 +237,25 @@ static PyObject *store_number(PyObject *self, PyObject *array)
     return PyLong_FromUnsignedLongLong(row[0]);
 }
 
+/* Buffers may name it yet; what has a copy there that is lost still asks for it. */
+void npa_store_leave(npa_store *s)
+{
+    npa_store **at = &npa_stores;
+    while (*at != NULL && *at != s) {
+        at = &(*at)->next;
+    }
+    if (*at != NULL && s->copies == NULL) {
+        *at = s->next;
+    }
+}
+
 /* close(): all of it comes home, and the driver ends. */
 static PyObject *store_close(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
     npa_channel_close((npa_store *)self);
     npa_lock();
-    npa_store **at = &npa_stores;
-    while (*at != NULL && *at != (npa_store *)self) {
-        at = &(*at)->next;
-    }
-    /* Buffers may name it yet; what has a copy there that is lost still asks for it */
-    if (*at != NULL && (*at)->copies == NULL) {
-        *at = (*at)->next;
-    }
+    npa_store_leave((npa_store *)self);
     npa_unlock();
     Py_RETURN_NONE;
 }

@@ -66,6 +66,7 @@ struct npa_copy {
     struct npa_copy *before, *after;
 };
 
+void npa_store_leave(npa_store *s); /* a cluster that is closed, once nothing is there */
 /* What a piece of so many bytes takes. */
 static inline size_t npa_piece_size(size_t size)
 {

@@ -193,6 +193,7 @@ bool npa_cluster_run(npa_queue *q, int requests, uint8_t *kinds)
     }
     if (status == DONE) {
         keep_results(&j, q, s);
+        q->run.there = s, q->run.number = ++c->runs;
         npa_count.cluster_runs++, npa_count.cluster_requests += (uint64_t)requests;
     } else if (status != CANT) {
         lose_results(&j, q, s);

@@ -9,6 +9,8 @@ typedef struct {
     uint64_t serial;
     PyObject *program;
     npa_moved moved; /* to devices and back for it */
+    struct npa_store *there;
+    uint64_t number;
     int n;
     npa_asked *asked;
 } npa_flush_record;
@@ -38,6 +40,8 @@ void npa_remember(PyObject *program, int done)
     npa_moved before = npa_q.run.moved, now = npa_count.moved;
     h->moved = (npa_moved){now.bytes_up - before.bytes_up, now.bytes_down - before.bytes_down,
                            now.up_ns - before.up_ns, now.down_ns - before.down_ns};
+    h->there = npa_q.run.there, h->number = npa_q.run.number;
+    npa_q.run.there = NULL;
     npa_asked *asked = realloc(h->asked, sizeof *asked * (size_t)done + 1);
     h->asked = asked != NULL ? asked : h->asked;
     h->n = asked != NULL ? done : 0;
@@ -99,12 +103,14 @@ PyObject *npa_history_entry(uint64_t serial)
     }
     free(h->asked);
     PyObject *entry = told == NULL ? NULL
-                                   : Py_BuildValue("(KON(KKdd))", (unsigned long long)h->serial,
+                                   : Py_BuildValue("(KON(KKdd)OK)", (unsigned long long)h->serial,
                                                    h->program ? h->program : Py_None, told,
                                                    (unsigned long long)h->moved.bytes_up,
                                                    (unsigned long long)h->moved.bytes_down,
                                                    1e-9 * (double)h->moved.up_ns,
-                                                   1e-9 * (double)h->moved.down_ns);
+                                                   1e-9 * (double)h->moved.down_ns,
+                                                   h->there ? (PyObject *)h->there : Py_None,
+                                                   (unsigned long long)h->number);
     Py_XDECREF(h->program);
     return entry;
 }

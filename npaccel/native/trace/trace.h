@@ -123,6 +123,8 @@ typedef struct {
     bool stopped;
     uint64_t ns; /* that it took, if it ran in one go */
     npa_moved moved; /* counts when it began */
+    struct npa_store *there; /* the cluster that ran it, or NULL, and the number of the run there */
+    uint64_t number;
     int failed;  /* the last request that memory did not suffice for */
     npa_shortage unseen; /* the first result that could not be shown */
 } npa_run;

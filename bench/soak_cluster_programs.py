@@ -1,0 +1,86 @@
+"""Random programs on a cluster against one process, to the bit.
+
+    python bench/soak_cluster_programs.py [--programs 500] [--workers 4] [--first 0]
+
+The programs are those of tests/cluster/test_planner.py, on arrays with various maps, read and
+written at home in between, through addresses, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import npaccel
+from npaccel import Map
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "cluster"))
+SHAPES = [(96, 60), (257, 33), (64, 128), (500, 40)]
+
+
+def maps(shape: tuple[int, int], nodes: int) -> list[Map | None]:
+    return [
+        None,
+        Map.block(shape, nodes),
+        Map.block(shape, nodes, axis=1),
+        Map.row_block(shape, nodes),
+        Map.block_cyclic(shape, nodes, (16, 16)),
+    ]
+
+
+def program(seed: int, shape: tuple[int, int], nodes: int, place: Any) -> list[np.ndarray]:
+    """The same for each seed, wherever arrays are."""
+    from test_planner import _step
+
+    rng = np.random.default_rng(seed)
+    kinds = maps(shape, nodes)
+    arrays = [place(rng.normal(size=shape), kinds[rng.integers(len(kinds))]) for _ in range(3)]
+    for k in range(12):
+        _step(rng, arrays)
+        if rng.random() < 0.2:
+            x = arrays[rng.integers(len(arrays))]
+            arrays.append(x + float(np.asarray(x)[k, k]))
+            np.asarray(x)[k] = 0.5
+        if rng.random() < 0.2:
+            npaccel.evaluate()
+    return [np.asarray(one) for one in arrays]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--programs", type=int, default=500)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--first", type=int, default=0, help="seed")
+    options = parser.parse_args()
+    npaccel.config.tiering = "off"  # here; the workers compile
+    wrong, begin = 0, time.monotonic()
+    with npaccel.Cluster(options.workers) as cluster, np.errstate(all="ignore"):
+
+        def there(values: np.ndarray, made: Map | None) -> Any:
+            return npaccel.asarray(values, device=cluster, map=made)
+
+        def here(values: np.ndarray, made: Map | None) -> Any:
+            return npaccel.asarray(values)
+
+        for seed in range(options.first, options.first + options.programs):
+            shape = SHAPES[seed % len(SHAPES)]
+            found = program(seed, shape, options.workers, there)
+            expected = program(seed, shape, options.workers, here)
+            pairs = zip(found, expected, strict=True)
+            same = [one.tobytes() == other.tobytes() for one, other in pairs]
+            if not all(same):
+                wrong += 1
+                print(f"seed {seed}: WRONG {same}", flush=True)
+            del found, expected
+        stats = cluster.stats()
+    print(f"{options.programs} programs on {options.workers} workers: {wrong} wrong")
+    print(f"{time.monotonic() - begin:.0f} s; runs {npaccel.stats()['cluster_runs']}", stats)
+
+
+if __name__ == "__main__":
+    main()
