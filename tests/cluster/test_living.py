@@ -441,7 +441,7 @@ def test_explain_tells_the_plan_of_a_run_there(two: Cluster) -> None:
     text = str(found)
     assert "2 operations on cluster(2)." in text
     assert "2 operations on 2 nodes: 1 stage, 1 message, 480 bytes" in text
-    assert Path(__file__).name in text and "NumPy's loop" not in text
+    assert Path(__file__).name in text and "By NumPy's loop" not in text
     (step,) = found.steps
     assert step.backend == "cluster(2)" and [one.name for one in step.operations] == [
         "multiply",
