@@ -52,7 +52,7 @@ LEFT_REMEDY: Final = "docs/coverage.md lists what is accelerated"
 RANDOM: Final = "draw many numbers by one call of a numpy.random.default_rng()"
 RANDOM_WORDS: Final = re.compile(r"random|\brng\b")
 DRAWN: Final = "they are drawn on all threads already; draw fewer"
-ONCE: Final = "draw fewer"
+ONCE: Final = "draws random numbers, once"
 # What makes a generator draws nothing.
 MAKES: Final = re.compile(r"\b(default_rng|RandomState|Generator|SeedSequence)\(")
 MADE, MADE_ONCE = "makes a random generator each time", "makes a random generator"
@@ -61,6 +61,7 @@ ELEMENTS: Final = "Python goes through elements one by one"
 ON_WHOLE: Final = "if these are numbers, write it with operations on whole arrays"
 THROUGH: Final = ("sum", "max", "min", "any", "all", "map", "sorted")  # Python's own functions
 CALLED: Final = "Python itself, or what `{name}` does there, which is not recorded"
+READER: Final = "it is NumPy's own there, which needs values; docs/coverage.md lists what is not"
 PAIRS: Final = "np.einsum(..., optimize=True) does three arrays and more by pairs"
 SINGLE: Final = ("at once", "slower", "rare")  # of ON_ARRAYS, large ones
 NUMPYS: Final = "np.", "numpy."
@@ -68,6 +69,7 @@ EINSUM_OF_TWO: Final = 3  # arguments
 LOOPS: Final = ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp
 MUCH: Final = 0.3  # of the program's time, or a line's
 BEFORE: Final = 5  # lines before that of a run, among which is what made it run
+LEAST_CUTS: Final = 4  # fewer runs are no loop that is cut
 CUT_GAIN: Final = 0.1  # of the program's time: what runs of more than FEW_OPERATIONS have to gain
 
 
@@ -143,7 +145,8 @@ def _later(profile: Profile) -> str:
 def _of_runs(profile: Profile) -> Iterator[Advice]:
     """What cuts the program into runs of few operations."""
     for one in profile.obstacles:
-        if one.kind not in ON_ARRAYS and one.size <= gains.CUT_OPERATIONS * one.calls:
+        cut = one.size <= gains.CUT_OPERATIONS * one.calls and one.calls >= LEAST_CUTS
+        if one.kind not in ON_ARRAYS and cut:
             told = _hindered(profile, one, one.seconds + _single_s(profile, one))
             few = one.size <= FEW_OPERATIONS * one.calls
             if few or (told.gain_s or 0.0) >= CUT_GAIN * profile.wall_s:
@@ -193,6 +196,9 @@ def _hindered(profile: Profile, one: Obstacle, seconds: float) -> Advice:
     remedy = REMEDIES[one.kind]
     of = gains.on_arrays if one.kind in ON_ARRAYS else gains.together
     gain = of(profile, one, seconds)
+    reader = _reader(profile, one) if one.kind == "read" else ""
+    if reader:
+        return Advice(_site(one.file, one.line), seconds, f"`{reader}` {what}", READER)
     if one.kind == "pointer":
         # It is told of the line that records next, which may be the first one of the next round.
         before = range(one.line, one.line - BEFORE, -1)
@@ -200,6 +206,21 @@ def _hindered(profile: Profile, one: Obstacle, seconds: float) -> Advice:
         if named is not None:
             return named._replace(seconds=seconds, gain_s=gain)
     return Advice(_site(one.file, one.line), seconds, what, remedy, gain)
+
+
+def _reader(profile: Profile, one: Obstacle) -> str:
+    """NumPy's function that reads there what is pending, if that takes most; or ''."""
+    for line in profile.lines:
+        here = (line.file, line.line) == (one.file, one.line)
+        if here and line.seconds.get("numpy", 0.0) >= MUCH * line.total_s:
+            return _called(_parsed(profile.text_of(one.file, one.line)))
+    return ""
+
+
+def _called(tree: ast.AST) -> str:
+    """The first function of NumPy's that is called there, by its whole name, or ''."""
+    calls = (ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return next((name for name in calls if name.startswith(NUMPYS)), "")
 
 
 def _of_lines(profile: Profile) -> Iterator[Advice]:
@@ -224,7 +245,8 @@ def _in_numpy(profile: Profile, line: Line, seconds: float) -> Iterator[Advice]:
     if calls:
         first = max(calls, key=lambda call: (call.seconds, call.calls))
         words = f"{first.function} {first.reason}"
-        if _is_random(profile, line) or "random" in words:
+        drawn = _is_random(profile, line) and first.seconds < MUCH * seconds
+        if drawn or "random" in words:
             yield _drawn(profile, line)._replace(what=left_reason(first.function, first.reason))
         else:
             yield _left(profile, line, seconds, first)
@@ -259,7 +281,7 @@ def _drawn(profile: Profile, line: Line) -> Advice:
         each = Advice(line.site, line.total_s, MADE, MAKE_ONE, saved)
         return Advice(line.site, line.total_s, MADE_ONCE, "") if once else each
     if once:
-        return Advice(line.site, line.total_s, what, ONCE)
+        return Advice(line.site, line.total_s, ONCE, "")
     counted = (one.calls for one in _obstacles(profile, line))
     recorded = round(line.seconds.get("recording", 0.0) / RECORD_S)
     calls = max(line.calls, recorded, *counted, 0)
@@ -268,7 +290,7 @@ def _drawn(profile: Profile, line: Line) -> Advice:
 
 
 def _in_python(profile: Profile, line: Line, seconds: float) -> Advice:
-    if _is_random(profile, line):
+    if _is_random(profile, line) and seconds >= MUCH * line.total_s:
         return _drawn(profile, line)
     obstacles = _obstacles(profile, line)
     if obstacles:
@@ -287,13 +309,14 @@ def _pythons(profile: Profile, line: Line, seconds: float) -> Advice:
     if _goes_through(profile, line, tree):
         gain = gains.part(seconds, gains.ONE_CALL)
         return Advice(line.site, seconds, ELEMENTS, ON_WHOLE, gain)
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        name = ast.unparse(node.func)
-        if name.startswith(NUMPYS):
-            pairs = name.endswith(".einsum") and len(node.args) > EINSUM_OF_TWO
-            return Advice(line.site, seconds, CALLED.format(name=name), PAIRS if pairs else "")
+    name = _called(tree)
+    if name:
+        pairs = any(
+            isinstance(node, ast.Call) and len(node.args) > EINSUM_OF_TWO
+            for node in ast.walk(tree)
+            if name.endswith(".einsum")
+        )
+        return Advice(line.site, seconds, CALLED.format(name=name), PAIRS if pairs else "")
     what = "Python itself or another library, not array operations"
     return Advice(line.site, seconds, what, "")
 

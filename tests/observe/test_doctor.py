@@ -264,7 +264,7 @@ def test_a_generator_is_made_and_drawn_from_once_or_each_time(loop: bool) -> Non
     )
     lines = [Line(FILE, 4, "", 1, {"python": 5.0})]
     found = only(profile(source={FILE: SOURCE | {4: "z = rng.choice(9)"}}, lines=lines))
-    assert found.sentence() == "np.random takes 50 %: draw fewer"
+    assert found.sentence() == "draws random numbers, once"
 
 
 ELEMENTS = "Python goes through elements one by one: if these are numbers, write it with"
@@ -303,6 +303,27 @@ def test_longer_runs_are_told_of_where_cutting_them_costs_much() -> None:
         known = [run("kernels", 4.0, 100, "add " * 9, paced_s=paced_s)]
         found = advice(profile(obstacles=[cut], flushes=known, lines=[LINE]))
         assert any("after every 9 operations" in one.sentence() for one in found) == told
+
+
+def test_what_reads_is_named_where_it_is_numpys_own() -> None:
+    cut = Obstacle("read", FILE, 2, 100, 6.0, 200.0)
+    text = {FILE: SOURCE | {2: "    f = np.bincount(i, weights=x[i])"}}
+    found = only(profile(source=text, obstacles=[cut], lines=[LINE]))
+    assert found.sentence().startswith("`np.bincount` reads a result after every 2 operations: it")
+    other = LINE._replace(seconds={"kernels": 5.0})
+    found = only(profile(source=text, obstacles=[cut], lines=[other]))
+    assert found.sentence().startswith("reads a result after every 2 operations: collect")
+
+
+def test_runs_of_a_line_that_comes_once_are_no_loop_that_is_cut() -> None:
+    cut = Obstacle("read", FILE, 3, 2, 6.0, 4.0)
+    assert not advice(profile(obstacles=[cut], lines=[]))
+
+
+def test_a_product_of_random_numbers_is_a_product() -> None:
+    text = {FILE: SOURCE | {2: "    z = rng.normal(size=(n, n)) @ c"}}
+    call = Call("matmul", "matrix product", f"{FILE}:2", 10, 4.0)
+    assert "BLAS does it" in only(profile(source=text, calls=[call], lines=[LINE])).sentence()
 
 
 def test_waiting_saves_what_kernels_would_have() -> None:
