@@ -20,6 +20,7 @@ from npaccel.runtime.checking.splitting import Launch
 __all__ = ["Counted", "Fill", "Get", "Hall", "Order", "Part", "Put", "Recipe", "Reply", "RunOrder"]
 
 Array = np.ndarray[Any, Any]
+LEAST_SPARE = 1 << 26  # bytes that may be kept for reuse, even if nothing is in use
 
 
 class Part(NamedTuple):
@@ -137,24 +138,42 @@ class Reply(NamedTuple):
 
 
 class Hall:
-    """A node's memory by number of piece, and the recipes that it knows."""
+    """A node's memory by number of piece, and the recipes that it knows.
+
+    Memory of pieces that were dropped serves new ones of the same size, as much as there is in use:
+    what is new has pages that are still to be made.
+    """
 
     def __init__(self, number: int, launch: Launch) -> None:
         self._number, self._launch = number, launch
         self._pieces: dict[int, Array] = {}
+        self._spare: list[Array] = []  # the one that was dropped last is last
         self._recipes: dict[int, tuple[Recipe, Node]] = {}
 
     def _piece(self, number: int, size: int) -> Array:
         if number not in self._pieces:
-            self._pieces[number] = new_memory(size)
+            self._pieces[number] = self._taken(size)
         return self._pieces[number]
+
+    def _taken(self, size: int) -> Array:
+        for k in reversed(range(len(self._spare))):
+            if len(self._spare[k]) == size:
+                return self._spare.pop(k)
+        return new_memory(size)
+
+    def _drop(self, number: int) -> None:
+        if number in self._pieces:
+            self._spare.append(self._pieces.pop(number))
+            used = sum(map(len, self._pieces.values()))
+            while self._spare and sum(map(len, self._spare)) > max(used, LEAST_SPARE):
+                del self._spare[0]
 
     def take(self, order: Order) -> None:
         """Forget, take in and learn what an order says."""
         for number in order.forget:
             self._recipes.pop(number, None)
         for number in order.drops:
-            self._pieces.pop(number, None)
+            self._drop(number)
         for put in order.puts:
             memory = self._piece(put.piece, put.size)
             for box, content in put.boxes:
