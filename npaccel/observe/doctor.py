@@ -66,6 +66,7 @@ PAIRS: Final = "np.einsum(..., optimize=True) does three arrays and more by pair
 SINGLE: Final = ("at once", "slower", "rare")  # of ON_ARRAYS, large ones
 NUMPYS: Final = "np.", "numpy."
 EINSUM_OF_TWO: Final = 3  # arguments
+COMPUTED: Final = "kernels", "blocks", "loops"
 LOOPS: Final = ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp
 MUCH: Final = 0.3  # of the program's time, or a line's
 BEFORE: Final = 5  # lines before that of a run, among which is what made it run
@@ -255,7 +256,10 @@ def _in_numpy(profile: Profile, line: Line, seconds: float) -> Iterator[Advice]:
     elif obstacles:
         yield _hindered(profile, obstacles[0], seconds)
     else:
-        yield _pythons(profile, line, seconds)
+        found = _pythons(profile, line, seconds)
+        name = _called(_parsed(profile.text_of(line.file, line.line)))
+        own = name and found.what != ELEMENTS
+        yield found._replace(what=f"calls `{name}`, which is NumPy's own there") if own else found
 
 
 def _left(profile: Profile, line: Line, seconds: float, call: Call) -> Advice:
@@ -272,25 +276,26 @@ def _left(profile: Profile, line: Line, seconds: float, call: Call) -> Advice:
 
 def _drawn(profile: Profile, line: Line) -> Advice:
     """Random numbers, some at a time or many."""
-    what = f"np.random takes {_percent(line.total_s, profile.wall_s)}"
-    if line.seconds.get("functions", 0.0) >= MUCH * line.total_s:
-        return Advice(line.site, line.total_s, what, DRAWN)
+    seconds = sum(took for name, took in line.seconds.items() if name not in COMPUTED)
+    what = f"np.random takes {_percent(seconds, profile.wall_s)}"
+    if line.seconds.get("functions", 0.0) >= MUCH * seconds:
+        return Advice(line.site, seconds, what, DRAWN)
     once = _comes_once(profile, line)
     if MAKES.search(profile.text_of(line.file, line.line)):
-        saved = gains.part(line.total_s, gains.ONE_CALL)
-        each = Advice(line.site, line.total_s, MADE, MAKE_ONE, saved)
-        return Advice(line.site, line.total_s, MADE_ONCE, "") if once else each
+        saved = gains.part(seconds, gains.ONE_CALL)
+        each = Advice(line.site, seconds, MADE, MAKE_ONE, saved)
+        return Advice(line.site, seconds, MADE_ONCE, "") if once else each
     if once:
-        return Advice(line.site, line.total_s, ONCE, "")
+        return Advice(line.site, seconds, ONCE, "")
     counted = (one.calls for one in _obstacles(profile, line))
     recorded = round(line.seconds.get("recording", 0.0) / RECORD_S)
     calls = max(line.calls, recorded, *counted, 0)
-    gain = gains.brief_calls(line.total_s, calls)
-    return Advice(line.site, line.total_s, what, RANDOM, gain)
+    gain = gains.brief_calls(seconds, calls)
+    return Advice(line.site, seconds, what, RANDOM, gain)
 
 
 def _in_python(profile: Profile, line: Line, seconds: float) -> Advice:
-    if _is_random(profile, line) and seconds >= MUCH * line.total_s:
+    if _is_random(profile, line) and seconds >= line.seconds.get("numpy", 0.0):
         return _drawn(profile, line)
     obstacles = _obstacles(profile, line)
     if obstacles:

@@ -277,7 +277,6 @@ ELEMENTS = "Python goes through elements one by one: if these are numbers, write
         ("    t = sum(a)", ELEMENTS),
         ("    if any(v > 3 for v in a):", ELEMENTS),
         ("    b = np.array([f(v) for v in a])", ELEMENTS),
-        ("    s = np.unique(a)", "Python itself, or what `np.unique` does there, which is not"),
         ("    np.einsum('ij,jk,kl', a, a, a)", "np.einsum(..., optimize=True) does three arrays"),
         ("    x = f(x", "Python itself or another library, not array operations"),
         ("    sum(range(9))", "Python itself or another library, not array operations"),
@@ -286,6 +285,25 @@ ELEMENTS = "Python goes through elements one by one: if these are numbers, write
 def test_what_is_not_counted_is_told_by_the_lines_text(kind: str, text: str, says: str) -> None:
     line = Line(FILE, 2, "", 1, {kind: 5.0})
     assert says in only(profile(source={FILE: SOURCE | {2: text}}, lines=[line])).sentence()
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("python", "Python itself, or what `np.unique` does there, which is not recorded"),
+        ("numpy", "calls `np.unique`, which is NumPy's own there"),
+    ],
+)
+def test_a_function_of_numpys_that_nobody_counted(kind: str, says: str) -> None:
+    line = Line(FILE, 2, "", 1, {kind: 5.0})
+    found = only(profile(source={FILE: SOURCE | {2: "    s = np.unique(a)"}}, lines=[line]))
+    assert found.sentence() == says
+
+
+def test_drawing_takes_what_its_line_does_not_compute() -> None:
+    line = Line(FILE, 2, "", 1, {"functions": 2.0, "python": 0.5, "blocks": 5.0})
+    found = only(profile(source={FILE: SOURCE | {2: "    x = rng.random(n) ** 2.5"}}, lines=[line]))
+    assert found.sentence().startswith("np.random takes 25 %: they are drawn on all threads")
 
 
 def test_a_loop_over_an_array_goes_through_its_elements() -> None:
