@@ -24,6 +24,22 @@
 
 #define NPA_MAX_ARGS 8  /* operands of one request, mask included */
 
+/* Whether that is a dtype as NumPy's own of its type: in the processor's order, with nothing noted.
+ * Arrays that were pickled have dtypes that are not NumPy's objects. */
+static inline bool npa_is_usual_dtype(PyArray_Descr *d)
+{
+    return PyDataType_ISNOTSWAPPED(d) && PyDataType_METADATA(d) == NULL;
+}
+
+/* Whether two dtypes of numbers are one for whoever looks at elements and results; none is one with
+ * b NULL. */
+static inline bool npa_same_dtype(PyArray_Descr *a, PyArray_Descr *b)
+{
+    return a == b || (b != NULL && a->type_num == b->type_num &&
+                      (PyTypeNum_ISNUMBER(a->type_num) || PyTypeNum_ISBOOL(a->type_num)) &&
+                      npa_is_usual_dtype(a) && npa_is_usual_dtype(b));
+}
+
 /* A flag of NumPy's own, in no header: see broadcast_arrays. */
 #define NPA_WARN_ON_WRITE ((int)(1u << 31))
 

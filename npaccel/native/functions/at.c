@@ -86,7 +86,8 @@ bool npa_at_rows(PyUFuncObject *u, npa_exactness how, PyObject *const *args)
         return false;
     }
     const npa_way *w = npa_find_way(u, PyArray_TYPE(target), how);
-    if (!one_by_one(u, w) || PyArray_DESCR(target) != w->in || PyArray_DESCR(values) != w->in ||
+    if (!one_by_one(u, w) || !npa_same_dtype(PyArray_DESCR(target), w->in) ||
+        !npa_same_dtype(PyArray_DESCR(values), w->in) ||
         !npa_apart(target, values) || !npa_apart(target, index)) {
         return false;
     }
@@ -262,7 +263,8 @@ PyObject *npa_reduceat(PyUFuncObject *u, npa_exactness how, PyObject *const *arg
     }
     int axis = axis_of(a, args, n, names);
     const npa_way *w = axis >= 0 ? npa_find_way(u, PyArray_TYPE(a), how) : NULL;
-    if (w == NULL || w->loop == NULL || w->out != w->in || PyArray_DESCR(a) != w->in) {
+    if (w == NULL || w->loop == NULL || w->out != w->in ||
+        !npa_same_dtype(PyArray_DESCR(a), w->in)) {
         return NULL;
     }
     reduction r = {.way = *w, .from = PyArray_BYTES(a), .length = PyArray_DIM(a, axis), .inner = 1,

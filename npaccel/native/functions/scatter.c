@@ -369,7 +369,8 @@ static bool read_key(job *j, PyArrayObject *target, PyObject *key)
 static bool fits(const job *j, PyArrayObject *target, PyArrayObject *values)
 {
     int rest = PyArray_NDIM(target) - j->naxes;
-    return PyArray_DESCR(values) == PyArray_DESCR(target) && PyArray_IS_C_CONTIGUOUS(values) &&
+    return npa_same_dtype(PyArray_DESCR(values), PyArray_DESCR(target)) &&
+           PyArray_IS_C_CONTIGUOUS(values) &&
            PyArray_NDIM(values) == j->ndim + rest &&
            PyArray_CompareLists(PyArray_DIMS(values), j->shape, j->ndim) &&
            PyArray_CompareLists(PyArray_DIMS(values) + j->ndim, PyArray_DIMS(target) + j->naxes,
@@ -499,7 +500,8 @@ PyObject *npa_put_flat(void *what, PyObject *self, PyObject *const *args, Py_ssi
     PyArrayObject *values = PyArray_Check(args[1]) ? (PyArrayObject *)args[1] : NULL;
     bool good = values == NULL
                     ? npa_take_scalar(args[1], PyArray_TYPE(target), number)
-                    : is_usual(args[1]) && PyArray_DESCR(values) == PyArray_DESCR(target) &&
+                    : is_usual(args[1]) &&
+                          npa_same_dtype(PyArray_DESCR(values), PyArray_DESCR(target)) &&
                           PyArray_IS_C_CONTIGUOUS(values) && PyArray_SIZE(values) == j.n &&
                           npa_apart(target, values);
     if (!good || j.put == NULL) {

@@ -25,7 +25,7 @@ bool npa_aside_in_place(PyUFuncObject *u, npa_exactness how, const npa_value *va
         return false;
     }
     PyArrayObject *made = (PyArrayObject *)*result;
-    bool fits = made != NULL && PyArray_DESCR(made) == PyArray_DESCR(a) &&
+    bool fits = made != NULL && npa_same_dtype(PyArray_DESCR(made), PyArray_DESCR(a)) &&
                 PyArray_SAMESHAPE(made, a);
     int status = fits ? PyArray_CopyInto(a, made) : 0;
     Py_XDECREF(made);

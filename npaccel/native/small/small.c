@@ -16,6 +16,16 @@ bool npa_is_number(int type)
            type == NPY_DOUBLE || type == NPY_CFLOAT || type == NPY_CDOUBLE;
 }
 
+static bool chooses(const PyUFuncObject *u)
+{
+    static const char *const names[] = {"maximum", "minimum", "fmax", "fmin", "clip"};
+    size_t k = 0;
+    while (k < sizeof names / sizeof *names && strcmp(names[k], u->name) != 0) {
+        k++;
+    }
+    return k < sizeof names / sizeof *names;
+}
+
 /* The loop that NumPy takes where the types of all inputs are this one, if there is one for it. */
 static void find_loop(npa_way *w, PyUFuncObject *u, int type, npa_exactness how)
 {
@@ -34,6 +44,7 @@ static void find_loop(npa_way *w, PyUFuncObject *u, int type, npa_exactness how)
             w->in = PyArray_DescrFromType(type), w->out = PyArray_DescrFromType(row[k]);
             w->in_size = PyDataType_ELSIZE(w->in), w->out_size = PyDataType_ELSIZE(w->out);
             w->exact = how == NPA_EXACT || (how == NPA_EXACT_IF_REAL && !PyTypeNum_ISCOMPLEX(type));
+            w->chooses = chooses(u);
             return;
         }
     }
@@ -122,11 +133,12 @@ bool npa_find_steps(npa_space *s, int k, PyArrayObject *a)
         bool moves = i >= lead && PyArray_DIM(a, i - lead) != 1;
         npy_intp step = moves ? PyArray_STRIDE(a, i - lead) : 0;
         s->of[k].steps[i] = step;
-        if (moves) {
-            if (step < 0 || step > before) {
+        if (moves) { /* else results have another order in memory */
+            npy_intp by = step < 0 ? -step : step;
+            if (by > before) {
                 return false;
             }
-            before = step;
+            before = by;
         }
     }
     return true;
@@ -294,17 +306,20 @@ static inline int call_observed(const npa_way *w, const npa_space *s, size_t byt
     return status;
 }
 
-bool npa_small_type(PyArray_Descr *descr)
+PyArray_Descr *npa_small_dtype(int type)
 {
     static PyArray_Descr *numpys[NPY_NTYPES_LEGACY];
-    int type = descr->type_num;
-    if (type < 0 || type >= NPY_NTYPES_LEGACY || !npa_is_number(type)) {
-        return false;
-    }
     if (numpys[type] == NULL) {
         numpys[type] = PyArray_DescrFromType(type);
     }
-    return descr == numpys[type];
+    return numpys[type];
+}
+
+bool npa_small_type(PyArray_Descr *descr)
+{
+    int type = descr->type_num;
+    return type >= 0 && type < NPY_NTYPES_LEGACY && npa_is_number(type) &&
+           (descr == npa_small_dtype(type) || npa_is_usual_dtype(descr));
 }
 
 /* A scalar's value in a type; cast: also where it has another one of its own. */
@@ -363,9 +378,21 @@ static bool goes_in_one(const npa_space *s, PyArrayObject *const *arrays)
 {
     bool one = s->ndim == 1 && s->points > 1;
     for (int k = 0; k < s->nargs - 1; k++) {
-        one &= arrays[k] == NULL || s->of[k].steps[0] != 0;
+        one &= arrays[k] == NULL || s->of[k].steps[0] > 0;
     }
     return one;
+}
+
+/* Whether an input goes back along an axis, which NumPy may turn round. */
+static bool goes_back(const npa_space *s)
+{
+    bool any = false;
+    for (int k = 0; k < s->nargs - 1; k++) {
+        for (int i = 0; i < s->ndim; i++) {
+            any |= s->of[k].steps[i] < 0;
+        }
+    }
+    return any;
 }
 
 /* The loop is called for each row: where rows are short, the longest axis takes the place of the
@@ -479,7 +506,7 @@ PyObject *npa_small_attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
         return NULL;
     }
     place_output(&s, w, out, flat);
-    if (!w->exact && !goes_in_one(&s, arrays)) {
+    if ((!w->exact && !goes_in_one(&s, arrays)) || (w->chooses && goes_back(&s))) {
         Py_DECREF(out);
         return NULL;
     }

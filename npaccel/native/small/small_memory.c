@@ -154,7 +154,7 @@ static bool keep(PyObject *o)
     if (nkept[shelf] == PLACES) {
         return false;
     }
-    Py_DECREF(f->descr);
+    Py_SETREF(f->descr, npa_small_dtype(f->descr->type_num)); /* borrowed */
     kept[shelf][nkept[shelf]++] = a;
     kept_bytes += bytes;
     return true;

@@ -241,9 +241,18 @@ PyObject *npa_small_dot(const function *f, PyObject *const *args, Py_ssize_t n, 
 {
     (void)f;
     char product[16];
-    return n == 2 && names == NULL && npa_is_plain(args[1]) &&
-                   npa_multiply_vectors((PyArrayObject *)args[0], (PyArrayObject *)args[1], product)
-               ? PyArray_Scalar(product, PyArray_DESCR((PyArrayObject *)args[0]), NULL) : NULL;
+    PyArrayObject *of[2] = {NULL}; /* for BLAS NumPy copies what goes back */
+    bool good = n == 2 && names == NULL && npa_is_plain(args[1]);
+    for (int k = 0; good && k < 2; k++) {
+        PyArrayObject *a = (PyArrayObject *)args[k];
+        bool back = PyArray_NDIM(a) == 1 && PyArray_STRIDE(a, 0) < 0;
+        of[k] = (PyArrayObject *)(back ? PyArray_NewCopy(a, NPY_CORDER) : Py_NewRef(args[k]));
+        good = of[k] != NULL;
+    }
+    PyObject *result = good && npa_multiply_vectors(of[0], of[1], product)
+                           ? PyArray_Scalar(product, PyArray_DESCR(of[0]), NULL) : NULL;
+    Py_XDECREF(of[0]), Py_XDECREF(of[1]);
+    return result;
 }
 
 /* norm(a) of a vector of floats: the root of its product with itself */
@@ -301,7 +310,8 @@ static Py_ssize_t items_of(PyObject *given, int varies, PyArrayObject *const **i
     PyArrayObject *const *of = n > 0 ? (PyArrayObject *const *)(void *)PySequence_Fast_ITEMS(given)
                                      : NULL;
     for (Py_ssize_t k = 0; k < n; k++) {
-        if (!npa_small_usual((PyObject *)of[k]) || PyArray_DESCR(of[k]) != PyArray_DESCR(of[0]) ||
+        if (!npa_small_usual((PyObject *)of[k]) ||
+            !npa_same_dtype(PyArray_DESCR(of[k]), PyArray_DESCR(of[0])) ||
             PyArray_NDIM(of[k]) != PyArray_NDIM(of[0])) {
             return 0;
         }

@@ -101,7 +101,8 @@ bool npa_small_put_picked(PyObject *o, PyObject *key, PyObject *value)
     }
     if (Py_IS_TYPE(value, &PyArray_Type)) {
         PyArrayObject *v = (PyArrayObject *)value;
-        return PyArray_DESCR(v) == PyArray_DESCR(a) && is_simple(v) && npa_put(a, key, value) == 1;
+        return npa_same_dtype(PyArray_DESCR(v), PyArray_DESCR(a)) && is_simple(v) &&
+               npa_put(a, key, value) == 1;
     }
     return npa_take_scalar(value, PyArray_TYPE(a), number) && npa_put_number(a, by, number) == 1;
 }

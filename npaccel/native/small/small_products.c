@@ -4,13 +4,12 @@
 #include "small/ways.h"
 #include <string.h>
 
-/* Whether it is a vector as BLAS takes it, of more than one element, which NumPy takes for a
- * number. */
+/* Whether it is a vector of more than one element, which NumPy takes for a number. */
 static bool is_vector(PyArrayObject *a)
 {
     npy_intp item = PyArray_ITEMSIZE(a);
     return PyArray_NDIM(a) == 1 && PyArray_DIM(a, 0) > 1 && npa_small_type(PyArray_DESCR(a)) &&
-           PyArray_ISALIGNED(a) && PyArray_STRIDE(a, 0) >= item &&
+           PyArray_ISALIGNED(a) && PyArray_STRIDE(a, 0) != 0 &&
            PyArray_STRIDE(a, 0) % item == 0 && !(npa_waiting() && npa_is_pending(a));
 }
 
@@ -19,7 +18,7 @@ static bool is_vector(PyArrayObject *a)
 bool npa_multiply_vectors(PyArrayObject *a, PyArrayObject *b, void *to)
 {
     if (!is_vector(a) || !is_vector(b) || PyArray_DIM(a, 0) != PyArray_DIM(b, 0) ||
-        PyArray_DESCR(a) != PyArray_DESCR(b)) {
+        !npa_same_dtype(PyArray_DESCR(a), PyArray_DESCR(b))) {
         return false;
     }
     PyArray_DotFunc *dot = PyDataType_GetArrFuncs(PyArray_DESCR(a))->dotfunc;
@@ -125,7 +124,8 @@ static bool run_loop(product *p, const npa_way *w, PyArrayObject *to)
 static PyObject *multiply_matrices(PyArrayObject *a, PyArrayObject *b)
 {
     product p = {.extents = {1}};
-    if (npa_matmul == NULL || PyArray_DESCR(a) != PyArray_DESCR(b) || !can_multiply(a) ||
+    if (npa_matmul == NULL || !npa_same_dtype(PyArray_DESCR(a), PyArray_DESCR(b)) ||
+        !can_multiply(a) ||
         !can_multiply(b) || !find_operand(&p, 0, a) || !find_operand(&p, 1, b) ||
         (p.extents[COUNT] > 1 && work(&p) > WORTH)) {
         return NULL; /* many are multiplied on all threads, see rows.c */

@@ -277,7 +277,8 @@ bool npa_puts_itself(PyArrayObject *a, PyObject *key, PyArrayObject *value)
 {
     part p;
     if ((PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
-        PyArray_DESCR(value) != PyArray_DESCR(a) || !npa_small_type(PyArray_DESCR(a)) ||
+        !npa_same_dtype(PyArray_DESCR(value), PyArray_DESCR(a)) ||
+        !npa_small_type(PyArray_DESCR(a)) ||
         !find_part(a, key, &p) || p.ndim != PyArray_NDIM(value) || p.data != PyArray_DATA(value)) {
         return false;
     }
@@ -314,7 +315,7 @@ bool npa_small_put(PyObject *o, PyObject *key, PyObject *value)
         if (!npa_take_scalar(value, PyArray_TYPE(a), s.scalars[0])) {
             return false;
         }
-    } else if (PyArray_DESCR((PyArrayObject *)value) != PyArray_DESCR(a) ||
+    } else if (!npa_same_dtype(PyArray_DESCR((PyArrayObject *)value), PyArray_DESCR(a)) ||
                !take_value(&s, (PyArrayObject *)value, &same)) {
         return false;
     } else if (same) { /* x[1:] += y has written it */

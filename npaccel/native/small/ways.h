@@ -19,6 +19,7 @@ typedef struct {
     PyArray_Descr *in, *out; /* NumPy's own, which live as long as it does */
     npy_intp in_size, out_size;
     bool exact;              /* its bits hang on nothing but an element */
+    bool chooses;            /* but for which of two equal ones, of -0 and 0 */
 } npa_way;
 
 /* Where an operand lies, along the axes of the result. */
@@ -43,7 +44,8 @@ bool npa_is_number(int type); /* one whose loops are taken */
 const npa_way *npa_find_way(PyUFuncObject *u, int type, npa_exactness how);
 bool npa_find_steps(npa_space *s, int k, PyArrayObject *a);
 void npa_merge_axes(npa_space *s);
-bool npa_small_type(PyArray_Descr *descr); /* whether it is NumPy's own of a number */
+PyArray_Descr *npa_small_dtype(int type);  /* NumPy's own object, borrowed */
+bool npa_small_type(PyArray_Descr *descr); /* whether it is of a number, and as NumPy's own */
 /* A scalar's value in that type, if it fits */
 bool npa_take_scalar(PyObject *o, int type, void *to);
 void npa_clear_errors(void); /* the processor's flags */
@@ -81,7 +83,7 @@ static inline bool npa_is_plain(PyObject *o)
 /* Whether it is not pending, and as NumPy's loops take it. */
 static inline bool npa_is_simple(PyArrayObject *a, const npa_way *w)
 {
-    return PyArray_DESCR(a) == w->in && PyArray_ISALIGNED(a) &&
+    return npa_same_dtype(PyArray_DESCR(a), w->in) && PyArray_ISALIGNED(a) &&
            !(npa_q.nrequests > 0 && npa_is_pending(a));
 }
 
