@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 CALLS: dict[str, Callable[[Array, Array], Any]] = {
     "add": lambda x, y: x + y,
     "number": lambda x, y: 2 * x - 1,
-    "in place": lambda x, y: operator.iadd(x, y),
+    "in place": operator.iadd,
     "compare": lambda x, y: x < y,
     "root": lambda x, y: np.sqrt(abs(x)),
     "exp": lambda x, y: np.exp(-abs(x)),
