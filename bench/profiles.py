@@ -38,7 +38,7 @@ def call_of(name: str, checkout: str) -> Callable[[], Any]:
     """One call of the program, in a block."""
     if checkout:
         run, arguments = npbench.program_of(Path(checkout), name, "S")
-        return lambda: npbench.timed(run, arguments, block=True)
+        return lambda: npbench.in_block(run, arguments, opened=False)
     program = demo.load(EXAMPLES / f"{name}.py")
     inputs = program.inputs()
 
