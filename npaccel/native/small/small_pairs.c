@@ -316,9 +316,8 @@ static Py_ssize_t items_of(PyObject *given, int varies, PyArrayObject *const **i
             return 0;
         }
         for (int i = 0; i < PyArray_NDIM(of[0]); i++) {
-            if ((i != varies && PyArray_DIM(of[k], i) != PyArray_DIM(of[0], i)) ||
-                (PyArray_DIM(of[k], i) == 1 && (varies < 0 || PyArray_NDIM(of[0]) > 1))) {
-                return 0; /* with an axis of one element among others, orders are ambiguous */
+            if (i != varies && PyArray_DIM(of[k], i) != PyArray_DIM(of[0], i)) {
+                return 0;
             }
         }
     }
