@@ -331,7 +331,7 @@ class Directory:
         """Keep these pieces as they are; all of them where none is named. How many."""
         chosen = [n for n in numbers or self.pieces if n in self.pieces]
         if any(self.pieces[number].lost for number in chosen):
-            raise Lost
+            raise Lost("what is to be kept is gone with the worker that had it")
         copies = {}
         for number in chosen:
             piece = self.pieces[number]

@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("deferred")]
 SHAPE = (96, 60)
 COMMAND = Path(sys.executable).with_name("npaccel")
 Make = Callable[..., Any]
+# Of programs whose arrays are to live there: a backend that is named wins.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "NPACCEL_BACKEND"}
 
 
 @pytest.fixture(autouse=True)
@@ -543,7 +545,12 @@ def test_the_end_of_the_driver_is_an_error(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(DRIVER_ENDS)
     done = subprocess.run(
-        [sys.executable, script], check=True, capture_output=True, text=True, timeout=100
+        [sys.executable, script],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=ENVIRONMENT,
     )
     assert done.stdout == "told\n"
 
@@ -582,7 +589,12 @@ def test_the_end_of_a_worker_is_an_error(tmp_path: Path) -> None:
     script.write_text(WORKER_ENDS)
     bench = Path(__file__).parents[2] / "bench"
     done = subprocess.run(
-        [sys.executable, script, bench], check=False, capture_output=True, text=True, timeout=100
+        [sys.executable, script, bench],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=ENVIRONMENT,
     )
     assert (done.stdout, done.returncode) == ("told\n" * 2, 0), done.stderr
 
@@ -639,6 +651,11 @@ def test_what_was_kept_comes_back(tmp_path: Path, how: str, times: str) -> None:
     script.write_text(COMES_BACK.replace("{signal}", how).replace("{times}", times))
     bench = Path(__file__).parents[2] / "bench"
     done = subprocess.run(
-        [sys.executable, script, bench], check=False, capture_output=True, text=True, timeout=100
+        [sys.executable, script, bench],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=ENVIRONMENT,
     )
     assert (done.stdout, done.returncode) == ("told\n", 0), done.stderr
