@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import os
 import secrets
-import select
 import socket
 import threading
 import time
@@ -25,6 +24,7 @@ import numpy as np
 from npaccel import _native
 from npaccel.backends.launch import run_step
 from npaccel.backends.registry import HOST, open_backend
+from npaccel.cluster.asking import Asked, Line, Silence
 from npaccel.cluster.boxes import Box
 from npaccel.cluster.nodes import Message, Node, interpret
 from npaccel.cluster.orders import (
@@ -49,23 +49,11 @@ __all__ = ["Counted", "Fleet", "NodeActor", "Silence", "Workers", "WorkersLost",
 
 Array = np.ndarray[Any, Any]
 ANSWER_S = 5.0  # how long somebody at an address may take to answer
-LATE = 8  # ticks after which a node that does not answer its pulse is gone
 AGAIN_S = 3.0  # how long it is waited for a worker that is started again, where there are others
 START_S = 10.0  # the same where there is none
 SILENCE_S = 60.0  # how long a node waits for another's message
 HEARD_S = 20.0  # a worker that the scheduler has not heard of for so long gets no node
 KNOWN = 4096  # kernels that a worker finds without comparing them
-
-
-class Silence(Exception):
-    """A node's message did not come: (the node, stage, who waited, seconds)."""
-
-    def __str__(self) -> str:
-        node, stage, waiting, seconds = self.args
-        return (
-            f"node {waiting} waited {seconds:g} s in stage {stage} for a message of node {node}, "
-            "which did not come; its worker may be gone"
-        )
 
 
 class WorkersLost(Exception):
@@ -306,7 +294,7 @@ class Fleet:
         self._token = secrets.token_bytes(TOKEN_BYTES)
         self._futures: dict[int, Any] = {}  # who lets go of them lets go of the actors
         self._actors: dict[int, Any] = {}
-        self._lines: dict[int, _Line] = {}
+        self._lines: dict[int, Line] = {}
         self._left: set[str] = set()  # where nodes were that are gone
         self._start(range(self.nodes))
 
@@ -338,7 +326,7 @@ class Fleet:
             tls = self._client.security.get_connection_args("client")["ssl_context"]
         for k in numbers:
             orders, pulse = (connect(places[k], kind, -1, tls) for kind in (ORDERS, PULSE))
-            self._lines[k] = _Line(orders, pulse)
+            self._lines[k] = Line(orders, pulse)
 
     def _all(self, method: str, *args: Any) -> list[Any]:
         calls = [getattr(self._actors[k], method)(*args) for k in range(self.nodes)]
@@ -359,7 +347,7 @@ class Fleet:
         WorkersLost : some are gone; all others have ended what they did.
         """
         run = next((one.run.run for one in orders.values() if one.run is not None), -1)
-        asked = _Asked(self._lines, run)
+        asked = Asked(self._lines, run)
         for k, order in orders.items():
             asked.send(k, (order, self._silence_s))
         asked.wait()
@@ -420,111 +408,6 @@ class Fleet:
         self._lines.clear()
         self._actors.clear()
         self._futures.clear()
-
-
-class _Line:
-    """The connections to a node: for orders, and for its pulse.
-
-    asked : how often it was asked whether it lives, and has not answered; ticks : since when.
-    """
-
-    def __init__(self, orders: Wire, pulse: Wire) -> None:
-        self.orders, self.pulse = orders, pulse
-        self.asked = self.ticks = 0
-
-    def close(self) -> None:
-        self.orders.close()
-        self.pulse.close()
-
-
-class _Asked:
-    """Nodes that were told something: what they reply, and who is gone.
-
-    A node is gone when its connection ends, when it has not answered its pulse for so many ticks,
-    or when another one has waited for it too long.
-    """
-
-    def __init__(self, lines: Mapping[int, _Line], run: int) -> None:
-        self._lines, self._run = lines, run
-        self._waiting: set[int] = set()
-        self.replies: dict[int, Reply] = {}
-        self.errors: dict[int, Exception] = {}
-        self.lost: set[int] = set()
-
-    def send(self, k: int, what: Any) -> None:
-        """Tell a node."""
-        if k not in self._lines:  # it was not replaced
-            self._lose({k})
-            return
-        try:
-            self._lines[k].orders.send(what)
-        except Gone:
-            self._lose({k})
-        else:
-            self._lines[k].ticks = 0
-            self._waiting.add(k)
-
-    def wait(self) -> None:
-        """Until all have answered but those that are gone."""
-        while self._waiting:
-            lines = [self._lines[k] for k in self._waiting]
-            wires = [one.orders for one in lines] + [one.pulse for one in lines if one.asked]
-            ready, _, _ = select.select(wires, [], [], TICK_S)
-            for k in sorted(self._waiting):
-                if self._lines[k].pulse in ready:
-                    self._beat(k)
-                if self._lines[k].orders in ready and k in self._waiting:
-                    self._hear(k)
-            if not ready:
-                self._look()
-
-    def _hear(self, k: int) -> None:
-        try:
-            reply = self._lines[k].orders.receive()
-        except Gone:
-            self._lose({k})
-            return
-        self._waiting.discard(k)
-        if not isinstance(reply, Exception):
-            self.replies[k] = reply
-            return
-        self.errors[k] = reply
-        if isinstance(reply, Silence) and reply.args[3]:
-            self._lose({reply.args[0]})
-
-    def _beat(self, k: int) -> None:
-        line = self._lines[k]
-        try:
-            line.pulse.receive()
-        except Gone:
-            self._lose({k})
-        line.asked, line.ticks = line.asked - 1, 0
-
-    def _look(self) -> None:
-        """Nobody has said anything for a tick."""
-        for k in sorted(self._waiting):
-            line = self._lines[k]
-            line.ticks += 1
-            if line.ticks >= LATE:
-                self._lose({k})
-            elif not line.asked:
-                self._ask_pulse(k, -1)
-
-    def _ask_pulse(self, k: int, give_up: int) -> None:
-        """Whether it lives; it gives up this run."""
-        try:
-            self._lines[k].pulse.send(give_up)
-            self._lines[k].asked += 1
-        except Gone:
-            self._lose({k})
-
-    def _lose(self, nodes: set[int]) -> None:
-        new = nodes - self.lost
-        self.lost |= new
-        self._waiting -= new
-        if new and self._run >= 0:
-            for k in sorted(self._waiting):
-                self._ask_pulse(k, self._run)
 
 
 class Workers:

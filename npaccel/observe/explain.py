@@ -216,12 +216,10 @@ def _run(number: int, fallbacks: tuple[Fallback, ...], engine: Engine) -> Explan
     _, program, sites, moved, there, run_there = found
     heading = f"Run {number}: {count(len(sites), 'operation')} in"
     if there is not None:
-        own = asked(sites, _native.rules())
-        step = Step("", there.name, tuple(own), reason=_told_there(there, run_there))
-        heading = f"Run {number}: {count(len(own), 'operation')}"
-        return Explanation(
-            heading, fallbacks, run=number, steps=(step,), moved=moved[:2], moving_s=moved[2:]
-        )
+        step = Step("", there.name, asked(sites, _native.rules()), reason=_told(there, run_there))
+        heading = f"Run {number}: {count(len(sites), 'operation')}"
+        told = Explanation(heading, fallbacks, run=number, steps=(step,))
+        return replace(told, moved=moved[:2], moving_s=moved[2:])
     reason = READ_RAW if program is None else _why_single(program)
     if program is not None and not reason:
         places = [(code, lasti) for _, code, lasti in sites]
@@ -250,7 +248,7 @@ def _run(number: int, fallbacks: tuple[Fallback, ...], engine: Engine) -> Explan
     )
 
 
-def _told_there(there: _native.DeviceMemory, run: int) -> str:
+def _told(there: _native.DeviceMemory, run: int) -> str:
     """The plan of a run, as the process that drives the cluster has it."""
     try:
         status, body = there.call(pickle.dumps(("told", run)))
