@@ -1,6 +1,8 @@
 """Every peer on the same programs: each in a process of its own, by turns; and the roofline.
 
-    python bench/peers.py [--peers PYTHON] [--seeds] [--rounds N] [--rows ROW,...]
+    python bench/peers.py [--peers PYTHON] [--seeds] [--rounds N] [--calls N] [--rows ROW,...]
+
+In its turn each calls the program `--calls` times and one more, which is not counted: it had slept.
 
 `--peers` is an interpreter with Numba, JAX, PyTorch and Dr.Jit (which finds LLVM by
 DRJIT_LIBLLVM_PATH); what is missing is left out with the reason. `--seeds` runs the other programs,
@@ -163,7 +165,7 @@ def operations(row: Row, arrays: dict[str, Any]) -> int:
 
 
 def serve(name: str, rows: tuple[Row, ...]) -> None:
-    """Answer a line of JSON for each that comes: the row, and the seconds of its next call."""
+    """Answer a line of JSON for each that comes: the row, and the seconds of its next calls."""
     peer, *more = name.split()
     if peer == "npaccel":
         import npaccel
@@ -179,11 +181,16 @@ def serve(name: str, rows: tuple[Row, ...]) -> None:
             if asked.get("first"):
                 answer = first(row, peer, more, calls, asked["save"])
             else:
-                begin = time.perf_counter()
-                result = calls[row.name]()
-                answer = {"s": time.perf_counter() - begin}
-                del result
+                answer = {"s": [seconds(calls[row.name]) for _ in range(asked["calls"] + 1)][1:]}
         print(json.dumps(answer), flush=True)
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    result = call()
+    took = time.perf_counter() - begin
+    del result
+    return took
 
 
 def first(
@@ -244,7 +251,7 @@ class Peer:
 
 
 def measure(
-    row: Row, peers: list[Peer], rounds: int, limits: tuple[float, float]
+    row: Row, peers: list[Peer], rounds: int, calls: int, limits: tuple[float, float]
 ) -> dict[str, Any]:
     """Medians of a row, and what share of the roofline; limits: bytes, operations a second."""
     results: dict[str, Any] = {}
@@ -269,13 +276,13 @@ def measure(
     for number in range(rounds):
         at = number % len(ready)
         for peer in ready[at:] + ready[:at]:
-            samples[peer.name].append(peer.ask(row=row.name)["s"])
+            samples[peer.name] += peer.ask(row=row.name, calls=calls)["s"]
     count = results.get("npaccel", {}).get("operations", 0)
     narrow = 2 if any(x.dtype == np.float32 for x in row.inputs().values()) else 1
     least = max(row.moved / limits[0], count / (limits[1] * narrow))
     bound = "memory" if least == row.moved / limits[0] else "arithmetic"
-    for name, seconds in samples.items():
-        results[name] |= quartiles(seconds)
+    for name, times in samples.items():
+        results[name] |= quartiles(times)
         results[name]["roofline"] = least / results[name]["median_s"]
     return {"results": results, "skipped": skipped, "operations": count, "bound": bound}
 
@@ -302,7 +309,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peers", default=sys.executable, help="the interpreter that has them")
     parser.add_argument("--seeds", action="store_true", help="the other programs")
-    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--rounds", type=int, default=11, help="turns of each")
+    parser.add_argument("--calls", type=int, default=5, help="in a turn")
     parser.add_argument("--rows", help="names of rows, or their beginnings")
     parser.add_argument("--only", help="contenders, separated by commas")
     parser.add_argument("--json", type=Path)
@@ -324,7 +332,7 @@ def main() -> int:
     report: dict[str, Any] = {"machine": machine(), "copy": limits[0], "additions": limits[1]}
     for row in rows:
         if not options.rows or any(row.name.startswith(n) for n in options.rows.split(",")):
-            report[row.name] = measure(row, peers, options.rounds, limits)
+            report[row.name] = measure(row, peers, options.rounds, options.calls, limits)
             show(row, report[row.name], names)
     for peer in peers:
         assert peer.process.stdin is not None
