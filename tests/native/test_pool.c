@@ -343,9 +343,51 @@ test_affinity(void)
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
+static void *
+tell_where(void *told)
+{
+    cpu_set_t mine;
+    CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0);
+    memcpy(told, &mine, sizeof mine);
+    return NULL;
+}
+
+static void *
+wait_for(void *word)
+{
+    while (atomic_load((atomic_int *)word) == 0) {
+        usleep(100);
+    }
+    return NULL;
+}
+
+/* A thread that is kept apart may run wherever this one may, but not where it is. */
+static void
+test_threads_apart(void)
+{
+    cpu_set_t all, its, told;
+    atomic_int over = 0;
+    pthread_t thread;
+    CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
+    CHECK(pthread_create(&thread, NULL, wait_for, &over) == 0);
+    int here = npa_threads_apart(&thread, 1, -1);
+    CHECK(pthread_getaffinity_np(thread, sizeof its, &its) == 0);
+    if (CPU_COUNT(&all) < 2) {
+        CHECK(here == -1 && CPU_EQUAL(&its, &all));
+    } else {
+        CHECK(CPU_ISSET(here, &all) && !CPU_ISSET(here, &its));
+        CHECK(CPU_COUNT(&its) == CPU_COUNT(&all) - 1);
+    }
+    atomic_store(&over, 1);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, tell_where, &told) == 0 && pthread_join(thread, NULL) == 0);
+    CHECK(CPU_EQUAL(&told, &all)); /* what others start is as ever */
+}
+
 int
 main(void)
 {
+    test_threads_apart();
     test_affinity();
     test_nobody_is_woken_twice();
     test_runs_each_once();

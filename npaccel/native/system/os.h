@@ -40,6 +40,9 @@ bool npa_word_wait(atomic_int *word, int value, int64_t most_ns);
 int npa_word_wake(atomic_int *word, int most);
 /* Threads that this process may run at a time. */
 int npa_threads_allowed(void);
+/* These threads are to run on any processor that the caller may run on but his own, which is not
+ * `before`. His, or `before` where nothing can be done. */
+int npa_threads_apart(const pthread_t *threads, int n, int before);
 void npa_yield(void); /* other threads go first */
 long npa_process_here(void); /* this process's number */
 /* On standard error, also where nothing may be allocated; whether it was written. */

@@ -10,6 +10,9 @@
 enum { JOBS = 16, THREADS = 256, DEPTHS = 8 };
 enum { SPIN_NS = 15000, SLICE_NS = 20000000 };
 enum { USUAL_WAKE_NS = 30000, MOST_WAKE_NS = 1000000 };
+/* So many workers are kept away from the processor of who wakes them. Where there are more, each of
+ * them would cost a call, and another processor is more often idle. */
+enum { APART = 8 };
 enum { WORTH = 3 }; /* times what waking takes must be left to do, for each that is woken */
 enum { OPEN = 1 << 30, WAITED = 1 << 29, TAKEN = 1 << 28, SEAT = 1 << 12, INSIDE = SEAT - 1 };
 enum { SEATS = TAKEN - SEAT };
@@ -33,6 +36,7 @@ static struct {
     _Atomic int64_t wake_ns; /* that this takes, of late */
     /* When a launch was last over; what it and those before it took, see burst */
     _Atomic int64_t ended, burst_ns;
+    int apart; /* with the lock: the processor that workers keep away from; -1: none yet */
     atomic_int threads; /* asked for; 0 not yet known */
     atomic_int started; /* workers that exist */
     atomic_int quit;
@@ -41,7 +45,8 @@ static struct {
     pthread_once_t once;
     pthread_key_t scratch_key;
     job jobs[JOBS];
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT, .wake_ns = USUAL_WAKE_NS};
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT, .wake_ns = USUAL_WAKE_NS,
+          .apart = -1};
 
 typedef struct {
     char *data[DEPTHS];
@@ -169,6 +174,7 @@ static void start_workers(int wanted)
     int n = atomic_load(&pool.started);
     while (n < wanted && npa_thread_start(&pool.workers[n], work, NULL, 0) == 0) {
         n++;
+        pool.apart = -1;
     }
     atomic_store(&pool.started, n);
     pthread_mutex_unlock(&pool.lock);
@@ -270,6 +276,16 @@ static void add_to_burst(int64_t before, int64_t begun)
     atomic_store_explicit(&pool.ended, now, memory_order_relaxed);
 }
 
+/* Linux wakes a thread where it slept, or beside who wakes it, often enough on one processor with
+ * him, and lets the two take turns there for milliseconds while another processor is idle. */
+static void keep_apart(void)
+{
+    if (atomic_load(&pool.started) <= APART && pthread_mutex_trylock(&pool.lock) == 0) {
+        pool.apart = npa_threads_apart(pool.workers, atomic_load(&pool.started), pool.apart);
+        pthread_mutex_unlock(&pool.lock);
+    }
+}
+
 /* Wake sleepers as soon as what is left, `left` nanoseconds of one thread, pays for it. */
 static void wake_if_worth_it(job *j, int64_t left)
 {
@@ -286,6 +302,7 @@ static void wake_if_worth_it(job *j, int64_t left)
         atomic_store_explicit(&pool.wake_ns, takes - takes / 256, memory_order_relaxed);
     }
     if (wanted > 0) {
+        keep_apart();
         atomic_store_explicit(&pool.called, npa_clock_ns(), memory_order_relaxed);
         atomic_fetch_add(&pool.epoch, 1); /* who is falling asleep stays awake */
         atomic_fetch_add(&pool.waking, npa_word_wake(&pool.epoch, (int)wanted));

@@ -89,6 +89,21 @@ int npa_threads_allowed(void)
     return n < 1 ? 1 : (int)n;
 }
 
+int npa_threads_apart(const pthread_t *threads, int n, int before)
+{
+    cpu_set_t cpus;
+    int here = sched_getcpu();
+    if (here < 0 || here == before || sched_getaffinity(0, sizeof cpus, &cpus) != 0 ||
+        CPU_COUNT(&cpus) < 2) {
+        return before;
+    }
+    CPU_CLR(here, &cpus);
+    for (int i = 0; i < n; i++) {
+        pthread_setaffinity_np(threads[i], sizeof cpus, &cpus);
+    }
+    return here;
+}
+
 void npa_yield(void) { sched_yield(); }
 
 long npa_process_here(void) { return getpid(); }
