@@ -50,7 +50,7 @@ UNGUARDED := tests/dispatch tests/runtime tests/safety/test_life_cycle.py \
 
 # Two processes at a time, of about the same length: these tests run beside the others, with the other
 # modes. What they say follows at the end.
-ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches tests/observe tests/cluster \
+ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches tests/observe tests/cluster tests/backends \
   tests/dispatch/small $(wildcard tests/test_*.py)
 # Under check mode these compare each ufunc with NumPy twice, for minutes, or say nothing more: in test-all. So are
 # those of ufuncs with NumPy's loops, and where nothing waits.
