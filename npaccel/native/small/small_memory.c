@@ -215,8 +215,8 @@ void npa_small_memory(bool on)
  * Making an array, its memory and what describes them takes as long as a short loop. While a block
  * is open, a plain array that dies leaves itself and its memory to the next one of its size and
  * number of axes, which is warm, and a view leaves itself: ndarray's tp_dealloc is ours meanwhile.
- * Likewise an array of ours while a macro block stands aside.
- * What anybody might still know of is not kept: arrays with weak references, with buffers handed
- * out, with another memory handler, of another class, or with a dtype that is not one of NumPy's
- * own. Four megabytes are kept at most, eight arrays of a size, and none when the last block is
- * left. */
+ * Likewise an array of ours while a macro block stands aside. What anybody might still know of is
+ * not kept: arrays with weak references, with buffers handed out, with another memory handler, of
+ * another class, or with a dtype that is not of numbers as NumPy has them. Four megabytes are kept
+ * at most, eight arrays of a size, until the last `accelerate` block is left: so what macro blocks
+ * alone have kept stays. */
