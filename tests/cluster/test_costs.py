@@ -13,7 +13,7 @@ from npaccel.cluster.placing import Layout, Placed, dense_strides
 from npaccel.cluster.planner import plan_requests
 
 ROOT = Path(__file__).parent.parent.parent
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path.append(str(ROOT / "bench"))
 import weak_scaling as scaling  # noqa: E402
 
 SIDE = scaling.SIDE
