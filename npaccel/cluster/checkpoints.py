@@ -24,6 +24,7 @@ __all__ = [
     "Checkpoint",
     "Entry",
     "Piece",
+    "goes_astray",
     "neighbour",
     "restoring",
     "saving",

@@ -1,6 +1,7 @@
 /* aside.c: operations in a macro section that stands aside (macro_block.c), done at once by the
  * ways of small arrays. What hangs on who computes it is not among them. */
 #include "numpy/aside.h"
+#include "numpy/redirect.h"
 
 bool npa_aside_ufunc(PyUFuncObject *u, npa_exactness how, const npa_value *values,
                      PyObject *const *args, int n, PyObject **result)
@@ -40,35 +41,10 @@ int npa_aside_function(const npa_small_function *f, PyObject *const *args, Py_ss
     return *result != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
 }
 
-/* By its name, if it is one of the module's own. */
-static const npa_small_function *ask(PyObject *function)
-{
-    PyObject *module = PyObject_GetAttrString(function, "__module__");
-    PyObject *name = module != NULL ? PyObject_GetAttrString(function, "__name__") : NULL;
-    bool numpys = name != NULL && PyUnicode_Check(module) && PyUnicode_Check(name) &&
-                  PyUnicode_CompareWithASCIIString(module, "numpy") == 0;
-    const npa_small_function *found = numpys ? npa_small_find(name) : NULL;
-    Py_XDECREF(module), Py_XDECREF(name);
-    return found;
-}
-
 const npa_small_function *npa_aside_find(PyObject *function)
 {
-    static PyObject *known; /* function: address */
-    if (known == NULL && (known = PyDict_New()) == NULL) {
-        return NULL;
-    }
-    PyObject *address = PyDict_GetItemWithError(known, function);
-    if (address != NULL || PyErr_Occurred()) {
-        return address != NULL ? PyLong_AsVoidPtr(address) : NULL;
-    }
-    const npa_small_function *found = ask(function);
-    address = PyErr_Occurred() ? NULL : PyLong_FromVoidPtr((void *)found);
-    if (address == NULL || PyDict_SetItem(known, function, address) < 0) {
-        found = NULL;
-    }
-    Py_XDECREF(address);
-    return found;
+    uint8_t *place = npa_whole_place(function);
+    return *place != 0 ? npa_wholes[*place - 1].small : NULL;
 }
 
 const npa_small_function *npa_aside_find_method(PyObject *method)

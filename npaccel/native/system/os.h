@@ -41,7 +41,7 @@ int npa_word_wake(atomic_int *word, int most);
 /* Threads that this process may run at a time. */
 int npa_threads_allowed(void);
 /* These threads are to run on any processor that the caller may run on but his own, which is not
- * `before`. His, or `before` where nothing can be done. */
+ * `before`. His, or `before` where nothing can be done: there are too few, or nobody knows. */
 int npa_threads_apart(const pthread_t *threads, int n, int before);
 void npa_yield(void); /* other threads go first */
 long npa_process_here(void); /* this process's number */

@@ -18,11 +18,6 @@ UFUNCS = ("add", "subtract", "multiply", "maximum", "minimum", "fmax", "power", 
 UFUNCS += ("arctan2", "bitwise_or", "less", "logical_and", "floor_divide", "hypot", "negative")
 
 
-@pytest.fixture(autouse=True)
-def defer_large_ones() -> None:
-    npaccel.config.threshold = 1 << 18
-
-
 def rows(dtype: str, columns: int = 3) -> Array:
     values = edge_values(dtype) if dtype in DTYPES else np.arange(15).astype(dtype)
     return np.resize(values, (5, columns)).copy()

@@ -30,11 +30,6 @@ FOREIGN = ("M8[s]", "m8[s]", "O", "S3", "U3", "i4,f8")
 POINTS = 24
 
 
-@pytest.fixture(autouse=True)
-def defer_large_ones() -> None:
-    npaccel.config.threshold = 1 << 18
-
-
 # ---------------------------------------------------------------------------------- comparison
 
 

@@ -22,11 +22,6 @@ Anything = Any
 Fold = Callable[[Anything], Anything]
 
 
-@pytest.fixture(autouse=True)
-def defer_large_ones() -> None:
-    npaccel.config.threshold = 1 << 18
-
-
 def described(value: Anything) -> Anything:
     """All that can be seen of a result; two that are equal cannot be told apart."""
     if isinstance(value, np.ma.MaskedArray):

@@ -59,11 +59,6 @@ TYPES: tuple[Any, ...] = (
 )
 
 
-@pytest.fixture(autouse=True)
-def defer_large_ones() -> None:
-    npaccel.config.threshold = 1 << 18
-
-
 def arrays(dtype: str) -> list[np.ndarray[Any, Any]]:
     line = edge_values(dtype)
     block = np.concatenate([line, line]).reshape(2, 15)

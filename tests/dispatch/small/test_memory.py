@@ -31,11 +31,6 @@ Array = np.ndarray[Any, Any]
 handler_name = np._core.multiarray.get_handler_name  # type: ignore[attr-defined]
 
 
-@pytest.fixture(autouse=True)
-def defer_large_ones() -> None:
-    npaccel.config.threshold = 1 << 18
-
-
 def made(dtype: str = "d", shape: tuple[int, ...] = (6,)) -> Array:
     """A new array of a way that is taken in blocks."""
     x = np.ones(shape, dtype)

@@ -75,11 +75,6 @@ VALUES: tuple[Any, ...] = (
 Job = Callable[[], Any]
 
 
-@pytest.fixture(autouse=True)
-def defer_large_ones() -> None:
-    npaccel.config.threshold = 1 << 18
-
-
 def arrays() -> Iterator[np.ndarray[Any, Any]]:
     draw = np.random.default_rng(1)
     for dtype in DTYPES:

@@ -24,11 +24,6 @@ FUNCTIONS: tuple[Callable[[Any, Any], Any], ...] = (
 )
 
 
-@pytest.fixture(autouse=True)
-def defer_large_ones() -> None:
-    npaccel.config.threshold = 1 << 18
-
-
 def bits(value: Any) -> Any:
     whole = np.asarray(value)
     return (

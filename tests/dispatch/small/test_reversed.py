@@ -12,7 +12,7 @@ import pytest
 
 import npaccel
 
-from .test_calls import all_same, defer_large_ones  # noqa: F401
+from .test_calls import all_same
 
 Array = np.ndarray[Any, Any]
 CALLS: dict[str, Callable[[Array, Array], Any]] = {

@@ -94,7 +94,7 @@ int npa_threads_apart(const pthread_t *threads, int n, int before)
     cpu_set_t cpus;
     int here = sched_getcpu();
     if (here < 0 || here == before || sched_getaffinity(0, sizeof cpus, &cpus) != 0 ||
-        CPU_COUNT(&cpus) < 2) {
+        CPU_COUNT(&cpus) <= n) { /* there is not one for each of them beside this one */
         return before;
     }
     CPU_CLR(here, &cpus);
