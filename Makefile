@@ -56,7 +56,7 @@ ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches te
 # those of ufuncs with NumPy's loops, and where nothing waits.
 UFUNCS := tests/dispatch/test_ufunc.py tests/dispatch/test_ufunc_arguments.py
 TWICE := $(UFUNCS) $(patsubst %,tests/dispatch/test_%.py,method write_detection redirect composed known_calls \
-  function gather scatter reduceat scans last_bits nan_signs at_once search special)
+  function gather scatter reduceat scans last_bits nan_signs at_once search special boxes)
 # What NumPy, or a loop of our own, does at once is the same in every mode.
 AT_ONCE := tests/dispatch/small $(patsubst %,tests/dispatch/test_%.py,rows fft sort draws bincount histogram \
   nonzero correlate scatter reduceat search)
@@ -75,7 +75,7 @@ modes: $(INSTALLED)
 	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE:%=--ignore=%) $(AT_ONCE:%=--ignore=%) tests/dispatch tests/test_examples.py
 	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q $(AT_ONCE:%=--ignore=%) $(UFUNCS:%=--ignore=%) $(VALUES:%=--ignore=%) $(UNGUARDED) \
 	  tests/test_examples.py
-	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q --ignore=tests/runtime/macros $(VALUES:%=--ignore=%) $(filter-out tests/dispatch,$(UNGUARDED))
+	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q --ignore=tests/runtime/macros $(VALUES:%=--ignore=%) $(filter-out tests/dispatch %/test_threads_and_processes.py,$(UNGUARDED))
 
 test-all: test
 	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE)
