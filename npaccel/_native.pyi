@@ -395,6 +395,10 @@ def memory_limit() -> int:
 def guarded() -> bool:
     """Whether results may stay pending past a call: the guard is on, and works here."""
 
+def portable() -> bool:
+    """Whether this is the portable build, which has no guard, loads no machine code, and starts no
+    process."""
+
 def memory(ours: bool, /) -> None:
     """Large arrays that NumPy makes in this context lie in our memory, as blocks say, or not."""
 

@@ -19,6 +19,7 @@ from npaccel import __version__, demo
 from npaccel.caches.store import Store
 from npaccel.errors import NpaccelError
 from npaccel.observe import profile, profile_page, profile_text, profile_trace
+from npaccel.system import processors
 
 __all__ = ["main"]
 
@@ -159,7 +160,7 @@ def write_sample(folder: Path, programs: Sequence[demo.Program], console: Consol
 
 
 def describe_machine() -> str:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = processors()
     return f"NumPy {np.__version__}, Python {platform.python_version()}, {cores} cores"
 
 

@@ -8,10 +8,11 @@ before the core makes its own.
 
 from __future__ import annotations
 
-import os
 import threading
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
+
+from npaccel.system import at_fork
 
 __all__ = ["hold"]
 
@@ -37,4 +38,4 @@ def _after() -> None:
         held.close()
 
 
-os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after)
+at_fork(before=_before, after_in_parent=_after, after_in_child=_after)

@@ -17,7 +17,7 @@ START = frozenset(
         f"npaccel.{name}"
         for name in (
             *("_native", "api", "blocks", "config", "debugging", "errors", "forks", "later"),
-            *("macros", "notebook", "reports", "this_process"),
+            *("macros", "notebook", "reports", "system", "this_process"),
             *("backends", "backends.registry"),
             *("caches", "caches.habits", "caches.identity", "caches.store"),
             *("dispatch", "dispatch.array", "dispatch.composed", "dispatch.creation"),

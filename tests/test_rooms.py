@@ -21,19 +21,21 @@ EVERYTHING_BELOW_OBSERVE = {
     "caches",
     "_native",
     "runtime",
+    "system",
 }
 # The rooms of the runtime, from bottom to top: each may import those before it.
 RUNTIME = ("process", "programs", "devices", "checking", "helper", "engine", "macros")
 ALLOWED = {
     "later": set(),
-    "forks": set(),
+    "system": set(),
+    "forks": {"system"},
     "errors": set(),
     "config": {"errors"},
     "ir": {"errors"},
     "ir.passes": {"errors", "ir"},
     "ir.reference": {"errors", "ir"},
-    "backends": {"errors", "config", "forks", "ir", "_native"},
-    "caches": {"errors", "config", "ir"},
+    "backends": {"errors", "config", "forks", "ir", "system", "_native"},
+    "caches": {"errors", "config", "ir", "system"},
     "runtime": set(),
     **{
         f"runtime.{name}": (EVERYTHING_BELOW_OBSERVE - {"runtime"})
@@ -42,7 +44,7 @@ ALLOWED = {
     },
     "cluster": EVERYTHING_BELOW_OBSERVE,
     "dispatch": EVERYTHING_BELOW_OBSERVE | {"cluster", "forks"},
-    "observe": {"errors", "config", "ir", "runtime", "_native"},
+    "observe": {"errors", "config", "ir", "runtime", "system", "_native"},
     # Public names, what is behind them, and the command line over them.
     "": {
         "api",
@@ -72,7 +74,7 @@ ALLOWED = {
     "children": {"api", "blocks", "errors", "runtime"},
     "bisecting": {"config", "errors", "launch"},
     "cli": {"bisecting", "commands", "errors", "launch"},
-    "commands": {"", "demo", "errors", "caches.store", "observe"},
+    "commands": {"", "demo", "errors", "caches.store", "observe", "system"},
     "launch": {"api", "children", "cluster", "errors", "observe", "reports", "this_process"},
     "demo": {"errors"},
     "__main__": {"cli"},

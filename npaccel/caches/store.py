@@ -15,6 +15,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from npaccel import system
+
 if TYPE_CHECKING:
     from hashlib import sha256
 else:
@@ -108,7 +110,7 @@ class Store:
         if hits == 0 or not self.usable():
             return
         name = os.path.join(self.folder, "hits")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | system.PLAIN
         with suppress(OSError):  # a folder that can only be read: then nothing is noted
             descriptor = os.open(name, flags, 0o600)
             try:
@@ -120,14 +122,12 @@ class Store:
     def claim(self, name: str) -> int | None:
         """A descriptor while which is open no other process of this folder gets one by that name;
         None: another has it, or the folder can't be used."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags = os.O_RDWR | os.O_CREAT | system.PLAIN
         try:
             descriptor = os.open(os.path.join(self.folder, name), flags, 0o600)
         except OSError:
             return None
-        try:
-            os.lockf(descriptor, os.F_TLOCK, 0)
-        except OSError:
+        if not system.lock(descriptor):
             os.close(descriptor)
             return None
         return descriptor
@@ -147,7 +147,7 @@ class Store:
             return False
         self._serial += 1
         temporary = f"{self._path(key)}.{os.getpid()}.{self._serial}.tmp"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | system.PLAIN
         try:
             descriptor = os.open(temporary, flags, 0o600)
             try:
@@ -193,7 +193,10 @@ class Store:
             above = os.stat(os.path.join(self.folder, os.pardir))  # of where a link leads
         except OSError as error:
             return f"can't be used ({os.strerror(error.errno or 0)})"
-        if about.st_uid != os.geteuid():
+        user = system.user()
+        if user is None:
+            return None
+        if about.st_uid != user:
             return "belongs to another user, and it holds machine code"
         if about.st_mode & 0o022:
             return "can be written by other users, and it holds machine code"
@@ -318,12 +321,13 @@ def _content(data: bytes, key: str) -> bytes | None:
 def _read(path: str) -> bytes | None:
     """A file's bytes, if it is a plain file that only we can have written."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | system.PLAIN)
     except OSError:
         return None
     try:
         about = os.fstat(descriptor)
-        mine = about.st_uid == os.geteuid() and not about.st_mode & 0o022
+        user = system.user()
+        mine = user is None or (about.st_uid == user and not about.st_mode & 0o022)
         if not stat.S_ISREG(about.st_mode) or not mine:
             return None
         parts = []

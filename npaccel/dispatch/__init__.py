@@ -7,7 +7,7 @@ callbacks that live here; `install` gives them to it together with those of the 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from npaccel import _native
+from npaccel import _native, system
 from npaccel import forks as forks  # whose hooks must be older than those that `install` makes
 from npaccel.dispatch import composed  # noqa: F401  registers its functions
 from npaccel.dispatch.array import Array
@@ -56,5 +56,6 @@ def install(inside: tuple[str, ...], **runtime: Callable[..., Any]) -> None:
     inside: path prefixes of NumPy's code and ours, whose lines are not the user's.
     """
     _native.install(Array, HOOKS | runtime, inside)
+    system.at_fork(before=_native.evaluate)
     for name in JOBLIB:
         when_imported(name, lambda module: joblib.see(module))  # noqa: PLW0108 (it comes later)

@@ -6,22 +6,24 @@ import errno
 import os
 import pickle
 import platform
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from npaccel import _native
+from npaccel import _native, system
 from npaccel.config import SETTINGS
 from npaccel.errors import BackendUnavailable, CompileError
 from npaccel.observe.words import bytes_text, row
 from npaccel.runtime.devices.cost import Speeds
 from npaccel.runtime.engine.engine import Engine
-from npaccel.runtime.process.guarding import UNGUARDED
+from npaccel.runtime.process.guarding import UNGUARDED, build
 
 __all__ = ["Device", "Devices", "find_devices"]
 
+NOTHING = "nothing, since nothing is recorded"
 # What stops system calls from being served.
 CALLS_REMEDIES = {
     errno.ENOSYS: "this processor's import tables are not known",
@@ -62,6 +64,7 @@ class Devices:
     primitives : which operations on blocks run what is not compiled, in words.
     system_calls : whether they see the values of pending results, in words, and why not.
     accelerate : what an `accelerate` block reaches here, in words.
+    build : for Linux or portable, and what it lacks then, in words.
     settings : those of `npaccel.config` that are in force.
     """
 
@@ -72,10 +75,12 @@ class Devices:
     primitives: str
     system_calls: str
     accelerate: str
+    build: str
     settings: Mapping[str, str | float]
 
     def __str__(self) -> str:
         lines = [self.machine, "", *_table(self.devices), ""]
+        lines += row("build", self.build)
         lines += row("uncompiled", self.primitives)
         lines += row("guard", self.guard)
         lines += row("system calls", self.system_calls)
@@ -92,7 +97,7 @@ def find_devices(engine: Engine, accelerate: str) -> Devices:
 
     accelerate : what a block reaches, as dispatch describes it.
     """
-    memory = _native.memory_limit()
+    memory = _memory()
     owned: dict[str, str] = {}
     backends = engine.machines.names()
     found = [device for name in backends for device in _compiled(name, engine, memory, owned)]
@@ -107,11 +112,18 @@ def find_devices(engine: Engine, accelerate: str) -> Devices:
         tuple(found),
         guarded,
         guard,
-        _primitives(),
+        _primitives() if guarded else NOTHING,
         _system_calls(guarded),
-        accelerate,
+        accelerate if guarded else NOTHING,
+        build(),
         {setting.name: getattr(engine.config, setting.name) for setting in SETTINGS},
     )
+
+
+def _memory() -> int:
+    """What this process may use; 0 where nobody knows."""
+    limit = _native.memory_limit()
+    return limit if limit <= sys.maxsize else 0
 
 
 def _cluster(memory: _native.DeviceMemory) -> Device:
@@ -200,16 +212,7 @@ def _system_calls(guarded: bool) -> str:
 
 
 def _processor() -> str:
-    """The processor's name as its maker gives it, where the system tells."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            for line in file:
-                key, _, value = line.partition(":")
-                if key.strip() == "model name":
-                    return value.strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
+    return system.processor() or platform.processor() or platform.machine()
 
 
 # ------------------------------------------------------------------------------------------ table

@@ -397,6 +397,7 @@ def test_histograms_are_numpys_as_a_whole() -> None:
     assert {why for why, _ in found} == {"in small blocks"} and sum(n for _, n in found) == 3
 
 
+@pytest.mark.pending
 def test_every_assumption_is_shown_to_hold_here() -> None:
     assert _native.prove(np.frompyfunc(abs, 1, 1)) == (True, True, True)
     assert "at the object" in npaccel.devices().accelerate

@@ -7,12 +7,13 @@ where numbers of processes say nothing.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
 import time
 from contextlib import suppress
+
+from npaccel import system
 
 __all__ = ["Folder", "remove_abandoned"]
 
@@ -30,7 +31,7 @@ class Folder:
         self.path = tempfile.mkdtemp(prefix=PREFIX)
         self._owner = os.getpid()
         self._lock = os.open(os.path.join(self.path, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        system.lock(self._lock)
 
     def remove(self) -> None:
         """Remove it, unless this is a fork of the process that made it."""
@@ -51,15 +52,14 @@ def remove_abandoned(place: str) -> None:
 
 def _remove_if_abandoned(entry: os.DirEntry[str]) -> None:
     state = entry.stat(follow_symlinks=False)
-    mine = entry.is_dir(follow_symlinks=False) and state.st_uid == os.getuid()
+    mine = entry.is_dir(follow_symlinks=False) and state.st_uid == system.user()
     if not mine or time.time() - state.st_mtime < YOUNG_SECONDS:
         return
     with suppress(FileNotFoundError):  # made by an older version, or killed before it had one
-        lock = os.open(os.path.join(entry.path, LOCK), os.O_RDWR | os.O_NOFOLLOW)
+        lock = os.open(os.path.join(entry.path, LOCK), os.O_RDWR | system.PLAIN)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
+            if not system.lock(lock):
+                return
         finally:
             os.close(lock)
     shutil.rmtree(entry.path, ignore_errors=True)

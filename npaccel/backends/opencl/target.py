@@ -6,7 +6,6 @@ import atexit
 import ctypes
 import os
 import platform
-import re
 import select
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from npaccel import _native
+from npaccel import _native, system
 from npaccel.backends.layout import LANES
 from npaccel.backends.opencl.folders import Folder
 from npaccel.backends.opencl.helper import read_message, write_message
@@ -151,9 +150,8 @@ def _is_pocl(cl: Any, device: Any) -> bool:
 def _pocls_processor() -> bytes:
     """What PoCL's LLVM calls this machine's processor, or b'' where it does not tell."""
     try:
-        mapped = Path("/proc/self/maps").read_bytes()
-        path = re.search(rb"/.*/libpocl[^/\n]*\.so[^/\n]*$", mapped, re.MULTILINE)
-        name = ctypes.CDLL(os.fsdecode(path[0]) if path else "").pocl_get_llvm_cpu_name
+        path = system.mapped_file(rb"/.*/libpocl[^/\n]*\.so[^/\n]*$")
+        name = ctypes.CDLL(path).pocl_get_llvm_cpu_name
     except (OSError, AttributeError):
         return b""
     name.restype = ctypes.c_char_p
@@ -231,11 +229,7 @@ class Builder:
 
 def _processor_has(features: Iterable[str]) -> bool:
     """Whether Linux lists all of these for the first processor."""
-    try:
-        listed = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    except OSError:
-        return False
-    return listed is not None and set(features) <= set(listed[1].split())
+    return system.processor_features().issuperset(features)
 
 
 def _readable(stream: Any, seconds: float) -> bool:

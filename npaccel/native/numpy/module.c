@@ -11,20 +11,6 @@ static struct { const char *name; PyObject **slot; } hooks[] = {
     {"getitem", &npa_hook_getitem}, {"setitem", &npa_hook_setitem}, {"plan", &npa_hook_plan},
     {"warn", &npa_hook_warn}, {"filters", &npa_hook_filters}, {"shown", &npa_hook_shown}};
 
-static PyObject *evaluate_before_forks(PyObject *module)
-{
-    PyObject *os = PyImport_ImportModule("os"), *nothing = PyTuple_New(0), *done = NULL;
-    PyObject *evaluate = PyObject_GetAttrString(module, "evaluate");
-    PyObject *before = evaluate != NULL ? Py_BuildValue("{sO}", "before", evaluate) : NULL;
-    PyObject *call = os != NULL ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
-    if (call != NULL && before != NULL && nothing != NULL) {
-        done = PyObject_Call(call, nothing, before);
-    }
-    Py_XDECREF(os), Py_XDECREF(nothing), Py_XDECREF(evaluate), Py_XDECREF(before);
-    Py_XDECREF(call);
-    return done;
-}
-
 static PyObject *install(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -45,7 +31,7 @@ static PyObject *install(PyObject *self, PyObject *args)
     npa_array_type = (PyTypeObject *)type;
     npa_restore_sequence(npa_array_type);
     npa_small_memory_init();
-    return evaluate_before_forks(self);
+    Py_RETURN_NONE;
 }
 
 /* --------------------------------------------------------------------------------- recording */
@@ -140,6 +126,12 @@ static PyObject *py_guarded(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
     return PyBool_FromLong(npa_guard_on);
+}
+
+static PyObject *py_portable(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    return PyBool_FromLong(NPA_IS_PORTABLE);
 }
 
 static PyObject *py_passing_reason(PyObject *self, PyObject *nothing)
@@ -368,6 +360,7 @@ static PyMethodDef methods[] = {
     {"checks_here", py_checks_here, METH_O, NPA_DOC_checks_here},
     {"memory_limit", py_memory_limit, METH_NOARGS, NPA_DOC_memory_limit},
     {"guarded", py_guarded, METH_NOARGS, NPA_DOC_guarded},
+    {"portable", py_portable, METH_NOARGS, NPA_DOC_portable},
     {"memory", npa_py_memory, METH_O, NPA_DOC_memory},
     {"system_calls", npa_system_calls, METH_NOARGS, NPA_DOC_system_calls},
     {"primitives", npa_primitives_py, METH_VARARGS, NPA_DOC_primitives},

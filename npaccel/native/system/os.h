@@ -6,6 +6,7 @@
  * Both define the functions of system.h that pool.c does not. The build chooses the .c files by the
  * same rule (meson.build). A header of either has
  *
+ *   NPA_IS_PORTABLE                        which of both this is: 0, 1
  *   NPA_PER_THREAD                         before a variable of each thread, found without a call
  *   npa_aligned(alignment, size), _free    memory on an address that is a multiple of `alignment`
  */

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from npaccel import _native
+from npaccel import _native, system
 from npaccel.backends.base import Backend
 from npaccel.config import Config
 from npaccel.errors import BackendUnavailable, CheckError, CompileError, Failure, NpaccelWarning
@@ -51,7 +51,7 @@ class Comparing:
         limit: Callable[[], int] = lambda: int(config.memory_limit)  # noqa: E731
         self.checker = stand_in(Once(lambda: checks.Checker(limit)))
         self._begin()
-        os.register_at_fork(after_in_child=self._begin)
+        system.at_fork(after_in_child=self._begin)
         self.compared = 0
         self._written = 0
 

@@ -17,6 +17,7 @@ from npaccel.errors import BackendUnavailable
 from npaccel.runtime.devices.auto import anywhere
 from npaccel.runtime.devices.choice import Device
 from npaccel.runtime.devices.cost import device_speeds, note_devices, noted_devices, speeds_known
+from npaccel.runtime.process.guarding import why_no_kernels
 from npaccel.runtime.programs.trace import rule_text
 
 __all__ = ["Machines"]
@@ -62,6 +63,8 @@ class Machines:
     def backend(self, name: str) -> Backend:
         """Open the backend, once; raises BackendUnavailable."""
         name = _numbered(name)
+        if why := why_no_kernels():
+            raise BackendUnavailable(f"{name}: {why}")
         if name not in self._open:
             self._open[name] = opened = open_backend(name)
             self._limit_memory(opened)

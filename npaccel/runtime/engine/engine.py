@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
-from npaccel import _native
+from npaccel import _native, system
 from npaccel.backends.base import Backend
 from npaccel.backends.registry import HOST, is_device
 from npaccel.caches.habits import Habit
@@ -101,7 +101,7 @@ class Engine:
         self, config: Config, core: Core, disk: Disk, helper: Once[Helper], backend: str
     ) -> None:
         self._unlock()
-        os.register_at_fork(after_in_child=self._forked)
+        system.at_fork(after_in_child=self._forked)
         self.config, self.core, self.disk = config, core, disk
         self.kernels = Kernels(
             lambda: self.backend(HOST), disk.store, disk.identity, config.code_limit
@@ -544,7 +544,7 @@ class Engine:
         make_rules : from what `end` was told, until so many seconds are over.
         """
         if _native.prepare(habit.sizes, PREPARED_BYTES):
-            os.register_at_fork(before=_native.prepare_end)
+            system.at_fork(before=_native.prepare_end)
         make_rules(habit.rules, RULES_S)
         with self.alone(), suppress(BackendUnavailable):
             self.backend(HOST)  # loads what loads programs, before their time begins

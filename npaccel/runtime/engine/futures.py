@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import _thread
 import concurrent.futures
-import os
 import threading
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from npaccel import _native
+from npaccel import _native, system
 from npaccel.later import later
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ class Futures:
         self._wakes = 0
         self._thread: int | None = None  # its identity
         self._gone = threading.Event()
-        os.register_at_fork(before=self._before_fork, after_in_child=self._after_fork)
+        system.at_fork(before=self._before_fork, after_in_child=self._after_fork)
 
     def launch(self, value: Any) -> Future:
         """Have everything pending run from now on: a future of that, and of what `value` needs."""

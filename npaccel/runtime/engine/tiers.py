@@ -7,14 +7,13 @@ pay, is sent to the helper process; it is exchanged when the code is there.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cachetools import LRUCache
 
-from npaccel import _native
+from npaccel import _native, system
 from npaccel.later import Once
 from npaccel.runtime.devices.cost import POINT_S, Costs
 from npaccel.runtime.helper.helper import Helper
@@ -142,7 +141,7 @@ class Tiers:
         self._number = 0
         self._missed = 0  # that were not on disk, since one was
         self.runs = 0
-        os.register_at_fork(after_in_child=self._forked)
+        system.at_fork(after_in_child=self._forked)
 
     def sequence(self, pending: _native.Pending) -> Sequence:
         """That of these requests."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import time
 from typing import Any
 
 import numpy as np
 
-from npaccel import _native
+from npaccel import _native, system
 from npaccel.runtime.helper.frames import Unpacker, pack
+from npaccel.runtime.process.guarding import why_no_helper
 
 __all__ = ["Helper"]
 
@@ -55,9 +55,9 @@ class Helper:
         self._ready = False
         self._unpacker = Unpacker()
         self._failures = 0
-        self.broken = ""
+        self.broken = why_no_helper()
         self.restarts = -1
-        os.register_at_fork(after_in_child=self._forget)
+        system.at_fork(after_in_child=self._forget)
 
     @property
     def busy(self) -> bool:
@@ -142,8 +142,7 @@ class Helper:
             except OSError as error:
                 self.broken = f"no helper process can be started: {error}"
             else:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
+                system.kill(pid)
                 self._ended.append(pid)
             self._process = None
         self._lend()
@@ -168,12 +167,7 @@ class Helper:
         return lost
 
     def _reap(self) -> None:
-        left = []
-        for pid in self._ended:
-            with contextlib.suppress(OSError):  # somebody else may have waited for it
-                if os.waitpid(pid, os.WNOHANG)[0] == 0:
-                    left.append(pid)
-        self._ended = left
+        self._ended = [pid for pid in self._ended if not system.has_ended(pid)]
 
     # Parts.
 

@@ -16,6 +16,7 @@ import time
 import traceback
 from typing import Any, NoReturn
 
+from npaccel import system
 from npaccel.backends.base import Backend, Compiled, Loaded
 from npaccel.backends.registry import HOST, open_backend
 from npaccel.caches.habits import Habit
@@ -43,7 +44,6 @@ IDLE_S = 60.0
 # times as long while we compile.
 LENT_PRIORITY, LENT_GROUP_PRIORITY = 2, 2
 PRIORITY, GROUP_PRIORITY, LAST_GROUP_PRIORITY = 15, 10, 19
-AUTOGROUP, AUTOGROUP_TRIES = "/proc/self/autogroup", 5
 
 
 class Worker:
@@ -189,11 +189,7 @@ def _read_jobs(jobs: queue.SimpleQueue[Any]) -> None:
 
 def _linger(seconds: float) -> NoReturn:
     """Have what is asked for done by the main thread, with what no other process wants, in time."""
-    with contextlib.suppress(OSError):  # the lowest priority will have to do
-        main = threading.main_thread().native_id or 0
-        os.sched_setscheduler(main, os.SCHED_IDLE, os.sched_param(0))
-    with contextlib.suppress(OSError), open(AUTOGROUP, "w") as group:
-        group.write(str(LAST_GROUP_PRIORITY))
+    system.idle(threading.main_thread().native_id or 0, LAST_GROUP_PRIORITY)
     os.chdir(os.sep)  # nobody is kept from removing the folder
     time.sleep(seconds)
     os._exit(0)
@@ -215,20 +211,10 @@ def _tell(out: int, message: Any) -> None:
 
 def lower_priority(lent: bool) -> None:
     """Leave the program its processors, but for one that is lent."""
-    own, ours = (LENT_PRIORITY, LENT_GROUP_PRIORITY) if lent else (PRIORITY, GROUP_PRIORITY)
-    with contextlib.suppress(OSError):
-        os.nice(own)
-    # A session of its own is a scheduling group of its own (autogroup), which gets as much as the
-    # user's process: niceness counts within a group, and a group has its own.
-    for _ in range(AUTOGROUP_TRIES):
-        try:
-            with open(AUTOGROUP, "w") as group:
-                group.write(str(ours))
-            return
-        except BlockingIOError:  # ten a second, of all users
-            time.sleep(0.1)
-        except OSError:  # there are no such groups here
-            return
+    if lent:
+        system.nice(LENT_PRIORITY, LENT_GROUP_PRIORITY)
+    else:
+        system.nice(PRIORITY, GROUP_PRIORITY)
 
 
 def main(numpy_version: str, lent: bool) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
-from npaccel import _native
+from npaccel import _native, system
 from npaccel.caches.habits import Habits
 from npaccel.caches.identity import package_identity
 from npaccel.caches.store import Store
@@ -31,7 +29,7 @@ class Disk:
         self._identity = package_identity(("llvmlite",), np.__version__)
         self._processor = _native.cpu()[0]
         self.habits = Habits(self.store, self.full_identity)
-        os.register_at_fork(after_in_child=self._forked)
+        system.at_fork(after_in_child=self._forked)
         config.subscribe(self._changed)
 
     def store(self) -> Store | None:

@@ -1,4 +1,5 @@
-"""Whether results may stay pending past a call, and why not: then all is left to NumPy."""
+"""Whether results may stay pending past a call, and why not: then all is left to NumPy. And what
+the portable build of the core lacks: the one place that decides."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ import sys
 
 from npaccel import _native
 
-__all__ = ["UNGUARDED", "has_lock", "why_unguarded"]
+__all__ = [
+    "UNGUARDED",
+    "build",
+    "has_lock",
+    "why_no_helper",
+    "why_no_kernels",
+    "why_unguarded",
+]
 
 REMEDIES = {
     errno.ENOMEM: "the address space is limited, see ulimit -v",
@@ -17,6 +25,15 @@ REMEDIES = {
     errno.EAGAIN: "no thread could be started, or another fault handler insists on being first",
 }
 UNGUARDED = "nothing is recorded, NumPy computes everything"
+NO_GUARD = "the portable build of npaccel can't protect memory"
+NO_KERNELS = "the portable build of npaccel loads no machine code, and records nothing to compile"
+NO_HELPER = "the portable build of npaccel starts no process"
+LINUX = "for Linux, which has everything"
+PORTABLE = (
+    "portable: C11 and threads, as for systems that are not Linux. It can't protect memory, so "
+    "nothing stays pending; it loads no machine code, so there are no kernels and no devices; it "
+    "starts no helper process and no cluster. NumPy computes everything: right, and not faster"
+)
 NO_LOCK = "this Python runs without its global lock, which is not supported; PYTHON_GIL=1 has it"
 
 
@@ -25,6 +42,21 @@ def has_lock() -> bool:
     unless they were told not to."""
     asked = getattr(sys, "_is_gil_enabled", None)  # from Python 3.13 on
     return asked is None or bool(asked())
+
+
+def build() -> str:
+    """Which build of the core this is, and what it lacks, in words."""
+    return PORTABLE if _native.portable() else LINUX
+
+
+def why_no_kernels() -> str:
+    """Why no backend but NumPy's loops can run anything; empty where they can."""
+    return NO_KERNELS if _native.portable() else ""
+
+
+def why_no_helper() -> str:
+    """Why no helper process can be started; empty where that is tried."""
+    return NO_HELPER if _native.portable() else ""
 
 
 def why_unguarded(setting: str, error: int) -> str:
@@ -39,6 +71,8 @@ def why_unguarded(setting: str, error: int) -> str:
         return "as set"
     if not has_lock():
         return NO_LOCK
+    if _native.portable():
+        return NO_GUARD
     if error:
         why = f"{errno.errorcode.get(error, error)}: {os.strerror(error)}"
         return f"{why} ({REMEDIES[error]})" if error in REMEDIES else why

@@ -69,6 +69,7 @@ def test_calls_are_numpys(name: str, own: bool) -> None:
     )
 
 
+@pytest.mark.pending
 def test_dtypes_of_their_own_take_the_short_way() -> None:
     """NumPy's own loop would pass the object on."""
     x = pickled(np.arange(9.0))

@@ -2,6 +2,7 @@
 #ifndef NPA_PORTABLE_OS_H
 #define NPA_PORTABLE_OS_H
 
+#define NPA_IS_PORTABLE 1
 #define NPA_PER_THREAD _Thread_local
 
 /* Not every C library has aligned_alloc. What malloc gave is noted before it. */

@@ -1,0 +1,151 @@
+"""What Python lacks on some systems, and what only Linux tells: the one place that asks.
+
+Each function does the nearest thing there is, or says that there is none. Windows has no forks, no
+owners of files, no `fcntl` and no SIGKILL; macOS has all of these. What the C core lacks in its
+portable build `runtime/process/guarding.py` knows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from npaccel.later import later
+
+if TYPE_CHECKING:
+    import fcntl
+    import re
+    import signal
+    import time
+else:
+    fcntl, re, signal, time = map(later, ("fcntl", "re", "signal", "time"))
+
+__all__ = [
+    "PLAIN",
+    "at_fork",
+    "has_ended",
+    "idle",
+    "kill",
+    "lock",
+    "mapped_file",
+    "nice",
+    "processor",
+    "processor_features",
+    "processors",
+    "user",
+]
+
+# With which files of ours are opened: as bytes, not for children, not through links.
+PLAIN: Final[int] = (
+    getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+)
+AUTOGROUP, AUTOGROUP_TRIES = "/proc/self/autogroup", 5
+PROCESSOR, MAPPED = "/proc/cpuinfo", "/proc/self/maps"
+
+
+# -------------------------------------------------------------------------------------- processes
+
+
+def at_fork(**hooks: Callable[[], object]) -> None:
+    """As `os.register_at_fork`. Nothing, where processes don't fork."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(**hooks)
+
+
+def kill(pid: int) -> None:
+    """End a process of ours that may hang."""
+    with suppress(OSError):  # it has ended
+        os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a child has ended, and is gone for good; or is not ours to wait for."""
+    try:
+        return not hasattr(os, "WNOHANG") or os.waitpid(pid, os.WNOHANG)[0] != 0
+    except OSError:  # somebody else has waited for it
+        return True
+
+
+def nice(own: int, group: int) -> None:
+    """Lower this process's priority by `own`, and set that of its scheduling group."""
+    if hasattr(os, "nice"):
+        with suppress(OSError):
+            os.nice(own)
+    # A session of its own is a scheduling group of its own (autogroup), which gets as much as the
+    # user's process: niceness counts within a group, and a group has its own.
+    for _ in range(AUTOGROUP_TRIES):
+        try:
+            with open(AUTOGROUP, "w") as file:
+                file.write(str(group))
+            return
+        except BlockingIOError:  # ten a second, of all users
+            time.sleep(0.1)
+        except OSError:  # there are no such groups here
+            return
+
+
+def idle(thread: int, group: int) -> None:
+    """Have a thread of ours run when nobody else wants the processor."""
+    if hasattr(os, "SCHED_IDLE"):
+        with suppress(OSError):  # the lowest priority will have to do
+            os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
+    with suppress(OSError), open(AUTOGROUP, "w") as file:
+        file.write(str(group))
+
+
+# ------------------------------------------------------------------------------------------ files
+
+
+def user() -> int | None:
+    """This user's number, as files have it; None where files have no owners, and their modes say
+    nothing of who may write them."""
+    return os.geteuid() if hasattr(os, "geteuid") else None
+
+
+def lock(descriptor: int) -> bool:
+    """Lock a file while it is open here; False: another process has it locked, or nothing can be
+    locked."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (OSError, ImportError):
+        return False
+    return True
+
+
+def mapped_file(pattern: bytes) -> str:
+    """The path of a file that is mapped here, such as a library; '' if none is known."""
+    try:
+        with open(MAPPED, "rb") as file:
+            found = re.search(pattern, file.read(), re.MULTILINE)
+    except OSError:
+        return ""
+    return os.fsdecode(found[0]) if found else ""
+
+
+# ------------------------------------------------------------------------------------ processors
+
+
+def processors() -> int:
+    """How many this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def processor() -> str:
+    """The first one's name as its maker gives it; '' where the system does not tell."""
+    return _told("model name")
+
+
+def processor_features() -> frozenset[str]:
+    """The first one's, as Linux calls them; none where it does not tell."""
+    return frozenset(_told("flags").split())
+
+
+def _told(key: str) -> str:
+    try:
+        with open(PROCESSOR) as file:
+            found = re.search(rf"^{key}\s*:(.*)$", file.read(), re.MULTILINE)
+    except OSError:
+        return ""
+    return found[1].strip() if found else ""
