@@ -8,6 +8,8 @@
 # make coverage  write docs/coverage.md anew, after a change of what npaccel does with a call
 # make ops       write docs/ops.md anew, after a change of the operation table
 # make sanitize  run the C tests under the address, undefined and thread sanitizers
+# make portable  the build for any system, in build/portable; make test-portable: chosen tests there
+# make portable-check  compile the core for macOS, Windows, and Linux on aarch64
 # make wheel     Linux wheels for an old C library, and an sdist, in dist/ (MACHINE=aarch64: cross-compiled)
 # make matrix    chosen tests of these wheels on each Python and NumPy; writes docs/matrix.md
 # make wheel-check  install these where there is no compiler; demo and chosen tests (ROOT_SUITES="": no root)
@@ -35,7 +37,7 @@ SOURCES := $(shell find npaccel -name '*.py' -o -name '*.pyi' -o -name 'py.typed
 # The tests must see what was installed, not the source tree in the working directory.
 SAFE := PYTHONSAFEPATH=1
 
-.PHONY: demo test modes test-all differential check bench conformance coverage ops ecosystem sanitize wheel wheel-check matrix docs clean FORCE
+.PHONY: demo test modes test-all differential check bench conformance coverage ops ecosystem sanitize portable test-portable portable-check wheel wheel-check matrix docs clean FORCE
 
 demo: $(INSTALLED)
 	@$(SAFE) $(BIN)/npaccel demo $(ARGS)
@@ -135,6 +137,28 @@ ecosystem: $(INSTALLED)
 sanitize:
 	@$(require_compiler)
 	$(MAKE) -C tests/native sanitize OUT="$(CURDIR)/build/native"
+
+# Without the guard each program that tests start would be told of it, but where it is set so. -rs: what is skipped,
+# and why.
+PORTABLE := build/portable
+portable: $(PORTABLE)/.npaccel-installed
+
+$(PORTABLE)/bin/python:
+	@$(require_python)
+	"$(PYTHON)" -m venv $(PORTABLE)
+
+$(PORTABLE)/.npaccel-installed: $(SOURCES) build/sources.list | $(PORTABLE)/bin/python
+	@$(require_compiler)
+	NPACCEL_PORTABLE=1 $(PORTABLE)/bin/python -m pip install --quiet --disable-pip-version-check '.[test]'
+	@touch $@
+
+test-portable: portable
+	$(SAFE) $(PORTABLE)/bin/python -m pytest -q -rs tests/dispatch tests/runtime tests/test_portable.py
+	$(SAFE) NPACCEL_GUARD=off $(PORTABLE)/bin/python -m pytest -q -rs $(wildcard tests/test_*.py)
+
+# What that shows, and what not, is said in the tool.
+portable-check: $(INSTALLED)
+	$(SAFE) $(BIN)/python tools/portable_check.py $(ARGS)
 
 # What is built says when its commit was made, and nothing else of when or where.
 MACHINE ?= $(shell uname -m)

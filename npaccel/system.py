@@ -3,14 +3,21 @@
 Each function does the nearest thing there is, or says that there is none. Windows has no forks, no
 owners of files, no `fcntl` and no SIGKILL; macOS has all of these. What the C core lacks in its
 portable build `runtime/process/guarding.py` knows.
+
+A process forked while another thread holds a lock of another library would wait for that thread,
+which it lacks. So such locks are taken before a fork, and the child finds them free. What is
+pending is evaluated before: who plans it and waits for such a lock is not waited for with the lock
+in hand. `before` hooks run in the order opposite to their making, so this module is imported before
+`dispatch` makes its own.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from contextlib import AbstractContextManager, ExitStack, suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from npaccel.later import later
 
@@ -26,6 +33,7 @@ __all__ = [
     "PLAIN",
     "at_fork",
     "has_ended",
+    "hold",
     "idle",
     "kill",
     "lock",
@@ -43,6 +51,8 @@ PLAIN: Final[int] = (
 )
 AUTOGROUP, AUTOGROUP_TRIES = "/proc/self/autogroup", 5
 PROCESSOR, MAPPED = "/proc/cpuinfo", "/proc/self/maps"
+_locks: list[AbstractContextManager[Any]] = []
+_held: dict[int, ExitStack] = {}  # by threads that fork
 
 
 # -------------------------------------------------------------------------------------- processes
@@ -52,6 +62,27 @@ def at_fork(**hooks: Callable[[], object]) -> None:
     """As `os.register_at_fork`. Nothing, where processes don't fork."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(**hooks)
+
+
+def hold(lock: AbstractContextManager[Any]) -> None:
+    """Take this lock, too, before each fork from now on, and give it back in both processes."""
+    if not any(lock is other for other in _locks):
+        _locks.append(lock)
+
+
+def _before() -> None:
+    held = _held[threading.get_ident()] = ExitStack()
+    for lock in tuple(_locks):
+        held.enter_context(lock)
+
+
+def _after() -> None:
+    held = _held.pop(threading.get_ident(), None)
+    if held is not None:
+        held.close()
+
+
+at_fork(before=_before, after_in_parent=_after, after_in_child=_after)
 
 
 def kill(pid: int) -> None:

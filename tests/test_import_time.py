@@ -16,7 +16,7 @@ START = frozenset(
     | {
         f"npaccel.{name}"
         for name in (
-            *("_native", "api", "blocks", "config", "debugging", "errors", "forks", "later"),
+            *("_native", "api", "blocks", "config", "debugging", "errors", "later"),
             *("macros", "notebook", "reports", "system", "this_process"),
             *("backends", "backends.registry"),
             *("caches", "caches.habits", "caches.identity", "caches.store"),

@@ -25,6 +25,7 @@ PLAIN = np.linspace(0.0, 1.0, N)
 # --------------------------------------------------------------------------------------- pickles
 
 
+@pytest.mark.pending
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_a_pickle_stays_an_array_that_defers(protocol: int) -> None:
     x = npaccel.asarray(PLAIN) * 3
@@ -53,6 +54,7 @@ def test_in_a_block_a_pickle_has_numpys_bytes() -> None:
     assert type(pickle.loads(texts[0])) is np.ndarray
 
 
+@pytest.mark.pending
 @pytest.mark.parametrize("make", [copy.copy, copy.deepcopy])
 def test_copies_are_as_before(make: Any) -> None:
     x = npaccel.asarray(PLAIN.copy())

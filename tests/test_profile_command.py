@@ -108,6 +108,7 @@ def test_what_is_wrong_is_one_line(where, words: list[str], told: str) -> None:
     assert not (where / "npaccel.profile").exists()
 
 
+@pytest.mark.pending
 def test_shown_compared_and_written_in_other_forms(where) -> None:
     run("profile", "--out", "a", "program.py", where=where)
     done = run("profile", "show", "a", where=where)

@@ -164,6 +164,7 @@ def all_fused() -> list[np.ndarray]:
     return list(map(plain, drawn))
 
 
+@pytest.mark.pending
 @pytest.mark.parametrize("backend", ["c", "opencl"])
 def test_numbers_do_not_depend_on_the_compiler(backend: str, request: Any) -> None:
     if backend == "opencl":

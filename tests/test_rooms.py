@@ -28,13 +28,12 @@ RUNTIME = ("process", "programs", "devices", "checking", "helper", "engine", "ma
 ALLOWED = {
     "later": set(),
     "system": set(),
-    "forks": {"system"},
     "errors": set(),
     "config": {"errors"},
     "ir": {"errors"},
     "ir.passes": {"errors", "ir"},
     "ir.reference": {"errors", "ir"},
-    "backends": {"errors", "config", "forks", "ir", "system", "_native"},
+    "backends": {"errors", "config", "ir", "system", "_native"},
     "caches": {"errors", "config", "ir", "system"},
     "runtime": set(),
     **{
@@ -43,7 +42,7 @@ ALLOWED = {
         for number, name in enumerate(RUNTIME)
     },
     "cluster": EVERYTHING_BELOW_OBSERVE,
-    "dispatch": EVERYTHING_BELOW_OBSERVE | {"cluster", "forks"},
+    "dispatch": EVERYTHING_BELOW_OBSERVE | {"cluster"},
     "observe": {"errors", "config", "ir", "runtime", "system", "_native"},
     # Public names, what is behind them, and the command line over them.
     "": {

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from npaccel import _native, system
-from npaccel import forks as forks  # whose hooks must be older than those that `install` makes
 from npaccel.dispatch import composed  # noqa: F401  registers its functions
 from npaccel.dispatch.array import Array
 from npaccel.dispatch.fallback import FALLBACKS, HOMES, Fallbacks, at_user_line

@@ -246,13 +246,13 @@ def test_locks_are_taken_when_nothing_is_pending_any_more() -> None:
     """Who plans in another thread may need one, and would wait for the fork that waits for it."""
     succeed(
         """
-from npaccel import forks
+from npaccel import system
 x, want = pending()
 seen = []
 class Lock:
     def __enter__(self): seen.append(_native.is_pending(x))
     def __exit__(self, *why): seen.append(os.getpid())
-forks.hold(Lock())
+system.hold(Lock())
 child = os.fork()
 if child == 0:
     os._exit(0 if seen == [False, os.getpid()] else 1)
@@ -261,7 +261,7 @@ assert os.waitpid(child, 0)[1] == 0
 from npaccel.backends.llvm.backend import LlvmBackend
 LlvmBackend().fingerprint  # loads LLVM
 import llvmlite.binding as llvm
-assert llvm.ffi.lib._lock in forks._locks
+assert llvm.ffi.lib._lock in system._locks
 """
     )
 

@@ -9,7 +9,7 @@ import importlib
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from npaccel import _native, forks
+from npaccel import _native, system
 from npaccel.backends.base import Capabilities, Compiled, Loaded
 from npaccel.backends.llvm.loaded import load_image
 from npaccel.backends.speeds import Speeds
@@ -107,5 +107,5 @@ class LlvmBackend:
             except ImportError as error:
                 raise BackendUnavailable(f"llvm: {error}; install llvmlite") from error
             self._host = target.Host(vector_bytes=self.vector_bytes)
-            forks.hold(target.ffi.lib._lock)  # LLVM's
+            system.hold(target.ffi.lib._lock)  # LLVM's
         return self._host

@@ -79,9 +79,10 @@ static PyObject *counted(npa_binning *j, PyArrayObject *edges)
 /* An integer that is a double, too: of others NumPy takes the difference as integers. */
 static bool is_exact(PyObject *o)
 {
-    const long most = 1L << 53;
+    const int64_t most = (int64_t)1 << 53;
     int overflow = 0;
-    long value = PyLong_CheckExact(o) ? PyLong_AsLongAndOverflow(o, &overflow) : LONG_MAX;
+    int64_t value =
+        PyLong_CheckExact(o) ? PyLong_AsLongLongAndOverflow(o, &overflow) : INT64_MAX;
     return overflow == 0 && value >= -most && value <= most;
 }
 

@@ -148,16 +148,16 @@ static bool is_apart(PyArrayObject *a)
         int next = -1;
         for (int i = 0; i < PyArray_NDIM(a); i++) {
             if (!(used & 1u << i) &&
-                (next < 0 || labs(PyArray_STRIDE(a, i)) < labs(PyArray_STRIDE(a, next)))) {
+                (next < 0 || llabs(PyArray_STRIDE(a, i)) < llabs(PyArray_STRIDE(a, next)))) {
                 next = i;
             }
         }
         used |= 1u << next;
         if (PyArray_DIM(a, next) > 1) {
-            if (labs(PyArray_STRIDE(a, next)) < covered) {
+            if (llabs(PyArray_STRIDE(a, next)) < covered) {
                 return false;
             }
-            covered = labs(PyArray_STRIDE(a, next)) * PyArray_DIM(a, next);
+            covered = llabs(PyArray_STRIDE(a, next)) * PyArray_DIM(a, next);
         }
     }
     return true;

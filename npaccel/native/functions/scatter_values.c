@@ -49,16 +49,22 @@ PUTS(put_16, npy_cdouble, *x = y)
     PUTS(minimum_##name, T, *x = *x < y ? *x : y)
 #define INTEGERS(name, T, U)                                                                       \
     ARITHMETIC(name, U) BITS(name, U) EXTREMES(name, T) EXTREMES(u_##name, U)
-/* No NaN comes to the extremes. NumPy's of two equal numbers, which zeros are, give the second, as
- * these. */
-#define FLOATS(name, T)                                                                            \
-    ARITHMETIC(name, T) PUTS(divide_##name, T, *x = *x / y) EXTREMES(name, T)
+#define FLOATS(name, T) ARITHMETIC(name, T) PUTS(divide_##name, T, *x = *x / y)
 INTEGERS(1, int8_t, uint8_t)
 INTEGERS(2, int16_t, uint16_t)
 INTEGERS(4, int32_t, uint32_t)
 INTEGERS(8, int64_t, uint64_t)
 FLOATS(float, float)
 FLOATS(double, double)
+/* No NaN comes to the extremes. Of two equal numbers, which zeros are, these give the second: where
+ * NumPy's loops are as they are written, it does so, too. */
+#if NPA_NUMPY_AS_WRITTEN
+EXTREMES(float, float)
+EXTREMES(double, double)
+#define EXTREME_FLOATS(name) OF_FLOATS(name)
+#else
+#define EXTREME_FLOATS(name) {0}
+#endif
 SUMS(cfloat, float _Complex)
 SUMS(cdouble, double _Complex)
 PUTS(or_bool, uint8_t, *x = (*x != 0) | (y != 0))
@@ -68,11 +74,6 @@ PUTS(and_bool, uint8_t, *x = (*x != 0) & (y != 0))
 #define SAME(name) OF_INTEGERS(name), OF_INTEGERS(name) /* with and without a sign */
 #define BOTH(name) OF_INTEGERS(name), OF_INTEGERS(name##_u)
 #define OF_FLOATS(name) {name##_float, name##_double}
-#if NPA_NUMPY_AS_WRITTEN
-#define EXTREME_FLOATS(name) OF_FLOATS(name)
-#else /* NumPy chooses otherwise between two zeros */
-#define EXTREME_FLOATS(name) {0}
-#endif
 static const npa_put_operation operations[] = {
     {"add", true, false, SAME(add), OF_FLOATS(add), {add_cfloat, add_cdouble}, or_bool},
     {"subtract",

@@ -39,7 +39,7 @@ static bool opens_file(PyObject *function)
            strcmp(((PyCFunctionObject *)function)->m_ml->ml_name, "open") == 0;
 }
 
-static int tell(PyObject *unused, PyFrameObject *frame, int what, PyObject *function)
+static int tell_call(PyObject *unused, PyFrameObject *frame, int what, PyObject *function)
 {
     (void)unused;
     if (listener.before != NULL &&
@@ -67,8 +67,8 @@ int npa_calls_listen(PyObject *hook)
     listener.before = mine->c_profilefunc;
     listener.before_object = Py_XNewRef(mine->c_profileobj);
     listener.hook = Py_NewRef(hook);
-    PyEval_SetProfile(tell, hook);
-    if (mine->c_profilefunc != tell) { /* an audit hook refused, with an exception */
+    PyEval_SetProfile(tell_call, hook);
+    if (mine->c_profilefunc != tell_call) { /* an audit hook refused, with an exception */
         npa_calls_end();
         return PyErr_Occurred() ? -1 : 0;
     }
@@ -82,7 +82,7 @@ void npa_calls_end(void)
     }
     PyObject *type, *error, *trace;
     PyErr_Fetch(&type, &error, &trace);
-    if (PyThreadState_Get()->c_profilefunc == tell) { /* else the body set another */
+    if (PyThreadState_Get()->c_profilefunc == tell_call) { /* else the body set another */
         PyEval_SetProfile(listener.before, listener.before_object);
     }
     Py_CLEAR(listener.before_object);

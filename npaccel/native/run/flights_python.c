@@ -100,7 +100,7 @@ static int sleep_until(const uint64_t *ids, Py_ssize_t n, double until, int seen
         if (!over && !late) {
             double left = until >= 0 ? 1e9 * (until - npa_seconds()) : NPA_FLIGHT_SLICE_NS;
             left = left < NPA_FLIGHT_SLICE_NS ? left : NPA_FLIGHT_SLICE_NS;
-            npa_lock_wait(left < 1 ? 1 : (long)left);
+            npa_lock_wait(left < 1 ? 1 : (int64_t)left);
         }
         npa_unlock();
         Py_END_ALLOW_THREADS

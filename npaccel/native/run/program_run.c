@@ -294,9 +294,9 @@ static bool writes_content(const step *s, npa_queue *q)
  * NumPy's tells. */
 static bool goes_by_blocks(const npa_request *r)
 {
-    enum { UNDERFLOW = 3 << 4 };
+    enum { OF_UNDERFLOW = 3 << 4 };
     return r->rule->kind == NPA_MAP && r->rule->own == NPA_UFUNC &&
-           (!r->rule->inexact || (npa_has_primitive(r) && !(r->errstate & UNDERFLOW)));
+           (!r->rule->inexact || (npa_has_primitive(r) && !(r->errstate & OF_UNDERFLOW)));
 }
 
 /* A request that no kernel has: in blocks on all threads where it is a loop over elements, as where

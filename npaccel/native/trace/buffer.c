@@ -12,7 +12,7 @@ PyDataMem_Handler *npa_numpy_handler;
 
 void npa_lock_native(void) { pthread_mutex_lock(&mutex); }
 
-void npa_lock_wait(long at_most_ns)
+void npa_lock_wait(int64_t at_most_ns)
 {
     struct timespec end;
     if (at_most_ns == 0) {

@@ -28,7 +28,7 @@ static bool heard = true; /* Python is to hear of each block */
 
 static bool is_plain(const opener *o) { return !heard && npa_guard_on && o->backend == Py_None; }
 
-static int tell(PyObject *self, const char *what)
+static int tell_python(PyObject *self, const char *what)
 {
     PyObject *done = PyObject_CallMethod(self, what, NULL);
     Py_XDECREF(done);
@@ -78,12 +78,12 @@ static PyObject *opener_enter(PyObject *self, PyObject *nothing)
     (void)nothing;
     opener *o = (opener *)self;
     bool plain = is_plain(o);
-    if (!plain && tell(self, "_opening") < 0) {
+    if (!plain && tell_python(self, "_opening") < 0) {
         return NULL;
     }
     PyObject *block = npa_block_new(o->min_size, o->backend, o->place, o->everywhere);
     if (block == NULL || keep(o, block) < 0 || npa_block_enter(block) < 0 ||
-        (!plain && tell(self, "_opened") < 0)) {
+        (!plain && tell_python(self, "_opened") < 0)) {
         return NULL;
     }
     return Py_NewRef(self);
@@ -126,14 +126,14 @@ static PyObject *opener_exit(PyObject *self, PyObject *const *args, Py_ssize_t n
     }
     bool plain = is_plain(o);
     PyObject *block = Py_NewRef(entered(o));
-    int told = plain ? 0 : tell(self, "_leaving"), left = -1;
+    int told = plain ? 0 : tell_python(self, "_leaving"), left = -1;
     if (told == 0) {
         left = leave(o, block);
-        told = left == 0 && !plain ? tell(self, "_left") : 0;
+        told = left == 0 && !plain ? tell_python(self, "_left") : 0;
     } else { /* the block is left, whatever was raised */
         PyObject *type, *value, *trace;
         PyErr_Fetch(&type, &value, &trace);
-        if (leave(o, block) < 0 || tell(self, "_left") < 0) {
+        if (leave(o, block) < 0 || tell_python(self, "_left") < 0) {
             PyErr_WriteUnraisable(self);
         }
         PyErr_Restore(type, value, trace);
@@ -156,7 +156,7 @@ static void opener_finalize(PyObject *self)
             PyErr_WriteUnraisable(self);
         }
     }
-    if (!is_plain(o) && tell(self, "_left") < 0) {
+    if (!is_plain(o) && tell_python(self, "_left") < 0) {
         PyErr_WriteUnraisable(self);
     }
     PyErr_Restore(type, value, trace);

@@ -190,7 +190,7 @@ static bool underflow_seen; /* whether it does more than ignore that */
  * capsule is another one. That is Python, and Ctrl-C may come in it. */
 int npa_errstate(void)
 {
-    enum { UNDERFLOW = 2 };
+    enum { OF_UNDERFLOW = 2 };
     PyObject *now;
     if (PyContextVar_Get(npa_errstate_var, NULL, &now) < 0) {
         return -2;
@@ -214,7 +214,7 @@ int npa_errstate(void)
         bool ignored = mode != NULL && PyUnicode_CompareWithASCIIString(mode, "ignore") == 0;
         bool warned = mode != NULL && PyUnicode_CompareWithASCIIString(mode, "warn") == 0;
         state = state < 0 || !(ignored || warned) ? -1 : state | (int)warned << (2 * i);
-        underflow_seen = i == UNDERFLOW ? !ignored : underflow_seen;
+        underflow_seen = i == OF_UNDERFLOW ? !ignored : underflow_seen;
     }
     Py_DECREF(modes);
     Py_XSETREF(extobj_seen, now);

@@ -228,7 +228,7 @@ void npa_lock(void);
 void npa_unlock(void);
 void npa_lock_native(void); /* from a thread without the GIL */
 /* For what somebody else does with it, as npa_lock_tell says; 0: for ever */
-void npa_lock_wait(long at_most_ns);
+void npa_lock_wait(int64_t at_most_ns);
 void npa_lock_tell(void);
 void npa_lock_forked(void); /* in the child of a fork, by the thread that has it */
 int npa_buffer_init(void);

@@ -373,7 +373,6 @@ LEAVES void *npa_imports_dlsym(void *handle, const char *name)
     return ours != NULL ? ours : found;
 }
 
-#pragma weak dlvsym
 LEAVES void *npa_imports_dlvsym(void *handle, const char *name, const char *version)
 {
     npa_imports_check();
