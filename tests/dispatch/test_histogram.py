@@ -64,6 +64,25 @@ def test_strange_numbers() -> None:
         same(lambda: np.histogram(x * 1e-310))
 
 
+@pytest.mark.parametrize("char", "bBhHiIlLqQef")
+def test_integers_and_what_is_not_counted(char: str) -> None:
+    rng = np.random.default_rng(6)
+    for size in (500, 9000, 70_001):
+        drawn = rng.integers(0, 100, size)
+        for x in (drawn.astype(char), drawn.astype(char).reshape(1, -1), drawn.astype(char)[::-1]):
+            for bins in (1, 7, 10, 256, [0, 1, 2.5, 50, 99], np.linspace(-1, 101, 18)):
+                same(np.histogram, x, bins)
+            same(np.histogram, x, 256, (0, 255))
+            same(np.histogram, x, range=(-10, 20.5))
+            same(np.histogram, x, 9, weights=np.linspace(0, 1, size).reshape(x.shape))
+        if char not in "ef":
+            limits = np.iinfo(char)
+            wide = rng.integers(limits.min, limits.max, size, dtype=char, endpoint=True)
+            same(np.histogram, wide)
+            same(np.histogram, wide, 33, (0, 1 << 53))
+            same(np.histogram, np.full(size, limits.max, char), 4)
+
+
 def test_weights() -> None:
     rng = np.random.default_rng(8)
     for x in numbers():

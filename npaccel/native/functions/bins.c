@@ -134,9 +134,21 @@ static void find_bins(const double *x, npy_intp n, const job *j, npy_intp *to)
     }
 }
 
+/* At most BLOCK of them, as doubles: in `wide`, or where they are. */
+static const double *as_doubles(const job *j, npy_intp first, npy_intp n, double *wide)
+{
+    if (j->type == NPY_DOUBLE) {
+        return (const double *)j->x + first;
+    }
+    int size = npa_item_sizes[j->type];
+    npa_cast(j->type, j->x + first * size, size, NPY_DOUBLE, (char *)wide, sizeof *wide, n);
+    return wide;
+}
+
 static const npy_intp *binned(const job *j, npy_intp first, npy_intp n, npy_intp *room)
 {
-    const double *x = (const double *)j->x + first;
+    double wide[BLOCK];
+    const double *x = as_doubles(j, first, n, wide);
     if (j->uneven != NULL) {
         find_bins(x, n, j, room);
         return room;
@@ -163,14 +175,19 @@ NPA_EACH_PROCESSOR static void limits_of(const double *x, npy_intp n, double *lo
 static void find_limits(void *context, int64_t part, int worker)
 {
     const job *j = context;
-    double *found = j->found;
-    npy_intp first = j->n * part / j->bins;
+    double *found = (double *)j->found + 2 * part, wide[BLOCK], low, high;
+    npy_intp first = j->n * part / j->bins, end = j->n * (part + 1) / j->bins;
     (void)worker;
-    npy_intp n = j->n * (part + 1) / j->bins - first;
-    limits_of((const double *)j->x + first, n, found + 2 * part, found + 2 * part + 1);
+    found[0] = INFINITY, found[1] = -INFINITY;
+    for (npy_intp n; first < end; first += n) {
+        n = end - first < BLOCK ? end - first : BLOCK;
+        limits_of(as_doubles(j, first, n, wide), n, &low, &high);
+        found[0] = low < found[0] || isnan(low) ? low : found[0];
+        found[1] = high > found[1] || isnan(high) ? high : found[1];
+    }
 }
 
-/* False: not all are finite. */
+/* False: not all are finite, or not all are doubles. */
 bool npa_bins_limits(job *j)
 {
     enum { PARTS = 64 };
@@ -185,7 +202,8 @@ bool npa_bins_limits(job *j)
             return false;
         }
     }
-    return isfinite(j->low) && isfinite(j->high);
+    double most = fabs(j->low) > fabs(j->high) ? fabs(j->low) : fabs(j->high);
+    return isfinite(most) && (j->type == NPY_DOUBLE || most <= 9007199254740992.0);
 }
 
 /* --------------------------------------------------------------------------------------- counts */

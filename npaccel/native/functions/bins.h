@@ -27,7 +27,7 @@ typedef struct {
     void *found;
 } npa_binning;
 
-/* The least and the greatest number. False: not all are finite. */
+/* The least and the greatest number. False: not all are finite, or integers are no doubles. */
 bool npa_bins_limits(npa_binning *j);
 /* Elements are counted. False: out of memory. */
 bool npa_bins_count(npa_binning *j);

@@ -132,20 +132,31 @@ static bool read_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names,
            (*weights == Py_None || *bins == NULL || !PyArray_Check(*bins));
 }
 
+/* Doubles, or integers, which NumPy makes doubles of; enough of them, in one piece. */
+static bool is_counted(PyObject *o)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    if (!PyArray_CheckExact(o) && !Py_IS_TYPE(o, npa_array_type)) {
+        return false;
+    }
+    int type = PyArray_TYPE(a);
+    bool number = type == NPY_DOUBLE ||
+                  (PyTypeNum_ISINTEGER(type) && (type <= NPY_LONG || npa_item_sizes[type] < 8));
+    return number && PyArray_ISCARRAY_RO(a) && PyArray_NDIM(a) > 0 &&
+           PyArray_SIZE(a) >= NPA_BINS_LEAST && PyArray_SIZE(a) <= INT32_MAX;
+}
+
 PyObject *npa_histogram(PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     PyObject *bins, *range, *weights, *ten = NULL, *result = NULL;
     PyArrayObject *a = n > 0 ? (PyArrayObject *)args[0] : NULL;
-    if (n < 1 || n > 5 || !(PyArray_CheckExact(args[0]) || Py_IS_TYPE(args[0], npa_array_type)) ||
-        PyArray_TYPE(a) != NPY_DOUBLE || !PyArray_ISCARRAY_RO(a) ||
-        PyArray_SIZE(a) < NPA_BINS_LEAST || PyArray_NDIM(a) == 0 ||
-        PyArray_SIZE(a) > INT32_MAX || npa_here != NULL || npa_placeholders > 0 ||
+    if (n < 1 || n > 5 || !is_counted(args[0]) || npa_here != NULL || npa_placeholders > 0 ||
         npa_asks_underflow() || !read_histogram(args, n, names, &bins, &range, &weights) ||
         npa_touch(a, false) < 0 ||
         (weights != Py_None && npa_touch((PyArrayObject *)weights, false) < 0)) {
         return NULL;
     }
-    npa_binning j = {.x = PyArray_BYTES(a), .n = PyArray_SIZE(a),
+    npa_binning j = {.x = PyArray_BYTES(a), .type = PyArray_TYPE(a), .n = PyArray_SIZE(a),
              .weights = weights != Py_None ? PyArray_DATA((PyArrayObject *)weights) : NULL};
     bool given = bins != NULL && PyArray_Check(bins);
     if (given ? npa_touch((PyArrayObject *)bins, false) < 0

@@ -203,6 +203,9 @@ bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunct
         for (int k = 0; k <= u->nin; k++) {
             made.size[k] = npa_item_sizes[npa_canonical(types[k])];
         }
+        if (strcmp(u->name, "floor_divide") == 0 && PyTypeNum_ISINTEGER(types[0])) {
+            made.of[2] = NULL; /* by one number: NumPy multiplies by its inverse */
+        }
         dense_loops[ndense++] = made;
     }
     *loop = run_dense, *data = &dense_loops[i];

@@ -95,6 +95,16 @@ bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunct
 /* A loop for accumulate by `op` that is faster than `numpys`, or that one */
 PyUFuncGenericFunction npa_scan_loop(const char *op, int type, PyUFuncGenericFunction numpys);
 
+/* --------------------------------------------------------------------------------------- sums.c */
+
+/* How integers below 64 bits, and truth values, are added to some of 64, which lie where they are
+ * aligned: as for a ufunc's reduce, and for its accumulate. */
+typedef struct {
+    PyUFuncGenericFunction add, scan;
+    int size; /* bytes of what is added */
+} npa_wide_sum;
+const npa_wide_sum *npa_find_wide_sum(int type); /* NULL: none of these */
+
 /* -------------------------------------------------------------------------------------- masks.c */
 
 /* How many places of a mask are in. */

@@ -129,6 +129,8 @@ void npa_unpack(char *to, int64_t to_stride, const char *from, int64_t n, int si
             SELECT(T, 1, SIZE, 0, SIZE)                                                    \
         } else if (lies && s[1] == 0 && s[2] == SIZE) {                                    \
             SELECT(T, 1, 0, SIZE, SIZE)                                                    \
+        } else if (lies && s[1] == 0 && s[2] == 0) {                                       \
+            SELECT(T, 1, 0, 0, SIZE)                                                       \
         } else {                                                                           \
             SELECT(T, s[0], s[1], s[2], s[3])                                              \
         }                                                                                  \
@@ -152,18 +154,21 @@ SELECT_OF(uint64_t)
 PAIRS(both, 2, 2)
 PAIRS(first, 2, 0)
 PAIRS(second, 0, 2)
+PAIRS(neither, 0, 0)
 
 static bool select_pairs(char **p, int64_t n, const npy_intp *s)
 {
     enum { SIZE = 16 };
     bool aligned = (((uintptr_t)p[1] | (uintptr_t)p[2] | (uintptr_t)p[3]) & 7) == 0;
     bool lies = aligned && s[0] == 1 && s[3] == SIZE, a = s[1] == SIZE, b = s[2] == SIZE;
-    if (!lies || !(a || b) || !(a || s[1] == 0) || !(b || s[2] == 0)) {
+    if (!lies || !(a || s[1] == 0) || !(b || s[2] == 0)) {
         return false;
     }
+    const uint64_t *x = (const uint64_t *)p[1], *y = (const uint64_t *)p[2];
     (a && b ? pairs_both
-     : a ? pairs_first
-         : pairs_second)(p[0], (const uint64_t *)p[1], (const uint64_t *)p[2], (uint64_t *)p[3], n);
+     : a    ? pairs_first
+     : b    ? pairs_second
+            : pairs_neither)(p[0], x, y, (uint64_t *)p[3], n);
     return true;
 }
 

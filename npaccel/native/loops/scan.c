@@ -33,7 +33,6 @@ REAL(double)
 SIGNED(int32_t)
 SIGNED(int64_t)
 LOOP(add, uint32_t, last + x)
-LOOP(add, uint64_t, last + x)
 LOOP(multiply, uint64_t, last * x)
 
 static const struct {
@@ -48,7 +47,6 @@ static const struct {
     {"maximum", NPY_INT, maximum_int32_t}, {"minimum", NPY_INT, minimum_int32_t},
     {"maximum", NPY_LONG, maximum_int64_t}, {"minimum", NPY_LONG, minimum_int64_t},
     {"add", NPY_INT, add_uint32_t}, {"add", NPY_UINT, add_uint32_t}, /* both wrap */
-    {"add", NPY_LONG, add_uint64_t}, {"add", NPY_ULONG, add_uint64_t},
     {"multiply", NPY_LONG, multiply_uint64_t}, {"multiply", NPY_ULONG, multiply_uint64_t}};
 
 PyUFuncGenericFunction npa_scan_loop(const char *op, int type, PyUFuncGenericFunction numpys)

@@ -212,14 +212,12 @@ static PyObject *not_taken(const call *c)
     return large(result) && npa_in_block() ? npa_adopted(result) : result;
 }
 
-/* NumPy's Python code, which may call what is redirected; not where that costs more than it
- * wins. */
+/* NumPy's Python code, which may call what is redirected; not where that costs more. */
 static PyObject *in_steps(const call *c, Py_ssize_t all)
 {
     size_t most = npa_most_summed(NPA_WHOLE_BYTES, c->names);
-    bool whole = !npa_suspended && npa_worth(c->t, c->self, c->args, c->n, all, false) &&
-                 npa_in_block() && npa_at_once(&c->self, 1, most) &&
-                 npa_at_once(c->args, all, most);
+    bool whole = !npa_suspended && npa_any_wide(&c->self, 1) && npa_in_block() &&
+                 npa_at_once(&c->self, 1, most) && npa_at_once(c->args, all, most);
     npa_suspended += whole, npa_whole += whole;
     PyObject *result = in_numpy(c);
     npa_suspended -= whole, npa_whole -= whole;
@@ -583,10 +581,13 @@ PyObject *npa_whole_stub(PyObject *self, PyObject *const *args, size_t nargs, Py
     }
     size_t made = w->repeats && npa_suspended == 0 ? npa_repeated_bytes(args, n) : 0;
     bool enough = (made > 0 && made >= npa_threshold_here()) || npa_any_large(args, all, true);
-    if (w->small_only || npa_suspended || !enough || !npa_in_block()) {
+    /* What it makes on the way of narrow numbers may be large, and is read at once. */
+    bool wide = !enough && npa_any_wide(args, all);
+    if (w->small_only || npa_suspended || !(enough || wide) || !npa_in_block()) {
         return w->original(self, args, nargs, names);
     }
-    if (records(w, args, all) && record_whole(w, made, args, n, names, &result)) {
+    if (records(w, args, all) && (enough || !w->waits) &&
+        record_whole(w, made, args, n, names, &result)) {
         return result;
     }
     if (w->most > 0) {

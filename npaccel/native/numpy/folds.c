@@ -105,15 +105,11 @@ static int asked_kinds(int state)
 /* An array for the result. */
 static PyArrayObject *new_folded(npa_rule *rule, PyArrayObject *a, uint32_t axes, bool keepdims)
 {
-    npy_intp kept[NPA_MAX_DIMS];
-    int nkept = 0;
-    for (int i = 0; i < PyArray_NDIM(a); i++) {
-        if (keepdims || !(axes >> i & 1)) {
-            kept[nkept++] = axes >> i & 1 ? 1 : PyArray_DIM(a, i);
-        }
-    }
+    npy_intp kept[NPA_MAX_DIMS], strides[NPA_MAX_DIMS];
+    int nkept = npa_reduced_shape(rule, a, axes, keepdims, kept, strides);
     Py_INCREF(rule->result[0]);
-    return (PyArrayObject *)PyArray_SimpleNewFromDescr(nkept, kept, rule->result[0]);
+    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, rule->result[0], nkept, kept,
+                                                 strides, NULL, 0, NULL);
 }
 
 /* The result of a brief one, computed here and now: a scalar, or a plain array. NULL without error:

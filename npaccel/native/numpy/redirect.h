@@ -103,6 +103,8 @@ static inline bool quiet(void)
 /* Whether these, or items of lists among them, are worth taking: a large array, or two small ones
  * that broadcast to a large one (npa_wants has the last word). */
 bool npa_any_large(PyObject *const *args, Py_ssize_t n, bool nested);
+/* Whether one would be large as an array of doubles. */
+bool npa_any_wide(PyObject *const *args, Py_ssize_t n);
 bool npa_any_large_named(PyObject *dict);
 /* At most `shape` elements' bytes; SIZE_MAX: unknown. */
 size_t npa_bytes_of_shape(PyObject *shape, size_t item);

@@ -42,6 +42,16 @@ bool npa_any_large(PyObject *const *args, Py_ssize_t n, bool nested)
     return deep && differ && npa_wants(values, arrays); /* ours count in a section, of any size */
 }
 
+bool npa_any_wide(PyObject *const *args, Py_ssize_t n)
+{
+    bool wide = false;
+    for (Py_ssize_t k = 0; k < n && !wide; k++) {
+        wide = plain(args[k]) &&
+               npa_is_large((size_t)PyArray_SIZE((PyArrayObject *)args[k]) * sizeof(double));
+    }
+    return wide;
+}
+
 bool npa_any_large_named(PyObject *dict)
 {
     PyObject *values[NPA_NESTED], *value;

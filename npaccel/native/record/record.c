@@ -397,21 +397,27 @@ int npa_record_copy(PyArrayObject *in, PyArrayObject *out, PyObject **result)
                         : PyErr_Occurred() ? -1 : 0;
 }
 
-/* The axes of the result, which lie in the input's order, as NumPy's iterator has it. strides: the
- * input's along these. -1: no elements. */
-static int keep_axes(draft *d, PyArrayObject *in, bool keepdims, npy_intp *kept, int64_t *strides)
+int npa_reduced_shape(const npa_rule *rule, PyArrayObject *in, uint32_t axes, bool keepdims,
+                      npy_intp *kept, npy_intp *strides)
 {
-    int nkept = 0;
-    for (int i = 0; i < d->ndim; i++) {
-        d->shape[i] = PyArray_DIM(in, i);
-        bool reduced = d->axes >> i & 1;
-        if (d->shape[i] == 0) {
+    int64_t order[1][NPA_MAX_DIMS];
+    npy_intp shape[NPA_MAX_DIMS], all[NPA_MAX_DIMS];
+    int ndim = PyArray_NDIM(in), nkept = 0;
+    for (int i = 0; i < ndim; i++) {
+        if (PyArray_DIM(in, i) == 0) {
             return -1;
         }
-        if (!reduced || keepdims) {
-            strides[nkept] = reduced || d->shape[i] == 1 ? 0 : PyArray_STRIDE(in, i);
-            kept[nkept++] = reduced ? 1 : d->shape[i];
+        order[0][i] = PyArray_DIM(in, i) == 1 ? 0 : PyArray_STRIDE(in, i);
+        shape[i] = axes >> i & 1 ? 1 : PyArray_DIM(in, i);
+    }
+    output_strides('K', ndim, shape, order, 1, PyDataType_ELSIZE(rule->result[0]), all);
+    for (int i = 0; i < ndim; i++) {
+        if (keepdims || !(axes >> i & 1)) {
+            kept[nkept] = shape[i], strides[nkept++] = all[i];
         }
+    }
+    if (rule->kind == NPA_ARG) { /* which does not keep the operand's order */
+        output_strides('C', nkept, kept, order, 1, PyDataType_ELSIZE(rule->result[0]), strides);
     }
     return nkept;
 }
@@ -438,18 +444,6 @@ static int take_initial(draft *d, PyObject *initial)
     return take_scalar(d, 1, v, d->rule->loop_type[0]) ? 1 : 0;
 }
 
-/* A new result. False: none can be had, perhaps with an error. */
-static bool make_reduced(draft *d, int nkept, const npy_intp *kept, int64_t (*order)[NPA_MAX_DIMS])
-{
-    npy_intp chosen[NPA_MAX_DIMS];
-    /* Argmax does not keep the operand's order */
-    char keeps = d->rule->kind == NPA_ARG ? 'C' : 'K';
-    PyArray_Descr *descr = d->rule->result[0];
-    output_strides(keeps, nkept, kept, order, 1, PyDataType_ELSIZE(descr), chosen);
-    d->made[0] = npa_new_array(descr, nkept, kept, chosen);
-    return d->made[0] != NULL;
-}
-
 int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool keepdims,
                       PyArrayObject *out, PyArrayObject *mask, PyObject *initial, PyObject **result)
 {
@@ -457,8 +451,7 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
     draft d = {.rule = rule, .ndim = PyArray_NDIM(in), .nin = initial != NULL ? 2 : 1, .nout = 1,
                .masked = mask != NULL, .initial = initial != NULL,
                .errstate = npa_errstate_of(rule), .axes = axes};
-    npy_intp kept[NPA_MAX_DIMS], reduced_strides[NPA_MAX_DIMS];
-    int64_t order[1][NPA_MAX_DIMS];
+    npy_intp kept[NPA_MAX_DIMS], strides[NPA_MAX_DIMS], reduced_strides[NPA_MAX_DIMS];
     if (d.errstate < -1) {
         return -1;
     }
@@ -466,7 +459,8 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
         (out == NULL && mask == NULL && !rule->ordered && npa_turn_passes(&in, 1))) {
         return 0;
     }
-    int nkept = keep_axes(&d, in, keepdims, kept, order[0]);
+    int nkept = npa_reduced_shape(rule, in, axes, keepdims, kept, strides);
+    memcpy(d.shape, PyArray_DIMS(in), sizeof *kept * (size_t)d.ndim);
     if (nkept < 0 || (mask != NULL && !is_mask_for(&d, mask))) {
         return 0;
     }
@@ -478,8 +472,11 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
                         (mask != NULL && !overlap_is_safe(mask, out)))) {
         return 0;
     }
-    if (out == NULL && !make_reduced(&d, nkept, kept, order)) {
-        return PyErr_Occurred() ? -1 : 0;
+    if (out == NULL) {
+        d.made[0] = npa_new_array(rule->result[0], nkept, kept, strides);
+        if (d.made[0] == NULL) {
+            return PyErr_Occurred() ? -1 : 0;
+        }
     }
     out = out != NULL ? out : (PyArrayObject *)d.made[0];
     for (int i = 0, j = 0; i < d.ndim; i++) {
@@ -487,9 +484,7 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
         reduced_strides[i] = reduced || d.shape[i] == 1 ? 0 : PyArray_STRIDE(out, j);
         j += !reduced || keepdims;
     }
-    d.arrays[0] = in;
-    d.arrays[d.nin] = out;
-    d.arrays[d.nin + 1] = mask;
+    d.arrays[0] = in, d.arrays[d.nin] = out, d.arrays[d.nin + 1] = mask;
     d.reduced_strides = reduced_strides;
     return npa_draft_commit(&d, result);
 }

@@ -256,6 +256,13 @@ bool npa_run_quietly(const npa_way *w, const npa_space *s)
     return !npa_seen_errors();
 }
 
+int npa_run_flags(const npa_way *w, const npa_space *s)
+{
+    npa_way room;
+    run(telling(w, s, &room), s);
+    return flags_raised(false);
+}
+
 int npa_tell_errors(PyUFuncObject *u, int flags)
 {
     int told = (flags & FE_DIVBYZERO ? NPY_FPE_DIVIDEBYZERO : 0) |

@@ -99,24 +99,26 @@ static bool is_turned(PyArrayObject *a, const npa_small_how *how)
 }
 
 /* The axes and steps along which `a` is folded. False: the order in which NumPy goes is its own. */
-static bool lay_out(npa_space *s, PyArrayObject *a, const npa_small_how *how, npy_intp size)
+static bool lay_out(npa_space *s, PyArrayObject *a, const npa_small_how *how, const npa_way *w)
 {
     int ndim = PyArray_NDIM(a);
     s->nargs = 3, s->ndim = ndim;
     s->of[1].data = PyArray_DATA(a);
     if (all_folded(how, a) && in_one_piece(a)) {
         s->ndim = 1, s->shape[0] = PyArray_SIZE(a);
-        s->of[1].steps[0] = size, s->of[0].steps[0] = 0;
+        s->of[1].steps[0] = w->in_size, s->of[0].steps[0] = 0;
         s->of[2] = s->of[0];
         return true;
     }
-    bool turned = is_turned(a, how);
-    npy_intp before = NPY_MAX_INTP, step = size;
+    /* Sums with a cast are exact; the order of a result's axes is that of the array's. */
+    int axes = how->keepdims ? ndim : ndim - __builtin_popcount(how->axes);
+    bool turned = is_turned(a, how), exact = w->in != w->out, ordered = !exact || axes > 1;
+    npy_intp before = NPY_MAX_INTP, step = w->out_size;
     for (int i = 0; i < ndim; i++) {
         int axis = turned ? 1 - i : i;
         bool moves = PyArray_DIM(a, axis) != 1;
         s->shape[i] = PyArray_DIM(a, axis), s->of[1].steps[i] = moves ? PyArray_STRIDE(a, axis) : 0;
-        if (moves && (s->of[1].steps[i] <= 0 || s->of[1].steps[i] >= before)) {
+        if (ordered && moves && (s->of[1].steps[i] <= 0 || s->of[1].steps[i] >= before)) {
             return false;
         }
         before = moves ? s->of[1].steps[i] : before;
@@ -132,7 +134,7 @@ static bool lay_out(npa_space *s, PyArrayObject *a, const npa_small_how *how, np
     for (int i = 0; i < s->ndim; i++) {
         folded += s->of[0].steps[i] == 0 && s->shape[i] > 1;
     }
-    return folded <= 1;
+    return exact || folded <= 1;
 }
 
 /* Whether no folded axis is beyond its first place but the last one. */
@@ -184,16 +186,13 @@ static void fill(char *to, npy_intp n, npy_intp size, int type, int with)
     }
 }
 
-/* Fold `a`, which has a type that the ufunc's loop keeps; a target of two folds is made once. */
-static bool fold(npa_small_op op, PyArrayObject *a, const npa_small_how *how, target *t, bool made)
+/* Fold `a` in such a way; a target of two folds is made once. */
+static bool fold_by(const npa_way *w, npa_small_op op, PyArrayObject *a, const npa_small_how *how,
+                    target *t, bool made)
 {
     npa_space s;
-    if (ufuncs[op].ufunc == NULL) {
-        return false;
-    }
-    const npa_way *w = npa_find_way(ufuncs[op].ufunc, PyArray_TYPE(a), ufuncs[op].exact);
-    if (w->loop == NULL || w->out != w->in || !npa_is_simple(a, w) ||
-        !lay_out(&s, a, how, w->in_size) || !(made || make_target(t, w->out, a, how))) {
+    if (!npa_is_simple(a, w) || !lay_out(&s, a, how, w) ||
+        !(made || make_target(t, w->out, a, how))) {
         return false;
     }
     s.of[0].data = s.of[2].data = data_of(t);
@@ -202,6 +201,16 @@ static bool fold(npa_small_op op, PyArrayObject *a, const npa_small_how *how, ta
     }
     run(w, &s, ufuncs[op].begins);
     return true;
+}
+
+/* The same of a type that the ufunc's loop keeps. */
+static bool fold(npa_small_op op, PyArrayObject *a, const npa_small_how *how, target *t, bool made)
+{
+    if (ufuncs[op].ufunc == NULL) {
+        return false;
+    }
+    const npa_way *w = npa_find_way(ufuncs[op].ufunc, PyArray_TYPE(a), ufuncs[op].exact);
+    return w->loop != NULL && w->out == w->in && fold_by(w, op, a, how, t, made);
 }
 
 /* ----------------------------------------------------------------- types that are changed first */
@@ -219,6 +228,50 @@ static int folded_type(const npa_small_how *how, int type)
     case NPA_MAX: case NPA_MIN: return type;
     default: return type == NPY_BOOL || PyTypeNum_ISINTEGER(type) ? NPY_DOUBLE : type;
     }
+}
+
+/* How many elements are folded to one. */
+static npy_intp number_folded(PyArrayObject *a, const npa_small_how *how)
+{
+    npy_intp n = 1;
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        n *= is_folded(how, i) ? PyArray_DIM(a, i) : 1;
+    }
+    return n;
+}
+
+static const npa_wide_sum *wide_sum(int type, npa_small_op op)
+{
+    return (op == NPA_SUM || op == NPA_MEAN) && ufuncs[NPA_SUM].ufunc != NULL
+             ? npa_find_wide_sum(type) : NULL;
+}
+
+/* The sum or mean of narrow integers or truth values, added as integers of 64 bits: NumPy adds
+ * doubles for a mean, which are exact as long as they stay below 2^53. */
+static bool fold_wide(const npa_wide_sum *sum, PyArrayObject *a, const npa_small_how *how,
+                      target *t)
+{
+    bool mean = how->op == NPA_MEAN;
+    npa_small_how as_sum = {.op = NPA_SUM};
+    int type = mean ? NPY_DOUBLE : folded_type(&as_sum, PyArray_TYPE(a));
+    const npa_way w = {.loop = sum->add,
+                       .type = type,
+                       .in = npa_small_dtype(PyArray_TYPE(a)),
+                       .out = npa_small_dtype(type),
+                       .in_size = sum->size,
+                       .out_size = 8};
+    if (!fold_by(&w, NPA_SUM, a, how, t, false)) {
+        return false;
+    }
+    npy_intp n = mean ? points_of(t) : 0;
+    char *data = data_of(t);
+    for (npy_intp i = 0; i < n; i++) {
+        int64_t whole;
+        memcpy(&whole, data + 8 * i, 8);
+        double average = (double)whole / (double)number_folded(a, how);
+        memcpy(data + 8 * i, &average, 8);
+    }
+    return true;
 }
 
 /* Whether sums of these have no rounding, in whatever order. */
@@ -279,16 +332,6 @@ static void take_roots(target *t, int type)
             ((float *)data)[i] = sqrtf(((float *)data)[i]);
         }
     }
-}
-
-/* How many elements are folded to one. */
-static npy_intp number_folded(PyArrayObject *a, const npa_small_how *how)
-{
-    npy_intp n = 1;
-    for (int i = 0; i < PyArray_NDIM(a); i++) {
-        n *= is_folded(how, i) ? PyArray_DIM(a, i) : 1;
-    }
-    return n;
 }
 
 /* The squares of what is left without the means: outer x n x inner elements, in C order. */
@@ -401,11 +444,13 @@ bool npa_small_folds(PyArrayObject *a, npa_small_op op)
         return true;
     }
     bool extreme = op == NPA_MAX || op == NPA_MIN, logical = op == NPA_ANY || op == NPA_ALL;
-    if (type == NPY_BOOL) { /* see decided */
-        return extreme || logical;
+    if (type == NPY_BOOL && (extreme || logical)) { /* see decided */
+        return true;
     }
     bool whole = type == NPY_INTP || type == NPY_UINTP;
-    bool exact = extreme ? !PyTypeNum_ISCOMPLEX(type) : whole && (op == NPA_SUM || op == NPA_PROD);
+    bool exact = extreme ? !PyTypeNum_ISCOMPLEX(type)
+               : whole   ? op == NPA_SUM || op == NPA_PROD
+                         : wide_sum(type, op) != NULL;
     return exact && !npa_small_is_large((size_t)PyArray_NBYTES(a));
 }
 
@@ -423,21 +468,22 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
         !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) || (npa_waiting() && npa_is_pending(a))) {
         return NULL;
     }
-    if (how->op == NPA_SUM && type == NPY_BOOL && all_folded(how, a) && !how->keepdims) {
-        npy_intp count = PyArray_CountNonzero(a);
-        memcpy(t.number, &count, sizeof count);
-        type = NPY_INTP;
+    const npa_wide_sum *wide = wide_sum(type, how->op);
+    bool done;
+    type = folded_type(how, type);
+    if (wide != NULL) {
+        npa_clear_errors();
+        done = fold_wide(wide, a, how, &t);
     } else {
-        type = folded_type(how, type);
         PyArrayObject *folded = in_type(a, how, type);
         npa_clear_errors();
-        bool done = folded != NULL && (how->op >= NPA_MEAN ? average(folded, how, &t)
-                                                           : fold(how->op, folded, how, &t, false));
+        done = folded != NULL && (how->op >= NPA_MEAN ? average(folded, how, &t)
+                                                      : fold(how->op, folded, how, &t, false));
         Py_XDECREF(folded);
-        if (npa_seen_errors() || !done) { /* NumPy says so, where it would */
-            Py_XDECREF(t.array);
-            return NULL;
-        }
+    }
+    if (npa_seen_errors() || !done) { /* NumPy says so, where it would */
+        Py_XDECREF(t.array);
+        return NULL;
     }
     if (t.array != NULL) {
         return (PyObject *)t.array;
@@ -448,26 +494,44 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
     return scalar;
 }
 
+/* How elements of that type are added up one by one. False: NumPy knows. */
+static bool find_scan(PyArrayObject *a, npa_way *found)
+{
+    const npa_small_how how = {.op = NPA_SUM};
+    int type = PyArray_TYPE(a);
+    const npa_wide_sum *wide = wide_sum(type, NPA_SUM);
+    if (wide != NULL) {
+        *found = (npa_way){.loop = wide->scan, .in_size = wide->size, .out_size = 8};
+        found->in = npa_small_dtype(type), found->out = npa_small_dtype(folded_type(&how, type));
+        return true;
+    }
+    const npa_way *w = ufuncs[NPA_SUM].ufunc == NULL ? NULL
+                     : npa_find_way(ufuncs[NPA_SUM].ufunc, type, ufuncs[NPA_SUM].exact);
+    if (w == NULL || w->loop == NULL || folded_type(&how, type) != type) {
+        return false;
+    }
+    *found = *w, found->loop = npa_scan_loop("add", type, w->loop);
+    return true;
+}
+
 PyObject *npa_small_scan(PyArrayObject *a)
 {
     npy_intp n = PyArray_SIZE(a), count = n - 1;
-    npa_small_how how = {.op = NPA_SUM};
-    const npa_way *w = ufuncs[NPA_SUM].ufunc == NULL ? NULL
-                     : npa_find_way(ufuncs[NPA_SUM].ufunc, PyArray_TYPE(a), ufuncs[NPA_SUM].exact);
-    if (w == NULL || w->loop == NULL || folded_type(&how, w->type) != w->type ||
-        !npa_is_simple(a, w) || n == 0 || n > MOST_ELEMENTS || !PyArray_IS_C_CONTIGUOUS(a)) {
+    npa_way w;
+    if (n == 0 || !PyArray_IS_C_CONTIGUOUS(a) || !find_scan(a, &w) || !npa_is_simple(a, &w) ||
+        npa_small_is_large((size_t)(n * w.out_size))) {
         return NULL;
     }
-    PyArrayObject *made = npa_small_new(w->out, 1, &n);
+    PyArrayObject *made = npa_small_new(w.out, 1, &n);
     if (made == NULL) {
         return NULL;
     }
-    char *to = PyArray_DATA(made), *args[3] = {to, PyArray_BYTES(a) + w->in_size, to + w->in_size};
-    npy_intp steps[3] = {w->in_size, w->in_size, w->in_size};
-    memcpy(to, PyArray_DATA(a), (size_t)w->in_size);
+    char *to = PyArray_DATA(made), *args[3] = {to, PyArray_BYTES(a) + w.in_size, to + w.out_size};
+    npy_intp steps[3] = {w.out_size, w.in_size, w.out_size};
+    npa_cast(PyArray_TYPE(a), PyArray_DATA(a), 0, w.out->type_num, to, 0, 1);
     npa_clear_errors();
     if (count > 0) {
-        w->loop(args, &count, steps, w->data);
+        w.loop(args, &count, steps, w.data);
     }
     if (npa_seen_errors()) {
         Py_CLEAR(made);
@@ -490,7 +554,8 @@ PyObject *npa_small_scan(PyArrayObject *a)
  * what is longer than its buffer.
  *
  * What it casts first (small integers, truth values; integers whose mean is taken) it casts buffer
- * by buffer; that is done here at once, where no order makes a difference.
+ * by buffer; sums of these are taken here without a cast, and all else is cast at once, where no
+ * order makes a difference.
  *
  * If the processor has seen an error, the result is thrown away and NumPy does it all again: it
  * knows whether to warn, and at which line. */

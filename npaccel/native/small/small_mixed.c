@@ -4,13 +4,15 @@
 
 static PyObject *converted(PyArrayObject *a, int type)
 {
-    PyArray_Descr *descr = PyArray_DescrFromType(type);
-    PyArrayObject *made = npa_small_new(descr, PyArray_NDIM(a), PyArray_DIMS(a));
+    PyArray_Descr *descr = npa_small_dtype(type);
+    npy_intp size = PyDataType_ELSIZE(descr), n = PyArray_SIZE(a);
+    PyArrayObject *made = npa_small_is_large((size_t)(n * size))
+                            ? NULL
+                            : npa_small_new(descr, PyArray_NDIM(a), PyArray_DIMS(a));
     if (made != NULL) {
         npa_cast(PyArray_TYPE(a), PyArray_BYTES(a), PyArray_ITEMSIZE(a), type, PyArray_BYTES(made),
-                 PyDataType_ELSIZE(descr), PyArray_SIZE(a));
+                 size, n);
     }
-    Py_DECREF(descr);
     return (PyObject *)made;
 }
 
@@ -50,6 +52,64 @@ static int type_of_loop(PyUFuncObject *u, int *types)
     return rule->loop_type[0];
 }
 
+/* Whether the arrays have one shape; then one of them, else NULL. */
+static PyArrayObject *alike(const npa_value *v, int n)
+{
+    PyArrayObject *first = NULL;
+    for (int k = 0; k < n; k++) {
+        PyArrayObject *a = v[k].array;
+        if (a == NULL) {
+            continue;
+        }
+        first = first != NULL ? first : a;
+        if (PyArray_NDIM(a) > NPA_SMALL_DIMS || PyArray_NDIM(a) != PyArray_NDIM(first) ||
+            !PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(first), PyArray_NDIM(a))) {
+            return NULL;
+        }
+    }
+    return first;
+}
+
+/* The loop, part by part: what has another type is converted into memory that stays in the cache,
+ * so that the result may be large. NULL, perhaps without error: NumPy's to do. */
+static PyObject *by_parts(const npa_way *w, PyObject *const *args, const npa_value *v,
+                          PyArrayObject *first)
+{
+    enum { PART = 1024, LARGEST = 16 };
+    char room[NPA_SMALL_IN][PART * LARGEST] __attribute__((aligned(64)));
+    int nin = w->ufunc->nin;
+    npy_intp n = PyArray_SIZE(first);
+    npa_space s = {.ndim = 1, .nargs = nin + 1};
+    int flags = 0;
+    for (int k = 0; k < nin; k++) {
+        if (v[k].array == NULL && !npa_take_scalar(args[k], w->type, s.scalars[k])) {
+            return NULL;
+        }
+        s.of[k].data = v[k].array == NULL ? s.scalars[k] : PyArray_BYTES(v[k].array);
+        s.of[k].steps[0] = v[k].array == NULL ? 0 : w->in_size;
+    }
+    PyArrayObject *made = npa_small_new(w->out, PyArray_NDIM(first), PyArray_DIMS(first));
+    npa_clear_errors();
+    for (npy_intp at = 0; made != NULL && at < n; at += PART) {
+        s.points = s.shape[0] = n - at < PART ? n - at : PART;
+        for (int k = 0; k < nin; k++) {
+            PyArrayObject *a = v[k].array;
+            char *from = a == NULL ? s.scalars[k] : PyArray_BYTES(a) + at * PyArray_ITEMSIZE(a);
+            s.of[k].data = a == NULL || PyArray_TYPE(a) == w->type ? from : room[k];
+            if (s.of[k].data != from) {
+                npa_cast(PyArray_TYPE(a), from, PyArray_ITEMSIZE(a), w->type, room[k], w->in_size,
+                         s.points);
+            }
+        }
+        s.of[nin].data = PyArray_BYTES(made) + at * w->out_size, s.of[nin].steps[0] = w->out_size;
+        flags = npa_run_flags(w, &s);
+    }
+    if (made != NULL && npa_tell_errors(w->ufunc, flags) < 0) {
+        Py_CLEAR(made);
+    }
+    return (PyObject *)made;
+}
+
 PyObject *npa_small_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, npa_exactness how)
 {
     PyObject *made[NPA_SMALL_IN + 1] = {NULL}, *result = NULL;
@@ -61,9 +121,16 @@ PyObject *npa_small_mixed(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n,
     }
     int type = type_of_loop(u, types);
     bool ready = npa_is_number(type) && (n == u->nin || types[0] == type);
+    PyArrayObject *first = ready && n == u->nin ? alike(v, u->nin) : NULL;
+    const npa_way *w = first != NULL ? npa_find_way(u, type, how) : NULL;
+    if (w != NULL && w->loop != NULL && w->exact) {
+        const npa_way own = *w; /* another thread may have its place for another way */
+        result = by_parts(&own, args, v, first);
+        ready = result == NULL && !PyErr_Occurred();
+    }
     for (int k = 0; ready && k < u->nin; k++) {
-        made[k] = v[k].array != NULL && types[k] != type ? converted(v[k].array, type)
-                                                         : Py_NewRef(args[k]);
+        bool other = v[k].array != NULL && types[k] != type;
+        made[k] = other ? converted(v[k].array, type) : Py_NewRef(args[k]);
         ready = made[k] != NULL;
     }
     made[u->nin] = n > u->nin ? args[u->nin] : NULL;

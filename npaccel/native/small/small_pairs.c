@@ -6,12 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct {
-    const char *data;
-    size_t step;
-    char number[16];
-} choice;
-
 /* The type of where's result: that of the arrays, or, without any, of Python's numbers. -1:
  * NumPy's */
 static int chosen_type(PyObject *const *values, PyArrayObject *mask)
@@ -37,87 +31,36 @@ static int chosen_type(PyObject *const *values, PyArrayObject *mask)
     return type >= 0 ? type : numbers;
 }
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC push_options
-#pragma GCC optimize("O3")
-#endif
-#define CHOOSE(type)                                                                               \
-    static inline __attribute__((always_inline)) void choose_steps_##type(                         \
-        type *restrict to, const char *restrict mask, npy_intp n, const type *x, bool i,           \
-        const type *y, bool k)                                                                     \
-    {                                                                                              \
-        for (npy_intp at = 0; at < n; at++) {                                                      \
-            type v = x[i ? at : 0], w = y[k ? at : 0], all = (type)-(type)(mask[at] != 0);         \
-            to[at] = (type)((v & all) | (w & (type)~all));                                         \
-        }                                                                                          \
-    }                                                                                              \
-    static void choose_##type(void *to, const char *mask, npy_intp n, const choice *of)            \
-    {                                                                                              \
-        const type *x = (const type *)(const void *)of[0].data;                                    \
-        const type *y = (const type *)(const void *)of[1].data;                                    \
-        switch ((of[0].step != 0) * 2 + (of[1].step != 0)) {                                       \
-        case 0: choose_steps_##type(to, mask, n, x, false, y, false); break;                       \
-        case 1: choose_steps_##type(to, mask, n, x, false, y, true); break;                        \
-        case 2: choose_steps_##type(to, mask, n, x, true, y, false); break;                        \
-        default: choose_steps_##type(to, mask, n, x, true, y, true);                               \
-        }                                                                                          \
-    }
-
-CHOOSE(uint8_t)
-CHOOSE(uint16_t)
-CHOOSE(uint32_t)
-CHOOSE(uint64_t)
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC pop_options
-#endif
-
-static void choose(char *to, const char *mask, npy_intp n, const choice *of, size_t size)
-{
-    switch (size) {
-    case 1: choose_uint8_t(to, mask, n, of); break;
-    case 2: choose_uint16_t(to, mask, n, of); break;
-    case 4: choose_uint32_t(to, mask, n, of); break;
-    case 8: choose_uint64_t(to, mask, n, of); break;
-    default:
-        for (npy_intp i = 0; i < n; i++) {
-            const choice *from = &of[mask[i] == 0];
-            memcpy(to + (size_t)i * size, from->data + (size_t)i * from->step, size);
-        }
-    }
-}
-
 /* where(mask, x, y) with arrays of one shape and type, and numbers */
 PyObject *npa_small_where(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
     PyArrayObject *mask = (PyArrayObject *)args[0];
-    choice of[2];
     if (n != 3 || names != NULL || !npa_small_usual(args[0]) || PyArray_TYPE(mask) != NPY_BOOL) {
         return NULL;
     }
-    int type = chosen_type(args + 1, mask);
-    if (type < 0) {
+    int type = chosen_type(args + 1, mask), size = type < 0 ? 0 : npa_item_sizes[type];
+    npy_intp count = PyArray_SIZE(mask), steps[4] = {1, 0, 0, size};
+    char numbers[2][16] __attribute__((aligned(16))), *places[4] = {PyArray_DATA(mask)};
+    /* A plain result may be large. */
+    if (type < 0 || npa_small_is_large((size_t)(npa_small_class != NULL ? count * size : count))) {
         return NULL;
     }
-    PyArray_Descr *descr = PyArray_DescrFromType(type);
     for (int k = 0; k < 2; k++) {
         bool array = npa_is_plain(args[k + 1]);
-        if (!array && !npa_take_scalar(args[k + 1], type, of[k].number)) {
-            Py_DECREF(descr);
+        if (!array && !npa_take_scalar(args[k + 1], type, numbers[k])) {
             return NULL;
         }
-        of[k].data = array ? PyArray_DATA((PyArrayObject *)args[k + 1]) : of[k].number;
-        of[k].step = array ? (size_t)PyDataType_ELSIZE(descr) : 0;
+        places[k + 1] = array ? PyArray_DATA((PyArrayObject *)args[k + 1]) : numbers[k];
+        steps[k + 1] = array ? size : 0;
     }
-    PyArrayObject *made =
-        !npa_small_is_large((size_t)PyArray_SIZE(mask) * (size_t)PyDataType_ELSIZE(descr))
-            ? npa_small_new(descr, PyArray_NDIM(mask), PyArray_DIMS(mask))
-            : NULL;
-    if (made != NULL) {
-        choose(PyArray_DATA(made), PyArray_DATA(mask), PyArray_SIZE(mask), of,
-               (size_t)PyDataType_ELSIZE(descr));
-    }
+    PyArray_Descr *descr = PyArray_DescrFromType(type);
+    PyArrayObject *made = npa_small_new(descr, PyArray_NDIM(mask), PyArray_DIMS(mask));
     Py_DECREF(descr);
+    if (made != NULL) {
+        places[3] = PyArray_DATA(made);
+        npa_select_line(places, count, steps, size);
+    }
     return (PyObject *)made;
 }
 

@@ -31,16 +31,28 @@ TAKE(uint16_t)
 TAKE(uint32_t)
 TAKE(uint64_t)
 
+/* Short rows: moved without a call each. */
+typedef struct {
+    uint64_t of[2];
+} two;
+typedef struct {
+    uint64_t of[3];
+} three;
+TAKE(two)
+TAKE(three)
+
 /* Rows of so many bytes each, likewise. */
 static void take_rows(PyArrayObject *a, const npy_intp *index, npy_intp n, npy_intp bytes, char *to)
 {
     npy_intp extent = PyArray_DIM(a, 0);
     const char *from = PyArray_BYTES(a);
-    switch (bytes == PyArray_ITEMSIZE(a) ? bytes : 0) {
+    switch (((uintptr_t)from & 7) == 0 || bytes == PyArray_ITEMSIZE(a) ? bytes : 0) {
     case 1: take_uint8_t(from, extent, index, n, to); return;
     case 2: take_uint16_t(from, extent, index, n, to); return;
     case 4: take_uint32_t(from, extent, index, n, to); return;
     case 8: take_uint64_t(from, extent, index, n, to); return;
+    case 16: take_two(from, extent, index, n, to); return;
+    case 24: take_three(from, extent, index, n, to); return;
     default: break;
     }
     for (npy_intp i = 0; i < n; i++, to += bytes) {

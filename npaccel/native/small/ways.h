@@ -55,6 +55,7 @@ bool npa_seen_errors(void);
 /* Of the processor's flags what NumPy tells of that ufunc, by the errstate. 0 or -1 */
 int npa_tell_errors(PyUFuncObject *u, int flags);
 bool npa_run_quietly(const npa_way *w, const npa_space *s); /* false: there were errors */
+int npa_run_flags(const npa_way *w, const npa_space *s); /* the processor's flags since */
 /* u(*args); NULL, perhaps without error: NumPy's to do. *mixed: inputs have not one type. flags:
  * scalars may have another type than the arrays; arrays of ours are taken, too. */
 enum { NPA_CASTS = 1, NPA_TAKES_OURS = 2 };
