@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import npaccel
 
 Array = np.ndarray[Any, Any]
-DTYPES = ("f8", "f4", "i8", "u8", "i4", "u4", "i2", "f2", "c16", ">f8", "M8[s]", "b1")
+DTYPES = ("f8", "f4", "i8", "u8", "i4", "u4", "i2", "i1", "u1", "f2", "c16", ">f8", "M8[s]", "b1")
 SIZES = (100, 4095, 4096, 5000, 33_000, 100_003)
 pytestmark = pytest.mark.usefixtures("threads")
 

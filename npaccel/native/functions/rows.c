@@ -3,6 +3,7 @@
  * row alone. */
 #include "functions/functions.h"
 #include "functions/rows.h"
+#include "small/ways.h"
 
 #include <fenv.h>
 #include <string.h>
@@ -63,17 +64,24 @@ static void run_widened(job *j, char *const *args, const npy_intp *dims, const n
     }
 }
 
-/* Neighbours along the last of the outer axes are one call of NumPy's loop. */
-static void run_line(job *j, npy_intp row, npy_intp count)
+static void place_row(const job *j, npy_intp row, char **args)
 {
-    char *args[NPA_ROWS_MOST];
-    npy_intp dims[1 + NPA_ROWS_CORES] = {count}, steps[NPA_ROWS_MOST + NPA_ROWS_STEPS] = {0};
     for (int k = 0; k < j->n; k++) {
         npy_intp left = row;
         args[k] = j->data[k];
         for (int i = j->ndim - 1; i >= 0; left /= j->dims[i], i--) {
             args[k] += left % j->dims[i] * j->steps[k][i];
         }
+    }
+}
+
+/* Neighbours along the last of the outer axes are one call of NumPy's loop. */
+static void run_line(job *j, npy_intp row, npy_intp count)
+{
+    char *args[NPA_ROWS_MOST];
+    npy_intp dims[1 + NPA_ROWS_CORES] = {count}, steps[NPA_ROWS_MOST + NPA_ROWS_STEPS] = {0};
+    place_row(j, row, args);
+    for (int k = 0; k < j->n; k++) {
         steps[k] = j->steps[k][j->ndim - 1];
     }
     memcpy(dims + 1, j->cores, sizeof *dims * (size_t)j->ncores);
@@ -86,6 +94,22 @@ static void run_line(job *j, npy_intp row, npy_intp count)
     } else {
         call_loop(j, args, dims, steps);
     }
+}
+
+/* So many rows of a matrix of integers. */
+static void run_part(void *context, int64_t task, int worker)
+{
+    job *j = context;
+    npy_intp parts = (j->cores[0] + j->each - 1) / j->each, row = task / parts;
+    npy_intp first = task % parts * j->each, left = j->cores[0] - first;
+    npy_intp extents[] = {left < j->each ? left : j->each, j->cores[1], j->cores[2]};
+    const npy_intp steps[3] = {0};
+    char *args[NPA_ROWS_MOST];
+    (void)worker;
+    place_row(j, row, args);
+    args[0] += first * j->core_steps[0], args[2] += first * j->core_steps[4];
+    npa_multiply_integers(npa_item_sizes[j->u->types[(npy_intp)j->loop * j->n]], args, 1, extents,
+                          steps, j->core_steps);
 }
 
 static void run(void *context, int64_t task, int worker)
@@ -170,7 +194,7 @@ static bool measure_space(job *j)
     for (int i = 0; i < j->ndim; i++) {
         j->rows *= j->dims[i];
     }
-    return j->rows > 1 || j->kind == NPA_ROWS_TRANSFORM;
+    return j->rows > 1 || j->kind == NPA_ROWS_TRANSFORM || j->whole;
 }
 
 /* Whether BLAS computes a row, and with threads of its own. */
@@ -201,6 +225,10 @@ static double cost(job *j)
             size *= (double)*core_of(j, k, i);
         }
         elements += size;
+    }
+    if (j->whole) {
+        return (double)j->rows * 0.05 * (double)j->cores[0] * (double)j->cores[1] *
+               (double)j->cores[2];
     }
     double times = is_solver(j)         ? (double)j->cores[0]
                    : j->kind == NPA_ROWS_PRODUCT ? (double)j->cores[1]
@@ -390,7 +418,14 @@ static bool run_rows(job *j, record *r, enum choice how, double ns)
     j->each = j->kind == NPA_ROWS_TRANSFORM ? (each + TOGETHER - 1) / TOGETHER * TOGETHER : each;
     int before = npa_now(NPA_IN_KERNELS);
     double begin = npa_seconds();
-    npa_pool_run(run, j, (j->rows + j->each - 1) / j->each, NULL);
+    if (j->whole) {
+        npy_intp all = how == ALL ? (npy_intp)(TASK_NS * (double)(j->rows * j->cores[0]) / ns)
+                                  : j->cores[0];
+        j->each = all + 4 - all % 4;
+        npa_pool_run(run_part, j, j->rows * ((j->cores[0] + j->each - 1) / j->each), NULL);
+    } else {
+        npa_pool_run(run, j, (j->rows + j->each - 1) / j->each, NULL);
+    }
     if (r != NULL) {
         note_time(r, how, 1e9 * (npa_seconds() - begin) / (double)j->rows);
     }
@@ -440,12 +475,19 @@ static bool is_stack(PyObject *o)
            PyArray_SIZE(a) >= LEAST_SMALL * PyArray_DIM(a, n - 1) * PyArray_DIM(a, n - 2);
 }
 
+static bool is_whole(PyObject *o)
+{
+    return PyArray_Check(o) && PyArray_ISINTEGER((PyArrayObject *)o) &&
+           PyArray_NDIM((PyArrayObject *)o) > 1;
+}
+
 /* Whether an operand has so many rows that a look at the call may pay. */
 static bool has_rows(const PyUFuncObject *u, enum npa_rows_kind kind, PyObject *const *args,
                      Py_ssize_t n)
 {
     npy_intp least = kind >= NPA_ROWS_ELIMINATION ? LEAST_OF_SOLVERS : LEAST_BYTES;
-    if (kind == NPA_ROWS_PRODUCT && n >= 2 && (is_stack(args[0]) || is_stack(args[1]))) {
+    if (kind == NPA_ROWS_PRODUCT && n >= 2 &&
+        (is_stack(args[0]) || is_stack(args[1]) || (is_whole(args[0]) && is_whole(args[1])))) {
         return true;
     }
     for (int k = 0; k < u->nin && k < n; k++) {
@@ -476,16 +518,20 @@ PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObje
         return NULL;
     }
     job j = {.u = u, .n = u->nargs, .kind = kind};
-    if (npa_asks_underflow() || !npa_rows_read(&j, args, n, names) || !measure_row(&j) ||
-        !measure_space(&j)) {
+    if (npa_asks_underflow() || !npa_rows_read(&j, args, n, names) || !measure_row(&j)) {
         return NULL;
     }
-    j.small = kind == NPA_ROWS_PRODUCT &&
-              npa_small_product(u, u->types[(npy_intp)j.loop * j.n], j.cores);
+    int type = u->types[(npy_intp)j.loop * j.n];
+    j.whole = kind == NPA_ROWS_PRODUCT && PyTypeNum_ISINTEGER(type);
+    j.small = kind == NPA_ROWS_PRODUCT && npa_small_product(u, type, j.cores);
+    if (!measure_space(&j)) {
+        return NULL;
+    }
     double ns = cost(&j);
-    bool alone = npa_pool_size() < 2 || ns < LEAST_NS || j.rows == 1;
-    record *r = !j.small && !alone && !has_threads(&j) ? find_record(&j) : NULL;
-    enum choice how = r != NULL ? choose(r) : !j.small ? NUMPY : alone ? ONE : ALL;
+    bool own = j.small || j.whole; /* else a loop of NumPy's */
+    bool alone = npa_pool_size() < 2 || ns < LEAST_NS || (j.rows == 1 && !j.whole);
+    record *r = !own && !alone && !has_threads(&j) ? find_record(&j) : NULL;
+    enum choice how = r != NULL ? choose(r) : !own ? NUMPY : alone ? ONE : ALL;
     if (how == NUMPY && kind == NPA_ROWS_TRANSFORM && ns < MOST_HOME_NS && any_home(&j)) {
         how = ONE;
     }
@@ -502,4 +548,16 @@ PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObje
     }
     good = good && (out != NULL || in_order(&j)) && make_results(&j);
     return results(&j, good && run_rows(&j, r, how, ns));
+}
+
+PyObject *npa_dot(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)what;
+    bool method = self != NULL && PyArray_Check(self);
+    bool both = names == NULL && npa_matmul != NULL && n == 2 - method;
+    PyObject *pair[2] = {method ? self : both ? args[0] : NULL, both ? args[n - 1] : NULL};
+    for (int k = 0; both && k < 2; k++) {
+        both = is_whole(pair[k]) && PyArray_NDIM((PyArrayObject *)pair[k]) == 2;
+    }
+    return both ? npa_rows(npa_matmul, pair, 2, NULL) : NULL;
 }

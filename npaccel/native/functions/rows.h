@@ -31,6 +31,7 @@ typedef struct {
     npy_intp cores[NPA_ROWS_CORES], core_steps[NPA_ROWS_STEPS];
     npy_intp rows, each;
     bool small;  /* products.c's */
+    bool whole;  /* of integers, whose matrices are divided, see integers.c */
     bool widens; /* the first operand is real, and the loop's is complex */
     atomic_int raised;
 } npa_rows_job;

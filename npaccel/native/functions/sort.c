@@ -165,6 +165,28 @@ static void sort_all(void *data, void *other, npy_intp n, int bytes, bool real, 
     npa_pool_run(run, &s, chunks, NULL);
 }
 
+/* Of single bytes each value is written as often as it was counted. Of equal neighbours each would
+ * wait for the one before, so there are several tables. */
+static void sort_bytes(uint8_t *a, npy_intp n, bool is_signed)
+{
+    enum { VALUES = 256, WAYS = 4 };
+    npy_intp counts[WAYS][VALUES] = {0}, i = 0;
+    for (; i + WAYS <= n; i += WAYS) {
+        for (int w = 0; w < WAYS; w++) {
+            counts[w][a[i + w]]++;
+        }
+    }
+    for (; i < n; i++) {
+        counts[0][a[i]]++;
+    }
+    for (int k = 0; k < VALUES; k++) {
+        int value = is_signed ? (k + VALUES / 2) % VALUES : k;
+        npy_intp count = counts[0][value] + counts[1][value] + counts[2][value] + counts[3][value];
+        memset(a, value, (size_t)count);
+        a += count;
+    }
+}
+
 /* Whether equal values have equal bits: no zero below 0, and one NaN. */
 #define PLAIN(K, MOST, INFINITE, NOT_A_NUMBER)                                                     \
     static bool is_plain_##K(const K *a, npy_intp n)                                               \
@@ -273,11 +295,17 @@ PyObject *npa_sort(void *what, PyObject *self, PyObject *const *args, Py_ssize_t
     if (PyArray_NDIM(a) > 1) {
         return npa_sort_parts(what, self, args, n, names);
     }
-    if (!(real || whole) || (bytes != 4 && bytes != 8) || PyArray_NDIM(a) != 1 ||
-        PyArray_SIZE(a) < LEAST ||
+    if (PyArray_NDIM(a) != 1 || PyArray_SIZE(a) < LEAST ||
         !(PyArray_CheckExact(self) || Py_IS_TYPE(self, npa_array_type)) || !PyArray_ISCARRAY(a) ||
-        (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || npa_waits(a) || !read_call(a, args, n, names) ||
-        !pays(a) || (real && !is_plain(PyArray_DATA(a), PyArray_SIZE(a), bytes))) {
+        (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) || npa_waits(a) || !read_call(a, args, n, names)) {
+        return NULL;
+    }
+    if (bytes == 1 && (whole || type == NPY_BOOL)) {
+        sort_bytes(PyArray_DATA(a), PyArray_SIZE(a), type == NPY_BYTE);
+        Py_RETURN_NONE;
+    }
+    if (!(real || whole) || (bytes != 4 && bytes != 8) || !pays(a) ||
+        (real && !is_plain(PyArray_DATA(a), PyArray_SIZE(a), bytes))) {
         return NULL;
     }
     void *other = reserve((size_t)PyArray_NBYTES(a));

@@ -152,6 +152,12 @@ bool npa_small_product(PyUFuncObject *matmul, int type, const npy_intp *extents)
 void npa_multiply_small(int type, char *const *args, npy_intp n, const npy_intp *extents,
                         const npy_intp *steps, const npy_intp *core);
 
+/* ----------------------------------------------------------------------------------- integers.c */
+
+/* As npa_multiply_small, of integers of so many bytes and of any extents. */
+void npa_multiply_integers(int size, char *const *args, npy_intp n, const npy_intp *extents,
+                           const npy_intp *steps, const npy_intp *core);
+
 /* ------------------------------------------------------------------------------------- philox.c */
 
 int npa_philox_init(PyObject *module);

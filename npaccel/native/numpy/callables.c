@@ -48,8 +48,8 @@ static PyObject *scatter(void *what, PyObject *ufunc, PyObject *const *args, Py_
 /* What is done here as NumPy does it, but faster. */
 static const struct { const char *name; npa_own *run; } own[] = {
     {"ufunc.at", scatter}, {"ufunc.reduceat", reduce_stretches}, {"ndarray.put", npa_put_flat},
-    {"interp", npa_interp}, {"ndarray.searchsorted", npa_search},
-    {"ndarray.sort", npa_sort}, {"ndarray.argsort", npa_argsort_parts},
+    {"interp", npa_interp}, {"ndarray.searchsorted", npa_search}, {"dot", npa_dot},
+    {"ndarray.sort", npa_sort}, {"ndarray.argsort", npa_argsort_parts}, {"ndarray.dot", npa_dot},
     {"ndarray.partition", npa_partition_parts}, {"ndarray.argpartition", npa_argpartition_parts},
     {"bincount", npa_bincount}, {"ndarray.nonzero", npa_nonzero}, {"where", npa_where},
     {"correlate", npa_correlate}, {"correlate2", npa_correlate2},
@@ -270,7 +270,7 @@ static PyObject *small_method(const target *t, PyObject *self, PyObject *const *
     if (!t->method) {
         return do_small(t->small, NULL, args, n, names);
     }
-    if (!plain(self) || all + 1 >= NPA_NESTED) {
+    if (all + 1 >= NPA_NESTED) {
         return NULL;
     }
     for (Py_ssize_t k = 0; k < all; k++) {

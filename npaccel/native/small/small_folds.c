@@ -494,31 +494,31 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
     return scalar;
 }
 
-/* How elements of that type are added up one by one. False: NumPy knows. */
-static bool find_scan(PyArrayObject *a, npa_way *found)
+/* How elements of that type are folded one by one. False: NumPy knows. */
+static bool find_scan(npa_small_op op, PyArrayObject *a, npa_way *found)
 {
-    const npa_small_how how = {.op = NPA_SUM};
+    const npa_small_how how = {.op = op};
     int type = PyArray_TYPE(a);
-    const npa_wide_sum *wide = wide_sum(type, NPA_SUM);
+    const npa_wide_sum *wide = op == NPA_SUM ? wide_sum(type, op) : NULL;
     if (wide != NULL) {
         *found = (npa_way){.loop = wide->scan, .in_size = wide->size, .out_size = 8};
         found->in = npa_small_dtype(type), found->out = npa_small_dtype(folded_type(&how, type));
         return true;
     }
-    const npa_way *w = ufuncs[NPA_SUM].ufunc == NULL ? NULL
-                     : npa_find_way(ufuncs[NPA_SUM].ufunc, type, ufuncs[NPA_SUM].exact);
-    if (w == NULL || w->loop == NULL || folded_type(&how, type) != type) {
+    const npa_way *w = op > NPA_MIN || ufuncs[op].ufunc == NULL
+                         ? NULL : npa_find_way(ufuncs[op].ufunc, type, ufuncs[op].exact);
+    if (w == NULL || w->loop == NULL || w->out != w->in || folded_type(&how, type) != type) {
         return false;
     }
-    *found = *w, found->loop = npa_scan_loop("add", type, w->loop);
+    *found = *w, found->loop = npa_scan_loop(ufuncs[op].name, type, w->loop);
     return true;
 }
 
-PyObject *npa_small_scan(PyArrayObject *a)
+PyObject *npa_small_scan(npa_small_op op, PyArrayObject *a)
 {
     npy_intp n = PyArray_SIZE(a), count = n - 1;
     npa_way w;
-    if (n == 0 || !PyArray_IS_C_CONTIGUOUS(a) || !find_scan(a, &w) || !npa_is_simple(a, &w) ||
+    if (n == 0 || !PyArray_IS_C_CONTIGUOUS(a) || !find_scan(op, a, &w) || !npa_is_simple(a, &w) ||
         npa_small_is_large((size_t)(n * w.out_size))) {
         return NULL;
     }

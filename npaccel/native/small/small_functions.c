@@ -124,12 +124,21 @@ PyObject *npa_small_reduce(PyObject *ufunc, PyObject *const *args, Py_ssize_t n,
     return names == NULL ? npa_small_fold(a, &how) : NULL;
 }
 
-/* cumsum */
+/* cumsum, cumprod */
 static PyObject *run_scan(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    (void)f;
     return n == 1 && names == NULL && PyArray_NDIM((PyArrayObject *)args[0]) > 0
-         ? npa_small_scan((PyArrayObject *)args[0]) : NULL;
+         ? npa_small_scan((npa_small_op)f->what, (PyArrayObject *)args[0]) : NULL;
+}
+
+/* ufunc.accumulate, whose ufunc is the first */
+static PyObject *run_accumulate(const function *f, PyObject *const *args, Py_ssize_t n,
+                                PyObject *names)
+{
+    (void)f;
+    int op = n == 2 && names == NULL ? npa_small_op_of(args[0]) : -1;
+    return op >= 0 && npa_is_plain(args[1]) && PyArray_NDIM((PyArrayObject *)args[1]) == 1
+             ? npa_small_scan((npa_small_op)op, (PyArrayObject *)args[1]) : NULL;
 }
 
 static PyObject *run_place(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
@@ -202,8 +211,11 @@ static const function functions[] = {
     EXACT("where", 0, npa_small_where),
     EXACT("clip", 0, npa_small_clip),
     EXACT("ndarray.clip", 0, npa_small_clip),
-    OTHER("cumsum", 0, run_scan),
-    OTHER("ndarray.cumsum", 0, run_scan),
+    OTHER("cumsum", NPA_SUM, run_scan),
+    OTHER("ndarray.cumsum", NPA_SUM, run_scan),
+    OTHER("cumprod", NPA_PROD, run_scan),
+    OTHER("ndarray.cumprod", NPA_PROD, run_scan),
+    OTHER("ufunc.accumulate", 0, run_accumulate),
     OTHER("norm", 0, npa_small_norm),
     OTHER("dot", 0, npa_small_dot),
     OTHER("ndarray.dot", 0, npa_small_dot),
@@ -236,7 +248,8 @@ const npa_small_function *npa_small_find(PyObject *name)
 PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *args, Py_ssize_t n,
                                   PyObject *names)
 {
-    bool several = f->run == npa_small_join || f->run == npa_small_made; /* no array is the first */
+    bool several = f->run == npa_small_join || f->run == npa_small_made ||
+                   f->run == run_accumulate; /* no array is the first */
     if (n < 1 || npa_here != NULL || !(several || npa_is_plain(args[0])) ||
         (f->run == run_fold
              ? !npa_small_folds((PyArrayObject *)args[0], (npa_small_op)f->what)

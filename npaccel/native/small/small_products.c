@@ -21,6 +21,13 @@ bool npa_multiply_vectors(PyArrayObject *a, PyArrayObject *b, void *to)
         !npa_same_dtype(PyArray_DESCR(a), PyArray_DESCR(b))) {
         return false;
     }
+    if (PyArray_ISINTEGER(a)) {
+        const npy_intp extents[3] = {1, PyArray_DIM(a, 0), 1}, steps[3] = {0};
+        const npy_intp core[6] = {0, PyArray_STRIDE(a, 0), PyArray_STRIDE(b, 0)};
+        char *args[3] = {PyArray_DATA(a), PyArray_DATA(b), to};
+        npa_multiply_integers((int)PyArray_ITEMSIZE(a), args, 1, extents, steps, core);
+        return true;
+    }
     PyArray_DotFunc *dot = PyDataType_GetArrFuncs(PyArray_DESCR(a))->dotfunc;
     if (dot == NULL) {
         return false;
@@ -111,6 +118,11 @@ static bool run_loop(product *p, const npa_way *w, PyArrayObject *to)
                            p->steps + 3);
         return !npa_seen_errors();
     }
+    if (PyTypeNum_ISINTEGER(type)) {
+        npa_multiply_integers((int)size, p->args, p->extents[COUNT], p->extents + 1, p->steps,
+                              p->steps + 3);
+        return true;
+    }
     bool alone = work(p) <= WORTH || npa_alone();
     PyThreadState *mine = alone ? NULL : PyEval_SaveThread();
     npa_clear_errors();
@@ -155,7 +167,7 @@ PyObject *npa_small_matmul(PyObject *a, PyObject *b)
         return multiply_matrices(x, y);
     }
     bool real = PyArray_TYPE(x) == NPY_DOUBLE || PyArray_TYPE(x) == NPY_FLOAT;
-    return real && !npa_small_is_large((size_t)PyArray_NBYTES(x)) &&
+    return (real || PyArray_ISINTEGER(x)) && !npa_small_is_large((size_t)PyArray_NBYTES(x)) &&
                    npa_multiply_vectors(x, y, number)
                ? PyArray_Scalar(number, PyArray_DESCR(x), NULL) : NULL;
 }

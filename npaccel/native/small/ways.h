@@ -128,7 +128,8 @@ typedef struct {
 PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how);
 bool npa_small_folds(PyArrayObject *a, npa_small_op op);
 void npa_small_fold_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one that folds */
-PyObject *npa_small_scan(PyArrayObject *a); /* the sums of the elements up to each; likewise */
+/* What the elements up to each are folded to, by what has such a loop; likewise */
+PyObject *npa_small_scan(npa_small_op op, PyArrayObject *a);
 int npa_small_op_of(PyObject *ufunc); /* what its reduce does; -1: nothing of these */
 
 /* small_products.c: a @ b. NULL, perhaps without error: NumPy's to do. */

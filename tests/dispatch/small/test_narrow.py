@@ -73,11 +73,30 @@ def test_sums_of_narrow_numbers(char: str) -> None:
                 same(fold, lay(x), (char, size, layout, name))
 
 
-@pytest.mark.parametrize("char", "lLqQfd")
-def test_sums_one_by_one_of_wide_numbers(char: str) -> None:
+SCANS: dict[str, Fold] = {
+    "cumsum": np.cumsum,
+    "cumprod": np.cumprod,
+    "add": np.add.accumulate,
+    "multiply": np.multiply.accumulate,
+    "maximum": np.maximum.accumulate,
+    "minimum": np.minimum.accumulate,
+    "logical_or": np.logical_or.accumulate,
+    "subtract": np.subtract.accumulate,
+    "axis": lambda x: np.maximum.accumulate(x, 0),
+}
+
+
+@pytest.mark.parametrize("char", "?bBhiIlLqQefdgD")
+def test_scans(char: str) -> None:
     draw = np.random.default_rng(5)
-    for size in (1, 100, 20_000):
-        same(np.cumsum, (draw.random(size) * 1e6).astype(char), (char, size))
+    for size in (1, 100, 16_000):
+        x = (draw.random(size) * 3 - 1).astype(char)
+        if char in "fd":
+            x[:: size // 3 + 1] = np.nan, *[-0.0, 0.0, np.inf][: len(x[:: size // 3 + 1]) - 1]
+        for name, scan in SCANS.items():
+            same(scan, x, (char, size, name))
+            same(scan, x[::-1], (char, size, name, "backwards"))
+            same(scan, x[: size // 4 * 4].reshape(-1, 4), (char, size, name, "matrix"))
 
 
 MIXED: dict[str, Fold] = {
