@@ -123,12 +123,13 @@ ops: $(INSTALLED)
 # Programs of other libraries, then hours of these libraries' own tests, in an environment of their own: some bring
 # plugins for pytest. It goes on where it was ended; ARGS="--library scipy ndimage" runs some.
 AROUND := build/suites
-JUDGED := scipy,pandas,sklearn,xarray,astropy,statsmodels,dask
+JUDGED := scipy,pandas,sklearn,xarray,skimage,astropy,statsmodels,dask
 ecosystem: $(INSTALLED)
 	$(PIP) install --quiet '.[ecosystem]'
 	$(SAFE) $(BIN)/python -m pytest -q -m 'slow or not slow' tests/ecosystem
 	test -e $(AROUND)/bin/python || $(BIN)/python -m venv $(AROUND)
 	$(AROUND)/bin/python -m pip install --quiet --disable-pip-version-check '.[suites]'
+	$(AROUND)/bin/python tools/skimage_tests.py
 	cd $(AROUND) && $(SAFE) bin/python $(CURDIR)/bench/conformance/judge.py --library $(JUDGED) \
 	  --keep all --seconds 120 --out $(CURDIR)/.ecosystem $(ARGS)
 	$(SAFE) PYTHONPATH=bench/conformance $(AROUND)/bin/python bench/conformance/report.py --around \

@@ -28,6 +28,9 @@ SUITES = {
     "sklearn": """preprocessing metrics decomposition cluster linear_model neighbors mixture
         covariance gaussian_process feature_selection impute utils""",
     "xarray": "tests",
+    "skimage": """tests/filters tests/morphology tests/transform tests/measure tests/feature
+        tests/segmentation tests/restoration tests/registration tests/metrics tests/exposure
+        tests/color tests/draw tests/graph tests/util""",
     "astropy": """convolution stats modeling nddata timeseries units utils/masked coordinates time
         wcs""",
     "statsmodels": """regression tsa nonparametric robust stats multivariate genmod discrete

@@ -113,10 +113,63 @@ static bool find_remainder(int which, PyUFuncGenericFunction *loop, void **data)
     return true;
 }
 
+/* ----------------------------------------------------------------------------------- conditions */
+
+/* NumPy's loop of a condition of floats, such as isnan. */
+typedef struct {
+    PyUFuncGenericFunction numpys;
+    void *data;
+} condition;
+enum { CONDITIONS = 32 };
+static condition conditions[CONDITIONS];
+
+/* NumPy's vector loops (2.4) write to wrong places where results don't lie one behind the other. */
+static void run_condition(char **args, const npy_intp *count, const npy_intp *steps, void *data)
+{
+    const condition *c = data;
+    char found[BLOCK];
+    if (steps[1] == 1) {
+        c->numpys(args, count, steps, c->data);
+        return;
+    }
+    for (npy_intp at = 0; at < *count; at += BLOCK) {
+        npy_intp m = *count - at < BLOCK ? *count - at : BLOCK;
+        char *p[2] = {args[0] + at * steps[0], found};
+        const npy_intp one[2] = {steps[0], 1};
+        c->numpys(p, &m, one, c->data);
+        npa_unpack(args[1] + at * steps[1], steps[1], found, m, 1);
+    }
+}
+
+static bool is_condition(const PyUFuncObject *u, const int *types)
+{
+    return u->nargs == 2 && types[1] == NPY_BOOL &&
+           (types[0] == NPY_FLOAT || types[0] == NPY_DOUBLE);
+}
+
+/* False: there are too many. */
+static bool find_condition(PyUFuncGenericFunction *loop, void **data)
+{
+    int i = 0;
+    while (i < CONDITIONS && conditions[i].numpys != NULL &&
+           (conditions[i].numpys != *loop || conditions[i].data != *data)) {
+        i++;
+    }
+    if (i == CONDITIONS) {
+        return false;
+    }
+    conditions[i] = (condition){.numpys = *loop, .data = *data};
+    *loop = run_condition, *data = &conditions[i];
+    return true;
+}
+
 bool npa_find_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop, void **data)
 {
     if (!find(u, types, loop, data)) {
         return false;
+    }
+    if (is_condition(u, types)) {
+        return find_condition(loop, data);
     }
     bool remainder = strcmp(u->name, "remainder") == 0 && u->obj == NULL;
     for (int i = 0; remainder && i < (int)(sizeof remainders / sizeof *remainders); i++) {

@@ -517,6 +517,36 @@ def test_ufunc(name: str) -> None:
     all_same(cases())
 
 
+# Rows so short that loops go along another axis, with results that do not lie one behind the other.
+SHORT_ROWS: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
+    "few columns": lambda v, w: (
+        np.resize(v, (40, 5))[:, :3],
+        np.resize(w, (40, 4))[:, 1:],
+    ),
+    "spread columns": lambda v, w: (
+        np.broadcast_to(np.resize(v, (40, 1)), (40, 3)),
+        np.resize(w, (40, 3)),
+    ),
+    "few columns of planes": lambda v, w: (
+        np.resize(v, (2, 40, 5))[..., 1:3],
+        np.resize(w, (2, 40, 2)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(UFUNCS))
+def test_ufunc_on_short_rows(name: str) -> None:
+    u = UFUNCS[name]
+
+    def cases() -> Iterator[Case]:
+        for dtype in NUMBERS:
+            for layout in SHORT_ROWS:
+                make = laid_out(SHORT_ROWS[layout], dtype)
+                yield f"{dtype} {layout}", u, lambda m=make: arguments(u, *m())
+
+    all_same(cases())
+
+
 @pytest.mark.parametrize("points", [17, 500, 501, 1000, 8191, 8193, 16_000])
 def test_bits_of_ufuncs_that_approximate(points: int) -> None:
     """Among others `exp` and `power`, whose loops take several elements at a time."""
