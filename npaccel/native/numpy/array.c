@@ -17,6 +17,11 @@ static const char *const operation_names[OP_COUNT] = {
     "left_shift", "right_shift", "bitwise_and", "bitwise_or", "bitwise_xor", "negative",
     "positive", "absolute", "invert", "divmod", "less", "less_equal", "equal", "not_equal",
     "greater", "greater_equal", "square", "reciprocal", "sqrt"};
+static PyObject *power_in_python(PyObject *a, PyObject *b) { return PyNumber_Power(a, b, Py_None); }
+static const binaryfunc in_python[OP_COUNT] = {
+    PyNumber_Add, PyNumber_Subtract, PyNumber_Multiply, PyNumber_TrueDivide, PyNumber_FloorDivide,
+    PyNumber_Remainder, power_in_python, PyNumber_Lshift, PyNumber_Rshift, PyNumber_And,
+    PyNumber_Or, PyNumber_Xor, [OP_DIVMOD] = PyNumber_Divmod};
 static PyObject *operations[OP_COUNT], *matmul;
 static npa_exactness exact[OP_COUNT]; /* once a block was open */
 
@@ -159,10 +164,9 @@ static PyObject *binary(enum operation op, PyObject *a, PyObject *b, binaryfunc 
     PyObject *results[NPA_MAX_ARGS];
     if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
         /* Another class, a list ...: ndarray's rules about who goes first hold for us too. */
-        if (PyErr_Occurred()) {
-            return NULL;
-        }
-        return slot(a, b);
+        return PyErr_Occurred()        ? NULL
+               : npa_goes_second(a, b) ? npa_operate_second(a, b, in_python[op])
+                                       : slot(a, b);
     }
     PyObject *args[] = {a, b}, *result;
     if (npa_aside_ufunc(ufunc_of(op), exact[op], values, args, 2, &result)) {
@@ -424,7 +428,9 @@ static PyObject *array_compare(PyObject *a, PyObject *b, int how)
     npa_value values[2];
     PyObject *result;
     if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
-        return PyErr_Occurred() ? NULL : npa_numpy.compare(a, b, how);
+        return PyErr_Occurred()        ? NULL
+               : npa_goes_second(a, b) ? npa_compare_second(a, b, how)
+                                       : npa_numpy.compare(a, b, how);
     }
     PyObject *args[] = {a, b};
     if (npa_aside_ufunc(ufunc_of(map[how]), exact[map[how]], values, args, 2, &result)) {
@@ -484,9 +490,10 @@ static PyObject *array_matrix_multiply(PyObject *a, PyObject *b)
     static PyObject *name;
     npa_value values[2];
     if (!npa_classify(a, &values[0]) || !npa_classify(b, &values[1])) {
-        return PyErr_Occurred() ? NULL
-               : ours(a) || ours(b) ? binary_in_numpy(a, b, NUMBER(nb_matrix_multiply))
-                                    : NUMBER(nb_matrix_multiply)(a, b);
+        return PyErr_Occurred()        ? NULL
+               : npa_goes_second(a, b) ? npa_operate_second(a, b, PyNumber_MatrixMultiply)
+               : ours(a) || ours(b)    ? binary_in_numpy(a, b, NUMBER(nb_matrix_multiply))
+                                       : NUMBER(nb_matrix_multiply)(a, b);
     }
     double took;
     PyObject *result = npa_rows((PyUFuncObject *)matmul, (PyObject *[]){a, b}, 2, NULL);

@@ -12,6 +12,14 @@ size_t npa_result_bytes(PyObject *x, PyObject *y);
 /* 0, or -1 for want of memory. */
 int npa_note_fallback(PyObject *name, const char *reason, double took);
 
+/* ---------------------------------------------------------------------------------- reflected.c */
+
+/* Whether Python would ask b first if `a` was an ndarray. */
+bool npa_goes_second(PyObject *a, PyObject *b);
+/* The operator on `a` as an ndarray, as Python has it. */
+PyObject *npa_operate_second(PyObject *a, PyObject *b, binaryfunc in_python);
+PyObject *npa_compare_second(PyObject *a, PyObject *b, int how);
+
 /* ----------------------------------------------------------------------------------- elements.c */
 
 PyObject *npa_array_subscript(PyObject *a, PyObject *key);

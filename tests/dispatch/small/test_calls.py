@@ -540,8 +540,8 @@ def test_ufunc_on_short_rows(name: str) -> None:
 
     def cases() -> Iterator[Case]:
         for dtype in NUMBERS:
-            for layout in SHORT_ROWS:
-                make = laid_out(SHORT_ROWS[layout], dtype)
+            for layout, lay_out in SHORT_ROWS.items():
+                make = laid_out(lay_out, dtype)
                 yield f"{dtype} {layout}", u, lambda m=make: arguments(u, *m())
 
     all_same(cases())
