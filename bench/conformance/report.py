@@ -211,16 +211,21 @@ def _short(reason: str) -> str:
 def libraries(findings: Findings) -> str:
     """A table of the libraries around NumPy: what was run of each, and what came out."""
     lines = [
-        "| library | files run | tests passed | newly failing |",
-        "|---|---|---|---|",
+        "| library | files | run | stopped early | in an earlier run | not run | tests passed "
+        "| newly failing |",
+        "|---|---|---|---|---|---|---|---|",
     ]
+    sums = [0] * 7
     for library in SUITES:
         rows = [row for name, row in findings.rows.items() if name.startswith(f"{library}/")]
         version = importlib.metadata.version(DISTRIBUTIONS.get(library, library))
         passed, new = (sum(int(r[k]) for r in rows if r[k].isdigit()) for k in (PASSED, 2))
-        ran = f"{len(rows)} of {len(list(files([], library)))}"
-        lines.append(f"| {library} {version} | {ran} | {passed} | {new} |")
-    return "\n".join(lines)
+        cut, earlier = (sum(word in r[-1] for r in rows) for word in ("stopped", "earlier"))
+        named = len(list(files([], library)))
+        counts = [named, len(rows), cut, earlier, named - len(rows), passed, new]
+        sums = [a + b for a, b in zip(sums, counts, strict=True)]
+        lines.append(f"| {library} {version} | {' | '.join(map(str, counts))} |")
+    return "\n".join([*lines, f"| all | {' | '.join(map(str, sums))} |"])
 
 
 def report(

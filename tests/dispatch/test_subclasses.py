@@ -107,3 +107,10 @@ def test_operators(name: str, other: str, dtype: str) -> None:
     for operands in (ours, pending):
         assert seen(operate, *operands()) == theirs
         assert seen(operate, *operands()[::-1]) == swapped
+
+
+@pytest.mark.pending
+def test_large_results_of_numpys_are_ours(tmp_path: Any) -> None:
+    mapped = np.memmap(tmp_path / "numbers", np.float64, "w+", shape=(1000,))
+    with npaccel.accelerate():
+        assert type(np.ones(1000) * 2.0 + mapped) is npaccel.Array

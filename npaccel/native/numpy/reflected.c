@@ -1,5 +1,5 @@
-/* reflected.c: who goes first where an operator has an array of ours on its left, and one of another
- * subclass of ndarray on its right.
+/* reflected.c: who goes first where an operator has an array of ours on its left, and one of
+ * another subclass of ndarray on its right.
  *
  * Python asks the right one first if its class is derived from that of the left one and has its own
  * operators. So matrices and masked arrays go before ndarrays, but not before Array. */
@@ -16,7 +16,7 @@ PyObject *npa_operate_second(PyObject *a, PyObject *b, binaryfunc in_python)
     PyObject *plain = npa_settled(a);
     PyObject *result = plain != NULL ? in_python(plain, b) : NULL;
     Py_XDECREF(plain);
-    return result;
+    return npa_adopted(result);
 }
 
 PyObject *npa_compare_second(PyObject *a, PyObject *b, int how)
@@ -24,5 +24,5 @@ PyObject *npa_compare_second(PyObject *a, PyObject *b, int how)
     PyObject *plain = npa_settled(a);
     PyObject *result = plain != NULL ? PyObject_RichCompare(plain, b, how) : NULL;
     Py_XDECREF(plain);
-    return result;
+    return npa_adopted(result);
 }
