@@ -421,6 +421,9 @@ nothing(void)
 static void
 test_fork_while_touched(void)
 {
+#ifdef NPA_EMULATED
+    return; /* QEMU ends in a fork beside threads that are at work */
+#endif
     pthread_t other[2];
     atomic_store(&stop, false);
     for (int i = 0; i < 2; i++) {
