@@ -112,3 +112,20 @@ def test_what_is_left_to_numpy() -> None:
     same(np.dot, a, np.stack([b, b]))
     same(np.matmul, a, b, dtype="f8")
     same(np.matmul, a, b.astype("i"), axes=[(0, 1), (0, 1), (1, 0)])
+
+
+def test_long_vectors() -> None:
+    for char in "Bhil":
+        a, x, y = (numbers(char, shape) for shape in ((300, 400), (400,), (300,)))
+        long = numbers(char, (40_000,))
+        for call in (np.matmul, np.dot):
+            same(call, a, x)
+            same(call, a.T.copy().T, x[::-1])
+            same(call, y, a)
+            same(call, long, long[::-1])
+            same(call, np.repeat(long, 2)[::2], long)
+            same(call, long[None], long)
+        with npaccel.accelerate():
+            assert isinstance(np.dot(long, long), np.generic)
+            made = a @ x
+        assert made.base is None and made.flags.owndata

@@ -27,7 +27,7 @@ PyObject *npa_reduceat(PyUFuncObject *u, npa_exactness how, PyObject *const *arg
 
 /* A generalised ufunc on many rows. NULL, perhaps with an error: NumPy's to do. */
 PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names);
-/* np.dot(a, b), a.dot(b) of two matrices of integers, which is their matmul */
+/* np.dot(a, b), a.dot(b) of matrices or vectors of integers, which is their matmul */
 PyObject *npa_dot(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,
                   PyObject *names);
 PyObject *npa_rows_forget(PyObject *module, PyObject *nothing); /* how long they took; for tests */

@@ -3,7 +3,6 @@
  * row alone. */
 #include "functions/functions.h"
 #include "functions/rows.h"
-#include "small/ways.h"
 
 #include <fenv.h>
 #include <string.h>
@@ -306,7 +305,6 @@ static void join_axes(job *j)
     }
     j->ndim = last + 1;
 }
-
 static void set_core_steps(job *j)
 {
     for (int k = 0; k < j->n; k++) {
@@ -475,19 +473,15 @@ static bool is_stack(PyObject *o)
            PyArray_SIZE(a) >= LEAST_SMALL * PyArray_DIM(a, n - 1) * PyArray_DIM(a, n - 2);
 }
 
-static bool is_whole(PyObject *o)
-{
-    return PyArray_Check(o) && PyArray_ISINTEGER((PyArrayObject *)o) &&
-           PyArray_NDIM((PyArrayObject *)o) > 1;
-}
-
 /* Whether an operand has so many rows that a look at the call may pay. */
 static bool has_rows(const PyUFuncObject *u, enum npa_rows_kind kind, PyObject *const *args,
                      Py_ssize_t n)
 {
     npy_intp least = kind >= NPA_ROWS_ELIMINATION ? LEAST_OF_SOLVERS : LEAST_BYTES;
     if (kind == NPA_ROWS_PRODUCT && n >= 2 &&
-        (is_stack(args[0]) || is_stack(args[1]) || (is_whole(args[0]) && is_whole(args[1])))) {
+        (is_stack(args[0]) || is_stack(args[1]) ||
+         (npa_is_of_integers(args[0], NPA_MAX_DIMS) &&
+          npa_is_of_integers(args[1], NPA_MAX_DIMS)))) {
         return true;
     }
     for (int k = 0; k < u->nin && k < n; k++) {
@@ -514,6 +508,9 @@ static bool any_home(const job *j)
 PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     enum npa_rows_kind kind = npa_rows_kind_of(u);
+    if (kind == NPA_ROWS_PRODUCT && n == 2 && names == NULL && npa_has_vector(args)) {
+        return npa_multiply_vector(u, args);
+    }
     if (kind == NPA_ROWS_OTHER || !has_rows(u, kind, args, n) || npa_here != NULL) {
         return NULL;
     }
@@ -548,16 +545,4 @@ PyObject *npa_rows(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n, PyObje
     }
     good = good && (out != NULL || in_order(&j)) && make_results(&j);
     return results(&j, good && run_rows(&j, r, how, ns));
-}
-
-PyObject *npa_dot(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
-{
-    (void)what;
-    bool method = self != NULL && PyArray_Check(self);
-    bool both = names == NULL && npa_matmul != NULL && n == 2 - method;
-    PyObject *pair[2] = {method ? self : both ? args[0] : NULL, both ? args[n - 1] : NULL};
-    for (int k = 0; both && k < 2; k++) {
-        both = is_whole(pair[k]) && PyArray_NDIM((PyArrayObject *)pair[k]) == 2;
-    }
-    return both ? npa_rows(npa_matmul, pair, 2, NULL) : NULL;
 }

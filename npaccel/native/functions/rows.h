@@ -41,4 +41,10 @@ enum npa_rows_kind npa_rows_kind_of(const PyUFuncObject *u);
 /* The arguments of a call of j->u. False: NumPy's to look at. */
 bool npa_rows_read(npa_rows_job *j, PyObject *const *args, Py_ssize_t n, PyObject *names);
 
+/* integer_products.c: whether one of two factors is a vector of integers; their product, which is
+ * that of matrices. NULL, perhaps without error: NumPy's */
+bool npa_is_of_integers(PyObject *o, int most);
+bool npa_has_vector(PyObject *const *args);
+PyObject *npa_multiply_vector(PyUFuncObject *matmul, PyObject *const *args);
+
 #endif

@@ -212,7 +212,8 @@ bool npa_comes_back(PyObject *a, PyObject *const *args, Py_ssize_t n, PyObject *
 static bool counts_at_once(PyObject *o)
 {
     enum { MOST_COUNTED = 16 << 20 };
-    return PyArray_ISBOOL((PyArrayObject *)o) && npa_at_once(&o, 1, MOST_COUNTED);
+    int type = PyArray_TYPE((PyArrayObject *)o);
+    return (type == NPY_BOOL || PyTypeNum_ISINTEGER(type)) && npa_at_once(&o, 1, MOST_COUNTED);
 }
 
 static bool picks_at_once(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,

@@ -410,11 +410,16 @@ static void find_arg(const job *j, const space *s, const inner_run *u)
     memcpy(u->out, &found, sizeof found);
 }
 
-/* The loop has another type than the elements or the result. `values`: memory for its own. */
+/* `values`: memory for the loop's own, where it has another type than the elements or the result;
+ * else NULL. */
 static void scan_cast(const job *j, const space *s, const inner_run *u, char *values)
 {
     int type = j->type[0], loop = j->rule->loop_type[0], size = npa_item_sizes[loop];
     npy_intp out_step = s->strides[s->ndim - 1][1];
+    if (values == NULL) {
+        scan(j->rule, u->out, out_step, u->in, s->strides[s->ndim - 1][0], u->n, size);
+        return;
+    }
     pack(s, u->inner, u->in, u->memory, npa_item_sizes[type]);
     npa_cast(type, u->memory, npa_item_sizes[type], loop, values, size, u->n);
     scan(j->rule, values, size, values, size, u->n, size);
@@ -422,6 +427,26 @@ static void scan_cast(const job *j, const space *s, const inner_run *u, char *va
         int64_t m = u->n - i < BLOCK ? u->n - i : BLOCK;
         store_block(u->out + i * out_step, out_step, j->type[1], values + i * size, loop, m);
     }
+}
+
+/* Sums of narrow integers along one axis, from there to where they belong. NULL: it is no such. */
+static const npa_wide_sum *wide_scan(const job *j, const space *s, int inner)
+{
+    bool sums = j->rule->kind == NPA_SCAN && j->rule->counts && inner == s->ndim - 1 &&
+                j->type[1] == j->rule->loop_type[0];
+    return sums ? npa_find_wide_sum(j->type[0]) : NULL;
+}
+
+static void scan_wide(const npa_wide_sum *sum, const space *s, const inner_run *u)
+{
+    const int64_t *step = s->strides[s->ndim - 1];
+    const npy_intp count = u->n - 1, one = 1, none[3] = {0};
+    const npy_intp steps[3] = {step[1], step[0], step[1]};
+    char *first[3] = {u->out, u->in, u->out};
+    char *rest[3] = {u->out, u->in + step[0], u->out + step[1]};
+    memset(u->out, 0, 8);
+    sum->add(first, &one, none, NULL);
+    sum->scan(rest, &count, steps, NULL);
 }
 
 /* ARG and SCAN: each run along the inner axes, packed and cast first where it must be. */
@@ -435,9 +460,10 @@ static int run_packed(npa_queue *q, npa_request *r, job *j)
     int64_t n = inner_last(&s, r->axes, &u.inner), outer = 1, index[NPA_MAX_DIMS] = {0};
     u.n = n;
     const int inner = u.inner;
-    int type = j->type[0], loop = j->rule->loop_type[0], size = npa_item_sizes[loop],
-        last = s.ndim - 1;
-    bool direct = j->rule->kind == NPA_SCAN && type == loop && j->type[1] == loop;
+    int type = j->type[0], loop = j->rule->loop_type[0], size = npa_item_sizes[loop];
+    const npa_wide_sum *wide = wide_scan(j, &s, inner);
+    bool direct = wide != NULL ||
+                  (j->rule->kind == NPA_SCAN && type == loop && j->type[1] == loop);
     size_t packed = ((size_t)n * (size_t)npa_item_sizes[type] + 15) & ~(size_t)15;
     u.memory = malloc(direct ? 1 : packed + (size_t)n * (size_t)size);
     if (u.memory == NULL) {
@@ -452,12 +478,12 @@ static int run_packed(npa_queue *q, npa_request *r, job *j)
             u.in += index[i] * s.strides[i][0];
             u.out += index[i] * s.strides[i][1];
         }
-        if (direct) {
-            scan(j->rule, u.out, s.strides[last][1], u.in, s.strides[last][0], n, size);
+        if (wide != NULL) {
+            scan_wide(wide, &s, &u);
         } else if (j->rule->kind == NPA_ARG) {
             find_arg(j, &s, &u);
         } else {
-            scan_cast(j, &s, &u, u.memory + packed);
+            scan_cast(j, &s, &u, direct ? NULL : u.memory + packed);
         }
         for (int i = inner - 1; i >= 0 && ++index[i] == s.shape[i]; i--) {
             index[i] = 0;

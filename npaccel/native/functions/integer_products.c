@@ -1,0 +1,71 @@
+/* integer_products.c: products of vectors of integers, and np.dot, by way of the matmul of
+ * matrices. See rows.c. */
+#include "functions/functions.h"
+#include "functions/rows.h"
+#include "small/ways.h"
+
+enum { LEAST_BYTES = 1 << 15 }; /* small.c takes less */
+
+bool npa_is_of_integers(PyObject *o, int most)
+{
+    PyArrayObject *a = (PyArrayObject *)o;
+    return PyArray_Check(o) && PyArray_ISINTEGER(a) && PyArray_NDIM(a) > 0 &&
+           PyArray_NDIM(a) <= most;
+}
+
+bool npa_has_vector(PyObject *const *args)
+{
+    int ndim = 0;
+    npy_intp bytes = 0;
+    for (int k = 0; k < 2; k++) {
+        if (!npa_is_of_integers(args[k], 2)) {
+            return false;
+        }
+        ndim += PyArray_NDIM((PyArrayObject *)args[k]);
+        bytes += PyArray_NBYTES((PyArrayObject *)args[k]);
+    }
+    return ndim < 4 && bytes >= LEAST_BYTES;
+}
+
+/* A vector is a matrix of one row or one column. */
+PyObject *npa_multiply_vector(PyUFuncObject *u, PyObject *const *args)
+{
+    PyObject *pair[2] = {NULL}, *made = NULL, *shown = NULL;
+    npy_intp shape[2];
+    PyArray_Dims kept = {shape, 0};
+    for (int k = 0; k < 2; k++) {
+        PyArrayObject *a = (PyArrayObject *)args[k];
+        bool vector = PyArray_NDIM(a) == 1;
+        npy_intp extent = PyArray_DIM(a, vector ? 0 : k), both[2] = {extent, extent};
+        PyArray_Dims dims = {both, 2};
+        both[k] = 1;
+        pair[k] = vector ? PyArray_Newshape(a, &dims, NPY_CORDER) : Py_NewRef(args[k]);
+        if (!vector) {
+            shape[kept.len++] = extent;
+        }
+    }
+    if (pair[0] != NULL && pair[1] != NULL) {
+        made = npa_rows(u, pair, 2, NULL);
+    }
+    if (made != NULL) {
+        shown = PyArray_Newshape((PyArrayObject *)made, &kept, NPY_CORDER);
+    }
+    if (shown != NULL && PyArray_CheckExact(shown)) { /* it owns its memory then, or is a number */
+        Py_SETREF(shown, PyArray_NewCopy((PyArrayObject *)shown, NPY_CORDER));
+        shown = shown != NULL ? PyArray_Return((PyArrayObject *)shown) : NULL;
+    }
+    Py_XDECREF(made), Py_XDECREF(pair[0]), Py_XDECREF(pair[1]);
+    return shown;
+}
+
+PyObject *npa_dot(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)what;
+    bool method = self != NULL && PyArray_Check(self);
+    bool both = names == NULL && npa_matmul != NULL && n == 2 - method;
+    PyObject *pair[2] = {method ? self : both ? args[0] : NULL, both ? args[n - 1] : NULL};
+    for (int k = 0; both && k < 2; k++) {
+        both = npa_is_of_integers(pair[k], 2);
+    }
+    return both ? npa_rows(npa_matmul, pair, 2, NULL) : NULL;
+}
