@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import npaccel
 from npaccel import _native
 from npaccel.caches.store import Store
 
@@ -145,6 +146,10 @@ def test_python_needs_nothing_that_windows_lacks(tmp_path: Path) -> None:
     assert (found.returncode, found.stdout, found.stderr) == (0, "0\n", "")
     # Another process finds the same there, on a system where files have owners.
     assert Store(str(tmp_path / "store"), 1 << 20, print).get("ab" * 32) == b"\r\n\x1a"
+
+
+def test_which_build_this_is_is_told() -> None:
+    assert ("portable" in npaccel.devices().build) is _native.portable()
 
 
 @pytest.mark.skipif(not _native.portable(), reason="this is not the portable build")

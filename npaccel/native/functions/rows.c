@@ -104,11 +104,11 @@ static void run_part(void *context, int64_t task, int worker)
     npy_intp extents[] = {left < j->each ? left : j->each, j->cores[1], j->cores[2]};
     const npy_intp steps[3] = {0};
     char *args[NPA_ROWS_MOST];
+    int type = j->u->types[(npy_intp)j->loop * j->n];
     (void)worker;
     place_row(j, row, args);
     args[0] += first * j->core_steps[0], args[2] += first * j->core_steps[4];
-    npa_multiply_integers(npa_item_sizes[j->u->types[(npy_intp)j->loop * j->n]], args, 1, extents,
-                          steps, j->core_steps);
+    npa_multiply_integers(npa_item_sizes[type], args, 1, extents, steps, j->core_steps);
 }
 
 static void run(void *context, int64_t task, int worker)
