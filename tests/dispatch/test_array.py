@@ -23,6 +23,47 @@ def test_text_is_the_exact_arrays() -> None:
     check(lambda x: f"{x:.3f}", lambda: (np.array([2.5]),))
 
 
+def _with(x: Any) -> bool:
+    with x:
+        return True
+
+
+def _await(x: Any) -> Any:
+    async def wait() -> None:
+        await x
+
+    wait().send(None)
+
+
+ERRORS = {
+    "no attribute": lambda x: x.nothing,
+    "attribute set": lambda x: setattr(x, "nothing", 1),
+    "attribute deleted": lambda x: delattr(x, "nothing"),
+    "call": lambda x: x(),
+    "hash": hash,
+    "context": lambda x: x.__enter__(),
+    "with": _with,
+    "order": lambda x: x < object(),
+    "order reflected": lambda x: object() >= x,
+    "operator": lambda x: x @ object(),
+    "text plus": lambda x: "a" + x,
+    "range": range,
+    "await": _await,
+    "unpacked": lambda x: dict(**x),
+    "star": lambda x: print(**x),
+    "joined": "".join,
+    "isinstance": lambda x: isinstance(1, x),
+    "keyword": lambda x: x.sum(nothing=1),
+    "too many": lambda x: x.sum(1, 2, 3, 4, 5, 6, 7, 8),
+    "descriptor": int.real.__get__,  # type: ignore[attr-defined]
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_name_numpys_class(name: str) -> None:
+    check(ERRORS[name], lambda: (np.arange(3.0),))
+
+
 CONVERSIONS = {
     "bool": bool,
     "float": float,

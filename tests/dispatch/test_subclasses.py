@@ -80,7 +80,7 @@ def seen(operate: Callable[..., Any], *operands: Any) -> Any:
         try:
             result = facts(operate(*operands))
         except Exception as error:
-            result = type(error), str(error).replace("'Array'", "'numpy.ndarray'")
+            result = type(error), str(error)
     return result, [(w.category, str(w.message)) for w in caught]
 
 

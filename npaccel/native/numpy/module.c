@@ -29,6 +29,7 @@ static PyObject *install(PyObject *self, PyObject *args)
     npa_internal_prefixes(prefixes);
     Py_INCREF(type);
     npa_array_type = (PyTypeObject *)type;
+    npa_array_type->tp_name = PyArray_Type.tp_name; /* what errors of Python's name */
     npa_restore_sequence(npa_array_type);
     npa_small_memory_init();
     Py_RETURN_NONE;
