@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
+import pickle
 from collections.abc import Hashable
 from typing import Any
 
@@ -62,6 +64,25 @@ ERRORS = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_name_numpys_class(name: str) -> None:
     check(ERRORS[name], lambda: (np.arange(3.0),))
+
+
+def test_code_that_makes_a_class_of_an_arrays_finds_ndarray() -> None:
+    class Mixed:
+        """As astropy's Masked, which has a class for each that it is given."""
+
+        def __array_finalize__(self, of: Any) -> None:
+            assert of is None or of.__class__ in (np.ndarray, self.__class__)
+
+    x = npaccel.asarray(np.arange(3.0)) + 1
+    made = x.view(type("Made", (Mixed, x.__class__), {}))
+    assert made.sum() == 6 and isinstance(x, npaccel.Array)
+    assert type(copy.copy(x)) is type(copy.deepcopy(x)) is npaccel.Array
+    assert type(pickle.loads(pickle.dumps(x))) is npaccel.Array
+
+    class Own(npaccel.Array):
+        pass
+
+    assert x.view(Own).__class__ is Own
 
 
 CONVERSIONS = {
