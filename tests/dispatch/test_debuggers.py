@@ -96,5 +96,5 @@ def test_debugpy() -> None:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
     )
-    shown = [PENDING, f"{{'a': [{PENDING}]}}", f"Array: {PENDING}", "True"]
+    shown = [PENDING, f"{{'a': [{PENDING}]}}", f"ndarray: {PENDING}", "True"]
     assert done.stdout.splitlines() == shown
