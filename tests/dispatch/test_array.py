@@ -73,7 +73,7 @@ def test_code_that_makes_a_class_of_an_arrays_finds_ndarray() -> None:
         def __array_finalize__(self, of: Any) -> None:
             assert of is None or of.__class__ in (np.ndarray, self.__class__)
 
-    x = npaccel.asarray(np.arange(3.0)) + 1
+    x = npaccel.asarray(np.arange(3.0) + 1)
     made = x.view(type("Made", (Mixed, x.__class__), {}))
     assert made.sum() == 6 and isinstance(x, npaccel.Array)
     assert type(copy.copy(x)) is type(copy.deepcopy(x)) is npaccel.Array
