@@ -66,4 +66,9 @@ PyObject *npa_small_norm(const function *f, PyObject *const *args, Py_ssize_t n,
 PyObject *npa_small_roll(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_small_join(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 
+/* -------------------------------------------------------------------------------- small_picks.c */
+
+/* take(indices, axis=None, out=None, mode="raise") of a line, or along the first axis */
+PyObject *npa_small_take(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
 #endif

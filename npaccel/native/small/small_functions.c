@@ -222,6 +222,7 @@ static const function functions[] = {
     OTHER("array_equal", 0, npa_small_equal),
     EXACT("diff", 0, npa_small_diff),
     OTHER("outer", 0, npa_small_outer),
+    EXACT("ndarray.take", 0, npa_small_take),
     EXACT("roll", 0, npa_small_roll),
     EXACT("concatenate", CONCATENATE, npa_small_join),
     EXACT("stack", STACK, npa_small_join),

@@ -1,35 +1,38 @@
 /* small_picks.c: elements of small plain arrays by a mask or by integers, read and written, without
  * what NumPy does around it. See Note [Small] in small.c. */
 #include "small/small.h"
+#include "small/functions.h"
 #include "small/ways.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
-enum { BLOCK = 512, MOST_DIMS = NPA_SMALL_DIMS };
+enum { BLOCK = 1024, MOST_DIMS = NPA_SMALL_DIMS };
+enum { MOST_BYTES = 16 << 20, PIECE = 1 << 16 }; /* picked at once; elements of a thread's task */
 
 static bool is_simple(PyArrayObject *a)
 {
     return npa_small_type(PyArray_DESCR(a)) && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISALIGNED(a) &&
-           PyArray_NDIM(a) > 0 && PyArray_SIZE(a) > 0 &&
-           !npa_small_is_large((size_t)PyArray_NBYTES(a));
+           PyArray_NDIM(a) > 0 && PyArray_SIZE(a) > 0;
 }
 
-/* Elements of one size by indices in bounds; those below 0 count from the end. */
-#define TAKE(T)                                                                                    \
-    NPA_EACH_PROCESSOR static void take_##T(const char *a, npy_intp extent, const npy_intp *index, \
-                                            npy_intp n, char *to)                                  \
+static bool is_small(PyArrayObject *a) { return !npa_small_is_large((size_t)PyArray_NBYTES(a)); }
+
+/* Elements of one size by indices in bounds; those below 0 count from the end. As scalars: vectors
+ * gather no faster. */
+#define TAKE(T, I)                                                                                 \
+    __attribute__((optimize("no-tree-vectorize"))) static void take_##T##_##I(                     \
+        const char *a, npy_intp extent, const char *index, npy_intp n, char *to)                   \
     {                                                                                              \
         const T *from = (const T *)a;                                                              \
+        const I *at = (const I *)index;                                                            \
         T *out = (T *)to;                                                                          \
         for (npy_intp i = 0; i < n; i++) {                                                         \
-            npy_intp k = index[i];                                                                 \
+            npy_intp k = (npy_intp)at[i];                                                          \
             out[i] = from[k + ((k >> 63) & extent)];                                               \
         }                                                                                          \
     }
-TAKE(uint8_t)
-TAKE(uint16_t)
-TAKE(uint32_t)
-TAKE(uint64_t)
+#define TAKES(T) TAKE(T, uint8_t) TAKE(T, int32_t) TAKE(T, int64_t)
 
 /* Short rows: moved without a call each. */
 typedef struct {
@@ -38,38 +41,78 @@ typedef struct {
 typedef struct {
     uint64_t of[3];
 } three;
-TAKE(two)
-TAKE(three)
+TAKES(uint8_t)
+TAKES(uint16_t)
+TAKES(uint32_t)
+TAKES(uint64_t)
+TAKES(two)
+TAKES(three)
 
-/* Rows of so many bytes each, likewise. */
-static void take_rows(PyArrayObject *a, const npy_intp *index, npy_intp n, npy_intp bytes, char *to)
+typedef void take_line(const char *a, npy_intp extent, const char *index, npy_intp n, char *to);
+enum { BY_BYTE, BY_INT, BY_LONG, WIDTHS = 6 };
+#define TAKEN(T) {take_##T##_uint8_t, take_##T##_int32_t, take_##T##_int64_t}
+static take_line *const lines[WIDTHS][3] = {TAKEN(uint8_t),  TAKEN(uint16_t), TAKEN(uint32_t),
+                                            TAKEN(uint64_t), TAKEN(two),      TAKEN(three)};
+
+/* What is picked: rows of `bytes` each of an array of `extent` rows. */
+typedef struct {
+    const char *from, *index;
+    char *to;
+    npy_intp extent, n, bytes;
+    npa_indices of;
+    int width; /* of `lines`; -1: rows are copied one by one */
+    atomic_bool outside; /* some index is out of bounds */
+} picking;
+
+static void take_rows(const picking *p, int by, const char *index, npy_intp n, char *to)
 {
-    npy_intp extent = PyArray_DIM(a, 0);
-    const char *from = PyArray_BYTES(a);
-    switch (((uintptr_t)from & 7) == 0 || bytes == PyArray_ITEMSIZE(a) ? bytes : 0) {
-    case 1: take_uint8_t(from, extent, index, n, to); return;
-    case 2: take_uint16_t(from, extent, index, n, to); return;
-    case 4: take_uint32_t(from, extent, index, n, to); return;
-    case 8: take_uint64_t(from, extent, index, n, to); return;
-    case 16: take_two(from, extent, index, n, to); return;
-    case 24: take_three(from, extent, index, n, to); return;
-    default: break;
+    if (p->width >= 0) {
+        lines[p->width][by](p->from, p->extent, index, n, to);
+        return;
     }
-    for (npy_intp i = 0; i < n; i++, to += bytes) {
-        npy_intp k = index[i] + (index[i] < 0 ? extent : 0);
-        memcpy(to, from + k * bytes, (size_t)bytes);
+    for (npy_intp i = 0; i < n; i++, to += p->bytes) {
+        npy_intp k = by == BY_BYTE  ? ((const uint8_t *)index)[i]
+                   : by == BY_INT ? ((const int32_t *)(const void *)index)[i]
+                                  : ((const int64_t *)(const void *)index)[i];
+        memcpy(to, p->from + (k < 0 ? k + p->extent : k) * p->bytes, (size_t)p->bytes);
+    }
+}
+
+/* Indices are looked at where they are in the cache. */
+static void take_piece(void *context, int64_t piece, int worker)
+{
+    picking *p = context;
+    npy_intp wide[BLOCK], first = piece * PIECE, end = p->n - first < PIECE ? p->n : first + PIECE;
+    int type = p->of.type, by = type == NPY_UBYTE ? BY_BYTE : type == NPY_INT ? BY_INT : BY_LONG;
+    npa_indices of = p->of;
+    (void)worker;
+    of.ndim = 1, of.lengths[1] = of.size;
+    for (npy_intp m; first < end; first += m) {
+        const char *index = p->index + first * of.size;
+        m = end - first < BLOCK ? end - first : BLOCK;
+        of.lengths[0] = m;
+        if (npa_bounds_of(&of, index) > 1) {
+            atomic_store(&p->outside, true);
+            return;
+        }
+        if (by == BY_LONG && type != NPY_LONG) {
+            npa_cast(type, index, of.size, NPY_LONG, (char *)wide, sizeof *wide, m);
+            index = (const char *)wide;
+        }
+        take_rows(p, by, index, m, p->to + first * p->bytes);
     }
 }
 
 static PyObject *take(PyArrayObject *a, PyArrayObject *index)
 {
     npa_indices of;
-    npy_intp shape[MOST_DIMS], n = PyArray_SIZE(index), wide[BLOCK], rows = PyArray_DIM(a, 0);
+    npy_intp shape[MOST_DIMS], n = PyArray_SIZE(index), rows = PyArray_DIM(a, 0);
     int ndim = PyArray_NDIM(index), rest = PyArray_NDIM(a) - 1;
     npy_intp bytes = PyArray_NBYTES(a) / rows;
-    if (ndim + rest > MOST_DIMS || (double)n * (double)bytes >= (double)SIZE_MAX ||
-        npa_small_is_large((size_t)(n * bytes)) || !npa_indices_of(index, rows, &of) ||
-        npa_bounds_of(&of, PyArray_BYTES(index)) > 1) {
+    double all = (double)n * (double)bytes + (double)PyArray_NBYTES(index);
+    if (ndim + rest > MOST_DIMS || all > MOST_BYTES ||
+        (npa_small_class != NULL && npa_small_is_large((size_t)(n * bytes))) ||
+        !npa_indices_of(index, rows, &of)) {
         return NULL;
     }
     memcpy(shape, PyArray_DIMS(index), sizeof *shape * (size_t)ndim);
@@ -78,15 +121,22 @@ static PyObject *take(PyArrayObject *a, PyArrayObject *index)
     if (made == NULL) {
         return NULL;
     }
-    if (of.type == NPY_LONG) {
-        take_rows(a, (const npy_intp *)PyArray_DATA(index), n, bytes, PyArray_BYTES(made));
-        return (PyObject *)made;
+    picking p = {.from = PyArray_BYTES(a),
+                 .index = PyArray_BYTES(index),
+                 .to = PyArray_BYTES(made),
+                 .extent = rows,
+                 .n = n,
+                 .bytes = bytes,
+                 .of = of,
+                 .width = -1};
+    static const npy_intp widths[WIDTHS] = {1, 2, 4, 8, 16, 24};
+    bool aligned = bytes == PyArray_ITEMSIZE(a) || ((uintptr_t)p.from & 7) == 0;
+    for (int w = 0; aligned && w < WIDTHS; w++) {
+        p.width = widths[w] == bytes ? w : p.width;
     }
-    for (npy_intp at = 0; at < n; at += BLOCK) {
-        npy_intp m = n - at < BLOCK ? n - at : BLOCK;
-        npa_cast(of.type, PyArray_BYTES(index) + at * of.size, of.size, NPY_LONG, (char *)wide,
-                 sizeof *wide, m);
-        take_rows(a, wide, m, bytes, PyArray_BYTES(made) + at * bytes);
+    npa_pool_run(take_piece, &p, (n + PIECE - 1) / PIECE, NULL);
+    if (p.outside) { /* NumPy says which */
+        Py_CLEAR(made);
     }
     return (PyObject *)made;
 }
@@ -99,22 +149,52 @@ PyObject *npa_small_pick(PyObject *o, PyObject *key)
         return NULL;
     }
     if (PyArray_TYPE(by) == NPY_BOOL) {
-        return npa_pick(a, key, &result) == 1 ? result : NULL;
+        return is_small(a) && is_small(by) && npa_pick(a, key, &result) == 1 ? result : NULL;
     }
-    return PyTypeNum_ISINTEGER(PyArray_TYPE(by)) ? take(a, by) : NULL;
+    return PyTypeNum_ISINTEGER(PyArray_TYPE(by)) && !npa_waits(a) && !npa_waits(by) ? take(a, by)
+                                                                                   : NULL;
 }
 
 bool npa_small_put_picked(PyObject *o, PyObject *key, PyObject *value)
 {
     PyArrayObject *a = (PyArrayObject *)o, *by = (PyArrayObject *)key;
     char number[16] __attribute__((aligned(16)));
-    if (!is_simple(a) || !is_simple(by) || PyArray_TYPE(by) != NPY_BOOL) {
+    if (!is_simple(a) || !is_simple(by) || !is_small(a) || !is_small(by) ||
+        PyArray_TYPE(by) != NPY_BOOL) {
         return false;
     }
     if (Py_IS_TYPE(value, &PyArray_Type)) {
         PyArrayObject *v = (PyArrayObject *)value;
-        return npa_same_dtype(PyArray_DESCR(v), PyArray_DESCR(a)) && is_simple(v) &&
+        return npa_same_dtype(PyArray_DESCR(v), PyArray_DESCR(a)) && is_simple(v) && is_small(v) &&
                npa_put(a, key, value) == 1;
     }
     return npa_take_scalar(value, PyArray_TYPE(a), number) && npa_put_number(a, by, number) == 1;
+}
+
+/* take(indices, axis=None, out=None, mode="raise") of a line, or along the first axis; not where
+ * NumPy's own indices are fewer than threads pay for */
+PyObject *npa_small_take(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    int ndim = PyArray_NDIM((PyArrayObject *)args[0]), axis = 0;
+    bool usual = n >= 2 && n <= 3 && npa_is_plain(args[1]);
+    PyObject *given = n == 3 ? args[2] : Py_None;
+    for (Py_ssize_t k = 0; usual && names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k), *value = args[n + k];
+        if (name == npa_small_words[AXIS]) {
+            given = value;
+        } else {
+            usual = name == npa_small_words[OUT]
+                      ? value == Py_None
+                      : PyUnicode_CompareWithASCIIString(name, "mode") == 0 &&
+                            PyUnicode_Check(value) &&
+                            PyUnicode_CompareWithASCIIString(value, "raise") == 0;
+        }
+    }
+    usual = usual && (given == Py_None ? ndim == 1
+                                       : npa_small_axis(given, ndim, &axis) && axis == 0);
+    PyArrayObject *by = usual ? (PyArrayObject *)args[1] : NULL;
+    bool gains = usual && PyTypeNum_ISINTEGER(PyArray_TYPE(by)) &&
+                 (PyArray_ITEMSIZE(by) < (int)sizeof(npy_intp) || PyArray_SIZE(by) >= 2 * PIECE);
+    return gains ? npa_small_pick(args[0], args[1]) : NULL;
 }

@@ -160,3 +160,33 @@ def test_integers_divided_by_one_number(char: str) -> None:
         same(lambda x, by=by: x // by, x, (char, by))
         same(lambda x, by=by: x % by, x, (char, by))
         same(lambda x, by=by: x // np.full(x.shape, by, x.dtype), x, (char, by, "array"))
+
+
+@pytest.mark.parametrize("index", "bBhHiIlLqQ")
+def test_tables(index: str) -> None:
+    """Elements and rows by many integers, by one thread or several; some out of bounds."""
+    draw = np.random.default_rng(3)
+    most = min(np.iinfo(index).max, 999)
+    for size in (1, 1000, 70_000, 300_000):
+        at = draw.integers(0, most, size).astype(index)
+        for table in (
+            (draw.random(1000) * 100).astype("B"),
+            draw.random(1000).astype("f")[: most + 1],
+            draw.random(1000),
+            draw.random((1000, 3)),
+        ):
+            calls: dict[str, Fold] = {
+                "subscript": lambda x, at=at: x[at],
+                "take": lambda x, at=at: np.take(x, at),
+                "along": lambda x, at=at: np.take(x, at, axis=0),
+                "method": lambda x, at=at: x.take(at, 0),
+                "modes": lambda x, at=at: np.take(x, at, mode="wrap"),
+            }
+            for name, call in calls.items():
+                same(call, table, (index, size, name, table.dtype))
+            for wrong in (most, -1001 if index in "hilq" else most):
+                at[-1] = wrong
+                for name in ("subscript", "take", "along"):
+                    same(calls[name], table[:most], (index, size, name, wrong))
+            at[-1] = -1 if index in "bhilq" else 0
+            same(calls["subscript"], table, (index, size, "last"))
