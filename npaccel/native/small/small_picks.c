@@ -18,11 +18,16 @@ static bool is_simple(PyArrayObject *a)
 
 static bool is_small(PyArrayObject *a) { return !npa_small_is_large((size_t)PyArray_NBYTES(a)); }
 
-/* Elements of one size by indices in bounds; those below 0 count from the end. As scalars: vectors
- * gather no faster. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define AS_SCALARS __attribute__((optimize("no-tree-vectorize"))) /* vectors gather no faster */
+#else
+#define AS_SCALARS
+#endif
+
+/* Elements of one size by indices in bounds; those below 0 count from the end. */
 #define TAKE(T, I)                                                                                 \
-    __attribute__((optimize("no-tree-vectorize"))) static void take_##T##_##I(                     \
-        const char *a, npy_intp extent, const char *index, npy_intp n, char *to)                   \
+    AS_SCALARS static void take_##T##_##I(const char *a, npy_intp extent, const char *index,       \
+                                          npy_intp n, char *to)                                    \
     {                                                                                              \
         const T *from = (const T *)a;                                                              \
         const I *at = (const I *)index;                                                            \
