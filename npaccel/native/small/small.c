@@ -502,9 +502,10 @@ PyObject *npa_small_attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
         return NULL;
     }
     size_t widest = (size_t)(w->in_size > w->out_size ? w->in_size : w->out_size);
-    if (npa_small_is_large((size_t)s.points * widest) ||
-        (n > nin && !in_place(w, &s, args, arrays, nin)) ||
-        !place_inputs(&s, w, args, arrays, flat, flags & NPA_CASTS, mixed)) {
+    size_t bytes = (size_t)s.points * widest;
+    if ((n > nin && !in_place(w, &s, args, arrays, nin)) ||
+        !place_inputs(&s, w, args, arrays, flat, flags & NPA_CASTS, mixed) ||
+        (w->numpys != NULL ? npa_small_exceeds(bytes) : npa_small_is_large(bytes))) {
         return NULL;
     }
     out = n > nin ? (PyArrayObject *)Py_NewRef(arrays[0])
@@ -517,7 +518,7 @@ PyObject *npa_small_attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
         Py_DECREF(out);
         return NULL;
     }
-    if (call_observed(w, &s, (size_t)s.points * widest) < 0) {
+    if (call_observed(w, &s, bytes) < 0) {
         Py_CLEAR(out);
     }
     return (PyObject *)out;

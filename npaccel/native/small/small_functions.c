@@ -251,10 +251,13 @@ PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *
 {
     bool several = f->run == npa_small_join || f->run == npa_small_made ||
                    f->run == run_accumulate; /* no array is the first */
-    if (n < 1 || npa_here != NULL || !(several || npa_is_plain(args[0])) ||
-        (f->run == run_fold
-             ? !npa_small_folds((PyArrayObject *)args[0], (npa_small_op)f->what)
-             : !several && npa_small_is_large((size_t)PyArray_NBYTES((PyArrayObject *)args[0])))) {
+    if (n < 1 || npa_here != NULL || !(several || npa_is_plain(args[0]))) {
+        return NULL;
+    }
+    size_t bytes = several ? 0 : (size_t)PyArray_NBYTES((PyArrayObject *)args[0]);
+    if (f->run == run_fold ? !npa_small_folds((PyArrayObject *)args[0], (npa_small_op)f->what)
+        : f->run == npa_small_where ? npa_small_exceeds(bytes)
+                                    : npa_small_is_large(bytes)) {
         return NULL;
     }
     return f->run(f, args, n, names);

@@ -27,7 +27,7 @@ static bool classify_inputs(PyUFuncObject *u, PyObject *const *args, npa_value *
         PyArrayObject *a = v[k].array;
         if (a != NULL &&
             (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) || PyArray_NDIM(a) == 0 ||
-             PyArray_SIZE(a) == 0 || npa_small_is_large((size_t)PyArray_NBYTES(a)) ||
+             PyArray_SIZE(a) == 0 || npa_small_exceeds((size_t)PyArray_NBYTES(a)) ||
              !npa_small_type(PyArray_DESCR(a)) || (npa_waiting() && npa_is_pending(a)))) {
             return false;
         }

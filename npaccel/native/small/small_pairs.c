@@ -43,7 +43,8 @@ PyObject *npa_small_where(const function *f, PyObject *const *args, Py_ssize_t n
     npy_intp count = PyArray_SIZE(mask), steps[4] = {1, 0, 0, size};
     char numbers[2][16] __attribute__((aligned(16))), *places[4] = {PyArray_DATA(mask)};
     /* A plain result may be large. */
-    if (type < 0 || npa_small_is_large((size_t)(npa_small_class != NULL ? count * size : count))) {
+    bool any = npa_small_class == NULL && !npa_passed;
+    if (type < 0 || npa_small_exceeds((size_t)(any ? count : count * size))) {
         return NULL;
     }
     for (int k = 0; k < 2; k++) {

@@ -190,3 +190,29 @@ def test_tables(index: str) -> None:
                     same(calls[name], table[:most], (index, size, name, wrong))
             at[-1] = -1 if index in "bhilq" else 0
             same(calls["subscript"], table, (index, size, "last"))
+
+
+FIRST: dict[str, Fold] = {
+    "floor": lambda x: x // 3,
+    "remainder": lambda x: x % 7,
+    "by zero": lambda x: x // (x - x),
+    "sign": np.sign,
+    "root": lambda x: np.sqrt(x - 20),
+    "quotient": lambda x: x / x[::-1].copy(),
+    "half": lambda x: x + 1.5,
+    "logical": lambda x: np.logical_and(x, x[::-1].copy()),
+    "copysign": lambda x: np.copysign(x, -1.0),
+    "where": lambda x: np.where(x > 20, x, 0),
+    "numbers": lambda x: np.where(x > 20, 1.5, 0),
+}
+
+
+@pytest.mark.parametrize("char", "?BhilfdFD")
+@pytest.mark.parametrize("state", ["warn", "raise"])
+def test_first_calls_on_large_arrays(char: str, state: Any) -> None:
+    """Before anything is recorded they are NumPy's, by loops that are faster where there are."""
+    x = (np.random.default_rng(4).random(400_000) * 50).astype(char)
+    x[7] = 0
+    for name, call in FIRST.items():
+        with np.errstate(all=state):
+            same(call, x, (char, name))
