@@ -258,8 +258,7 @@ bool npa_run_quietly(const npa_way *w, const npa_space *s)
 
 int npa_run_flags(const npa_way *w, const npa_space *s)
 {
-    npa_way room;
-    run(telling(w, s, &room), s);
+    run(w, s);
     return flags_raised(false);
 }
 
@@ -280,16 +279,14 @@ int npa_tell_errors(PyUFuncObject *u, int flags)
  * 0 or -1 */
 static int call(const npa_way *w, const npa_space *s)
 {
-    enum { WORTH = 500 };
     npa_way room;
     w = telling(w, s, &room);
-    bool alone = s->points <= WORTH || npa_alone();
     bool plain = w->exact && (w->type == NPY_DOUBLE || w->type == NPY_FLOAT);
     npa_small_class = NULL;
     if (flags_raised(plain)) {
         feclearexcept(FE_ALL_EXCEPT);
     }
-    PyThreadState *mine = alone ? NULL : PyEval_SaveThread();
+    PyThreadState *mine = npa_small_let_go(s->points);
     run(w, s);
     int flags = flags_raised(plain);
     if (mine != NULL) {

@@ -77,10 +77,9 @@ static PyObject *by_parts(const npa_way *w, PyObject *const *args, const npa_val
 {
     enum { PART = 1024, LARGEST = 16 };
     char room[NPA_SMALL_IN][PART * LARGEST] __attribute__((aligned(64)));
-    int nin = w->ufunc->nin;
+    int nin = w->ufunc->nin, flags = 0;
     npy_intp n = PyArray_SIZE(first);
     npa_space s = {.ndim = 1, .nargs = nin + 1};
-    int flags = 0;
     for (int k = 0; k < nin; k++) {
         if (v[k].array == NULL && !npa_take_scalar(args[k], w->type, s.scalars[k])) {
             return NULL;
@@ -88,7 +87,11 @@ static PyObject *by_parts(const npa_way *w, PyObject *const *args, const npa_val
         s.of[k].data = v[k].array == NULL ? s.scalars[k] : PyArray_BYTES(v[k].array);
         s.of[k].steps[0] = v[k].array == NULL ? 0 : w->in_size;
     }
+    if (w->numpys != NULL && npa_asks_underflow()) {
+        return NULL; /* which the loop may not tell of */
+    }
     PyArrayObject *made = npa_small_new(w->out, PyArray_NDIM(first), PyArray_DIMS(first));
+    PyThreadState *mine = made != NULL ? npa_small_let_go(n) : NULL;
     npa_clear_errors();
     for (npy_intp at = 0; made != NULL && at < n; at += PART) {
         s.points = s.shape[0] = n - at < PART ? n - at : PART;
@@ -103,6 +106,9 @@ static PyObject *by_parts(const npa_way *w, PyObject *const *args, const npa_val
         }
         s.of[nin].data = PyArray_BYTES(made) + at * w->out_size, s.of[nin].steps[0] = w->out_size;
         flags = npa_run_flags(w, &s);
+    }
+    if (mine != NULL) {
+        PyEval_RestoreThread(mine);
     }
     if (made != NULL && npa_tell_errors(w->ufunc, flags) < 0) {
         Py_CLEAR(made);

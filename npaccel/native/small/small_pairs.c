@@ -60,7 +60,11 @@ PyObject *npa_small_where(const function *f, PyObject *const *args, Py_ssize_t n
     Py_DECREF(descr);
     if (made != NULL) {
         places[3] = PyArray_DATA(made);
+        PyThreadState *mine = npa_small_let_go(count);
         npa_select_line(places, count, steps, size);
+        if (mine != NULL) {
+            PyEval_RestoreThread(mine);
+        }
     }
     return (PyObject *)made;
 }

@@ -139,7 +139,11 @@ static PyObject *take(PyArrayObject *a, PyArrayObject *index)
     for (int w = 0; aligned && w < WIDTHS; w++) {
         p.width = widths[w] == bytes ? w : p.width;
     }
+    PyThreadState *mine = npa_small_let_go(n);
     npa_pool_run(take_piece, &p, (n + PIECE - 1) / PIECE, NULL);
+    if (mine != NULL) {
+        PyEval_RestoreThread(mine);
+    }
     if (p.outside) { /* NumPy says which */
         Py_CLEAR(made);
     }

@@ -55,7 +55,8 @@ bool npa_seen_errors(void);
 /* Of the processor's flags what NumPy tells of that ufunc, by the errstate. 0 or -1 */
 int npa_tell_errors(PyUFuncObject *u, int flags);
 bool npa_run_quietly(const npa_way *w, const npa_space *s); /* false: there were errors */
-int npa_run_flags(const npa_way *w, const npa_space *s); /* the processor's flags since */
+/* The processor's flags since they were cleared. Without the GIL */
+int npa_run_flags(const npa_way *w, const npa_space *s);
 /* u(*args); NULL, perhaps without error: NumPy's to do. *mixed: inputs have not one type. flags:
  * scalars may have another type than the arrays; arrays of ours are taken, too. */
 enum { NPA_CASTS = 1, NPA_TAKES_OURS = 2 };
@@ -83,6 +84,18 @@ static inline bool npa_small_exceeds(size_t bytes)
     enum { MOST = 16 << 20 };
     return npa_small_is_large(bytes) &&
            !(npa_passed && npa_small_class == NULL && bytes <= MOST);
+}
+
+/* The GIL is given up, where others may want it, for what takes longer than that does. NULL: it is
+ * kept. */
+static inline PyThreadState *npa_small_let_go(npy_intp elements)
+{
+    enum { WORTH = 500 };
+    if (elements <= WORTH || npa_alone()) {
+        return NULL;
+    }
+    npa_small_class = NULL;
+    return PyEval_SaveThread();
 }
 
 static inline bool npa_is_plain(PyObject *o)
