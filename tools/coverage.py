@@ -445,6 +445,7 @@ ALSO = {
     },
     "numpy": {
         "matmul": (STACKS, "np.matmul(small, small)"),
+        "dot": ("integers", "np.dot(places, places.T)"),
         "cumprod": ("columns", "np.cumprod(few, axis=0)"),
         "cumsum": ("columns", "np.cumsum(few, axis=0)"),
         "argsort": ("rows", "np.argsort(few)"),
@@ -458,6 +459,7 @@ ALSO = {
         "at": ("rows", "np.add.at(few, i[:15_000] % 15_000, few)"),
     },
     "ndarray": {
+        "dot": ("integers", "places.dot(places.T)"),
         "cumprod": ("columns", "few.cumprod(axis=0)"),
         "cumsum": ("columns", "few.cumsum(axis=0)"),
         "argsort": ("rows", "few.argsort()"),

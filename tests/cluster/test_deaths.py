@@ -60,7 +60,7 @@ def test_the_end_of_the_driver_is_an_error(tmp_path: Path) -> None:
     assert run(tmp_path, DRIVER_ENDS) == "told\n"
 
 
-WORKER_ENDS = """
+BEGIN = """
 import os, signal, sys
 import numpy as np
 import npaccel
@@ -69,6 +69,9 @@ from soak_cluster import processes
 
 if __name__ == "__main__":
     values = np.random.default_rng(1).normal(size=(1000, 300))
+"""
+
+WORKER_ENDS = """
     with npaccel.Cluster(2) as cluster:
         x = npaccel.asarray(values.copy(), device=cluster)
         y = npaccel.evaluate(x * 2.0)
@@ -90,18 +93,10 @@ if __name__ == "__main__":
 
 def test_the_end_of_a_worker_is_an_error(tmp_path: Path) -> None:
     """What it alone had is named; what the program has, too, and what comes after, is right."""
-    assert run(tmp_path, WORKER_ENDS) == "told\n" * 2
+    assert run(tmp_path, BEGIN + WORKER_ENDS) == "told\n" * 2
 
 
 COMES_BACK = """
-import os, signal, sys
-import numpy as np
-import npaccel
-sys.path.append(sys.argv[1])
-from soak_cluster import processes
-
-if __name__ == "__main__":
-    values = np.random.default_rng(1).normal(size=(1000, 300))
     with npaccel.Cluster(3) as cluster:
         x = npaccel.asarray(values.copy(), device=cluster)
         y, kept = npaccel.evaluate(x * 2.0, x - 1.0)
@@ -141,5 +136,5 @@ if __name__ == "__main__":
 )
 def test_what_was_kept_comes_back(tmp_path: Path, how: str, times: str) -> None:
     """And what was written in place without being kept is lost."""
-    program = COMES_BACK.replace("{signal}", how).replace("{times}", times)
+    program = BEGIN + COMES_BACK.replace("{signal}", how).replace("{times}", times)
     assert run(tmp_path, program) == "told\n"

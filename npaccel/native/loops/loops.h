@@ -35,7 +35,7 @@ typedef struct {
     void *argpick;
     bool inexact;    /* that has other bits than NumPy's loop */
     bool fast;       /* it has code of the second accuracy class, too */
-    bool counts;     /* a sum of integers of 8 bytes; of bools: how many are true */
+    bool counts;     /* a sum, or a running one, of integers of 8 bytes; of bools: those that are */
     int nprimitives; /* our own code for blocks, in the order in which it is to be tried */
     const struct npa_primitive *primitives[NPA_MOST_PRIMITIVES];
 } npa_rule;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { BLOCK = 1024, MOST_DIMS = NPA_SMALL_DIMS };
-enum { MOST_BYTES = 16 << 20, PIECE = 1 << 16 }; /* picked at once; elements of a thread's task */
+enum { PIECE = 1 << 16 }; /* elements of a thread's task */
 
 static bool is_simple(PyArrayObject *a)
 {
@@ -115,7 +115,7 @@ static PyObject *take(PyArrayObject *a, PyArrayObject *index)
     int ndim = PyArray_NDIM(index), rest = PyArray_NDIM(a) - 1;
     npy_intp bytes = PyArray_NBYTES(a) / rows;
     double all = (double)n * (double)bytes + (double)PyArray_NBYTES(index);
-    if (ndim + rest > MOST_DIMS || all > MOST_BYTES ||
+    if (ndim + rest > MOST_DIMS || all > NPA_SMALL_AT_ONCE ||
         (npa_small_class != NULL && npa_small_is_large((size_t)(n * bytes))) ||
         !npa_indices_of(index, rows, &of)) {
         return NULL;

@@ -77,13 +77,15 @@ static inline bool npa_small_is_large(size_t bytes)
     return npa_is_large(bytes) || (npa_small_class != NULL && bytes >= NPA_SMALL_MOST);
 }
 
+/* Bytes that a single call goes through at once, whatever is small: some milliseconds. */
+enum { NPA_SMALL_AT_ONCE = 16 << 20 };
+
 /* The same of what has loops here that are faster than NumPy's: also somewhat larger arrays that a
  * trial leaves to NumPy. */
 static inline bool npa_small_exceeds(size_t bytes)
 {
-    enum { MOST = 16 << 20 };
     return npa_small_is_large(bytes) &&
-           !(npa_passed && npa_small_class == NULL && bytes <= MOST);
+           !(npa_passed && npa_small_class == NULL && bytes <= NPA_SMALL_AT_ONCE);
 }
 
 /* The GIL is given up, where others may want it, for what takes longer than that does. NULL: it is
