@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import subprocess
@@ -49,8 +50,10 @@ SETTINGS = {
     "POCL_WORK_GROUP_SPECIALIZATION": "0",
 }
 # Of libraries around NumPy: as a user has it, kernels when they have come, from one folder for all.
+# Short tests end before; "eager" judges kernels.
 AROUND = {"OMP_NUM_THREADS": "2", "JUDGE_MIN_SIZE": "0"}
-BACKENDS = {"npaccel": "llvm", "opencl": "opencl"}  # of modes
+AROUND_MODES = ("npaccel", "eager")
+BACKENDS = {"npaccel": "llvm", "eager": "llvm", "opencl": "opencl"}  # of modes
 
 
 def files(names: Sequence[str], library: str = "numpy") -> Iterator[str]:
@@ -82,12 +85,19 @@ def _around(name: str) -> bool:
 
 
 def run(
-    name: str, mode: str, folder: Path, seconds: int, extra: Sequence[str], keep: str = ""
+    name: str,
+    mode: str,
+    folder: Path,
+    seconds: int,
+    extra: Sequence[str],
+    keep: str = "",
+    whole: float = math.inf,
 ) -> Path:
     """The notes of one file in one mode; resumed after a crash.
 
     keep : of an earlier run: nothing; "all", and what is missing is run; "passed", and what failed
         is run again.
+    whole : seconds after which the file is stopped.
     """
     path = (SITE if _around(name) else SITE / "numpy") / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,6 +114,7 @@ def run(
         (AROUND | shared if _around(name) else SETTINGS)
         | {"NPACCEL_BACKEND": BACKENDS.get(mode, "numpy")}
         | os.environ
+        | ({"NPACCEL_TIERING": "eager"} if mode == "eager" else {})
         | {
             "JUDGE_MODE": mode,
             "JUDGE_NOTES": str(notes),
@@ -113,20 +124,27 @@ def run(
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "plugin", "-p", "no:cacheprovider"]
     command += ["-c", os.devnull, f"--rootdir={SITE}", f"--timeout={seconds}", *extra]
+    until = time.time() + whole
     for _ in range(CRASHES):
-        status = _watched([*command, str(path)], environment, notes, 2 * seconds)
+        status = _watched([*command, str(path)], environment, notes, 2 * seconds, until)
         if ends(notes) > before and status < 0:
             with notes.open("a") as more:
                 more.write(json.dumps({"test": f"{name}::at_exit", "outcome": "crashed"}) + "\n")
-        if status in (0, 1, 2, 5, -signal.SIGINT) or ends(notes) > before:
+        over = ends(notes) > before or time.time() > until
+        if over or status in (0, 1, 2, 5, -signal.SIGINT):
             break
     return notes
 
 
 def _watched(
-    command: Sequence[str], environment: Mapping[str, str], notes: Path, seconds: int
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    notes: Path,
+    seconds: int,
+    until: float,
 ) -> int:
-    """The exit status; killed if nothing is noted for so long, for pytest can't stop C code."""
+    """The exit status; interrupted at the time `until`, and killed if nothing is noted for so many
+    seconds, for pytest can't stop C code."""
     with (
         notes.with_suffix(".log").open("wb") as log,
         subprocess.Popen(
@@ -134,10 +152,14 @@ def _watched(
         ) as process,
     ):
         began = time.time()  # notes may be of an earlier run
+        interrupted = False
         while True:
             try:
                 return process.wait(timeout=5)
             except subprocess.TimeoutExpired:
+                if time.time() > until and not interrupted:
+                    interrupted = True
+                    process.send_signal(signal.SIGINT)
                 last = max(began, notes.stat().st_mtime if notes.exists() else began)
                 if time.time() - last > seconds:
                     process.kill()
@@ -198,8 +220,8 @@ def main() -> int:
     parser.add_argument(
         "--modes",
         default="plain,subclass,npaccel",
-        help="separated by commas; also: opencl. Libraries around NumPy: npaccel, and plain where "
-        "something failed",
+        help="separated by commas; also: opencl. Libraries around NumPy: npaccel or eager, where "
+        "all is compiled before its first run, and plain where something failed",
     )
     parser.add_argument(
         "--library", default="numpy", help="or, separated by commas: " + ", ".join(SUITES)
@@ -207,6 +229,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path(".conformance"))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=int, default=600, help="for one test")
+    parser.add_argument("--whole", type=float, default=math.inf, help="seconds for one file")
     parser.add_argument(
         "--keep", choices=("all", "passed"), default="", help="of what an earlier run found"
     )
@@ -218,19 +241,22 @@ def main() -> int:
     tasks: list[tuple[str, list[str]]] = []
     for library in arguments.library.split(","):
         for name in files(arguments.names, library):
-            tasks += (
-                [(name, ["npaccel", "plain"])] if _around(name) else [(name, [m]) for m in modes]
-            )
+            if _around(name):
+                tasks.append((name, [*(mode for mode in modes if mode in AROUND_MODES), "plain"]))
+            else:
+                tasks += [(name, [mode]) for mode in modes]
 
     def told(task: tuple[str, list[str]]) -> list[str]:
-        lines = []
+        lines, failed = [], False
         for mode in task[1]:
-            notes = run(task[0], mode, out / mode, arguments.seconds, extra, arguments.keep)
+            if _around(task[0]) and mode == "plain" and not failed:
+                break
+            limits = arguments.seconds, extra, arguments.keep, arguments.whole
+            notes = run(task[0], mode, out / mode, *limits)
             found = list(outcomes(notes).values())
             bad = {key: found.count(key) for key in BAD if key in found}
             lines.append(f"{task[0]} {mode}: {found.count('passed')} passed {bad or ''}")
-            if not bad:
-                break
+            failed = failed or bool(bad)
         return lines
 
     with ThreadPoolExecutor(arguments.jobs) as pool:

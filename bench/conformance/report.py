@@ -23,9 +23,11 @@ SLOW = (
     "arrays is deferred"
 )
 NO_REASON = "NO REASON"
-OPENCL = "\n## With OpenCL\n"  # where the page speaks of that backend
+# Where a page speaks of another mode: of NumPy's own tests, and of libraries around it.
+OPENCL = "\n## With OpenCL\n"
+EAGER = "\n## With everything compiled before its first run\n"
 NOT_RUN = "not run"
-PASSED, SUBCLASS = 0, 1  # columns
+PASSED, SUBCLASS, FAILING = 0, 1, 2  # columns
 ROW = r"^\| (\w+(?:/\w+)+) \|((?: [\w ]+ \|){3})(.*)\|$"
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "skimage": "scikit-image"}  # of packages of other names
 TABLE_HEAD = "| file | passed | subclass | newly failing | judged |\n|---|---|---|---|---|"
@@ -208,24 +210,35 @@ def _short(reason: str) -> str:
     return "no kernel for these dtypes" if any(text in reason for text in NO_KERNEL) else reason
 
 
-def libraries(findings: Findings) -> str:
-    """A table of the libraries around NumPy: what was run of each, and what came out."""
+def libraries(findings: Findings, eager: Findings) -> str:
+    """A table of the libraries around NumPy: what was run of each, and what came out.
+
+    eager : of runs with everything compiled before its first run.
+    """
     lines = [
         "| library | files | run | stopped early | in an earlier run | not run | tests passed "
-        "| newly failing |",
-        "|---|---|---|---|---|---|---|---|",
+        "| newly failing | compiled: run | stopped early | tests passed | newly failing |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    sums = [0] * 7
+    sums = [0] * 11
     for library in SUITES:
-        rows = [row for name, row in findings.rows.items() if name.startswith(f"{library}/")]
+        named = {shown_name(name) for name in files([], library)}
         version = importlib.metadata.version(DISTRIBUTIONS.get(library, library))
-        passed, new = (sum(int(r[k]) for r in rows if r[k].isdigit()) for k in (PASSED, 2))
-        cut, earlier = (sum(word in r[-1] for r in rows) for word in ("stopped", "earlier"))
-        named = len(list(files([], library)))
-        counts = [named, len(rows), cut, earlier, named - len(rows), passed, new]
+        run, cut, earlier, *tests = _sums(findings, library)
+        left = len(named - findings.rows.keys() - eager.rows.keys())
+        compiled, stopped, _, *compiled_tests = _sums(eager, library)
+        counts = [len(named), run, cut, earlier, left, *tests, compiled, stopped, *compiled_tests]
         sums = [a + b for a, b in zip(sums, counts, strict=True)]
         lines.append(f"| {library} {version} | {' | '.join(map(str, counts))} |")
     return "\n".join([*lines, f"| all | {' | '.join(map(str, sums))} |"])
+
+
+def _sums(findings: Findings, library: str) -> list[int]:
+    """Files run, stopped early, and of an earlier run; tests passed, and newly failing."""
+    rows = [row for name, row in findings.rows.items() if name.startswith(f"{library}/")]
+    words = [sum(word in row[-1] for row in rows) for word in ("stopped", "earlier")]
+    tests = [sum(int(row[k]) for row in rows if row[k].isdigit()) for k in (PASSED, FAILING)]
+    return [len(rows), *words, *tests]
 
 
 def report(
@@ -236,15 +249,17 @@ def report(
     before: the earlier page, which speaks for files that were not run this time.
     of: NumPy, or all libraries around it.
     """
-    before, _, before_opencl = before.partition(OPENCL)
-    findings, opencl = judge(folders, mode), judge(folders, "opencl")
+    alone = tuple(of) == ("numpy",)
+    heading, other_mode = (OPENCL, "opencl") if alone else (EAGER, "eager")
+    before, _, before_other = before.partition(heading)
+    findings, other = judge(folders, mode), judge(folders, other_mode)
     add_earlier(findings, before)
-    add_earlier(opencl, before_opencl)
+    add_earlier(other, before_other)
     notes = kept(folders, mode).values()
-    ends = [end for path in notes for end in ended(path)]
+    noted = notes if alone else (*notes, *kept(folders, other_mode).values())
+    ends = [end for path in noted for end in ended(path)]
     versions = {f"{k} {v}" for end in ends for k, v in end["ended"].items()}
     settings = {f"{k} {v}" for end in ends for k, v in end.get("settings", {}).items()}
-    alone = tuple(of) == ("numpy",)
     named = [name for library in of for name in files([], library)]
     left = [name for name in named if shown_name(name) not in findings.rows]
     texts = {
@@ -256,15 +271,16 @@ def report(
         "new": str(sum(sum(tests.values()) for tests in findings.failing.values())),
         "left": ", ".join(f"`{name}`" for name in left) or "none",
         "failures": "\n".join(findings.failures()).strip() or "None.",
-        "opencl": "\n".join((*opencl.failures(), "", TABLE_HEAD, opencl.table())).strip(),
+        "other": "\n".join((*other.failures(), "", TABLE_HEAD, other.table())).strip(),
         "shares": "\n".join(shares(notes)) or "Not counted.",
     }
     if not alone:
-        texts["libraries"] = libraries(findings)
+        texts["libraries"] = libraries(findings, other)
+        texts["compiled"] = "\n".join(shares(kept(folders, other_mode).values())) or "Not counted."
     text = (HERE / ("page.md" if alone else "around.md")).read_text()
     for name, words in texts.items():
         text = text.replace(f"@{name}@", words)
-    return text, sum(sum(f.failing.get(NO_REASON, Counter()).values()) for f in (findings, opencl))
+    return text, sum(sum(f.failing.get(NO_REASON, Counter()).values()) for f in (findings, other))
 
 
 def main() -> int:

@@ -140,3 +140,18 @@ def test_a_test_that_was_stopped_is_no_crash(tools: tuple[Any, Any], tmp_path: P
     judge._forget_unfinished(notes)
     assert judge.outcomes(notes) == {"numpy/a.py::one": "passed"}
     assert "three" not in notes.read_text()
+
+
+def test_a_file_is_stopped_at_its_limit_of_time(
+    tools: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, _ = tools
+    monkeypatch.setattr(judge, "SITE", tmp_path)
+    (tmp_path / "numpy").mkdir()
+    (tmp_path / "numpy" / "test_it.py").write_text("""
+import time
+def test_it(): time.sleep(600)
+def test_after_it(): pass
+""")
+    notes = judge.run("test_it.py", "plain", tmp_path / "plain", SECONDS, [], whole=1)
+    assert judge.outcomes(notes) == {} and judge.ends(notes) == 0
