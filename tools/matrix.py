@@ -26,6 +26,7 @@ TESTS = (
     "dispatch/small/test_calls.py",
     "dispatch/small/test_memory.py",
     "dispatch/small/test_products.py",
+    "dispatch/small/test_reversed.py",
     "dispatch/test_array.py",
     "dispatch/test_at_once.py",
     "dispatch/test_creation.py",

@@ -35,6 +35,7 @@ from npaccel.runtime.checking.tolerance import (
     needs_operands,
     unlike,
 )
+from npaccel.runtime.checking.undefined import Undefined
 from npaccel.runtime.programs.program import single_requests
 from npaccel.runtime.programs.trace import decode
 
@@ -142,7 +143,8 @@ class Checker:
         planned = self._plan(state.trace)
         rounded = any(is_rounded(request) for request in state.trace.requests)
         usual = orders(planned, state.trace) if rounded else {}
-        reporter = _Reporter(state.scale, planned, {} if state.code is None else _kernels(planned))
+        kernels = {} if state.code is None else _kernels(planned)
+        reporter = _Reporter(state.scale, planned, kernels, Undefined(state.trace))
         loose: set[int] = set()  # buffers in which another order of a sum may show
         for part in split(state.trace, self._limit()):
             again, results = self._run(part, state, loops)
@@ -203,10 +205,19 @@ class _Reporter(NamedTuple):
     scale: float
     plan: Plan
     kernels: Mapping[int, Kernel]  # by request
+    undefined: Undefined
 
     def differences(
-        self, request: Request, seen: Array, expected: Array, wrong: Array, why: str
+        self,
+        request: Request,
+        output: int,
+        seen: Array,
+        expected: Array,
+        wrong: Array,
+        why: str,
     ) -> Iterator[Difference]:
+        if wrong.any():
+            wrong = wrong & ~self.undefined.elements(*kept(request, request.outputs[output]))
         if self.scale > 0:
             wrong = wrong & far(seen, expected, self.scale)
         if wrong.any():
@@ -229,6 +240,7 @@ def _compare_request(
     """Compare with NumPy on the inputs in `state.memory`, where then lies what was made."""
     memory = state.memory
     inputs = _inputs(request, memory, looped=looped) if is_rounded(request) else None
+    reporter.undefined.follow(request, _where(request, memory))
     run_request(request, memory)
     for output, found in enumerate(made):
         view, shape = kept(request, request.outputs[output])
@@ -237,7 +249,7 @@ def _compare_request(
             wrong = unlike(found, expected)
         else:
             wrong = differences(request, output, inputs, found, expected)
-        yield from reporter.differences(request, found, expected, wrong, ALONE)
+        yield from reporter.differences(request, output, found, expected, wrong, ALONE)
     for output, found in enumerate(made):
         view, shape = kept(request, request.outputs[output])
         show(view, shape, memory[view.buffer])[...] = found
@@ -253,11 +265,16 @@ def _inputs(request: Request, memory: Memory, *, looped: bool) -> Inputs:
         else:
             array = np.broadcast_to(np.asarray(operand.value, dtype), request.shape)
         operands.append(array)
-    mask = request.mask
-    where = True if mask is None else show(mask, request.shape, memory[mask.buffer]).copy()
+    mask = _where(request, memory)
+    where = True if mask is None else mask
     loop = request.loop[len(request.loop) - len(request.outputs) :]
     cast = loop != tuple(view.dtype for view in request.outputs)
     return Inputs(operands, where, _in_loop(request, memory) if cast else [], looped)
+
+
+def _where(request: Request, memory: Memory) -> Array | None:
+    mask = request.mask
+    return None if mask is None else show(mask, request.shape, memory[mask.buffer]).copy()
 
 
 def _in_loop(request: Request, memory: Memory) -> list[Array]:
@@ -286,7 +303,7 @@ def _compare_contents(
     covered: dict[int, Array] = {}
     found: list[Difference] = []
     for request in reversed(state.trace.requests):
-        for written in request.outputs:
+        for number, written in enumerate(request.outputs):
             content = contents[written.buffer]
             view, shape = kept(request, written)
             if content is None or 0 in shape:
@@ -298,7 +315,7 @@ def _compare_contents(
             differ = loosely if view.buffer in loose else unlike
             wrong = differ(seen, expected) & ~later
             later[...] = True
-            found.extend(reporter.differences(request, seen, expected, wrong, FUSED))
+            found.extend(reporter.differences(request, number, seen, expected, wrong, FUSED))
     yield from reversed(found)
 
 

@@ -345,3 +345,52 @@ def test_a_fold_by_numpys_loop_need_not_be_in_the_kernels_order(setting) -> None
         a = npaccel.asarray(np.linspace(0.001, 0.1, N).reshape(40, 50).astype(dtype))
         total = npaccel.evaluate(np.add.reduce(a * 2, axis=0), (a + 1).prod(axis=1))
         assert len(total) == 2
+
+
+UNDEFINED = {
+    "elementwise": lambda y: y * 2 + 1,
+    "as bytes": lambda y: y.view("u1") + 1,
+    "rows": lambda y: y.reshape(-1, 10).sum(axis=1),
+    "scan": np.cumsum,
+    "all": lambda y: y.max(),
+    "gathered": lambda y: y[np.arange(N)[::-1]],
+    "as mask": lambda y: np.add(np.ones(N), 1, out=np.zeros(N), where=y > 0),
+    "in part": lambda y: y[N // 4 :: 3] - 1,
+}
+
+
+@pytest.mark.parametrize("after", UNDEFINED.values(), ids=UNDEFINED)
+def test_what_masks_left_out_of_new_memory_is_right_whatever_it_is(after) -> None:
+    """NumPy has there what was in memory before, and kernels what they like."""
+    x = npaccel.asarray(np.arange(N, dtype="f8"))
+    y = np.empty_like(x)
+    y[x < 700] = 3
+    y[(x > 500) & (x < 900)] = x[0] + 5
+    npaccel.evaluate(y, after(y))
+
+
+def test_what_masks_wrote_to_new_memory_is_compared(compared_with) -> None:
+    x = npaccel.asarray(np.arange(N, dtype="f8"))
+    y = np.empty_like(x)
+    y[x < 700] = 3
+    z = y + 1
+
+    def change(contents, looped):
+        return [c and flipped(c, 8 * 699) for c in contents], looped
+
+    compared_with(change)
+    with pytest.raises(CheckError, match=r"index \(699,\).*1 of"):
+        npaccel.evaluate(z)
+
+
+def test_where_masks_wrote_to_written_memory_all_is_compared(compared_with) -> None:
+    x = npaccel.asarray(np.arange(N, dtype="f8"))
+    y = x * 2
+    y[x < 700] = 3
+
+    def change(contents, looped):
+        return [c and flipped(c, 8 * 900) for c in contents], looped
+
+    compared_with(change)
+    with pytest.raises(CheckError, match=r"index \(900,\).*1 of"):
+        npaccel.evaluate(y)
