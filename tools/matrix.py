@@ -33,6 +33,7 @@ TESTS = (
     "dispatch/test_indexing.py",
     "dispatch/test_redirect.py",
     "dispatch/test_rows.py",
+    "observe/test_watch.py",
     "runtime/engine/test_block_tier.py",
     "runtime/process/test_warnings.py",
     "safety/test_life_cycle.py",

@@ -102,4 +102,7 @@ def _break(watch: Watch, name: str | None) -> None:
         return
     import pdb
 
-    pdb.Pdb(skip=["npaccel", "npaccel.*", "contextlib"]).set_trace(frame)
+    debugger = pdb.Pdb(skip=["npaccel", "npaccel.*", "contextlib"])
+    # From Python 3.13 on it would stop within the line, before its result has a name.
+    debugger.set_stepinstr = debugger.set_step  # type: ignore[attr-defined]
+    debugger.set_trace(frame)
