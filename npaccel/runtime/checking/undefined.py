@@ -1,11 +1,13 @@
-"""Which elements hold anything: a mask left them out of memory that nobody had written.
+"""Which elements hold anything: nobody has written them since they became memory of an array
+(`np.empty`), or they come of such elements.
 
-Kernels store there what they like, and NumPy leaves what was there; neither is right or wrong, nor
-is what comes of it.
+Kernels find there whatever memory holds, and store what they like where a mask leaves elements
+out; neither that nor what NumPy makes of it is right or wrong.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,68 +24,75 @@ Array = np.ndarray[Any, Any]
 class Undefined:
     """Of one trace. `follow` takes its requests in order.
 
-    Each byte of a buffer has a mark. Buffers that can't hold such elements have none.
+    Buffers that nothing was written to yet are listed; of those that hold such elements among
+    others each byte has a mark.
     """
 
     def __init__(self, trace: Trace) -> None:
-        masked = {v.buffer for r in trace.requests if _masked(r) for v in r.outputs}
-        self._marks = {
-            info.index: np.ones(info.size_bytes, bool)
-            for info in trace.buffers
-            if info.fresh and info.index in masked
-        }
         self._sizes = [info.size_bytes for info in trace.buffers]
+        self._unwritten = {info.index for info in trace.buffers if info.fresh}
+        self._marks: dict[int, Array] = {}
 
     def follow(self, request: Request, mask: Array | None) -> None:
         """Note what a request writes.
 
         Parameters
         ----------
-        mask : where it does; None: everywhere
+        mask : where its elements are computed; None: everywhere
         """
-        if not self._marks:
-            return
-        views = [view for view in (*request.inputs, request.mask) if isinstance(view, View)]
-        read = self._read(request, views)
-        if not read.any() and not any(view.buffer in self._marks for view in request.outputs):
-            return
+        read = self._read(request)
         written: Any = True
-        if _masked(request):
-            assert mask is not None and request.mask is not None
+        if mask is not None and request.kind is Kind.MAP:  # a fold's mask says what is read
+            assert request.mask is not None
             written = mask | self.elements(request.mask, request.shape)
         for output in request.outputs:
-            marks = self._marks.setdefault(
-                output.buffer, np.zeros(self._sizes[output.buffer], bool)
-            )
             view, shape = kept(request, output)
-            new = read if request.kind is Kind.MAP else np.broadcast_to(read.any(), shape)
-            where = np.broadcast_to(written, shape)
-            np.copyto(_bytes(view, shape, marks), new[..., None], where=where[..., None])
+            if read is None and written is True and self._is_whole(view, shape):
+                self._unwritten.discard(view.buffer)
+                self._marks.pop(view.buffer, None)
+            elif read is not None or self._is_marked(view.buffer):
+                marks = _bytes(view, shape, self._marks_of(view.buffer))
+                new = np.zeros(shape, bool) if read is None else np.broadcast_to(read, shape)
+                where = np.broadcast_to(written, shape)
+                np.copyto(marks, new[..., None], where=where[..., None])
 
-    def _read(self, request: Request, views: list[View]) -> Array:
-        """Elements of the request for which it reads such elements."""
+    def _read(self, request: Request) -> Array | None:
+        """For which of its elements a request reads such elements; None: for none."""
+        views = [view for view in (*request.inputs, request.mask) if isinstance(view, View)]
+        views = [view for view in views if self._is_marked(view.buffer)]
+        if not views:
+            return None
+        if request.kind is Kind.GATHER:  # which elements it reads is in another operand
+            return np.ones((), bool)
         found = np.zeros(request.shape, bool)
         for view in views:
-            if view.buffer not in self._marks:
-                continue
-            if request.kind is Kind.GATHER:  # which elements it reads is in another operand
-                found |= self._marks[view.buffer].any()
-            else:
-                found |= self.elements(view, request.shape)
-        return found
+            found |= self.elements(view, request.shape)
+        if not found.any():
+            return None
+        return found if request.kind is Kind.MAP else np.ones((), bool)
 
     def elements(self, view: View, shape: tuple[int, ...]) -> Array:
         """Which elements of a view hold anything."""
-        marks = self._marks.get(view.buffer)
-        if marks is None or 0 in shape:
+        if 0 in shape or not self._is_marked(view.buffer):
             return np.zeros(shape, bool)
-        found: Array = np.logical_or.reduce(_bytes(view, shape, marks), axis=-1)
+        found: Array = np.logical_or.reduce(
+            _bytes(view, shape, self._marks_of(view.buffer)), axis=-1
+        )
         return found
 
+    def _is_marked(self, buffer: int) -> bool:
+        return buffer in self._unwritten or buffer in self._marks
 
-def _masked(request: Request) -> bool:
-    """Whether its mask says what is written; that of a fold says what is read."""
-    return request.mask is not None and request.kind is Kind.MAP
+    def _marks_of(self, buffer: int) -> Array:
+        if buffer not in self._marks:
+            fill = buffer in self._unwritten
+            self._marks[buffer] = np.full(self._sizes[buffer], fill)
+            self._unwritten.discard(buffer)
+        return self._marks[buffer]
+
+    def _is_whole(self, view: View, shape: tuple[int, ...]) -> bool:
+        """Whether an output of that shape is all that its buffer holds."""
+        return math.prod(shape) * item_size(view.dtype) == self._sizes[view.buffer]
 
 
 def _bytes(view: View, shape: tuple[int, ...], marks: Array) -> Array:

@@ -348,6 +348,7 @@ def test_a_fold_by_numpys_loop_need_not_be_in_the_kernels_order(setting) -> None
 
 
 UNDEFINED = {
+    "itself": lambda y: y,
     "elementwise": lambda y: y * 2 + 1,
     "as bytes": lambda y: y.view("u1") + 1,
     "rows": lambda y: y.reshape(-1, 10).sum(axis=1),
@@ -356,17 +357,33 @@ UNDEFINED = {
     "gathered": lambda y: y[np.arange(N)[::-1]],
     "as mask": lambda y: np.add(np.ones(N), 1, out=np.zeros(N), where=y > 0),
     "in part": lambda y: y[N // 4 :: 3] - 1,
+    "copied into": lambda y: np.concatenate([y, y]),
+}
+
+
+def _masked(y, x) -> None:
+    y[x < 700] = 3
+    y[(x > 500) & (x < 900)] = x[0] + 5
+
+
+WRITES = {
+    "not at all": lambda y, x: None,
+    "in part": lambda y, x: y.__setitem__(slice(100, 300), x[100:300]),
+    "by masks": _masked,
 }
 
 
 @pytest.mark.parametrize("after", UNDEFINED.values(), ids=UNDEFINED)
-def test_what_masks_left_out_of_new_memory_is_right_whatever_it_is(after) -> None:
-    """NumPy has there what was in memory before, and kernels what they like."""
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_what_nobody_wrote_is_right_whatever_it_is(write, after) -> None:
+    """NumPy has there what was in memory before, and kernels what they find, or like."""
     x = npaccel.asarray(np.arange(N, dtype="f8"))
+    old = x * 7 + 1
+    npaccel.evaluate(old)
+    del old  # whose memory is the next one's
     y = np.empty_like(x)
-    y[x < 700] = 3
-    y[(x > 500) & (x < 900)] = x[0] + 5
-    npaccel.evaluate(y, after(y))
+    write(y, x)
+    npaccel.evaluate(after(y))
 
 
 def test_what_masks_wrote_to_new_memory_is_compared(compared_with) -> None:
