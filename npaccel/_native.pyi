@@ -500,10 +500,13 @@ class DeviceMemory:
         limit: int,
         largest: int,
     ) -> DeviceMemory: ...
-    def place(self, array: np.ndarray[Any, Any], map: int = ..., /) -> ArrayBase | None:
+    def place(
+        self, array: np.ndarray[Any, Any], map: int = ..., copy: bool = ..., /
+    ) -> ArrayBase | None:
         """An array with this content that is to live there; None: nothing can be hidden.
 
         map : of a cluster, the number of the map that its driver is to place it by; 0: none.
+        copy : it is another array, also where this one lies in memory of ours.
         """
     def call(self, body: bytes, /) -> tuple[int, bytes]:
         """Of a cluster: what its driver answers, 0 and an answer, or another number and why not."""

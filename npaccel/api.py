@@ -77,8 +77,8 @@ def asarray(
     dtype, order, copy : as in `numpy.asarray`: what the result must have, and whether it must
         (True), may (None) or must not (False) be a copy.
     device : where it is to live and what is computed from it is computed (``opencl:0``), unless a
-        setting or a block says otherwise. The result is a copy then, unless `x` is an Array in
-        npaccel's memory already. Whoever reads it gets it back, and it goes there again when used.
+        setting or a block says otherwise. The result is a copy then, unless `x` is an Array whose
+        memory npaccel made. Whoever reads it gets it back, and it goes there again when used.
         ``cpu``, as in `numpy.asarray`, is the host's memory, where it lives by itself. An
         `npaccel.Cluster`: on its workers.
     map : an `npaccel.Map` of its shape, which says which of the cluster's nodes has which part;
@@ -111,12 +111,27 @@ def asarray(
             f"npaccel.asarray(device={device!r}): an array of dtype {array.dtype} holds Python "
             "objects, which can't be on a device; convert it, or leave device out"
         )
+    # What NumPy's array shows stays where it is, wherever its memory lies: what is written to one
+    # of the two never changes the other.
+    apart = _is_numpys(array) and isinstance(x, np.ndarray) and np.may_share_memory(array, x)
+    if copy is False and apart:
+        raise ValueError(f"Unable to avoid copy while placing an array on {device}.")
     placed = (
-        device.place(array, map) if is_cluster(device) else engine.machines.place(array, device)
+        device.place(array, map, copy=apart)
+        if is_cluster(device)
+        else engine.machines.place(array, device, copy=apart)
     )
     if copy is False and placed is not None and placed is not x:
         raise ValueError(f"Unable to avoid copy while placing an array on {device}.")
     return array if placed is None else placed
+
+
+def _is_numpys(array: np.ndarray[Any, Any]) -> bool:
+    """Whether it shows an array of NumPy's own class."""
+    base = array.base
+    while isinstance(base, np.ndarray) and type(base) is Array:
+        base = base.base
+    return isinstance(base, np.ndarray)
 
 
 def is_cluster(device: Any) -> bool:

@@ -106,16 +106,16 @@ class Cluster:
             raise BackendUnavailable(f"npaccel.Cluster: {body.decode()}")
         return pickle.loads(body)
 
-    def place(self, array: Array, map: Map | None = None) -> Any:
-        """An array with this content that lives there: a copy, or the same where it is an Array in
-        npaccel's memory. None: nothing can be hidden.
+    def place(self, array: Array, map: Map | None = None, *, copy: bool = False) -> Any:
+        """An array with this content that lives there: the same where it is an Array in npaccel's
+        memory, unless it is to be a copy. None: nothing can be hidden.
 
         Raises
         ------
         MapError : the map is of another shape, or has more nodes than there are workers.
         """
         number = 0 if map is None else self._map_number(array, map)
-        placed = self.memory.place(array, number)
+        placed = self.memory.place(array, number, copy)
         if placed is not None and map is not None:
             agile(placed, map)
         return placed

@@ -123,18 +123,19 @@ static PyObject *hidden_copy(PyArrayObject *a)
     return made;
 }
 
-/* place(array, map=0): an Array with that content, which is to live there: the same, where it lies
- * in memory of ours, or a copy. */
+/* place(array, map=0, copy=False): an Array with that content, which is to live there: the same,
+ * where it lies in memory of ours and need not be a copy. */
 static PyObject *store_place(PyObject *self, PyObject *args)
 {
     npa_store *s = (npa_store *)self;
     PyObject *object;
     unsigned long long map = 0;
-    if (!PyArg_ParseTuple(args, "O!|K", &PyArray_Type, &object, &map)) {
+    int copy = false;
+    if (!PyArg_ParseTuple(args, "O!|Kp", &PyArray_Type, &object, &map, &copy)) {
         return NULL;
     }
     PyArrayObject *a = (PyArrayObject *)object;
-    bool ours = Py_IS_TYPE(object, npa_array_type) && npa_buffer_of(a) != NULL;
+    bool ours = !copy && Py_IS_TYPE(object, npa_array_type) && npa_buffer_of(a) != NULL;
     if (!ours && npa_place_hooks.touch(a, false) < 0) {
         return NULL;
     }

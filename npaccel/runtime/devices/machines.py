@@ -80,10 +80,13 @@ class Machines:
         if limit is not None:
             limit(self._config.device_memory)
 
-    def place(self, array: Any, name: str) -> Any:
-        """An array with this content that lives on the device; raises BackendUnavailable."""
+    def place(self, array: Any, name: str, *, copy: bool = False) -> Any:
+        """An array with this content that lives on the device; raises BackendUnavailable.
+
+        copy : of its own, also where `array` lies in memory of ours.
+        """
         memory = getattr(self.backend(name), "memory", None)
-        return memory.place(array) if memory is not None else None
+        return memory.place(array, 0, copy) if memory is not None else None
 
     def device(self, name: str) -> Device:
         """The device of that name, whether or not it is there."""

@@ -331,7 +331,7 @@ def test_a_block_that_names_a_backend_is_not_planned_again(measured, opencl):
         _run(2)
     _run(1)
     (key,) = this_process.engine.traces._table
-    pending: Any = SimpleNamespace(key=key, residence=[])
+    pending: Any = SimpleNamespace(key=key, residence=[], values=lambda _: b"")
     program = this_process.engine.auto.program(pending, "opencl:0")
     program.review(1, 0.0)
     with npaccel.backend("opencl"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import npaccel
-from npaccel import _native
+from npaccel import _native, this_process
 from npaccel.backends.opencl import backend, helper, target
 from npaccel.errors import BackendUnavailable, ConfigError, Unsupported
 from npaccel.runtime.engine import futures
@@ -102,18 +102,19 @@ def test_a_failed_launch_is_done_on_the_host_and_told_once():
 
 @pytest.mark.pending
 def test_a_device_that_fails_in_flight_has_its_work_done_on_the_host(monkeypatch):
+    monkeypatch.setattr(this_process.engine.telling, "told", set())
     monkeypatch.setattr(futures, "LEAST_S", 0.0)
     source = np.arange(float(N))
     with npaccel.backend("opencl"):
         x = npaccel.asarray(source)
-        npaccel.evaluate(x * 8.0 - 3.0)
+        npaccel.evaluate(x * x - 3.0)
         _native.device_inject(1)
-        future = npaccel.evaluate(x * 8.0 - 3.0, wait=False)
+        future = npaccel.evaluate(x * x - 3.0, wait=False)
         y = future.result()
         with pytest.warns(npaccel.errors.NpaccelWarning, match=r"launch failed .* ran with llvm"):
             npaccel.evaluate()
-        np.testing.assert_array_equal(np.asarray(y), source * 8.0 - 3.0)
-        again = npaccel.evaluate(x * 8.0 - 3.0, wait=False).result()
+        np.testing.assert_array_equal(np.asarray(y), source * source - 3.0)
+        again = npaccel.evaluate(x * x - 3.0, wait=False).result()
         np.testing.assert_array_equal(np.asarray(again), np.asarray(y))
 
 

@@ -504,6 +504,7 @@ def test_of_requests_that_share_a_kernel_only_those_that_need_it_are_lost(failin
         assert _lost(y)
 
 
+@pytest.mark.usefixtures("numpys_memory")
 @pytest.mark.filterwarnings("ignore::npaccel.errors.NpaccelWarning")
 def test_what_was_to_be_written_over_with_lost_data_is_not_shown(failing):
     a, b = _source(0), _source(1)

@@ -287,7 +287,7 @@ static const char *lay_out(object *o)
             !within(o, s->sh_offset, s->sh_size)) {
             return "a section lies outside it";
         }
-        if (!(s->sh_flags & SHF_ALLOC) || s->sh_size == 0) {
+        if (!(s->sh_flags & SHF_ALLOC) || s->sh_size == 0 || s->sh_type == SHT_NOTE) {
             continue;
         }
         if (s->sh_type != SHT_PROGBITS || s->sh_flags & (SHF_WRITE | SHF_TLS)) {
