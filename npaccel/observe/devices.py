@@ -159,7 +159,10 @@ def _compiled(name: str, engine: Engine, memory: int, owned: dict[str, str]) -> 
     if measure is None:
         return [row]
     machines, threads = engine.machines, engine.threads
-    speeds = machines.measured_speeds(machines.host_identity(backend), lambda: measure(threads))
+    try:
+        speeds = machines.measured_speeds(machines.host_identity(backend), lambda: measure(threads))
+    except CompileError as error:
+        return [row._replace(state=f"not measured: {error}")]
     return [row._replace(copy_bytes_s=speeds.copy_bytes_s, launch_s=speeds.launch_s)]
 
 

@@ -1,6 +1,7 @@
 """The backends under test: TEST_BACKENDS names others, such as one of another package.
 
-``groups``: OpenCL's code for devices that are no processors, run by the device that there is.
+``groups``: OpenCL's code for devices that are no processors, run by the device that there is;
+``apart``: that device as one with memory of its own.
 """
 
 import os
@@ -24,7 +25,7 @@ def pytest_collection_modifyitems(items):
         name = re.sub("[-_.]", " ", item.name)
         there = getattr(item, "callspec", None)
         machine = there.params.get("machine") if there is not None else None
-        if machine in ("opencl", "c") and LATER.search(name):
+        if machine in ("opencl", "c", "apart") and LATER.search(name):
             item.add_marker(pytest.mark.slow)
 
 
@@ -43,9 +44,8 @@ def machine(request, host):
         return Llvm(host)
     if request.param == "c" and shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
+    made = {"groups": Opencl.of_groups, "apart": Opencl.of_own_memory, "opencl": Opencl}
     try:
-        if request.param == "groups":
-            return Opencl.of_groups()
-        return Opencl() if request.param == "opencl" else Declared(request.param)
+        return made.get(request.param, lambda: Declared(request.param))()
     except BackendUnavailable as error:
         pytest.skip(str(error))

@@ -57,11 +57,20 @@ class Opencl:
         there.options += " -cl-opt-disable"  # or PoCL takes ten seconds for loops with barriers
         return made
 
+    @classmethod
+    def of_own_memory(cls):
+        """The device as if it did not share the host's memory."""
+        made = cls("apart")
+        made._backend.limit_memory(1 << 30)
+        return made
+
     def compile(self, made):
         return self._backend.compile(made)
 
     def run(self, compiled, extents, arrays, scalars=(), *, grid=None):
-        return self._run(compiled, extents, arrays, scalars, grid=grid)
+        target = self._backend.target
+        apart = None if target.host_memory else target
+        return self._run(compiled, extents, arrays, scalars, grid=grid, apart=apart)
 
 
 def compile_kernel(made, machine):

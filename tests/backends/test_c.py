@@ -1,6 +1,7 @@
 """The system's C compiler: what it is given, what it refuses, and where it is missing."""
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,14 @@ def test_there_is_no_compiler(monkeypatch):
     monkeypatch.setenv("CC", "no-such -x")
     with pytest.raises(BackendUnavailable, match="no compiler 'no-such'; CC names another"):
         open_backend("c")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the option is x86's")
+def test_notes_in_object_code_are_no_variables(monkeypatch):
+    """GCC of Ubuntu writes one, of what is protected against jumps."""
+    monkeypatch.setenv("CC", "cc -fcf-protection")
+    machine = Declared("c")
+    check(machine, _map("f8"), (9,), [np.arange(9.0), np.ones(9), np.zeros(9)])
 
 
 def test_what_the_compiler_rejects_is_told(backend):

@@ -351,11 +351,19 @@ static bool own_memory(npa_store *s, const size_t *sizes)
     return true;
 }
 
+/* The data stays until the queue is finished: nobody waits here. */
 static int32_t write_own(npa_store *s, int which, const void *data, size_t size)
 {
     return size == 0 ? 0
-                     : ((write_function *)s->functions[WRITE])(s->queue, s->own[which].memory, 1, 0,
+                     : ((write_function *)s->functions[WRITE])(s->queue, s->own[which].memory, 0, 0,
                                                                size, data, 0, NULL, NULL);
+}
+
+static int32_t read_own(npa_store *s, int which, void *data, size_t size)
+{
+    return size == 0 ? 0
+                     : ((read_function *)s->functions[READ])(s->queue, s->own[which].memory, 0, 0,
+                                                             size, data, 0, NULL, NULL);
 }
 
 /* A blocking write returns when the driver has taken the bytes, perhaps before they are there:
@@ -422,7 +430,8 @@ int32_t npa_store_compute(npa_device *d, const npa_launch *l, void *const *memor
     npa_store *s = d->store;
     size_t sizes[AUXILIARY], groups = npa_device_groups(d, &l->grid);
     own_sizes(d, l, sizes);
-    int64_t *own = malloc(sizes[WORDS] + sizes[FLAGS]);
+    int64_t *own = malloc(2 * sizes[WORDS] + sizes[FLAGS]); /* of both kernels */
+    int64_t *of_finish = own + sizes[WORDS] / 8, *flags = own + 2 * (sizes[WORDS] / 8);
     if (own == NULL || !own_memory(s, sizes)) {
         free(own);
         return NPA_NO_ROOM;
@@ -437,20 +446,17 @@ int32_t npa_store_compute(npa_device *d, const npa_launch *l, void *const *memor
         error = error == NO_OBJECT ? NPA_NO_ROOM : error;
     }
     if (error == 0 && d->finish != NULL && !l->in_parts) {
-        size_t points = npa_device_words(d, own, l->words, &l->grid, true);
-        error = launch(d, d->finish, memories, own, points);
+        size_t points = npa_device_words(d, of_finish, l->words, &l->grid, true);
+        error = launch(d, d->finish, memories, of_finish, points);
     }
+    error = error != 0 ? error : read_own(s, FLAGS, flags, sizes[FLAGS]);
     if (error == 0 && l->nahead > 0 && ((finish_function *)s->functions[FLUSH])(s->queue) == 0) {
         bring_ahead(s, l->q, l->accesses, d->narrays, l->ahead, l->nahead);
     }
     int32_t over = ((finish_function *)s->functions[FINISH])(s->queue);
     error = error != 0 ? error : over != 0 ? over : npa_device_injected_midway();
-    if (error == 0 && l->nslots > 0) {
-        error = ((read_function *)s->functions[READ])(s->queue, s->own[FLAGS].memory, 1, 0,
-                                                      sizes[FLAGS], own, 0, NULL, NULL);
-    }
     if (error == 0) {
-        memcpy(l->flags, own, sizes[FLAGS]);
+        memcpy(l->flags, flags, sizes[FLAGS]);
     }
     free(own);
     return error;
