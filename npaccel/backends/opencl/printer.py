@@ -27,9 +27,6 @@ __all__ = ["EXTRA_WORDS", "Device", "Printer", "machine_of", "write_source"]
 # whose arrays' places are moved back by what lies before it.
 EXTRA_WORDS = 7
 COMPONENTS = 2  # of a combiner, of 8 bytes at most
-# An innermost loop that reads memory has so many reads under way, unless it is long.
-UNROLLED, UNROLLED_LINES = 8, 48
-_WHOLE_LOOPS = ("for (", "while (", "barrier(")
 _BUILTINS = {"POPCOUNT": "POPCOUNT", "CLZ": "clz", "MULHI": "mul_hi"}
 
 
@@ -188,17 +185,6 @@ class Printer(CText):
         for slot in self._raised:
             self.do(f"if (raised{slot} != 0) atomic_or(flags + {slot}, raised{slot});")
         return super().text(signature, first)
-
-    @contextmanager
-    def count(self, low: Name, high: Name, step: Name | int = 1) -> Iterator[Name]:
-        begin = len(self._lines)
-        with super().count(low, high, step) as index:
-            yield index
-        body = self._lines[begin + 1 :]
-        inside = " ".join(body)
-        short = self.machine.group_size > 1 and len(body) <= UNROLLED_LINES
-        if short and "(*(global" in inside and not any(word in inside for word in _WHOLE_LOOPS):
-            self._lines.insert(begin, f"#pragma unroll {UNROLLED}")
 
     # Work groups.
 

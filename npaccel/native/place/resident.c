@@ -359,11 +359,16 @@ static int32_t write_own(npa_store *s, int which, const void *data, size_t size)
                                                                size, data, 0, NULL, NULL);
 }
 
-static int32_t read_own(npa_store *s, int which, void *data, size_t size)
+/* All that was asked for is done then. Of the two ways to wait for it the blocking read takes a
+ * third of the time with NVIDIA's driver. */
+static int32_t finish_with(npa_store *s, int which, void *data, size_t size)
 {
-    return size == 0 ? 0
-                     : ((read_function *)s->functions[READ])(s->queue, s->own[which].memory, 0, 0,
-                                                             size, data, 0, NULL, NULL);
+    int32_t read = size == 0
+        ? 0
+        : ((read_function *)s->functions[READ])(s->queue, s->own[which].memory, 1, 0, size, data, 0,
+                                                NULL, NULL);
+    int32_t over = ((finish_function *)s->functions[FINISH])(s->queue);
+    return read != 0 ? read : over;
 }
 
 /* A blocking write returns when the driver has taken the bytes, perhaps before they are there:
@@ -449,11 +454,10 @@ int32_t npa_store_compute(npa_device *d, const npa_launch *l, void *const *memor
         size_t points = npa_device_words(d, of_finish, l->words, &l->grid, true);
         error = launch(d, d->finish, memories, of_finish, points);
     }
-    error = error != 0 ? error : read_own(s, FLAGS, flags, sizes[FLAGS]);
     if (error == 0 && l->nahead > 0 && ((finish_function *)s->functions[FLUSH])(s->queue) == 0) {
         bring_ahead(s, l->q, l->accesses, d->narrays, l->ahead, l->nahead);
     }
-    int32_t over = ((finish_function *)s->functions[FINISH])(s->queue);
+    int32_t over = finish_with(s, FLAGS, flags, error == 0 ? sizes[FLAGS] : 0);
     error = error != 0 ? error : over != 0 ? over : npa_device_injected_midway();
     if (error == 0) {
         memcpy(l->flags, flags, sizes[FLAGS]);
