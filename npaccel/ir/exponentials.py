@@ -11,6 +11,7 @@ from npaccel.ir.precision import Pair, fast_two_sum, horner, keep_sign, two_sum
 from npaccel.ir.scalar import Core, Expr
 
 __all__ = [
+    "LARGE",
     "MAGIC",
     "MAGIC_BITS",
     "cosh",
@@ -19,6 +20,7 @@ __all__ = [
     "exp2_reduced",
     "exp_wide",
     "expm1",
+    "reduce",
     "scale",
     "scale_far",
     "sinh",
@@ -29,6 +31,8 @@ __all__ = [
 # Adding 1.5 * 2**52 rounds to an integer and leaves that integer in the low bits.
 MAGIC = 1.5 * 2.0**52
 MAGIC_BITS = 0x4338000000000000
+# 2**(n + UP) is a normal number where 2**n is a subnormal one. Even, so that ties go as without it.
+UP = 64
 
 LOG2E = float.fromhex("0x1.71547652b82fep+0")
 # log 2 as a sum; the first has 11 zero bits at its end, so n times it is exact.
@@ -52,10 +56,12 @@ def scale_far(p: Expr, marked: Expr, more: int = 0) -> Expr:
     return p * first * second
 
 
-def scale_down(p: Expr, marked: Expr) -> Expr:
-    """p * 2**n for normal p and -1080 < n < 950, rounded once where it is subnormal."""
-    up = marked.bitcast("i8").binary(Core.SHL, 52) + (64 << 52)
-    return (p.bitcast("i8") + up).bitcast("f8") * 2.0**-64
+def _scale_down(p: Expr, marked: Expr) -> Expr:
+    """p * 2**n for normal p and -1080 < n < 950, rounded once where it is subnormal.
+
+    `marked` is n + UP + MAGIC.
+    """
+    return scale(p, marked) * 2.0**-UP
 
 
 def clamp(x: Expr, low: float, high: float) -> Expr:
@@ -64,9 +70,10 @@ def clamp(x: Expr, low: float, high: float) -> Expr:
     return (x < low).select(x.like(low), x)
 
 
-def _reduce(x: Expr) -> tuple[Expr, Expr]:
-    marked = x.fma(LOG2E, MAGIC)
-    n = marked - MAGIC
+def reduce(x: Expr, up: int = 0) -> tuple[Expr, Expr]:
+    """(n + up + MAGIC, r)."""
+    marked = x.fma(LOG2E, MAGIC + up)
+    n = marked - (MAGIC + up)
     return marked, (-n).fma(LN2_LOW, (-n).fma(LN2_HIGH, x))
 
 
@@ -76,13 +83,13 @@ def _exp_reduced(r: Expr, *, fine: bool) -> Expr:
 
 
 def _exp_near(x: Expr, *, fine: bool) -> Expr:
-    marked, r = _reduce(x)
+    marked, r = reduce(x)
     return scale(_exp_reduced(r, fine=fine), marked)
 
 
 def exp_wide(x: Expr, *, fine: bool, more: int = 0) -> Expr:
     """exp(x) * 2**more, `more` of -1, 0 or 1, for every x."""
-    marked, r = _reduce(clamp(x, -1000.0, 1000.0))
+    marked, r = reduce(clamp(x, -1000.0, 1000.0))
     return scale_far(_exp_reduced(r, fine=fine), marked, more)
 
 
@@ -97,8 +104,8 @@ def at_least(x: Expr, low: float) -> Expr:
 
 def exp(x: Expr, *, fine: bool) -> Expr:
     """e**x. Results of 0 are not rare: masks, tails of Gaussians."""
-    marked, r = _reduce(at_least(x, -746.0))
-    near = scale_down(_exp_reduced(r, fine=fine), marked)
+    marked, r = reduce(at_least(x, -746.0), UP)
+    near = _scale_down(_exp_reduced(r, fine=fine), marked)
     return (~(x < 655.0)).rare(exp_wide(x, fine=fine), near)
 
 
@@ -110,8 +117,8 @@ def exp2_reduced(r: Expr, *, fine: bool) -> Expr:
 def exp2(x: Expr, *, fine: bool) -> Expr:
     """2**x."""
     inside = at_least(x, -1076.0)
-    marked = inside + MAGIC
-    near = scale_down(exp2_reduced(inside - (marked - MAGIC), fine=fine), marked)
+    marked = inside + (MAGIC + UP)
+    near = _scale_down(exp2_reduced(inside - (marked - (MAGIC + UP)), fine=fine), marked)
     inside = clamp(x, -1500.0, 1500.0)
     far = inside + MAGIC
     wide = scale_far(exp2_reduced(inside - (far - MAGIC), fine=fine), far)
@@ -164,15 +171,15 @@ def tanh(x: Expr, *, fine: bool, nans: int = KEPT) -> Expr:
     """Hyperbolic tangent; 1 to the last bit from 20 on."""
     a = abs(x)
     a = (a > 20.0).select(a.like(20.0), a)
-    # t = exp(2 a) - 1, of which less is lost than by the sum and the quotient.
-    marked = a.fma(2.0 * LOG2E, MAGIC)
-    n = marked - MAGIC
+    # t = (exp(2 a) - 1) / 2, of which less is lost than by the sum and the quotient.
+    marked = a.fma(2.0 * LOG2E, MAGIC + 1022)
+    n = marked - (MAGIC + 1022)
     r = (-n).fma(LN2_LOW, (-n).fma(LN2_HIGH, a + a))
-    s = scale(x.like(1.0), marked)
-    t = s.fma((r * r).fma(horner(r, c.EXP_F8 if fine else c.EXP_F4), r), s - 1.0)
+    s = marked.bitcast("i8").binary(Core.SHL, 52).bitcast("f8")  # 2**(n - 1)
+    t = s.fma((r * r).fma(horner(r, c.EXP_F8 if fine else c.EXP_F4), r), s - 0.5)
     # Where x is a NaN, so is t: it gets the sign of 20.
     sign = (x < 20.0).select(x, 20.0) if nans == POSITIVE else x
-    return keep_sign(t / (t + 2.0), sign)
+    return keep_sign(t / (t + 1.0), sign)
 
 
 def exp2_of_pair(x: Pair, *, fine: bool) -> tuple[Expr, Expr]:

@@ -14,40 +14,44 @@ from npaccel.ir.precision import by_f8, fast_two_sum, horner, keep_sign, two_sum
 from npaccel.ir.scalar import Core, Expr
 from npaccel.ir.singles.common import MAGIC, by_size
 
-__all__ = ["cosh", "exp", "exp2", "expm1", "sinh", "tanh"]
+__all__ = ["LARGE", "cosh", "exp", "exp2", "expm1", "reduce", "scale", "sinh", "tanh"]
 
 LOG2E = float.fromhex("0x1.715476p+0")
 LN2_HIGH = float.fromhex("0x1.62e400p-1")  # 9 zero bits at its end
 LN2_LOW = float.fromhex("0x1.7f7d1cp-20")
 LARGE = 87.0
+UP = 24  # as in f8
 
 
-def _scale(p: Expr, marked: Expr) -> Expr:
+def scale(p: Expr, marked: Expr) -> Expr:
+    """p * 2**n for normal p and result; `marked` is n + MAGIC."""
     return (p.bitcast("i4") + marked.bitcast("i4").binary(Core.SHL, 23)).bitcast("f4")
 
 
-def _reduce(x: Expr) -> tuple[Expr, Expr]:
-    """(n + MAGIC, r)."""
-    marked = x.fma(LOG2E, MAGIC)
-    n = marked - MAGIC
+def reduce(x: Expr, up: int = 0) -> tuple[Expr, Expr]:
+    """(n + up + MAGIC, r)."""
+    marked = x.fma(LOG2E, MAGIC + up)
+    n = marked - (MAGIC + up)
     return marked, (-n).fma(LN2_LOW, (-n).fma(LN2_HIGH, x))
 
 
 def _scale_down(p: Expr, marked: Expr) -> Expr:
-    """p * 2**n for normal p and -151 <= n <= 102, rounded once where it is subnormal."""
-    up = marked.bitcast("i4").binary(Core.SHL, 23) + (24 << 23)
-    return (p.bitcast("i4") + up).bitcast("f4") * 2.0**-24
+    """p * 2**n for normal p and -151 <= n <= 102, rounded once where it is subnormal.
+
+    `marked` is n + UP + MAGIC.
+    """
+    return scale(p, marked) * 2.0**-UP
 
 
 def _exp(x: Expr) -> Expr:
-    marked, r = _reduce(exponentials.at_least(x, -104.0))
+    marked, r = reduce(exponentials.at_least(x, -104.0), UP)
     return _scale_down((r * r).fma(horner(r, c.EXP_SHORT), r) + 1.0, marked)
 
 
 def _exp2(x: Expr) -> Expr:
     inside = exponentials.at_least(x, -150.0)
-    marked = inside + MAGIC
-    r = inside - (marked - MAGIC)
+    marked = inside + (MAGIC + UP)
+    r = inside - (marked - (MAGIC + UP))
     return _scale_down(r.fma(horner(r, c.EXP2_SHORT), 1.0), marked)
 
 
@@ -55,7 +59,7 @@ def _expm1(x: Expr) -> Expr:
     marked = x.fma(LOG2E, MAGIC)
     n = marked - MAGIC
     r, rest = fast_two_sum((-n).fma(LN2_HIGH, x), (-n) * LN2_LOW)
-    s = _scale(x.like(1.0), marked)
+    s = scale(x.like(1.0), marked)
     tail = (r * r).fma(horner(r, c.EXP_SHORT), rest)
     high, low = two_sum(s - 1.0, s * r)
     return x.eq(0.0).select(x, high + s.fma(tail, low))
@@ -69,7 +73,7 @@ def _waves(r: Expr) -> tuple[Expr, Expr]:
 
 def _halves(x: Expr, *, minus: bool) -> Expr:
     """(exp(a) + exp(-a)) / 2, or their difference, for a >= 0."""
-    marked, r = _reduce(x)
+    marked, r = reduce(x)
     cosine, sine = _waves(r)
     n = marked.bitcast("i4").binary(Core.SHL, 23)
     up, down = (0x3F000000 + n).bitcast("f4"), (0x3F000000 - n).bitcast("f4")
@@ -97,7 +101,7 @@ def tanh(x: Expr) -> Expr:
     least = (a > 10.0).select(a.like(10.0), a)
     marked = least.fma(2.0 * LOG2E, MAGIC)
     r = least.fma(2.0 * LOG2E, -(marked - MAGIC))
-    e = _scale(r.fma(horner(r, c.EXP2_SHORT), 1.0), marked)
+    e = scale(r.fma(horner(r, c.EXP2_SHORT), 1.0), marked)
     large = (-2.0 / (e + 1.0)) + 1.0
     z = a * a
     small = (z * a).fma(horner(z, c.TANH_SHORT), a)
