@@ -11,6 +11,7 @@ it computes in f4 (SHORT).
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable
 
 import mpmath as mp
@@ -55,7 +56,7 @@ def fit(function: Real, low: mp.mpf, high: mp.mpf, weight: Real, target: mp.mpf)
     """Coefficients (rounded to f8) of the smallest degree that is good enough."""
     grid = [low + (high - low) * i / 60 for i in range(61)]
     values = [function(x) for x in grid]
-    for degree in range(2, 24):
+    for degree in range(2, 28):
         exact = interpolate(function, low, high, degree)
         error = max(
             abs((mp.polyval(exact[::-1], x) - v) * weight(x))
@@ -190,14 +191,40 @@ SINGLES: dict[str, tuple[str, Real, mp.mpf, mp.mpf, Real]] = {
 
 W = (mp.pi / 2 + mp.mpf(2) ** -20) ** 2
 
+
+def erf_whole(x: mp.mpf) -> mp.mpf:
+    """-log(1 - erf(x)) / x - 1."""
+    x = max(x, mp.mpf(10) ** -22)
+    return -mp.log(mp.erfc(x)) / x - 1
+
+
+def erf_weight(x: mp.mpf) -> mp.mpf:
+    """What an error of that becomes in erf(x)."""
+    x = max(x, mp.mpf(10) ** -22)
+    return x * mp.erfc(x) / mp.erf(x)
+
+
 # Of the second accuracy class, with what is good enough there.
 FAST: dict[str, tuple[str, Real, mp.mpf, mp.mpf, Real, mp.mpf]] = {
-    f"SIN_WHOLE_{size}": (
-        "(sin(r) - r) / r**3, of z = r**2, |r| <= pi/2",
-        of_square(mp.sin, W, 3, [0, 1]), mp.mpf(0), W,
-        lambda z: z / mp.sincpi(mp.sqrt(z) / mp.pi), target,
-    )
-    for size, target in (("F8", mp.mpf(2) ** -56), ("SHORT", TARGETS["SHORT"]))
+    **{
+        f"SIN_WHOLE_{size}": (
+            "(sin(r) - r) / r**3, of z = r**2, |r| <= pi/2",
+            of_square(mp.sin, W, 3, [0, 1]), mp.mpf(0), W,
+            lambda z: z / mp.sincpi(mp.sqrt(z) / mp.pi), target,
+        )
+        for size, target in (("F8", mp.mpf(2) ** -56), ("SHORT", TARGETS["SHORT"]))
+    },
+    **{
+        f"LOG_FAST_{size}": (*ROWS["LOG"], target)
+        for size, target in (("F8", mp.mpf(2) ** -57), ("SHORT", TARGETS["SHORT"]))
+    },
+    **{
+        f"ERF_WHOLE_{size}": (
+            "-log(1 - erf(x)) / x - 1; fitted up to where more hardly counts",
+            erf_whole, mp.mpf(0), mp.mpf(high), erf_weight, target,
+        )
+        for size, high, target in (("F8", 4, mp.mpf(2) ** -54), ("SHORT", 2.75, TARGETS["SHORT"]))
+    },
 }  # fmt: skip
 
 
@@ -239,8 +266,9 @@ def fixed(name: str) -> list[float]:
 
 
 def text(name: str, about: str, coefficients: list[float]) -> str:
-    lines = "".join(f"    {c!r},\n" for c in coefficients)
-    return f"# {about}\n{name} = (\n{lines})\n"
+    lines = textwrap.wrap(", ".join(map(repr, coefficients)) + ",", 96, break_on_hyphens=False)
+    inside = textwrap.indent("\n".join(lines), "    ")
+    return f"# {about}\n{name} = (\n{inside}\n)  # fmt: skip\n"
 
 
 def sizes(name: str) -> list[str]:

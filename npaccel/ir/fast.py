@@ -7,20 +7,34 @@ sin and cos: with n = rint(x / pi) and r = x - n pi, sin(x) is sin(r) or -sin(r)
 polynomial, where the first class has two of r = x - q pi/2 as a sum of two floats. For cos, r is
 taken from the nearest odd multiple of pi/2. The first step of r is exact, so r is good to the last
 place or two however close to 0 it is.
+
+Logarithms: f and s as in the first class; log(1 + f) = f - s * (f - z P(z)) in two steps. What it
+loses to rounding goes on into the sum with k log 2, the factor of which is one float.
+
+expm1: exp(r) - 1 times 2**n, and 2**n - 1, of which the first class keeps the rounding errors.
+
+erf(x) = 1 - exp(-x (1 + P(x))) for all x >= 0, as expm1. Its error is that of the exponent where x
+is small, and far less elsewhere. The first class has a polynomial for x <= 1, and erfc beyond.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from npaccel.ir import coefficients as c
-from npaccel.ir.exponentials import MAGIC
+from npaccel.ir import exponentials as wide
+from npaccel.ir import logarithms
+from npaccel.ir.exponentials import MAGIC, MAGIC_BITS
 from npaccel.ir.mathematics import MATHEMATICS
 from npaccel.ir.operation import Body, Op
-from npaccel.ir.precision import horner, keep_sign, two_product
+from npaccel.ir.precision import INF, horner, keep_sign, two_product
 from npaccel.ir.scalar import Core, Expr
 from npaccel.ir.singles import common
+from npaccel.ir.singles import exponentials as narrow
+from npaccel.ir.singles import logarithms as singles
 from npaccel.ir.singles.trigonometry import FAR
+from npaccel.ir.special import SPECIAL
 from npaccel.ir.trigonometry import NEAR
 
 __all__ = ["FAST"]
@@ -74,20 +88,126 @@ def _cos(x: Expr) -> Expr:
     return _sine(_less(x, halves, tuple(0.5 * part for part in parts)), marked, odd=1)
 
 
-def _usually(near: Body, name: str) -> Op:
-    """The row of a function that is `near` where its argument is not huge."""
-    first = next(op for op in MATHEMATICS if op.name == name)
+def _not_huge(x: Expr) -> Expr:
+    return abs(x) < (FAR if x.dtype == "f4" else NEAR)
+
+
+# ------------------------------------------------------------------------------------- logarithms
+
+
+def _split(x: Expr) -> tuple[Expr, Expr]:
+    """(k, m - 1) for normal positive x; k of f4 times 2**23."""
+    if x.dtype == "f4":
+        bits, k = singles.exponent(x)
+        return k.convert("f4"), (bits - k).bitcast("f4") - 1.0
+    exponent, m = logarithms.split(x)
+    return exponent, m - 1.0
+
+
+def _log_near(f: Expr) -> Expr:
+    """log(1 + f)."""
+    s = f / (f + 2.0)
+    z = s * s
+    tail = horner(z, c.LOG_FAST_SHORT if f.dtype == "f4" else c.LOG_FAST_F8)
+    return (-s).fma((-z).fma(tail, f), f)
+
+
+def _sum(k: Expr, near: Expr) -> Expr:
+    """k log 2 + near."""
+    return k.fma(logarithms.LN2 * (singles.UNIT if k.dtype == "f4" else 1.0), near)
+
+
+def _log(x: Expr) -> Expr:
+    k, f = _split(x)
+    return _sum(k, _log_near(f))
+
+
+def _log2(x: Expr) -> Expr:
+    k, f = _split(x)
+    return _log_near(f).fma(logarithms.INV_LN2[0], k * singles.UNIT if x.dtype == "f4" else k)
+
+
+def _log10(x: Expr) -> Expr:
+    k, f = _split(x)
+    return k.fma(sum(logarithms.LOG10_2), _log_near(f) * logarithms.INV_LN10[0])
+
+
+def _log1p(x: Expr) -> Expr:
+    # f = x 2**-k + (2**-k - 1), rounded once.
+    if x.dtype == "f4":
+        _, k = singles.exponent(x + 1.0)
+        factor, exponent = (0x3F800000 - k).bitcast("f4"), k.convert("f4")
+    else:
+        k = ((x + 1.0).bitcast("i8") - 0x3FE6A09E667F3BCD).binary(Core.ASHR, 52)
+        factor = (0x3FF0000000000000 - k.binary(Core.SHL, 52)).bitcast("f8")
+        exponent = (k + MAGIC_BITS).bitcast("f8") - MAGIC
+    return keep_sign(_sum(exponent, _log_near(x.fma(factor, factor - 1.0))), x)
+
+
+def _normal(x: Expr) -> Expr:
+    return common.is_normal(x) if x.dtype == "f4" else (x >= logarithms.TINY) & (x < INF)
+
+
+def _above_minus_one(x: Expr) -> Expr:
+    return (x > -1.0) & (x < (singles.FAR if x.dtype == "f4" else 2.0**500))
+
+
+# -------------------------------------------------------------------------------- exp(x) - 1, erf
+
+
+def _parts(x: Expr) -> tuple[Expr, Expr]:
+    """(2**n, exp(r) - 1), x = n log 2 + r."""
+    single, one = x.dtype == "f4", x.like(1.0)
+    marked, r = narrow.reduce(x) if single else wide.reduce(x)
+    tail = horner(r, c.EXP_SHORT if single else c.EXP_F8)
+    s = narrow.scale(one, marked) if single else wide.scale(one, marked)
+    return s, (r * r).fma(tail, r)
+
+
+def _expm1(x: Expr) -> Expr:
+    s, e = _parts(x)
+    return keep_sign(s.fma(e, s - 1.0), x)
+
+
+def _moderate(x: Expr) -> Expr:
+    return abs(x) < (narrow.LARGE if x.dtype == "f4" else wide.LARGE)
+
+
+def _erf(x: Expr) -> Expr:
+    a, single = abs(x), x.dtype == "f4"
+    most = 4.0 if single else 6.0  # from there on it is 1
+    a = (a > most).select(a.like(most), a)
+    tail = horner(a, c.ERF_WHOLE_SHORT if single else c.ERF_WHOLE_F8)
+    s, e = _parts((-a).fma(tail, -a))
+    return keep_sign((-s).fma(e, 1.0 - s), x)
+
+
+def _row(
+    name: str, near: Body, usual: Callable[[Expr], Expr] | None, cost: int, without: str = ""
+) -> Op:
+    """`near` where `usual` is true, not of a NaN, and else what the first class has."""
+    first = next(op for op in (*MATHEMATICS, *SPECIAL) if op.name == name and op.kinds == "f")
 
     def body(x: Expr) -> Expr:
         assert first.body is not None
+        cheap = near(x)
+        assert isinstance(cheap, Expr)
+        if usual is None:
+            return cheap
         anywhere = first.body(x)
         assert isinstance(anywhere, Expr)
-        usual = near(x)
-        assert isinstance(usual, Expr)
-        limit = FAR if x.dtype == "f4" else NEAR
-        return (~(abs(x) < limit)).rare(anywhere, usual)
+        return (~usual(x)).rare(anywhere, cheap)
 
-    return replace(first, body=body, cost=20, ulp=2, without=("f2",))
+    return replace(first, body=body, cost=cost, ulp=2, without=("f2", *without.split()))
 
 
-FAST = (_usually(_sin, "sin"), _usually(_cos, "cos"))
+FAST = (
+    _row("sin", _sin, _not_huge, 20),
+    _row("cos", _cos, _not_huge, 20),
+    _row("log", _log, _normal, 22),
+    _row("log2", _log2, _normal, 22),
+    _row("log10", _log10, _normal, 24, without="f4"),
+    _row("log1p", _log1p, _above_minus_one, 24),
+    _row("expm1", _expm1, _moderate, 24),
+    _row("erf", _erf, None, 40),
+)

@@ -8,16 +8,18 @@ from scipy import special as scipy_special
 from straight import Case, Module, expressions
 from test_mathematics import distance
 
+from npaccel.ir.fast import FAST
 from npaccel.ir.special import SPECIAL
 
 EXACT = np.longdouble
-CASES = [Case(op, (d,) * (op.nin + 1)) for op in SPECIAL for d in ("f4", "f8")]
+ROWS = [*SPECIAL, *(op for op in FAST if op.name == "erf")]
+CASES = [Case(op, (d,) * (op.nin + 1)) for op in ROWS for d in ("f4", "f8")]
 N = 10_000
 TWO_OVER_ROOT_PI = EXACT(2) / np.sqrt(np.arccos(EXACT(-1)))
 
 
 def name(case):
-    return "_".join([case.op.name, *case.loop])
+    return "_".join([case.op.name, *["fast"] * (case.op in FAST), *case.loop])
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +121,7 @@ def test_accuracy(case, compiled):
     apart = distance(got, want, ())
     worst = int(np.argmax(apart))
     where = [x[worst] for x in arrays]
-    limit = case.op.ulp if case.ins[0] == "f8" else 1
+    limit = case.op.ulp if case.ins[0] == "f8" or case.op in FAST else 1
     assert apart[worst] <= limit, f"{apart[worst]} at {where}: {got[worst]}, not {want[worst]}"
 
 
