@@ -78,8 +78,7 @@ def reduce(x: Expr, up: int = 0) -> tuple[Expr, Expr]:
 
 
 def _exp_reduced(r: Expr, *, fine: bool) -> Expr:
-    tail = horner(r, c.EXP_F8 if fine else c.EXP_F4)
-    return (r * r).fma(tail, r) + 1.0
+    return horner(r, (1.0, 1.0, *(c.EXP_SUM_F8 if fine else c.EXP_F4)))
 
 
 def _exp_near(x: Expr, *, fine: bool) -> Expr:

@@ -45,7 +45,7 @@ def _scale_down(p: Expr, marked: Expr) -> Expr:
 
 def _exp(x: Expr) -> Expr:
     marked, r = reduce(exponentials.at_least(x, -104.0), UP)
-    return _scale_down((r * r).fma(horner(r, c.EXP_SHORT), r) + 1.0, marked)
+    return _scale_down(horner(r, (1.0, 1.0, *c.EXP_SUM_SHORT)), marked)
 
 
 def _exp2(x: Expr) -> Expr:
