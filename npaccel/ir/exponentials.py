@@ -38,6 +38,7 @@ LOG2E = float.fromhex("0x1.71547652b82fep+0")
 # log 2 as a sum; the first has 11 zero bits at its end, so n times it is exact.
 LN2_HIGH = float.fromhex("0x1.62e42fefa3800p-1")
 LN2_LOW = float.fromhex("0x1.ef35793c76730p-45")
+LN2_REST = float.fromhex("0x1.abc9e3b39803fp-56")  # what log 2 as one float is off
 
 # Beyond, 2**n is not a normal number.
 LARGE = 708.0
@@ -190,5 +191,5 @@ def exp2_of_pair(x: Pair, *, fine: bool) -> tuple[Expr, Expr]:
     if not fine:
         return exp2_reduced(rounded, fine=False), marked
     first, *others = c.EXP2_F8
-    rest = (rounded * rounded).fma(horner(rounded, others), low * first)
+    rest = (rounded * rounded).fma(horner(rounded, others), r.fma(LN2_REST, low * first))
     return r.fma(first, rest) + 1.0, marked

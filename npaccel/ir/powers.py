@@ -34,10 +34,9 @@ def _log2_pair(x: Expr, shift: Expr | None = None, *, fine: bool) -> Pair:
         z = s * s
         value = s * z.fma(z.fma(horner(z, c.ATANH_F4), THIRD[0]), 1.0)
         return value.fma(2.0 * INV_LN2[0], k), k.like(0.0)
-    under, lost = fast_two_sum(f.like(2.0), f)
-    inverse = f.like(1.0) / under
+    inverse = f.like(1.0) / (f + 2.0)
     s = f * inverse
-    s_low = (-s).fma(lost, (-s).fma(under, f)) * inverse
+    s_low = (-s).fma(f, s.fma(-2.0, f)) * inverse  # f - 2 s is exact
     z, z_low = two_product(s, s)
     z_low = (s + s).fma(s_low, z_low)
     # w = z (1/3 + z P(z)), then s + s w

@@ -103,6 +103,15 @@ def test_accuracy(case, compiled):
     assert apart[worst] <= limit, f"{apart[worst]} at {where}: {got[worst]}, not {want[worst]}"
 
 
+def test_powers_by_large_exponents(compiled):
+    """Where each part of the result loses as much to rounding as it may."""
+    x = np.array([1.4259024005674397, 0.7127572745109209, 0.9567748476340456])
+    y = np.array([-1628.2779111077718, -1966.2495187640868, -2831.533131947682])
+    (case,) = (c for c in REAL if c.op.name == "power" and c.ins[0] == "f8")
+    got = compiled.run(name(case), [x, y])[0]
+    assert distance(got, np.power(x.astype(EXACT), y.astype(EXACT)), ()).max() <= case.op.ulp
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("function", ["sin", "cos", "tan"])
 def test_near_multiples_of_half_pi(function, dtype, compiled):
