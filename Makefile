@@ -3,6 +3,8 @@
 #                NumPy's loops, under check mode, without the guard, and with little address space
 # make test-all  the same, and all tests without the guard, with little address space, and the slow
 # make differential  the tests that compare with NumPy, on the backend BACKEND=opencl: an hour
+# make test-opencl  the tests of OpenCL with Intel's driver for processors, from PyPI (270 MB): where
+#                the PoCL of the other tests does not know the processor they skip what needs a device
 # make check     lint, formatting, types
 # make bench     run the benchmarks; results in .bench/
 # make coverage  write docs/coverage.md anew, after a change of what npaccel does with a call
@@ -37,7 +39,7 @@ SOURCES := $(shell find npaccel -name '*.py' -o -name '*.pyi' -o -name 'py.typed
 # The tests must see what was installed, not the source tree in the working directory.
 SAFE := PYTHONSAFEPATH=1
 
-.PHONY: demo test modes test-all differential check bench conformance coverage ops ecosystem sanitize portable test-portable portable-check wheel wheel-check matrix docs clean FORCE
+.PHONY: demo test modes test-all test-opencl differential check bench conformance coverage ops ecosystem sanitize portable test-portable portable-check wheel wheel-check matrix docs clean FORCE
 
 demo: $(INSTALLED)
 	@$(SAFE) $(BIN)/npaccel demo $(ARGS)
@@ -96,6 +98,19 @@ differential: $(INSTALLED)
 	$(SAFE) TEST_SECTIONS=$(BACKEND) NPACCEL_CACHE_DIR="$(CURDIR)/build/cache" \
 	  NPACCEL_CACHE_LIMIT=8000000000 NPACCEL_DEVICE_MEMORY=1048576 \
 	  $(BIN)/python -m pytest -v tests/runtime/macros $(ARGS)
+
+INTEL := $(VENV)/.npaccel-intel-opencl
+$(INTEL): $(INSTALLED)
+	$(PIP) install --quiet intel-opencl-rt intel-cmplr-lib-rt
+	mkdir -p $@
+	ls $(CURDIR)/$(VENV)/lib/libintelocl.so.* > $@/intel.icd
+
+# As a device that shares the host's memory, as one that does not, and with the code for work groups.
+test-opencl: $(INTEL)
+	export $(SAFE) OCL_ICD_VENDORS=$(CURDIR)/$(INTEL) LD_LIBRARY_PATH=$(CURDIR)/$(VENV)/lib; \
+	for machine in opencl apart groups; do \
+	  TEST_BACKENDS=$$machine $(BIN)/python -m pytest -q -m "" tests/backends; done; \
+	$(BIN)/python -m pytest -q -m "" tests/runtime/devices tests/dispatch/test_opencl.py
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
