@@ -78,6 +78,21 @@ def test_numbers(name: str, threads: int) -> None:
         check([("integers below", 33), (name, size), ("integers below", 1)], size + 1)
 
 
+def test_few_numbers_again_and_again() -> None:
+    """Few are NumPy's until it is worth proving that ours are the same; single ones always are."""
+    sizes = (None, 1, (2, 3), 5, 127, 128)
+    draws = [(name, size) for _ in range(8) for name in DRAWS for size in sizes]
+    theirs, ours = np.random.default_rng(3), np.random.default_rng(3)
+    for name, size in draws:
+        want = DRAWS[name](theirs, size)
+        with npaccel.accelerate():
+            got = DRAWS[name](ours, size)
+        same(got, want)
+        assert isinstance(got, np.ndarray) or type(got) is type(want), (name, size)
+    assert ours.bit_generator.state == theirs.bit_generator.state
+    check_old([(name, size) for _ in range(8) for name in OLD_DRAWS for size in (1, 3, 127)], 3)
+
+
 def test_shapes() -> None:
     for shape in ((3, 50), (40, 50, 20), (1, 20_000), (64,), (0,), (3, 0), ()):
         for name in ("random", "normal", "integers below"):

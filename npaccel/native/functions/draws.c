@@ -10,7 +10,7 @@
 #include <numpy/random/bitgen.h>
 #include <string.h>
 
-enum { MOST_SLOTS = 5, FEW = 128, MOST_RANGE = 1 << 28 };
+enum { MOST_SLOTS = 5, FEW = 128, MOST_RANGE = 1 << 28, UNPROVED = 32 };
 
 typedef struct { /* part of a RandomState, behind a bitgen_t */
     bitgen_t *bits;
@@ -30,6 +30,7 @@ typedef struct {
     double defaults[2];
     enum npa_proved proved[2]; /* second: of NPA_FEW */
     void (*draws)(void);
+    int asked; /* calls for few numbers, before it was proved: a proof takes as long as a hundred */
 } method;
 
 static method methods[] = {
@@ -500,6 +501,16 @@ void *npa_draws_method(const char *name)
     return NULL;
 }
 
+Py_ssize_t npa_draws_before_size(const void *what)
+{
+    const method *m = what;
+    Py_ssize_t k = 0;
+    while (m->slots[0][0] != '*' && strcmp(m->slots[k], "size") != 0) {
+        k++;
+    }
+    return k;
+}
+
 static bool is_old(const method *m)
 {
     return m >= old_methods && m < old_methods + sizeof old_methods / sizeof *old_methods;
@@ -507,7 +518,7 @@ static bool is_old(const method *m)
 
 static bool pays(const method *m, enum npa_drawing kind, npy_intp n)
 {
-    return is_old(m) ? n >= FEW : npa_stream_pays(kind, n);
+    return is_old(m) ? n >= (kind == NPA_NORMAL ? FEW : 1) : npa_stream_pays(kind, n);
 }
 
 bool npa_draws_ready(void)
@@ -537,6 +548,9 @@ PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_
     }
     d.function = m->draws;
     int way = d.kind == NPA_FEW;
+    if (m->proved[way] == NPA_UNKNOWN && size < FEW && ++m->asked < UNPROVED) {
+        return NULL;
+    }
     if (m->proved[way] == NPA_UNKNOWN) {
         m->proved[way] = prove(m, is_old(m), &d, slots) ? NPA_GOOD : NPA_BAD;
     }
@@ -549,6 +563,12 @@ void *npa_draws_method(const char *name)
 {
     (void)name;
     return NULL;
+}
+
+Py_ssize_t npa_draws_before_size(const void *what)
+{
+    (void)what;
+    return 0;
 }
 
 PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_t n,

@@ -68,6 +68,8 @@ npa_own npa_sort_parts, npa_argsort_parts, npa_partition_parts, npa_argpartition
 npa_own npa_draws;
 /* `what` npa_draws is given for "Generator.normal", say; NULL: nothing */
 void *npa_draws_method(const char *name);
+/* How many parameters stand before the one that says how many. */
+Py_ssize_t npa_draws_before_size(const void *what);
 
 /* ------------------------------------------------------------------------------------ shuffle.c */
 

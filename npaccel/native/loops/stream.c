@@ -494,9 +494,9 @@ bool npa_stream_pays(enum npa_drawing kind, int64_t n)
 {
     bool several = npa_pool_size() > 1;
     switch (kind) {
-    case NPA_UNIFORM: return n >= 2 * PIECE && several;
+    case NPA_UNIFORM: return n > 0;
     case NPA_BY_NUMPY: return n >= 2 * LEAST && several;
-    default: return n >= FEW;
+    default: return n > 0;
     }
 }
 

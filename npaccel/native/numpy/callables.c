@@ -67,8 +67,9 @@ void npa_find_own(target *t)
         t->own = strcmp(name, own[i].name) == 0 ? own[i].run : t->own;
     }
     t->what = npa_draws_method(name);
+    t->lone = -1;
     if (t->what != NULL) {
-        t->own = npa_draws;
+        t->own = npa_draws, t->lone = npa_draws_before_size(t->what);
     } else if (t->kind == (METH_FASTCALL | METH_KEYWORDS)) {
         t->what = (void *)(uintptr_t)t->original;
     }
@@ -94,13 +95,8 @@ static PyObject *done_here(const call *c)
     return result;
 }
 
-static PyObject *in_numpy(const call *c)
+static PyObject *by_original(const call *c)
 {
-    PyObject *result = c->t->own != NULL ? done_here(c) : NULL;
-    npa_did_own = result != NULL;
-    if (result != NULL || PyErr_Occurred()) {
-        return result;
-    }
     void (*f)(void) = (void (*)(void))c->t->original;
     switch (c->t->kind) {
     case METH_VARARGS | METH_KEYWORDS:
@@ -110,6 +106,13 @@ static PyObject *in_numpy(const call *c)
     case METH_FASTCALL: return ((_PyCFunctionFast)f)(c->self, c->args, c->n);
     default: return ((PyCFunction)f)(c->self, c->tuple); /* VARARGS, O, NOARGS */
     }
+}
+
+static PyObject *in_numpy(const call *c)
+{
+    PyObject *result = c->t->own != NULL ? done_here(c) : NULL;
+    npa_did_own = result != NULL;
+    return result != NULL || PyErr_Occurred() ? result : by_original(c);
 }
 
 static PyObject *counted(const call *c, PyObject *reason)
@@ -201,7 +204,10 @@ static PyObject *take(const call *c)
 /* Something small, which may still have made something large. */
 static PyObject *not_taken(const call *c)
 {
+    bool alone = c->t->action == RESULT && c->t->taker == NULL;
+    npa_suspended += alone;
     PyObject *result = looked_at(c);
+    npa_suspended -= alone;
     if (result == NULL || !c->t->adopts || npa_suspended || !plain(result)) {
         return result;
     }
@@ -279,33 +285,24 @@ static PyObject *small_method(const target *t, PyObject *self, PyObject *const *
     return do_small(t->small, NULL, shifted, n + 1, names);
 }
 
-/* The array that NumPy would give back as it is, in a call that is written as usual; else NULL. */
-static PyObject *given_back(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                            PyObject *names)
+/* A single draw, which makes a number. Nothing in NumPy's code for it is to be looked at. */
+static bool is_lone(const call *c)
 {
-    bool method = t->action == CAST;
-    Py_ssize_t skip = !method;
-    if (!(method ? n == 1 && args[0] != Py_None : t->action == CONVERTED && n > 0)) {
-        return NULL;
+    bool lone = c->n <= c->t->lone && c->names == NULL;
+    for (Py_ssize_t k = 0; lone && k < c->n; k++) {
+        lone = PyFloat_CheckExact(c->args[k]) || PyLong_CheckExact(c->args[k]);
     }
-    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        bool copy = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), "copy") == 0;
-        if (copy ? !(method || t->copies) : n > 1 || method) {
-            return NULL;
-        }
-    }
-    PyObject *a = method ? self : args[0];
-    bool same = npa_comes_back(a, args + skip, n - skip, names, method || t->copies);
-    return same && PyArray_NDIM((PyArrayObject *)a) > 0 ? Py_NewRef(a) : NULL;
+    return lone;
 }
 
-/* The same of a call whose arguments are given one by one. */
+/* small_method, of a call whose arguments are given one by one. */
 static PyObject *attempt_small(const call *c)
 {
     if (c->dict != NULL && PyDict_GET_SIZE(c->dict) > 0) {
         return NULL;
     }
-    return c->t->small != NULL ? small_method(c->t, c->self, c->args, c->n, c->names)
+    return is_lone(c)            ? by_original(c)
+           : c->t->small != NULL ? small_method(c->t, c->self, c->args, c->n, c->names)
            : c->t->action == REDUCED && c->tuple == NULL
                ? do_small(NULL, c->self, c->args, c->n, c->names)
                : NULL;
@@ -351,7 +348,7 @@ static PyObject *taken_or_passed(const call *c, Py_ssize_t all)
 static PyObject *fast(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
                       PyObject *names)
 {
-    PyObject *same = given_back(t, self, args, n, names);
+    PyObject *same = npa_given_back(t, self, args, n, names);
     if (same != NULL) {
         return same;
     }

@@ -38,6 +38,7 @@ typedef struct {
     bool moves;             /* its result has the same bits, whoever computes it */
     npa_own *own;           /* how it is done here; NULL: by NumPy */
     void *what;             /* for that */
+    Py_ssize_t lone;        /* so many numbers, at most, ask for one number; -1: nothing does */
     int adopts;             /* 2: also shows whole plain views of ours as what they are views of */
     PyObject *taker;        /* NULL: NumPy runs it */
     const npa_small_function *small; /* how it is done on small arrays; NULL: by NumPy */
@@ -115,6 +116,9 @@ bool npa_worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_
 /* Whether NumPy gives `a` back: the dtype asked for is its own, nothing else is asked for but,
  * where that is needed, that there be no copy. */
 bool npa_comes_back(PyObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names, bool copies);
+/* The array that NumPy would give back as it is, in a call that is written as usual; else NULL. */
+PyObject *npa_given_back(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                         PyObject *names);
 /* Whether there is nothing to do for us in a call on large arrays. */
 bool npa_idle(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
               PyObject *names);

@@ -142,6 +142,32 @@ size_t npa_bytes_of_range(PyObject *const *args, Py_ssize_t n, size_t item)
                                      : 0;
 }
 
+/* Whether a function that makes something of numbers alone, as one that draws, can't make much:
+ * each of these may say how many, but for the first `skipped`. */
+static bool asks_for_little(PyObject *const *args, Py_ssize_t skipped, Py_ssize_t all)
+{
+    double count = 1;
+    for (Py_ssize_t k = 0; k < all; k++) {
+        PyObject *o = args[k], *const *items = &o;
+        Py_ssize_t n = 1;
+        if (PyTuple_CheckExact(o)) {
+            items = PySequence_Fast_ITEMS(o), n = Py_SIZE(o);
+        }
+        for (Py_ssize_t i = 0; i < n; i++) {
+            double extent;
+            if (items[i] == Py_None || PyFloat_Check(items[i]) || PyBool_Check(items[i]) ||
+                PyUnicode_CheckExact(items[i]) || PyType_Check(items[i])) {
+                continue;
+            }
+            if (!number(items[i], &extent)) {
+                return false;
+            }
+            count *= k >= skipped && extent > 1 ? extent : 1;
+        }
+    }
+    return count < 1e9 && !npa_is_large((size_t)count * LARGEST_ITEM);
+}
+
 /* named: some arguments are not among these. */
 bool npa_worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n, Py_ssize_t all,
                bool named)
@@ -167,7 +193,10 @@ bool npa_worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_
                                             : npa_bytes_of_range(args, n, item);
         return npa_is_large(bytes);
     }
-    case RESULT: return true;
+    case RESULT: {
+        Py_ssize_t first = t->lone < 0 ? 0 : t->lone < n ? t->lone : n;
+        return t->taker != NULL || !asks_for_little(args, first, all);
+    }
     default: return npa_any_large(args, all, true);
     }
 }
@@ -207,6 +236,26 @@ bool npa_comes_back(PyObject *a, PyObject *const *args, Py_ssize_t n, PyObject *
         }
     }
     return !copies && is_own_dtype((PyArrayObject *)a, dtype);
+}
+
+/* The array that NumPy would give back as it is, in a call that is written as usual; else NULL. */
+PyObject *npa_given_back(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
+                         PyObject *names)
+{
+    bool method = t->action == CAST;
+    Py_ssize_t skip = !method;
+    if (!(method ? n == 1 && args[0] != Py_None : t->action == CONVERTED && n > 0)) {
+        return NULL;
+    }
+    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
+        bool copy = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), "copy") == 0;
+        if (copy ? !(method || t->copies) : n > 1 || method) {
+            return NULL;
+        }
+    }
+    PyObject *a = method ? self : args[0];
+    bool same = npa_comes_back(a, args + skip, n - skip, names, method || t->copies);
+    return same && PyArray_NDIM((PyArrayObject *)a) > 0 ? Py_NewRef(a) : NULL;
 }
 
 static bool counts_at_once(PyObject *o)
