@@ -285,10 +285,14 @@ static PyObject *small_method(const target *t, PyObject *self, PyObject *const *
     return do_small(t->small, NULL, shifted, n + 1, names);
 }
 
-/* A single draw, which makes a number. Nothing in NumPy's code for it is to be looked at. */
+/* What makes a number, as a single draw, or an array of a few: nothing in NumPy's code for it is to
+ * be looked at. */
 static bool is_lone(const call *c)
 {
-    bool lone = c->n <= c->t->lone && c->names == NULL;
+    bool lone = c->names == NULL && c->n <= c->t->lone;
+    if (c->t->action == CONVERTED && !npa_is_large(NPA_NESTED * NPA_NESTED * NPA_ITEM)) {
+        return c->names == NULL && c->n == 1 && npa_few_numbers(c->args[0], 2);
+    }
     for (Py_ssize_t k = 0; lone && k < c->n; k++) {
         lone = PyFloat_CheckExact(c->args[k]) || PyLong_CheckExact(c->args[k]);
     }

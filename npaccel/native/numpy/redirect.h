@@ -116,6 +116,8 @@ bool npa_worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_
 /* Whether NumPy gives `a` back: the dtype asked for is its own, nothing else is asked for but,
  * where that is needed, that there be no copy. */
 bool npa_comes_back(PyObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names, bool copies);
+/* A number, a list of a few, or of a few such lists. depth: of lists, at most. */
+bool npa_few_numbers(PyObject *o, int depth);
 /* The array that NumPy would give back as it is, in a call that is written as usual; else NULL. */
 PyObject *npa_given_back(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n,
                          PyObject *names);

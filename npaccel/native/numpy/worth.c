@@ -62,6 +62,15 @@ bool npa_any_large_named(PyObject *dict)
     return npa_any_large(values, n, true);
 }
 
+bool npa_few_numbers(PyObject *o, int depth)
+{
+    if (PyFloat_CheckExact(o) || PyLong_CheckExact(o)) {
+        return true;
+    }
+    return depth > 0 && (PyList_CheckExact(o) || PyTuple_CheckExact(o)) && Py_SIZE(o) > 0 &&
+           Py_SIZE(o) <= NPA_NESTED && npa_few_numbers(PySequence_Fast_GET_ITEM(o, 0), depth - 1);
+}
+
 enum { LARGEST_ITEM = 16 };
 
 /* Bytes of an item, at most, of what is made of a shape or a range, and of these: a dtype
@@ -136,7 +145,7 @@ size_t npa_bytes_of_range(PyObject *const *args, Py_ssize_t n, size_t item)
     if (n == 1) {
         v[1] = v[0], v[0] = 0;
     }
-    double count = (v[1] - v[0]) / v[2];
+    double count = v[2] == 0 ? 0 : (v[1] - v[0]) / v[2]; /* 0: NumPy's error */
     return count > 0 && count < 1e17 ? (size_t)((double)item * (count + 1))
            : count > 0               ? SIZE_MAX
                                      : 0;

@@ -17,7 +17,7 @@ struct npa_small_function {
     bool exact; /* whoever computes it, in whatever order: the same bits */
 };
 typedef npa_small_function function;
-enum { END, AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, DDOF, WORDS };
+enum { END, AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, DDOF, CASTING, WORDS };
 enum { CLIP, LOWER, UPPER, DIFFERENCE, UNEQUAL, PRODUCT, EQUAL, UFUNCS };
 enum { EMPTY, ZEROS };
 enum { CONCATENATE, STACK, VSTACK, HSTACK };
@@ -45,6 +45,8 @@ PyObject *npa_small_reshape(const function *f, PyObject *const *args, Py_ssize_t
 PyObject *npa_small_ravel(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* zeros(shape), empty(shape) of doubles */
 PyObject *npa_small_made(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *npa_small_filled(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *npa_small_range(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 
 /* -------------------------------------------------------------------------------- small_pairs.c */
 

@@ -11,7 +11,7 @@
 PyObject *npa_small_words[WORDS];
 
 static const char *const spelt[WORDS] = {"",         "axis",    "dtype", "out",
-                                         "keepdims", "initial", "where", "ddof"};
+                                         "keepdims", "initial", "where", "ddof", "casting"};
 
 static const int8_t as_sum[] = {AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, END},
                     as_max[] = {AXIS, OUT, KEEPDIMS, INITIAL, WHERE, END},
@@ -234,6 +234,8 @@ static const function functions[] = {
     EXACT("ndarray.ravel", 0, npa_small_ravel),
     OTHER("zeros", ZEROS, npa_small_made),
     OTHER("empty", EMPTY, npa_small_made),
+    OTHER("copyto", 0, npa_small_filled),
+    OTHER("arange", 0, npa_small_range),
 };
 
 const npa_small_function *npa_small_find(PyObject *name)
@@ -250,7 +252,7 @@ PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *
                                   PyObject *names)
 {
     bool several = f->run == npa_small_join || f->run == npa_small_made ||
-                   f->run == run_accumulate; /* no array is the first */
+                   f->run == npa_small_range || f->run == run_accumulate; /* no array is first */
     if (n < 1 || npa_here != NULL || !(several || npa_is_plain(args[0]))) {
         return NULL;
     }

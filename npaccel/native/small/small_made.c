@@ -68,11 +68,34 @@ PyObject *npa_small_copy(const function *f, PyObject *const *args, Py_ssize_t n,
     return (PyObject *)made;
 }
 
-/* The type that a dtype means which is no string, nor anything else that has to be looked up; -1:
- * none. */
+/* The type that a name means; -1: none of a usual number. Names as they stand in a program are one
+ * object each, so they are looked up once. */
+static int type_of_name(PyObject *o)
+{
+    enum { NAMES = 16 };
+    static struct { PyObject *name; int type; } known[NAMES];
+    size_t k = ((uintptr_t)o >> 4) % NAMES;
+    if (!PyUnicode_CHECK_INTERNED(o)) {
+        return -1;
+    }
+    if (known[k].name != o) {
+        PyArray_Descr *d = NULL;
+        bool found = PyArray_DescrConverter(o, &d) && npa_small_type(d);
+        PyErr_Clear();
+        Py_XSETREF(known[k].name, Py_NewRef(o));
+        known[k].type = found ? d->type_num : -1;
+        Py_XDECREF(d);
+    }
+    return known[k].type;
+}
+
+/* The type that a dtype means which need not be looked up each time; -1: none. */
 static int type_of(PyObject *o)
 {
     static const int types[] = {NPY_DOUBLE, NPY_FLOAT, NPY_LONG, NPY_INT, NPY_UBYTE, NPY_BOOL};
+    if (PyUnicode_CheckExact(o)) {
+        return type_of_name(o);
+    }
     if (o == (PyObject *)&PyFloat_Type) {
         return NPY_DOUBLE;
     }
@@ -187,22 +210,107 @@ PyObject *npa_small_ravel(const function *f, PyObject *const *args, Py_ssize_t n
     return npa_small_view(a, 1, &size, &step, PyArray_DATA(a));
 }
 
-/* zeros(shape), empty(shape) of doubles */
+/* The dtype that a call names behind a shape; -1: one that is NumPy's to look up, or another
+ * order. */
+static int type_named(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    bool named = names != NULL && PyTuple_GET_SIZE(names) == 1 &&
+                 PyTuple_GET_ITEM(names, 0) == npa_small_words[DTYPE];
+    if ((names != NULL && !named) || n > 3 || (named && n > 1) ||
+        (n == 3 && (!PyUnicode_CheckExact(args[2]) ||
+                    PyUnicode_CompareWithASCIIString(args[2], "C") != 0))) {
+        return -1;
+    }
+    PyObject *dtype = named ? args[n] : n > 1 ? args[1] : Py_None;
+    return dtype == Py_None ? NPY_DOUBLE : type_of(dtype);
+}
+
+/* zeros(shape), empty(shape) */
 PyObject *npa_small_made(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     npy_intp shape[NPA_SMALL_DIMS], points = 1;
-    int ndim = n == 1 && names == NULL ? read_shape(args, 1, 0, shape) : -1;
+    int type = type_named(args, n, names), ndim = type >= 0 ? read_shape(args, 1, 0, shape) : -1;
     for (int i = 0; i < ndim; i++) {
         points *= shape[i];
     }
     if (ndim < 1 || npa_small_is_large((size_t)points * sizeof(double))) {
         return NULL;
     }
-    PyArray_Descr *descr = PyArray_DescrFromType(NPY_DOUBLE);
+    PyArray_Descr *descr = PyArray_DescrFromType(type);
     PyArrayObject *made = npa_small_new(descr, ndim, shape);
     if (made != NULL && f->what == ZEROS) {
-        memset(PyArray_DATA(made), 0, (size_t)points * sizeof(double));
+        memset(PyArray_DATA(made), 0, (size_t)PyArray_NBYTES(made));
     }
     Py_DECREF(descr);
+    return (PyObject *)made;
+}
+
+/* 0 or 1, of which NumPy makes truth values; what is too large for it is an error. */
+static bool is_unit(PyObject *o)
+{
+    int overflow = 0;
+    long value = PyLong_CheckExact(o) ? PyLong_AsLongAndOverflow(o, &overflow) : -1;
+    return !overflow && (value == 0 || value == 1);
+}
+
+/* copyto(array, number), which `ones` and `full` end with: they say that any cast is right, which
+ * none is that this does. */
+PyObject *npa_small_filled(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *a = (PyArrayObject *)args[0], *from = NULL;
+    char one[16];
+    if (n != 2 || !npa_small_usual(args[0]) ||
+        (names != NULL && (PyTuple_GET_SIZE(names) != 1 ||
+                           PyTuple_GET_ITEM(names, 0) != npa_small_words[CASTING] ||
+                           PyUnicode_CompareWithASCIIString(args[2], "unsafe") != 0)) ||
+        (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE) {
+        return NULL;
+    }
+    if (npa_is_plain(args[1])) {
+        from = (PyArrayObject *)args[1];
+        if (PyArray_NDIM(from) != 0 || PyArray_DESCR(from) != PyArray_DESCR(a) ||
+            (npa_waiting() && npa_is_pending(from))) {
+            return NULL;
+        }
+        memcpy(one, PyArray_DATA(from), (size_t)PyArray_ITEMSIZE(a));
+    } else if (PyArray_TYPE(a) == NPY_BOOL && names != NULL && is_unit(args[1])) {
+        one[0] = PyObject_IsTrue(args[1]) > 0;
+    } else if (!npa_take_scalar(args[1], PyArray_TYPE(a), one)) {
+        return NULL;
+    }
+    memcpy(PyArray_DATA(a), one, (size_t)PyArray_ITEMSIZE(a));
+    repeat(PyArray_DATA(a), (size_t)PyArray_ITEMSIZE(a), (size_t)PyArray_SIZE(a));
+    Py_RETURN_NONE;
+}
+
+/* arange of whole numbers */
+PyObject *npa_small_range(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    enum { MOST = 1 << 30 };
+    int64_t of[3] = {0, 0, 1};
+    if (names != NULL || n > 3 || sizeof(long) != sizeof(npy_intp)) {
+        return NULL;
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        int overflow = 1;
+        of[n == 1 ? 1 : k] =
+            PyLong_CheckExact(args[k]) ? PyLong_AsLongLongAndOverflow(args[k], &overflow) : MOST;
+        if (overflow || of[n == 1 ? 1 : k] <= -MOST || of[n == 1 ? 1 : k] >= MOST) {
+            return NULL;
+        }
+    }
+    int64_t way = of[2] > 0 ? 1 : -1,
+            points = of[2] == 0 ? 0 : (of[1] - of[0] + of[2] - way) / of[2];
+    npy_intp shape = (npy_intp)points;
+    if (points < 1 || npa_small_is_large((size_t)points * sizeof(int64_t))) {
+        return NULL;
+    }
+    PyArrayObject *made = npa_small_new(npa_small_dtype(NPY_LONG), 1, &shape);
+    int64_t *to = made != NULL ? PyArray_DATA(made) : NULL;
+    for (int64_t i = 0; made != NULL && i < points; i++) {
+        to[i] = of[0] + i * of[2];
+    }
     return (PyObject *)made;
 }

@@ -119,6 +119,74 @@ def test_new_ones() -> None:
     compare(found)
 
 
+NUMBERS: tuple[Any, ...] = (
+    *(0, 1, 2, -1, 256, 10**20, 3.5, -0.0, float("nan"), True, 1j, "a", None, [1, 2]),
+    *(np.float32(1.5), np.int8(7), np.float64(2), np.array(2.5), np.array([1, 2])),
+    np.array(3, dtype=">i4"),
+)
+
+
+def test_new_ones_of_a_type() -> None:
+    found: list[tuple[str, Callable[[], Any]]] = []
+    for make in (np.zeros, np.ones):
+        for dtype in (*TYPES, None, ">f8", "S3", "datetime64[D]", "bool", "longdouble", "uint8"):
+            for again in range(2):  # names are looked up once
+                found += [
+                    (f"{make} {dtype} {again}", lambda m=make, d=dtype: m(5, d)),  # type: ignore[misc]
+                    (f"{make} {dtype} word", lambda m=make, d=dtype: m((2, 3), dtype=d)),  # type: ignore[misc]
+                    (f"{make} {dtype} F", lambda m=make, d=dtype: m((2, 3), d, "F")),  # type: ignore[misc]
+                    (f"{make} {dtype} C", lambda m=make, d=dtype: m((2, 3), d, "C")),  # type: ignore[misc]
+                ]
+    compare(found)
+
+
+def _copied(dtype: str, value: Any, **words: Any) -> Any:
+    array = np.zeros(6, dtype)
+    np.copyto(array[::2] if words.pop("parts", False) else array, value, **words)
+    return array
+
+
+def test_one_number_everywhere() -> None:
+    words: tuple[dict[str, Any], ...] = (
+        {},
+        {"casting": "unsafe"},
+        {"casting": "no"},
+        {"where": False},
+        {"parts": True},
+    )
+    found: list[tuple[str, Callable[[], Any]]] = []
+    for value in NUMBERS:
+        found.append((f"full {value}", lambda v=value: np.full(3, v)))  # type: ignore[misc]
+        for dtype in ("f8", "f4", "i4", "?", "u1", "c16", ">f8"):
+            found.append((f"{dtype} {value}", lambda v=value, d=dtype: np.full((2, 2), v, d)))  # type: ignore[misc]
+            found += [
+                (f"{dtype} {value} {w}", lambda v=value, d=dtype, w=w: _copied(d, v, **w))  # type: ignore[misc]
+                for w in words
+            ]
+    compare(found)
+
+
+def test_ranges_and_lists() -> None:
+    ends = (0, 1, 5, -3, 2.5, 10, True, np.int64(4), "a", None, 2**62)
+    found: list[tuple[str, Callable[[], Any]]] = [
+        (f"arange {a} {b} {c}", lambda a=a, b=b, c=c: np.arange(a, b, c))  # type: ignore[misc]
+        for a in ends
+        for b in ends[:-1]
+        for c in (1, 2, -1, 0, 3.0)
+        if a != 2**62
+    ]
+    found += [
+        ("arange near the end", lambda: np.arange(2**62, 2**62 + 3)),
+        ("arange of a type", lambda: np.arange(3, dtype="f4")),
+        ("arange by nothing", lambda: np.arange(0, 5, 0, dtype="nonsense")),
+    ]
+    rows: tuple[Any, ...] = ([], [1], [1, 2.5], [[1, 2], [3, 4]], [[1, 2], [3]], [[[1]]], [1, "a"])
+    for value in (*NUMBERS, *rows, [[1.0], np.arange(2)], (1, 2), [True, 2], [1, None]):
+        for make in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray):
+            found.append((f"{make} {value}", lambda m=make, v=value: m(v)))  # type: ignore[misc]
+    compare(found)
+
+
 def test_new_ones_are_zero_where_memory_is_used_again() -> None:
     with npaccel.accelerate():
         for n in (1, 5, 100, 5000):
