@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+enum { LARGEST_ITEM = 16 };
+
 static bool same_shape(PyArrayObject *a, PyArrayObject *b)
 {
     int i = 0, ndim = PyArray_NDIM(a);
@@ -20,6 +22,7 @@ bool npa_any_large(PyObject *const *args, Py_ssize_t n, bool nested)
 {
     npa_value values[NPA_MAX_ARGS];
     int arrays = 0;
+    double cells = LARGEST_ITEM; /* bytes, at most, that plain ones broadcast to */
     bool deep = false, differ = false; /* equal shapes broadcast to nothing larger */
     for (Py_ssize_t k = 0; k < n; k++) {
         PyObject *o = args[k];
@@ -28,6 +31,7 @@ bool npa_any_large(PyObject *const *args, Py_ssize_t n, bool nested)
                 return true;
             }
             deep |= PyArray_NDIM((PyArrayObject *)o) > 1;
+            cells *= ours(o) ? 1e18 : (double)PyArray_SIZE((PyArrayObject *)o);
             differ |= arrays > 0 && (ours(o) || !same_shape(values[0].array, (PyArrayObject *)o));
             if (arrays < NPA_MAX_ARGS) {
                 values[arrays++].array = (PyArrayObject *)o;
@@ -39,7 +43,9 @@ bool npa_any_large(PyObject *const *args, Py_ssize_t n, bool nested)
             }
         }
     }
-    return deep && differ && npa_wants(values, arrays); /* ours count in a section, of any size */
+    /* Ours count in a section, of any size. */
+    return deep && differ && (cells > 1e18 || npa_is_large((size_t)cells)) &&
+           npa_wants(values, arrays);
 }
 
 bool npa_any_wide(PyObject *const *args, Py_ssize_t n)
@@ -70,8 +76,6 @@ bool npa_few_numbers(PyObject *o, int depth)
     return depth > 0 && (PyList_CheckExact(o) || PyTuple_CheckExact(o)) && Py_SIZE(o) > 0 &&
            Py_SIZE(o) <= NPA_NESTED && npa_few_numbers(PySequence_Fast_GET_ITEM(o, 0), depth - 1);
 }
-
-enum { LARGEST_ITEM = 16 };
 
 /* Bytes of an item, at most, of what is made of a shape or a range, and of these: a dtype
  * perhaps. */

@@ -9,6 +9,7 @@
 
 enum { BLOCK = 1024, MOST_DIMS = NPA_SMALL_DIMS };
 enum { PIECE = 1 << 16 }; /* elements of a thread's task */
+enum { FEW = 128 };       /* that looking at indices twice costs */
 
 static bool is_simple(PyArrayObject *a)
 {
@@ -108,6 +109,26 @@ static void take_piece(void *context, int64_t piece, int worker)
     }
 }
 
+/* So few of a line's that it pays to look at each index only as it is used. NULL, without error:
+ * some are out of bounds, and NumPy says which. */
+static PyObject *take_few(PyArrayObject *a, PyArrayObject *index)
+{
+    npy_intp n = PyArray_SIZE(index), extent = PyArray_SIZE(a);
+    const npy_intp *at = PyArray_DATA(index);
+    const uint64_t *from = PyArray_DATA(a);
+    PyArrayObject *made = npa_small_new(PyArray_DESCR(a), PyArray_NDIM(index), PyArray_DIMS(index));
+    uint64_t *to = made != NULL ? PyArray_DATA(made) : NULL;
+    for (npy_intp i = 0; made != NULL && i < n; i++) {
+        npy_intp k = at[i] < 0 ? at[i] + extent : at[i];
+        if (k < 0 || k >= extent) {
+            Py_CLEAR(made);
+            break;
+        }
+        to[i] = from[k];
+    }
+    return (PyObject *)made;
+}
+
 static PyObject *take(PyArrayObject *a, PyArrayObject *index)
 {
     npa_indices of;
@@ -160,8 +181,13 @@ PyObject *npa_small_pick(PyObject *o, PyObject *key)
     if (PyArray_TYPE(by) == NPY_BOOL) {
         return is_small(a) && is_small(by) && npa_pick(a, key, &result) == 1 ? result : NULL;
     }
-    return PyTypeNum_ISINTEGER(PyArray_TYPE(by)) && !npa_waits(a) && !npa_waits(by) ? take(a, by)
-                                                                                   : NULL;
+    if (!PyTypeNum_ISINTEGER(PyArray_TYPE(by)) || npa_waits(a) || npa_waits(by)) {
+        return NULL;
+    }
+    bool few = PyArray_SIZE(by) <= FEW && PyArray_TYPE(by) == NPY_INTP && PyArray_ISALIGNED(by) &&
+               PyArray_NDIM(a) == 1 && PyArray_ITEMSIZE(a) == (int)sizeof(uint64_t) &&
+               PyArray_ISALIGNED(a) && npa_small_class == NULL;
+    return few ? take_few(a, by) : take(a, by);
 }
 
 bool npa_small_put_picked(PyObject *o, PyObject *key, PyObject *value)
@@ -181,7 +207,7 @@ bool npa_small_put_picked(PyObject *o, PyObject *key, PyObject *value)
 }
 
 /* take(indices, axis=None, out=None, mode="raise") of a line, or along the first axis; not where
- * NumPy's own indices are fewer than threads pay for */
+ * NumPy's own indices are many, but fewer than threads pay for */
 PyObject *npa_small_take(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
@@ -204,6 +230,7 @@ PyObject *npa_small_take(const function *f, PyObject *const *args, Py_ssize_t n,
                                        : npa_small_axis(given, ndim, &axis) && axis == 0);
     PyArrayObject *by = usual ? (PyArrayObject *)args[1] : NULL;
     bool gains = usual && PyTypeNum_ISINTEGER(PyArray_TYPE(by)) &&
-                 (PyArray_ITEMSIZE(by) < (int)sizeof(npy_intp) || PyArray_SIZE(by) >= 2 * PIECE);
+                 (PyArray_ITEMSIZE(by) < (int)sizeof(npy_intp) || PyArray_SIZE(by) <= FEW ||
+                  PyArray_SIZE(by) >= 2 * PIECE);
     return gains ? npa_small_pick(args[0], args[1]) : NULL;
 }

@@ -295,3 +295,24 @@ def test_remainders_by_one_number() -> None:
                 job(array[::2], divisor)
                 job(array, array.dtype.type(divisor) if limits.min <= divisor <= limits.max else 5)
     compare(jobs)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i8", "M8[s]", "f4", "c16", ">f8", "O"])
+def test_few_integers_and_many(dtype: str) -> None:
+    """Few are looked at as they are used; errors name the first that is out of bounds."""
+    rng = np.random.default_rng(8)
+    jobs: list[tuple[Job, str]] = []
+    for n in (1, 5, 200):
+        a = np.arange(n).astype(dtype)
+        for count in (0, 1, 127, 128, 129, 400):
+            inside = rng.integers(-n, n, count)
+            outside = np.append(inside, [n, -n - 1])
+            for i in (inside, outside, inside[::-1], inside.astype("i4"), inside.reshape(-1, 1)):
+                what = f"{n} {i.dtype} {i.shape} {count}"
+                jobs += [
+                    (lambda a=a, i=i: a[i], f"{what} subscript"),  # type: ignore[misc]
+                    (lambda a=a, i=i: a.take(i), f"{what} take"),  # type: ignore[misc]
+                    (lambda a=a, i=i: np.take(a, i, axis=0), f"{what} function"),  # type: ignore[misc]
+                    (lambda a=a, i=i: a.take(i, mode="wrap"), f"{what} wrap"),  # type: ignore[misc]
+                ]
+    compare(jobs)
