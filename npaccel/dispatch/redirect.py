@@ -98,8 +98,9 @@ COMPUTED = {
 SMALL_METHODS = ("all", "any", "clip", "cumsum", "max", "mean", "min", "prod", "sum")
 SMALL_FUNCTIONS: tuple[Callable[..., Any], ...] = (
     *named(
-        """all amax amin any argmax argmin array_equal clip concatenate cumsum diff dot full_like
-        hstack max mean min ones_like outer prod roll stack std sum var vstack where zeros_like"""
+        """all amax amin any argmax argmin argsort array_equal clip concatenate cumsum diff dot
+        full_like hstack max mean min nonzero ones_like outer prod roll searchsorted sort stack std
+        sum take var vstack where zeros_like"""
     ),
     np.linalg.norm,
 )

@@ -68,6 +68,16 @@ PyObject *npa_small_norm(const function *f, PyObject *const *args, Py_ssize_t n,
 PyObject *npa_small_roll(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_small_join(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 
+/* ------------------------------------------------------------------------------- small_sorted.c */
+
+PyObject *npa_small_sort(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *npa_small_argsort(const function *f, PyObject *const *args, Py_ssize_t n,
+                            PyObject *names);
+PyObject *npa_small_search(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *npa_small_nonzero(const function *f, PyObject *const *args, Py_ssize_t n,
+                            PyObject *names);
+PyObject *npa_small_repeat(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
 /* -------------------------------------------------------------------------------- small_picks.c */
 
 /* take(indices, axis=None, out=None, mode="raise") of a line, or along the first axis */
