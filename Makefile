@@ -100,13 +100,13 @@ differential: $(INSTALLED)
 	  $(BIN)/python -m pytest -v tests/runtime/macros $(ARGS)
 
 INTEL := $(VENV)/.npaccel-intel-opencl
-$(INTEL): $(INSTALLED)
+$(INTEL)/intel.icd: $(INSTALLED)
 	$(PIP) install --quiet intel-opencl-rt intel-cmplr-lib-rt
-	mkdir -p $@
-	ls $(CURDIR)/$(VENV)/lib/libintelocl.so.* > $@/intel.icd
+	mkdir -p $(INTEL)
+	ls $(CURDIR)/$(VENV)/lib/libintelocl.so.* > $@
 
 # As a device that shares the host's memory, as one that does not, and with the code for work groups.
-test-opencl: $(INTEL)
+test-opencl: $(INTEL)/intel.icd
 	export $(SAFE) OCL_ICD_VENDORS=$(CURDIR)/$(INTEL) LD_LIBRARY_PATH=$(CURDIR)/$(VENV)/lib; \
 	for machine in opencl apart groups; do \
 	  TEST_BACKENDS=$$machine $(BIN)/python -m pytest -q -m "" tests/backends; done; \

@@ -114,8 +114,6 @@ def asarray(
     # What NumPy's array shows stays where it is, wherever its memory lies: what is written to one
     # of the two never changes the other.
     apart = _is_numpys(array) and isinstance(x, np.ndarray) and np.may_share_memory(array, x)
-    if copy is False and apart:
-        raise ValueError(f"Unable to avoid copy while placing an array on {device}.")
     placed = (
         device.place(array, map, copy=apart)
         if is_cluster(device)

@@ -79,7 +79,7 @@ def test_numbers(name: str, threads: int) -> None:
 
 
 def test_few_numbers_again_and_again() -> None:
-    """Few are NumPy's until it is worth proving that ours are the same; single ones always are."""
+    """One number is NumPy's own; a few go on where others ended."""
     sizes = (None, 1, (2, 3), 5, 127, 128)
     draws = [(name, size) for _ in range(8) for name in DRAWS for size in sizes]
     theirs, ours = np.random.default_rng(3), np.random.default_rng(3)

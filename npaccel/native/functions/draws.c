@@ -10,7 +10,7 @@
 #include <numpy/random/bitgen.h>
 #include <string.h>
 
-enum { MOST_SLOTS = 5, FEW = 128, MOST_RANGE = 1 << 28, UNPROVED = 32 };
+enum { MOST_SLOTS = 5, FEW = 128, MOST_RANGE = 1 << 28 };
 
 typedef struct { /* part of a RandomState, behind a bitgen_t */
     bitgen_t *bits;
@@ -30,7 +30,6 @@ typedef struct {
     double defaults[2];
     enum npa_proved proved[2]; /* second: of NPA_FEW */
     void (*draws)(void);
-    int asked; /* calls for few numbers, before it was proved: a proof takes as long as a hundred */
 } method;
 
 static method methods[] = {
@@ -548,9 +547,6 @@ PyObject *npa_draws(void *what, PyObject *self, PyObject *const *args, Py_ssize_
     }
     d.function = m->draws;
     int way = d.kind == NPA_FEW;
-    if (m->proved[way] == NPA_UNKNOWN && size < FEW && ++m->asked < UNPROVED) {
-        return NULL;
-    }
     if (m->proved[way] == NPA_UNKNOWN) {
         m->proved[way] = prove(m, is_old(m), &d, slots) ? NPA_GOOD : NPA_BAD;
     }

@@ -24,6 +24,7 @@ bool npa_any_large(PyObject *const *args, Py_ssize_t n, bool nested)
     int arrays = 0;
     double cells = LARGEST_ITEM; /* bytes, at most, that plain ones broadcast to */
     bool deep = false, differ = false; /* equal shapes broadcast to nothing larger */
+    bool mine = false;                 /* ours count in a section, of any size */
     for (Py_ssize_t k = 0; k < n; k++) {
         PyObject *o = args[k];
         if (plain(o) || ours(o)) {
@@ -31,7 +32,7 @@ bool npa_any_large(PyObject *const *args, Py_ssize_t n, bool nested)
                 return true;
             }
             deep |= PyArray_NDIM((PyArrayObject *)o) > 1;
-            cells *= ours(o) ? 1e18 : (double)PyArray_SIZE((PyArrayObject *)o);
+            cells *= (double)PyArray_SIZE((PyArrayObject *)o), mine |= ours(o);
             differ |= arrays > 0 && (ours(o) || !same_shape(values[0].array, (PyArrayObject *)o));
             if (arrays < NPA_MAX_ARGS) {
                 values[arrays++].array = (PyArrayObject *)o;
@@ -43,8 +44,7 @@ bool npa_any_large(PyObject *const *args, Py_ssize_t n, bool nested)
             }
         }
     }
-    /* Ours count in a section, of any size. */
-    return deep && differ && (cells > 1e18 || npa_is_large((size_t)cells)) &&
+    return deep && differ && (mine || cells > 1e18 || npa_is_large((size_t)cells)) &&
            npa_wants(values, arrays);
 }
 

@@ -436,11 +436,11 @@ int32_t npa_store_compute(npa_device *d, const npa_launch *l, void *const *memor
     size_t sizes[AUXILIARY], groups = npa_device_groups(d, &l->grid);
     own_sizes(d, l, sizes);
     int64_t *own = malloc(2 * sizes[WORDS] + sizes[FLAGS]); /* of both kernels */
-    int64_t *of_finish = own + sizes[WORDS] / 8, *flags = own + 2 * (sizes[WORDS] / 8);
     if (own == NULL || !own_memory(s, sizes)) {
         free(own);
         return NPA_NO_ROOM;
     }
+    int64_t *of_finish = own + sizes[WORDS] / 8, *flags = of_finish + sizes[WORDS] / 8;
     int32_t error = npa_device_injected();
     error = error != 0 ? error : arrive(s);
     error = error != 0 ? error : write_own(s, FLAGS, l->flags, sizes[FLAGS]);

@@ -14,6 +14,8 @@ SIZES = {
     np.sin: 300.0, np.cos: 300.0, np.log: 4.0, np.log2: 4.0, np.log10: 4.0, np.log1p: 1.0,
     np.expm1: 20.0, special.erf: 3.0,
 }  # fmt: skip
+# The bound of the first class, where it is not one unit.
+FULL = {np.expm1: 2.0, special.erf: 2.0}
 CASES = [
     pytest.param(function, dtype, id=f"{function.__name__}-{dtype}")
     for function in SIZES
@@ -62,10 +64,10 @@ def test_classes(function, dtype, setting) -> None:
         found.setdefault(accuracy, bits(function, x))
         assert bits(function, x) == found[accuracy]
     assert found[""] == found["full"] != found["fast"]
-    # Against SciPy's erf of doubles, which is itself off by a unit.
-    bound = 3.0 if (function, dtype) == (special.erf, "f8") else 2.0
-    assert apart(found["full"], function, x) <= bound
-    assert apart(found["fast"], function, x) <= bound
+    # What SciPy's erf of doubles is off by comes to that.
+    more = 1.0 if (function, dtype) == (special.erf, "f8") else 0.0
+    assert apart(found["full"], function, x) <= FULL.get(function, 1.0) + more
+    assert apart(found["fast"], function, x) <= 2.0 + more
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
