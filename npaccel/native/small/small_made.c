@@ -68,6 +68,15 @@ PyObject *npa_small_copy(const function *f, PyObject *const *args, Py_ssize_t n,
     return (PyObject *)made;
 }
 
+/* Whether a name begins as those of numbers do, of which NumPy does not warn. */
+static bool begins_as_a_number(PyObject *name)
+{
+    static const char letters[] = "?bcdfhilqpsuBDFHILPQ";
+    Py_ssize_t order = PyUnicode_GET_LENGTH(name) > 1 && PyUnicode_READ_CHAR(name, 0) == '<';
+    Py_UCS4 first = PyUnicode_GET_LENGTH(name) > 0 ? PyUnicode_READ_CHAR(name, order) : 0;
+    return first > 0 && first < 128 && strchr(letters, (int)first) != NULL;
+}
+
 /* The type that a name means; -1: none of a usual number. Names as they stand in a program are one
  * object each, so they are looked up once. */
 static int type_of_name(PyObject *o)
@@ -75,7 +84,7 @@ static int type_of_name(PyObject *o)
     enum { NAMES = 16 };
     static struct { PyObject *name; int type; } known[NAMES];
     size_t k = ((uintptr_t)o >> 4) % NAMES;
-    if (!PyUnicode_CHECK_INTERNED(o)) {
+    if (!PyUnicode_CHECK_INTERNED(o) || !begins_as_a_number(o)) {
         return -1;
     }
     if (known[k].name != o) {

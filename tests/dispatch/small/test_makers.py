@@ -56,6 +56,7 @@ TYPES: tuple[Any, ...] = (
     object,
     str,
     "nonsense",
+    "a3",
 )
 
 
