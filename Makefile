@@ -59,7 +59,7 @@ ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches te
 # Under check mode these compare each ufunc with NumPy twice, for minutes, or say nothing more: in test-all. So are
 # those of ufuncs with NumPy's loops, and where nothing waits.
 UFUNCS := tests/dispatch/test_ufunc.py tests/dispatch/test_ufunc_arguments.py
-TWICE := $(UFUNCS) $(patsubst %,tests/dispatch/test_%.py,method write_detection redirect composed known_calls \
+TWICE := $(UFUNCS) $(patsubst %,tests/dispatch/test_%.py,method write_detection outside_writes redirect conversions composed known_calls \
   function gather scatter reduceat scans last_bits nan_signs at_once search special boxes)
 # What NumPy, or a loop of our own, does at once is the same in every mode.
 AT_ONCE := tests/dispatch/small $(patsubst %,tests/dispatch/test_%.py,rows fft sort draws bincount histogram \

@@ -23,12 +23,19 @@ from wheel_check import NEEDED, ROOT, WORK
 NEWEST = "newest"
 # What NumPy's and Python's versions change: dispatch, small calls, loops, frames, memory, children.
 TESTS = (
+    "dispatch/small/test_allocators.py",
     "dispatch/small/test_calls.py",
+    "dispatch/small/test_errors.py",
     "dispatch/small/test_memory.py",
+    "dispatch/small/test_operators.py",
     "dispatch/small/test_products.py",
+    "dispatch/small/test_programs.py",
     "dispatch/small/test_reversed.py",
+    "dispatch/small/test_threads.py",
+    "dispatch/small/test_ufuncs.py",
     "dispatch/test_array.py",
     "dispatch/test_at_once.py",
+    "dispatch/test_conversions.py",
     "dispatch/test_creation.py",
     "dispatch/test_indexing.py",
     "dispatch/test_redirect.py",

@@ -34,23 +34,23 @@ def _library(requirement: str) -> dict[str, Any]:
     }
 
 
+def _file(name: str, content: bytes) -> dict[str, Any]:
+    return {
+        "type": "file",
+        "bom-ref": name,
+        "name": name,
+        "description": CORE,
+        "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(content).hexdigest()}],
+    }
+
+
 def document(contents: Mapping[str, bytes], tools: Mapping[str, str]) -> dict[str, Any]:
     """The bill of materials of a wheel's files by name; `tools`: name to version."""
     (name,) = [n for n in contents if n.endswith(".dist-info/METADATA")]
     about = email.message_from_bytes(contents[name])
     asked = [r for r in about.get_all("Requires-Dist", []) if "extra ==" not in r]
     itself = f"pkg:pypi/npaccel@{about['Version']}"
-    files = [
-        {
-            "type": "file",
-            "bom-ref": n,
-            "name": n,
-            "description": CORE,
-            "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(contents[n]).hexdigest()}],
-        }
-        for n in sorted(contents)
-        if n.endswith(".so")
-    ]
+    files = [_file(n, contents[n]) for n in sorted(contents) if n.endswith(".so")]
     needed = [_library(requirement) for requirement in asked]
     made: dict[str, Any] = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",

@@ -329,7 +329,6 @@ def _step(rng: Any, arrays: list[Any]) -> None:
         return arrays[rng.integers(len(arrays))]
 
     kind, x, y = rng.integers(20), one(), one()
-    n, m = x.shape
     axis, back = int(rng.integers(2)), int(rng.integers(1, 9))
     if kind < 3:
         arrays.append([np.add, np.maximum, np.subtract][kind](x, y))
@@ -350,20 +349,28 @@ def _step(rng: Any, arrays: list[Any]) -> None:
     elif kind == 10:
         arrays.append(y + np.maximum.reduce(x, axis=1, keepdims=True))
     elif kind == 11:
+        arrays.append(np.cumsum(x, axis=axis))
+    elif kind == 12:
+        arrays.append(np.multiply(x, y, where=y > 0, out=one()))
+    elif kind == 13:
+        arrays.append(np.add.reduce(x, axis=None, keepdims=True) + y)
+    elif kind == 14:
+        x[back:] = y[:-back]  # of the same array it is a shift
+    else:
+        _move(rng, kind, arrays, (x, y), (axis, back))
+
+
+def _move(rng: Any, kind: int, arrays: list[Any], pair: Any, how: tuple[int, int]) -> None:
+    """Elements that lie elsewhere afterwards."""
+    (x, y), (axis, back) = pair, how
+    n, m = x.shape
+    if kind == 15:
         a, b = sorted(rng.integers(0, n, 2))
         x[a : b + 1, : m // 2] = y[a : b + 1, m // 2 : m // 2 + m // 2] * 3.0
-    elif kind == 12:
-        arrays.append(np.cumsum(x, axis=axis))
-    elif kind == 13:
-        arrays.append(x[rng.integers(-n, n, n)] + y)
-    elif kind == 14:
-        arrays.append(x.T.reshape(n, m) * 2.0)
-    elif kind == 15:
-        arrays.append(np.multiply(x, y, where=y > 0, out=one()))
     elif kind == 16:
-        arrays.append(np.add.reduce(x, axis=None, keepdims=True) + y)
+        arrays.append(x[rng.integers(-n, n, n)] + y)
     elif kind == 17:
-        x[back:] = y[:-back]  # of the same array it is a shift
+        arrays.append(x.T.reshape(n, m) * 2.0)
     elif kind == 18:
         arrays.append(np.roll(x, back, axis=axis) - x.reshape(-1)[::-1].reshape(n, m))
     else:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import npaccel
+from npaccel import _native
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +29,18 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     npaccel.config.threads = request.param
     yield request.param
     npaccel.config.threads = before
+
+
+@pytest.fixture
+def block() -> Iterator[None]:
+    """The test runs in a block of `accelerate`."""
+    with npaccel.accelerate():
+        yield
+
+
+@pytest.fixture(params=["ours", "NumPy's"])
+def whose_memory(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whose memory the arrays of a program lie in."""
+    _native.memory(request.param == "ours")
+    yield
+    _native.memory(True)

@@ -143,9 +143,8 @@ class Kept(np.ndarray[Any, Any]):
     """A subclass."""
 
 
-def test_calls() -> None:
-    x = np.random.default_rng(3).normal(size=12_000)
-    calls: list[Callable[[], Any]] = [
+def _calls(x: Array) -> list[Callable[[], Any]]:
+    return [
         lambda: np.histogram(x, bins=np.int64(5)),
         lambda: np.histogram(x, bins=0),
         lambda: np.histogram(x, bins=-1),
@@ -184,7 +183,10 @@ def test_calls() -> None:
         lambda: np.histogram(x.astype("O"), 5),
         lambda: np.histogram(list(x), 5),
     ]
-    for call in calls:
+
+
+def test_calls() -> None:
+    for call in _calls(np.random.default_rng(3).normal(size=12_000)):
         same(call)
 
 

@@ -1,4 +1,5 @@
-/* test_limits.c: what npaccel/native/system/limits.c makes of the files of a system, and of limits that are set. */
+/* test_limits.c: what npaccel/native/system/linux/limits.c makes of the files of a system, and of
+   limits that are set. */
 #include "check.h"
 
 #include "../../npaccel/native/system/linux/linux.h"

@@ -111,7 +111,7 @@ test_life(void)
     CHECK(stats().nursery_bytes == 0 && stats().live_ranges == 0 && stats().live_bytes == 0);
 }
 
-/* A range that is open from the start: from new pages, from others' or from itself as it was left. */
+/* A range that is open from the start: from new pages, from others' or from itself as it was. */
 static void
 test_shown(void)
 {
@@ -143,14 +143,15 @@ test_shown(void)
     CHECK(mlock(r->work, 4 * KIB) == 0);
     npa_range_free(r);
     npa_nursery_trim(0);
-    CHECK(npa_range_shown(256 * KIB, &zero) == r && zero && r->home[0] == 0 && r->home[8 * KIB] == 0);
+    CHECK(npa_range_shown(256 * KIB, &zero) == r && zero);
+    CHECK(r->home[0] == 0 && r->home[8 * KIB] == 0);
     npa_range_free(r);
     npa_nursery_trim(0);
     CHECK(npa_range_shown(SIZE_MAX, &zero) == NULL);
 }
 
 /* Pages of a freed range serve the next, from any state, and are dropped past the limit. */
-/* A sealed range is read where it is; whoever withdraws, frees or inherits it gets pages to write to. */
+/* A sealed range is read where it is; who withdraws, frees or inherits it gets pages to write. */
 static void
 test_sealed(void)
 {
@@ -161,7 +162,8 @@ test_sealed(void)
         char *home = r->home, *last = home + n - 1;
         *last = 3;
         CHECK(npa_range_serves(r, true) && npa_range_seal(r) == 0 && npa_range_seal(r) == 0);
-        CHECK(npa_range_serves(r, false) && !npa_range_serves(r, true) && stats().sealed == before + 1);
+        CHECK(npa_range_serves(r, false) && !npa_range_serves(r, true));
+        CHECK(stats().sealed == before + 1);
         CHECK(readable(home) && !writable(home) && !writable(last) && *last == 3);
         CHECK(npa_range_publish(r) == 0 && npa_range_work(r) == home && !writable(home));
         npa_range_break(r);
@@ -210,7 +212,12 @@ test_nursery(void)
         npa_nursery_trim(0);
         CHECK(stats().nursery_bytes == 0);
     }
-    /* An heir gets them as they are, whoever had lent them. */
+}
+
+/* An heir gets pages as they are, whoever had lent them. */
+static void
+test_heirs(void)
+{
     for (int borrowed = 0; borrowed < 2; borrowed++) {
         npa_range *dead = npa_range_new(8 * MIB), *heir = npa_range_new(8 * MIB);
         npa_range *other = npa_range_new(3 * MIB);
@@ -225,6 +232,11 @@ test_nursery(void)
     }
     npa_nursery_trim(0);
     CHECK(stats().nursery_bytes == 0);
+}
+
+static void
+test_a_limit_of_the_nursery(void)
+{
     npa_nursery_limit(4 * MIB);
     npa_range *r = npa_range_new(8 * MIB);
     memset(npa_range_work(r), 7, 8 * MIB);
@@ -236,28 +248,49 @@ test_nursery(void)
     npa_nursery_limit(256 * MIB);
 }
 
+enum { LIVE = 300 };
+static struct {
+    npa_range *range;
+    unsigned long mark; /* 0: nothing written */
+} live[LIVE];
+
+static void
+begin_life(size_t k, unsigned long dice)
+{
+    size_t bits = 3 + (dice >> 16) % 19;
+    size_t size = 16 + ((dice >> 24) & (((size_t)1 << bits) - 1));
+    bool zero, shown = dice >> 60 & 1;
+    live[k].range = shown ? npa_range_shown(size, &zero) : npa_range_new(size);
+    CHECK(!shown || !zero || live[k].range->home[size - 1] == 0);
+    live[k].mark = 0;
+    CHECK(live[k].range);
+}
+
+static void
+end_lives(void)
+{
+    for (size_t k = 0; k < LIVE; k++) {
+        if (live[k].range) {
+            npa_range_free(live[k].range);
+            live[k].range = NULL;
+        }
+    }
+    npa_nursery_trim(0);
+    CHECK(stats().live_ranges == 0 && stats().live_bytes == 0 && stats().nursery_bytes == 0);
+    CHECK(stats().mappings < 100);
+}
+
 /* Random life of many ranges; each content is checked when it is moved and when it ends. */
 static void
 test_random(int steps)
 {
-    enum { LIVE = 300 };
-    static struct {
-        npa_range *range;
-        unsigned long mark; /* 0: nothing written */
-    } live[LIVE];
     unsigned long seed = 88172645463325252u;
     for (int i = 0; i < steps; i++) {
         unsigned long dice = next_random(&seed);
         size_t k = dice % LIVE;
         npa_range *r = live[k].range;
         if (r == NULL) {
-            size_t bits = 3 + (dice >> 16) % 19;
-            size_t size = 16 + ((dice >> 24) & (((size_t)1 << bits) - 1));
-            bool zero, shown = dice >> 60 & 1;
-            live[k].range = shown ? npa_range_shown(size, &zero) : npa_range_new(size);
-            CHECK(!shown || !zero || live[k].range->home[size - 1] == 0);
-            live[k].mark = 0;
-            CHECK(live[k].range);
+            begin_life(k, dice);
             continue;
         }
         char *last = r->work ? r->work + r->size - 8 : NULL;
@@ -288,15 +321,7 @@ test_random(int steps)
     }
     npa_memory_stats now = stats();
     CHECK(count_maps() < now.mappings + 200 && now.recycled > 0);
-    for (size_t k = 0; k < LIVE; k++) {
-        if (live[k].range) {
-            npa_range_free(live[k].range);
-            live[k].range = NULL;
-        }
-    }
-    npa_nursery_trim(0);
-    CHECK(stats().live_ranges == 0 && stats().live_bytes == 0 && stats().nursery_bytes == 0);
-    CHECK(stats().mappings < 100);
+    end_lives();
 }
 
 /* New ranges end at the budget, long before the kernel's limit, and can be had again after. */
@@ -360,7 +385,7 @@ test_huge(void)
     struct { size_t size; int huge; } cases[] = {
         {8 * MIB, 1}, {2 * MIB, 1}, {2 * MIB + 1, 1}, {1 * MIB, 0}, {100, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        for (int again = 0; again < 3; again++) { /* fresh pages; recycled ones; after withdrawing */
+        for (int again = 0; again < 3; again++) { /* fresh, recycled, withdrawn */
             npa_range *r = npa_range_new(cases[i].size);
             *npa_range_work(r) = 1;
             CHECK(npa_range_publish(r) == 0);
@@ -503,6 +528,8 @@ main(void)
     test_shown();
     test_sealed();
     test_nursery();
+    test_heirs();
+    test_a_limit_of_the_nursery();
     test_random(200000);
     test_holes(2000);
     test_huge();

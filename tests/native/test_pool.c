@@ -248,7 +248,7 @@ test_fork(void)
                 check_all(&r, 60, 1);
                 _exit(r.threads[1] || r.threads[2] ? 0 : 1); /* new workers */
             }
-            /* Workers ended before the fork; the kernel lists one for a moment after it was joined. */
+            /* Workers ended before the fork; the kernel lists one a moment longer than it lives. */
             for (int k = 0; !busy && k < 2000 && count_threads() != 1; k++) {
                 usleep(1000);
             }

@@ -353,6 +353,20 @@ static void until_used(const char *p)
     }
 }
 
+/* What is sealed is read by one call, and written by another. */
+static void send_and_receive(void *library, npa_range *r, int to, int from)
+{
+    pthread_mutex_lock(&lock);
+    CHECK(npa_range_seal(r) == 0);
+    pthread_mutex_unlock(&lock);
+    CHECK(find(library, "call_send")(to, r->home, 100) == 100 && r->sealed); /* is a read */
+    CHECK(find(library, "call_recv")(from, r->home + 300, 100) == 100 && !r->sealed);
+    CHECK(memcmp(r->home, r->home + 300, 100) == 0);
+    pthread_mutex_lock(&lock);
+    CHECK(npa_range_withdraw(r) == 0);
+    pthread_mutex_unlock(&lock);
+}
+
 /* A call that waits for data writes where it said: nothing there is guarded meanwhile. */
 static void test_used(void *library)
 {
@@ -390,15 +404,7 @@ static void test_used(void *library)
     }
     CHECK(hold());
     settle(true);
-    pthread_mutex_lock(&lock);
-    CHECK(npa_range_seal(r) == 0);
-    pthread_mutex_unlock(&lock);
-    CHECK(find(library, "call_send")(to, r->home, 100) == 100 && r->sealed); /* is a read */
-    CHECK(find(library, "call_recv")(from, r->home + 300, 100) == 100 && !r->sealed);
-    CHECK(memcmp(r->home, r->home + 300, 100) == 0);
-    pthread_mutex_lock(&lock);
-    CHECK(npa_range_withdraw(r) == 0);
-    pthread_mutex_unlock(&lock);
+    send_and_receive(library, r, to, from);
     close_pair(to, from);
     drop(r);
 }

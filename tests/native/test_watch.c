@@ -1,4 +1,4 @@
-/* test_watch.c: what is held does not change unnoticed; who writes, writes; who crashes, crashes. */
+/* test_watch.c: what is held does not change unnoticed; who writes does; who crashes does. */
 #include "check.h"
 
 #include "../../npaccel/native/system/system.h"
@@ -55,6 +55,29 @@ write_to(char *p, char value)
 
 /* ---------------------------------------------------------------------------------- pages */
 
+/* A change of the first and of the last byte is noticed where no page protects them; the copy of a
+   block whose bytes began at `before` has them as they were. */
+static void
+change_ends(npa_watch *w, char *base, size_t size, size_t before)
+{
+    for (size_t k = 0; k < size; k += size - 1) {
+        if (!writable(base + k)) {
+            continue;
+        }
+        char old = base[k];
+        base[k] = (char)(old + 1);
+        CHECK(npa_watch_changed(w));
+        char *copy = npa_watch_copy(w);
+        CHECK(copy && copy[k] == old);
+        for (size_t c = 0; c < size; c++) {
+            CHECK(copy[c] == (char)((before + c) * 7));
+        }
+        munmap(copy, size);
+        base[k] = old;
+        CHECK(!npa_watch_changed(w));
+    }
+}
+
 /* Only pages that are the block's alone are protected; the rest is compared. */
 static void
 test_ends(void)
@@ -78,22 +101,7 @@ test_ends(void)
             protected += whole ? page : 0;
         }
         CHECK(npa_watch_has_ends(w) == (protected < size) && !npa_watch_changed(w));
-        for (size_t k = 0; k < size; k += size - 1) { /* its first and last byte */
-            if (!writable(base + k)) {
-                continue;
-            }
-            char old = base[k];
-            base[k] = (char)(old + 1);
-            CHECK(npa_watch_changed(w));
-            char *copy = npa_watch_copy(w);
-            CHECK(copy && copy[k] == old);
-            for (size_t c = 0; c < size; c++) {
-                CHECK(copy[c] == (char)((blocks[i].before + c) * 7));
-            }
-            munmap(copy, size);
-            base[k] = old;
-            CHECK(!npa_watch_changed(w));
-        }
+        change_ends(w, base, size, blocks[i].before);
         if (blocks[i].before > 0) {
             room[blocks[i].before - 1]++; /* a neighbour's byte is no matter */
         }
@@ -219,6 +227,21 @@ test_too_many(void)
     munmap(room, 2 * (MOST + 8) * page);
 }
 
+/* Where the last of these blocks that is held begins between `low` and `high`. */
+static const char *
+last_armed(npa_watch **all, int count, const char *low, const char *high)
+{
+    const char *found = NULL;
+    for (int k = 0; k < count; k++) {
+        const char *first = all[k] ? atomic_load(&all[k]->low) : NULL;
+        const char *last = all[k] ? atomic_load(&all[k]->high) : NULL;
+        if (first < last && npa_watch_held(all[k]) && first < high && low < last) {
+            found = low < first ? first : low;
+        }
+    }
+    return found;
+}
+
 /* Whatever comes and goes, what may not be written is found: the same as by looking at all. */
 static void
 test_armed(void)
@@ -248,15 +271,9 @@ test_armed(void)
         }
         const char *low = room + (dice >> 8) % (4 * PLACES * page - 1);
         const char *high = low + 1 + (dice >> 40) % (dice >> 33 & 1 ? 9 : 9 * page);
-        const char *found = npa_watch_armed(low, high), *wanted = NULL;
-        for (int k = 0; k < PLACES; k++) {
-            const char *first = all[k] ? atomic_load(&all[k]->low) : NULL;
-            const char *last = all[k] ? atomic_load(&all[k]->high) : NULL;
-            if (first < last && npa_watch_held(all[k]) && first < high && low < last) {
-                wanted = low < first ? first : low; /* the last one */
-            }
-        }
-        CHECK(found == wanted && (found == NULL || npa_watch_near(low, high)));
+        const char *found = npa_watch_armed(low, high);
+        CHECK(found == last_armed(all, PLACES, low, high));
+        CHECK(found == NULL || npa_watch_near(low, high));
     }
     for (int i = 0; i < PLACES; i++) {
         if (all[i]) {
@@ -354,12 +371,9 @@ write_around(void *number)
     return NULL;
 }
 
-/* Writers write wherever they like; what is held is computed before they may. */
 static void
-test_writers(int rounds)
+make_blocks(void)
 {
-    pthread_t writers[WRITERS];
-    unsigned long seed = 99;
     for (int i = 0; i < BLOCKS; i++) {
         size_t offset = i % 3 ? 40 * (size_t)i : 0;
         blocks[i].size = PAGES * page - (i % 4 ? 0 : 24);
@@ -367,37 +381,64 @@ test_writers(int rounds)
         blocks[i].watch = npa_watch_new(blocks[i].base, blocks[i].size);
         CHECK(blocks[i].watch);
     }
+}
+
+static void
+act_on_block(int i, unsigned what)
+{
+    switch (what) {
+    case 0: /* as a run would */
+        for (int k = 0; k < BLOCKS; k++) {
+            if (blocks[k].waits) {
+                evaluate_block(k);
+            }
+        }
+        break;
+    case 1:
+    case 2:
+        if (!blocks[i].waits) {
+            npa_watch_open(blocks[i].watch);
+        }
+        break;
+    case 3: /* freed, and its place taken by another */
+        if (!blocks[i].waits) {
+            npa_watch_drop(blocks[i].watch);
+            blocks[i].watch = npa_watch_new(blocks[i].base, blocks[i].size);
+        }
+        break;
+    default:
+        hold_block(i);
+    }
+}
+
+static void
+end_blocks(void)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        if (blocks[i].waits) {
+            evaluate_block(i);
+        }
+        npa_watch_drop(blocks[i].watch);
+        munmap((char *)((uintptr_t)blocks[i].base & ~(page - 1)), (PAGES + 1) * page);
+        blocks[i].watch = NULL;
+    }
+}
+
+/* Writers write wherever they like; what is held is computed before they may. */
+static void
+test_writers(int rounds)
+{
+    pthread_t writers[WRITERS];
+    unsigned long seed = 99;
+    make_blocks();
     atomic_store(&stop, false);
     for (int i = 0; i < WRITERS; i++) {
         CHECK(pthread_create(&writers[i], NULL, write_around, (void *)(intptr_t)i) == 0);
     }
     for (int n = 0; n < rounds; n++) {
         unsigned long dice = next_random(&seed);
-        int i = (int)(dice % BLOCKS);
         pthread_mutex_lock(&lock);
-        switch ((dice >> 16) % 32) {
-        case 0: /* as a run would */
-            for (int k = 0; k < BLOCKS; k++) {
-                if (blocks[k].waits) {
-                    evaluate_block(k);
-                }
-            }
-            break;
-        case 1:
-        case 2:
-            if (!blocks[i].waits) {
-                npa_watch_open(blocks[i].watch);
-            }
-            break;
-        case 3: /* freed, and its place taken by another */
-            if (!blocks[i].waits) {
-                npa_watch_drop(blocks[i].watch);
-                blocks[i].watch = npa_watch_new(blocks[i].base, blocks[i].size);
-            }
-            break;
-        default:
-            hold_block(i);
-        }
+        act_on_block((int)(dice % BLOCKS), (dice >> 16) % 32);
         pthread_mutex_unlock(&lock);
         if (n % 8 == 0) {
             usleep(50); /* the writers' turn */
@@ -407,14 +448,7 @@ test_writers(int rounds)
     for (int i = 0; i < WRITERS; i++) {
         pthread_join(writers[i], NULL);
     }
-    for (int i = 0; i < BLOCKS; i++) {
-        if (blocks[i].waits) {
-            evaluate_block(i);
-        }
-        npa_watch_drop(blocks[i].watch);
-        munmap((char *)((uintptr_t)blocks[i].base & ~(page - 1)), (PAGES + 1) * page);
-        blocks[i].watch = NULL;
-    }
+    end_blocks();
     CHECK(stats().armed == 0);
 }
 

@@ -305,14 +305,7 @@ def step(u, v):
 """
 
 
-@pytest.mark.pending
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_the_error_says_for_what_memory_did_not_suffice(backend: str) -> None:
-    """The operation, the user's line and the size, wherever evaluation stops."""
-    program = (
-        LIMIT
-        + SAID
-        + """
+SHORT_OF_MEMORY = """
 base, w = large_base(20), npaccel.asarray(np.ones(4 * N))
 for _ in range(3): step(w, w)
 y = base[::-1] + 1.0
@@ -338,7 +331,13 @@ print(said(lambda: step(w, w)))
 plenty()
 assert step(w, w)[3] == 5.0
 """
-    )
+
+
+@pytest.mark.pending
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_error_says_for_what_memory_did_not_suffice(backend: str) -> None:
+    """The operation, the user's line and the size, wherever evaluation stops."""
+    program = LIMIT + SAID + SHORT_OF_MEMORY
     lines = program.splitlines()
     earlier, later = (
         next(i for i, text in enumerate(lines) if words in text)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import ctypes
 import functools
 import gc
 import os
 import pickle
-import subprocess
 import sys
-import threading
-import time
 import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator
@@ -23,41 +19,11 @@ import pytest
 
 import npaccel
 
-from .test_calls import facts
-
-pytestmark = pytest.mark.filterwarnings("ignore:Setting the shape")  # NumPy 2.5 and later
+from .comparison import facts
+from .dead_arrays import check_next, handler_name, made
 
 Array = np.ndarray[Any, Any]
-handler_name = np._core.multiarray.get_handler_name  # type: ignore[attr-defined]
-
-
-def made(dtype: str = "d", shape: tuple[int, ...] = (6,)) -> Array:
-    """A new array of a way that is taken in blocks."""
-    x = np.ones(shape, dtype)
-    return x + x
-
-
-def check_next(shape: tuple[int, ...] = (6,), times: int = 12) -> None:
-    """Arrays that are made now, more than are kept, are as any other."""
-    for dtype in "dlDf?b":
-        x = np.full(shape, 1, dtype)
-        expected = facts(np.full(shape, 1 if dtype == "?" else 2, dtype))
-        new = [x + x for _ in range(times)]
-        assert [facts(y) for y in new] == [expected] * times
-        for y in new:
-            np.add(y, y[:1], y)
-            y.flags.writeable = True
-            y.shape = (-1,)
-            assert y.base is None
-            assert sys.getrefcount(y) == 3
-        ends = [(y.ctypes.data, y.ctypes.data + y.nbytes) for y in new]
-        assert all(
-            one[1] <= two[0] for one, two in zip(sorted(ends), sorted(ends)[1:], strict=False)
-        )
-        assert len({id(y) for y in new}) == times
-
-
-# ----------------------------------------------------------------------- what arrays died with
+pytestmark = pytest.mark.filterwarnings("ignore:Setting the shape")  # NumPy 2.5 and later
 
 
 def frozen(x: Array) -> None:
@@ -305,9 +271,6 @@ def test_sizes_references_and_pickles() -> None:
             assert measured() == expected
 
 
-# ------------------------------------------------------------------------------------- limits
-
-
 @pytest.fixture
 def traced() -> Iterator[Callable[[], int]]:
     """Bytes that NumPy has for the contents of arrays, and Python."""
@@ -386,288 +349,3 @@ def test_slots_are_restored() -> None:
     assert slots() == before
     assert [vars(np.ndarray)[name] for name in names] == methods
     assert np.ndarray.__add__(np.ones(2), 1).tolist() == [2.0, 2.0]
-
-
-# --------------------------------------------------------------------------------- allocators
-
-
-class Handler(ctypes.Structure):
-    """PyDataMem_Handler, with its PyDataMemAllocator."""
-
-    _fields_ = [
-        ("name", ctypes.c_char * 127),
-        ("version", ctypes.c_uint8),
-        ("context", ctypes.c_void_p),
-        *((name, ctypes.c_void_p) for name in ("malloc", "calloc", "realloc", "free")),
-    ]
-
-
-SIZE = ctypes.c_size_t
-PLACE = ctypes.c_void_p
-
-
-@pytest.fixture
-def counting() -> Iterator[tuple[Callable[[bool], None], dict[str, int]]]:
-    """Switches a handler of NumPy on and off that counts what it gives and takes."""
-    libc, python = ctypes.CDLL(None), ctypes.pythonapi
-    for name in ("malloc", "calloc", "realloc"):
-        getattr(libc, name).restype = PLACE
-    counts = {"given": 0, "taken": 0}
-
-    def give(function: Callable[..., Any], *arguments: Any) -> Any:
-        counts["given"] += 1
-        return function(*arguments)
-
-    def take(context: Any, place: Any, size: int) -> None:
-        counts["taken"] += 1
-        libc.free(PLACE(place))
-
-    functions = [
-        ctypes.CFUNCTYPE(PLACE, PLACE, SIZE)(lambda _, n: give(libc.malloc, SIZE(n))),
-        ctypes.CFUNCTYPE(PLACE, PLACE, SIZE, SIZE)(
-            lambda _, n, s: give(libc.calloc, SIZE(n), SIZE(s))
-        ),
-        ctypes.CFUNCTYPE(PLACE, PLACE, PLACE, SIZE)(
-            lambda _, p, n: libc.realloc(PLACE(p), SIZE(n))
-        ),
-        ctypes.CFUNCTYPE(None, PLACE, PLACE, SIZE)(take),
-    ]
-    handler = Handler(b"counting", 1, None, *(ctypes.cast(f, PLACE).value for f in functions))
-    new = python.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, [PLACE, ctypes.c_char_p, PLACE]
-    capsule = new(ctypes.addressof(handler), b"mem_handler", None)
-    pointer = python.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = PLACE, [ctypes.py_object, ctypes.c_char_p]
-    table = pointer(np._core._multiarray_umath._ARRAY_API, None)  # type: ignore[attr-defined]
-    address = ctypes.cast(table, ctypes.POINTER(PLACE))[304]
-    install = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(address)
-    default = install(capsule)
-    install(default)
-    yield lambda on: install(capsule if on else default) and None, counts
-    install(default)
-
-
-def test_arrays_of_other_allocators(
-    counting: tuple[Callable[[bool], None], dict[str, int]],
-) -> None:
-    switch, counts = counting
-    with npaccel.accelerate():
-        ones = np.ones(6)
-        for _ in range(5):
-            plain = [ones + k for k in range(10)]
-            del plain
-            switch(True)
-            own = [ones + k for k in range(10)]
-            names = {handler_name(x) for x in own}
-            given = counts["given"]
-            own[3] += 1
-            del own
-            switch(False)
-            assert names == {"counting"}
-            assert given >= 10
-            assert counts["given"] == counts["taken"]
-            check_next()
-            assert handler_name(ones + 1) == "default_allocator"
-        switch(True)
-        late = ones + 1
-        switch(False)
-    assert handler_name(late) == "counting"
-    del late
-    assert counts["given"] == counts["taken"]
-
-
-@pytest.mark.pending
-def test_parts_and_rests_of_large_arrays() -> None:
-    with npaccel.accelerate():
-        for k in range(10):
-            large = np.ones(100_000) * k
-            part = large[:6] + 1
-            rest = np.array(large)
-            rest.resize(6, refcheck=False)
-            del large
-            assert part.tolist() == [k + 1.0] * 6
-            assert rest.tolist() == [float(k)] * 6
-            del part, rest
-            check_next()
-
-
-# ----------------------------------------------------------------------- threads and processes
-
-
-def run_threads(*works: Callable[[float], None]) -> None:
-    errors: list[BaseException] = []
-
-    def guarded(work: Callable[[float], None], until: float) -> None:
-        try:
-            work(until)
-        except BaseException as error:
-            errors.append(error)
-
-    until = time.monotonic() + 0.4
-    threads = [threading.Thread(target=guarded, args=(work, until)) for work in works]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert not errors, errors[0]
-
-
-def computing(value: float, in_block: bool) -> Callable[[float], None]:
-    """Work on sizes with and without the GIL, of all dtypes' ways."""
-
-    def work(until: float) -> None:
-        while time.monotonic() < until:
-            for size in (6, 400, 600, 5000, 20_000):
-                for char in "fdDl":
-                    x = np.full(size, value, char)
-                    y = x * 3
-                    z = y - x
-                    z += x
-                    assert (z == y).all()
-                    assert (np.maximum(x, y) == y).all()
-                    assert (abs(-y) == y).all()
-                    assert not (y < x).any() if char != "D" else True
-                    assert np.add(y, x, y) is y
-                    assert y[-1] == x[0] * 4
-
-    def block(until: float) -> None:
-        with npaccel.accelerate():
-            work(until)
-
-    return block if in_block else work
-
-
-def test_two_threads() -> None:
-    run_threads(computing(1.0, True), computing(7.0, True))
-
-
-def test_a_thread_beside_a_block() -> None:
-    run_threads(computing(1.0, True), computing(7.0, False))
-
-
-def test_a_thread_beside_blocks_that_open_and_close() -> None:
-    def opening(until: float) -> None:
-        while time.monotonic() < until:
-            with npaccel.accelerate():
-                check_next(times=10)
-
-    run_threads(computing(3.0, False), opening)
-
-
-def test_threads_that_hand_on_arrays() -> None:
-    """What one thread made dies in another."""
-    handed: list[Array] = []
-
-    def give(until: float) -> None:
-        while time.monotonic() < until:
-            if len(handed) < 100:
-                handed.append(np.ones(600) * len(handed))
-
-    def take(until: float) -> None:
-        while time.monotonic() < until:
-            if handed:
-                x = handed.pop()
-                assert (x == x[0]).all()
-                del x
-                made("d", (600,))
-
-    with npaccel.accelerate():
-        run_threads(give, take)
-
-
-def test_ways_that_take_each_others_place() -> None:
-    """A loop runs without the GIL while another thread calls all that there are."""
-    ufuncs = [
-        u for u in vars(np).values() if isinstance(u, np.ufunc) and u.nin == 2 and u.nout == 1
-    ]
-    ufuncs = [u for u in ufuncs if not u.signature]
-
-    def churn(until: float) -> None:
-        with np.errstate(all="ignore"):
-            while time.monotonic() < until:
-                for u in ufuncs:
-                    for char in "?bhilBHILfdFD":
-                        x = np.ones(4, char)
-                        with contextlib.suppress(TypeError):
-                            u(x, x)
-
-    def rows(until: float) -> None:
-        x = np.ones((3000, 4))[:, :3]
-        while time.monotonic() < until:
-            assert ((x + x) == 2.0).all()
-
-    with npaccel.accelerate():
-        run_threads(churn, rows)
-
-
-def test_fork() -> None:
-    with npaccel.accelerate():
-        x = made()
-        dead = [made() for _ in range(10)]
-        del dead
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                check_next()
-                assert (x + x).tolist() == [4.0] * 6
-                status = 0
-            finally:
-                os._exit(status)
-        assert os.waitpid(child, 0)[1] == 0
-        check_next()
-
-
-ENDS = {
-    "open": "block.__enter__()\nx = f(np.ones(6))",
-    "in a thread": "block.__enter__()\nthreading.Thread(target=f, args=(np.ones(6),)).start()",
-    "at exit": "atexit.register(lambda: f(np.ones(6)))\nblock.__enter__()\nf(np.ones(6))",
-    "in a cycle": "block.__enter__()\na = [f(np.ones(6))]\na.append(a)\ndel a",
-    "error": "with block:\n    x = f(np.ones(6))\n    x = x + 'a'",
-}
-
-
-@pytest.mark.parametrize("name", ENDS)
-def test_the_end_of_a_process(name: str) -> None:
-    program = (
-        "import atexit, threading\nimport numpy as np\nimport npaccel\n"
-        "def f(x):\n    return [x + k for k in range(20)][3] * 2\n"
-        "block = npaccel.accelerate()\n" + ENDS[name]
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONSAFEPATH": "1"},
-        check=False,
-    )
-    assert run.returncode == (1 if name == "error" else 0), run.stderr
-    assert ("UFuncNoLoopError" in run.stderr) == (name == "error"), run.stderr
-
-
-def test_collections_amid_operations() -> None:
-    class Node:
-        def __init__(self, x: Array) -> None:
-            self.x, self.me = x, self
-
-        def __del__(self) -> None:
-            last.append(float((self.x + 1)[0]))
-
-    last: list[float] = []
-    threshold = gc.get_threshold()
-    gc.set_threshold(5)
-    try:
-        with npaccel.accelerate():
-            for k in range(500):
-                Node(np.ones(6) * k)
-                y = np.ones(6) * k + np.ones(6)
-                assert y.tolist() == [k + 1.0] * 6
-            gc.collect()
-    finally:
-        gc.set_threshold(*threshold)
-    assert sorted(last) == [k + 1.0 for k in range(500)]

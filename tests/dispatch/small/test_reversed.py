@@ -12,7 +12,7 @@ import pytest
 
 import npaccel
 
-from .test_calls import all_same
+from .comparison import all_same
 
 Array = np.ndarray[Any, Any]
 CALLS: dict[str, Callable[[Array, Array], Any]] = {

@@ -16,20 +16,6 @@ Call = Callable[[], Any]
 
 def _calls(a: np.ndarray[Any, Any]) -> list[tuple[str, Call]]:
     line = np.atleast_1d(a)
-    keys = (
-        a,
-        line[::-1],
-        line[:3],
-        a.reshape(-1, 1),
-        0.5,
-        2,
-        -1,
-        True,
-        None,
-        "x",
-        [1, 2],
-        np.arange(3),
-    )
     found: list[tuple[str, Call]] = [
         ("sort", lambda: np.sort(a)),
         ("sort along", lambda: np.sort(a, 0)),
@@ -45,7 +31,8 @@ def _calls(a: np.ndarray[Any, Any]) -> list[tuple[str, Call]]:
         ("flatnonzero", lambda: np.flatnonzero(a)),
         ("argwhere", lambda: np.argwhere(a)),
     ]
-    for key in keys:
+    plain = (0.5, 2, -1, True, None, "x", [1, 2], np.arange(3))
+    for key in (a, line[::-1], line[:3], a.reshape(-1, 1), *plain):
         found += [
             (f"searchsorted {key}", lambda key=key: np.searchsorted(np.sort(a), key)),  # type: ignore[misc]
             (f"a.searchsorted {key}", lambda key=key: np.sort(a).searchsorted(key)),  # type: ignore[misc]
