@@ -7,6 +7,7 @@
 #                the PoCL of the other tests does not know the processor they skip what needs a device
 # make check     lint, formatting, types
 # make bench     run the benchmarks; results in .bench/
+# make micro     time what npaccel itself costs, beside saved baselines; SAVE=name saves one
 # make coverage  write docs/coverage.md anew, after a change of what npaccel does with a call
 # make ops       write docs/ops.md anew, after a change of the operation table
 # make sanitize  run the C tests under the address, undefined and thread sanitizers
@@ -39,7 +40,7 @@ SOURCES := $(shell find npaccel -name '*.py' -o -name '*.pyi' -o -name 'py.typed
 # The tests must see what was installed, not the source tree in the working directory.
 SAFE := PYTHONSAFEPATH=1
 
-.PHONY: demo test modes test-all test-opencl differential check bench conformance coverage ops ecosystem sanitize portable test-portable portable-check wheel wheel-check matrix docs clean FORCE
+.PHONY: demo test modes test-all test-opencl differential check bench micro conformance coverage ops ecosystem sanitize portable test-portable portable-check wheel wheel-check matrix docs clean FORCE
 
 demo: $(INSTALLED)
 	@$(SAFE) $(BIN)/npaccel demo $(ARGS)
@@ -119,6 +120,12 @@ check: $(INSTALLED)
 
 bench: $(VENV)/.npaccel-bench
 	$(SAFE) $(BIN)/python bench/run_all.py $(ARGS)
+
+# What is saved, in .bench/micro/, is of this machine. Nothing here passes or fails by a time.
+micro: $(VENV)/.npaccel-bench
+	$(SAFE) $(BIN)/python -m pytest -q bench/micro --benchmark-storage="file://$(CURDIR)/.bench/micro" \
+	  --benchmark-columns=min,median,iqr,rounds --benchmark-group-by=name \
+	  $(if $(SAVE),--benchmark-save=$(SAVE),$(if $(wildcard .bench/micro/*/*.json),--benchmark-compare)) $(ARGS)
 
 # Hours; see docs/conformance.md, which it writes.
 conformance: $(INSTALLED)
