@@ -51,9 +51,10 @@ SETTINGS = {
 }
 # Of libraries around NumPy: as a user has it, kernels when they have come, from one folder for all.
 # Short tests end before; "eager" judges kernels.
-AROUND = {"OMP_NUM_THREADS": "2", "JUDGE_MIN_SIZE": "0"}
-AROUND_MODES = ("npaccel", "eager")
-BACKENDS = {"npaccel": "llvm", "eager": "llvm", "opencl": "opencl"}  # of modes
+AROUND = {"OMP_NUM_THREADS": "2"}
+AROUND_MODES = ("npaccel", "eager", "users")
+BACKENDS = {"npaccel": "llvm", "eager": "llvm", "users": "auto", "opencl": "opencl"}  # of modes
+TIERING = {"eager": "eager", "users": "adaptive"}  # of modes that set it
 
 
 def files(names: Sequence[str], library: str = "numpy") -> Iterator[str]:
@@ -114,7 +115,7 @@ def run(
         (AROUND | shared if _around(name) else SETTINGS)
         | {"NPACCEL_BACKEND": BACKENDS.get(mode, "numpy")}
         | os.environ
-        | ({"NPACCEL_TIERING": "eager"} if mode == "eager" else {})
+        | ({"NPACCEL_TIERING": TIERING[mode]} if mode in TIERING else {})
         | {
             "JUDGE_MODE": mode,
             "JUDGE_NOTES": str(notes),
@@ -219,9 +220,9 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="parts of file names; none: all")
     parser.add_argument(
         "--modes",
-        default="plain,subclass,npaccel",
-        help="separated by commas; also: opencl. Libraries around NumPy: npaccel or eager, where "
-        "all is compiled before its first run, and plain where something failed",
+        default="plain,subclass,npaccel,users",
+        help="separated by commas; also: opencl. Libraries around NumPy: npaccel, users, or eager, "
+        "where all is compiled before its first run, and plain where something failed",
     )
     parser.add_argument(
         "--library", default="numpy", help="or, separated by commas: " + ", ".join(SUITES)

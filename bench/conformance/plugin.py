@@ -1,10 +1,10 @@
-"""A pytest plugin that runs somebody else's tests in one of five modes, and notes what came out.
+"""A pytest plugin that runs somebody else's tests in one of six modes, and notes what came out.
 
 `JUDGE_MODE` is "plain" (nothing is changed), "subclass" (NumPy's creation functions return a
 subclass of ndarray that does nothing: what any subclass costs) or "npaccel" (every test, with its
 fixtures, runs in `npaccel.accelerate(min_size=0)`, so that every array is deferred), or "eager" or
-"opencl" (the same, with all compiled before its first run, or with that backend).
-`JUDGE_MIN_SIZE`: another size in bytes than 0.
+"opencl" (the same, with all compiled before its first run, or with that backend), or "users" (with
+the size from which on a user's arrays are deferred: small ones take the short ways of the core).
 `JUDGE_NOTES` names the file that gets a JSON object per line: a test that begins, its outcome, and
 at the end what was recorded. Tests that the file already has are not run again, so a run that
 crashed goes on.
@@ -27,8 +27,7 @@ import numpy as np
 import pytest
 
 MODE = os.environ.get("JUDGE_MODE", "plain")
-MIN_SIZE = int(os.environ.get("JUDGE_MIN_SIZE", "0"))
-OURS = MODE in ("npaccel", "eager", "opencl")
+OURS = MODE in ("npaccel", "eager", "opencl", "users")
 if OURS:  # before the tests are collected, which puts their folders first on the path
     import npaccel
     from npaccel import _native
@@ -84,7 +83,7 @@ def _block() -> contextlib.AbstractContextManager[Any]:
     if MODE == "subclass":
         return _subclass()
     if OURS:
-        return npaccel.accelerate(min_size=MIN_SIZE)
+        return npaccel.accelerate(min_size=None if MODE == "users" else 0)
     return contextlib.nullcontext()
 
 

@@ -24,8 +24,11 @@ SLOW = (
 )
 NO_REASON = "NO REASON"
 # Where a page speaks of another mode: of NumPy's own tests, and of libraries around it.
-OPENCL = "\n## With OpenCL\n"
-EAGER = "\n## With everything compiled before its first run\n"
+OTHERS = {
+    "users": "\n## At the size that users have\n",
+    "opencl": "\n## With OpenCL\n",
+    "eager": "\n## With everything compiled before its first run\n",
+}
 NOT_RUN = "not run"
 PASSED, SUBCLASS, FAILING = 0, 1, 2  # columns
 ROW = r"^\| (\w+(?:/\w+)+) \|((?: [\w ]+ \|){3})(.*)\|$"
@@ -241,6 +244,15 @@ def _sums(findings: Findings, library: str) -> list[int]:
     return [len(rows), *words, *tests]
 
 
+def sections(page: str, modes: Sequence[str]) -> list[str]:
+    """What a page says at first, and of each of these modes, in the order in which they follow."""
+    parts: list[str] = []
+    for mode in reversed(modes):
+        page, _, part = page.partition(OTHERS[mode])
+        parts.insert(0, part)
+    return [page, *parts]
+
+
 def report(
     folders: list[Path], mode: str, before: str = "", of: Sequence[str] = ("numpy",)
 ) -> tuple[str, int]:
@@ -250,13 +262,14 @@ def report(
     of: NumPy, or all libraries around it.
     """
     alone = tuple(of) == ("numpy",)
-    heading, other_mode = (OPENCL, "opencl") if alone else (EAGER, "eager")
-    before, _, before_other = before.partition(heading)
-    findings, other = judge(folders, mode), judge(folders, other_mode)
-    add_earlier(findings, before)
-    add_earlier(other, before_other)
+    modes = (mode, *(("users", "opencl") if alone else ("eager",)))
+    found = {}
+    for other, words in zip(modes, sections(before, modes[1:]), strict=True):
+        found[other] = judge(folders, other)
+        add_earlier(found[other], words)
+    findings = found[mode]
     notes = kept(folders, mode).values()
-    noted = notes if alone else (*notes, *kept(folders, other_mode).values())
+    noted = notes if alone else (*notes, *kept(folders, "eager").values())
     ends = [end for path in noted for end in ended(path)]
     versions = {f"{k} {v}" for end in ends for k, v in end["ended"].items()}
     settings = {f"{k} {v}" for end in ends for k, v in end.get("settings", {}).items()}
@@ -271,16 +284,20 @@ def report(
         "new": str(sum(sum(tests.values()) for tests in findings.failing.values())),
         "left": ", ".join(f"`{name}`" for name in left) or "none",
         "failures": "\n".join(findings.failures()).strip() or "None.",
-        "other": "\n".join((*other.failures(), "", TABLE_HEAD, other.table())).strip(),
         "shares": "\n".join(shares(notes)) or "Not counted.",
     }
+    for other in modes[1:]:
+        lines = (*found[other].failures(), "", TABLE_HEAD, found[other].table())
+        texts[other] = "\n".join(lines).strip()
+        texts[f"{other} passed"] = str(found[other].column(PASSED))
+        texts[f"{other} new"] = str(found[other].column(FAILING))
     if not alone:
-        texts["libraries"] = libraries(findings, other)
-        texts["compiled"] = "\n".join(shares(kept(folders, other_mode).values())) or "Not counted."
+        texts["libraries"] = libraries(findings, found["eager"])
+        texts["compiled"] = "\n".join(shares(kept(folders, "eager").values())) or "Not counted."
     text = (HERE / ("page.md" if alone else "around.md")).read_text()
     for name, words in texts.items():
         text = text.replace(f"@{name}@", words)
-    return text, sum(sum(f.failing.get(NO_REASON, Counter()).values()) for f in (findings, other))
+    return text, sum(sum(f.failing.get(NO_REASON, Counter()).values()) for f in found.values())
 
 
 def main() -> int:
