@@ -142,7 +142,18 @@ def array_function(
         reason = cause.reason
     name = f"{func.__module__}.{func.__name__}".removeprefix("numpy.")
     written = (*((0,) if func in WRITERS else ()), *_out_position(func))
-    return fallback(func, args, kwargs, reason, name=name, written=written)
+    # As ndarray's does it: func would ask those, too, whom the caller left out of `types`.
+    runs = getattr(func, "_implementation", func) if _has_others((args, kwargs)) else func
+    return fallback(runs, args, kwargs, reason, name=name, written=written)
+
+
+def _has_others(value: Any) -> bool:
+    """Whether there is something of a class that has a say, but for ndarray."""
+    if isinstance(value, dict):
+        return any(map(_has_others, value.values()))
+    if isinstance(value, tuple | list):
+        return any(map(_has_others, value))
+    return hasattr(type(value), "__array_function__") and not isinstance(value, np.ndarray)
 
 
 def _is_transform(function: Function) -> bool:

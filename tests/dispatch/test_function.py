@@ -256,6 +256,32 @@ def test_ducks_win() -> None:
     assert asked is NotImplemented
 
 
+class Wrapper:
+    """What a function does it asks its array's class."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return np.asarray(self.array, *args, **kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        arrays = [x.array if isinstance(x, Wrapper) else x for x in args]
+        rest = [t for t in types if not issubclass(t, Wrapper)]
+        return self.array.__array_function__(function, tuple(rest), tuple(arrays), kwargs)
+
+
+@pytest.mark.parametrize("function", [np.concatenate, np.vstack, np.dstack, np.stack, np.block])
+@pytest.mark.parametrize("size", [3, 200])
+def test_a_function_that_is_asked_of_the_class_asks_no_other(function: Any, size: int) -> None:
+    x = np.arange(float(size * size)).reshape(size, size)
+    expected = function([x, x])
+    for min_size in (0, None):
+        with npaccel.accelerate(min_size=min_size):
+            made = Wrapper(npaccel.asarray(x) + 0)
+            np.testing.assert_array_equal(function([made, made]), expected, strict=True)
+
+
 @pytest.mark.pending
 def test_composites_stay_recorded() -> None:
     x = npaccel.asarray(block()) * 2

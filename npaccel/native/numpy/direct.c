@@ -16,6 +16,17 @@ typedef struct {
     bool apart; /* the call shows none of them in its result: a copy will do */
 } swaps;
 
+/* Whether its class has a say in what functions do, as ndarray and what is made of it have not. */
+static bool has_a_say(PyObject *o)
+{
+    static PyObject *name;
+    if (PyFloat_CheckExact(o) || PyLong_CheckExact(o) || o == Py_None || PyArray_Check(o) ||
+        (name == NULL && (name = PyUnicode_InternFromString("__array_function__")) == NULL)) {
+        return false;
+    }
+    return _PyType_Lookup(Py_TYPE(o), name) != NULL;
+}
+
 static int settle(PyObject *o, bool inside, bool write, bool any, PyObject **out, swaps *s);
 
 static int settle_items(PyObject *o, bool write, bool any, PyObject **out, swaps *s)
@@ -41,8 +52,8 @@ static int settle_items(PyObject *o, bool write, bool any, PyObject **out, swaps
     return list != NULL ? 1 : -1;
 }
 
-/* `o` as NumPy may have it. 1: a new reference in *out; 0: large (unless `any` size will do), or
- * too deep to look; -1: error. */
+/* `o` as NumPy may have it. 1: a new reference in *out; 0: large (unless `any` size will do), too
+ * deep to look, or of a class that would be asked again; -1: error. */
 static int settle(PyObject *o, bool inside, bool write, bool any, PyObject **out, swaps *s)
 {
     if (Py_IS_TYPE(o, npa_array_type)) {
@@ -72,7 +83,7 @@ static int settle(PyObject *o, bool inside, bool write, bool any, PyObject **out
         }
         return settle_items(o, write, any, out, s);
     }
-    if (PyDict_CheckExact(o) && PyDict_GET_SIZE(o) > 0) {
+    if ((PyDict_CheckExact(o) && PyDict_GET_SIZE(o) > 0) || has_a_say(o)) {
         return 0;
     }
     *out = Py_NewRef(o);
