@@ -216,8 +216,8 @@ def pattern_of(
     rules: Sequence[RuleText],
 ) -> Pattern | None:
     """The pattern of a plan that was laid out as `made`, with the host's kernels; None: where its
-    arrays wrap is not known for other sizes."""
-    if any(isinstance(step, Step) and step.wraps for step in made.steps):
+    arrays lie is not known for other sizes, since some are read where they came from."""
+    if not all(isinstance(s, nodes.RequestStep) or _reads_its_own(s, trace) for s in planned.steps):
         return None
     numbers = _Numbers()
     steps: list[tuple[Any, ...]] = []
@@ -245,6 +245,19 @@ def pattern_of(
         made.buffers,
         tuple(rules),
     )
+
+
+def _reads_its_own(step: nodes.KernelStep, trace: nodes.Trace) -> bool:
+    """Whether its arrays are where the operands are that they are said to be, as they are not where
+    what a request reads is only shifted (`ir/passes/shifts.py`)."""
+    for binding, source in zip(step.arrays, step.origin.arrays, strict=True):
+        request = trace.requests[source.request]
+        operands = *request.inputs, *request.outputs, request.mask
+        view = operands[_operand(request, source.position)]
+        place = binding.buffer, binding.offset, ()
+        if not isinstance(view, nodes.View) or place != (view.buffer, view.offset, binding.wraps):
+            return False
+    return True
 
 
 def _step(

@@ -106,6 +106,28 @@ def test_filling_and_moving_is_planning(
     assert min(filled, moved) > least, "the property is worth nothing where no pattern fits"
 
 
+@pytest.mark.parametrize(
+    "join",
+    [
+        lambda x: np.concatenate([x[:, :3], x[:, 3:6]], axis=1) + 1,
+        lambda x: np.concatenate([x[:, :3], x[:, 3:]], axis=1)[:, 4:] + 1,
+        lambda x: np.concatenate([x[:, 4:], x[:, :4]], axis=1) + 1,
+        lambda x: np.roll(x, 1, axis=0)[1:] * 2,
+    ],
+    ids=["beside", "a part", "turned", "rolled"],
+)
+def test_what_is_read_where_it_came_from_has_no_pattern(join, setting) -> None:
+    """A reader's own operand does not tell where that is."""
+    setting("tiering", "eager")
+    setting("threshold", 0)
+    base = np.arange(96.0).reshape(12, 8)
+    for start in 3 * (0, 1, 5, 3, 7):
+        x = npaccel.asarray(base) + 0
+        assert x[0, 0].item() == 0  # so it is there before
+        got = np.array(join(x[start : start + 4]))
+        np.testing.assert_array_equal(got, join(base[start : start + 4]), str(start))
+
+
 def test_it_does_not_fit_where_stores_go_past_the_cache() -> None:
     """They need another kernel, but not another plan."""
 
