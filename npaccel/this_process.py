@@ -117,9 +117,9 @@ def tell_unguarded() -> None:
 
 def _prepare() -> None:
     """Have ready what the last process with this command used."""
-    habit = disk.habits.read() if config.tiering != "off" else None
-    if habit is not None and (habit.programs or habit.jobs):
-        engine.prepare(habit, prepare_rules)
+    profile = disk.startup_profiles.read() if config.tiering != "off" else None
+    if profile is not None and (profile.programs or profile.jobs):
+        engine.prepare(profile, prepare_rules)
 
 
 def at_end(function: Callable[[], None]) -> None:

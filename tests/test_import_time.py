@@ -19,7 +19,7 @@ START = frozenset(
             *("_native", "api", "blocks", "config", "debugging", "errors", "later"),
             *("macros", "notebook", "reports", "system", "this_process"),
             *("backends", "backends.registry"),
-            *("caches", "caches.habits", "caches.identity", "caches.store"),
+            *("caches", "caches.startup_profile", "caches.identity", "caches.store"),
             *("dispatch", "dispatch.array", "dispatch.composed", "dispatch.creation"),
             *("dispatch.draws",),
             *("dispatch.fallback", "dispatch.flat", "dispatch.function", "dispatch.gather"),

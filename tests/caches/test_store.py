@@ -112,12 +112,12 @@ def test_many_short_processes_keep_within_the_limit(tmp_path: Path) -> None:
         for part in "ab":
             store.put(digest(str(i), part), bytes(random.Random(i).randbytes(700)))
         before = len(store.entries())
-        store.put(digest(str(i), "habit"), b"", tidy=False)
+        store.put(digest(str(i), "startup profile"), b"", tidy=False)
         assert len(store.entries()) == before + 1  # nothing goes while a computation waits
         store.tidy()
         assert sum(entry.size for entry in store.entries()) <= 100_000
     store, _ = store_of(tmp_path / "cache", limit=1000)
-    store.put(digest("habit"), b"", tidy=False)
+    store.put(digest("startup profile"), b"", tidy=False)
     store.tidy()
     assert len(store.entries()) > 2  # who adds nothing does not look
 

@@ -19,7 +19,7 @@ from cachetools import LRUCache
 from npaccel import _native, system
 from npaccel.backends.base import Backend
 from npaccel.backends.registry import HOST, is_device
-from npaccel.caches.habits import Habit
+from npaccel.caches.startup_profile import StartupProfile
 from npaccel.caches.trace import TraceCache
 from npaccel.config import Config
 from npaccel.errors import BackendUnavailable, CompileError
@@ -405,7 +405,7 @@ class Engine:
         return program
 
     def _take_over(self, key: bytes, found: Found) -> None:
-        """Keep what the helper or a habit had for requests that were to run on the host."""
+        """Keep what the helper or a profile had for requests that were to run on the host."""
         if self.backend_asked() == "auto":
             found[2].review(REVIEW_RUNS, REVIEW_S)
         found[2].compares = not found[2].rival and self.config.tiering != "eager"
@@ -538,17 +538,19 @@ class Engine:
 
     # What is stored on disk.
 
-    def prepare(self, habit: Habit, make_rules: Callable[[tuple[Any, ...], float], None]) -> None:
+    def prepare(
+        self, profile: StartupProfile, make_rules: Callable[[tuple[Any, ...], float], None]
+    ) -> None:
         """Have ready what the last process with this command used.
 
         make_rules : from what `end` was told, until so many seconds are over.
         """
-        if _native.prepare(habit.sizes, PREPARED_BYTES):
+        if _native.prepare(profile.sizes, PREPARED_BYTES):
             system.at_fork(before=_native.prepare_end)
-        make_rules(habit.rules, RULES_S)
+        make_rules(profile.rules, RULES_S)
         with self.alone(), suppress(BackendUnavailable):
             self.backend(HOST)  # loads what loads programs, before their time begins
-            programs = (*habit.programs, *self.stored.done(habit.jobs))
+            programs = (*profile.programs, *self.stored.done(profile.jobs))
             self.stored.prepare(programs, PREPARING_S, self._take_over)
 
     def end(self, rules: tuple[tuple[Any, ...], ...], *, linger: bool) -> None:
@@ -557,7 +559,7 @@ class Engine:
         folder, limit = self._cache()
         seconds = self.config.linger if linger and folder else 0.0
         jobs = self._unfinished() if seconds else []
-        entry = self.disk.habits.keep(self.stored.used, _native.new_sizes(), rules, jobs)
+        entry = self.disk.startup_profiles.keep(self.stored.used, _native.new_sizes(), rules, jobs)
         if entry and jobs and self._nobody_lingers():
             self.tiers.leave(Rest(entry, self.threads, folder, limit, seconds))
         self.disk.end()

@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 from npaccel import system
 from npaccel.backends.base import Backend, Compiled, Loaded
 from npaccel.backends.registry import HOST, open_backend
-from npaccel.caches.habits import Habit
 from npaccel.caches.identity import package_identity
+from npaccel.caches.startup_profile import StartupProfile
 from npaccel.caches.store import Store
 from npaccel.errors import BackendUnavailable, CompileError, NpaccelError
 from npaccel.ir import text
@@ -127,7 +127,7 @@ class Worker:
         """Do what nobody waits for any more."""
         store = Store(rest.folder, rest.limit, lambda text: None)
         entry = store.get(rest.entry, hit=False)
-        jobs = Habit(*marshal.loads(entry)).jobs if entry is not None else ()
+        jobs = StartupProfile(*marshal.loads(entry)).jobs if entry is not None else ()
         if store.claim(LINGERING) is None:
             return  # one at a time, however many programs end at once
         for job in jobs:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from npaccel import _native, system
-from npaccel.caches.habits import Habits
 from npaccel.caches.identity import package_identity
+from npaccel.caches.startup_profile import StartupProfiles
 from npaccel.caches.store import Store
 from npaccel.config import Config
 from npaccel.runtime.process.warn import tell
@@ -19,7 +19,7 @@ class Disk:
 
     Attributes
     ----------
-    habits : what the last process with this command used.
+    startup_profiles : what the last process with this command used.
     """
 
     def __init__(self, config: Config) -> None:
@@ -28,7 +28,7 @@ class Disk:
         # Now: by the first flush the files may not be those any more that are being imported.
         self._identity = package_identity(("llvmlite",), np.__version__)
         self._processor = _native.cpu()[0]
-        self.habits = Habits(self.store, self.full_identity)
+        self.startup_profiles = StartupProfiles(self.store, self.full_identity)
         system.at_fork(after_in_child=self._forked)
         config.subscribe(self._changed)
 
@@ -74,4 +74,4 @@ class Disk:
     def _forked(self) -> None:
         if self._store is not None:
             self._store.forget_hits()  # they are the parent's
-        self.habits.forget()
+        self.startup_profiles.forget()

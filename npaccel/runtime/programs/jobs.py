@@ -49,7 +49,7 @@ def again(what: Kept, threads: int, folder: str, limit: int, number: int) -> Job
 class Rest(NamedTuple):
     """The last message: what is to be done when who sent it has ended.
 
-    entry : of the cache: a Habit with jobs.
+    entry : of the cache: a StartupProfile with jobs.
     seconds : that there are for them.
     """
 

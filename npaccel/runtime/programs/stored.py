@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from npaccel import _native
 from npaccel.backends.base import Loaded
-from npaccel.caches.habits import Use
+from npaccel.caches.startup_profile import Use
 from npaccel.caches.store import Store, digest
 from npaccel.later import later
 from npaccel.runtime.programs.jobs import Kept

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from npaccel.caches.store import Store, digest
 
-__all__ = ["Habit", "Habits"]
+__all__ = ["StartupProfile", "StartupProfiles"]
 
 # Programs that are noted: reading one takes about half a millisecond, before anybody wants it.
 MOST_PROGRAMS = 16
@@ -24,7 +24,7 @@ MOST_PROGRAMS = 16
 Use = tuple[tuple[str, ...], bool]
 
 
-class Habit(NamedTuple):
+class StartupProfile(NamedTuple):
     """programs : in order of use.
 
     sizes : bytes of ranges that got new pages.
@@ -40,8 +40,8 @@ class Habit(NamedTuple):
     jobs: tuple[tuple[Any, ...], ...] = ()
 
 
-class Habits:
-    """Finds and keeps the Habit of this process's command.
+class StartupProfiles:
+    """Finds and keeps the StartupProfile of this process's command.
 
     Parameters
     ----------
@@ -52,10 +52,10 @@ class Habits:
     def __init__(self, store: Callable[[], Store | None], identity: Callable[[], str]) -> None:
         self._store = store
         self._identity = identity
-        self.found = Habit()
+        self.found = StartupProfile()
         self._own = True
 
-    def read(self) -> Habit:
+    def read(self) -> StartupProfile:
         """That of the last process; an empty one if there was none."""
         store = self._store()
         # A folder that is not there is made when something is to be kept.
@@ -64,7 +64,9 @@ class Habits:
         name = self._name()
         if name:
             entry = store.get(name, hit=False)
-            self.found = Habit() if entry is None else Habit(*marshal.loads(entry))
+            self.found = (
+                StartupProfile() if entry is None else StartupProfile(*marshal.loads(entry))
+            )
         return self.found
 
     def keep(
@@ -76,18 +78,18 @@ class Habits:
     ) -> str:
         """Note what this process used, unless that is what is known already. Returns the entry's
         name, if there is one now."""
-        habit = Habit(tuple(programs[:MOST_PROGRAMS]), sizes, rules, tuple(jobs))
-        same = set(habit.programs) == set(self.found.programs)
-        same = same and sorted(habit.sizes) == sorted(self.found.sizes)
-        same = same and set(habit.rules) == set(self.found.rules)
-        same = same and habit.jobs == self.found.jobs
+        profile = StartupProfile(tuple(programs[:MOST_PROGRAMS]), sizes, rules, tuple(jobs))
+        same = set(profile.programs) == set(self.found.programs)
+        same = same and sorted(profile.sizes) == sorted(self.found.sizes)
+        same = same and set(profile.rules) == set(self.found.rules)
+        same = same and profile.jobs == self.found.jobs
         store, name = self._store(), self._name()
         if not self._own or store is None or not name:
             return ""
         if same:
             return name
-        if habit.programs or habit.jobs:
-            return name if store.put(name, marshal.dumps(tuple(habit)), tidy=False) else ""
+        if profile.programs or profile.jobs:
+            return name if store.put(name, marshal.dumps(tuple(profile)), tidy=False) else ""
         store.drop(name)
         return ""
 
@@ -101,4 +103,4 @@ class Habits:
             folder = os.getcwd()
         except OSError:  # it was removed
             return ""
-        return digest("habit", self._identity(), folder, *map(os.fsencode, sys.orig_argv))
+        return digest("startup profile", self._identity(), folder, *map(os.fsencode, sys.orig_argv))
