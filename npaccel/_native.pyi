@@ -784,7 +784,7 @@ class Runtime:
     @property
     def _slot(self) -> int: ...
     def look(self) -> Any:
-        """Only of runtime.numbers.Number."""
+        """Only of runtime.macros.traced_scalars.TracedScalar."""
 
 class Replay:
     """One recorded variant of a macro section; what it is made of: native/macro/macro.h."""

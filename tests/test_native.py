@@ -19,7 +19,7 @@ STUB = ast.parse((PACKAGE / "_native.pyi").read_text())
 CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef)}
 FUNCTIONS = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}
 TYPES = {name: found for name, found in vars(_native).items() if isinstance(found, type)}
-IN_PYTHON = {("Runtime", "look")}  # of its subclass runtime.macros.numbers.Number
+IN_PYTHON = {("Runtime", "look")}  # of its subclass runtime.macros.traced_scalars.TracedScalar
 ROW = re.compile(r'\{"(\w+)",[^{}"]*?,\s*(METH_[A-Z_| ]+),\s*NPA_DOC_(\w+)\}')
 
 

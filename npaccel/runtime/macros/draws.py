@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from npaccel import _native
-from npaccel.runtime.macros.numbers import Number
+from npaccel.runtime.macros.traced_scalars import TracedScalar
 
 __all__ = ["Draws", "StandIn"]
 
@@ -100,7 +100,7 @@ class StandIn:
         return self._taken((self._number, name, args, kwargs), drawn)
 
     def _constant(self, value: Any) -> Any:
-        if type(value) is Number:
+        if type(value) is TracedScalar:
             return value.look()
         if type(value) in (tuple, list):
             return type(value)(map(self._constant, value))

@@ -15,8 +15,8 @@ from numpy.lib.array_utils import byte_bounds
 from npaccel import _native
 from npaccel.errors import SectionError
 from npaccel.runtime.macros.draws import Draws, StandIn
-from npaccel.runtime.macros.numbers import Number, Numbers
 from npaccel.runtime.macros.premises import Premises, Refused, root
+from npaccel.runtime.macros.traced_scalars import TracedScalar, TracedScalars
 from npaccel.runtime.process.collector import uncollected
 
 __all__ = ["Again", "Node", "Recording", "Refused", "is_internal"]
@@ -102,7 +102,7 @@ class Recording:
     def __init__(self, function: Callable[..., Any], where: str, valued: frozenset[int]) -> None:
         self.function, self.where, self.valued = function, where, valued
         self.section = _native.Section(self._stop, self._called)
-        self.numbers = Numbers()
+        self.numbers = TracedScalars()
         self.stopped: BaseException | None = None
         self.inputs: list[Node] = []
         self.outputs: list[Node] = []
@@ -364,7 +364,7 @@ class Recording:
         self._containers.append((items, list(items)))
         return tuple(items) if tuple_ else items
 
-    def _number(self, value: Any) -> Number:
+    def _number(self, value: Any) -> TracedScalar:
         plain = value._value if isinstance(value, _native.Runtime) else value
         number = self.numbers.argument(plain)
         self._values[number.slot] = plain
@@ -435,7 +435,7 @@ class Recording:
         kind = type(value)
         if isinstance(value, np.ndarray):
             yield self._output_array(value)
-        elif kind is Number:
+        elif kind is TracedScalar:
             yield _node(OUT_NUMBER, slot=value.slot)
         elif kind in (tuple, list):
             yield _node(TUPLE if kind is tuple else LIST, count=len(value))

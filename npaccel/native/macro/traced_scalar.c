@@ -1,4 +1,4 @@
-/* number.c: a Python number that a macro section takes anew at each call. */
+/* traced_scalar.c: a Python number that a macro section takes anew at each call. */
 #include "macro/macro.h"
 
 static PyObject *runtime_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)

@@ -1,7 +1,7 @@
 """Python numbers that a macro section takes anew at each call.
 
-While the body runs for the first time it sees a `Number` in place of a float. Arithmetic on it is
-noted, so that a replay computes the same; whoever looks at its value gets it, and the recording
+While the body runs for the first time it sees a `TracedScalar` in place of a float. Arithmetic on it
+is noted, so that a replay computes the same; whoever looks at its value gets it, and the recording
 then holds for that value only.
 """
 
@@ -15,13 +15,13 @@ import numpy as np
 
 from npaccel import _native
 
-__all__ = ["Number", "Numbers"]
+__all__ = ["TracedScalar", "TracedScalars"]
 
 # Integers up to here are floats without loss.
 EXACT_INTEGER = 1 << 53
 
 
-class Numbers:
+class TracedScalars:
     """The numbers of one recording.
 
     Attributes
@@ -34,13 +34,13 @@ class Numbers:
         self.steps: list[tuple[str, int, int, float]] = []
         self.looked_at: set[int] = set()
 
-    def argument(self, value: float | int) -> Number:
+    def argument(self, value: float | int) -> TracedScalar:
         """A number that every call gives anew; all of them come before any other."""
         return self._add("", -1, -1, value)
 
-    def _add(self, op: str, left: int, right: int, value: float | int) -> Number:
+    def _add(self, op: str, left: int, right: int, value: float | int) -> TracedScalar:
         self.steps.append((op, left, right, float(value) if op else 0.0))
-        number = Number(value, len(self.steps) - 1)
+        number = TracedScalar(value, len(self.steps) - 1)
         number.numbers = self
         return number
 
@@ -62,13 +62,13 @@ class Numbers:
         value = ARITHMETIC[op](a, b)  # raises as the body's own would; a replay then runs the body
         if first is None or second is None or type(value) is not float:
             for operand in (left, right):
-                if isinstance(operand, Number):
+                if isinstance(operand, TracedScalar):
                     self.look(operand.slot)
             return value
         return self._add(op, first, second, value)
 
     def _slot(self, operand: Any) -> int | None:
-        if isinstance(operand, Number):
+        if isinstance(operand, TracedScalar):
             return (
                 operand.slot if operand.numbers is self and type(operand.value) is float else None
             )
@@ -86,14 +86,14 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _value(operand: Any) -> Any:
-    return operand.value if isinstance(operand, Number) else operand
+    return operand.value if isinstance(operand, TracedScalar) else operand
 
 
 def _noted(op: str, *, reflected: bool = False) -> Any:
-    def method(self: Number, other: Any) -> Any:
+    def method(self: TracedScalar, other: Any) -> Any:
         if isinstance(other, np.ndarray):
             return NotImplemented  # the array records it
-        if not isinstance(other, Number | float | int):
+        if not isinstance(other, TracedScalar | float | int):
             return ARITHMETIC[op](*((other, self.look()) if reflected else (self.look(), other)))
         return self.numbers.combine(op, *((other, self) if reflected else (self, other)))
 
@@ -101,7 +101,7 @@ def _noted(op: str, *, reflected: bool = False) -> Any:
 
 
 def _looked(function: Callable[..., Any], *, reflected: bool = False) -> Any:
-    def method(self: Number, *others: Any) -> Any:
+    def method(self: TracedScalar, *others: Any) -> Any:
         if any(isinstance(other, np.ndarray) for other in others):
             return NotImplemented
         values = (self.look(), *map(_value_looked, others))
@@ -111,13 +111,13 @@ def _looked(function: Callable[..., Any], *, reflected: bool = False) -> Any:
 
 
 def _value_looked(operand: Any) -> Any:
-    return operand.look() if isinstance(operand, Number) else operand
+    return operand.look() if isinstance(operand, TracedScalar) else operand
 
 
-class Number(_native.Runtime):
+class TracedScalar(_native.Runtime):
     """A Python float or int that stands for an argument, or for arithmetic on arguments."""
 
-    numbers: Numbers
+    numbers: TracedScalars
 
     @property
     def value(self) -> Any:
