@@ -806,7 +806,7 @@ class Replay:
         members: list[tuple[int, int, int]],
         numbers: list[tuple[str, int, int, float]],
         uses: list[tuple[int, int, int]],
-        premises: list[tuple[Any, str, Any]],
+        guards: list[tuple[Any, str, Any]],
         blocks: list[tuple[Any, ...]],
         roots: list[tuple[Any, ...]],
         outputs: list[tuple[Any, ...]],
@@ -841,7 +841,7 @@ class Macro:
     @property
     def _variants(self) -> list[Replay]: ...
 
-def premise_holds(where: Any, name: str, value: Any, /) -> bool:
+def guard_holds(where: Any, name: str, value: Any, /) -> bool:
     """Whether `value` is under `name` in a dict, a cell or a class, or is an attribute; name "":
     whether a list has these items, a dict these keys and values, an array these bytes."""
 

@@ -20,7 +20,7 @@ from npaccel.cluster.parts import Block, Segment
 from npaccel.cluster.placing import Layout, Placed, layout_of, owned_by
 from npaccel.errors import MapError
 from npaccel.ir.nodes import View
-from npaccel.runtime.macros.premises import root
+from npaccel.runtime.macros.guards import root
 
 __all__ = ["BlockView", "Carried", "agile", "blocks", "carried", "map_of", "segments"]
 

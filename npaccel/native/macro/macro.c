@@ -194,7 +194,7 @@ static PyTypeObject macro_type = {
 };
 
 static PyMethodDef functions[] = {
-    {"premise_holds", npa_premise_holds, METH_VARARGS, NPA_DOC_premise_holds},
+    {"guard_holds", npa_guard_holds, METH_VARARGS, NPA_DOC_guard_holds},
     {NULL}};
 
 int npa_macro_init(PyObject *module)

@@ -47,7 +47,7 @@ typedef struct { int32_t request, operand, slot; } npa_use;
 typedef struct { char op; int32_t a, b; double value; } npa_step_of_number;
 /* What is found there: under a name in a dict, of a class, or as an attribute; in a cell. Without a
  * name: a list's items, a dict's keys and values, an array's bytes. */
-typedef struct { PyObject *where, *name, *object; } npa_premise;
+typedef struct { PyObject *where, *name, *object; } npa_trace_guard;
 typedef struct { int32_t slot, block; npy_intp offset; } npa_member;
 
 enum { NPA_CELL = 16 }; /* bytes of a scalar in a frame */
@@ -85,8 +85,8 @@ typedef struct {
     int nuses;
     npa_step_of_number *numbers; /* the first `nleaves` are arguments */
     int nleaves;
-    npa_premise *premises;
-    int npremises;
+    npa_trace_guard *guards;
+    int nguards;
     size_t temporary_bytes;
     int errstate;
     bool may_warn, writes, heavy;
@@ -112,7 +112,7 @@ bool npa_section_is_index(PyObject *section, int block);
 bool npa_replay_matches(npa_replay *r, PyObject *const *args, Py_ssize_t n, PyObject *names,
                         npa_frame *f);
 bool npa_replay_holds(const npa_replay *r); /* what the body found under names is there now */
-PyObject *npa_premise_holds(PyObject *module, PyObject *args); /* (where, name, object) */
+PyObject *npa_guard_holds(PyObject *module, PyObject *args); /* (where, name, object) */
 bool npa_same_array(const npa_node *node, PyObject *o);
 /* replay_memory.c. All but the last with the lock. */
 /* Of a block in memory of ours, its buffer, where a device may leave what it makes; else NULL. */

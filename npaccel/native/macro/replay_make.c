@@ -147,18 +147,18 @@ static bool parse_numbers(PyObject *list, npa_replay *r)
 }
 
 /* (dict or cell, name, object) */
-static bool parse_premises(PyObject *list, npa_replay *r)
+static bool parse_guards(PyObject *list, npa_replay *r)
 {
-    r->premises = room(list, &r->npremises, sizeof *r->premises);
-    for (Py_ssize_t i = 0; r->premises != NULL && i < PyList_GET_SIZE(list); i++) {
-        npa_premise *p = &r->premises[r->npremises];
+    r->guards = room(list, &r->nguards, sizeof *r->guards);
+    for (Py_ssize_t i = 0; r->guards != NULL && i < PyList_GET_SIZE(list); i++) {
+        npa_trace_guard *p = &r->guards[r->nguards];
         if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "OUO", &p->where, &p->name, &p->object)) {
             return false;
         }
         Py_INCREF(p->where), Py_INCREF(p->name), Py_INCREF(p->object);
-        r->npremises++;
+        r->nguards++;
     }
-    return r->premises != NULL;
+    return r->guards != NULL;
 }
 
 /* What the requests of its section and its inputs tell. */
@@ -176,17 +176,17 @@ static void look_through(npa_replay *r)
 PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *keys[] = {"section", "program", "nargs", "names", "inputs", "members", "numbers",
-                           "uses", "premises", "blocks", "roots", "outputs", "temporary_bytes",
+                           "uses", "guards", "blocks", "roots", "outputs", "temporary_bytes",
                            "errstate", "draws", "drawn", "heavy", "info", "place",
                            "anywhere", NULL};
-    PyObject *section, *program, *names, *in, *members, *numbers, *uses, *premises, *blocks,
+    PyObject *section, *program, *names, *in, *members, *numbers, *uses, *guards, *blocks,
         *roots, *out, *draws, *drawn, *info, *place;
     int nargs, errstate, heavy, anywhere;
     Py_ssize_t temporary;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!iO!OOOOOOOOniOOpOOp", keys,
                                      &npa_section_type, &section, &npa_program_type, &program,
                                      &nargs, &PyTuple_Type, &names, &in, &members, &numbers, &uses,
-                                     &premises, &blocks, &roots, &out, &temporary, &errstate,
+                                     &guards, &blocks, &roots, &out, &temporary, &errstate,
                                      &draws, &drawn, &heavy, &info, &place, &anywhere)) {
         return NULL;
     }
@@ -207,7 +207,7 @@ PyObject *npa_replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!parse_nodes(in, &r->in, &r->nin) || !parse_nodes(drawn, &r->drawn, &r->ndrawn) ||
         !parse_nodes(out, &r->out, &r->nout) || !parse_blocks(blocks, r) ||
         !parse_roots(roots, r) || !parse_triples(members, uses, r) || !parse_numbers(numbers, r) ||
-        !parse_premises(premises, r)) {
+        !parse_guards(guards, r)) {
         Py_DECREF(r);
         return NULL;
     }
@@ -233,11 +233,11 @@ void npa_replay_clear(npa_replay *r)
         Py_XDECREF(r->roots[i].descr);
         free(r->roots[i].lengths);
     }
-    for (int i = 0; i < r->npremises; i++) {
-        Py_DECREF(r->premises[i].where), Py_DECREF(r->premises[i].name);
-        Py_DECREF(r->premises[i].object);
+    for (int i = 0; i < r->nguards; i++) {
+        Py_DECREF(r->guards[i].where), Py_DECREF(r->guards[i].name);
+        Py_DECREF(r->guards[i].object);
     }
     free(r->blocks), free(r->members), free(r->roots), free(r->uses), free(r->numbers);
-    free(r->premises);
+    free(r->guards);
     Py_XDECREF(r->section), Py_XDECREF(r->program), Py_XDECREF(r->names), Py_XDECREF(r->info);
 }

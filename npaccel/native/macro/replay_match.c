@@ -215,7 +215,7 @@ static PyObject *look_up(PyObject *where, PyObject *name)
                                     : PyObject_GenericGetAttr(where, name);
 }
 
-static bool holds(const npa_premise *p)
+static bool holds(const npa_trace_guard *p)
 {
     bool same;
     if (PyUnicode_GET_LENGTH(p->name) == 0) {
@@ -233,16 +233,16 @@ static bool holds(const npa_premise *p)
 bool npa_replay_holds(const npa_replay *r)
 {
     int i = 0;
-    while (i < r->npremises && holds(&r->premises[i])) {
+    while (i < r->nguards && holds(&r->guards[i])) {
         i++;
     }
-    return i == r->npremises;
+    return i == r->nguards;
 }
 
-PyObject *npa_premise_holds(PyObject *module, PyObject *args)
+PyObject *npa_guard_holds(PyObject *module, PyObject *args)
 {
     (void)module;
-    npa_premise p;
+    npa_trace_guard p;
     return PyArg_ParseTuple(args, "OUO", &p.where, &p.name, &p.object) ? PyBool_FromLong(holds(&p))
                                                                      : NULL;
 }

@@ -4,7 +4,7 @@ A recording holds as long as these are what they were; a replay looks each of th
 be looked up so (a clock, a file, an iterator), or does more (printing), is refused: the body runs.
 What the body changes is put back, since it is to run as it is written.
 
-Python code that is entered while the body runs is told to `Premises.called`, and so are the C
+Python code that is entered while the body runs is told to `Guards.called`, and so are the C
 functions that it calls. Names are those in its instructions: a superset of what it reads.
 """
 
@@ -32,11 +32,11 @@ from npaccel.runtime.macros.body_code import (
     unsafe_call,
 )
 
-__all__ = ["Premise", "Premises", "Refused", "root"]
+__all__ = ["Guard", "Guards", "Refused", "root"]
 
 Array = np.ndarray[Any, Any]
 # (dict, class, object or cell, name, value), or (array, list or dict, "", what is in it)
-Premise = tuple[Any, str, Any]
+Guard = tuple[Any, str, Any]
 
 RANDOM: Final = ("Generator", "RandomState")
 # What never changes, or is told when it is called.
@@ -67,7 +67,7 @@ STEADY: Final[tuple[type, ...]] = (
 STEADY_NAMES: Final = frozenset(
     ("decimal.Decimal", "fractions.Fraction", "pathlib.PosixPath", "pathlib.PurePosixPath")
 )
-MOST: Final = 256  # premises, and things to look into
+MOST: Final = 256  # guards, and things to look into
 MOST_ITEMS: Final = 1024  # in a container
 # Bytes of an array that each replay compares; of what is kept while the body runs, to be put back.
 MOST_COMPARED: Final = 1 << 16
@@ -82,7 +82,7 @@ class Refused(BaseException):
         return str(self.args[0])
 
 
-class Premises:
+class Guards:
     """Grows while the body runs.
 
     Attributes
@@ -92,7 +92,7 @@ class Premises:
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Iterable[Any]) -> None:
-        self.found: list[Premise] = []
+        self.found: list[Guard] = []
         self.named: dict[int, Array] = {}
         self._noted: set[tuple[int, str]] = set()
         self._taken: dict[int, Any] = {}
@@ -334,7 +334,7 @@ class Premises:
         if any(not _equal(bits.state, state) for bits, state in self._states):
             return "draws random numbers"
         for where, name, value in self.found:
-            if not _native.premise_holds(where, name, value):
+            if not _native.guard_holds(where, name, value):
                 return f"changes {name or self._name_of(where)!r}"
         for where, name in self._absent:
             if name in where:
@@ -352,7 +352,7 @@ class Premises:
             if not _equal(bits.state, state):
                 bits.state = state
         for where, name, value in self.found:
-            if not _native.premise_holds(where, name, value):
+            if not _native.guard_holds(where, name, value):
                 self._put_back(where, name, value)
         for where, name in self._absent:
             where.pop(name, None)

@@ -15,7 +15,7 @@ from numpy.lib.array_utils import byte_bounds
 from npaccel import _native
 from npaccel.errors import SectionError
 from npaccel.runtime.macros.draws import Draws, StandIn
-from npaccel.runtime.macros.premises import Premises, Refused, root
+from npaccel.runtime.macros.guards import Guards, Refused, root
 from npaccel.runtime.macros.traced_scalars import TracedScalar, TracedScalars
 from npaccel.runtime.process.collector import uncollected
 
@@ -111,7 +111,7 @@ class Recording:
         self.members: list[tuple[int, int, int]] = []
         self.cells: dict[int, int] = {}
         self.roots: dict[int, tuple[int, Header]] = {}
-        self.premises: Premises | None = None
+        self.guards: Guards | None = None
         self.raised: BaseException | None = None
         self.errstate = _native.errstate()
         self._scalars = 0
@@ -156,9 +156,9 @@ class Recording:
             raise
 
     @property
-    def _known(self) -> Premises:
-        assert self.premises is not None
-        return self.premises
+    def _known(self) -> Guards:
+        assert self.guards is not None
+        return self.guards
 
     def illegal(self, what: str, line: str) -> SectionError:
         """The error for an operation that a section may not hold."""
@@ -179,7 +179,7 @@ class Recording:
         """Run the body; raises SectionError, Refused or Again. What the body itself raised is in
         `raised`."""
         self._survey((*args, *kwargs.values()))
-        self.premises = premises = Premises(self.function, (*args, *kwargs.values()))
+        self.guards = guards = Guards(self.function, (*args, *kwargs.values()))
         section, good = self.section, False
         with uncollected():  # else whatever ends meanwhile would count as the body's
             section.enter()
@@ -189,10 +189,10 @@ class Recording:
             finally:
                 section.leave()
                 if not good:
-                    premises.restore()
+                    guards.restore()
         self._placeholders.clear()
         self._containers.clear()
-        premises.forget()
+        guards.forget()
         self._check_kept()
 
     def _run_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

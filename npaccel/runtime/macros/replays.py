@@ -80,7 +80,7 @@ def make_replay(
         members=recording.members,
         numbers=recording.numbers.steps,
         uses=bindings,
-        premises=recording.premises.found if recording.premises is not None else [],
+        guards=recording.guards.found if recording.guards is not None else [],
         blocks=specs,
         roots=_roots(recording, threshold),
         outputs=recording.outputs,
