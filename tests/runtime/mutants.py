@@ -23,7 +23,7 @@ def _forget() -> None:
     npaccel.evaluate()
     _native.plans().clear()
     engine.traces.clear()
-    engine.patterns.clear()
+    engine.templates.clear()
     engine.tiers.forget()
     engine.comparing.checker.clear()
     engine.streams.clear()

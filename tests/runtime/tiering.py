@@ -41,7 +41,7 @@ def cold() -> None:
     engine = this_process.engine
     engine.traces.clear()
     engine.kernels.clear()
-    engine.patterns.clear()
+    engine.templates.clear()
     engine.tiers.forget()
     engine.answers.forget()
     npaccel.stats(reset=True)

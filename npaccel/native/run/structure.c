@@ -429,4 +429,4 @@ PyObject *npa_numbers(const npa_snapshot *s, PyObject *wanted)
  *   scalars: the values that a rewrite uses
  * What is left depends on how long the rows of a kernel are: `Plan.ranges` holds the bounds, and
  * whether a reduction is split is looked at again when numbers are put in
- * (runtime/programs/patterns.py). */
+ * (runtime/programs/templates.py). */

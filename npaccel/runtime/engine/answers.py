@@ -17,9 +17,9 @@ from npaccel.runtime.process import failures
 from npaccel.runtime.process.disk import Disk
 from npaccel.runtime.programs.jobs import Reply
 from npaccel.runtime.programs.kernels import Kernels
-from npaccel.runtime.programs.patterns import Patterns
 from npaccel.runtime.programs.smaller import CUT, LOOPS
 from npaccel.runtime.programs.stored import Found, StoredPrograms, unpack_outcome
+from npaccel.runtime.programs.templates import Templates
 from npaccel.runtime.programs.trace import decode
 
 __all__ = ["Answers"]
@@ -49,12 +49,12 @@ class Answers:
         kernels: Kernels,
         costs: Costs,
         stored: StoredPrograms,
-        patterns: Patterns,
+        templates: Templates,
         warn: Callable[..., None],
         keep: Callable[[bytes, Found], None],
     ) -> None:
         self._tiers, self._disk, self._kernels, self._costs = tiers, disk, kernels, costs
-        self._stored, self._patterns = stored, patterns
+        self._stored, self._templates = stored, templates
         self._warn, self._keep = warn, keep
         self._left: list[tuple[Asked, Iterator[None]]] = []
         self.busy = False
@@ -104,8 +104,8 @@ class Answers:
         following = _native.serial(None) or 0
         outcome = unpack_outcome(reply.outcome, asked.requests)
         found = self._stored.program(outcome, following)
-        if reply.pattern is not None:
-            self._patterns.add_packed(*reply.pattern)
+        if reply.template is not None:
+            self._templates.add_packed(*reply.template)
         if found is not None:
             self._stored.note(outcome, found[2], in_queue=asked.section is None)
         if asked.section is not None:

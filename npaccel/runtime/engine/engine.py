@@ -39,7 +39,6 @@ from npaccel.runtime.process.disk import Disk
 from npaccel.runtime.process.guarding import UNGUARDED
 from npaccel.runtime.programs.jobs import LINGERING, Job, Kept, Rest
 from npaccel.runtime.programs.kernels import Kernels, MissingCode
-from npaccel.runtime.programs.patterns import Patterns, pattern_of
 from npaccel.runtime.programs.program import (
     Built,
     Compile,
@@ -61,6 +60,7 @@ from npaccel.runtime.programs.stored import (
     StoredPrograms,
     program_key,
 )
+from npaccel.runtime.programs.templates import Templates, template_of
 from npaccel.runtime.programs.trace import Requests, decode, portable
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ Pending = _native.Pending
 
 # Different sequences of operations whose plans are kept to be moved to other sizes.
 PLANNED_SEQUENCES = 512
-# How often the helper is asked about sizes that no known pattern fits; then they are planned here.
+# How often the helper is asked about sizes that no known template fits; then they are planned here.
 UNLIKE = 4
 LONGEST_S = 10.0  # to wait for another thread's planning
 # What a process may do before it is asked to, as the last one with its command did it later: bytes
@@ -112,14 +112,14 @@ class Engine:
         self.telling = Telling()
         self.costs = Costs()
         self.tiers = Tiers(helper, self.costs)
-        self.patterns = Patterns(PLANNED_SEQUENCES, disk.store, disk.full_identity)
+        self.templates = Templates(PLANNED_SEQUENCES, disk.store, disk.full_identity)
         self.answers = Answers(
             self.tiers,
             self.disk,
             self.kernels,
             self.costs,
             self.stored,
-            self.patterns,
+            self.templates,
             self.telling.warn,
             self._take_over,
         )
@@ -201,7 +201,7 @@ class Engine:
             self.tiers.note(pending)
             return self._single(sequence, pending)
         name = self._name(pending, sequence) if sequence.ready or eager else None
-        fits = name is not None and bool(self.patterns.known(name))
+        fits = name is not None and bool(self.templates.known(name))
         if sequence.put_off or not (pending.key in sequence.programs or fits):
             stored = self.stored.find(pending)
             self.tiers.looked_up(sequence, stored is not None)
@@ -210,7 +210,7 @@ class Engine:
                 stored[2].compares = not eager
                 return self._keep(pending, *stored[:3])
             name = self._name(pending, sequence)
-            sequence.ready = self.patterns.load(name) or sequence.ready
+            sequence.ready = self.templates.load(name) or sequence.ready
         if eager:
             return self._compile(pending, name or "")
         return self._choose(pending, name, sequence)
@@ -225,7 +225,7 @@ class Engine:
 
     def _choose(self, pending: Pending, name: str | None, sequence: Sequence) -> _native.Program:
         """At once with NumPy's loops, unless there is code; whether to have it compiled. name: of
-        the structure's patterns; None: there is no code, and nobody has asked."""
+        the structure's templates; None: there is no code, and nobody has asked."""
         tiers, missing = self.tiers, False
         if sequence.ready:
             begin = time.monotonic()
@@ -253,9 +253,9 @@ class Engine:
         return program
 
     def _name(self, pending: Pending, sequence: Sequence) -> str:
-        """Of the structure's patterns: what has the same key has the same."""
+        """Of the structure's templates: what has the same key has the same."""
         if sequence.named is None or sequence.named[0] != pending.key:
-            sequence.named = pending.key, self.patterns.name(pending)
+            sequence.named = pending.key, self.templates.name(pending)
         return sequence.named[1]
 
     def _for_size(self, pending: Pending, name: str, sequence: Sequence) -> _native.Program | None:
@@ -270,9 +270,9 @@ class Engine:
             return None
 
     def _fill(self, pending: Pending, name: str) -> _native.Program | None:
-        """The Program by a pattern of these requests; None: none is known, fits and has code."""
-        for pattern in self.patterns.known(name):
-            recipe = pattern.recipe(pending, self.threads)
+        """The Program by a template of these requests; None: none is known, fits and has code."""
+        for template in self.templates.known(name):
+            recipe = template.recipe(pending, self.threads)
             code = [self.kernels.find(kernel) for kernel in recipe.kernels] if recipe else [None]
             if recipe is None or not all(code):
                 continue
@@ -280,7 +280,7 @@ class Engine:
             kept = Requests(pending.key, pending.scalars, pending.rules)
             info = Planned(kept, pending.serial)
             program = assemble(recipe, code, info)
-            return self._keep(pending, pattern.positions, pattern.values, program)
+            return self._keep(pending, template.positions, template.values, program)
         return None
 
     def _review(self, pending: Pending, program: _native.Program) -> _native.Program:
@@ -309,7 +309,7 @@ class Engine:
     def _there(self, pending: Pending) -> _native.Program | None:
         """For the device on which data lies, where nobody said so; None: the host's is wanted."""
         trace = decode(pending)
-        moved = self.patterns.moved(self.patterns.name(pending), pending)
+        moved = self.templates.moved(self.templates.name(pending), pending)
         planned = moved or passes.plan(trace, wraps=False)
         if not self.auto.stays(pending, describe(trace, planned)):
             return None
@@ -322,13 +322,13 @@ class Engine:
         kernel: Compile | None = None,
         device: Device | None = None,
     ) -> _native.Program:
-        """Plan and compile now, unless a pattern fits. name: of the structure's patterns, or ''."""
+        """Plan and compile now, unless a template fits. name: of the structure's templates, or ''."""
         known = self._fill(pending, name) if kernel is None and name else None
         if known is not None:
             return known
         trace = decode(pending)
-        name = name or self.patterns.name(pending)
-        moved = self.patterns.moved(name, pending)
+        name = name or self.templates.name(pending)
+        moved = self.templates.moved(name, pending)
         self.counters.moved += moved is not None
         planned = moved or passes.plan(trace, wraps=device is None)
         compile_kernel = kernel or self.kernels.get
@@ -361,18 +361,18 @@ class Engine:
     ) -> _native.Program:
         """Keep a Program, for these requests, for other sizes, and on disk.
 
-        name : of the structure's patterns. anew : its plan is no other's, moved to these sizes.
+        name : of the structure's templates. anew : its plan is no other's, moved to these sizes.
         tidy : the store may be tidied: who has waited for a compiler waits for that, too.
         """
         (made, program), planned, cuts, _ = found
         positions = tuple(number for pair in planned.consumed for number in pair)
         values = pending.values(positions)
-        requests, pattern = portable(pending), None
+        requests, template = portable(pending), None
         if name and not cuts and (anew or device is None):
             rules = list(requests.rules.values())
-            pattern = pattern_of(trace, planned, made, values, rules)
-            if anew and pattern is not None:
-                self.patterns.add_plan(name, pattern, planned)
+            template = template_of(trace, planned, made, values, rules)
+            if anew and template is not None:
+                self.templates.add_plan(name, template, planned)
         if device is not None:
             self.auto.note(pending, device.name, program)
             return self._keep(pending, positions, values, program)
@@ -380,9 +380,9 @@ class Engine:
         if anew:  # those that were moved are as many as there are sizes
             outcome = Outcome(positions, values, made.recipe(), requests, cuts)
             self.stored.keep(program_key(pending.key), outcome, tidy=tidy)
-        if pattern is not None:
-            self.patterns.add(name, pattern)
-            self.patterns.keep(name, pattern)
+        if template is not None:
+            self.templates.add(name, template)
+            self.templates.keep(name, template)
         return self._keep(pending, positions, values, program)
 
     def _planned(self, pending: Pending) -> _native.Program | None:
@@ -573,7 +573,7 @@ class Engine:
 
     def _unfinished(self) -> list[Kept]:
         def job(pending: Pending) -> Job:
-            return self._job(0, pending, self.patterns.name(pending))
+            return self._job(0, pending, self.templates.name(pending))
 
         return self.tiers.unfinished(job)
 

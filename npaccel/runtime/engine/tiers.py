@@ -56,8 +56,8 @@ class Sequence:
 
     programs : tier 0, per key; they measure their time.
     ready : code for these operations is there, for one size at least.
-    named : the key that was looked for last, and the name of its structure's patterns.
-    unlike : how often the helper was asked since no known pattern fitted.
+    named : the key that was looked for last, and the name of its structure's templates.
+    unlike : how often the helper was asked since no known template fitted.
     moved : how many new sizes were planned for, where it was not clear that this pays.
     last : the last of `programs` to run, and how many elements it runs over.
     refused : why they are never compiled, or ''.

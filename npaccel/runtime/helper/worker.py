@@ -29,10 +29,10 @@ from npaccel.ir.passes import plan
 from npaccel.runtime.helper.frames import Unpacker, pack
 from npaccel.runtime.programs.jobs import LINGERING, Job, Reply, Rest, again
 from npaccel.runtime.programs.kernels import Image, kernel_key, pack_image, unpack_image
-from npaccel.runtime.programs.patterns import Pattern, pack_pattern, pattern_of
 from npaccel.runtime.programs.program import Draft, Streams, draft
 from npaccel.runtime.programs.smaller import Made, cut_until, first_rejected
 from npaccel.runtime.programs.stored import Outcome, StoredPrograms, pack_outcome
+from npaccel.runtime.programs.templates import Template, pack_template, template_of
 from npaccel.runtime.programs.trace import decode
 
 __all__ = ["IDLE_S", "lower_priority", "main"]
@@ -82,7 +82,7 @@ class Worker:
         rejected, dump = (-1, ""), ""
         if found.rejected is not None:
             rejected, dump = first_rejected(found.rejected, planned), _dump(trace, planned)
-        outcome, pattern = self._kept(job, trace, found)
+        outcome, template = self._kept(job, trace, found)
         return Reply(
             job.number,
             pack_outcome(outcome, whole=False),
@@ -92,7 +92,7 @@ class Worker:
             count,
             str(found.rejected or ""),
             dump,
-            pattern,
+            template,
             rejected,
         )
 
@@ -108,7 +108,7 @@ class Worker:
     def _kept(
         self, job: Job, trace: Trace, found: Made[Draft]
     ) -> tuple[Outcome, tuple[str, bytes | None] | None]:
-        """The program and the pattern that a job has made, which are stored if they can be."""
+        """The program and the template that a job has made, which are stored if they can be."""
         positions = tuple(number for pair in found.plan.consumed for number in pair)
         values = job.requests.values(positions)
         outcome = Outcome(positions, values, found.made.recipe(), job.requests, found.cuts)
@@ -117,11 +117,11 @@ class Worker:
         )
         programs.keep(job.key, outcome)
         # Of other sizes the same kernels would be taken, for which there are no cuts.
-        if not job.pattern or found.cuts:
+        if not job.template or found.cuts:
             return outcome, None
         rules = tuple(job.requests.rules.values())
-        made = pattern_of(trace, found.plan, found.made, values, rules)
-        return outcome, self._pattern(job, made)
+        made = template_of(trace, found.plan, found.made, values, rules)
+        return outcome, self._template(job, made)
 
     def finish(self, rest: Rest) -> None:
         """Do what nobody waits for any more."""
@@ -135,12 +135,12 @@ class Worker:
                 return  # who removed it wants none of it
             self.reply(again(job, rest.threads, rest.folder, rest.limit, 0))
 
-    def _pattern(self, job: Job, made: Pattern | None) -> tuple[str, bytes | None] | None:
+    def _template(self, job: Job, made: Template | None) -> tuple[str, bytes | None] | None:
         if made is None:
             return None
-        packed = pack_pattern(made)
-        kept = self._store is not None and self._store.put(job.pattern, packed)
-        return job.pattern, None if kept else packed
+        packed = pack_template(made)
+        kept = self._store is not None and self._store.put(job.template, packed)
+        return job.template, None if kept else packed
 
     def _identity(self) -> str:
         return self.identity + self.backend.identity

@@ -1,8 +1,8 @@
 """Python numbers that a macro section takes anew at each call.
 
-While the body runs for the first time it sees a `TracedScalar` in place of a float. Arithmetic on it
-is noted, so that a replay computes the same; whoever looks at its value gets it, and the recording
-then holds for that value only.
+While the body runs for the first time it sees a `TracedScalar` in place of a float. Arithmetic on
+it is noted, so that a replay computes the same; whoever looks at its value gets it, and the
+recording then holds for that value only.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Job(NamedTuple):
     """Requests to plan and compile. folder: the cache's, empty if there is none.
 
     key : what `program_key` makes of theirs.
-    pattern : the name of their structure's patterns; '' where it has none.
+    template : the name of their structure's templates; '' where it has none.
     """
 
     number: int
@@ -29,21 +29,21 @@ class Job(NamedTuple):
     threads: int
     folder: str
     limit: int
-    pattern: str = ""
+    template: str = ""
 
 
 def kept(job: Job) -> Kept:
     """What another process needs to have it done."""
     requests = job.requests
     rules = tuple(tuple(text) for text in requests.rules.values())
-    return job.key, requests.key, requests.scalars, rules, job.pattern
+    return job.key, requests.key, requests.scalars, rules, job.template
 
 
 def again(what: Kept, threads: int, folder: str, limit: int, number: int) -> Job:
     """The job that was kept, as one of this process."""
-    key, words, scalars, rules, pattern = what
+    key, words, scalars, rules, template = what
     texts = {rule[0]: RuleText(*rule) for rule in rules}
-    return Job(number, key, Requests(words, scalars, texts), threads, folder, limit, pattern)
+    return Job(number, key, Requests(words, scalars, texts), threads, folder, limit, template)
 
 
 class Rest(NamedTuple):
@@ -69,7 +69,7 @@ class Reply(NamedTuple):
     seconds, requests : how long it took, for how many requests.
     text : with an error, the trace and its (first) plan to read.
     rejected : with an error, the first request of the kernel that was rejected first, and its name.
-    pattern : a packed Pattern of it and its structure's name, if there is one; None instead of
+    template : a packed Template of it and its structure's name, if there is one; None instead of
         the first where it is on disk.
     """
 
@@ -81,5 +81,5 @@ class Reply(NamedTuple):
     requests: int
     error: str = ""
     text: str = ""
-    pattern: tuple[str, bytes | None] | None = None
+    template: tuple[str, bytes | None] | None = None
     rejected: tuple[int, str] = (-1, "")

@@ -92,7 +92,7 @@ class Planned(NamedTuple):
     cuts: Mapping[int, passes.Cut] = MappingProxyType({})
 
     def plan_info(self) -> PlanInfo:
-        """Plan again: the same requests have the same plan, and what a pattern was filled for has
+        """Plan again: the same requests have the same plan, and what a template was filled for has
         the plan that it would have got."""
         made = decode(self.requests)
         return describe(made, passes.plan(made, cuts=self.cuts), self.first_flush)

@@ -18,8 +18,8 @@ from npaccel.errors import NpaccelWarning
 from npaccel.runtime.devices.cost import Costs
 from npaccel.runtime.engine import tiers as tiers_module
 from npaccel.runtime.programs.kernels import Kernels
-from npaccel.runtime.programs.patterns import Patterns
 from npaccel.runtime.programs.stored import StoredPrograms
+from npaccel.runtime.programs.templates import Templates
 
 pytestmark = pytest.mark.usefixtures("deferred")
 
@@ -110,8 +110,8 @@ def test_it_asks_again_when_it_has_taken_its_time(adaptive, monkeypatch) -> None
 @pytest.mark.usefixtures("adaptive")
 def test_the_structure_of_what_comes_again_is_worked_out_once(monkeypatch) -> None:
     asked = []
-    name = Patterns.name
-    monkeypatch.setattr(Patterns, "name", lambda self, of: asked.append(0) or name(self, of))
+    name = Templates.name
+    monkeypatch.setattr(Templates, "name", lambda self, of: asked.append(0) or name(self, of))
     x = operand()
     for _ in range(3):  # looked for on disk, then sent to the helper
         npaccel.evaluate(x * 2 + 1)
@@ -193,17 +193,17 @@ def test_new_scalars_and_sizes_run_the_same_kernel() -> None:
 
 @pytest.mark.parametrize("cache", ["on", "off"])
 def test_what_an_answer_leaves_out_is_found(adaptive, setting, cache: str) -> None:
-    """The trace in the asker's words; the pattern for other sizes on disk, if it is there."""
+    """The trace in the asker's words; the template for other sizes on disk, if it is there."""
     setting("cache", cache)
     until(lambda: runs_a_kernel(lambda: operand() * 2.0 + 1.0))
     (step,) = npaccel.explain().steps
     assert [operation.name for operation in step.operations] == ["multiply", "add"]
     engine = this_process.engine
-    (known,) = [engine.patterns._known[name] for name in engine.patterns._known]
+    (known,) = [engine.templates._known[name] for name in engine.templates._known]
     assert (known.stored, known.packed is None) == (cache == "on", cache == "on")
     filled = engine.counters.moved
     until(lambda: runs_a_kernel(lambda: operand(N + 1) * 2.0 + 1.0))
-    assert engine.counters.moved == filled + 1 and len(known.patterns) == 1
+    assert engine.counters.moved == filled + 1 and len(known.templates) == 1
 
 
 @pytest.mark.usefixtures("adaptive")

@@ -1,4 +1,4 @@
-"""What a pattern is filled to is what planning for that size comes to."""
+"""What a template is filled to is what planning for that size comes to."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from npaccel.backends.base import Loaded
 from npaccel.backends.llvm.compiled import CompiledKernel, bind
 from npaccel.ir.nodes import Kernel, KernelStep, Plan
 from npaccel.ir.passes import Limits, plan
-from npaccel.runtime.programs import patterns as patterns_module
-from npaccel.runtime.programs.patterns import (
-    Pattern,
-    Patterns,
-    pack_pattern,
-    pattern_of,
-    unpack_pattern,
-)
+from npaccel.runtime.programs import templates as templates_module
 from npaccel.runtime.programs.program import Recipe, draft
+from npaccel.runtime.programs.templates import (
+    Template,
+    Templates,
+    pack_template,
+    template_of,
+    unpack_template,
+)
 from npaccel.runtime.programs.trace import decode, portable
 
 pytestmark = [pytest.mark.pending, pytest.mark.usefixtures("deferred")]
@@ -36,15 +36,15 @@ def compiled(kernel: Kernel) -> tuple[str, CompiledKernel]:
     return kernel.name, bind(kernel, Loaded(1, 0, 32, 0, None))
 
 
-def planned_here(limits: Limits) -> tuple[Plan, Recipe, Pattern]:
-    """What planning comes to for what is pending, and the pattern of that."""
+def planned_here(limits: Limits) -> tuple[Plan, Recipe, Template]:
+    """What planning comes to for what is pending, and the template of that."""
     pending = _native.pending()
     trace, rules = decode(pending), list(portable(pending).rules.values())
     planned = plan(trace, limits=limits)
     made = draft(trace, planned, compiled, 2, {})
     values = pending.values(tuple(number for pair in planned.consumed for number in pair))
-    pattern = pattern_of(trace, planned, made, values, rules)
-    return planned, made.recipe(), unpack_pattern(pack_pattern(pattern))
+    template = template_of(trace, planned, made, values, rules)
+    return planned, made.recipe(), unpack_template(pack_template(template))
 
 
 def same(a: Plan, b: Plan) -> None:
@@ -78,9 +78,9 @@ def test_filling_and_moving_is_planning(
     seeds, low: Sizes, high: Sizes, limits: Limits, least: int, setting, monkeypatch
 ) -> None:
     setting("tiering", "off")
-    monkeypatch.setattr(patterns_module, "DEFAULT_LIMITS", limits)
+    monkeypatch.setattr(templates_module, "DEFAULT_LIMITS", limits)
     draw, filled, moved = random.Random(5), 0, 0
-    patterns = Patterns(64, lambda: None, lambda: "")
+    templates = Templates(64, lambda: None, lambda: "")
     with np.errstate(all="ignore"):
         for seed in seeds:
             for _ in range(4):
@@ -88,22 +88,22 @@ def test_filling_and_moving_is_planning(
                 npaccel.evaluate()
                 author = Author(seed, sizes)
                 pending = _native.pending()
-                name = patterns.name(pending)
-                planned, recipe, pattern = planned_here(limits)
-                for known in patterns.known(name):
+                name = templates.name(pending)
+                planned, recipe, template = planned_here(limits)
+                for known in templates.known(name):
                     found = known.recipe(pending, 2)
                     filled += found is not None
                     assert found is None or found == recipe
-                made = patterns.moved(name, pending)
+                made = templates.moved(name, pending)
                 if made is not None:
                     moved += 1
                     same(made, planned)
                 if name:
-                    assert pattern.recipe(pending, 2) == recipe
-                    patterns.add(name, pattern)
-                    patterns.add_plan(name, pattern, planned)
+                    assert template.recipe(pending, 2) == recipe
+                    templates.add(name, template)
+                    templates.add_plan(name, template, planned)
                 author.pool.clear()
-    assert min(filled, moved) > least, "the property is worth nothing where no pattern fits"
+    assert min(filled, moved) > least, "the property is worth nothing where no template fits"
 
 
 @pytest.mark.parametrize(
@@ -155,38 +155,38 @@ def test_rows_that_outgrow_scratch_need_another_plan() -> None:
 
     with np.errstate(all="ignore"):
         kept = record(5000)
-        planned, _, pattern = planned_here(Limits())
+        planned, _, template = planned_here(Limits())
         assert planned.ranges and planned.ranges[0].low == 0
         longest = planned.ranges[0].high - 1
         assert longest == Limits().scratch_bytes // 8
-        name = Patterns(1, lambda: None, lambda: "").name
+        name = Templates(1, lambda: None, lambda: "").name
         structure = name(_native.pending())
         npaccel.evaluate(kept)
         for columns, fits in ((longest, True), (longest + 1, False)):
             kept = record(columns)
             pending = _native.pending()
             assert name(pending) == structure
-            moved = pattern.moved(planned, pending)
+            moved = template.moved(planned, pending)
             assert (moved is not None) is fits
             if moved is not None:
                 same(moved, plan(decode(pending)))
             else:
-                assert pattern.recipe(pending, 2) is None
+                assert template.recipe(pending, 2) is None
             npaccel.evaluate(kept)
 
 
 def test_rules_of_another_process_are_refused() -> None:
     kept = npaccel.asarray(np.ones(100)) + 1
-    _, _, pattern = planned_here(Limits())
-    patterns = Patterns(4, lambda: None, lambda: "")
-    rule = pattern.rules[0]
-    assert not patterns.add("a", pattern._replace(rules=(rule._replace(name="other"),)))
-    assert not patterns.add("a", pattern._replace(rules=(rule._replace(id=1 << 20),)))
-    assert patterns.known("a") == [] and patterns.add("a", pattern)
+    _, _, template = planned_here(Limits())
+    templates = Templates(4, lambda: None, lambda: "")
+    rule = template.rules[0]
+    assert not templates.add("a", template._replace(rules=(rule._replace(name="other"),)))
+    assert not templates.add("a", template._replace(rules=(rule._replace(id=1 << 20),)))
+    assert templates.known("a") == [] and templates.add("a", template)
     npaccel.evaluate(kept)
 
 
-def test_a_pattern_on_disk_serves_other_sizes(setting, tmp_path) -> None:
+def test_a_template_on_disk_serves_other_sizes(setting, tmp_path) -> None:
     """Neither planned nor compiled, in a process that has never seen these operations."""
     setting("cache_dir", str(tmp_path / "cache"))
     engine = this_process.engine
@@ -196,7 +196,7 @@ def test_a_pattern_on_disk_serves_other_sizes(setting, tmp_path) -> None:
         assert np.array_equal((x * 3.0 - x) / 7.0, (np.asarray(x) * 3.0 - np.asarray(x)) / 7.0)
 
     run(70000)
-    for part in (engine.traces, engine.kernels, engine.patterns):
+    for part in (engine.traces, engine.kernels, engine.templates):
         part.clear()
     engine.tiers.forget()
     engine.answers.forget()

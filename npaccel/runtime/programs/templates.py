@@ -1,6 +1,6 @@
 """Programs for any size: what planning came to, as plain data, into which a size's numbers are put.
 
-A pattern comes from the helper, or from disk, and is filled in some microseconds, with neither a
+A template comes from the helper, or from disk, and is filled in some microseconds, with neither a
 plan nor the planner in this process. A plan that was made here is moved by the same numbers.
 """
 
@@ -41,9 +41,9 @@ else:
     nodes = later("npaccel.ir.nodes")
     form = later("npaccel.ir.passes.form")
 
-__all__ = ["Pattern", "Patterns", "pack_pattern", "pattern_of", "unpack_pattern"]
+__all__ = ["Template", "Templates", "pack_template", "template_of", "unpack_template"]
 
-# Patterns of one structure: which one fits depends on sizes.
+# Templates of one structure: which one fits depends on sizes.
 VARIANTS = 4
 _PLACE = struct.Struct("=3i")
 
@@ -77,7 +77,7 @@ class _Step(NamedTuple):
     same: tuple[tuple[int, ...], tuple[int, ...]]
 
 
-class Pattern(NamedTuple):
+class Template(NamedTuple):
     """A Program for all traces of one structure.
 
     Parameters
@@ -208,14 +208,14 @@ def _operand(request: nodes.Request, position: int | None) -> int:
     return position if position >= 0 else len(request.inputs) - 1 - position
 
 
-def pattern_of(
+def template_of(
     trace: nodes.Trace,
     planned: nodes.Plan,
     made: Draft,
     values: bytes,
     rules: Sequence[RuleText],
-) -> Pattern | None:
-    """The pattern of a plan that was laid out as `made`, with the host's kernels; None: where its
+) -> Template | None:
+    """The template of a plan that was laid out as `made`, with the host's kernels; None: where its
     arrays lie is not known for other sizes, since some are read where they came from."""
     if not all(isinstance(s, nodes.RequestStep) or _reads_its_own(s, trace) for s in planned.steps):
         return None
@@ -233,7 +233,7 @@ def pattern_of(
     # Constants stand behind the numbers, however many those have become.
     count = len(numbers.known)
     steps = [_settle(step, count) if isinstance(step, _Step) else step for step in steps]
-    return Pattern(
+    return Template(
         b"".join([_PLACE.pack(*place) for place in numbers.known]),
         tuple(numbers.constants),
         tuple(number for pair in planned.consumed for number in pair),
@@ -311,19 +311,19 @@ def _settle(step: _Step, count: int) -> _Step:
 # ----------------------------------------------------------------------------------- kept as bytes
 
 
-def pack_pattern(pattern: Pattern) -> bytes:
-    """The bytes of a Pattern."""
-    steps = tuple(map(_plain, pattern.steps))
-    return marshal.dumps(tuple(pattern._replace(steps=steps, rules=_plain(pattern.rules))))
+def pack_template(template: Template) -> bytes:
+    """The bytes of a Template."""
+    steps = tuple(map(_plain, template.steps))
+    return marshal.dumps(tuple(template._replace(steps=steps, rules=_plain(template.rules))))
 
 
 def _plain(value: Any) -> Any:
     return tuple(map(_plain, value)) if isinstance(value, tuple) else value
 
 
-def unpack_pattern(packed: bytes) -> Pattern:
-    """What `pack_pattern` packed."""
-    found = Pattern(*marshal.loads(packed))
+def unpack_template(packed: bytes) -> Template:
+    """What `pack_template` packed."""
+    found = Template(*marshal.loads(packed))
     steps = tuple(_kernel_step(*s) if isinstance(s[-1], tuple) else s for s in found.steps)
     return found._replace(steps=steps, rules=tuple(RuleText(*rule) for rule in found.rules))
 
@@ -336,17 +336,17 @@ def _kernel_step(*fields: Any) -> _Step:
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Known:
-    """plans: made here, each with its pattern. packed: one pattern more, as the helper sent it;
+    """plans: made here, each with its template. packed: one template more, as the helper sent it;
     stored: one more is on disk."""
 
-    patterns: list[Pattern]
-    plans: list[tuple[Pattern, nodes.Plan]] = field(default_factory=list)
+    templates: list[Template]
+    plans: list[tuple[Template, nodes.Plan]] = field(default_factory=list)
     packed: bytes | None = None
     stored: bool = False
 
 
-class Patterns:
-    """Known patterns by structure, in memory and on disk.
+class Templates:
+    """Known templates by structure, in memory and on disk.
 
     Parameters
     ----------
@@ -366,49 +366,49 @@ class Patterns:
         """Of the structure of these requests; '' where they have none."""
         limits = DEFAULT_LIMITS
         found = pending.structure(limits.band_points, limits.inner_points, limits.column_points)
-        return "" if found is None else digest("pattern", self._identity(), found)
+        return "" if found is None else digest("template", self._identity(), found)
 
-    def known(self, name: str) -> list[Pattern]:
+    def known(self, name: str) -> list[Template]:
         """Those in memory; the latest one is the first."""
         found = self._known.get(name)
         if found is None:
             return []
         if found.packed is not None:
             packed, found.packed = found.packed, None
-            self.add(name, unpack_pattern(packed))
+            self.add(name, unpack_template(packed))
         if found.stored:
             found.stored = False
             self.load(name)
-        return found.patterns
+        return found.templates
 
     def moved(self, name: str, pending: _native.Pending) -> nodes.Plan | None:
         """The plan of these requests by one of others with this structure; None: none fits."""
         found = self._known.get(name)
-        made = (pattern.moved(p, pending) for pattern, p in found.plans) if found else ()
+        made = (template.moved(p, pending) for template, p in found.plans) if found else ()
         return next((plan for plan in made if plan is not None), None)
 
-    def add_plan(self, name: str, pattern: Pattern, planned: nodes.Plan) -> None:
+    def add_plan(self, name: str, template: Template, planned: nodes.Plan) -> None:
         """Keep a plan in memory."""
         known = self._known.setdefault(name, _Known([]))
-        known.plans.insert(0, (pattern, planned))
+        known.plans.insert(0, (template, planned))
         del known.plans[VARIANTS:]
 
     def load(self, name: str) -> bool:
         """Bring those on disk into memory; whether there are any."""
         store = self._store()
         entry = store.get(name) if store is not None and name else None
-        return entry is not None and self.add(name, unpack_pattern(entry))
+        return entry is not None and self.add(name, unpack_template(entry))
 
-    def add(self, name: str, pattern: Pattern) -> bool:
+    def add(self, name: str, template: Template) -> bool:
         """Keep one in memory; False where its rules are not this process's."""
         rules = _native.rules()
-        for text in pattern.rules:
+        for text in template.rules:
             rule = rules.get(text.id)
             if rule is None or rule_text(rule) != text:
                 return False
-        known = self._known.setdefault(name, _Known([])).patterns
-        if pattern not in known:
-            known.insert(0, pattern)
+        known = self._known.setdefault(name, _Known([])).templates
+        if template not in known:
+            known.insert(0, template)
             del known[VARIANTS:]
         return True
 
@@ -417,11 +417,11 @@ class Patterns:
         known = self._known.setdefault(name, _Known([]))
         known.packed, known.stored = packed, packed is None
 
-    def keep(self, name: str, pattern: Pattern) -> None:
+    def keep(self, name: str, template: Template) -> None:
         """Store one on disk, if there is a cache."""
         store = self._store()
         if store is not None:
-            store.put(name, pack_pattern(pattern), tidy=False)
+            store.put(name, pack_template(template), tidy=False)
 
     def clear(self) -> None:
         """Forget those in memory."""
