@@ -12,7 +12,7 @@ import pytest
 from steps import unpack_steps
 
 from npaccel import _native
-from npaccel.runtime.programs.packed import Step
+from npaccel.runtime.programs.wire_format import Step
 
 MAIN = ctypes.CFUNCTYPE(
     None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from npaccel.runtime.programs.packed import Elsewhere, Packed, Step
+from npaccel.runtime.programs.wire_format import Elsewhere, Packed, Step
 
 __all__ = ["unpack_steps", "words_of"]
 

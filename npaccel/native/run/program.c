@@ -27,7 +27,7 @@ static void program_free(npa_program *p)
 }
 
 /* Steps are words of 32 or 64 bits, which are read without an object each
- * (runtime/programs/packed.py): a recipe from the helper or from disk has some thousands of
+ * (runtime/programs/wire_format.py): a recipe from the helper or from disk has some thousands of
  * numbers. */
 typedef struct {
     const char *at, *end;

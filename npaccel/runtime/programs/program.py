@@ -13,14 +13,14 @@ from npaccel.backends.registry import HOST
 from npaccel.errors import CompileError
 from npaccel.ir.scalar import Core, item_size, topological
 from npaccel.later import later
-from npaccel.runtime.programs.packed import (
+from npaccel.runtime.programs.smaller import Rejected
+from npaccel.runtime.programs.wire_format import (
     Elsewhere,
     Packed,
     Step,
     pack_code,
     pack_steps,
 )
-from npaccel.runtime.programs.smaller import Rejected
 
 if TYPE_CHECKING:
     from npaccel.ir import nodes, text
@@ -90,7 +90,7 @@ class PlanInfo(NamedTuple):
 class Recipe(NamedTuple):
     """A Program but for the addresses of its code: plain data, for another process or the disk.
 
-    steps : as packed.py writes them.
+    steps : as wire_format.py writes them.
     kernels : keys of their code.
     buffers : those that need memory.
     """

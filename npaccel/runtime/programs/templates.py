@@ -22,7 +22,6 @@ from npaccel.caches.store import Store, digest
 from npaccel.ir.limits import DEFAULT_LIMITS, worth_splitting
 from npaccel.ir.scalar import item_size
 from npaccel.later import later
-from npaccel.runtime.programs.packed import Step, add_kernel, pack_words
 from npaccel.runtime.programs.program import (
     STREAM_BYTES,
     Draft,
@@ -33,6 +32,7 @@ from npaccel.runtime.programs.program import (
     touched_bytes,
 )
 from npaccel.runtime.programs.trace import RuleText, rule_text
+from npaccel.runtime.programs.wire_format import Step, add_kernel, pack_words
 
 if TYPE_CHECKING:
     from npaccel.ir import nodes

@@ -16,7 +16,7 @@ from steps import unpack_steps
 
 import npaccel
 from npaccel import _native, this_process
-from npaccel.runtime.programs.packed import Elsewhere, Step, pack_steps
+from npaccel.runtime.programs.wire_format import Elsewhere, Step, pack_steps
 
 pytestmark = pytest.mark.usefixtures("deferred")
 N = 20_000

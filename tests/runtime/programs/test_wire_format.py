@@ -11,9 +11,9 @@ from steps import unpack_steps, words_of
 import npaccel
 from npaccel import _native, this_process
 from npaccel.ir.passes import plan
-from npaccel.runtime.programs.packed import Elsewhere, Step, pack_code, pack_steps
 from npaccel.runtime.programs.program import assemble, draft
 from npaccel.runtime.programs.trace import decode
+from npaccel.runtime.programs.wire_format import Elsewhere, Step, pack_code, pack_steps
 
 FAR = 1 << 40
 
