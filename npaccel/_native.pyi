@@ -263,8 +263,8 @@ class Pending:
 class Program:
     """Native form of a Plan: what a flush with a known key runs.
 
-    steps: as runtime/programs/wire_format.py writes them; None: every request by itself with NumPy's
-    loops (`single`). dropped: requests that nobody needs. code: the kernels' addresses, devices:
+    steps: as runtime/programs/wire_format.py writes them; None: every request by itself with
+    NumPy's loops (`single`). dropped: requests that nobody needs. code: the kernels' addresses, devices:
     their DeviceKernels, where a step runs, and on the host only if that fails; keep: has both.
 
     timing: (runs, seconds of the best one, seconds of all). last: seconds of the last one. rival:

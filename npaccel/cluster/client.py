@@ -18,6 +18,7 @@ from npaccel.cluster.carrying import agile
 from npaccel.cluster.maps import Map
 from npaccel.cluster.parts import Block
 from npaccel.cluster.placing import Layout, Placed, dense_strides, layout_of
+from npaccel.cluster.shipping import packed
 from npaccel.errors import BackendUnavailable, ConfigError, MapError
 
 __all__ = ["OPEN", "Cluster", "checkpoint"]

@@ -322,7 +322,7 @@ class Engine:
         kernel: Compile | None = None,
         device: Device | None = None,
     ) -> _native.Program:
-        """Plan and compile now, unless a template fits. name: of its structure's templates or ''."""
+        """Plan and compile now, unless a template fits. name: of the structure's, or ''."""
         known = self._fill(pending, name) if kernel is None and name else None
         if known is not None:
             return known
