@@ -399,7 +399,7 @@ PyObject *npa_until_py(PyObject *module, PyObject *args);
 
 int npa_watch_forks(void); /* 0 or an errno */
 
-/* -------------------------------------------------------------------------------------- ahead.c */
+/* -------------------------------------------------------------------------------------- prefault.c */
 
 PyObject *npa_prepare(PyObject *module, PyObject *args);
 PyObject *npa_prepare_end(PyObject *module, PyObject *nothing);

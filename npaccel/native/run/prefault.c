@@ -1,4 +1,4 @@
-/* ahead.c: what the last process with this command needed is made ready by a thread, meanwhile.
+/* prefault.c: what the last process with this command needed is made ready by a thread, meanwhile.
  *
  *     import ──► prepare(sizes) ──► thread: worker threads; new pages, touched, to the nursery
  *                                           until a program lacks pages, a fork, or KEEP_S later:
