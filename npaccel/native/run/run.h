@@ -29,7 +29,7 @@ void npa_queue_withdraw(uint64_t serial);
 
 int npa_flush(void);          /* all that is pending, and all runs in flight are over */
 int npa_flush_recorded(void); /* what is recorded, and the runs that it needs something of */
-int npa_flush_rounds(void); /* if a limit is reached; perhaps not the last ones, see boundary.c */
+int npa_flush_rounds(void); /* if a limit is reached; perhaps not the last ones, see loop_detection.c */
 PyObject *npa_pending_now(PyObject *module, PyObject *nothing);
 void npa_flush_natively(void); /* from where no exception may leave */
 /* What is recorded runs from now on; 0: it has run */

@@ -151,7 +151,7 @@ struct npa_queue {
     npa_run run;
     /* What is left of the loop that it ends with, while this is its generation. cut: its rounds run
      * one by one if there is code for them; fuses: or several as one; steady: as many as ever. Note
-     * [Boundaries] in boundary.c */
+     * [Boundaries] in loop_detection.c */
     struct { uint64_t generation; npa_loop loop; bool cut, fuses, steady; } known;
     /* Since results were looked at: a loop that was met, what a limit has run */
     struct { uint64_t looks; int requests; } gone;
@@ -384,7 +384,7 @@ void npa_key_value(int type, const void *value, char *to); /* of a scalar, 16 by
 enum { NPA_OWNED = 1, NPA_FRESH = 2, NPA_DEAD = 4, NPA_STATE_FLAGS = 15, NPA_STATE_BITS = 4 };
 uint64_t npa_key_state(const npa_buffer *b);
 
-/* ----------------------------------------------------------------------------------- boundary.c */
+/* ----------------------------------------------------------------------------------- loop_detection.c */
 
 npa_loop npa_loop_find(void);
 bool npa_loop_fuses(npa_loop loop); /* its rounds would make one kernel */
