@@ -306,7 +306,7 @@ PyObject *npa_py_give_scope(PyObject *self, PyObject *scope)
 PyObject *npa_py_plans(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
-    return Py_NewRef(npa_plans());
+    return Py_NewRef(npa_program_cache());
 }
 
 PyObject *npa_py_history(PyObject *self, PyObject *serial)

@@ -189,12 +189,12 @@ bool npa_program_waits(const npa_program *program);
 int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),
                     void *arg, bool *interrupted, int *done);
 
-/* -------------------------------------------------------------------------------------- plans.c */
+/* -------------------------------------------------------------------------------------- program_cache.c */
 
-int npa_plans_init(void);
-PyObject *npa_plans(void); /* the table as Python sees it */
+int npa_program_cache_init(void);
+PyObject *npa_program_cache(void); /* the table as Python sees it */
 /* The program of the pending requests, which have this key; borrowed. With the lock. */
-npa_program *npa_plans_find(const npa_key *key);
+npa_program *npa_program_cache_find(const npa_key *key);
 /* A new reference: what the plan hook, or that method of it, has for what is pending. */
 PyObject *npa_plan(PyObject *pending, const char *how);
 

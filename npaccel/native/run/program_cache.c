@@ -1,4 +1,4 @@
-/* plans.c: the programs that are known, by the key of the requests they run; also those that run
+/* program_cache.c: the programs that are known, by the key of the requests they run; also those that run
  * block by block, until it is time to ask for another one.
  *
  * Python fills the table and bounds it; to Python it is a mapping. Here it is searched with the
@@ -59,7 +59,7 @@ static bool has_values(const entry *e, const variant *v)
     return true;
 }
 
-npa_program *npa_plans_find(const npa_key *key)
+npa_program *npa_program_cache_find(const npa_key *key)
 {
     const entry *e = table.n > 0 ? *place_of(key->hash, key->bytes, key->size) : NULL;
     for (int i = 0; e != NULL && i < e->nvariants; i++) {
@@ -367,9 +367,9 @@ PyObject *npa_plan(PyObject *pending, const char *how)
 
 static PyObject *the_table;
 
-PyObject *npa_plans(void) { return the_table; }
+PyObject *npa_program_cache(void) { return the_table; }
 
-int npa_plans_init(void)
+int npa_program_cache_init(void)
 {
     the_table = PyType_Ready(&type) == 0 ? PyObject_New(PyObject, &type) : NULL;
     return the_table != NULL ? 0 : -1;
