@@ -73,7 +73,7 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
         npa_flush() < 0) {
         return NULL;
     }
-    npa_touched_forget(); /* it would be planned under other settings */
+    npa_fault_forget(); /* it would be planned under other settings */
     npa_threshold = threshold >= 0 ? (size_t)threshold : npa_threshold;
     npa_queue_limit = queue > 0 ? (int)queue : npa_queue_limit;
     npa_memory_limit = memory > 0 ? (size_t)memory : npa_memory_limit;

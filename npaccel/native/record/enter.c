@@ -239,7 +239,7 @@ static int begin_queue(void)
 {
     npa_hinder_found();
     npa_drop_garbage(); /* programs may be evaluated by faults alone */
-    if (npa_touched_waits() && npa_touched_plan() < 0) {
+    if (npa_fault_waits() && npa_fault_plan() < 0) {
         return -1;
     }
     if (npa_q.nrequests == 0 && npa_calls_tried) {

@@ -280,7 +280,7 @@ int npa_run_known(PyObject *program, poll_function poll)
         uint64_t seen = npa_q.generation;
         int round, requests = npa_next_to_run(false, &round);
         if (!first) {
-            program = (PyObject *)npa_touched_find(round > 0 ? round : requests);
+            program = (PyObject *)npa_fault_find(round > 0 ? round : requests);
         }
         bool compiled = !npa_program_single((npa_program *)program);
         requests = round > 0 && compiled ? round : requests;
@@ -290,7 +290,7 @@ int npa_run_known(PyObject *program, poll_function poll)
             return status;
         }
         if (!first) {
-            npa_touched_ran(npa_q.run.ns);
+            npa_fault_ran(npa_q.run.ns);
         }
         npa_finish_run(); /* what can't be shown stays hidden: who looks at it is told */
         npa_note_ran(requests, round, compiled, seen, false);

@@ -35,7 +35,7 @@ int npa_finish_run(void);
  * may be none. `program`: of a run that begins; NULL: NumPy's loops. False: out of memory. */
 bool npa_run_everything(npa_program *program);
 /* On the evaluator's thread: what is pending, as a touch needs it; by its program where one is
- * known, see touched.c. False: out of memory. */
+ * known, see fault_evaluation.c. False: out of memory. */
 bool npa_run_touched(void);
 
 /* ------------------------------------------------------------------------------------- rounds.c */

@@ -273,15 +273,15 @@ int npa_match_map(npa_rule *rule, const npa_value *in, PyArrayObject *out, PyObj
 uint64_t npa_match_commit(npa_request *r, PyObject *made);
 void npa_match_settle(void); /* after a run */
 
-/* ------------------------------------------------------------------------------------ touched.c */
+/* ------------------------------------------------------------------------------------ fault_evaluation.c */
 
 /* Find and ran: with the lock, on the evaluator's thread, or that of a run in flight */
 /* Of the first ones; a reference. NULL: none is known */
-npa_program *npa_touched_find(int requests);
-void npa_touched_ran(uint64_t ns);
-bool npa_touched_waits(void); /* something is to be planned */
-int npa_touched_plan(void);   /* with the GIL, without the lock. 0, or -1 with an exception */
-void npa_touched_forget(void); /* all that was touched so far */
+npa_program *npa_fault_find(int requests);
+void npa_fault_ran(uint64_t ns);
+bool npa_fault_waits(void); /* something is to be planned */
+int npa_fault_plan(void);   /* with the GIL, without the lock. 0, or -1 with an exception */
+void npa_fault_forget(void); /* all that was touched so far */
 
 /* --------------------------------------------------------------------------------------- turn.c */
 

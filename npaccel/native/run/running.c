@@ -313,7 +313,7 @@ bool npa_run_everything(npa_program *program)
 bool npa_run_loops(void) { return npa_run_everything(NULL); }
 
 /* On the evaluator's thread: what is pending, as a touch needs it; by its program where one is
- * known, see touched.c. False: out of memory. */
+ * known, see fault_evaluation.c. False: out of memory. */
 bool npa_run_touched(void)
 {
     if (!npa_await_makers()) {
@@ -326,7 +326,7 @@ bool npa_run_touched(void)
         npa_turn_end();
         return false;
     }
-    npa_program *program = npa_q.run.stopped ? NULL : npa_touched_find(npa_q.nrequests);
+    npa_program *program = npa_q.run.stopped ? NULL : npa_fault_find(npa_q.nrequests);
     bool begun = !npa_q.run.stopped;
     int requests = npa_q.nrequests;
     if (npa_profiling) {
@@ -342,7 +342,7 @@ bool npa_run_touched(void)
         npa_profile_touched(ns);
     }
     if (done && begun) {
-        npa_touched_ran(npa_q.run.ns);
+        npa_fault_ran(npa_q.run.ns);
     }
     npa_announce_garbage();
     npa_turn_end();

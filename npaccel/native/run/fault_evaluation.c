@@ -1,4 +1,4 @@
-/* touched.c: what a touch begins runs by its program; and gets one where none is known.
+/* fault_evaluation.c: what a touch begins runs by its program; and gets one where none is known.
  *
  *     touch ──► key ──known──► program          (evaluator's thread, without Python)
  *                │ unknown, or block by block for long enough
@@ -45,7 +45,7 @@ static void note_requests(note *n, int requests, const npa_key *key)
     }
 }
 
-npa_program *npa_touched_find(int requests)
+npa_program *npa_fault_find(int requests)
 {
     npa_key key;
     drop(&running); /* of a run that failed */
@@ -71,7 +71,7 @@ npa_program *npa_touched_find(int requests)
     return program;
 }
 
-void npa_touched_ran(uint64_t ns)
+void npa_fault_ran(uint64_t ns)
 {
     npa_count.fault_programs += found == PLANNED && npa_guard_evaluates();
     npa_count.plan_hits += found == PLANNED;
@@ -86,7 +86,7 @@ void npa_touched_ran(uint64_t ns)
     }
 }
 
-bool npa_touched_waits(void) { return atomic_load_explicit(&is_any, memory_order_relaxed); }
+bool npa_fault_waits(void) { return atomic_load_explicit(&is_any, memory_order_relaxed); }
 
 static note take(void)
 {
@@ -98,13 +98,13 @@ static note take(void)
     return mine;
 }
 
-void npa_touched_forget(void)
+void npa_fault_forget(void)
 {
     note mine = take();
     drop(&mine);
 }
 
-int npa_touched_plan(void)
+int npa_fault_plan(void)
 {
     note mine = take();
     PyObject *key = NULL, *program = NULL;
