@@ -41,7 +41,7 @@ DEFAULT_LIMITS = Limits()
 def worth_splitting(extents: tuple[int, ...], band_rank: int, limits: Limits) -> bool:
     """Whether the band is too short to keep threads busy and rows are long; or they are so long
     that it costs nothing, and lets a device with little memory compute in parts
-    (native/place/cut.c)."""
+    (native/place/tiling.c)."""
     few = math.prod(extents[:band_rank]) < limits.band_points
     inner = math.prod(extents[band_rank:])
     long = extents[-1] >= limits.long_points or (few and inner >= limits.inner_points)

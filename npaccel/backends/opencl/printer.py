@@ -23,7 +23,7 @@ from npaccel.ir.scalar import Core
 __all__ = ["EXTRA_WORDS", "Device", "Printer", "machine_of", "write_source"]
 
 # Behind the words that all backends know: band, band_step, inner, inner_step, scratch bytes, and
-# where the band and the inner space begin: not at 0 in a part of a kernel (native/place/cut.c),
+# where the band and the inner space begin: not at 0 in a part of a kernel (native/place/tiling.c),
 # whose arrays' places are moved back by what lies before it.
 EXTRA_WORDS = 7
 COMPONENTS = 2  # of a combiner, of 8 bytes at most

@@ -142,14 +142,14 @@ PyObject *npa_fetched_py(PyObject *module, PyObject *array);
 PyObject *npa_copies_exist_py(PyObject *module, PyObject *nothing);
 PyObject *npa_is_far_py(PyObject *module, PyObject *array);
 
-/* ---------------------------------------------------------------------------------------- cut.c */
+/* ---------------------------------------------------------------------------------------- tiling.c */
 
 /* A step whose operands do not fit, in parts that do. The band's axes may be cut, and so many of
  * the inner ones, into multiples of `step`. here: runs a part with the host's code, or (grid NULL)
  * what follows the loops of a split reduction. */
-typedef struct { int band_rank, inner_axes; long long step; } npa_cut;
+typedef struct { int band_rank, inner_axes; long long step; } npa_tiling;
 typedef void npa_run_here(void *context, int64_t *words, const npa_device_grid *grid);
-enum npa_ran npa_cut_run(npa_device *d, const npa_launch *l, npa_cut may, npa_run_here *here,
+enum npa_ran npa_tiling_run(npa_device *d, const npa_launch *l, npa_tiling may, npa_run_here *here,
                          void *context);
 /* Whether it reads bytes that it writes, perhaps. */
 bool npa_writes_over(const npa_queue *q, const npa_access *accesses, int n);

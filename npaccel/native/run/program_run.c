@@ -205,7 +205,7 @@ static enum npa_ran run_there(const step *s, const step *next, npa_queue *q, int
         part_run here = {s, flags};
         npa_step_bind(s, q, words, partials, true);
         ran = npa_store_run(d, &l);
-        ran = ran == NPA_HOST_MUST ? npa_cut_run(d, &l, s->may_cut, run_part_here, &here) : ran;
+        ran = ran == NPA_HOST_MUST ? npa_tiling_run(d, &l, s->may_cut, run_part_here, &here) : ran;
     }
     if (ran != NPA_HOST_MUST) {
         npa_spread_place(q, s->accesses, d->narrays);

@@ -33,7 +33,7 @@ typedef struct {
     int owner;          /* whose launches they are; 0: the host's own */
     npa_device_grid device_grid;
     npa_access *accesses; /* of the device's kernel, one per array */
-    npa_cut may_cut;
+    npa_tiling may_cut;
     int rank, narrays, band_rank, nwraps, nuses; /* band_rank: where there are wraps */
     wrap *wraps;
     /* Per array bytes of an element, times two, and whether it is written; none: indices say

@@ -1,4 +1,4 @@
-/* cut.c: a kernel whose operands do not fit on its device, in parts that do.
+/* tiling.c: a kernel whose operands do not fit on its device, in parts that do.
  *
  *     domain   |####|####|####|##|      along one axis, one part after the other; of each
  *     array       [....]                what it uses is copied there, and what it writes back
@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     npa_device *d;
     const npa_launch *l;
-    npa_cut may;
+    npa_tiling may;
     size_t room;      /* bytes that a part may take */
     /* `axis` is cut; of those in [from, axis) one index at a time, of all others all */
     int from, axis;
@@ -452,7 +452,7 @@ static enum npa_ran run_parts(cut *c, npa_run_here *here, void *context)
     return ran;
 }
 
-enum npa_ran npa_cut_run(npa_device *d, const npa_launch *l, npa_cut may, npa_run_here *here,
+enum npa_ran npa_tiling_run(npa_device *d, const npa_launch *l, npa_tiling may, npa_run_here *here,
                          void *context)
 {
     size_t n = (size_t)d->narrays + 1, rank = (size_t)d->rank;
