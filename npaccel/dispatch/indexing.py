@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 def getitem(array: Array, key: Any) -> Any:
     """`array[key]`: recorded for integer arrays, else by NumPy on evaluated memory; what the core
-    takes at once (native/record/pick.c) does not come here."""
+    takes at once (native/record/masked_compress.c) does not come here."""
     reason = _describe(key) if _is_advanced(key) else ""
     if reason:
         try:

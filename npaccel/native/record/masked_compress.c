@@ -1,4 +1,4 @@
-/* pick.c: array[mask], at once, for how many elements it has depends on values, so it can't wait;
+/* masked_compress.c: array[mask], at once, for how many elements it has depends on values, so it can't wait;
  * array[mask] = values, whose number has to be looked at; and where an array is not 0.
  *
  * Runs of eight that are all in or all out go as one; else each element is written and the place of
