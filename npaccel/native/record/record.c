@@ -346,7 +346,7 @@ int npa_record_map(npa_rule *rule, npa_value *in, PyArrayObject **out, PyArrayOb
     if (status <= 0 || d.errstate < 0 || !find_space(&d, out, mask)) {
         return status < 0 ? -1 : 0;
     }
-    if (out == NULL && npa_turn_passes(d.arrays, d.nin)) {
+    if (out == NULL && npa_contention_passes(d.arrays, d.nin)) {
         d.arrays[total] = mask;
         status = rule->inexact && !npa_draft_is_numpys(&d) ? map_now(&d, order, results) : -2;
         if (status != 0) {
@@ -456,7 +456,7 @@ int npa_record_reduce(npa_rule *rule, PyArrayObject *in, uint32_t axes, bool kee
         return -1;
     }
     if (!npa_array_known(in) || d.ndim == 0 || d.errstate < 0 ||
-        (out == NULL && mask == NULL && !rule->ordered && npa_turn_passes(&in, 1))) {
+        (out == NULL && mask == NULL && !rule->ordered && npa_contention_passes(&in, 1))) {
         return 0;
     }
     int nkept = npa_reduced_shape(rule, in, axes, keepdims, kept, strides);

@@ -16,7 +16,7 @@ uint64_t npa_queue_commit(npa_request *r)
         points *= (uint64_t)r->shape[i];
     }
     r->rule->points += points;
-    npa_turn_recorded();
+    npa_contention_recorded();
     return npa_change();
 }
 

@@ -401,9 +401,9 @@ static int suspended_flush(bool rounds)
     int requests = npa_q.nrequests;
     double start = npa_seconds();
     npa_suspended++;
-    npa_turn_begin();
+    npa_contention_begin();
     int status = flush_queue(rounds);
-    npa_turn_end();
+    npa_contention_end();
     npa_suspended--;
     npa_hinder_ran(requests - npa_q.nrequests, npa_seconds() - start);
     npa_match_settle();

@@ -17,7 +17,7 @@ static void after_fork_in_child(void)
 {
     npa_lock_forked();
     npa_flights_forked();
-    npa_turn_forked();
+    npa_contention_forked();
     npa_unlock();
 }
 

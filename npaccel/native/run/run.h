@@ -283,20 +283,20 @@ bool npa_fault_waits(void); /* something is to be planned */
 int npa_fault_plan(void);   /* with the GIL, without the lock. 0, or -1 with an exception */
 void npa_fault_forget(void); /* all that was touched so far */
 
-/* --------------------------------------------------------------------------------------- turn.c */
+/* --------------------------------------------------------------------------------------- contention.c */
 
 /* A run, with its planning, lies between begin and end; one that stopped may go on in another. */
-void npa_turn_begin(void);
-void npa_turn_end(void);
-void npa_turn_expect(uint64_t ns); /* it takes so long from now on; 0: nobody knows */
-void npa_turn_recorded(void);      /* a request, by this thread */
-void npa_turn_forked(void);
+void npa_contention_begin(void);
+void npa_contention_end(void);
+void npa_contention_expect(uint64_t ns); /* it takes so long from now on; 0: nobody knows */
+void npa_contention_recorded(void);      /* a request, by this thread */
+void npa_contention_forked(void);
 /* Whether NumPy is to do an operation that reads these (NULL: a scalar) and makes new arrays, since
  * it is another thread's turn. With the GIL. */
-bool npa_turn_passes(PyArrayObject *const *inputs, int n);
+bool npa_contention_passes(PyArrayObject *const *inputs, int n);
 /* In a block: several threads record by turns, so that all is to be NumPy's */
-bool npa_turn_crowded(void);
-void npa_turn_uncrowded(void); /* from now on they do not */
+bool npa_contention_crowded(void);
+void npa_contention_uncrowded(void); /* from now on they do not */
 
 /* -------------------------------------------------------------------------------------- trial.c */
 

@@ -266,7 +266,7 @@ int npa_run_queue(PyObject *program, int requests, int round, bool alone, poll_f
         }
     }
     if (!npa_flying()) {
-        npa_turn_expect(npa_program_expected((npa_program *)npa_q.run.program));
+        npa_contention_expect(npa_program_expected((npa_program *)npa_q.run.program));
     }
     int status = run_to_end(alone, poll, interrupted);
     npa_q.run.failed =
@@ -320,10 +320,10 @@ bool npa_run_touched(void)
         return false;
     }
     npa_count.fault_evaluations++;
-    npa_turn_begin();
+    npa_contention_begin();
     npa_collect_dead(); /* the key says who is */
     if (!npa_run_hooks.settle_masks()) {
-        npa_turn_end();
+        npa_contention_end();
         return false;
     }
     npa_program *program = npa_q.run.stopped ? NULL : npa_fault_find(npa_q.nrequests);
@@ -345,6 +345,6 @@ bool npa_run_touched(void)
         npa_fault_ran(npa_q.run.ns);
     }
     npa_announce_garbage();
-    npa_turn_end();
+    npa_contention_end();
     return done;
 }

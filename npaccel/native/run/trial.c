@@ -289,7 +289,7 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
     if (!possible(bytes)) {
         return false;
     }
-    if (npa_turn_crowded() && may) {
+    if (npa_contention_crowded() && may) {
         npa_count.passed++;
         npa_look_next(NPA_RARE);
         return true;
@@ -372,7 +372,7 @@ PyObject *npa_trials(PyObject *module, PyObject *args)
     memset(places, 0, sizeof places);
     left_to_numpy = 1, worth = bytes, missed = 0;
     current.head = 0, current.way = RECORDED;
-    npa_turn_uncrowded();
+    npa_contention_uncrowded();
     Py_RETURN_NONE;
 }
 

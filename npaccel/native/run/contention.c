@@ -1,4 +1,4 @@
-/* turn.c: whether to wait for another thread's run, or to have NumPy do an operation meanwhile.
+/* contention.c: whether to wait for another thread's run, or to have NumPy do an operation meanwhile.
  *
  * There is one queue and one lock. A thread that records while another plans or runs what is
  * pending would wait for its end, where NumPy would let it go on; and requests of two threads in
@@ -28,28 +28,28 @@ static uint64_t crowd_until, crowd_ns;
 
 static uint64_t now(void) { return (uint64_t)npa_clock_ns(); }
 
-void npa_turn_begin(void)
+void npa_contention_begin(void)
 {
     mine++;
     atomic_store(&end, UNKNOWN);
     atomic_fetch_add(&running, 1);
 }
 
-void npa_turn_end(void)
+void npa_contention_end(void)
 {
     atomic_fetch_sub(&running, 1);
     mine--;
 }
 
-void npa_turn_expect(uint64_t ns) { atomic_store(&end, ns == 0 ? UNKNOWN : now() + ns); }
+void npa_contention_expect(uint64_t ns) { atomic_store(&end, ns == 0 ? UNKNOWN : now() + ns); }
 
-void npa_turn_recorded(void) { recorder = &mine, passed = 0; }
+void npa_contention_recorded(void) { recorder = &mine, passed = 0; }
 
 /* The others are not here; what they left is ours. */
-void npa_turn_forked(void)
+void npa_contention_forked(void)
 {
     atomic_store(&running, mine);
-    npa_turn_recorded();
+    npa_contention_recorded();
 }
 
 /* Another thread's requests are in the queue, and it is about to add to them. */
@@ -60,7 +60,7 @@ static bool unfinished(void)
 
 static bool busy(void) { return atomic_load_explicit(&running, memory_order_relaxed) > mine; }
 
-bool npa_turn_passes(PyArrayObject *const *inputs, int n)
+bool npa_contention_passes(PyArrayObject *const *inputs, int n)
 {
     size_t bytes = 0;
     if (!(unfinished() || busy()) || npa_here != NULL || !npa_guard_on || npa_check_mode) {
@@ -92,7 +92,7 @@ bool npa_turn_passes(PyArrayObject *const *inputs, int n)
  * rounds, cut where the interpreter changed threads, so no two programs are alike; and one thread
  * runs it while all others wait, where NumPy's loops would run side by side. Twice as long each
  * time that it is seen again soon. With the GIL. */
-bool npa_turn_crowded(void)
+bool npa_contention_crowded(void)
 {
     if (asker == &mine && crowd_until == 0) {
         return false;
@@ -103,10 +103,10 @@ bool npa_turn_crowded(void)
         crowd_ns = soon && crowd_ns < MOST_CROWD_NS ? 2 * crowd_ns : soon ? crowd_ns : CROWD_NS;
         crowd_until = time + crowd_ns;
     } else if (time > crowd_until + 2 * crowd_ns) {
-        npa_turn_uncrowded();
+        npa_contention_uncrowded();
     }
     asker = &mine;
     return time < crowd_until;
 }
 
-void npa_turn_uncrowded(void) { crowd_until = crowd_ns = 0; }
+void npa_contention_uncrowded(void) { crowd_until = crowd_ns = 0; }
