@@ -267,10 +267,10 @@ class Program:
     NumPy's loops (`single`). dropped: requests that nobody needs. code: the kernels' addresses, devices:
     their DeviceKernels, where a step runs, and on the host only if that fails; keep: has both.
 
-    timing: (runs, seconds of the best one, seconds of all). last: seconds of the last one. rival:
+    timing: (runs, seconds of the best one, seconds of all). last: seconds of the last one. baseline:
     seconds that NumPy's loops take for the same, 0 if unknown; a program that is slower in each of
     its first runs becomes `single`, and `lost` is the best time of its kernels.
-    compares: whether those loops are to run once where it is a loop's round, and `rival` is
+    compares: whether those loops are to run once where it is a loop's round, and `baseline` is
     what they take then.
     home: seconds that bringing home took what runs had left on a device. due: by `review`; then the
     plan hook is asked again, for a program that is known. missed: per step why the host did in the
@@ -282,7 +282,7 @@ class Program:
     used: int  # number of the last flush that looked it up
     timing: tuple[int, float, float]
     last: float
-    rival: float
+    baseline: float
     compares: bool
     lost: float
     home: float

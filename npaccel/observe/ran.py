@@ -65,7 +65,7 @@ def programs() -> tuple[Ran, ...]:
             times,
             took,
             program.timing[1],
-            program.rival,
+            program.baseline,
             _why(program),
         )
         for program, times, took, operations, elsewhere in rows
@@ -97,5 +97,5 @@ def _why(program: _native.Program) -> str:
 
 def given_up(program: _native.Program) -> str:
     """Why it has kernels and does not run them."""
-    times = f"{program.lost * 1e3:.3g} ms against {program.rival * 1e3:.3g} ms"
+    times = f"{program.lost * 1e3:.3g} ms against {program.baseline * 1e3:.3g} ms"
     return f"its kernels were slower than NumPy's loops ({times})"

@@ -117,7 +117,7 @@ def test_a_rival_is_what_numpys_loops_took() -> None:
     npaccel.evaluate(a * 5)
     program = _native.history(_native.serial(None) - 1)[1]
     assert runs()[0].numpy_s == 0
-    program.rival = 0.25
+    program.baseline = 0.25
     assert runs()[0].numpy_s == 0.25
     assert " 250  " in str(npaccel.explain())
     del program

@@ -196,7 +196,7 @@ static int run_stage(stage *s)
             npa_contents_copy(&s->after, true);
         }
         if (compared) {
-            npa_program_note_rival(program, npa_q.run.ns * (uint64_t)round / (uint64_t)requests);
+            npa_program_note_baseline(program, npa_q.run.ns * (uint64_t)round / (uint64_t)requests);
         }
         status = npa_finish_run();
         npa_note_ran(requests, round, compiled, s->seen, s->rounds);

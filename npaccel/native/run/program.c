@@ -278,10 +278,10 @@ static PyObject *program_last(PyObject *self, void *closure)
     return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->last_ns);
 }
 
-static PyObject *program_rival(PyObject *self, void *closure)
+static PyObject *program_baseline(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->rival_ns);
+    return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->baseline_ns);
 }
 
 static PyObject *program_lost(PyObject *self, void *closure)
@@ -290,14 +290,14 @@ static PyObject *program_lost(PyObject *self, void *closure)
     return PyFloat_FromDouble(1e-9 * (double)((npa_program *)self)->lost_ns);
 }
 
-static int program_set_rival(PyObject *self, PyObject *value, void *closure)
+static int program_set_baseline(PyObject *self, PyObject *value, void *closure)
 {
     (void)closure;
     double seconds = value != NULL ? PyFloat_AsDouble(value) : 0;
     if (PyErr_Occurred()) {
         return -1;
     }
-    ((npa_program *)self)->rival_ns = (uint64_t)(1e9 * seconds);
+    ((npa_program *)self)->baseline_ns = (uint64_t)(1e9 * seconds);
     return 0;
 }
 
@@ -381,7 +381,7 @@ static PyGetSetDef program_getset[] = {
     {"info", program_info, program_set_info, "What the planner attached.", NULL},
     {"timing", program_timing, NULL, "Whole runs, seconds of the best one, of all.", NULL},
     {"last", program_last, NULL, "Seconds of the last whole run.", NULL},
-    {"rival", program_rival, program_set_rival, "Seconds that NumPy's loops take; 0: unknown.",
+    {"baseline", program_baseline, program_set_baseline, "Seconds that NumPy's loops take; 0: unknown.",
      NULL},
     {"compares", program_compares, program_set_compares,
      "Whether NumPy's loops are to show once what they take for it, as a loop's round.", NULL},
@@ -453,12 +453,12 @@ uint64_t npa_program_expected(const npa_program *p)
     return npa_program_single(p) ? 0 : p->best_ns;
 }
 
-uint64_t npa_program_rival(const npa_program *p) { return p->rival_ns; }
+uint64_t npa_program_baseline(const npa_program *p) { return p->baseline_ns; }
 bool npa_program_compares(const npa_program *p) { return p->compares; }
 
-void npa_program_note_rival(npa_program *p, uint64_t ns)
+void npa_program_note_baseline(npa_program *p, uint64_t ns)
 {
-    p->rival_ns = ns;
+    p->baseline_ns = ns;
     p->compares = false;
 }
 
@@ -486,8 +486,8 @@ void npa_program_note_time(npa_program *p, uint64_t ns, uint64_t total_ns)
     p->last_ns = ns;
     p->total_ns += total_ns;
     p->runs++;
-    uint64_t near = p->rival_ns + p->rival_ns / NPA_MARGIN;
-    if (p->runs >= TRIALS && !p->single && p->rival_ns != 0 && p->best_ns > near) {
+    uint64_t near = p->baseline_ns + p->baseline_ns / NPA_MARGIN;
+    if (p->runs >= TRIALS && !p->single && p->baseline_ns != 0 && p->best_ns > near) {
         p->single = true;
         p->lost_ns = p->best_ns; /* from now on it is the loops that run */
     }

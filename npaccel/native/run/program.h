@@ -12,7 +12,7 @@ struct npa_program {
     int nsteps;
     uint64_t dropped, used; /* used: number of the last flush that looked it up */
     uint64_t runs, best_ns, last_ns, total_ns; /* whole runs of it, and how long they took */
-    uint64_t rival_ns; /* the best time of NumPy's loops for the same; 0: not known */
+    uint64_t baseline_ns; /* the best time of NumPy's loops for the same; 0: not known */
     bool compares;     /* those are to run once, to show it, where it is a loop's round */
     uint64_t lost_ns;  /* and of its kernels, where they were given up for that */
     uint64_t home_ns;  /* bringing home what it left on a device, of all runs */

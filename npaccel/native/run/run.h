@@ -167,9 +167,9 @@ int npa_program_request(const npa_program *program, int number);
 /* It has run, so briefly that Ctrl-C may wait for its end. */
 bool npa_program_brief(const npa_program *program);
 uint64_t npa_program_expected(const npa_program *program); /* ns that a run takes; 0: not known */
-uint64_t npa_program_rival(const npa_program *program); /* ns of NumPy's loops; 0: not known */
+uint64_t npa_program_baseline(const npa_program *program); /* ns of NumPy's loops; 0: not known */
 bool npa_program_compares(const npa_program *program);  /* they are to run once, to show it */
-void npa_program_note_rival(npa_program *program, uint64_t ns);
+void npa_program_note_baseline(npa_program *program, uint64_t ns);
 bool npa_program_moves(const npa_program *program); /* some step uses a device's own memory */
 bool npa_program_foreign(const npa_program *program); /* other packages' code may want the GIL */
 /* Of a whole run, and of all that were not noted yet. */

@@ -206,7 +206,7 @@ static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
         if (tried) {
             npa_trial_ran((uint64_t)npa_q.run.requests, best != 0 ? best : npa_q.run.ns,
                           npa_program_single(program),
-                          program != NULL ? npa_program_rival(program) : 0);
+                          program != NULL ? npa_program_baseline(program) : 0);
         }
     }
     return status;

@@ -418,8 +418,8 @@ class Auto:
             record = _Record({used.pop() if len(used) == 1 else HOST: program})
         names = {*record.programs, *self._machines.candidates()} - self._refused - {HOST}
         found = self._estimates(record, info, (), [HOST, *sorted(names)])
-        if program is not None and program.rival:
-            found.append(Estimate("numpy", program.rival, True))
+        if program is not None and program.baseline:
+            found.append(Estimate("numpy", program.baseline, True))
         return found
 
     def _estimates(

@@ -112,5 +112,5 @@ class Answers:
             asked.section.take(found)
         elif found is not None:
             asked.sequence.ready = True
-            found[2].rival = self._tiers.rival_seconds(asked)
+            found[2].baseline = self._tiers.baseline_seconds(asked)
             self._keep(asked.requests.key, found)

@@ -408,7 +408,7 @@ class Engine:
         """Keep what the helper or a profile had for requests that were to run on the host."""
         if self.backend_asked() == "auto":
             found[2].review(REVIEW_RUNS, REVIEW_S)
-        found[2].compares = not found[2].rival and self.config.tiering != "eager"
+        found[2].compares = not found[2].baseline and self.config.tiering != "eager"
         self.traces.keep(key, *found[:3])
 
     def _job(self, number: int, pending: Pending, name: str) -> Job:

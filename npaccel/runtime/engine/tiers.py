@@ -298,7 +298,7 @@ class Tiers:
         """The helper, once one was needed."""
         return self._helper.made
 
-    def rival_seconds(self, asked: Asked) -> float:
+    def baseline_seconds(self, asked: Asked) -> float:
         """The best time of tier 0 for what was asked; 0: it is not known any more."""
         program = asked.sequence.programs.get(asked.requests.key)
         return 0.0 if program is None else program.timing[1]

@@ -371,14 +371,14 @@ def test_kernels_that_lose_are_given_up() -> None:
     _native.plans().clear()
     want = npaccel.evaluate(x * 13.0 + 1.0)
     (program,) = _native.plans().values()
-    program.rival = 1e-9  # nothing is that fast
+    program.baseline = 1e-9  # nothing is that fast
     for _ in range(9):
         y = npaccel.evaluate(x * 13.0 + 1.0)
     assert program.single and np.array_equal(y, want)
-    assert program.lost > program.rival
+    assert program.lost > program.baseline
     for _ in range(3):  # by the loops, whose times are not those of the kernels
         y = npaccel.evaluate(x * 13.0 + 1.0)
-    times = f"({program.lost * 1e3:.3g} ms against {program.rival * 1e3:.3g} ms)"
+    times = f"({program.lost * 1e3:.3g} ms against {program.baseline * 1e3:.3g} ms)"
     told = " ".join(str(npaccel.explain(y)).split())
     assert f"its kernels were slower than NumPy's loops {times}" in told
     _native.plans().clear()
@@ -389,7 +389,7 @@ def test_kernels_that_win_stay() -> None:
     _native.plans().clear()
     npaccel.evaluate(x * 13.0 + 1.0)
     (program,) = _native.plans().values()
-    program.rival = 1e3
+    program.baseline = 1e3
     for _ in range(20):
         npaccel.evaluate(x * 13.0 + 1.0)
     runs, best, total = program.timing
