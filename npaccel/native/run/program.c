@@ -412,7 +412,7 @@ void npa_program_note_use(PyObject *program)
 
 npa_program *npa_program_lend(npa_program *program)
 {
-    program->lent++;
+    program->borrowed++;
     return program;
 }
 
@@ -420,7 +420,7 @@ void npa_program_settle(PyObject *object)
 {
     if (Py_IS_TYPE(object, &npa_program_type)) {
         npa_program *program = (npa_program *)object;
-        for (; program->lent > 0; program->lent--) {
+        for (; program->borrowed > 0; program->borrowed--) {
             Py_INCREF(object);
         }
     }

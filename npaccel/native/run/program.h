@@ -21,7 +21,7 @@ struct npa_program {
     bool single; /* request by request with NumPy's loops */
     bool foreign; /* has kernels for the host that are not of our making */
     bool missed;  /* in the run at hand the host did what a device was to do */
-    int lent;    /* references beyond those that Python counts */
+    int borrowed;    /* references beyond those that Python counts */
     npa_ledger ledger;
     PyObject *keep, *devices, *info; /* compiled code; kernels; whatever Python wants to remember */
 };
