@@ -33,7 +33,7 @@ __all__ = [
 
 # Less than this part of the program's time is little.
 LITTLE = 0.1
-# What recording an operation costs at most, about; native/run/trial.c.
+# What recording an operation costs at most, about; native/run/autotune.c.
 RECORD_S = 1e-6
 # NumPy's pace is found on so many elements, which takes little, and then on as many as there were,
 # for this part of the program's time at most.

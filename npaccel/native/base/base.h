@@ -60,7 +60,7 @@ typedef struct {
 } npa_slots;
 extern npa_slots npa_numpy;
 extern bool npa_numpy_chosen; /* the setting: NumPy's loops run everything */
-extern bool npa_trials_on;   /* the setting, or one of its values: see trial.c */
+extern bool npa_autotune_on;   /* the setting, or one of its values: see autotune.c */
 extern bool npa_calls_tried; /* to serve system calls: before anything is guarded */
 int npa_numpy_init(void);    /* NumPy's interface, before anything of it is used. 0 or -1 */
 

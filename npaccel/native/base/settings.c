@@ -3,7 +3,7 @@
 #define NPACCEL_IMPORT
 #include "base/base.h"
 
-bool npa_guard_on, npa_check_mode, npa_numpy_chosen, npa_trials_on, npa_calls_tried;
+bool npa_guard_on, npa_check_mode, npa_numpy_chosen, npa_autotune_on, npa_calls_tried;
 size_t npa_threshold = 1 << 18;
 PyObject *npa_hook_rule, *npa_hook_fold, *npa_hook_ufunc, *npa_hook_getitem, *npa_hook_setitem,
     *npa_hook_plan, *npa_hook_warn, *npa_hook_filters, *npa_hook_shown;

@@ -129,7 +129,7 @@ static int look_up(macro_block *b)
 static int record(macro_block *b)
 {
     npa_recordings *known = (npa_recordings *)b->known;
-    npa_trial_weigh(1 + known->skipped), known->skipped = 0;
+    npa_autotune_weigh(1 + known->skipped), known->skipped = 0;
     return npa_match_begin(b->known) != NULL ? 0 : -1;
 }
 
@@ -152,10 +152,10 @@ static int begin(macro_block *b)
         return -1;
     }
     npa_recordings *known = (npa_recordings *)b->known;
-    bool chooses = npa_guard_on && npa_trials_on && !npa_check_mode && npa_here == NULL &&
+    bool chooses = npa_guard_on && npa_autotune_on && !npa_check_mode && npa_here == NULL &&
                    !known->needs_recording;
-    b->way = chooses ? npa_trial_way(&known->choice) : RECORDED;
-    b->made = known->made, b->before = npa_trial_spent();
+    b->way = chooses ? npa_autotune_way(&known->choice) : RECORDED;
+    b->made = known->made, b->before = npa_autotune_spent();
     b->begun = chooses ? (uint64_t)npa_clock_ns() : 0;
     if (b->way == RECORDED) {
         return record(b);
@@ -259,13 +259,13 @@ static void count(macro_block *b, bool good)
     npa_recordings *known = (npa_recordings *)b->known;
     bool matched = known->made == b->made;
     known->bodies++, known->skipped += b->way == ASIDE;
-    npa_trial_weigh(1);
+    npa_autotune_weigh(1);
     known->aside += b->way == ASIDE;
     known->replays += good && b->way == RECORDED && matched;
     if (b->begun == 0) {
         return;
     }
-    npa_trial_took(&known->choice, b->way, (uint64_t)npa_clock_ns() - b->begun, good && matched,
+    npa_autotune_took(&known->choice, b->way, (uint64_t)npa_clock_ns() - b->begun, good && matched,
                    b->before);
 }
 

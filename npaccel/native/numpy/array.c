@@ -115,11 +115,11 @@ bool npa_is_exact(npa_exactness how, const npa_value *values, int n)
     return how != NPA_INEXACT;
 }
 
-/* Whether NumPy does it at once, in a block; see trial.c. */
+/* Whether NumPy does it at once, in a block; see autotune.c. */
 static bool passes(enum operation op, const npa_value *values, int n)
 {
-    return npa_trials_on && npa_in_block() && npa_is_exact(exact[op], values, n) &&
-           npa_trial_passes(operations[op], npa_broadcast_bytes(values, n), true);
+    return npa_autotune_on && npa_in_block() && npa_is_exact(exact[op], values, n) &&
+           npa_autotune_passes(operations[op], npa_broadcast_bytes(values, n), true);
 }
 
 /* Record ufunc(values...): 1 done, 0 NumPy should do it, -1 error. */

@@ -232,7 +232,7 @@ static int assign_part(PyObject *a, PyObject *key, PyObject *value, npa_value of
     bool at_once = both[0].array == NULL || (npa_q.nrequests == 0 && !npa_wants(both, 2));
     size_t bytes = both[0].array != NULL ? (size_t)PyArray_NBYTES(both[0].array) : 0;
     if (!at_once && on_trial && bytes >= npa_threshold_here()) { /* as for a plain array */
-        at_once = npa_trial_passes(npa_copy_name, bytes, true);
+        at_once = npa_autotune_passes(npa_copy_name, bytes, true);
     }
     int status = at_once ? 0 : assign((PyArrayObject *)view, value);
     Py_DECREF(view);
@@ -262,11 +262,11 @@ static int assign_now(PyArrayObject *self, PyObject *key, PyObject *value, int k
 static int assign_later(PyObject *a, PyObject *key, PyObject *value, int kind, npa_value *both)
 {
     PyArrayObject *self = (PyArrayObject *)a;
-    bool wanted = npa_wants(both, 2), on_trial = npa_trials_on && npa_in_block();
+    bool wanted = npa_wants(both, 2), on_trial = npa_autotune_on && npa_in_block();
     int status = 0;
     if (kind == 0 && (wanted || npa_key_wants(key)) &&
         !(on_trial &&
-          npa_trial_passes_call(npa_hook_setitem, (size_t)PyArray_NBYTES(self), true))) {
+          npa_autotune_passes_call(npa_hook_setitem, (size_t)PyArray_NBYTES(self), true))) {
         status = assign_elements(a, key, value);
     }
     if (status != 0) {

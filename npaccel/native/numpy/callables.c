@@ -234,7 +234,7 @@ static PyObject *in_steps(const call *c, Py_ssize_t all)
 static bool target_passes(const call *c, Py_ssize_t all)
 {
     const target *t = c->t;
-    if (!npa_trials_on || t->taker == NULL) {
+    if (!npa_autotune_on || t->taker == NULL) {
         return false;
     }
     bool mine = c->self != NULL && ours(c->self);
@@ -250,7 +250,7 @@ static bool target_passes(const call *c, Py_ssize_t all)
     }
     bytes = own > bytes ? own : bytes;
     bytes = made > bytes ? made : bytes;
-    return t->moves && npa_trial_passes_call(t, bytes, !mine);
+    return t->moves && npa_autotune_passes_call(t, bytes, !mine);
 }
 
 /* On small arrays, without NumPy's code around its loops, which is looked at where that is due.
@@ -534,7 +534,7 @@ static bool record_whole(const whole *w, size_t made, PyObject *const *args, Py_
     bool mine = false;
     size_t bytes = npa_most_bytes(args, all, &mine);
     bytes = made > bytes ? made : bytes;
-    if (npa_trials_on && w->waits && npa_trial_passes_call(w, bytes, true)) {
+    if (npa_autotune_on && w->waits && npa_autotune_passes_call(w, bytes, true)) {
         npa_passed++;
         bool done = run_whole(w, SIZE_MAX, args, n, names, result) != 0;
         npa_passed--;

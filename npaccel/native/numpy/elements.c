@@ -52,8 +52,8 @@ static int record_copy(PyArrayObject *view, PyObject **result)
 {
     npa_value value;
     if (!npa_classify((PyObject *)view, &value) || !npa_wants(&value, 1) ||
-        (npa_trials_on && npa_in_block() &&
-         npa_trial_passes(npa_copy_name, (size_t)PyArray_NBYTES(view), true))) {
+        (npa_autotune_on && npa_in_block() &&
+         npa_autotune_passes(npa_copy_name, (size_t)PyArray_NBYTES(view), true))) {
         return PyErr_Occurred() ? -1 : 0;
     }
     PyObject *made = npa_new_like(view, PyArray_DESCR(view));

@@ -349,7 +349,7 @@ static PyMethodDef methods[] = {
     {"spawn", npa_spawn, METH_VARARGS, NPA_DOC_spawn},
     {"spawned", npa_spawned, METH_O, NPA_DOC_spawned},
     {"new_sizes", npa_new_sizes, METH_NOARGS, NPA_DOC_new_sizes},
-    {"trials", npa_trials, METH_VARARGS, NPA_DOC_trials},
+    {"trials", npa_autotune_trials, METH_VARARGS, NPA_DOC_trials},
     {"tried", npa_tried, METH_NOARGS, NPA_DOC_tried},
     {"looked_up", npa_looked_up, METH_O, NPA_DOC_looked_up},
     {"plans", npa_py_plans, METH_NOARGS, NPA_DOC_plans},

@@ -134,12 +134,12 @@ static PyObject *subscript_stub(PyObject *a, PyObject *key)
 /* As ufunc_passes. */
 static bool assignment_passes(PyArrayObject *a, PyObject *key, int kind)
 {
-    if (!npa_trials_on || kind != 1) {
+    if (!npa_autotune_on || kind != 1) {
         return false; /* masks and integers are ours at once where nothing waits */
     }
     size_t bytes = npa_view_bytes(a, key);
     bytes = bytes == SIZE_MAX ? (size_t)PyArray_NBYTES(a) : bytes;
-    bool passes = bytes >= npa_threshold_here() && npa_trial_passes(npa_copy_name, bytes, true);
+    bool passes = bytes >= npa_threshold_here() && npa_autotune_passes(npa_copy_name, bytes, true);
     if (passes && bytes >= NPA_SMALL_MOST && npa_range_find(PyArray_DATA(a)) == NULL) {
         npa_look_next(NPA_WRITTEN);
     }

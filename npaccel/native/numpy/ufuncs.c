@@ -248,7 +248,7 @@ static PyObject *run_on_views(PyObject *self, PyObject *const *args, Py_ssize_t 
     return result;
 }
 
-/* Whether NumPy does it at once, see trial.c; *mine: on views of what is ours. */
+/* Whether NumPy does it at once, see autotune.c; *mine: on views of what is ours. */
 static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names,
                          npa_exactness exact, bool *mine)
 {
@@ -264,7 +264,7 @@ static bool ufunc_passes(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
     int known = all < NPA_MAX_ARGS ? (int)all : NPA_MAX_ARGS;
     size_t bytes = npa_broadcast_bytes(values, known);
     bool possible = !*mine || (names == NULL && !target);
-    if (!npa_is_exact(exact, values, known) || !npa_trial_passes(self, bytes, possible)) {
+    if (!npa_is_exact(exact, values, known) || !npa_autotune_passes(self, bytes, possible)) {
         return false;
     }
     if (bytes >= NPA_SMALL_MOST && writes_others((PyUFuncObject *)self, args, n)) {
@@ -294,7 +294,7 @@ static inline PyObject *redirected_ufunc(PyObject *self, PyObject *const *args, 
         out_is_deprecated((PyUFuncObject *)self, n)) {
         return ufunc_in_numpy(self, args, nargs, names);
     }
-    if (npa_trials_on && ufunc_passes(self, args, n, names, exact, &mine)) {
+    if (npa_autotune_on && ufunc_passes(self, args, n, names, exact, &mine)) {
         npa_passed++, npa_small_refused = NULL;
         PyObject *result = mine ? run_on_views(self, args, n, names, exact)
                                 : small_ufunc(self, args, nargs, names, exact);

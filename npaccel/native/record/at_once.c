@@ -177,6 +177,6 @@ bool npa_fold_passes(PyObject *ufunc, PyArrayObject *a, uint32_t axes)
     /* What other operations work on in the time: it writes little */
     size_t bytes = (size_t)PyArray_NBYTES(a) / 2;
     bool logical = strncmp(((PyUFuncObject *)ufunc)->name, "logical_", 8) == 0;
-    return npa_trials_on && !logical && npa_in_block() && !in_short_runs(a, axes) &&
-           npa_trial_passes_call(ufunc, bytes, !npa_waits(a));
+    return npa_autotune_on && !logical && npa_in_block() && !in_short_runs(a, axes) &&
+           npa_autotune_passes_call(ufunc, bytes, !npa_waits(a));
 }

@@ -179,6 +179,6 @@ bool npa_pick_passes(PyArrayObject *a, PyObject *key)
     enum { SHORT = 64 }; /* bytes of rows that NumPy moves one by one */
     npy_intp rows = PyArray_NDIM(a) > 1 ? PyArray_DIM(a, 0) : 0,
              row = rows > 0 ? PyArray_NBYTES(a) / rows : SHORT;
-    return npa_trials_on && npa_in_block() && row >= SHORT &&
-           npa_trial_passes(npa_hook_getitem, most, !waits);
+    return npa_autotune_on && npa_in_block() && row >= SHORT &&
+           npa_autotune_passes(npa_hook_getitem, most, !waits);
 }

@@ -298,25 +298,25 @@ bool npa_contention_passes(PyArrayObject *const *inputs, int n);
 bool npa_contention_crowded(void);
 void npa_contention_uncrowded(void); /* from now on they do not */
 
-/* -------------------------------------------------------------------------------------- trial.c */
+/* -------------------------------------------------------------------------------------- autotune.c */
 
 /* Whether NumPy is to do `what` on operands of at most so many bytes. It would be recorded, and its
  * result has the same bits either way. may: it could be done so. */
-bool npa_trial_passes(const void *what, size_t bytes, bool may);
+bool npa_autotune_passes(const void *what, size_t bytes, bool may);
 /* The same of NumPy's functions and methods */
-bool npa_trial_passes_call(const void *what, size_t bytes, bool may);
-void npa_trial_recorded(bool first);
+bool npa_autotune_passes_call(const void *what, size_t bytes, bool may);
+void npa_autotune_recorded(bool first);
 /* With the lock, after a run; loops_ns: what NumPy's loops take for it, 0: not known. */
-void npa_trial_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_ns);
-uint64_t npa_trial_weight(void); /* how many rounds a run stands for */
-void npa_trial_weigh(uint64_t rounds);
+void npa_autotune_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_ns);
+uint64_t npa_autotune_weight(void); /* how many rounds a run stands for */
+void npa_autotune_weigh(uint64_t rounds);
 /* What runs took so far, and what they must take less than half of to be ahead of NumPy. */
 typedef struct { uint64_t runs, requests, ns, clear_ns; } npa_spending;
-npa_spending npa_trial_spent(void);
-enum npa_way npa_trial_way(npa_choice *c); /* of the round to come: recorded is usual */
+npa_spending npa_autotune_spent(void);
+enum npa_way npa_autotune_way(npa_choice *c); /* of the round to come: recorded is usual */
 /* A round took so long; alike: it may be compared. before: what was spent when it began. */
-void npa_trial_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike, npa_spending before);
-PyObject *npa_trials(PyObject *module, PyObject *args);
+void npa_autotune_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike, npa_spending before);
+PyObject *npa_autotune_trials(PyObject *module, PyObject *args);
 PyObject *npa_tried(PyObject *module, PyObject *nothing);
 PyObject *npa_looked_up(PyObject *module, PyObject *found);
 

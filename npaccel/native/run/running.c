@@ -199,12 +199,12 @@ static int go_on(uint8_t *kinds, poll_function poll, bool *interrupted)
                                                           (uint64_t)npa_q.run.requests
                                                     : npa_q.run.ns;
             npa_program_note_time(program, of_round,
-                                  npa_q.run.ns * (tried ? npa_trial_weight() : 1));
+                                  npa_q.run.ns * (tried ? npa_autotune_weight() : 1));
         }
         /* Kernels': this run may have been disturbed */
         uint64_t best = npa_program_expected(program);
         if (tried) {
-            npa_trial_ran((uint64_t)npa_q.run.requests, best != 0 ? best : npa_q.run.ns,
+            npa_autotune_ran((uint64_t)npa_q.run.requests, best != 0 ? best : npa_q.run.ns,
                           npa_program_single(program),
                           program != NULL ? npa_program_baseline(program) : 0);
         }

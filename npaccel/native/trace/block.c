@@ -40,7 +40,7 @@ void npa_find_least(void)
     /* Where there is little room for results it is not for what may never be in a block. */
     bool roomy = npa_guard_on && !npa_memory_limited();
     npa_least_made = npa_least == SIZE_MAX && roomy ? npa_threshold : npa_least;
-    if (npa_trials_on && npa_least > 0 && npa_least_made < NPA_SMALL_MOST) {
+    if (npa_autotune_on && npa_least > 0 && npa_least_made < NPA_SMALL_MOST) {
         /* What NumPy makes of less in its rounds is small_memory.c's */
         npa_least_made = NPA_SMALL_MOST;
     }

@@ -1,4 +1,4 @@
-/* trial.c: in a block, whether NumPy is to do at once what would be recorded, since that takes less
+/* autotune.c: in a block, whether NumPy is to do at once what would be recorded, since that takes less
  * time, as was measured by turns. Note [Trials] */
 #include "run/run.h"
 
@@ -59,13 +59,13 @@ static __thread struct {
     npa_spending before;
 } current;
 
-npa_spending npa_trial_spent(void)
+npa_spending npa_autotune_spent(void)
 {
     return (npa_spending){atomic_load(&spent.runs), atomic_load(&spent.requests),
                       atomic_load(&spent.ns), atomic_load(&spent.clear_ns)};
 }
 
-void npa_trial_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_ns)
+void npa_autotune_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_ns)
 {
     atomic_fetch_add(&spent.runs, 1), atomic_fetch_add(&spent.requests, requests);
     atomic_fetch_add(&spent.ns, ns);
@@ -77,8 +77,8 @@ void npa_trial_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_n
 }
 
 /* Where those between were NumPy's. */
-uint64_t npa_trial_weight(void) { return atomic_load(&weight); }
-void npa_trial_weigh(uint64_t rounds) { atomic_store(&weight, rounds); }
+uint64_t npa_autotune_weight(void) { return atomic_load(&weight); }
+void npa_autotune_weigh(uint64_t rounds) { atomic_store(&weight, rounds); }
 
 static uint64_t now(void) { return (uint64_t)(1e9 * npa_seconds()); }
 
@@ -103,23 +103,23 @@ static void begin(place *p)
     current.number = p->round = p->met = ++rounds;
     p->times = 1;
     current.path = current.site = 0, current.mixed = false;
-    current.way = npa_trial_way(&p->choice);
+    current.way = npa_autotune_way(&p->choice);
     atomic_store(&weight, current.way == RECORDED ? 1 + p->skipped : 1);
     p->skipped = current.way == RECORDED ? 0 : p->skipped + 1;
-    current.before = npa_trial_spent();
+    current.before = npa_autotune_spent();
     current.begun = now();
 }
 
 /* Whether NumPy might do in less time what was recorded since: else there is no trial. */
 static bool may_lose(npa_spending before)
 {
-    npa_spending after = npa_trial_spent();
+    npa_spending after = npa_autotune_spent();
     uint64_t runs = after.runs - before.runs, requests = after.requests - before.requests;
     uint64_t ours = after.ns - before.ns + runs * RUN_NS + requests * REQUEST_NS;
     return runs > 0 && 2 * ours > after.clear_ns - before.clear_ns;
 }
 
-void npa_trial_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike, npa_spending before)
+void npa_autotune_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike, npa_spending before)
 {
     ns = paces[way] != 0 ? paces[way] : ns;
     if (npa_choice_took(c, &rules, way, ns, alike)) {
@@ -128,7 +128,7 @@ void npa_trial_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike, np
     }
 }
 
-enum npa_way npa_trial_way(npa_choice *c) { return npa_choice_way(c, &rules); }
+enum npa_way npa_autotune_way(npa_choice *c) { return npa_choice_way(c, &rules); }
 
 static void note_site(uint64_t key)
 {
@@ -144,7 +144,7 @@ static void end(place *p)
     bool alike = p->path == current.path && !current.mixed;
     p->path = current.way == NUMPYS || current.mixed ? p->path : current.path;
     bool tried = p->choice.on_trial;
-    npa_trial_took(&p->choice, current.way, now() - current.begun, alike, current.before);
+    npa_autotune_took(&p->choice, current.way, now() - current.begun, alike, current.before);
     if (tried && !p->choice.on_trial) {
         note_site(p->key);
     }
@@ -152,7 +152,7 @@ static void end(place *p)
 
 static bool possible(size_t bytes)
 {
-    return npa_trials_on && bytes <= LARGE && npa_suspended == 0 && npa_here == NULL &&
+    return npa_autotune_on && bytes <= LARGE && npa_suspended == 0 && npa_here == NULL &&
            !npa_match_inside() && !npa_copies_exist() && npa_placeholders == 0 && !npa_check_mode &&
            npa_guard_on && !npa_run_stopped();
 }
@@ -326,17 +326,17 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
     return left;
 }
 
-bool npa_trial_passes(const void *what, size_t bytes, bool may)
+bool npa_autotune_passes(const void *what, size_t bytes, bool may)
 {
     return passes(what, bytes, may, false);
 }
-bool npa_trial_passes_call(const void *what, size_t bytes, bool may)
+bool npa_autotune_passes_call(const void *what, size_t bytes, bool may)
 {
     return passes(what, bytes, may, true);
 }
 
 /* A request was recorded; first: nothing was pending before it. With the GIL. */
-void npa_trial_recorded(bool first)
+void npa_autotune_recorded(bool first)
 {
     uint64_t key = arrived;
     place *p = at(key);
@@ -358,7 +358,7 @@ void npa_trial_recorded(bool first)
 }
 
 /* trials(on, recorded_ns=0, numpys_ns=0, worth=WORTH): begin anew. */
-PyObject *npa_trials(PyObject *module, PyObject *args)
+PyObject *npa_autotune_trials(PyObject *module, PyObject *args)
 {
     (void)module;
     int on;
@@ -366,7 +366,7 @@ PyObject *npa_trials(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "p|KKK", &on, &recorded, &numpys, &bytes)) {
         return NULL;
     }
-    npa_trials_on = on;
+    npa_autotune_on = on;
     npa_find_least();
     paces[RECORDED] = recorded, paces[NUMPYS] = numpys;
     memset(places, 0, sizeof places);
