@@ -264,18 +264,18 @@ class Program:
     """Native form of a Plan: what a flush with a known key runs.
 
     steps: as runtime/programs/wire_format.py writes them; None: every request by itself with
-    NumPy's loops (`single`). dropped: requests that nobody needs. code: the kernels' addresses, devices:
-    their DeviceKernels, where a step runs, and on the host only if that fails; keep: has both.
+    NumPy's loops (`single`). dropped: requests that nobody needs. code: the kernels' addresses,
+    devices: their DeviceKernels, where a step runs, and on the host only if that fails; keep: has
+    both.
 
-    timing: (runs, seconds of the best one, seconds of all). last: seconds of the last one. baseline:
-    seconds that NumPy's loops take for the same, 0 if unknown; a program that is slower in each of
-    its first runs becomes `single`, and `lost` is the best time of its kernels.
-    compares: whether those loops are to run once where it is a loop's round, and `baseline` is
-    what they take then.
-    home: seconds that bringing home took what runs had left on a device. due: by `review`; then the
-    plan hook is asked again, for a program that is known. missed: per step why the host did in the
-    last run what a device was to do: 1 no room there, 2 a launch failed, 3 it was touched;
-    4 it ran there in parts.
+    timing: (runs, seconds of the best one, seconds of all). last: seconds of the last one.
+    baseline: seconds that NumPy's loops take for the same, 0 if unknown; a program that is slower
+    in each of its first runs becomes `single`, and `lost` is the best time of its kernels.
+    compares: whether those loops are to run once where it is a loop's round, and `baseline` is what
+    they take then. home: seconds that bringing home took what runs had left on a device. due: by
+    `review`; then the plan hook is asked again, for a program that is known. missed: per step why
+    the host did in the last run what a device was to do: 1 no room there, 2 a launch failed, 3 it
+    was touched; 4 it ran there in parts.
     """
 
     info: Any

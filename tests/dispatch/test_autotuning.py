@@ -1,4 +1,4 @@
-"""In a block, what is recorded and what NumPy does at once, as trials say (native/run/autotune.c)."""
+"""In a block, what is recorded and what NumPy does at once, as trials say (run/autotune.c)."""
 
 from __future__ import annotations
 
