@@ -275,7 +275,8 @@ int npa_fold_call(PyObject *ufunc, PyObject *const *args, Py_ssize_t n, PyObject
     npa_rule *rule = status > 0 ? npa_find_fold_rule(ufunc, f.value.type, f.asked) : NULL;
     bool at_once = rule != NULL && rule->ordered &&
                    (is_number(rule, a, f.axes, f.keepdims) ||
-                    npa_fold_is_brief(name, args, n, names, 3, true) || npa_contention_passes(&a, 1));
+                    npa_fold_is_brief(name, args, n, names, 3, true) ||
+                    npa_contention_passes(&a, 1));
     npa_suspended--;
     if (rule == NULL) {
         return PyErr_Occurred() ? -1 : 0;

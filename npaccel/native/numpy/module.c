@@ -393,7 +393,8 @@ PyMODINIT_FUNC PyInit__native(void)
     if (PyType_Ready(&npa_rule_type) < 0 || PyType_Ready(&npa_direct_type) < 0 ||
         npa_program_ready() < 0 || PyType_Ready(&npa_code_type) < 0 || npa_device_ready() < 0 ||
         npa_buffer_init() < 0 || npa_rules_init() < 0 || npa_hinder_init() < 0 ||
-        PyType_Ready(&npa_pending_type) < 0 || npa_program_cache_init() < 0 || npa_foreign_init() < 0 ||
+        PyType_Ready(&npa_pending_type) < 0 || npa_program_cache_init() < 0 ||
+        npa_foreign_init() < 0 ||
         npa_exports_init() < 0 || npa_evaluate_init() < 0 || npa_intercept_init() < 0 ||
         npa_folds_init() < 0 || npa_small_init() < 0) {
         return NULL;

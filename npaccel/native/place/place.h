@@ -142,7 +142,7 @@ PyObject *npa_fetched_py(PyObject *module, PyObject *array);
 PyObject *npa_copies_exist_py(PyObject *module, PyObject *nothing);
 PyObject *npa_is_far_py(PyObject *module, PyObject *array);
 
-/* ---------------------------------------------------------------------------------------- tiling.c */
+/* ------------------------------------------------------------------------------------- tiling.c */
 
 /* A step whose operands do not fit, in parts that do. The band's axes may be cut, and so many of
  * the inner ones, into multiples of `step`. here: runs a part with the host's code, or (grid NULL)

@@ -1,5 +1,5 @@
-/* masked_compress.c: array[mask], at once, for how many elements it has depends on values, so it can't wait;
- * array[mask] = values, whose number has to be looked at; and where an array is not 0.
+/* masked_compress.c: array[mask], at once, for how many elements it has depends on values, so it
+ * can't wait; array[mask] = values, whose number has to be looked at; and where an array is not 0.
  *
  * Runs of eight that are all in or all out go as one; else each element is written and the place of
  * the next one moved only if it was in, for a branch would be guessed wrong. With the GIL. */

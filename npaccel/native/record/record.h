@@ -46,8 +46,8 @@ int npa_record_iota(npa_rule *rule, npy_intp n, PyObject *start, PyObject *step,
 
 /* ------------------------------------------------------------------------------------- masked.c */
 
-/* The same as masked_compress.c, recorded; for a mask in C order that covers the first axes of an array in C
- * order, and has `count` elements in. 1 done; 0 it is to be done at once; -1 error. */
+/* The same as masked_compress.c, recorded; for a mask in C order that covers the first axes of an
+ * array in C order, and has `count` elements in. 1 done; 0 it is to be done at once; -1 error. */
 int npa_pick_later(PyArrayObject *a, PyArrayObject *mask, int64_t count, PyObject **result);
 void npa_picked(PyArrayObject *result); /* that was done at once */
 int npa_put_later(PyArrayObject *target, PyArrayObject *mask, PyArrayObject *values);
@@ -55,7 +55,7 @@ int npa_put_later(PyArrayObject *target, PyArrayObject *mask, PyArrayObject *val
  * picks nor twins any more. False: out of memory, and nothing has changed. */
 bool npa_masked_settle(void);
 
-/* --------------------------------------------------------------------------------------- masked_compress.c */
+/* ---------------------------------------------------------------------------- masked_compress.c */
 
 /* For a mask over contiguous arrays. 1 done; 0 NumPy must, or another way be found; -1 error */
 int npa_pick(PyArrayObject *a, PyObject *mask, PyObject **result);

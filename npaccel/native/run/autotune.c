@@ -1,5 +1,5 @@
-/* autotune.c: in a block, whether NumPy is to do at once what would be recorded, since that takes less
- * time, as was measured by turns. Note [Trials] */
+/* autotune.c: in a block, whether NumPy is to do at once what would be recorded, since that takes
+ * less time, as was measured by turns. Note [Trials] */
 #include "run/run.h"
 
 #include <stdatomic.h>
@@ -119,7 +119,8 @@ static bool may_lose(npa_spending before)
     return runs > 0 && 2 * ours > after.clear_ns - before.clear_ns;
 }
 
-void npa_autotune_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike, npa_spending before)
+void npa_autotune_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike,
+                       npa_spending before)
 {
     ns = paces[way] != 0 ? paces[way] : ns;
     if (npa_choice_took(c, &rules, way, ns, alike)) {

@@ -1,4 +1,4 @@
-/* contention.c: whether to wait for another thread's run, or to have NumPy do an operation meanwhile.
+/* contention.c: whether to wait for another thread's run, or to have NumPy do an operation then.
  *
  * There is one queue and one lock. A thread that records while another plans or runs what is
  * pending would wait for its end, where NumPy would let it go on; and requests of two threads in

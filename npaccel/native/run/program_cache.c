@@ -1,5 +1,5 @@
-/* program_cache.c: the programs that are known, by the key of the requests they run; also those that run
- * block by block, until it is time to ask for another one.
+/* program_cache.c: the programs that are known, by the key of the requests they run; also those
+ * that run block by block, until it is time to ask for another one.
  *
  * Python fills the table and bounds it; to Python it is a mapping. Here it is searched with the
  * lock alone, since what a touch begins runs without Python:

@@ -29,7 +29,7 @@ void npa_queue_withdraw(uint64_t serial);
 
 int npa_flush(void);          /* all that is pending, and all runs in flight are over */
 int npa_flush_recorded(void); /* what is recorded, and the runs that it needs something of */
-int npa_flush_rounds(void); /* if a limit is reached; perhaps not the last ones, see loop_detection.c */
+int npa_flush_rounds(void); /* if a limit is reached; perhaps not the last: loop_detection.c */
 PyObject *npa_pending_now(PyObject *module, PyObject *nothing);
 void npa_flush_natively(void); /* from where no exception may leave */
 /* What is recorded runs from now on; 0: it has run */
@@ -189,7 +189,7 @@ bool npa_program_waits(const npa_program *program);
 int npa_program_run(npa_program *program, npa_queue *q, uint8_t *kinds, int (*poll)(void *),
                     void *arg, bool *interrupted, int *done);
 
-/* -------------------------------------------------------------------------------------- program_cache.c */
+/* ------------------------------------------------------------------------------ program_cache.c */
 
 int npa_program_cache_init(void);
 PyObject *npa_program_cache(void); /* the table as Python sees it */
@@ -273,7 +273,7 @@ int npa_match_map(npa_rule *rule, const npa_value *in, PyArrayObject *out, PyObj
 uint64_t npa_match_commit(npa_request *r, PyObject *made);
 void npa_match_settle(void); /* after a run */
 
-/* ------------------------------------------------------------------------------------ fault_evaluation.c */
+/* --------------------------------------------------------------------------- fault_evaluation.c */
 
 /* Find and ran: with the lock, on the evaluator's thread, or that of a run in flight */
 /* Of the first ones; a reference. NULL: none is known */
@@ -283,7 +283,7 @@ bool npa_fault_waits(void); /* something is to be planned */
 int npa_fault_plan(void);   /* with the GIL, without the lock. 0, or -1 with an exception */
 void npa_fault_forget(void); /* all that was touched so far */
 
-/* --------------------------------------------------------------------------------------- contention.c */
+/* --------------------------------------------------------------------------------- contention.c */
 
 /* A run, with its planning, lies between begin and end; one that stopped may go on in another. */
 void npa_contention_begin(void);
@@ -298,7 +298,7 @@ bool npa_contention_passes(PyArrayObject *const *inputs, int n);
 bool npa_contention_crowded(void);
 void npa_contention_uncrowded(void); /* from now on they do not */
 
-/* -------------------------------------------------------------------------------------- autotune.c */
+/* ----------------------------------------------------------------------------------- autotune.c */
 
 /* Whether NumPy is to do `what` on operands of at most so many bytes. It would be recorded, and its
  * result has the same bits either way. may: it could be done so. */
@@ -315,7 +315,8 @@ typedef struct { uint64_t runs, requests, ns, clear_ns; } npa_spending;
 npa_spending npa_autotune_spent(void);
 enum npa_way npa_autotune_way(npa_choice *c); /* of the round to come: recorded is usual */
 /* A round took so long; alike: it may be compared. before: what was spent when it began. */
-void npa_autotune_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike, npa_spending before);
+void npa_autotune_took(npa_choice *c, enum npa_way way, uint64_t ns, bool alike,
+                       npa_spending before);
 PyObject *npa_autotune_trials(PyObject *module, PyObject *args);
 PyObject *npa_tried(PyObject *module, PyObject *nothing);
 PyObject *npa_looked_up(PyObject *module, PyObject *found);
@@ -399,7 +400,7 @@ PyObject *npa_until_py(PyObject *module, PyObject *args);
 
 int npa_watch_forks(void); /* 0 or an errno */
 
-/* -------------------------------------------------------------------------------------- prefault.c */
+/* ----------------------------------------------------------------------------------- prefault.c */
 
 PyObject *npa_prepare(PyObject *module, PyObject *args);
 PyObject *npa_prepare_end(PyObject *module, PyObject *nothing);

@@ -1,5 +1,5 @@
-/* loop_detection.c: a flush that a limit forces ends where a loop of the user's does, and the requests
- * after it stay in the queue: every round of a long loop then runs the same program. */
+/* loop_detection.c: a flush that a limit forces ends where a loop of the user's does, and the
+ * requests after it stay in the queue: every round of a long loop then runs the same program. */
 #include "trace/trace.h"
 
 #include <string.h>

@@ -384,7 +384,7 @@ void npa_key_value(int type, const void *value, char *to); /* of a scalar, 16 by
 enum { NPA_OWNED = 1, NPA_FRESH = 2, NPA_DEAD = 4, NPA_STATE_FLAGS = 15, NPA_STATE_BITS = 4 };
 uint64_t npa_key_state(const npa_buffer *b);
 
-/* ----------------------------------------------------------------------------------- loop_detection.c */
+/* ----------------------------------------------------------------------------- loop_detection.c */
 
 npa_loop npa_loop_find(void);
 bool npa_loop_fuses(npa_loop loop); /* its rounds would make one kernel */
