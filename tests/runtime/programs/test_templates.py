@@ -116,7 +116,7 @@ def test_filling_and_moving_is_planning(
     ],
     ids=["beside", "a part", "turned", "rolled"],
 )
-def test_what_is_read_where_it_came_from_has_no_pattern(join, setting) -> None:
+def test_what_is_read_where_it_came_from_has_no_template(join, setting) -> None:
     """A reader's own operand does not tell where that is."""
     setting("tiering", "eager")
     setting("threshold", 0)
