@@ -1,6 +1,7 @@
 # make demo      run the example programs with and without npaccel, print a table
 # make test      run the tests on the installed package: compiled, and the dispatch tests also with
 #                NumPy's loops, under check mode, without the guard, and with little address space
+# make ci        check and test, in a bare clone, with both processors busy; what .ci/run calls
 # make test-all  the same, and all tests without the guard, with little address space, and the slow
 # make differential  the tests that compare with NumPy, on the backend BACKEND=opencl: an hour
 # make test-opencl  the tests of OpenCL with Intel's driver for processors, from PyPI (270 MB): where
@@ -40,7 +41,7 @@ SOURCES := $(shell find npaccel -name '*.py' -o -name '*.pyi' -o -name 'py.typed
 # The tests must see what was installed, not the source tree in the working directory.
 SAFE := PYTHONSAFEPATH=1
 
-.PHONY: demo test modes test-all test-opencl differential check bench micro conformance coverage ops ecosystem sanitize portable test-portable portable-check wheel wheel-check matrix docs clean FORCE
+.PHONY: demo test test-all test-opencl differential check bench micro conformance coverage ops ecosystem sanitize portable test-portable portable-check wheel wheel-check matrix docs clean FORCE
 
 demo: $(INSTALLED)
 	@$(SAFE) $(BIN)/npaccel demo $(ARGS)
@@ -53,8 +54,7 @@ UNGUARDED := tests/dispatch tests/runtime tests/safety/test_life_cycle.py \
   tests/safety/test_limits.py tests/safety/test_out_of_memory.py \
   tests/safety/test_threads_and_processes.py
 
-# Two processes at a time, of about the same length: these tests run beside the others, with the other
-# modes. What they say follows at the end.
+# All but the tests of dispatch and of the runtime.
 ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches tests/observe tests/cluster tests/backends \
   tests/dispatch/small $(wildcard tests/test_*.py)
 # Under check mode these compare each ufunc with NumPy twice, for minutes, or say nothing more: in test-all. So are
@@ -68,19 +68,47 @@ AT_ONCE := tests/dispatch/small $(patsubst %,tests/dispatch/test_%.py,rows fft s
 # Values, for which the guard and the room that there is make no difference.
 VALUES := $(patsubst %,tests/runtime/engine/test_%.py,rounds chains block_tier complex_functions) \
   tests/runtime/checking/test_mutants.py tests/runtime/process/test_scopes.py
-test: $(INSTALLED)
-	$(MAKE) -j2 -C tests/native check OUT="$(CURDIR)/build/native"
-	@$(MAKE) --no-print-directory modes > build/modes.log 2>&1 & modes=$$!; status=0; \
-	$(SAFE) $(BIN)/python -m pytest $(ASIDE:%=--ignore=%) $(ARGS) || status=1; \
-	wait $$modes || status=1; cat build/modes.log; exit $$status
+# Stages are processes of their own. Two run at a time, the longest first, so that both ends come together; what one
+# says is printed when it has ended. Longer stages run all tests once, the others a part of them in another mode.
+STAGES := $(patsubst %,stage-%,dispatch aside rest check unguarded limited numpy)
+TESTS := $(SAFE) $(BIN)/python -m pytest -q
+TWO := -j2 -k --output-sync=target --no-print-directory
+.PHONY: ci native $(STAGES)
 
-modes: $(INSTALLED)
-	$(SAFE) $(BIN)/python -m pytest -q $(ASIDE)
-	$(SAFE) NPACCEL_BACKEND=numpy $(BIN)/python -m pytest -q $(AT_ONCE:%=--ignore=%) $(UFUNCS:%=--ignore=%) tests/dispatch
-	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE:%=--ignore=%) $(AT_ONCE:%=--ignore=%) tests/dispatch tests/test_examples.py
-	$(SAFE) NPACCEL_GUARD=off $(BIN)/python -m pytest -q $(AT_ONCE:%=--ignore=%) $(UFUNCS:%=--ignore=%) $(VALUES:%=--ignore=%) $(UNGUARDED) \
+test: $(INSTALLED)
+	@$(MAKE) $(TWO) native $(STAGES)
+
+# The C tests run while packages are installed, and the checks beside the first stages.
+ci:
+	@$(MAKE) $(TWO) $(INSTALLED) native
+	@$(MAKE) $(TWO) check $(STAGES)
+
+native:
+	@$(require_compiler)
+	$(MAKE) -C tests/native check OUT="$(CURDIR)/build/native"
+
+stage-dispatch: $(INSTALLED)
+	$(TESTS) --ignore=tests/dispatch/small tests/dispatch
+
+stage-aside: $(INSTALLED)
+	$(TESTS) $(ASIDE)
+
+stage-rest: $(INSTALLED)
+	$(TESTS) $(ASIDE:%=--ignore=%) --ignore=tests/dispatch
+
+stage-check: $(INSTALLED)
+	NPACCEL_CHECK=compute $(TESTS) $(TWICE:%=--ignore=%) $(AT_ONCE:%=--ignore=%) tests/dispatch tests/test_examples.py
+
+stage-unguarded: $(INSTALLED)
+	NPACCEL_GUARD=off $(TESTS) $(AT_ONCE:%=--ignore=%) $(UFUNCS:%=--ignore=%) $(VALUES:%=--ignore=%) $(UNGUARDED) \
 	  tests/test_examples.py
-	$(LIMITED) $(SAFE) $(BIN)/python -m pytest -q --ignore=tests/runtime/macros $(VALUES:%=--ignore=%) $(filter-out tests/dispatch %/test_threads_and_processes.py,$(UNGUARDED))
+
+stage-limited: $(INSTALLED)
+	$(LIMITED) $(TESTS) --ignore=tests/runtime/macros $(VALUES:%=--ignore=%) \
+	  $(filter-out tests/dispatch %/test_threads_and_processes.py,$(UNGUARDED))
+
+stage-numpy: $(INSTALLED)
+	NPACCEL_BACKEND=numpy $(TESTS) $(AT_ONCE:%=--ignore=%) $(UFUNCS:%=--ignore=%) tests/dispatch
 
 test-all: test
 	$(SAFE) NPACCEL_CHECK=compute $(BIN)/python -m pytest -q $(TWICE)

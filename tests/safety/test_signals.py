@@ -69,12 +69,12 @@ def chain(x):
 def interrupt_after(seconds):
     threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
 def seconds():
-    npaccel.evaluate(chain(npaccel.asarray(source)))
     began = time.process_time()  # of at most two threads; other processes cannot lengthen it
     npaccel.evaluate(chain(npaccel.asarray(source)))
     return (time.process_time() - began) / 2
-while seconds() < 0.15 and source.nbytes < 1 << 28:
-    source = np.concatenate([source, source])
+seconds()  # compiles
+size = int(source.size * 0.2 / seconds())
+source = np.resize(source, min(max(size, source.size), 1 << 25))
 result = np.asarray(npaccel.evaluate(chain(npaccel.asarray(source))))
 def overwritten():
     x = npaccel.asarray(source) * 1.0
