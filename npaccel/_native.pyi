@@ -383,10 +383,10 @@ def ledger() -> tuple[
     """([(Program, runs, seconds, [(rule, code, lasti)], whether other lines ran it, too)], runs and
     seconds without a known program), since counts were reset."""
 
-def checks() -> bool:
+def boundscheck() -> bool:
     """Whether indices are looked through, and integers divided by 0 are told."""
 
-def checks_here(value: int, /) -> int:
+def boundscheck_here(value: int, /) -> int:
     """The same for this thread from now on; -1: as the setting says. Returns what it was."""
 
 def memory_limit() -> int:
@@ -437,7 +437,7 @@ def configure(
     nursery_bytes: int = ...,
     guard: int = ...,
     check: int = ...,
-    checks: int = ...,
+    boundscheck: int = ...,
     numpy: int = ...,
     fast: int = ...,
 ) -> int:
@@ -894,9 +894,9 @@ class MacroBlock:
         name: str,
         arrays: tuple[np.ndarray[Any, Any], ...],
         control: Any,
-        checks: int,
+        boundscheck: int,
     ) -> Self:
-        """checks : 1, 0: indices and divisors are looked at inside, or not; -1: as outside."""
+        """boundscheck : 1, 0: indices and divisors are looked at inside, or not; -1: as outside."""
     def __enter__(self) -> Self:
         """What is pending runs, and what comes is the block's."""
     def __exit__(

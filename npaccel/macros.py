@@ -113,8 +113,8 @@ class MacroFactory:
         if not _native.guarded():
             self._sections().code.tell_unguarded()
         self._block = sections.Block
-        checks = -1 if boundscheck is None else int(boundscheck == "on")
-        block = self._block(self._blocks(), name, arrays, control, checks)
+        looked_at = -1 if boundscheck is None else int(boundscheck == "on")
+        block = self._block(self._blocks(), name, arrays, control, looked_at)
         block.on_illegal = on_illegal
         return block
 

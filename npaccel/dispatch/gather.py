@@ -72,7 +72,7 @@ def _check_at_replays(index: Array, extent: int) -> None:
 
 def _has_negative(index: Array, extent: int) -> bool:
     """Whether indices may count from the end; NumPy raises its error if one is out of bounds."""
-    if not _native.checks():
+    if not _native.boundscheck():
         return True
     if _native.in_section():
         _check_at_replays(index, extent)

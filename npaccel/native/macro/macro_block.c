@@ -21,8 +21,8 @@ typedef struct macro_block {
     PyObject *blocks, *name, *control, *arrays; /* blocks: Python's, which keeps what is known */
     PyObject *known;  /* Recordings, of an outermost one */
     npa_site site;    /* of the statement that it was entered by */
-    int checks;       /* 1, 0: indices are looked at inside, or not; -1: as outside */
-    signed char checks_before;
+    int boundscheck;  /* 1, 0: indices are looked at inside, or not; -1: as outside */
+    signed char boundscheck_before;
     struct macro_block *outer; /* that this thread is in, while it is inside */
     PyObject *block_before; /* the one in place of which it is told */
     enum npa_way way;
@@ -65,11 +65,11 @@ static PyObject *wrapped(PyObject *arrays)
 
 static PyObject *block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"blocks", "name", "arrays", "control", "checks", NULL};
+    static char *names[] = {"blocks", "name", "arrays", "control", "boundscheck", NULL};
     PyObject *blocks, *name, *arrays, *control;
-    int checks;
+    int boundscheck;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OUO!Oi", names, &blocks, &name, &PyTuple_Type,
-                                     &arrays, &control, &checks)) {
+                                     &arrays, &control, &boundscheck)) {
         return NULL;
     }
     macro_block *b = are_arrays(arrays) ? (macro_block *)type->tp_alloc(type, 0) : NULL;
@@ -78,7 +78,7 @@ static PyObject *block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
                                 : PyErr_Format(PyExc_TypeError, "a macro block takes arrays");
     }
     b->blocks = Py_NewRef(blocks), b->name = Py_NewRef(name), b->control = Py_NewRef(control);
-    b->checks = checks;
+    b->boundscheck = boundscheck;
     b->arrays = wrapped(arrays);
     if (b->arrays == NULL) {
         Py_CLEAR(b);
@@ -215,8 +215,8 @@ static PyObject *block_enter(PyObject *self, PyObject *nothing)
     if (b->way == RECORDED) {
         take_charge(b);
     }
-    b->checks_before = npa_checks_here;
-    npa_checks_here = b->checks >= 0 ? (signed char)b->checks : npa_checks_here;
+    b->boundscheck_before = npa_boundscheck_here;
+    npa_boundscheck_here = b->boundscheck >= 0 ? (signed char)b->boundscheck : npa_boundscheck_here;
     b->outer = innermost, innermost = (macro_block *)Py_NewRef(self);
     return Py_NewRef(self);
 }
@@ -277,7 +277,7 @@ static PyObject *block_exit(PyObject *self, PyObject *const *args, Py_ssize_t na
         return PyErr_Format(PyExc_RuntimeError,
                             "the macro section %R was left where it was not entered", b->name);
     }
-    npa_checks_here = b->checks_before;
+    npa_boundscheck_here = b->boundscheck_before;
     int status = 0;
     if (b->known != NULL && good && npa_q.nrequests > 0) { /* else it stays pending */
         npa_run_because(NPA_ASKED);

@@ -64,12 +64,13 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)self;
     static char *names[] = {"threshold_bytes", "queue_limit", "memory_limit", "threads",
-                            "nursery_bytes", "guard", "check", "checks", "numpy", "fast", NULL};
+                            "nursery_bytes", "guard", "check", "boundscheck", "numpy", "fast",
+                            NULL};
     long long threshold = -1, queue = -1, memory = -1, threads = -1, nursery = -1;
-    int guard = -1, check = -1, checks = -1, numpy = -1, fast = -1;
+    int guard = -1, check = -1, boundscheck = -1, numpy = -1, fast = -1;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$LLLLLiiiii", names, &threshold, &queue,
-                                     &memory, &threads, &nursery, &guard, &check, &checks, &numpy,
-                                     &fast) ||
+                                     &memory, &threads, &nursery, &guard, &check, &boundscheck,
+                                     &numpy, &fast) ||
         npa_flush() < 0) {
         return NULL;
     }
@@ -79,7 +80,7 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     npa_memory_limit = memory > 0 ? (size_t)memory : npa_memory_limit;
     npa_check_mode = check >= 0 ? check > 0 : npa_check_mode;
     npa_check_every = check > 0 ? check : npa_check_every;
-    npa_checks = checks >= 0 ? checks > 0 : npa_checks;
+    npa_boundscheck = boundscheck >= 0 ? boundscheck > 0 : npa_boundscheck;
     npa_fast = fast >= 0 ? fast > 0 : npa_fast;
     npa_numpy_chosen = numpy >= 0 ? numpy > 0 : npa_numpy_chosen;
     if (threads >= 0) {
@@ -100,20 +101,20 @@ static PyObject *py_configure(PyObject *self, PyObject *args, PyObject *kwargs)
     return PyLong_FromLong(failed);
 }
 
-static PyObject *py_checks(PyObject *self, PyObject *nothing)
+static PyObject *py_boundscheck(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
-    return PyBool_FromLong(npa_checks_now());
+    return PyBool_FromLong(npa_boundscheck_now());
 }
 
-static PyObject *py_checks_here(PyObject *self, PyObject *value)
+static PyObject *py_boundscheck_here(PyObject *self, PyObject *value)
 {
     (void)self;
-    long now = PyLong_AsLong(value), before = npa_checks_here;
+    long now = PyLong_AsLong(value), before = npa_boundscheck_here;
     if (now == -1 && PyErr_Occurred()) {
         return NULL;
     }
-    npa_checks_here = (signed char)(now < 0 ? -1 : now > 0);
+    npa_boundscheck_here = (signed char)(now < 0 ? -1 : now > 0);
     return PyLong_FromLong(before);
 }
 
@@ -357,8 +358,8 @@ static PyMethodDef methods[] = {
     {"history", npa_py_history, METH_O, NPA_DOC_history},
     {"serial", npa_py_serial, METH_O, NPA_DOC_serial},
     {"configure", KEYWORDS(py_configure), METH_VARARGS | METH_KEYWORDS, NPA_DOC_configure},
-    {"checks", py_checks, METH_NOARGS, NPA_DOC_checks},
-    {"checks_here", py_checks_here, METH_O, NPA_DOC_checks_here},
+    {"boundscheck", py_boundscheck, METH_NOARGS, NPA_DOC_boundscheck},
+    {"boundscheck_here", py_boundscheck_here, METH_O, NPA_DOC_boundscheck_here},
     {"memory_limit", py_memory_limit, METH_NOARGS, NPA_DOC_memory_limit},
     {"guarded", py_guarded, METH_NOARGS, NPA_DOC_guarded},
     {"portable", py_portable, METH_NOARGS, NPA_DOC_portable},

@@ -222,15 +222,18 @@ int npa_errstate(void)
     return state;
 }
 
-bool npa_checks = true, npa_fast;
-__thread signed char npa_checks_here = -1;
+bool npa_boundscheck = true, npa_fast;
+__thread signed char npa_boundscheck_here = -1;
 
-bool npa_checks_now(void) { return npa_checks_here >= 0 ? npa_checks_here > 0 : npa_checks; }
+bool npa_boundscheck_now(void)
+{
+    return npa_boundscheck_here >= 0 ? npa_boundscheck_here > 0 : npa_boundscheck;
+}
 
 int npa_checked_errstate(void)
 {
     int state = npa_errstate();
-    return state < 0 ? state : state | !npa_checks_now() << 16 | npa_fast << 17;
+    return state < 0 ? state : state | !npa_boundscheck_now() << 16 | npa_fast << 17;
 }
 
 /* What is told of integers is a division by 0, and what can't be represented. */
@@ -258,7 +261,7 @@ bool npa_asks_underflow(void)
 int npa_errstate_of(const npa_rule *rule)
 {
     int state = npa_errstate();
-    if (state >= -1 && !npa_checks_now() && of_integers(rule)) {
+    if (state >= -1 && !npa_boundscheck_now() && of_integers(rule)) {
         return 0;
     }
     if (state == -1) {

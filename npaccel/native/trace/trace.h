@@ -336,10 +336,10 @@ extern PyObject *npa_errstate_var; /* NumPy's context variable */
  * exception is set */
 int npa_errstate_of(const npa_rule *rule);
 /* The setting: indices out of bounds, and integers divided by 0, are told */
-extern bool npa_checks;
+extern bool npa_boundscheck;
 /* The same in a section of this thread; -1: the setting */
-extern NPA_PER_THREAD signed char npa_checks_here;
-bool npa_checks_now(void);
+extern NPA_PER_THREAD signed char npa_boundscheck_here;
+bool npa_boundscheck_now(void);
 extern const char npa_raising[], npa_underflow_asked[];
 bool npa_asks_underflow(void); /* floating-point operations are NumPy's, and their results plain */
 /* npa_errstate, and bits for whether checks are off, and accuracy is fast */

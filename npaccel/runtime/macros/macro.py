@@ -57,10 +57,10 @@ class Sections:
         config.subscribe(self._changed)
 
     def section(
-        self, function: Callable[..., Any], on_illegal: str, checks: str | None
+        self, function: Callable[..., Any], on_illegal: str, boundscheck: str | None
     ) -> _native.Macro:
         """The callable that stands for `function`."""
-        made = Section(self, function, on_illegal, checks)
+        made = Section(self, function, on_illegal, boundscheck)
         self.known.add(made)
         return made.macro
 
@@ -115,10 +115,10 @@ class Section:
         sections: Sections,
         function: Callable[..., Any],
         on_illegal: str,
-        checks: str | None = None,
+        boundscheck: str | None = None,
     ) -> None:
         self.sections, self.function, self.on_illegal = sections, function, on_illegal
-        self.checks = checks
+        self.boundscheck = boundscheck
         code = getattr(inspect.unwrap(function), "__code__", None)
         name = getattr(function, "__qualname__", repr(function))
         line = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
@@ -227,7 +227,7 @@ class Section:
             active[0][1].stop(f"enters {self.where} again")
         active.append((self, active[0][1]))
         try:
-            with checked(self.checks):
+            with checked(self.boundscheck):
                 return self.function(*_plain_numbers(args), **_plain_numbers(kwargs))
         finally:
             active.pop()
@@ -235,7 +235,7 @@ class Section:
     def _run_body(self, args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> Any:
         self.counts["bodies"] += 1
         self.counts[f"why {why}"] += 1
-        with checked(self.checks):
+        with checked(self.boundscheck):
             return self.function(*_plain_numbers(args), **_plain_numbers(kwargs))
 
     def _attend(self, early: Early) -> None:
@@ -304,7 +304,7 @@ class Section:
             active = self.sections.active
             active.append((self, recording))
             try:
-                with checked(self.checks):
+                with checked(self.boundscheck):
                     recording.run(args, kwargs)
                 return recording
             except Again as again:

@@ -23,16 +23,16 @@ __all__ = ["Block", "Blocks", "checked"]
 
 
 @contextmanager
-def checked(checks: str | None) -> Iterator[None]:
+def checked(boundscheck: str | None) -> Iterator[None]:
     """Inside, this thread looks at indices and divisors ("on") or does not; None: as outside."""
-    if checks is None:
+    if boundscheck is None:
         yield
         return
-    before = _native.checks_here(int(checks == "on"))
+    before = _native.boundscheck_here(int(boundscheck == "on"))
     try:
         yield
     finally:
-        _native.checks_here(before)
+        _native.boundscheck_here(before)
 
 
 class Blocks:

@@ -33,7 +33,7 @@ class Core:
             threads=config.threads,
             guard=int(config.guard == "on" and has_lock()),
             check=int(config.check_every) if config.check != "off" else 0,
-            checks=int(config.boundscheck == "on"),
+            boundscheck=int(config.boundscheck == "on"),
             numpy=int(config.backend == "numpy"),
             fast=int(config.accuracy == "fast"),
         )
