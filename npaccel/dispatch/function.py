@@ -122,6 +122,8 @@ def array_function(
     kwargs: dict[str, Any],
 ) -> Any:
     """What `Array.__array_function__` does. Classes other than ndarray and ours always win."""
+    if not (isinstance(args, tuple) and isinstance(kwargs, dict)):  # an error
+        return np.ndarray.__array_function__(self, func, types, args, kwargs)
     if any(t is not np.ndarray and not issubclass(t, _native.ArrayBase) for t in types):
         if not any(issubclass(t, _native.ArrayBase) for t in types):
             # NumPy names our class when it asks; somebody asks an ndarray.

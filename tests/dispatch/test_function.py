@@ -282,6 +282,13 @@ def test_a_function_that_is_asked_of_the_class_asks_no_other(function: Any, size
             np.testing.assert_array_equal(function([made, made]), expected, strict=True)
 
 
+@pytest.mark.parametrize("asked", [(np.zeros(2), {}), ((np.zeros(2), 2), (1, 2))])
+def test_arguments_that_are_no_tuple_and_no_dict(asked: tuple[Any, Any]) -> None:
+    for array in (np.zeros(2), npaccel.asarray(np.zeros(2))):
+        with pytest.raises(TypeError, match="must be a (tuple|dict)"):
+            array.__array_function__(np.reshape, (np.ndarray,), *asked)
+
+
 @pytest.mark.pending
 def test_composites_stay_recorded() -> None:
     x = npaccel.asarray(block()) * 2
