@@ -285,7 +285,7 @@ def test_a_function_that_is_asked_of_the_class_asks_no_other(function: Any, size
 @pytest.mark.parametrize("asked", [(np.zeros(2), {}), ((np.zeros(2), 2), (1, 2))])
 def test_arguments_that_are_no_tuple_and_no_dict(asked: tuple[Any, Any]) -> None:
     for array in (np.zeros(2), npaccel.asarray(np.zeros(2))):
-        with pytest.raises(TypeError, match="must be a (tuple|dict)"):
+        with pytest.raises(TypeError, match=r"must be a (tuple|dict)"):
             array.__array_function__(np.reshape, (np.ndarray,), *asked)
 
 
