@@ -174,7 +174,14 @@ def is_pending(array: np.ndarray[Any, Any], /) -> bool:
 def composites(functions: dict[Callable[..., Any], bool], /) -> None:
     """NumPy's functions whose own Python code runs on our arrays; the value: in blocks only."""
 
-def direct(original: Any, slow: Callable[..., Any], work: int = 0, writes: bool = False, /) -> Any:
+def direct(
+    original: Any,
+    slow: Callable[..., Any],
+    work: int = 0,
+    writes: bool = False,
+    moves: bool = False,
+    /,
+) -> Any:
     """A method: `original`, a method of ndarray, called on exact views where every array among the
     arguments is small and evaluated; else `slow`. `original` None: an `__array_function__`.
 
@@ -182,6 +189,7 @@ def direct(original: Any, slow: Callable[..., Any], work: int = 0, writes: bool 
         in `argmin` a full one may be NumPy's; 4, as in `var` any may be; 5, always `slow`, which
         tracebacks don't show, as with the others.
     writes : it writes the array.
+    moves : its result has the same bits, whoever computes it.
     """
 
 def evaluate() -> None:

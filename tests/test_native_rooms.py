@@ -41,7 +41,7 @@ C11 = {
     "assert.h complex.h errno.h fenv.h limits.h math.h stdatomic.h stdbool.h stddef.h stdint.h",
     "stdio.h stdlib.h string.h time.h",
 }
-ANYWHERE = set(" ".join(C11).split()) | {"Python.h", "structmember.h"}
+ANYWHERE = set(" ".join(C11).split()) | {"Python.h", "opcode.h", "structmember.h"}
 POSIX_THREADS = {"pthread.h", "unistd.h"}
 OF_X86_64 = {"cpuid.h", "immintrin.h", "xmmintrin.h"}
 

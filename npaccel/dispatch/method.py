@@ -29,7 +29,7 @@ from npaccel.dispatch.operands import (
 from npaccel.dispatch.rules import arg_rule, copy_rule
 from npaccel.dispatch.ufunc import scalar_of
 
-__all__ = ["EVALUATED", "RECORDED", "Methods", "copied_in_order"]
+__all__ = ["EVALUATED", "MOVES", "RECORDED", "Methods", "copied_in_order"]
 
 Array = np.ndarray[Any, Any]
 
@@ -68,6 +68,9 @@ WORK = {
     "var": 4,
 }
 
+# Recorded methods whose results have the same bits, whoever computes them.
+MOVES = frozenset({"astype", "copy", "fill", "flatten", "ravel", "repeat", "reshape"})
+
 RECORDED: dict[str, Callable[..., Any]] = {}
 
 
@@ -90,7 +93,8 @@ def _recorded(record: Callable[..., Any]) -> Any:
             original, (self, *args), kwargs, reason, name=f"ndarray.{name}", written=places
         )
 
-    return _native.direct(original, method, WORK.get(name, 0))
+    copies = name in MOVES and name != "fill"
+    return _native.direct(original, method, WORK.get(name, 0), False, copies)
 
 
 def _evaluated(name: str) -> Any:

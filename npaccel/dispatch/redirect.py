@@ -22,7 +22,7 @@ from npaccel.dispatch.creation import CREATION
 from npaccel.dispatch.draws import MOVED
 from npaccel.dispatch.fallback import NotRecorded, fallback
 from npaccel.dispatch.function import IMPLEMENTED, WHOLE, WRITERS, named
-from npaccel.dispatch.method import EVALUATED, RECORDED
+from npaccel.dispatch.method import EVALUATED, MOVES, RECORDED
 from npaccel.dispatch.operands import take_array
 from npaccel.dispatch.special import SPECIAL
 from npaccel.dispatch.ufunc import RECORDERS
@@ -210,9 +210,8 @@ def _count_nonzero(a: Any) -> Any:
 
 
 # Recorded functions and methods whose results have the same bits, whoever computes them.
-MOVES = frozenset({*CREATION, "concatenate", "copyto", "empty_like", "where"}) | {
-    f"ndarray.{name}"
-    for name in ("astype", "copy", "fill", "flatten", "ravel", "repeat", "reshape")
+MOVING = frozenset({*CREATION, "concatenate", "copyto", "empty_like", "where"}) | {
+    f"ndarray.{name}" for name in MOVES
 }
 
 
@@ -353,7 +352,7 @@ class Table:
     def _enter(self, function: Any, look: Look, taker: Any, name: str, *rest: Any) -> None:
         assert self._proofs is not None
         possible = self._proofs[2 if "." in name else 1]
-        row = (*rest, taker is not None and name in MOVES)
+        row = (*rest, taker is not None and name in MOVING)
         if function is None:  # this NumPy does not have it
             return
         if not (possible and _native.redirect(function, int(look), taker, name, *row)):

@@ -548,3 +548,52 @@ def test_threads_that_record_by_turns_leave_it_to_numpy(
         seen["both"] = seen["first"] * seen["other"]
     assert np.array_equal(seen["first"], a + b) and np.array_equal(seen["other"], a - b)
     assert np.array_equal(seen["both"], (a + b) * (a - b))
+
+
+@pytest.mark.pending
+@pytest.mark.usefixtures("numpys_memory")
+@pytest.mark.parametrize("paces", [NUMPY_WINS, NUMPY_LOSES])
+def test_rounds_begin_with_a_method_of_ours_and_call_functions(
+    trials: Callable[[tuple[int, int]], None], paces: tuple[int, int]
+) -> None:
+    def steps(u: np.ndarray) -> np.ndarray:
+        for _ in range(ROUNDS):
+            v = u.copy()
+            v[:, 1:-1] += 0.1 * (u[:, 2:] - 2 * u[:, 1:-1] + u[:, :-2])
+            w = np.zeros_like(v)
+            w += v
+            w[0] = 1.0
+            assert w[0].sum() == SHAPE[1]
+            u = w
+        return u
+
+    trials(paces)
+    expected = steps(arrays()[0])
+    found = []
+    recorded, left = counts(lambda: found.append(steps(arrays()[0])))
+    assert np.array_equal(found[0], expected)
+    if paces == NUMPY_WINS:
+        assert left > recorded
+    else:
+        assert 0 < left < recorded / 2
+
+
+@pytest.mark.pending
+@pytest.mark.usefixtures("numpys_memory")
+def test_a_loop_over_rows_that_was_seen_waits_for_nothing() -> None:
+    def rows(n: int) -> np.ndarray:
+        a = np.zeros(SHAPE)
+        a += 1.0
+        for i in range(1, n):
+            a[i] = a[i - 1] + i
+        return a
+
+    expected = rows(SHAPE[0])
+    npaccel.config.threshold = 1 << 17
+    _native.trials(False)
+    with npaccel.accelerate():
+        first, before = rows(SHAPE[0]), npaccel.stats()["requests"]
+        again, after = rows(SHAPE[0]), npaccel.stats()["requests"]
+        assert np.array_equal(first, expected) and np.array_equal(again, expected)
+    assert before >= 32  # what is pending is needed, until so many
+    assert after - before < 10

@@ -70,6 +70,7 @@ typedef struct { PyObject *code, *globals; int32_t lasti; } npa_site;
 void npa_capture_site(npa_site *site); /* the user's line; new references or NULL */
 /* That of a frame, which it takes; or NULL */
 void npa_site_of(PyFrameObject *frame, npa_site *site);
+int32_t npa_call_at(const npa_site *site); /* where a call is, whatever it calls */
 int npa_line_of(PyCodeObject *code, int32_t lasti); /* of the source */
 void npa_internal_prefixes(PyObject *tuple);
 int npa_site_init(void);

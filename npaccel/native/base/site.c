@@ -1,6 +1,8 @@
 /* site.c: the user's line: that of the innermost frame whose code is neither NumPy's nor ours. */
 #include "base/base.h"
 
+#include <opcode.h>
+
 /* Code objects whose lines are NumPy's or ours: the user's line is further up. */
 static struct { PyObject *code; bool internal; } code_seen[256];
 static PyObject *internal_prefixes; /* tuple of str */
@@ -46,6 +48,26 @@ void npa_site_of(PyFrameObject *frame, npa_site *r)
     r->globals = PyFrame_GetGlobals(frame);
     r->lasti = PyFrame_GetLasti(frame);
     Py_DECREF(frame);
+}
+
+/* Python 3.11 has two instructions for a call. Which of them calls a C function is told by what it
+ * has called there before, a plain array's method or ours. */
+int32_t npa_call_at(const npa_site *site)
+{
+#if PY_VERSION_HEX < 0x030C0000
+    PyObject *code = site->code != NULL ? PyCode_GetCode((PyCodeObject *)site->code) : NULL;
+    enum { BETWEEN = 2 * (int)sizeof(uint16_t) };
+    const char *at = code != NULL && site->lasti >= BETWEEN &&
+                             site->lasti < PyBytes_GET_SIZE(code)
+                         ? PyBytes_AS_STRING(code) + site->lasti : NULL;
+    bool second = at != NULL && (uint8_t)*at == CALL && (uint8_t)at[-BETWEEN] == PRECALL;
+    Py_XDECREF(code);
+    if (second) {
+        return site->lasti - BETWEEN;
+    }
+    PyErr_Clear(); /* without memory for it, it is another place */
+#endif
+    return site->lasti;
 }
 
 /* A jump back of a loop, at which other threads may get the lock, has none: that before it. */

@@ -250,7 +250,7 @@ static bool target_passes(const call *c, Py_ssize_t all)
     }
     bytes = own > bytes ? own : bytes;
     bytes = made > bytes ? made : bytes;
-    return t->moves && npa_autotune_passes_call(t, bytes, !mine);
+    return t->moves && npa_autotune_passes_call(t->definition, bytes, !mine);
 }
 
 /* On small arrays, without NumPy's code around its loops, which is looked at where that is due.

@@ -175,8 +175,17 @@ typedef struct {
     vectorcallfunc call;
     PyObject *original, *slow;
     const npa_small_function *small; /* `original` on small arrays; or NULL */
-    int work, writes;
+    int work, writes, moves; /* moves: the result has the same bits, whoever computes it */
 } direct_method;
+
+/* Whether NumPy is to do at once what would be recorded; see trial.c. */
+static bool passes(const direct_method *m, PyObject *self)
+{
+    return m->moves && npa_trials_on && npa_in_block() && PyArray_Check(self) &&
+           npa_trial_passes_call(((PyMethodDescrObject *)m->original)->d_method,
+                                 (size_t)PyArray_NBYTES((PyArrayObject *)self),
+                                 !npa_waits((PyArrayObject *)self));
+}
 
 /* function(*args, **kwargs), where all arrays in it are small. As npa_direct_call. */
 static int call_function(PyObject *const *args, PyObject **result)
@@ -268,41 +277,47 @@ static const char *name_of(PyObject *method)
     return known ? ((PyMethodDescrObject *)method)->d_method->ml_name : "";
 }
 
+/* A method whose original may do. As npa_direct_call. */
+static int call_method(const direct_method *m, PyObject *const *args, Py_ssize_t n,
+                       PyObject *names, PyObject **result)
+{
+    Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), any = 0;
+    int status = npa_aside_function(m->small, args, n, names, result);
+    if (status != 0) {
+        return status;
+    }
+    bool steps = m->work == STEPS &&
+                 npa_at_once(args, all, npa_most_summed(NPA_WHOLE_BYTES, names));
+    bool numpys = steps || passes(m, args[0]);
+    if (numpys || (m->work == FOLDED &&
+                   npa_folds_at_once(name_of(m->original), args, n, names, 2, false))) {
+        any = NPA_ANY_SIZE;
+    } else if (m->work == ARGUMENTS ||
+               (m->work == PICKED && PyArray_Check(args[0]) &&
+                npa_takes_few((PyArrayObject *)args[0], args + 1, n - 1, names))) {
+        any = 1;
+    }
+    bool parts = m->small != NULL && npa_stands_aside(); /* which have ways of their own */
+    npa_suspended += numpys, npa_whole += steps;
+    status = parts ? 0 : npa_direct_call(m->original, args, n, names, m->writes, any, false,
+                                         result);
+    npa_suspended -= numpys, npa_whole -= steps;
+    return status;
+}
+
 static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
 {
     direct_method *m = (direct_method *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
     PyObject *result;
-    int status = 0;
-    if (m->original != Py_None && n > 0) {
-        Py_ssize_t all = n + (names != NULL ? PyTuple_GET_SIZE(names) : 0), any = 0;
-        status = npa_aside_function(m->small, args, n, names, &result);
-        if (status != 0) {
-            return status > 0 ? result : NULL;
-        }
-        bool steps = m->work == STEPS &&
-                     npa_at_once(args, all, npa_most_summed(NPA_WHOLE_BYTES, names));
-        if (steps || (m->work == FOLDED &&
-                      npa_folds_at_once(name_of(m->original), args, n, names, 2, false))) {
-            any = NPA_ANY_SIZE;
-        } else if (m->work == ARGUMENTS ||
-                   (m->work == PICKED && PyArray_Check(args[0]) &&
-                    npa_takes_few((PyArrayObject *)args[0], args + 1, n - 1, names))) {
-            any = 1;
-        }
-        bool parts = m->small != NULL && npa_stands_aside(); /* which have ways of their own */
-        npa_suspended += steps, npa_whole += steps;
-        status = parts ? 0 : npa_direct_call(m->original, args, n, names, m->writes, any, false,
-                                             &result);
-        npa_suspended -= steps, npa_whole -= steps;
-    } else if (m->original == Py_None && m->work != OURS && n == 5 && names == NULL) {
-        status = call_function(args, &result);
-    }
+    bool function = m->original == Py_None && m->work != OURS && n == 5 && names == NULL;
+    int status = m->original != Py_None && n > 0 ? call_method(m, args, n, names, &result)
+                 : function                      ? call_function(args, &result)
+                                                 : 0;
     if (status != 0) {
         return status > 0 ? result : NULL;
     }
-    bool composite = m->original == Py_None && m->work != OURS && n == 5 && names == NULL &&
-                     is_composite(args);
+    bool composite = function && is_composite(args);
     if (PyErr_Occurred()) {
         return NULL;
     }
@@ -347,20 +362,20 @@ PyTypeObject npa_direct_type = {
     .tp_getset = direct_getset,
 };
 
-/* direct(original, slow, work, writes) -> method */
+/* direct(original, slow, work, writes, moves) -> method */
 PyObject *npa_direct_new(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *original, *slow;
-    int work = ALL, writes = 0;
-    if (!PyArg_ParseTuple(args, "OO|ip", &original, &slow, &work, &writes)) {
+    int work = ALL, writes = 0, moves = 0;
+    if (!PyArg_ParseTuple(args, "OO|ipp", &original, &slow, &work, &writes, &moves)) {
         return NULL;
     }
     direct_method *m = PyObject_New(direct_method, &npa_direct_type);
     if (m != NULL) {
         m->call = direct_call;
         m->original = Py_NewRef(original), m->slow = Py_NewRef(slow);
-        m->work = work, m->writes = writes;
+        m->work = work, m->writes = writes, m->moves = moves;
         m->small = npa_aside_find_method(original);
     }
     if (PyErr_Occurred()) {

@@ -159,10 +159,11 @@ static bool possible(size_t bytes)
 }
 
 /* *where: the line; 0: not the user's code asks, but what it has called. */
-static uint64_t key_of(const void *what, size_t bytes, uint64_t *where)
+static uint64_t key_of(const void *what, size_t bytes, bool call, uint64_t *where)
 {
     npa_site site;
     npa_capture_site(&site);
+    site.lasti = call ? npa_call_at(&site) : site.lasti;
     PyCodeObject *asks = PyEval_GetFrame() != NULL ? PyFrame_GetCode(PyEval_GetFrame()) : NULL;
     uint64_t key = (uint64_t)(uintptr_t)site.code ^ (uint64_t)(uintptr_t)what << 16;
     *where = (PyObject *)asks == site.code
@@ -231,9 +232,12 @@ static bool comes(place *p, uint64_t key)
 }
 
 /* Whether rounds are another operation's from now on, which found nothing pending and is not the
- * head. */
-static bool others(place *p, bool more)
+ * head. Functions that NumPy's rounds call need not be known from recorded ones. */
+static bool others(place *p, bool more, bool call)
 {
+    if (call && current.way == NUMPYS && p->times <= MOST_CALLS) {
+        return false;
+    }
     return current.head == 0 || (p->round == current.number && more && !resumes(p)) ||
            (current.way == NUMPYS && p->loops && p->head != current.head);
 }
@@ -261,12 +265,12 @@ static void pass_new(uint64_t key, uint64_t site, bool call)
 }
 
 /* An operation that found nothing pending: a round may end with it, and another one begin. */
-static void perhaps_begin(place *p, uint64_t key, bool more)
+static void perhaps_begin(place *p, uint64_t key, bool more, bool call)
 {
     if (key == current.head && more) {
         end(p);
         begin(p);
-    } else if (key != current.head && others(p, more)) {
+    } else if (key != current.head && others(p, more, call)) {
         at(current.head)->loops &= p->round != current.number; /* it did not come again */
         begin(p);
     }
@@ -295,7 +299,7 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
         npa_look_next(NPA_RARE);
         return true;
     }
-    uint64_t site, key = key_of(what, bytes, &site);
+    uint64_t site, key = key_of(what, bytes, call, &site);
     bool idle = npa_q.nrequests == 0;
     size_t large = missed < MOST_MISSED ? LARGE_NEW : LARGEST_NEW;
     place *p = at(key);
@@ -306,7 +310,7 @@ static bool passes(const void *what, size_t bytes, bool may, bool call)
     }
     arrived = key;
     if (idle && known && p->begins) {
-        perhaps_begin(p, key, more);
+        perhaps_begin(p, key, more, call);
     }
     if (current.head == 0) {
         return false;

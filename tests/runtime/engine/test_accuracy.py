@@ -148,4 +148,4 @@ def test_devices_have_the_same_bits(function, setting) -> None:
     with npaccel.backend("opencl"):
         there = bits(function, x)
     values = [np.frombuffer(found, "f8")[~np.isnan(x)] for found in (here, there)]
-    assert np.array_equal(*values)
+    assert np.array_equal(*values, equal_nan=True)

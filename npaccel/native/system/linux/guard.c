@@ -31,7 +31,7 @@ static struct {
     void (*serve_write)(const void *address);
     _Atomic(note *) notes; /* newest first */
     atomic_int posts;      /* what the evaluator sleeps on */
-    atomic_int evaluator;  /* its thread id; 0: there is none */
+    atomic_int evaluator;  /* 1: it runs; 0: there is none */
     atomic_bool busy, quit;
     _Atomic uint64_t faults, successes;
     pthread_t thread;
@@ -51,13 +51,9 @@ static NPA_PER_THREAD const void *chained_address;
 static NPA_PER_THREAD int64_t chained_at; /* when the last of them returned */
 static NPA_PER_THREAD int returns; /* how often they did so in vain */
 static NPA_PER_THREAD bool never_waits; /* see npa_guard_never_waits */
+static NPA_PER_THREAD bool evaluates; /* this thread is the evaluator */
 static NPA_PER_THREAD int chained; /* handlers before ours that are running on this thread, */
 static NPA_PER_THREAD uintptr_t chain_base; /* called from a frame at this place */
-
-static int thread_id(void)
-{
-    return (int)syscall(SYS_gettid);
-}
 
 /* --------------------------------------------------------------------------- the evaluator */
 
@@ -88,7 +84,7 @@ static void serve_notes(void)
 static void *evaluate(void *unused)
 {
     (void)unused;
-    atomic_store(&guard.evaluator, thread_id());
+    evaluates = true;
     for (;;) {
         int posts = atomic_load(&guard.posts);
         atomic_store(&guard.busy, true);
@@ -109,7 +105,7 @@ static int start_evaluator(void)
         return 0;
     }
     atomic_store(&guard.quit, false);
-    atomic_store(&guard.evaluator, -1); /* until it knows its id */
+    atomic_store(&guard.evaluator, 1);
     int error = npa_thread_start(&guard.thread, evaluate, NULL, stack_bytes);
     if (error) {
         atomic_store(&guard.evaluator, 0);
@@ -125,7 +121,7 @@ static void give_up(int number, const siginfo_t *info)
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigaction(number, &standard, NULL);
     if (info->si_code <= 0) { /* sent by a process: it would not recur on return */
-        syscall(SYS_tgkill, getpid(), thread_id(), number);
+        syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
     }
 }
 
@@ -212,9 +208,9 @@ static bool is_stuck(const void *address)
 }
 
 /* An evaluation would wait for itself: rather a crash that can be seen. */
-static bool may_not_wait(int evaluator)
+static bool may_not_wait(void)
 {
-    return never_waits || (evaluator > 0 && evaluator == thread_id()) || npa_pool_on_worker();
+    return never_waits || evaluates || npa_pool_on_worker();
 }
 
 /* Whether the write should be repeated. */
@@ -225,11 +221,10 @@ static bool serve_write(const void *address)
         return false;
     }
     if (found == NPA_WATCH_PENDING) {
-        int evaluator = atomic_load(&guard.evaluator);
-        if (may_not_wait(evaluator)) {
+        if (may_not_wait()) {
             return false;
         }
-        if (evaluator == 0) {
+        if (atomic_load(&guard.evaluator) == 0) {
             guard.serve_write(address);
         } else {
             post_and_wait(NULL, address);
@@ -248,12 +243,11 @@ static bool serve_fault(npa_range *range)
     if (npa_range_serves(range, true)) {
         return true; /* another thread's touch, or a withdrawal between fault and handler */
     }
-    int evaluator = atomic_load(&guard.evaluator);
-    if (may_not_wait(evaluator)) {
+    if (may_not_wait()) {
         return false;
     }
     atomic_fetch_add_explicit(&guard.faults, 1, memory_order_relaxed);
-    if (evaluator == 0) {
+    if (atomic_load(&guard.evaluator) == 0) {
         guard.serve(range); /* between a fork and the next npa_guard_check */
     } else {
         post_and_wait(range, NULL);
@@ -400,7 +394,7 @@ void npa_guard_watch(int (*watched)(const void *address), void (*serve)(const vo
 
 bool npa_guard_evaluates(void)
 {
-    return atomic_load(&guard.evaluator) == thread_id();
+    return evaluates;
 }
 
 void npa_guard_never_waits(void)
