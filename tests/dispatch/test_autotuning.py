@@ -597,3 +597,39 @@ def test_a_loop_over_rows_that_was_seen_waits_for_nothing() -> None:
         assert np.array_equal(first, expected) and np.array_equal(again, expected)
     assert before >= 32  # what is pending is needed, until so many
     assert after - before < 10
+
+
+DYING: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "number * a": lambda a: 2.0 * a,
+    "a + b": lambda a: a + OTHER,
+    "-a": operator.neg,
+    "a ** 2": lambda a: a**2,
+}
+OTHER = np.ones(SHAPE)
+
+
+@pytest.mark.usefixtures("numpys_memory")
+@pytest.mark.parametrize("name", DYING)
+def test_numpys_operators_compute_in_the_memory_of_dying_arrays(name: str) -> None:
+    """As outside of blocks, where no frame of ours is between NumPy's and the interpreter's."""
+
+    def same_memory() -> bool:
+        where = []
+
+        def make() -> np.ndarray:
+            a = np.full(SHAPE, 3.0)
+            where.append(a.__array_interface__["data"][0])
+            return a
+
+        found = {  # the array has no other name
+            "number * a": lambda: 2.0 * make(),
+            "a + b": lambda: make() + OTHER,
+            "-a": lambda: -make(),
+            "a ** 2": lambda: make() ** 2,
+        }[name]()
+        assert np.array_equal(found, DYING[name](np.full(SHAPE, 3.0)))
+        return bool(found.__array_interface__["data"][0] == where[0])
+
+    expected = same_memory()
+    with npaccel.accelerate(min_size=1 << 30):
+        assert same_memory() == expected

@@ -56,8 +56,12 @@ static operator operators[OPERATORS] = {[ADD] = {.name = "add"},
                                         [GREATER] = {.name = "greater"},
                                         [GREATER_EQUAL] = {.name = "greater_equal"}};
 
-static inline PyObject *try_operator(int which, PyObject *const *args, Py_ssize_t n)
+/* Apart, so that what is handed on to NumPy is its caller's last act and leaves no frame of ours:
+ * NumPy computes in a dying array's memory (`2 * np.outer(a, b)`) only where it sees none but its
+ * own and the interpreter's between itself and the bytecode. */
+static __attribute__((noinline)) PyObject *try_operator(int which, Py_ssize_t n, PyObject *a, PyObject *b)
 {
+    PyObject *args[] = {a, b, a};
     const operator *o = &operators[which];
     PyObject *result = o->ufunc != NULL ? npa_small_call(o->ufunc, args, n, o->exact) : NULL;
     npa_small_refused = result == NULL ? o->ufunc : NULL;
@@ -67,19 +71,19 @@ static inline PyObject *try_operator(int which, PyObject *const *args, Py_ssize_
 #define BINARY(slot, which)                                                                       \
     static PyObject *small_##slot(PyObject *a, PyObject *b)                                       \
     {                                                                                             \
-        PyObject *args[] = {a, b}, *result = try_operator(which, args, 2);                        \
+        PyObject *result = try_operator(which, 2, a, b);                                          \
         return result != NULL || PyErr_Occurred() ? result : npa_numpy.number.nb_##slot(a, b);    \
     }                                                                                             \
     static PyObject *small_inplace_##slot(PyObject *a, PyObject *b)                               \
     {                                                                                             \
-        PyObject *args[] = {a, b, a}, *result = try_operator(which, args, 3);                     \
+        PyObject *result = try_operator(which, 3, a, b);                                          \
         return result != NULL || PyErr_Occurred() ? result                                        \
                                                   : npa_numpy.number.nb_inplace_##slot(a, b);     \
     }
 #define UNARY(slot, which)                                                                        \
     static PyObject *small_##slot(PyObject *a)                                                    \
     {                                                                                             \
-        PyObject *result = try_operator(which, &a, 1);                                            \
+        PyObject *result = try_operator(which, 1, a, NULL);                                       \
         return result != NULL || PyErr_Occurred() ? result : npa_numpy.number.nb_##slot(a);       \
     }
 #define BINARIES(X)                                                                               \
@@ -112,9 +116,8 @@ static int power_for(PyObject *a, PyObject *b)
 static PyObject *small_power(PyObject *a, PyObject *b, PyObject *modulo)
 {
     int which = modulo == Py_None ? power_for(a, b) : OPERATORS;
-    PyObject *args[] = {a, b}, *result = which != OPERATORS
-                                             ? try_operator(which, args, which == SQUARE ? 1 : 2)
-                                             : NULL;
+    PyObject *result = which != OPERATORS ? try_operator(which, which == SQUARE ? 1 : 2, a, b)
+                                          : NULL;
     return result != NULL || PyErr_Occurred() ? result : npa_numpy.number.nb_power(a, b, modulo);
 }
 
@@ -129,7 +132,7 @@ static PyObject *small_compare(PyObject *a, PyObject *b, int how)
 {
     static const int which[] = {[Py_LT] = LESS, [Py_LE] = LESS_EQUAL, [Py_EQ] = EQUAL,
                                 [Py_NE] = NOT_EQUAL, [Py_GT] = GREATER, [Py_GE] = GREATER_EQUAL};
-    PyObject *args[] = {a, b}, *result = try_operator(which[how], args, 2);
+    PyObject *result = try_operator(which[how], 2, a, b);
     return result != NULL || PyErr_Occurred() ? result : npa_numpy.compare(a, b, how);
 }
 
