@@ -73,11 +73,21 @@ static inline bool at_once(PyObject *a, PyObject *key)
            npa_until_look > 1 && !is_hidden((PyArrayObject *)a);
 }
 
+/* Whether few places of a large array are too little to be recorded, and are there to be seen. */
+static inline bool has_few_at_once(PyArrayObject *a)
+{
+    return npa_least > NPA_MOST_PLACES * sizeof(npy_cdouble) && quiet() && !is_hidden(a);
+}
+
 /* What a key other than a view's picks from a large array, or by one: at once, recorded, or by
  * NumPy. */
 static PyObject *pick_large(PyObject *a, PyObject *key)
 {
     PyArrayObject *array = (PyArrayObject *)a;
+    PyObject *few_places = has_few_at_once(array) ? npa_small_pick_places(a, key) : NULL;
+    if (few_places != NULL || PyErr_Occurred()) {
+        return few_places;
+    }
     int before = npa_now(NPA_RECORDING);
     npa_suspended++;
     PyObject *result = npa_get_by_scalars(array, key);
@@ -157,24 +167,12 @@ static int assign_element(PyObject *a, PyObject *key, PyObject *value)
                : npa_numpy.mapping.mp_ass_subscript(a, key, value);
 }
 
-static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
+/* Of a plain array that is large, or by what is: at once, recorded, or by NumPy. */
+static int assign_large(PyObject *a, PyObject *key, PyObject *value, bool large_value)
 {
-    if (at_once(a, key) && value != NULL && npa_small_put_element(a, key, value)) {
-        npa_until_look -= npa_suspended == 0;
+    if (!large_value && has_few_at_once((PyArrayObject *)a) &&
+        npa_small_put_places(a, key, value)) {
         return 0;
-    }
-    if (looking && npa_section_sees_write(a, value) < 0) {
-        return -1;
-    }
-    if (!plain(a) || value == NULL) {
-        return npa_numpy.mapping.mp_ass_subscript(a, key, value);
-    }
-    bool large_value = (plain(value) || ours(value)) && large(value);
-    if (!(large(a) || large_value || large_key(key)) ||
-        (!large_value && !ours(value) && quiet() && !is_hidden((PyArrayObject *)a) &&
-         npa_view_bytes((PyArrayObject *)a, key) < npa_least) ||
-        npa_suspended || !npa_in_block()) {
-        return put_in_numpy(a, key, value);
     }
     int kind = npa_key_kind((PyArrayObject *)a, key);
     if (kind == 1 && large_value &&
@@ -196,6 +194,28 @@ static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
     npa_suspended--;
     npa_now(before);
     return status;
+}
+
+static int assign_stub(PyObject *a, PyObject *key, PyObject *value)
+{
+    if (at_once(a, key) && value != NULL && npa_small_put_element(a, key, value)) {
+        npa_until_look -= npa_suspended == 0;
+        return 0;
+    }
+    if (looking && npa_section_sees_write(a, value) < 0) {
+        return -1;
+    }
+    if (!plain(a) || value == NULL) {
+        return npa_numpy.mapping.mp_ass_subscript(a, key, value);
+    }
+    bool large_value = (plain(value) || ours(value)) && large(value);
+    if (!(large(a) || large_value || large_key(key)) ||
+        (!large_value && !ours(value) && quiet() && !is_hidden((PyArrayObject *)a) &&
+         npa_view_bytes((PyArrayObject *)a, key) < npa_least) ||
+        npa_suspended || !npa_in_block()) {
+        return put_in_numpy(a, key, value);
+    }
+    return assign_large(a, key, value, large_value);
 }
 
 void npa_set_subscripts(void)

@@ -21,6 +21,7 @@ enum { END, AXIS, DTYPE, OUT, KEEPDIMS, INITIAL, WHERE, DDOF, CASTING, WORDS };
 enum { CLIP, LOWER, UPPER, DIFFERENCE, UNEQUAL, PRODUCT, EQUAL, UFUNCS };
 enum { EMPTY, ZEROS };
 enum { CONCATENATE, STACK, VSTACK, HSTACK };
+enum { COPIED, FLAT, ALIKE };
 
 /* ---------------------------------------------------------------------------- small_functions.c */
 
@@ -35,6 +36,8 @@ PyArrayObject *npa_small_alike(PyArrayObject *a);
 PyObject *npa_small_zeros(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_small_ones(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_small_full(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *npa_small_uninitialized(const function *f, PyObject *const *args, Py_ssize_t n,
+                                  PyObject *names);
 PyObject *npa_small_copy(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* a.astype(type), of real numbers: what can't be converted is told by NumPy */
 PyObject *npa_small_cast(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);

@@ -41,6 +41,10 @@ bool npa_small_put(PyObject *a, PyObject *key, PyObject *value); /* false: NumPy
 /* Of arrays of any size, where one is meant */
 PyObject *npa_small_element(PyObject *a, PyObject *key);
 bool npa_small_put_element(PyObject *a, PyObject *key, PyObject *value);
+/* a[i, j] and a[i, j] = value at few places, an integer array per axis */
+enum { NPA_MOST_PLACES = 1024 };
+PyObject *npa_small_pick_places(PyObject *a, PyObject *key);
+bool npa_small_put_places(PyObject *a, PyObject *key, PyObject *value);
 
 /* ---------------------------------------------------------------------------- small_functions.c */
 

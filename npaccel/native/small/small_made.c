@@ -56,14 +56,26 @@ PyObject *npa_small_full(const function *f, PyObject *const *args, Py_ssize_t n,
                : NULL;
 }
 
+/* copy(), flatten(): in C order; array(a): in the order that it has, of which only C's is taken */
 PyObject *npa_small_copy(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    (void)f;
     PyArrayObject *a = (PyArrayObject *)args[0];
-    PyArrayObject *made = n == 1 && names == NULL && npa_small_usual(args[0]) ? npa_small_alike(a)
-                                                                              : NULL;
-    if (made != NULL) {
+    npy_intp size = PyArray_SIZE(a);
+    if (n != 1 || names != NULL) {
+        return NULL;
+    }
+    bool usual = npa_small_usual(args[0]);
+    if (!usual && (f->what == ALIKE || PyArray_NDIM(a) == 0 || size == 0 || !PyArray_ISALIGNED(a) ||
+                   PyArray_NDIM(a) > NPA_SMALL_DIMS || !npa_small_type(PyArray_DESCR(a)) ||
+                   npa_waits(a))) {
+        return NULL;
+    }
+    PyArrayObject *made = f->what == FLAT ? npa_small_new(PyArray_DESCR(a), 1, &size)
+                                          : npa_small_alike(a);
+    if (made != NULL && usual) {
         memcpy(PyArray_DATA(made), PyArray_DATA(a), (size_t)PyArray_NBYTES(a));
+    } else if (made != NULL) {
+        npa_small_gather(a, PyArray_DATA(made));
     }
     return (PyObject *)made;
 }
@@ -75,6 +87,14 @@ static bool begins_as_a_number(PyObject *name)
     Py_ssize_t order = PyUnicode_GET_LENGTH(name) > 1 && PyUnicode_READ_CHAR(name, 0) == '<';
     Py_UCS4 first = PyUnicode_GET_LENGTH(name) > 0 ? PyUnicode_READ_CHAR(name, order) : 0;
     return first > 0 && first < 128 && strchr(letters, (int)first) != NULL;
+}
+
+PyObject *npa_small_uninitialized(const function *f, PyObject *const *args, Py_ssize_t n,
+                                  PyObject *names)
+{
+    (void)f;
+    bool usual = n == 1 && names == NULL && npa_small_usual(args[0]);
+    return usual ? (PyObject *)npa_small_alike((PyArrayObject *)args[0]) : NULL;
 }
 
 /* The type that a name means; -1: none of a usual number. Names as they stand in a program are one

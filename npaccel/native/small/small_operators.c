@@ -59,7 +59,8 @@ static operator operators[OPERATORS] = {[ADD] = {.name = "add"},
 /* Apart, so that what is handed on to NumPy is its caller's last act and leaves no frame of ours:
  * NumPy computes in a dying array's memory (`2 * np.outer(a, b)`) only where it sees none but its
  * own and the interpreter's between itself and the bytecode. */
-static __attribute__((noinline)) PyObject *try_operator(int which, Py_ssize_t n, PyObject *a, PyObject *b)
+static __attribute__((noinline)) PyObject *try_operator(int which, Py_ssize_t n, PyObject *a,
+                                                        PyObject *b)
 {
     PyObject *args[] = {a, b, a};
     const operator *o = &operators[which];

@@ -286,19 +286,21 @@ static PyObject *joined(PyArrayObject *const *items, Py_ssize_t n, int axis, boo
         shape[k++] = PyArray_DIM(items[0], i);
         outer *= i < axis ? PyArray_DIM(items[0], i) : 1;
     }
+    if (stacked && axis == ndim) {
+        shape[k++] = n;
+    }
     for (Py_ssize_t i = 0; i < n; i++) {
         bytes += (size_t)PyArray_NBYTES(items[i]);
         shape[axis] += stacked || i == 0 ? 0 : PyArray_DIM(items[i], axis);
     }
     PyArrayObject *made = !npa_small_is_large(bytes) && k <= NPA_SMALL_DIMS
                         ? npa_small_new(PyArray_DESCR(items[0]), k, shape) : NULL;
+    npy_intp row = outer > 0 ? (npy_intp)bytes / outer : 0;
     char *to = made != NULL ? PyArray_DATA(made) : NULL;
-    for (npy_intp o = 0; made != NULL && o < outer; o++) {
-        for (Py_ssize_t i = 0; i < n; i++) {
-            size_t part = (size_t)(PyArray_NBYTES(items[i]) / outer);
-            memcpy(to, PyArray_BYTES(items[i]) + (size_t)o * part, part);
-            to += part;
-        }
+    for (Py_ssize_t i = 0; made != NULL && outer > 0 && i < n; i++) {
+        npy_intp part = PyArray_NBYTES(items[i]) / outer;
+        npa_move_parts(to, row, PyArray_DATA(items[i]), outer, part);
+        to += part;
     }
     return (PyObject *)made;
 }
@@ -323,6 +325,6 @@ PyObject *npa_small_join(const function *f, PyObject *const *args, Py_ssize_t n,
     }
     along = f->what == HSTACK && ndim > 1 ? 1 : along;
     PyArrayObject *const *items;
-    Py_ssize_t count = along < ndim ? items_of(args[0], stacked ? -1 : along, &items) : 0;
+    Py_ssize_t count = along < ndim + stacked ? items_of(args[0], stacked ? -1 : along, &items) : 0;
     return count > 0 ? joined(items, count, along, stacked) : NULL;
 }

@@ -206,7 +206,8 @@ PyObject *npa_small_get(PyObject *o, PyObject *key)
         return npa_small_pick(o, key);
     }
     return !find_part(a, key, &p)
-               ? NULL : npa_small_view(a, p.ndim, p.shape, p.strides, p.data);
+               ? npa_small_pick_places(o, key)
+               : npa_small_view(a, p.ndim, p.shape, p.strides, p.data);
 }
 
 bool npa_small_part(PyArrayObject *a, PyObject *key, size_t most, PyObject **view)
@@ -226,8 +227,16 @@ bool npa_small_part(PyArrayObject *a, PyObject *key, size_t most, PyObject **vie
 
 /* ------------------------------------------------------------------------------------- writing */
 
-/* Elements from operand 0 to operand 1. */
-static void copy(npa_space *s, int size)
+/* Whether a cast raises no flag, so that nothing is to be told. */
+static bool casts_quietly(int from, int to)
+{
+    bool whole = PyTypeNum_ISINTEGER(from) || from == NPY_BOOL;
+    return whole ? PyTypeNum_ISINTEGER(to) || to == NPY_BOOL || to == NPY_FLOAT || to == NPY_DOUBLE
+                 : from == NPY_FLOAT && to == NPY_DOUBLE;
+}
+
+/* Elements of a type from operand 0 to operand 1, of another, perhaps. */
+static void copy(npa_space *s, int size, int from_type, int to_type)
 {
     npy_intp index[MOST_DIMS] = {0};
     char *args[] = {s->of[0].data, s->of[1].data};
@@ -235,12 +244,38 @@ static void copy(npa_space *s, int size)
     int last = s->ndim - 1;
     npy_intp n = s->shape[last], from = s->of[0].steps[last], to = s->of[1].steps[last];
     do {
-        if (to == size) {
+        if (from_type != to_type) {
+            npa_cast(from_type, args[0], from, to_type, args[1], to, n);
+        } else if (to == size) {
             npa_pack(args[1], args[0], from, n, size);
         } else {
             npa_move(args[1], to, args[0], from, n, size);
         }
     } while (npa_next_row(s, index, args));
+}
+
+static void swap(npy_intp *a, npy_intp *b)
+{
+    npy_intp kept = *a;
+    *a = *b, *b = kept;
+}
+
+void npa_small_gather(PyArrayObject *a, char *to)
+{
+    npa_space s = {.nargs = 2, .points = 1, .ndim = PyArray_NDIM(a)};
+    npy_intp size = PyArray_ITEMSIZE(a), step = size;
+    s.of[0].data = PyArray_DATA(a), s.of[1].data = to;
+    for (int i = s.ndim - 1; i >= 0; step *= s.shape[i--]) {
+        s.shape[i] = PyArray_DIM(a, i);
+        s.of[0].steps[i] = PyArray_STRIDE(a, i), s.of[1].steps[i] = step;
+    }
+    int i = s.ndim - 1;
+    if (i > 0 && s.shape[i] < s.shape[i - 1]) { /* rows are long */
+        swap(&s.shape[i], &s.shape[i - 1]);
+        swap(&s.of[0].steps[i], &s.of[0].steps[i - 1]);
+        swap(&s.of[1].steps[i], &s.of[1].steps[i - 1]);
+    }
+    copy(&s, (int)size, PyArray_TYPE(a), PyArray_TYPE(a));
 }
 
 /* Whether no byte of the operand 1 is one of the array's. */
@@ -273,6 +308,19 @@ static bool take_value(npa_space *s, PyArrayObject *v, bool *same)
     return lead >= 0;
 }
 
+/* Operand 0: the array's elements, of the type *from, which are written to `a` without a word.
+ * *same: they are those of operand 1. */
+static bool takes_array(npa_space *s, PyArrayObject *a, PyArrayObject *value, int *from, bool *same)
+{
+    if (!npa_same_dtype(PyArray_DESCR(value), PyArray_DESCR(a))) {
+        *from = PyArray_TYPE(value);
+        if (!npa_small_type(PyArray_DESCR(value)) || !casts_quietly(*from, PyArray_TYPE(a))) {
+            return false;
+        }
+    }
+    return take_value(s, value, same) && (*same ? *from == PyArray_TYPE(a) : is_apart(s, value));
+}
+
 bool npa_puts_itself(PyArrayObject *a, PyObject *key, PyArrayObject *value)
 {
     part p;
@@ -293,14 +341,16 @@ bool npa_small_put(PyObject *o, PyObject *key, PyObject *value)
     npa_space s = {.nargs = 2, .points = 1};
     part p;
     bool same = false;
-    int size = (int)PyArray_ITEMSIZE(a);
+    int size = (int)PyArray_ITEMSIZE(a), to = PyArray_TYPE(a), from = to;
     if (Py_IS_TYPE(key, &PyArray_Type)) {
-        return npa_small_put_picked(o, key, value);
+        return npa_small_put_picked(o, key, value) || npa_small_put_places(o, key, value);
     }
     if (!npa_small_type(PyArray_DESCR(a)) || !PyArray_ISALIGNED(a) ||
-        (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
-        !find_part(a, key, &p)) {
+        (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE) {
         return false;
+    }
+    if (!find_part(a, key, &p)) {
+        return npa_small_put_places(o, key, value);
     }
     s.ndim = p.ndim, s.of[1].data = p.data;
     for (int i = 0; i < p.ndim; i++) {
@@ -312,17 +362,14 @@ bool npa_small_put(PyObject *o, PyObject *key, PyObject *value)
     }
     if (!npa_is_plain(value)) {
         s.of[0].data = s.scalars[0];
-        if (!npa_take_scalar(value, PyArray_TYPE(a), s.scalars[0])) {
+        if (!npa_take_scalar(value, to, s.scalars[0])) {
             return false;
         }
-    } else if (!npa_same_dtype(PyArray_DESCR((PyArrayObject *)value), PyArray_DESCR(a)) ||
-               !take_value(&s, (PyArrayObject *)value, &same)) {
+    } else if (!takes_array(&s, a, (PyArrayObject *)value, &from, &same)) {
         return false;
     } else if (same) { /* x[1:] += y has written it */
         return true;
-    } else if (!is_apart(&s, (PyArrayObject *)value)) {
-        return false;
     }
-    copy(&s, size);
+    copy(&s, size, from, to);
     return true;
 }

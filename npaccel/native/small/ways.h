@@ -172,6 +172,9 @@ PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *sha
 PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides,
                          char *data);
 
+/* small_views.c: the elements, one after the other in C order */
+void npa_small_gather(PyArrayObject *a, char *to);
+
 /* small_picks.c: a[key] and a[key] = value by a mask or integers; key: a plain array */
 PyObject *npa_small_pick(PyObject *a, PyObject *key);
 bool npa_small_put_picked(PyObject *a, PyObject *key, PyObject *value);

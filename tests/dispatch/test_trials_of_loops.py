@@ -1,0 +1,109 @@
+"""In a block, what loops over large arrays and their rows leave to NumPy, and how that is done."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import npaccel
+from npaccel import _native
+from tests.dispatch.test_trials import NUMPY_LOSES, NUMPY_WINS, ROUNDS, SHAPE, arrays
+from tests.dispatch.tried import counts
+
+
+@pytest.fixture
+def trials() -> Iterator[Callable[[tuple[int, int]], None]]:
+    """Rounds take as long as a test says."""
+    yield lambda paces: _native.trials(True, *paces, 0)
+    _native.trials(npaccel.config.tiering == "adaptive")
+
+
+@pytest.mark.pending
+@pytest.mark.usefixtures("numpys_memory")
+@pytest.mark.parametrize("paces", [NUMPY_WINS, NUMPY_LOSES])
+def test_rounds_begin_with_a_method_of_ours_and_call_functions(
+    trials: Callable[[tuple[int, int]], None], paces: tuple[int, int]
+) -> None:
+    def steps(u: np.ndarray) -> np.ndarray:
+        for _ in range(ROUNDS):
+            v = u.copy()
+            v[:, 1:-1] += 0.1 * (u[:, 2:] - 2 * u[:, 1:-1] + u[:, :-2])
+            w = np.zeros_like(v)
+            w += v
+            w[0] = 1.0
+            assert w[0].sum() == SHAPE[1]
+            u = w
+        return u
+
+    trials(paces)
+    expected = steps(arrays()[0])
+    found = []
+    recorded, left = counts(lambda: found.append(steps(arrays()[0])))
+    assert np.array_equal(found[0], expected)
+    if paces == NUMPY_WINS:
+        assert left > recorded
+    else:
+        assert 0 < left < recorded / 2
+
+
+@pytest.mark.pending
+@pytest.mark.usefixtures("numpys_memory")
+def test_a_loop_over_rows_that_was_seen_waits_for_nothing(
+    trials: Callable[[tuple[int, int]], None],
+) -> None:
+    trials(NUMPY_LOSES)
+
+    def rows(n: int) -> np.ndarray:
+        a = np.zeros(SHAPE)
+        a += 1.0
+        for i in range(1, n):
+            a[i] = a[i - 1] + i
+        return a
+
+    expected = rows(SHAPE[0])
+    npaccel.config.threshold = 1 << 17
+    with npaccel.accelerate():
+        first, before = rows(SHAPE[0]), npaccel.stats()["requests"]
+        again, after = rows(SHAPE[0]), npaccel.stats()["requests"]
+        assert np.array_equal(first, expected) and np.array_equal(again, expected)
+    assert before >= 32  # what is pending is needed, until so many
+    assert after - before < 10
+
+
+DYING: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "number * a": lambda a: 2.0 * a,
+    "a + b": lambda a: a + OTHER,
+    "-a": operator.neg,
+    "a ** 2": lambda a: a**2,
+}
+OTHER = np.ones(SHAPE)
+
+
+@pytest.mark.usefixtures("numpys_memory")
+@pytest.mark.parametrize("name", DYING)
+def test_numpys_operators_compute_in_the_memory_of_dying_arrays(name: str) -> None:
+    """As outside of blocks, where no frame of ours is between NumPy's and the interpreter's."""
+
+    def same_memory() -> bool:
+        where = []
+
+        def make() -> np.ndarray:
+            a = np.full(SHAPE, 3.0)
+            where.append(a.__array_interface__["data"][0])
+            return a
+
+        found = {  # the array has no other name
+            "number * a": lambda: 2.0 * make(),
+            "a + b": lambda: make() + OTHER,
+            "-a": lambda: -make(),
+            "a ** 2": lambda: make() ** 2,
+        }[name]()
+        assert np.array_equal(found, DYING[name](np.full(SHAPE, 3.0)))
+        return bool(found.__array_interface__["data"][0] == where[0])
+
+    expected = same_memory()
+    with npaccel.accelerate(min_size=1 << 30):
+        assert same_memory() == expected
