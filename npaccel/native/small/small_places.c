@@ -17,7 +17,8 @@ static bool is_index(PyObject *o)
     PyArrayObject *a = (PyArrayObject *)o;
     return Py_IS_TYPE(o, &PyArray_Type) && PyArray_TYPE(a) == NPY_INTP && PyArray_NDIM(a) > 0 &&
            PyArray_SIZE(a) <= NPA_MOST_PLACES && PyArray_SIZE(a) > 0 &&
-           PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISALIGNED(a) && PyArray_ISNOTSWAPPED(a) && !npa_waits(a);
+           PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISALIGNED(a) && PyArray_ISNOTSWAPPED(a) &&
+           !npa_waits(a);
 }
 
 /* Whether all are in bounds; those below 0 count from the end. */
