@@ -178,11 +178,11 @@ typedef struct {
     int work, writes, moves; /* moves: the result has the same bits, whoever computes it */
 } direct_method;
 
-/* Whether NumPy is to do at once what would be recorded; see trial.c. */
+/* Whether NumPy is to do at once what would be recorded; see autotune.c. */
 static bool passes(const direct_method *m, PyObject *self)
 {
-    return m->moves && npa_trials_on && npa_in_block() && PyArray_Check(self) &&
-           npa_trial_passes_call(((PyMethodDescrObject *)m->original)->d_method,
+    return m->moves && npa_autotune_on && npa_in_block() && PyArray_Check(self) &&
+           npa_autotune_passes_call(((PyMethodDescrObject *)m->original)->d_method,
                                  (size_t)PyArray_NBYTES((PyArrayObject *)self),
                                  !npa_waits((PyArrayObject *)self));
 }

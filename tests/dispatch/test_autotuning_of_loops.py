@@ -10,7 +10,7 @@ import pytest
 
 import npaccel
 from npaccel import _native
-from tests.dispatch.test_trials import NUMPY_LOSES, NUMPY_WINS, ROUNDS, SHAPE, arrays
+from tests.dispatch.test_autotuning import NUMPY_LOSES, NUMPY_WINS, ROUNDS, SHAPE, arrays
 from tests.dispatch.tried import counts
 
 
