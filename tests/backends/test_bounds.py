@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npaccel.backends.emit.bounds import SMALL, small_ones
@@ -38,6 +38,7 @@ def bodies(draw):
     return list(dict.fromkeys(asked))
 
 
+@settings(deadline=None)
 @given(bodies(), st.integers(0, 2**32 - 1))
 def test_what_is_small_keeps_the_rest_finite(asked, seed) -> None:
     chosen = small_ones(asked)

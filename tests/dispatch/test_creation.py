@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import npaccel
@@ -152,6 +152,7 @@ numbers = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(numbers, numbers, numbers, st.sampled_from([None, "f4", "f8", "i4", "i8", "u8", "f2", "i2"]))
 def test_ranges(start: Any, stop: Any, step: Any, dtype: str | None) -> None:
     """Bit for bit, or the same error."""

@@ -13,6 +13,9 @@ import npaccel
 
 from .dead_arrays import check_next, handler_name
 
+# Of NumPy 2.5, where a shape is set.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
 
 class Handler(ctypes.Structure):
     """PyDataMem_Handler, with its PyDataMemAllocator."""
