@@ -508,6 +508,9 @@ class DeviceMemory:
         limit: int,
         largest: int,
     ) -> DeviceMemory: ...
+    def want(self, whether: bool, /) -> None:
+        """Of a device: something is to lie there; or no longer, as kernels use the host's memory.
+        As long as there is none, requests are recorded as where there is no device."""
     def place(
         self, array: np.ndarray[Any, Any], map: int = ..., copy: bool = ..., /
     ) -> ArrayBase | None:
@@ -544,7 +547,8 @@ def device_inject(
 ) -> None:
     """Tests: so many of the next launches, and transfers back to the host, fail; and launches, when
     they have done their work. after: launches that go well before the first that fails. room: bytes
-    that drivers allocate at most, from now on; 0: what they have."""
+    that drivers allocate at most, from now on; 0: what they have. launches -1: none fails, and
+    nothing that a device had lost is there any more."""
 
 def jobs() -> int:
     """How many jobs of our own loops, which compiled kernels are not, the threads were given."""

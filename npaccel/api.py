@@ -180,7 +180,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
 
 def __array_namespace_info__() -> inspection.Inspection:  # noqa: N807 (the array API's)
     """What the array API's inspection asks: NumPy's answers, and the devices that there are."""
-    return inspection.Inspection(filter(is_device, engine.machines.names()))
+    return inspection.Inspection(engine.machines.places)
 
 
 class AccelerateHere(Accelerate):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,17 @@ class Inspection:
 
     Parameters
     ----------
-    places : names of devices, as `npaccel.asarray(device=...)` takes them, besides the host's.
+    find_places : gives names of devices, as `npaccel.asarray(device=...)` takes them, besides the
+        host's; called when somebody asks.
     """
 
-    def __init__(self, places: Iterable[str]) -> None:
+    def __init__(self, find_places: Callable[[], Iterable[str]]) -> None:
         self._numpy: Any = np.__array_namespace_info__()
-        self._places = tuple(places)
+        self._find_places = find_places
+
+    @cached_property
+    def _places(self) -> tuple[str, ...]:
+        return tuple(self._find_places())
 
     def capabilities(self) -> dict[str, Any]:
         """What NumPy's functions can do, by the array API's names."""
@@ -45,4 +51,5 @@ class Inspection:
         return dict(self._numpy.dtypes(device=self._known(device), kind=kind))
 
     def _known(self, device: str | None) -> str | None:
-        return "cpu" if device in self._places else device
+        host = device is None or device in self._numpy.devices()
+        return "cpu" if not host and device in self._places else device

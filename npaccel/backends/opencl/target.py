@@ -288,12 +288,15 @@ class Target:
             self._own_bytes,
             self.largest_bytes,
         )
+        self.memory.want(not self.host_memory)
         self.builder = Builder()
         self._process = os.getpid()
-        self.identity = f"opencl {found.driver} {device.version} {device.name}"
-        self.identity += f" {self.options} {self.features}"
-        self.identity += " by double" if self.by_double else ""
-        self.identity += f" groups of {self.group_size}" if self.group_size > 1 else ""
+        self.identity = self._identity()
+
+    def _identity(self) -> str:
+        words = ["opencl", self.found.driver, self.device.version, self.device.name]
+        words += [self.options, self.features, *(["by double"] if self.by_double else [])]
+        return " ".join(words) + (f" groups of {self.group_size}" if self.group_size > 1 else "")
 
     def _shares_memory(self) -> bool:
         device, kinds = self.device, self.cl.device_svm_capabilities
@@ -356,6 +359,7 @@ class Target:
         """Use so many bytes of its memory, and not the host's; 0: what suits the device."""
         self.memory.limit = size_bytes or self._own_bytes
         self.host_memory = self.shares_memory and size_bytes == 0
+        self.memory.want(not self.host_memory)
 
     def build(self, source: str, symbols: tuple[str, ...], words: int) -> bytes:
         """Code of a program with these kernel functions; raises CompileError, or Unsupported."""

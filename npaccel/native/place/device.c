@@ -176,7 +176,9 @@ PyObject *npa_device_errors(void)
 void npa_device_inject(int launches, int reads, int midway, int after, size_t room)
 {
     inject_room = room;
-    inject = launches, inject_reads = reads, inject_midway = midway, inject_after = after;
+    npa_losses &= launches >= 0;
+    inject = launches > 0 ? launches : 0, inject_reads = reads;
+    inject_midway = midway, inject_after = after;
 }
 
 npa_device *npa_device_of(PyObject *object)

@@ -63,7 +63,7 @@ static void drop(struct npa_copy *c)
         c->after->before = c->before;
     }
     c->buffer->copy = NULL;
-    if (c->store->channel != NULL && c->store->channel->closed) {
+    if (c->store->channel != NULL ? c->store->channel->closed : !c->store->wanted) {
         npa_store_leave(c->store);
     }
     free(c);

@@ -90,6 +90,18 @@ bool npa_store_here(const npa_store *s) { return s->pid == npa_process_here(); }
 
 PyObject *npa_store_name(const npa_store *s) { return Py_NewRef(s != NULL ? s->name : Py_None); }
 
+/* With the lock: one more that the engine looks at. */
+static void join(npa_store *s)
+{
+    npa_store *one = npa_stores;
+    while (one != NULL && one != s) {
+        one = one->next;
+    }
+    if (one == NULL) {
+        s->next = npa_stores, npa_stores = s;
+    }
+}
+
 /* An Array with the content of `a`, in its order, in memory of ours, still hidden. NULL, perhaps
  * without error: there is nothing to hide in. */
 static PyObject *hidden_copy(PyArrayObject *a)
@@ -146,19 +158,38 @@ static PyObject *store_place(PyObject *self, PyObject *args)
     npa_lock();
     npa_buffer *b = npa_buffer_of((PyArrayObject *)placed);
     b->placed = s, b->map = map;
+    s->wanted = true;
+    join(s);
     npa_unlock();
     return placed;
 }
 
-/* The reference that the list has lives for ever. */
-static PyObject *link_store(npa_store *s)
+/* The reference that buffers may have lives for ever. */
+static PyObject *number_store(npa_store *s)
 {
     static uint64_t last;
     npa_lock();
     s->number = ++last;
-    s->next = npa_stores, npa_stores = s;
+    if (s->channel != NULL) {
+        join(s);
+    }
     npa_unlock();
     return Py_NewRef((PyObject *)s);
+}
+
+/* want(whether): something is to lie there; or no longer, and what does will come home. */
+static PyObject *store_want(PyObject *self, PyObject *whether)
+{
+    npa_store *s = (npa_store *)self;
+    npa_lock();
+    s->wanted = whether == Py_True;
+    if (s->wanted) {
+        join(s);
+    } else {
+        npa_store_leave(s);
+    }
+    npa_unlock();
+    Py_RETURN_NONE;
 }
 
 /* DeviceMemory(functions, context, queue, transfers, name, limit, largest). Lives as long as the
@@ -184,7 +215,7 @@ static PyObject *store_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     s->context = (void *)(uintptr_t)context, s->queue = (void *)(uintptr_t)queue;
     s->transfers = (void *)(uintptr_t)transfers;
     s->name = Py_NewRef(name), s->limit = limit, s->largest = largest, s->pid = npa_process_here();
-    return link_store(s);
+    return number_store(s);
 }
 
 /* cluster_memory(socket, name): that of the cluster whose driver is at the socket's other end. */
@@ -203,7 +234,7 @@ PyObject *npa_cluster_memory(PyObject *module, PyObject *args)
     }
     s->context = s->channel, s->limit = s->largest = SIZE_MAX / 2;
     s->name = Py_NewRef(name), s->pid = npa_process_here();
-    return link_store(s);
+    return number_store(s);
 }
 
 /* clusters(): those that are open. */
@@ -313,6 +344,7 @@ static PyObject *store_get_name(PyObject *self, void *closure)
 }
 
 static PyMethodDef store_methods[] = {
+    {"want", store_want, METH_O, NPA_DOC_DeviceMemory_want},
     {"place", store_place, METH_VARARGS, NPA_DOC_DeviceMemory_place},
     {"call", store_call, METH_O, NPA_DOC_DeviceMemory_call},
     {"number", store_number, METH_O, NPA_DOC_DeviceMemory_number},

@@ -45,6 +45,7 @@ struct npa_store {
     npa_piece free[MOST_FREE], own[AUXILIARY];
     int nfree;
     bool moving; /* what was written to `transfers` need not be there yet */
+    bool wanted; /* of a device, something is to lie there */
     struct npa_copy *copies;
     struct { uint64_t calls, bytes; } homes[NPA_HOMES]; /* what came home, by why */
     npa_store *next;
@@ -66,7 +67,9 @@ struct npa_copy {
     struct npa_copy *before, *after;
 };
 
-void npa_store_leave(npa_store *s); /* a cluster that is closed, once nothing is there */
+/* A cluster that is closed, or a device whose kernels use the host's memory, once nothing is
+ * there. */
+void npa_store_leave(npa_store *s);
 /* What a piece of so many bytes takes. */
 static inline size_t npa_piece_size(size_t size)
 {

@@ -60,6 +60,17 @@ class Machines:
         """Of the backends that compile, whether or not they work here."""
         return available()
 
+    def places(self) -> tuple[str, ...]:
+        """Devices that are there, where arrays can live; to find them opens their drivers."""
+        found: list[str] = []
+        for name in self.names():
+            if not is_device(name):
+                continue
+            with suppress(BackendUnavailable):
+                listed = getattr(self.backend(name), "list_devices", lambda: [])
+                found += [row[0] for row in listed() if row[2] == "ready"]
+        return tuple(found)
+
     def backend(self, name: str) -> Backend:
         """Open the backend, once; raises BackendUnavailable."""
         name = _numbered(name)

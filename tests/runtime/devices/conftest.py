@@ -11,8 +11,10 @@ from npaccel.this_process import engine
 
 @pytest.fixture(autouse=True)
 def devices_that_work() -> Iterator[None]:
-    """Launches that were made to fail are not counted against a device in later tests."""
+    """Launches that were made to fail are not counted against a device in later tests, and nothing
+    is to live on one that kernels of later tests need not know."""
     yield
+    engine.machines.limit_memory()
     for device in engine.machines._devices.values():
         device._failures, device.lost = 0, ""
 

@@ -17,7 +17,7 @@ def failing(monkeypatch):
     monkeypatch.setattr(engine.machines, "_devices", {})
     monkeypatch.setattr(engine.telling, "told", set())
     yield lambda: _native.device_inject(1000, 1000)
-    _native.device_inject(0)
+    _native.device_inject(-1)
     engine.traces.clear()
 
 

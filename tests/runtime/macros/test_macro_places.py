@@ -87,6 +87,7 @@ def test_host_arguments_run_on_the_host_and_placed_ones_have_a_variant_of_their_
     assert section.stats()["bodies"] == 0
 
 
+@pytest.mark.usefixtures("numpys_memory")  # ours stays there, and is moved once
 def test_arrays_by_other_names_count_as_arguments_do():
     weights, b = rand(N, seed=0), rand(N, seed=1)
     placed = _there(weights)
@@ -163,6 +164,7 @@ def test_temporaries_are_made_and_forgotten_there():
     same(np.asarray(z), section.__wrapped__(a))
 
 
+@pytest.mark.usefixtures("numpys_memory")
 def test_what_numpys_loops_do_in_between_comes_home_and_goes_back():
     @npaccel.macro
     def section(x):
