@@ -67,7 +67,7 @@ class Machines:
             if not is_device(name):
                 continue
             with suppress(BackendUnavailable):
-                listed = getattr(self.backend(name), "list_devices", lambda: [])
+                listed: Any = getattr(self.backend(name), "list_devices", tuple)
                 found += [row[0] for row in listed() if row[2] == "ready"]
         return tuple(found)
 
