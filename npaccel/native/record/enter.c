@@ -363,7 +363,7 @@ static int begin_entry(draft *d, entry *e)
     }
     npa_capture_site(&e->site);
     e->small = is_small(d); /* it asks which block is open */
-    if (e->small && in_long_loop(&e->site)) {
+    if (e->small && npa_autotune_on && !npa_check_mode && in_long_loop(&e->site)) {
         Py_XDECREF(e->site.code), Py_XDECREF(e->site.globals);
         return 0;
     }

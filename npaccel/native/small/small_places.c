@@ -57,7 +57,8 @@ static bool find_places(PyArrayObject *a, PyObject *key, places *p)
         items = &PyTuple_GET_ITEM(key, 0), n = (int)PyTuple_GET_SIZE(key);
     }
     p->shape = NULL;
-    if (n != PyArray_NDIM(a) || !npa_small_type(PyArray_DESCR(a)) || !PyArray_ISALIGNED(a)) {
+    if (n != PyArray_NDIM(a) || n > NPA_SMALL_DIMS || !npa_small_type(PyArray_DESCR(a)) ||
+        !PyArray_ISALIGNED(a)) {
         return false;
     }
     for (int k = 0; k < n; k++) {

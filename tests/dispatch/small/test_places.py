@@ -149,6 +149,16 @@ def test_what_overlaps_and_what_may_not_be_written() -> None:
     )
 
 
+def test_of_very_many_axes() -> None:
+    """NumPy takes fewer index arrays than an array may have axes."""
+    zero = np.array([0])
+    all_same(
+        (f"{n}", how, lambda n=n, more=more: (np.ones((1,) * n), (zero,) * n, *more))  # type: ignore[misc]
+        for n in (8, 9, 31, 32)
+        for how, more in ((read, ()), (write, (2.0,)))
+    )
+
+
 @pytest.mark.parametrize("n", [1, 1023, 1024, 1025])
 def test_of_large_arrays(n: int) -> None:
     """Plain, computed and not yet seen, and ours."""
