@@ -60,14 +60,16 @@ ASIDE := tests/conformance tests/ecosystem tests/safety tests/ir tests/caches te
 # Under check mode these compare each ufunc with NumPy twice, for minutes, or say nothing more: in test-all. So are
 # those of ufuncs with NumPy's loops, and where nothing waits.
 UFUNCS := tests/dispatch/test_ufunc.py tests/dispatch/test_ufunc_arguments.py
-TWICE := $(UFUNCS) $(patsubst %,tests/dispatch/test_%.py,method write_detection outside_writes redirect conversions composed known_calls \
+TWICE := $(UFUNCS) $(patsubst %,tests/dispatch/test_%.py,method indexing layouts write_detection outside_writes redirect conversions composed known_calls \
   function gather scatter reduceat scans last_bits nan_signs at_once search special boxes)
 # What NumPy, or a loop of our own, does at once is the same in every mode.
 AT_ONCE := tests/dispatch/small $(patsubst %,tests/dispatch/test_%.py,rows fft sort draws bincount histogram \
   nonzero correlate scatter reduceat search)
 # Values, for which the guard and the room that there is make no difference.
-VALUES := $(patsubst %,tests/runtime/engine/test_%.py,rounds chains block_tier complex_functions) \
-  tests/runtime/checking/test_mutants.py tests/runtime/process/test_scopes.py
+VALUES := $(patsubst %,tests/runtime/engine/test_%.py,rounds chains block_tier complex_functions accuracy) \
+  $(patsubst %,tests/runtime/checking/test_%.py,mutants check splitting) tests/runtime/programs/test_kernels.py tests/runtime/process/test_scopes.py
+# What address space says nothing about.
+ROOMY := tests/runtime/macros tests/runtime/devices tests/runtime/programs/test_startup_profile.py
 # Stages are processes of their own. Two run at a time, the longest first, so that both ends come together; what one
 # says is printed when it has ended. Longer stages run all tests once, the others a part of them in another mode.
 STAGES := $(patsubst %,stage-%,dispatch aside rest check unguarded limited numpy)
@@ -76,6 +78,7 @@ TWO := -j2 -k --output-sync=target --no-print-directory
 .PHONY: ci native $(STAGES)
 
 test: $(INSTALLED)
+	@echo "$(words $(STAGES)) stages, two at a time; what one says comes when it has ended, the first after some minutes"
 	@$(MAKE) $(TWO) native $(STAGES)
 
 # The C tests run while packages are installed, and the checks beside the first stages.
@@ -104,7 +107,7 @@ stage-unguarded: $(INSTALLED)
 	  tests/test_examples.py
 
 stage-limited: $(INSTALLED)
-	$(LIMITED) $(TESTS) --ignore=tests/runtime/macros $(VALUES:%=--ignore=%) \
+	$(LIMITED) $(TESTS) $(ROOMY:%=--ignore=%) $(VALUES:%=--ignore=%) \
 	  $(filter-out tests/dispatch %/test_threads_and_processes.py,$(UNGUARDED))
 
 stage-numpy: $(INSTALLED)

@@ -509,8 +509,8 @@ class DeviceMemory:
         largest: int,
     ) -> DeviceMemory: ...
     def want(self, whether: bool, /) -> None:
-        """Of a device: something is to lie there; or no longer, as kernels use the host's memory.
-        As long as there is none, requests are recorded as where there is no device."""
+        """Of a device: something is to lie there, not in the host's memory. Without one of which
+        that is so requests are recorded as where there is no device. False is for tests."""
     def place(
         self, array: np.ndarray[Any, Any], map: int = ..., copy: bool = ..., /
     ) -> ArrayBase | None:

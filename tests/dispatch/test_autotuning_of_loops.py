@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -77,13 +76,14 @@ def test_a_loop_over_rows_that_was_seen_waits_for_nothing(
     assert recorded[-1] < 10
 
 
-DYING: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "number * a": lambda a: 2.0 * a,
-    "a + b": lambda a: a + OTHER,
-    "-a": operator.neg,
-    "a ** 2": lambda a: a**2,
-}
+Made = Callable[[], np.ndarray]
 OTHER = np.ones(SHAPE)
+DYING: dict[str, Callable[[Made], np.ndarray]] = {  # what is made has no other name
+    "number * a": lambda make: 2.0 * make(),
+    "a + b": lambda make: make() + OTHER,
+    "-a": lambda make: -make(),
+    "a ** 2": lambda make: make() ** 2,
+}
 
 
 @pytest.mark.usefixtures("numpys_memory")
@@ -99,14 +99,11 @@ def test_numpys_operators_compute_in_the_memory_of_dying_arrays(name: str) -> No
             where.append(a.__array_interface__["data"][0])
             return a
 
-        found = {  # the array has no other name
-            "number * a": lambda: 2.0 * make(),
-            "a + b": lambda: make() + OTHER,
-            "-a": lambda: -make(),
-            "a ** 2": lambda: make() ** 2,
-        }[name]()
-        assert np.array_equal(found, DYING[name](np.full(SHAPE, 3.0)))
-        return bool(found.__array_interface__["data"][0] == where[0])
+        kept = make()
+        expected = DYING[name](lambda: kept)
+        found = DYING[name](make)
+        assert np.array_equal(found, expected)
+        return bool(found.__array_interface__["data"][0] == where[-1])
 
     expected = same_memory()
     with npaccel.accelerate(min_size=1 << 30):

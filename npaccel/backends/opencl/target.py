@@ -288,7 +288,8 @@ class Target:
             self._own_bytes,
             self.largest_bytes,
         )
-        self.memory.want(not self.host_memory)
+        if not self.host_memory:
+            self.memory.want(True)
         self.builder = Builder()
         self._process = os.getpid()
         self.identity = self._identity()
@@ -359,7 +360,8 @@ class Target:
         """Use so many bytes of its memory, and not the host's; 0: what suits the device."""
         self.memory.limit = size_bytes or self._own_bytes
         self.host_memory = self.shares_memory and size_bytes == 0
-        self.memory.want(not self.host_memory)
+        if not self.host_memory:
+            self.memory.want(True)
 
     def build(self, source: str, symbols: tuple[str, ...], words: int) -> bytes:
         """Code of a program with these kernel functions; raises CompileError, or Unsupported."""

@@ -60,12 +60,14 @@ int32_t npa_call_at(const npa_site *site)
     const char *at = code != NULL && site->lasti >= BETWEEN &&
                              site->lasti < PyBytes_GET_SIZE(code)
                          ? PyBytes_AS_STRING(code) + site->lasti : NULL;
+    if (code == NULL) {
+        PyErr_Clear(); /* without memory for it, it is another place */
+    }
     bool second = at != NULL && (uint8_t)*at == CALL && (uint8_t)at[-BETWEEN] == PRECALL;
     Py_XDECREF(code);
     if (second) {
         return site->lasti - BETWEEN;
     }
-    PyErr_Clear(); /* without memory for it, it is another place */
 #endif
     return site->lasti;
 }

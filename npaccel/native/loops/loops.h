@@ -59,7 +59,6 @@ void npa_cast(int from_type, const char *from, int64_t from_step, int to_type, c
 extern int npa_item_sizes[NPY_NTYPES_LEGACY]; /* bytes, by type number */
 int npa_evaluate_init(void);
 void npa_move(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n, int size);
-void npa_move_parts(char *to, int64_t to_step, const char *from, int64_t n, int64_t part);
 void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size); /* to contiguous */
 /* Rows of n elements each. */
 void npa_pack_rows(char *to, const char *from, int64_t rows, int64_t row_step, int64_t n,

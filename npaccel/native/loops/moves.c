@@ -57,18 +57,6 @@ void npa_move(char *to, int64_t to_step, const char *from, int64_t step, int64_t
     }
 }
 
-/* n parts of so many bytes, which lie one after the other, to steps. */
-void npa_move_parts(char *to, int64_t to_step, const char *from, int64_t n, int64_t part)
-{
-    if (part == 1 || part == 2 || part == 4 || part == 8 || part == 16) {
-        npa_move(to, to_step, from, part, n, (int)part);
-        return;
-    }
-    for (; n > 0; n--, to += to_step, from += part) {
-        memcpy(to, from, (size_t)part);
-    }
-}
-
 void npa_pack(char *to, const char *from, int64_t stride, int64_t n, int size)
 {
     if (stride == size) {

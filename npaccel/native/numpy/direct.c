@@ -183,8 +183,8 @@ static bool passes(const direct_method *m, PyObject *self)
 {
     return m->moves && npa_autotune_on && npa_in_block() && PyArray_Check(self) &&
            npa_autotune_passes_call(((PyMethodDescrObject *)m->original)->d_method,
-                                 (size_t)PyArray_NBYTES((PyArrayObject *)self),
-                                 !npa_waits((PyArrayObject *)self));
+                                    (size_t)PyArray_NBYTES((PyArrayObject *)self),
+                                    !npa_waits((PyArrayObject *)self));
 }
 
 /* function(*args, **kwargs), where all arrays in it are small. As npa_direct_call. */

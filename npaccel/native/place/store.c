@@ -177,7 +177,7 @@ static PyObject *number_store(npa_store *s)
     return Py_NewRef((PyObject *)s);
 }
 
-/* want(whether): something is to lie there; or no longer, and what does will come home. */
+/* want(whether): something is to lie there; or no longer. */
 static PyObject *store_want(PyObject *self, PyObject *whether)
 {
     npa_store *s = (npa_store *)self;

@@ -8,19 +8,7 @@
 /* So many requests on small arrays in a row, recorded because they need what is pending, say that
  * more are to come. NumPy does those in less time than they take here, once that is computed. Where
  * that was seen, as in a loop over the rows of an array, the next ones wait for nothing. */
-enum { MOST_SMALL = 32, LONG_LOOPS = 64 };
-static struct { const void *code; int32_t lasti; } long_loops[LONG_LOOPS]; /* never followed */
-
-static size_t slot_of(const npa_site *site)
-{
-    return (((uintptr_t)site->code >> 4) ^ (uint32_t)site->lasti >> 1) % LONG_LOOPS;
-}
-
-static bool in_long_loop(const npa_site *site)
-{
-    size_t i = slot_of(site);
-    return long_loops[i].code == site->code && long_loops[i].lasti == site->lasti;
-}
+enum { MOST_SMALL = 32 };
 
 /* The request begins in q. One of no dimensions has one of 1. */
 npa_request *npa_draft_append(npa_queue *q, const draft *d)
@@ -325,8 +313,7 @@ static int run_what_must(const draft *d, const entry *e, uint64_t serial, PyObje
 {
     bool many = npa_q.small >= MOST_SMALL;
     if (many) {
-        size_t i = slot_of(&e->site);
-        long_loops[i].code = e->site.code, long_loops[i].lasti = e->site.lasti;
+        npa_autotune_note_many(&e->site);
     }
     bool now = e->urgent || e->strict || many || npa_stepping > 0 || e->over;
     for (int k = d->nin; npa_stops > 0 && k < d->nin + d->nout; k++) {
@@ -363,7 +350,7 @@ static int begin_entry(draft *d, entry *e)
     }
     npa_capture_site(&e->site);
     e->small = is_small(d); /* it asks which block is open */
-    if (e->small && npa_autotune_on && !npa_check_mode && in_long_loop(&e->site)) {
+    if (e->small && npa_autotune_sees_many(&e->site)) {
         Py_XDECREF(e->site.code), Py_XDECREF(e->site.globals);
         return 0;
     }

@@ -19,6 +19,7 @@ typedef struct {
     uint32_t usual;   /* the same of the latest round that was recorded */
     bool begins;      /* it found nothing pending, and was recorded */
     bool loops;
+    bool many;        /* of a line: npa_autotune_note_many */
     uint32_t skipped; /* rounds that were NumPy's since one was recorded */
     uint64_t path;    /* of the latest round that was recorded */
     npa_choice choice;
@@ -158,6 +159,15 @@ static bool possible(size_t bytes)
            npa_guard_on && !npa_run_stopped();
 }
 
+static uint64_t mix(const npa_site *site, const void *what, size_t bytes)
+{
+    uint64_t key = (uint64_t)(uintptr_t)site->code ^ (uint64_t)(uintptr_t)what << 16;
+    key = (key ^ (uint32_t)site->lasti) * 0x9E3779B97F4A7C15u;
+    key = (key ^ key >> 32 ^ (uint64_t)(bytes != 0 ? 64 - __builtin_clzll(bytes) : 0)) *
+          0x9E3779B97F4A7C15u;
+    return (key ^ key >> 32) | 1;
+}
+
 /* *where: the line; 0: not the user's code asks, but what it has called. */
 static uint64_t key_of(const void *what, size_t bytes, bool call, uint64_t *where)
 {
@@ -165,15 +175,27 @@ static uint64_t key_of(const void *what, size_t bytes, bool call, uint64_t *wher
     npa_capture_site(&site);
     site.lasti = call ? npa_call_at(&site) : site.lasti;
     PyCodeObject *asks = PyEval_GetFrame() != NULL ? PyFrame_GetCode(PyEval_GetFrame()) : NULL;
-    uint64_t key = (uint64_t)(uintptr_t)site.code ^ (uint64_t)(uintptr_t)what << 16;
+    uint64_t key = mix(&site, what, bytes);
     *where = (PyObject *)asks == site.code
                  ? ((uint64_t)(uintptr_t)site.code << 8) + (uint32_t)site.lasti
                  : 0;
-    key = (key ^ (uint32_t)site.lasti) * 0x9E3779B97F4A7C15u;
-    key = (key ^ key >> 32 ^ (uint64_t)(bytes != 0 ? 64 - __builtin_clzll(bytes) : 0)) *
-          0x9E3779B97F4A7C15u;
     Py_XDECREF(asks), Py_XDECREF(site.code), Py_XDECREF(site.globals); /* the frame has them */
-    return (key ^ key >> 32) | 1;
+    return key;
+}
+
+void npa_autotune_note_many(const npa_site *site)
+{
+    uint64_t key = mix(site, &places, 0);
+    place *p = at(key);
+    *p = p->key == key ? *p : (place){.key = key};
+    p->many = true;
+}
+
+bool npa_autotune_sees_many(const npa_site *site)
+{
+    uint64_t key = mix(site, &places, 0);
+    const place *p = at(key);
+    return npa_autotune_on && !npa_check_mode && p->key == key && p->many;
 }
 
 /* The round goes by a line of the user's, whose own operators, ufuncs and subscripts are its way.

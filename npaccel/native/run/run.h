@@ -306,6 +306,10 @@ bool npa_autotune_passes(const void *what, size_t bytes, bool may);
 /* The same of NumPy's functions and methods */
 bool npa_autotune_passes_call(const void *what, size_t bytes, bool may);
 void npa_autotune_recorded(bool first);
+/* At the line so many small operations were recorded in a row, as they need what is pending, that
+ * the next ones are better done at once; and whether that was so. */
+void npa_autotune_note_many(const npa_site *site);
+bool npa_autotune_sees_many(const npa_site *site);
 /* With the lock, after a run; loops_ns: what NumPy's loops take for it, 0: not known. */
 void npa_autotune_ran(uint64_t requests, uint64_t ns, bool single, uint64_t loops_ns);
 uint64_t npa_autotune_weight(void); /* how many rounds a run stands for */

@@ -298,8 +298,14 @@ static PyObject *joined(PyArrayObject *const *items, Py_ssize_t n, int axis, boo
     npy_intp row = outer > 0 ? (npy_intp)bytes / outer : 0;
     char *to = made != NULL ? PyArray_DATA(made) : NULL;
     for (Py_ssize_t i = 0; made != NULL && outer > 0 && i < n; i++) {
-        npy_intp part = PyArray_NBYTES(items[i]) / outer;
-        npa_move_parts(to, row, PyArray_DATA(items[i]), outer, part);
+        npy_intp size = PyArray_ITEMSIZE(items[i]), part = PyArray_NBYTES(items[i]) / outer;
+        const char *from = PyArray_DATA(items[i]);
+        if (part == size) {
+            npa_move(to, row, from, size, outer, (int)size);
+        }
+        for (npy_intp o = 0; part != size && o < outer; o++) {
+            memcpy(to + o * row, from + o * part, (size_t)part);
+        }
         to += part;
     }
     return (PyObject *)made;

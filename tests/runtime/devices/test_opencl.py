@@ -39,6 +39,19 @@ def _program(source):
     return npaccel.evaluate(y, (y * x).sum(), y.reshape(256, -1).max(axis=1), (x > 1).any())
 
 
+@pytest.mark.pending
+def test_what_the_host_reads_is_kept_as_where_there_is_no_device():
+    """A driver that shares the host's memory is open, and nothing is to live with it."""
+    if not this_process.engine.machines.backend("opencl:0").host_memory:
+        pytest.skip("the device has memory of its own")
+    a = np.arange(float(N))
+    before = npaccel.stats()["armed_blocks"]
+    x = npaccel.asarray(a) * 2.0
+    assert _native.is_pending(x) and npaccel.stats()["armed_blocks"] == before + 1
+    a[0] = 5.0
+    assert x[0] == 0.0
+
+
 def _same(left, right):
     for x, y in zip(left, right, strict=True):
         assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
