@@ -413,6 +413,11 @@ def memory(ours: bool, /) -> None:
 def primitives(level: str = ..., /) -> tuple[str, int]:
     """(level, how many) of operations on blocks that were compiled ahead. level: from now on."""
 
+def exact_loops(level: str = ..., /) -> dict[str, bool | None]:
+    """Per function of doubles that has a loop of ours with the C library's bits, whether it has
+    NumPy's here, which is proved now at the latest; None: this processor has no such loop. level:
+    of processors, from now on."""
+
 def system_calls() -> tuple[int, int, int, int, int]:
     """(errno that stops them from being served, functions of the C library that are replaced,
     libraries whose import tables lead to ours, entries changed there, entries that can't be).

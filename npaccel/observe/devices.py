@@ -62,6 +62,8 @@ class Devices:
     devices : one per backend and device; that in use comes first.
     guarded : whether results may stay pending past a call. `guard` says so in words, and why not.
     primitives : which operations on blocks run what is not compiled, in words.
+    exact_loops : functions that small arrays have from loops of ours, with NumPy's bits, in words,
+        and which ones not, and why.
     system_calls : whether they see the values of pending results, in words, and why not.
     accelerate : what an `accelerate` block reaches here, in words.
     build : for Linux or portable, and what it lacks then, in words.
@@ -73,6 +75,7 @@ class Devices:
     guarded: bool
     guard: str
     primitives: str
+    exact_loops: str
     system_calls: str
     accelerate: str
     build: str
@@ -82,6 +85,7 @@ class Devices:
         lines = [self.machine, "", *_table(self.devices), ""]
         lines += row("build", self.build)
         lines += row("uncompiled", self.primitives)
+        lines += row("small arrays", self.exact_loops)
         lines += row("guard", self.guard)
         lines += row("system calls", self.system_calls)
         lines += row("accelerate", self.accelerate)
@@ -113,6 +117,7 @@ def find_devices(engine: Engine, accelerate: str) -> Devices:
         guarded,
         guard,
         _primitives() if guarded else NOTHING,
+        _exact_loops(),
         _system_calls(guarded),
         accelerate if guarded else NOTHING,
         build(),
@@ -141,6 +146,18 @@ def _primitives() -> str:
     if not level:
         return f"{loops}; results that are not exact may have other last bits than compiled ones"
     return f"{loops} and {count} operations of our own, for processors of level {level}"
+
+
+def _exact_loops() -> str:
+    found = _native.exact_loops()
+    ours = ", ".join(name for name, same in found.items() if same)
+    other = ", ".join(name for name, same in found.items() if same is False)
+    if None in found.values():
+        return "by NumPy's loops; ours need AVX2 and FMA for vectors of the C library's functions"
+    said = f"{ours} of float64 by loops of our own that have NumPy's bits" if ours else ""
+    if not other:
+        return said
+    return f"{said}; {other} by NumPy's loop: it has other bits than ours".removeprefix("; ")
 
 
 def _compiled(name: str, engine: Engine, memory: int, owned: dict[str, str]) -> list[Device]:

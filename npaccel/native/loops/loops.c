@@ -163,6 +163,15 @@ static bool find_condition(PyUFuncGenericFunction *loop, void **data)
     return true;
 }
 
+bool npa_is_numpys_ufunc(PyUFuncObject *u)
+{
+    PyObject *module = PyImport_ImportModule("numpy");
+    PyObject *named = module != NULL ? PyObject_GetAttrString(module, u->name) : NULL;
+    PyErr_Clear();
+    Py_XDECREF(module), Py_XDECREF(named);
+    return named == (PyObject *)u;
+}
+
 bool npa_find_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop, void **data)
 {
     if (!find(u, types, loop, data)) {
@@ -177,6 +186,7 @@ bool npa_find_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *l
             find_remainder(i, loop, data);
         }
     }
+    npa_take_exact_loop(u, types, loop, data);
     return true;
 }
 
@@ -222,21 +232,11 @@ static void run_dense(char **args, const npy_intp *count, const npy_intp *steps,
     }
 }
 
-/* Whether it is NumPy's own: another library's may have its name. */
 /* Of these NumPy's loops are as fast, and which of two zeros, or NaNs, stays hangs on its place. */
 static bool is_pick(const char *name)
 {
     return strcmp(name, "maximum") == 0 || strcmp(name, "minimum") == 0 ||
            strcmp(name, "fmax") == 0 || strcmp(name, "fmin") == 0;
-}
-
-static bool is_numpys(PyUFuncObject *u)
-{
-    PyObject *module = PyImport_ImportModule("numpy");
-    PyObject *named = module != NULL ? PyObject_GetAttrString(module, u->name) : NULL;
-    PyErr_Clear();
-    Py_XDECREF(module), Py_XDECREF(named);
-    return named == (PyObject *)u;
 }
 
 bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop,
@@ -249,7 +249,7 @@ bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunct
     if (i == ndense) {
         dense made = {.numpys = *loop, .data = *data, .nin = u->nin};
         if (u->nin > NIN || u->nout != 1 || ndense == DENSE_LOOPS ||
-            is_pick(u->name) || !is_numpys(u) ||
+            is_pick(u->name) || !npa_is_numpys_ufunc(u) ||
             !npa_exact_primitives(u->name, types, u->nin, made.of)) {
             return false;
         }

@@ -82,6 +82,7 @@ const struct npa_primitive *npa_find_primitive(const npa_rule *rule, bool fast, 
 
 /* -------------------------------------------------------------------------------------- loops.c */
 
+bool npa_is_numpys_ufunc(PyUFuncObject *u); /* another library's may have its name */
 /* That for exactly these types, NumPy's or one that gives the same faster; false: there is none */
 bool npa_find_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop, void **data);
 /* Of a loop of NumPy's: one that is a primitive with the same bits where it can be, and at least so
@@ -89,6 +90,28 @@ bool npa_find_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *l
 enum { NPA_LEAST_DENSE = 16 };
 bool npa_find_dense_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop,
                          void **data);
+
+/* -------------------------------------------------------------------------------------- exact.c */
+
+/* Instead of NumPy's loop of doubles that calls the C library for each number, one that has its
+ * bits. */
+void npa_take_exact_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop,
+                         void **data);
+/* Whether it is one of these, for which that was proved, so bits hang on nothing but an element. n:
+ * as many are to be computed. */
+bool npa_is_exact_loop(PyUFuncGenericFunction loop, void *data, npy_intp n);
+PyObject *npa_exact_loops_py(PyObject *self, PyObject *args);
+
+/* --------------------------------------------------- lanes.c, of this processor or a plain one */
+
+typedef enum { NPA_SINES, NPA_COSINES, NPA_HYPOTENUSES, NPA_LANED } npa_laned;
+enum { NPA_LANES = 8, NPA_LANES_BLOCK = 64 };
+/* n: a multiple of NPA_LANES, up to a block. The numbers that are left to the C library, a bit for
+ * each; what is stored there means nothing. */
+typedef uint64_t npa_lane_function(const double *const *from, double *to, int n);
+/* For processors of that level, or the best one here; NULL: there is none. */
+npa_lane_function *npa_lanes(npa_laned which, const char *level);
+bool npa_lanes_round(void); /* to nearest, and subnormal numbers are kept, as they are made for */
 
 /* --------------------------------------------------------------------------------------- scan.c */
 

@@ -365,6 +365,7 @@ static PyMethodDef methods[] = {
     {"portable", py_portable, METH_NOARGS, NPA_DOC_portable},
     {"memory", npa_py_memory, METH_O, NPA_DOC_memory},
     {"system_calls", npa_system_calls, METH_NOARGS, NPA_DOC_system_calls},
+    {"exact_loops", npa_exact_loops_py, METH_VARARGS, NPA_DOC_exact_loops},
     {"primitives", npa_primitives_py, METH_VARARGS, NPA_DOC_primitives},
     {"rules", npa_rules_known, METH_NOARGS, NPA_DOC_rules},
     {"cpu", npa_cpu, METH_NOARGS, NPA_DOC_cpu},

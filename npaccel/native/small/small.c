@@ -491,13 +491,14 @@ PyObject *npa_small_attempt(PyUFuncObject *u, PyObject *const *args, Py_ssize_t 
     if (w == NULL) {
         return NULL;
     }
-    const npa_way own = *w; /* another thread may have its place for another way */
+    npa_way own = *w; /* another thread may have its place for another way */
     w = &own;
     s.nargs = nin + 1;
     bool flat = is_flat(&s, arrays, nin);
     if (!flat && !find_shape(&s, arrays, nin)) {
         return NULL;
     }
+    own.exact |= npa_is_exact_loop(own.loop, own.data, s.points);
     size_t widest = (size_t)(w->in_size > w->out_size ? w->in_size : w->out_size);
     size_t bytes = (size_t)s.points * widest;
     if ((n > nin && !in_place(w, &s, args, arrays, nin)) ||

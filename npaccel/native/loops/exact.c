@@ -1,0 +1,285 @@
+/* exact.c: loops of `sin`, `cos` and `hypot` of doubles that have the bits and flags of NumPy's,
+ * where that is proved. See Note [Exact loops] at the end. */
+#include "loops/loops.h"
+
+#include <fenv.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { BLOCK = NPA_LANES_BLOCK, LEAST = 4, NIN = 2 };
+enum { UNTRIED, TRYING, SAME, OTHER };
+enum { BLOCKS_TRIED = 128, SEEN = BLOCKS_TRIED * BLOCK }; /* of a proof; before there is one */
+
+typedef struct {
+    const char *name;
+    npa_laned which;
+    int nin;
+    npa_lane_function *lanes;
+    PyUFuncGenericFunction numpys;
+    void *data;
+    atomic_int state;
+    atomic_llong seen; /* elements that NumPy's loop computed before */
+} exact_loop;
+
+static exact_loop loops[] = {{.name = "sin", .which = NPA_SINES, .nin = 1},
+                             {.name = "cos", .which = NPA_COSINES, .nin = 1},
+                             {.name = "hypot", .which = NPA_HYPOTENUSES, .nin = 2}};
+enum { LOOPS = sizeof loops / sizeof *loops };
+
+/* From number i on. */
+static void call_numpys(const exact_loop *l, const double *const *from, double *to, int i,
+                        npy_intp n)
+{
+    const npy_intp item = sizeof(double), steps[NIN + 1] = {item, item, item};
+    char *args[NIN + 1] = {NULL};
+    for (int k = 0; k < l->nin; k++) {
+        args[k] = (char *)(uintptr_t)(from[k] + i);
+    }
+    args[l->nin] = (char *)(to + i);
+    if (n > 0) {
+        l->numpys(args, &n, steps, l->data);
+    }
+}
+
+/* Up to a block of elements; what is left to the library is computed by NumPy's loop. */
+static void run_block(const exact_loop *l, char *const *args, const npy_intp *steps, int n)
+{
+    const npy_intp item = sizeof(double);
+    double room[NIN + 1][BLOCK];
+    const double *from[NIN];
+    char *out = args[l->nin];
+    npy_intp out_step = steps[l->nin];
+    bool whole = n % NPA_LANES == 0;
+    for (int k = 0; k < l->nin; k++) {
+        bool direct = whole && steps[k] == item && args[k] != out;
+        from[k] = direct ? (const double *)(void *)args[k] : room[k];
+        if (!direct) {
+            npa_pack((char *)room[k], args[k], steps[k], n, sizeof(double));
+            for (int i = n; i % NPA_LANES != 0; i++) {
+                room[k][i] = 1;
+            }
+        }
+    }
+    bool direct = whole && out_step == item;
+    double *to = direct ? (double *)(void *)out : room[NIN];
+    uint64_t left = l->lanes(from, to, (n + NPA_LANES - 1) / NPA_LANES * NPA_LANES);
+    left &= ~(uint64_t)0 >> (BLOCK - n);
+    for (int i = 0, more; left != 0 && i < n; i += more + 1) {
+        for (more = 0; i + more < n && (left >> (i + more) & 1); more++) {
+        }
+        call_numpys(l, from, to, i, more);
+    }
+    if (!direct) {
+        npa_unpack(out, out_step, (const char *)to, n, sizeof(double));
+    }
+}
+
+static void set_level(exact_loop *l, const char *level)
+{
+    l->lanes = npa_lanes(l->which, level);
+    atomic_store(&l->state, l->lanes != NULL ? UNTRIED : OTHER);
+}
+
+/* ---------------------------------------------------------------------------------------- proof */
+
+/* Angles of which some sums of a product and a number tell, by the last bit of the sine or cosine,
+ * whether the product was rounded: tests/dispatch/small/test_exact_loops.py says which. Then those
+ * where ranges meet. */
+static const double telling[] = {
+    0x1.998d6af525af5p+24, 0x1.4c4c40c2128cfp+25, 0x1.4a56e71d13274p+26, 0x1.39ca8a1c27793p+24,
+    0x1.b555bf1490cf8p-4, 0x1.b7041080e8c2dp-4, 0x1.39bbe95be207ep+26, 0x1.0f6327fb57d24p+24,
+    0x1.f53556b177b6ep+24, 0x1.74344e7eea3b7p+0, 0x1.826d352deb137p+26, 0x1.798af981070bfp+0,
+    0x1.5da32d73965f5p+26, 0x1.3038e6a269526p+26, 0x1.7f31525cfc2dep+0, 0x1.8c9a827e93271p+0,
+    0x1.211d0795fa63ep+25, 0x1.8331e70ba0a66p+25, 0x1.1ca8c1261b159p+26, 0x1.b6eced20784e3p+23,
+    0x1.9d4641a93476p+24, 0x1.b09c01879ad4p+0, 0x1.ae6188c3ee7e9p+0, 0x1.6a0b504c16152p+4,
+    0x1.61363d38f0214p+25, 0x1.11b164b5a527dp+26, 0x1.143bac5e394a1p+1, 0x1.c9620e7140a88p-1,
+    0x1.59a2db18b2e7ap+24, 0x1.5797db7c7576dp+21, 0x1.2b67f921ebf19p+24, 0x1.a56c9c2c0f52dp-1,
+    0x1.206d72e0eba16p-1, 0x1.173de051e7a4ep+24, 0x1.4310547353601p+26, 0x1.5d3a41b1be558p+0,
+    0x1.7ccf35981a888p+26, 0x1.48afadab83655p+6, 0x1.9b9f3cfc2b8b6p-2, 0x1.d59d283a1c3d8p-3,
+    0x1.e66b9feaac0f9p+5, 0x1.606e39d6195c9p+25, 0x1.e391608e94adcp+0, 0x1.09788d087e7dep+0,
+    0x1.2f46d5c1dafc9p+1, 0x1.13c7729b9a14fp+1, 0x1.7cc77428e62e3p+23, 0x1.793006eedd7efp+25,
+    0x1.79f23a67ac307p+26, 0x1.05bc14d674cb9p+24, 0x1.1da4a74fc6efap+6, 0x1.e045941bdce23p+23,
+    0x1.214ca5d5eb53ap+0, 0x1.a7310d0380256p+0, 0x1.91463afcc9707p+5, 0x1.79497c89cb934p-4,
+    0x1.719a2d7c38584p+24, 0x1.19fa4facae3e4p-5, 0x1.7a5c94124a3fp+21, 0x1.33b9fae83155bp+1,
+    0x1.ebbeb30baa469p+25, 0x1.f2d9d078d37f4p+0, 0x1.94ce949774e1cp-1, 0x1.651b2aa586d66p+25,
+    0x1.ed5672de3b593p+25, 0x1.66dcee7a9a124p-4,
+    0x1.020c49ba5e353p-3, 0x1.020c49ba5e354p-3, 0x1.020c49ba5e355p-3, 0x1.b5fffffffffffp-1,
+    0x1.b600000000000p-1, 0x1.b600000000001p-1, 0x1.368fcffffffffp+1, 0x1.368fd00000000p+1,
+    0x1.368fd00000001p+1, 0x1.921faffffffffp+26, 0x1.921fb00000000p+26, 0x1.921fb00000001p+26,
+    0x1.fffffffffffffp-27, 0x1p-26, 0x1.0000000000001p-26, 0x1.fffffffffffffp-28, 0x1p-27,
+    0x1.0000000000001p-27, 0x0.fffffffffffffp-1022, 0x1p-1022, 0x1.0000000000001p-1022,
+    0x1.71de2c0cf70adp+0, 0x1.71de2c0cf70aep+0, 0x1.71de2c0cf70afp+0, 0x1.b2613e7b8e981p+0,
+    0x1.b2613e7b8e982p+0, 0x1.b2613e7b8e983p+0, 0x1.81fef0a89cee2p+1, 0x1.81fef0a89cee3p+1,
+    0x1.81fef0a89cee4p+1, 0x0.0p+0, 0x1.921fb54442d18p-1, 0x1.921fb54442d18p+0,
+    0x1.921fb54442d18p+1, 0x1.2d97c7f3321d2p+1, 0x1.2d97c7f3321d2p+2, 0x1.921fb54442d18p+2,
+    0x1.32cbd0fba43a7p+18, 0x1.6000000000000p+4, 0x1.6300000000000p+8, 0x0.0000000000001p-1022,
+    0x1.0f0cf064dd592p+73,
+};
+
+static double drawn(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*state >> 11) * 0x1p-53;
+}
+
+static void draw_angles(double *x, uint64_t *state)
+{
+    static const double widths[] = {0.126, 0.9, 2, 3, 7, 100, 1e5, 1.05e8};
+    for (int i = 0; i < BLOCK; i++) {
+        double at = drawn(state);
+        x[i] = (drawn(state) < 0.5 ? at : -at) * widths[(int)(drawn(state) * 8)];
+    }
+}
+
+static void draw_sides(double *x, uint64_t *state)
+{
+    for (int i = 0; i < BLOCK; i++) {
+        x[i] = (drawn(state) - 0.5) * (double)(1 << (int)(drawn(state) * 12));
+    }
+}
+
+/* Whether n elements have the same bits, of which every one, or every second, is taken. */
+static bool agrees(const exact_loop *l, double (*x)[BLOCK], npy_intp n, npy_intp every)
+{
+    double ours[BLOCK] = {0}, numpys[BLOCK] = {0};
+    const npy_intp step = every * (npy_intp)sizeof(double), steps[NIN + 1] = {step, step, step};
+    char *args[NIN + 1] = {(char *)x[0], (char *)x[1], NULL};
+    args[l->nin] = (char *)ours;
+    run_block(l, args, steps, (int)n);
+    args[l->nin] = (char *)numpys;
+    l->numpys(args, &n, steps, l->data);
+    return memcmp(ours, numpys, sizeof ours) == 0;
+}
+
+static bool prove(const exact_loop *l)
+{
+    enum { TOLD = sizeof telling / sizeof *telling };
+    double x[NIN][BLOCK] = {{0}};
+    uint64_t state = 1;
+    bool same = true;
+    for (int b = 0; same && b < BLOCKS_TRIED; b++) {
+        for (int k = 0; k < l->nin; k++) {
+            (l->nin == 1 ? draw_angles : draw_sides)(x[k], &state);
+        }
+        for (int i = 0; l->nin == 1 && i < BLOCK && b * BLOCK + i < TOLD; i++) {
+            x[0][i] = telling[b * BLOCK + i];
+        }
+        same = agrees(l, x, BLOCK, 1) && agrees(l, x, 1 + b % 8, 1) &&
+               (b % 8 != 0 || agrees(l, x, BLOCK / 2, 2));
+    }
+    return same;
+}
+
+/* Once */
+static void settle(exact_loop *l)
+{
+    int untried = UNTRIED;
+    fenv_t flags;
+    if (atomic_compare_exchange_strong(&l->state, &untried, TRYING)) {
+        feholdexcept(&flags);
+        bool same = prove(l);
+        fesetenv(&flags);
+        atomic_store_explicit(&l->state, same ? SAME : OTHER, memory_order_release);
+    }
+}
+
+/* Whether it has NumPy's bits here; asked where n elements are to be computed. */
+static inline bool is_same(exact_loop *l, npy_intp n)
+{
+    if (atomic_load_explicit(&l->state, memory_order_acquire) == UNTRIED &&
+        atomic_fetch_add_explicit(&l->seen, n, memory_order_relaxed) >= SEEN) {
+        settle(l);
+    }
+    return atomic_load_explicit(&l->state, memory_order_acquire) == SAME;
+}
+
+static void run(char **args, const npy_intp *count, const npy_intp *steps, void *data)
+{
+    exact_loop *l = data;
+    npy_intp n = *count;
+    if (n < LEAST || !npa_lanes_round() || !is_same(l, n)) {
+        l->numpys(args, count, steps, l->data);
+        return;
+    }
+    char *at[NIN + 1] = {NULL};
+    memcpy(at, args, sizeof *at * (size_t)(l->nin + 1));
+    for (npy_intp i = 0; i < n; i += BLOCK) {
+        run_block(l, at, steps, n - i < BLOCK ? (int)(n - i) : BLOCK);
+        for (int k = 0; k <= l->nin; k++) {
+            at[k] += BLOCK * steps[k];
+        }
+    }
+}
+
+void npa_take_exact_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunction *loop,
+                         void **data)
+{
+    for (int i = 0; i < LOOPS; i++) {
+        exact_loop *l = &loops[i];
+        bool doubles = strcmp(l->name, u->name) == 0 && u->nin == l->nin && u->nout == 1;
+        for (int k = 0; doubles && k <= l->nin; k++) {
+            doubles = npa_canonical(types[k]) == NPY_DOUBLE;
+        }
+        if (!doubles || !npa_is_numpys_ufunc(u)) {
+            continue;
+        }
+        if (l->numpys == NULL) {
+            l->numpys = *loop, l->data = *data;
+            set_level(l, NULL);
+        }
+        if (l->lanes != NULL && l->numpys == *loop && l->data == *data) {
+            *loop = run, *data = l;
+        }
+    }
+}
+
+bool npa_is_exact_loop(PyUFuncGenericFunction loop, void *data, npy_intp n)
+{
+    return loop == run && is_same(data, n);
+}
+
+PyObject *npa_exact_loops_py(PyObject *self, PyObject *args)
+{
+    const char *level = NULL;
+    PyObject *module = NULL, *found = NULL;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "|s", &level) ||
+        (module = PyImport_ImportModule("numpy")) == NULL || (found = PyDict_New()) == NULL) {
+        Py_XDECREF(module);
+        return NULL;
+    }
+    for (int i = 0; i < LOOPS; i++) {
+        exact_loop *l = &loops[i];
+        PyObject *u = PyObject_GetAttrString(module, l->name);
+        PyUFuncGenericFunction loop;
+        void *data;
+        if (u != NULL && Py_IS_TYPE(u, &PyUFunc_Type)) { /* it is taken note of */
+            npa_find_loop((PyUFuncObject *)u, (int[]){NPY_DOUBLE, NPY_DOUBLE, NPY_DOUBLE}, &loop,
+                          &data);
+        }
+        Py_XDECREF(u);
+        if (level != NULL) {
+            set_level(l, level);
+        }
+        settle(l);
+        PyObject *same = l->lanes == NULL ? Py_None : atomic_load(&l->state) == SAME ? Py_True
+                                                                                       : Py_False;
+        if (u == NULL || PyDict_SetItemString(found, l->name, same) < 0) {
+            Py_CLEAR(found);
+            break;
+        }
+    }
+    Py_DECREF(module);
+    return found;
+}
+
+/* Note [Exact loops]
+ *
+ * NumPy's loops for these functions of doubles call the C library for each number, at 7 to 9 ns;
+ * those here compute as that library does, eight numbers at a time. There is no promise that the
+ * library of a process does so. So NumPy's loop is compared with ours, bit by bit, on some eight
+ * thousand arguments. Among them are such that tell of products that are rounded before a sum: each
+ * one of which that changes more than one result in some 10**8. A library, or a NumPy, that has
+ * other bits keeps its own loop, which `npaccel devices` says. The proof takes a quarter of a
+ * millisecond and is made once, when NumPy's loop has computed as many elements. Bits do not hang
+ * on when. */
