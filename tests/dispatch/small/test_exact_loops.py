@@ -5,7 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -177,6 +180,36 @@ def test_the_library_here_is_told() -> None:
 
 
 # ----------------------------------------------------------------------------------------- proof
+
+OTHER_LIBRARY = """
+import numpy as np, npaccel
+from npaccel import _native
+x = np.random.default_rng(1).uniform(-50, 50, 20_000)
+expected = [u(x).tobytes() for u in (np.sin, np.cos)]
+with npaccel.accelerate():
+    found = [u(x).tobytes() for u in (np.sin, np.cos) for _ in range(3)]
+assert found[0::3] == found[2::3] == expected
+print(_native.exact_loops(), npaccel.devices().exact_loops)
+"""
+
+
+def test_a_library_with_other_bits_keeps_its_loop() -> None:
+    """As the GNU C library has them for processors that do not add products unrounded."""
+    if not all(_native.exact_loops().values()):
+        pytest.skip("it has other bits already, or there are no loops of ours")
+    run = subprocess.run(
+        [sys.executable, "-c", OTHER_LIBRARY],
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "PYTHONSAFEPATH": "1",
+            "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-AVX2",
+        },
+        check=False,
+    )
+    assert "{'sin': False, 'cos': False, 'hypot': True}" in run.stdout, run.stdout + run.stderr
+    assert "sin, cos by NumPy's loop: it has other bits than ours" in run.stdout
 
 
 def fused(a: float, b: float, c: float) -> float:
