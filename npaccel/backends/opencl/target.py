@@ -359,9 +359,10 @@ class Target:
     def limit_memory(self, size_bytes: int) -> None:
         """Use so many bytes of its memory, and not the host's; 0: what suits the device."""
         self.memory.limit = size_bytes or self._own_bytes
-        self.host_memory = self.shares_memory and size_bytes == 0
-        if not self.host_memory:
-            self.memory.want(True)
+        shared = self.shares_memory and size_bytes == 0
+        if shared != self.host_memory:
+            self.memory.want(not shared)
+        self.host_memory = shared
 
     def build(self, source: str, symbols: tuple[str, ...], words: int) -> bytes:
         """Code of a program with these kernel functions; raises CompileError, or Unsupported."""

@@ -148,31 +148,25 @@ static bool waits(const npa_buffer *b)
 }
 
 /* In a block, a few elements that nothing waits for are shown by a plain array, as a small result
- * is one: operations on it are NumPy's, at NumPy's price. New reference; NULL perhaps without
- * error. */
-static PyObject *small_view(PyArrayObject *a, PyObject *key)
+ * is one: operations on it are NumPy's, at NumPy's price. Many are an array of ours. New reference;
+ * NULL perhaps without error. */
+static PyObject *part_at_once(PyArrayObject *a, PyObject *key)
 {
     npa_value own = {.array = a};
-    if (npa_suspended || npa_here != NULL || npa_section_block_wants(&own, 1) || !npa_in_block()) {
+    npa_basic_part p;
+    if (npa_suspended || npa_here != NULL || npa_section_block_wants(&own, 1) || !npa_in_block() ||
+        !npa_find_part(a, key, &p)) {
         return NULL;
     }
-    size_t least = npa_threshold_here();
-    bool shown = npa_is_shown(a, false);
-    if (!shown &&
-        (waits(npa_buffer_of(a)) || npa_view_bytes(a, key) >= least || npa_touch(a, false) < 0)) {
+    size_t bytes = (size_t)PyArray_ITEMSIZE(a);
+    for (int i = 0; i < p.ndim; i++) {
+        bytes *= (size_t)p.shape[i];
+    }
+    bool small = bytes < npa_threshold_here();
+    if (small && !npa_is_shown(a, false) && (waits(npa_buffer_of(a)) || npa_touch(a, false) < 0)) {
         return NULL; /* what was computed may be hidden */
     }
-    PyObject *view;
-    if (npa_small_part(a, key, least, &view)) {
-        return view;
-    }
-    if (shown && npa_view_bytes(a, key) >= least) {
-        return NULL;
-    }
-    PyObject *whole = npa_exact_view(a);
-    view = whole != NULL ? npa_numpy.mapping.mp_subscript(whole, key) : NULL;
-    Py_XDECREF(whole);
-    return view;
+    return npa_part_view(a, &p, !small);
 }
 
 /* Where the element at these integers lies, in bytes from the array's first; false: NumPy
@@ -331,7 +325,7 @@ PyObject *npa_array_subscript(PyObject *a, PyObject *key)
 {
     int kind = npa_key_kind((PyArrayObject *)a, key);
     if (kind == 1 && npa_least != SIZE_MAX) {
-        PyObject *view = small_view((PyArrayObject *)a, key);
+        PyObject *view = part_at_once((PyArrayObject *)a, key);
         if (view != NULL || PyErr_Occurred()) {
             return view;
         }

@@ -2,9 +2,39 @@
  * are recorded. */
 #include "record/record.h"
 
+#include <numpy/arrayscalars.h>
+
 enum { MOST_ITEMS = 256 };
 
-static bool exact_number(PyObject *o) { return o == Py_None || PyLong_CheckExact(o); }
+/* A bound of a slice: nothing, or an integer of Python's or NumPy's own, so that no code runs for
+ * it. *value stays where there is none. */
+static inline bool take_bound(PyObject *o, Py_ssize_t *value)
+{
+    if (PyLong_CheckExact(o)) {
+        *value = PyLong_AsSsize_t(o);
+        return *value != -1 || !PyErr_Occurred() || (PyErr_Clear(), false);
+    }
+    if (Py_IS_TYPE(o, &PyLongArrType_Type)) {
+        *value = PyArrayScalar_VAL(o, Long);
+        return true;
+    }
+    return o == Py_None;
+}
+
+Py_ssize_t npa_slice_length(PyObject *slice, npy_intp extent, Py_ssize_t *start, Py_ssize_t *step)
+{
+    PySliceObject *s = (PySliceObject *)slice;
+    *step = 1;
+    if (!take_bound(s->step, step) || *step == 0 || *step == PY_SSIZE_T_MIN) {
+        return -1;
+    }
+    Py_ssize_t stop = *step < 0 ? PY_SSIZE_T_MIN : PY_SSIZE_T_MAX;
+    *start = *step < 0 ? PY_SSIZE_T_MAX : 0;
+    if (!take_bound(s->start, start) || !take_bound(s->stop, &stop)) {
+        return -1;
+    }
+    return PySlice_AdjustIndices(extent, start, &stop, *step);
+}
 
 /* How many bytes a view that integers and slices name shows; SIZE_MAX: other parts in the key. */
 size_t npa_view_bytes(PyArrayObject *a, PyObject *key)
@@ -16,13 +46,12 @@ size_t npa_view_bytes(PyArrayObject *a, PyObject *key)
     for (; i < n && i < ndim; i++) {
         PyObject *part = tuple ? PyTuple_GET_ITEM(key, i) : key;
         if (PySlice_Check(part)) {
-            PySliceObject *s = (PySliceObject *)part;
-            Py_ssize_t start, stop, step;
-            if (!exact_number(s->start) || !exact_number(s->stop) || !exact_number(s->step) ||
-                PySlice_Unpack(part, &start, &stop, &step) < 0) {
-                return PyErr_Clear(), SIZE_MAX;
+            Py_ssize_t start, step;
+            Py_ssize_t length = npa_slice_length(part, PyArray_DIM(a, i), &start, &step);
+            if (length < 0) {
+                return SIZE_MAX;
             }
-            bytes *= (size_t)PySlice_AdjustIndices(PyArray_DIM(a, i), &start, &stop, step);
+            bytes *= (size_t)length;
         } else if (!PyLong_CheckExact(part) && !PyArray_IsScalar(part, Integer)) {
             return SIZE_MAX;
         }

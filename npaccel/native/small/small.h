@@ -7,6 +7,8 @@
 
 #include "record/record.h"
 
+enum { NPA_SMALL_DIMS = 8 };
+
 /* Whether results have the same bits, whoever computes them; of operators it is told. */
 /* foreign: not NumPy's */
 typedef enum { NPA_INEXACT, NPA_EXACT_IF_REAL, NPA_EXACT, NPA_FOREIGN } npa_exactness;
@@ -34,9 +36,16 @@ void npa_small_memory_init(void); /* there is the class of arrays of ours */
 PyObject *npa_small_get(PyObject *a, PyObject *key);
 /* Whether a[key] = value changes nothing, as after a[key] += ... */
 bool npa_puts_itself(PyArrayObject *a, PyObject *key, PyArrayObject *value);
-/* Whether a basic key is understood: *view is a plain view of fewer bytes than `most`; NULL: of
- * more, or an error. */
-bool npa_small_part(PyArrayObject *a, PyObject *key, size_t most, PyObject **view);
+/* The part of an array that a basic key picks. False: no such key, no such part, or one without
+ * elements or axes. */
+typedef struct {
+    int ndim;
+    char *data;
+    npy_intp shape[NPA_SMALL_DIMS], strides[NPA_SMALL_DIMS];
+} npa_basic_part;
+bool npa_find_part(PyArrayObject *a, PyObject *key, npa_basic_part *p);
+/* It as an array of ours, or a plain one. NULL, perhaps without error: NumPy's to make */
+PyObject *npa_part_view(PyArrayObject *a, const npa_basic_part *p, bool ours);
 bool npa_small_put(PyObject *a, PyObject *key, PyObject *value); /* false: NumPy's to do */
 /* Of arrays of any size, where one is meant */
 PyObject *npa_small_element(PyObject *a, PyObject *key);

@@ -208,23 +208,23 @@ static int read_shape(PyObject *const *args, Py_ssize_t n, npy_intp size, npy_in
 PyObject *npa_small_reshape(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    npy_intp shape[NPA_SMALL_DIMS], strides[NPA_SMALL_DIMS];
     PyArrayObject *a = (PyArrayObject *)args[0];
-    int ndim = names == NULL && npa_small_usual(args[0])
-                   ? read_shape(args + 1, n - 1, PyArray_SIZE(a), shape)
-                   : -1;
+    npa_basic_part p = {.data = PyArray_DATA(a)};
+    p.ndim = names == NULL && npa_small_usual(args[0])
+                 ? read_shape(args + 1, n - 1, PyArray_SIZE(a), p.shape)
+                 : -1;
     npy_intp step = PyArray_ITEMSIZE(a);
-    for (int i = ndim - 1; i >= 0; i--) {
-        strides[i] = step;
-        step *= shape[i];
+    for (int i = p.ndim - 1; i >= 0; i--) {
+        p.strides[i] = step;
+        step *= p.shape[i];
     }
-    size_t bytes = (size_t)(ndim > 0 ? ndim : 0) * sizeof(npy_intp);
-    if (ndim == PyArray_NDIM(a) && memcmp(shape, PyArray_DIMS(a), bytes) == 0 &&
-        memcmp(strides, PyArray_STRIDES(a), bytes) != 0) {
+    size_t bytes = (size_t)(p.ndim > 0 ? p.ndim : 0) * sizeof(npy_intp);
+    if (p.ndim == PyArray_NDIM(a) && memcmp(p.shape, PyArray_DIMS(a), bytes) == 0 &&
+        memcmp(p.strides, PyArray_STRIDES(a), bytes) != 0) {
         /* Of axes of one element: NumPy keeps what they are, if no extent was left open */
         return NULL;
     }
-    return ndim > 0 ? npa_small_view(a, ndim, shape, strides, PyArray_DATA(a)) : NULL;
+    return p.ndim > 0 ? npa_part_view(a, &p, npa_small_ours(args[0])) : NULL;
 }
 
 /* a.ravel() */
@@ -235,8 +235,8 @@ PyObject *npa_small_ravel(const function *f, PyObject *const *args, Py_ssize_t n
     if (n != 1 || names != NULL || !npa_small_usual(args[0])) {
         return NULL;
     }
-    npy_intp size = PyArray_SIZE(a), step = PyArray_ITEMSIZE(a);
-    return npa_small_view(a, 1, &size, &step, PyArray_DATA(a));
+    npa_basic_part p = {1, PyArray_DATA(a), {PyArray_SIZE(a)}, {PyArray_ITEMSIZE(a)}};
+    return npa_part_view(a, &p, npa_small_ours(args[0]));
 }
 
 /* The dtype that a call names behind a shape; -1: one that is NumPy's to look up, or another

@@ -11,20 +11,26 @@ static destructor numpy_dealloc;
 /* ------------------------------------------------------------------------------------- views */
 
 enum { MOST_SHELLS = 32 };
-/* Dead views, by their number of axes */
-static PyArrayObject *shells[NPA_SMALL_DIMS + 1][MOST_SHELLS];
-static int nshells[NPA_SMALL_DIMS + 1];
+/* Dead views, plain ones and arrays of ours, by their number of axes */
+typedef struct {
+    int n;
+    PyArrayObject *dead[MOST_SHELLS];
+} shells;
+static shells views[2][NPA_SMALL_DIMS + 1];
+static bool keeps_views;
 
-static bool keep_view(PyObject *o)
+static bool keep_view(PyObject *o, bool ours)
 {
     PyArrayObject_fields *f = (PyArrayObject_fields *)o;
     PyObject *base = f->base;
-    if (base == NULL || !Py_IS_TYPE(base, &PyArray_Type) || f->nd < 1 || f->nd > NPA_SMALL_DIMS ||
+    if (!keeps_views || base == NULL || f->nd < 1 || f->nd > NPA_SMALL_DIMS ||
+        !(Py_IS_TYPE(base, &PyArray_Type) || (ours && Py_IS_TYPE(base, npa_array_type))) ||
         f->flags & (NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEBACKIFCOPY) || f->weakreflist != NULL ||
-        f->_buffer_info != NULL || f->mem_handler != NULL || nshells[f->nd] == MOST_SHELLS) {
+        f->_buffer_info != NULL || f->mem_handler != NULL || views[ours][f->nd].n == MOST_SHELLS) {
         return false;
     }
-    shells[f->nd][nshells[f->nd]++] = (PyArrayObject *)o;
+    shells *s = &views[ours][f->nd];
+    s->dead[s->n++] = (PyArrayObject *)o;
     f->base = NULL;
     Py_DECREF(f->descr);
     Py_DECREF(base);
@@ -33,43 +39,55 @@ static bool keep_view(PyObject *o)
 
 static void end_views(void)
 {
-    for (int ndim = 1; ndim <= NPA_SMALL_DIMS; ndim++) {
-        while (nshells[ndim] > 0) {
-            PyArrayObject_fields *f = (PyArrayObject_fields *)shells[ndim][--nshells[ndim]];
+    for (int i = 0; i < 2 * (NPA_SMALL_DIMS + 1); i++) {
+        shells *s = &views[i / (NPA_SMALL_DIMS + 1)][i % (NPA_SMALL_DIMS + 1)];
+        while (s->n > 0) {
+            PyArrayObject_fields *f = (PyArrayObject_fields *)s->dead[--s->n];
+            PyTypeObject *type = Py_TYPE((PyObject *)f);
             f->descr = PyArray_DescrFromType(NPY_BOOL); /* its own may be gone */
             numpy_dealloc((PyObject *)f);
+            if (type == npa_array_type) {
+                Py_DECREF(type);
+            }
         }
     }
 }
 
-PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides,
-                         char *data)
+/* A header without a base. NULL without error: there is none */
+static PyArrayObject *take_shell(PyArrayObject *a, const npa_basic_part *p, bool ours)
 {
-    PyArray_Descr *descr = PyArray_DESCR(a);
-    PyArrayObject *view;
+    shells *s = &views[ours][p->ndim];
+    if (s->n == 0) {
+        return NULL;
+    }
+    PyArrayObject *view = s->dead[--s->n];
+    PyArrayObject_fields *f = (PyArrayObject_fields *)view;
+    memcpy(f->dimensions, p->shape, sizeof *p->shape * (size_t)p->ndim);
+    memcpy(f->strides, p->strides, sizeof *p->strides * (size_t)p->ndim);
+    f->data = p->data, f->descr = PyArray_DESCR(a);
+    f->flags = PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE;
+    Py_INCREF(f->descr);
+    PyArray_UpdateFlags(view, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
+    _Py_NewReference((PyObject *)view);
+    if (ours) {
+        PyObject_GC_Track(view);
+    }
+    return view;
+}
+
+PyObject *npa_part_view(PyArrayObject *a, const npa_basic_part *p, bool ours)
+{
     if (PyArray_FLAGS(a) & NPA_WARN_ON_WRITE) {
         return NULL;
     }
-    bool ours = npa_small_class != NULL && Py_IS_TYPE((PyObject *)a, npa_small_class);
-    Py_INCREF(descr);
-    if (!ours && nshells[ndim] > 0) {
-        view = shells[ndim][--nshells[ndim]];
-        PyArrayObject_fields *f = (PyArrayObject_fields *)view;
-        memcpy(f->dimensions, shape, sizeof *shape * (size_t)ndim);
-        memcpy(f->strides, strides, sizeof *strides * (size_t)ndim);
-        f->data = data, f->descr = descr, f->flags = PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE;
-        PyArray_UpdateFlags(view,
-                            NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
-        _Py_NewReference((PyObject *)view);
-    } else {
-        view = (PyArrayObject *)PyArray_NewFromDescr(ours ? npa_small_class : &PyArray_Type, descr,
-                                                     ndim, shape, strides, data, PyArray_FLAGS(a),
-                                                     NULL);
-        if (view == NULL) {
-            return NULL;
-        }
+    PyArrayObject *view = take_shell(a, p, ours);
+    if (view == NULL) {
+        Py_INCREF(PyArray_DESCR(a));
+        view = (PyArrayObject *)PyArray_NewFromDescr(
+            ours ? npa_array_type : &PyArray_Type, PyArray_DESCR(a), p->ndim, p->shape, p->strides,
+            p->data, PyArray_FLAGS(a), NULL);
     }
-    if (PyArray_SetBaseObject(view, Py_NewRef((PyObject *)a)) < 0) {
+    if (view != NULL && PyArray_SetBaseObject(view, Py_NewRef((PyObject *)a)) < 0) {
         Py_CLEAR(view);
     }
     return (PyObject *)view;
@@ -162,7 +180,7 @@ static bool keep(PyObject *o)
 
 static void dealloc(PyObject *o)
 {
-    if (!PyArray_CheckExact(o) || !(keep(o) || keep_view(o))) {
+    if (!PyArray_CheckExact(o) || !(keep(o) || keep_view(o, false))) {
         numpy_dealloc(o);
     }
 }
@@ -172,7 +190,8 @@ static void dealloc_ours(PyObject *o)
 {
     PyTypeObject *type = Py_TYPE(o);
     PyObject_GC_UnTrack(o);
-    if (type != npa_array_type || npa_section_aside == NULL || !keep(o)) {
+    if (type != npa_array_type ||
+        !(keep_view(o, true) || (npa_section_aside != NULL && keep(o)))) {
         numpy_dealloc(o);
         Py_DECREF(type);
     }
@@ -205,6 +224,7 @@ void npa_small_memory_init(void)
 void npa_small_memory(bool on)
 {
     PyArray_Type.tp_dealloc = on ? dealloc : numpy_dealloc;
+    keeps_views = on;
     if (!on) {
         end_kept();
     }
@@ -214,7 +234,8 @@ void npa_small_memory(bool on)
  *
  * Making an array, its memory and what describes them takes as long as a short loop. While a block
  * is open, a plain array that dies leaves itself and its memory to the next one of its size and
- * number of axes, which is warm, and a view leaves itself: ndarray's tp_dealloc is ours meanwhile.
+ * number of axes, which is warm, and a view leaves itself, one of ours too: ndarray's tp_dealloc is
+ * ours meanwhile.
  * Likewise an array of ours while a macro block stands aside. What anybody might still know of is
  * not kept: arrays with weak references, with buffers handed out, with another memory handler, of
  * another class, or with a dtype that is not of numbers as NumPy has them. Four megabytes are kept

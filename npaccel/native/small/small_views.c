@@ -7,37 +7,20 @@
 
 #include <string.h>
 
-enum { MOST_DIMS = NPA_SMALL_DIMS };
-
-typedef struct {
-    int ndim;
-    char *data;
-    npy_intp shape[MOST_DIMS], strides[MOST_DIMS];
-} part;
-
 /* -------------------------------------------------------------------------- what a key picks */
 
-static bool take_slice(part *p, PyObject *key, npy_intp extent, npy_intp stride)
+static bool take_slice(npa_basic_part *p, PyObject *key, npy_intp extent, npy_intp stride)
 {
-    PySliceObject *s = (PySliceObject *)key;
-    PyObject *const bounds[] = {s->start, s->stop, s->step};
-    Py_ssize_t start, stop, step;
-    for (int i = 0; i < 3; i++) {
-        if (bounds[i] != Py_None && !PyLong_CheckExact(bounds[i])) {
-            return false; /* which may run code */
-        }
-    }
-    if (PySlice_Unpack(key, &start, &stop, &step) < 0) {
-        PyErr_Clear(); /* NumPy's to raise */
+    Py_ssize_t start, step, length = npa_slice_length(key, extent, &start, &step);
+    if (length <= 0) {
         return false;
     }
-    Py_ssize_t length = PySlice_AdjustIndices(extent, &start, &stop, step);
     p->data += start * stride;
     p->shape[p->ndim] = length, p->strides[p->ndim++] = stride * step;
-    return length > 0;
+    return true;
 }
 
-static bool take_integer(part *p, PyObject *key, npy_intp extent, npy_intp stride)
+static bool take_integer(npa_basic_part *p, PyObject *key, npy_intp extent, npy_intp stride)
 {
     Py_ssize_t i;
     if (PyLong_CheckExact(key)) {
@@ -56,9 +39,7 @@ static bool take_integer(part *p, PyObject *key, npy_intp extent, npy_intp strid
     return i >= 0 && i < extent;
 }
 
-/* The part of an array that a basic key picks. False: no such key, no such part, or one without
- * elements or axes. */
-static bool find_part(PyArrayObject *a, PyObject *key, part *p)
+bool npa_find_part(PyArrayObject *a, PyObject *key, npa_basic_part *p)
 {
     PyObject *const *items = &key;
     Py_ssize_t n = 1, named = 0;
@@ -69,7 +50,7 @@ static bool find_part(PyArrayObject *a, PyObject *key, part *p)
         named += items[k] != Py_None && items[k] != Py_Ellipsis;
     }
     int ndim = PyArray_NDIM(a), axis = 0;
-    if (named > ndim || ndim + n - named > MOST_DIMS || PyArray_SIZE(a) == 0) {
+    if (named > ndim || ndim + n - named > NPA_SMALL_DIMS || PyArray_SIZE(a) == 0) {
         return false;
     }
     p->ndim = 0, p->data = PyArray_DATA(a);
@@ -106,7 +87,7 @@ static bool find_part(PyArrayObject *a, PyObject *key, part *p)
 /* Where an integer per axis leads. NULL: no such key, or no such element. */
 static inline char *find_element(PyArrayObject *a, PyObject *key)
 {
-    part p = {.data = PyArray_DATA(a)};
+    npa_basic_part p = {.data = PyArray_DATA(a)};
     PyObject *const *items = &key;
     int n = 1;
     if (PyTuple_CheckExact(key)) {
@@ -201,28 +182,13 @@ bool npa_small_put_element(PyObject *o, PyObject *key, PyObject *value)
 PyObject *npa_small_get(PyObject *o, PyObject *key)
 {
     PyArrayObject *a = (PyArrayObject *)o;
-    part p;
+    npa_basic_part p;
     if (Py_IS_TYPE(key, &PyArray_Type)) {
         return npa_small_pick(o, key);
     }
-    return !find_part(a, key, &p)
+    return !npa_find_part(a, key, &p)
                ? npa_small_pick_places(o, key)
-               : npa_small_view(a, p.ndim, p.shape, p.strides, p.data);
-}
-
-bool npa_small_part(PyArrayObject *a, PyObject *key, size_t most, PyObject **view)
-{
-    part p;
-    *view = NULL;
-    if (!find_part(a, key, &p)) {
-        return false;
-    }
-    size_t bytes = (size_t)PyArray_ITEMSIZE(a);
-    for (int i = 0; i < p.ndim; i++) {
-        bytes *= (size_t)p.shape[i];
-    }
-    *view = bytes < most ? npa_small_view(a, p.ndim, p.shape, p.strides, p.data) : NULL;
-    return *view != NULL || bytes >= most || PyErr_Occurred();
+               : npa_part_view(a, &p, npa_small_ours(o));
 }
 
 /* ------------------------------------------------------------------------------------- writing */
@@ -238,7 +204,7 @@ static bool casts_quietly(int from, int to)
 /* Elements of a type from operand 0 to operand 1, of another, perhaps. */
 static void copy(npa_space *s, int size, int from_type, int to_type)
 {
-    npy_intp index[MOST_DIMS] = {0};
+    npy_intp index[NPA_SMALL_DIMS] = {0};
     char *args[] = {s->of[0].data, s->of[1].data};
     npa_merge_axes(s);
     int last = s->ndim - 1;
@@ -323,11 +289,11 @@ static bool takes_array(npa_space *s, PyArrayObject *a, PyArrayObject *value, in
 
 bool npa_puts_itself(PyArrayObject *a, PyObject *key, PyArrayObject *value)
 {
-    part p;
+    npa_basic_part p;
     if ((PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE ||
         !npa_same_dtype(PyArray_DESCR(value), PyArray_DESCR(a)) ||
-        !npa_small_type(PyArray_DESCR(a)) ||
-        !find_part(a, key, &p) || p.ndim != PyArray_NDIM(value) || p.data != PyArray_DATA(value)) {
+        !npa_small_type(PyArray_DESCR(a)) || !npa_find_part(a, key, &p) ||
+        p.ndim != PyArray_NDIM(value) || p.data != PyArray_DATA(value)) {
         return false;
     }
     size_t bytes = sizeof *p.shape * (size_t)p.ndim;
@@ -339,7 +305,7 @@ bool npa_small_put(PyObject *o, PyObject *key, PyObject *value)
 {
     PyArrayObject *a = (PyArrayObject *)o;
     npa_space s = {.nargs = 2, .points = 1};
-    part p;
+    npa_basic_part p;
     bool same = false;
     int size = (int)PyArray_ITEMSIZE(a), to = PyArray_TYPE(a), from = to;
     if (Py_IS_TYPE(key, &PyArray_Type)) {
@@ -349,7 +315,7 @@ bool npa_small_put(PyObject *o, PyObject *key, PyObject *value)
         (PyArray_FLAGS(a) & (NPY_ARRAY_WRITEABLE | NPA_WARN_ON_WRITE)) != NPY_ARRAY_WRITEABLE) {
         return false;
     }
-    if (!find_part(a, key, &p)) {
+    if (!npa_find_part(a, key, &p)) {
         return npa_small_put_places(o, key, value);
     }
     s.ndim = p.ndim, s.of[1].data = p.data;

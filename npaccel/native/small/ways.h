@@ -5,7 +5,7 @@
 
 #include "small/small.h"
 
-enum { NPA_SMALL_DIMS = 8, NPA_SMALL_IN = 3 };
+enum { NPA_SMALL_IN = 3 };
 
 /* How a ufunc runs where all its inputs have one type. */
 typedef struct {
@@ -100,9 +100,14 @@ static inline PyThreadState *npa_small_let_go(npy_intp elements)
     return PyEval_SaveThread();
 }
 
+static inline bool npa_small_ours(PyObject *o)
+{
+    return npa_small_class != NULL && Py_IS_TYPE(o, npa_small_class);
+}
+
 static inline bool npa_is_plain(PyObject *o)
 {
-    return Py_IS_TYPE(o, &PyArray_Type) || Py_IS_TYPE(o, npa_small_class);
+    return Py_IS_TYPE(o, &PyArray_Type) || npa_small_ours(o);
 }
 
 /* Whether it is not pending, and as NumPy's loops take it. */
@@ -168,9 +173,6 @@ extern PyUFuncObject *npa_matmul;               /* NULL: not redirected */
 void npa_small_memory(bool on); /* what dies is kept; or no longer, and is given back */
 /* An array, C-ordered, without content; shape is not 0 anywhere. */
 PyArrayObject *npa_small_new(PyArray_Descr *descr, int ndim, const npy_intp *shape);
-/* A view of `a` with other axes. NULL, perhaps without error: NumPy's to make. */
-PyObject *npa_small_view(PyArrayObject *a, int ndim, const npy_intp *shape, const npy_intp *strides,
-                         char *data);
 
 /* small_views.c: the elements, one after the other in C order */
 void npa_small_gather(PyArrayObject *a, char *to);
