@@ -274,6 +274,12 @@ def _ufunc_rows() -> Iterator[Row]:
         yield method, look, None, f"ufunc.{name}", f"ufunc.{name}", True, True
 
 
+def _see_transforms(module: ModuleType) -> None:
+    """Leave out NumPy's Python code around transforms of small arrays."""
+    for name in ("fft", "ifft", "rfft", "irfft"):
+        _native.redirect_whole(getattr(module, name), name, "", -1)
+
+
 # Modules of NumPy that a program may never import.
 LATER = ("numpy.linalg._umath_linalg", "numpy.fft._pocketfft_umath", "numpy.random")
 
@@ -311,6 +317,7 @@ class Table:
         self._see(multiarray)
         for module in LATER:
             when_imported(module, self._see)
+        when_imported("numpy.fft._pocketfft", _see_transforms)
         when_imported("scipy.special", self._see_special)
         for name in REFUSING:
             when_imported(name, self._see_refusing)

@@ -264,7 +264,7 @@ static PyObject *redirect_whole(PyObject *module, PyObject *args)
     }
     Py_ssize_t offset = Py_TYPE(function)->tp_vectorcall_offset;
     if (!PyType_HasFeature(Py_TYPE(function), Py_TPFLAGS_HAVE_VECTORCALL) || offset <= 0 ||
-        npa_installed || npa_nwholes == NPA_MOST_WHOLE ||
+        npa_nwholes == NPA_MOST_WHOLE ||
         strstr(Py_TYPE(function)->tp_name, "_ArrayFunctionDispatcher") == NULL) {
         Py_RETURN_FALSE;
     }
@@ -275,6 +275,9 @@ static PyObject *redirect_whole(PyObject *module, PyObject *args)
                                 .most = most > 0 ? (size_t)most : 0, .small = npa_small_find(name),
                                 .small_only = most < 0, .sums = adds_up(PyUnicode_AsUTF8(name))};
     find_recorder(&npa_wholes[npa_nwholes - 1]);
+    if (npa_installed) {
+        *slot = npa_whole_stub;
+    }
     Py_RETURN_TRUE;
 }
 

@@ -22,6 +22,7 @@ enum { CLIP, LOWER, UPPER, DIFFERENCE, UNEQUAL, PRODUCT, EQUAL, UFUNCS };
 enum { EMPTY, ZEROS };
 enum { CONCATENATE, STACK, VSTACK, HSTACK };
 enum { COPIED, FLAT, ALIKE };
+enum { FFT, IFFT, RFFT, IRFFT };
 
 /* ---------------------------------------------------------------------------- small_functions.c */
 
@@ -80,6 +81,12 @@ PyObject *npa_small_search(const function *f, PyObject *const *args, Py_ssize_t 
 PyObject *npa_small_nonzero(const function *f, PyObject *const *args, Py_ssize_t n,
                             PyObject *names);
 PyObject *npa_small_repeat(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
+/* --------------------------------------------------------------------------- small_transforms.c */
+
+/* fft(a, n=None, axis=-1) and the like */
+PyObject *npa_small_transform(const function *f, PyObject *const *args, Py_ssize_t n,
+                              PyObject *names);
 
 /* -------------------------------------------------------------------------------- small_picks.c */
 

@@ -250,6 +250,10 @@ static const function functions[] = {
     OTHER("empty", EMPTY, npa_small_made),
     OTHER("copyto", 0, npa_small_filled),
     OTHER("arange", 0, npa_small_range),
+    OTHER("fft", FFT, npa_small_transform),
+    OTHER("ifft", IFFT, npa_small_transform),
+    OTHER("rfft", RFFT, npa_small_transform),
+    OTHER("irfft", IRFFT, npa_small_transform),
 };
 
 const npa_small_function *npa_small_find(PyObject *name)
