@@ -98,11 +98,14 @@ COMPUTED = {
 SMALL_METHODS = ("all", "any", "clip", "cumsum", "max", "mean", "min", "prod", "sum")
 SMALL_FUNCTIONS: tuple[Callable[..., Any], ...] = (
     *named(
-        """all amax amin any argmax argmin argsort array_equal clip concatenate cumsum diff dot
-        full_like hstack max mean min nonzero ones_like outer prod roll searchsorted sort stack std
-        sum take var vstack where zeros_like"""
+        """all amax amin any argmax argmin argsort array_equal bincount clip concatenate
+        count_nonzero cumsum diff dot full_like hstack inner max mean min nonzero ones_like outer
+        prod roll searchsorted sort stack std sum take var vdot vstack where zeros_like"""
     ),
     np.linalg.norm,
+    np.linalg.solve,
+    np.linalg.inv,
+    np.linalg.det,
 )
 # Methods of random generators that refuse subclasses, or go through their elements in Python.
 EXACT = frozenset({"permuted", "shuffle"})

@@ -305,11 +305,11 @@ static PyObject *attempt_small(const call *c)
     if (c->dict != NULL && PyDict_GET_SIZE(c->dict) > 0) {
         return NULL;
     }
-    return is_lone(c)            ? by_original(c)
-           : c->t->small != NULL ? small_method(c->t, c->self, c->args, c->n, c->names)
-           : c->t->action == REDUCED && c->tuple == NULL
-               ? do_small(NULL, c->self, c->args, c->n, c->names)
-               : NULL;
+    PyObject *result = c->t->small != NULL
+        ? small_method(c->t, c->self, c->args, c->n, c->names)
+        : c->t->action == REDUCED && c->tuple == NULL
+            ? do_small(NULL, c->self, c->args, c->n, c->names) : NULL;
+    return result == NULL && !PyErr_Occurred() && is_lone(c) ? by_original(c) : result;
 }
 
 static PyObject *by_numpy(const call *c)

@@ -22,6 +22,8 @@ enum { CLIP, LOWER, UPPER, DIFFERENCE, UNEQUAL, PRODUCT, EQUAL, UFUNCS };
 enum { EMPTY, ZEROS };
 enum { CONCATENATE, STACK, VSTACK, HSTACK };
 enum { COPIED, FLAT, ALIKE };
+enum { DOT, VDOT };
+enum { INVERSE, DETERMINANT };
 enum { FFT, IFFT, RFFT, IRFFT };
 
 /* ---------------------------------------------------------------------------- small_functions.c */
@@ -45,6 +47,7 @@ PyObject *npa_small_cast(const function *f, PyObject *const *args, Py_ssize_t n,
 /* a.reshape(...) */
 PyObject *npa_small_reshape(const function *f, PyObject *const *args, Py_ssize_t n,
                             PyObject *names);
+int npa_small_type_named(PyObject *dtype); /* its number; -1: it is NumPy's to look up */
 /* a.ravel() */
 PyObject *npa_small_ravel(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* zeros(shape), empty(shape) of doubles */
@@ -64,7 +67,7 @@ PyObject *npa_small_diff(const function *f, PyObject *const *args, Py_ssize_t n,
 PyObject *npa_small_outer(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* array_equal(a, b) of arrays of one type and shape */
 PyObject *npa_small_equal(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
-/* dot(a, b) */
+/* dot(a, b), inner(a, b); vdot(a, b) of real numbers in C order */
 PyObject *npa_small_dot(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* norm(a) of a vector of floats: the root of its product with itself */
 PyObject *npa_small_norm(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
@@ -81,6 +84,30 @@ PyObject *npa_small_search(const function *f, PyObject *const *args, Py_ssize_t 
 PyObject *npa_small_nonzero(const function *f, PyObject *const *args, Py_ssize_t n,
                             PyObject *names);
 PyObject *npa_small_repeat(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
+/* ----------------------------------------------------------------------------- small_matrices.c */
+
+/* A generalised ufunc of a module that is loaded; `name` lives for ever. NULL: there is none */
+const PyUFuncObject *npa_numpys_gufunc(const char *module, const char *name);
+/* The number of its loop for these types, one for each operand; -1: none */
+int npa_gufunc_loop(const PyUFuncObject *u, const char *types);
+PyObject *npa_small_solve(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* inv(a), det(a) */
+PyObject *npa_small_matrix(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
+/* -------------------------------------------------------------------------------- small_lists.c */
+
+/* array(a), array(list) */
+PyObject *npa_small_array(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* asarray(list) */
+PyObject *npa_small_listed(const function *f, PyObject *const *args, Py_ssize_t n,
+                           PyObject *names);
+
+/* ------------------------------------------------------------------------------- small_counts.c */
+
+PyObject *npa_small_count(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *npa_small_bincount(const function *f, PyObject *const *args, Py_ssize_t n,
+                             PyObject *names);
 
 /* --------------------------------------------------------------------------- small_transforms.c */
 

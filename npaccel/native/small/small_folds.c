@@ -454,6 +454,40 @@ bool npa_small_folds(PyArrayObject *a, npa_small_op op)
     return exact && !npa_small_is_large((size_t)PyArray_NBYTES(a));
 }
 
+/* Whether a copy in one piece may be folded instead. */
+static bool goes_together(PyArrayObject *a, const npa_small_how *how)
+{
+    return all_folded(how, a) && !in_one_piece(a) && PyArray_SIZE(a) <= MOST_ELEMENTS;
+}
+
+/* Which NaN an extreme is, or which zero, hangs on the order of the elements. */
+static bool hangs_on_order(PyObject *result, PyArrayObject *a, const npa_small_how *how)
+{
+    if (PyArray_DESCR(a)->kind != 'f' || (how->op != NPA_MAX && how->op != NPA_MIN)) {
+        return false;
+    }
+    double value = PyFloat_Check(result) ? PyFloat_AS_DOUBLE(result) : 0;
+    return value == 0 || value != value;
+}
+
+/* The fold without looking at where the array lies; false: NumPy's to do, or it tells of it. */
+static bool fold_here(PyArrayObject *a, const npa_small_how *how, target *t)
+{
+    const npa_wide_sum *wide = wide_sum(PyArray_TYPE(a), how->op);
+    bool done;
+    if (wide != NULL) {
+        npa_clear_errors();
+        done = fold_wide(wide, a, how, t);
+    } else {
+        PyArrayObject *folded = in_type(a, how, folded_type(how, PyArray_TYPE(a)));
+        npa_clear_errors();
+        done = folded != NULL && (how->op >= NPA_MEAN ? average(folded, how, t)
+                                                      : fold(how->op, folded, how, t, false));
+        Py_XDECREF(folded);
+    }
+    return !npa_seen_errors() && done;
+}
+
 PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
 {
     int ndim = PyArray_NDIM(a), type = PyArray_TYPE(a);
@@ -468,27 +502,24 @@ PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how)
         !PyArray_ISNBO(PyArray_DESCR(a)->byteorder) || (npa_waiting() && npa_is_pending(a))) {
         return NULL;
     }
-    const npa_wide_sum *wide = wide_sum(type, how->op);
-    bool done;
-    type = folded_type(how, type);
-    if (wide != NULL) {
-        npa_clear_errors();
-        done = fold_wide(wide, a, how, &t);
-    } else {
-        PyArrayObject *folded = in_type(a, how, type);
-        npa_clear_errors();
-        done = folded != NULL && (how->op >= NPA_MEAN ? average(folded, how, &t)
-                                                      : fold(how->op, folded, how, &t, false));
-        Py_XDECREF(folded);
+    PyArrayObject *gathered = goes_together(a, how)
+        ? npa_small_gathered(a, (PyObject *)ufuncs[NPA_SUM].ufunc) : NULL;
+    if (gathered != NULL) {
+        PyObject *result = npa_small_fold(gathered, how);
+        Py_DECREF(gathered);
+        if (result != NULL && hangs_on_order(result, a, how)) {
+            Py_CLEAR(result);
+        }
+        return result;
     }
-    if (npa_seen_errors() || !done) { /* NumPy says so, where it would */
+    if (!fold_here(a, how, &t)) { /* NumPy says so, where it would */
         Py_XDECREF(t.array);
         return NULL;
     }
     if (t.array != NULL) {
         return (PyObject *)t.array;
     }
-    PyArray_Descr *descr = PyArray_DescrFromType(type);
+    PyArray_Descr *descr = PyArray_DescrFromType(folded_type(how, type));
     PyObject *scalar = PyArray_Scalar(t.number, descr, NULL);
     Py_DECREF(descr);
     return scalar;
@@ -550,8 +581,8 @@ PyObject *npa_small_scan(npa_small_op op, PyArrayObject *a)
  * result where that is folded (the loop adds in pairs), else on a whole row of results at a time.
  * The same is done here, with the same loop. What it would sort in another way than by falling
  * steps (repeated elements, axes that run backwards, three axes that are not in C order) is
- * NumPy's, as is a fold of several axes that cannot be joined, which it copies together first, and
- * what is longer than its buffer.
+ * NumPy's, as is what is longer than its buffer. What has several axes that cannot be joined it
+ * copies together first, where all of it is folded (small_scattered.c).
  *
  * What it casts first (small integers, truth values; integers whose mean is taken) it casts buffer
  * by buffer; sums of these are taken here without a cast, and all else is cast at once, where no

@@ -219,8 +219,12 @@ static const function functions[] = {
     OTHER("ndarray.cumprod", NPA_PROD, run_scan),
     OTHER("ufunc.accumulate", 0, run_accumulate),
     OTHER("norm", 0, npa_small_norm),
-    OTHER("dot", 0, npa_small_dot),
-    OTHER("ndarray.dot", 0, npa_small_dot),
+    OTHER("dot", DOT, npa_small_dot),
+    OTHER("ndarray.dot", DOT, npa_small_dot),
+    OTHER("inner", DOT, npa_small_dot),
+    OTHER("vdot", VDOT, npa_small_dot),
+    OTHER("count_nonzero", 0, npa_small_count),
+    OTHER("bincount", 0, npa_small_bincount),
     OTHER("array_equal", 0, npa_small_equal),
     EXACT("diff", 0, npa_small_diff),
     OTHER("outer", 0, npa_small_outer),
@@ -233,7 +237,8 @@ static const function functions[] = {
     EXACT("hstack", HSTACK, npa_small_join),
     EXACT("ndarray.copy", COPIED, npa_small_copy),
     EXACT("ndarray.flatten", FLAT, npa_small_copy),
-    OTHER("array", ALIKE, npa_small_copy),
+    OTHER("array", ALIKE, npa_small_array),
+    OTHER("asarray", 0, npa_small_listed),
     OTHER("empty_like", 0, npa_small_uninitialized),
     EXACT("ndarray.astype", 0, npa_small_cast),
     EXACT("ndarray.reshape", 0, npa_small_reshape),
@@ -250,6 +255,9 @@ static const function functions[] = {
     OTHER("empty", EMPTY, npa_small_made),
     OTHER("copyto", 0, npa_small_filled),
     OTHER("arange", 0, npa_small_range),
+    OTHER("solve", 0, npa_small_solve),
+    OTHER("inv", INVERSE, npa_small_matrix),
+    OTHER("det", DETERMINANT, npa_small_matrix),
     OTHER("fft", FFT, npa_small_transform),
     OTHER("ifft", IFFT, npa_small_transform),
     OTHER("rfft", RFFT, npa_small_transform),
@@ -270,7 +278,9 @@ PyObject *npa_small_function_call(const npa_small_function *f, PyObject *const *
                                   PyObject *names)
 {
     bool several = f->run == npa_small_join || f->run == npa_small_made ||
-                   f->run == npa_small_range || f->run == run_accumulate; /* no array is first */
+                   f->run == npa_small_range || f->run == run_accumulate ||
+                   ((f->run == npa_small_array || f->run == npa_small_listed) && n > 0 &&
+                    !PyArray_Check(args[0])); /* no array is first */
     if (n < 1 || npa_here != NULL || !(several || npa_is_plain(args[0]))) {
         return NULL;
     }

@@ -59,11 +59,11 @@ PyObject *npa_small_full(const function *f, PyObject *const *args, Py_ssize_t n,
 /* copy(), flatten(): in C order; array(a): in the order that it has, of which only C's is taken */
 PyObject *npa_small_copy(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    PyArrayObject *a = (PyArrayObject *)args[0];
-    npy_intp size = PyArray_SIZE(a);
     if (n != 1 || names != NULL) {
         return NULL;
     }
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    npy_intp size = PyArray_SIZE(a);
     bool usual = npa_small_usual(args[0]);
     if (!usual && (f->what == ALIKE || PyArray_NDIM(a) == 0 || size == 0 || !PyArray_ISALIGNED(a) ||
                    PyArray_NDIM(a) > NPA_SMALL_DIMS || !npa_small_type(PyArray_DESCR(a)) ||
@@ -119,7 +119,7 @@ static int type_of_name(PyObject *o)
 }
 
 /* The type that a dtype means which need not be looked up each time; -1: none. */
-static int type_of(PyObject *o)
+int npa_small_type_named(PyObject *o)
 {
     static const int types[] = {NPY_DOUBLE, NPY_FLOAT, NPY_LONG, NPY_INT, NPY_UBYTE, NPY_BOOL};
     if (PyUnicode_CheckExact(o)) {
@@ -150,7 +150,7 @@ PyObject *npa_small_cast(const function *f, PyObject *const *args, Py_ssize_t n,
 {
     (void)f;
     PyArrayObject *a = (PyArrayObject *)args[0], *made;
-    int from = PyArray_TYPE(a), to = n == 2 && names == NULL ? type_of(args[1]) : -1;
+    int from = PyArray_TYPE(a), to = n == 2 && names == NULL ? npa_small_type_named(args[1]) : -1;
     if (to < 0 || !npa_small_usual(args[0]) || PyTypeNum_ISCOMPLEX(from) ||
         sizeof(long) != sizeof(npy_intp)) {
         return NULL;
@@ -251,7 +251,7 @@ static int type_named(PyObject *const *args, Py_ssize_t n, PyObject *names)
         return -1;
     }
     PyObject *dtype = named ? args[n] : n > 1 ? args[1] : Py_None;
-    return dtype == Py_None ? NPY_DOUBLE : type_of(dtype);
+    return dtype == Py_None ? NPY_DOUBLE : npa_small_type_named(dtype);
 }
 
 /* zeros(shape), empty(shape) */

@@ -187,17 +187,19 @@ PyObject *npa_small_equal(const function *f, PyObject *const *args, Py_ssize_t n
 /* dot(a, b) */
 PyObject *npa_small_dot(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    (void)f;
     char product[16];
     PyArrayObject *of[2] = {NULL}; /* for BLAS NumPy copies what goes back */
     bool good = n == 2 && names == NULL && npa_is_plain(args[1]);
     for (int k = 0; good && k < 2; k++) {
         PyArrayObject *a = (PyArrayObject *)args[k];
+        if (f->what == VDOT && (PyArray_ISCOMPLEX(a) || !PyArray_IS_C_CONTIGUOUS(a))) {
+            break;
+        }
         bool back = PyArray_NDIM(a) == 1 && PyArray_STRIDE(a, 0) < 0;
         of[k] = (PyArrayObject *)(back ? PyArray_NewCopy(a, NPY_CORDER) : Py_NewRef(args[k]));
         good = of[k] != NULL;
     }
-    PyObject *result = good && npa_multiply_vectors(of[0], of[1], product)
+    PyObject *result = good && of[1] != NULL && npa_multiply_vectors(of[0], of[1], product)
                            ? PyArray_Scalar(product, PyArray_DESCR(of[0]), NULL) : NULL;
     Py_XDECREF(of[0]), Py_XDECREF(of[1]);
     return result;

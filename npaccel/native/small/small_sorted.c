@@ -12,25 +12,37 @@ static bool is_few(PyObject *o)
     return npa_small_usual(o) && PyArray_SIZE((PyArrayObject *)o) <= MOST;
 }
 
-/* sort(a) */
+/* What a call says about an array and an axis, the last one if none is given; -1: more than that,
+ * or not of few elements */
+static int axis_of(PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    if (!is_few(args[0]) ||
+        (names != NULL && (n > 1 || PyTuple_GET_SIZE(names) != 1 ||
+                           PyTuple_GET_ITEM(names, 0) != npa_small_words[AXIS]))) {
+        return -1;
+    }
+    int ndim = PyArray_NDIM((PyArrayObject *)args[0]), axis = ndim - 1;
+    bool given = n > 1 || names != NULL;
+    return n <= 2 && (!given || npa_small_axis(args[1], ndim, &axis)) ? axis : -1;
+}
+
+/* sort(a, axis=-1) */
 PyObject *npa_small_sort(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
-    PyObject *made = n == 1 && is_few(args[0]) ? npa_small_copy(f, args, n, names) : NULL;
-    PyArrayObject *a = (PyArrayObject *)made;
-    if (made != NULL && PyArray_Sort(a, PyArray_NDIM(a) - 1, NPY_QUICKSORT) < 0) {
+    int axis = axis_of(args, n, names);
+    PyObject *made = axis >= 0 ? npa_small_copy(f, args, 1, NULL) : NULL;
+    if (made != NULL && PyArray_Sort((PyArrayObject *)made, axis, NPY_QUICKSORT) < 0) {
         Py_CLEAR(made);
     }
     return made;
 }
 
-/* argsort(a), a.argsort() */
+/* argsort(a, axis=-1), a.argsort() */
 PyObject *npa_small_argsort(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
-    PyArrayObject *a = (PyArrayObject *)args[0];
-    return n == 1 && names == NULL && is_few(args[0])
-               ? PyArray_ArgSort(a, PyArray_NDIM(a) - 1, NPY_QUICKSORT)
-               : NULL;
+    int axis = axis_of(args, n, names);
+    return axis >= 0 ? PyArray_ArgSort((PyArrayObject *)args[0], axis, NPY_QUICKSORT) : NULL;
 }
 
 /* searchsorted(a, v), a.searchsorted(v) of a number, or of numbers of the same type */

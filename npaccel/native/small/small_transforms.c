@@ -21,30 +21,6 @@ typedef struct {
     int loop;
 } transform;
 
-/* The ufunc of NumPy's module, as every NumPy from 2.0 on has it. NULL: it has not */
-static const PyUFuncObject *find_ufunc(const char *name)
-{
-    static struct { const char *name; PyObject *ufunc; } found[8];
-    size_t i = 0;
-    while (found[i].name != NULL && strcmp(found[i].name, name) != 0) {
-        i++;
-    }
-    if (found[i].name == NULL) {
-        PyObject *text = PyUnicode_FromString("numpy.fft._pocketfft_umath");
-        PyObject *module = text != NULL ? PyImport_GetModule(text) : NULL;
-        PyObject *o = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
-        PyUFuncObject *u = (PyUFuncObject *)o;
-        bool good = o != NULL && PyObject_TypeCheck(o, &PyUFunc_Type) && u->nin == 2 &&
-                    u->nout == 1 && u->functions != NULL && u->core_enabled &&
-                    u->core_num_dims[0] == 1 && u->core_num_dims[1] == 0 &&
-                    u->core_num_dims[2] == 1;
-        PyErr_Clear();
-        Py_XDECREF(text), Py_XDECREF(module);
-        found[i].name = name, found[i].ufunc = good ? o : NULL;
-    }
-    return (PyUFuncObject *)found[i].ufunc;
-}
-
 static bool read_arguments(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **given)
 {
     if (n > ARGUMENTS) {
@@ -68,15 +44,10 @@ static bool read_arguments(PyObject *const *args, Py_ssize_t n, PyObject *names,
 /* Of doubles. Which loop single numbers have hangs on the factor's type, and on the NumPy. */
 static bool find_loop(transform *t, int what)
 {
-    int out = what == IRFFT ? NPY_DOUBLE : NPY_CDOUBLE;
     t->type = what == RFFT ? NPY_DOUBLE : NPY_CDOUBLE;
-    for (t->loop = 0; t->loop < t->ufunc->ntypes; t->loop++) {
-        const char *types = t->ufunc->types + 3 * t->loop;
-        if (types[0] == t->type && types[1] == NPY_DOUBLE && types[2] == out) {
-            return true;
-        }
-    }
-    return false;
+    const char types[3] = {(char)t->type, NPY_DOUBLE, what == IRFFT ? NPY_DOUBLE : NPY_CDOUBLE};
+    t->loop = t->ufunc->nargs == 3 ? npa_gufunc_loop(t->ufunc, types) : -1;
+    return t->loop >= 0;
 }
 
 static bool read_array(transform *t, PyObject *o, PyObject *axis)
@@ -109,11 +80,11 @@ static bool read_points(transform *t, int what, PyObject *n)
         return false;
     }
     t->out_points = what == RFFT ? t->points / 2 + 1 : t->points;
-    t->ufunc = find_ufunc(what == FFT     ? "fft"
-                          : what == IFFT  ? "ifft"
-                          : what == IRFFT ? "irfft"
-                          : t->points % 2 ? "rfft_n_odd"
-                                          : "rfft_n_even");
+    t->ufunc = npa_numpys_gufunc("numpy.fft._pocketfft_umath", what == FFT     ? "fft"
+                                                               : what == IFFT  ? "ifft"
+                                                               : what == IRFFT ? "irfft"
+                                                               : t->points % 2 ? "rfft_n_odd"
+                                                                               : "rfft_n_even");
     return t->ufunc != NULL;
 }
 

@@ -156,6 +156,9 @@ typedef struct {
 /* NULL, perhaps without error: NumPy's to do */
 PyObject *npa_small_fold(PyArrayObject *a, const npa_small_how *how);
 bool npa_small_folds(PyArrayObject *a, npa_small_op op);
+/* small_scattered.c: a copy in one piece, if that is what NumPy folds all of it by. NULL, perhaps
+ * without error: it is not known to be. */
+PyArrayObject *npa_small_gathered(PyArrayObject *a, PyObject *add);
 void npa_small_fold_ufunc(PyUFuncObject *u, npa_exactness how); /* perhaps one that folds */
 /* What the elements up to each are folded to, by what has such a loop; likewise */
 PyObject *npa_small_scan(npa_small_op op, PyArrayObject *a);

@@ -19,6 +19,8 @@ static uint32_t drawn = LEAST_LEFT, state = 1; /* calls that the next look stand
 static struct { bool is; enum npa_hindrance kind; int left; } chosen;
 static struct { double since; uint32_t calls; } between; /* since 0: not looked at */
 static double clock_s; /* what looking at the clock adds to a stretch */
+/* Since when the calls are that a look stands for; what of that time has not been told */
+static double drawn_at, untold_s;
 
 static __thread enum npa_hindrance because = NPA_READ;
 static struct { uint64_t runs, requests, ns; } touched; /* with the lock */
@@ -28,6 +30,20 @@ static void draw(void)
     state = state * 1664525u + 1013904223u;
     drawn = LEAST_LEFT + (state >> 16) % VARIED;
     npa_until_look = (int)drawn;
+    drawn_at = npa_seconds();
+}
+
+/* What a look says that calls took: no longer than they had, whatever stopped the one looked at. */
+static double told(const npa_stretch *s, double took)
+{
+    double all = s->between + (took > 0 ? took : 0) * s->calls;
+    if (chosen.is) {
+        return all;
+    }
+    untold_s = s->calls > 0 ? npa_seconds() - drawn_at : untold_s;
+    all = all < untold_s ? all : untold_s;
+    untold_s -= all;
+    return all;
 }
 
 npa_stretch npa_stretch_begin(void)
@@ -56,8 +72,8 @@ void npa_stretch_end(const npa_stretch *s, enum npa_hindrance kind, size_t bytes
     }
     bool large = kind == NPA_SMALL && bytes >= npa_threshold_here();
     kind = chosen.is ? chosen.kind : !large ? kind : npa_passed ? NPA_SLOWER : NPA_AT_ONCE;
-    npa_count_hindrance(kinds[kind], s->calls, s->between + (took > 0 ? took : 0) * s->calls,
-                        (kind < NPA_WRITTEN ? (double)bytes : 1) * s->calls);
+    double size = kind < NPA_WRITTEN ? (double)bytes : 1;
+    npa_count_hindrance(kinds[kind], s->calls, told(s, took), size * s->calls);
     if (!chosen.is && s->calls > 0) {
         between.since = npa_seconds(), between.calls = s->calls;
         npa_until_look = 1;
@@ -101,6 +117,7 @@ void npa_hinder_found(void)
 
 int npa_hinder_init(void)
 {
+    drawn_at = npa_seconds();
     for (int i = 0; i < NPA_HINDRANCES; i++) {
         if ((kinds[i] = PyUnicode_InternFromString(names[i])) == NULL) {
             return -1;

@@ -1,0 +1,100 @@
+/* small_counts.c: how many elements of small arrays are true, or have each value. */
+#include "small/small.h"
+#include "small/functions.h"
+#include "small/ways.h"
+
+#include <string.h>
+
+enum { MOST_BINS = 4096 };
+
+/* count_nonzero(a) */
+PyObject *npa_small_count(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    (void)f;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    if (n != 1 || names != NULL || !npa_small_usual(args[0])) {
+        return NULL;
+    }
+    npy_intp size = PyArray_SIZE(a), count = 0;
+    switch (PyArray_TYPE(a)) {
+#define COUNT(name, type)                                                                         \
+    case name:                                                                                    \
+        for (npy_intp i = 0; i < size; i++) {                                                     \
+            count += ((const type *)PyArray_DATA(a))[i] != 0;                                     \
+        }                                                                                         \
+        break
+    COUNT(NPY_BOOL, npy_bool);
+    COUNT(NPY_LONG, npy_long);
+    COUNT(NPY_INT, npy_int);
+    COUNT(NPY_DOUBLE, npy_double);
+    COUNT(NPY_FLOAT, npy_float);
+    default: return NULL;
+    }
+    return PyLong_FromSsize_t(count);
+}
+
+/* The greatest of them; -1: one is negative */
+static npy_long greatest(const npy_long *at, npy_intp n)
+{
+    npy_long most = 0, signs = 0;
+    for (npy_intp i = 0; i < n; i++) {
+        most = at[i] > most ? at[i] : most;
+        signs |= at[i];
+    }
+    return signs < 0 ? -1 : most;
+}
+
+/* Doubles of as many elements, one behind the other */
+static const double *weights_of(PyObject *o, npy_intp n)
+{
+    PyArrayObject *w = (PyArrayObject *)o;
+    return npa_small_usual(o) && PyArray_NDIM(w) == 1 && PyArray_TYPE(w) == NPY_DOUBLE &&
+                   PyArray_DIM(w, 0) == n
+               ? PyArray_DATA(w)
+               : NULL;
+}
+
+/* bincount(x, weights=None, minlength=0) */
+PyObject *npa_small_bincount(const function *f, PyObject *const *args, Py_ssize_t n,
+                             PyObject *names)
+{
+    (void)f;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    PyObject *given = n > 1 ? args[1] : Py_None, *least = n > 2 ? args[2] : NULL;
+    if (n == 1 && names != NULL && PyTuple_GET_SIZE(names) == 1) {
+        bool minlength =
+            PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "minlength") == 0;
+        bool weighted =
+            PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "weights") == 0;
+        given = weighted ? args[1] : given, least = minlength ? args[1] : least;
+        names = minlength || weighted ? NULL : names;
+    }
+    if (n > 3 || names != NULL || !npa_small_usual(args[0]) || PyArray_NDIM(a) != 1 ||
+        PyArray_TYPE(a) != NPY_LONG || (least != NULL && !PyLong_CheckExact(least))) {
+        return NULL;
+    }
+    int overflow = 0;
+    const npy_long *at = PyArray_DATA(a);
+    npy_intp size = PyArray_DIM(a, 0), most = greatest(at, size);
+    long bins = least != NULL ? PyLong_AsLongAndOverflow(least, &overflow) : 0;
+    const double *weights = given != Py_None ? weights_of(given, size) : NULL;
+    if (most < 0 || most >= MOST_BINS || overflow || bins < 0 || bins > MOST_BINS ||
+        (given != Py_None && weights == NULL)) {
+        return NULL;
+    }
+    npy_intp shape = bins > most ? bins : most + 1;
+    PyArrayObject *made =
+        npa_small_new(npa_small_dtype(weights != NULL ? NPY_DOUBLE : NPY_LONG), 1, &shape);
+    if (made == NULL) {
+        return NULL;
+    }
+    memset(PyArray_DATA(made), 0, (size_t)PyArray_NBYTES(made));
+    for (npy_intp i = 0; i < size; i++) {
+        if (weights != NULL) {
+            ((double *)PyArray_DATA(made))[at[i]] += weights[i];
+        } else {
+            ((npy_long *)PyArray_DATA(made))[at[i]]++;
+        }
+    }
+    return (PyObject *)made;
+}

@@ -1,0 +1,95 @@
+"""Arrays of short lists: of numbers, of rows, of small arrays; and of what NumPy must look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .comparison import Case, all_same
+
+A = np.arange(3.0)
+NUMBERS: tuple[Any, ...] = (
+    *(0, -1, 7, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), 2**63, 2**64, 10**400),
+    *(0.5, -0.0, float("nan"), float("inf"), 1e308, 5e-324),
+    *(True, False, None, "x", "7", b"y", 2j, Fraction(1, 2), object, ...),
+    *(np.float64(2.5), np.float32(0.1), np.int64(3), np.int32(4), np.uint8(5), np.bool_(True)),
+    *(np.longdouble(1), np.complex128(1j), np.datetime64("2020-01-01"), np.str_("z")),
+)
+LISTS: tuple[Any, ...] = (
+    *([number] for number in NUMBERS),
+    *([number, 1] for number in NUMBERS),
+    *([0.25, number] for number in NUMBERS),
+    *([[1, 2.0], [number, 4]] for number in NUMBERS),
+    *([True, number] for number in NUMBERS[:16]),
+    *([], [[]], [[], []], [[1], []], [[1, 2], [3]], [[1, 2], 3], [3, [1, 2]], [[[1.0]]], [[[]]]),
+    *((1, 2.0), ((1, 2), (3, 4)), [(1, 2), [3, 4]], [range(3)], {1, 2}, {1: 2}, range(4), "ab"),
+    *([[1.0] * 600] * 2, [0.5] * 1024, [1] * 1025, [[1]] * 1024, [[2]] * 1025),
+    *([A, A], (A, A + 1), [A, A.astype("f4")], [A, A[:2]], [A, [1, 2, 3]], [[1, 2, 3], A]),
+    *([A[:0], A[:0]], [A.reshape(1, 3)] * 2, [A.reshape(3, 1)] * 2, [A[0:1], 2.0], [A[::-1], A]),
+    *([np.array(1.0)] * 2, [np.ma.masked_array(A, A > 1), A], [A > 1, A < 1]),
+)
+TYPES: tuple[Any, ...] = (
+    *(float, int, bool, complex, object, str, None, "f8", "f4", "i4", "i8", ">f8", "u1", "x"),
+    *(np.float64, np.int64, np.bool_, np.dtype(float), [("a", "f8")], "f8,f8"),
+)
+MORE: tuple[dict[str, Any], ...] = (
+    {"ndmin": 2},
+    {"order": "F"},
+    {"subok": True},
+    {"copy": True},
+    {"like": None},
+    {"dtype": float, "ndmin": 2},
+    {"what": 1},
+)
+
+
+class Listed(list[Any]):
+    """No list of Python's own."""
+
+
+def _cases(made: Any) -> Iterator[Case]:
+    for function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray):
+        label = f"{function.__name__} of {made!r:.80}"
+        yield label, function, lambda: (made,)
+        yield f"{label}, listed", function, lambda: (Listed(made) if type(made) is list else 1,)
+
+
+def _typed(made: Any) -> Iterator[Case]:
+    for dtype in TYPES:
+        for function in (np.array, np.asarray):
+            label = f"{function.__name__} of {made!r:.80}, {dtype}"
+            yield label, function, lambda dtype=dtype: (made, dtype)
+            yield label, lambda x, f=function, d=dtype: f(x, dtype=d), lambda: (made,)
+    for given in MORE:
+        yield f"{made!r:.80}, {given}", lambda x, g=given: np.array(x, **g), lambda: (made,)
+
+
+@pytest.mark.parametrize("cases", [_cases, _typed])
+@pytest.mark.parametrize("start", range(8))
+def test_of_a_list(cases: Callable[[Any], Iterator[Case]], start: int) -> None:
+    for made in LISTS[start::8]:
+        all_same(cases(made))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_of_an_array_as_another_type(dtype: Any) -> None:
+    for array in (A, A > 1, A.astype(int), A[::-1], np.array([np.nan, 1e300, -1.0]), A * 1j):
+        for f in (np.array, np.asarray):
+            all_same(
+                [(f"{array} as {dtype}", lambda x, f=f: f(x, dtype=dtype), lambda a=array: (a,))]
+            )
+
+
+def test_a_row_may_be_shared_and_a_list_changes_afterwards() -> None:
+    def change(row: list[float]) -> list[Any]:
+        rows = [row, row]
+        first = np.array(rows)
+        row[0] = 9.0
+        rows.append([4.0, 5.0])
+        return [first, np.array(rows), first + np.array([1, 2.5])]
+
+    all_same([("rows", change, lambda: ([1.0, 2.0],))])
