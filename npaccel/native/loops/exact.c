@@ -235,7 +235,8 @@ void npa_take_exact_loop(PyUFuncObject *u, const int *types, PyUFuncGenericFunct
 
 bool npa_is_exact_loop(PyUFuncGenericFunction loop, void *data, npy_intp n)
 {
-    return loop == run && is_same(data, n);
+    enum { CALL = 16 }; /* what NumPy has to do takes as long as so many elements */
+    return loop == run && is_same(data, n + CALL);
 }
 
 PyObject *npa_exact_loops_py(PyObject *self, PyObject *args)

@@ -101,6 +101,21 @@ def test_values() -> None:
         all_same(cases(), times=1)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("u", FUNCTIONS, ids=lambda u: str(u.__name__))
+def test_values_of_three_hundred_million(u: np.ufunc) -> None:
+    """Half of them of usual size, the others of all sizes up to where the library computes."""
+    rng = np.random.default_rng(11)
+    for number in range(10_000):
+        width = 8.0 if number % 2 else 10.0 ** rng.uniform(-7, 8)
+        inputs = (rng.random((u.nin, 30_000)) - 0.5) * width
+        expected = u(*inputs)
+        with npaccel.accelerate():
+            found = u(*inputs)
+        assert found.tobytes() == expected.tobytes(), number
+
+
 @pytest.mark.usefixtures("level")
 @pytest.mark.parametrize("mode", ["warn", "raise", "ignore"])
 def test_warnings(mode: Any) -> None:
