@@ -38,6 +38,7 @@ typedef struct npa_arithmetic {
     /* sums[i] op= x[k * step + i] */
     void (*columns)(void *sums, const void *x, int64_t step, int64_t m, int64_t n);
     void (*rows)(const void *x, int64_t step, int64_t n, int64_t m, void *results);
+    void (*chunk)(const void *x, int64_t n, void *result); /* of at most NPA_FOLD_CHUNK elements */
     int type, size; /* that it computes with */
     double identity;
 } npa_arithmetic;

@@ -9,6 +9,7 @@
 #endif
 
 enum { LANES = NPA_FOLD_LANES, ABREAST = 8 }; /* ABREAST: short rows, at once */
+enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a chunk's blocks */
 
 #define FOLD(NAME, T, OP)                                                                          \
     NPA_EACH_PROCESSOR static void combine_##NAME(const void *older, void *to, int64_t width)      \
@@ -100,6 +101,46 @@ enum { LANES = NPA_FOLD_LANES, ABREAST = 8 }; /* ABREAST: short rows, at once */
             to[r] = lanes[0];                                                                 \
         }                                                                                     \
     }
+/* The result of a chunk, one element behind the other. */
+#define FOLD_CHUNK(NAME, T, OP, IDENTITY)                                                          \
+    NPA_EACH_PROCESSOR static void chunk_##NAME(const void *x, int64_t n, void *result)            \
+    {                                                                                              \
+        T stack[LEVELS][LANES], lanes[LANES];                                                      \
+        int top = 0;                                                                               \
+        for (int64_t at = 0, count = 0; at < n; at += BLOCK, count++) {                            \
+            const T *from = (const T *)x + at;                                                     \
+            int64_t m = n - at < BLOCK ? n - at : BLOCK, i = 0;                                    \
+            for (int k = 0; k < LANES; k++) {                                                      \
+                lanes[k] = IDENTITY;                                                               \
+            }                                                                                      \
+            for (; i + LANES <= m; i += LANES) {                                                   \
+                for (int k = 0; k < LANES; k++) {                                                  \
+                    lanes[k] = lanes[k] OP from[i + k];                                            \
+                }                                                                                  \
+            }                                                                                      \
+            for (int k = 0; i < m; i++, k++) {                                                     \
+                lanes[k] = lanes[k] OP from[i];                                                    \
+            }                                                                                      \
+            for (int64_t bits = count; bits & 1; bits >>= 1) {                                     \
+                top--;                                                                             \
+                for (int k = 0; k < LANES; k++) {                                                  \
+                    lanes[k] = stack[top][k] OP lanes[k];                                          \
+                }                                                                                  \
+            }                                                                                      \
+            memcpy(stack[top++], lanes, sizeof lanes);                                             \
+        }                                                                                          \
+        for (top -= 2; top >= 0; top--) {                                                          \
+            for (int k = 0; k < LANES; k++) {                                                      \
+                lanes[k] = stack[top][k] OP lanes[k];                                              \
+            }                                                                                      \
+        }                                                                                          \
+        for (int half = LANES / 2; half > 0; half /= 2) {                                          \
+            for (int k = 0; k < half; k++) {                                                       \
+                lanes[k] = lanes[k] OP lanes[k + half];                                            \
+            }                                                                                      \
+        }                                                                                          \
+        memcpy(result, lanes, sizeof lanes[0]);                                                    \
+    }
 FOLD(add_f4, float, +)
 FOLD(add_f8, double, +)
 FOLD(multiply_f4, float, *)
@@ -108,11 +149,13 @@ FOLD_ROWS(add_f4, float, +, 0.0f)
 FOLD_ROWS(add_f8, double, +, 0.0)
 FOLD_ROWS(multiply_f4, float, *, 1.0f)
 FOLD_ROWS(multiply_f8, double, *, 1.0)
+FOLD_CHUNK(add_f4, float, +, 0.0f)
+FOLD_CHUNK(add_f8, double, +, 0.0)
+FOLD_CHUNK(multiply_f4, float, *, 1.0f)
+FOLD_CHUNK(multiply_f8, double, *, 1.0)
 
+#define ARITHMETIC(NAME, TYPE, SIZE, IDENTITY)                                                    \
+    {combine_##NAME, lanes_##NAME, columns_##NAME, rows_##NAME, chunk_##NAME, TYPE, SIZE, IDENTITY}
 const npa_arithmetic npa_arithmetics[2][2] = {
-    {{combine_add_f4, lanes_add_f4, columns_add_f4, rows_add_f4, NPY_FLOAT, 4, 0.0},
-     {combine_add_f8, lanes_add_f8, columns_add_f8, rows_add_f8, NPY_DOUBLE, 8, 0.0}},
-    {{combine_multiply_f4, lanes_multiply_f4, columns_multiply_f4, rows_multiply_f4, NPY_FLOAT, 4,
-      1.0},
-     {combine_multiply_f8, lanes_multiply_f8, columns_multiply_f8, rows_multiply_f8, NPY_DOUBLE, 8,
-      1.0}}};
+    {ARITHMETIC(add_f4, NPY_FLOAT, 4, 0.0), ARITHMETIC(add_f8, NPY_DOUBLE, 8, 0.0)},
+    {ARITHMETIC(multiply_f4, NPY_FLOAT, 4, 1.0), ARITHMETIC(multiply_f8, NPY_DOUBLE, 8, 1.0)}};

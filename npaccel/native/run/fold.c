@@ -32,17 +32,15 @@ typedef struct {
     int64_t count, width;
     char *stack; /* levels of `width` values */
     size_t bytes; /* of a level */
+    int top;     /* levels in use */
 } counter;
 
 static void push(counter *c, const arithmetic *a, void *value)
 {
-    int top = __builtin_popcountll((uint64_t)c->count),
-        merges = __builtin_ctzll(~(uint64_t)c->count);
-    for (int k = 0; k < merges; k++) {
-        a->combine(c->stack + (size_t)(top - k - 1) * c->bytes, value, c->width);
+    for (int64_t bits = c->count++; bits & 1; bits >>= 1) {
+        a->combine(c->stack + (size_t)--c->top * c->bytes, value, c->width);
     }
-    memcpy(c->stack + (size_t)(top - merges) * c->bytes, value, c->bytes);
-    c->count++;
+    memcpy(c->stack + (size_t)c->top++ * c->bytes, value, c->bytes);
 }
 
 static void fill(const arithmetic *a, void *to, int64_t n)
@@ -59,14 +57,13 @@ static void fill(const arithmetic *a, void *to, int64_t n)
 /* The combination of all that was pushed; the identity if nothing was. */
 static void take(counter *c, const arithmetic *a, void *to)
 {
-    int top = __builtin_popcountll((uint64_t)c->count);
-    if (top == 0) {
+    if (c->top == 0) {
         fill(a, to, c->width);
         return;
     }
-    memcpy(to, c->stack + (size_t)(top - 1) * c->bytes, c->bytes);
-    for (int k = top - 2; k >= 0; k--) {
-        a->combine(c->stack + (size_t)k * c->bytes, to, c->width);
+    memcpy(to, c->stack + (size_t)--c->top * c->bytes, c->bytes);
+    while (c->top > 0) {
+        a->combine(c->stack + (size_t)--c->top * c->bytes, to, c->width);
     }
     c->count = 0;
 }
@@ -183,6 +180,10 @@ static void fold_chunk(const fold *f, const char *in, const char *mask, int64_t 
 {
     double room[BLOCK];
     chunk_state state;
+    if (f->dense && mask == NULL && !f->nothing) {
+        f->a->chunk(in, n, out);
+        return;
+    }
     npa_fold_begin(&state, f->a);
     for (int64_t at = 0; at < n; at += BLOCK) {
         int64_t m = n - at < BLOCK ? n - at : BLOCK;
@@ -261,10 +262,12 @@ static void fold_point(const fold *f, int64_t point, const char *parts)
             } else {
                 fold_part(f, number, value);
             }
-            push(&chunks, a, value);
+            push(f->chunks == 1 ? &rows : &chunks, a, value);
         }
-        take(&chunks, a, value);
-        push(&rows, a, value);
+        if (f->chunks != 1) {
+            take(&chunks, a, value);
+            push(&rows, a, value);
+        }
     }
     take(&rows, a, value);
     store(f, point, (char *)value);
@@ -424,9 +427,7 @@ static int64_t cut(fold *f)
         all = parts, unit = ceiling(elements, parts);
     }
     f->each = threads == 1 ? all : ceiling(TASK, unit > 0 ? unit : 1);
-    if (f->each > ceiling(all, threads)) {
-        f->each = ceiling(all, threads);
-    }
+    f->each = least(f->each, ceiling(all, threads));
     return ceiling(all, f->each);
 }
 
