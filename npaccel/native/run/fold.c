@@ -175,7 +175,7 @@ void npa_fold_end(void *state, const arithmetic *a, void *out)
     memcpy(out, s->lanes, (size_t)a->size);
 }
 
-/* One chunk of a row; its result to `out`. */
+/* A chunk of a row; its result to `out`. */
 static void fold_chunk(const fold *f, const char *in, const char *mask, int64_t n, void *out)
 {
     double room[BLOCK];
@@ -185,12 +185,11 @@ static void fold_chunk(const fold *f, const char *in, const char *mask, int64_t 
         return;
     }
     npa_fold_begin(&state, f->a);
-    for (int64_t at = 0; at < n; at += BLOCK) {
+    for (int64_t at = 0; at < n; at += BLOCK, in += BLOCK * f->in_row) {
         int64_t m = n - at < BLOCK ? n - at : BLOCK;
         const char *chosen = mask != NULL ? mask + at * f->mask_row : NULL;
-        npa_fold_take(
-            &state, f->a,
-            load(f, in + at * f->in_row, f->in_row, chosen, f->mask_row, m, room, f->dense), m);
+        const void *x = load(f, in, f->in_row, chosen, f->mask_row, m, room, f->dense);
+        npa_fold_take(&state, f->a, x, m);
     }
     npa_fold_end(&state, f->a, out);
 }
@@ -426,8 +425,8 @@ static int64_t cut(fold *f)
         }
         all = parts, unit = ceiling(elements, parts);
     }
-    f->each = threads == 1 ? all : ceiling(TASK, unit > 0 ? unit : 1);
-    f->each = least(f->each, ceiling(all, threads));
+    int64_t most = ceiling(all, threads), few = ceiling(TASK, unit > 0 ? unit : 1);
+    f->each = threads > 1 && few < most ? few : most;
     return ceiling(all, f->each);
 }
 
