@@ -89,7 +89,7 @@ SCANS: dict[str, Fold] = {
 @pytest.mark.parametrize("char", "?bBhiIlLqQefdgD")
 def test_scans(char: str) -> None:
     draw = np.random.default_rng(5)
-    for size in (1, 100, 16_000):
+    for size in (1, 100, 16_000 if char != "g" else 1_600):  # which no loop of ours takes
         x = (draw.random(size) * 3 - 1).astype(char)
         if char in "fd":
             x[:: size // 3 + 1] = np.nan, *[-0.0, 0.0, np.inf][: len(x[:: size // 3 + 1]) - 1]
