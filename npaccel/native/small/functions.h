@@ -24,6 +24,7 @@ enum { CONCATENATE, STACK, VSTACK, HSTACK };
 enum { COPIED, FLAT, ALIKE };
 enum { DOT, VDOT };
 enum { INVERSE, DETERMINANT };
+enum { EACH_NEAR, ALL_NEAR };
 enum { FFT, IFFT, RFFT, IRFFT };
 
 /* ---------------------------------------------------------------------------- small_functions.c */
@@ -84,6 +85,14 @@ PyObject *npa_small_search(const function *f, PyObject *const *args, Py_ssize_t 
 PyObject *npa_small_nonzero(const function *f, PyObject *const *args, Py_ssize_t n,
                             PyObject *names);
 PyObject *npa_small_repeat(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
+/* ----------------------------------------------------------------------------- small_composed.c */
+
+PyObject *npa_small_cross(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* isclose, allclose */
+PyObject *npa_small_near(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *npa_small_append(const function *f, PyObject *const *args, Py_ssize_t n,
+                           PyObject *names);
 
 /* ----------------------------------------------------------------------------- small_matrices.c */
 

@@ -1,0 +1,94 @@
+"""cross, isclose, allclose and append of few numbers: NumPy's to the bit, and in its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+
+from ..differential import DTYPES, FOREIGN, edge_values
+from .comparison import Case, all_same
+from .test_makers import arrays
+from .test_transforms import _python_of
+
+LINE = np.arange(6.0)
+OTHERS: tuple[Any, ...] = (0, 1.5, True, None, "x", 2j, 10**400, [1.0, 2.0], np.float64(0.1))
+TOLERANCES: tuple[dict[str, Any], ...] = (
+    {},
+    {"rtol": 0.5},
+    {"atol": 1},
+    {"rtol": 0, "atol": 0.25},
+    {"rtol": np.nan},
+    {"atol": np.inf},
+    {"rtol": LINE},
+    {"equal_nan": True},
+    {"what": 1},
+)
+
+
+def _pairs(a: Any, b: Any) -> Iterator[Case]:
+    label = f"of {a!r:.60} and {b!r:.60}"
+    for function in (np.cross, np.isclose, np.allclose, np.append):
+        yield f"{function.__name__} {label}", function, lambda: (a, b)
+    for given in TOLERANCES:
+        for function in (np.isclose, np.allclose):
+            name = f"{function.__name__} {label}, {given}"
+            yield name, lambda x, y, f=function, g=given: f(x, y, **g), lambda: (a, b)
+    yield f"tolerances {label}", np.isclose, lambda: (a, b, 0.25, 0.5)
+    yield f"along {label}", lambda x, y: np.append(x, y, axis=0), lambda: (a, b)
+    yield f"axis {label}", lambda x, y: np.cross(x, y, axis=0), lambda: (a, b)
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors")
+@pytest.mark.parametrize("dtype", [*DTYPES, *FOREIGN])
+def test_of_an_array(dtype: str) -> None:
+    for array in arrays(dtype):
+        for other in (array, LINE[: array.size], *OTHERS[:3]):
+            all_same(_pairs(array, other))
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors")
+def test_of_others() -> None:
+    for other in OTHERS:
+        all_same(_pairs(LINE[:3].copy(), other))
+        all_same(_pairs(other, LINE[:3].copy()))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "c16"])
+def test_of_vectors(dtype: str) -> None:
+    random = np.random.default_rng(3)
+    shapes: list[tuple[int, ...]] = [(3,), (1, 3), (7, 3), (2, 7, 3), (3, 3), (7, 1), (1,), (0, 3)]
+    made = [(random.random(shape) * 9 - 4).astype(dtype) for shape in shapes]
+    made += [made[2][::-1], made[4].T, np.asfortranarray(made[4]), made[2][:, ::-1]]
+    for a in made:
+        for b in made:
+            all_same(_pairs(a, b))
+            all_same(_pairs(a, a + np.asarray(1e-9).astype(a.dtype)))
+
+
+@pytest.mark.parametrize("errors", ["ignore", "warn", "raise"])
+def test_what_is_told_of(errors: Any) -> None:
+    edges = np.resize(edge_values("f8"), 30)
+    with np.errstate(all=errors):
+        for a in (edges, edges.reshape(10, 3), *edges.reshape(10, 3), np.full(3, 1e-200)):
+            for b in (a, a[::-1].copy(), np.full(a.shape, 1e308), 0.0, np.nan, np.inf):
+                all_same(_pairs(a, b))
+
+
+@pytest.mark.pending
+def test_no_python_code_runs() -> None:
+    a, b = LINE[:3] + 0.5, LINE[3:] * 2.0
+    with npaccel.accelerate():
+        for call in (
+            lambda: np.cross(a, b),
+            lambda: np.isclose(a, b),
+            lambda: np.allclose(a, b, atol=1.0),
+            lambda: np.append(a, 1.0),
+            lambda: np.append(a, b),
+        ):
+            assert not {"cross", "isclose", "allclose", "append"} & _python_of(call)
+        assert "cross" in _python_of(lambda: np.cross(a, b, axis=0))
