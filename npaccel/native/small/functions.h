@@ -93,6 +93,10 @@ PyObject *npa_small_cross(const function *f, PyObject *const *args, Py_ssize_t n
 PyObject *npa_small_near(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *npa_small_append(const function *f, PyObject *const *args, Py_ssize_t n,
                            PyObject *names);
+PyObject *npa_small_median(const function *f, PyObject *const *args, Py_ssize_t n,
+                           PyObject *names);
+PyObject *npa_small_gradient(const function *f, PyObject *const *args, Py_ssize_t n,
+                             PyObject *names);
 
 /* ----------------------------------------------------------------------------- small_matrices.c */
 

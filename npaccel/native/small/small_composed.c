@@ -1,5 +1,6 @@
 /* small_composed.c: functions that NumPy composes of many calls in Python, on few doubles: cross,
- * isclose, allclose, append. The same operations in the same order; what would warn is NumPy's. */
+ * isclose, allclose, append, median, gradient. The same operations in the same order; what would
+ * warn is NumPy's. */
 #include "small/small.h"
 #include "small/functions.h"
 #include "small/ways.h"
@@ -184,6 +185,64 @@ PyObject *npa_small_append(const function *f, PyObject *const *args, Py_ssize_t 
         double *to = PyArray_DATA(made);
         memcpy(to, PyArray_DATA(a), (size_t)before * sizeof *to);
         memcpy(to + before, one ? &number : PyArray_DATA(b), (size_t)more * sizeof *to);
+    }
+    return (PyObject *)made;
+}
+
+/* ---------------------------------------------------------------------------- median, gradient */
+
+/* median(a): the mean of what is in the middle. Which zero it is hangs on how NumPy adds. */
+PyObject *npa_small_median(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    enum { MOST = 512 };
+    npy_intp size = PyArray_SIZE((PyArrayObject *)args[0]);
+    if (n != 1 || names != NULL || size > MOST || !is_doubles(args[0])) {
+        return NULL;
+    }
+    const function flat = {.what = FLAT};
+    PyArrayObject *sorted = (PyArrayObject *)npa_small_copy(&flat, args, 1, NULL);
+    (void)f;
+    if (sorted == NULL || PyArray_Sort(sorted, 0, NPY_QUICKSORT) < 0) {
+        Py_XDECREF(sorted);
+        return NULL;
+    }
+    const double *v = PyArray_DATA(sorted);
+    npa_clear_errors();
+    double middle = size % 2 ? v[size / 2] : (v[size / 2 - 1] + v[size / 2]) / 2;
+    bool good = !isnan(v[size - 1]) && middle != 0 && !npa_seen_errors();
+    Py_DECREF(sorted);
+    return good ? PyArray_Scalar(&middle, npa_small_dtype(NPY_DOUBLE), NULL) : NULL;
+}
+
+/* gradient(a), gradient(a, step) of a vector */
+PyObject *npa_small_gradient(const function *f, PyObject *const *args, Py_ssize_t n,
+                             PyObject *names)
+{
+    (void)f;
+    double step = 1;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    bool known = n == 1 || (n == 2 && (is_number(args[1], &step) ||
+                                       Py_IS_TYPE(args[1], &PyDoubleArrType_Type)));
+    if (!known || names != NULL || !is_doubles(args[0]) || PyArray_NDIM(a) != 1 ||
+        PyArray_DIM(a, 0) < 2) {
+        return NULL;
+    }
+    step = n == 2 && !PyLong_CheckExact(args[1]) ? PyFloat_AS_DOUBLE(args[1]) : step;
+    PyArrayObject *made = npa_small_alike(a);
+    if (made == NULL) {
+        return NULL;
+    }
+    const double *v = PyArray_DATA(a);
+    double *to = PyArray_DATA(made), twice = 2 * step;
+    npy_intp last = PyArray_DIM(a, 0) - 1;
+    npa_clear_errors();
+    for (npy_intp i = 1; i < last; i++) {
+        to[i] = (v[i + 1] - v[i - 1]) / twice;
+    }
+    to[0] = (v[1] - v[0]) / step;
+    to[last] = (v[last] - v[last - 1]) / step;
+    if (npa_seen_errors()) {
+        Py_CLEAR(made);
     }
     return (PyObject *)made;
 }

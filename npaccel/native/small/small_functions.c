@@ -259,6 +259,8 @@ static const function functions[] = {
     OTHER("isclose", EACH_NEAR, npa_small_near),
     OTHER("allclose", ALL_NEAR, npa_small_near),
     OTHER("append", 0, npa_small_append),
+    OTHER("median", 0, npa_small_median),
+    OTHER("gradient", 0, npa_small_gradient),
     OTHER("solve", 0, npa_small_solve),
     OTHER("inv", INVERSE, npa_small_matrix),
     OTHER("det", DETERMINANT, npa_small_matrix),

@@ -1,4 +1,4 @@
-"""cross, isclose, allclose and append of few numbers: NumPy's to the bit, and in its words."""
+"""cross, isclose, median and others, of few numbers: NumPy's to the bit, and in its words."""
 
 from __future__ import annotations
 
@@ -41,6 +41,34 @@ def _pairs(a: Any, b: Any) -> Iterator[Case]:
     yield f"tolerances {label}", np.isclose, lambda: (a, b, 0.25, 0.5)
     yield f"along {label}", lambda x, y: np.append(x, y, axis=0), lambda: (a, b)
     yield f"axis {label}", lambda x, y: np.cross(x, y, axis=0), lambda: (a, b)
+
+
+def _alone(a: Any) -> Iterator[Case]:
+    label = f"of {a!r:.60}"
+    for function in (np.median, np.gradient):
+        yield f"{function.__name__} {label}", function, lambda: (a,)
+        yield f"{function.__name__} {label}, axis", lambda x, f=function: f(x, axis=0), lambda: (a,)
+    for step in (2, 0.5, 0, 0.0, -1e-300, np.float64(0.3), np.float32(0.3), None, LINE, "x", 1j):
+        yield f"gradient {label}, {step}", np.gradient, lambda step=step: (a, step)
+    yield f"median {label}, kept", lambda x: np.median(x, keepdims=True), lambda: (a,)
+    yield f"edge {label}", lambda x: np.gradient(x, edge_order=2), lambda: (a,)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, *FOREIGN])
+def test_of_one_array(dtype: str) -> None:
+    for array in arrays(dtype):
+        all_same(_alone(array))
+
+
+def test_of_lines() -> None:
+    random = np.random.default_rng(4)
+    for size in (1, 2, 3, 4, 9, 10, 511, 512, 513, 700):
+        line = random.standard_normal(size)
+        for a in (line, line[::-1], line * 1e308, np.where(line > 1, np.nan, line), line * 1e-310):
+            all_same(_alone(a))
+        all_same(_alone(np.where(line > 0, np.inf, line)))
+        all_same(_alone(np.resize([0.0, -0.0], size)))
+        all_same(_alone(np.resize(line, (size, 3))))
 
 
 @pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors")
@@ -89,6 +117,10 @@ def test_no_python_code_runs() -> None:
             lambda: np.allclose(a, b, atol=1.0),
             lambda: np.append(a, 1.0),
             lambda: np.append(a, b),
+            lambda: np.median(a),
+            lambda: np.gradient(a),
+            lambda: np.gradient(a, 0.5),
         ):
-            assert not {"cross", "isclose", "allclose", "append"} & _python_of(call)
+            named = {"cross", "isclose", "allclose", "append", "median", "gradient"}
+            assert not named & _python_of(call)
         assert "cross" in _python_of(lambda: np.cross(a, b, axis=0))
