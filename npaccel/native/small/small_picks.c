@@ -229,7 +229,9 @@ PyObject *npa_small_take(const function *f, PyObject *const *args, Py_ssize_t n,
     usual = usual && (given == Py_None ? ndim == 1
                                        : npa_small_axis(given, ndim, &axis) && axis == 0);
     PyArrayObject *by = usual ? (PyArrayObject *)args[1] : NULL;
-    bool gains = usual && PyTypeNum_ISINTEGER(PyArray_TYPE(by)) &&
+    /* Whether unsigned ones of 64 bits are indices hangs on the NumPy. */
+    bool wide = usual && PyArray_ITEMSIZE(by) == 8 && PyTypeNum_ISUNSIGNED(PyArray_TYPE(by));
+    bool gains = usual && !wide && PyTypeNum_ISINTEGER(PyArray_TYPE(by)) &&
                  (PyArray_ITEMSIZE(by) < (int)sizeof(npy_intp) || PyArray_SIZE(by) <= FEW ||
                   PyArray_SIZE(by) >= 2 * PIECE);
     return gains ? npa_small_pick(args[0], args[1]) : NULL;
