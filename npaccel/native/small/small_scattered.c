@@ -3,6 +3,8 @@
 #include "small/small.h"
 #include "small/ways.h"
 
+enum { MOST_PROVED = 90 * 91 }; /* elements; NumPy's buffer has 8192 */
+
 /* Whether the axes lie one in the other in C order, with gaps. */
 static bool has_gaps(PyArrayObject *a)
 {
@@ -96,8 +98,11 @@ static bool prove(PyObject *add)
 
 PyArrayObject *npa_small_gathered(PyArrayObject *a, PyObject *add)
 {
-    static int proved = -1; /* once a process */
+    static int proved = -1; /* once a process, where nothing that it takes is large */
     if (!npa_small_type(PyArray_DESCR(a)) || !PyArray_ISALIGNED(a) || !has_gaps(a)) {
+        return NULL;
+    }
+    if (proved < 0 && npa_small_is_large(MOST_PROVED * sizeof(npy_cdouble))) {
         return NULL;
     }
     if (proved < 0) {
