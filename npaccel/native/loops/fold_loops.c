@@ -11,6 +11,25 @@
 enum { LANES = NPA_FOLD_LANES, ABREAST = 8 }; /* ABREAST: short rows, at once */
 enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a chunk's blocks */
 
+/* n elements into the lanes; the lanes as halves, the result in the first. */
+#define INTO_LANES(lanes, from, n, OP)                                                             \
+    do {                                                                                           \
+        int64_t done = 0;                                                                          \
+        for (; done + LANES <= (n); done += LANES) {                                               \
+            for (int k = 0; k < LANES; k++) {                                                      \
+                (lanes)[k] = (lanes)[k] OP (from)[done + k];                                       \
+            }                                                                                      \
+        }                                                                                          \
+        for (int k = 0; done < (n); done++, k++) {                                                 \
+            (lanes)[k] = (lanes)[k] OP (from)[done];                                               \
+        }                                                                                          \
+    } while (0)
+#define HALVE(lanes, OP)                                                                           \
+    for (int half = LANES / 2; half > 0; half /= 2) {                                              \
+        for (int k = 0; k < half; k++) {                                                           \
+            (lanes)[k] = (lanes)[k] OP (lanes)[k + half];                                          \
+        }                                                                                          \
+    }
 #define FOLD(NAME, T, OP)                                                                          \
     NPA_EACH_PROCESSOR static void combine_##NAME(const void *older, void *to, int64_t width)      \
     {                                                                                              \
@@ -22,19 +41,10 @@ enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a ch
     }                                                                                              \
     NPA_EACH_PROCESSOR static void lanes_##NAME(void *lanes, const void *x, int64_t n)             \
     {                                                                                              \
-        const T *from = x;                                                                         \
-        T *to = lanes, here[LANES];                                                                \
-        int64_t whole = n / LANES * LANES;                                                         \
-        memcpy(here, to, sizeof here);                                                             \
-        for (int64_t i = 0; i < whole; i += LANES) {                                               \
-            for (int k = 0; k < LANES; k++) {                                                      \
-                here[k] = here[k] OP from[i + k];                                                  \
-            }                                                                                      \
-        }                                                                                          \
-        for (int64_t i = whole; i < n; i++) {                                                      \
-            here[i - whole] = here[i - whole] OP from[i];                                          \
-        }                                                                                          \
-        memcpy(to, here, sizeof here);                                                             \
+        T here[LANES];                                                                             \
+        memcpy(here, lanes, sizeof here);                                                          \
+        INTO_LANES(here, (const T *)x, n, OP);                                                     \
+        memcpy(lanes, here, sizeof here);                                                          \
     }                                                                                              \
     NPA_EACH_PROCESSOR static void columns_##NAME(void *sums, const void *x, int64_t step,         \
                                                   int64_t m, int64_t n)                            \
@@ -81,23 +91,11 @@ enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a ch
         for (; r < m; r++) {                                                                  \
             const T *from = (const T *)x + r * step;                                          \
             T lanes[LANES];                                                                   \
-            int64_t i = 0;                                                                    \
             for (int k = 0; k < LANES; k++) {                                                 \
                 lanes[k] = IDENTITY;                                                          \
             }                                                                                 \
-            for (; i + LANES <= n; i += LANES) {                                              \
-                for (int k = 0; k < LANES; k++) {                                             \
-                    lanes[k] = lanes[k] OP from[i + k];                                       \
-                }                                                                             \
-            }                                                                                 \
-            for (int k = 0; i < n; i++, k++) {                                                \
-                lanes[k] = lanes[k] OP from[i];                                               \
-            }                                                                                 \
-            for (int half = LANES / 2; half > 0; half /= 2) {                                 \
-                for (int k = 0; k < half; k++) {                                              \
-                    lanes[k] = lanes[k] OP lanes[k + half];                                   \
-                }                                                                             \
-            }                                                                                 \
+            INTO_LANES(lanes, from, n, OP);                                                   \
+            HALVE(lanes, OP)                                                                  \
             to[r] = lanes[0];                                                                 \
         }                                                                                     \
     }
@@ -109,18 +107,11 @@ enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a ch
         int top = 0;                                                                               \
         for (int64_t at = 0, count = 0; at < n; at += BLOCK, count++) {                            \
             const T *from = (const T *)x + at;                                                     \
-            int64_t m = n - at < BLOCK ? n - at : BLOCK, i = 0;                                    \
+            int64_t m = n - at < BLOCK ? n - at : BLOCK;                                           \
             for (int k = 0; k < LANES; k++) {                                                      \
                 lanes[k] = IDENTITY;                                                               \
             }                                                                                      \
-            for (; i + LANES <= m; i += LANES) {                                                   \
-                for (int k = 0; k < LANES; k++) {                                                  \
-                    lanes[k] = lanes[k] OP from[i + k];                                            \
-                }                                                                                  \
-            }                                                                                      \
-            for (int k = 0; i < m; i++, k++) {                                                     \
-                lanes[k] = lanes[k] OP from[i];                                                    \
-            }                                                                                      \
+            INTO_LANES(lanes, from, m, OP);                                                        \
             for (int64_t bits = count; bits & 1; bits >>= 1) {                                     \
                 top--;                                                                             \
                 for (int k = 0; k < LANES; k++) {                                                  \
@@ -134,11 +125,7 @@ enum { BLOCK = NPA_FOLD_BLOCK, LEVELS = 8 };   /* LEVELS: of the counter of a ch
                 lanes[k] = stack[top][k] OP lanes[k];                                              \
             }                                                                                      \
         }                                                                                          \
-        for (int half = LANES / 2; half > 0; half /= 2) {                                          \
-            for (int k = 0; k < half; k++) {                                                       \
-                lanes[k] = lanes[k] OP lanes[k + half];                                            \
-            }                                                                                      \
-        }                                                                                          \
+        HALVE(lanes, OP)                                                                           \
         memcpy(result, lanes, sizeof lanes[0]);                                                    \
     }
 FOLD(add_f4, float, +)

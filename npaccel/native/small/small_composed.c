@@ -93,21 +93,11 @@ static bool is_number(PyObject *o, double *value)
 static bool read_nearness(PyObject *const *args, Py_ssize_t n, PyObject *names, nearness *s,
                           double *number)
 {
-    static const char *const words[] = {"rtol", "atol"};
-    double *const tolerances[] = {&s->relative, &s->absolute};
-    bool good = n >= 2 && n <= 4 && is_doubles(args[0]);
-    for (Py_ssize_t k = 2; good && k < n; k++) {
-        good = is_number(args[k], tolerances[k - 2]);
-    }
-    for (Py_ssize_t k = 0; good && names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        int word = 0;
-        while (word < 2 &&
-               PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), words[word]) != 0) {
-            word++;
-        }
-        good = word < 2 && word >= n - 2 && is_number(args[n + k], tolerances[word]);
-    }
-    if (!good) {
+    static const char *const known[] = {"a", "b", "rtol", "atol"};
+    PyObject *given[4] = {NULL};
+    if (n < 2 || !npa_small_read(args, n, names, known, 4, given) || !is_doubles(args[0]) ||
+        (given[2] != NULL && !is_number(given[2], &s->relative)) ||
+        (given[3] != NULL && !is_number(given[3], &s->absolute))) {
         return false;
     }
     PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[1];

@@ -7,16 +7,35 @@
 
 enum { MOST_BINS = 4096 };
 
+/* Whether this NumPy counts in integers of Python's, not in its own; asked once. -1: an error */
+static int counts_in_python(PyObject *a)
+{
+    static int known = -1;
+    if (known < 0) {
+        PyObject *module = PyImport_ImportModule("numpy"), *one = NULL;
+        npa_suspended++;
+        one = module != NULL ? PyObject_CallMethod(module, "count_nonzero", "O", a) : NULL;
+        npa_suspended--;
+        known = one != NULL ? PyLong_CheckExact(one) : -1;
+        Py_XDECREF(module), Py_XDECREF(one);
+    }
+    return known;
+}
+
 /* count_nonzero(a) */
 PyObject *npa_small_count(const function *f, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)f;
+    static bool asking; /* that is NumPy's to answer */
     PyArrayObject *a = (PyArrayObject *)args[0];
-    if (n != 1 || names != NULL || !npa_small_usual(args[0])) {
+    if (n != 1 || names != NULL || asking || !npa_small_usual(args[0])) {
         return NULL;
     }
+    asking = true;
+    int python = counts_in_python(args[0]);
+    asking = false;
     npy_intp size = PyArray_SIZE(a), count = 0;
-    switch (PyArray_TYPE(a)) {
+    switch (python < 0 ? NPY_OBJECT : PyArray_TYPE(a)) {
 #define COUNT(name, type)                                                                         \
     case name:                                                                                    \
         for (npy_intp i = 0; i < size; i++) {                                                     \
@@ -30,7 +49,8 @@ PyObject *npa_small_count(const function *f, PyObject *const *args, Py_ssize_t n
     COUNT(NPY_FLOAT, npy_float);
     default: return NULL;
     }
-    return PyLong_FromSsize_t(count);
+    return python ? PyLong_FromSsize_t(count)
+                  : PyArray_Scalar(&count, npa_small_dtype(NPY_INTP), NULL);
 }
 
 /* The greatest of them; -1: one is negative */
@@ -59,27 +79,21 @@ PyObject *npa_small_bincount(const function *f, PyObject *const *args, Py_ssize_
                              PyObject *names)
 {
     (void)f;
+    static const char *const known[] = {"x", "weights", "minlength"};
     PyArrayObject *a = (PyArrayObject *)args[0];
-    PyObject *given = n > 1 ? args[1] : Py_None, *least = n > 2 ? args[2] : NULL;
-    if (n == 1 && names != NULL && PyTuple_GET_SIZE(names) == 1) {
-        bool minlength =
-            PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "minlength") == 0;
-        bool weighted =
-            PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "weights") == 0;
-        given = weighted ? args[1] : given, least = minlength ? args[1] : least;
-        names = minlength || weighted ? NULL : names;
-    }
-    if (n > 3 || names != NULL || !npa_small_usual(args[0]) || PyArray_NDIM(a) != 1 ||
-        PyArray_TYPE(a) != NPY_LONG || (least != NULL && !PyLong_CheckExact(least))) {
+    PyObject *given[3] = {NULL, Py_None, NULL};
+    if (!npa_small_read(args, n, names, known, 3, given) || !npa_small_usual(args[0]) ||
+        PyArray_NDIM(a) != 1 || PyArray_TYPE(a) != NPY_LONG ||
+        (given[2] != NULL && !PyLong_CheckExact(given[2]))) {
         return NULL;
     }
     int overflow = 0;
     const npy_long *at = PyArray_DATA(a);
     npy_intp size = PyArray_DIM(a, 0), most = greatest(at, size);
-    long bins = least != NULL ? PyLong_AsLongAndOverflow(least, &overflow) : 0;
-    const double *weights = given != Py_None ? weights_of(given, size) : NULL;
+    long bins = given[2] != NULL ? PyLong_AsLongAndOverflow(given[2], &overflow) : 0;
+    const double *weights = given[1] != Py_None ? weights_of(given[1], size) : NULL;
     if (most < 0 || most >= MOST_BINS || overflow || bins < 0 || bins > MOST_BINS ||
-        (given != Py_None && weights == NULL)) {
+        (given[1] != Py_None && weights == NULL)) {
         return NULL;
     }
     npy_intp shape = bins > most ? bins : most + 1;

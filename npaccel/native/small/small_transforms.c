@@ -21,26 +21,6 @@ typedef struct {
     int loop;
 } transform;
 
-static bool read_arguments(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **given)
-{
-    if (n > ARGUMENTS) {
-        return false;
-    }
-    memcpy(given, args, (size_t)n * sizeof *given);
-    for (Py_ssize_t k = 0; names != NULL && k < PyTuple_GET_SIZE(names); k++) {
-        int slot = (int)n;
-        while (slot < ARGUMENTS &&
-               PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), named[slot]) != 0) {
-            slot++;
-        }
-        if (slot == ARGUMENTS) {
-            return false;
-        }
-        given[slot] = args[n + k];
-    }
-    return given[NORM] == Py_None && given[INTO] == Py_None;
-}
-
 /* Of doubles. Which loop single numbers have hangs on the factor's type, and on the NumPy. */
 static bool find_loop(transform *t, int what)
 {
@@ -129,7 +109,8 @@ PyObject *npa_small_transform(const function *f, PyObject *const *args, Py_ssize
 {
     PyObject *given[ARGUMENTS] = {NULL, Py_None, NULL, Py_None, Py_None};
     transform t;
-    if (!read_arguments(args, n, names, given) || !read_array(&t, given[GIVEN], given[ALONG]) ||
+    if (!npa_small_read(args, n, names, named, ARGUMENTS, given) || given[NORM] != Py_None ||
+        given[INTO] != Py_None || !read_array(&t, given[GIVEN], given[ALONG]) ||
         (f->what == RFFT && PyArray_ISCOMPLEX(t.a)) || !read_points(&t, f->what, given[POINTS]) ||
         !find_loop(&t, f->what)) {
         return NULL;

@@ -1,0 +1,104 @@
+"""count_nonzero, bincount, inner and vdot of few elements: as NumPy has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npaccel
+
+from ..differential import DTYPES, FOREIGN
+from .comparison import Case, all_same
+from .test_makers import arrays
+from .test_transforms import _python_of
+
+PLACES = np.array([3, 0, 7, 3, 3, 1])
+WEIGHTS = np.array([0.1, -0.0, np.nan, 1e300, 2.5, np.inf])
+MORE: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
+    ((), {}),
+    ((WEIGHTS,), {}),
+    ((WEIGHTS, 9), {}),
+    ((None, 20), {}),
+    ((None, 2), {}),
+    ((), {"minlength": 20}),
+    ((), {"weights": WEIGHTS, "minlength": 4}),
+    ((), {"weights": WEIGHTS[:3]}),
+    ((), {"weights": np.ones(6, "f4")}),
+    ((), {"weights": WEIGHTS[::-1]}),
+    ((), {"weights": list(WEIGHTS)}),
+    ((WEIGHTS,), {"weights": WEIGHTS}),
+    ((), {"minlength": -1}),
+    ((), {"minlength": 2.5}),
+    ((), {"minlength": None}),
+    ((), {"minlength": 5000}),
+    ((), {"what": 1}),
+    ((None, 1, 2), {}),
+)
+
+
+def _counts(a: Any) -> Iterator[Case]:
+    label = f"of {a!r:.60}"
+    yield f"count {label}", np.count_nonzero, lambda: (a,)
+    yield f"count along {label}", lambda x: np.count_nonzero(x, axis=0), lambda: (a,)
+    yield f"count kept {label}", lambda x: np.count_nonzero(x, keepdims=True), lambda: (a,)
+    for places, named in MORE:
+        yield (
+            f"bins {label}, {places}, {named}",
+            lambda x, p=places, g=named: np.bincount(x, *p, **g),
+            lambda: (a,),
+        )
+
+
+def _products(a: Any, b: Any) -> Iterator[Case]:
+    for function in (np.inner, np.vdot, np.dot):
+        yield f"{function.__name__} of {a!r:.60} and {b!r:.60}", function, lambda: (a, b)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, *FOREIGN])
+def test_of_an_array(dtype: str) -> None:
+    for array in arrays(dtype):
+        all_same(_counts(array % 5 if array.dtype.kind in "iu" else array))
+        all_same(list(_counts(array))[:3])
+        with np.errstate(all="ignore"):
+            for other in (array, array[::-1] if array.ndim else array, np.arange(3.0)):
+                all_same(_products(array, other))
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i4", "u1", "u8", "?", ">i8"])
+def test_bins(dtype: str) -> None:
+    for places in (PLACES, PLACES[:0], PLACES[:1], PLACES[::-1], PLACES.reshape(2, 3)):
+        all_same(_counts(places.astype(dtype)))
+    for places in (
+        PLACES - 1,
+        PLACES * 1365,
+        PLACES * 1365 + 1,
+        np.array([4095]),
+        np.array([4096]),
+    ):
+        all_same(_counts(places))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i8"])
+def test_last_bits_of_products(dtype: str) -> None:
+    random = np.random.default_rng(6)
+    for size in (1, 7, 8, 33, 100, 1000):
+        wide = random.standard_normal((size, 2)) * 9
+        a, b = (wide[:, k].astype(dtype) for k in (0, 1))
+        for x in (a, a[::-1], wide.astype(dtype)[:, 0]):
+            for y in (b, b[::-1], wide.astype(dtype)[:, 1], b[:-1]):
+                all_same(_products(x, y))
+
+
+@pytest.mark.pending
+def test_no_python_code_runs() -> None:
+    with npaccel.accelerate():
+        for call in (
+            lambda: np.count_nonzero(PLACES),
+            lambda: np.bincount(PLACES, minlength=9),
+            lambda: np.inner(WEIGHTS, WEIGHTS),
+            lambda: np.vdot(PLACES, PLACES),
+        ):
+            assert _python_of(call) == {"<lambda>"}
