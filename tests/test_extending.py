@@ -66,13 +66,22 @@ def installed(project: str, folder: Path) -> None:
     (info / "entry_points.txt").write_text("\n".join(lines))
 
 
+def built(package: Path) -> None:
+    """Write what the build makes in Python of the tables, anew."""
+    tool = PAGE.parent.parent / "tools/operation_names.py"
+    words = [sys.executable, tool, package, package / "ir/names.py"]
+    subprocess.run(words, check=True, timeout=120)
+
+
 def prepared(blocks: list[tuple[str, str]], folder: Path) -> str:
     """Do what a chapter's blocks say, but for its program, which is returned."""
     program = ""
     for kind, text in blocks:
         title, _, rest = text.partition("\n")
         if kind == "diff":
-            assert applied(text, folder / "npaccel")
+            # In one file, as the page's table says.
+            assert len(applied(text, folder / "npaccel")) == 1
+            built(folder / "npaccel")
         elif kind == "toml":
             installed(text, folder)
         elif title.startswith("# ") and title.endswith(".py"):

@@ -29,6 +29,7 @@ C_ROOMS = (
 MADE_BY_THE_BUILD = {
     "drawing_tables.h",
     "native_docs.h",
+    "operation_names.h",
     "sine_table.h",
     "npa_primitives_v4",
     "npa_primitives_v3",

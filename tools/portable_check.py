@@ -97,7 +97,8 @@ def headers(target: Target, folder: Path) -> None:
 def made_headers(folder: Path) -> None:
     """Those that the build makes."""
     folder.mkdir(parents=True, exist_ok=True)
-    words = {"drawing_tables": PACKAGE, "native_docs": PACKAGE / "_native.pyi"}
+    words = {"drawing_tables": PACKAGE, "operation_names": PACKAGE}
+    words["native_docs"] = PACKAGE / "_native.pyi"
     for name, given in words.items():
         tool = ROOT / "tools" / f"{name}.py"
         subprocess.run([sys.executable, tool, given, folder / f"{name}.h"], check=True, cwd=ROOT)

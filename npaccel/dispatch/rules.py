@@ -17,11 +17,10 @@ from numpy._core import umath
 
 from npaccel import _native
 from npaccel.dispatch.special import OTHER, SPECIAL
-from npaccel.ir.kinds import Kind
-from npaccel.ir.names import OTHER_UFUNCS, VALUED
+from npaccel.ir.kinds import OTHER_UFUNCS, Kind
+from npaccel.ir.names import FOLDING, VALUED, WARNING
 
 __all__ = [
-    "FOLDING",
     "arg_rule",
     "call_rule",
     "copy_rule",
@@ -46,58 +45,7 @@ RECORDABLE = frozenset("?bhilqBHILQefdFD")
 
 WEAK = (int, float, complex)  # types of Python scalars
 
-# Reductions that may be regrouped. The others (subtract, power ...) run in NumPy.
-FOLDING = frozenset(
-    {
-        "add",
-        "multiply",
-        "minimum",
-        "maximum",
-        "fmin",
-        "fmax",
-        "logical_and",
-        "logical_or",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-    }
-)
-
-# Loops over real floats that never raise a floating-point flag; comparisons are quiet as well.
-QUIET = frozenset(
-    {
-        "equal",
-        "not_equal",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-        "logical_not",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "signbit",
-        "negative",
-        "positive",
-        "absolute",
-        "fabs",
-        "copysign",
-        "conjugate",
-        "maximum",
-        "minimum",
-        "fmax",
-        "fmin",
-        "sign",
-    }
-)
-
-# Integer loops that warn about a zero divisor or the one quotient that does not fit.
-DIVIDING = frozenset({"floor_divide", "remainder", "fmod", "divmod", "reciprocal"})
-
-# Ufuncs of the C core, which never warn.
+# Ufuncs of the C core.
 OURS = {
     name: getattr(_native, name)
     for name in (
@@ -198,14 +146,10 @@ def recordable(dtype: Dtype) -> bool:
 
 
 def _may_warn(ufunc: np.ufunc, loop: Sequence[Dtype]) -> bool:
-    if ufunc.__name__ in OURS or ufunc in SPECIAL.ufuncs:
+    if ufunc in SPECIAL.ufuncs:
         return False
-    kinds = {dtype.kind for dtype in loop}
-    if "c" in kinds:
-        return True
-    if "f" in kinds:
-        return ufunc.__name__ not in QUIET
-    return ufunc.__name__ in DIVIDING
+    kinds = WARNING.get(ufunc.__name__)
+    return kinds is None or any(dtype.kind in kinds for dtype in loop)
 
 
 def _can_raise(ufunc: np.ufunc, loop: Sequence[Dtype]) -> bool:

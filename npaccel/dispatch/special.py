@@ -21,14 +21,13 @@ import numpy as np
 
 from npaccel import _native
 from npaccel.dispatch.fallback import NotRecorded
-from npaccel.ir.names import OTHER_UFUNCS
+from npaccel.ir.kinds import OTHER_UFUNCS
+from npaccel.ir.names import SCIPYS
 from npaccel.later import when_imported
 
-__all__ = ["LOOPS", "OTHER", "ROWS", "SPECIAL"]
+__all__ = ["LOOPS", "OTHER", "SPECIAL"]
 
-# With a row in ir/special.py, for singles and doubles.
-ROWS: Final = frozenset(("erf", "erfc", "expit", "logit", "ndtr", "xlogy", "xlog1py"))
-# Functions of their operands alone, by loops that use no memory of their own.
+# Without a row: functions of their operands alone, by loops that use no memory of their own.
 LOOPS: Final = frozenset(
     ("digamma", "gammaln", "i0", "i1", "j0", "j1", "log_expit", "log_ndtr", "ndtri", "psi")
 )
@@ -51,10 +50,10 @@ class Special:
         if state is None:
             return
         self._state = state
-        for name in ROWS | LOOPS:
+        for name in SCIPYS | LOOPS:
             ufunc = getattr(module, name, None)
             if type(ufunc) is np.ufunc:
-                self.ufuncs[ufunc] = ufunc.__name__ in ROWS
+                self.ufuncs[ufunc] = ufunc.__name__ in SCIPYS
                 OTHER_UFUNCS[ufunc.__name__] = ufunc
 
     def check(

@@ -1,10 +1,14 @@
-"""Numbers that requests have in the C core: what one does, and of what it warns."""
+"""What requests and the C core have in common: numbers of kinds and of warnings, and names."""
 
 from __future__ import annotations
 
 import enum
+from typing import Any, Final
 
-__all__ = ["FlagKind", "Kind"]
+__all__ = ["OTHER_UFUNCS", "FlagKind", "Kind"]
+
+# Ufuncs that are recorded and are not NumPy's, by name: entered by dispatch, which knows them.
+OTHER_UFUNCS: Final[dict[str, Any]] = {}
 
 
 class Kind(enum.IntEnum):

@@ -27,14 +27,17 @@ class Op:
     without : dtypes of the first loop input for which NumPy's own loop computes it all the same.
     body : operands in the loop's input dtypes to results in its output dtypes. None: there is no
         scalar form, NumPy's own loop computes it.
-    fold : how a reduction by it combines; None: reductions are not for kernels. The values folded
-        are the input converted to the loop's output dtype (so logical_and folds b1).
+    fold : how a reduction by it combines; None: reductions are not for kernels, and where no row
+        of this name has one, they are NumPy's. The values folded are the input converted to the
+        loop's output dtype (so logical_and folds b1).
     flags : (operands, results) to exact masks of the warnings that NumPy gives for an element.
         None: never one. Underflow is not among them: where it is not ignored, and the loop has a
         float in it, NumPy's own loop must compute the request.
     guard : (operands, results) to a cheap b1 expression, true at least wherever a mask of `flags`
         is; the rule None: some float part of a result is not finite. A guard may be None where
         nothing can happen.
+    warns : kinds of the first loop input for which a floating-point flag that warns may be set by
+        NumPy's own loop, though the row has no `flags`. With `flags`, each kind of the row is one.
     propagates : per operand, whether one that is not finite always makes a result that is not
         finite (empty: none does).
     cost : about how many additions of doubles it costs among other operations of a kernel
@@ -60,3 +63,4 @@ class Op:
     ulp: int = 0
     without: tuple[str, ...] = ()
     ahead: tuple[str, ...] = ()
+    warns: str = "fc"

@@ -166,10 +166,11 @@ PIECES = (
         "f",
         lambda x, y: x.binary(Core.COPYSIGN, y),
         propagates=(True, False),
+        warns="",
         ahead=("f4", "f8"),
     ),
-    Op("signbit", 1, 1, "f", _signbit),
-    Op("sign", 1, 1, "f", _sign, ahead=("f4", "f8")),
+    Op("signbit", 1, 1, "f", _signbit, warns=""),
+    Op("sign", 1, 1, "f", _sign, warns="", ahead=("f4", "f8")),
     Op("heaviside", 2, 1, "f", _heaviside, ahead=("f4", "f8")),
     # f2: which zero follows the other is different from NumPy 2.5 on.
     Op("nextafter", 2, 1, "f", _nextafter, None, _nextafter_masks, cost=6, without=("f2",)),

@@ -94,7 +94,7 @@ def _times(logarithm: Wide) -> Wide:
 
 
 def _row(name: str, body: Wide, ulp: int, cost: int, nin: int = 1) -> Op:
-    return Op(name, nin, 1, "f", by_f8(body), None, None, None, (), cost, ulp, ("f2",))
+    return Op(name, nin, 1, "f", by_f8(body), cost=cost, ulp=ulp, without=("f2",), warns="")
 
 
 SPECIAL = (

@@ -11,8 +11,7 @@ import numpy as np
 from numpy._core import umath
 
 from npaccel import _native
-from npaccel.ir.kinds import Kind
-from npaccel.ir.names import OTHER_UFUNCS
+from npaccel.ir.kinds import OTHER_UFUNCS, Kind
 from npaccel.observe.words import bytes_text, count, short
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from npaccel.errors import InternalError
-from npaccel.ir.names import OTHER_UFUNCS
+from npaccel.ir.kinds import OTHER_UFUNCS
 from npaccel.ir.nodes import Kind, Request, ScalarOperand, View
 from npaccel.ir.views import gathered
 

@@ -13,7 +13,7 @@ enum npa_kind { NPA_MAP, NPA_REDUCE, NPA_SCAN, NPA_ARG, NPA_IOTA, NPA_GATHER, NP
 
 enum npa_own { NPA_UFUNC, NPA_COPY, NPA_WHERE, NPA_FILL_RANGE, NPA_ARGPICK, NPA_TAKE };
 
-enum { NPA_MOST_PRIMITIVES = 16 };
+enum { NPA_MOST_PRIMITIVES = 16, NPA_NO_IDENTITY = 100 };
 
 /* How one combination of function and operand types runs. Immortal once made. */
 typedef struct {
@@ -28,7 +28,7 @@ typedef struct {
     uint64_t points; /* of the requests that were recorded, together */
     PyUFuncGenericFunction loop;
     void *loop_data;
-    int8_t identity;                        /* 0, 1, -1 (all ones); 100: none */
+    int8_t identity;                        /* 0, 1, -1 (all ones), NPA_NO_IDENTITY */
     int loop_type[NPA_MAX_ARGS];            /* NumPy type numbers, inputs then outputs */
     PyArray_Descr *loop_descr[NPA_MAX_ARGS];
     PyArray_Descr *result[NPA_MAX_ARGS];    /* dtypes of new outputs */

@@ -146,9 +146,8 @@ bool npa_fold_is_brief(const char *fold, PyObject *const *args, Py_ssize_t n, Py
 /* Whether its last bits are ours, at this size: a float sum or product. */
 bool npa_fold_is_ours(const char *fold, PyArrayObject *a)
 {
-    bool ordered = strcmp(fold, "add") == 0 ? PyArray_ISFLOAT(a) || PyArray_ISCOMPLEX(a)
-                                            : strcmp(fold, "multiply") == 0 && PyArray_ISFLOAT(a);
-    return ordered && (size_t)PyArray_NBYTES(a) >= npa_threshold_here();
+    return npa_fold_has_order(fold, PyArray_TYPE(a)) &&
+           (size_t)PyArray_NBYTES(a) >= npa_threshold_here();
 }
 
 bool npa_folds_at_once(const char *fold, PyObject *const *args, Py_ssize_t n, PyObject *names,

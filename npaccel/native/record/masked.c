@@ -76,7 +76,7 @@ static npa_rule *pick_rule(int type)
         }
         memset((char *)r + sizeof(PyObject), 0, sizeof *r - sizeof(PyObject));
         r->name = PyUnicode_InternFromString("getitem");
-        r->kind = NPA_PICK, r->own = NPA_COPY, r->nin = r->nout = 1, r->identity = 100;
+        r->kind = NPA_PICK, r->own = NPA_COPY, r->nin = r->nout = 1, r->identity = NPA_NO_IDENTITY;
         for (int k = 0; k < 2; k++) {
             r->loop_type[k] = npa_canonical(type), r->loop_descr[k] = PyArray_DescrFromType(type);
         }

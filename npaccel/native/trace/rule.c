@@ -3,11 +3,18 @@
 
 #include <string.h>
 
-static struct { const char *name; int identity; bool idempotent; } folds[] = {
-    {"add", 0, false}, {"multiply", 1, false}, {"logical_and", 1, false}, {"logical_or", 0, false},
-    {"logical_xor", 0, false}, {"bitwise_and", -1, false}, {"bitwise_or", 0, false},
-    {"bitwise_xor", 0, false}, {"maximum", 100, true}, {"minimum", 100, true},
-    {"fmax", 100, true}, {"fmin", 100, true}};
+#include "operation_names.h"
+
+bool npa_fold_has_order(const char *name, int type)
+{
+    char kind = PyTypeNum_ISFLOAT(type) ? 'f' : PyTypeNum_ISCOMPLEX(type) ? 'c' : 0;
+    for (size_t i = 0; kind != 0 && i < sizeof ordered_folds / sizeof *ordered_folds; i++) {
+        if (strcmp(ordered_folds[i].name, name) == 0) {
+            return strchr(ordered_folds[i].kinds, kind) != NULL;
+        }
+    }
+    return false;
+}
 
 static bool set_own(npa_rule *r, const char *name)
 {
@@ -31,6 +38,18 @@ static bool set_own(npa_rule *r, const char *name)
     return true;
 }
 
+/* What a reduction begins with, of which NumPy knows; where it has none, with the first element. */
+static bool set_identity(npa_rule *r, PyObject *ufunc)
+{
+    PyObject *found = PyObject_GetAttrString(ufunc, "identity");
+    r->idempotent = found == Py_None;
+    long value = found != NULL && PyLong_Check(found) ? PyLong_AsLong(found) : NPA_NO_IDENTITY;
+    Py_XDECREF(found);
+    PyErr_Clear();
+    r->identity = (int8_t)value;
+    return r->idempotent || (value >= -1 && value <= 1);
+}
+
 static bool set_loop(npa_rule *r, PyObject *ufunc, const char *name)
 {
     if (ufunc == Py_None) {
@@ -49,14 +68,9 @@ static bool set_loop(npa_rule *r, PyObject *ufunc, const char *name)
         !npa_find_loop(u, types, &r->loop, &r->loop_data)) {
         return false;
     }
-    for (size_t i = 0; r->kind == NPA_REDUCE && i < sizeof folds / sizeof *folds; i++) {
-        if (strcmp(folds[i].name, u->name) == 0) {
-            r->identity = (int8_t)folds[i].identity;
-            r->idempotent = folds[i].idempotent;
-            r->ordered = i == 0 ? PyTypeNum_ISFLOAT(types[0]) || PyTypeNum_ISCOMPLEX(types[0])
-                                : i == 1 && PyTypeNum_ISFLOAT(types[0]);
-            return true;
-        }
+    if (r->kind == NPA_REDUCE) {
+        r->ordered = npa_fold_has_order(u->name, types[0]);
+        return set_identity(r, ufunc);
     }
     if (r->kind != NPA_SCAN) {
         return false;
@@ -112,7 +126,7 @@ PyObject *npa_make_rule(PyObject *self, PyObject *args, PyObject *kwargs)
     memset((char *)r + sizeof(PyObject), 0, sizeof *r - sizeof(PyObject));
     r->name = Py_NewRef(name);
     r->kind = (uint8_t)kind, r->nin = (uint8_t)nin, r->nout = (uint8_t)nout;
-    r->value_in_key = value_in_key, r->may_warn = may_warn, r->identity = 100;
+    r->value_in_key = value_in_key, r->may_warn = may_warn, r->identity = NPA_NO_IDENTITY;
     if (!set_types(r, loop, result) || !set_loop(r, ufunc, PyUnicode_AsUTF8(name))) {
         Py_DECREF(r);
         Py_RETURN_NONE;

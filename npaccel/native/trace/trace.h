@@ -352,6 +352,7 @@ bool npa_warnings_ignored(void); /* after it: none would be shown */
 
 extern PyTypeObject npa_rule_type;
 PyObject *npa_make_rule(PyObject *self, PyObject *args, PyObject *kwargs);
+bool npa_fold_has_order(const char *name, int type); /* whether its last bits depend on one */
 
 /* ------------------------------------------------------------------------------------- scalar.c */
 

@@ -1,0 +1,77 @@
+"""Run by the build: what is asked of operations before any is planned, without the tables.
+
+    python operation_names.py PACKAGE OUTPUT...
+
+An output is `npaccel/ir/names.py`, which the stub beside it describes, or, where its name ends
+with .h, a C header. Both follow from the rows of `npaccel/ir/ops.py` and `passes/rewrite.py`, which
+take long to load. There is no compiled core yet, so npaccel's own `__init__`, which needs it, is
+passed by.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def names(ops: Any, rewrite: Any) -> Iterator[tuple[str, set[str]]]:
+    """The sets of the stub."""
+    exact = {op.name for op in (*ops.EXACT, *ops.PIECES, *ops.REMAINDERS)}
+    inexact: dict[str, set[str]] = {}
+    for op in ops.MATHEMATICS:
+        inexact.setdefault(op.name, set()).update(op.kinds)
+    yield "FOLDING", {op.name for op in ops.OPS if op.fold} - {"argmin", "argmax"}
+    yield "SAME_BITS", exact - set(inexact)
+    yield "SAME_BITS_IF_REAL", {name for name in exact if inexact.get(name) == {"c"}}
+    yield "SCIPYS", {op.name for op in ops.SPECIAL}
+    yield "VALUED", {rule.op for rule in rewrite.REQUEST_RULES}
+
+
+def warning(ops: Any) -> dict[str, str]:
+    """Per operation the kinds for which NumPy's loop may warn."""
+    found: dict[str, str] = {}
+    for op in ops.OPS:
+        if op.name != "copy":
+            warns = op.warns if op.flags is None else op.kinds
+            kinds = "".join(kind for kind in op.kinds if kind in warns)
+            found[op.name] = found.get(op.name, "") + kinds
+    return found
+
+
+def ordered(ops: Any, facts: Any) -> dict[str, str]:
+    """Per operation the kinds for which a reduction's last bits depend on its order."""
+    found: dict[str, str] = {}
+    for op in ops.OPS:
+        kinds = "".join(kind for kind in op.kinds if kind in "fc")
+        if op.fold in facts.ORDERED and kinds:
+            found[op.name] = found.get(op.name, "") + kinds
+    return found
+
+
+def main(package: str, *outputs: str) -> None:
+    """What the build calls."""
+    bare = types.ModuleType("npaccel")
+    bare.__path__ = [package]
+    sys.modules["npaccel"] = bare
+    ops, facts, rewrite = (
+        importlib.import_module(f"npaccel.ir.{name}")
+        for name in ("ops", "passes.facts", "passes.rewrite")
+    )
+    module = ['"""Made by operation_names.py; names.pyi says what is here."""']
+    module += [f"{k} = frozenset({sorted(v)})" for k, v in names(ops, rewrite)]
+    module += [f"WARNING = {warning(ops)}"]
+    header = ["/* Made by operation_names.py. */"]
+    header += ["static const struct { const char *name, *kinds; } ordered_folds[] = {"]
+    header += [f'    {{"{name}", "{kinds}"}},' for name, kinds in ordered(ops, facts).items()]
+    header += ["};"]
+    for output in outputs:
+        lines = header if output.endswith(".h") else module
+        Path(output).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
