@@ -40,6 +40,18 @@ static inline bool npa_same_dtype(PyArray_Descr *a, PyArray_Descr *b)
                       npa_is_usual_dtype(a) && npa_is_usual_dtype(b));
 }
 
+/* Put an item, which is taken, at the end of a list. False, with an error set: there is no item, or
+ * no memory; then there is no list any more. */
+static inline bool npa_append(PyObject **list, PyObject *item)
+{
+    bool good = *list != NULL && item != NULL && PyList_Append(*list, item) == 0;
+    if (!good) {
+        Py_CLEAR(*list);
+    }
+    Py_XDECREF(item);
+    return good;
+}
+
 /* A flag of NumPy's own, in no header: see broadcast_arrays. */
 #define NPA_WARN_ON_WRITE ((int)(1u << 31))
 

@@ -102,10 +102,7 @@ static PyObject *take(tally *t)
             ? Py_BuildValue("(NONiKdd)", name, e.reason, file, line, (unsigned long long)e.calls,
                             e.amount, e.size)
             : NULL;
-        if (row == NULL || PyList_Append(list, row) < 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(row);
+        npa_append(&list, row);
         Py_DECREF(e.name), Py_DECREF(e.reason), Py_XDECREF(e.code);
     }
     return list;

@@ -104,7 +104,7 @@ PyObject *npa_exact_loops_py(PyObject *self, PyObject *args);
 
 /* --------------------------------------------------- lanes.c, of this processor or a plain one */
 
-typedef enum { NPA_SINES, NPA_COSINES, NPA_HYPOTENUSES, NPA_LANED } npa_laned;
+typedef enum { NPA_SINES, NPA_COSINES, NPA_HYPOTENUSES } npa_laned;
 enum { NPA_LANES = 8, NPA_LANES_BLOCK = 64 };
 /* n: a multiple of NPA_LANES, up to a block. The numbers that are left to the C library, a bit for
  * each; what is stored there means nothing. */

@@ -291,22 +291,13 @@ static int run(npa_replay *r, npa_frame *f)
     return status == 0 ? 0 : failed(r, f, done);
 }
 
-static int heard(const npa_request *r, int kinds)
-{
-    int result = 0;
-    for (int i = 0; i < 4 && r->rule->may_warn; i++) {
-        result |= (r->errstate >> (2 * i) & 3) == 1 ? kinds & 1 << i : 0;
-    }
-    return result;
-}
-
 /* What the requests raised, as the warn hook takes it; NULL without error: nothing. */
 static PyObject *found(npa_frame *f)
 {
     PyObject *list = NULL;
     for (int i = 0; i < f->q.nrequests; i++) {
         npa_request *q = (npa_request *)(f->q.arena + f->q.at[i]);
-        int kinds = f->kinds[i] ? heard(q, f->kinds[i]) : 0;
+        int kinds = f->kinds[i] ? npa_heard(q, f->kinds[i]) : 0;
         if (kinds == 0 || (list == NULL && (list = PyList_New(0)) == NULL)) {
             continue;
         }
@@ -314,10 +305,7 @@ static PyObject *found(npa_frame *f)
                                        q->code ? q->code : Py_None, (int)q->lasti,
                                        q->globals ? q->globals : Py_None, (int)q->errstate,
                                        Py_None);
-        if (item == NULL || PyList_Append(list, item) < 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(item);
+        npa_append(&list, item);
     }
     return list;
 }

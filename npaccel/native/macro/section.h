@@ -51,8 +51,4 @@ int npa_spot_index(const npa_section *s, const npa_spot *spot);
 /* Call stop(kind, what, block), which raises; block -1: none. */
 void npa_section_raise(npa_section *s, const char *kind, const char *what, int block);
 
-/* ----------------------------------------------------------------------------- section_python.c */
-
-npa_request *npa_section_request(npa_section *s, int i);
-
 #endif

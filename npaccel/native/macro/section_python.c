@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-npa_request *npa_section_request(npa_section *s, int i)
+static npa_request *request_at(npa_section *s, int i)
 {
     return (npa_request *)(s->q.arena + s->q.at[i]);
 }
@@ -41,8 +41,8 @@ static void section_free(PyObject *self)
     npa_section *s = (npa_section *)self;
     close_section(s);
     for (int i = 0; i < s->q.nrequests; i++) {
-        Py_XDECREF(npa_section_request(s, i)->code);
-        Py_XDECREF(npa_section_request(s, i)->globals);
+        Py_XDECREF(request_at(s, i)->code);
+        Py_XDECREF(request_at(s, i)->globals);
     }
     for (int i = 0; i < s->nspots; i++) {
         Py_CLEAR(s->spots[i]->owner);
@@ -210,7 +210,7 @@ static PyObject *section_sites(PyObject *self, PyObject *nothing)
     npa_section *s = (npa_section *)self;
     PyObject *list = PyList_New(s->q.nrequests);
     for (int i = 0; list != NULL && i < s->q.nrequests; i++) {
-        npa_request *r = npa_section_request(s, i);
+        npa_request *r = request_at(s, i);
         PyObject *item = Py_BuildValue("(OOi)", r->rule->name, r->code ? r->code : Py_None,
                                        (int)r->lasti);
         if (item == NULL) {

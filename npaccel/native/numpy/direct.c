@@ -113,7 +113,7 @@ static PyObject *given_back(PyObject *result, const swaps *s)
     return result;
 }
 
-static size_t most_bytes(PyObject *const *args, Py_ssize_t n)
+size_t npa_any_bytes(PyObject *const *args, Py_ssize_t n)
 {
     size_t most = 0;
     for (Py_ssize_t k = 0; k < n; k++) {
@@ -150,7 +150,7 @@ int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyO
         npa_stretch stretch = due ? npa_stretch_begin() : (npa_stretch){0};
         *result = given_back(PyObject_Vectorcall(function, made, (size_t)n, names), &s);
         if (due) {
-            npa_stretch_end(&stretch, NPA_SMALL, most_bytes(made, all));
+            npa_stretch_end(&stretch, NPA_SMALL, npa_any_bytes(made, all));
         }
         status = *result != NULL ? 1 : -1;
     } else if (k > 0) {

@@ -20,7 +20,8 @@ static int export_own(PyArrayObject *a, npa_buffer *b, int flags)
     return 0;
 }
 
-int npa_export(PyArrayObject *a, int flags)
+/* A buffer on `a` is about to be handed out. 0 or -1. */
+static int export(PyArrayObject *a, int flags)
 {
     npa_buffer *own = npa_buffer_of(a);
     if (own != NULL) {
@@ -41,7 +42,7 @@ int npa_export(PyArrayObject *a, int flags)
 
 static int plain_getbuffer(PyObject *a, Py_buffer *view, int flags)
 {
-    if (npa_export((PyArrayObject *)a, flags) < 0) {
+    if (export((PyArrayObject *)a, flags) < 0) {
         view->obj = NULL;
         return -1;
     }

@@ -71,6 +71,8 @@ enum { NPA_WHOLE_BYTES = 4 << 20 }; /* of methods that are many small steps */
 
 /* ------------------------------------------------------------------------------------- direct.c */
 
+/* The bytes of the largest array, of whatever class. */
+size_t npa_any_bytes(PyObject *const *args, Py_ssize_t n);
 extern PyTypeObject npa_direct_type;
 #define NPA_ANY_SIZE PY_SSIZE_T_MAX
 int npa_direct_call(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *names,
@@ -104,8 +106,6 @@ PyObject *npa_prove(PyObject *module, PyObject *ufunc);
 
 /* ------------------------------------------------------------------------------------ exports.c */
 
-/* A buffer on `a` is about to be handed out. 0 or -1. */
-int npa_export(PyArrayObject *a, int flags);
 int npa_exports_init(void);
 
 /* ---------------------------------------------------------------------------------- intercept.c */

@@ -20,14 +20,14 @@
 #include <string.h>
 
 target npa_targets[NPA_MOST_TARGETS];
-int npa_ntargets;
+static int ntargets;
 PyUFuncObject *npa_ufuncs[NPA_MOST_UFUNCS];
 static vectorcallfunc ufunc_originals[NPA_MOST_UFUNCS];
 npa_exactness npa_ufunc_exact[NPA_MOST_UFUNCS];
 int npa_nufuncs;
 whole npa_wholes[NPA_MOST_WHOLE];
 uint8_t npa_whole_places[4 * NPA_MOST_WHOLE]; /* 1 + the index of a function, by its address */
-int npa_nwholes;
+static int nwholes;
 vectorcallfunc npa_numpys_ufunc_call; /* the one that they all have */
 PyObject *npa_ufunc_taker;
 bool npa_installed;
@@ -38,7 +38,7 @@ static hashfunc python_hash;
 static Py_hash_t function_hash(PyObject *f)
 {
     PyMethodDef *d = ((PyCFunctionObject *)f)->m_ml;
-    for (int i = 0; i < npa_ntargets; i++) {
+    for (int i = 0; i < ntargets; i++) {
         if (npa_targets[i].definition == d) {
             PyCFunction now = d->ml_meth;
             d->ml_meth = npa_targets[i].original;
@@ -60,13 +60,13 @@ static vectorcallfunc stub_of(int ufunc)
 
 void npa_redirect_install(void)
 {
-    for (int i = 0; i < npa_ntargets; i++) {
+    for (int i = 0; i < ntargets; i++) {
         npa_targets[i].definition->ml_meth = npa_targets[i].stub;
     }
     for (int i = 0; i < npa_nufuncs; i++) {
         npa_ufuncs[i]->vectorcall = stub_of(i);
     }
-    for (int i = 0; i < npa_nwholes; i++) {
+    for (int i = 0; i < nwholes; i++) {
         *npa_wholes[i].slot = npa_whole_stub;
     }
     if (!npa_installed) {
@@ -80,13 +80,13 @@ void npa_redirect_install(void)
 
 void npa_redirect_restore(void)
 {
-    for (int i = 0; i < npa_ntargets; i++) {
+    for (int i = 0; i < ntargets; i++) {
         npa_targets[i].definition->ml_meth = npa_targets[i].original;
     }
     for (int i = 0; i < npa_nufuncs; i++) {
         npa_ufuncs[i]->vectorcall = ufunc_originals[i];
     }
-    for (int i = 0; i < npa_nwholes; i++) {
+    for (int i = 0; i < nwholes; i++) {
         *npa_wholes[i].slot = npa_wholes[i].original;
     }
     if (npa_installed) {
@@ -127,7 +127,7 @@ static int row_of_stubs(int kind)
 
 static bool is_target(const PyMethodDef *d)
 {
-    for (int i = 0; i < npa_ntargets; i++) {
+    for (int i = 0; i < ntargets; i++) {
         if (npa_targets[i].definition == d) {
             return true;
         }
@@ -148,16 +148,16 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
     PyMethodDef *d = definition_of(function);
     int kind = d != NULL ? d->ml_flags & ~(METH_CLASS | METH_STATIC | METH_COEXIST) : 0;
     int row = row_of_stubs(kind);
-    if (row < 0 || npa_ntargets == NPA_MOST_TARGETS || action < 0 || action >= ACTIONS) {
+    if (row < 0 || ntargets == NPA_MOST_TARGETS || action < 0 || action >= ACTIONS) {
         Py_RETURN_FALSE;
     }
     if (is_target(d)) {
         Py_RETURN_TRUE;
     }
-    npa_targets[npa_ntargets] =
+    npa_targets[ntargets] =
         (target){.definition = d,
                  .original = d->ml_meth,
-                 .stub = npa_stubs[npa_ntargets][row],
+                 .stub = npa_stubs[ntargets][row],
                  .action = (enum action)action,
                  .kind = kind,
                  .writes = writes,
@@ -171,10 +171,10 @@ static PyObject *redirect_function(PyObject *module, PyObject *args)
                  .small = row < 3 ? npa_small_find(name) : NULL,
                  .name = Py_NewRef(name),
                  .reason = Py_NewRef(reason)};
-    npa_find_own(&npa_targets[npa_ntargets]);
-    npa_ntargets++;
+    npa_find_own(&npa_targets[ntargets]);
+    ntargets++;
     if (npa_installed) {
-        d->ml_meth = npa_targets[npa_ntargets - 1].stub;
+        d->ml_meth = npa_targets[ntargets - 1].stub;
     }
     Py_RETURN_TRUE;
 }
@@ -264,17 +264,17 @@ static PyObject *redirect_whole(PyObject *module, PyObject *args)
     }
     Py_ssize_t offset = Py_TYPE(function)->tp_vectorcall_offset;
     if (!PyType_HasFeature(Py_TYPE(function), Py_TPFLAGS_HAVE_VECTORCALL) || offset <= 0 ||
-        npa_nwholes == NPA_MOST_WHOLE ||
+        nwholes == NPA_MOST_WHOLE ||
         strstr(Py_TYPE(function)->tp_name, "_ArrayFunctionDispatcher") == NULL) {
         Py_RETURN_FALSE;
     }
     vectorcallfunc *slot = (vectorcallfunc *)((char *)function + offset);
-    *npa_whole_place(function) = (uint8_t)(npa_nwholes + 1);
-    npa_wholes[npa_nwholes++] = (whole){.function = Py_NewRef(function), .name = Py_NewRef(name),
+    *npa_whole_place(function) = (uint8_t)(nwholes + 1);
+    npa_wholes[nwholes++] = (whole){.function = Py_NewRef(function), .name = Py_NewRef(name),
                                 .reason = Py_NewRef(reason), .slot = slot, .original = *slot,
                                 .most = most > 0 ? (size_t)most : 0, .small = npa_small_find(name),
                                 .small_only = most < 0, .sums = adds_up(PyUnicode_AsUTF8(name))};
-    find_recorder(&npa_wholes[npa_nwholes - 1]);
+    find_recorder(&npa_wholes[nwholes - 1]);
     if (npa_installed) {
         *slot = npa_whole_stub;
     }
@@ -346,20 +346,16 @@ static PyObject *redirected(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
     PyObject *list = PyList_New(0);
-    int slots = npa_ntargets + npa_nufuncs + npa_nwholes;
+    int slots = ntargets + npa_nufuncs + nwholes;
     for (int i = 0; list != NULL && i < slots + 3; i++) {
-        void *now = i < npa_ntargets ? (void *)npa_targets[i].definition->ml_meth
-                    : i < npa_ntargets + npa_nufuncs
-                        ? (void *)npa_ufuncs[i - npa_ntargets]->vectorcall
-                    : i < slots      ? (void *)*npa_wholes[i - npa_ntargets - npa_nufuncs].slot
+        void *now = i < ntargets ? (void *)npa_targets[i].definition->ml_meth
+                    : i < ntargets + npa_nufuncs
+                        ? (void *)npa_ufuncs[i - ntargets]->vectorcall
+                    : i < slots      ? (void *)*npa_wholes[i - ntargets - npa_nufuncs].slot
                     : i == slots     ? (void *)PyArray_Type.tp_as_mapping->mp_subscript
                     : i == slots + 1 ? (void *)PyArray_Type.tp_as_mapping->mp_ass_subscript
                                      : (void *)PyCFunction_Type.tp_hash;
-        PyObject *item = PyLong_FromVoidPtr(now);
-        if (item == NULL || PyList_Append(list, item) < 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(item);
+        npa_append(&list, PyLong_FromVoidPtr(now));
     }
     return list;
 }

@@ -66,14 +66,12 @@ typedef struct {
 enum { NPA_MOST_TARGETS = 256, NPA_MOST_UFUNCS = 512, NPA_MOST_WHOLE = 120, NPA_NESTED = 32 };
 enum { NPA_ITEM = 8 }; /* bytes of an element whose type is not named */
 extern target npa_targets[NPA_MOST_TARGETS];
-extern int npa_ntargets;
 extern PyUFuncObject *npa_ufuncs[NPA_MOST_UFUNCS];
 extern npa_exactness npa_ufunc_exact[NPA_MOST_UFUNCS];
 extern int npa_nufuncs;
 extern whole npa_wholes[NPA_MOST_WHOLE];
 /* 1 + the index of a function, by its address */
 extern uint8_t npa_whole_places[4 * NPA_MOST_WHOLE];
-extern int npa_nwholes;
 extern vectorcallfunc npa_numpys_ufunc_call; /* the one that they all have */
 extern PyObject *npa_ufunc_taker;
 extern bool npa_installed;
@@ -113,9 +111,6 @@ size_t npa_bytes_of_range(PyObject *const *args, Py_ssize_t n, size_t item);
 /* named: some arguments are not among these. */
 bool npa_worth(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t n, Py_ssize_t all,
                bool named);
-/* Whether NumPy gives `a` back: the dtype asked for is its own, nothing else is asked for but,
- * where that is needed, that there be no copy. */
-bool npa_comes_back(PyObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names, bool copies);
 /* A number, a list of a few, or of a few such lists. depth: of lists, at most. */
 bool npa_few_numbers(PyObject *o, int depth);
 /* The array that NumPy would give back as it is, in a call that is written as usual; else NULL. */

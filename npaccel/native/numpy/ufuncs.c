@@ -156,18 +156,6 @@ static bool writes_others(PyUFuncObject *u, PyObject *const *args, Py_ssize_t n)
            npa_range_find(PyArray_DATA((PyArrayObject *)args[u->nin])) == NULL;
 }
 
-/* The bytes of the largest array, of whatever class. */
-static size_t any_bytes(PyObject *const *args, Py_ssize_t n)
-{
-    size_t most = 0;
-    for (Py_ssize_t k = 0; k < n; k++) {
-        size_t bytes = PyArray_Check(args[k]) ? (size_t)PyArray_NBYTES((PyArrayObject *)args[k])
-                                              : 0;
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
 static PyObject *ufunc_looked_at(PyObject *self, PyObject *const *args, size_t nargs,
                                  PyObject *names)
 {
@@ -175,7 +163,7 @@ static PyObject *ufunc_looked_at(PyObject *self, PyObject *const *args, size_t n
     Py_ssize_t n = PyVectorcall_NARGS(nargs);
     npa_stretch s = npa_stretch_begin();
     PyObject *result = npa_numpys_ufunc_call(self, args, nargs, names);
-    size_t bytes = npa_most_bytes(args, n, &mine), any = any_bytes(args, n);
+    size_t bytes = npa_most_bytes(args, n, &mine), any = npa_any_bytes(args, n);
     bool others = any > bytes && any >= npa_threshold_here();
     npa_stretch_end(&s, others ? NPA_SUBCLASS : NPA_SMALL, others ? any : bytes);
     return result;

@@ -229,7 +229,8 @@ static bool is_own_dtype(PyArrayObject *a, PyObject *dtype)
 
 /* Whether NumPy gives `a` back: the dtype asked for is its own, nothing else is asked for but,
  * where that is needed, that there be no copy. */
-bool npa_comes_back(PyObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names, bool copies)
+static bool comes_back(PyObject *a, PyObject *const *args, Py_ssize_t n, PyObject *names,
+                       bool copies)
 {
     if (!plain(a) || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)a) || n > 1) {
         return false;
@@ -267,7 +268,7 @@ PyObject *npa_given_back(const target *t, PyObject *self, PyObject *const *args,
         }
     }
     PyObject *a = method ? self : args[0];
-    bool same = npa_comes_back(a, args + skip, n - skip, names, method || t->copies);
+    bool same = comes_back(a, args + skip, n - skip, names, method || t->copies);
     return same && PyArray_NDIM((PyArrayObject *)a) > 0 ? Py_NewRef(a) : NULL;
 }
 
@@ -295,8 +296,8 @@ bool npa_idle(const target *t, PyObject *self, PyObject *const *args, Py_ssize_t
 {
     switch (t->action) {
     case CONVERTED:
-        return n > 0 && npa_comes_back(args[0], args + 1, n - 1, names, t->copies);
-    case CAST: return npa_comes_back(self, args, n, names, true);
+        return n > 0 && comes_back(args[0], args + 1, n - 1, names, t->copies);
+    case CAST: return comes_back(self, args, n, names, true);
     case PICKED: return npa_takes_few((PyArrayObject *)self, args, n, names);
     case REDUCED:
         return PyObject_TypeCheck(self, &PyUFunc_Type) &&

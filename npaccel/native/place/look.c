@@ -175,15 +175,6 @@ PyObject *npa_copies_exist_py(PyObject *module, PyObject *nothing)
     return PyBool_FromLong(npa_copies_exist());
 }
 
-static PyObject *append_row(PyObject *list, PyObject *row)
-{
-    if (row == NULL || PyList_Append(list, row) < 0) {
-        Py_CLEAR(list);
-    }
-    Py_XDECREF(row);
-    return list;
-}
-
 /* take_homes(): a list of (device, why, file, line, times, bytes, 0), which are forgotten here. */
 PyObject *npa_take_homes(PyObject *module, PyObject *nothing)
 {
@@ -202,9 +193,8 @@ PyObject *npa_take_homes(PyObject *module, PyObject *nothing)
             npa_unlock();
             /* The others have a line, and are counted there */
             if (calls > 0 && whys[why] != NULL) {
-                list =
-                    append_row(list, Py_BuildValue("(OssiKdd)", s->name, whys[why], "elsewhere", 0,
-                                                   (unsigned long long)calls, (double)bytes, 0.0));
+                npa_append(&list, Py_BuildValue("(OssiKdd)", s->name, whys[why], "elsewhere", 0,
+                                                (unsigned long long)calls, (double)bytes, 0.0));
             }
         }
     }

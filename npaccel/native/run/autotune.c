@@ -413,12 +413,8 @@ PyObject *npa_tried(PyObject *module, PyObject *nothing)
         if (p == NULL || p->key != sites[i].key || sites[i].site.code == NULL) {
             continue;
         }
-        PyObject *one = Py_BuildValue("(OiN)", sites[i].site.code, (int)sites[i].site.lasti,
-                                      npa_choice_told(&p->choice));
-        if (one == NULL || PyList_Append(all, one) < 0) {
-            Py_CLEAR(all);
-        }
-        Py_XDECREF(one);
+        npa_append(&all, Py_BuildValue("(OiN)", sites[i].site.code, (int)sites[i].site.lasti,
+                                       npa_choice_told(&p->choice)));
     }
     return all;
 }

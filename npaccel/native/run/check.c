@@ -55,11 +55,7 @@ static PyObject *contents_list(const npa_contents *c)
 {
     PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < c->n; i++) {
-        PyObject *item = bytes_or_none(c->of[i].bytes, c->of[i].size);
-        if (item == NULL || PyList_Append(list, item) < 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(item);
+        npa_append(&list, bytes_or_none(c->of[i].bytes, c->of[i].size));
     }
     return list;
 }

@@ -140,24 +140,14 @@ static PyObject *get_placement(PyObject *self, void *unused)
     return npa_store_name(of(self)->place);
 }
 
-/* Append a new reference; false with an error set. */
-static bool add(PyObject *list, PyObject *item)
-{
-    bool good = item != NULL && PyList_Append(list, item) == 0;
-    Py_XDECREF(item);
-    return good;
-}
-
 static PyObject *get_residence(PyObject *self, void *unused)
 {
     (void)unused;
     PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < of(self)->nresident; i++) {
         struct npa_resident *r = &of(self)->resident[i];
-        if (!add(list, Py_BuildValue("(iOnn)", r->buffer, r->store->name, (Py_ssize_t)r->valid,
-                                     (Py_ssize_t)r->newer))) {
-            Py_CLEAR(list);
-        }
+        npa_append(&list, Py_BuildValue("(iOnn)", r->buffer, r->store->name, (Py_ssize_t)r->valid,
+                                        (Py_ssize_t)r->newer));
     }
     return list;
 }
@@ -168,9 +158,7 @@ static PyObject *get_sites(PyObject *self, void *unused)
     PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < of(self)->nrequests; i++) {
         struct npa_line *at = &of(self)->lines[i];
-        if (!add(list, Py_BuildValue("(Oi)", at->code ? at->code : Py_None, (int)at->lasti))) {
-            Py_CLEAR(list);
-        }
+        npa_append(&list, Py_BuildValue("(Oi)", at->code ? at->code : Py_None, (int)at->lasti));
     }
     return list;
 }

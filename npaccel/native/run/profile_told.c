@@ -2,13 +2,6 @@
 #include "run/run.h"
 #include "run/profile.h"
 
-static bool append(PyObject *list, PyObject *item)
-{
-    bool good = item != NULL && PyList_Append(list, item) == 0;
-    Py_XDECREF(item);
-    return good;
-}
-
 /* (file, line, function, calls, nanoseconds per activity) of each. */
 PyObject *npa_profile_told_lines(const npa_profiled_line *lines, int n)
 {
@@ -25,9 +18,10 @@ PyObject *npa_profile_told_lines(const npa_profiled_line *lines, int n)
                             : Py_BuildValue("(OiOKN)", code->co_filename,
                                             npa_line_of(code, l->lasti), code->co_name,
                                             (unsigned long long)l->calls, ns);
-        if (PyErr_Occurred() || !append(list, row)) {
-            Py_CLEAR(list);
+        if (PyErr_Occurred()) {
+            Py_CLEAR(row);
         }
+        npa_append(&list, row);
     }
     return list;
 }
@@ -36,9 +30,7 @@ static PyObject *told_links(const int32_t *links, int n)
 {
     PyObject *list = PyList_New(0);
     for (int k = 0; list != NULL && k < n; k++) {
-        if (!append(list, PyLong_FromLong(links[k]))) {
-            Py_CLEAR(list);
-        }
+        npa_append(&list, PyLong_FromLong(links[k]));
     }
     return list;
 }
@@ -51,14 +43,16 @@ static PyObject *told_run(const npa_profiled_run *r)
     bool good = requests != NULL && steps != NULL;
     const int32_t *links = r->links;
     for (int i = 0; good && i < r->n; links += r->nin[i++]) {
-        good =
-            append(requests, Py_BuildValue("(iIKNi)", (int)r->lines[i], (unsigned)r->rules[i]->id,
-                                           (unsigned long long)r->points[i],
-                                           told_links(links, r->nin[i]), (int)r->seen[i]));
+        PyObject *read = told_links(links, r->nin[i]);
+        good = npa_append(&requests, Py_BuildValue("(iIKNi)", (int)r->lines[i],
+                                                   (unsigned)r->rules[i]->id,
+                                                   (unsigned long long)r->points[i], read,
+                                                   (int)r->seen[i]));
     }
     for (int i = 0; good && i < r->nsteps; i++) {
-        good = append(steps, Py_BuildValue("(iKi)", (int)r->kinds[i],
-                                           (unsigned long long)r->took[i], (int)r->counts[i]));
+        good = npa_append(&steps, Py_BuildValue("(iKi)", (int)r->kinds[i],
+                                                (unsigned long long)r->took[i],
+                                                (int)r->counts[i]));
     }
     if (!good) {
         Py_XDECREF(requests), Py_XDECREF(steps);
@@ -73,9 +67,7 @@ PyObject *npa_profile_told_runs(const npa_profiled_run *runs, int n)
 {
     PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < n; i++) {
-        if (!append(list, told_run(&runs[i]))) {
-            Py_CLEAR(list);
-        }
+        npa_append(&list, told_run(&runs[i]));
     }
     return list;
 }

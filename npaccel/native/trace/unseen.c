@@ -117,12 +117,8 @@ static PyObject *ask(const question *questions, int n)
     PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < n; i++) {
         const question *q = &questions[i];
-        PyObject *item = Py_BuildValue("(iOOiOO)", q->kinds, (PyObject *)q->rule, q->code, q->lasti,
-                                       q->globals, q->scope);
-        if (item == NULL || PyList_Append(list, item) < 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(item);
+        npa_append(&list, Py_BuildValue("(iOOiOO)", q->kinds, (PyObject *)q->rule, q->code,
+                                        q->lasti, q->globals, q->scope));
     }
     PyObject *answers = list != NULL ? npa_without_us(PyObject_CallOneArg(npa_hook_shown, list))
                                      : NULL;

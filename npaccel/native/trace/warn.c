@@ -153,11 +153,7 @@ int npa_issue_warnings(void)
     npa_unlock();
     PyObject *list = PyList_New(0);
     for (int i = 0; i < n; i++) {
-        PyObject *item = list == NULL ? NULL : as_tuple(&mine[i]);
-        if (item == NULL || PyList_Append(list, item) < 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(item);
+        npa_append(&list, list == NULL ? NULL : as_tuple(&mine[i]));
         Py_XDECREF(mine[i].code);
         Py_XDECREF(mine[i].globals);
     }
